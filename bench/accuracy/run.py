@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Rebuilds the measured runs of measured.csv on the virtual GPU and writes results.csv, one line a measured run.
+
+    bench/accuracy/run.py                  everything that has not been run since the program was built
+    bench/accuracy/run.py --only gpt2      the models whose name holds "gpt2"; the other lines stay as they are
+    bench/accuracy/run.py --transformers   no convolutional nets
+
+Needs the environment torch-2.6.0 (tools/envs torch-2.6.0) and a built Tonnage. Answers are kept in build/accuracy, by
+configuration; a newer build/bin/tonnage or library makes them old. See README.md for what is compared with what.
+"""
+
+import argparse
+import concurrent.futures
+import csv
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from models import ALWAYS_FULL
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
+ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+CACHE = ROOT / "build/accuracy"
+GPUS = {"RTX 3060": "rtx3060", "RTX 4060": "rtx4060", "A100-SXM4-40GB": "a100-40"}
+FULL = "128,128,128,128"
+# Batches below this were padded to lengths that nobody recorded: a range over a few plausible orders is given.
+SMALL_BATCH = 20
+ORDERS = [FULL, "96,128,128,128", "64,128,128,128", "128,96,128,128", "96,112,128,128", "96,96,96,96", "64,64,64,64"]
+ORDERS_OF_SINGLE_LINES = [*ORDERS, "16,128,32,64", "16,16,16,16"]
+FIELDS = [
+    "model", "kind", "optimizer", "batch_size", "zero_grad_variant", "gpu", "ground_bytes", "real_oom", "verdict",
+    "verdict_right", "our_bytes", "error_percent", "range_low_bytes", "range_high_bytes", "ground_in_range",
+    "xmem_error_percent",
+]
+
+
+def variant_of(row):
+    return row["zero_grad_variant"] if row["zero_grad_variant"] in ("1", "2") else "0"
+
+
+def orders_of(row):
+    """The orders of batch lengths to try; the first one gives the answer."""
+    batch = int(row["batch_size"])
+    if row["kind"] == "cnn":
+        return [""]
+    if batch >= SMALL_BATCH or row["model"] in ALWAYS_FULL or row["real_oom"] == "true":
+        return [FULL]
+    return ORDERS if batch > 1 else ORDERS_OF_SINGLE_LINES
+
+
+def built_at():
+    """When what decides an answer was last built."""
+    files = [TONNAGE.resolve(), *TONNAGE.resolve().parent.parent.rglob("*.so*"), HERE / "job.py", HERE / "models.py"]
+    return max(path.stat().st_mtime for path in files if path.exists())
+
+
+def measure(row, order, newest):
+    """Runs one configuration; returns the report, from the cache when it is new enough."""
+    words = [row["model"], row["optimizer"], row["batch_size"], variant_of(row), *([order] if order else [])]
+    kept = CACHE / ("_".join([GPUS[row["gpu"]], *words]).replace("/", "-") + ".json")
+    if kept.exists() and kept.stat().st_mtime > newest:
+        return json.loads(kept.read_text())
+    python = ENVIRONMENTS / "torch-2.6.0/bin/python"
+    fresh = kept.with_suffix(".part")
+    command = [TONNAGE, "run", "--quiet", "--steps=all", f"--gpu={GPUS[row['gpu']]}", "--json", fresh, "--"]
+    done = subprocess.run([*command, python, HERE / "job.py", *words], cwd=CACHE, capture_output=True, text=True)
+    try:
+        report = json.loads(fresh.read_text())
+    except (OSError, ValueError):
+        report = {"verdict": "failed"}
+    if report["verdict"] not in ("fits", "out_of_memory"):
+        print(f"{' '.join(words)}: status {done.returncode}\n{done.stderr[-3000:]}", file=sys.stderr)
+        return report
+    fresh.replace(kept)
+    return report
+
+
+def our_bytes(report):
+    """What a job took beyond the bare context: PyTorch's segments and what libraries took themselves."""
+    device = (report.get("peak") or {}).get("device_bytes")
+    return None if device is None else device - report["gpu"]["context_bytes"]
+
+
+def percent(ours, ground):
+    return "" if ours is None else f"{100 * (ours - ground) / ground:+.2f}"
+
+
+def result_line(row, reports):
+    ground = int(row["ground_bytes"])
+    verdict = reports[0]["verdict"]
+    died = row["real_oom"] == "true"
+    line = {field: row[field] for field in FIELDS if field in row}
+    line["verdict"] = verdict
+    line["verdict_right"] = str((verdict == "out_of_memory") == died and verdict != "failed").lower()
+    if died or verdict != "fits":
+        return line
+    sizes = [our_bytes(report) for report in reports if report["verdict"] == "fits"]
+    line["our_bytes"] = sizes[0]
+    line["error_percent"] = percent(sizes[0], ground)
+    if len(reports) > 1:
+        line["range_low_bytes"], line["range_high_bytes"] = min(sizes), max(sizes)
+        line["ground_in_range"] = str(min(sizes) * 0.99 <= ground <= max(sizes) * 1.01).lower()
+    if row["xmem_bytes"]:
+        line["xmem_error_percent"] = percent(int(row["xmem_bytes"]), ground)
+    return line
+
+
+def spread(errors):
+    if not errors:
+        return "nothing"
+    sizes = sorted(abs(error) for error in errors)
+    p90 = sizes[min(len(sizes) - 1, int(0.9 * len(sizes)))]
+    return f"median {statistics.median(sizes):.2f} %, 90 % of them below {p90:.2f} %, worst {sizes[-1]:.2f} % (n = {len(sizes)})"
+
+
+def errors_of(lines, field="error_percent"):
+    return [float(line[field]) for line in lines if line.get(field)]
+
+
+def summarize(lines):
+    transformers = [line for line in lines if line["kind"] == "transformer"]
+    large = [line for line in transformers if int(line["batch_size"]) >= SMALL_BATCH]
+    small = [line for line in transformers if int(line["batch_size"]) < SMALL_BATCH]
+    pictures = [line for line in lines if line["kind"] == "cnn"]
+    for name, group in (
+        (f"transformers, batch {SMALL_BATCH} or more", large),
+        ("other transformers", small),
+        ("convolutional nets", pictures),
+    ):
+        print(f"{name}: {spread(errors_of(group))}")
+        print(f"    xMem on the same rows: {spread(errors_of(group, 'xmem_error_percent'))}")
+    for line in large:
+        if line.get("error_percent") and abs(float(line["error_percent"])) > 1:
+            print(f"    beyond 1 %: {line['model']} {line['optimizer']} {line['batch_size']}: {line['error_percent']} %")
+    ranges = [line for line in lines if line.get("ground_in_range")]
+    inside = sum(line["ground_in_range"] == "true" for line in ranges)
+    print(f"random short batches: {inside} of {len(ranges)} measured peaks lie within our range (1 % allowed)")
+    died = [line for line in lines if line["real_oom"] == "true" and line.get("verdict")]
+    lived = [line for line in lines if line["real_oom"] == "false" and line.get("verdict")]
+    for name, group in (("out of memory", died), ("fits", lived)):
+        right = sum(line["verdict_right"] == "true" for line in group)
+        print(f"verdicts where the real run was '{name}': {right} of {len(group)} right")
+        for line in group:
+            if line["verdict_right"] != "true":
+                print(f"    wrong: {line['model']} {line['optimizer']} {line['batch_size']} {line['gpu']}: {line['verdict']}")
+
+
+def key_of(row):
+    return (row["model"], row["optimizer"], row["batch_size"], variant_of(row), row["gpu"])
+
+
+def wanted(row, options):
+    return options.only in row["model"] and not (options.transformers and row["kind"] == "cnn")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="TEXT", help="models whose name holds this")
+    parser.add_argument("--transformers", action="store_true", help="leave the convolutional nets out")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at the same time")
+    parser.add_argument("--fresh", action="store_true", help="forget the answers kept in build/accuracy")
+    parser.add_argument("--output", type=pathlib.Path, default=HERE / "results.csv")
+    options = parser.parse_args()
+
+    with open(HERE / "measured.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file)]
+    old = {}
+    if options.output.exists():
+        with open(options.output, newline="") as file:
+            old = dict(enumerate(csv.DictReader(file)))
+    CACHE.mkdir(parents=True, exist_ok=True)
+    newest = float("inf") if options.fresh else built_at()
+
+    tasks = {}
+    for row in rows:
+        if wanted(row, options):
+            for order in orders_of(row):
+                tasks[key_of(row), order] = row
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        futures = {pool.submit(measure, row, key[1], newest): key for key, row in tasks.items()}
+        answers = {}
+        for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
+            key = futures[future]
+            answers[key] = future.result()
+            print(f"[{number}/{len(tasks)}] {' '.join(key[0])} {key[1]}: {answers[key]['verdict']}", file=sys.stderr)
+
+    lines = []
+    for number, row in enumerate(rows):
+        if wanted(row, options):
+            lines.append(result_line(row, [answers[key_of(row), order] for order in orders_of(row)]))
+        else:
+            lines.append(old.get(number, {field: row[field] for field in FIELDS if field in row}))
+    with open(options.output, "w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(lines)
+    summarize(lines)
+
+
+if __name__ == "__main__":
+    main()

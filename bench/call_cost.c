@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What one call of the virtual GPU costs: a kernel launch and a pair of cudaMalloc and cudaFree, in nanoseconds. The
+ * runtime library is opened at run time, as PyTorch's own loader would, so nothing here is linked against it.
+ *
+ *     call_cost LIBCUDART [ROUNDS]
+ *
+ * Prints the best of ROUNDS rounds (default 9): what the call costs when nothing disturbs it.
+ * The prototypes are those of NVIDIA's documented runtime API, with its types written out.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct dim {
+	unsigned x, y, z;
+};
+
+static int (*cuda_malloc)(void **, size_t);
+static int (*cuda_free)(void *);
+static int (*cuda_launch)(const void *, struct dim, struct dim, void **, size_t, void *);
+static int (*cuda_synchronize)(void);
+static void **(*register_fat_binary)(void *);
+static void (*register_function)(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+
+/* The host side of a kernel: nvcc makes such a function for each, and its address is the kernel's name. */
+static void
+a_kernel(void)
+{
+}
+
+static int64_t
+nanoseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void *
+find(void *library, const char *name)
+{
+	void *address = dlsym(library, name);
+
+	if (!address) {
+		fprintf(stderr, "call_cost: %s: %s\n", name, dlerror());
+		exit(1);
+	}
+	return address;
+}
+
+static void
+require(int status, const char *what)
+{
+	if (status != 0) {
+		fprintf(stderr, "call_cost: %s failed with %d\n", what, status);
+		exit(1);
+	}
+}
+
+static void
+open_runtime(const char *path)
+{
+	/* What nvcc embeds: a wrapper with a magic number around the (here empty) device code. */
+	static struct {
+		int magic, version;
+		const void *data;
+		void *unused;
+	} wrapper = {0x466243b1, 1, &wrapper, NULL};
+	void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+	void **handle;
+
+	if (!library) {
+		fprintf(stderr, "call_cost: %s\n", dlerror());
+		exit(1);
+	}
+	*(void **)&cuda_malloc = find(library, "cudaMalloc");
+	*(void **)&cuda_free = find(library, "cudaFree");
+	*(void **)&cuda_launch = find(library, "cudaLaunchKernel");
+	*(void **)&cuda_synchronize = find(library, "cudaDeviceSynchronize");
+	*(void **)&register_fat_binary = find(library, "__cudaRegisterFatBinary");
+	*(void **)&register_function = find(library, "__cudaRegisterFunction");
+	handle = register_fat_binary(&wrapper);
+	register_function(handle, (const char *)a_kernel, "a_kernel", "a_kernel", -1, NULL, NULL, NULL, NULL, NULL);
+}
+
+static double
+launch_round(int calls)
+{
+	struct dim grid = {64, 1, 1}, block = {256, 1, 1};
+	int argument = 1;
+	void *arguments[] = {&argument};
+	int64_t start = nanoseconds();
+
+	for (int i = 0; i < calls; i++)
+		require(cuda_launch((const void *)a_kernel, grid, block, arguments, 0, NULL), "cudaLaunchKernel");
+	return (double)(nanoseconds() - start) / calls;
+}
+
+static double
+malloc_round(int calls)
+{
+	int64_t start = nanoseconds();
+
+	for (int i = 0; i < calls; i++) {
+		void *address;
+
+		require(cuda_malloc(&address, 20 << 20), "cudaMalloc");
+		require(cuda_free(address), "cudaFree");
+	}
+	return (double)(nanoseconds() - start) / calls;
+}
+
+/* The same pair while a thousand other allocations live, as in a program that trains. */
+static double
+crowded_malloc_round(int calls)
+{
+	enum { CROWD = 1000 };
+	static void *crowd[CROWD];
+	double answer;
+
+	for (int i = 0; i < CROWD; i++)
+		require(cuda_malloc(&crowd[i], 2 << 20), "cudaMalloc");
+	answer = malloc_round(calls);
+	for (int i = 0; i < CROWD; i++)
+		require(cuda_free(crowd[i]), "cudaFree");
+	return answer;
+}
+
+static double
+best(double (*round)(int), int rounds)
+{
+	double least = round(1000); /* warms up, and counts only if nothing is better */
+
+	for (int i = 0; i < rounds; i++) {
+		double answer = round(100000);
+
+		require(cuda_synchronize(), "cudaDeviceSynchronize");
+		least = answer < least ? answer : least;
+	}
+	return least;
+}
+
+int
+main(int count, char **words)
+{
+	int rounds = count > 2 ? atoi(words[2]) : 9;
+
+	if (count < 2) {
+		fprintf(stderr, "usage: call_cost LIBCUDART [ROUNDS]\n");
+		return 2;
+	}
+	open_runtime(words[1]);
+	require(cuda_free(NULL), "cudaFree"); /* makes the context */
+	printf("launch,%.1f\n", best(launch_round, rounds));
+	printf("malloc_free_pair,%.1f\n", best(malloc_round, rounds));
+	printf("malloc_free_pair_among_1000,%.1f\n", best(crowded_malloc_round, rounds));
+	return 0;
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a virtual run costs the host: seconds and resident memory of every job of tests/vgpu/jobs, and of two large models.
+
+    bench/host_cost.py [--repeat 5] [--only TEXT] [--large]
+
+A job's `extra_seconds` is the median of `tonnage run` from start to end, less the median of a bare Python that imports
+the same packages (the top-level imports of the script, nothing else). `resident_bytes` is the largest resident set of any
+one process of the run, `together_bytes` the supervisor's own figure for the program. The cache is warm: one run that is
+not counted goes first. The large models run twice more: one time with RLIMIT_DATA at 12 GiB, which counts private
+writable memory as a kernel that refuses overcommit does. Writes bench/results/host_cost.csv.
+"""
+
+import argparse
+import ast
+import csv
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+JOBS = ROOT / "tests/vgpu/jobs"
+TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
+ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
+MIB = 1 << 20
+FIELDS = ["job", "verdict", "seconds", "import_seconds", "extra_seconds", "resident_bytes", "together_bytes", "device_bytes"]
+# name, options, the words after python, limit of private memory
+LARGE = [
+    ("llama-7b on h200", ["--gpu=h200"], ["llama.py", "7b"], None),
+    ("llama-70b on 1400 GiB", ["--gpu=h200", "--memory=1400GiB"], ["llama.py", "70b"], None),
+    ("llama-70b, 12 GiB private memory", ["--gpu=h200", "--memory=1400GiB"], ["llama.py", "70b"], 12 << 30),
+]
+
+
+def imports_of(script):
+    """The top-level import statements of a script, as a program of their own."""
+    tree = ast.parse(script.read_text())
+    return "\n".join(ast.unparse(node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)))
+
+
+def timed(command, cwd, limit=None):
+    """Seconds of a command and the largest resident set of its processes; its output is dropped."""
+
+    def restrict():
+        if limit:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+    started = time.monotonic()
+    process = subprocess.Popen(
+        [str(word) for word in command], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=restrict,
+    )
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0  # it has been waited for
+    return time.monotonic() - started, usage.ru_maxrss * 1024
+
+
+def measure(name, options, words, script, repeat, limit=None):
+    with tempfile.TemporaryDirectory() as folder:
+        report_path = pathlib.Path(folder) / "report.json"
+        command = [TONNAGE, "run", "--quiet", "--steps=all", "--json", report_path, *options, "--", PYTHON, *words]
+        runs = [timed(command, folder, limit) for _ in range(repeat + 1)][1:]
+        report = json.loads(report_path.read_text()) if report_path.exists() else {"verdict": "failed"}
+        bare = [timed([PYTHON, "-c", imports_of(script)], folder) for _ in range(repeat + 1)][1:]
+    seconds = statistics.median(run[0] for run in runs)
+    import_seconds = statistics.median(run[0] for run in bare)
+    return {
+        "job": name,
+        "verdict": report["verdict"],
+        "seconds": f"{seconds:.2f}",
+        "import_seconds": f"{import_seconds:.2f}",
+        "extra_seconds": f"{seconds - import_seconds:.2f}",
+        "resident_bytes": max(run[1] for run in runs),
+        "together_bytes": (report.get("host") or {}).get("peak_rss_bytes"),
+        "device_bytes": (report.get("peak") or {}).get("device_bytes"),
+    }
+
+
+def tasks(options):
+    if not options.large:
+        for script in sorted(JOBS.glob("*.py")):
+            card = ["--gpu=a100-80"] + (["--memory=4GiB"] if script.stem == "retry_smaller" else [])
+            yield script.stem, card, [script], script, options.repeat, None
+    for name, card, words, limit in LARGE:
+        yield name, card, [HERE / words[0], *words[1:]], HERE / words[0], options.repeat, limit
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", default="", metavar="TEXT", help="jobs whose name holds this")
+    parser.add_argument("--large", action="store_true", help="the large models alone")
+    parser.add_argument("--output", type=pathlib.Path, default=HERE / "results/host_cost.csv")
+    options = parser.parse_args()
+    lines = []
+    for name, card, words, script, repeat, limit in tasks(options):
+        if options.only not in name:
+            continue
+        line = measure(name, card, words, script, repeat, limit)
+        lines.append(line)
+        print(
+            f"{name:34} {line['verdict']:14} {line['seconds']:>6} s, imports {line['import_seconds']:>5} s, "
+            f"extra {line['extra_seconds']:>5} s, {line['resident_bytes'] / MIB:5.0f} MiB resident",
+            flush=True,
+        )
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    with open(options.output, "w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+    small = [line for line in lines if "llama-" not in line["job"]]
+    if small:
+        print(f"largest resident set {max(line['resident_bytes'] for line in small) / MIB:.0f} MiB, "
+              f"longest {max(float(line['extra_seconds']) for line in small):.2f} s beyond the imports")
+    return 0 if all(line["verdict"] == "fits" for line in lines) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tonnage run: the options, and the call.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "tonnage/run.h"
+
+static const char help[] =
+	"usage: tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+	"\n"
+	"Runs PROGRAM, unmodified, on a pretended GPU and says whether it fits, and if not, where and why.\n"
+	"\n"
+	"  --gpu NAME       the card: a name or alias of tonnage gpus; auto (default): a virtual copy of this\n"
+	"                   machine's GPU, else of rtx3060; real: the machine's own GPU, nothing is pretended\n"
+	"  --gpus N         how many of them, 1 to 8 (default 1)\n"
+	"  --memory SIZE    total memory of a card instead of its own (12GiB, 500MiB, bytes)\n"
+	"  --other SIZE     memory that other processes hold on each card\n"
+	"  --steps N        stop after N steps; auto (default): when memory has settled, at the latest after\n"
+	"                   200 steps or 120 s; all: let the program end by itself\n"
+	"  --init MODE      skip (default): leave out large random initialisation on the CPU; real: do it\n"
+	"  --values MODE    small (default): copies up to 1 MiB keep their values; all: all copies do\n"
+	"  --writes MODE    scratch (default): what the program writes goes to a scratch folder and changes\n"
+	"                   nothing real; allow: it writes where it wants, made-up values included\n"
+	"  --json FILE      write the report as JSON (- is stdout)\n"
+	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
+	"  --quiet          no progress line and no report\n"
+	"  --help           this text\n"
+	"\n"
+	"Ends with 0 fits, 10 out of memory, 2 wrong usage, 125 a failure of tonnage itself, 126 or 127\n"
+	"PROGRAM cannot be executed or was not found, else with the program's own status.\n";
+
+enum { GPU = 1, GPUS, MEMORY, OTHER, STEPS, INIT, VALUES, WRITES, JSON, SNAPSHOT, QUIET, HELP };
+
+static const struct option long_options[] = {
+	{ "gpu", required_argument, NULL, GPU },       { "gpus", required_argument, NULL, GPUS },
+	{ "memory", required_argument, NULL, MEMORY }, { "other", required_argument, NULL, OTHER },
+	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
+	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
+	{ "json", required_argument, NULL, JSON },     { "snapshot", required_argument, NULL, SNAPSHOT },
+	{ "quiet", no_argument, NULL, QUIET },         { "help", no_argument, NULL, HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* Whole numbers from 1 on; -1 for anything else. */
+static int
+positive(const char *text)
+{
+	long value = 0;
+	for (const char *c = text; *c != '\0'; c++) {
+		if (*c < '0' || *c > '9' || value > 100000000)
+			return -1;
+		value = value * 10 + (*c - '0');
+	}
+	return value > 0 ? (int)value : -1;
+}
+
+/* 0: *out says whether it was the second word; else the status for wrong usage. */
+static int
+one_of(const char *option, const char *first, const char *second, bool *out)
+{
+	if (strcmp(optarg, first) != 0 && strcmp(optarg, second) != 0)
+		return wrong_usage("--%s is %s or %s, not \"%s\"", option, first, second, optarg);
+	*out = strcmp(optarg, second) == 0;
+	return 0;
+}
+
+static int
+take_size(const char *option, bool zero_is_fine, uint64_t *out)
+{
+	if (tn_parse_size(optarg, out) != TN_OK)
+		return wrong_usage("--%s: %s", option, tn_error_text());
+	if (*out == 0 && !zero_is_fine)
+		return wrong_usage("--%s must be more than nothing", option);
+	return 0;
+}
+
+static int
+take_number(int option, struct tn_run_options *out)
+{
+	if (option == STEPS) {
+		out->steps = optarg;
+		if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "all") != 0 && positive(optarg) < 0)
+			return wrong_usage("--steps is a number, auto or all, not \"%s\"", optarg);
+		return 0;
+	}
+	out->gpus = positive(optarg);
+	return out->gpus < 1 || out->gpus > 8 ? wrong_usage("--gpus is 1 to 8, not \"%s\"", optarg) : 0;
+}
+
+static int
+take_option(int option, char **argv, struct tn_run_options *out)
+{
+	switch (option) {
+	case GPU:
+		out->gpu = optarg;
+		return 0;
+	case GPUS:
+	case STEPS:
+		return take_number(option, out);
+	case MEMORY:
+		return take_size("memory", false, &out->memory_bytes);
+	case OTHER:
+		return take_size("other", true, &out->other_bytes);
+	case INIT:
+		return one_of("init", "skip", "real", &out->real_initialization);
+	case VALUES:
+		return one_of("values", "small", "all", &out->all_values);
+	case WRITES:
+		return one_of("writes", "scratch", "allow", &out->allow_writes);
+	case JSON:
+		out->json_path = optarg;
+		return 0;
+	case SNAPSHOT:
+		out->snapshot_path = optarg;
+		return 0;
+	case QUIET:
+		out->quiet = true;
+		return 0;
+	case ':':
+		return wrong_usage("run: %s needs a value (tonnage run --help)", argv[optind - 1]);
+	default:
+		return wrong_usage("run: unknown option %s (tonnage run --help)", argv[optind - 1]);
+	}
+}
+
+int
+cmd_run(int argc, char **argv)
+{
+	struct tn_run_options options = tn_run_defaults();
+	int option, exit_status = TN_EXIT_OWN_FAILURE;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:", long_options, NULL)) != -1) {
+		if (option == HELP)
+			return fputs(help, stdout) == EOF || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
+		int wrong = take_option(option, argv, &options);
+		if (wrong != 0)
+			return wrong;
+	}
+	if (optind >= argc)
+		return wrong_usage("run: no program given: tonnage run --gpu rtx3060 -- python train.py");
+	options.arguments = argv + optind;
+	if (tn_run(&options, &exit_status) != TN_OK)
+		fprintf(stderr, "tonnage: %s\n", tn_error_text());
+	return exit_status;
+}

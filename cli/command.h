@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What main.c and the commands share. A command parses its own arguments, calls the library through public headers, and
+ * returns the exit status.
+ */
+#ifndef TN_CLI_COMMAND_H
+#define TN_CLI_COMMAND_H
+
+/* argv[0] is the command's name. */
+int cmd_run(int argc, char **argv);
+int cmd_gpus(int argc, char **argv);
+
+/* Says one line, "tonnage: ...", on stderr and returns 2. */
+int wrong_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

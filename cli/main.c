@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The `tonnage` command: finds the subcommand.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "tonnage/run.h" /* exit statuses */
+
+static const char help[] =
+	"usage: tonnage COMMAND ...\n"
+	"\n"
+	"  run    run a program on a pretended GPU: does it fit, and if not, where\n"
+	"  gpus   the cards that can be pretended\n"
+	"\n"
+	"  tonnage run --gpu rtx3060 -- python train.py\n"
+	"\n"
+	"tonnage COMMAND --help says more; so do the manual pages tonnage-run(1) and tonnage-gpus(1).\n";
+
+int
+wrong_usage(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	fputs("tonnage: ", stderr);
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+	va_end(arguments);
+	return TN_EXIT_USAGE;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*command)(int argc, char **argv);
+	} commands[] = { { "run", cmd_run }, { "gpus", cmd_gpus } };
+	const char *name = argc > 1 ? argv[1] : "";
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		return printf("tonnage %s\n", TONNAGE_VERSION) < 0 || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+		return fputs(help, stdout) == EOF || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return commands[i].command(argc - 1, argv + 1);
+	if (name[0] == '\0')
+		return wrong_usage("no command given: try tonnage run --gpu rtx3060 -- python train.py, or tonnage --help");
+	return wrong_usage("unknown command \"%s\": tonnage --help lists them", name);
+}

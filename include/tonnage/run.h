@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running a program on a pretended (or the real) GPU, and what it came to.
+ */
+#ifndef TONNAGE_RUN_H
+#define TONNAGE_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tonnage/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Exit statuses of `tonnage run` beside the program's own. Frozen. */
+enum tn_exit {
+	TN_EXIT_FITS = 0,
+	TN_EXIT_USAGE = 2,
+	TN_EXIT_OUT_OF_MEMORY = 10,
+	TN_EXIT_OWN_FAILURE = 125,
+	TN_EXIT_NOT_EXECUTABLE = 126,
+	TN_EXIT_NOT_FOUND = 127,
+	TN_EXIT_INTERRUPTED = 130
+};
+
+/* All strings are borrowed for the time of the call. tn_run_defaults gives what a plain `tonnage run` does. */
+struct tn_run_options {
+	const char *gpu;           /* name or alias, "auto" or "real" */
+	int gpus;                  /* 1 to 8 of them */
+	uint64_t memory_bytes;     /* total memory instead of the card's own; 0: the card's own */
+	uint64_t other_bytes;      /* held by processes that are not of this run */
+	const char *steps;         /* "auto", "all" or a number */
+	bool real_initialization;  /* large random initialisation is done, not skipped */
+	bool all_values;           /* copies of any size keep their bytes */
+	bool allow_writes;         /* the program may write real files */
+	bool quiet;                /* no progress line, no report for a person */
+	const char *json_path;     /* "-" is `output`; NULL: none */
+	const char *snapshot_path; /* NULL: none */
+	char *const *arguments;    /* the program and its arguments, ended by NULL */
+	FILE *messages;            /* words for a person */
+	FILE *output;              /* for json_path "-" */
+};
+
+/* What `tonnage run` does without options. */
+struct tn_run_options tn_run_defaults(void);
+
+/* Runs the program and reports. *exit_status is always set, also on failure, to what the command should end with; on
+ * failure (wrong usage, program not found, a defect of ours) tn_error_text() has the one line to show. Installs signal
+ * handling for its duration and forks: not thread-safe, for command-line programs. */
+tn_status tn_run(const struct tn_run_options *options, int *exit_status);
+
+/* Reads a size such as "12GiB", "11.75GiB", "500MiB" or plain bytes (1024-based units only). TN_INVALID otherwise. */
+tn_status tn_parse_size(const char *text, uint64_t *bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest hook of Tonnage, inside the user's process. Standard library only.
+
+    boot      starts it; the environment; forks
+    guard     no error of ours reaches the program: the first one disarms the hook
+    imports   calls us once a watched module has been imported
+    state     what is known of this process; data only
+    torchapi  every private name of torch that we use, each guarded, by version
+    frames    whose code a frame is, the user's place, stacks
+    ledger    the words in shared memory
+    record    guest/<pid>.json
+    peaks     the allocator's peaks, kept over resets by the program
+    history   memory history by step, snapshots
+    oom       the out-of-memory observer
+    steps     what a step is, and counting it
+    shapes    shapes of inputs, where they can be seen for nothing
+    settle    when to ask the supervisor to stop
+    reads     values that a kernel would have computed, read back
+    init      large random initialisation on the CPU, skipped
+    pages     which pages of a tensor were ever touched
+    methods   replaces methods of torch.Tensor without a frame of ours in tracebacks
+    uploads   what would be sent to a hub is not sent
+    ending    how the process ends
+
+Rule for all of them: what a program can see stays as it is, tracebacks included, unless a module's head says otherwise.
+"""

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the hook. A program without torch pays for this file, guard.py, imports.py and state.py, and nothing else.
+
+Order: sitecustomize → start → (torch imported) on_torch → (CUDA initialised) on_cuda. A forked child knows nothing and
+owns nothing until it initialises CUDA itself.
+"""
+
+import os
+import sys
+
+from . import guard, imports
+from .state import renew, state
+
+
+def start():
+    """Called by sitecustomize."""
+    state.armed = True
+    imports.watch("torch", on_torch)
+    imports.if_missing("torch", _no_torch)
+    imports.install()
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def on_torch(torch):
+    """torch has been imported."""
+    try:
+        _set_up(torch)
+    except Exception as error:
+        guard.disarm(error)
+
+
+def _set_up(torch):
+    from . import ending, frames, init, ledger, peaks, record, steps, torchapi, uploads
+    from .state import settings
+
+    state.torch = torch
+    guard.on_disarm.append(record.write_now)
+    frames.start()
+    ledger.attach(settings.run)
+    ending.install()
+    uploads.install()
+    if torchapi.is_cuda_build():
+        torchapi.queue_at_cuda_init(_on_cuda)
+        peaks.wrap_resets()
+    steps.on_torch(torch)
+    if settings.init == "skip" and settings.gpu == "virtual":
+        init.install(torch)
+    record.write_now()
+
+
+def _no_torch():
+    """The program looked for torch in vain; if that ends it, the supervisor should hear so."""
+    import atexit
+
+    def tell():
+        from . import ending, record
+
+        error = getattr(sys, "last_value", None)
+        if isinstance(error, ImportError) and error.name == "torch" and state.torch is None:
+            state.exception = ending.describe(error)
+            record.write_now()
+
+    atexit.register(guard.guarded(tell))
+
+
+def _on_cuda():
+    if not state.armed and state.torch is not None and state.hook_error is None:
+        state.armed = True  # a forked child that uses the GPU itself
+    _cuda_is_there()
+
+
+@guard.guarded
+def _cuda_is_there():
+    import time
+
+    from . import history, oom, reads, record, steps, torchapi
+
+    state.cuda_initialized = True
+    state.cuda_at = time.monotonic()
+    state.device_count = torchapi.device_count()
+    oom.attach()
+    history.start()
+    reads.attach()
+    steps.on_cuda()
+    guard.on_disarm.extend((history.stop, steps.stop_watching_modules, reads.detach))
+    record.write_now()
+
+
+def _in_child():
+    error = state.hook_error
+    if state.cuda_initialized and state.torch is not None:
+        from . import reads, steps
+
+        reads.detach()
+        steps.stop_watching_modules()
+    renew()
+    state.hook_error = error

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the process ends, and whether an out-of-memory ended it.
+
+It did when
+  - an uncaught exception is one, or has one among its causes and contexts, or comes while one is open (no progress since);
+  - sys.exit or os._exit with another status than 0 comes while one is open;
+  - a test runner (pytest, unittest) reports a failed test because of one.
+An open one with status 0 is left open: the program dealt with it, or hid it; the supervisor says so.
+Status of a `raise SystemExit(n)` is unknown here; the supervisor knows it.
+"""
+
+import atexit
+import os
+import sys
+import threading
+
+from . import frames, guard, imports, ledger, oom, peaks, reads, record
+from .state import state
+
+_TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
+          "CUDNN_STATUS_ALLOC_FAILED", "cuda runtime error (2) : out of memory")
+_MAX_CHAIN = 50
+_noted = None  # the uncaught exception that was looked at
+
+
+def install():
+    """Called once torch is imported."""
+    sys.excepthook = _chain(sys.excepthook)
+    threading.excepthook = _chain_thread(threading.excepthook)
+    sys.exit = _wrap_exit(sys.exit, _exit_status)
+    os._exit = _wrap_exit(os._exit, _ends_at_once)
+    atexit.register(_at_exit)
+    imports.watch("_pytest.reports", _watch_pytest)
+    imports.watch("unittest.result", _watch_unittest)
+
+
+def find_oom(error):
+    """The out-of-memory exception among an exception, its causes and contexts, or None."""
+    seen = 0
+    while error is not None and seen < _MAX_CHAIN:
+        if is_oom(error):
+            return error
+        error = error.__cause__ or error.__context__
+        seen += 1
+    return None
+
+
+def is_oom(error):
+    """True for an exception that says that the device's memory is full."""
+    kinds = getattr(state.torch, "OutOfMemoryError", None), getattr(state.torch.cuda, "OutOfMemoryError", None)
+    if isinstance(error, tuple(kind for kind in kinds if isinstance(kind, type))):
+        return True
+    if not isinstance(error, RuntimeError):
+        return False
+    text = str(error)
+    return any(part in text for part in _TEXTS)
+
+
+def note_exception(error):
+    """An exception that ends the program, or that a test failed with."""
+    cause = find_oom(error)
+    if cause is None:
+        state.exception = describe(error)
+    if cause is not None or (state.open_oom is not None and not isinstance(error, KeyboardInterrupt)):
+        _ended_by_oom(cause)
+
+
+def _ended_by_oom(cause):
+    found = state.open_oom
+    if found is None:
+        found = _from_exception(cause)
+        oom.note(found)
+    if cause is not None:
+        found["message"] = _first_line(cause)
+    state.final_oom = found
+    state.oom_ended_process = True
+
+
+def _from_exception(cause):
+    """A record for an out-of-memory that no observer saw: it came from CUDA or a library, not from the allocator."""
+    found = oom.describe(None)
+    found["at"] = frames.place_of_traceback(cause.__traceback__)
+    return found
+
+
+def describe(error):
+    """The "exception" of the guest document."""
+    return {"type": type(error).__name__, "message": _first_line(error),
+            "at": frames.place_of_traceback(error.__traceback__)}
+
+
+def _first_line(error):
+    lines = str(error).strip().splitlines()
+    return lines[0][:1000] if lines else ""
+
+
+def _chain(previous):
+    def excepthook(kind, error, trace):
+        _uncaught(error)
+        if error is not None:
+            error.__traceback__ = trace = frames.strip_own(trace)
+        previous(kind, error, trace)
+
+    return excepthook
+
+
+def _chain_thread(previous):
+    def excepthook(args):
+        if args.exc_type is not SystemExit:
+            _uncaught_in_thread(args.exc_value)
+        previous(args)
+
+    return excepthook
+
+
+@guard.guarded
+def _uncaught(error):
+    global _noted
+    _noted = error
+    if not isinstance(error, SystemExit):
+        note_exception(error)
+        record.write_now()
+
+
+@guard.guarded
+def _uncaught_in_thread(error):
+    # The process goes on: only an out-of-memory is taken down, and progress may still follow it.
+    cause = find_oom(error)
+    if cause is not None and state.open_oom is not None:
+        state.open_oom["message"] = _first_line(cause)
+
+
+def _wrap_exit(original, note):
+    def leave(*args):
+        note(args[0] if args else None)
+        return original(*args)
+
+    leave.__name__ = original.__name__
+    leave.__doc__ = original.__doc__
+    return leave
+
+
+@guard.guarded
+def _exit_status(status):
+    if status not in (None, 0) and state.open_oom is not None:
+        _ended_by_oom(None)
+
+
+@guard.guarded
+def _ends_at_once(status):
+    _exit_status(status)
+    settle_accounts()
+
+
+def _at_exit():
+    _final()
+
+
+@guard.guarded
+def _final():
+    last = getattr(sys, "last_value", None)
+    if last is not None and last is not _noted and not isinstance(last, SystemExit):
+        note_exception(last)  # another excepthook took our place
+    settle_accounts()
+    reads.detach()
+
+
+def settle_accounts():
+    """Everything that is known is written."""
+    if state.cuda_initialized:
+        peaks.read(everywhere=True)
+        ledger.progress(state.steps, *peaks.highest())
+        reads.finish()
+    record.write_now()
+
+
+def _watch_pytest(module):
+    cls = getattr(module, "TestReport", None)
+    original = getattr(cls, "from_item_and_call", None)
+    if original is None:
+        return
+
+    def from_item_and_call(kind, item, call):
+        report = original.__func__(kind, item, call)
+        if report.outcome == "failed" and call.excinfo is not None:
+            _test_failed(call.excinfo.value)
+        return report
+
+    cls.from_item_and_call = classmethod(from_item_and_call)
+
+
+def _watch_unittest(module):
+    cls = module.TestResult
+    original = cls.addError
+
+    def addError(self, test, err):
+        _test_failed(err[1])
+        return original(self, test, err)
+
+    cls.addError = addError
+
+
+@guard.guarded
+def _test_failed(error):
+    cause = find_oom(error)
+    if cause is not None:
+        _ended_by_oom(cause)
+        record.write_now()

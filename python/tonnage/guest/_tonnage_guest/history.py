@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's memory history in windows of one step, and snapshots of the steps that set a new peak.
+
+Kept only when a snapshot is wanted (TONNAGE_SNAPSHOT): without one nobody would read it, and an event costs time and
+about 650 bytes. A window is emptied by recording anew at each step's end.
+
+The program's own recorder goes on working: its settings win from its call on, ours stay away meanwhile, and come back
+after it has switched off; what it had recorded until then is kept for it, since programs dump after switching off. A
+program that has not switched history on sees snapshots without ours. torch's functions are wrapped at torch._C.
+"""
+
+import os
+import pickle
+import time
+
+from . import torchapi
+from .state import settings, state
+
+_MAX_ENTRIES = 250000  # events of one window; the oldest go first. About 160 MB at most.
+_MAX_SECONDS = 30.0  # for all snapshots of out-of-memories together
+
+_original = {}
+_ours = False  # our recording is on
+_theirs = False  # the program's recording is on
+_kept = None  # the traces that the program recorded, after it switched off
+_path = None
+_peak_path = None  # a snapshot of the peak stands there
+_spent = 0.0
+
+
+def wanted():
+    """True when somebody asked for a snapshot."""
+    return bool(settings.snapshot)
+
+
+def start():
+    """Wraps torch's functions and begins the first window. Called when CUDA is initialised."""
+    global _path
+    if not wanted():
+        return
+    core = torchapi.core()
+    for name in ("_cuda_record_memory_history", "_cuda_record_memory_history_legacy", "_cuda_memorySnapshot"):
+        if hasattr(core, name):
+            _original[name] = getattr(core, name)
+    if len(_original) < 2 or "_cuda_memorySnapshot" not in _original:
+        _original.clear()
+        return
+    core._cuda_record_memory_history = _record_for_program
+    if "_cuda_record_memory_history_legacy" in _original:
+        core._cuda_record_memory_history_legacy = _record_legacy_for_program
+    core._cuda_memorySnapshot = _snapshot_for_program
+    _path = _claim()
+    new_window()
+
+
+def stop():
+    """Switches ours off; the program's own recording, if any, stays."""
+    global _ours
+    if _ours:
+        _ours = False
+        _record(None)
+
+
+def new_window():
+    """Forgets the events so far, and goes on recording. Does nothing while the program records."""
+    global _ours
+    if not _original or _theirs:
+        return
+    _record("all")
+    _ours = True
+
+
+def at_peak():
+    """Keeps a snapshot of the window that set a new peak."""
+    global _peak_path
+    if _original and dump(_path) is not None:
+        _peak_path = state.snapshot = _path
+
+
+def at_out_of_memory(device):
+    """Keeps a snapshot beside the peak's; the largest free block of the device in bytes, or None."""
+    global _spent
+    if not _original or _spent > _MAX_SECONDS:
+        return None
+    began = time.monotonic()
+    target = _path + ".oom"
+    snapshot = dump(target)
+    _spent += time.monotonic() - began
+    if snapshot is None:
+        return None
+    state.snapshot = target
+    return largest_free_block(snapshot, device)
+
+
+def out_of_memory_was_handled():
+    """The peak's snapshot is the one to show again."""
+    if _original and state.snapshot is not None and state.snapshot.endswith(".oom"):
+        state.snapshot = _peak_path
+
+
+def dump(path):
+    """Writes a snapshot to `path` by way of a temporary name and returns it; None when that failed."""
+    snapshot = _take()
+    part = path + ".part"
+    try:
+        with open(part, "wb") as file:
+            pickle.dump(snapshot, file)
+        os.replace(part, path)
+    except OSError:
+        return None
+    return snapshot
+
+
+def largest_free_block(snapshot, device):
+    """Bytes of the largest block of a device that PyTorch holds and nobody uses."""
+    return max((block["size"] for segment in snapshot["segments"] if segment["device"] == device
+                for block in segment["blocks"] if block["state"] == "inactive"), default=0)
+
+
+def _claim():
+    """The first process of a run takes the file that was asked for; others add their pid."""
+    try:
+        os.close(os.open(settings.snapshot, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return settings.snapshot
+    except OSError:
+        return "%s.%d" % (settings.snapshot, state.pid)
+
+
+def _record(enabled):
+    """Our own call: Python stacks of allocations. Newer releases empty the history on request, older ones by themselves
+    when recording is switched on."""
+    record = _original["_cuda_record_memory_history"]
+    for extra in ((True, False, False, []), (True, False, False), (True, False), (True,), ()):
+        try:
+            record(enabled, "alloc", "python", _MAX_ENTRIES, *extra)
+            return
+        except TypeError:
+            continue
+
+
+def _take():
+    take = _original["_cuda_memorySnapshot"]
+    try:
+        return take(None)  # newer releases: no memory pool in particular
+    except TypeError:
+        return take()
+
+
+def _record_for_program(enabled, *args, **kwargs):
+    _hand_over(enabled)
+    return _original["_cuda_record_memory_history"](enabled, *args, **kwargs)
+
+
+def _record_legacy_for_program(enabled, *args, **kwargs):
+    _hand_over(enabled)
+    return _original["_cuda_record_memory_history_legacy"](enabled, *args, **kwargs)
+
+
+def _hand_over(enabled):
+    global _theirs, _kept
+    if enabled:
+        if _ours:
+            stop()
+            _record("all")  # empties what we had recorded
+            _record(None)
+        _kept = None
+    elif _theirs:
+        _kept = _take().get("device_traces")
+    _theirs = bool(enabled)
+
+
+def _snapshot_for_program(*args, **kwargs):
+    snapshot = _original["_cuda_memorySnapshot"](*args, **kwargs)
+    if not _theirs and isinstance(snapshot, dict):
+        traces = snapshot.get("device_traces")
+        if _kept is not None:
+            snapshot["device_traces"] = _kept
+        elif traces is not None:
+            snapshot["device_traces"] = [[] for _ in traces]
+            for segment in snapshot.get("segments", ()):
+                _without_frames(segment)
+    return snapshot
+
+
+def _without_frames(segment):
+    if "frames" in segment:
+        segment["frames"] = []
+    for block in segment.get("blocks", ()):
+        block["frames"] = []

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls us once a watched module has been imported.
+
+A finder at the front of sys.meta_path looks for a watched name with the other finders, and gives the found loader
+*instance* an exec_module that runs the real one and then our callback; afterwards the loader is as before. Names that
+are not watched cost one dictionary look-up. A module whose import fails is not announced.
+
+The wrapper's code carries the file name of the import machinery, so that Python leaves its frame out of tracebacks as
+it does with its own.
+"""
+
+import sys
+import time
+
+from .state import state
+
+_watched = {}
+_if_missing = {}
+
+
+class Finder:
+    """The meta path finder. Other finders never see a difference."""
+
+    def find_spec(self, name, path=None, target=None):
+        """The real spec of a watched module, its loader armed; None for all other names."""
+        if not state.cuda_initialized and state.steps == 0:
+            state.last_import = time.monotonic()
+        if name not in _watched:
+            return None
+        spec = _find(self, name, path, target)
+        if spec is None and name in _if_missing:
+            _if_missing.pop(name)()
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            try:
+                _arm(spec.loader, name)
+            except AttributeError:
+                pass  # a loader that takes no attributes: the module is not watched
+        return spec
+
+    def invalidate_caches(self):
+        """Part of the finder protocol."""
+
+
+def watch(name, callback):
+    """Calls callback(module) after `name` has been imported, at once if it already is. callback must not raise."""
+    module = sys.modules.get(name)
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        callback(module)
+    else:
+        _watched[name] = callback
+
+
+def if_missing(name, callback):
+    """Calls callback() once when a program looks for the watched module `name` and nobody finds it."""
+    _if_missing[name] = callback
+
+
+def install():
+    """Puts the finder in front."""
+    sys.meta_path.insert(0, Finder())
+
+
+def _find(own, name, path, target):
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        if finder is own or find is None:
+            continue
+        spec = find(name, path, target)
+        if spec is not None:
+            return spec
+    return None
+
+
+def _arm(loader, name):
+    if "exec_module" in getattr(loader, "__dict__", {}):
+        return
+    original = loader.exec_module
+
+    def exec_module(module):
+        original(module)
+        if module.__name__ == name:
+            _done(loader, name, module)
+
+    exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+    loader.exec_module = exec_module
+
+
+def _done(loader, name, module):
+    loader.__dict__.pop("exec_module", None)
+    callback = _watched.pop(name, None)
+    if callback is not None:
+        callback(module)

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Large random initialisation on the CPU, skipped.
+
+A random fill of at least 1 Mi elements of a floating CPU tensor leaves the memory alone: what was never touched costs
+no host memory, reads zero, and on a virtual GPU nobody reads it. Smaller fills run for real. The generator is not
+advanced over what was skipped, so random order differs from a real run; the count goes into the guest document.
+
+What is done to such memory afterwards stays exact: conversions and copies on the CPU treat the pages that were touched
+and leave the others untouched in the result, too. A storage is known by its address in torch together with a weak
+reference, which keeps that address from being used again.
+
+Arithmetic that belongs to an initialisation (uniform_().erfinv_().mul_().add_().clamp_()) is skipped while the whole
+tensor is untouched since its random fill; these methods are ours only from the first skipped fill to the first step.
+"""
+
+import sys
+
+from . import guard, methods, pages
+from .state import state
+
+_LARGE = 1 << 20
+_FILLS = ("normal_", "uniform_", "exponential_", "log_normal_", "cauchy_", "geometric_", "bernoulli_", "random_")
+_CHAIN = ("erfinv_", "mul_", "add_", "sub_", "div_", "clamp_", "clip_", "clamp_min_", "clamp_max_")
+_CONVERSIONS = {"bfloat16": "bfloat16", "half": "float16", "float": "float32", "double": "float64"}
+
+_torch = None
+_kinds = ()
+_marks = {}  # StorageImpl address -> True: nothing but a random fill so far; False: real values (zeros included)
+_purge_at = 1024
+_chain_installed = False
+
+
+def install(torch):
+    """Replaces the methods."""
+    global _torch, _kinds
+    _torch = torch
+    _kinds = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) if hasattr(torch.nn, "Buffer") else (
+        torch.Tensor, torch.nn.Parameter)
+    cls = torch.Tensor
+    for name in _FILLS:
+        methods.put(cls, name, _is_fillable, _skip_fill)
+    methods.put(cls, "zero_", _is_zeroable, _zero)
+    methods.put(cls, "fill_", _is_marked, _fill)
+    for name in _CONVERSIONS:
+        methods.put(cls, name, _is_marked, _converter(name))
+    methods.put(cls, "to", _is_marked_here, _to)
+    methods.put(cls, "type", _is_marked, _type)
+    methods.put(cls, "clone", _is_marked, _clone)
+    methods.put(cls, "copy_", _is_large, _copy)
+    _wrap_initialisers(torch.nn.init)
+    guard.on_disarm.append(uninstall)
+
+
+def uninstall():
+    """torch.Tensor is as before."""
+    for name in _FILLS + _CHAIN + tuple(_CONVERSIONS) + ("zero_", "fill_", "to", "type", "clone", "copy_"):
+        methods.take_back(_torch.Tensor, name)
+
+
+def training_started():
+    """A step was finished: arithmetic on tensors is no initialisation any more."""
+    global _chain_installed
+    if _chain_installed:
+        _chain_installed = False
+        for name in _CHAIN:
+            methods.take_back(_torch.Tensor, name)
+
+
+# ---- which tensors ----
+
+def _is_large(tensor):
+    return type(tensor) in _kinds and state.armed and tensor.is_cpu and tensor.numel() >= _LARGE
+
+
+def _is_fillable(tensor):
+    return _is_large(tensor) and tensor.is_floating_point() and not _is_refused(tensor) and _is_ours(tensor)
+
+
+def _is_zeroable(tensor):
+    return _is_large(tensor) and tensor.is_contiguous() and not _is_refused(tensor) and _is_ours(tensor)
+
+
+def _is_marked(tensor):
+    return bool(_marks) and _is_large(tensor) and tensor.untyped_storage()._cdata in _marks
+
+
+def _is_marked_here(tensor):
+    """As _is_marked, but not for a module that only moves to another device: those calls run as without us."""
+    if not _is_marked(tensor):
+        return False
+    caller = sys._getframe(2)
+    if caller.f_code.co_name == "convert" and caller.f_code.co_filename.endswith("/nn/modules/module.py"):
+        dtype = caller.f_locals.get("dtype", tensor.dtype)
+        return dtype is not None and dtype is not tensor.dtype
+    return True
+
+
+def _is_refused(tensor):
+    """torch itself raises for this in-place change."""
+    return tensor.requires_grad and tensor.is_leaf and _torch.is_grad_enabled()
+
+
+def _is_ours(tensor):
+    """Memory of PyTorch's own CPU allocator: storages over files, arrays and shared memory cannot be resized."""
+    return tensor.layout is _torch.strided and tensor.untyped_storage().resizable()
+
+
+def _mark(tensor, random):
+    global _purge_at
+    storage = tensor.untyped_storage()
+    if storage._cdata not in _marks:
+        storage._weak_ref()
+        if len(_marks) >= _purge_at:
+            _purge(type(storage))
+            _purge_at = max(1024, 2 * len(_marks))
+    _marks[storage._cdata] = random
+
+
+def _purge(cls):
+    for address in [address for address in _marks if cls._expired(address)]:
+        del _marks[address]
+        cls._free_weak_ref(address)
+
+
+# ---- fills ----
+
+def _skip_fill(original, tensor, *args, **kwargs):
+    original(tensor.detach().reshape(-1)[:0] if tensor.is_contiguous() else tensor.detach()[:0], *args, **kwargs)
+    _skipped(tensor)
+    return tensor
+
+
+def _skipped(tensor):
+    """The tensor counts as randomly filled. What it held before is wiped where it was touched, so that nobody takes
+    somebody else's freed bytes for numbers."""
+    ranges = pages.touched(tensor.data_ptr(), _bytes(tensor)) if tensor.is_contiguous() else None
+    if ranges is not None:
+        _wipe(tensor, ranges)
+    if not _marks.get(tensor.untyped_storage()._cdata, False):
+        state.init_tensors += 1
+        state.init_bytes += _bytes(tensor)
+    _mark(tensor, True)
+    _install_chain()
+
+
+def _install_chain():
+    global _chain_installed
+    if not _chain_installed and state.steps == 0:
+        _chain_installed = True
+        for name in _CHAIN:
+            methods.put(_torch.Tensor, name, _is_random, _skip_chain)
+
+
+def _is_random(tensor):
+    return _is_marked(tensor) and _marks[tensor.untyped_storage()._cdata] and tensor.is_contiguous() \
+        and not _is_refused(tensor)
+
+
+def _skip_chain(original, tensor, *args, **kwargs):
+    plain = all(isinstance(arg, (int, float)) for arg in args) and all(
+        arg is None or isinstance(arg, (int, float)) for arg in kwargs.values())
+    if not plain or not _is_untouched(tensor):
+        return original(tensor, *args, **kwargs)
+    return tensor
+
+
+def _zero(original, tensor):
+    ranges = pages.touched(tensor.data_ptr(), _bytes(tensor))
+    if ranges is None or pages.total(ranges) * 2 > _bytes(tensor):
+        return original(tensor)
+    _wipe(tensor, ranges)
+    _mark(tensor, False)
+    return tensor
+
+
+def _fill(original, tensor, value):
+    if isinstance(value, (int, float)) and value == 0 and _is_zeroable(tensor):
+        return _zero(lambda t: original(t, value), tensor)
+    return original(tensor, value)
+
+
+def _wipe(tensor, ranges):
+    flat, size = tensor.detach().view(-1), tensor.element_size()
+    for start, stop in ranges:
+        _torch._C.TensorBase.zero_(flat[start // size:-(-stop // size)])
+
+
+def _is_untouched(tensor):
+    """True when nothing but page ends, shared with neighbours, was touched."""
+    ranges = pages.touched(tensor.data_ptr(), _bytes(tensor))
+    return ranges is not None and pages.total(ranges) <= 2 * 4096
+
+
+def _bytes(tensor):
+    return tensor.numel() * tensor.element_size()
+
+
+# ---- copies and conversions ----
+
+def _sparse(tensor, dtype):
+    """A copy in another dtype that touches what was touched in the original. None where torch should do it."""
+    if not tensor.is_contiguous() or (tensor.requires_grad and _torch.is_grad_enabled()):
+        return None
+    ranges = pages.touched(tensor.data_ptr(), _bytes(tensor))
+    if ranges is None or pages.total(ranges) * 2 > _bytes(tensor):
+        return None
+    result = _torch.empty(tensor.shape, dtype=dtype, device="cpu")
+    dirty = pages.touched(result.data_ptr(), _bytes(result))
+    if dirty is None:
+        return None
+    _wipe(result, dirty)
+    _copy_ranges(result, tensor, ranges)
+    _mark(result, _marks.get(tensor.untyped_storage()._cdata, False))
+    return result
+
+
+def _copy_ranges(target, source, ranges):
+    to, from_, size = target.view(-1), source.detach().view(-1), source.element_size()
+    for start, stop in ranges:
+        first, last = start // size, -(-stop // size)
+        _torch._C.TensorBase.copy_(to[first:last], from_[first:last])
+
+
+def _converter(name):
+    dtype_name = _CONVERSIONS[name]
+
+    def convert(original, tensor, *args, **kwargs):
+        dtype = getattr(_torch, dtype_name)
+        if args or kwargs or tensor.dtype is dtype:
+            return original(tensor, *args, **kwargs)
+        result = _sparse(tensor, dtype)
+        return original(tensor) if result is None else result
+
+    return convert
+
+
+def _to(original, tensor, *args, **kwargs):
+    dtype = kwargs.get("dtype")
+    for arg in args:
+        if isinstance(arg, _torch.dtype):
+            dtype = arg
+        elif isinstance(arg, _torch.Tensor):
+            dtype = arg.dtype
+    copies = kwargs.get("copy") or (len(args) > 2 and args[-1] is True)
+    plain = kwargs.get("memory_format") in (None, _torch.preserve_format, _torch.contiguous_format)
+    if dtype is None or dtype is tensor.dtype or copies or not plain:
+        return original(tensor, *args, **kwargs)
+    result = _sparse(tensor, dtype)
+    # What is left to do, a move to a device, finds its dtype already there.
+    return original(tensor if result is None else result, *args, **kwargs)
+
+
+def _type(original, tensor, dtype=None, *args, **kwargs):
+    result = None
+    if isinstance(dtype, _torch.dtype) and dtype is not tensor.dtype:
+        result = _sparse(tensor, dtype)
+    return original(tensor if result is None else result, dtype, *args, **kwargs)
+
+
+def _clone(original, tensor, *args, **kwargs):
+    plain = kwargs.get("memory_format") in (None, _torch.preserve_format, _torch.contiguous_format)
+    result = _sparse(tensor, tensor.dtype) if plain and not args else None
+    return original(tensor, *args, **kwargs) if result is None else result
+
+
+def _copy(original, tensor, source, *args, **kwargs):
+    """Copies untouched memory over zeros or over untouched memory without touching either."""
+    if type(source) in _kinds and source.shape == tensor.shape and _is_marked(source) and _is_zeroable(tensor) \
+            and source.is_contiguous():
+        ranges = pages.touched(source.data_ptr(), _bytes(source))
+        dirty = pages.touched(tensor.data_ptr(), _bytes(tensor))
+        if ranges is not None and dirty is not None and pages.total(ranges) * 2 <= _bytes(source):
+            _wipe(tensor, dirty)
+            _copy_ranges(tensor.detach(), source, ranges)
+            _mark(tensor, _marks[source.untyped_storage()._cdata])
+            return tensor
+    return original(tensor, source, *args, **kwargs)
+
+
+# ---- torch.nn.init ----
+
+def _wrap_initialisers(module):
+    """Initialisers that compute on what they have filled: rejection sampling, QR."""
+    for name in ("_no_grad_trunc_normal_", "orthogonal_"):
+        original = getattr(module, name, None)
+        if original is not None:
+            setattr(module, name, _initialiser(original))
+
+
+def _initialiser(original):
+    import functools
+
+    @functools.wraps(original)
+    def initialise(tensor, *args, **kwargs):
+        with _torch.no_grad():
+            if isinstance(tensor, _torch.Tensor) and tensor.dim() > 0 and _is_fillable(tensor):
+                _skipped(tensor)
+                return tensor
+        return original(tensor, *args, **kwargs)
+
+    return initialise

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest's words in the run's ledger (src/device/ledger.h): eight 64-bit words at offset 64.
+
+Each word is written by one aligned store (a memoryview of native 64-bit items copies eight bytes at once), so the
+supervisor reads whole values without a lock. Several processes of a run write the same words: counters only grow.
+"""
+
+import mmap
+import os
+
+_OFFSET = 64
+_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID = range(6)
+SETTLED, LIMIT = 1, 2
+
+_words = None
+
+
+def attach(folder):
+    """Maps the ledger of the run. Without one (a hook started by hand) the words go nowhere."""
+    global _words
+    try:
+        handle = os.open(os.path.join(folder, "ledger"), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        page = mmap.mmap(handle, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+    finally:
+        os.close(handle)
+    _words = memoryview(page)[_OFFSET:_OFFSET + 64].cast("Q")
+
+
+def progress(steps, allocated_peak, reserved_peak):
+    """Raises the counters to these values."""
+    if _words is None:
+        return
+    for index, value in ((_STEPS, steps), (_ALLOCATED, allocated_peak), (_RESERVED, reserved_peak)):
+        if value > _words[index]:
+            _words[index] = value
+
+
+def count_out_of_memory():
+    """One more out-of-memory was seen by an observer."""
+    if _words is not None:
+        _words[_OOMS] += 1
+
+
+def ask_to_stop(reason):
+    """Asks the supervisor to end the program, unless another process has asked already. False without a ledger."""
+    if _words is None:
+        return False
+    if _words[_STOP_REASON] == 0:
+        _words[_STOP_PID] = os.getpid()
+        _words[_STOP_REASON] = reason
+    return True

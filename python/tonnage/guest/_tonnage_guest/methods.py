@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replaces methods of torch.Tensor without a frame of ours in tracebacks.
+
+What stands in the class is a descriptor. Looked up on the class it gives torch's own method, the very object, so that
+torch's tables keyed by functions go on working. Looked up on a tensor it asks `concerns(tensor)`, and gives ours only
+to those tensors, torch's own bound method to all others: those calls run as without us.
+"""
+
+import functools
+
+
+class Method:
+    """The descriptor."""
+
+    __slots__ = ("original", "concerns", "replacement")
+
+    def __init__(self, original, concerns, replacement):
+        self.original = original
+        self.concerns = concerns
+        self.replacement = replacement
+
+    def __get__(self, tensor, owner=None):
+        if tensor is None:
+            return self.original
+        if self.concerns(tensor):
+            return functools.partial(self.replacement, self.original, tensor)
+        return self.original.__get__(tensor, owner)
+
+
+def put(cls, name, concerns, replacement):
+    """Replaces a method that `cls` inherits or has. replacement(original, tensor, *args, **kwargs)."""
+    original = getattr(cls, name, None)
+    if original is None or isinstance(cls.__dict__.get(name), Method):
+        return
+    setattr(cls, name, Method(original, concerns, replacement))
+
+
+def take_back(cls, name):
+    """The class is as before."""
+    method = cls.__dict__.get(name)
+    if not isinstance(method, Method):
+        return
+    delattr(cls, name)
+    if getattr(cls, name, None) is not method.original:
+        setattr(cls, name, method.original)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The out-of-memory observer: what was asked, what was free, and whose line it was, before the stack unwinds.
+
+PyTorch calls it for every out-of-memory, also for those that the program or cuDNN's fallback handles; which of them
+ended the process is decided later (ending.py). An out-of-memory is *open* until progress follows it: a finished step.
+
+Backward has no Python stack where autograd runs it in a thread of its own: the frame of the thread that called
+backward stands in for it, and `backward` says so.
+"""
+
+import sys
+
+from . import frames, guard, history, ledger, peaks, record, torchapi
+from .state import state
+
+_MAX_PENDING = 256
+_busy = False
+
+
+def attach():
+    """Attaches the observer; torch has initialised CUDA."""
+    torchapi.attach_observer(_observe)
+
+
+def _observe(device, requested, total, free):
+    global _busy
+    if _busy:
+        return
+    _busy = True
+    try:
+        _seen(device, requested, free, sys._getframe(0).f_back)
+    finally:
+        _busy = False
+
+
+def _observed(device, requested, free, frame):
+    ledger.count_out_of_memory()
+    state.ooms_seen += 1
+    found = describe(frame)
+    found.update(device=int(device), requested_bytes=int(requested), free_bytes=int(free))
+    stats = torchapi.stats(device)
+    if stats:
+        found["allocated_bytes"] = stats["allocated_bytes"]["all"]["current"]
+        found["reserved_bytes"] = stats["reserved_bytes"]["all"]["current"]
+    peaks.read(everywhere=True)
+    note(found)
+    found["largest_free_block_bytes"] = history.at_out_of_memory(int(device))
+    record.write_now()
+
+
+_seen = guard.guarded(_observed)
+
+
+def describe(frame):
+    """An out-of-memory record with everything that the stack tells; figures are unknown yet."""
+    stack = frames.stack(frame)
+    backward = torchapi.in_backward() != -1
+    at = frames.place(frame)
+    own = any(row["function"] == "_engine_run_backward" for row in stack)
+    if (at is None or backward) and not own:
+        caller = frames.backward_caller()
+        if caller is not None:
+            backward = True
+            stack = (stack + frames.stack(caller))[:frames.MAX_STACK]
+            at = at if at is not None else frames.place(caller)
+    return {
+        "device": None, "requested_bytes": None, "free_bytes": None, "allocated_bytes": None, "reserved_bytes": None,
+        "largest_free_block_bytes": None,
+        "step": state.steps + 1,
+        "phase": "backward" if backward else phase(stack),
+        "at": frames.describe(at) if at is not None else None,
+        "backward": backward,
+        "stack": stack,
+        "message": None,
+        "computed": False,
+    }
+
+
+def note(found):
+    """Makes a record the open one."""
+    state.open_oom = found
+    if len(state.pending_ooms) < _MAX_PENDING:
+        state.pending_ooms.append(found)
+
+
+def progress():
+    """A step was finished: the program lives, so what was open was handled."""
+    for found in state.pending_ooms:
+        if found is state.final_oom:
+            continue
+        at = found["at"] or {"file": None, "line": None, "function": None}
+        row = state.handled.setdefault((at["file"], at["line"], at["function"]), [0, found["requested_bytes"]])
+        row[0] += 1
+        row[1] = max(row[1] or 0, found["requested_bytes"] or 0) or None
+    state.pending_ooms.clear()
+    state.open_oom = None
+    history.out_of_memory_was_handled()
+
+
+# Innermost first: the first frame of torch that tells decides. Part of the path below torch/, function or None, phase.
+_PHASES = (
+    ("/torch/optim/", None, "optimizer"),
+    ("/torch/amp/grad_scaler.py", None, "optimizer"),
+    ("/torch/serialization.py", "load", "load"),
+    ("/torch/serialization.py", "save", "save"),
+    ("/torch/utils/data/", None, "data"),
+    ("/torch/nn/modules/module.py", "_apply", "build"),
+    ("/torch/nn/modules/module.py", "load_state_dict", "load"),
+    ("/torch/nn/modules/module.py", "_call_impl", "forward"),
+    ("/torch/nn/modules/module.py", "_wrapped_call_impl", "forward"),
+    ("/torch/nn/init.py", None, "build"),
+)
+
+
+def phase(stack):
+    """What the program was doing, by the frames of torch on its stack; None when they do not tell."""
+    for row in stack:
+        function = row["function"].rpartition(".")[2]
+        for part, name, result in _PHASES:
+            if part in row["file"] and (name is None or name == function):
+                return _forward() if result == "forward" else result
+    return None
+
+
+def _forward():
+    evaluating = state.unit == "optimizer" and not state.torch.is_grad_enabled()
+    return "evaluation" if evaluating else "forward"

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The allocator's peaks by device, kept over resets by the program.
+
+Before torch's own reset functions run, their peaks are folded into ours. The functions are wrapped at torch._C, where
+torch's Python code looks them up at each call; the program's view (its peaks start again) stays as it was.
+"""
+
+from . import guard, torchapi
+from .state import state
+
+_RESETS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
+
+
+class Device:
+    """Peaks and the last readings of one device, in bytes."""
+
+    __slots__ = ("allocated_peak", "reserved_peak", "requested_peak", "allocated", "reserved", "retries", "ooms",
+                 "requested_ever")
+
+    def __init__(self):
+        self.allocated_peak = self.reserved_peak = self.requested_peak = 0
+        self.allocated = self.reserved = self.retries = self.ooms = 0
+        self.requested_ever = 0  # all bytes ever asked for: the difference between two steps tells one's volume
+
+    def fold(self, stats):
+        """Takes a reading in; True when the allocated or the reserved peak grew."""
+        allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
+        requested = stats.get("requested_bytes", {}).get("all", {"peak": 0, "allocated": 0})
+        grew = allocated["peak"] > self.allocated_peak or reserved["peak"] > self.reserved_peak
+        self.allocated_peak = max(self.allocated_peak, allocated["peak"])
+        self.reserved_peak = max(self.reserved_peak, reserved["peak"])
+        self.requested_peak = max(self.requested_peak, requested["peak"])
+        self.allocated, self.reserved = allocated["current"], reserved["current"]
+        self.retries, self.ooms = stats.get("num_alloc_retries", 0), stats.get("num_ooms", 0)
+        self.requested_ever = requested["allocated"]
+        return grew
+
+
+def read(everywhere=False):
+    """Reads the devices in use (or all); True when a peak grew on one of them."""
+    grew = False
+    indices = range(state.device_count) if everywhere or not state.peaks else list(state.peaks)
+    for index in indices:
+        grew = read_device(index) or grew
+    return grew
+
+
+def read_device(index):
+    """Reads one device; True when a peak grew. A device that was never used leaves no entry."""
+    stats = torchapi.stats(index)
+    if not stats:
+        return False
+    device = state.peaks.get(index)
+    if device is None:
+        if not stats["reserved_bytes"]["all"]["peak"]:
+            return False
+        device = state.peaks[index] = Device()
+    return device.fold(stats)
+
+
+def highest():
+    """(allocated, reserved) of the worst device."""
+    devices = state.peaks.values()
+    return max((d.allocated_peak for d in devices), default=0), max((d.reserved_peak for d in devices), default=0)
+
+
+def volume():
+    """All bytes ever asked for, over the devices."""
+    return sum(device.requested_ever for device in state.peaks.values())
+
+
+def wrap_resets():
+    """Folds before each reset by the program."""
+    core = torchapi.core()
+    for name in _RESETS:
+        original = getattr(core, name, None)
+        if original is not None:
+            setattr(core, name, _folding(original))
+
+
+def _folding(original):
+    fold = guard.guarded(lambda: read(everywhere=True) if state.cuda_initialized else None)
+
+    def reset(*args, **kwargs):
+        fold()
+        return original(*args, **kwargs)
+
+    reset.__name__ = original.__name__
+    reset.__doc__ = original.__doc__
+    reset._torchdynamo_disable = True
+    return reset
+
+
+def document():
+    """The "devices" of the guest document."""
+    return [
+        {
+            "index": index,
+            "allocated_peak": device.allocated_peak,
+            "reserved_peak": device.reserved_peak,
+            "requested_peak": device.requested_peak,
+            "allocated": device.allocated,
+            "reserved": device.reserved,
+            "retries": device.retries,
+            "ooms": device.ooms,
+        }
+        for index, device in sorted(state.peaks.items())
+    ]

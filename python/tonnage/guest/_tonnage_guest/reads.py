@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that a kernel would have computed, read back: where the program does that.
+
+libtonnage-vgpu.so calls us for each such copy, on the thread that copies; ctypes takes the interpreter lock, so the
+library must hold no lock of its own meanwhile.
+"""
+
+import os
+import sys
+
+from . import frames, guard
+from .state import settings, state
+
+_MAX_SITES = 256
+_library = None
+_callback = None  # kept: the library holds its address
+
+
+def attach():
+    """Registers with the virtual GPU, if there is one."""
+    global _library, _callback
+    path = os.path.join(settings.library, "libtonnage-vgpu.so")
+    if settings.gpu != "virtual" or not settings.library or not os.path.exists(path):
+        return
+    import ctypes
+
+    _library = ctypes.CDLL(path)
+    observe = getattr(_library, "tn_vgpu_set_read_observer", None)
+    if observe is None:
+        return
+    _callback = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(_read)
+    observe.argtypes, observe.restype = (ctypes.c_void_p,), None
+    observe(ctypes.cast(_callback, ctypes.c_void_p))
+
+
+def detach():
+    """The library calls us no more."""
+    if _callback is not None:
+        _library.tn_vgpu_set_read_observer(None)
+
+
+def finish():
+    """Asks the virtual GPU for its table of kernels."""
+    write = getattr(_library, "tn_vgpu_kernels_write", None)
+    if write is None or not settings.run:
+        return
+    folder = os.path.join(settings.run, "kernels")
+    os.makedirs(folder, 0o700, exist_ok=True)
+    write(os.path.join(folder, "%d.tsv" % state.pid).encode())
+
+
+def _note(_bytes):
+    frame = frames.place(sys._getframe(2))
+    if frame is None:
+        return
+    site = (frames.file_of(frame), frame.f_lineno)
+    reads = state.reads
+    if site in reads:
+        reads[site] += 1
+    elif len(reads) < _MAX_SITES:
+        reads[site] = 1
+    else:
+        state.reads_lost += 1
+
+
+_read = guard.guarded(_note)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes of inputs, where they can be seen for nothing: batches of a DataLoader, arguments of module calls.
+
+Programs that show neither are told apart by the bytes that they ask the allocator for in a step: the same work asks for
+the same bytes, a new shape for others. That is used to judge whether anything new comes, and never reported as a shape.
+"""
+
+import collections.abc
+
+from .state import state
+
+_MAX = 10000
+_DEPTH = 3
+
+_new = False
+_volumes = set()
+_last_volume = 0
+
+
+def note_batch(batch):
+    """A loader's batch."""
+    _note(("batch", signature(batch)))
+
+
+def note_inputs(args, kwargs):
+    """The arguments of a module call; returns their signature."""
+    found = signature((args, kwargs))
+    _note(("call", found))
+    return found
+
+
+def note_volume(volume):
+    """Takes the allocator's total of requested bytes at a step's end. True when this step brought something new: a
+    volume or a shape not met before."""
+    global _new, _last_volume
+    step, _last_volume = volume - _last_volume, volume
+    new, _new = _new, False
+    if step not in _volumes:
+        new = True
+        if len(_volumes) < _MAX:
+            _volumes.add(step)
+    return new
+
+
+def signature(value, depth=0):
+    """The shapes of the tensors in a value, as something hashable; None for what holds none."""
+    if isinstance(value, state.torch.Tensor):
+        return tuple(value.shape)
+    if depth >= _DEPTH:
+        return None
+    if isinstance(value, collections.abc.Mapping):
+        parts = [(str(key), signature(item, depth + 1)) for key, item in list(value.items())[:32]]
+        return tuple(part for part in parts if part[1] is not None) or None
+    if isinstance(value, (list, tuple)):
+        return tuple(part for part in (signature(item, depth + 1) for item in value[:32]) if part is not None) or None
+    return None
+
+
+def begins_generation(found, frame):
+    """False in the middle of a `generate` call, where a run should not be ended: its cache is still growing. True
+    outside of one, and for its first pass (more than one token), when all earlier ones are over."""
+    inside = False
+    while frame is not None:
+        if frame.f_code.co_name == "generate":
+            inside = True
+            break
+        frame = frame.f_back
+    return not inside or _longest_second(found) > 1
+
+
+def _longest_second(found):
+    """The largest second dimension of input_ids or inputs_embeds."""
+    longest = 0
+    for part in found or ():
+        for item in part if isinstance(part, tuple) else ():
+            if isinstance(item, tuple) and len(item) == 2 and item[0] in ("input_ids", "inputs_embeds"):
+                longest = max(longest, item[1][1] if len(item[1]) > 1 else 0)
+    return longest
+
+
+def _note(found):
+    global _new
+    if found[1] is None:
+        return
+    state.shapes_visible = True
+    if found not in state.shapes:
+        _new = True
+        if len(state.shapes) < _MAX:
+            state.shapes.add(found)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of this process. Data only; written by the parts of the hook, read by record.py.
+
+Invariant: `armed` is true only in the process whose pid stands in `pid`.
+"""
+
+import os
+import time
+
+
+class State:
+    """Everything that the hook learnt about one process."""
+
+    def __init__(self):
+        self.armed = False
+        self.pid = os.getpid()
+        self.started = time.monotonic()
+        self.last_import = None  # monotonic time at which the last import before the first CUDA use began
+        self.torch = None  # the module, once its import has succeeded
+        self.cuda_initialized = False
+        self.cuda_at = None  # monotonic time
+        self.device_count = 0
+
+        self.steps = 0
+        self.unit = None  # "optimizer", "loader", "forward"
+        self.stopped = None  # "settled", "limit"
+        self.shapes = set()  # signatures of inputs
+        self.shapes_visible = False
+
+        self.peaks = {}  # device index -> peaks.Device
+        self.open_oom = None  # the last out-of-memory that no progress has followed
+        self.pending_ooms = []  # all since the last progress
+        self.handled = {}  # (file, line, function) -> [count, requested bytes]
+        self.ooms_seen = 0
+        self.oom_ended_process = False
+        self.final_oom = None  # reported as the program's failure: never becomes handled
+        self.exception = None
+
+        self.reads = {}  # (file, line) -> count
+        self.reads_lost = 0
+        self.init_tensors = 0
+        self.init_bytes = 0
+        self.uploads = {}  # what -> count
+        self.snapshot = None
+        self.hook_error = None
+        self.rank = _integer(os.environ.get("RANK"))
+
+
+class Settings:
+    """The supervisor's wishes, from the environment (doc/design/0002-run-protocol.md)."""
+
+    def __init__(self, environ):
+        self.run = environ.get("TONNAGE_RUN", "")
+        self.library = environ.get("TONNAGE_LIB", "")
+        self.gpu = environ.get("TONNAGE_GPU", "virtual")
+        self.init = environ.get("TONNAGE_INIT", "skip")
+        self.snapshot = environ.get("TONNAGE_SNAPSHOT", "")
+        self.seconds = _number(environ.get("TONNAGE_SECONDS"), 120.0)
+        wish = environ.get("TONNAGE_STEPS", "auto")
+        self.step_limit = _integer(wish)  # None: auto or all
+        self.watch_settling = wish not in ("all",) and self.step_limit is None
+
+
+def _integer(text):
+    try:
+        return int(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _number(text, default):
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return default
+
+
+state = State()
+settings = Settings(os.environ)
+
+
+def renew():
+    """A forked child knows nothing of its own yet. The object stays, since other modules hold it."""
+    keep = (state.torch, state.last_import)
+    state.__init__()
+    state.torch, state.last_import = keep

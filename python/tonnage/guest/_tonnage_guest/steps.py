@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a step is, and counting it.
+
+    optimizer   one update of an optimizer (two optimizers: each update). Updates made inside one backward pass, one
+                optimizer a parameter, are one step.
+    loader      without an optimizer: one pass of a DataLoader
+    forward     without either: one call of a module that no other module called
+
+The last two are seen through a global forward hook, which sits there only until an optimizer is made: programs that
+train have none in their modules' way. Counting starts again when the unit changes.
+"""
+
+import sys
+
+from . import guard, history, imports, ledger, oom, peaks, record, settle, shapes, torchapi
+from .state import state
+
+_forward_hook = None
+_optimizer_seen = False
+_last_backward = -1
+_batches = 0
+_call_code = None
+
+
+def on_torch(torch):
+    """Called once torch is imported."""
+    from torch.optim import optimizer
+
+    optimizer.register_optimizer_step_post_hook(_updated)
+    _watch_construction(optimizer.Optimizer)
+    imports.watch("torch.utils.data.dataloader", _watch_loader)
+
+
+def on_cuda():
+    """Called when CUDA is initialised: passes count from here on, unless there is an optimizer."""
+    global _forward_hook, _call_code
+    if _optimizer_seen or _forward_hook is not None:
+        return
+    from torch.nn.modules import module
+
+    _call_code = module.Module._call_impl.__code__
+    _forward_hook = module.register_module_forward_hook(_passed, with_kwargs=True)
+
+
+def stop_watching_modules():
+    """Takes the global forward hook away."""
+    global _forward_hook
+    if _forward_hook is not None:
+        _forward_hook.remove()
+        _forward_hook = None
+
+
+def _watch_construction(cls):
+    # Every optimizer's __init__ calls this method of the base class.
+    original = getattr(cls, "_patch_step_function", None)
+    if original is None:
+        return
+
+    def _patch_step_function(self):
+        _constructed()
+        return original(self)
+
+    cls._patch_step_function = _patch_step_function
+
+
+@guard.guarded
+def _constructed():
+    global _optimizer_seen
+    _optimizer_seen = True
+    stop_watching_modules()
+
+
+def _count_updates(optimizer, args, kwargs):
+    global _last_backward
+    task = torchapi.in_backward()
+    if task != -1:
+        if task == _last_backward:
+            return
+        _last_backward = task
+    stop_watching_modules()
+    oom.progress()
+    _finished("optimizer", may_stop=True)
+
+
+_updated = guard.guarded(_count_updates)
+
+
+def _count_passes(module, args, kwargs, output):
+    if _is_nested(sys._getframe(2)):
+        return
+    signature = shapes.note_inputs(args, kwargs)
+    oom.progress()
+    if state.unit != "loader":
+        _finished("forward", may_stop=shapes.begins_generation(signature, sys._getframe(2)))
+
+
+_passed = guard.guarded(_count_passes)
+
+
+def _is_nested(frame):
+    """True when, above the module call that ended just now, there is another one on the stack."""
+    seen = 0
+    while frame is not None:
+        if frame.f_code is _call_code:
+            seen += 1
+            if seen == 2:
+                return True
+        frame = frame.f_back
+    return False
+
+
+def _watch_loader(module):
+    cls = getattr(module, "_BaseDataLoaderIter", None)
+    if cls is not None and "_num_yielded" not in cls.__dict__:
+        cls._num_yielded = _Yielded()
+
+
+class _Yielded:
+    """Stands for the iterator's own counter `_num_yielded`, which it raises once a batch is there. A wrapped __next__
+    would show in the tracebacks of data sets that raise."""
+
+    def __get__(self, iterator, owner=None):
+        return self if iterator is None else iterator.__dict__["_num_yielded"]
+
+    def __set__(self, iterator, value):
+        iterator.__dict__["_num_yielded"] = value
+        if value:
+            _fetched(sys._getframe(1))
+
+
+@guard.guarded
+def _fetched(frame):
+    global _batches
+    shapes.note_batch(frame.f_locals.get("data"))
+    if not state.cuda_initialized or _optimizer_seen:
+        return
+    _batches += 1
+    if _batches >= 2:
+        _finished("loader", may_stop=True)
+
+
+def _finished(unit, may_stop):
+    """A step is over."""
+    if state.unit != unit:
+        state.unit = unit
+        state.steps = 0
+        settle.restart()
+    state.steps += 1
+    if not state.cuda_initialized:
+        return
+    grew = peaks.read()
+    if grew:
+        history.at_peak()
+    history.new_window()
+    ledger.progress(state.steps, *peaks.highest())
+    new_input = shapes.note_volume(peaks.volume())
+    if grew:
+        record.write_now()
+    else:
+        record.write_sometimes()
+    settle.after_step(grew, new_input, may_stop)

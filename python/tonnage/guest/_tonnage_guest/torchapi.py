@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every private name of torch that the hook uses, each guarded, by version (2.6.0 to 2.15.0).
+
+A name that is missing makes its function return None or do nothing: the report then says unknown, not zero.
+Nothing here initialises CUDA.
+"""
+
+from .state import state
+
+
+def core():
+    """torch._C"""
+    return state.torch._C
+
+
+def is_cuda_build():
+    """False for a CPU-only (or ROCm) build."""
+    return getattr(state.torch.version, "cuda", None) is not None and hasattr(core(), "_cuda_getDeviceCount")
+
+
+def versions():
+    """(torch, CUDA, cuDNN) as the program would print them; unknown is None."""
+    version = state.torch.version
+    return str(state.torch.__version__), getattr(version, "cuda", None), _cudnn()
+
+
+def _cudnn():
+    try:
+        major, minor, patch = core()._cudnn.getCompileVersion()
+    except Exception:
+        return None
+    return major * 10000 + minor * 100 + patch if major >= 9 else major * 1000 + minor * 100 + patch
+
+
+def queue_at_cuda_init(callback):
+    """Runs callback() while torch initialises CUDA. Goes round torch.cuda._lazy_call, which would format a traceback."""
+    cuda = state.torch.cuda
+    queue = getattr(cuda, "_queued_calls", None)
+    if isinstance(queue, list) and not cuda.is_initialized():
+        queue.append((callback, []))
+    else:
+        cuda._lazy_call(callback)
+
+
+def device_count():
+    """Devices that torch sees."""
+    count = getattr(core(), "_cuda_getDeviceCount", None)
+    return int(count()) if count is not None else 0
+
+
+def stats(device):
+    """The allocator's nested statistics of a device, or None where the allocator keeps none."""
+    try:
+        return core()._cuda_memoryStats(device)
+    except Exception:
+        return None
+
+
+def attach_observer(observer):
+    """observer(device, requested, total, free) on every out-of-memory. False when torch has no such call."""
+    attach = getattr(core(), "_cuda_attach_out_of_memory_observer", None)
+    if attach is None:
+        return False
+    attach(observer)
+    return True
+
+
+def in_backward():
+    """The number of the running autograd pass of this thread, or -1."""
+    task = getattr(core(), "_current_graph_task_id", None)
+    return task() if task is not None else -1

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ledger of a run: layout and rules in ledger.h. This file knows files, pids and sums; it knows no address and no
+ * stream.
+ */
+#include "device/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+/* A dead owner's half-made change is impossible to see: sums are only touched after the slot, by single stores of values
+ * computed before, and a sweep recomputes the sums from the slots. */
+static void recompute(struct tn_ledger *ledger);
+
+static void
+lock(struct tn_ledger *ledger)
+{
+	if (pthread_mutex_lock(&ledger->lock) == EOWNERDEAD) {
+		pthread_mutex_consistent(&ledger->lock);
+		recompute(ledger);
+	}
+}
+
+static void
+unlock(struct tn_ledger *ledger)
+{
+	pthread_mutex_unlock(&ledger->lock);
+}
+
+static uint64_t
+sum_of_device(const struct tn_ledger *ledger, int device)
+{
+	uint64_t sum = ledger->devices[device].other_bytes;
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++)
+		for (int class = 0; class < TN_BYTES_CLASSES; class++)
+			sum += ledger->processes[slot].bytes[device][class];
+	return sum;
+}
+
+static void
+recompute(struct tn_ledger *ledger)
+{
+	for (uint32_t device = 0; device < ledger->device_count; device++)
+		ledger->devices[device].used_bytes = sum_of_device(ledger, (int)device);
+}
+
+/* Mapping and making */
+
+static tn_status
+init_lock(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attributes;
+	int failed = pthread_mutexattr_init(&attributes);
+	if (!failed)
+		failed = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	if (!failed)
+		failed = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	if (!failed)
+		failed = pthread_mutex_init(mutex, &attributes);
+	TN_RETURN_IF(failed, TN_IO, "cannot make a lock shared between processes: %s", strerror(failed));
+	return TN_OK;
+}
+
+static tn_status
+map_file(int fd, const char *path, struct tn_ledger **out)
+{
+	void *mapping = mmap(NULL, sizeof(struct tn_ledger), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	TN_RETURN_IF(mapping == MAP_FAILED, TN_IO, "cannot map %s: %s", path, strerror(errno));
+	*out = mapping;
+	return TN_OK;
+}
+
+tn_status
+tn_ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count, uint64_t other_bytes,
+                 struct tn_ledger **out)
+{
+	TN_RETURN_IF(count < 0 || count > TN_MAX_DEVICES, TN_INVALID, "%d devices asked for; 0 to %d are possible", count,
+	             TN_MAX_DEVICES);
+	for (int i = 0; i < count; i++)
+		TN_RETURN_IF(other_bytes > gpus[i].total_bytes, TN_INVALID,
+		             "other processes cannot hold %llu bytes of a card of %llu", (unsigned long long)other_bytes,
+		             (unsigned long long)gpus[i].total_bytes);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	TN_RETURN_IF(fd < 0, TN_IO, "cannot create %s: %s", path, strerror(errno));
+	struct tn_ledger *ledger = NULL;
+	tn_status status = TN_OK;
+	/* Reserve the blocks now: a full disk must show here, not as SIGBUS at a store. */
+	int no_space = posix_fallocate(fd, 0, sizeof(*ledger));
+	if (no_space)
+		status = tn__fail(TN_IO, "cannot write %s: %s", path, strerror(no_space));
+	if (status == TN_OK)
+		status = map_file(fd, path, &ledger);
+	close(fd);
+	if (status == TN_OK)
+		status = init_lock(&ledger->lock);
+	if (status != TN_OK) {
+		unlink(path);
+		return status;
+	}
+	ledger->version = TN_LEDGER_VERSION;
+	ledger->size = sizeof(*ledger);
+	ledger->device_count = (uint32_t)count;
+	for (int i = 0; i < count; i++) {
+		ledger->devices[i].gpu = gpus[i];
+		ledger->devices[i].other_bytes = other_bytes;
+		ledger->devices[i].used_bytes = other_bytes;
+		ledger->devices[i].peak_used_bytes = other_bytes;
+		ledger->devices[i].at_peak.other_bytes = other_bytes;
+	}
+	ledger->magic = TN_LEDGER_MAGIC;
+	*out = ledger;
+	return TN_OK;
+}
+
+tn_status
+tn_ledger_open(const char *path, struct tn_ledger **out)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	TN_RETURN_IF(fd < 0, TN_IO, "cannot open %s: %s", path, strerror(errno));
+	struct stat about;
+	struct tn_ledger *ledger = NULL;
+	tn_status status = TN_OK;
+	if (fstat(fd, &about) != 0 || about.st_size != (off_t)sizeof(*ledger))
+		status = tn__fail(TN_FORMAT, "%s is not a ledger of this version", path);
+	if (status == TN_OK)
+		status = map_file(fd, path, &ledger);
+	close(fd);
+	TN_FORWARD_IF_ERROR(status);
+	if (ledger->magic != TN_LEDGER_MAGIC || ledger->version != TN_LEDGER_VERSION) {
+		tn_ledger_close(ledger);
+		return tn__fail(TN_FORMAT, "%s is not a ledger of this version", path);
+	}
+	*out = ledger;
+	return TN_OK;
+}
+
+void
+tn_ledger_close(struct tn_ledger *ledger)
+{
+	if (ledger)
+		munmap(ledger, sizeof(*ledger));
+}
+
+/* Processes */
+
+uint64_t
+tn__process_start_time(pid_t pid)
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ssize_t got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	/* The name in field 2 may hold spaces and parentheses: count from the last one. A zombie ("Z") holds nothing. */
+	char *cursor = strrchr(text, ')');
+	if (!cursor || cursor[1] != ' ' || cursor[2] == 'Z' || cursor[2] == 'X')
+		return 0;
+	cursor += 2;
+	for (int field = 3; field < 22 && cursor; field++) {
+		cursor = strchr(cursor, ' ');
+		if (cursor)
+			cursor++;
+	}
+	return cursor ? strtoull(cursor, NULL, 10) : 0;
+}
+
+static bool
+is_alive(const struct tn_ledger_process *process)
+{
+	return process->state == TN_PROCESS_ALIVE && tn__process_start_time(process->pid) == process->start_time;
+}
+
+static void
+clear_slot(struct tn_ledger *ledger, int slot)
+{
+	memset(&ledger->processes[slot], 0, sizeof(ledger->processes[slot]));
+}
+
+static int
+sweep_locked(struct tn_ledger *ledger)
+{
+	int freed = 0;
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
+		if (ledger->processes[slot].state == TN_PROCESS_FREE || is_alive(&ledger->processes[slot]))
+			continue;
+		clear_slot(ledger, slot);
+		freed++;
+	}
+	if (freed)
+		recompute(ledger);
+	return freed;
+}
+
+int
+tn_ledger_sweep(struct tn_ledger *ledger)
+{
+	lock(ledger);
+	int freed = sweep_locked(ledger);
+	unlock(ledger);
+	return freed;
+}
+
+static int
+find_slot(const struct tn_ledger *ledger, int32_t pid, uint64_t start_time)
+{
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
+		const struct tn_ledger_process *process = &ledger->processes[slot];
+		bool found = pid == 0 ? process->state == TN_PROCESS_FREE
+		                      : process->state == TN_PROCESS_ALIVE && process->pid == pid &&
+		                            process->start_time == start_time;
+		if (found)
+			return slot;
+	}
+	return -1;
+}
+
+tn_status
+tn_ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot)
+{
+	uint64_t start_time = tn__process_start_time(pid);
+	lock(ledger);
+	int found = find_slot(ledger, pid, start_time);
+	if (found < 0) {
+		found = find_slot(ledger, 0, 0);
+		if (found < 0 && sweep_locked(ledger) > 0)
+			found = find_slot(ledger, 0, 0);
+		if (found >= 0) {
+			struct tn_ledger_process *process = &ledger->processes[found];
+			process->pid = pid;
+			process->start_time = start_time;
+			process->state = TN_PROCESS_ALIVE;
+		}
+	}
+	unlock(ledger);
+	TN_RETURN_IF(found < 0, TN_LIMIT, "more than %d processes use the devices of this run", TN_LEDGER_PROCESSES);
+	*slot = found;
+	return TN_OK;
+}
+
+void
+tn_ledger_leave(struct tn_ledger *ledger, int slot)
+{
+	lock(ledger);
+	clear_slot(ledger, slot);
+	recompute(ledger);
+	unlock(ledger);
+}
+
+/* Bytes */
+
+static void
+note_peak(struct tn_ledger *ledger, struct tn_ledger_device *device, uint64_t sequence)
+{
+	struct tn_ledger_split split = {.other_bytes = device->other_bytes};
+	size_t index = (size_t)(device - ledger->devices);
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
+		if (ledger->processes[slot].state == TN_PROCESS_FREE)
+			continue;
+		for (int class = 0; class < TN_BYTES_CLASSES; class++)
+			split.bytes[class] += ledger->processes[slot].bytes[index][class];
+	}
+	device->at_peak = split;
+	device->peak_used_bytes = device->used_bytes;
+	device->peak_sequence = sequence;
+}
+
+static bool
+must_fail(struct tn_ledger_device *device)
+{
+	return device->fail_countdown > 0 && --device->fail_countdown == 0;
+}
+
+static bool
+fits(const struct tn_ledger_device *device, uint64_t bytes)
+{
+	return bytes <= device->gpu.total_bytes && device->used_bytes <= device->gpu.total_bytes - bytes;
+}
+
+static void
+note_refusal(struct tn_ledger_device *device, uint64_t bytes, uint64_t sequence, int32_t pid, enum tn_bytes_class class)
+{
+	device->refusal.count++;
+	device->refusal.requested_bytes = bytes;
+	device->refusal.free_bytes = device->gpu.total_bytes - device->used_bytes;
+	device->refusal.sequence = sequence;
+	device->refusal.pid = pid;
+	device->refusal.class = class;
+}
+
+tn_status
+tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
+               uint64_t *sequence)
+{
+	TN_RETURN_IF(device < 0 || (uint32_t)device >= ledger->device_count, TN_INVALID, "no device %d", device);
+	struct tn_ledger_device *of = &ledger->devices[device];
+	lock(ledger);
+	uint64_t number = atomic_fetch_add_explicit(&ledger->sequence, 1, memory_order_relaxed) + 1;
+	bool granted = !must_fail(of) && (fits(of, bytes) || (sweep_locked(ledger) > 0 && fits(of, bytes)));
+	if (granted) {
+		ledger->processes[slot].bytes[device][class] += bytes;
+		of->used_bytes += bytes;
+		if (of->used_bytes > of->peak_used_bytes)
+			note_peak(ledger, of, number);
+	} else {
+		note_refusal(of, bytes, number, ledger->processes[slot].pid, class);
+	}
+	unlock(ledger);
+	if (!granted)
+		return TN_OUT_OF_DEVICE_MEMORY; /* an everyday answer: no text is formatted for it */
+	if (sequence)
+		*sequence = number;
+	return TN_OK;
+}
+
+void
+tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes)
+{
+	lock(ledger);
+	atomic_fetch_add_explicit(&ledger->sequence, 1, memory_order_relaxed);
+	uint64_t *held = &ledger->processes[slot].bytes[device][class];
+	uint64_t back = bytes < *held ? bytes : *held;
+	*held -= back;
+	ledger->devices[device].used_bytes -= back;
+	unlock(ledger);
+}
+
+uint64_t
+tn_ledger_free_bytes(struct tn_ledger *ledger, int device)
+{
+	lock(ledger);
+	uint64_t free_bytes = ledger->devices[device].gpu.total_bytes - ledger->devices[device].used_bytes;
+	unlock(ledger);
+	return free_bytes;
+}
+
+/* Refused calls */
+
+void
+tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name)
+{
+	lock(ledger);
+	uint32_t i = 0;
+	while (i < ledger->call_count &&
+	       (strcmp(ledger->calls[i].name, name) != 0 || strcmp(ledger->calls[i].library, library) != 0))
+		i++;
+	if (i < TN_LEDGER_CALLS) {
+		struct tn_ledger_call *row = &ledger->calls[i];
+		if (i == ledger->call_count) {
+			snprintf(row->library, sizeof(row->library), "%s", library);
+			snprintf(row->name, sizeof(row->name), "%s", name);
+			ledger->call_count++;
+		}
+		row->count++;
+	} else {
+		ledger->calls_lost++;
+	}
+	unlock(ledger);
+}
+
+tn_status
+tn__ledger_check(struct tn_ledger *ledger)
+{
+	tn_status status = TN_OK;
+	lock(ledger);
+	for (uint32_t i = 0; i < ledger->device_count && status == TN_OK; i++) {
+		const struct tn_ledger_device *device = &ledger->devices[i];
+		if (device->used_bytes != sum_of_device(ledger, (int)i))
+			status = tn__fail(TN_STATE, "invariant 1: device %u uses other bytes than its processes hold", i);
+		else if (device->used_bytes > device->gpu.total_bytes || device->peak_used_bytes < device->used_bytes)
+			status = tn__fail(TN_STATE, "invariant 2: device %u holds more than it can or than its peak", i);
+	}
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES && status == TN_OK; slot++) {
+		static const struct tn_ledger_process nothing;
+		const struct tn_ledger_process *process = &ledger->processes[slot];
+		if (process->state == TN_PROCESS_FREE && memcmp(process->bytes, nothing.bytes, sizeof(process->bytes)) != 0)
+			status = tn__fail(TN_STATE, "invariant 3: free slot %d holds bytes", slot);
+	}
+	unlock(ledger);
+	return status;
+}

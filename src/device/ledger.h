@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ledger: what every virtual device of one run holds, by process. It lies in a file of the run's folder that all
+ * processes of the run map shared; the virtual GPU writes it, the supervisor reads it. With --gpu real only the guest's
+ * part is used.
+ *
+ * Invariants (checked by tn__ledger_check):
+ *   1. for each device: used_bytes = other_bytes + sum over processes of (context + program + library bytes)
+ *   2. used_bytes <= total_bytes, peak_used_bytes >= used_bytes
+ *   3. a process slot with state FREE holds nothing
+ * Lock: `lock`, a robust process-shared mutex, guards everything but the fields said to be atomic. A process that dies with
+ * it leaves the counters as they were: each change is finished before the sums are touched.
+ * Owners are known by pid and start time (field 22 of /proc/<pid>/stat), so that a reused pid is not taken for them.
+ */
+#ifndef TN_DEVICE_LEDGER_H
+#define TN_DEVICE_LEDGER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "gpu/gpu.h"
+#include "tonnage/status.h"
+
+#define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
+#define TN_LEDGER_VERSION 1u
+#define TN_MAX_DEVICES 8
+#define TN_LEDGER_PROCESSES 256
+#define TN_LEDGER_CALLS 512
+
+/* What bytes of a process are for, as the ledger can tell them apart. */
+enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_CLASSES };
+
+/* Written by the guest hook (Python, struct.pack_into on the mapped file) at offset TN_LEDGER_GUEST_OFFSET: little-endian
+ * u64 each, in this order. Read at any time by the supervisor; each is one aligned word, so no lock. */
+#define TN_LEDGER_GUEST_OFFSET 64
+struct tn_ledger_guest {
+	_Atomic uint64_t steps;           /* optimizer updates (or passes, see the guest) seen so far, all processes' maximum */
+	_Atomic uint64_t allocated_peak;  /* bytes, PyTorch's allocator, the worst device */
+	_Atomic uint64_t reserved_peak;   /* bytes */
+	_Atomic uint64_t stop_reason;     /* 0 run on; 1 settled; 2 limit: everything is flushed, please end the program */
+	_Atomic uint64_t out_of_memories; /* seen by the observer, handled or not */
+	_Atomic uint64_t stop_pid;        /* who asked for the stop */
+	uint64_t reserved[2];
+};
+
+struct tn_ledger_split {
+	uint64_t bytes[TN_BYTES_CLASSES]; /* all processes of the run together */
+	uint64_t other_bytes;
+};
+
+struct tn_ledger_refusal { /* the last failed device allocation */
+	uint64_t count;
+	uint64_t requested_bytes, free_bytes;
+	uint64_t sequence;
+	int32_t pid;
+	int32_t class;
+};
+
+struct tn_ledger_device {
+	struct tn_gpu_figures gpu;
+	uint64_t other_bytes; /* held by processes that are not of this run: --other */
+	uint64_t used_bytes, peak_used_bytes;
+	uint64_t peak_sequence;            /* when the peak was set */
+	struct tn_ledger_split at_peak;    /* what it was made of */
+	struct tn_ledger_refusal refusal;
+	uint64_t fail_countdown;           /* tests: the Nth allocation from now fails; 0 = never */
+};
+
+enum tn_process_state { TN_PROCESS_FREE, TN_PROCESS_ALIVE };
+
+struct tn_ledger_process {
+	int32_t state;
+	int32_t pid;
+	uint64_t start_time; /* clock ticks after boot */
+	uint64_t bytes[TN_MAX_DEVICES][TN_BYTES_CLASSES];
+};
+
+struct tn_ledger_call { /* a refused call, counted over all processes */
+	char library[16];
+	char name[80];
+	uint64_t count;
+};
+
+struct tn_ledger {
+	uint32_t magic, version;
+	uint64_t size; /* of the whole file, bytes */
+	uint32_t device_count;
+	uint32_t flags;
+	uint64_t unused[5];
+	struct tn_ledger_guest guest; /* at TN_LEDGER_GUEST_OFFSET */
+	pthread_mutex_t lock;
+	_Atomic uint64_t sequence;       /* one number orders everything: taken by every change of what a device holds */
+	_Atomic uint64_t launches;       /* kernels that would have run */
+	_Atomic uint64_t computed_reads; /* values read back that a kernel would have computed */
+	struct tn_ledger_device devices[TN_MAX_DEVICES];
+	struct tn_ledger_process processes[TN_LEDGER_PROCESSES];
+	uint32_t call_count;
+	uint32_t calls_lost; /* refused names that found no row */
+	struct tn_ledger_call calls[TN_LEDGER_CALLS];
+};
+
+_Static_assert(offsetof(struct tn_ledger, guest) == TN_LEDGER_GUEST_OFFSET, "the guest hook writes at this offset");
+
+/* Creates the ledger file at `path` (must not exist) for `count` devices with the given figures and bytes held by others.
+ * On success *out is the mapping; release with tn_ledger_close. */
+tn_status tn_ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count, uint64_t other_bytes,
+                           struct tn_ledger **out);
+/* Maps an existing ledger. TN_FORMAT when it is not one or of another version. */
+tn_status tn_ledger_open(const char *path, struct tn_ledger **out);
+void tn_ledger_close(struct tn_ledger *ledger);
+
+/* Finds or makes the slot of process (pid, start_time). TN_LIMIT when all slots are taken by live processes. */
+tn_status tn_ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot);
+/* Gives back whatever the slot's process holds and frees the slot. */
+void tn_ledger_leave(struct tn_ledger *ledger, int slot);
+/* Gives back the bytes of processes that are no longer there; returns how many slots were freed. */
+int tn_ledger_sweep(struct tn_ledger *ledger);
+
+/* Takes bytes of a device for the slot's process, or fails with TN_OUT_OF_DEVICE_MEMORY when the card would be more than
+ * full (dead processes are swept first). *sequence, if not NULL, receives the number of this change. Thread-safe. */
+tn_status tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
+                         uint64_t *sequence);
+/* Gives bytes back. They must have been taken by the same slot and class. */
+void tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes);
+/* Free bytes of a device at this moment. */
+uint64_t tn_ledger_free_bytes(struct tn_ledger *ledger, int device);
+
+/* Counts a refused call. */
+void tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name);
+
+/* Walks the invariants above; TN_STATE with the broken one's number in tn_error_text(). For tests and debug builds. */
+tn_status tn__ledger_check(struct tn_ledger *ledger);
+
+/* Start time of a process in clock ticks after boot, or 0 when there is no such process. */
+uint64_t tn__process_start_time(pid_t pid);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The calls that open files: open and its family, stdio, temporary files.
+ *
+ * Invariant: an open that may create or change goes through tn__map_open. Must not know how the overlay works.
+ */
+#include "preload/overlay.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static bool
+may_change(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+static bool
+takes_mode(int flags)
+{
+	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+/* The arguments for libc's open; 0 or -1 with errno. */
+static TN_SLOW int
+map(int dirfd, const char *path, int flags, struct tn__target *target)
+{
+	if (may_change(flags) && !(flags & O_PATH))
+		return tn__result(tn__map_open(dirfd, path, flags, target));
+	tn__map_read(dirfd, path, flags & O_NOFOLLOW ? 0 : TN__FOLLOW, target);
+	return 0;
+}
+
+static bool
+passes(int flags)
+{
+	return tn__quiet() && !may_change(flags);
+}
+
+#define READ_MODE(flags, mode)              \
+	do {                                    \
+		if (takes_mode(flags)) {            \
+			va_list arguments;              \
+			va_start(arguments, flags);     \
+			(mode) = va_arg(arguments, mode_t); \
+			va_end(arguments);              \
+		}                                   \
+	} while (0)
+
+#define OPEN(name)                                                       \
+	TN_ENTRY int name(const char *path, int flags, ...)                  \
+	{                                                                    \
+		mode_t mode = 0;                                                 \
+		READ_MODE(flags, mode);                                          \
+		if (passes(flags))                                               \
+			return TN_NEXT(name)(path, flags, mode);                     \
+		struct tn__target target;                                        \
+		if (map(AT_FDCWD, path, flags, &target))                         \
+			return -1;                                                   \
+		return TN_NEXT(name)(target.path, flags, mode);                  \
+	}
+OPEN(open)
+OPEN(open64)
+
+#define OPENAT(name)                                                      \
+	TN_ENTRY int name(int dirfd, const char *path, int flags, ...)        \
+	{                                                                     \
+		mode_t mode = 0;                                                  \
+		READ_MODE(flags, mode);                                           \
+		if (passes(flags))                                                \
+			return TN_NEXT(name)(dirfd, path, flags, mode);               \
+		struct tn__target target;                                         \
+		if (map(dirfd, path, flags, &target))                             \
+			return -1;                                                    \
+		return TN_NEXT(name)(target.dirfd, target.path, flags, mode);     \
+	}
+OPENAT(openat)
+OPENAT(openat64)
+
+#define CREAT(name)                                                           \
+	TN_ENTRY int name(const char *path, mode_t mode)                          \
+	{                                                                         \
+		struct tn__target target;                                             \
+		if (map(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, &target))       \
+			return -1;                                                        \
+		return TN_NEXT(name)(target.path, mode);                              \
+	}
+CREAT(creat)
+CREAT(creat64)
+
+/* What fortified programs call when they give no mode. */
+#define OPEN_2(name)                                      \
+	int name(const char *path, int flags);                \
+	TN_ENTRY int name(const char *path, int flags)        \
+	{                                                     \
+		if (passes(flags))                                \
+			return TN_NEXT(name)(path, flags);            \
+		struct tn__target target;                         \
+		if (map(AT_FDCWD, path, flags, &target))          \
+			return -1;                                    \
+		return TN_NEXT(name)(target.path, flags);         \
+	}
+OPEN_2(__open_2)
+OPEN_2(__open64_2)
+
+#define OPENAT_2(name)                                            \
+	int name(int dirfd, const char *path, int flags);             \
+	TN_ENTRY int name(int dirfd, const char *path, int flags)     \
+	{                                                             \
+		if (passes(flags))                                        \
+			return TN_NEXT(name)(dirfd, path, flags);             \
+		struct tn__target target;                                 \
+		if (map(dirfd, path, flags, &target))                     \
+			return -1;                                            \
+		return TN_NEXT(name)(target.dirfd, target.path, flags);   \
+	}
+OPENAT_2(__openat_2)
+OPENAT_2(__openat64_2)
+
+/* ---- stdio ---- */
+
+/* The open flags of a stdio mode. An unknown mode is libc's to refuse. */
+static int
+flags_of_mode(const char *mode)
+{
+	bool both = strchr(mode, '+') != NULL;
+	int flags = both ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+
+	if (mode[0] == 'w')
+		flags |= O_CREAT | O_TRUNC;
+	else if (mode[0] == 'a')
+		flags |= O_CREAT;
+	if (strchr(mode, 'x'))
+		flags |= O_EXCL;
+	return flags;
+}
+
+#define FOPEN(name)                                                   \
+	TN_ENTRY FILE *name(const char *path, const char *mode)           \
+	{                                                                 \
+		int flags = flags_of_mode(mode);                              \
+		if (passes(flags))                                            \
+			return TN_NEXT(name)(path, mode);                         \
+		struct tn__target target;                                     \
+		if (map(AT_FDCWD, path, flags, &target))                      \
+			return NULL;                                              \
+		return TN_NEXT(name)(target.path, mode);                      \
+	}
+FOPEN(fopen)
+FOPEN(fopen64)
+
+/* A NULL path reopens the stream's own file, which may be a lower one, with other rights. */
+static TN_SLOW int
+map_reopen(const char *path, FILE *stream, int flags, struct tn__target *target)
+{
+	struct tn__place place;
+
+	if (path || !may_change(flags) || tn__mode() != TN__ACTIVE)
+		return map(AT_FDCWD, path, flags, target);
+	target->path = NULL;
+	tn__resolve_descriptor(fileno(stream), &place);
+	if (place.error || place.pass || !place.lower)
+		return 0;
+	return map(AT_FDCWD, place.path, flags, target);
+}
+
+#define FREOPEN(name)                                                           \
+	TN_ENTRY FILE *name(const char *path, const char *mode, FILE *stream)       \
+	{                                                                           \
+		int flags = flags_of_mode(mode);                                        \
+		if (passes(flags))                                                      \
+			return TN_NEXT(name)(path, mode, stream);                           \
+		struct tn__target target;                                               \
+		if (map_reopen(path, stream, flags, &target)) {                         \
+			int error = errno;                                                  \
+			fclose(stream); /* as libc does when it fails */                    \
+			errno = error;                                                      \
+			return NULL;                                                        \
+		}                                                                       \
+		return TN_NEXT(name)(target.path, mode, stream);                        \
+	}
+FREOPEN(freopen)
+FREOPEN(freopen64)
+
+/* ---- temporary files: libc makes the names and opens them inside, so it is done here ---- */
+
+#define ATTEMPTS 10000
+#define FOLDER (-1) /* instead of open flags */
+
+static bool
+fill_in(char *at)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	unsigned char random[6];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return false;
+	for (int i = 0; i < 6; i++)
+		at[i] = letters[random[i] % (sizeof(letters) - 1)];
+	return true;
+}
+
+static TN_SLOW int
+make_temporary(char *template, int suffix, int flags)
+{
+	size_t length = strlen(template);
+	char *at = template + length - (size_t)suffix - 6;
+	int result, error = errno;
+
+	if (suffix < 0 || length < (size_t)suffix + 6 || memcmp(at, "XXXXXX", 6)) {
+		errno = EINVAL;
+		return -1;
+	}
+	for (int attempt = 0; attempt < ATTEMPTS && fill_in(at); attempt++) {
+		if (flags == FOLDER)
+			result = mkdir(template, 0700);
+		else
+			result = open(template, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (result >= 0)
+			errno = error;
+		if (result >= 0 || errno != EEXIST)
+			return result;
+	}
+	return -1;
+}
+
+#define MKSTEMP(name, parameters, suffix, flags) \
+	TN_ENTRY int name parameters                 \
+	{                                            \
+		return make_temporary(template, suffix, flags); \
+	}
+MKSTEMP(mkstemp, (char *template), 0, 0)
+MKSTEMP(mkstemp64, (char *template), 0, 0)
+MKSTEMP(mkostemp, (char *template, int flags), 0, flags)
+MKSTEMP(mkostemp64, (char *template, int flags), 0, flags)
+MKSTEMP(mkstemps, (char *template, int suffix), suffix, 0)
+MKSTEMP(mkstemps64, (char *template, int suffix), suffix, 0)
+MKSTEMP(mkostemps, (char *template, int suffix, int flags), suffix, flags)
+MKSTEMP(mkostemps64, (char *template, int suffix, int flags), suffix, flags)
+
+TN_ENTRY char *
+mkdtemp(char *template)
+{
+	return make_temporary(template, 0, FOLDER) < 0 ? NULL : template;
+}
+
+/* libc's goes to /tmp, whatever TMPDIR says. */
+static TN_SLOW FILE *
+open_nameless(void)
+{
+	char name[PATH_MAX + 32];
+	FILE *file;
+	int fd, error;
+
+	snprintf(name, sizeof(name), "%s/state/tmpfile-XXXXXX", tn__shield.run);
+	fd = make_temporary(name, 0, 0);
+	if (fd < 0)
+		return NULL;
+	(void)TN_CALL(SYS_unlinkat, AT_FDCWD, name, 0);
+	file = fdopen(fd, "w+");
+	if (!file) {
+		error = errno;
+		close(fd);
+		errno = error;
+	}
+	return file;
+}
+
+#define TMPFILE(name)                                                   \
+	TN_ENTRY FILE *name(void)                                           \
+	{                                                                   \
+		return tn__mode() == TN__ACTIVE ? open_nameless() : TN_NEXT(name)(); \
+	}
+TMPFILE(tmpfile)
+TMPFILE(tmpfile64)

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The write shield's state: whether it is on, where the run lies, and the index that all processes of the run share.
+ *
+ * Invariant: tn__generation points at a word that is 0 only when reading needs no mapping. Set-up happens once a process,
+ * at the first call of any entry, which may come before any constructor ran: no allocation, no stdio. A forked child goes
+ * on with its parent's mapping. Must not know paths' meaning.
+ */
+#include "preload/overlay.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define INDEX_MAGIC 0x3178646e49544eull /* "NTIndx1" */
+#define INDEX_SLOTS (1u << 20)
+#define INDEX_PROBES 4096u
+#define FLAG_BITS 7ull
+
+struct index { /* a new file is all zeros, and valid */
+	_Atomic uint64_t magic;
+	_Atomic uint64_t generation;
+	uint64_t unused[6];
+	_Atomic uint64_t slots[INDEX_SLOTS]; /* key with its lowest three bits replaced by flags; 0: free */
+};
+
+static _Atomic uint64_t not_set_up = 1; /* sends readers the slow way, where the shield is set up */
+static _Atomic uint64_t always_quiet = 0;
+static struct index *shared_index;
+static _Atomic int current_mode = TN__UNKNOWN;
+static _Atomic int setting_up = 0;
+
+struct tn__shield tn__shield;
+_Atomic uint64_t *tn__generation = &not_set_up;
+
+static void
+complain(const char *what, int error)
+{
+	char line[512];
+	static const char end[] = "; the program's writes will fail\n";
+	size_t used = 0;
+	const char *parts[] = {"tonnage: the write shield could not be set up: ", what, ": ", strerrordesc_np(error), end};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const char *part = parts[i] ? parts[i] : "unknown error";
+		size_t length = strlen(part);
+		if (length > sizeof(line) - used)
+			length = sizeof(line) - used;
+		memcpy(line + used, part, length);
+		used += length;
+	}
+	(void)TN_CALL(SYS_write, 2, line, used);
+}
+
+/* Joins two names; false when they are too long. */
+static bool
+join(char *out, const char *first, const char *second)
+{
+	size_t first_length = strlen(first), second_length = strlen(second);
+	if (first_length + second_length >= PATH_MAX)
+		return false;
+	memcpy(out, first, first_length);
+	memcpy(out + first_length, second, second_length + 1);
+	return true;
+}
+
+/* The run folder without symbolic links, by way of a descriptor. */
+static int
+find_run_folder(const char *named)
+{
+	char link[64];
+	long fd, length;
+
+	fd = TN_CALL(SYS_openat, AT_FDCWD, named, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return (int)fd;
+	memcpy(link, "/proc/self/fd/", 14);
+	char *digit = link + sizeof(link) - 1;
+	*digit = 0;
+	for (long rest = fd; digit == link + sizeof(link) - 1 || rest; rest /= 10)
+		*--digit = (char)('0' + rest % 10);
+	memmove(link + 14, digit, strlen(digit) + 1);
+	length = TN_CALL(SYS_readlinkat, AT_FDCWD, link, tn__shield.run, sizeof(tn__shield.run) - 1);
+	(void)TN_CALL(SYS_close, fd);
+	if (length < 0)
+		return (int)length;
+	tn__shield.run[length] = 0;
+	tn__shield.run_length = (size_t)length;
+	return tn__shield.run[0] == '/' && length > 1 ? 0 : -ENOENT;
+}
+
+static int
+make_folders(void)
+{
+	static const char *const folders[] = {"/scratch", "/scratch/files", "/state"};
+	char name[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		if (!join(name, tn__shield.run, folders[i]))
+			return -ENAMETOOLONG;
+		long result = TN_CALL(SYS_mkdirat, AT_FDCWD, name, 0700);
+		if (result < 0 && result != -EEXIST)
+			return (int)result;
+	}
+	if (!join(tn__shield.upper, tn__shield.run, "/scratch/files"))
+		return -ENAMETOOLONG;
+	tn__shield.upper_length = strlen(tn__shield.upper);
+	return 0;
+}
+
+static int
+map_index(void)
+{
+	char name[PATH_MAX];
+	uint64_t magic = 0;
+	long fd, result;
+
+	if (!join(name, tn__shield.run, "/state/index"))
+		return -ENAMETOOLONG;
+	fd = TN_CALL(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return (int)fd;
+	result = TN_CALL(SYS_ftruncate, fd, sizeof(struct index)); /* the same size by everybody: no race */
+	if (result == 0)
+		result = TN_CALL(SYS_mmap, NULL, sizeof(struct index), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	(void)TN_CALL(SYS_close, fd);
+	if (result < 0 && result > -4096)
+		return (int)result;
+	shared_index = (struct index *)result; /* NOLINT: an address from the kernel */
+	if (!atomic_compare_exchange_strong(&shared_index->magic, &magic, INDEX_MAGIC) && magic != INDEX_MAGIC)
+		return -EUCLEAN;
+	return 0;
+}
+
+static int
+find_self(void)
+{
+	Dl_info self;
+
+	if (!dladdr(&tn__shield, &self) || !self.dli_fname)
+		return -ENOENT;
+	return join(tn__shield.self, self.dli_fname, "") ? 0 : -ENAMETOOLONG;
+}
+
+/* The program may change its environment, and may empty that of its children: ours is kept for them. */
+static void
+keep_environment(void)
+{
+	static char kept[8192];
+	size_t used = 0, slots = sizeof(tn__shield.environment) / sizeof(tn__shield.environment[0]);
+
+	for (char **variable = environ; variable && *variable; variable++) {
+		size_t length = strlen(*variable) + 1;
+		if (strncmp(*variable, "TONNAGE_", 8) || length > sizeof(kept) - used ||
+		    tn__shield.environment_count == (int)slots)
+			continue;
+		memcpy(kept + used, *variable, length);
+		tn__shield.environment[tn__shield.environment_count++] = kept + used;
+		used += length;
+	}
+}
+
+static enum tn__mode
+set_up(void)
+{
+	const char *run = getenv("TONNAGE_RUN"), *writes = getenv("TONNAGE_WRITES");
+	const char *what = "the run folder";
+	int result;
+
+	if (!run || !*run || (writes && !strcmp(writes, "allow"))) {
+		tn__generation = &always_quiet;
+		return TN__OFF;
+	}
+	keep_environment();
+	result = find_run_folder(run);
+	if (result == 0)
+		result = make_folders();
+	if (result == 0) {
+		what = "its index";
+		result = map_index();
+	}
+	if (result == 0) {
+		what = "its own name";
+		result = find_self();
+	}
+	if (result < 0) {
+		complain(what, -result);
+		tn__generation = &always_quiet;
+		return TN__BROKEN;
+	}
+	tn__generation = &shared_index->generation;
+	return TN__ACTIVE;
+}
+
+static TN_SLOW enum tn__mode
+set_up_once(void)
+{
+	int mode, expected = 0;
+
+	if (atomic_compare_exchange_strong(&setting_up, &expected, 1)) {
+		mode = set_up();
+		atomic_store_explicit(&current_mode, mode, memory_order_release);
+		return mode;
+	}
+	while ((mode = atomic_load_explicit(&current_mode, memory_order_acquire)) == TN__UNKNOWN)
+		(void)TN_CALL(SYS_sched_yield, 0);
+	return mode;
+}
+
+enum tn__mode
+tn__mode(void)
+{
+	int mode = atomic_load_explicit(&current_mode, memory_order_acquire);
+	return mode == TN__UNKNOWN ? set_up_once() : (enum tn__mode)mode;
+}
+
+__attribute__((constructor)) static void
+start(void)
+{
+	(void)tn__mode();
+}
+
+/* Where a key is, or the free slot for it; NULL when neither is near. */
+static _Atomic uint64_t *
+find_slot(uint64_t key, uint64_t *found)
+{
+	for (unsigned probe = 0; probe < INDEX_PROBES; probe++) {
+		_Atomic uint64_t *slot = &shared_index->slots[((key >> 32) + probe) & (INDEX_SLOTS - 1)];
+		*found = atomic_load_explicit(slot, memory_order_acquire);
+		if (*found == 0 || (*found | FLAG_BITS) == (key | FLAG_BITS))
+			return slot;
+	}
+	return NULL;
+}
+
+unsigned
+tn__index_get(uint64_t key)
+{
+	uint64_t found;
+	return find_slot(key, &found) ? (unsigned)(found & FLAG_BITS) : 0;
+}
+
+int
+tn__index_add(uint64_t key, unsigned flags)
+{
+	uint64_t found;
+	_Atomic uint64_t *slot;
+
+	while ((slot = find_slot(key, &found))) {
+		uint64_t wanted = (key & ~FLAG_BITS) | (found & FLAG_BITS) | flags;
+		if (found == wanted)
+			return 0;
+		if (atomic_compare_exchange_strong(slot, &found, wanted)) {
+			atomic_fetch_add_explicit(&shared_index->generation, 1, memory_order_release);
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+static long
+missing_function(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+void *
+tn__next(const char *name, void *_Atomic *slot)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	if (!found)
+		found = (void *)missing_function;
+	atomic_store_explicit(slot, found, memory_order_release);
+	return found;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the rest of the preloaded library may ask of the write shield.
+ */
+#ifndef TN_PRELOAD_SHIELD_H
+#define TN_PRELOAD_SHIELD_H
+
+#include <stddef.h>
+
+/* Where the bytes of `path` (a file as the program sees it) really lie: `path` itself unless the run replaced or created it,
+ * otherwise the name of the run's own copy, written into `buffer`. Returns `path` when the copy's name does not fit into
+ * `size` bytes. Thread-safe; allocates nothing. */
+const char *tn__shield_path_for_reading(const char *path, char *buffer, size_t size);
+
+#endif

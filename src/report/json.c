@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The report as JSON: every field of the contract is there, unknown ones are null. Bytes are integers.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "report/report.h"
+
+static json_t *
+figure(int64_t value)
+{
+	return value == TN_UNKNOWN ? json_null() : json_integer(value);
+}
+
+/* Names of files need not be UTF-8: what is not is replaced, so that the rest of the report survives. */
+static json_t *
+text(const char *value)
+{
+	if (value == NULL)
+		return json_null();
+	json_t *string = json_string(value);
+	if (string != NULL)
+		return string;
+	char plain[1024];
+	size_t length = 0;
+	for (; value[length] != '\0' && length + 1 < sizeof(plain); length++)
+		plain[length] = (unsigned char)value[length] < 0x80 ? value[length] : '?';
+	plain[length] = '\0';
+	return json_string(plain);
+}
+
+static json_t *
+place(const struct tn_place *at)
+{
+	if (at == NULL)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:b}", "file", text(at->file), "line", figure(at->line), "function",
+	                 text(at->function), "backward", at->backward);
+}
+
+static json_t *
+gpu(const struct tn_report *report)
+{
+	char capability[16];
+	snprintf(capability, sizeof(capability), "%d.%d", report->gpu.compute_major, report->gpu.compute_minor);
+	return json_pack("{s:o, s:s, s:I, s:I}", "name", text(report->gpu.name), "compute_capability", capability,
+	                 "total_bytes", (json_int_t)report->gpu.total_bytes, "context_bytes",
+	                 (json_int_t)report->gpu.context_bytes);
+}
+
+static json_t *
+steps(const struct tn_report *report)
+{
+	return json_pack("{s:o, s:s, s:o, s:o}", "seen", figure(report->steps_seen), "stopped",
+	                 tn__stopped_text(report->stopped), "input_shapes", figure(report->input_shapes), "not_seen",
+	                 json_null());
+}
+
+/* Only the ledger's split is known: what the program took through PyTorch and its own calls is "other" until the analysis
+ * passes name it, so that the sum is exact. */
+static json_t *
+categories(const struct tn_report_split *split)
+{
+	static const char *const unknown[] = { "parameters", "gradients", "optimizer_state", "activations", "inputs",
+		                                   "temporaries", "workspaces" };
+	if (split->context == TN_UNKNOWN)
+		return json_null();
+	json_t *object = json_object();
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		json_object_set_new(object, unknown[i], json_null());
+	json_object_set_new(object, "other", figure(split->program));
+	json_object_set_new(object, "rounding", json_null());
+	json_object_set_new(object, "cached", json_null());
+	json_object_set_new(object, "context", figure(split->context));
+	json_object_set_new(object, "libraries", figure(split->libraries));
+	json_object_set_new(object, "other_processes", figure(split->other_processes));
+	return object;
+}
+
+static json_t *
+at_peak(const struct tn_report *report)
+{
+	if (report->device_peak == TN_UNKNOWN)
+		return json_null();
+	return json_pack("{s:n, s:n, s:n, s:o, s:[]}", "at", "step", "phase", "by_category", categories(&report->at_peak),
+	                 "holders");
+}
+
+static json_t *
+out_of_memory(const struct tn_report *report)
+{
+	const struct tn_report_oom *oom = &report->oom;
+	if (!oom->seen)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:[]}", "requested_bytes",
+	                 figure(oom->requested_bytes), "free_bytes", figure(oom->free_bytes), "largest_free_block_bytes",
+	                 figure(oom->largest_free_block_bytes), "short_by_bytes", figure(oom->short_by_bytes), "at",
+	                 place(oom->at), "phase", text(oom->phase), "cause", text(oom->cause), "message",
+	                 text(oom->message), "by_category", categories(&report->at_oom), "holders");
+}
+
+static json_t *
+handled(const struct tn_report *report)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->handled_ooms.count; i++) {
+		const struct tn_counted *item = &report->handled_ooms.items[i];
+		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:I, s:o}", "file", text(item->place.file), "line",
+		                                       figure(item->place.line), "function", text(item->place.function),
+		                                       "count", (json_int_t)item->count, "requested_bytes",
+		                                       figure(item->bytes)));
+	}
+	return array;
+}
+
+static json_t *
+findings(const struct tn_report *report)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->finding_count; i++) {
+		const struct tn_finding *item = &report->findings[i];
+		json_array_append_new(array, json_pack("{s:s, s:s, s:o, s:n, s:o, s:o}", "id", item->id, "severity",
+		                                       tn__severity_text(item->severity), "bytes", figure(item->bytes), "at",
+		                                       "what", text(item->what), "do", text(item->advice)));
+	}
+	return array;
+}
+
+static json_t *
+sources(const struct tn_report *report)
+{
+	json_t *object = json_object();
+	for (size_t i = 0; i < report->source_count; i++)
+		json_object_set_new(object, report->sources[i].field, text(report->sources[i].text));
+	return object;
+}
+
+static json_t *
+coverage(const struct tn_report *report)
+{
+	json_t *refused = json_array(), *read = json_array();
+	for (size_t i = 0; i < report->refused_calls.count; i++) {
+		const struct tn_counted *item = &report->refused_calls.items[i];
+		json_array_append_new(refused, json_pack("{s:o, s:o, s:I}", "library", text(item->library), "name",
+		                                         text(item->name), "count", (json_int_t)item->count));
+	}
+	for (size_t i = 0; i < report->computed_reads.count; i++) {
+		const struct tn_counted *item = &report->computed_reads.items[i];
+		json_array_append_new(read, json_pack("{s:o, s:o, s:I}", "file", text(item->place.file), "line",
+		                                      figure(item->place.line), "count", (json_int_t)item->count));
+	}
+	return json_pack("{s:o, s:o}", "refused_calls", refused, "computed_values_read", read);
+}
+
+static json_t *
+ranks(const struct tn_report *report)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->rank_count; i++) {
+		const struct tn_rank *item = &report->ranks[i];
+		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:{s:o, s:o}, s:b}", "rank", figure(item->rank), "pid",
+		                                       figure(item->pid), "steps", figure(item->steps), "peak",
+		                                       "allocated_bytes", figure(item->allocated_peak), "reserved_bytes",
+		                                       figure(item->reserved_peak), "out_of_memory", item->out_of_memory));
+	}
+	return array;
+}
+
+static json_t *
+uncertainty(const struct tn_report *report)
+{
+	if (report->uncertainty_lowest == TN_UNKNOWN)
+		return json_null();
+	return json_pack("[I, I]", (json_int_t)report->uncertainty_lowest, (json_int_t)report->uncertainty_highest);
+}
+
+static json_t *
+framework(const struct tn_report *report)
+{
+	return json_pack("{s:o, s:o, s:o}", "torch", text(report->torch), "cuda", text(report->cuda), "cudnn",
+	                 figure(report->cudnn));
+}
+
+static json_t *
+peak(const struct tn_report *report)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "allocated_bytes", figure(report->allocated_peak), "reserved_bytes",
+	                 figure(report->reserved_peak), "requested_bytes", figure(report->requested_peak), "device_bytes",
+	                 figure(report->device_peak));
+}
+
+static json_t *
+build(const struct tn_report *report)
+{
+	const struct {
+		const char *name;
+		json_t *value;
+	} fields[] = {
+		{ "schema", json_string("tonnage.run/1") },
+		{ "verdict", json_string(tn__verdict_text(report->verdict)) },
+		{ "exit_status", json_integer(report->exit_status) },
+		{ "gpu", gpu(report) },
+		{ "framework", framework(report) },
+		{ "steps", steps(report) },
+		{ "peak", peak(report) },
+		{ "at_peak", at_peak(report) },
+		{ "uncertainty_bytes", uncertainty(report) },
+		{ "narrowly", json_boolean(report->narrowly) },
+		{ "smallest_gpu", text(report->smallest_gpu) },
+		{ "out_of_memory", out_of_memory(report) },
+		{ "handled_out_of_memory", handled(report) },
+		{ "findings", findings(report) },
+		{ "sources", sources(report) },
+		{ "coverage", coverage(report) },
+		{ "scratch", text(report->scratch) },
+		{ "snapshot", text(report->snapshot) },
+		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",
+		                    report->seconds) },
+		{ "regions", json_array() },
+		{ "ranks", ranks(report) },
+	};
+	json_t *object = json_object();
+	bool complete = object != NULL;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (json_object_set_new(object, fields[i].name, fields[i].value) != 0)
+			complete = false;
+	if (complete)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+tn_status
+tn__report_json(const struct tn_report *report, FILE *out)
+{
+	json_t *object = build(report);
+	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
+	bool written = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', out) != EOF &&
+	               fflush(out) == 0;
+	json_decref(object);
+	TN_RETURN_IF(!written, TN_IO, "the JSON report could not be written: %s", strerror(errno));
+	return TN_OK;
+}

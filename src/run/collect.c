@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One report from all sources: the card, the ledger, the guests, the watch. Runs after the last process has ended, so that
+ * nothing changes any more.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run/internal.h"
+
+#define OLDEST_MINOR 6 /* PyTorch 2.x that is tested */
+#define NEWEST_MINOR 15
+
+static const struct tn_ledger_device *
+worst_device(const struct tn_ledger *ledger)
+{
+	const struct tn_ledger_device *worst = &ledger->devices[0];
+	for (uint32_t i = 1; i < ledger->device_count && i < TN_MAX_DEVICES; i++)
+		if (ledger->devices[i].peak_used_bytes > worst->peak_used_bytes)
+			worst = &ledger->devices[i];
+	return worst;
+}
+
+/* The device whose refusal was the last one; NULL when none refused. */
+static const struct tn_ledger_device *
+refusing_device(const struct tn_ledger *ledger)
+{
+	const struct tn_ledger_device *last = NULL;
+	for (uint32_t i = 0; i < ledger->device_count && i < TN_MAX_DEVICES; i++) {
+		const struct tn_ledger_device *device = &ledger->devices[i];
+		if (device->refusal.count > 0 && (last == NULL || device->refusal.sequence > last->refusal.sequence))
+			last = device;
+	}
+	return last;
+}
+
+static struct tn_report_split
+split_of(const struct tn_ledger_device *device)
+{
+	const struct tn_ledger_split *split = &device->at_peak;
+	return (struct tn_report_split){ .context = (int64_t)split->bytes[TN_BYTES_CONTEXT],
+		                             .program = (int64_t)split->bytes[TN_BYTES_PROGRAM],
+		                             .libraries = (int64_t)split->bytes[TN_BYTES_LIBRARY],
+		                             .other_processes = (int64_t)split->other_bytes };
+}
+
+/* What the card held when it refused: contexts and libraries are never given back in between, so the rest is the
+ * program's. Left unknown when the card did not refuse (a limit of the program's own did). */
+static void
+split_at_refusal(const struct tn_ledger_device *device, struct tn_report *report)
+{
+	if (device == NULL)
+		return;
+	struct tn_report_split split = split_of(device);
+	int64_t held = (int64_t)(device->gpu.total_bytes - device->refusal.free_bytes);
+	int64_t rest = held - split.context - split.libraries - (int64_t)device->other_bytes;
+	if (rest < 0)
+		return;
+	split.other_processes = (int64_t)device->other_bytes;
+	split.program = rest;
+	report->at_oom = split;
+}
+
+static void
+take_ledger(const struct tn_card *card, const struct tn_ledger *ledger, const struct tn_watch *watch,
+            struct tn_report *report)
+{
+	report->launches = (int64_t)ledger->launches;
+	report->computed_read_count = (int64_t)ledger->computed_reads;
+	for (uint32_t i = 0; i < ledger->call_count && i < TN_LEDGER_CALLS; i++) {
+		const struct tn_ledger_call *call = &ledger->calls[i];
+		struct tn_counted item = { .place = { NULL, TN_UNKNOWN, NULL, false },
+			                       .library = (char *)(uintptr_t)call->library,
+			                       .name = (char *)(uintptr_t)call->name,
+			                       .count = (int64_t)call->count,
+			                       .bytes = TN_UNKNOWN };
+		(void)tn__report_add_counted(&report->refused_calls, &item);
+	}
+	if (card->real) {
+		report->device_peak = watch->real_device_peak > 0 ? (int64_t)watch->real_device_peak : TN_UNKNOWN;
+		return;
+	}
+	const struct tn_ledger_device *worst = worst_device(ledger);
+	int64_t context = (int64_t)card->figures.context_bytes;
+	int64_t slack = (int64_t)((double)context * card->context_share);
+	report->device_peak = (int64_t)worst->peak_used_bytes;
+	report->at_peak = split_of(worst);
+	report->context_lowest = context - slack;
+	report->context_highest = context + slack;
+}
+
+static void
+take_refusal(const struct tn_ledger_device *device, struct tn_report *report)
+{
+	split_at_refusal(device, report);
+	if (device == NULL || report->oom.requested_bytes != TN_UNKNOWN)
+		return;
+	report->oom.requested_bytes = (int64_t)device->refusal.requested_bytes;
+	report->oom.free_bytes = (int64_t)device->refusal.free_bytes;
+}
+
+static void
+add_sources(const struct tn_run_options *options, const struct tn_card *card, struct tn_report *report)
+{
+	tn__report_add_source(report, "gpu.total_bytes", "%s", card->total_source);
+	tn__report_add_source(report, "gpu.context_bytes", "%s", card->context_source);
+	if (card->real) {
+		tn__report_add_source(report, "peak.device_bytes", "NVML, sampled four times a second");
+		return;
+	}
+	tn__report_add_source(report, "at_peak.by_category.context", "%s", card->context_source);
+	if (options->other_bytes > 0)
+		tn__report_add_source(report, "at_peak.by_category.other_processes", "--other");
+	tn__report_add_source(report, "peak.device_bytes",
+	                      "the virtual GPU: kernels do not run, what libraries take for themselves is a model");
+}
+
+static void
+check_torch_version(struct tn_report *report)
+{
+	int major, minor;
+	if (report->torch == NULL || sscanf(report->torch, "%d.%d", &major, &minor) != 2)
+		return;
+	if (major > 2 || (major == 2 && minor > NEWEST_MINOR))
+		tn__report_add_finding(report, "untested_torch", TN_SEVERITY_WARNING, TN_UNKNOWN, NULL,
+		                       "PyTorch %s is newer than what Tonnage was tested with (2.%d to 2.%d)", report->torch,
+		                       OLDEST_MINOR, NEWEST_MINOR);
+	else if (major < 2 || minor < OLDEST_MINOR)
+		tn__report_add_finding(report, "untested_torch", TN_SEVERITY_WARNING, TN_UNKNOWN, NULL,
+		                       "PyTorch %s is older than what Tonnage was tested with (2.%d to 2.%d)", report->torch,
+		                       OLDEST_MINOR, NEWEST_MINOR);
+}
+
+static void
+add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
+{
+	check_torch_version(report);
+	if (report->hook_error != NULL)
+		tn__report_add_finding(report, "hook_disarmed", TN_SEVERITY_WARNING, TN_UNKNOWN,
+		                       "steps and places after that moment are missing", "the Python hook stopped recording: %s",
+		                       report->hook_error);
+	if (guests == 0 && report->device_peak > 0)
+		tn__report_add_finding(report, "no_hook", TN_SEVERITY_HINT, TN_UNKNOWN, NULL,
+		                       "no Python hook ran (no Python, or python -I or -E): steps and places are unknown");
+	if (watch->ledger->calls_lost > 0)
+		tn__report_add_finding(report, "refused_calls_lost", TN_SEVERITY_HINT, TN_UNKNOWN, NULL,
+		                       "%u more refused calls were not listed", watch->ledger->calls_lost);
+	if (watch->no_net)
+		tn__report_add_finding(report, "no_kernel_net", TN_SEVERITY_HINT, TN_UNKNOWN, NULL,
+		                       "this kernel has no Landlock to back the write shield: a program that writes without the C "
+		                       "library is not kept from it");
+}
+
+void
+tn__collect(const struct tn_run_options *options, const struct tn_card *card, struct tn_watch *watch,
+            struct tn_report *report)
+{
+	const struct tn_ledger_device *refusing = refusing_device(watch->ledger);
+	char path[PATH_MAX];
+	int guests;
+	bool watched;
+	report->misuse = watch->misuse;
+	report->real_gpu = card->real;
+	report->gpus = options->gpus;
+	report->gpu = card->figures;
+	report->seconds = watch->seconds;
+	report->peak_rss_bytes = watch->peak_rss_bytes > 0 ? (int64_t)watch->peak_rss_bytes : TN_UNKNOWN;
+	report->writes_allowed = options->allow_writes;
+	report->working_folder = getcwd(NULL, 0);
+	report->command = tn__program_quote(options->arguments);
+	if (!options->allow_writes && tn__folder_has_files(watch->folder))
+		report->scratch = strdup(tn__folder_path(watch->folder, "scratch/files", path));
+	tn__guest_collect(watch->folder, refusing != NULL ? refusing->refusal.pid : 0, report, &watch->ending, &guests,
+	                  &watched);
+	watch->ending.ledger_refused_last = refusing != NULL && !watched;
+	take_ledger(card, watch->ledger, watch, report);
+	take_refusal(refusing, report);
+	add_sources(options, card, report);
+	add_findings(watch, guests, report);
+	tn__report_judge(report, &watch->ending);
+}

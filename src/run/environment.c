@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The environment of the program under test (doc/design/0002-run-protocol.md).
+ *
+ * Experiment trackers are told to stay offline through the variables that they document for it, so that made-up results
+ * reach no server. A tracker that the user has switched off altogether stays off.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "run/internal.h"
+
+extern char **environ;
+
+struct builder {
+	char **items; /* owned strings */
+	size_t count;
+	bool failed;
+};
+
+static const char *
+value_of(const struct builder *builder, const char *name)
+{
+	size_t length = strlen(name);
+	for (size_t i = 0; i < builder->count; i++)
+		if (strncmp(builder->items[i], name, length) == 0 && builder->items[i][length] == '=')
+			return builder->items[i] + length + 1;
+	return NULL;
+}
+
+static void
+set(struct builder *builder, const char *name, const char *value)
+{
+	size_t length = strlen(name), i = 0;
+	char *item = NULL;
+	if (asprintf(&item, "%s=%s", name, value) < 0) {
+		builder->failed = true;
+		return;
+	}
+	while (i < builder->count && !(strncmp(builder->items[i], name, length) == 0 && builder->items[i][length] == '='))
+		i++;
+	if (i < builder->count)
+		free(builder->items[i]);
+	else
+		builder->count++;
+	builder->items[i] = item;
+}
+
+/* `value` first, then what was there, separated by a colon. */
+static void
+prepend(struct builder *builder, const char *name, const char *value)
+{
+	const char *old = value_of(builder, name);
+	char *joined = NULL;
+	if (old == NULL || old[0] == '\0') {
+		set(builder, name, value);
+	} else if (asprintf(&joined, "%s:%s", value, old) < 0) {
+		builder->failed = true;
+	} else {
+		set(builder, name, joined);
+		free(joined);
+	}
+}
+
+static void
+set_unless(struct builder *builder, const char *name, const char *value, const char *but)
+{
+	const char *old = value_of(builder, name);
+	if (old == NULL || but == NULL || strcasecmp(old, but) != 0)
+		set(builder, name, value);
+}
+
+static void
+take_trackers_offline(struct builder *builder, const struct tn_folder *folder)
+{
+	char path[PATH_MAX], address[PATH_MAX + 16];
+	set_unless(builder, "WANDB_MODE", "offline", "disabled");
+	set_unless(builder, "NEPTUNE_MODE", "offline", "debug");
+	set_unless(builder, "SWANLAB_MODE", "offline", "disabled");
+	set_unless(builder, "COMET_MODE", "offline", "disabled");
+	set(builder, "COMET_START_ONLINE", "0");
+	set(builder, "CLEARML_OFFLINE_MODE", "1");
+	set(builder, "TRAINS_OFFLINE_MODE", "1");
+	set(builder, "DVC_STUDIO_OFFLINE", "true");
+	set(builder, "HF_HUB_DISABLE_TELEMETRY", "1");
+	/* MLflow knows no offline mode: a server's address is replaced by a folder of the run, local stores are left. */
+	const char *server = value_of(builder, "MLFLOW_TRACKING_URI");
+	if (server != NULL && (strncmp(server, "http", 4) == 0 || strncmp(server, "databricks", 10) == 0)) {
+		snprintf(address, sizeof(address), "file://%s", tn__folder_path(folder, "scratch/tmp/mlruns", path));
+		set(builder, "MLFLOW_TRACKING_URI", address);
+	}
+}
+
+static void
+set_run(struct builder *builder, const struct tn_run_options *options, const struct tn_install *install,
+        const struct tn_folder *folder, bool real_gpu)
+{
+	char path[PATH_MAX], preload[PATH_MAX + 32];
+	snprintf(preload, sizeof(preload), "%s/libtonnage-preload.so", install->libraries);
+	prepend(builder, "LD_PRELOAD", preload);
+	prepend(builder, "PYTHONPATH", install->guest);
+	set(builder, "TONNAGE_RUN", folder->path);
+	set(builder, "TONNAGE_LIB", install->libraries);
+	set(builder, "TONNAGE_GPU", real_gpu ? "real" : "virtual");
+	set(builder, "TONNAGE_STEPS", options->steps);
+	if (value_of(builder, "TONNAGE_SECONDS") == NULL)
+		set(builder, "TONNAGE_SECONDS", "120");
+	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");
+	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
+	set(builder, "TONNAGE_WRITES", options->allow_writes ? "allow" : "scratch");
+	set(builder, "TONNAGE_SNAPSHOT",
+	    options->snapshot_path != NULL ? tn__folder_path(folder, "snapshot.pickle", path) : "");
+	if (options->allow_writes)
+		return;
+	static const char *const temporary[] = { "TMPDIR", "TMP", "TEMP" };
+	tn__folder_path(folder, "scratch/tmp", path);
+	for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++)
+		if (i == 0 || value_of(builder, temporary[i]) != NULL)
+			set(builder, temporary[i], path);
+}
+
+char **
+tn__environment_make(const struct tn_run_options *options, const struct tn_install *install,
+                     const struct tn_folder *folder, bool real_gpu)
+{
+	struct builder builder = { 0 };
+	size_t old = 0;
+	while (environ[old] != NULL)
+		old++;
+	builder.items = calloc(old + 64, sizeof(*builder.items));
+	if (builder.items == NULL)
+		return NULL;
+	for (size_t i = 0; i < old; i++) {
+		builder.items[builder.count] = strdup(environ[i]);
+		builder.failed |= builder.items[builder.count++] == NULL;
+	}
+	if (!builder.failed) {
+		set_run(&builder, options, install, folder, real_gpu);
+		take_trackers_offline(&builder, folder);
+	}
+	if (!builder.failed)
+		return builder.items;
+	tn__environment_free(builder.items);
+	return NULL;
+}
+
+void
+tn__environment_free(char **environment)
+{
+	for (size_t i = 0; environment != NULL && environment[i] != NULL; i++)
+		free(environment[i]);
+	free(environment);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Making and removing run folders.
+ *
+ * A folder becomes an orphan the moment its lock is free, so the lock file gets its name only after it is locked.
+ */
+#include "run/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static const char *
+temporary_folder(void)
+{
+	const char *named = getenv("TMPDIR");
+	struct stat about;
+	if (named != NULL && named[0] == '/' && stat(named, &about) == 0 && S_ISDIR(about.st_mode) && access(named, W_OK) == 0)
+		return named;
+	return "/tmp";
+}
+
+const char *
+tn__folder_path(const struct tn_folder *folder, const char *name, char buffer[PATH_MAX])
+{
+	if (snprintf(buffer, PATH_MAX, "%s/%s", folder->path, name) >= PATH_MAX)
+		buffer[PATH_MAX - 1] = '\0';
+	return buffer;
+}
+
+static tn_status
+take_lock(struct tn_folder *folder)
+{
+	char early[PATH_MAX], final[PATH_MAX];
+	tn__folder_path(folder, "lock.new", early);
+	tn__folder_path(folder, "lock", final);
+	folder->lock = open(early, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	TN_RETURN_IF(folder->lock < 0 || flock(folder->lock, LOCK_EX | LOCK_NB) != 0 || rename(early, final) != 0, TN_IO,
+	             "the run folder %s cannot be locked: %s", folder->path, strerror(errno));
+	return TN_OK;
+}
+
+static tn_status
+make_parts(const struct tn_folder *folder)
+{
+	static const char *const parts[] = { "guest", "kernels", "scratch", "scratch/files", "scratch/tmp", "state" };
+	char path[PATH_MAX];
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		TN_RETURN_IF(mkdir(tn__folder_path(folder, parts[i], path), 0700) != 0, TN_IO, "%s cannot be made: %s", path,
+		             strerror(errno));
+	return TN_OK;
+}
+
+tn_status
+tn__folder_create(struct tn_folder *out)
+{
+	struct tn_folder folder = { .lock = -1 };
+	int length = snprintf(folder.path, sizeof(folder.path), "%s/tonnage-%u-XXXXXX", temporary_folder(),
+	                      (unsigned)getuid());
+	TN_RETURN_IF(length >= PATH_MAX - 256, TN_IO, "the name of the temporary folder is too long");
+	TN_RETURN_IF(mkdtemp(folder.path) == NULL, TN_IO, "no run folder can be made in %s: %s", temporary_folder(),
+	             strerror(errno));
+	tn_status status = take_lock(&folder);
+	if (status == TN_OK)
+		status = make_parts(&folder);
+	if (status != TN_OK) {
+		tn__folder_remove(&folder, false);
+		return status;
+	}
+	*out = folder;
+	return TN_OK;
+}
+
+/* ---- removing ---- */
+
+static void remove_entries(int folder, int depth);
+
+static void
+remove_entry(int folder, const char *name, int depth)
+{
+	if (unlinkat(folder, name, 0) == 0 || (errno != EISDIR && errno != EPERM && errno != EACCES))
+		return;
+	int below = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (below < 0 && errno == EACCES && fchmodat(folder, name, 0700, 0) == 0)
+		below = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (below < 0)
+		return;
+	remove_entries(below, depth + 1);
+	unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+/* Closes the descriptor. The depth is bounded, since each level holds one. */
+static void
+remove_entries(int folder, int depth)
+{
+	fchmod(folder, 0700);
+	DIR *listing = depth < 512 ? fdopendir(folder) : NULL;
+	const struct dirent *item;
+	if (listing == NULL) {
+		close(folder);
+		return;
+	}
+	while ((item = readdir(listing)) != NULL)
+		if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
+			remove_entry(folder, item->d_name, depth);
+	closedir(listing);
+}
+
+void
+tn__folder_remove_tree(const char *path)
+{
+	remove_entry(AT_FDCWD, path, 0);
+}
+
+static bool
+is_empty(const char *path)
+{
+	DIR *listing = opendir(path);
+	const struct dirent *item;
+	bool empty = true;
+	if (listing == NULL)
+		return true;
+	while (empty && (item = readdir(listing)) != NULL)
+		empty = strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0;
+	closedir(listing);
+	return empty;
+}
+
+bool
+tn__folder_has_files(const struct tn_folder *folder)
+{
+	char path[PATH_MAX];
+	return !is_empty(tn__folder_path(folder, "scratch/files", path));
+}
+
+void
+tn__folder_remove(struct tn_folder *folder, bool keep_files)
+{
+	static const char *const parts[] = { "ledger", "guest", "kernels", "state", "scratch/tmp", "snapshot.pickle", "lib" };
+	char path[PATH_MAX];
+	if (keep_files) {
+		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+			tn__folder_remove_tree(tn__folder_path(folder, parts[i], path));
+		unlink(tn__folder_path(folder, "lock", path));
+	} else {
+		tn__folder_remove_tree(folder->path);
+	}
+	if (folder->lock >= 0)
+		close(folder->lock);
+	folder->lock = -1;
+}
+
+/* True when the folder's lock is there and free; it is then held by the returned descriptor. */
+static bool
+take_orphan(const char *path, int *lock)
+{
+	char name[PATH_MAX];
+	struct stat about;
+	if (lstat(path, &about) != 0 || !S_ISDIR(about.st_mode) || about.st_uid != getuid() ||
+	    snprintf(name, sizeof(name), "%s/lock", path) >= PATH_MAX)
+		return false;
+	*lock = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (*lock >= 0 && flock(*lock, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	if (*lock >= 0)
+		close(*lock);
+	return false;
+}
+
+int
+tn__folder_remove_orphans(void)
+{
+	char beginning[64], path[PATH_MAX];
+	int removed = 0, lock;
+	const struct dirent *item;
+	DIR *listing = opendir(temporary_folder());
+	if (listing == NULL)
+		return 0;
+	snprintf(beginning, sizeof(beginning), "tonnage-%u-", (unsigned)getuid());
+	while ((item = readdir(listing)) != NULL) {
+		if (strncmp(item->d_name, beginning, strlen(beginning)) != 0 ||
+		    snprintf(path, sizeof(path), "%s/%s", temporary_folder(), item->d_name) >= PATH_MAX ||
+		    !take_orphan(path, &lock))
+			continue;
+		tn__folder_remove_tree(path);
+		close(lock);
+		removed++;
+	}
+	closedir(listing);
+	return removed;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The run folder (doc/design/0002-run-protocol.md): made, locked, emptied. All paths of a run are built here.
+ */
+#ifndef TN_RUN_FOLDER_H
+#define TN_RUN_FOLDER_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "tonnage/status.h"
+
+struct tn_folder {
+	char path[PATH_MAX];
+	int lock; /* held by flock as long as the supervisor or its keeper lives */
+};
+
+/* Makes the folder with its parts and takes the lock. TN_IO with words when it cannot. */
+tn_status tn__folder_create(struct tn_folder *out);
+/* <folder>/<name>, in a buffer of PATH_MAX that is returned. */
+const char *tn__folder_path(const struct tn_folder *folder, const char *name, char buffer[PATH_MAX]);
+/* True when the program wrote something that is kept in scratch/files. */
+bool tn__folder_has_files(const struct tn_folder *folder);
+/* Removes the folder, or all of it but scratch/files. */
+void tn__folder_remove(struct tn_folder *folder, bool keep_files);
+/* Removes folders of this user whose lock nobody holds: what killed supervisors left. Returns how many. */
+int tn__folder_remove_orphans(void);
+/* Removes a tree without following links; entries that cannot be removed stay. */
+void tn__folder_remove_tree(const char *path);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads guest/<pid>.json (doc/design/0002-run-protocol.md). The files come from the program's processes, so nothing in them
+ * is trusted: a malformed file, or a field of another type, counts as unknown.
+ */
+#include <dirent.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/internal.h"
+
+#define LARGEST_FILE (16 << 20)
+
+struct guest {
+	json_t *document;
+	int64_t pid, reserved_peak;
+	bool oom_ended;
+};
+
+struct guests {
+	struct guest items[TN_LEDGER_PROCESSES];
+	size_t count;
+};
+
+/* ---- fields ---- */
+
+static int64_t
+whole(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+	return json_is_integer(value) && json_integer_value(value) >= 0 ? (int64_t)json_integer_value(value) : TN_UNKNOWN;
+}
+
+static const char *
+text(const json_t *object, const char *name)
+{
+	return json_string_value(json_object_get(object, name));
+}
+
+static bool
+truth(const json_t *object, const char *name)
+{
+	return json_is_true(json_object_get(object, name));
+}
+
+static char *
+copied(const json_t *object, const char *name)
+{
+	const char *value = text(object, name);
+	return value != NULL ? strdup(value) : NULL;
+}
+
+static struct tn_place *
+place(const json_t *object, bool backward)
+{
+	const char *file = text(object, "file");
+	return file != NULL ? tn__report_new_place(file, whole(object, "line"), text(object, "function"), backward) : NULL;
+}
+
+/* The largest figure of that name over the devices. */
+static int64_t
+worst_device(const json_t *document, const char *name)
+{
+	const json_t *devices = json_object_get(document, "devices"), *device;
+	int64_t most = TN_UNKNOWN;
+	size_t i;
+	json_array_foreach(devices, i, device)
+		if (whole(device, name) > most)
+			most = whole(device, name);
+	return most;
+}
+
+/* ---- files ---- */
+
+static json_t *
+read_document(const char *path)
+{
+	json_error_t error;
+	FILE *file = fopen(path, "re");
+	if (file == NULL)
+		return NULL;
+	fseek(file, 0, SEEK_END);
+	long size = ftell(file);
+	rewind(file);
+	json_t *document = size > 0 && size <= LARGEST_FILE ? json_loadf(file, JSON_REJECT_DUPLICATES, &error) : NULL;
+	fclose(file);
+	const char *schema = text(document, "schema");
+	if (json_is_object(document) && schema != NULL && strcmp(schema, "tonnage.guest/1") == 0)
+		return document;
+	json_decref(document);
+	return NULL;
+}
+
+static bool
+ends_with(const char *name, const char *end)
+{
+	size_t length = strlen(name), wanted = strlen(end);
+	return length >= wanted && strcmp(name + length - wanted, end) == 0;
+}
+
+static void
+read_guests(const struct tn_folder *folder, struct guests *out)
+{
+	char path[PATH_MAX], file[PATH_MAX];
+	const struct dirent *item;
+	DIR *listing = opendir(tn__folder_path(folder, "guest", path));
+	out->count = 0;
+	if (listing == NULL)
+		return;
+	while ((item = readdir(listing)) != NULL && out->count < TN_LEDGER_PROCESSES) {
+		if (!ends_with(item->d_name, ".json") || snprintf(file, sizeof(file), "%s/%s", path, item->d_name) >= PATH_MAX)
+			continue;
+		json_t *document = read_document(file);
+		if (document != NULL)
+			out->items[out->count++] = (struct guest){ document, whole(document, "pid"),
+				                                       worst_device(document, "reserved_peak"),
+				                                       truth(document, "out_of_memory_ended_process") };
+	}
+	closedir(listing);
+}
+
+static void
+free_guests(struct guests *guests)
+{
+	for (size_t i = 0; i < guests->count; i++)
+		json_decref(guests->items[i].document);
+}
+
+/* ---- PyTorch that is missing, or cannot see a GPU ---- */
+
+static bool
+failed_without_torch(const json_t *document)
+{
+	const json_t *exception = json_object_get(document, "exception");
+	const char *type = text(exception, "type"), *message = text(exception, "message");
+	return text(document, "torch") == NULL && type != NULL && message != NULL &&
+	       (strcmp(type, "ModuleNotFoundError") == 0 || strcmp(type, "ImportError") == 0) &&
+	       strstr(message, "No module named 'torch'") != NULL;
+}
+
+static enum tn_misuse
+misuse_of(const struct guests *guests)
+{
+	enum tn_misuse found = TN_MISUSE_NONE;
+	for (size_t i = 0; i < guests->count; i++) {
+		const json_t *document = guests->items[i].document;
+		if (text(document, "torch") != NULL && text(document, "cuda") != NULL)
+			return TN_MISUSE_NONE;
+		if (text(document, "torch") != NULL)
+			found = TN_MISUSE_CPU_TORCH;
+		else if (found == TN_MISUSE_NONE && failed_without_torch(document))
+			found = TN_MISUSE_NO_TORCH;
+	}
+	return found;
+}
+
+enum tn_misuse
+tn__guest_misuse(const struct tn_folder *folder, bool *settled)
+{
+	struct guests *guests = calloc(1, sizeof(*guests));
+	if (guests == NULL)
+		return TN_MISUSE_NONE;
+	read_guests(folder, guests);
+	enum tn_misuse found = misuse_of(guests);
+	for (size_t i = 0; i < guests->count; i++)
+		if (text(guests->items[i].document, "torch") != NULL && text(guests->items[i].document, "cuda") != NULL)
+			*settled = true;
+	free_guests(guests);
+	free(guests);
+	return found;
+}
+
+/* ---- collecting ---- */
+
+/* The process that the report is about: ended by an out-of-memory, else the one with the largest reserved peak. */
+static const struct guest *
+worst_of(const struct guests *guests)
+{
+	const struct guest *worst = NULL;
+	for (size_t i = 0; i < guests->count; i++) {
+		const struct guest *item = &guests->items[i];
+		if (worst == NULL || (item->oom_ended && !worst->oom_ended) ||
+		    (item->oom_ended == worst->oom_ended && item->reserved_peak > worst->reserved_peak))
+			worst = item;
+	}
+	return worst;
+}
+
+static void
+take_oom(const json_t *oom, struct tn_report_oom *out)
+{
+	const json_t *stack = json_object_get(oom, "stack"), *frame;
+	size_t i;
+	if (!json_is_object(oom))
+		return;
+	out->requested_bytes = whole(oom, "requested_bytes");
+	out->free_bytes = whole(oom, "free_bytes");
+	out->allocated_bytes = whole(oom, "allocated_bytes");
+	out->reserved_bytes = whole(oom, "reserved_bytes");
+	out->largest_free_block_bytes = whole(oom, "largest_free_block_bytes");
+	out->step = whole(oom, "step");
+	out->phase = copied(oom, "phase");
+	out->message = copied(oom, "message");
+	out->computed = truth(oom, "computed");
+	out->at = place(json_object_get(oom, "at"), truth(oom, "backward"));
+	json_array_foreach(stack, i, frame) {
+		struct tn_place item = { (char *)(uintptr_t)text(frame, "file"), whole(frame, "line"),
+			                     (char *)(uintptr_t)text(frame, "function"), false };
+		if (item.file != NULL)
+			(void)tn__report_add_place(&out->stack, &item);
+	}
+}
+
+static void
+take_exception(const json_t *exception, struct tn_report *report)
+{
+	const char *type = text(exception, "type"), *message = text(exception, "message");
+	if (type == NULL || report->exception != NULL)
+		return;
+	if (asprintf(&report->exception, "%s%s%s", type, message != NULL && message[0] != '\0' ? ": " : "",
+	             message != NULL ? message : "") < 0)
+		report->exception = NULL;
+	report->exception_at = place(json_object_get(exception, "at"), false);
+}
+
+static void
+take_worst(const json_t *document, struct tn_report *report)
+{
+	const json_t *steps = json_object_get(document, "steps");
+	report->torch = copied(document, "torch");
+	report->cuda = copied(document, "cuda");
+	report->cudnn = whole(document, "cudnn");
+	report->steps_seen = whole(steps, "seen");
+	report->steps_unit = copied(steps, "unit");
+	report->input_shapes = whole(steps, "input_shapes");
+	report->allocated_peak = worst_device(document, "allocated_peak");
+	report->reserved_peak = worst_device(document, "reserved_peak");
+	report->requested_peak = worst_device(document, "requested_peak");
+	take_oom(json_object_get(document, "out_of_memory"), &report->oom);
+}
+
+static void
+take_counted(const json_t *array, const char *name_field, struct tn_counted_list *out)
+{
+	const json_t *item;
+	size_t i;
+	json_array_foreach(array, i, item) {
+		const char *name = name_field != NULL ? text(item, name_field) : NULL;
+		struct tn_counted counted = { .place = { (char *)(uintptr_t)text(item, "file"), whole(item, "line"),
+			                                     (char *)(uintptr_t)text(item, "function"), false },
+			                          .name = (char *)(uintptr_t)name,
+			                          .count = whole(item, "count"),
+			                          .bytes = whole(item, "requested_bytes") };
+		if (counted.count > 0 && (counted.name != NULL || counted.place.file != NULL))
+			(void)tn__report_add_counted(out, &counted);
+	}
+}
+
+/* What is added up over all processes. */
+static void
+take_sums(const json_t *document, struct tn_report *report)
+{
+	const json_t *skipped = json_object_get(document, "init_skipped");
+	take_counted(json_object_get(document, "handled_out_of_memory"), NULL, &report->handled_ooms);
+	take_counted(json_object_get(document, "computed_reads"), NULL, &report->computed_reads);
+	take_counted(json_object_get(document, "uploads_suppressed"), "what", &report->uploads_suppressed);
+	if (whole(skipped, "bytes") > 0) {
+		report->init_skipped_tensors += whole(skipped, "tensors");
+		report->init_skipped_bytes += whole(skipped, "bytes");
+	}
+	if (report->hook_error == NULL)
+		report->hook_error = copied(document, "hook_error");
+}
+
+static void
+take_rank(const json_t *document, struct tn_report *report)
+{
+	if (whole(document, "rank") == TN_UNKNOWN || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
+		return;
+	report->ranks[report->rank_count++] =
+		(struct tn_rank){ .rank = whole(document, "rank"),
+		                  .pid = whole(document, "pid"),
+		                  .steps = whole(json_object_get(document, "steps"), "seen"),
+		                  .allocated_peak = worst_device(document, "allocated_peak"),
+		                  .reserved_peak = worst_device(document, "reserved_peak"),
+		                  .out_of_memory = truth(document, "out_of_memory_ended_process") };
+}
+
+/* An out-of-memory of a process that the program outlived well counts as handled. */
+static void
+take_outlived(const json_t *document, struct tn_report *report)
+{
+	const json_t *oom = json_object_get(document, "out_of_memory"), *at = json_object_get(oom, "at");
+	struct tn_counted item = { .place = { (char *)(uintptr_t)text(at, "file"), whole(at, "line"),
+		                                  (char *)(uintptr_t)text(at, "function"), false },
+		                       .count = 1,
+		                       .bytes = whole(oom, "requested_bytes") };
+	if (json_is_object(oom))
+		(void)tn__report_add_counted(&report->handled_ooms, &item);
+}
+
+void
+tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, struct tn_report *report,
+                  struct tn_ending *ending, int *guests_found, bool *refused_guest)
+{
+	struct guests *guests = calloc(1, sizeof(*guests));
+	*guests_found = 0;
+	*refused_guest = false;
+	if (guests == NULL)
+		return;
+	read_guests(folder, guests);
+	if (report->misuse == TN_MISUSE_NONE)
+		report->misuse = misuse_of(guests);
+	bool ended_well = ending->stop_reason != 0 || (ending->ended && ending->wait_status == 0);
+	const struct guest *worst = worst_of(guests);
+	if (worst != NULL)
+		take_worst(worst->document, report);
+	for (size_t i = 0; i < guests->count; i++) {
+		const struct guest *item = &guests->items[i];
+		bool open = json_is_object(json_object_get(item->document, "out_of_memory"));
+		ending->guest_oom_ended |= item->oom_ended;
+		ending->guest_oom_open |= open;
+		*refused_guest |= item->pid == refused_pid && text(item->document, "hook_error") == NULL;
+		if (item == worst || worst == NULL || worst->document == NULL)
+			take_exception(json_object_get(item->document, "exception"), report);
+		if (ended_well)
+			take_outlived(item->document, report);
+		take_sums(item->document, report);
+		take_rank(item->document, report);
+	}
+	*guests_found = (int)guests->count;
+	free_guests(guests);
+	free(guests);
+}

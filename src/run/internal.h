@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the supervisor share. Grouped by the file that owns it.
+ */
+#ifndef TN_RUN_INTERNAL_H
+#define TN_RUN_INTERNAL_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "device/ledger.h"
+#include "report/model.h"
+#include "run/folder.h"
+#include "run/process.h"
+#include "tonnage/run.h"
+
+/* ---- install.c: where our own files are ---- */
+
+struct tn_install {
+	char libraries[PATH_MAX]; /* holds libtonnage-preload.so */
+	char guest[PATH_MAX];     /* holds sitecustomize.py */
+};
+/* TN_NOT_FOUND when the installation is incomplete. */
+tn_status tn__install_find(struct tn_install *out);
+
+/* ---- card.c: which card is pretended ---- */
+
+struct tn_card {
+	struct tn_gpu_figures figures;
+	bool real; /* --gpu real */
+	char total_source[160], context_source[160];
+	double context_share; /* the context is known to within this share of itself */
+};
+/* From the options: catalogue, this machine's GPU, --memory. TN_NOT_FOUND or TN_INVALID with words for a person. */
+tn_status tn__card_choose(const struct tn_run_options *options, struct tn_card *out);
+
+/* ---- program.c: what is started ---- */
+
+/* The file that execve will get, in a buffer of PATH_MAX. On failure *exit_status is 127 (TN_NOT_FOUND) or 126. */
+tn_status tn__program_find(const char *name, char path[PATH_MAX], int *exit_status);
+/* The command line as a person would type it; the caller frees; NULL without memory. */
+char *tn__program_quote(char *const *arguments);
+
+/* ---- environment.c ---- */
+
+/* The program's environment; NULL without memory. Release with tn__environment_free. */
+char **tn__environment_make(const struct tn_run_options *options, const struct tn_install *install,
+                            const struct tn_folder *folder, bool real_gpu);
+void tn__environment_free(char **environment);
+
+/* ---- keeper.c: the process between supervisor and program ---- */
+
+enum tn_news_kind { TN_NEWS_STARTED, TN_NEWS_ENDED, TN_NEWS_NOT_EXECUTED, TN_NEWS_NO_NET };
+struct tn_news { /* through a pipe, whole at once since it is shorter than PIPE_BUF */
+	int32_t kind;
+	int32_t pid;
+	int32_t status;  /* wait status, errno or tn_status */
+	int32_t program; /* of ENDED: 1 when it is the program itself, 0 for an orphan that the keeper reaped */
+	uint64_t peak_rss_bytes;
+};
+
+struct tn_start {
+	const char *path;
+	char *const *arguments;
+	char *const *environment;
+	const struct tn_folder *folder;
+	bool net; /* forbid writing outside the run folder, where the kernel can */
+};
+
+struct tn_keeper {
+	pid_t pid;
+	int life; /* writing end: closed (or its owner dead) means the supervisor is gone */
+	int news; /* reading end */
+};
+/* Forks the keeper, which forks the program. The caller has blocked the signals that it handles; `mask` is what the
+ * program gets instead. */
+tn_status tn__keeper_start(const struct tn_start *start, const sigset_t *mask, struct tn_keeper *out);
+/* Tells the keeper that all is done, and waits for it. */
+void tn__keeper_finish(struct tn_keeper *keeper);
+
+/* ---- progress.c ---- */
+
+struct tn_progress {
+	FILE *out; /* NULL: no line */
+	bool shown;
+	double last;
+};
+/* Rewrites the line when it is time. */
+void tn__progress_show(struct tn_progress *progress, const struct tn_ledger *ledger, double seconds);
+void tn__progress_erase(struct tn_progress *progress);
+
+/* ---- watch.c: while the program runs ---- */
+
+struct tn_watch {
+	struct tn_folder *folder;
+	struct tn_ledger *ledger;
+	struct tn_keeper keeper;
+	struct tn_progress progress;
+	bool real_gpu;
+	int signals; /* signalfd */
+	double started;
+	/* what came of it */
+	pid_t program;
+	struct tn_ending ending;
+	bool keeper_lost;
+	bool not_executed; /* execve failed with exec_errno */
+	int exec_errno;
+	bool no_net;
+	enum tn_misuse misuse;
+	uint64_t peak_rss_bytes;
+	uint64_t real_device_peak; /* --gpu real: sampled, 0 when unknown */
+	double seconds;
+	struct tn_process_list seen; /* every process of the run that was met */
+};
+/* Runs until the program and all its descendants are gone. */
+void tn__watch_until_end(struct tn_watch *watch);
+/* Seconds of the monotonic clock. */
+double tn__now(void);
+
+/* ---- guest.c: what the guest hooks wrote ---- */
+
+/* PyTorch that cannot be used for a run, as the guests' files say at this moment; *settled is set once a usable one was
+ * seen, so that asking can end. */
+enum tn_misuse tn__guest_misuse(const struct tn_folder *folder, bool *settled);
+/* Fills the report and the guests' part of the ending from all guests' files. *guests is how many there were;
+ * refused_pid is the process that the card refused memory last, *refused_guest whether a guest watched it. */
+void tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, struct tn_report *report,
+                       struct tn_ending *ending, int *guests, bool *refused_guest);
+
+/* ---- collect.c ---- */
+
+/* Fills the report from the options, the card, the ledger, the guests and the watch, and judges it. */
+void tn__collect(const struct tn_run_options *options, const struct tn_card *card, struct tn_watch *watch,
+                 struct tn_report *report);
+
+#endif

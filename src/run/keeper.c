@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The keeper: a small process between the supervisor and the program, so that one of the two is always left to clean up.
+ *
+ *     supervisor (subreaper) -> keeper (subreaper) -> program -> ...
+ *
+ * When the supervisor dies the keeper reads the end of the `life` pipe, kills everything below itself and removes the run
+ * folder. When the keeper dies its children become the supervisor's, which reads the end of the `news` pipe and does the
+ * same. The keeper ignores what the supervisor handles (the signals are blocked since before the fork) and has one thread.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "base/error.h"
+#include "preload/net.h" /* the kernel's part of the write shield, put on the program before it starts */
+#include "run/internal.h"
+#include "run/leftovers.h"
+
+struct keeper {
+	int life, news;
+	pid_t program;
+	struct tn_folder folder;
+	struct tn_leftovers leftovers;
+	struct tn_process_list killed;
+};
+
+static void
+send_news(int pipe, struct tn_news news)
+{
+	ssize_t ignored = write(pipe, &news, sizeof(news));
+	(void)ignored; /* nobody reads any more: the end of `life` will tell */
+}
+
+/* ---- in the program's process, before exec ---- */
+
+static void
+become_program(const struct tn_start *start, const sigset_t *mask, int news, pid_t keeper)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != keeper)
+		_exit(TN_EXIT_OWN_FAILURE);
+	if (start->net && tn__net_apply(start->folder->path) != TN_OK)
+		send_news(news, (struct tn_news){ .kind = TN_NEWS_NO_NET, .pid = getpid() });
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvpe(start->path, start->arguments, start->environment);
+	send_news(news, (struct tn_news){ .kind = TN_NEWS_NOT_EXECUTED, .pid = getpid(), .status = errno });
+	_exit(errno == ENOENT ? TN_EXIT_NOT_FOUND : TN_EXIT_NOT_EXECUTABLE);
+}
+
+/* ---- in the keeper ---- */
+
+static void
+reap(void *context)
+{
+	struct keeper *keeper = context;
+	struct rusage usage;
+	int status;
+	pid_t pid;
+	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0)
+		send_news(keeper->news, (struct tn_news){ .kind = TN_NEWS_ENDED, .pid = pid, .status = status,
+		                                          .program = pid == keeper->program,
+		                                          .peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024 });
+}
+
+static void
+before_kill(void *context, pid_t pid)
+{
+	struct keeper *keeper = context;
+	tn__leftovers_note(&keeper->leftovers, pid);
+	tn__process_list_add(&keeper->killed, pid);
+}
+
+static void
+supervisor_is_gone(struct keeper *keeper)
+{
+	(void)tn__process_kill_all(getpid(), 0, before_kill, reap, keeper);
+	tn__leftovers_remove(&keeper->leftovers, keeper->killed.pids, keeper->killed.count);
+	tn__folder_remove(&keeper->folder, false);
+	_exit(0);
+}
+
+/* Until the supervisor says that all is done, or is not there any more. */
+static void
+keep(struct keeper *keeper, int children)
+{
+	struct pollfd watched[] = { { keeper->life, POLLIN, 0 }, { children, POLLIN, 0 } };
+	for (;;) {
+		struct signalfd_siginfo info;
+		char word;
+		if (poll(watched, 2, -1) < 0 && errno != EINTR)
+			supervisor_is_gone(keeper);
+		if (watched[1].revents & POLLIN && read(children, &info, sizeof(info)) > 0)
+			reap(keeper);
+		if (!(watched[0].revents & (POLLIN | POLLHUP | POLLERR)))
+			continue;
+		if (read(keeper->life, &word, 1) == 1)
+			_exit(0);
+		supervisor_is_gone(keeper);
+	}
+}
+
+static void
+become_keeper(const struct tn_start *start, const sigset_t *mask, int life, int news)
+{
+	struct keeper keeper = { .life = life, .news = news, .folder = *start->folder };
+	pid_t self = getpid();
+	sigset_t child_signal;
+	sigemptyset(&child_signal);
+	sigaddset(&child_signal, SIGCHLD);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_NAME, "tonnage-keeper");
+	int children = signalfd(-1, &child_signal, SFD_CLOEXEC);
+	pid_t pid = children >= 0 ? fork() : -1;
+	if (pid == 0)
+		become_program(start, mask, news, self);
+	if (pid < 0) {
+		send_news(news, (struct tn_news){ .kind = TN_NEWS_NOT_EXECUTED, .status = errno });
+		_exit(TN_EXIT_OWN_FAILURE);
+	}
+	keeper.program = pid;
+	send_news(news, (struct tn_news){ .kind = TN_NEWS_STARTED, .pid = pid });
+	keep(&keeper, children);
+}
+
+/* ---- in the supervisor ---- */
+
+tn_status
+tn__keeper_start(const struct tn_start *start, const sigset_t *mask, struct tn_keeper *out)
+{
+	int life[2], news[2];
+	TN_RETURN_IF(pipe2(life, O_CLOEXEC) != 0, TN_IO, "no pipe can be made: %s", strerror(errno));
+	if (pipe2(news, O_CLOEXEC) != 0) {
+		close(life[0]);
+		close(life[1]);
+		return tn__fail(TN_IO, "no pipe can be made: %s", strerror(errno));
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(life[1]);
+		close(news[0]);
+		become_keeper(start, mask, life[0], news[1]);
+	}
+	close(life[0]);
+	close(news[1]);
+	if (pid < 0) {
+		close(life[1]);
+		close(news[0]);
+		return tn__fail(TN_IO, "no process can be started: %s", strerror(errno));
+	}
+	*out = (struct tn_keeper){ .pid = pid, .life = life[1], .news = news[0] };
+	return TN_OK;
+}
+
+void
+tn__keeper_finish(struct tn_keeper *keeper)
+{
+	char word = 'q';
+	ssize_t ignored = write(keeper->life, &word, 1);
+	(void)ignored; /* a dead keeper needs no word */
+	close(keeper->life);
+	while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(keeper->news);
+}

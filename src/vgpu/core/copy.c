@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies and sets: time on the stream, values where they are small, no pages touched where they are not.
+ */
+#include <string.h>
+
+#include "vgpu/core/state.h"
+
+#define HOST_LINK_BYTES_PER_NS 16 /* PCIe 4.0 x16, about half of its peak: see doc/design/0003-time.md */
+
+static bool
+on_device(uint64_t address)
+{
+	return (address >= TN_VMM_BASE && address < TN_VMM_BASE + TN_VMM_SIZE) ||
+	       (address >= TN_MALLOC_BASE && address < TN_MALLOC_BASE + TN_MAX_DEVICES * TN_MALLOC_SIZE);
+}
+
+static void
+move_values(uint64_t to, uint64_t from, uint64_t bytes)
+{
+	bool to_device = on_device(to), from_device = on_device(from);
+	if (to_device && from_device)
+		tn__values_move(to, from, bytes);
+	else if (to_device)
+		tn__values_write(to, (const void *)(uintptr_t)from, bytes);
+	else if (from_device)
+		tn__values_read(from, (void *)(uintptr_t)to, bytes);
+	else
+		memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+}
+
+static uint64_t
+copy_time(uint64_t to, uint64_t from, uint64_t bytes)
+{
+	if (on_device(to) && on_device(from))
+		return tn__time_of_bytes(2 * bytes);
+	return TN_CLOCK_KERNEL_NS + bytes / HOST_LINK_BYTES_PER_NS;
+}
+
+/* Puts a copy or set on the stream. *values says whether its values move now (a captured one moves none). */
+static int
+enqueue(uintptr_t stream_handle, enum tn_node_kind kind, uint64_t duration, bool asynchronous, bool *values)
+{
+	tn__lock();
+	struct tn_stream *stream = tn__stream_locked(stream_handle);
+	int result = stream ? TN_CUDA_OK : TN_CUDA_INVALID_HANDLE;
+	*values = stream && !stream->capture;
+	if (stream && stream->capture && !asynchronous)
+		result = TN_CUDA_CAPTURE_UNSUPPORTED;
+	else if (stream)
+		result = tn__enqueue_locked(stream, &(struct tn_node_description){.kind = kind, .duration = duration});
+	if (result == TN_CUDA_OK && !asynchronous)
+		tn_clock_wait(&tn__core.devices[stream->device].clock, stream->tail);
+	tn__unlock();
+	return result;
+}
+
+int
+tn__copy(uint64_t to, uint64_t from, uint64_t bytes, uintptr_t stream, bool asynchronous)
+{
+	bool values;
+	if (bytes == 0)
+		return TN_CUDA_OK;
+	if (!to || !from)
+		return TN_CUDA_INVALID_VALUE;
+	int result = enqueue(stream, TN_NODE_MEMCPY, copy_time(to, from, bytes), asynchronous, &values);
+	if (result == TN_CUDA_OK && values)
+		move_values(to, from, bytes);
+	return result;
+}
+
+int
+tn__copy_2d(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch, uint64_t width, uint64_t height,
+            uintptr_t stream, bool asynchronous)
+{
+	bool values;
+	if (width == 0 || height == 0)
+		return TN_CUDA_OK;
+	if (!to || !from || to_pitch < width || from_pitch < width)
+		return TN_CUDA_INVALID_VALUE;
+	int result = enqueue(stream, TN_NODE_MEMCPY, copy_time(to, from, width * height), asynchronous, &values);
+	if (result != TN_CUDA_OK || !values)
+		return result;
+	if (width * height > tn__core.values_bound && on_device(to)) {
+		tn__values_forget_range(to, to_pitch * height);
+		return result;
+	}
+	for (uint64_t row = 0; row < height; row++)
+		move_values(to + row * to_pitch, from + row * from_pitch, width);
+	return result;
+}
+
+/* A host address can only be set when it is memory that the device knows: then it is real memory. */
+static void
+set_host(uint64_t to, uint32_t value, uint32_t value_bytes, uint64_t count)
+{
+	unsigned char *bytes = (unsigned char *)(uintptr_t)to;
+	for (uint64_t i = 0; i < count; i++)
+		memcpy(bytes + i * value_bytes, &value, value_bytes);
+}
+
+int
+tn__set(uint64_t to, uint32_t value, uint32_t value_bytes, uint64_t count, uintptr_t stream, bool asynchronous)
+{
+	bool values;
+	uint64_t bytes = count * value_bytes;
+	if (bytes == 0)
+		return TN_CUDA_OK;
+	if (!to)
+		return TN_CUDA_INVALID_VALUE;
+	int result = enqueue(stream, TN_NODE_MEMSET, tn__time_of_bytes(bytes), asynchronous, &values);
+	if (result != TN_CUDA_OK || !values)
+		return result;
+	unsigned char low = (unsigned char)value;
+	bool one_byte = value_bytes == 1 || value == low * UINT32_C(0x01010101) ||
+	                (value_bytes == 2 && value == low * UINT32_C(0x0101));
+	if (!on_device(to))
+		set_host(to, value, value_bytes, count);
+	else if (one_byte)
+		tn__values_set(to, low, bytes);
+	else
+		tn__values_forget_range(to, bytes);
+	return result;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the replaced libraries (src/vgpu/<library>/) may ask of the one virtual GPU behind them.
+ *
+ * The core is one shared object, libtonnage-vgpu.so; each replaced library is a thin shell that owns a SONAME and
+ * translates its documented API to these calls. The core knows no NVIDIA type: handles are integers, sizes are bytes,
+ * times are nanoseconds of the virtual clock.
+ * Everything here is thread-safe unless it says otherwise.
+ */
+#ifndef TN_VGPU_CORE_H
+#define TN_VGPU_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/gpu.h"
+#include "tonnage/status.h"
+
+#define TN_EXPORT __attribute__((visibility("default")))
+
+/* ---- the run and its devices ---- */
+
+/* Attaches this process to its run ($TONNAGE_RUN/ledger), once; later calls cost one load. Without a run the devices are
+ * one rtx3060-like default kept in private memory, so that a preloaded program never fails for want of a supervisor.
+ * Returns the number of visible devices (CUDA_VISIBLE_DEVICES applied), 0 to 8. */
+int tn__device_count(void);
+/* The figures of a visible device; NULL when there is no such device. */
+const struct tn_gpu_figures *tn__gpu(int device);
+/* The calling thread's device, and how to change it. tn__set_device returns TN_INVALID for an unknown device. */
+int tn__current_device(void);
+tn_status tn__set_device(int device);
+/* Total and free bytes of a device at this moment. */
+void tn__memory_info(int device, uint64_t *free_bytes, uint64_t *total_bytes);
+/* What this process holds on a device, context included (for NVML). */
+uint64_t tn__process_bytes(int device);
+/* The position of a visible device among all devices of the run (CUDA_VISIBLE_DEVICES undone), for NVML. */
+int tn__physical_device(int device);
+int tn__physical_device_count(void);
+const struct tn_gpu_figures *tn__physical_gpu(int physical);
+void tn__physical_memory_info(int physical, uint64_t *free_bytes, uint64_t *total_bytes);
+
+/* The device's context: created at first use, which takes the card's context bytes. Called by everything that needs a
+ * context. TN_OUT_OF_DEVICE_MEMORY when not even that fits. */
+tn_status tn__ensure_context(int device);
+
+/* ---- refusing ---- */
+
+/* Counts a call that is not answered and returns `status`, so that a shell can `return tn__refuse("cufft", "cufftXtSetGPUs",
+ * CUFFT_NOT_SUPPORTED)`. */
+int tn__refuse(const char *library, const char *name, int status);
+
+/* ---- work ---- */
+
+/* Streams are named by the handle the program has (0, 1 and 2 are CUDA's legacy, legacy and per-thread defaults). */
+
+/* Says that a kernel (or a library call that would launch some) of about `nanoseconds` was put on a stream of the current
+ * device. Whatever values were stored for direct round trips are stale from here on. While the stream is being captured
+ * it becomes a node of the graph instead. `what` is a literal such as "cublas" and is counted. */
+tn_status tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what);
+
+/* How long moving `bytes` through device memory takes, and how long `flops` operations of a type take, on the current
+ * device, launch included (roofline of the catalogue's figures). */
+enum tn_math { TN_MATH_FP64, TN_MATH_FP32, TN_MATH_TF32, TN_MATH_HALF };
+uint64_t tn__time_of_bytes(uint64_t bytes);
+uint64_t tn__time_of_flops(double flops, enum tn_math math);
+
+/* A matrix product, recorded by shape and type for time estimates, then put on the stream like tn__work. */
+struct tn_matmul {
+	int64_t m, n, k, batch;
+	int32_t a_type, b_type, c_type; /* cudaDataType_t numbers */
+	int32_t compute_type;           /* cublasComputeType_t number, or -1 */
+	const char *library;            /* literal */
+};
+tn_status tn__work_matmul(uintptr_t stream, const struct tn_matmul *product, enum tn_math math);
+
+/* True while the stream (of the current device) records a graph. */
+bool tn__stream_is_capturing(uintptr_t stream);
+
+/* ---- memory that libraries take for themselves ---- */
+
+/* Device memory outside the program's own allocations, counted as "libraries". `library` is a literal. Given back with
+ * tn__library_free. The address is as from cudaMalloc. */
+tn_status tn__library_malloc(int device, uint64_t bytes, const char *library, uint64_t *address);
+tn_status tn__library_free(uint64_t address);
+
+/* ---- values ---- */
+
+/* Small direct copies are kept until the next kernel, so that a round trip returns its data; everything else reads zero.
+ * Host and device addresses may overlap no stored range's bounds. Reads of bytes that a kernel would have computed are
+ * counted (computed_reads) and passed to the read observer. */
+void tn__values_write(uint64_t address, const void *host, uint64_t bytes);
+void tn__values_read(uint64_t address, void *host, uint64_t bytes);
+/* The program sets bytes to a constant (cudaMemset): known until the next kernel that is not ours. */
+void tn__values_set(uint64_t address, int value, uint64_t bytes);
+/* Device to device. */
+void tn__values_move(uint64_t to, uint64_t from, uint64_t bytes);
+
+/* ---- objects of libraries ---- */
+
+/* Opaque handles of libraries (cublasHandle_t, cudnnHandle_t, ...) are real host memory of the shell: calloc them. */
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels and library work: known by name, checked, counted, timed; never run.
+ */
+#include "vgpu/core/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the program may name a kernel by, its host stub or its handle (which is the kernel's own address), hashes to it:
+ * open addressing, a power of two of slots, at most half full. */
+struct name_of_kernel {
+	const void *key;
+	struct tn_kernel *kernel;
+};
+static struct name_of_kernel *by_key;
+static size_t key_slots, key_count;
+
+/* Every kernel, for the list at the end. */
+static struct tn_kernel **all;
+static size_t all_count, all_capacity;
+
+/* What libraries put on streams, by literal; and matrix products by shape. */
+struct work_count {
+	const char *what;
+	uint64_t count;
+};
+static struct work_count works[64];
+static size_t work_count;
+
+struct product_count {
+	struct tn_matmul product;
+	uint64_t count;
+};
+static struct product_count *products;
+static size_t product_count, product_capacity;
+#define PRODUCTS_MAX 65536
+
+static size_t
+slot_of(const void *key, size_t slots)
+{
+	return (size_t)(((uintptr_t)key >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (slots - 1);
+}
+
+static void
+put_key(struct name_of_kernel *table, size_t slots, const void *key, struct tn_kernel *kernel)
+{
+	size_t slot = slot_of(key, slots);
+	while (table[slot].key)
+		slot = (slot + 1) & (slots - 1);
+	table[slot] = (struct name_of_kernel){.key = key, .kernel = kernel};
+}
+
+static bool
+grow_keys(void)
+{
+	size_t slots = key_slots ? key_slots * 2 : 8192;
+	struct name_of_kernel *table = calloc(slots, sizeof(*table));
+	if (!table)
+		return false;
+	for (size_t i = 0; i < key_slots; i++)
+		if (by_key[i].key)
+			put_key(table, slots, by_key[i].key, by_key[i].kernel);
+	free(by_key);
+	by_key = table;
+	key_slots = slots;
+	return true;
+}
+
+static struct tn_kernel *
+find_by_key(const void *key)
+{
+	if (!key_slots || !key)
+		return NULL;
+	for (size_t slot = slot_of(key, key_slots); by_key[slot].key; slot = (slot + 1) & (key_slots - 1))
+		if (by_key[slot].key == key)
+			return by_key[slot].kernel;
+	return NULL;
+}
+
+static bool
+reserve(void)
+{
+	if ((key_count + 2) * 2 >= key_slots && !grow_keys())
+		return false;
+	if (all_count < all_capacity)
+		return true;
+	size_t capacity = all_capacity ? all_capacity * 2 : 4096;
+	struct tn_kernel **grown = realloc(all, capacity * sizeof(*grown));
+	if (!grown)
+		return false;
+	all = grown;
+	all_capacity = capacity;
+	return true;
+}
+
+int
+tn__kernel_register(const void *host, const char *name, bool copy, struct tn_kernel **out)
+{
+	struct tn_kernel *kernel = calloc(1, sizeof(*kernel));
+	char *copied = copy ? strdup(name) : NULL;
+	if (!kernel || (copy && !copied)) {
+		free(kernel);
+		return TN_CUDA_OUT_OF_MEMORY;
+	}
+	kernel->name = copy ? copied : name;
+	kernel->host = host;
+	tn__lock();
+	bool room = reserve();
+	if (room) {
+		all[all_count++] = kernel;
+		put_key(by_key, key_slots, kernel, kernel);
+		key_count++;
+		if (host) {
+			put_key(by_key, key_slots, host, kernel);
+			key_count++;
+		}
+	}
+	tn__unlock();
+	if (!room) {
+		free(copied);
+		free(kernel);
+		return TN_CUDA_OUT_OF_MEMORY;
+	}
+	if (out)
+		*out = kernel;
+	return TN_CUDA_OK;
+}
+
+struct tn_kernel *
+tn__kernel_find(const void *key)
+{
+	tn__lock();
+	struct tn_kernel *kernel = find_by_key(key);
+	tn__unlock();
+	return kernel;
+}
+
+/* ---- time ---- */
+
+uint64_t
+tn__time_of_bytes(uint64_t bytes)
+{
+	const struct tn_gpu_figures *gpu = tn__gpu(tn__current_device());
+	double nanoseconds = gpu && gpu->memory_gbps > 0 ? (double)bytes / gpu->memory_gbps : 0;
+	return TN_CLOCK_KERNEL_NS + (uint64_t)nanoseconds;
+}
+
+uint64_t
+tn__time_of_flops(double flops, enum tn_math math)
+{
+	const struct tn_gpu_figures *gpu = tn__gpu(tn__current_device());
+	if (!gpu)
+		return TN_CLOCK_KERNEL_NS;
+	double tera = math == TN_MATH_HALF   ? gpu->bf16_tflops
+	              : math == TN_MATH_TF32 ? gpu->tf32_tflops
+	              : math == TN_MATH_FP64 ? gpu->fp32_tflops / 32
+	                                     : gpu->fp32_tflops;
+	return TN_CLOCK_KERNEL_NS + (uint64_t)(tera > 0 ? flops / (tera * 1e3) : 0);
+}
+
+/* ---- launching ---- */
+
+/* Limits of every compute capability since 3.0: CUDA programming guide, "Technical Specifications per Compute
+ * Capability". */
+static bool
+shape_is_valid(const struct tn_launch *launch)
+{
+	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+	return threads > 0 && threads <= 1024 && launch->block[2] <= 64 && blocks > 0 && launch->grid[0] <= INT32_MAX &&
+	       launch->grid[1] <= 65535 && launch->grid[2] <= 65535;
+}
+
+static bool
+shared_fits(const struct tn_kernel *kernel, uint64_t shared_bytes)
+{
+	const struct tn_gpu_figures *gpu = tn__gpu(tn__current_device());
+	uint64_t limit = kernel->max_dynamic_shared > 48 * 1024 ? (uint64_t)kernel->max_dynamic_shared : 48 * 1024;
+	return shared_bytes <= limit && gpu && shared_bytes <= (uint64_t)gpu->shared_memory_optin_bytes;
+}
+
+/* What a kernel takes, for want of its code: the time of moving 16 bytes a thread. */
+static uint64_t
+duration_of(const struct tn_launch *launch)
+{
+	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+	return tn__time_of_bytes(blocks * launch->block[0] * launch->block[1] * launch->block[2] * 16);
+}
+
+int
+tn__kernel_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	if (!kernel)
+		return 98; /* cudaErrorInvalidDeviceFunction */
+	if (!shape_is_valid(launch))
+		return 9; /* cudaErrorInvalidConfiguration */
+	if (!shared_fits(kernel, launch->shared_bytes))
+		return TN_CUDA_INVALID_VALUE;
+	struct tn_node_description work = {.kind = TN_NODE_KERNEL, .duration = duration_of(launch), .kernel = kernel};
+	tn__lock();
+	struct tn_stream *stream = tn__stream_locked(launch->stream);
+	int result = stream ? TN_CUDA_OK : TN_CUDA_INVALID_HANDLE;
+	if (stream) {
+		bool captured = stream->capture != NULL;
+		result = tn__enqueue_locked(stream, &work);
+		if (!captured) {
+			atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
+			atomic_fetch_add_explicit(&tn__core.ledger->launches, 1, memory_order_relaxed);
+			tn__values_launch(kernel, launch);
+		}
+	}
+	tn__unlock();
+	return result;
+}
+
+static void
+count_work(const char *what)
+{
+	size_t i = 0;
+	while (i < work_count && strcmp(works[i].what, what) != 0)
+		i++;
+	if (i == sizeof(works) / sizeof(*works))
+		return;
+	if (i == work_count)
+		works[work_count++].what = what;
+	works[i].count++;
+}
+
+tn_status
+tn__work(uintptr_t stream_handle, uint64_t nanoseconds, const char *what)
+{
+	if (tn__enter() != TN_CUDA_OK)
+		return TN_STATE;
+	tn__lock();
+	struct tn_stream *stream = tn__stream_locked(stream_handle);
+	if (stream) {
+		count_work(what);
+		if (!stream->capture)
+			tn__values_forget();
+		tn__enqueue_locked(stream, &(struct tn_node_description){.kind = TN_NODE_KERNEL, .duration = nanoseconds});
+	}
+	tn__unlock();
+	return stream ? TN_OK : TN_INVALID;
+}
+
+static bool
+same_product(const struct tn_matmul *a, const struct tn_matmul *b)
+{
+	return a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch && a->a_type == b->a_type &&
+	       a->b_type == b->b_type && a->c_type == b->c_type && a->compute_type == b->compute_type &&
+	       strcmp(a->library, b->library) == 0;
+}
+
+/* A network has some dozens of shapes, and the same come again in the same order: the search starts behind the last. */
+static void
+count_product(const struct tn_matmul *product)
+{
+	static size_t last;
+	for (size_t step = 0; step < product_count; step++) {
+		size_t i = (last + 1 + step) % product_count;
+		if (same_product(&products[i].product, product)) {
+			products[i].count++;
+			last = i;
+			return;
+		}
+	}
+	if (product_count == product_capacity) {
+		size_t capacity = product_capacity ? product_capacity * 2 : 256;
+		struct product_count *grown =
+			capacity <= PRODUCTS_MAX ? realloc(products, capacity * sizeof(*grown)) : NULL;
+		if (!grown)
+			return;
+		products = grown;
+		product_capacity = capacity;
+	}
+	last = product_count;
+	products[product_count++] = (struct product_count){.product = *product, .count = 1};
+}
+
+tn_status
+tn__work_matmul(uintptr_t stream, const struct tn_matmul *product, enum tn_math math)
+{
+	double flops = 2.0 * (double)product->m * (double)product->n * (double)product->k * (double)product->batch;
+	tn_status status = tn__work(stream, tn__time_of_flops(flops, math), product->library);
+	if (status == TN_OK) {
+		tn__lock();
+		count_product(product);
+		tn__unlock();
+	}
+	return status;
+}
+
+int
+tn__occupancy(int block_threads, uint64_t shared_bytes)
+{
+	const struct tn_gpu_figures *gpu = tn__gpu(tn__current_device());
+	if (!gpu || block_threads <= 0 || block_threads > 1024)
+		return 0;
+	int warps = (block_threads + 31) / 32;
+	int blocks = gpu->max_threads_per_sm / (warps * 32);
+	if (blocks > gpu->max_blocks_per_sm)
+		blocks = gpu->max_blocks_per_sm;
+	if (shared_bytes > 0) {
+		/* each block also costs 1 KiB that the system reserves (compute capability 8.0 and later) */
+		uint64_t per_block = shared_bytes + 1024;
+		uint64_t per_sm = (uint64_t)gpu->shared_memory_optin_bytes + 1024;
+		uint64_t by_shared = per_sm / per_block;
+		if (by_shared < (uint64_t)blocks)
+			blocks = (int)by_shared;
+	}
+	return blocks;
+}
+
+/* ---- what ran ---- */
+
+int
+tn_vgpu_kernels_write(const char *path)
+{
+	FILE *file = fopen(path, "we");
+	if (!file)
+		return errno;
+	fputs("kind\tcount\tname\tm\tn\tk\tbatch\ta_type\tb_type\tc_type\tcompute_type\n", file);
+	tn__lock();
+	for (size_t i = 0; i < all_count; i++)
+		if (all[i]->launches)
+			fprintf(file, "kernel\t%llu\t%s\n", (unsigned long long)all[i]->launches, all[i]->name);
+	for (size_t i = 0; i < work_count; i++)
+		fprintf(file, "library\t%llu\t%s\n", (unsigned long long)works[i].count, works[i].what);
+	for (size_t i = 0; i < product_count; i++) {
+		const struct tn_matmul *p = &products[i].product;
+		fprintf(file, "matmul\t%llu\t%s\t%lld\t%lld\t%lld\t%lld\t%d\t%d\t%d\t%d\n",
+		        (unsigned long long)products[i].count, p->library, (long long)p->m, (long long)p->n, (long long)p->k,
+		        (long long)p->batch, p->a_type, p->b_type, p->c_type, p->compute_type);
+	}
+	tn__unlock();
+	return fclose(file) == 0 ? 0 : errno;
+}

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory: device allocations, host memory that the device knows, virtual memory management.
+ *
+ * Rules of accounting: a device gives memory out in pages of 2 MiB. Allocations of less than 1 MiB share a page, larger
+ * ones are rounded up to whole pages (NVIDIA documents 2 MiB as the minimum granularity of cuMemCreate; that cudaMalloc
+ * packs small requests is observed behaviour). Physical memory of the virtual memory management is accounted when it is
+ * created and given back when its last handle and last mapping are gone, as cuMemRelease documents.
+ */
+#include "vgpu/core/state.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define SHARED_PAGE_LIMIT (UINT64_C(1) << 20)
+
+/* Tag of a range in a device's address space. */
+enum { TAG_PROGRAM = TN_BYTES_PROGRAM, TAG_LIBRARY = TN_BYTES_LIBRARY, TAG_SHARED = 16 };
+
+/* A page that small allocations share. */
+struct shared_page {
+	struct tn_space space;
+	struct shared_page *next;
+	enum tn_bytes_class class;
+};
+
+static struct shared_page *shared_pages[TN_MAX_DEVICES];
+
+static int
+to_cuda(tn_status status)
+{
+	switch (status) {
+	case TN_OK:
+		return TN_CUDA_OK;
+	case TN_OUT_OF_DEVICE_MEMORY:
+	case TN_NO_MEMORY:
+	case TN_LIMIT:
+		return TN_CUDA_OUT_OF_MEMORY;
+	default:
+		return TN_CUDA_INVALID_VALUE;
+	}
+}
+
+static uint64_t
+round_up(uint64_t bytes, uint64_t unit)
+{
+	return (bytes + unit - 1) / unit * unit;
+}
+
+/* Takes whole pages: bytes first, then an address. */
+static tn_status
+take_pages(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t tag, void *object, uint64_t *address)
+{
+	struct tn_range range;
+	tn_status status = tn__memory_take(device, class, bytes);
+	if (status != TN_OK)
+		return status;
+	status = tn_space_take(&tn__core.devices[device].space, bytes, TN_GRANULARITY, 0, tag, object, &range);
+	if (status == TN_OK)
+		*address = range.address;
+	else
+		tn__memory_give(device, class, bytes);
+	return status;
+}
+
+static tn_status
+add_shared_page(int device, enum tn_bytes_class class, struct shared_page **out)
+{
+	struct shared_page *page = calloc(1, sizeof(*page));
+	uint64_t address;
+	if (!page)
+		return TN_NO_MEMORY;
+	tn_status status = take_pages(device, class, TN_GRANULARITY, TAG_SHARED, page, &address);
+	if (status != TN_OK) {
+		free(page);
+		return status;
+	}
+	tn_space_init(&page->space, address, TN_GRANULARITY);
+	page->class = class;
+	page->next = shared_pages[device];
+	shared_pages[device] = page;
+	*out = page;
+	return TN_OK;
+}
+
+static tn_status
+take_shared(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address)
+{
+	struct tn_range range;
+	for (struct shared_page *page = shared_pages[device]; page; page = page->next)
+		if (page->class == class &&
+		    tn_space_take(&page->space, bytes, TN_SMALL_ALIGNMENT, 0, class, NULL, &range) == TN_OK) {
+			*address = range.address;
+			return TN_OK;
+		}
+	struct shared_page *page;
+	tn_status status = add_shared_page(device, class, &page);
+	if (status == TN_OK)
+		status = tn_space_take(&page->space, bytes, TN_SMALL_ALIGNMENT, 0, class, NULL, &range);
+	if (status == TN_OK)
+		*address = range.address;
+	return status;
+}
+
+static void
+give_shared_page(int device, struct shared_page *page)
+{
+	struct shared_page **link = &shared_pages[device];
+	while (*link != page)
+		link = &(*link)->next;
+	*link = page->next;
+	tn_space_give(&tn__core.devices[device].space, page->space.base, NULL);
+	tn__memory_give(device, page->class, TN_GRANULARITY);
+	tn_space_destroy(&page->space);
+	free(page);
+}
+
+static tn_status
+malloc_locked(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address)
+{
+	if (bytes > TN_MALLOC_SIZE)
+		return TN_OUT_OF_DEVICE_MEMORY;
+	if (bytes < SHARED_PAGE_LIMIT)
+		return take_shared(device, class, round_up(bytes, TN_SMALL_ALIGNMENT), address);
+	return take_pages(device, class, round_up(bytes, TN_GRANULARITY), class, NULL, address);
+}
+
+static int
+device_of_address(uint64_t address)
+{
+	if (address < TN_MALLOC_BASE || address >= TN_MALLOC_BASE + TN_MAX_DEVICES * TN_MALLOC_SIZE)
+		return -1;
+	int physical = (int)((address - TN_MALLOC_BASE) / TN_MALLOC_SIZE);
+	for (int device = 0; device < tn__core.count; device++)
+		if (tn__core.devices[device].physical == physical)
+			return device;
+	return -1;
+}
+
+static tn_status
+free_locked(uint64_t address)
+{
+	int device = device_of_address(address);
+	struct tn_range *range = device < 0 ? NULL : tn_space_find(&tn__core.devices[device].space, address);
+	if (!range)
+		return TN_NOT_FOUND;
+	tn__values_forget_range(address, range->size);
+	if (range->tag == TAG_SHARED) {
+		struct shared_page *page = range->object;
+		tn_status status = tn_space_give(&page->space, address, NULL);
+		if (status == TN_OK && page->space.count == 0)
+			give_shared_page(device, page);
+		return status;
+	}
+	if (range->address != address)
+		return TN_NOT_FOUND;
+	tn__memory_give(device, (enum tn_bytes_class)range->tag, range->size);
+	return tn_space_give(&tn__core.devices[device].space, address, NULL);
+}
+
+int
+tn__malloc(uint64_t bytes, uint64_t *address)
+{
+	if (bytes == 0) {
+		*address = 0;
+		return TN_CUDA_OK;
+	}
+	int device = tn__current_device();
+	tn__lock();
+	tn_clock_advance(&tn__core.devices[device].clock, TN_CLOCK_CALL_NS);
+	tn_status status = malloc_locked(device, TN_BYTES_PROGRAM, bytes, address);
+	tn__unlock();
+	return to_cuda(status);
+}
+
+static void free_managed(uint64_t address, tn_status *status);
+
+/* cudaFree waits for the whole device (CUDA runtime documentation: it may synchronise), which PyTorch relies on. */
+int
+tn__free(uint64_t address)
+{
+	if (address == 0)
+		return TN_CUDA_OK;
+	tn__device_synchronize();
+	tn__lock();
+	tn_status status = free_locked(address);
+	if (status == TN_NOT_FOUND)
+		free_managed(address, &status);
+	tn__unlock();
+	return to_cuda(status);
+}
+
+tn_status
+tn__library_malloc(int device, uint64_t bytes, const char *library, uint64_t *address)
+{
+	(void)library;
+	tn_status status = tn__ensure_context(device);
+	if (status != TN_OK)
+		return status;
+	tn__lock();
+	status = malloc_locked(device, TN_BYTES_LIBRARY, bytes ? bytes : 1, address);
+	tn__unlock();
+	return status;
+}
+
+tn_status
+tn__library_free(uint64_t address)
+{
+	tn__lock();
+	tn_status status = free_locked(address);
+	tn__unlock();
+	return status;
+}
+
+/* ---- host memory that the device knows ---- */
+
+enum { TAG_HOST_ALLOCATED, TAG_HOST_REGISTERED, TAG_MANAGED };
+
+/* Ranges of real host memory; the "space" is only used as a sorted table here. */
+static struct tn_space host_ranges = {.base = 1, .size = UINT64_MAX / 2};
+
+static void *
+map_host(uint64_t bytes)
+{
+	void *pointer = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return pointer == MAP_FAILED ? NULL : pointer;
+}
+
+static int
+note_host(void *pointer, uint64_t bytes, uint64_t tag)
+{
+	struct tn_range range;
+	uint64_t address = (uintptr_t)pointer;
+	tn__lock();
+	struct tn_range *there = tn_space_find(&host_ranges, address);
+	tn_status status = there ? TN_STATE : tn_space_take(&host_ranges, bytes, 1, address, tag, NULL, &range);
+	if (status == TN_OK && range.address != address) {
+		tn_space_give(&host_ranges, range.address, NULL);
+		status = TN_STATE;
+	}
+	tn__unlock();
+	if (status == TN_STATE)
+		return TN_CUDA_HOST_ALREADY_REGISTERED;
+	return to_cuda(status);
+}
+
+int
+tn__malloc_host(uint64_t bytes, void **pointer)
+{
+	if (bytes == 0) {
+		*pointer = NULL;
+		return TN_CUDA_OK;
+	}
+	uint64_t size = round_up(bytes, 4096);
+	void *mapping = map_host(size);
+	if (!mapping)
+		return TN_CUDA_OUT_OF_MEMORY;
+	int result = note_host(mapping, size, TAG_HOST_ALLOCATED);
+	if (result != TN_CUDA_OK)
+		munmap(mapping, size);
+	else
+		*pointer = mapping;
+	return result;
+}
+
+static tn_status
+take_back(uint64_t address, uint64_t tag, struct tn_range *range)
+{
+	struct tn_range *found = tn_space_find(&host_ranges, address);
+	if (!found || found->address != address || found->tag != tag)
+		return TN_NOT_FOUND;
+	return tn_space_give(&host_ranges, address, range);
+}
+
+int
+tn__free_host(void *pointer)
+{
+	struct tn_range range;
+	if (!pointer)
+		return TN_CUDA_OK;
+	tn__device_synchronize();
+	tn__lock();
+	tn_status status = take_back((uintptr_t)pointer, TAG_HOST_ALLOCATED, &range);
+	tn__unlock();
+	if (status == TN_OK)
+		munmap(pointer, range.size);
+	return to_cuda(status);
+}
+
+/* Managed memory lives where it is touched; since no kernel touches it, it stays on the host and costs the device
+ * nothing. */
+int
+tn__malloc_managed(uint64_t bytes, uint64_t *address)
+{
+	if (bytes == 0)
+		return TN_CUDA_INVALID_VALUE;
+	uint64_t size = round_up(bytes, 4096);
+	void *mapping = map_host(size);
+	if (!mapping)
+		return TN_CUDA_OUT_OF_MEMORY;
+	int result = note_host(mapping, size, TAG_MANAGED);
+	if (result != TN_CUDA_OK)
+		munmap(mapping, size);
+	else
+		*address = (uintptr_t)mapping;
+	return result;
+}
+
+static void
+free_managed(uint64_t address, tn_status *status)
+{
+	struct tn_range range;
+	*status = take_back(address, TAG_MANAGED, &range);
+	if (*status == TN_OK)
+		munmap((void *)(uintptr_t)address, range.size);
+}
+
+int
+tn__register_host(void *pointer, uint64_t bytes)
+{
+	if (!pointer || bytes == 0)
+		return TN_CUDA_INVALID_VALUE;
+	return note_host(pointer, bytes, TAG_HOST_REGISTERED);
+}
+
+int
+tn__unregister_host(void *pointer)
+{
+	tn__lock();
+	tn_status status = take_back((uintptr_t)pointer, TAG_HOST_REGISTERED, NULL);
+	tn__unlock();
+	return status == TN_OK ? TN_CUDA_OK : TN_CUDA_HOST_NOT_REGISTERED;
+}
+
+/* ---- virtual memory management ---- */
+
+struct physical {
+	int device;
+	uint64_t size;
+	uint32_t handles, mappings;
+	uintptr_t handle;
+};
+
+/* A reservation is a range of tn__core.vmm whose object is a space of the mappings inside it. */
+int
+tn__vmm_reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, uint64_t *address)
+{
+	if (bytes == 0 || bytes % TN_GRANULARITY || (alignment & (alignment - 1)))
+		return TN_CUDA_INVALID_VALUE;
+	struct tn_space *mappings = calloc(1, sizeof(*mappings));
+	if (!mappings)
+		return TN_CUDA_OUT_OF_MEMORY;
+	struct tn_range range;
+	uint64_t step = alignment > TN_GRANULARITY ? alignment : TN_GRANULARITY;
+	tn__lock();
+	tn_status status = tn_space_take(&tn__core.vmm, bytes, step, wanted, 0, mappings, &range);
+	if (status == TN_OK)
+		tn_space_init(mappings, range.address, bytes);
+	tn__unlock();
+	if (status != TN_OK) {
+		free(mappings);
+		return to_cuda(status);
+	}
+	*address = range.address;
+	return TN_CUDA_OK;
+}
+
+int
+tn__vmm_free(uint64_t address, uint64_t bytes)
+{
+	int result = TN_CUDA_INVALID_VALUE;
+	struct tn_space *mappings = NULL;
+	tn__lock();
+	struct tn_range *range = tn_space_find(&tn__core.vmm, address);
+	if (range && range->address == address && range->size == bytes) {
+		mappings = range->object;
+		if (mappings->count == 0)
+			result = to_cuda(tn_space_give(&tn__core.vmm, address, NULL));
+	}
+	if (result == TN_CUDA_OK) {
+		tn_space_destroy(mappings);
+		free(mappings);
+	}
+	tn__unlock();
+	return result;
+}
+
+int
+tn__vmm_create(int device, uint64_t bytes, uintptr_t *handle)
+{
+	if (bytes == 0 || bytes % TN_GRANULARITY)
+		return TN_CUDA_INVALID_VALUE;
+	if (tn__ensure_context(device) != TN_OK)
+		return TN_CUDA_INVALID_DEVICE;
+	struct physical *memory = calloc(1, sizeof(*memory));
+	if (!memory)
+		return TN_CUDA_OUT_OF_MEMORY;
+	tn__lock();
+	tn_clock_advance(&tn__core.devices[device].clock, TN_CLOCK_CALL_NS);
+	tn_status status = tn__memory_take(device, TN_BYTES_PROGRAM, bytes);
+	if (status == TN_OK) {
+		*memory = (struct physical){.device = device, .size = bytes, .handles = 1};
+		memory->handle = tn__table_add(&tn__core.memory_handles, memory);
+		*handle = memory->handle;
+	}
+	tn__unlock();
+	if (status != TN_OK)
+		free(memory);
+	return to_cuda(status);
+}
+
+static void
+drop_if_unused(struct physical *memory)
+{
+	if (memory->handles || memory->mappings)
+		return;
+	tn__memory_give(memory->device, TN_BYTES_PROGRAM, memory->size);
+	tn__table_remove(&tn__core.memory_handles, memory->handle);
+	free(memory);
+}
+
+int
+tn__vmm_release(uintptr_t handle)
+{
+	int result = TN_CUDA_INVALID_VALUE;
+	tn__lock();
+	struct physical *memory = tn__table_get(&tn__core.memory_handles, handle);
+	if (memory && memory->handles) {
+		memory->handles--;
+		drop_if_unused(memory);
+		result = TN_CUDA_OK;
+	}
+	tn__unlock();
+	return result;
+}
+
+static struct tn_space *
+mappings_at(uint64_t address)
+{
+	struct tn_range *range = tn_space_find(&tn__core.vmm, address);
+	return range ? range->object : NULL;
+}
+
+int
+tn__vmm_retain(uint64_t address, uintptr_t *handle)
+{
+	int result = TN_CUDA_INVALID_VALUE;
+	tn__lock();
+	struct tn_space *mappings = mappings_at(address);
+	struct tn_range *mapping = mappings ? tn_space_find(mappings, address) : NULL;
+	if (mapping) {
+		struct physical *memory = mapping->object;
+		memory->handles++;
+		*handle = memory->handle;
+		result = TN_CUDA_OK;
+	}
+	tn__unlock();
+	return result;
+}
+
+int
+tn__vmm_device(uintptr_t handle, int *device)
+{
+	tn__lock();
+	const struct physical *memory = tn__table_get(&tn__core.memory_handles, handle);
+	if (memory)
+		*device = memory->device;
+	tn__unlock();
+	return memory ? TN_CUDA_OK : TN_CUDA_INVALID_VALUE;
+}
+
+int
+tn__vmm_map(uint64_t address, uint64_t bytes, uint64_t offset, uintptr_t handle)
+{
+	struct tn_range range;
+	int result = TN_CUDA_INVALID_VALUE;
+	tn__lock();
+	struct tn_space *mappings = mappings_at(address);
+	struct physical *memory = tn__table_get(&tn__core.memory_handles, handle);
+	/* The documentation asks for offset 0 and a size that is the handle's. */
+	if (mappings && memory && offset == 0 && bytes == memory->size && address % TN_GRANULARITY == 0 &&
+	    tn_space_take(mappings, bytes, TN_GRANULARITY, address, 0, memory, &range) == TN_OK) {
+		if (range.address == address) {
+			memory->mappings++;
+			result = TN_CUDA_OK;
+		} else {
+			tn_space_give(mappings, range.address, NULL);
+		}
+	}
+	tn__unlock();
+	return result;
+}
+
+int
+tn__vmm_unmap(uint64_t address, uint64_t bytes)
+{
+	tn__lock();
+	struct tn_space *mappings = mappings_at(address);
+	uint64_t cursor = address;
+	while (mappings && cursor < address + bytes) {
+		struct tn_range *mapping = tn_space_find(mappings, cursor);
+		if (!mapping || mapping->address != cursor)
+			break;
+		struct physical *memory = mapping->object;
+		cursor += mapping->size;
+		tn_space_give(mappings, mapping->address, NULL);
+		memory->mappings--;
+		drop_if_unused(memory);
+	}
+	tn__values_forget_range(address, bytes);
+	tn__unlock();
+	return mappings && cursor == address + bytes ? TN_CUDA_OK : TN_CUDA_INVALID_VALUE;
+}
+
+/* ---- what is this address? ---- */
+
+static bool
+device_pointer(uint64_t address, struct tn_pointer_info *info)
+{
+	int device = device_of_address(address);
+	struct tn_range *range = device < 0 ? NULL : tn_space_find(&tn__core.devices[device].space, address);
+	if (range && range->tag == TAG_SHARED)
+		range = tn_space_find(&((struct shared_page *)range->object)->space, address);
+	if (!range)
+		return false;
+	*info = (struct tn_pointer_info){
+		.kind = TN_MEMORY_DEVICE, .device = device, .base = range->address, .size = range->size};
+	return true;
+}
+
+static bool
+mapped_pointer(uint64_t address, struct tn_pointer_info *info)
+{
+	struct tn_space *mappings = mappings_at(address);
+	struct tn_range *mapping = mappings ? tn_space_find(mappings, address) : NULL;
+	if (!mapping)
+		return false;
+	*info = (struct tn_pointer_info){.kind = TN_MEMORY_DEVICE,
+	                                 .device = ((struct physical *)mapping->object)->device,
+	                                 .base = mapping->address,
+	                                 .size = mapping->size};
+	return true;
+}
+
+static bool
+host_pointer(uint64_t address, struct tn_pointer_info *info)
+{
+	struct tn_range *range = tn_space_find(&host_ranges, address);
+	if (!range)
+		return false;
+	*info = (struct tn_pointer_info){.kind = range->tag == TAG_MANAGED ? TN_MEMORY_MANAGED : TN_MEMORY_HOST,
+	                                 .device = tn__current_device(),
+	                                 .base = range->address,
+	                                 .size = range->size,
+	                                 .registered = range->tag == TAG_HOST_REGISTERED};
+	return true;
+}
+
+void
+tn__pointer_info(uint64_t address, struct tn_pointer_info *info)
+{
+	*info = (struct tn_pointer_info){.kind = TN_MEMORY_UNKNOWN};
+	tn__lock();
+	if (!device_pointer(address, info) && !mapped_pointer(address, info))
+		host_pointer(address, info);
+	tn__unlock();
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the CUDA runtime (src/vgpu/cudart) and driver (src/vgpu/driver) shells ask of the core: memory, streams, events,
+ * graphs, kernels. Both translate to these calls, so that the two APIs see one device.
+ *
+ * Results are CUDA's own error numbers, as far as runtime and driver share them (enum tn_cuda); handles are integers that
+ * the program carries as opaque pointers and that are the same in every run. Everything is thread-safe: one lock in the
+ * core, never held while the program's code runs.
+ */
+#ifndef TN_VGPU_RUNTIME_H
+#define TN_VGPU_RUNTIME_H
+
+#include "vgpu/core/core.h"
+
+/* Numbers that cudaError_t and CUresult have in common. */
+enum tn_cuda {
+	TN_CUDA_OK = 0,
+	TN_CUDA_INVALID_VALUE = 1,
+	TN_CUDA_OUT_OF_MEMORY = 2,
+	TN_CUDA_NOT_INITIALIZED = 3,
+	TN_CUDA_INVALID_DEVICE = 101,
+	TN_CUDA_INVALID_HANDLE = 400,
+	TN_CUDA_ILLEGAL_STATE = 401,
+	TN_CUDA_NOT_FOUND = 500,
+	TN_CUDA_NOT_READY = 600,
+	TN_CUDA_PEER_ALREADY_ENABLED = 704,
+	TN_CUDA_PEER_NOT_ENABLED = 705,
+	TN_CUDA_HOST_ALREADY_REGISTERED = 712,
+	TN_CUDA_HOST_NOT_REGISTERED = 713,
+	TN_CUDA_NOT_SUPPORTED = 801,
+	TN_CUDA_CAPTURE_UNSUPPORTED = 900,
+	TN_CUDA_CAPTURE_INVALIDATED = 901,
+	TN_CUDA_CAPTURE_UNMATCHED = 903,
+	TN_CUDA_CAPTURE_UNJOINED = 904,
+	TN_CUDA_CAPTURE_WRONG_THREAD = 908,
+};
+
+/* Attaches, makes the current device's context and refuses to work in a process that was forked after CUDA was used (as
+ * the real runtime does). To be called first by everything that needs a device. */
+int tn__enter(void);
+
+/* Whether this process has made a context on a visible device. */
+bool tn__has_context(int device);
+
+/* ---- memory ---- */
+
+enum tn_memory_kind { TN_MEMORY_UNKNOWN, TN_MEMORY_HOST, TN_MEMORY_DEVICE, TN_MEMORY_MANAGED };
+
+struct tn_pointer_info {
+	enum tn_memory_kind kind;
+	int device;
+	uint64_t base, size; /* of the allocation or reservation that holds it */
+	bool registered;     /* host memory that was registered, not allocated */
+};
+
+int tn__malloc(uint64_t bytes, uint64_t *address);
+int tn__free(uint64_t address);
+int tn__malloc_host(uint64_t bytes, void **pointer);
+int tn__free_host(void *pointer);
+int tn__malloc_managed(uint64_t bytes, uint64_t *address);
+int tn__register_host(void *pointer, uint64_t bytes);
+int tn__unregister_host(void *pointer);
+/* TN_MEMORY_UNKNOWN for ordinary host memory; never fails. */
+void tn__pointer_info(uint64_t address, struct tn_pointer_info *info);
+
+/* Virtual memory management: sizes are multiples of 2 MiB. */
+int tn__vmm_reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, uint64_t *address);
+int tn__vmm_free(uint64_t address, uint64_t bytes);
+int tn__vmm_create(int device, uint64_t bytes, uintptr_t *handle);
+int tn__vmm_retain(uint64_t address, uintptr_t *handle);
+int tn__vmm_release(uintptr_t handle);
+int tn__vmm_map(uint64_t address, uint64_t bytes, uint64_t offset, uintptr_t handle);
+int tn__vmm_unmap(uint64_t address, uint64_t bytes);
+int tn__vmm_device(uintptr_t handle, int *device);
+
+/* Copies and sets. `to` and `from` may be host or device: the core looks. `asynchronous` only decides whether the caller
+ * waits for the stream. */
+int tn__copy(uint64_t to, uint64_t from, uint64_t bytes, uintptr_t stream, bool asynchronous);
+int tn__copy_2d(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch, uint64_t width, uint64_t height,
+                uintptr_t stream, bool asynchronous);
+int tn__set(uint64_t to, uint32_t value, uint32_t value_bytes, uint64_t count, uintptr_t stream, bool asynchronous);
+
+/* ---- streams and events ---- */
+
+int tn__stream_create(unsigned flags, int priority, uintptr_t *stream);
+int tn__stream_destroy(uintptr_t stream);
+int tn__stream_query(uintptr_t stream);
+int tn__stream_synchronize(uintptr_t stream);
+int tn__stream_wait_event(uintptr_t stream, uintptr_t event);
+struct tn_stream_info {
+	unsigned flags;
+	int priority, device;
+	uint64_t id;
+};
+int tn__stream_info(uintptr_t stream, struct tn_stream_info *info);
+int tn__device_synchronize(void);
+/* Runs a host function when the stream gets there: here at once, after the stream's earlier work was accounted. */
+int tn__stream_host_function(uintptr_t stream, void (*function)(void *), void *argument);
+
+int tn__event_create(unsigned flags, uintptr_t *event); /* flags: 1 blocking sync, 2 no timing, 4 interprocess */
+int tn__event_destroy(uintptr_t event);
+int tn__event_record(uintptr_t event, uintptr_t stream);
+int tn__event_query(uintptr_t event);
+int tn__event_synchronize(uintptr_t event);
+int tn__event_elapsed(uintptr_t start, uintptr_t end, float *milliseconds);
+
+/* ---- kernels ---- */
+
+struct tn_kernel {
+	const char *name;         /* mangled, as the program registered it; lives as long as its module */
+	const void *host;         /* the stub that stands for it in the program; NULL for one from a module */
+	_Atomic uint64_t launches;
+	int max_dynamic_shared;   /* as set by the program; 0: the 48 KiB that need no consent */
+	int preferred_carveout;
+	unsigned char meaning;    /* what its name tells about the values it writes: values.c */
+};
+
+/* Names a kernel; `name` must outlive the process (the program's own string) unless `copy`. */
+int tn__kernel_register(const void *host, const char *name, bool copy, struct tn_kernel **kernel);
+/* The kernel behind a host stub or a handle that we gave out (a struct tn_kernel *); NULL for any other pointer. */
+struct tn_kernel *tn__kernel_find(const void *key);
+struct tn_launch {
+	uint32_t grid[3], block[3];
+	uint64_t shared_bytes;
+	uintptr_t stream;
+	void **arguments; /* may be NULL */
+};
+int tn__kernel_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
+/* Blocks of a kernel that one multiprocessor holds at a time, from the catalogue's limits. */
+int tn__occupancy(int block_threads, uint64_t shared_bytes);
+
+/* ---- graphs ---- */
+
+enum tn_node_kind { /* CUDA's own numbers */
+	TN_NODE_KERNEL = 0,
+	TN_NODE_MEMCPY = 1,
+	TN_NODE_MEMSET = 2,
+	TN_NODE_HOST = 3,
+	TN_NODE_GRAPH = 4,
+	TN_NODE_EMPTY = 5,
+	TN_NODE_WAIT_EVENT = 6,
+	TN_NODE_EVENT_RECORD = 7,
+	TN_NODE_MEM_ALLOC = 10,
+	TN_NODE_MEM_FREE = 11,
+};
+
+enum tn_capture_mode { TN_CAPTURE_GLOBAL, TN_CAPTURE_THREAD_LOCAL, TN_CAPTURE_RELAXED };
+
+int tn__capture_begin(uintptr_t stream, enum tn_capture_mode mode);
+int tn__capture_begin_to(uintptr_t stream, uintptr_t graph, enum tn_capture_mode mode);
+int tn__capture_end(uintptr_t stream, uintptr_t *graph);
+/* *status: 0 none, 1 active, 2 invalidated. The last nodes of the stream are written to `last` (at most one). */
+struct tn_capture_info {
+	int status;
+	uint64_t id;
+	uintptr_t graph;
+	uintptr_t last; /* 0: the stream has no node yet */
+};
+int tn__capture_info(uintptr_t stream, struct tn_capture_info *info);
+enum tn_capture_mode tn__capture_exchange_mode(enum tn_capture_mode mode);
+int tn__capture_set_dependencies(uintptr_t stream, const uintptr_t *nodes, size_t count, bool add);
+
+int tn__graph_create(uintptr_t *graph);
+int tn__graph_destroy(uintptr_t graph);
+int tn__graph_clone(uintptr_t graph, uintptr_t *clone);
+/* Adds a node; `duration` is its virtual time, `kernel` may be NULL. `parameters` (copied, `parameter_bytes`) are handed
+ * back by tn__node_parameters. */
+struct tn_node_description {
+	enum tn_node_kind kind;
+	uint64_t duration;
+	struct tn_kernel *kernel;
+	void (*host_function)(void *);
+	void *host_argument;
+	uintptr_t child; /* a graph, copied */
+	const void *parameters;
+	size_t parameter_bytes;
+};
+int tn__graph_add(uintptr_t graph, const uintptr_t *after, size_t after_count,
+                  const struct tn_node_description *description, uintptr_t *node);
+int tn__graph_nodes(uintptr_t graph, uintptr_t *nodes, size_t *count);
+int tn__graph_edges(uintptr_t graph, uintptr_t *from, uintptr_t *to, size_t *count);
+int tn__graph_add_edges(uintptr_t graph, const uintptr_t *from, const uintptr_t *to, size_t count, bool remove);
+int tn__node_kind(uintptr_t node, int *kind);
+int tn__node_dependencies(uintptr_t node, uintptr_t *nodes, size_t *count, bool dependents);
+int tn__node_parameters(uintptr_t node, void *parameters, size_t bytes);
+int tn__node_set_parameters(uintptr_t node, const void *parameters, size_t bytes);
+int tn__node_destroy(uintptr_t node);
+int tn__graph_instantiate(uintptr_t graph, uintptr_t *executable);
+int tn__graph_update(uintptr_t executable, uintptr_t graph, bool *same);
+int tn__graph_launch(uintptr_t executable, uintptr_t stream);
+int tn__graph_exec_destroy(uintptr_t executable);
+
+/* ---- for the guest hook (exported by name, called through ctypes) ---- */
+
+/* Called, from the thread that reads, whenever the program copies bytes to the host that a kernel would have computed.
+ * NULL takes it back. */
+TN_EXPORT void tn_vgpu_set_read_observer(void (*observer)(uint64_t bytes));
+/* Keeps `bytes` (at most 16) at a device address as known until that memory is freed, whatever kernels run: for state
+ * whose value does not depend on what kernels compute, such as the scale of a GradScaler. */
+TN_EXPORT int tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t bytes);
+/* Writes launches by kernel name and matrix products by shape (TSV). Returns 0, or an errno. */
+TN_EXPORT int tn_vgpu_kernels_write(const char *path);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attaching to a run, devices and contexts, handles, refusing, and what a fork does.
+ */
+#include "vgpu/core/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct tn_core tn__core;
+pthread_mutex_t tn__core_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static _Thread_local int current_device;
+
+/* What a program without a run sees: an RTX 3060, as in the catalogue. Kept here, since a preloaded library that cannot
+ * find its run must still answer. */
+static const struct tn_gpu_figures fallback_gpu = {
+	.name = "NVIDIA GeForce RTX 3060",
+	.alias = "rtx3060",
+	.compute_major = 8,
+	.compute_minor = 6,
+	.sm_count = 28,
+	.shared_memory_optin_bytes = 101376,
+	.max_threads_per_sm = 1536,
+	.max_blocks_per_sm = 16,
+	.sm_clock_khz = 1777000,
+	.memory_clock_khz = 7501000,
+	.total_bytes = UINT64_C(12036) << 20,
+	.context_bytes = UINT64_C(130) << 20,
+	.l2_bytes = 2359296,
+	.memory_gbps = 360,
+	.bf16_tflops = 25.5,
+	.tf32_tflops = 12.7,
+	.fp32_tflops = 12.7,
+};
+
+/* ---- tables of handles ---- */
+
+#define HANDLE_STEP 64
+
+uintptr_t
+tn__table_add(struct tn_table *table, void *item)
+{
+	if (table->free_count > 0) {
+		uint32_t index = table->free_list[--table->free_count];
+		table->items[index] = item;
+		return table->base + (uintptr_t)index * HANDLE_STEP;
+	}
+	if (table->count == table->capacity) {
+		size_t capacity = table->capacity ? table->capacity * 2 : 64;
+		void **items = realloc(table->items, capacity * sizeof(*items));
+		if (!items)
+			return 0;
+		table->items = items;
+		uint32_t *free_list = realloc(table->free_list, capacity * sizeof(*free_list));
+		if (!free_list)
+			return 0;
+		table->free_list = free_list;
+		table->capacity = capacity;
+	}
+	table->items[table->count] = item;
+	return table->base + (uintptr_t)table->count++ * HANDLE_STEP;
+}
+
+static bool
+index_of(const struct tn_table *table, uintptr_t handle, size_t *index)
+{
+	*index = (handle - table->base) / HANDLE_STEP;
+	return handle >= table->base && (handle - table->base) % HANDLE_STEP == 0 && *index < table->count;
+}
+
+void *
+tn__table_get(const struct tn_table *table, uintptr_t handle)
+{
+	size_t index;
+	return index_of(table, handle, &index) ? table->items[index] : NULL;
+}
+
+void *
+tn__table_remove(struct tn_table *table, uintptr_t handle)
+{
+	size_t index;
+	if (!index_of(table, handle, &index) || !table->items[index])
+		return NULL;
+	void *item = table->items[index];
+	table->items[index] = NULL;
+	table->free_list[table->free_count++] = (uint32_t)index;
+	return item;
+}
+
+static void
+init_tables(void)
+{
+	struct tn_table *tables[] = {&tn__core.streams, &tn__core.events,      &tn__core.graphs,
+	                             &tn__core.nodes,   &tn__core.executables, &tn__core.memory_handles};
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		tables[i]->base = (uintptr_t)UINT64_C(0x510000000000) + ((uintptr_t)i << 36);
+}
+
+/* ---- attaching ---- */
+
+static struct tn_ledger *
+open_ledger_of_run(void)
+{
+	const char *run = getenv("TONNAGE_RUN");
+	char path[4096];
+	struct tn_ledger *ledger = NULL;
+	if (!run || snprintf(path, sizeof(path), "%s/ledger", run) >= (int)sizeof(path))
+		return NULL;
+	return tn_ledger_open(path, &ledger) == TN_OK ? ledger : NULL;
+}
+
+static struct tn_ledger *
+make_private_ledger(void)
+{
+	struct tn_ledger *ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ledger == MAP_FAILED)
+		return NULL;
+	pthread_mutex_init(&ledger->lock, NULL);
+	ledger->magic = TN_LEDGER_MAGIC;
+	ledger->version = TN_LEDGER_VERSION;
+	ledger->size = sizeof(*ledger);
+	ledger->device_count = 1;
+	ledger->devices[0].gpu = fallback_gpu;
+	return ledger;
+}
+
+static void
+init_device(int index, int physical)
+{
+	struct tn_device_state *device = &tn__core.devices[index];
+	device->physical = physical;
+	device->default_stream = (struct tn_stream){.device = index};
+	tn_space_init(&device->space, TN_MALLOC_BASE + TN_MALLOC_SIZE * (uint64_t)physical, TN_MALLOC_SIZE);
+}
+
+/* CUDA_VISIBLE_DEVICES as documented in the CUDA programming guide: numbers in the order wanted; the first that is no
+ * device ends the list. UUIDs name devices by the number that our NVML puts into them ("GPU-...-<12 hex digits>"). */
+static int
+parse_visible(const char *text, int physical_count, int out[TN_MAX_DEVICES])
+{
+	int count = 0;
+	for (const char *cursor = text; *cursor && count < TN_MAX_DEVICES;) {
+		char *end;
+		long number;
+		if (strncmp(cursor, "GPU-", 4) == 0) {
+			const char *dash = strrchr(cursor, '-');
+			number = strtol(dash + 1, &end, 16);
+		} else {
+			number = strtol(cursor, &end, 10);
+		}
+		if (end == cursor || number < 0 || number >= physical_count)
+			break;
+		for (int i = 0; i < count; i++)
+			if (out[i] == number)
+				return 0;
+		out[count++] = (int)number;
+		cursor = *end == ',' ? end + 1 : "";
+	}
+	return count;
+}
+
+static void
+init_devices(void)
+{
+	int physical_count = (int)tn__core.ledger->device_count;
+	int visible[TN_MAX_DEVICES];
+	const char *text = getenv("CUDA_VISIBLE_DEVICES");
+	int count = physical_count;
+	if (text)
+		count = parse_visible(text, physical_count, visible);
+	for (int i = 0; i < count; i++)
+		init_device(i, text ? visible[i] : i);
+	tn__core.count = count;
+}
+
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&tn__core_lock, NULL);
+	bool used = false;
+	for (int i = 0; i < tn__core.count; i++)
+		used |= tn__core.devices[i].has_context;
+	tn__core.used_before_fork |= used;
+	if (tn__core.private_ledger)
+		pthread_mutex_init(&tn__core.ledger->lock, NULL);
+	tn__core.slot = -1; /* the bytes are the parent's */
+}
+
+static void
+attach_locked(void)
+{
+	if (tn__core.attached)
+		return;
+	tn__core.ledger = open_ledger_of_run();
+	if (!tn__core.ledger) {
+		tn__core.ledger = make_private_ledger();
+		tn__core.private_ledger = true;
+	}
+	const char *values = getenv("TONNAGE_VALUES");
+	tn__core.values_bound = values && strcmp(values, "all") == 0 ? UINT64_MAX : UINT64_C(1) << 20;
+	tn__core.slot = -1;
+	init_tables();
+	tn_space_init(&tn__core.vmm, TN_VMM_BASE, TN_VMM_SIZE);
+	if (tn__core.ledger)
+		init_devices();
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+	atomic_store_explicit(&tn__core.attached, true, memory_order_release);
+}
+
+int
+tn__device_count(void)
+{
+	if (__builtin_expect(atomic_load_explicit(&tn__core.attached, memory_order_acquire), 1))
+		return tn__core.count;
+	tn__lock();
+	attach_locked();
+	int count = tn__core.count;
+	tn__unlock();
+	return count;
+}
+
+/* ---- devices ---- */
+
+int
+tn__physical_device_count(void)
+{
+	tn__device_count();
+	return tn__core.ledger ? (int)tn__core.ledger->device_count : 0;
+}
+
+const struct tn_gpu_figures *
+tn__physical_gpu(int physical)
+{
+	if (physical < 0 || physical >= tn__physical_device_count())
+		return NULL;
+	return &tn__core.ledger->devices[physical].gpu;
+}
+
+int
+tn__physical_device(int device)
+{
+	return device >= 0 && device < tn__device_count() ? tn__core.devices[device].physical : -1;
+}
+
+const struct tn_gpu_figures *
+tn__gpu(int device)
+{
+	int physical = tn__physical_device(device);
+	return physical < 0 ? NULL : tn__physical_gpu(physical);
+}
+
+void
+tn__physical_memory_info(int physical, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	*free_bytes = tn_ledger_free_bytes(tn__core.ledger, physical);
+	*total_bytes = tn__core.ledger->devices[physical].gpu.total_bytes;
+}
+
+void
+tn__memory_info(int device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	tn__physical_memory_info(tn__core.devices[device].physical, free_bytes, total_bytes);
+}
+
+uint64_t
+tn__process_bytes(int device)
+{
+	if (tn__core.slot < 0 || device < 0 || device >= tn__core.count)
+		return 0;
+	uint64_t sum = 0;
+	for (int class = 0; class < TN_BYTES_CLASSES; class++)
+		sum += tn__core.ledger->processes[tn__core.slot].bytes[tn__core.devices[device].physical][class];
+	return sum;
+}
+
+int
+tn__current_device(void)
+{
+	return current_device;
+}
+
+tn_status
+tn__set_device(int device)
+{
+	if (device < 0 || device >= tn__device_count())
+		return TN_INVALID;
+	current_device = device;
+	return TN_OK;
+}
+
+tn_status
+tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes)
+{
+	return tn_ledger_take(tn__core.ledger, tn__core.devices[device].physical, tn__core.slot, class, bytes, NULL);
+}
+
+void
+tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes)
+{
+	if (tn__core.slot >= 0)
+		tn_ledger_give(tn__core.ledger, tn__core.devices[device].physical, tn__core.slot, class, bytes);
+}
+
+static tn_status
+ensure_context_locked(int device)
+{
+	struct tn_device_state *state = &tn__core.devices[device];
+	if (state->has_context)
+		return TN_OK;
+	if (tn__core.slot < 0) {
+		tn_status entered = tn_ledger_enter(tn__core.ledger, getpid(), &tn__core.slot);
+		if (entered != TN_OK)
+			return entered;
+	}
+	const struct tn_gpu_figures *gpu = &tn__core.ledger->devices[state->physical].gpu;
+	tn_status status = tn__memory_take(device, TN_BYTES_CONTEXT, gpu->context_bytes);
+	state->has_context = status == TN_OK;
+	return status;
+}
+
+tn_status
+tn__ensure_context(int device)
+{
+	if (device < 0 || device >= tn__device_count())
+		return TN_INVALID;
+	if (tn__core.devices[device].has_context)
+		return TN_OK;
+	tn__lock();
+	tn_status status = ensure_context_locked(device);
+	tn__unlock();
+	return status;
+}
+
+bool
+tn__has_context(int device)
+{
+	return device >= 0 && device < tn__device_count() && tn__core.devices[device].has_context;
+}
+
+int
+tn__enter(void)
+{
+	if (__builtin_expect(tn__core.attached && !tn__core.used_before_fork && current_device < tn__core.count &&
+	                         tn__core.devices[current_device].has_context,
+	                     1))
+		return TN_CUDA_OK;
+	if (tn__device_count() == 0)
+		return 100; /* cudaErrorNoDevice, CUDA_ERROR_NO_DEVICE */
+	if (tn__core.used_before_fork)
+		return TN_CUDA_NOT_INITIALIZED;
+	switch (tn__ensure_context(current_device)) {
+	case TN_OK:
+		return TN_CUDA_OK;
+	case TN_OUT_OF_DEVICE_MEMORY:
+		return TN_CUDA_OUT_OF_MEMORY;
+	default:
+		return TN_CUDA_INVALID_DEVICE;
+	}
+}
+
+/* ---- refusing ---- */
+
+int
+tn__refuse(const char *library, const char *name, int status)
+{
+	tn__device_count();
+	if (tn__core.ledger)
+		tn_ledger_count_call(tn__core.ledger, library, name);
+	return status;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The core's own state, shared by the files of src/vgpu/core only.
+ *
+ * Lock: tn__core_lock guards everything here; functions named *_locked want it held. The ledger has its own lock, taken
+ * inside this one, never the other way round. No code of the program runs while either is held.
+ */
+#ifndef TN_VGPU_STATE_H
+#define TN_VGPU_STATE_H
+
+#include <pthread.h>
+
+#include "device/clock.h"
+#include "device/ledger.h"
+#include "device/space.h"
+#include "vgpu/core/runtime.h"
+
+/* Where the virtual devices' addresses lie: user addresses that no loader uses, below sanitizers' and above programs'. */
+#define TN_VMM_BASE UINT64_C(0x110000000000)
+#define TN_VMM_SIZE UINT64_C(0x1f0000000000)
+#define TN_MALLOC_BASE UINT64_C(0x300000000000)
+#define TN_MALLOC_SIZE UINT64_C(0x040000000000) /* a device */
+
+/* A table of objects whose handles are base + 64 * index: opaque to the program, the same in every run. */
+struct tn_table {
+	uintptr_t base;
+	void **items;
+	uint32_t *free_list;
+	size_t count, capacity, free_count;
+};
+
+struct tn_stream {
+	uintptr_t handle;
+	unsigned flags;
+	int priority, device;
+	uint64_t id;
+	uint64_t tail; /* virtual time at which everything put on it is done */
+	struct tn_capture *capture;
+	uintptr_t last_node;
+};
+
+struct tn_event {
+	unsigned flags;
+	int device;
+	bool recorded;
+	uint64_t time; /* completion, on its device's clock */
+	struct tn_capture *capture; /* recorded while this capture was going on; taken back when it ends */
+	uintptr_t node;
+};
+
+struct tn_device_state {
+	struct tn_clock clock;
+	struct tn_space space;
+	struct tn_stream default_stream;
+	bool has_context;
+	int physical; /* number in the ledger */
+	uint64_t other_tail; /* of streams that were destroyed with work on them */
+};
+
+struct tn_core {
+	_Atomic bool attached;
+	bool used_before_fork;
+	bool private_ledger;
+	struct tn_ledger *ledger;
+	int slot;
+	int count;
+	uint64_t values_bound; /* copies above this move no bytes */
+	struct tn_device_state devices[TN_MAX_DEVICES];
+	struct tn_space vmm;
+	struct tn_table streams, events, graphs, nodes, executables, memory_handles;
+	uint64_t next_stream_id, next_capture_id;
+};
+
+extern struct tn_core tn__core;
+extern pthread_mutex_t tn__core_lock;
+
+static inline void
+tn__lock(void)
+{
+	pthread_mutex_lock(&tn__core_lock);
+}
+
+static inline void
+tn__unlock(void)
+{
+	pthread_mutex_unlock(&tn__core_lock);
+}
+
+uintptr_t tn__table_add(struct tn_table *table, void *item); /* 0: no host memory */
+void *tn__table_get(const struct tn_table *table, uintptr_t handle);
+void *tn__table_remove(struct tn_table *table, uintptr_t handle);
+
+/* The stream behind a handle; default handles (0, 1, 2) mean the current device's. NULL: no such stream. */
+struct tn_stream *tn__stream_locked(uintptr_t stream);
+/* Puts work on a stream, or a node into its capture. */
+int tn__enqueue_locked(struct tn_stream *stream, const struct tn_node_description *work);
+/* Drops what is known of values; see values.c. */
+void tn__values_forget(void);
+void tn__values_forget_range(uint64_t address, uint64_t bytes);
+/* What a launch does to values, by the kernel's name and arguments. */
+void tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
+/* Capture, as streams and events meet it (graph.c). */
+int tn__capture_add_locked(struct tn_stream *stream, const struct tn_node_description *work);
+void tn__capture_join_locked(struct tn_stream *stream, const struct tn_event *event);
+void tn__capture_forget_stream(struct tn_stream *stream);
+tn_status tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes);
+void tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes);
+
+#endif

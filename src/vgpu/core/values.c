@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values: the little that is known of what device memory holds. Kernels do not run, so memory has no bytes; but a program
+ * that copies a small tensor to the device and back must get it again, and one that fills a tensor with a constant may
+ * ask for it.
+ *
+ * A table of extents, sorted by address, without overlap, says which bytes are known. Policy:
+ *   - direct copies up to a bound, and fills, are known;
+ *   - a kernel that is not known by name may have written anything: everything is forgotten, since a stale byte can pass
+ *     for a size (nonzero() once asked for a gigabyte because a freed block handed its old bytes on);
+ *   - what is not known reads as zero, is counted (computed_reads) and shown to the read observer;
+ *   - pinned values stay until their memory is freed or written directly.
+ * tn__values_lock guards the table; it is taken inside the core lock or alone.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgpu/core/state.h"
+
+struct extent {
+	uint64_t address, size;
+	unsigned char *bytes; /* owned; NULL: the pattern, repeated from the extent's start */
+	unsigned char pattern[16];
+	uint8_t pattern_bytes;
+	bool pinned;
+};
+
+#define EXTENTS_MAX 65536
+#define STORED_MAX (UINT64_C(64) << 20) /* bytes of direct copies kept at a time, unless TONNAGE_VALUES=all */
+
+static pthread_mutex_t values_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct extent *extents;
+static size_t extent_count, extent_capacity, pinned_count;
+static uint64_t stored_bytes;
+static _Atomic(void (*)(uint64_t)) read_observer;
+
+static size_t
+first_above(uint64_t address)
+{
+	size_t low = 0, high = extent_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (extents[middle].address + extents[middle].size > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static bool
+insert(size_t index, const struct extent *extent)
+{
+	if (extent_count == extent_capacity) {
+		size_t capacity = extent_capacity ? extent_capacity * 2 : 256;
+		struct extent *grown = capacity <= EXTENTS_MAX ? realloc(extents, capacity * sizeof(*grown)) : NULL;
+		if (!grown)
+			return false;
+		extents = grown;
+		extent_capacity = capacity;
+	}
+	memmove(&extents[index + 1], &extents[index], (extent_count - index) * sizeof(*extents));
+	extents[index] = *extent;
+	extent_count++;
+	pinned_count += extent->pinned;
+	stored_bytes += extent->bytes ? extent->size : 0;
+	return true;
+}
+
+static void
+release(const struct extent *extent)
+{
+	pinned_count -= extent->pinned;
+	stored_bytes -= extent->bytes ? extent->size : 0;
+	free(extent->bytes);
+}
+
+/* Leaves of an extent what lies in [from, to), as a new extent; empty when nothing does or memory is short. */
+static struct extent
+part_of(const struct extent *extent, uint64_t from, uint64_t to)
+{
+	struct extent part = *extent;
+	part.address = from;
+	part.size = to - from;
+	if (extent->bytes) {
+		part.bytes = malloc(part.size);
+		if (!part.bytes)
+			return (struct extent){0};
+		memcpy(part.bytes, extent->bytes + (from - extent->address), part.size);
+	} else {
+		size_t shift = (size_t)((from - extent->address) % extent->pattern_bytes);
+		for (size_t i = 0; i < extent->pattern_bytes; i++)
+			part.pattern[i] = extent->pattern[(i + shift) % extent->pattern_bytes];
+	}
+	return part;
+}
+
+static void
+forget_range(uint64_t address, uint64_t size)
+{
+	uint64_t end = address + size;
+	size_t index = first_above(address);
+	while (index < extent_count && extents[index].address < end) {
+		struct extent old = extents[index];
+		uint64_t old_end = old.address + old.size;
+		struct extent before = {0}, after = {0};
+		if (old.address < address)
+			before = part_of(&old, old.address, address);
+		if (old_end > end)
+			after = part_of(&old, end, old_end);
+		memmove(&extents[index], &extents[index + 1], (extent_count - index - 1) * sizeof(*extents));
+		extent_count--;
+		release(&old);
+		if (before.size && insert(index, &before))
+			index++;
+		if (after.size)
+			insert(index, &after);
+	}
+}
+
+void
+tn__values_forget_range(uint64_t address, uint64_t bytes)
+{
+	pthread_mutex_lock(&values_lock);
+	if (extent_count)
+		forget_range(address, bytes);
+	pthread_mutex_unlock(&values_lock);
+}
+
+static void
+forget_all(void)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < extent_count; i++) {
+		if (extents[i].pinned)
+			extents[kept++] = extents[i];
+		else
+			free(extents[i].bytes);
+	}
+	extent_count = kept;
+	stored_bytes = 0;
+	for (size_t i = 0; i < kept; i++)
+		stored_bytes += extents[i].bytes ? extents[i].size : 0;
+}
+
+void
+tn__values_forget(void)
+{
+	if (__atomic_load_n(&extent_count, __ATOMIC_RELAXED) == __atomic_load_n(&pinned_count, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&values_lock);
+	forget_all();
+	pthread_mutex_unlock(&values_lock);
+}
+
+static void
+put(const struct extent *extent)
+{
+	forget_range(extent->address, extent->size);
+	if (!insert(first_above(extent->address), extent))
+		free(extent->bytes);
+}
+
+void
+tn__values_write(uint64_t address, const void *host, uint64_t bytes)
+{
+	struct extent extent = {.address = address, .size = bytes};
+	bool keep = bytes > 0 && bytes <= tn__core.values_bound;
+	pthread_mutex_lock(&values_lock);
+	if (keep && tn__core.values_bound != UINT64_MAX && stored_bytes + bytes > STORED_MAX)
+		forget_all();
+	if (keep)
+		extent.bytes = malloc(bytes);
+	if (extent.bytes) {
+		memcpy(extent.bytes, host, bytes);
+		put(&extent);
+	} else {
+		forget_range(address, bytes);
+	}
+	pthread_mutex_unlock(&values_lock);
+}
+
+static void
+put_pattern(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes)
+{
+	struct extent extent = {.address = address, .size = bytes, .pattern_bytes = (uint8_t)pattern_bytes};
+	memcpy(extent.pattern, pattern, pattern_bytes);
+	pthread_mutex_lock(&values_lock);
+	if (bytes)
+		put(&extent);
+	pthread_mutex_unlock(&values_lock);
+}
+
+void
+tn__values_set(uint64_t address, int value, uint64_t bytes)
+{
+	unsigned char byte = (unsigned char)value;
+	put_pattern(address, bytes, &byte, 1);
+}
+
+int
+tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t bytes)
+{
+	struct extent extent = {.address = address, .size = bytes, .pattern_bytes = (uint8_t)bytes, .pinned = true};
+	if (bytes == 0 || bytes > sizeof(extent.pattern))
+		return TN_CUDA_INVALID_VALUE;
+	memcpy(extent.pattern, value, bytes);
+	pthread_mutex_lock(&values_lock);
+	put(&extent);
+	pthread_mutex_unlock(&values_lock);
+	return TN_CUDA_OK;
+}
+
+static void
+copy_out(const struct extent *extent, uint64_t from, uint64_t to, unsigned char *out)
+{
+	uint64_t offset = from - extent->address;
+	if (extent->bytes) {
+		memcpy(out, extent->bytes + offset, to - from);
+		return;
+	}
+	for (uint64_t i = 0; i < to - from; i++)
+		out[i] = extent->pattern[(offset + i) % extent->pattern_bytes];
+}
+
+/* Writes what is known into `host` and zero elsewhere; returns how many bytes were known. */
+static uint64_t
+read_known(uint64_t address, unsigned char *host, uint64_t bytes)
+{
+	uint64_t known = 0, end = address + bytes;
+	memset(host, 0, bytes);
+	for (size_t i = first_above(address); i < extent_count && extents[i].address < end; i++) {
+		uint64_t from = extents[i].address > address ? extents[i].address : address;
+		uint64_t stop = extents[i].address + extents[i].size;
+		uint64_t to = stop < end ? stop : end;
+		copy_out(&extents[i], from, to, host + (from - address));
+		known += to - from;
+	}
+	return known;
+}
+
+void
+tn_vgpu_set_read_observer(void (*observer)(uint64_t bytes))
+{
+	atomic_store(&read_observer, observer);
+}
+
+void
+tn__values_read(uint64_t address, void *host, uint64_t bytes)
+{
+	uint64_t known = 0;
+	if (bytes <= tn__core.values_bound) {
+		pthread_mutex_lock(&values_lock);
+		known = read_known(address, host, bytes);
+		pthread_mutex_unlock(&values_lock);
+	}
+	if (known == bytes)
+		return;
+	atomic_fetch_add_explicit(&tn__core.ledger->computed_reads, 1, memory_order_relaxed);
+	void (*observer)(uint64_t) = atomic_load(&read_observer);
+	if (observer)
+		observer(bytes);
+}
+
+void
+tn__values_move(uint64_t to, uint64_t from, uint64_t bytes)
+{
+	if (__atomic_load_n(&extent_count, __ATOMIC_RELAXED) == 0)
+		return;
+	unsigned char *copy = bytes <= tn__core.values_bound ? malloc(bytes ? bytes : 1) : NULL;
+	bool known = false;
+	if (copy) {
+		pthread_mutex_lock(&values_lock);
+		known = read_known(from, copy, bytes) == bytes;
+		pthread_mutex_unlock(&values_lock);
+	}
+	if (known)
+		tn__values_write(to, copy, bytes);
+	else
+		tn__values_forget_range(to, bytes);
+	free(copy);
+}
+
+/* ---- kernels whose name says what they write ---- */
+
+enum { MEANING_UNREAD, MEANING_UNKNOWN, MEANING_FILL_1, MEANING_FILL_2, MEANING_FILL_4, MEANING_FILL_8, MEANING_FILL_16 };
+
+/* The element type in a mangled name: Itanium C++ ABI, builtin types. */
+static unsigned char
+fill_of_type(const char *type)
+{
+	static const struct {
+		const char *prefix;
+		unsigned char meaning;
+	} types[] = {
+		{"f", MEANING_FILL_4},  {"d", MEANING_FILL_8}, {"i", MEANING_FILL_4},           {"l", MEANING_FILL_8},
+		{"s", MEANING_FILL_2},  {"h", MEANING_FILL_1}, {"a", MEANING_FILL_1},           {"b", MEANING_FILL_1},
+		{"j", MEANING_FILL_4},  {"m", MEANING_FILL_8}, {"t", MEANING_FILL_2},           {"N3c104HalfE", MEANING_FILL_2},
+		{"N3c108BFloat16E", MEANING_FILL_2},           {"N3c107complexIfEE", MEANING_FILL_8},
+		{"N3c107complexIdEE", MEANING_FILL_16},
+	};
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if (strncmp(type, types[i].prefix, strlen(types[i].prefix)) == 0)
+			return types[i].meaning;
+	return MEANING_UNKNOWN;
+}
+
+/* PyTorch's fill_: vectorized_elementwise_kernel<width, FillFunctor<T>, array<char*, 1>>(int count, FillFunctor<T> value,
+ * array data), aten/src/ATen/native/cuda/{FillKernel.cu,CUDALoops.cuh}. */
+static unsigned char
+meaning_of(const char *name)
+{
+	const char *functor = strstr(name, "FillFunctorI");
+	if (!functor || !strstr(name, "29vectorized_elementwise_kernelI"))
+		return MEANING_UNKNOWN;
+	return fill_of_type(functor + strlen("FillFunctorI"));
+}
+
+void
+tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	if (kernel->meaning == MEANING_UNREAD)
+		kernel->meaning = meaning_of(kernel->name);
+	if (kernel->meaning == MEANING_UNKNOWN || !launch->arguments) {
+		tn__values_forget();
+		return;
+	}
+	size_t width = (size_t)1 << (kernel->meaning - MEANING_FILL_1);
+	int32_t count;
+	uint64_t address;
+	memcpy(&count, launch->arguments[0], sizeof(count));
+	memcpy(&address, launch->arguments[2], sizeof(address));
+	if (count > 0)
+		put_pattern(address, (uint64_t)count * width, launch->arguments[1], width);
+}

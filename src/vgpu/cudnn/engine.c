@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finalizing descriptors: see engine.h.
+ *
+ * Every graph gets the same engines (workspace.h), whatever it computes: PyTorch asks cuDNN only for what it knows
+ * cuDNN to support, and does not fall back when a graph is refused that it had chosen cuDNN for. The heuristics'
+ * modes A, B and instant name all engines but the last, the fallback mode names the last.
+ */
+#include "vgpu/cudnn/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Shorthand: an attribute with one or no element. */
+static int
+set_int64(struct tn__dnn_descriptor *descriptor, int name, int64_t value)
+{
+	return tn__dnn_attribute_set(descriptor, name, DNN_TYPE_INT64, 1, &value);
+}
+
+static int
+set_child(struct tn__dnn_descriptor *descriptor, int name, struct tn__dnn_descriptor *child)
+{
+	return tn__dnn_attribute_set(descriptor, name, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &child);
+}
+
+static int
+finalize_tensor(const struct tn__dnn_descriptor *descriptor)
+{
+	struct tn__dnn_tensor tensor;
+	DNN_FORWARD(tn__dnn_graph_tensor(descriptor, &tensor));
+	DNN_REQUIRE(tn__dnn_type_bits(tensor.type) != 0, DNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "data type %d", tensor.type);
+	for (int i = 0; i < tensor.rank; i++)
+		DNN_REQUIRE(tensor.dims[i] > 0, DNN_STATUS_BAD_PARAM, "dimension %d is %lld", i, (long long)tensor.dims[i]);
+	return DNN_STATUS_SUCCESS;
+}
+
+static int
+finalize_graph(struct tn__dnn_descriptor *descriptor)
+{
+	struct tn__dnn_graph graph;
+	DNN_FORWARD(tn__dnn_graph_read(descriptor, &graph));
+	return set_int64(descriptor, DNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, DNN_ENGINES);
+}
+
+static int
+finalize_engine(struct tn__dnn_descriptor *descriptor)
+{
+	static const int notes[DNN_ENGINES] = {DNN_NUMERICAL_NOTE_TENSOR_CORE, 0, DNN_NUMERICAL_NOTE_NONDETERMINISTIC, 0};
+	static const int note_count[DNN_ENGINES] = {1, 0, 1, 0};
+	int64_t index = tn__dnn_int64(descriptor, DNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
+	DNN_REQUIRE(tn__dnn_child(descriptor, DNN_ATTR_ENGINE_OPERATION_GRAPH) != NULL, DNN_STATUS_BAD_PARAM,
+	            "an engine without operation graph");
+	DNN_REQUIRE(index >= 0 && index < DNN_ENGINES, DNN_STATUS_NOT_SUPPORTED, "there is no engine %lld",
+	            (long long)index);
+	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE,
+	                                  note_count[index], &notes[index]));
+	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINE_BEHAVIOR_NOTE, DNN_TYPE_BEHAVIOR_NOTE, 0, NULL));
+	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINE_LAYOUT_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL));
+	return tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINE_KNOB_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL);
+}
+
+/* The graph and engine number behind an engine descriptor. */
+static int
+read_engine(const struct tn__dnn_descriptor *engine, struct tn__dnn_graph *graph, int *index)
+{
+	DNN_REQUIRE(engine != NULL && engine->type == DNN_BACKEND_ENGINE_DESCRIPTOR, DNN_STATUS_BAD_PARAM,
+	            "a configuration without engine");
+	*index = (int)tn__dnn_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+	return tn__dnn_graph_read(tn__dnn_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH), graph);
+}
+
+static int
+finalize_configuration(struct tn__dnn_descriptor *descriptor)
+{
+	static const int32_t no_shared_memory = 0;
+	struct tn__dnn_graph graph;
+	int engine;
+	DNN_FORWARD(read_engine(tn__dnn_child(descriptor, DNN_ATTR_ENGINECFG_ENGINE), &graph, &engine));
+	if (tn__dnn_attribute_any(descriptor, DNN_ATTR_ENGINECFG_KNOB_CHOICES) == NULL)
+		DNN_FORWARD(
+			tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL));
+	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, DNN_TYPE_BACKEND_DESCRIPTOR,
+	                                  0, NULL));
+	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, DNN_TYPE_INT32, 1,
+	                                  &no_shared_memory));
+	return set_int64(descriptor, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, (int64_t)tn__dnn_graph_workspace(&graph, engine));
+}
+
+/* A finalized configuration of one engine for a graph; the caller releases it. */
+static int
+make_configuration(struct tn__dnn_descriptor *graph, int engine_index, struct tn__dnn_descriptor **out)
+{
+	struct tn__dnn_descriptor *engine = tn__dnn_descriptor_new(DNN_BACKEND_ENGINE_DESCRIPTOR);
+	struct tn__dnn_descriptor *configuration = tn__dnn_descriptor_new(DNN_BACKEND_ENGINECFG_DESCRIPTOR);
+	int status = DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+	if (engine != NULL && configuration != NULL) {
+		status = set_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
+		if (status == DNN_STATUS_SUCCESS)
+			status = set_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, engine_index);
+		if (status == DNN_STATUS_SUCCESS)
+			status = finalize_engine(engine);
+		engine->finalized = status == DNN_STATUS_SUCCESS;
+		if (status == DNN_STATUS_SUCCESS)
+			status = set_child(configuration, DNN_ATTR_ENGINECFG_ENGINE, engine);
+		if (status == DNN_STATUS_SUCCESS)
+			status = finalize_configuration(configuration);
+		configuration->finalized = status == DNN_STATUS_SUCCESS;
+	}
+	tn__dnn_descriptor_release(engine);
+	if (status == DNN_STATUS_SUCCESS)
+		*out = configuration;
+	else
+		tn__dnn_descriptor_release(configuration);
+	return status;
+}
+
+static int
+finalize_heuristics(struct tn__dnn_descriptor *descriptor)
+{
+	struct tn__dnn_descriptor *results[DNN_ENGINES] = {NULL};
+	struct tn__dnn_descriptor *graph = tn__dnn_child(descriptor, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+	const struct tn__dnn_attribute *mode =
+		tn__dnn_attribute_find(descriptor, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE);
+	DNN_REQUIRE(graph != NULL && graph->type == DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, DNN_STATUS_BAD_PARAM,
+	            "heuristics without operation graph");
+	DNN_REQUIRE(mode != NULL && mode->count == 1, DNN_STATUS_BAD_PARAM, "heuristics without mode");
+	bool fallback = *(const int *)mode->elements == DNN_HEUR_MODE_FALLBACK;
+	int first = fallback ? DNN_ENGINE_FALLBACK : 0, last = fallback ? DNN_ENGINES : DNN_ENGINE_FALLBACK;
+	int count = 0, status = DNN_STATUS_SUCCESS;
+	for (int engine = first; engine < last && status == DNN_STATUS_SUCCESS; engine++) {
+		status = make_configuration(graph, engine, &results[count]);
+		count += status == DNN_STATUS_SUCCESS;
+	}
+	if (status == DNN_STATUS_SUCCESS)
+		status = tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, count,
+		                               results);
+	for (int i = 0; i < count; i++)
+		tn__dnn_descriptor_release(results[i]);
+	return status;
+}
+
+static int
+finalize_plan(struct tn__dnn_descriptor *descriptor)
+{
+	const struct tn__dnn_descriptor *configuration = tn__dnn_child(descriptor, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+	if (configuration == NULL &&
+	    tn__dnn_attribute_any(descriptor, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION) != NULL)
+		return tn__refuse("cudnn", "plan from JSON", DNN_STATUS_NOT_SUPPORTED);
+	DNN_REQUIRE(configuration != NULL && configuration->type == DNN_BACKEND_ENGINECFG_DESCRIPTOR,
+	            DNN_STATUS_BAD_PARAM, "a plan without engine configuration");
+	struct tn__dnn_plan *plan = calloc(1, sizeof(*plan));
+	DNN_REQUIRE(plan != NULL, DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "out of memory");
+	free(descriptor->plan);
+	descriptor->plan = plan;
+	DNN_FORWARD(read_engine(tn__dnn_child(configuration, DNN_ATTR_ENGINECFG_ENGINE), &plan->graph, &plan->engine));
+	plan->workspace = tn__dnn_graph_workspace(&plan->graph, plan->engine);
+	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_EXECUTION_PLAN_COMPUTED_INTERMEDIATE_UIDS, DNN_TYPE_INT64,
+	                                  0, NULL));
+	return set_int64(descriptor, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, (int64_t)plan->workspace);
+}
+
+static int
+finalize_variant_pack(const struct tn__dnn_descriptor *descriptor)
+{
+	const struct tn__dnn_attribute *pointers =
+		tn__dnn_attribute_find(descriptor, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR);
+	const struct tn__dnn_attribute *ids =
+		tn__dnn_attribute_find(descriptor, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64);
+	DNN_REQUIRE(pointers != NULL && ids != NULL && pointers->count == ids->count, DNN_STATUS_BAD_PARAM,
+	            "a variant pack with different numbers of pointers and ids");
+	return DNN_STATUS_SUCCESS;
+}
+
+int
+tn__dnn_finalize(struct tn__dnn_descriptor *descriptor)
+{
+	switch (descriptor->type) {
+	case DNN_BACKEND_TENSOR_DESCRIPTOR:
+		return finalize_tensor(descriptor);
+	case DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+		return finalize_graph(descriptor);
+	case DNN_BACKEND_ENGINE_DESCRIPTOR:
+		return finalize_engine(descriptor);
+	case DNN_BACKEND_ENGINECFG_DESCRIPTOR:
+		return finalize_configuration(descriptor);
+	case DNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+		return finalize_heuristics(descriptor);
+	case DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+		return finalize_plan(descriptor);
+	case DNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+		return finalize_variant_pack(descriptor);
+	default:
+		return DNN_STATUS_SUCCESS;
+	}
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuSPARSE: handles and the old matrix descriptors, which are only flags, can be made and configured; buffer sizes,
+ * generic descriptors and everything that computes are refused.
+ * A handle belongs to one thread at a time, as in the real library: no lock.
+ */
+#include <stdlib.h>
+
+#define TN_SHELL_LIBRARY "cusparse"
+#define TN_SHELL_TABLE "vgpu/cusparse/cusparse.def"
+#define TN_SHELL_REFUSAL 10 /* CUSPARSE_STATUS_NOT_SUPPORTED */
+#include "vgpu/core/stubs.h"
+
+/* The prototypes stand in the library's own header, which is not included. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 2, INVALID_VALUE = 3, NOT_SUPPORTED = 10 };
+enum { VERSION_MAJOR = 12, VERSION_MINOR = 7, VERSION_PATCH = 10 };
+
+struct handle {
+	void *stream;
+	int pointer_mode;
+};
+
+struct descriptor {
+	int type, fill, diagonal, base;
+};
+
+static const char *const status_names[] = {
+	"CUSPARSE_STATUS_SUCCESS",
+	"CUSPARSE_STATUS_NOT_INITIALIZED",
+	"CUSPARSE_STATUS_ALLOC_FAILED",
+	"CUSPARSE_STATUS_INVALID_VALUE",
+	"CUSPARSE_STATUS_ARCH_MISMATCH",
+	"CUSPARSE_STATUS_MAPPING_ERROR",
+	"CUSPARSE_STATUS_EXECUTION_FAILED",
+	"CUSPARSE_STATUS_INTERNAL_ERROR",
+	"CUSPARSE_STATUS_MATRIX_TYPE_NOT_SUPPORTED",
+	"CUSPARSE_STATUS_ZERO_PIVOT",
+	"CUSPARSE_STATUS_NOT_SUPPORTED",
+	"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES",
+};
+
+TN_EXPORT const char *
+cusparseGetErrorName(int status)
+{
+	int count = (int)(sizeof(status_names) / sizeof(status_names[0]));
+
+	return status >= 0 && status < count ? status_names[status] : "unknown cuSPARSE status";
+}
+
+TN_EXPORT const char *
+cusparseGetErrorString(int status)
+{
+	return status == NOT_SUPPORTED ? "not supported on a virtual GPU" : cusparseGetErrorName(status);
+}
+
+TN_EXPORT int
+cusparseCreate(struct handle **out)
+{
+	struct handle *handle;
+
+	if (!out)
+		return INVALID_VALUE;
+	if (tn__ensure_context(tn__current_device()) != TN_OK)
+		return NOT_INITIALIZED;
+	handle = calloc(1, sizeof(*handle));
+	if (!handle)
+		return ALLOC_FAILED;
+	*out = handle;
+	return SUCCESS;
+}
+
+TN_EXPORT int
+cusparseDestroy(struct handle *handle)
+{
+	free(handle);
+	return handle ? SUCCESS : NOT_INITIALIZED;
+}
+
+TN_EXPORT int
+cusparseSetStream(struct handle *handle, void *stream)
+{
+	if (!handle)
+		return NOT_INITIALIZED;
+	handle->stream = stream;
+	return SUCCESS;
+}
+
+TN_EXPORT int
+cusparseGetStream(const struct handle *handle, void **stream)
+{
+	if (!handle || !stream)
+		return handle ? INVALID_VALUE : NOT_INITIALIZED;
+	*stream = handle->stream;
+	return SUCCESS;
+}
+
+TN_EXPORT int
+cusparseSetPointerMode(struct handle *handle, int mode)
+{
+	if (!handle)
+		return NOT_INITIALIZED;
+	handle->pointer_mode = mode;
+	return SUCCESS;
+}
+
+TN_EXPORT int
+cusparseGetPointerMode(const struct handle *handle, int *mode)
+{
+	if (!handle || !mode)
+		return handle ? INVALID_VALUE : NOT_INITIALIZED;
+	*mode = handle->pointer_mode;
+	return SUCCESS;
+}
+
+TN_EXPORT int
+cusparseGetVersion(const struct handle *handle, int *version)
+{
+	if (!handle || !version)
+		return handle ? INVALID_VALUE : NOT_INITIALIZED;
+	*version = VERSION_MAJOR * 1000 + VERSION_MINOR * 100 + VERSION_PATCH;
+	return SUCCESS;
+}
+
+TN_EXPORT int
+cusparseGetProperty(int which, int *value)
+{
+	static const int parts[] = {VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH};
+
+	if (!value || which < 0 || which > 2)
+		return INVALID_VALUE;
+	*value = parts[which];
+	return SUCCESS;
+}
+
+/* ---- matrix descriptors of the old interface: four flags ---- */
+
+TN_EXPORT int
+cusparseCreateMatDescr(struct descriptor **out)
+{
+	struct descriptor *descriptor;
+
+	if (!out)
+		return INVALID_VALUE;
+	descriptor = calloc(1, sizeof(*descriptor));
+	if (!descriptor)
+		return ALLOC_FAILED;
+	*out = descriptor;
+	return SUCCESS;
+}
+
+TN_EXPORT int
+cusparseDestroyMatDescr(struct descriptor *descriptor)
+{
+	free(descriptor);
+	return SUCCESS;
+}
+
+static int
+set_flag(int *flag, int value, int highest)
+{
+	if (value < 0 || value > highest)
+		return INVALID_VALUE;
+	*flag = value;
+	return SUCCESS;
+}
+
+TN_EXPORT int
+cusparseSetMatType(struct descriptor *descriptor, int type)
+{
+	return descriptor ? set_flag(&descriptor->type, type, 3) : INVALID_VALUE;
+}
+
+TN_EXPORT int
+cusparseSetMatFillMode(struct descriptor *descriptor, int fill)
+{
+	return descriptor ? set_flag(&descriptor->fill, fill, 1) : INVALID_VALUE;
+}
+
+TN_EXPORT int
+cusparseSetMatDiagType(struct descriptor *descriptor, int diagonal)
+{
+	return descriptor ? set_flag(&descriptor->diagonal, diagonal, 1) : INVALID_VALUE;
+}
+
+TN_EXPORT int
+cusparseSetMatIndexBase(struct descriptor *descriptor, int base)
+{
+	return descriptor ? set_flag(&descriptor->base, base, 1) : INVALID_VALUE;
+}
+
+TN_EXPORT int
+cusparseGetMatType(const struct descriptor *descriptor)
+{
+	return descriptor ? descriptor->type : 0;
+}
+
+TN_EXPORT int
+cusparseGetMatFillMode(const struct descriptor *descriptor)
+{
+	return descriptor ? descriptor->fill : 0;
+}
+
+TN_EXPORT int
+cusparseGetMatDiagType(const struct descriptor *descriptor)
+{
+	return descriptor ? descriptor->diagonal : 0;
+}
+
+TN_EXPORT int
+cusparseGetMatIndexBase(const struct descriptor *descriptor)
+{
+	return descriptor ? descriptor->base : 0;
+}

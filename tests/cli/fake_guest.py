@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A FAKE of a program with the guest hook: writes what a guest would write, so that the supervisor's part can be tested
+without PyTorch. Run it with `python -I`, so that the real hook stays out.
+
+    fake_guest.py '{"document": {...}, "stop": 1, "exit": 3, "sleep": 60}'
+
+document: fields that replace those of an empty guest document; stop: the ledger's stop_reason (then it waits to be
+ended); steps: the ledger's step counter.
+"""
+
+import json
+import os
+import struct
+import sys
+import time
+
+GUEST_OFFSET = 64  # src/device/ledger.h: struct tn_ledger_guest
+STEPS, STOP_REASON, STOP_PID = 0, 3, 5
+
+
+def empty_document():
+    return {
+        "schema": "tonnage.guest/1", "pid": os.getpid(), "parent": os.getppid(), "argv": sys.argv[:1], "rank": None,
+        "python": "3.11.0", "torch": "2.11.0+cu130", "cuda": "13.0", "cudnn": 91900, "cuda_initialized": True,
+        "steps": {"seen": 4, "unit": "optimizer", "stopped": None, "input_shapes": 1},
+        "devices": [{"index": 0, "allocated_peak": 3 << 20, "reserved_peak": 4 << 20, "requested_peak": 2 << 20,
+                     "allocated": 1, "reserved": 4 << 20, "retries": 0, "ooms": 0}],
+        "out_of_memory": None, "out_of_memory_ended_process": False, "handled_out_of_memory": [],
+        "computed_reads": [], "exception": None, "init_skipped": {"tensors": 0, "bytes": 0}, "uploads_suppressed": [],
+        "snapshot": None, "hook_error": None, "seconds": {"imports": 0.1, "after_imports": 0.1},
+    }  # fmt: skip
+
+
+def write_word(index, value):
+    with open(os.path.join(os.environ["TONNAGE_RUN"], "ledger"), "r+b") as ledger:
+        ledger.seek(GUEST_OFFSET + 8 * index)
+        ledger.write(struct.pack("<Q", value))
+
+
+def main():
+    wish = json.loads(sys.argv[1])
+    if "document" in wish:
+        path = os.path.join(os.environ["TONNAGE_RUN"], "guest", "%d.json" % os.getpid())
+        with open(path + ".part", "w") as out:
+            json.dump({**empty_document(), **wish["document"]}, out)
+        os.replace(path + ".part", path)
+    if "raw" in wish:
+        with open(os.path.join(os.environ["TONNAGE_RUN"], "guest", "1.json"), "w") as out:
+            out.write(wish["raw"])
+    write_word(STEPS, wish.get("steps", 0))
+    if wish.get("snapshot"):
+        with open(os.environ["TONNAGE_SNAPSHOT"], "wb") as out:
+            out.write(b"not a real snapshot")
+    print("the program's own output", flush=True)
+    if wish.get("stop"):
+        write_word(STOP_PID, os.getpid())
+        write_word(STOP_REASON, wish["stop"])
+        time.sleep(60)
+    time.sleep(wish.get("sleep", 0))
+    if wish.get("signal"):
+        os.kill(os.getpid(), wish["signal"])
+    os._exit(wish.get("exit", 0))
+
+
+main()

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tonnage run as a command: bad input, exit statuses, what is printed where. No PyTorch; guests are fakes."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+
+import pytest
+from conftest import fake_words
+
+OOM = {
+    "device": 0, "requested_bytes": 3 << 30, "free_bytes": 1 << 30, "allocated_bytes": 7 << 30,
+    "reserved_bytes": 8 << 30, "largest_free_block_bytes": None, "step": 1, "phase": "forward",
+    "at": {"file": "/x/model.py", "line": 88, "function": "forward"}, "backward": False,
+    "stack": [
+        {"file": "/e/lib/python3.11/site-packages/torch/nn/functional.py", "line": 5, "function": "linear"},
+        {"file": "/x/model.py", "line": 88, "function": "forward"},
+        {"file": "/x/train.py", "line": 41, "function": "<module>"},
+    ],
+    "message": "CUDA out of memory. Tried to allocate 3.00 GiB.", "computed": False,
+}  # fmt: skip
+
+
+def one_line(done):
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("tonnage: "), done.stderr
+    return lines[0]
+
+
+# ---- wrong usage ----
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        ([], "no command given"),
+        (["frobnicate"], 'unknown command "frobnicate"'),
+        (["run"], "no program given"),
+        (["run", "--gpu", "rtx3061", "--", "true"], "did you mean rtx3060"),
+        (["run", "--gpu", "voodoo", "--", "true"], "tonnage gpus lists"),
+        (["run", "--gpu"], "needs a value"),
+        (["run", "--gpus", "9", "--", "true"], "1 to 8"),
+        (["run", "--gpus", "0", "--", "true"], "1 to 8"),
+        (["run", "--memory", "12GB", "--", "true"], "12GiB"),
+        (["run", "--memory", "-1", "--", "true"], "not a size"),
+        (["run", "--memory", "0", "--", "true"], "more than nothing"),
+        (["run", "--memory", "99999999999999999999", "--", "true"], "too large"),
+        (["run", "--other", "99GiB", "--gpu", "rtx3060", "--", "true"], "as large as the card"),
+        (["run", "--steps", "-3", "--", "true"], "--steps"),
+        (["run", "--steps", "0", "--", "true"], "--steps"),
+        (["run", "--init", "maybe", "--", "true"], "--init"),
+        (["run", "--values", "big", "--", "true"], "--values"),
+        (["run", "--writes", "never", "--", "true"], "--writes"),
+        (["run", "--frob", "--", "true"], "unknown option"),
+        (["run", "--json", "/nonexistent/report.json", "--", "true"], "/nonexistent/report.json cannot be written"),
+        (["run", "--snapshot", "/nonexistent/s.pickle", "--", "true"], "cannot be written"),
+        (["run", "--json", "/", "--", "true"], "/ cannot be written"),
+        (["gpus", "rtx3061"], "did you mean rtx3060"),
+        (["gpus", "a", "b"], "one name"),
+        (["gpus", "--probe", "--json"], "--probe stands alone"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_2(tonnage, words, expected):
+    done = tonnage(*words)
+    assert done.returncode == 2
+    assert expected in one_line(done)
+    assert tonnage.left_behind() == []
+
+
+def test_program_that_is_not_there(tonnage):
+    done = tonnage("run", "--", "no-such-program-anywhere")
+    assert done.returncode == 127 and "program not found: no-such-program-anywhere" in one_line(done)
+    assert tonnage("run", "--", "./none").returncode == 127
+    assert tonnage.left_behind() == []
+
+
+def test_program_that_cannot_be_executed(tonnage):
+    plain = tonnage.cwd / "plain"
+    plain.write_text("words")
+    assert tonnage("run", "--", plain).returncode == 126
+    assert tonnage("run", "--", tonnage.cwd).returncode == 126
+    script = tonnage.cwd / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    done = tonnage("run", "--", script)
+    assert done.returncode == 127 and "cannot be executed" in one_line(done)
+    assert tonnage.left_behind() == []
+
+
+def test_version_and_help(tonnage):
+    assert tonnage("--version").stdout.startswith("tonnage ")
+    for words in (["--help"], ["run", "--help"], ["gpus", "--help"]):
+        done = tonnage(*words)
+        assert done.returncode == 0 and done.stdout.startswith("usage: tonnage") and done.stderr == ""
+        assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_a_full_output_is_our_own_failure(tonnage):
+    done = tonnage("run", "--json", "/dev/full", "--", "true")
+    assert done.returncode == 125
+    assert tonnage.left_behind() == []
+
+
+# ---- the program's own status and streams ----
+
+
+@pytest.mark.parametrize("status", [0, 1, 3, 77, 255])
+def test_own_status(tonnage, status):
+    done = tonnage("run", "--", "sh", "-c", f"exit {status}")
+    assert done.returncode == status
+
+
+@pytest.mark.parametrize("name, status", [("SEGV", 139), ("KILL", 137), ("ABRT", 134), ("TERM", 143)])
+def test_ended_by_a_signal(tonnage, name, status):
+    done = tonnage("run", "--", "sh", "-c", f"kill -{name} $$")
+    assert done.returncode == status
+    assert f"signal {status - 128}" in done.stderr
+    assert tonnage.left_behind() == []
+
+
+def test_streams_pass_through(tonnage):
+    done = tonnage("run", "--quiet", "--", "sh", "-c", "cat; echo words >&2", input="from stdin\n")
+    assert done.stdout == "from stdin\n" and done.stderr == "words\n"
+
+
+def test_a_program_that_exits_at_once(tonnage):
+    done = tonnage("run", "--gpu", "rtx3060", "--", "true")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0] == "Fits on NVIDIA GeForce RTX 3060 (11.75 GiB): the program never used the GPU"
+    assert tonnage.left_behind() == [] and tonnage.processes() == []
+
+
+def test_script_without_interpreter_line(tonnage):
+    script = tonnage.cwd / "script"
+    script.write_text("exit 5\n")
+    script.chmod(0o755)
+    assert tonnage("run", "--", "./script").returncode == 5
+
+
+def test_environment_of_the_program(tonnage):
+    tonnage.env.update(LD_PRELOAD="", PYTHONPATH="/mine", MLFLOW_TRACKING_URI="https://example.org")
+    words = "import json, os; print(json.dumps(dict(os.environ)))"
+    done = tonnage("run", "--steps", "7", "--init", "real", "--", sys.executable, "-S", "-c", words)
+    env = json.loads(done.stdout)
+    assert env["TONNAGE_GPU"] == "virtual" and env["TONNAGE_STEPS"] == "7" and env["TONNAGE_INIT"] == "real"
+    assert env["TONNAGE_WRITES"] == "scratch" and env["TONNAGE_VALUES"] == "small" and env["TONNAGE_SECONDS"] == "120"
+    assert env["LD_PRELOAD"].endswith("/libtonnage-preload.so") and env["PYTHONPATH"].endswith(":/mine")
+    assert env["TMPDIR"] == env["TONNAGE_RUN"] + "/scratch/tmp" and env["TONNAGE_SNAPSHOT"] == ""
+    assert env["WANDB_MODE"] == "offline" and env["MLFLOW_TRACKING_URI"].startswith("file:///")
+
+
+def test_signals_reach_the_program_as_they_were(tonnage):
+    words = "import signal as s; print(sorted(s.pthread_sigmask(s.SIG_BLOCK, [])), s.getsignal(s.SIGPIPE) is s.SIG_IGN)"
+    done = tonnage("run", "--quiet", "--", sys.executable, "-I", "-c", words)
+    assert done.stdout.strip() == "[] True"
+
+
+# ---- verdicts, from faked guests ----
+
+
+def test_stopped_when_settled(tonnage, schema):
+    done, report = tonnage.fake("--gpu", "rtx3060", document={}, stop=1, steps=4)
+    schema("run", report)
+    assert done.returncode == 0 and report["verdict"] == "fits" and report["steps"]["stopped"] == "settled"
+    assert report["peak"]["reserved_bytes"] == 4 << 20 and report["steps"]["seen"] == 4
+    assert "4 steps with 1 input shape; stopped when memory had settled" in done.stderr
+    assert done.stdout == "the program's own output\n"
+    assert report["host"]["seconds"] < 10
+    assert tonnage.left_behind() == [] and tonnage.processes() == []
+
+
+def test_stopped_at_the_limit(tonnage):
+    done, report = tonnage.fake(document={}, stop=2)
+    assert done.returncode == 0 and report["steps"]["stopped"] == "limit"
+
+
+def test_out_of_memory(tonnage, schema):
+    done, report = tonnage.fake(
+        "--gpu", "rtx3060", document={"out_of_memory": OOM, "out_of_memory_ended_process": True}, exit=1)
+    schema("run", report)
+    assert done.returncode == 10 and report["verdict"] == "out_of_memory" and report["exit_status"] == 10
+    oom = report["out_of_memory"]
+    assert oom["requested_bytes"] == 3 << 30 and oom["short_by_bytes"] == 2 << 30 and oom["at"]["line"] == 88
+    assert oom["phase"] == "forward" and report["steps"]["stopped"] == "out_of_memory"
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Does not fit on NVIDIA GeForce RTX 3060 (11.75 GiB)"
+    assert "  Out of memory in the forward pass of step 1" in lines
+    assert "  /x/train.py:41 → /x/model.py:88 forward" in lines
+    assert "  asked 3.00 GiB, 1.00 GiB free: short by 2.00 GiB" in lines
+
+
+def test_out_of_memory_reported_as_failure(tonnage):
+    done, report = tonnage.fake(document={"out_of_memory": OOM}, exit=1)
+    assert done.returncode == 10 and report["verdict"] == "out_of_memory"
+
+
+def test_handled_out_of_memory_is_no_verdict(tonnage, schema):
+    handled = [{"file": "/x/find.py", "line": 3, "function": "find", "count": 2, "requested_bytes": 5 << 30}]
+    done, report = tonnage.fake(document={"handled_out_of_memory": handled}, exit=0)
+    schema("run", report)
+    assert done.returncode == 0 and report["verdict"] == "fits" and report["out_of_memory"] is None
+    assert report["handled_out_of_memory"] == handled
+    done, report = tonnage.fake(document={"handled_out_of_memory": handled}, exit=4)
+    assert done.returncode == 4 and report["verdict"] == "failed"
+
+
+def test_a_child_that_ran_out_of_memory_and_was_outlived(tonnage):
+    done, report = tonnage.fake(document={"out_of_memory": OOM, "out_of_memory_ended_process": True}, exit=0)
+    assert done.returncode == 0 and report["verdict"] == "fits" and report["handled_out_of_memory"][0]["line"] == 88
+
+
+def test_another_failure(tonnage, schema):
+    raised = {"type": "ValueError", "message": "no \x1b[31mgood", "at": {"file": "/x/a.py", "line": 3, "function": "f"}}
+    done, report = tonnage.fake(document={"exception": raised}, exit=1)
+    schema("run", report)
+    assert done.returncode == 1 and report["verdict"] == "failed" and report["exit_status"] == 1
+    assert "/x/a.py:3" in done.stderr and "ValueError" in done.stderr and "\x1b" not in done.stderr
+
+
+def test_without_torch(tonnage):
+    missing = {"type": "ModuleNotFoundError", "message": "No module named 'torch'", "at": None}
+    done, report = tonnage.fake(document={"torch": None, "cuda": None, "exception": missing}, exit=1)
+    assert done.returncode == 2 and "has no PyTorch" in one_line(done) and report["exit_status"] == 2
+
+
+def test_cpu_only_torch_is_not_run_to_its_end(tonnage):
+    done, report = tonnage.fake(document={"torch": "2.11.0+cpu", "cuda": None}, sleep=50, timeout=20)
+    assert done.returncode == 2 and "CPU-only build of PyTorch (2.11.0+cpu)" in one_line(done)
+    assert report["verdict"] == "failed" and tonnage.processes() == []
+
+
+def test_untested_torch_is_said(tonnage):
+    done, report = tonnage.fake(document={"torch": "2.99.0+cu150"})
+    assert done.returncode == 0 and report["findings"][0]["id"] == "untested_torch" and "2.99.0" in done.stderr
+
+
+@pytest.mark.parametrize("raw", ["", "{", "[]", "null", '{"schema": "tonnage.guest/1", "steps": 5, "devices": {"a": 1}}'])
+def test_a_malformed_guest_file_does_not_matter(tonnage, schema, raw):
+    done, report = tonnage.fake(raw=raw)
+    schema("run", report)
+    assert done.returncode == 0
+
+
+def test_snapshot_is_moved_out(tonnage):
+    target = tonnage.cwd / "snapshot.pickle"
+    done, report = tonnage.fake("--snapshot", target, snapshot=True, document={})
+    assert done.returncode == 0 and target.read_bytes() == b"not a real snapshot" and report["snapshot"] == str(target)
+    assert tonnage.left_behind() == []
+
+
+def test_json_on_stdout(tonnage, schema):
+    done = tonnage("run", "--quiet", "--json", "-", "--", "true")
+    schema("run", json.loads(done.stdout))
+    assert done.stderr == ""
+
+
+def test_report_is_never_wide(tonnage):
+    deep = "/x/" + "long-folder-name/" * 4 + "model.py"
+    oom = {**OOM, "at": {"file": deep, "line": 1, "function": "f"}, "stack": [{"file": deep, "line": 1, "function": "f"}] * 5}
+    done, _ = tonnage.fake(document={"out_of_memory": oom, "out_of_memory_ended_process": True}, exit=1)
+    assert max(map(len, done.stderr.splitlines())) <= 100
+    assert "\x1b" not in done.stderr
+
+
+def test_plain_ascii_without_utf8(tonnage):
+    tonnage.env["LC_ALL"] = "C"
+    done, _ = tonnage.fake(document={"out_of_memory": OOM, "out_of_memory_ended_process": True}, exit=1)
+    assert done.stderr.isascii() and "/x/train.py:41 -> /x/model.py:88 forward" in done.stderr
+
+
+def read_terminal(terminal):
+    output = b""
+    while select.select([terminal], [], [], 10)[0]:
+        try:
+            chunk = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        output += chunk
+    return output.decode()
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_line_on_a_terminal(tonnage, quiet):
+    master, slave = pty.openpty()
+    options = ["--quiet"] if quiet else []
+    process = tonnage.start("run", *options, "--", *fake_words(document={}, steps=3, sleep=1.5))
+    process.wait()
+    assert "tonnage: step" not in process.stderr.read()
+    tonnage.env["TERM"] = "xterm"
+    process = subprocess.Popen([*process.args], env=tonnage.env, cwd=tonnage.cwd, stderr=slave, stdout=subprocess.DEVNULL)
+    os.close(slave)
+    output = read_terminal(master)
+    assert process.wait() == 0
+    assert ("tonnage: step 3, peak 0 B" in output) != quiet
+    assert quiet or output.rindex("\r\x1b[K") > output.rindex("tonnage: step")
+    assert quiet or "\x1b[1;32mFits on" in output
+
+
+# ---- the catalogue ----
+
+
+def test_gpus(tonnage, schema):
+    done = tonnage("gpus", "--json")
+    document = json.loads(done.stdout)
+    schema("gpus", document)
+    assert len(document["gpus"]) == 38
+    card = next(gpu for gpu in document["gpus"] if "rtx3060" in gpu["aliases"])
+    assert card["total_bytes"]["value"] == 12036 << 20 and card["context_bytes"]["certainty"] == "guess"
+    table = tonnage("gpus").stdout.splitlines()
+    assert len(table) == 39 and max(map(len, table)) <= 100
+    card = tonnage("gpus", "NVIDIA H200").stdout
+    assert "evidence" in card and max(map(len, card.splitlines())) <= 100
+
+
+def test_probe_without_a_gpu(tonnage):
+    done = tonnage("gpus", "--probe")
+    if done.returncode == 0:
+        pytest.skip("this machine has a GPU")
+    assert done.returncode == 2 and "no NVIDIA" in one_line(done)
+
+
+def test_real_gpu_without_one(tonnage):
+    if tonnage("gpus", "--probe").returncode == 0:
+        pytest.skip("this machine has a GPU")
+    done = tonnage("run", "--gpu", "real", "--", "true")
+    assert done.returncode == 2 and "no NVIDIA" in one_line(done)
+
+
+def test_names_are_found_in_any_spelling(tonnage):
+    for name in ("RTX3060", "NVIDIA GeForce RTX 3060", "rtx 3060", "GeForce RTX 3060"):
+        assert tonnage("run", "--quiet", "--gpu", name, "--", "true").returncode == 0

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is killed or interrupted: no process, no shared memory and no file of a run is left. Guests are fakes."""
+
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import TONNAGE, fake_words, wait_until
+
+DAEMON = """
+import os, sys, time
+for depth in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(100)
+        time.sleep(100)
+open("ready", "w").close()
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def daemons(tonnage, seconds=100):
+    """Starts a program with nine processes below it, some in sessions of their own and some orphaned."""
+    process = tonnage.start("run", "--writes", "allow", "--", sys.executable, "-I", "-c", DAEMON, str(seconds))
+    assert wait_until(lambda: (tonnage.cwd / "ready").exists())
+    return process
+
+
+def keeper_of(process):
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) == 1
+    return int(children[0])
+
+
+def program_of(process):
+    keeper = keeper_of(process)
+    return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
+
+
+def nothing_left(tonnage):
+    assert wait_until(lambda: not tonnage.processes()), tonnage.processes()
+    assert wait_until(lambda: not tonnage.left_behind()), tonnage.left_behind()
+    return True
+
+
+def test_children_that_outlive_the_program_are_ended(tonnage):
+    start = time.monotonic()
+    process = daemons(tonnage, seconds=0.1)
+    assert process.wait(20) == 0 and time.monotonic() - start < 10
+    assert nothing_left(tonnage)
+
+
+def test_children_get_a_moment_to_finish(tonnage):
+    done = tonnage("run", "--writes", "allow", "--", "sh", "-c", "(sleep 0.3; echo late > late) &")
+    assert done.returncode == 0 and (tonnage.cwd / "late").read_text() == "late\n"
+
+
+def test_killed_supervisor(tonnage):
+    process = daemons(tonnage)
+    process.kill()
+    assert process.wait(10) == -9
+    assert nothing_left(tonnage)
+
+
+def test_killed_keeper(tonnage):
+    process = daemons(tonnage)
+    os.kill(keeper_of(process), signal.SIGKILL)
+    assert process.wait(20) == 125
+    assert "keeper process of the run was killed" in process.stderr.read()
+    assert nothing_left(tonnage)
+
+
+def test_killed_program(tonnage):
+    process = daemons(tonnage)
+    os.kill(program_of(process), signal.SIGKILL)
+    assert process.wait(20) == 137
+    assert nothing_left(tonnage)
+
+
+def test_killed_together_leaves_an_orphan_that_the_next_start_removes(tonnage):
+    process = tonnage.start("run", "--", *fake_words(document={}, sleep=100))
+    folder = tonnage.folder()
+    keeper = keeper_of(process)
+    os.kill(process.pid, signal.SIGSTOP)
+    os.kill(keeper, signal.SIGKILL)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    assert wait_until(lambda: not tonnage.processes())  # the program's parent-death signal
+    assert folder.exists()
+    assert tonnage("run", "--", "true").returncode == 0
+    assert nothing_left(tonnage)
+
+
+def test_a_living_run_is_no_orphan(tonnage):
+    process = tonnage.start("run", "--", *fake_words(document={}, sleep=3))
+    folder = tonnage.folder()
+    assert tonnage("run", "--", "true").returncode == 0
+    assert folder.exists() and process.wait(20) == 0
+    assert nothing_left(tonnage)
+
+
+def test_folders_of_others_stay(tonnage):
+    kept = tonnage.temporary / f"tonnage-{os.getuid()}-kept12/scratch/files"
+    kept.mkdir(parents=True)
+    foreign = tonnage.temporary / "tonnage-999999-abcdef"
+    foreign.mkdir()
+    (foreign / "lock").touch()
+    locked = tonnage.temporary / f"tonnage-{os.getuid()}-locked"
+    locked.mkdir()
+    with open(locked / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert tonnage("run", "--", "true").returncode == 0
+        assert kept.exists() and foreign.exists() and locked.exists()
+
+
+@pytest.mark.parametrize("name, status", [("SIGINT", 130), ("SIGTERM", 143)])
+def test_signal_to_the_supervisor_is_passed_on(tonnage, schema, name, status):
+    report = tonnage.cwd / "report.json"
+    process = tonnage.start("run", "--json", report, "--", *fake_words(document={}, steps=2, sleep=100))
+    tonnage.folder()
+    assert process.stdout.readline() == "the program's own output\n"
+    process.send_signal(getattr(signal, name))
+    assert process.wait(10) == status
+    document = json.loads(report.read_text())
+    schema("run", document)
+    assert document["steps"]["stopped"] == "interrupted" and document["peak"]["reserved_bytes"] == 4 << 20
+    assert "Interrupted: no verdict" in process.stderr.read()
+    assert nothing_left(tonnage)
+
+
+def test_a_program_that_ignores_ctrl_c_is_ended(tonnage):
+    words = "trap '' INT TERM; echo ready; while :; do sleep 0.2; done"
+    process = tonnage.start("run", "--", "sh", "-c", words)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)  # the second one does not wait
+    assert process.wait(10) == 130
+    assert nothing_left(tonnage)
+
+
+def test_ctrl_c_on_a_terminal_reaches_the_program_once(tonnage):
+    """In a session of its own with a terminal, the line discipline sends the signal to all of the foreground group."""
+    script = tonnage.cwd / "count.py"
+    script.write_text(
+        "import signal, sys, time\n"
+        "seen = []\n"
+        "signal.signal(signal.SIGINT, lambda *_: seen.append(1))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(1.0) or time.sleep(0.5)\n"
+        "print('seen', len(seen), flush=True)\n"
+    )
+    driver = (
+        "import os, pty, sys, time\n"
+        "pid, terminal = pty.fork()\n"
+        "if pid == 0:\n"
+        "    os.execv(sys.argv[1], sys.argv[1:])\n"
+        "text = b''\n"
+        "while b'ready' not in text: text += os.read(terminal, 1000)\n"
+        "os.write(terminal, b'\\x03')\n"
+        "try:\n"
+        "    while True: text += os.read(terminal, 1000)\n"
+        "except OSError: pass\n"
+        "print(text.decode()); sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    command = [sys.executable, "-c", driver, str(TONNAGE), "run", "--", sys.executable, "-I", str(script)]
+    done = subprocess.run(command, env=tonnage.env, cwd=tonnage.cwd, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130, done.stdout + done.stderr
+    assert "seen 1" in done.stdout and "Interrupted" in done.stdout
+    assert nothing_left(tonnage)
+
+
+def test_ignored_signals_stay_ignored(tonnage):
+    process = tonnage.start("run", "--", *fake_words(sleep=1.0), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    tonnage.folder()
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(20) == 0
+
+
+def shared_memory():
+    return {path.name for path in pathlib.Path("/dev/shm").iterdir()}
+
+
+LEAKS = """
+import ctypes, mmap, os, sys, time
+names = ["torch_%d_123_0" % os.getpid(), "sem.mp-tonnage1", "psm_tonnage1"]
+kept = []
+for name in names:
+    fd = os.open("/dev/shm/" + name, os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, 4096)
+    kept.append(mmap.mmap(fd, 4096))
+    os.close(fd)
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("who", ["supervisor", "keeper", "interrupted"])
+def test_shared_memory_of_killed_processes_is_removed(tonnage, who):
+    foreign = pathlib.Path("/dev/shm/sem.mp-not-ours-%d" % os.getpid())
+    foreign.touch()
+    try:
+        before = shared_memory()
+        process = tonnage.start("run", "--", "sh", "-c", "trap '' INT; \"$0\" -I -c \"$1\"", sys.executable, LEAKS)
+        assert process.stdout.readline() == "ready\n"
+        assert len(shared_memory() - before) >= 3
+        if who == "interrupted":
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGINT)
+        else:
+            os.kill(process.pid if who == "supervisor" else keeper_of(process), signal.SIGKILL)
+        process.wait(20)
+        assert nothing_left(tonnage)
+        mine = {name for name in shared_memory() - before if "tonnage1" in name or name.endswith("_123_0")}
+        assert mine == set() and foreign.exists()
+    finally:
+        foreign.unlink()
+
+
+def test_a_closed_terminal_does_not_leave_a_folder(tonnage):
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.Popen([str(TONNAGE), "run", "--", "true"], env=tonnage.env, cwd=tonnage.cwd, stderr=write)
+    os.close(write)
+    assert process.wait(20) == 0
+    assert nothing_left(tonnage)
+
+
+def test_peak_rss_of_the_largest_process(tonnage):
+    report = tonnage.cwd / "report.json"
+    words = "import subprocess, sys; subprocess.run([sys.executable, '-I', '-c', 'x = bytearray(150 << 20)'])"
+    assert tonnage("run", "--json", report, "--", sys.executable, "-I", "-c", words).returncode == 0
+    peak = json.loads(report.read_text())["host"]["peak_rss_bytes"]
+    assert 150 << 20 < peak < 220 << 20

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs small programs with the guest hook, without `tonnage run`: a run folder with a ledger of zeros is all it needs.
+
+Each test runs with every torch of the environments that tools/envs makes; one that is missing is skipped and says so.
+"""
+
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import textwrap
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+GUEST = ROOT / "python/tonnage/guest"
+ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+WHEELS = ("torch-2.6.0", "torch-2.11.0", "torch-2.15.0")
+
+
+class Result:
+    """What a program left behind."""
+
+    def __init__(self, done, folder):
+        self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
+        self.documents = [json.loads(path.read_text()) for path in sorted((folder / "guest").glob("*.json"))]
+        self.words = struct.unpack("<8Q", (folder / "ledger").read_bytes()[64:128])
+
+    @property
+    def document(self):
+        assert len(self.documents) == 1, (self.documents, self.stderr)
+        return self.documents[0]
+
+
+@pytest.fixture(params=WHEELS)
+def wheel(request):
+    python = ENVIRONMENTS / request.param / "bin/python"
+    if not python.exists():
+        pytest.skip(f"environment {request.param} is missing: tools/envs {request.param}")
+    return str(python)
+
+
+@pytest.fixture
+def run_with(tmp_path):
+    """run_with(python, program text or list of words, **environment) -> Result"""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "ledger").write_bytes(b"\0" * 8192)
+
+    def run(python, program, timeout=120, **environment):
+        if isinstance(program, str):
+            path = tmp_path / "program.py"
+            path.write_text(textwrap.dedent(program))
+            program = [str(path)]
+        search = [str(GUEST), str(HERE)] + ([environment.pop("search")] if "search" in environment else [])
+        settings = {**os.environ, "TONNAGE_RUN": str(folder), "PYTHONPATH": os.pathsep.join(search),
+                    "TONNAGE_STEPS": "all", "HF_HUB_OFFLINE": "1", **environment}  # fmt: skip
+        done = subprocess.run([python, *program], cwd=tmp_path, env=settings, timeout=timeout, capture_output=True,
+                              text=True)  # fmt: skip
+        return Result(done, folder)
+
+    return run

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hook's start: what programs see of it, which is nothing."""
+
+import sys
+
+from conftest import GUEST, HERE
+
+
+def test_no_torch_no_trace(run_with):
+    done = run_with(sys.executable, """
+        import sys
+        print(sys.path)
+        print([name for name in sys.modules if "tonnage" in name])
+        """)
+    assert done.status == 0 and done.stderr == ""
+    assert str(GUEST) not in done.stdout.splitlines()[0] and str(HERE) in done.stdout
+    assert "_tonnage_guest.record" not in done.stdout  # the heavy parts wait for torch
+    assert done.documents == []
+
+
+def test_next_sitecustomize_runs(run_with, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/sitecustomize.py").write_text("flag = 41 + 1\n")
+    done = run_with(sys.executable, "import sitecustomize; print(sitecustomize.flag)", search=str(tmp_path / "other"))
+    assert done.stdout == "42\n", done.stderr
+
+
+def test_missing_torch_is_told(run_with, tmp_path):
+    (tmp_path / "program.py").write_text("import torch\n")
+    # -S: without site-packages there is no torch; the hook is started as site would
+    start = "import sys; sys.path.insert(0, %r); import sitecustomize; import torch" % str(GUEST)
+    done = run_with(sys.executable, ["-S", "-c", start])
+    assert done.document["torch"] is None
+    assert done.document["exception"]["type"] == "ModuleNotFoundError"
+
+
+def test_failed_import_has_its_own_traceback(run_with, tmp_path):
+    package = tmp_path / "torch"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ValueError('broken')\n")
+    program = "import torch\n"
+    with_hook = run_with(sys.executable, program)
+    without = run_with(sys.executable, program, TONNAGE_RUN="")
+    assert with_hook.stderr == without.stderr and "broken" in with_hook.stderr
+
+
+def test_torch_is_described(run_with, wheel):
+    done = run_with(wheel, ["-W", "error", "-c", "import torch; print(torch.__loader__.__class__.__name__)"])
+    assert done.status == 0 and done.stdout == "SourceFileLoader\n", done.stderr
+    document = done.document
+    assert document["schema"] == "tonnage.guest/1" and document["torch"] in wheel + document["torch"]
+    assert document["cuda"] and document["cudnn"] >= 90000 and document["cuda_initialized"] is False
+    assert document["hook_error"] is None and document["out_of_memory"] is None
+
+
+def test_forked_worker_owns_nothing(run_with, wheel):
+    done = run_with(wheel, """
+        import os, torch
+        pid = os.fork()
+        if pid == 0:
+            torch.empty(2000, 2000).normal_()
+            os._exit(3)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """)
+    assert done.stdout == "3\n" and done.document["exception"] is None
+
+
+def test_error_of_ours_disarms(run_with, wheel):
+    done = run_with(wheel, """
+        import torch, fake_cuda, sys
+        fake_cuda.start()
+        torch._C._cuda_memoryStats = lambda device: {"odd": 1}
+        weight = torch.nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.SGD([weight], lr=.1)
+        for _ in range(3):
+            weight.sum().backward()
+            optimizer.step()
+        print("went on")
+        """)
+    assert done.status == 0 and done.stdout == "went on\n"
+    lines = [line for line in done.stderr.splitlines() if line.startswith("tonnage:")]
+    assert len(lines) == 1 and "the hook stopped recording" in lines[0]
+    assert done.document["hook_error"].startswith("KeyError")

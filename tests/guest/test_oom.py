@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Out-of-memories: their place, and which of them ended the process. On the FAKE allocator of fake_cuda.py."""
+
+import pytest
+
+HEAD = """\
+import os, sys, threading
+import torch, fake_cuda
+fake_cuda.start()
+fake_cuda.use(100)
+weight = torch.nn.Parameter(torch.ones(3))
+optimizer = torch.optim.SGD([weight], lr=.1)
+
+def update():
+    weight.sum().backward()
+    optimizer.step()
+
+def out():
+    fake_cuda.run_out(1 << 30)  # line 13
+
+def swallowed():
+    try:
+        out()
+    except RuntimeError:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    "body, status, ended",
+    [
+        ("out()", 1, True),
+        ("swallowed(); sys.exit(4)", 4, True),
+        ("swallowed(); os._exit(4)", 4, True),
+        ("swallowed(); raise ValueError('no batch size found')", 1, True),
+        ("swallowed(); sys.exit(0)", 0, False),
+        ("swallowed(); update(); sys.exit(4)", 4, False),
+        ("sys.excepthook = lambda *a: None; out()", 1, True),
+    ],
+)
+def test_what_ended_the_process(run_with, wheel, body, status, ended):
+    done = run_with(wheel, HEAD + body)
+    document = done.document
+    assert done.status == status and document["out_of_memory_ended_process"] is ended, done.stderr
+    assert document["hook_error"] is None
+    assert done.words[4] == 1
+    if "update" in body:
+        assert document["out_of_memory"] is None
+        handled = document["handled_out_of_memory"][0]
+        assert handled["line"] == 13 and handled["count"] == 1 and handled["requested_bytes"] == 1 << 30
+        return
+    oom = document["out_of_memory"]
+    assert (oom["at"]["line"], oom["at"]["function"]) == (13, "out")
+    assert oom["requested_bytes"] == 1 << 30 and oom["free_bytes"] == 5 and oom["allocated_bytes"] == 100
+    assert oom["stack"][0]["function"] == "run_out" or oom["stack"][0]["line"] == 13
+    assert oom["step"] == 1 and oom["backward"] is False
+
+
+def test_message_and_traceback(run_with, wheel):
+    done = run_with(wheel, HEAD + "out()")
+    assert done.document["out_of_memory"]["message"].startswith("CUDA out of memory. Tried")
+    assert "_tonnage_guest" not in done.stderr and "sitecustomize" not in done.stderr
+    assert done.document["exception"] is None
+
+
+def test_phase_forward_and_backward(run_with, wheel):
+    done = run_with(wheel, HEAD + """
+class Net(torch.nn.Module):
+    def forward(self, x):
+        swallowed()
+        return Bad.apply(x)
+
+class Bad(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x * 1
+    @staticmethod
+    def backward(context, gradient):
+        out()
+
+loss = Net()(weight).sum()
+import json, glob
+path = glob.glob(os.environ["TONNAGE_RUN"] + "/guest/*.json")[0]
+print(json.load(open(path))["out_of_memory"]["phase"])
+loss.backward()
+""")
+    assert done.stdout == "forward\n", done.stderr
+    oom = done.document["out_of_memory"]
+    assert oom["phase"] == "backward" and oom["backward"] is True and done.document["out_of_memory_ended_process"]
+
+
+def test_other_exception_has_its_place(run_with, wheel):
+    done = run_with(wheel, HEAD + "def broken():\n    raise KeyError('x')\nbroken()")
+    exception = done.document["exception"]
+    assert exception["type"] == "KeyError" and exception["at"]["function"] == "broken"
+    assert done.document["out_of_memory"] is None and not done.document["out_of_memory_ended_process"]
+
+
+def test_library_oom_without_observer(run_with, wheel):
+    done = run_with(wheel, HEAD + "raise RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x')")
+    oom = done.document["out_of_memory"]
+    assert done.document["out_of_memory_ended_process"] and oom["requested_bytes"] is None
+    assert oom["at"]["function"] == "<module>"
+
+
+def test_reported_by_unittest(run_with, wheel):
+    done = run_with(wheel, HEAD + """
+import unittest
+class Case(unittest.TestCase):
+    def test_a(self):
+        out()
+    def test_b(self):
+        update()
+unittest.main()
+""")
+    assert done.status == 1 and done.document["out_of_memory_ended_process"]
+    assert done.document["out_of_memory"]["at"]["line"] == 13
+
+
+def test_snapshot_at_oom_and_own_recorder(run_with, wheel, tmp_path):
+    target = tmp_path / "peak.pickle"
+    done = run_with(wheel, HEAD + """
+update()
+out_before = torch.cuda.memory._snapshot()
+assert out_before["device_traces"] == [[]] and out_before["segments"][0]["blocks"][0]["frames"] == []
+torch.cuda.memory._record_memory_history(max_entries=7)
+count = len(fake_cuda.recordings)
+update()
+assert len(fake_cuda.recordings) == count, "ours stays away"
+assert torch.cuda.memory._snapshot()["device_traces"] == [[{"action": "alloc"}]]
+torch.cuda.memory._record_memory_history(enabled=None)
+update()
+assert fake_cuda.recordings[-1][0] == "all", "ours is back"
+assert torch.cuda.memory._snapshot()["device_traces"] == [[{"action": "alloc"}]], "what the program recorded is kept"
+out()
+""", TONNAGE_SNAPSHOT=str(target))
+    assert "AssertionError" not in done.stderr, done.stderr
+    assert done.document["snapshot"] == str(target) + ".oom" and (tmp_path / "peak.pickle.oom").exists()
+    assert target.exists() and done.document["out_of_memory"]["largest_free_block_bytes"] == 4096

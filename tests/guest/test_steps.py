@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps, and when a run has settled. On the FAKE allocator of fake_cuda.py."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/tonnage/guest"))
+HEAD = """\
+import torch, fake_cuda
+fake_cuda.start()
+fake_cuda.use(1000)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    def forward(self, x):
+        return self.inner(x)
+
+net = Net()
+"""
+TRAIN = """\
+optimizer = torch.optim.AdamW(net.parameters())
+def update(size=2):
+    fake_cuda.use(size); fake_cuda.free(size)
+    net(torch.ones(size, 4)).sum().backward()
+    optimizer.step()
+"""
+
+
+def seen(done):
+    assert done.document["hook_error"] is None, done.stderr
+    steps = done.document["steps"]
+    return steps["seen"], steps["unit"], steps["stopped"]
+
+
+def test_optimizer_updates(run_with, wheel):
+    done = run_with(wheel, HEAD + TRAIN + "for _ in range(5): update()")
+    assert seen(done) == (5, "optimizer", None) and done.words[:3] == (5, 1002, 1002)
+    device = done.document["devices"][0]
+    assert (device["allocated_peak"], device["allocated"]) == (1002, 1000)
+
+
+def test_no_forward_hook_beside_an_optimizer(run_with, wheel):
+    done = run_with(wheel, HEAD + "from torch.nn.modules import module\nprint(len(module._global_forward_hooks))\n"
+                    + TRAIN + "print(len(module._global_forward_hooks))")
+    assert done.stdout == "1\n0\n", done.stderr
+
+
+def test_two_optimizers(run_with, wheel):
+    done = run_with(wheel, HEAD + TRAIN + "other = torch.optim.SGD(net.parameters(), lr=.1)\n"
+                    "for _ in range(3):\n    update(); other.step()")
+    assert seen(done)[:2] == (6, "optimizer")
+
+
+def test_optimizers_inside_backward_are_one_step(run_with, wheel):
+    done = run_with(wheel, HEAD + """
+for parameter in net.parameters():
+    optimizer = torch.optim.SGD([parameter], lr=.1)
+    parameter.register_post_accumulate_grad_hook(lambda p, o=optimizer: o.step())
+for _ in range(3):
+    net(torch.ones(2, 4)).sum().backward()
+""")
+    assert seen(done)[:2] == (3, "optimizer")
+
+
+def test_forward_passes(run_with, wheel):
+    done = run_with(wheel, HEAD + "for n in (2, 2, 3): net(torch.ones(n, 4))")
+    assert seen(done)[:2] == (3, "forward") and done.document["steps"]["input_shapes"] == 2
+
+
+def test_loader_passes(run_with, wheel):
+    done = run_with(wheel, HEAD + """
+data = torch.utils.data.TensorDataset(torch.ones(10, 4))
+for workers in (0, 2):
+    for batch, in torch.utils.data.DataLoader(data, batch_size=2, num_workers=workers):
+        net(batch)
+""")
+    assert seen(done)[:2] == (9, "loader")  # the last pass ends unseen
+    assert len(done.documents) == 1
+
+
+def stop_after(run_with, wheel, body, **environment):
+    # the program plays the supervisor: it sees the request and ends itself
+    play = """
+import os, struct, threading, time
+def supervise():
+    while True:
+        with open(os.environ["TONNAGE_RUN"] + "/ledger", "rb") as file:
+            words = struct.unpack("<8Q", file.read(128)[64:])
+        if words[3]:
+            os.kill(os.getpid(), 9)
+        time.sleep(.005)
+threading.Thread(target=supervise, daemon=True).start()
+"""
+    done = run_with(wheel, HEAD + TRAIN + play + body, **environment)
+    assert done.status == -9, done.stderr
+    assert done.words[5] == done.document["pid"]
+    return seen(done)[0], seen(done)[2], done.words[3]
+
+
+@pytest.mark.parametrize(
+    "body, settings, expected",
+    [
+        ("while True: update()", {"TONNAGE_STEPS": "auto"}, (9, "settled", 1)),
+        ("while True: update()", {"TONNAGE_STEPS": "3"}, (3, "limit", 2)),
+        ("n = 2\nwhile True:\n    n += 1; update(n)", {"TONNAGE_STEPS": "auto"}, (200, "limit", 2)),
+        ("update(9)\nfor n in range(2, 8): update(n)\nwhile True: update()", {"TONNAGE_STEPS": "auto"},
+         (15, "settled", 1)),
+        ("import time\nwhile True: update(); time.sleep(.3)", {"TONNAGE_STEPS": "auto", "TONNAGE_SECONDS": "1"}, None),
+    ],
+)  # fmt: skip
+def test_stopping(run_with, wheel, body, settings, expected):
+    found = stop_after(run_with, wheel, body, **settings)
+    if expected is None:
+        assert found[1:] == ("limit", 2) and found[0] < 9
+    else:
+        assert found == expected
+
+
+def test_settled_rule():
+    os.environ.setdefault("TONNAGE_RUN", "")
+    from _tonnage_guest.settle import settled
+
+    assert not settled(8, 1, 1) and settled(9, 1, 1)
+    assert not settled(29, 10, 10) and settled(30, 10, 10)
+    assert settled(150, 100, 100) and not settled(149, 100, 100)
+    assert not settled(20, 1, 15)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/check_rooms.py finds each kind of violation, and nothing in the house as it stands."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tools/check_rooms.py"
+
+
+def check(root):
+    done = subprocess.run([sys.executable, SCRIPT, root], capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def house(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+LAWFUL = {
+    "include/tonnage/status.h": "",
+    "src/base/error.h": '#include "tonnage/status.h"\n',
+    "src/device/ledger.h": '#include "base/error.h"\n',
+    "src/preload/net.h": "",
+    "src/run/start.c": '#include "device/ledger.h"\n#include "preload/net.h"\n#include <stdio.h>\n',
+    "src/vgpu/core/core.h": '#include "device/ledger.h"\n',
+    "src/vgpu/nvml/nvml.c": '#include "vgpu/core/core.h"\n#include "cuda_runtime_api.h"\n',
+    "src/vgpu/cudart/graph.h": "",
+    "cli/main.c": '#include "tonnage/status.h"\n#include "cmd.h"\n',
+    "cli/cmd.h": "",
+}
+
+
+def test_the_house_is_lawful():
+    assert check(ROOT) == (0, "")
+
+
+def test_a_lawful_house_passes(tmp_path):
+    assert check(house(tmp_path, LAWFUL)) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("src/base/bad.c", '\n#include "device/ledger.h"\n', "src/base/bad.c:2: base does not see device/ledger.h"),
+        ("src/device/bad.c", '#include "vgpu/core/core.h"\n', "device does not see vgpu/core/core.h"),
+        ("src/run/bad.c", '#  include "vgpu/core/core.h"\n', "run does not see vgpu/core/core.h"),
+        ("src/vgpu/core/bad.c", '#include "preload/net.h"\n', "vgpu does not see preload/net.h"),
+        ("src/vgpu/nvml/bad.c", '#include "vgpu/cudart/graph.h"\n', "vgpu/nvml does not see vgpu/cudart/graph.h"),
+        ("src/vgpu/nvml/bad.c", '#include "../cudart/graph.h"\n', "vgpu/nvml does not see vgpu/cudart/graph.h"),
+        ("src/preload/bad.c", '#include "device/ledger.h"\n', "preload does not see device/ledger.h"),
+        ("cli/bad.c", '#include "base/error.h"\n', "cli does not see base/error.h"),
+        ("src/gpu/error.h", "", "a header of this name stands in src/base/error.h, too"),
+        ("src/attic/bad.c", "", "the room attic is not in the table"),
+    ],
+)
+def test_a_violation_is_found(tmp_path, name, text, expected):
+    status, output = check(house(tmp_path, {**LAWFUL, name: text}))
+    assert status == 1 and expected in output and len(output.splitlines()) == 1

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A FAKE of the virtual GPU's core (src/vgpu/core/core.h), just enough for the tests of src/vgpu/cudnn: one card, a
+ * count of launches and refusals, and a switch that makes the card full. Include it in one file of a test program only.
+ */
+#ifndef TN_TEST_CUDNN_FAKE_H
+#define TN_TEST_CUDNN_FAKE_H
+
+#include "vgpu/core/core.h"
+
+static struct {
+	uint64_t launches, nanoseconds;
+	uintptr_t last_stream;
+	int refusals;
+	bool out_of_memory;
+} fake;
+
+static const struct tn_gpu_figures fake_gpu = {
+	.sm_count = 28, .max_threads_per_sm = 1536, .compute_major = 8, .compute_minor = 6};
+
+const struct tn_gpu_figures *
+tn__gpu(int device)
+{
+	return device == 0 ? &fake_gpu : NULL;
+}
+
+int
+tn__current_device(void)
+{
+	return 0;
+}
+
+tn_status
+tn__ensure_context(int device)
+{
+	return fake.out_of_memory ? TN_OUT_OF_DEVICE_MEMORY : TN_OK;
+}
+
+int
+tn__refuse(const char *library, const char *name, int status)
+{
+	fake.refusals++;
+	return status;
+}
+
+tn_status
+tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what)
+{
+	fake.launches++;
+	fake.nanoseconds = nanoseconds;
+	fake.last_stream = stream;
+	return TN_OK;
+}
+
+uint64_t
+tn__time_of_bytes(uint64_t bytes)
+{
+	return 1000 + bytes / 300; /* 300 GB/s */
+}
+
+uint64_t
+tn__time_of_flops(double flops, enum tn_math math)
+{
+	static const double gflops[] = {200, 12000, 25000, 50000};
+	return 1000 + (uint64_t)(flops / gflops[math]);
+}
+
+const char *
+tn_status_text(tn_status status)
+{
+	return status == TN_OK ? "ok" : "failed";
+}
+
+#endif

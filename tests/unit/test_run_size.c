@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sizes as people type them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tonnage/run.h"
+
+static void
+test_sizes(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} good[] = {
+		{ "0", 0 },
+		{ "12345", 12345 },
+		{ "12B", 12 },
+		{ "12GiB", UINT64_C(12) << 30 },
+		{ "12gib", UINT64_C(12) << 30 },
+		{ "11.75GiB", (UINT64_C(47) << 30) / 4 },
+		{ "500MiB", UINT64_C(500) << 20 },
+		{ "1400GiB", UINT64_C(1400) << 30 },
+		{ ".5K", 512 },
+		{ "1.T", UINT64_C(1) << 40 },
+		{ "0.1KiB", 102 },
+		{ "0.12345678901234567890GiB", (UINT64_C(123456) << 30) / 1000000 },
+		{ "72057594037927936", UINT64_C(1) << 56 },
+	};
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		uint64_t bytes = 1;
+		assert_int_equal(tn_parse_size(good[i].text, &bytes), TN_OK);
+		assert_int_equal(bytes, good[i].bytes);
+	}
+}
+
+static void
+test_not_sizes(void **state)
+{
+	static const char *const bad[] = { "", "GiB", ".", "-1", "+1", "12GB", "12 GiB", "1e9", "1..2", "0x10", "12GiB ",
+		                               "99999999999999999999999", "65537TiB", "nan" };
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		uint64_t bytes = 77;
+		assert_int_equal(tn_parse_size(bad[i], &bytes), TN_INVALID);
+		assert_int_equal(bytes, 77);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sizes), cmocka_unit_test(test_not_sizes) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

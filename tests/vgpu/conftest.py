@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs real programs, with real packages, under `tonnage run`.
+
+The programs lie in jobs/ (what people write; nothing in them knows Tonnage) and programs/ (which look at one thing
+each). The environments are made by tools/envs; a test whose environment is missing is skipped and says so.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
+ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+MIB = 1 << 20
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes long; only run by `make long`")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the tests marked long, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--long"):
+        chosen = [item for item in items if "long" not in item.keywords]
+        config.hook.pytest_deselected([item for item in items if "long" in item.keywords])
+        items[:] = chosen
+
+
+@dataclasses.dataclass
+class Run:
+    """What one `tonnage run` left behind."""
+
+    status: int
+    report: dict
+    stdout: str
+    stderr: str
+    command: list
+
+    @property
+    def verdict(self):
+        return self.report["verdict"]
+
+    @property
+    def device_bytes(self):
+        return self.report["peak"]["device_bytes"]
+
+    def explain(self):
+        """The whole story, for the message of a failed assertion."""
+        report = json.dumps(self.report, indent=1)[:6000]
+        return f"{self.command}\nstatus {self.status}\n{self.stdout[-2000:]}\n{self.stderr[-6000:]}\n{report}"
+
+
+def python_of(environment):
+    python = ENVIRONMENTS / environment / "bin/python"
+    if not python.exists():
+        pytest.skip(f"environment {environment} is missing: tools/envs {environment}")
+    return str(python)
+
+
+def run_tonnage(options, program, cwd, env=None, timeout=300):
+    """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report."""
+    report = pathlib.Path(cwd) / "tonnage-report.json"
+    report.unlink(missing_ok=True)
+    command = [str(TONNAGE), "run", "--json", str(report), *options, "--", *map(str, program)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", **(env or {})}
+    done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True)
+    text = report.read_text() if report.exists() else "{}"
+    return Run(done.returncode, json.loads(text), done.stdout, done.stderr, command)
+
+
+@pytest.fixture
+def tonnage(tmp_path):
+    """tonnage(environment, program, *options): the program (a file of this folder, or a list) under `tonnage run`."""
+    if not TONNAGE.exists():
+        pytest.fail(f"{TONNAGE} is missing: make build")
+
+    def run(environment, program, *options, cwd=tmp_path, env=None, timeout=300):
+        python = python_of(environment)
+        words = [program] if isinstance(program, str) else list(program)
+        if words[0].endswith(".py"):
+            words[0] = str(HERE / words[0])
+        return run_tonnage(options, [python, *words], cwd, env, timeout)
+
+    return run
+
+
+def memory_option(size):
+    """--memory for at least `size` bytes, in whole allocation units of 2 MiB."""
+    return f"--memory={-(-int(size) // (2 * MIB)) * 2}MiB"

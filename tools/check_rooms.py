@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the dependency law of the house from the #include lines, and that no two headers below src/ share a name.
+
+    tools/check_rooms.py [ROOT]
+
+Every room may include the public headers, itself, and the rooms that SEES lists for it. Prints one line a violation and
+ends with 1 when there is one.
+"""
+
+import pathlib
+import re
+import sys
+
+BASE = {"base"}
+GROUND = BASE | {"device", "gpu", "pickle", "message"}
+# room: the rooms below src/ that its files may include, besides itself. "cli" stands beside src/.
+SEES = {
+    "base": set(),
+    "gpu": BASE,
+    "pickle": BASE,
+    "message": BASE,
+    "device": BASE | {"gpu"},
+    "allocator": BASE | {"device"},
+    "trace": GROUND | {"allocator"},
+    "simulate": GROUND | {"allocator", "trace"},
+    "analyze": GROUND | {"allocator", "trace", "simulate"},
+    "report": GROUND | {"allocator", "trace", "simulate", "analyze"},
+    "run": GROUND | {"allocator", "trace", "simulate", "analyze", "report"},
+    "cli": set(),
+    "vgpu": BASE | {"device", "gpu"},
+    "preload": BASE,
+}
+# Single headers that a room may include although it does not see their room: {room: {header: why}}.
+EXCEPTIONS = {
+    "run": {"preload/net.h": "the two ends of one small protocol"},
+}
+# Below these rooms each folder is a room of its own that sees only the folders named here.
+FOLDERS = {"vgpu": {"core"}}
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+SOURCES = {".c", ".h", ".S", ".def", ".inc"}
+
+
+def room_of(path):
+    """(room, folder in the room) of a path relative to src/ or, for the command line, to the root."""
+    parts = path.parts
+    return parts[0], parts[1] if len(parts) > 2 else ""
+
+
+def find_header(root, file, name):
+    """Where an included name lies: ("public"|"room"|"own"|"outside", path relative to src/)."""
+    if (root / "include" / name).is_file():
+        return "public", pathlib.PurePath(name)
+    if (root / "src" / name).is_file():
+        return "room", pathlib.PurePath(name)
+    beside = (file.parent / name).resolve()
+    if beside.is_file() and beside.is_relative_to(root / "src"):
+        return "room", pathlib.PurePath(beside.relative_to(root / "src"))
+    return "own" if beside.is_file() else "outside", pathlib.PurePath(name)
+
+
+def complaint(room, folder, header):
+    """What is wrong with a file of room/folder including `header` of src/, or None."""
+    its_room, its_folder = room_of(header)
+    if its_room == room:
+        closed = room in FOLDERS and folder and its_folder not in FOLDERS[room] | {folder, ""}
+        return f"{room}/{folder} does not see {header}" if closed else None
+    if its_room in SEES[room] or str(header) in EXCEPTIONS.get(room, {}):
+        return None
+    return f"{room} does not see {header}"
+
+
+def check_file(root, file, room, folder):
+    """Yields what is wrong with one file's includes."""
+    text = file.read_text(errors="replace")
+    for match in INCLUDE.finditer(text):
+        where, header = find_header(root, file, match.group(1))
+        problem = complaint(room, folder, header) if where == "room" else None
+        if problem:
+            line = text.count("\n", 0, match.start(1)) + 1
+            yield f"{file.relative_to(root)}:{line}: {problem}"
+
+
+def sources_below(folder):
+    return sorted(path for path in folder.rglob("*") if path.suffix in SOURCES and path.is_file())
+
+
+def check(root):
+    """Yields every violation below `root`."""
+    root = root.resolve()
+    names = {}
+    for file in sources_below(root / "src"):
+        room, folder = room_of(file.relative_to(root / "src"))
+        if room not in SEES:
+            yield f"{file.relative_to(root)}: the room {room} is not in the table of tools/check_rooms.py"
+            continue
+        yield from check_file(root, file, room, folder)
+    for file in sources_below(root / "cli"):
+        yield from check_file(root, file, "cli", "")
+    for file in sources_below(root / "src"):
+        first = names.setdefault(file.name, file) if file.suffix == ".h" else file
+        if first != file:
+            yield f"{file.relative_to(root)}: a header of this name stands in {first.relative_to(root)}, too"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    problems = list(check(root))
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
