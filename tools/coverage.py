@@ -4,7 +4,7 @@
 
     tools/coverage.py ENVIRONMENT...          an environment's root, or its site-packages folder
     tools/coverage.py --json - ENVIRONMENT...
-    tools/coverage.py --built build/release/lib/vgpu
+    tools/coverage.py --built build/release/lib/tonnage/vgpu
 
 Compares the tables src/vgpu/*/*.def with what the libraries of each wheel import, and with the names that they look up
 at run time: strings in them, and names in the few source files that are compiled or loaded with ctypes when a program
@@ -23,7 +23,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cuda_names  # noqa: E402
 import elf_names  # noqa: E402
 
-ANSWERED = {"TN_ANSWER", "TN_QUIET"}
 # NVIDIA's own libraries, also where a wheel bundles a copy: what they ask of each other is not asked of us.
 NVIDIA = re.compile(r"lib(cu[a-z]|nv[a-zA-Z]|nccl|pcsampling|checkpoint)\w*[-.\w]*\.so")
 # A bundled copy is renamed with a hash: libcudart.41118559.so.12.
@@ -124,8 +123,8 @@ def judge(wheel, tables):
         verdicts = {name: tables[folder].get(name) for name in names}
         rows.append({
             "library": folder, "imported": len(imported), "looked_up": len(looked_up),
-            "answered": sum(verdict in ANSWERED for verdict in verdicts.values()),
-            "refused": sum(verdict is not None and verdict not in ANSWERED for verdict in verdicts.values()),
+            "answered": sum(verdict is not None and verdict not in cuda_names.REFUSED for verdict in verdicts.values()),
+            "refused": sum(verdict in cuda_names.REFUSED for verdict in verdicts.values()),
             "unknown": sorted(name for name, verdict in verdicts.items() if verdict is None)})
     return rows
 
@@ -181,7 +180,7 @@ def main():
     parser = argparse.ArgumentParser(description="compare the name tables with what installed programs ask for")
     parser.add_argument("environments", type=pathlib.Path, nargs="*", metavar="ENVIRONMENT")
     parser.add_argument("--built", type=pathlib.Path, metavar="DIR", help="folder of the built libraries")
-    parser.add_argument("--json", metavar="FILE", help="write the result as JSON too (-: to stdout, instead of the text)")
+    parser.add_argument("--json", metavar="FILE", help="write the result as JSON (-: to stdout, not the text)")
     arguments = parser.parse_args()
     if not arguments.environments and not arguments.built:
         parser.error("no environment is named")

@@ -50,7 +50,8 @@ cuComplex cuDoubleComplex cuFloatComplex cuFormat cuFunc cudaVersionMajor cudaVe
 cudaPeerRegister cudaPeerUnregister cudaPeerGetDevicePointer
 """.split())
 
-_ROW = re.compile(r"^(TN_ANSWER|TN_REFUSE|TN_REFUSE_NULL|TN_QUIET)\((\w+)\)", re.MULTILINE)
+REFUSED = {"TN_REFUSE", "TN_REFUSE_NULL"}  # every other verdict answers, in one way or another
+ROW = re.compile(r"^(TN_[A-Z0-9_]+)\((\w+)\)", re.MULTILINE)
 
 
 def folder_of(name):
@@ -73,7 +74,7 @@ def read_table(folder):
     path = table_path(folder)
     if not path.exists():
         return {}
-    return {name: verdict for verdict, name in _ROW.findall(path.read_text())}
+    return {name: verdict for verdict, name in ROW.findall(path.read_text())}
 
 
 def read_tables():

@@ -198,16 +198,24 @@ LIBRARY = {"driver": "the CUDA driver", "cudart": "the CUDA runtime", "cublas": 
 
 
 def write_table(folder, names):
-    """Adds `names` (name -> returns_pointer) to the table of a folder. Returns how many were new."""
+    """Adds `names` (name -> returns_pointer) to the table of a folder, leaving its other lines as they are. Returns how
+    many were new."""
+    path = cuda_names.table_path(folder)
     rows = cuda_names.read_table(folder)
     new = sorted(set(names) - set(rows))
     refusal = "TN_QUIET" if folder == "nvtx" else "TN_REFUSE"
+    lines = path.read_text().splitlines() if path.exists() else HEAD.format(library=LIBRARY[folder]).splitlines()
     for name in new:
-        rows[name] = "TN_REFUSE_NULL" if names[name] else refusal
-    path = cuda_names.table_path(folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    body = "".join("%s(%s)\n" % (rows[name], name) for name in sorted(rows))
-    path.write_text(HEAD.format(library=LIBRARY[folder]) + body)
+        at = len(lines)
+        for index, line in enumerate(lines):
+            match = cuda_names.ROW.match(line)
+            if match and match.group(2) > name:
+                at = index
+                break
+        lines.insert(at, "%s(%s)" % ("TN_REFUSE_NULL" if names[name] else refusal, name))
+    if new:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
     return len(new)
 
 

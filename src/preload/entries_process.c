@@ -115,24 +115,24 @@ find_interpreter(const char *file, char *line, char **interpreter, char **argume
 
 struct script {
 	char line[SCRIPT_LINE];
-	char name[PATH_MAX];
+	const char *name;
 	char *interpreter, *argument;
 };
 
 /* Is the program a script that only the upper has? */
 static bool
-is_upper_script(int dirfd, const char *path, struct script *script)
+is_upper_script(const char *path, struct script *script)
 {
 	struct tn__target target;
 	struct tn__place place;
 
 	if (tn__quiet() || tn__mode() != TN__ACTIVE || !*path)
 		return false;
-	tn__resolve(dirfd, path, TN__FOLLOW, &place);
+	tn__resolve(AT_FDCWD, path, TN__FOLLOW, &place);
 	if (place.error || place.lower)
 		return false;
 	tn__upper_name(&place, target.buffer);
-	memcpy(script->name, place.path, place.length + 1);
+	script->name = path;
 	return TN_CALL(SYS_faccessat, AT_FDCWD, target.buffer, X_OK) == 0 &&
 	       find_interpreter(target.buffer, script->line, &script->interpreter, &script->argument);
 }
@@ -156,7 +156,7 @@ script_arguments(struct script *script, char *const *arguments, char **all)
 	all[count++] = script->interpreter;
 	if (*script->argument)
 		all[count++] = script->argument;
-	all[count++] = script->name;
+	all[count++] = (char *)(uintptr_t)script->name;
 	for (size_t i = 1; i < count_arguments(arguments); i++)
 		all[count++] = arguments[i];
 	all[count] = NULL;
@@ -164,36 +164,36 @@ script_arguments(struct script *script, char *const *arguments, char **all)
 }
 
 static TN_SLOW int
-execute_file(int dirfd, const char *path, char *const *arguments, char *const *environment)
+execute_file(const char *path, char *const *arguments, char *const *environment)
 {
 	struct tn__target target;
 
-	tn__map_read(dirfd, path, TN__FOLLOW, &target);
-	return (int)TN_CALL(SYS_execveat, target.dirfd, target.path, arguments, environment, 0);
+	tn__map_read(AT_FDCWD, path, TN__FOLLOW, &target);
+	return (int)TN_CALL(SYS_execve, target.path, arguments, environment);
 }
 
 static TN_SLOW int
-execute(int dirfd, const char *path, char *const *arguments, char *const *environment)
+execute(const char *path, char *const *arguments, char *const *environment)
 {
 	struct script script;
 
 	COMPLETE(environment);
-	if (!is_upper_script(dirfd, path, &script))
-		return execute_file(dirfd, path, arguments, environment);
+	if (!is_upper_script(path, &script))
+		return execute_file(path, arguments, environment);
 	char **all = alloca((count_arguments(arguments) + 4) * sizeof(char *));
-	return execute_file(AT_FDCWD, script.interpreter, script_arguments(&script, arguments, all), environment);
+	return execute_file(script.interpreter, script_arguments(&script, arguments, all), environment);
 }
 
 TN_ENTRY int
 execve(const char *path, char *const arguments[], char *const environment[])
 {
-	return tn__result(execute(AT_FDCWD, path, arguments, environment));
+	return tn__result(execute(path, arguments, environment));
 }
 
 TN_ENTRY int
 execv(const char *path, char *const arguments[])
 {
-	return tn__result(execute(AT_FDCWD, path, arguments, environ));
+	return tn__result(execute(path, arguments, environ));
 }
 
 TN_ENTRY int
@@ -220,7 +220,7 @@ fexecve(int fd, char *const arguments[], char *const environment[])
 static int
 execute_or_shell(const char *path, char *const *arguments, char *const *environment)
 {
-	int result = execute(AT_FDCWD, path, arguments, environment);
+	int result = execute(path, arguments, environment);
 
 	if (result != -ENOEXEC)
 		return result;
@@ -231,7 +231,7 @@ execute_or_shell(const char *path, char *const *arguments, char *const *environm
 	for (size_t i = 1; i <= count; i++)
 		all[i + 1] = arguments[i];
 	all[count ? count + 1 : 2] = NULL;
-	return execute(AT_FDCWD, all[0], all, environment);
+	return execute(all[0], all, environment);
 }
 
 /* The next name of a search along PATH; NULL at its end. */
@@ -326,7 +326,7 @@ TN_ENTRY int
 execl(const char *path, const char *first, ...)
 {
 	GATHER(all, first, (void)0);
-	return tn__result(execute(AT_FDCWD, path, all, environ));
+	return tn__result(execute(path, all, environ));
 }
 
 TN_ENTRY int
@@ -341,7 +341,7 @@ execle(const char *path, const char *first, ...)
 {
 	char *const *environment;
 	GATHER(all, first, environment = va_arg(tn_list, char *const *));
-	return tn__result(execute(AT_FDCWD, path, all, environment));
+	return tn__result(execute(path, all, environment));
 }
 
 /* ---- posix_spawn ---- */
@@ -357,7 +357,7 @@ spawn(spawn_function *function, pid_t *pid, const char *path, const posix_spawn_
 	struct script script;
 
 	COMPLETE(environment);
-	if (is_upper_script(AT_FDCWD, path, &script)) {
+	if (is_upper_script(path, &script)) {
 		char **all = alloca((count_arguments(arguments) + 4) * sizeof(char *));
 		arguments = script_arguments(&script, arguments, all);
 		path = script.interpreter;

@@ -38,25 +38,64 @@ relative(const struct tn_report *report, const char *file)
 	return file;
 }
 
-/* "train.py:41 -> model.py:88 forward": the last frames of the user's own, outermost first. The caller frees. */
+/* A path for a person: below the working folder, or below the folder that packages are installed in. */
+static const char *
+shown_path(const struct tn_report *report, const char *file)
+{
+	static const char *const folders[] = { "/site-packages/", "/dist-packages/" };
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const char *at = strstr(file, folders[i]);
+		if (at != NULL)
+			return at + strlen(folders[i]);
+	}
+	return relative(report, file);
+}
+
+/* The innermost frame of a package other than PyTorch, where it is deeper than the user's own. */
+static const struct tn_place *
+package_frame(const struct tn_places *stack)
+{
+	for (size_t i = 0; i < stack->count && !users_own(stack->items[i].file); i++) {
+		const char *file = stack->items[i].file;
+		bool package = strstr(file, "/site-packages/") != NULL || strstr(file, "/dist-packages/") != NULL;
+		if (package && strstr(file, "-packages/torch/") == NULL)
+			return &stack->items[i];
+	}
+	return NULL;
+}
+
+/* The frames to show, innermost first: where a package asked, then the last of the user's own. */
+static size_t
+choose_frames(const struct tn_report_oom *oom, const struct tn_place *shown[CHAIN_FRAMES + 1])
+{
+	const struct tn_place *package = package_frame(&oom->stack);
+	size_t count = 0;
+	if (package != NULL)
+		shown[count++] = package;
+	for (size_t i = 0, own = 0; i < oom->stack.count && own < CHAIN_FRAMES; i++) {
+		if (users_own(oom->stack.items[i].file)) {
+			shown[count++] = &oom->stack.items[i];
+			own++;
+		}
+	}
+	if (count == 0 && oom->at != NULL)
+		shown[count++] = oom->at;
+	return count;
+}
+
+/* "train.py:41 -> model.py:88 forward", outermost first. The caller frees. */
 static char *
 chain(const struct tn_report *report, struct tn_style style)
 {
-	const struct tn_places *stack = &report->oom.stack;
-	const struct tn_place *shown[CHAIN_FRAMES];
-	size_t count = 0;
-	for (size_t i = 0; i < stack->count && count < CHAIN_FRAMES; i++)
-		if (users_own(stack->items[i].file))
-			shown[count++] = &stack->items[i];
-	if (count == 0 && report->oom.at != NULL)
-		shown[count++] = report->oom.at;
+	const struct tn_place *shown[CHAIN_FRAMES + 1];
+	size_t count = choose_frames(&report->oom, shown);
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
 		return NULL;
 	for (size_t i = count; i-- > 0;)
-		fprintf(out, "%s:%lld%s", relative(report, shown[i]->file), (long long)shown[i]->line,
+		fprintf(out, "%s:%lld%s", shown_path(report, shown[i]->file), (long long)shown[i]->line,
 		        i == 0 ? "" : style.utf8 ? " \u2192 " : " -> ");
 	if (count > 0 && shown[0]->function != NULL && shown[0]->function[0] != '<')
 		fprintf(out, " %s", shown[0]->function);
@@ -123,7 +162,7 @@ static void
 say_scratch(const struct tn_printer *printer, const struct tn_report *report)
 {
 	if (report->scratch != NULL)
-		tn__say(printer, TN_TINT_NONE, 2, "everything the program wrote is in %s; nothing real was changed",
+		tn__say(printer, TN_TINT_NONE, 2, "what the program wrote is in %s; nothing real was changed",
 		        report->scratch);
 	else if (!report->writes_allowed)
 		tn__say(printer, TN_TINT_DIM, 2, "the program changed no file");
@@ -241,7 +280,8 @@ say_bytes(const struct tn_printer *printer, const struct tn_report *report)
 	}
 	if (report->oom.seen)
 		say_pytorch(printer, "at that moment", report->oom.reserved_bytes, report->oom.allocated_bytes, TN_UNKNOWN);
-	say_pytorch(printer, "at most", report->reserved_peak, report->allocated_peak, report->requested_peak);
+	if (!report->oom.seen || report->oom.reserved_bytes != report->reserved_peak)
+		say_pytorch(printer, "at most", report->reserved_peak, report->allocated_peak, report->requested_peak);
 }
 
 /* ---- what was not real ---- */
@@ -302,7 +342,7 @@ say_caveats(const struct tn_printer *printer, const struct tn_report *report)
 	char bytes[32];
 	say_list(printer, report, &report->computed_reads,
 	         "kernels do not run on a virtual GPU: %lld computed value%s read back");
-	say_list(printer, report, &report->refused_calls, "%lld call%s refused, since the virtual GPU does not answer them");
+	say_list(printer, report, &report->refused_calls, "the virtual GPU refused %lld call%s that it does not answer");
 	say_list(printer, report, &report->handled_ooms, "%lld out-of-memory error%s that the program handled itself");
 	say_list(printer, report, &report->uploads_suppressed, "%lld upload%s kept from happening");
 	if (report->init_skipped_bytes > 0)

@@ -16,6 +16,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 GUEST = ROOT / "python/tonnage/guest"
+FAKE = HERE / "fake/site-packages"  # there, as an installed package: its frames are not the user's
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 WHEELS = ("torch-2.6.0", "torch-2.11.0", "torch-2.15.0")
 
@@ -54,7 +55,7 @@ def run_with(tmp_path):
             path = tmp_path / "program.py"
             path.write_text(textwrap.dedent(program))
             program = [str(path)]
-        search = [str(GUEST), str(HERE)] + ([environment.pop("search")] if "search" in environment else [])
+        search = [str(GUEST), str(FAKE)] + ([environment.pop("search")] if "search" in environment else [])
         settings = {**os.environ, "TONNAGE_RUN": str(folder), "PYTHONPATH": os.pathsep.join(search),
                     "TONNAGE_STEPS": "all", "HF_HUB_OFFLINE": "1", **environment}  # fmt: skip
         done = subprocess.run([python, *program], cwd=tmp_path, env=settings, timeout=timeout, capture_output=True,

@@ -3,7 +3,7 @@
 
 import sys
 
-from conftest import GUEST, HERE
+from conftest import FAKE, GUEST
 
 
 def test_no_torch_no_trace(run_with):
@@ -13,7 +13,7 @@ def test_no_torch_no_trace(run_with):
         print([name for name in sys.modules if "tonnage" in name])
         """)
     assert done.status == 0 and done.stderr == ""
-    assert str(GUEST) not in done.stdout.splitlines()[0] and str(HERE) in done.stdout
+    assert str(GUEST) not in done.stdout.splitlines()[0] and str(FAKE) in done.stdout
     assert "_tonnage_guest.record" not in done.stdout  # the heavy parts wait for torch
     assert done.documents == []
 

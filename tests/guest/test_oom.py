@@ -16,7 +16,7 @@ def update():
     optimizer.step()
 
 def out():
-    fake_cuda.run_out(1 << 30)  # line 13
+    fake_cuda.run_out(1 << 30)
 
 def swallowed():
     try:
@@ -52,7 +52,7 @@ def test_what_ended_the_process(run_with, wheel, body, status, ended):
     oom = document["out_of_memory"]
     assert (oom["at"]["line"], oom["at"]["function"]) == (13, "out")
     assert oom["requested_bytes"] == 1 << 30 and oom["free_bytes"] == 5 and oom["allocated_bytes"] == 100
-    assert oom["stack"][0]["function"] == "run_out" or oom["stack"][0]["line"] == 13
+    assert [row["function"] for row in oom["stack"][:2]] == ["run_out", "out"]
     assert oom["step"] == 1 and oom["backward"] is False
 
 
@@ -131,7 +131,7 @@ assert torch.cuda.memory._snapshot()["device_traces"] == [[{"action": "alloc"}]]
 torch.cuda.memory._record_memory_history(enabled=None)
 update()
 assert fake_cuda.recordings[-1][0] == "all", "ours is back"
-assert torch.cuda.memory._snapshot()["device_traces"] == [[{"action": "alloc"}]], "what the program recorded is kept"
+assert torch.cuda.memory._snapshot()["device_traces"] == [[]]
 out()
 """, TONNAGE_SNAPSHOT=str(target))
     assert "AssertionError" not in done.stderr, done.stderr

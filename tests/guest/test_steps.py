@@ -23,7 +23,7 @@ class Net(torch.nn.Module):
 net = Net()
 """
 TRAIN = """\
-optimizer = torch.optim.AdamW(net.parameters())
+optimizer = torch.optim.SGD(net.parameters(), lr=.1)
 def update(size=2):
     fake_cuda.use(size); fake_cuda.free(size)
     net(torch.ones(size, 4)).sum().backward()
@@ -105,7 +105,7 @@ threading.Thread(target=supervise, daemon=True).start()
 @pytest.mark.parametrize(
     "body, settings, expected",
     [
-        ("while True: update()", {"TONNAGE_STEPS": "auto"}, (9, "settled", 1)),
+        ("while True: update()", {"TONNAGE_STEPS": "auto"}, (10, "settled", 1)),
         ("while True: update()", {"TONNAGE_STEPS": "3"}, (3, "limit", 2)),
         ("n = 2\nwhile True:\n    n += 1; update(n)", {"TONNAGE_STEPS": "auto"}, (200, "limit", 2)),
         ("update(9)\nfor n in range(2, 8): update(n)\nwhile True: update()", {"TONNAGE_STEPS": "auto"},

@@ -31,7 +31,7 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--long"):
         chosen = [item for item in items if "long" not in item.keywords]
-        config.hook.pytest_deselected([item for item in items if "long" in item.keywords])
+        config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
         items[:] = chosen
 
 

@@ -83,6 +83,19 @@ add_shared_page(int device, enum tn_bytes_class class, struct shared_page **out)
 	return TN_OK;
 }
 
+static void
+give_shared_page(int device, struct shared_page *page)
+{
+	struct shared_page **link = &shared_pages[device];
+	while (*link != page)
+		link = &(*link)->next;
+	*link = page->next;
+	tn_space_give(&tn__core.devices[device].space, page->space.base, NULL);
+	tn__memory_give(device, page->class, TN_GRANULARITY);
+	tn_space_destroy(&page->space);
+	free(page);
+}
+
 static tn_status
 take_shared(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address)
 {
@@ -95,24 +108,14 @@ take_shared(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *add
 		}
 	struct shared_page *page;
 	tn_status status = add_shared_page(device, class, &page);
-	if (status == TN_OK)
-		status = tn_space_take(&page->space, bytes, TN_SMALL_ALIGNMENT, 0, class, NULL, &range);
+	if (status != TN_OK)
+		return status;
+	status = tn_space_take(&page->space, bytes, TN_SMALL_ALIGNMENT, 0, class, NULL, &range);
 	if (status == TN_OK)
 		*address = range.address;
+	else
+		give_shared_page(device, page);
 	return status;
-}
-
-static void
-give_shared_page(int device, struct shared_page *page)
-{
-	struct shared_page **link = &shared_pages[device];
-	while (*link != page)
-		link = &(*link)->next;
-	*link = page->next;
-	tn_space_give(&tn__core.devices[device].space, page->space.base, NULL);
-	tn__memory_give(device, page->class, TN_GRANULARITY);
-	tn_space_destroy(&page->space);
-	free(page);
 }
 
 static tn_status
@@ -401,7 +404,12 @@ tn__vmm_create(int device, uint64_t bytes, uintptr_t *handle)
 	if (status == TN_OK) {
 		*memory = (struct physical){.device = device, .size = bytes, .handles = 1};
 		memory->handle = tn__table_add(&tn__core.memory_handles, memory);
-		*handle = memory->handle;
+		if (memory->handle) {
+			*handle = memory->handle;
+		} else {
+			tn__memory_give(device, TN_BYTES_PROGRAM, bytes);
+			status = TN_NO_MEMORY;
+		}
 	}
 	tn__unlock();
 	if (status != TN_OK)

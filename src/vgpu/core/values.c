@@ -262,23 +262,40 @@ tn__values_read(uint64_t address, void *host, uint64_t bytes)
 		observer(bytes);
 }
 
+/* Copies of what is known in [from, from + bytes), as they will stand at `to`; the caller frees the array. */
+static struct extent *
+collect(uint64_t to, uint64_t from, uint64_t bytes, size_t *count)
+{
+	size_t first = first_above(from), last = first;
+	while (last < extent_count && extents[last].address < from + bytes)
+		last++;
+	*count = 0;
+	struct extent *parts = last > first ? malloc((last - first) * sizeof(*parts)) : NULL;
+	for (size_t i = first; parts && i < last; i++) {
+		uint64_t end = extents[i].address + extents[i].size;
+		struct extent part = part_of(&extents[i], extents[i].address > from ? extents[i].address : from,
+		                             end < from + bytes ? end : from + bytes);
+		part.address = part.address - from + to;
+		part.pinned = false;
+		if (part.size)
+			parts[(*count)++] = part;
+	}
+	return parts;
+}
+
 void
 tn__values_move(uint64_t to, uint64_t from, uint64_t bytes)
 {
 	if (__atomic_load_n(&extent_count, __ATOMIC_RELAXED) == 0)
 		return;
-	unsigned char *copy = bytes <= tn__core.values_bound ? malloc(bytes ? bytes : 1) : NULL;
-	bool known = false;
-	if (copy) {
-		pthread_mutex_lock(&values_lock);
-		known = read_known(from, copy, bytes) == bytes;
-		pthread_mutex_unlock(&values_lock);
-	}
-	if (known)
-		tn__values_write(to, copy, bytes);
-	else
-		tn__values_forget_range(to, bytes);
-	free(copy);
+	pthread_mutex_lock(&values_lock);
+	size_t count = 0;
+	struct extent *parts = bytes <= tn__core.values_bound ? collect(to, from, bytes, &count) : NULL;
+	forget_range(to, bytes);
+	for (size_t i = 0; i < count; i++)
+		put(&parts[i]);
+	pthread_mutex_unlock(&values_lock);
+	free(parts);
 }
 
 /* ---- kernels whose name says what they write ---- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "vgpu/core/runtime.h"
-#include "vgpu/cublas/blas.h"
+#include "vgpu/blas.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 

@@ -2,7 +2,7 @@
  *
  * cuBLAS: matrix products, recorded by shape and type; everything else that computes is counted as work by its name.
  */
-#include "vgpu/cublas/blas.h"
+#include "vgpu/blas.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vgpu/cublas/blas.h"
+#include "vgpu/blas.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 

@@ -5,15 +5,15 @@ Kept only when a snapshot is wanted (TONNAGE_SNAPSHOT): without one nobody would
 about 650 bytes. A window is emptied by recording anew at each step's end.
 
 The program's own recorder goes on working: its settings win from its call on, ours stay away meanwhile, and come back
-after it has switched off; what it had recorded until then is kept for it, since programs dump after switching off. A
-program that has not switched history on sees snapshots without ours. torch's functions are wrapped at torch._C.
+after it has switched off (which empties torch's history). A program that has not switched history on sees snapshots
+without ours. torch's functions are wrapped at torch._C, where torch's Python code looks them up at each call.
 """
 
 import os
 import pickle
 import time
 
-from . import torchapi
+from . import guard, torchapi
 from .state import settings, state
 
 _MAX_ENTRIES = 250000  # events of one window; the oldest go first. About 160 MB at most.
@@ -22,7 +22,7 @@ _MAX_SECONDS = 30.0  # for all snapshots of out-of-memories together
 _original = {}
 _ours = False  # our recording is on
 _theirs = False  # the program's recording is on
-_kept = None  # the traces that the program recorded, after it switched off
+_calling = False  # torch's function is being called by us
 _path = None
 _peak_path = None  # a snapshot of the peak stands there
 _spent = 0.0
@@ -127,15 +127,20 @@ def _claim():
 
 
 def _record(enabled):
-    """Our own call: Python stacks of allocations. Newer releases empty the history on request, older ones by themselves
-    when recording is switched on."""
-    record = _original["_cuda_record_memory_history"]
-    for extra in ((True, False, False, []), (True, False, False), (True, False), (True,), ()):
-        try:
-            record(enabled, "alloc", "python", _MAX_ENTRIES, *extra)
-            return
-        except TypeError:
-            continue
+    """Our own call: Python stacks of allocations, the history emptied. Newer releases empty it on request, older ones
+    when recording is switched off."""
+    global _calling
+    record = state.torch.cuda.memory._record_memory_history
+    wish = {"context": "alloc", "stacks": "python", "max_entries": _MAX_ENTRIES}
+    _calling = True
+    try:
+        if "clear_history" in record.__signature__.parameters:
+            record(enabled, clear_history=True, **wish)
+        else:
+            record(None)
+            record(enabled, **wish)
+    finally:
+        _calling = False
 
 
 def _take():
@@ -156,29 +161,22 @@ def _record_legacy_for_program(enabled, *args, **kwargs):
     return _original["_cuda_record_memory_history_legacy"](enabled, *args, **kwargs)
 
 
+@guard.guarded
 def _hand_over(enabled):
-    global _theirs, _kept
+    global _theirs
+    if _calling:
+        return
     if enabled:
-        if _ours:
-            stop()
-            _record("all")  # empties what we had recorded
-            _record(None)
-        _kept = None
-    elif _theirs:
-        _kept = _take().get("device_traces")
+        stop()
     _theirs = bool(enabled)
 
 
 def _snapshot_for_program(*args, **kwargs):
     snapshot = _original["_cuda_memorySnapshot"](*args, **kwargs)
     if not _theirs and isinstance(snapshot, dict):
-        traces = snapshot.get("device_traces")
-        if _kept is not None:
-            snapshot["device_traces"] = _kept
-        elif traces is not None:
-            snapshot["device_traces"] = [[] for _ in traces]
-            for segment in snapshot.get("segments", ()):
-                _without_frames(segment)
+        snapshot["device_traces"] = [[] for _ in snapshot.get("device_traces", ())]
+        for segment in snapshot.get("segments", ()):
+            _without_frames(segment)
     return snapshot
 
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cuBLAS shell's shared part. Types and numbers are those of the documented API, declared here because cuBLAS's
+ * What the shells of cuBLAS and cuBLASLt share. Types and numbers are those of the documented API, declared here because cuBLAS's
  * headers come only with its half-gigabyte package.
  */
-#ifndef TN_VGPU_CUBLAS_BLAS_H
-#define TN_VGPU_CUBLAS_BLAS_H
+#ifndef TN_VGPU_BLAS_H
+#define TN_VGPU_BLAS_H
 
 #include "vgpu/core/core.h"
 
