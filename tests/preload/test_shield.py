@@ -54,7 +54,7 @@ def tools():
 def python_for_everybody():
     """An interpreter that an ordinary user may run, or None."""
     for python in (sys.executable, "/usr/bin/python3"):
-        done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", python, "-c", "import sqlite3, mmap"],
+        done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "env", python, "-c", "import sqlite3, mmap"],
                               stderr=subprocess.DEVNULL)
         if done.returncode == 0:
             return python

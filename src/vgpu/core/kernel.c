@@ -102,6 +102,7 @@ tn__kernel_register(const void *host, const char *name, bool copy, struct tn_ker
 	struct tn_kernel *kernel = calloc(1, sizeof(*kernel));
 	char *copied = copy ? strdup(name) : NULL;
 	if (!kernel || (copy && !copied)) {
+		free(copied);
 		free(kernel);
 		return TN_CUDA_OUT_OF_MEMORY;
 	}

@@ -16,6 +16,7 @@
     shapes    shapes of inputs, where they can be seen for nothing
     settle    when to ask the supervisor to stop
     reads     values that a kernel would have computed, read back
+    generation  ends a generation at its greatest length
     init      large random initialisation on the CPU, skipped
     pages     which pages of a tensor were ever touched
     methods   replaces methods of torch.Tensor without a frame of ours in tracebacks

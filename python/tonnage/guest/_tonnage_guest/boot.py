@@ -30,7 +30,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import ending, frames, init, ledger, peaks, record, steps, torchapi, uploads
+    from . import ending, frames, generation, init, ledger, peaks, record, steps, torchapi, uploads
     from .state import settings
 
     state.torch = torch
@@ -45,6 +45,8 @@ def _set_up(torch):
     steps.on_torch(torch)
     if settings.init == "skip" and settings.gpu == "virtual":
         init.install(torch)
+    if settings.gpu == "virtual":
+        generation.install()
     record.write_now()
 
 

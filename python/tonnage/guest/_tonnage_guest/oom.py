@@ -66,7 +66,7 @@ def describe(frame):
     return {
         "device": None, "requested_bytes": None, "free_bytes": None, "allocated_bytes": None, "reserved_bytes": None,
         "largest_free_block_bytes": None,
-        "step": state.steps + 1,
+        "step": _step(backward),
         "phase": "backward" if backward else phase(stack),
         "at": frames.describe(at) if at is not None else None,
         "backward": backward,
@@ -74,6 +74,11 @@ def describe(frame):
         "message": None,
         "computed": False,
     }
+
+
+def _step(backward):
+    # Where forwards are the steps, the backward that follows one belongs to it.
+    return state.steps if backward and state.unit == "forward" else state.steps + 1
 
 
 def note(found):
