@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* Writes the catalogue, or one card when `name` (a name or alias, case ignored) is not NULL: as a table, or as the JSON
- * object of doc/format/gpus.schema.json. TN_NOT_FOUND for an unknown name, with the nearest alias in tn_error_text();
- * TN_IO when writing fails. Thread-safe. */
+/* Writes the catalogue, or one card when `name` (a name or alias, case ignored) is not NULL: as a table, or as the
+ * JSON object of doc/format/gpus.schema.json. TN_NOT_FOUND for an unknown name, with the nearest alias in
+ * tn_error_text(); TN_IO when writing fails. Thread-safe. */
 tn_status tn_gpus_write(FILE *out, const char *name, bool json);
 
 /* Measures the GPU of this machine and writes a row of the catalogue's form. TN_NOT_FOUND without a GPU. */

@@ -48,8 +48,8 @@ struct tn_run_options {
 struct tn_run_options tn_run_defaults(void);
 
 /* Runs the program and reports. *exit_status is always set, also on failure, to what the command should end with; on
- * failure (wrong usage, program not found, a defect of ours) tn_error_text() has the one line to show. Installs signal
- * handling for its duration and forks: not thread-safe, for command-line programs. */
+ * failure (wrong usage, program not found, a defect of ours) tn_error_text() has the one line to show. Installs
+ * signal handling for its duration and forks: not thread-safe, for command-line programs. */
 tn_status tn_run(const struct tn_run_options *options, int *exit_status);
 
 /* Reads a size such as "12GiB", "11.75GiB", "500MiB" or plain bytes (1024-based units only). TN_INVALID otherwise. */

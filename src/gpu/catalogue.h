@@ -3,7 +3,8 @@
  * The catalogue: the cards of gpus.csv, looked up by name or alias.
  *
  * The text is embedded into the library and parsed once; rows live as long as the program and never change, so every
- * function here is thread-safe and pointers may be kept. A figure that the file leaves empty is 0 here and means unknown.
+ * function here is thread-safe and pointers may be kept. A figure that the file leaves empty is 0 here and means
+ * unknown.
  */
 #ifndef TN_GPU_CATALOGUE_H
 #define TN_GPU_CATALOGUE_H
@@ -61,9 +62,9 @@ const char *tn__gpu_suggest(const char *name);
  * `context`, the one with the lowest total. NULL when no card does. */
 const struct tn_gpu_row *tn__gpu_smallest(uint64_t device_peak, uint64_t context);
 
-/* Where a figure comes from and how sure it is. Rule: figures named in the file's column `guessed` are guesses; limits that
- * follow from the compute capability are exact; the context and what a data sheet says (clocks, bandwidth, TFLOPS) are
- * never better than near; everything else is as sure as its row. */
+/* Where a figure comes from and how sure it is. Rule: figures named in the file's column `guessed` are guesses;
+ * limits that follow from the compute capability are exact; the context and what a data sheet says (clocks,
+ * bandwidth, TFLOPS) are never better than near; everything else is as sure as its row. */
 const char *tn__gpu_figure_source(const struct tn_gpu_row *row, enum tn_gpu_figure figure);
 enum tn_certainty tn__gpu_figure_certainty(const struct tn_gpu_row *row, enum tn_gpu_figure figure);
 /* "exact", "near" or "guess". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks the driver's libraries (libcuda, NVML), opened by name. Attribute numbers and structure layouts are those of the
- * public headers cuda.h and nvml.h.
+ * Asks the driver's libraries (libcuda, NVML), opened by name. Attribute numbers and structure layouts are those
+ * of the public headers cuda.h and nvml.h.
  */
 #include "gpu/machine.h"
 

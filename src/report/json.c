@@ -59,8 +59,8 @@ steps(const struct tn_report *report)
 	                 json_null());
 }
 
-/* Only the ledger's split is known: what the program took through PyTorch and its own calls is "other" until the analysis
- * passes name it, so that the sum is exact. */
+/* Only the ledger's split is known: what the program took through PyTorch and its own calls is "other" until the
+ * analysis passes name it, so that the sum is exact. */
 static json_t *
 categories(const struct tn_report_split *split)
 {

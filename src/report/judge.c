@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From what was seen to a verdict. The one place where exit statuses and verdicts are decided, so that every writer and
- * every command says the same.
+ * From what was seen to a verdict. The one place where exit statuses and verdicts are decided, so that every
+ * writer and every command says the same.
  */
 #include <string.h>
 #include <sys/wait.h>

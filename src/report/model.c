@@ -59,7 +59,7 @@ tn__report_free(struct tn_report *report)
 {
 	char *const texts[] = { report->torch, report->cuda, report->steps_unit, report->oom.phase, report->oom.cause,
 		                    report->oom.message, report->exception, report->scratch, report->snapshot,
-		                    report->hook_error, report->working_folder, report->command };
+		                    report->hook_error, report->snapshot_made, report->working_folder, report->command };
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		free(texts[i]);
 	for (size_t i = 0; i < report->oom.stack.count; i++)

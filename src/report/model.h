@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is known about a run, in one place: filled from the ledger and the guest's files (src/run/collect.c), judged by
- * tn__report_judge, written by one writer a format. No writer computes a figure of its own.
+ * What is known about a run, in one place: filled from the ledger and the guest's files (src/run/collect.c),
+ * judged by tn__report_judge, written by one writer a format. No writer computes a figure of its own.
  *
  * Unknown is TN_UNKNOWN for figures and NULL for texts, never 0 or "". All texts are owned by the model; pointers to
  * places may be NULL. Plain data: not thread-safe.
@@ -132,6 +132,7 @@ struct tn_report {
 	char *exception; /* "ValueError: words" of a program that failed */
 	struct tn_place *exception_at;
 	char *scratch, *snapshot, *hook_error;
+	char *snapshot_made; /* where the guest left it, inside the run folder */
 	bool writes_allowed;
 	char *working_folder; /* places below it are shown relative to it */
 	char *command;        /* the program and its arguments, for the next step */
@@ -143,7 +144,8 @@ struct tn_report {
 void tn__report_init(struct tn_report *report);
 void tn__report_free(struct tn_report *report);
 
-/* Adds to a list; texts are copied. TN_NO_MEMORY leaves the list as it was. Lists of fixed size drop what is too much. */
+/* Adds to a list; texts are copied. TN_NO_MEMORY leaves the list as it was. Lists of fixed size drop what is too
+ * much. */
 tn_status tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *item);
 tn_status tn__report_add_place(struct tn_places *list, const struct tn_place *place);
 void tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
@@ -163,8 +165,8 @@ struct tn_ending {
 	bool ledger_refused_last; /* the card refused memory to a process that had no guest, or never got over it */
 };
 
-/* Sets verdict, exit status and `stopped` from the ending, and everything that follows from other fields: shortage, cause,
- * uncertainty, smallest card. Call once, last. */
+/* Sets verdict, exit status and `stopped` from the ending, and everything that follows from other fields:
+ * shortage, cause, uncertainty, smallest card. Call once, last. */
 void tn__report_judge(struct tn_report *report, const struct tn_ending *ending);
 
 const char *tn__verdict_text(enum tn_verdict verdict);

@@ -18,8 +18,8 @@ struct tn_printer {
 	struct tn_style style;
 };
 
-/* Prints a paragraph (printf form); lines after the first are indented by two more. Words longer than a line stay whole:
- * they are paths, to be copied. */
+/* Prints a paragraph (printf form); lines after the first are indented by two more. Words longer than a line stay
+ * whole: they are paths, to be copied. */
 void tn__say(const struct tn_printer *printer, enum tn_tint tint, int indent, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

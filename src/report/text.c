@@ -176,7 +176,9 @@ say_scope(const struct tn_printer *printer, const struct tn_report *report)
 		                               "the program ran to its end",      "the program ran out of memory",
 		                               "the program failed",              "interrupted" };
 	char steps[96], shapes[64] = "";
-	if (report->steps_seen == TN_UNKNOWN)
+	if (report->steps_seen == 0)
+		snprintf(steps, sizeof(steps), "no complete step");
+	else if (report->steps_seen == TN_UNKNOWN)
 		snprintf(steps, sizeof(steps), "no steps were recognised");
 	else
 		snprintf(steps, sizeof(steps), "%lld step%s", (long long)report->steps_seen, report->steps_seen == 1 ? "" : "s");
@@ -374,7 +376,10 @@ say_next(const struct tn_printer *printer, const struct tn_report *report)
 	}
 	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY)
 		return;
-	if (row == NULL)
+	if (strcmp(report->oom.cause, "memory_fraction_limit") == 0)
+		tn__say(printer, TN_TINT_NONE, 2, "Next: raise the limit that the program has set itself "
+		                                  "(set_per_process_memory_fraction): the card had room");
+	else if (row == NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "Next: a smaller batch, or more than one card");
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "Next: a smaller batch, or tonnage run --gpu %s -- %s", report->smallest_gpu,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One report from all sources: the card, the ledger, the guests, the watch. Runs after the last process has ended, so that
- * nothing changes any more.
+ * One report from all sources: the card, the ledger, the guests, the watch. Runs after the last process has ended,
+ * so that nothing changes any more.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * The environment of the program under test (doc/design/0002-run-protocol.md).
  *
- * Experiment trackers are told to stay offline through the variables that they document for it, so that made-up results
- * reach no server. A tracker that the user has switched off altogether stays off.
+ * Experiment trackers are told to stay offline through the variables that they document for it, so that made-up
+ * results reach no server. A tracker that the user has switched off altogether stays off.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,17 +93,37 @@ take_trackers_offline(struct builder *builder, const struct tn_folder *folder)
 	}
 }
 
+/* Whether the kernel counts all private memory against a limit (Documentation/mm/overcommit-accounting). */
+static bool
+overcommit_is_refused(void)
+{
+	FILE *file = fopen("/proc/sys/vm/overcommit_memory", "re");
+	int mode = file != NULL ? fgetc(file) : EOF;
+	if (file != NULL)
+		fclose(file);
+	return mode == '2';
+}
+
 static void
 set_run(struct builder *builder, const struct tn_run_options *options, const struct tn_install *install,
         const struct tn_folder *folder, bool real_gpu)
 {
 	char path[PATH_MAX], preload[PATH_MAX + 32];
+	if (!real_gpu && overcommit_is_refused()) {
+		snprintf(preload, sizeof(preload), "%s/libtonnage-lean.so", install->libraries);
+		prepend(builder, "LD_PRELOAD", preload);
+	}
 	snprintf(preload, sizeof(preload), "%s/libtonnage-preload.so", install->libraries);
 	prepend(builder, "LD_PRELOAD", preload);
 	prepend(builder, "PYTHONPATH", install->guest);
 	set(builder, "TONNAGE_RUN", folder->path);
 	set(builder, "TONNAGE_LIB", install->libraries);
 	set(builder, "TONNAGE_GPU", real_gpu ? "real" : "virtual");
+	/* Triton links its launchers against the driver and looks for the file. */
+	if (!real_gpu && snprintf(path, sizeof(path), "%s/vgpu", install->libraries) < (int)sizeof(path))
+		set(builder, "TRITON_LIBCUDA_PATH", path);
+	/* Byte code that Python would cache is nothing that a person wants to find in the scratch folder. */
+	set(builder, "PYTHONDONTWRITEBYTECODE", "1");
 	set(builder, "TONNAGE_STEPS", options->steps);
 	if (value_of(builder, "TONNAGE_SECONDS") == NULL)
 		set(builder, "TONNAGE_SECONDS", "120");

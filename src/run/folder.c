@@ -120,36 +120,57 @@ tn__folder_remove_tree(const char *path)
 	remove_entry(AT_FDCWD, path, 0);
 }
 
+/* True when anything but folders lies below. */
 static bool
-is_empty(const char *path)
+holds_files(const char *path)
 {
-	DIR *listing = opendir(path);
+	char below[PATH_MAX];
+	struct stat about;
 	const struct dirent *item;
-	bool empty = true;
+	bool found = false;
+	DIR *listing = opendir(path);
 	if (listing == NULL)
-		return true;
-	while (empty && (item = readdir(listing)) != NULL)
-		empty = strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0;
+		return false;
+	while (!found && (item = readdir(listing)) != NULL) {
+		if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0 ||
+		    snprintf(below, sizeof(below), "%s/%s", path, item->d_name) >= PATH_MAX || lstat(below, &about) != 0)
+			continue;
+		found = S_ISDIR(about.st_mode) ? holds_files(below) : true;
+	}
 	closedir(listing);
-	return empty;
+	return found;
 }
 
 bool
 tn__folder_has_files(const struct tn_folder *folder)
 {
 	char path[PATH_MAX];
-	return !is_empty(tn__folder_path(folder, "scratch/files", path));
+	return holds_files(tn__folder_path(folder, "scratch/files", path));
+}
+
+/* Removes everything directly in a folder but the entry `kept`. */
+static void
+remove_all_but(const char *path, const char *kept)
+{
+	char below[PATH_MAX];
+	const struct dirent *item;
+	DIR *listing = opendir(path);
+	if (listing == NULL)
+		return;
+	while ((item = readdir(listing)) != NULL)
+		if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0 && strcmp(item->d_name, kept) != 0 &&
+		    snprintf(below, sizeof(below), "%s/%s", path, item->d_name) < PATH_MAX)
+			tn__folder_remove_tree(below);
+	closedir(listing);
 }
 
 void
 tn__folder_remove(struct tn_folder *folder, bool keep_files)
 {
-	static const char *const parts[] = { "ledger", "guest", "kernels", "state", "scratch/tmp", "snapshot.pickle", "lib" };
 	char path[PATH_MAX];
 	if (keep_files) {
-		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-			tn__folder_remove_tree(tn__folder_path(folder, parts[i], path));
-		unlink(tn__folder_path(folder, "lock", path));
+		remove_all_but(tn__folder_path(folder, "scratch", path), "files");
+		remove_all_but(folder->path, "scratch"); /* the lock, too: without it the folder is nobody's orphan */
 	} else {
 		tn__folder_remove_tree(folder->path);
 	}

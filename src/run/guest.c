@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads guest/<pid>.json (doc/design/0002-run-protocol.md). The files come from the program's processes, so nothing in them
- * is trusted: a malformed file, or a field of another type, counts as unknown.
+ * Reads guest/<pid>.json (doc/design/0002-run-protocol.md). The files come from the program's processes, so
+ * nothing in them is trusted: a malformed file, or a field of another type, counts as unknown.
  */
 #include <dirent.h>
 #include <jansson.h>
@@ -232,6 +232,7 @@ take_worst(const json_t *document, struct tn_report *report)
 	report->torch = copied(document, "torch");
 	report->cuda = copied(document, "cuda");
 	report->cudnn = whole(document, "cudnn");
+	report->snapshot_made = copied(document, "snapshot");
 	report->steps_seen = whole(steps, "seen");
 	report->steps_unit = copied(steps, "unit");
 	report->input_shapes = whole(steps, "input_shapes");

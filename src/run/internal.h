@@ -122,8 +122,8 @@ double tn__now(void);
 
 /* ---- guest.c: what the guest hooks wrote ---- */
 
-/* PyTorch that cannot be used for a run, as the guests' files say at this moment; *settled is set once a usable one was
- * seen, so that asking can end. */
+/* PyTorch that cannot be used for a run, as the guests' files say at this moment; *settled is set once a usable
+ * one was seen, so that asking can end. */
 enum tn_misuse tn__guest_misuse(const struct tn_folder *folder, bool *settled);
 /* Fills the report and the guests' part of the ending from all guests' files. *guests is how many there were;
  * refused_pid is the process that the card refused memory last, *refused_guest whether a guest watched it. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keeper: a small process between the supervisor and the program, so that one of the two is always left to clean up.
+ * The keeper: a small process between the supervisor and the program, so that one of the two is always left to
+ * clean up.
  *
  *     supervisor (subreaper) -> keeper (subreaper) -> program -> ...
  *
- * When the supervisor dies the keeper reads the end of the `life` pipe, kills everything below itself and removes the run
- * folder. When the keeper dies its children become the supervisor's, which reads the end of the `news` pipe and does the
- * same. The keeper ignores what the supervisor handles (the signals are blocked since before the fork) and has one thread.
+ * When the supervisor dies the keeper reads the end of the `life` pipe, kills everything below itself and removes
+ * the run folder. When the keeper dies its children become the supervisor's, which reads the end of the `news`
+ * pipe and does the same. The keeper ignores what the supervisor handles (the signals are blocked since before the
+ * fork) and has one thread.
  */
 #include <errno.h>
 #include <poll.h>

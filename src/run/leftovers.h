@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What killed processes leave in /dev/shm: PyTorch's file-backed storages and multiprocessing's semaphores. Only files of
- * processes of this run are removed: those that a process of it had mapped when it was about to be killed and that carry one
- * of the known names, and those whose name holds its pid.
+ * What killed processes leave in /dev/shm: PyTorch's file-backed storages and multiprocessing's semaphores. Only
+ * files of processes of this run are removed: those that a process of it had mapped when it was about to be killed
+ * and that carry one of the known names, and those whose name holds its pid.
  */
 #ifndef TN_RUN_LEFTOVERS_H
 #define TN_RUN_LEFTOVERS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walks /proc. A walk is not a snapshot: processes come and go in between, so killing repeats until a walk finds none.
+ * Walks /proc. A walk is not a snapshot: processes come and go in between, so killing repeats until a walk finds
+ * none.
  */
 #include "run/process.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One line on a terminal while the program runs. The program may write to the same terminal: the line is short, begins at
- * the left edge and is erased at the end.
+ * One line on a terminal while the program runs. The program may write to the same terminal: the line is short,
+ * begins at the left edge and is erased at the end.
  */
 #include "run/internal.h"
 

@@ -74,8 +74,8 @@ check_options(struct run *run, int *exit_status)
 	return tn__install_find(&run->install);
 }
 
-/* The loader splits LD_PRELOAD at spaces and colons, Python splits PYTHONPATH at colons: a link in the run folder gives the
- * same files a name without either. */
+/* The loader splits LD_PRELOAD at spaces and colons, Python splits PYTHONPATH at colons: a link in the run folder
+ * gives the same files a name without either. */
 static tn_status
 avoid_separators(struct run *run)
 {
@@ -115,7 +115,8 @@ add_unless_ignored(sigset_t *set, int signal)
 		sigaddset(set, signal);
 }
 
-/* The signals that end a run are read from a descriptor; those of children and closed pipes are only kept from acting. */
+/* The signals that end a run are read from a descriptor; those of children and closed pipes are only kept from
+ * acting. */
 static tn_status
 hold_signals(struct run *run)
 {
@@ -171,14 +172,16 @@ copy_file(const char *from, const char *to)
 	return TN_OK;
 }
 
+/* The guest says which file it left; only one inside the run folder is believed. */
 static tn_status
-save_snapshot(struct run *run, struct tn_report *report)
+save_snapshot(const struct run *run, struct tn_report *report)
 {
-	char path[PATH_MAX];
-	const char *wanted = run->options->snapshot_path;
-	if (wanted == NULL || access(tn__folder_path(&run->folder, "snapshot.pickle", path), R_OK) != 0)
+	const char *wanted = run->options->snapshot_path, *made = report->snapshot_made;
+	size_t length = strlen(run->folder.path);
+	if (wanted == NULL || made == NULL || strncmp(made, run->folder.path, length) != 0 || made[length] != '/' ||
+	    strstr(made, "/../") != NULL || access(made, R_OK) != 0)
 		return TN_OK;
-	TN_FORWARD_IF_ERROR(copy_file(path, wanted));
+	TN_FORWARD_IF_ERROR(copy_file(made, wanted));
 	report->snapshot = strdup(wanted);
 	return TN_OK;
 }

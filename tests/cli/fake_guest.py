@@ -5,7 +5,7 @@ without PyTorch. Run it with `python -I`, so that the real hook stays out.
     fake_guest.py '{"document": {...}, "stop": 1, "exit": 3, "sleep": 60}'
 
 document: fields that replace those of an empty guest document; stop: the ledger's stop_reason (then it waits to be
-ended); steps: the ledger's step counter.
+ended); steps: the ledger's step counter; snapshot: leave a file for --snapshot.
 """
 
 import json
@@ -39,6 +39,10 @@ def write_word(index, value):
 
 def main():
     wish = json.loads(sys.argv[1])
+    if wish.get("snapshot"):
+        with open(os.environ["TONNAGE_SNAPSHOT"] + ".oom", "wb") as out:
+            out.write(b"not a real snapshot")
+        wish["document"] = {**wish["document"], "snapshot": out.name}
     if "document" in wish:
         path = os.path.join(os.environ["TONNAGE_RUN"], "guest", "%d.json" % os.getpid())
         with open(path + ".part", "w") as out:
@@ -48,9 +52,6 @@ def main():
         with open(os.path.join(os.environ["TONNAGE_RUN"], "guest", "1.json"), "w") as out:
             out.write(wish["raw"])
     write_word(STEPS, wish.get("steps", 0))
-    if wish.get("snapshot"):
-        with open(os.environ["TONNAGE_SNAPSHOT"], "wb") as out:
-            out.write(b"not a real snapshot")
     print("the program's own output", flush=True)
     if wish.get("stop"):
         write_word(STOP_PID, os.getpid())

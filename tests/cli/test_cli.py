@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import select
 import subprocess
@@ -249,6 +250,26 @@ def test_snapshot_is_moved_out(tonnage):
     done, report = tonnage.fake("--snapshot", target, snapshot=True, document={})
     assert done.returncode == 0 and target.read_bytes() == b"not a real snapshot" and report["snapshot"] == str(target)
     assert tonnage.left_behind() == []
+
+
+def test_a_snapshot_elsewhere_is_not_believed(tonnage):
+    target = tonnage.cwd / "snapshot.pickle"
+    done, report = tonnage.fake("--snapshot", target, document={"snapshot": "/etc/hostname"})
+    assert done.returncode == 0 and not target.exists() and report["snapshot"] is None
+
+
+def test_scratch_is_kept_and_said(tonnage):
+    """The shield puts files there; here the program does so itself."""
+    words = 'mkdir -p "$TONNAGE_RUN/scratch/files/a/b"; test -z "$1" || echo kept > "$TONNAGE_RUN/scratch/files/a/b/c"'
+    report = tonnage.cwd / "report.json"
+    done = tonnage("run", "--writes", "allow", "--json", report, "--", "sh", "-c", words, "sh", "")
+    assert done.returncode == 0 and tonnage.left_behind() == []
+    done = tonnage("run", "--json", report, "--", "sh", "-c", words, "sh", "file")
+    scratch = json.loads(report.read_text())["scratch"]
+    assert done.returncode == 0 and f"what the program wrote is in {scratch}; nothing real" in " ".join(done.stderr.split())
+    assert pathlib.Path(scratch, "a/b/c").read_text() == "kept\n"
+    (folder,) = tonnage.temporary.iterdir()
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == ["scratch/files/a/b/c"]
 
 
 def test_json_on_stdout(tonnage, schema):

@@ -30,8 +30,8 @@ def install():
     sys.exit = _wrap_exit(sys.exit, _exit_status)
     os._exit = _wrap_exit(os._exit, _ends_at_once)
     atexit.register(_at_exit)
-    imports.watch("_pytest.reports", _watch_pytest)
-    imports.watch("unittest.result", _watch_unittest)
+    imports.watch("_pytest.reports", guard.guarded(_watch_pytest))
+    imports.watch("unittest.result", guard.guarded(_watch_unittest))
 
 
 def find_oom(error):

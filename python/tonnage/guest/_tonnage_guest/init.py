@@ -204,7 +204,10 @@ def _sparse(tensor, dtype):
     ranges = pages.touched(tensor.data_ptr(), _bytes(tensor))
     if ranges is None or pages.total(ranges) * 2 > _bytes(tensor):
         return None
-    result = _torch.empty(tensor.shape, dtype=dtype, device="cpu")
+    try:
+        result = _torch.empty(tensor.shape, dtype=dtype, device="cpu")
+    except RuntimeError:
+        return None  # no host memory: torch says so itself
     dirty = pages.touched(result.data_ptr(), _bytes(result))
     if dirty is None:
         return None

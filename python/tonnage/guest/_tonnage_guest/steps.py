@@ -7,9 +7,11 @@
     forward     without either: one call of a module that no other module called
 
 The last two are seen through a global forward hook, which sits there only until an optimizer is made: programs that
-train have none in their modules' way. Counting starts again when the unit changes.
+train have none in their modules' way. Nor have programs that compile a module, since torch warns of global hooks then:
+their passes are seen by the loader only. Counting starts again when the unit changes.
 """
 
+import functools
 import sys
 
 from . import guard, history, imports, ledger, oom, peaks, record, settle, shapes, torchapi
@@ -17,6 +19,7 @@ from .state import state
 
 _forward_hook = None
 _optimizer_seen = False
+_module_compiled = False
 _last_backward = -1
 _batches = 0
 _call_code = None
@@ -28,13 +31,14 @@ def on_torch(torch):
 
     optimizer.register_optimizer_step_post_hook(_updated)
     _watch_construction(optimizer.Optimizer)
-    imports.watch("torch.utils.data.dataloader", _watch_loader)
+    imports.watch("torch.utils.data.dataloader", guard.guarded(_watch_loader))
+    imports.watch("torch._dynamo.eval_frame", guard.guarded(_watch_compiler))
 
 
 def on_cuda():
     """Called when CUDA is initialised: passes count from here on, unless there is an optimizer."""
     global _forward_hook, _call_code
-    if _optimizer_seen or _forward_hook is not None:
+    if _optimizer_seen or _module_compiled or _forward_hook is not None:
         return
     from torch.nn.modules import module
 
@@ -46,7 +50,11 @@ def stop_watching_modules():
     """Takes the global forward hook away."""
     global _forward_hook
     if _forward_hook is not None:
+        from torch.nn.modules import module
+
         _forward_hook.remove()
+        # torch leaves this entry behind, and takes it for a global hook
+        getattr(module, "_global_forward_hooks_with_kwargs", {}).pop(_forward_hook.id, None)
         _forward_hook = None
 
 
@@ -67,6 +75,26 @@ def _watch_construction(cls):
 def _constructed():
     global _optimizer_seen
     _optimizer_seen = True
+    stop_watching_modules()
+
+
+def _watch_compiler(module):
+    cls = getattr(module, "OptimizedModule", None)
+    if cls is None:
+        return
+    original = cls.__init__
+
+    def __init__(self, *args, **kwargs):
+        _compiled()
+        original(self, *args, **kwargs)
+
+    cls.__init__ = functools.wraps(original)(__init__)
+
+
+@guard.guarded
+def _compiled():
+    global _module_compiled
+    _module_compiled = True
     stop_watching_modules()
 
 

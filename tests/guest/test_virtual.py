@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hook on the virtual GPU, where the allocator is PyTorch's own. Skipped, and said so, before `make build`."""
+
+import pickle
+
+import pytest
+from conftest import ROOT
+
+LIBRARIES = ROOT / "build/release/lib/tonnage"
+TRAIN = """\
+import torch
+from torch import nn
+net = nn.Sequential(*[nn.Linear(512, 512) for _ in range(4)]).cuda()
+optimizer = torch.optim.AdamW(net.parameters())
+
+def update(batch=64):
+    net(torch.randn(batch, 512, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+"""
+
+
+@pytest.fixture
+def virtual(run_with):
+    """As run_with, with the virtual GPU preloaded."""
+    preload = LIBRARIES / "libtonnage-preload.so"
+    if not preload.exists():
+        pytest.skip("no virtual GPU: make build")
+
+    def run(python, program, **environment):
+        done = run_with(python, program, LD_PRELOAD=str(preload), TONNAGE_LIB=str(LIBRARIES), TONNAGE_GPU="virtual",
+                        **environment)  # fmt: skip
+        assert done.document["hook_error"] is None and done.document["cuda_initialized"], done.stderr
+        return done
+
+    return run
+
+
+def test_peaks_outlive_resets(virtual, wheel):
+    done = virtual(wheel, TRAIN + """
+update(8192)
+high = torch.cuda.max_memory_allocated()
+torch.cuda.reset_peak_memory_stats()
+assert torch.cuda.max_memory_allocated() < high
+update()
+print(high)
+""")
+    device = done.document["devices"][0]
+    assert device["allocated_peak"] == int(done.stdout) and device["requested_peak"] <= device["allocated_peak"]
+    assert done.words[0] == 2 and done.words[1] == device["allocated_peak"]
+
+
+def test_backward_names_its_caller(virtual, wheel):
+    done = virtual(wheel, """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 1024)).cuda()
+out = net(torch.randn(4000, 1024, device="cuda"))
+hold = torch.empty(torch.cuda.mem_get_info()[0] - (24 << 20), dtype=torch.uint8, device="cuda")
+
+def back(loss):
+    loss.backward()  # line 10
+
+back(out.sum())
+""")
+    document = done.document
+    oom = document["out_of_memory"]
+    assert done.status == 1 and document["out_of_memory_ended_process"] and "_tonnage_guest" not in done.stderr
+    assert oom["backward"] and oom["phase"] == "backward" and oom["step"] == 1
+    assert (oom["at"]["line"], oom["at"]["function"]) == (9, "back")
+    assert 0 < oom["free_bytes"] < oom["requested_bytes"] and oom["message"].startswith("CUDA out of memory")
+
+
+@pytest.mark.parametrize("place, phase", [("forward", "forward"), ("build", "build"), ("optimizer", "optimizer")])
+def test_phases(virtual, wheel, place, phase):
+    body = {
+        "forward": "update(1 << 24)",
+        "build": "nn.Sequential(*[nn.Linear(16384, 16384) for _ in range(20)]).to('cuda')",
+        "optimizer": "net(torch.ones(1, 512, device='cuda')).sum().backward()\n"
+                     "big = nn.Parameter(torch.zeros(1 << 20, device='cuda'))\n"
+                     "big.grad = torch.zeros_like(big)\n"
+                     "other = torch.optim.AdamW([big])\n"
+                     "hold = torch.empty(torch.cuda.mem_get_info()[0] - (1 << 20), dtype=torch.uint8, device='cuda')\n"
+                     "keep = torch.empty(4 << 20, dtype=torch.uint8, device='cuda') if False else None\n"
+                     "torch.cuda.set_per_process_memory_fraction(.01)\n"
+                     "other.step()",
+    }[place]  # fmt: skip
+    done = virtual(wheel, TRAIN + body)
+    assert done.document["out_of_memory_ended_process"], done.stderr
+    assert done.document["out_of_memory"]["phase"] == phase, done.document["out_of_memory"]
+
+
+def test_batch_finder_is_handled(virtual, wheel):
+    done = virtual(wheel, TRAIN + """
+batch = 1 << 25
+while True:
+    try:
+        update(batch)
+        break
+    except torch.cuda.OutOfMemoryError:
+        optimizer.zero_grad()
+        batch //= 4
+update(batch)
+""")
+    assert done.status == 0 and done.document["out_of_memory"] is None
+    handled = done.document["handled_out_of_memory"]
+    assert sum(row["count"] for row in handled) >= 2 and all(row["line"] == 7 for row in handled)
+
+
+def test_history_in_windows_and_the_programs_own(virtual, wheel, tmp_path):
+    target = tmp_path / "peak.pickle"
+    done = virtual(wheel, TRAIN + """
+def events():
+    snapshot = torch.cuda.memory._snapshot()
+    return sum(map(len, snapshot["device_traces"]))
+
+for _ in range(4): update()
+assert events() == 0, "ours is not to be seen"
+torch.cuda.memory._record_memory_history(max_entries=100000)
+update()
+one = events()
+update()
+assert events() > 1.8 * one > 0, "theirs is not emptied by ours"
+torch.cuda.memory._record_memory_history(enabled=None)
+assert events() == 0
+for _ in range(3): update()
+update(1024)
+""", TONNAGE_SNAPSHOT=str(target))
+    assert done.status == 0, done.stderr
+    assert done.document["snapshot"] == str(target)
+    snapshot = pickle.loads(target.read_bytes())
+    events = sum(map(len, snapshot["device_traces"]))
+    assert 0 < events < 400, "one step's window"
+    assert any(event.get("frames") for event in snapshot["device_traces"][0] if event["action"] == "alloc")
+
+
+def test_generation_ends(virtual, wheel):
+    done = virtual(wheel, """
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+net = GPT2LMHeadModel(GPT2Config(n_layer=2)).cuda().eval()
+for _ in range(2):
+    ids = torch.randint(0, 50000, (2, 8), device="cuda")
+    print(net.generate(ids, max_new_tokens=20, do_sample=False, pad_token_id=0).shape)
+""")
+    assert done.stdout.count("[2, 28]") == 2, done.stderr
+    assert done.document["steps"]["seen"] == 40 and done.document["steps"]["unit"] == "forward"
+    assert done.document["computed_reads"][0]["line"] == 7
+
+
+def test_failed_test_is_told(virtual, wheel, tmp_path):
+    (tmp_path / "test_it.py").write_text(TRAIN + """
+def test_a():
+    update(1 << 26)
+def test_b():
+    update()
+""")
+    done = virtual(wheel, ["-c", "import sys, unittest; sys.argv[:] = ['x', '-q', 'test_it.py']\n"
+                                 "import pytest; sys.exit(pytest.main(['-q', 'test_it.py']))"])
+    if "No module named 'pytest'" in done.stderr:
+        pytest.skip("this environment has no pytest")
+    assert done.status == 1 and done.document["out_of_memory_ended_process"]
+    assert done.document["steps"]["seen"] == 1
+
+
+def test_compiled_module_does_not_warn(virtual, wheel):
+    done = virtual(wheel, """
+import torch, warnings
+net = torch.nn.Linear(4, 4).cuda()
+compiled = torch.compile(net, backend="eager")
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    compiled(torch.ones(2, 4, device="cuda"))
+""")
+    assert done.status == 0, done.stderr
