@@ -117,8 +117,8 @@ read_device(const struct driver *driver, int device, struct tn_gpu_figures *out)
 static int
 lanes(const struct tn_gpu_figures *card)
 {
-	bool half = card->compute_major == 7 || (card->compute_minor == 0 && (card->compute_major == 6 || card->compute_major == 8));
-	return half ? 64 : 128;
+	int capability = card->compute_major * 10 + card->compute_minor;
+	return card->compute_major == 7 || capability == 60 || capability == 80 ? 64 : 128;
 }
 
 /* What the driver does not say: from the catalogue's row of that name, else from the nearest row by SM count. */
@@ -130,7 +130,8 @@ complete(struct tn_gpu_figures *out)
 	if (row == NULL) {
 		for (int i = 0; i < tn__gpu_count(); i++) {
 			const struct tn_gpu_row *other = tn__gpu_row(i);
-			if (row == NULL || abs(other->figures.sm_count - out->sm_count) < abs(row->figures.sm_count - out->sm_count))
+			int distance = abs(other->figures.sm_count - out->sm_count);
+			if (row == NULL || distance < abs(row->figures.sm_count - out->sm_count))
 				row = other;
 		}
 		out->context_bytes = row != NULL ? row->figures.context_bytes : 0;
@@ -270,7 +271,8 @@ tn__machine_probe(struct tn_gpu_figures *out, char *evidence, size_t capacity)
 	TN_RETURN_IF(!measured, TN_STATE, "the GPU does not say how much memory it has");
 	found.total_bytes = total_bytes;
 	found.context_bytes = own;
-	snprintf(evidence, capacity, "tonnage gpus --probe (driver %s; CUDA %d.%d; empty context measured %s; TFLOPS not measured)",
+	snprintf(evidence, capacity,
+	         "tonnage gpus --probe (driver %s; CUDA %d.%d; empty context measured %s; TFLOPS not measured)",
 	         kernel_driver, version / 1000, version % 1000 / 10, how);
 	*out = found;
 	return TN_OK;

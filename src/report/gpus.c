@@ -73,7 +73,8 @@ write_card(FILE *out, const struct tn_gpu_row *row)
 	write_figure(out, row, TN_GPU_FIGURE_CONTEXT, "context", (double)card->context_bytes / MIB, "MiB");
 	write_figure(out, row, TN_GPU_FIGURE_SM_COUNT, "multiprocessors", card->sm_count, "");
 	write_figure(out, row, TN_GPU_FIGURE_L2, "L2 cache", (double)card->l2_bytes / 1024, "KiB");
-	write_figure(out, row, TN_GPU_FIGURE_SHARED_OPTIN, "shared memory of a block", card->shared_memory_optin_bytes / 1024, "KiB");
+	write_figure(out, row, TN_GPU_FIGURE_SHARED_OPTIN, "shared memory of a block",
+	             card->shared_memory_optin_bytes / 1024.0, "KiB");
 	write_figure(out, row, TN_GPU_FIGURE_MAX_THREADS, "threads of an SM", card->max_threads_per_sm, "");
 	write_figure(out, row, TN_GPU_FIGURE_MAX_BLOCKS, "blocks of an SM", card->max_blocks_per_sm, "");
 	write_figure(out, row, TN_GPU_FIGURE_SM_CLOCK, "SM clock", card->sm_clock_khz / 1000.0, "MHz");

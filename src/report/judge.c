@@ -98,7 +98,8 @@ needed_bytes(const struct tn_report *report)
 static void
 judge_bounds(struct tn_report *report)
 {
-	if (report->device_peak == TN_UNKNOWN || report->context_lowest == TN_UNKNOWN || report->at_peak.context == TN_UNKNOWN)
+	if (report->device_peak == TN_UNKNOWN || report->context_lowest == TN_UNKNOWN ||
+	    report->at_peak.context == TN_UNKNOWN)
 		return;
 	/* Several processes may each hold a context: the error scales with what the ledger counted. */
 	int64_t context = (int64_t)report->gpu.context_bytes;

@@ -135,8 +135,9 @@ tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severit
 	if (vasprintf(&what, what_format, arguments) < 0)
 		what = NULL;
 	va_end(arguments);
-	report->findings[report->finding_count++] =
-		(struct tn_finding){ .id = id, .severity = severity, .bytes = bytes, .what = what, .advice = copy_or_null(advice) };
+	report->findings[report->finding_count++] = (struct tn_finding){
+		.id = id, .severity = severity, .bytes = bytes, .what = what, .advice = copy_or_null(advice)
+	};
 }
 
 void

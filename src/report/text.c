@@ -122,12 +122,12 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 {
 	int status = report->exit_status;
 	if (status > 128 && status < 128 + 65)
-		tn__say(printer, TN_TINT_BAD, 0, "The program was ended by signal %d (%s): no verdict about memory", status - 128,
-		        strsignal(status - 128));
+		tn__say(printer, TN_TINT_BAD, 0, "The program was ended by signal %d (%s): no verdict about memory",
+		        status - 128, strsignal(status - 128));
 	else
 		tn__say(printer, TN_TINT_BAD, 0, "The program failed with status %d: no verdict about memory", status);
 	if (report->exception != NULL && report->exception_at != NULL)
-		tn__say(printer, TN_TINT_NONE, 2, "%s:%lld  %s", relative(report, report->exception_at->file),
+		tn__say(printer, TN_TINT_NONE, 2, "%s:%lld  %s", shown_path(report, report->exception_at->file),
 		        (long long)report->exception_at->line, report->exception);
 	else if (report->exception != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s", report->exception);
@@ -181,7 +181,8 @@ say_scope(const struct tn_printer *printer, const struct tn_report *report)
 	else if (report->steps_seen == TN_UNKNOWN)
 		snprintf(steps, sizeof(steps), "no steps were recognised");
 	else
-		snprintf(steps, sizeof(steps), "%lld step%s", (long long)report->steps_seen, report->steps_seen == 1 ? "" : "s");
+		snprintf(steps, sizeof(steps), "%lld step%s", (long long)report->steps_seen,
+		         report->steps_seen == 1 ? "" : "s");
 	if (report->steps_seen > 0 && report->input_shapes > 0)
 		snprintf(shapes, sizeof(shapes), " with %lld input shape%s", (long long)report->input_shapes,
 		         report->input_shapes == 1 ? "" : "s");
@@ -259,7 +260,8 @@ say_pytorch(const struct tn_printer *printer, const char *what, int64_t reserved
 		tn__say(printer, TN_TINT_NONE, 2, "PyTorch %s: reserved %s, allocated %s, requested by tensors %s", what, a,
 		        tn__human_bytes(allocated, b), tn__human_bytes(requested, c));
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "PyTorch %s: reserved %s, allocated %s", what, a, tn__human_bytes(allocated, b));
+		tn__say(printer, TN_TINT_NONE, 2, "PyTorch %s: reserved %s, allocated %s", what, a,
+		        tn__human_bytes(allocated, b));
 }
 
 static void
@@ -273,7 +275,8 @@ say_bytes(const struct tn_printer *printer, const struct tn_report *report)
 		fprintf(printer->out, "\n  %-42s     GiB\n", oom ? "At that moment" : "At the peak");
 		tn__say_row(printer, "PyTorch", split->program, total, NULL);
 		if (split->other_processes > 0)
-			tn__say_row(printer, "other processes", split->other_processes, total, source_of(report, "at_peak.by_category.other_processes"));
+			tn__say_row(printer, "other processes", split->other_processes, total,
+			            source_of(report, "at_peak.by_category.other_processes"));
 		tn__say_row(printer, "CUDA context", split->context, total, source_of(report, "gpu.context_bytes"));
 		if (split->libraries > 0)
 			tn__say_row(printer, "libraries", split->libraries, total, NULL);
@@ -296,7 +299,8 @@ append_names(FILE *out, const struct tn_report *report, const struct tn_counted_
 		if (item->name != NULL)
 			fprintf(out, "%s%s", i > 0 ? ", " : "", item->name);
 		else
-			fprintf(out, "%s%s:%lld", i > 0 ? ", " : "", relative(report, item->place.file), (long long)item->place.line);
+			fprintf(out, "%s%s:%lld", i > 0 ? ", " : "", shown_path(report, item->place.file),
+			        (long long)item->place.line);
 	}
 	if (list->count > SHOWN_NAMES)
 		fprintf(out, " and %zu more", list->count - SHOWN_NAMES);
@@ -348,9 +352,9 @@ say_caveats(const struct tn_printer *printer, const struct tn_report *report)
 	say_list(printer, report, &report->handled_ooms, "%lld out-of-memory error%s that the program handled itself");
 	say_list(printer, report, &report->uploads_suppressed, "%lld upload%s kept from happening");
 	if (report->init_skipped_bytes > 0)
-		tn__say(printer, TN_TINT_DIM, 2, "random initialisation of %lld tensors (%s) on the CPU was skipped; --init real "
-		                                 "does it", (long long)report->init_skipped_tensors,
-		        tn__human_bytes(report->init_skipped_bytes, bytes));
+		tn__say(printer, TN_TINT_DIM, 2,
+		        "random initialisation of %lld tensors (%s) on the CPU was skipped; --init real does it",
+		        (long long)report->init_skipped_tensors, tn__human_bytes(report->init_skipped_bytes, bytes));
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *finding = &report->findings[i];
 		tn__say(printer, TN_TINT_NONE, 2, "%s: %s%s%s", tn__severity_text(finding->severity), finding->what,

@@ -39,8 +39,8 @@ from_machine(struct tn_card *out)
 	enum tn_certainty context = row != NULL ? tn__gpu_figure_certainty(row, TN_GPU_FIGURE_CONTEXT) : TN_CERTAINTY_GUESS;
 	out->context_share = share_of(context);
 	snprintf(out->total_source, sizeof(out->total_source), "the driver of this machine");
-	snprintf(out->context_source, sizeof(out->context_source), "%s (%s)", row != NULL ? "catalogue" : "catalogue's nearest card",
-	         tn__certainty_text(context));
+	snprintf(out->context_source, sizeof(out->context_source), "%s (%s)",
+	         row != NULL ? "catalogue" : "catalogue's nearest card", tn__certainty_text(context));
 	return TN_OK;
 }
 

@@ -139,8 +139,8 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 	check_torch_version(report);
 	if (report->hook_error != NULL)
 		tn__report_add_finding(report, "hook_disarmed", TN_SEVERITY_WARNING, TN_UNKNOWN,
-		                       "steps and places after that moment are missing", "the Python hook stopped recording: %s",
-		                       report->hook_error);
+		                       "steps and places after that moment are missing",
+		                       "the Python hook stopped recording: %s", report->hook_error);
 	if (guests == 0 && report->device_peak > 0)
 		tn__report_add_finding(report, "no_hook", TN_SEVERITY_HINT, TN_UNKNOWN, NULL,
 		                       "no Python hook ran (no Python, or python -I or -E): steps and places are unknown");
@@ -149,8 +149,8 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 		                       "%u more refused calls were not listed", watch->ledger->calls_lost);
 	if (watch->no_net)
 		tn__report_add_finding(report, "no_kernel_net", TN_SEVERITY_HINT, TN_UNKNOWN, NULL,
-		                       "this kernel has no Landlock to back the write shield: a program that writes without the C "
-		                       "library is not kept from it");
+		                       "this kernel has no Landlock to back the write shield: a program that writes without "
+		                       "the C library is not kept from it");
 }
 
 void

@@ -23,7 +23,8 @@ temporary_folder(void)
 {
 	const char *named = getenv("TMPDIR");
 	struct stat about;
-	if (named != NULL && named[0] == '/' && stat(named, &about) == 0 && S_ISDIR(about.st_mode) && access(named, W_OK) == 0)
+	if (named != NULL && named[0] == '/' && stat(named, &about) == 0 && S_ISDIR(about.st_mode) &&
+	    access(named, W_OK) == 0)
 		return named;
 	return "/tmp";
 }

@@ -172,8 +172,8 @@ kill_round(pid_t root, pid_t except, struct tn_process_list *known, void (*befor
 }
 
 bool
-tn__process_kill_all(pid_t root, pid_t except, void (*before)(void *context, pid_t pid), void (*reap)(void *context),
-                     void *context)
+tn__process_kill_all(pid_t root, pid_t except, void (*before)(void *context, pid_t pid),
+                     void (*reap)(void *context), void *context)
 {
 	struct tn_process_list known = { 0 };
 	struct timespec start, now, pause = { 0, ROUND_NANOSECONDS };

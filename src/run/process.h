@@ -29,8 +29,8 @@ void tn__process_list_add(struct tn_process_list *list, pid_t pid);
 /* Kills all descendants of `root` but `except`, again and again until none is left, at most ten seconds. `before`,
  * when not NULL, is called once for each process before its first signal. Reaps children of the caller when `reap`
  * is not NULL by calling it between rounds. Returns true when none is left. */
-bool tn__process_kill_all(pid_t root, pid_t except, void (*before)(void *context, pid_t pid), void (*reap)(void *context),
-                          void *context);
+bool tn__process_kill_all(pid_t root, pid_t except, void (*before)(void *context, pid_t pid),
+                          void (*reap)(void *context), void *context);
 
 /* Largest resident set so far of a live process (VmHWM), 0 when unknown. */
 uint64_t tn__process_peak_rss(pid_t pid);

@@ -69,8 +69,8 @@ tn__program_find(const char *name, char path[PATH_MAX], int *exit_status)
 static bool
 needs_quotes(const char *word)
 {
-	return word[0] == '\0' || strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%") !=
-	                              strlen(word);
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+	return word[0] == '\0' || strspn(word, plain) != strlen(word);
 }
 
 char *

@@ -83,7 +83,8 @@ avoid_separators(struct run *run)
 	if (strpbrk(run->install.libraries, " :") == NULL && strchr(run->install.guest, ':') == NULL)
 		return TN_OK;
 	tn__folder_path(&run->folder, "lib", link);
-	TN_RETURN_IF(strpbrk(link, " :") != NULL, TN_IO, "the temporary folder's name holds a space or a colon: set TMPDIR");
+	TN_RETURN_IF(strpbrk(link, " :") != NULL, TN_IO,
+	             "the temporary folder's name holds a space or a colon: set TMPDIR");
 	TN_RETURN_IF(symlink(run->install.libraries, link) != 0, TN_IO, "%s cannot be made: %s", link, strerror(errno));
 	strcpy(run->install.libraries, link);
 	return tn__folder_path(&run->folder, "lib/guest", run->install.guest) != NULL ? TN_OK : TN_IO;
@@ -207,11 +208,13 @@ explain_misuse(const struct tn_report *report)
 {
 	switch (report->misuse) {
 	case TN_MISUSE_NO_TORCH:
-		return tn__fail(TN_INVALID, "this Python has no PyTorch: run with the Python of the environment that the program "
-		                            "is used in, or install a CUDA build of torch there (no GPU is needed)");
+		return tn__fail(TN_INVALID,
+		                "this Python has no PyTorch: run with the Python of the environment that the program is used "
+		                "in, or install a CUDA build of torch there (no GPU is needed)");
 	case TN_MISUSE_CPU_TORCH:
-		return tn__fail(TN_INVALID, "this Python has a CPU-only build of PyTorch (%s): install a CUDA build of it in this "
-		                            "environment (no GPU is needed)", report->torch != NULL ? report->torch : "unknown");
+		return tn__fail(TN_INVALID,
+		                "this Python has a CPU-only build of PyTorch (%s): install a CUDA build of it in this "
+		                "environment (no GPU is needed)", report->torch != NULL ? report->torch : "unknown");
 	case TN_MISUSE_NONE:
 		break;
 	}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import fake_words
+from command import fake_words
 
 OOM = {
     "device": 0, "requested_bytes": 3 << 30, "free_bytes": 1 << 30, "allocated_bytes": 7 << 30,
@@ -238,7 +238,10 @@ def test_untested_torch_is_said(tonnage):
     assert done.returncode == 0 and report["findings"][0]["id"] == "untested_torch" and "2.99.0" in done.stderr
 
 
-@pytest.mark.parametrize("raw", ["", "{", "[]", "null", '{"schema": "tonnage.guest/1", "steps": 5, "devices": {"a": 1}}'])
+ODD = '{"schema": "tonnage.guest/1", "steps": 5, "devices": {"a": 1}, "handled_out_of_memory": [1, {"count": -4}]}'
+
+
+@pytest.mark.parametrize("raw", ["", "{", "[]", "null", ODD])
 def test_a_malformed_guest_file_does_not_matter(tonnage, schema, raw):
     done, report = tonnage.fake(raw=raw)
     schema("run", report)
@@ -266,10 +269,11 @@ def test_scratch_is_kept_and_said(tonnage):
     assert done.returncode == 0 and tonnage.left_behind() == []
     done = tonnage("run", "--json", report, "--", "sh", "-c", words, "sh", "file")
     scratch = json.loads(report.read_text())["scratch"]
-    assert done.returncode == 0 and f"what the program wrote is in {scratch}; nothing real" in " ".join(done.stderr.split())
+    words = " ".join(done.stderr.split())
+    assert done.returncode == 0 and f"what the program wrote is in {scratch}; nothing real" in words
     assert pathlib.Path(scratch, "a/b/c").read_text() == "kept\n"
     (folder,) = tonnage.temporary.iterdir()
-    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == ["scratch/files/a/b/c"]
+    assert [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()] == ["scratch/files/a/b/c"]
 
 
 def test_json_on_stdout(tonnage, schema):
@@ -280,7 +284,8 @@ def test_json_on_stdout(tonnage, schema):
 
 def test_report_is_never_wide(tonnage):
     deep = "/x/" + "long-folder-name/" * 4 + "model.py"
-    oom = {**OOM, "at": {"file": deep, "line": 1, "function": "f"}, "stack": [{"file": deep, "line": 1, "function": "f"}] * 5}
+    place = {"file": deep, "line": 1, "function": "f"}
+    oom = {**OOM, "at": place, "stack": [place] * 5}
     done, _ = tonnage.fake(document={"out_of_memory": oom, "out_of_memory_ended_process": True}, exit=1)
     assert max(map(len, done.stderr.splitlines())) <= 100
     assert "\x1b" not in done.stderr
@@ -313,7 +318,8 @@ def test_progress_line_on_a_terminal(tonnage, quiet):
     process.wait()
     assert "tonnage: step" not in process.stderr.read()
     tonnage.env["TERM"] = "xterm"
-    process = subprocess.Popen([*process.args], env=tonnage.env, cwd=tonnage.cwd, stderr=slave, stdout=subprocess.DEVNULL)
+    words = [*process.args]
+    process = subprocess.Popen(words, env=tonnage.env, cwd=tonnage.cwd, stderr=slave, stdout=subprocess.DEVNULL)
     os.close(slave)
     output = read_terminal(master)
     assert process.wait() == 0

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import fake_words
+from command import fake_words
 
 HERE = pathlib.Path(__file__).resolve().parent
 

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from conftest import TONNAGE, fake_words, wait_until
+from command import TONNAGE, fake_words, wait_until
 
 DAEMON = """
 import os, sys, time
@@ -179,7 +179,10 @@ def test_ctrl_c_on_a_terminal_reaches_the_program_once(tonnage):
 
 
 def test_ignored_signals_stay_ignored(tonnage):
-    process = tonnage.start("run", "--", *fake_words(sleep=1.0), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    def ignore():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    process = tonnage.start("run", "--", *fake_words(sleep=1.0), preexec_fn=ignore)
     tonnage.folder()
     process.send_signal(signal.SIGHUP)
     assert process.wait(20) == 0

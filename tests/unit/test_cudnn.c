@@ -2,7 +2,7 @@
  *
  * The virtual cuDNN (src/vgpu/cudnn) with a fake core, driven the way that cuDNN's frontend and PyTorch drive the
  * real one.
- * Build: this file with every C file of src/vgpu/cudnn.
+ * Build: this file with every C file of src/vgpu/cudnn and src/base/error.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -65,10 +65,4 @@ tn__time_of_flops(double flops, enum tn_math math)
 	return 1000 + (uint64_t)(flops / gflops[math]);
 }
 
-const char *
-tn_status_text(tn_status status)
-{
-	return status == TN_OK ? "ok" : "failed";
-}
-
 #endif

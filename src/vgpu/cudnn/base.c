@@ -4,6 +4,7 @@
  */
 #include "vgpu/cudnn/api.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,29 +168,34 @@ cudnnQueryRuntimeError(const struct tn__dnn_handle *handle, int *status, int mod
 }
 
 /* The callback is for cuDNN's own log lines, of which we have none: it is kept so that it can be read back. */
+static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	unsigned mask;
 	void *data;
 	void (*function)(void);
-} callback;
+} callback; /* under callback_lock */
 
 int
 cudnnSetCallback(unsigned mask, void *data, void (*function)(void))
 {
+	pthread_mutex_lock(&callback_lock);
 	callback.mask = mask;
 	callback.data = data;
 	callback.function = function;
+	pthread_mutex_unlock(&callback_lock);
 	return DNN_STATUS_SUCCESS;
 }
 
 int
 cudnnGetCallback(unsigned *mask, void **data, void (**function)(void))
 {
+	pthread_mutex_lock(&callback_lock);
 	if (mask != NULL)
 		*mask = callback.mask;
 	if (data != NULL)
 		*data = callback.data;
 	if (function != NULL)
 		*function = callback.function;
+	pthread_mutex_unlock(&callback_lock);
 	return DNN_STATUS_SUCCESS;
 }

@@ -124,7 +124,7 @@ cudnnGetVersion(void)
 size_t
 cudnnGetMaxDeviceVersion(void)
 {
-	return 1210; /* compute capability 12.1, the newest that the packages of 2025 carry code for */
+	return 1210; /* compute capability 12.1: no card of the catalogue is newer */
 }
 
 /* cuDNN reports the runtime that it was linked with; ours speaks to whichever the program has. */

@@ -346,3 +346,22 @@ cuGetErrorString(CUresult error, const char **text)
 	*text = found < 0 ? "unrecognized error code" : errors[found].text;
 	return CUDA_SUCCESS;
 }
+
+/* ---- error logs: nothing is ever logged ---- */
+
+TN_EXPORT CUresult CUDAAPI
+cuLogsRegisterCallback(CUlogsCallback callback, void *data, CUlogsCallbackHandle *handle)
+{
+	static char registered;
+	if (!callback)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handle)
+		*handle = (CUlogsCallbackHandle)&registered;
+	return CUDA_SUCCESS;
+}
+
+TN_EXPORT CUresult CUDAAPI
+cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
+{
+	return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

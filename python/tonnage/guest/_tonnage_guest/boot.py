@@ -30,7 +30,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import ending, frames, generation, init, ledger, peaks, record, steps, torchapi, uploads
+    from . import ending, frames, generation, init, ledger, peaks, record, steps, torchapi, uploads, values
     from .state import settings
 
     state.torch = torch
@@ -47,6 +47,7 @@ def _set_up(torch):
         init.install(torch)
     if settings.gpu == "virtual":
         generation.install()
+        values.install(torch)
     record.write_now()
 
 
