@@ -23,7 +23,8 @@ static int (*cuda_free)(void *);
 static int (*cuda_launch)(const void *, struct dim, struct dim, void **, size_t, void *);
 static int (*cuda_synchronize)(void);
 static void **(*register_fat_binary)(void *);
-static void (*register_function)(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+static void (*register_function)(void **, const char *, char *, const char *, int, void *, void *, void *, void *,
+                                 int *);
 
 /* The host side of a kernel: nvcc makes such a function for each, and its address is the kernel's name. */
 static void

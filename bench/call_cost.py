@@ -15,7 +15,8 @@ GOALS = {"launch": 100, "malloc_free_pair": 400}
 
 def main():
     program = ROOT / "build/call_cost"
-    subprocess.run(["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", HERE / "call_cost.c", "-o", program, "-ldl"], check=True)
+    compiler = ["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra"]
+    subprocess.run([*compiler, HERE / "call_cost.c", "-o", program, "-ldl"], check=True)
     # By its SONAME: the virtual library of the run answers, as it does for PyTorch.
     command = [TONNAGE, "run", "--quiet", "--steps=all", "--gpu=h200", "--", program, "libcudart.so.13"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a virtual run costs the host: seconds and resident memory of every job of tests/vgpu/jobs, and of two large models.
+"""What a virtual run costs the host: seconds and resident memory of each job of tests/vgpu/jobs, and of large models.
 
     bench/host_cost.py [--repeat 5] [--only TEXT] [--large]
 
 A job's `extra_seconds` is the median of `tonnage run` from start to end, less the median of a bare Python that imports
-the same packages (the top-level imports of the script, nothing else). `resident_bytes` is the largest resident set of any
-one process of the run, `together_bytes` the supervisor's own figure for the program. The cache is warm: one run that is
-not counted goes first. The large models run twice more: one time with RLIMIT_DATA at 12 GiB, which counts private
-writable memory as a kernel that refuses overcommit does. Writes bench/results/host_cost.csv.
+the same packages (the top-level imports of the script, nothing else). `resident_bytes` is the largest resident set of
+any one process of the run, `together_bytes` the supervisor's own figure for the program. The cache is warm: one run
+that is not counted goes first. One large model runs again with RLIMIT_DATA at 12 GiB, which counts private writable memory
+as a kernel that refuses overcommit does. Writes bench/results/host_cost.csv.
 """
 
 import argparse
@@ -31,7 +31,9 @@ TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
 MIB = 1 << 20
-FIELDS = ["job", "verdict", "seconds", "import_seconds", "extra_seconds", "resident_bytes", "together_bytes", "device_bytes"]
+FIELDS = [
+    "job", "verdict", "seconds", "import_seconds", "extra_seconds", "resident_bytes", "together_bytes", "device_bytes",
+]
 # name, options, the words after python, limit of private memory
 LARGE = [
     ("llama-7b on h200", ["--gpu=h200"], ["llama.py", "7b"], None),

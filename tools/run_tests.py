@@ -117,7 +117,7 @@ def parts(long):
     yield "tools", lambda tally: python_tests(tally, "tools", "tests/tools")
     yield "unit", lambda tally: cmake_tests(tally, "unit", "debug")
     yield "asan", lambda tally: cmake_tests(tally, "asan", "asan")
-    yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger")
+    yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger|threads|core")
     yield "coverage", lambda tally: coverage(tally, "coverage")
     yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload")
     yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest")

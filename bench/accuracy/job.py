@@ -5,7 +5,8 @@ optimizer's defaults, names that live until they are overwritten.
     python job.py MODEL OPTIMIZER BATCH VARIANT [LENGTH,LENGTH,LENGTH,LENGTH]
     python job.py --count            compare the models' parameter counts, without a GPU
 
-VARIANT says when the gradients are dropped: 0 at the top of the iteration, 1 between forward and backward, 2 at its end.
+VARIANT says when the gradients are dropped: 0 at the top of the iteration, 1 between forward and backward, 2 at its
+end.
 """
 
 import sys

@@ -116,7 +116,12 @@ def spread(errors):
         return "nothing"
     sizes = sorted(abs(error) for error in errors)
     p90 = sizes[min(len(sizes) - 1, int(0.9 * len(sizes)))]
-    return f"median {statistics.median(sizes):.2f} %, 90 % of them below {p90:.2f} %, worst {sizes[-1]:.2f} % (n = {len(sizes)})"
+    median = statistics.median(sizes)
+    return f"median {median:.2f} %, 90 % of them up to {p90:.2f} %, worst {sizes[-1]:.2f} % (n = {len(sizes)})"
+
+
+def short_name(line):
+    return f"{line['model']} {line['optimizer']} {line['batch_size']} {line['gpu']}"
 
 
 def errors_of(lines, field="error_percent"):
@@ -137,7 +142,7 @@ def summarize(lines):
         print(f"    xMem on the same rows: {spread(errors_of(group, 'xmem_error_percent'))}")
     for line in large:
         if line.get("error_percent") and abs(float(line["error_percent"])) > 1:
-            print(f"    beyond 1 %: {line['model']} {line['optimizer']} {line['batch_size']}: {line['error_percent']} %")
+            print(f"    beyond 1 %: {short_name(line)}: {line['error_percent']} %")
     ranges = [line for line in lines if line.get("ground_in_range")]
     inside = sum(line["ground_in_range"] == "true" for line in ranges)
     print(f"random short batches: {inside} of {len(ranges)} measured peaks lie within our range (1 % allowed)")
@@ -148,7 +153,7 @@ def summarize(lines):
         print(f"verdicts where the real run was '{name}': {right} of {len(group)} right")
         for line in group:
             if line["verdict_right"] != "true":
-                print(f"    wrong: {line['model']} {line['optimizer']} {line['batch_size']} {line['gpu']}: {line['verdict']}")
+                print(f"    wrong: {short_name(line)}: {line['verdict']}")
 
 
 def key_of(row):

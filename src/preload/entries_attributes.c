@@ -2,8 +2,8 @@
  *
  * The calls that change size, mode, owner, times and extended attributes, by name and by descriptor.
  *
- * A descriptor of a lower file, open for reading, could change these: then the call is made by name on the copy instead.
- * Invariant: libc is given upper names only, or what is not ours. Must not know how the overlay works.
+ * A descriptor of a lower file, open for reading, could change these: then the call is made by name on the copy
+ * instead. Invariant: libc is given upper names only, or what is not ours. Must not know how the overlay works.
  */
 #include "preload/overlay.h"
 
@@ -28,8 +28,8 @@ CHANGE(truncate64, (const char *path, off64_t size), AT_FDCWD, TN__FOLLOW, TN__C
 
 CHANGE(chmod, (const char *path, mode_t mode), AT_FDCWD, TN__FOLLOW, TN__OWNER, target.path, mode)
 CHANGE(lchmod, (const char *path, mode_t mode), AT_FDCWD, 0, TN__OWNER, target.path, mode)
-CHANGE(fchmodat, (int dirfd, const char *path, mode_t mode, int flags), dirfd, FOLLOW_UNLESS(flags & AT_SYMLINK_NOFOLLOW),
-       TN__OWNER, target.dirfd, target.path, mode, flags)
+CHANGE(fchmodat, (int dirfd, const char *path, mode_t mode, int flags), dirfd,
+       FOLLOW_UNLESS(flags & AT_SYMLINK_NOFOLLOW), TN__OWNER, target.dirfd, target.path, mode, flags)
 
 CHANGE(chown, (const char *path, uid_t user, gid_t group), AT_FDCWD, TN__FOLLOW, TN__OWNER, target.path, user, group)
 CHANGE(lchown, (const char *path, uid_t user, gid_t group), AT_FDCWD, 0, TN__OWNER, target.path, user, group)
@@ -40,8 +40,8 @@ CHANGE(lutimes, (const char *path, const struct timeval times[2]), AT_FDCWD, 0, 
 
 CHANGE(setxattr, (const char *path, const char *name, const void *value, size_t size, int flags), AT_FDCWD, TN__FOLLOW,
        TN__EITHER, target.path, name, value, size, flags)
-CHANGE(lsetxattr, (const char *path, const char *name, const void *value, size_t size, int flags), AT_FDCWD, 0, TN__EITHER,
-       target.path, name, value, size, flags)
+CHANGE(lsetxattr, (const char *path, const char *name, const void *value, size_t size, int flags), AT_FDCWD, 0,
+       TN__EITHER, target.path, name, value, size, flags)
 CHANGE(removexattr, (const char *path, const char *name), AT_FDCWD, TN__FOLLOW, TN__EITHER, target.path, name)
 CHANGE(lremovexattr, (const char *path, const char *name), AT_FDCWD, 0, TN__EITHER, target.path, name)
 
@@ -56,15 +56,16 @@ CHANGE(lremovexattr, (const char *path, const char *name), AT_FDCWD, 0, TN__EITH
 		return mapped ? tn__result(mapped) : TN_NEXT(name)(__VA_ARGS__);                \
 	}
 
-CHANGE_DESCRIPTOR(fchmod, (int fd, mode_t mode), TN__OWNER, TN_CALL(SYS_fchmodat, AT_FDCWD, target.path, mode), fd, mode)
+CHANGE_DESCRIPTOR(fchmod, (int fd, mode_t mode), TN__OWNER, TN_CALL(SYS_fchmodat, AT_FDCWD, target.path, mode), fd,
+                  mode)
 CHANGE_DESCRIPTOR(fchown, (int fd, uid_t user, gid_t group), TN__OWNER,
                   TN_CALL(SYS_fchownat, AT_FDCWD, target.path, user, group, AT_SYMLINK_NOFOLLOW), fd, user, group)
 CHANGE_DESCRIPTOR(futimens, (int fd, const struct timespec times[2]), TN__EITHER,
                   TN_CALL(SYS_utimensat, AT_FDCWD, target.path, times, AT_SYMLINK_NOFOLLOW), fd, times)
 CHANGE_DESCRIPTOR(fsetxattr, (int fd, const char *name, const void *value, size_t size, int flags), TN__EITHER,
                   TN_CALL(SYS_lsetxattr, target.path, name, value, size, flags), fd, name, value, size, flags)
-CHANGE_DESCRIPTOR(fremovexattr, (int fd, const char *name), TN__EITHER, TN_CALL(SYS_lremovexattr, target.path, name), fd,
-                  name)
+CHANGE_DESCRIPTOR(fremovexattr, (int fd, const char *name), TN__EITHER,
+                  TN_CALL(SYS_lremovexattr, target.path, name), fd, name)
 
 static long
 set_times(const char *name, const struct timeval times[2])
@@ -77,7 +78,8 @@ set_times(const char *name, const struct timeval times[2])
 	}
 	return TN_CALL(SYS_utimensat, AT_FDCWD, name, times ? precise : NULL, AT_SYMLINK_NOFOLLOW);
 }
-CHANGE_DESCRIPTOR(futimes, (int fd, const struct timeval times[2]), TN__EITHER, set_times(target.path, times), fd, times)
+CHANGE_DESCRIPTOR(futimes, (int fd, const struct timeval times[2]), TN__EITHER, set_times(target.path, times), fd,
+                  times)
 
 /* An empty path means the descriptor itself. */
 TN_ENTRY int

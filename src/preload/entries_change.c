@@ -95,7 +95,8 @@ renameat2(int old_dirfd, const char *old_path, int new_dirfd, const char *new_pa
 
 /* ---- making ---- */
 
-/* Defines a call that makes something at `path`, in terms of libc's call of the same name with the target's arguments. */
+/* Defines a call that makes something at `path`, in terms of libc's call of the same name with the target's
+   arguments. */
 #define MAKE(name, parameters, dirfd, ...)                                          \
 	TN_ENTRY int name parameters                                                    \
 	{                                                                               \
@@ -115,7 +116,8 @@ MAKE(symlinkat, (const char *text, int dirfd, const char *path), dirfd, text, ta
 
 /* The names that programs built before glibc 2.33 call. */
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
-MAKE(__xmknod, (int version, const char *path, mode_t mode, dev_t *device), AT_FDCWD, version, target.path, mode, device)
+MAKE(__xmknod, (int version, const char *path, mode_t mode, dev_t *device), AT_FDCWD, version, target.path, mode,
+     device)
 int __xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *device);
 MAKE(__xmknodat, (int version, int dirfd, const char *path, mode_t mode, dev_t *device), dirfd, version, target.dirfd,
      target.path, mode, device)

@@ -2,10 +2,10 @@
  *
  * Reading folders: opendir and its family over the merged tree.
  *
- * A DIR of a merged folder is libc's own DIR of the lower folder, so that its descriptor works everywhere; a table here
- * holds the merged listing that readdir gives instead, made when it is opened or rewound.
- * Invariant: a DIR is in the table only between opendir and closedir; each slot belongs to the thread that uses that DIR, as
- * POSIX demands, so slots need no lock.
+ * A DIR of a merged folder is libc's own DIR of the lower folder, so that its descriptor works everywhere; a table
+ * here holds the merged listing that readdir gives instead, made when it is opened or rewound. Invariant: a DIR is in
+ * the table only between opendir and closedir; each slot belongs to the thread that uses that DIR, as POSIX demands,
+ * so slots need no lock.
  */
 #include "preload/overlay.h"
 

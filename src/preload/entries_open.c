@@ -50,32 +50,37 @@ passes(int flags)
 		}                                   \
 	} while (0)
 
+/* Each call keeps its big buffers in a function of its own: the way past the shield must fit on a signal stack. */
 #define OPEN(name)                                                       \
-	TN_ENTRY int name(const char *path, int flags, ...)                  \
+	static TN_SLOW int slow_##name(const char *path, int flags, mode_t mode) \
 	{                                                                    \
-		mode_t mode = 0;                                                 \
-		READ_MODE(flags, mode);                                          \
-		if (passes(flags))                                               \
-			return TN_NEXT(name)(path, flags, mode);                     \
 		struct tn__target target;                                        \
 		if (map(AT_FDCWD, path, flags, &target))                         \
 			return -1;                                                   \
 		return TN_NEXT(name)(target.path, flags, mode);                  \
+	}                                                                    \
+	TN_ENTRY int name(const char *path, int flags, ...)                  \
+	{                                                                    \
+		mode_t mode = 0;                                                 \
+		READ_MODE(flags, mode);                                          \
+		return passes(flags) ? TN_NEXT(name)(path, flags, mode) : slow_##name(path, flags, mode); \
 	}
 OPEN(open)
 OPEN(open64)
 
 #define OPENAT(name)                                                      \
-	TN_ENTRY int name(int dirfd, const char *path, int flags, ...)        \
+	static TN_SLOW int slow_##name(int dirfd, const char *path, int flags, mode_t mode) \
 	{                                                                     \
-		mode_t mode = 0;                                                  \
-		READ_MODE(flags, mode);                                           \
-		if (passes(flags))                                                \
-			return TN_NEXT(name)(dirfd, path, flags, mode);               \
 		struct tn__target target;                                         \
 		if (map(dirfd, path, flags, &target))                             \
 			return -1;                                                    \
 		return TN_NEXT(name)(target.dirfd, target.path, flags, mode);     \
+	}                                                                     \
+	TN_ENTRY int name(int dirfd, const char *path, int flags, ...)        \
+	{                                                                     \
+		mode_t mode = 0;                                                  \
+		READ_MODE(flags, mode);                                           \
+		return passes(flags) ? TN_NEXT(name)(dirfd, path, flags, mode) : slow_##name(dirfd, path, flags, mode); \
 	}
 OPENAT(openat)
 OPENAT(openat64)
@@ -92,33 +97,25 @@ CREAT(creat)
 CREAT(creat64)
 
 /* What fortified programs call when they give no mode. */
-#define OPEN_2(name)                                      \
-	int name(const char *path, int flags);                \
-	TN_ENTRY int name(const char *path, int flags)        \
-	{                                                     \
-		if (passes(flags))                                \
-			return TN_NEXT(name)(path, flags);            \
-		struct tn__target target;                         \
-		if (map(AT_FDCWD, path, flags, &target))          \
-			return -1;                                    \
-		return TN_NEXT(name)(target.path, flags);         \
+#define OPEN_2(name, plain)                                                        \
+	int name(const char *path, int flags);                                         \
+	TN_ENTRY int name(const char *path, int flags)                                 \
+	{                                                                              \
+		return passes(flags) || takes_mode(flags) ? TN_NEXT(name)(path, flags) : slow_##plain(path, flags, 0); \
 	}
-OPEN_2(__open_2)
-OPEN_2(__open64_2)
+OPEN_2(__open_2, open)
+OPEN_2(__open64_2, open64)
 
-#define OPENAT_2(name)                                            \
-	int name(int dirfd, const char *path, int flags);             \
-	TN_ENTRY int name(int dirfd, const char *path, int flags)     \
-	{                                                             \
-		if (passes(flags))                                        \
-			return TN_NEXT(name)(dirfd, path, flags);             \
-		struct tn__target target;                                 \
-		if (map(dirfd, path, flags, &target))                     \
-			return -1;                                            \
-		return TN_NEXT(name)(target.dirfd, target.path, flags);   \
+#define OPENAT_2(name, plain)                                                      \
+	int name(int dirfd, const char *path, int flags);                              \
+	TN_ENTRY int name(int dirfd, const char *path, int flags)                      \
+	{                                                                              \
+		if (passes(flags) || takes_mode(flags)) /* libc ends a program that forgets the mode */ \
+			return TN_NEXT(name)(dirfd, path, flags);                              \
+		return slow_##plain(dirfd, path, flags, 0);                                \
 	}
-OPENAT_2(__openat_2)
-OPENAT_2(__openat64_2)
+OPENAT_2(__openat_2, openat)
+OPENAT_2(__openat64_2, openat64)
 
 /* ---- stdio ---- */
 
@@ -138,16 +135,18 @@ flags_of_mode(const char *mode)
 	return flags;
 }
 
-#define FOPEN(name)                                                   \
-	TN_ENTRY FILE *name(const char *path, const char *mode)           \
-	{                                                                 \
-		int flags = flags_of_mode(mode);                              \
-		if (passes(flags))                                            \
-			return TN_NEXT(name)(path, mode);                         \
-		struct tn__target target;                                     \
-		if (map(AT_FDCWD, path, flags, &target))                      \
-			return NULL;                                              \
-		return TN_NEXT(name)(target.path, mode);                      \
+#define FOPEN(name)                                                              \
+	static TN_SLOW FILE *slow_##name(const char *path, const char *mode, int flags)  \
+	{                                                                            \
+		struct tn__target target;                                                \
+		if (map(AT_FDCWD, path, flags, &target))                                 \
+			return NULL;                                                         \
+		return TN_NEXT(name)(target.path, mode);                                 \
+	}                                                                            \
+	TN_ENTRY FILE *name(const char *path, const char *mode)                      \
+	{                                                                            \
+		int flags = flags_of_mode(mode);                                         \
+		return passes(flags) ? TN_NEXT(name)(path, mode) : slow_##name(path, mode, flags); \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)

@@ -34,7 +34,7 @@ missing_environment(char *const *environment, size_t *text)
 	const char *preload = find_variable(environment, PRELOAD, strlen(PRELOAD));
 	size_t count = 0;
 
-	if (tn__mode() != TN__ACTIVE)
+	if (tn__mode() == TN__OFF || !tn__shield.self[0])
 		return 0;
 	if (find_variable(environment, "TONNAGE_RUN=", 12) && preload && strstr(preload, tn__shield.self))
 		return 0;
@@ -376,8 +376,8 @@ posix_spawn(pid_t *restrict pid, const char *restrict path, const posix_spawn_fi
 
 /* libc's search sees lower files only: found here where the run may have written the program. */
 TN_ENTRY int
-posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-             char *const arguments[], char *const environment[])
+posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+             const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
 {
 	const char *search = search_path(), *candidate;
 	char buffer[PATH_MAX];
@@ -391,8 +391,8 @@ posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *act
 
 /* The child opens the file inside libc; what has to be made for it is made now. */
 TN_ENTRY int
-posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd, const char *restrict path, int flags,
-                                 mode_t mode)
+posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int fd, const char *restrict path,
+                                 int flags, mode_t mode)
 {
 	struct tn__target target;
 	int result;
@@ -418,13 +418,19 @@ posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict action
 
 /* ---- the working folder ---- */
 
-TN_ENTRY int
-chdir(const char *path)
+static TN_SLOW int
+slow_chdir(const char *path)
 {
 	struct tn__target target;
 
 	tn__map_read(AT_FDCWD, path, TN__FOLLOW, &target);
 	return tn__result(TN_CALL(SYS_chdir, target.path));
+}
+
+TN_ENTRY int
+chdir(const char *path)
+{
+	return tn__quiet() ? TN_NEXT(chdir)(path) : slow_chdir(path);
 }
 
 /* The logical working folder; a negative error where the kernel has none, or it is an ordinary one. */

@@ -2,9 +2,9 @@
  *
  * Sockets with names in the file system.
  *
- * A socket that the program binds is a file that it makes: it lies in the upper; connecting finds it there, or the real one.
- * A name in the upper is longer than the program's and may not fit into an address: then it is reached through a descriptor
- * of its folder.
+ * A socket that the program binds is a file that it makes: it lies in the upper; connecting finds it there, or the
+ * real one. A name in the upper is longer than the program's and may not fit into an address: then it is reached
+ * through a descriptor of its folder.
  */
 #include "preload/overlay.h"
 
@@ -44,14 +44,16 @@ make_address(const char *name, struct sockaddr_un *address, int *folder)
 static bool
 path_of(const struct sockaddr *address, socklen_t length, char *path)
 {
-	const size_t start = offsetof(struct sockaddr_un, sun_path);
-	size_t size;
+	const struct sockaddr_un *named = (const void *)address;
+	size_t size = length - offsetof(struct sockaddr_un, sun_path);
 
-	if (!address || length <= start || address->sa_family != AF_UNIX || !((const struct sockaddr_un *)address)->sun_path[0])
+	if (!address || length <= offsetof(struct sockaddr_un, sun_path) || address->sa_family != AF_UNIX)
 		return false;
-	size = length - start < sizeof(((struct sockaddr_un *)0)->sun_path) ? length - start
-	                                                                    : sizeof(((struct sockaddr_un *)0)->sun_path);
-	memcpy(path, ((const struct sockaddr_un *)address)->sun_path, size);
+	if (!named->sun_path[0])
+		return false;
+	if (size > sizeof(named->sun_path))
+		size = sizeof(named->sun_path);
+	memcpy(path, named->sun_path, size);
 	path[size] = 0;
 	return true;
 }

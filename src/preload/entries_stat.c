@@ -312,13 +312,18 @@ __realpath_chk(const char *path, char *resolved, size_t room)
 
 /* ---- whatever else reads by name ---- */
 
+/* As everywhere, the big buffer is kept out of the way past the shield. */
 #define READ_BY_NAME(result, name, how, parameters, ...)       \
-	TN_ENTRY result name parameters                            \
+	static TN_SLOW result slow_##name parameters               \
 	{                                                          \
 		struct tn__target target;                              \
 		tn__map_read(AT_FDCWD, path, how, &target);            \
 		path = target.path;                                    \
 		return TN_NEXT(name)(__VA_ARGS__);                     \
+	}                                                          \
+	TN_ENTRY result name parameters                            \
+	{                                                          \
+		return tn__quiet() ? TN_NEXT(name)(__VA_ARGS__) : slow_##name(__VA_ARGS__); \
 	}
 READ_BY_NAME(int, statfs, TN__FOLLOW, (const char *path, struct statfs *st), path, st)
 READ_BY_NAME(int, statfs64, TN__FOLLOW, (const char *path, struct statfs64 *st), path, st)
@@ -331,5 +336,5 @@ READ_BY_NAME(ssize_t, lgetxattr, 0, (const char *path, const char *name, void *v
              size)
 READ_BY_NAME(ssize_t, listxattr, TN__FOLLOW, (const char *path, char *names, size_t size), path, names, size)
 READ_BY_NAME(ssize_t, llistxattr, 0, (const char *path, char *names, size_t size), path, names, size)
-READ_BY_NAME(int, inotify_add_watch, (mask & IN_DONT_FOLLOW) ? 0 : TN__FOLLOW, (int fd, const char *path, uint32_t mask),
-             fd, path, mask)
+READ_BY_NAME(int, inotify_add_watch, (mask & IN_DONT_FOLLOW) ? 0 : TN__FOLLOW,
+             (int fd, const char *path, uint32_t mask), fd, path, mask)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernel's net below the write shield: a Landlock ruleset (Linux manual, landlock(7)) that any process may put on itself.
+ * The kernel's net below the write shield: a Landlock ruleset (Linux manual, landlock(7)) that any process may put on
+ * itself.
  *
- * Invariant: only rights that change the file system are handled, each one that the running kernel knows; whatever is not
- * handled stays allowed. Sockets and named pipes are not handled. Must not know the shield.
+ * Invariant: only rights that change the file system are handled, each one that the running kernel knows; whatever is
+ * not handled stays allowed. Sockets and named pipes are not handled. Must not know the shield.
  */
 #include "preload/net.h"
 

@@ -2,20 +2,20 @@
  *
  * The write shield's inside: an overlay file system at the level of libc.
  *
- * Names. The *logical* path is what the program sees: absolute, without symbolic links, "." or "..". The *lower* file of a
- * logical path is the real one, by the same name; it is never changed. The *upper* file is $TONNAGE_RUN/scratch/files
- * followed by the logical path.
+ * Names. The *logical* path is what the program sees: absolute, without symbolic links, "." or "..". The *lower* file
+ * of a logical path is the real one, by the same name; it is never changed. The *upper* file is
+ * $TONNAGE_RUN/scratch/files followed by the logical path.
  *
  * The index, one table in a file that all processes of the run map shared, says of a logical path
  *   nothing          only the lower file can be there, and below it only lower files
  *   TN__MERGED       a folder that exists in both; what is in it must be looked up by name
  *   TN__OPAQUE       the lower file, and everything below it, is hidden: what the upper holds is all there is
  *   TN__ATTRIBUTES   (of a merged folder) mode and owner are the upper folder's
- * Flags are only ever added, each by one atomic operation, so no lock is needed and a killed process leaves nothing torn.
- * A flag that hides a lower file is set after the upper file is in place.
+ * Flags are only ever added, each by one atomic operation, so no lock is needed and a killed process leaves nothing
+ * torn. A flag that hides a lower file is set after the upper file is in place.
  *
- * Everything here is thread-safe, keeps errno unless it says otherwise, and allocates nothing unless it says so. Errors are
- * negative errno numbers.
+ * Everything here is thread-safe, keeps errno unless it says otherwise, and allocates nothing unless it says so.
+ * Errors are negative errno numbers.
  */
 #ifndef TN_PRELOAD_OVERLAY_H
 #define TN_PRELOAD_OVERLAY_H
@@ -63,7 +63,8 @@ tn__quiet(void)
 	return atomic_load_explicit(tn__generation, memory_order_acquire) == 0;
 }
 
-/* Sets the shield up on the first call. Never fails: a shield that cannot be set up says so on stderr and is TN__BROKEN. */
+/* Sets the shield up on the first call. Never fails: a shield that cannot be set up says so on stderr and is
+   TN__BROKEN. */
 enum tn__mode tn__mode(void);
 
 /* Flags of a path by its key; 0 when there are none. */
@@ -74,8 +75,8 @@ int tn__index_add(uint64_t key, unsigned flags);
 #define TN__OPAQUE 2u
 #define TN__ATTRIBUTES 4u
 
-/* The next definition of a libc function after ours; never NULL (a function that fails with ENOSYS takes a missing one's
- * place). */
+/* The next definition of a libc function after ours; never NULL (a function that fails with ENOSYS takes a missing
+   one's * place). */
 void *tn__next(const char *name, void *_Atomic *slot);
 #define TN_NEXT(name)                                                                     \
 	((__typeof__(&name))({                                                                \
@@ -134,7 +135,8 @@ uint64_t tn__place_key(const struct tn__place *place);
 /* A place at the root, to start from. */
 void tn__go_to_root(struct tn__place *place);
 
-/* The upper file's name, and the name of the file that counts (upper or lower), written into buffer of TN__NAME bytes. */
+/* The upper file's name, and the name of the file that counts (upper or lower), written into buffer of TN__NAME
+   bytes. */
 #define TN__NAME (2 * PATH_MAX)
 void tn__upper_name(const struct tn__place *place, char *buffer);
 void tn__real_name(const struct tn__place *place, char *buffer);
@@ -161,12 +163,14 @@ struct tn__target {
 
 /* For reading: the arguments that lead to the file which counts; how: TN__FOLLOW or 0. Never fails. */
 void tn__map_read(int dirfd, const char *path, unsigned how, struct tn__target *target);
-/* For open with these flags, of a file that may be created or changed: parents are made, an existing file is copied up. */
+/* For open with these flags, of a file that may be created or changed: parents are made, an existing file is copied
+   up. */
 int tn__map_open(int dirfd, const char *path, int flags, struct tn__target *target);
 /* For making something new: EEXIST, or the parents are there and the index knows the name. */
 int tn__map_make(int dirfd, const char *path, struct tn__target *target);
 /* For changing what is there (mode, owner, times, size, attributes): it is copied up. how: TN__FOLLOW or 0. */
-enum tn__right { TN__OWNER, TN__CONTENT, TN__EITHER }; /* what the kernel asks for: to own it, or to be able to write it */
+/* What the kernel asks for: to own the file, or to have the permission to write it. */
+enum tn__right { TN__OWNER, TN__CONTENT, TN__EITHER };
 int tn__map_change(int dirfd, const char *path, unsigned how, enum tn__right right, struct tn__target *target);
 /* The same for a descriptor. 0: pass the call to libc with the descriptor; 1: use target, no links followed. */
 int tn__map_descriptor(int fd, enum tn__right right, struct tn__target *target);
@@ -183,7 +187,8 @@ int tn__make_parents(const struct tn__place *place);
 int tn__may_change_parent(const struct tn__place *place);
 /* access(2) of the place as the program must see it. */
 int tn__place_access(const struct tn__place *place, int mode);
-/* Makes sure that the upper file is there, a copy of the lower one (empty: without its bytes); folders without contents. */
+/* Makes sure that the upper file is there, a copy of the lower one (empty: without its bytes); folders without
+   contents. */
 int tn__copy_up(struct tn__place *place, bool empty);
 /* The same with everything below; allocates. */
 int tn__copy_up_tree(struct tn__place *place);

@@ -2,7 +2,8 @@
  *
  * Removing and renaming in the merged tree.
  *
- * Invariant: the upper is changed first and the lower hidden afterwards, so that a reader sees the old file or the new one.
+ * Invariant: the upper is changed first and the lower hidden afterwards, so that a reader sees the old file or the
+ * new one.
  */
 #include "preload/overlay.h"
 

@@ -2,9 +2,9 @@
  *
  * Copying up: giving the upper what the lower has.
  *
- * Invariant: a copy is made under a name of its own in <run>/state and moved into place whole, without replacing anything;
- * only then does the index say that the lower file is hidden. So two processes may copy the same file, and a killed one
- * leaves nothing half done. The lower file is opened for reading only.
+ * Invariant: a copy is made under a name of its own in <run>/state and moved into place whole, without replacing
+ * anything; only then does the index say that the lower file is hidden. So two processes may copy the same file, and
+ * a killed one leaves nothing half done. The lower file is opened for reading only.
  */
 #include "preload/overlay.h"
 

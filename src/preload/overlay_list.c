@@ -2,8 +2,8 @@
  *
  * What is in a folder of the merged tree.
  *
- * Invariant: a merged name is listed once, from the lower folder (its inode number is the one that stat gives); a hidden
- * lower name is not listed; what is only in the upper is listed from there.
+ * Invariant: a merged name is listed once, from the lower folder (its inode number is the one that stat gives); a
+ * hidden lower name is not listed; what is only in the upper is listed from there.
  */
 #include "preload/overlay.h"
 

@@ -2,8 +2,8 @@
  *
  * From the arguments that the program gave to those that libc is to be given.
  *
- * Invariant: what comes out for a change names a file of the upper or one that is not ours (the run folder, /dev, /proc,
- * /sys, an existing pipe, socket or device); never a lower file.
+ * Invariant: what comes out for a change names a file of the upper or one that is not ours (the run folder, /dev,
+ * /proc, /sys, an existing pipe, socket or device); never a lower file.
  */
 #include "preload/overlay.h"
 

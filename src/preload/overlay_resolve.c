@@ -2,10 +2,10 @@
  *
  * Where a path leads in the merged tree.
  *
- * A walk over the components, like the kernel's: the index says by name where an upper file may be, symbolic links are
- * read from the file that counts. Below a folder that the index does not know only lower files can be, so nothing is looked
- * up there; that a lower name is no symbolic link is remembered by process (nothing in the run changes lower files).
- * Invariant: a wrong answer can misread, never harm, since what is changed is always an upper file.
+ * A walk over the components, like the kernel's: the index says by name where an upper file may be, symbolic links
+ * are read from the file that counts. Below a folder that the index does not know only lower files can be, so nothing
+ * is looked up there; that a lower name is no symbolic link is remembered by process (nothing in the run changes
+ * lower files). Invariant: a wrong answer can misread, never harm, since what is changed is always an upper file.
  */
 #include "preload/overlay.h"
 

@@ -2,9 +2,9 @@
  *
  * The write shield's state: whether it is on, where the run lies, and the index that all processes of the run share.
  *
- * Invariant: tn__generation points at a word that is 0 only when reading needs no mapping. Set-up happens once a process,
- * at the first call of any entry, which may come before any constructor ran: no allocation, no stdio. A forked child goes
- * on with its parent's mapping. Must not know paths' meaning.
+ * Invariant: tn__generation points at a word that is 0 only when reading needs no mapping. Set-up happens once a
+ * process, at the first call of any entry, which may come before any constructor ran: no allocation, no stdio. A
+ * forked child goes on with its parent's mapping. Must not know paths' meaning.
  */
 #include "preload/overlay.h"
 
@@ -165,7 +165,7 @@ static enum tn__mode
 set_up(void)
 {
 	const char *run = getenv("TONNAGE_RUN"), *writes = getenv("TONNAGE_WRITES");
-	const char *what = "the run folder";
+	const char *what = "its own name";
 	int result;
 
 	if (!run || !*run || (writes && !strcmp(writes, "allow"))) {
@@ -173,16 +173,16 @@ set_up(void)
 		return TN__OFF;
 	}
 	keep_environment();
-	result = find_run_folder(run);
+	result = find_self();
+	if (result == 0) {
+		what = "the run folder";
+		result = find_run_folder(run);
+	}
 	if (result == 0)
 		result = make_folders();
 	if (result == 0) {
 		what = "its index";
 		result = map_index();
-	}
-	if (result == 0) {
-		what = "its own name";
-		result = find_self();
 	}
 	if (result < 0) {
 		complain(what, -result);

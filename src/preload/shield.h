@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-/* Where the bytes of `path` (a file as the program sees it) really lie: `path` itself unless the run replaced or created it,
- * otherwise the name of the run's own copy, written into `buffer`. Returns `path` when the copy's name does not fit into
- * `size` bytes. Thread-safe; allocates nothing. */
+/* Where the bytes of `path` (a file as the program sees it) really lie: `path` itself unless the run replaced or
+   created it, * otherwise the name of the run's own copy, written into `buffer`. Returns `path` when the copy's name
+   does not fit into * `size` bytes. Thread-safe; allocates nothing. */
 const char *tn__shield_path_for_reading(const char *path, char *buffer, size_t size);
 
 #endif

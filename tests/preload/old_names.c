@@ -33,9 +33,10 @@ no_dots(const struct dirent *entry)
 static void
 check_old_stat(const char *path, off_t size)
 {
-	int (*old_stat)(int, const char *, struct stat *) = (int (*)(int, const char *, struct stat *))dlsym(RTLD_DEFAULT, "__xstat");
+	int (*old_stat)(int, const char *, struct stat *);
 	struct stat st;
 
+	old_stat = (__typeof__(old_stat))dlsym(RTLD_DEFAULT, "__xstat");
 	assert(old_stat && !old_stat(1, path, &st) && st.st_size == size);
 }
 

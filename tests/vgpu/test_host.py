@@ -108,7 +108,8 @@ def test_ways_to_start_a_program(tmp_path, way):
 
 def test_the_card_is_shared_by_the_processes_of_a_run(tmp_path):
     python = python_of(MAIN)
-    holder = "import torch, time; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda'); print('held', flush=True); "
+    gibibyte = "torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
+    holder = f"import torch, time; x = {gibibyte}; print('held', flush=True);"
     (tmp_path / "run.sh").write_text(
         f'"{python}" -c "{holder} time.sleep(60)" > held.txt &\n'
         f"while ! grep -q held held.txt; do sleep 0.1; done\n"

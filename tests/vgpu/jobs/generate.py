@@ -12,6 +12,11 @@ config = LlamaConfig(
 model = AutoModelForCausalLM.from_config(config, torch_dtype=torch.float16).to("cuda").eval()
 prompt = torch.randint(3, 8000, (32, 512), device="cuda")
 answer = model.generate(
-    prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=48, min_new_tokens=48, do_sample=False, pad_token_id=0
+    prompt,
+    attention_mask=torch.ones_like(prompt),
+    max_new_tokens=48,
+    min_new_tokens=48,
+    do_sample=False,
+    pad_token_id=0,
 )
 print("generated", tuple(answer.shape))

@@ -37,7 +37,8 @@ shutil.rmtree("old")
 os.makedirs("old")
 pathlib.Path("old/new.txt").write_text("new")
 assert os.listdir("old") == ["new.txt"]
-subprocess.run("echo shell > moved.tmp && mv moved.tmp moved.txt && test $(cat moved.txt) = shell", shell=True, check=True)
+move = "echo shell > moved.tmp && mv moved.tmp moved.txt && test $(cat moved.txt) = shell"
+subprocess.run(move, shell=True, check=True)
 
 
 class Tokens(torch.utils.data.Dataset):

@@ -74,12 +74,9 @@ def _on_cuda():
 
 @guard.guarded
 def _cuda_is_there():
-    import time
-
     from . import history, oom, reads, record, steps, torchapi
 
     state.cuda_initialized = True
-    state.cuda_at = time.monotonic()
     state.device_count = torchapi.device_count()
     oom.attach()
     history.start()

@@ -2,7 +2,8 @@
 """How the process ends, and whether an out-of-memory ended it.
 
 It did when
-  - an uncaught exception is one, or has one among its causes and contexts, or comes while one is open (no progress since);
+  - an uncaught exception is one, or has one among its causes and contexts, or comes while one is open (no progress
+    since);
   - sys.exit or os._exit with another status than 0 comes while one is open;
   - a test runner (pytest, unittest) reports a failed test because of one.
 An open one with status 0 is left open: the program dealt with it, or hid it; the supervisor says so.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No error of ours reaches the program: the first one disarms the hook with one line on stderr, and the program goes on.
+"""No error of ours reaches the program: the first one disarms the hook with one line on stderr, the program goes on.
 
 `on_disarm` holds what other parts want undone then. Only Exception is caught: Ctrl-C belongs to the program.
 """

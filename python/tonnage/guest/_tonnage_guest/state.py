@@ -18,7 +18,6 @@ class State:
         self.last_import = None  # monotonic time at which the last import before the first CUDA use began
         self.torch = None  # the module, once its import has succeeded
         self.cuda_initialized = False
-        self.cuda_at = None  # monotonic time
         self.device_count = 0
 
         self.steps = 0

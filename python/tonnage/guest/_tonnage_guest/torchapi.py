@@ -33,7 +33,7 @@ def _cudnn():
 
 
 def queue_at_cuda_init(callback):
-    """Runs callback() while torch initialises CUDA. Goes round torch.cuda._lazy_call, which would format a traceback."""
+    """Runs callback() while torch initialises CUDA. Goes round torch.cuda._lazy_call, which formats a traceback."""
     cuda = state.torch.cuda
     queue = getattr(cuda, "_queued_calls", None)
     if isinstance(queue, list) and not cuda.is_initialized():
