@@ -102,6 +102,7 @@ struct tn_watch {
 	bool real_gpu;
 	int signals; /* signalfd */
 	double started;
+	double limit_seconds; /* with --steps auto: after torch was imported; 0: none */
 	/* what came of it */
 	pid_t program;
 	struct tn_ending ending;

@@ -255,6 +255,17 @@ judge_start(const struct run *run, const struct tn_watch *watch, int *exit_statu
 
 /* ---- the run ---- */
 
+/* The time limit of --steps auto, as the hook has it from the environment. */
+static double
+limit_of(const struct tn_run_options *options)
+{
+	const char *text = getenv("TONNAGE_SECONDS");
+	if (strcmp(options->steps, "auto") != 0)
+		return 0;
+	double seconds = text != NULL ? strtod(text, NULL) : 0;
+	return seconds > 0 ? seconds : 120;
+}
+
 static tn_status
 start_and_watch(struct run *run, int *exit_status)
 {
@@ -264,6 +275,7 @@ start_and_watch(struct run *run, int *exit_status)
 		                      .real_gpu = run->card.real, .started = tn__now() };
 	if (!run->options->quiet && isatty(fileno(run->options->messages)))
 		watch.progress.out = run->options->messages;
+	watch.limit_seconds = limit_of(run->options);
 	TN_FORWARD_IF_ERROR(tn__keeper_start(&start, &run->old_mask, &watch.keeper));
 	tn__watch_until_end(&watch);
 	tn_status status = judge_start(run, &watch, exit_status);

@@ -22,11 +22,13 @@
 #define GUEST_SECONDS 0.5
 #define LEFT_BEHIND_SECONDS 1.0  /* for what the program leaves running */
 #define INTERRUPTED_SECONDS 5.0  /* for the program to end after Ctrl-C */
+#define GRACE_SECONDS 5.0        /* for the hook to ask for the stop itself, with everything flushed */
 
 struct state {
 	struct tn_watch *watch;
 	struct tn_leftovers leftovers;
 	double sampled, guests_read, deadline; /* deadline: when everything is killed; 0: not yet known */
+	double torch_seen;                     /* when a usable torch was there; 0: not yet */
 	bool program_ended, torch_is_fine, over;
 };
 
@@ -143,6 +145,8 @@ look_at_guests(struct state *state, double now)
 		return;
 	state->guests_read = now;
 	enum tn_misuse misuse = tn__guest_misuse(state->watch->folder, &state->torch_is_fine);
+	if (state->torch_is_fine)
+		state->torch_seen = now;
 	if (misuse == TN_MISUSE_CPU_TORCH) { /* it would go on on the CPU, perhaps for hours */
 		state->watch->misuse = misuse;
 		state->over = true;
@@ -157,6 +161,18 @@ look_at_ledger(struct state *state)
 	if (reason == 0 || state->program_ended || watch->ending.interrupted_by != 0)
 		return;
 	watch->ending.stop_reason = (int)reason;
+	state->over = true;
+}
+
+/* The hook looks at the time limit when a step ends. A program that never steps is stopped from here. */
+static void
+look_at_time(struct state *state, double now)
+{
+	struct tn_watch *watch = state->watch;
+	if (watch->limit_seconds <= 0 || state->torch_seen <= 0 || state->program_ended ||
+	    now - state->torch_seen < watch->limit_seconds + GRACE_SECONDS)
+		return;
+	watch->ending.stop_reason = 2;
 	state->over = true;
 }
 
@@ -226,6 +242,7 @@ tn__watch_until_end(struct tn_watch *watch)
 		double now = tn__now();
 		look_at_ledger(&state);
 		look_at_guests(&state, now);
+		look_at_time(&state, now);
 		if (now - state.sampled >= (state.program_ended ? POLL_MILLISECONDS / 1000.0 : SAMPLE_SECONDS)) {
 			state.sampled = now;
 			sample(&state);

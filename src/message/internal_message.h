@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of src/message share.
+ *
+ * Two forms of the text are used. *Clean*: without terminal colours, control characters and box drawing. *Squeezed*: clean,
+ * in lower case, without blanks (but one between two digits) and without the marks that open a line (comment, quote,
+ * rank), so that a phrase reads the same however it was wrapped. Phrases of the tables are squeezed.
+ */
+#ifndef TN_MESSAGE_INTERNAL_MESSAGE_H
+#define TN_MESSAGE_INTERNAL_MESSAGE_H
+
+#include "message/message.h"
+
+/* ---- families.c ---- */
+
+/* How a number in a message is to be read. */
+enum tn_form {
+	TN_FORM_SIZE,  /* with a unit, which counts in 1024s */
+	TN_FORM_BYTES, /* whole bytes, "bytes" or "B" may follow */
+	TN_FORM_INDEX  /* of a device */
+};
+
+/* One phrase around a number. The first phrase of a family's list that holds for any number gives the figure. */
+struct tn_phrase {
+	int figure; /* enum tn_figure, or TN_DEVICE_INDEX */
+	enum tn_form form;
+	const char *before, *after; /* "" for anything */
+};
+enum { TN_DEVICE_INDEX = TN_FIGURE_COUNT };
+
+/* How an error without a deciding figure is explained. */
+enum tn_rule { TN_RULE_CARD, TN_RULE_MPS, TN_RULE_MPS_BUFFER, TN_RULE_LIBRARY, TN_RULE_HOST, TN_RULE_UNKNOWN };
+
+/* What must hold before a find counts. */
+enum tn_proof {
+	TN_PROOF_NONE,    /* the phrase is enough */
+	TN_PROOF_ERROR,   /* the line must look like an error report, not like code or prose */
+	TN_PROOF_DEVICE,  /* as above, and the line names a device or a failure */
+	TN_PROOF_TORCH,   /* figures, or an error line */
+	TN_PROOF_LOG      /* a remark: the line must look like a log line */
+};
+
+struct tn_family {
+	const char *name, *said_by;
+	bool unclear;
+	enum tn_device_kind kind;
+	enum tn_rule rule;
+	const char *reason; /* when there is no figure to speak of; NULL: "no sizes are printed" */
+	const struct tn_phrase *phrases; /* ended by before == NULL; NULL: none */
+	const char *needs;  /* squeezed words of which one must stand in the region, separated by '|'; NULL: nothing */
+	const char *refutes; /* words of which none may stand in the region */
+};
+
+/* A phrase that opens or continues a message. */
+struct tn_anchor {
+	const char *text;
+	uint8_t family;
+	uint8_t weight; /* the heaviest anchor of a message decides its family */
+	uint8_t order;  /* a message's anchors come in rising order; 0: never joins */
+	uint16_t reach; /* how far after the one before it may stand, in squeezed characters */
+	uint8_t group;  /* only anchors of one group join */
+	enum tn_proof proof;
+};
+
+enum { TN_WEIGHT_REMARK = 1, TN_WEIGHT_GENERIC = 2, TN_WEIGHT_PLAIN = 5, TN_WEIGHT_FULL = 8 };
+
+extern const struct tn_family tn__families[];
+extern const struct tn_anchor tn__anchors[];
+extern const size_t tn__anchor_count;
+
+/* The family of this name in the table: for forms that are told apart later. */
+const struct tn_family *tn__family_named(const char *name);
+
+/* ---- line.c ---- */
+
+/* Cleans `count` bytes of one line into `out` (at least `count` + 1 bytes), ended by NUL; returns the length. */
+size_t tn__line_clean(const char *bytes, size_t count, char *out);
+
+/* Where the part of a clean line starts that is not a comment mark, a quote mark, a rank or a container's name. */
+size_t tn__line_content(const char *line, size_t length);
+
+/* The rank that a clean line names, or -1. Local ranks and ranks in other groups do not count. */
+int64_t tn__line_rank(const char *line, size_t length);
+
+/* Whose line it is: equal numbers for lines of one process, from its rank or pid prefix; 0 without one. */
+uint64_t tn__line_owner(const char *line, size_t length, int64_t rank);
+
+/* Whether a phrase at [start, end) of a clean line is an error being reported. */
+bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
+
+/* strncasecmp-like search in a bounded text; NULL if absent. */
+const char *tn__find(const char *text, size_t length, const char *word);
+
+/* Whether the text has one of the words that `words` lists, separated by '|'. */
+bool tn__has_any(const char *text, size_t length, const char *words);
+
+/* ---- frame.c ---- */
+
+/* What a line is in a traceback. */
+enum tn_trace_line {
+	TN_TRACE_OTHER,
+	TN_TRACE_START, /* "Traceback (most recent call last)" */
+	TN_TRACE_FRAME,
+	TN_TRACE_SOURCE, /* shown code, carets, blank lines */
+	TN_TRACE_END     /* the exception's own line */
+};
+
+/* Frames are read line by line; what a wrapped or two-line frame needs is kept here. */
+struct tn_frame_reader {
+	char partial[TN_MESSAGE_CULPRIT]; /* a path whose line is not known yet */
+	bool awaits_arrow;                /* the line number follows in "--> 12" */
+	bool awaits_quote;                /* the path goes on in the next line */
+};
+
+/* Reads a clean line. If it completes a frame of the user's own code, `culprit` gets "file:line" (TN_MESSAGE_CULPRIT
+ * bytes) and *own is set; library frames only set the kind. */
+enum tn_trace_line tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, char *culprit,
+                                  bool *own);
+
+/* Whether a path belongs to installed packages or the standard library. */
+bool tn__frame_is_library(const char *path, size_t length);
+
+/* ---- figures.c ---- */
+
+/* Fills figures, device index, processes and the details of the form from a squeezed region. */
+void tn__figures_read(const struct tn_family *family, const char *squeezed, size_t length, struct tn_message *message);
+
+/* ---- cause.c, advice.c ---- */
+
+/* Sets cause and reason from the figures, by the rule list. */
+void tn__cause_judge(const struct tn_family *family, struct tn_message *message);
+
+/* Sets the advice that goes with cause and family. */
+void tn__advise(struct tn_message *message);
+
+#endif
