@@ -77,6 +77,10 @@ take_trackers_offline(struct builder *builder, const struct tn_folder *folder)
 {
 	char path[PATH_MAX], address[PATH_MAX + 16];
 	set_unless(builder, "WANDB_MODE", "offline", "disabled");
+	/* Its helper is a Go program, which writes past libc: only inside the run. */
+	static const char *const wandb[] = { "WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_CONFIG_DIR" };
+	for (size_t i = 0; i < sizeof(wandb) / sizeof(wandb[0]); i++)
+		set(builder, wandb[i], tn__folder_path(folder, "scratch/tmp", path));
 	set_unless(builder, "NEPTUNE_MODE", "offline", "debug");
 	set_unless(builder, "SWANLAB_MODE", "offline", "disabled");
 	set_unless(builder, "COMET_MODE", "offline", "disabled");

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the hook. A program without torch pays for this file, guard.py, imports.py and state.py, and nothing else.
 
-Order: sitecustomize → start → (torch imported) on_torch → (CUDA initialised) on_cuda. A forked child knows nothing and
-owns nothing until it initialises CUDA itself.
+Order: sitecustomize → start → (torch imported) on_torch → (CUDA initialised) on_cuda. A forked child knows nothing
+and owns nothing until it initialises CUDA itself.
 """
 
 import os
@@ -30,7 +30,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import ending, frames, generation, init, ledger, peaks, record, steps, torchapi, uploads, values
+    from . import ending, files, frames, generation, init, ledger, peaks, record, steps, torchapi, uploads, values
     from .state import settings
 
     state.torch = torch
@@ -39,6 +39,7 @@ def _set_up(torch):
     ledger.attach(settings.run)
     ending.install()
     uploads.install()
+    files.install()
     if torchapi.is_cuda_build():
         torchapi.queue_at_cuda_init(_on_cuda)
         peaks.wrap_resets()

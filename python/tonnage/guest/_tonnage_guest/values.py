@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers that do not depend on what kernels compute (doc/design/0006-values.md).
 
-    isfinite            zeros are finite: the result of torch.isfinite on a CUDA tensor is filled with True, and so is what
-                        .all() makes of it. The real operation runs first, so that memory is the same.
+    isfinite            zeros are finite: the result of torch.isfinite on a CUDA tensor is filled with True, and so is
+                        what .all() makes of it. The real operation runs first, so that memory is the same.
     GradScaler's scale  stays what it was set to, since nothing overflows: pinned in the virtual GPU.
 
 What is filled is known until the next kernel runs, which is when such results are read.
@@ -16,12 +16,15 @@ from .state import settings
 
 _MARK = "_tonnage_all_true"
 _library = None
+_compiling = None  # torch.compiler.is_compiling
 
 
 def install(torch):
     """Called once torch is imported, with a virtual GPU only."""
-    methods.put(torch.Tensor, "isfinite", _on_device, _finite)
-    methods.put(torch.Tensor, "all", _is_marked, _all)
+    global _compiling
+    _compiling = torch.compiler.is_compiling
+    methods.put(torch.Tensor, "isfinite", _on_device, _filled)
+    methods.put(torch.Tensor, "all", _is_marked, _filled)
     torch.isfinite = _forward(torch, "isfinite")
     torch.all = _forward(torch, "all")
     imports.watch("torch.amp.grad_scaler", guard.guarded(_watch_scaler))
@@ -35,15 +38,10 @@ def _is_marked(tensor):
     return getattr(tensor, _MARK, False)
 
 
-def _finite(original, tensor, *args, **kwargs):
+def _filled(original, tensor, *args, **kwargs):
     result = original(tensor, *args, **kwargs)
-    _fill(result)
-    return result
-
-
-def _all(original, tensor, *args, **kwargs):
-    result = original(tensor, *args, **kwargs)
-    _fill(result)
+    if not _compiling():  # what is being compiled stays as it was
+        _fill(result)
     return result
 
 
@@ -54,13 +52,11 @@ def _fill(result):
 
 
 def _forward(torch, name):
-    """torch.isfinite(x) as x.isfinite(), for the tensors that concern us; everything else, and what is being compiled, as
-    it was."""
+    """torch.isfinite(x) as x.isfinite(), for the tensors that concern us; everything else as it was."""
     function = getattr(torch, name)
-    compiling = torch.compiler.is_compiling
 
     def call(input, *args, **kwargs):
-        if compiling():
+        if _compiling():
             return function(input, *args, **kwargs)
         method = getattr(type(input), "__dict__", {}).get(name)
         if isinstance(method, methods.Method) and method.concerns(input):
