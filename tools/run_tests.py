@@ -114,13 +114,13 @@ def parallel():
 def parts(long):
     """Name and action of each part, quick ones first."""
     more = ["--long"] if long else []
-    yield "tools", lambda tally: python_tests(tally, "tools", "tests/tools")
+    yield "tools", lambda tally: python_tests(tally, "tools", "tests/tools", *parallel())
     yield "unit", lambda tally: cmake_tests(tally, "unit", "debug")
     yield "asan", lambda tally: cmake_tests(tally, "asan", "asan")
     yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger|threads|core")
     yield "coverage", lambda tally: coverage(tally, "coverage")
-    yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload")
-    yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest")
+    yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload", *parallel())
+    yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest", *parallel(), *more)
     yield "cli", lambda tally: python_tests(tally, "cli", "tests/cli")
     yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(), *more)
     if long:

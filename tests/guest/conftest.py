@@ -2,6 +2,7 @@
 """Runs small programs with the guest hook, without `tonnage run`: a run folder with a ledger of zeros is all it needs.
 
 Each test runs with every torch of the environments that tools/envs makes; one that is missing is skipped and says so.
+Without --long the oldest and the newest wheel only run the files of BOTH_ENDS.
 """
 
 import json
@@ -19,6 +20,21 @@ GUEST = ROOT / "python/tonnage/guest"
 FAKE = HERE / "fake/site-packages"  # there, as an installed package: its frames are not the user's
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 WHEELS = ("torch-2.6.0", "torch-2.11.0", "torch-2.15.0")
+MAIN = "torch-2.11.0"
+BOTH_ENDS = {"test_boot.py", "test_virtual.py"}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="every test with every wheel")
+
+
+def pytest_collection_modifyitems(config, items):
+    def chosen(item):
+        wheel = item.callspec.params.get("wheel", MAIN) if hasattr(item, "callspec") else MAIN
+        return config.getoption("--long") or wheel == MAIN or item.path.name in BOTH_ENDS
+
+    config.hook.pytest_deselected(items=[item for item in items if not chosen(item)])
+    items[:] = [item for item in items if chosen(item)]
 
 
 class Result:
