@@ -2,9 +2,10 @@
  *
  * cuSPARSE: handles and the old matrix descriptors, which are only flags, can be made and configured; buffer sizes,
  * generic descriptors and everything that computes are refused.
- * A handle belongs to one thread at a time, as in the real library: no lock.
  */
 #include <stdlib.h>
+
+#include "vgpu/core/library_handle.h"
 
 #define TN_SHELL_LIBRARY "cusparse"
 #define TN_SHELL_TABLE "vgpu/cusparse/cusparse.def"
@@ -14,13 +15,8 @@
 /* The prototypes stand in the library's own header, which is not included. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 2, INVALID_VALUE = 3, NOT_SUPPORTED = 10 };
+enum { NOT_SUPPORTED = 10 };
 enum { VERSION_MAJOR = 12, VERSION_MINOR = 7, VERSION_PATCH = 10 };
-
-struct handle {
-	void *stream;
-	int pointer_mode;
-};
 
 struct descriptor {
 	int type, fill, diagonal, base;
@@ -56,71 +52,48 @@ cusparseGetErrorString(int status)
 }
 
 TN_EXPORT int
-cusparseCreate(struct handle **out)
+cusparseCreate(struct tn_library_handle **out)
 {
-	struct handle *handle;
-
-	if (!out)
-		return INVALID_VALUE;
-	if (tn__ensure_context(tn__current_device()) != TN_OK)
-		return NOT_INITIALIZED;
-	handle = calloc(1, sizeof(*handle));
-	if (!handle)
-		return ALLOC_FAILED;
-	*out = handle;
-	return SUCCESS;
+	return handle_create(out);
 }
 
 TN_EXPORT int
-cusparseDestroy(struct handle *handle)
+cusparseDestroy(struct tn_library_handle *handle)
 {
-	free(handle);
-	return handle ? SUCCESS : NOT_INITIALIZED;
+	return handle_destroy(handle);
 }
 
 TN_EXPORT int
-cusparseSetStream(struct handle *handle, void *stream)
+cusparseSetStream(struct tn_library_handle *handle, void *stream)
 {
-	if (!handle)
-		return NOT_INITIALIZED;
-	handle->stream = stream;
-	return SUCCESS;
+	return handle_set_stream(handle, stream);
 }
 
 TN_EXPORT int
-cusparseGetStream(const struct handle *handle, void **stream)
+cusparseGetStream(const struct tn_library_handle *handle, void **stream)
 {
-	if (!handle || !stream)
-		return handle ? INVALID_VALUE : NOT_INITIALIZED;
-	*stream = handle->stream;
-	return SUCCESS;
+	return handle_get_stream(handle, stream);
 }
 
 TN_EXPORT int
-cusparseSetPointerMode(struct handle *handle, int mode)
+cusparseSetPointerMode(struct tn_library_handle *handle, int mode)
 {
-	if (!handle)
-		return NOT_INITIALIZED;
-	handle->pointer_mode = mode;
-	return SUCCESS;
+	return handle_set_mode(handle, mode);
 }
 
 TN_EXPORT int
-cusparseGetPointerMode(const struct handle *handle, int *mode)
+cusparseGetPointerMode(const struct tn_library_handle *handle, int *mode)
 {
-	if (!handle || !mode)
-		return handle ? INVALID_VALUE : NOT_INITIALIZED;
-	*mode = handle->pointer_mode;
-	return SUCCESS;
+	return handle_get_mode(handle, mode);
 }
 
 TN_EXPORT int
-cusparseGetVersion(const struct handle *handle, int *version)
+cusparseGetVersion(const struct tn_library_handle *handle, int *version)
 {
 	if (!handle || !version)
-		return handle ? INVALID_VALUE : NOT_INITIALIZED;
+		return handle ? HANDLE_INVALID_VALUE : HANDLE_NOT_INITIALIZED;
 	*version = VERSION_MAJOR * 1000 + VERSION_MINOR * 100 + VERSION_PATCH;
-	return SUCCESS;
+	return HANDLE_SUCCESS;
 }
 
 TN_EXPORT int
@@ -129,9 +102,9 @@ cusparseGetProperty(int which, int *value)
 	static const int parts[] = {VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH};
 
 	if (!value || which < 0 || which > 2)
-		return INVALID_VALUE;
+		return HANDLE_INVALID_VALUE;
 	*value = parts[which];
-	return SUCCESS;
+	return HANDLE_SUCCESS;
 }
 
 /* ---- matrix descriptors of the old interface: four flags ---- */
@@ -142,52 +115,52 @@ cusparseCreateMatDescr(struct descriptor **out)
 	struct descriptor *descriptor;
 
 	if (!out)
-		return INVALID_VALUE;
+		return HANDLE_INVALID_VALUE;
 	descriptor = calloc(1, sizeof(*descriptor));
 	if (!descriptor)
-		return ALLOC_FAILED;
+		return HANDLE_ALLOC_FAILED;
 	*out = descriptor;
-	return SUCCESS;
+	return HANDLE_SUCCESS;
 }
 
 TN_EXPORT int
 cusparseDestroyMatDescr(struct descriptor *descriptor)
 {
 	free(descriptor);
-	return SUCCESS;
+	return HANDLE_SUCCESS;
 }
 
 static int
 set_flag(int *flag, int value, int highest)
 {
 	if (value < 0 || value > highest)
-		return INVALID_VALUE;
+		return HANDLE_INVALID_VALUE;
 	*flag = value;
-	return SUCCESS;
+	return HANDLE_SUCCESS;
 }
 
 TN_EXPORT int
 cusparseSetMatType(struct descriptor *descriptor, int type)
 {
-	return descriptor ? set_flag(&descriptor->type, type, 3) : INVALID_VALUE;
+	return descriptor ? set_flag(&descriptor->type, type, 3) : HANDLE_INVALID_VALUE;
 }
 
 TN_EXPORT int
 cusparseSetMatFillMode(struct descriptor *descriptor, int fill)
 {
-	return descriptor ? set_flag(&descriptor->fill, fill, 1) : INVALID_VALUE;
+	return descriptor ? set_flag(&descriptor->fill, fill, 1) : HANDLE_INVALID_VALUE;
 }
 
 TN_EXPORT int
 cusparseSetMatDiagType(struct descriptor *descriptor, int diagonal)
 {
-	return descriptor ? set_flag(&descriptor->diagonal, diagonal, 1) : INVALID_VALUE;
+	return descriptor ? set_flag(&descriptor->diagonal, diagonal, 1) : HANDLE_INVALID_VALUE;
 }
 
 TN_EXPORT int
 cusparseSetMatIndexBase(struct descriptor *descriptor, int base)
 {
-	return descriptor ? set_flag(&descriptor->base, base, 1) : INVALID_VALUE;
+	return descriptor ? set_flag(&descriptor->base, base, 1) : HANDLE_INVALID_VALUE;
 }
 
 TN_EXPORT int
