@@ -104,7 +104,8 @@ def coverage(tally, part):
     for wheel in WHEELS:
         python = subprocess.run([ROOT / "tools/envs", "--path", wheel], capture_output=True, text=True).stdout.strip()
         environment = pathlib.Path(python).parent.parent
-        tally.add_status(f"{part}: {wheel}", run([sys.executable, "tools/coverage.py", "--built", ROOT / "build/release/lib/tonnage/vgpu", environment]))
+        words = [sys.executable, "tools/coverage.py", "--built", ROOT / "build/release/lib/tonnage/vgpu", environment]
+        tally.add_status(f"{part}: {wheel}", run(words))
 
 
 def parallel():
