@@ -48,6 +48,22 @@ set(struct builder *builder, const char *name, const char *value)
 	builder->items[i] = item;
 }
 
+static void
+drop(struct builder *builder, const char *name)
+{
+	size_t length = strlen(name), kept = 0;
+	for (size_t i = 0; i < builder->count; i++) {
+		char *item = builder->items[i];
+		if (strncmp(item, name, length) == 0 && item[length] == '=')
+			free(item);
+		else
+			builder->items[kept++] = item;
+	}
+	for (size_t i = kept; i < builder->count; i++)
+		builder->items[i] = NULL;
+	builder->count = kept;
+}
+
 /* `value` first, then what was there, separated by a colon. */
 static void
 prepend(struct builder *builder, const char *name, const char *value)
@@ -126,6 +142,9 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	/* Triton links its launchers against the driver and looks for the file. */
 	if (!real_gpu && snprintf(path, sizeof(path), "%s/vgpu", install->libraries) < (int)sizeof(path))
 		set(builder, "TRITON_LIBCUDA_PATH", path);
+	/* It numbers this machine's own cards, of which a virtual run has none. A script may still set it. */
+	if (!real_gpu)
+		drop(builder, "CUDA_VISIBLE_DEVICES");
 	/* Byte code that Python would cache is nothing that a person wants to find in the scratch folder. */
 	set(builder, "PYTHONDONTWRITEBYTECODE", "1");
 	set(builder, "TONNAGE_STEPS", options->steps);

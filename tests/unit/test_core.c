@@ -385,10 +385,12 @@ test_fork(void **state)
 	OK(tn__malloc(8 * MIB, &address));
 	pid_t child = fork();
 	if (child == 0) {
-		uint64_t other;
-		bool refused = tn__enter() == TN_CUDA_NOT_INITIALIZED && tn__process_bytes(0) == 0;
+		uintptr_t handle;
+		uint64_t library;
+		bool refused = tn__enter() == TN_CUDA_NOT_INITIALIZED && tn__process_bytes(0) == 0 &&
+		               tn__vmm_create(0, 2 * MIB, &handle) != TN_CUDA_OK &&
+		               tn__library_malloc(0, 100, "test", &library) != TN_OK;
 		tn__free(address);
-		(void)other;
 		_exit(refused ? 0 : 1);
 	}
 	int status;

@@ -45,6 +45,13 @@ def test_two_cards(tonnage):
     assert "RTX 4090" in run.stdout
 
 
+def test_the_real_cards_numbers_do_not_count(tonnage):
+    program = "import torch; print(torch.cuda.device_count(), torch.cuda.get_device_name(0))"
+    run = tonnage(MAIN, ["-c", program], "--gpu=rtx4090", env={"CUDA_VISIBLE_DEVICES": "3"})
+    check(run)
+    assert "1 NVIDIA GeForce RTX 4090" in run.stdout
+
+
 def test_nvml_agrees_with_pytorch(tonnage):
     check(tonnage(MAIN, "programs/query_nvml.py", "--steps=all"))
 

@@ -393,8 +393,9 @@ tn__vmm_create(int device, uint64_t bytes, uintptr_t *handle)
 {
 	if (bytes == 0 || bytes % TN_GRANULARITY)
 		return TN_CUDA_INVALID_VALUE;
-	if (tn__ensure_context(device) != TN_OK)
-		return TN_CUDA_INVALID_DEVICE;
+	tn_status there = tn__ensure_context(device);
+	if (there != TN_OK)
+		return there == TN_OUT_OF_DEVICE_MEMORY ? TN_CUDA_OUT_OF_MEMORY : TN_CUDA_INVALID_DEVICE;
 	struct physical *memory = calloc(1, sizeof(*memory));
 	if (!memory)
 		return TN_CUDA_OUT_OF_MEMORY;

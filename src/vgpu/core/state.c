@@ -296,6 +296,8 @@ tn__set_device(int device)
 tn_status
 tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes)
 {
+	if (tn__core.slot < 0) /* a forked child of a process that used CUDA */
+		return TN_STATE;
 	return tn_ledger_take(tn__core.ledger, tn__core.devices[device].physical, tn__core.slot, class, bytes, NULL);
 }
 
