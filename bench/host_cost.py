@@ -49,7 +49,13 @@ def imports_of(script):
 
 
 def timed(command, cwd, limit=None):
-    """Seconds of a command and the largest resident set of its processes; its output is dropped."""
+    """Seconds of a command and the largest resident set of its processes; its output is dropped.
+
+    With a limit of private memory it gets the library that Tonnage loads by itself where the kernel refuses overcommit.
+    """
+    environment = {**os.environ, "TMPDIR": str(cwd)}  # the scratch folders go away with it
+    if limit:
+        environment["LD_PRELOAD"] = str(TONNAGE.resolve().parent.parent / "lib/tonnage/libtonnage-lean.so")
 
     def restrict():
         if limit:
@@ -58,7 +64,7 @@ def timed(command, cwd, limit=None):
     started = time.monotonic()
     process = subprocess.Popen(
         [str(word) for word in command], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        preexec_fn=restrict,
+        preexec_fn=restrict, env=environment,
     )
     _, _, usage = os.wait4(process.pid, 0)
     process.returncode = 0  # it has been waited for
@@ -95,6 +101,14 @@ def tasks(options):
         yield name, card, [HERE / words[0], *words[1:]], HERE / words[0], options.repeat, limit
 
 
+def kept_lines(path):
+    """The lines of an earlier run, by job: what is not measured this time stays as it was."""
+    if not path.exists():
+        return {}
+    with open(path, newline="") as file:
+        return {line["job"]: line for line in csv.DictReader(file)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=5)
@@ -102,12 +116,13 @@ def main():
     parser.add_argument("--large", action="store_true", help="the large models alone")
     parser.add_argument("--output", type=pathlib.Path, default=HERE / "results/host_cost.csv")
     options = parser.parse_args()
-    lines = []
+    results, lines = kept_lines(options.output), []
     for name, card, words, script, repeat, limit in tasks(options):
         if options.only not in name:
             continue
         line = measure(name, card, words, script, repeat, limit)
         lines.append(line)
+        results[name] = line
         print(
             f"{name:34} {line['verdict']:14} {line['seconds']:>6} s, imports {line['import_seconds']:>5} s, "
             f"extra {line['extra_seconds']:>5} s, {line['resident_bytes'] / MIB:5.0f} MiB resident",
@@ -117,7 +132,7 @@ def main():
     with open(options.output, "w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(lines)
+        writer.writerows(results.values())
     small = [line for line in lines if "llama-" not in line["job"]]
     if small:
         print(f"largest resident set {max(line['resident_bytes'] for line in small) / MIB:.0f} MiB, "

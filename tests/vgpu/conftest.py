@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 
 import pytest
 
@@ -18,6 +19,8 @@ ROOT = HERE.parent.parent
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 MIB = 1 << 20
+# Where the runs keep their scratch folders; gone when the tests end.
+TEMPORARY = tempfile.TemporaryDirectory(prefix="tests-of-tonnage-")
 
 
 def pytest_configure(config):
@@ -71,7 +74,7 @@ def run_tonnage(options, program, cwd, env=None, timeout=300):
     report = pathlib.Path(cwd) / "tonnage-report.json"
     report.unlink(missing_ok=True)
     command = [str(TONNAGE), "run", "--json", str(report), *options, "--", *map(str, program)]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", **(env or {})}
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TMPDIR": TEMPORARY.name, **(env or {})}
     done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True)
     text = report.read_text() if report.exists() else "{}"
     return Run(done.returncode, json.loads(text), done.stdout, done.stderr, command)

@@ -1,8 +1,7 @@
 import lightning
 import torch
 import torchvision
-from torch.utils.data import DataLoader
-from torchvision import transforms
+from torch.utils.data import DataLoader, TensorDataset
 
 
 class Classifier(lightning.LightningModule):
@@ -24,6 +23,7 @@ class Classifier(lightning.LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-3)
 
 
-data = torchvision.datasets.FakeData(192, (3, 160, 160), 10, transforms.ToTensor())
+train = TensorDataset(torch.rand(144, 3, 160, 160), torch.randint(10, (144,)))
+valid = TensorDataset(torch.rand(48, 3, 160, 160), torch.randint(10, (48,)))
 trainer = lightning.Trainer(max_epochs=1, accelerator="gpu", devices=1, log_every_n_steps=1)
-trainer.fit(Classifier(), DataLoader(data, batch_size=48, shuffle=True), DataLoader(data, batch_size=48))
+trainer.fit(Classifier(), DataLoader(train, batch_size=48, shuffle=True), DataLoader(valid, batch_size=48))
