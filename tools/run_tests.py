@@ -117,6 +117,7 @@ def parts(long):
     more = ["--long"] if long else []
     yield "tools", lambda tally: python_tests(tally, "tools", "tests/tools", *parallel())
     yield "unit", lambda tally: cmake_tests(tally, "unit", "debug")
+    yield "snapshot", lambda tally: python_tests(tally, "snapshot", "tests/snapshot", *parallel())
     yield "asan", lambda tally: cmake_tests(tally, "asan", "asan")
     yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger|threads|core")
     yield "coverage", lambda tally: coverage(tally, "coverage")

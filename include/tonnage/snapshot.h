@@ -3,8 +3,8 @@
  * Memory snapshots of PyTorch: read without Python, kept in columns, and what held the memory at their end.
  *
  * A snapshot is read once and then only looked at: after opening, all functions are thread-safe on the same snapshot.
- * Whatever a function hands out belongs to the snapshot and lives until tn_snapshot_close. Texts are the file's own bytes,
- * ended by a zero byte; they are not checked to be UTF-8 and may hold anything.
+ * Whatever a function hands out belongs to the snapshot and lives until tn_snapshot_close. Texts are the file's own
+ * bytes, ended by a zero byte (one inside cuts them short); they are not checked to be UTF-8 and may hold anything.
  */
 #ifndef TONNAGE_SNAPSHOT_H
 #define TONNAGE_SNAPSHOT_H
@@ -36,8 +36,8 @@ struct tn_snapshot;
 
 /* Reads a snapshot in any form that PyTorch 2.0 and later write: `_dump_snapshot`, a pickled `_snapshot()` or
  * `memory_snapshot()` (protocols 2 to 5), the C++ function. `options` may be NULL. TN_IO when the file cannot be read,
- * TN_FORMAT, TN_UNSUPPORTED or TN_LIMIT for what is no snapshot, with the offset in tn_error_text(); nothing that a file
- * asks for is imported or called. */
+ * TN_FORMAT, TN_UNSUPPORTED or TN_LIMIT for what is no snapshot, with the offset in tn_error_text(); nothing that a
+ * file asks for is imported or called. */
 tn_status tn_snapshot_open(const char *path, const struct tn_snapshot_options *options, struct tn_snapshot **snapshot);
 
 /* The same from memory, which is borrowed for the call only. */
@@ -204,7 +204,7 @@ struct tn_snapshot_totals {
 /* Of one device, of -1 (host memory), or of all devices without host memory. */
 struct tn_snapshot_totals tn_snapshot_sum(const struct tn_snapshot *snapshot, int device);
 
-/* Blocks that are alive, by the innermost line of the program itself. */
+/* Blocks that are alive or wait for a stream, by the innermost line of the program itself. */
 struct tn_holder {
 	uint64_t bytes;     /* as allocated */
 	uint64_t requested; /* as the program asked */
@@ -216,7 +216,8 @@ struct tn_holder {
 };
 
 /* Largest first, then by file and line. *holders is to be freed by the caller with free(). */
-tn_status tn_snapshot_holders(const struct tn_snapshot *snapshot, int device, struct tn_holder **holders, size_t *count);
+tn_status tn_snapshot_holders(const struct tn_snapshot *snapshot, int device, struct tn_holder **holders,
+                              size_t *count);
 
 /* The last out-of-memory of the traces of a device (or of all). false when there is none. */
 bool tn_snapshot_out_of_memory(const struct tn_snapshot *snapshot, int device, size_t *trace, size_t *index);

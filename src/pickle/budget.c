@@ -21,8 +21,10 @@ tn__grow(struct tn_budget *budget, void *array, size_t *capacity, size_t needed,
 		wanted *= 2;
 	uint64_t left = (budget->limit - budget->used) / width;
 	if (wanted - *capacity > left)
-		wanted = needed; /* the last bit of the budget */
-	TN_RETURN_IF(wanted < needed || wanted - *capacity > left, TN_LIMIT, "more than %llu bytes of memory would be needed",
+		wanted = *capacity + left / 8; /* smaller steps where the budget ends, still few of them */
+	if (wanted < needed)
+		wanted = needed;
+	TN_RETURN_IF(wanted - *capacity > left, TN_LIMIT, "more than %llu bytes of memory would be needed",
 	             (unsigned long long)budget->limit);
 	void *old, *grown;
 	memcpy(&old, array, sizeof(old));

@@ -17,8 +17,9 @@ struct tn_budget {
 	uint64_t limit;
 };
 
-/* Makes room for at least `needed` elements of `width` bytes in an array that *array (a pointer to any object type, NULL
- * at first) points to, at least doubling it. TN_LIMIT beyond the budget, TN_NO_MEMORY; the array stays as it was then. */
+/* Makes room for at least `needed` elements of `width` bytes in an array that *array (a pointer to any object type,
+ * NULL at first) points to, doubling it while the budget allows. TN_LIMIT beyond the budget, TN_NO_MEMORY; the array
+ * stays as it was then. */
 tn_status tn__grow(struct tn_budget *budget, void *array, size_t *capacity, size_t needed, size_t width);
 
 /* Frees what tn__grow made and gives its bytes back. *array becomes NULL, *capacity 0. */

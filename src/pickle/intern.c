@@ -98,6 +98,7 @@ enlarge_table(struct tn_intern *intern)
 	size_t size = intern->table_size ? intern->table_size * 2 : FIRST_TABLE;
 	uint32_t *table = NULL;
 	size_t capacity = 0;
+	/* A power of two: tn__grow makes a new array of exactly that size or fails. */
 	TN_FORWARD_IF_ERROR(tn__grow(intern->budget, &table, &capacity, size, sizeof(*table)));
 	tn__release(intern->budget, &intern->table, &intern->table_size, sizeof(*table));
 	memset(table, 0, capacity * sizeof(*table));
@@ -128,7 +129,8 @@ find(const struct tn_intern *intern, uint32_t hash, const void *bytes, size_t le
 static tn_status
 add(struct tn_intern *intern, uint32_t hash, const void *bytes, size_t length, uint32_t *number)
 {
-	TN_RETURN_IF(intern->count >= TN_INTERN_MAX || length > UINT32_MAX - ALIGNMENT, TN_LIMIT, "too many different strings");
+	TN_RETURN_IF(intern->count >= TN_INTERN_MAX || length > UINT32_MAX - ALIGNMENT, TN_LIMIT,
+	             "too many different strings");
 	if ((intern->count + 1) * 2 > intern->table_size)
 		TN_FORWARD_IF_ERROR(enlarge_table(intern));
 	size_t needed = intern->used + (length + ALIGNMENT) / ALIGNMENT * ALIGNMENT;

@@ -2,9 +2,9 @@
  *
  * Byte strings kept once: equal bytes have equal numbers, counted from 0 in order of first appearance.
  *
- * Serves for texts, and for stacks and records that are compared as bytes (which must hold no padding). Each is aligned
- * to 8 bytes and followed by a zero byte. The hash has a random seed, so that no file can be made to collide; numbers do
- * not depend on it. Not thread-safe while it grows.
+ * Serves for texts, and for stacks and records that are compared as bytes (which must hold no padding). Each is
+ * aligned to 8 bytes and followed by a zero byte. The hash has a random seed, so that no file can be made to collide;
+ * numbers do not depend on it. Not thread-safe while it grows.
  */
 #ifndef TN_PICKLE_INTERN_H
 #define TN_PICKLE_INTERN_H

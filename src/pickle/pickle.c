@@ -2,9 +2,9 @@
  *
  * The machine: a stack of values, marks, a memo, and a word for each object.
  *
- * Invariants: every value on the stack or in the memo names an object, string or number that exists; marks ascend and lie
- * within the stack; no allocation is larger than a small multiple of the bytes read. Most of a large snapshot is lists of
- * references to stack frames; a list whose bytes were seen before gets the word of then (read_known_run).
+ * Invariants: every value on the stack or in the memo names an object, string or number that exists; marks ascend and
+ * lie within the stack; no allocation is larger than a small multiple of the bytes read. Most of a large snapshot is
+ * lists of references to stack frames; a list whose bytes were seen before gets the word of then (read_known_run).
  */
 #include "pickle/pickle.h"
 
@@ -17,10 +17,9 @@
 #define UNSET UINT32_MAX
 
 enum {
-	LONGEST_FIXED = 9,       /* opcode and argument */
-	LONGEST_RUN = 64 << 10,  /* a list of references that is looked up as a whole */
-	RUN_WINDOW = 8 << 10,    /* bytes wanted in the window before a list */
-	RUNS_BYTES = 4 << 20,    /* of lists remembered; then it starts anew */
+	LONGEST_RUN = 64 << 10, /* a list of references that is looked up as a whole */
+	RUN_WINDOW = 8 << 10,   /* bytes wanted in the window before a list */
+	RUNS_BYTES = 4 << 20,   /* of lists remembered; then it starts anew */
 };
 
 struct tn_pickle_limits
@@ -237,10 +236,11 @@ read_long(struct tn_pickle *pickle, size_t length_bytes)
 	REFUSE_IF(pickle, count > pickle->limits.long_bytes, TN_LIMIT, "an integer of %llu bytes", (unsigned long long)count);
 	TN_FORWARD_IF_ERROR(need(pickle, count));
 	const uint8_t *bytes = pickle->cursor->at;
+	size_t left = tn__cursor_left(pickle->cursor);
 	pickle->cursor->at += count;
 	if (count > 8)
 		return push_long(pickle, bytes, count);
-	number = little_endian(bytes, count);
+	number = left >= 8 ? little_endian(bytes, 8) : little_endian(bytes, count); /* what is too much is shifted out */
 	unsigned unused = 64 - 8 * (unsigned)count;
 	return push_integer(pickle, (int64_t)(number << unused) >> unused);
 }
@@ -284,7 +284,7 @@ static inline tn_status
 new_object(struct tn_pickle *pickle, enum tn_value_kind kind, uint32_t word, tn_value *object)
 {
 	if (__builtin_expect(pickle->word_count == pickle->words_capacity, 0)) {
-		REFUSE_IF(pickle, pickle->word_count >= TN_PICKLE_MEMO / 2, TN_LIMIT, "too many objects");
+		REFUSE_IF(pickle, pickle->word_count >= TN_PICKLE_MEMO, TN_LIMIT, "too many objects");
 		BELOW(pickle, tn__grow(pickle->budget, &pickle->words, &pickle->words_capacity, pickle->word_count + 1,
 		                       sizeof(*pickle->words)));
 	}
@@ -491,7 +491,7 @@ read_list(struct tn_pickle *pickle)
 	TN_FORWARD_IF_ERROR(push_object(pickle, TN_VALUE_LIST, 0));
 	if (__builtin_expect(tn__cursor_left(cursor) < RUN_WINDOW, 0))
 		BELOW(pickle, tn__cursor_fill(cursor, RUN_WINDOW));
-	if (tn__cursor_left(cursor) < LONGEST_FIXED || !pickle->runs_valid)
+	if (tn__cursor_left(cursor) == 0 || !pickle->runs_valid)
 		return TN_OK;
 	if (*cursor->at == 0x94) {
 		pickle->opcode_offset = tn__cursor_offset(cursor);
@@ -609,6 +609,7 @@ step(struct tn_pickle *pickle, uint8_t opcode)
 tn_status
 tn__pickle_read(struct tn_pickle *pickle, tn_value *value)
 {
+	TN_FORWARD_IF_ERROR(tn__grow(pickle->budget, &pickle->stack, &pickle->stack_capacity, 1, sizeof(*pickle->stack)));
 	while (!pickle->stopped) {
 		pickle->opcode_offset = tn__cursor_offset(pickle->cursor);
 		TN_FORWARD_IF_ERROR(need(pickle, 1));

@@ -3,10 +3,11 @@
  * The closed subset of pickle that memory snapshots are written in: dict, list, tuple, str, int, float, bool, None, by
  * protocols 2 to 5. Nothing is imported, called or built: an opcode that would is an error with its name and place.
  *
- * The reader keeps no contents of containers. When a container gets items it hands them to the visitor, innermost first,
- * and the visitor answers with one word (say, "row 17 of the trace entries") that stands for the container from then on.
- * So memory follows what the visitor keeps, plus a few bytes for each memoised object; and nothing is ever walked, so
- * that cycles and repeated references cost nothing. The reader knows no snapshot. Not thread-safe; one per input.
+ * The reader keeps no contents of containers. When a container gets items it hands them to the visitor, innermost
+ * first, and the visitor answers with one word (say, "row 17 of the trace entries") that stands for the container from
+ * then on. So memory follows what the visitor keeps, plus a few bytes for each memoised object; and nothing is ever
+ * walked, so that cycles and repeated references cost nothing. The reader knows no snapshot. Not thread-safe; one per
+ * input.
  */
 #ifndef TN_PICKLE_PICKLE_H
 #define TN_PICKLE_PICKLE_H
@@ -113,9 +114,9 @@ void tn__pickle_init(struct tn_pickle *pickle, struct tn_cursor *cursor, struct 
                      const struct tn_pickle_visitor *visitor);
 void tn__pickle_destroy(struct tn_pickle *pickle);
 
-/* Reads up to STOP; what follows it is not looked at. *value is what the pickle holds. TN_FORMAT for what is no pickle,
- * TN_UNSUPPORTED for an opcode outside the subset, TN_LIMIT, TN_NO_MEMORY, and what visitor and source return; each text
- * begins with the offset. */
+/* Reads up to STOP; what follows it is not looked at. *value is what the pickle holds. TN_FORMAT for what is no
+ * pickle, TN_UNSUPPORTED for an opcode outside the subset, TN_LIMIT, TN_NO_MEMORY, and what visitor and source return;
+ * each text begins with the offset. */
 tn_status tn__pickle_read(struct tn_pickle *pickle, tn_value *value);
 
 /* Fails with the offset of the opcode being read in front. */

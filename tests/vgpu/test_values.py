@@ -61,3 +61,19 @@ def test_a_program_that_never_steps_is_stopped(tonnage):
     assert run.verdict == "fits" and run.status == 0, run.explain()
     assert run.report["steps"]["stopped"] == "limit", run.explain()
     assert run.device_bytes > 1 << 30, run.explain()
+
+
+RECORDER = """\
+import torch
+torch.cuda.memory._record_memory_history()
+held = torch.ones(1000, device="cuda")
+events = torch.cuda.memory._snapshot()["device_traces"][0]
+print("events", sum(event["action"] == "alloc" for event in events))
+"""
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_the_programs_own_recorder_goes_on_under_a_snapshot(tonnage, wheel, tmp_path):
+    run = tonnage(wheel, ["-c", RECORDER], "--steps=all", f"--snapshot={tmp_path / 'peak.pickle'}")
+    assert run.verdict == "fits", run.explain()
+    assert "events 1" in run.stdout, run.explain()

@@ -30,7 +30,8 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import ending, files, frames, generation, init, ledger, peaks, record, steps, torchapi, uploads, values
+    from . import ending, files, frames, generation, history, init, ledger, peaks, record, steps, torchapi
+    from . import uploads, values
     from .state import settings
 
     state.torch = torch
@@ -43,6 +44,7 @@ def _set_up(torch):
     if torchapi.is_cuda_build():
         torchapi.queue_at_cuda_init(_on_cuda)
         peaks.wrap_resets()
+        history.install()
     steps.on_torch(torch)
     if settings.init == "skip" and settings.gpu == "virtual":
         init.install(torch)

@@ -33,12 +33,11 @@ def wanted():
     return bool(settings.snapshot)
 
 
-def start():
-    """Wraps torch's functions and begins the first window. Called when CUDA is initialised."""
-    global _path
-    if not wanted():
-        return
+def install():
+    """Wraps torch's functions. Called when torch was imported: the program's recorder may be on before CUDA is there."""
     core = torchapi.core()
+    if not wanted() or getattr(core, "_cuda_memorySnapshot", None) is _snapshot_for_program:
+        return
     for name in ("_cuda_record_memory_history", "_cuda_record_memory_history_legacy", "_cuda_memorySnapshot"):
         if hasattr(core, name):
             _original[name] = getattr(core, name)
@@ -49,8 +48,15 @@ def start():
     if "_cuda_record_memory_history_legacy" in _original:
         core._cuda_record_memory_history_legacy = _record_legacy_for_program
     core._cuda_memorySnapshot = _snapshot_for_program
-    _path = _claim()
-    new_window()
+
+
+def start():
+    """Begins the first window. Called when CUDA is initialised."""
+    global _path
+    install()  # somebody may have put other functions there meanwhile
+    if _original:
+        _path = _claim()
+        new_window()
 
 
 def stop():
