@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores `tonnage explain` against labelled texts.
 
-    bench/explain_score.py FILE.jsonl [--tonnage PATH] [--all] [--show ID]
+    bench/explain_score.py FILE.jsonl [--tonnage PATH] [--show ID]
 
 Each line of FILE is an object with `id`, `text`, `is_oom` (yes, no, unclear), `fields`, `likely_cause`, `family` and
-`tags`. The labels of a text describe its first complete error, so the first error found is compared. Texts labelled `no`
+`tags`. The labels of a text describe its first complete error: the first one found is compared. Texts labelled `no`
 must give an empty list; for the others every field must be equal. Prints accuracy by field, by record and by cause, and
 every difference. Ends with 1 when a record differs.
 """

@@ -9,6 +9,7 @@
 /* argv[0] is the command's name. */
 int cmd_run(int argc, char **argv);
 int cmd_gpus(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 
 /* Says one line, "tonnage: ...", on stderr and returns 2. */
 int wrong_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

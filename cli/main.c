@@ -12,12 +12,13 @@
 static const char help[] =
 	"usage: tonnage COMMAND ...\n"
 	"\n"
-	"  run    run a program on a pretended GPU: does it fit, and if not, where\n"
-	"  gpus   the cards that can be pretended\n"
+	"  run      run a program on a pretended GPU: does it fit, and if not, where\n"
+	"  gpus     the cards that can be pretended\n"
+	"  explain  an out-of-memory error, from a pasted text or a log\n"
 	"\n"
 	"  tonnage run --gpu rtx3060 -- python train.py\n"
 	"\n"
-	"tonnage COMMAND --help says more; so do the manual pages tonnage-run(1) and tonnage-gpus(1).\n";
+	"tonnage COMMAND --help says more; so does the manual page tonnage-COMMAND(1).\n";
 
 int
 wrong_usage(const char *format, ...)
@@ -37,7 +38,7 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*command)(int argc, char **argv);
-	} commands[] = { { "run", cmd_run }, { "gpus", cmd_gpus } };
+	} commands[] = { { "run", cmd_run }, { "gpus", cmd_gpus }, { "explain", cmd_explain } };
 	const char *name = argc > 1 ? argv[1] : "";
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
 		return printf("tonnage %s\n", TONNAGE_VERSION) < 0 || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;

@@ -2,9 +2,9 @@
  *
  * What the files of src/message share.
  *
- * Two forms of the text are used. *Clean*: without terminal colours, control characters and box drawing. *Squeezed*: clean,
- * in lower case, without blanks (but one between two digits) and without the marks that open a line (comment, quote,
- * rank), so that a phrase reads the same however it was wrapped. Phrases of the tables are squeezed.
+ * Two forms of the text are used. *Clean*: without terminal colours, control characters and box drawing. *Squeezed*:
+ * clean, in lower case, without blanks (but one between two digits) and without the marks that open a line (comment,
+ * quote, rank), so that a phrase reads the same however it was wrapped. Phrases of the tables are squeezed.
  */
 #ifndef TN_MESSAGE_INTERNAL_MESSAGE_H
 #define TN_MESSAGE_INTERNAL_MESSAGE_H
@@ -33,11 +33,12 @@ enum tn_rule { TN_RULE_CARD, TN_RULE_MPS, TN_RULE_MPS_BUFFER, TN_RULE_LIBRARY, T
 
 /* What must hold before a find counts. */
 enum tn_proof {
-	TN_PROOF_NONE,    /* the phrase is enough */
-	TN_PROOF_ERROR,   /* the line must look like an error report, not like code or prose */
-	TN_PROOF_DEVICE,  /* as above, and the line names a device or a failure */
-	TN_PROOF_TORCH,   /* figures, or an error line */
-	TN_PROOF_LOG      /* a remark: the line must look like a log line */
+	TN_PROOF_NONE,   /* the phrase is enough */
+	TN_PROOF_ERROR,  /* the line must look like an error report, not like code or prose */
+	TN_PROOF_DEVICE, /* as above, and the line names a device or a failure */
+	TN_PROOF_TORCH,  /* figures, or an error line */
+	TN_PROOF_LOG,    /* a remark: the line must look like a log line */
+	TN_PROOF_SHELL   /* "Killed" as a shell says it */
 };
 
 struct tn_family {
@@ -45,9 +46,9 @@ struct tn_family {
 	bool unclear;
 	enum tn_device_kind kind;
 	enum tn_rule rule;
-	const char *reason; /* when there is no figure to speak of; NULL: "no sizes are printed" */
+	const char *reason;              /* when there is no figure to speak of; NULL: "no sizes are printed" */
 	const struct tn_phrase *phrases; /* ended by before == NULL; NULL: none */
-	const char *needs;  /* squeezed words of which one must stand in the region, separated by '|'; NULL: nothing */
+	const char *needs;   /* squeezed words of which one must stand in the region, separated by '|'; NULL: nothing */
 	const char *refutes; /* words of which none may stand in the region */
 };
 
@@ -62,14 +63,15 @@ struct tn_anchor {
 	enum tn_proof proof;
 };
 
+enum { TN_GROUP_TORCH = 1 }; /* the others are known to the table only */
 enum { TN_WEIGHT_REMARK = 1, TN_WEIGHT_GENERIC = 2, TN_WEIGHT_PLAIN = 5, TN_WEIGHT_FULL = 8 };
 
 extern const struct tn_family tn__families[];
 extern const struct tn_anchor tn__anchors[];
 extern const size_t tn__anchor_count;
 
-/* The family of this name in the table: for forms that are told apart later. */
-const struct tn_family *tn__family_named(const char *name);
+/* Families that are only told from their relatives once the whole message is known. */
+extern const struct tn_family *const tn__family_tensorflow_host, *const tn__family_scheduler;
 
 /* ---- line.c ---- */
 
@@ -123,7 +125,8 @@ bool tn__frame_is_library(const char *path, size_t length);
 /* ---- figures.c ---- */
 
 /* Fills figures, device index, processes and the details of the form from a squeezed region. */
-void tn__figures_read(const struct tn_family *family, const char *squeezed, size_t length, struct tn_message *message);
+void tn__figures_read(const struct tn_family *family, const char *squeezed, size_t length,
+                      struct tn_message *message);
 
 /* ---- cause.c, advice.c ---- */
 

@@ -2,9 +2,9 @@
  *
  * Out-of-memory errors found in a text of any length: what was printed, what it means, what to do.
  *
- * The scanner reads the text once, in pieces of any size, and hands over each error as soon as it is complete. It keeps
- * a window of TN_MESSAGE_WINDOW bytes and nothing else, so memory does not grow with the text. It must not know where
- * the text comes from or how errors are shown. A scanner serves one thread.
+ * The scanner reads the text once, in pieces of any size, and hands over each error as soon as it is complete. It
+ * keeps a window of TN_MESSAGE_WINDOW bytes and nothing else, so memory does not grow with the text. It must not know
+ * where the text comes from or how errors are shown. A scanner serves one thread.
  */
 #ifndef TN_MESSAGE_MESSAGE_H
 #define TN_MESSAGE_MESSAGE_H
@@ -15,42 +15,42 @@
 
 #include "tonnage/status.h"
 
-#define TN_MESSAGE_WINDOW 65536   /* bytes of text kept, cleaned */
-#define TN_MESSAGE_LINE 8192      /* a longer line is read in pieces of this size */
-#define TN_MESSAGE_REGION 16384   /* a message ends after so many characters that are not blank ... */
-#define TN_MESSAGE_TAIL_LINES 40  /* ... or so many lines after its last known phrase */
-#define TN_MESSAGE_PROCESSES 256  /* listed processes kept for one error */
-#define TN_MESSAGE_CULPRIT 1024   /* bytes of "file:line" */
+#define TN_MESSAGE_WINDOW 65536    /* bytes of text kept, cleaned */
+#define TN_MESSAGE_LINE 8192       /* a longer line is read in pieces of this size */
+#define TN_MESSAGE_REGION 16384    /* a message ends after so many characters that are not blank ... */
+#define TN_MESSAGE_TAIL_LINES 40   /* ... or so many lines after its last known phrase */
+#define TN_MESSAGE_PROCESSES 256   /* listed processes kept for one error */
+#define TN_MESSAGE_CULPRIT 1024    /* bytes of "file:line" */
 #define TN_MESSAGE_NONE UINT64_MAX /* a figure that was not printed, or not whole */
 
 /* The figures, by their names in the JSON. */
-#define TN_FIGURE_LIST(X)                                     \
-	X(TRIED, "tried_bytes")                                   \
-	X(TOTAL, "total_bytes")                                   \
-	X(FREE, "free_bytes")                                     \
-	X(ALLOCATED, "allocated_bytes")                           \
-	X(RESERVED, "reserved_bytes")                             \
-	X(RESERVED_UNALLOCATED, "reserved_unallocated_bytes")     \
-	X(PRIVATE_POOL, "private_pool_bytes")                     \
-	X(ALLOWED, "allowed_bytes")                               \
-	X(THIS_PROCESS, "this_process_bytes")                     \
+#define TN_FIGURE_LIST(X)                                 \
+	X(TRIED, "tried_bytes")                               \
+	X(TOTAL, "total_bytes")                               \
+	X(FREE, "free_bytes")                                 \
+	X(ALLOCATED, "allocated_bytes")                       \
+	X(RESERVED, "reserved_bytes")                         \
+	X(RESERVED_UNALLOCATED, "reserved_unallocated_bytes") \
+	X(PRIVATE_POOL, "private_pool_bytes")                 \
+	X(ALLOWED, "allowed_bytes")                           \
+	X(THIS_PROCESS, "this_process_bytes")                 \
 	X(MPS_OTHER, "mps_other_bytes")
 
 enum tn_figure {
 #define TN_FIGURE_ENUM(name, text) TN_FIGURE_##name,
 	TN_FIGURE_LIST(TN_FIGURE_ENUM)
 #undef TN_FIGURE_ENUM
-	TN_FIGURE_COUNT
+	    TN_FIGURE_COUNT
 };
 
-#define TN_CAUSE_LIST(X)                          \
-	X(UNKNOWN, "unknown")                         \
-	X(TOO_BIG, "too_big_single_request")          \
-	X(MODEL_OR_BATCH, "model_or_batch_too_big")   \
-	X(FRAGMENTATION, "fragmentation")             \
-	X(OTHER_PROCESS, "other_process")             \
-	X(FRACTION_LIMIT, "memory_fraction_limit")    \
-	X(HOST_RAM, "host_ram")                       \
+#define TN_CAUSE_LIST(X)                        \
+	X(UNKNOWN, "unknown")                       \
+	X(TOO_BIG, "too_big_single_request")        \
+	X(MODEL_OR_BATCH, "model_or_batch_too_big") \
+	X(FRAGMENTATION, "fragmentation")           \
+	X(OTHER_PROCESS, "other_process")           \
+	X(FRACTION_LIMIT, "memory_fraction_limit")  \
+	X(HOST_RAM, "host_ram")                     \
 	X(LIBRARY_WORKSPACE, "library_workspace")
 
 enum tn_cause {
@@ -59,22 +59,31 @@ enum tn_cause {
 #undef TN_CAUSE_ENUM
 };
 
-enum tn_device_kind { TN_KIND_NONE, TN_KIND_CUDA, TN_KIND_HIP, TN_KIND_MPS, TN_KIND_XPU, TN_KIND_HOST, TN_KIND_OTHER };
+enum tn_device_kind {
+	TN_KIND_NONE,
+	TN_KIND_CUDA,
+	TN_KIND_HIP,
+	TN_KIND_MPS,
+	TN_KIND_XPU,
+	TN_KIND_HOST,
+	TN_KIND_OTHER
+};
 
 struct tn_message_process {
 	uint64_t pid, bytes; /* bytes may be TN_MESSAGE_NONE */
 };
 
 struct tn_message {
-	const char *family;       /* literal */
-	const char *said_by;      /* literal: who reports it, for people */
-	bool unclear;             /* may be an out-of-memory, or one that the program got over */
-	bool reserved_is_idle;    /* PyTorch 1.0 to 1.3: "cached" lies on top of what is allocated */
-	bool beyond_any_machine;  /* the request is above 2^60 bytes, printed without its size */
-	bool old_settings;        /* the text itself names the older variable PYTORCH_CUDA_ALLOC_CONF, or is older */
+	const char *family;      /* literal */
+	const char *said_by;     /* literal: who reports it, for people */
+	bool unclear;            /* may be an out-of-memory, or one that the program got over */
+	bool reserved_is_idle;   /* PyTorch 1.0 to 1.3: "cached" lies on top of what is allocated */
+	bool beyond_any_machine; /* the request is above 2^60 bytes, printed without its size */
+	bool old_settings;       /* the text itself names the older variable PYTORCH_CUDA_ALLOC_CONF, or is older */
 	enum tn_device_kind kind;
 	int64_t device_index, rank; /* -1: not printed */
 	uint64_t figures[TN_FIGURE_COUNT];
+	uint64_t unaccounted; /* neither free nor held by a known process, or TN_MESSAGE_NONE */
 	struct tn_message_process processes[TN_MESSAGE_PROCESSES];
 	size_t process_count;
 	char culprit[TN_MESSAGE_CULPRIT]; /* "file:line" of the user's own code, "" if none is shown */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tonnage explain: out-of-memory errors in a text.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "tonnage/message.h"
+#include "tonnage/run.h" /* exit statuses */
+
+static const char help[] =
+    "usage: tonnage explain [FILE|-] [--json [OUT|-]]\n"
+    "\n"
+    "Finds the out-of-memory errors in a text (a pasted error, a log of any length) and says what was asked,\n"
+    "what was free, the likely cause, and what to do first. Without FILE, or with -, reads standard input.\n"
+    "\n"
+    "  --json [OUT]  as JSON: to OUT when the text is named, too, else to standard output\n"
+    "  --help        this text\n"
+    "\n"
+    "  tonnage explain error.log\n"
+    "  python train.py 2>&1 | tonnage explain\n";
+
+struct options {
+	const char *input, *output; /* NULL: not named */
+	bool json, help;
+};
+
+/* A word directly behind --json is the output if a text is named elsewhere, else the text itself: so no form of the
+ * command writes over the only file that is named. */
+static int
+read_options(int argc, char **argv, struct options *options)
+{
+	const char *behind_json = NULL;
+	bool only_words = false;
+	for (int i = 1; i < argc; i++) {
+		char *word = argv[i];
+		if (!only_words && strcmp(word, "--") == 0) {
+			only_words = true;
+		} else if (!only_words && strcmp(word, "--help") == 0) {
+			options->help = true;
+		} else if (!only_words && strncmp(word, "--json", 6) == 0 && (word[6] == '\0' || word[6] == '=')) {
+			options->json = true;
+			if (word[6] == '=')
+				options->output = word + 7;
+			else if (i + 1 < argc && (argv[i + 1][0] != '-' || argv[i + 1][1] == '\0'))
+				behind_json = argv[++i];
+		} else if (!only_words && word[0] == '-' && word[1] != '\0') {
+			return wrong_usage("explain: unknown option %s (tonnage explain --help)", word);
+		} else if (options->input != NULL) {
+			return wrong_usage("explain: one text at most (tonnage explain --help)");
+		} else {
+			options->input = word;
+		}
+	}
+	if (behind_json != NULL && options->input == NULL)
+		options->input = behind_json;
+	else if (behind_json != NULL)
+		options->output = behind_json;
+	return 0;
+}
+
+/* An existing file that holds something other than JSON is not an output: the two names were probably exchanged. */
+static bool
+holds_other_things(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	if (file == NULL)
+		return false;
+	int first = fgetc(file);
+	fclose(file);
+	return first != EOF && first != '{';
+}
+
+static int
+explain(const struct options *options, FILE *in)
+{
+	bool to_file = options->output != NULL && strcmp(options->output, "-") != 0;
+	FILE *json = options->json ? stdout : NULL;
+	if (to_file && holds_other_things(options->output))
+		return wrong_usage("explain: %s exists and holds no JSON; it is left as it is", options->output);
+	if (to_file && (json = fopen(options->output, "w")) == NULL)
+		return wrong_usage("explain: cannot write %s: %s", options->output, strerror(errno));
+	tn_status status = tn_explain(in, json == stdout ? NULL : stdout, json);
+	if (status != TN_OK)
+		fprintf(stderr, "tonnage: %s\n", tn_error_text());
+	if (to_file && fclose(json) != 0 && status == TN_OK) {
+		fprintf(stderr, "tonnage: cannot write %s: %s\n", options->output, strerror(errno));
+		return TN_EXIT_OWN_FAILURE;
+	}
+	return status == TN_OK ? 0 : TN_EXIT_OWN_FAILURE;
+}
+
+int
+cmd_explain(int argc, char **argv)
+{
+	struct options options = { 0 };
+	int usage = read_options(argc, argv, &options);
+	if (usage != 0)
+		return usage;
+	if (options.help)
+		return fputs(help, stdout) == EOF || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
+	if (options.input == NULL || strcmp(options.input, "-") == 0) {
+		if (isatty(STDIN_FILENO))
+			fputs("tonnage: paste the text, then press Ctrl-D\n", stderr);
+		return explain(&options, stdin);
+	}
+	FILE *in = fopen(options.input, "r");
+	if (in == NULL || fgetc(in) == EOF) {
+		bool unreadable = in == NULL || ferror(in);
+		int why = errno;
+		if (in != NULL && unreadable)
+			fclose(in);
+		if (unreadable)
+			return wrong_usage("explain: cannot read %s: %s", options.input, strerror(why));
+	}
+	rewind(in);
+	int status = explain(&options, in);
+	fclose(in);
+	return status;
+}

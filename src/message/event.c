@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a region of text to a message: its figures, its finer family, whether it counts, and whether it repeats the
+ * message before it, which is held back until that is known.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "message/scanner.h"
+
+#define LOOK_AHEAD 700     /* squeezed characters behind its last known phrase that may hold its figures ... */
+#define NEAR 200           /* ... and those in which it must be confirmed or refuted */
+#define NEXT_LINES 15      /* within which a failure with figures is the one without figures before it */
+#define REPEAT_LINES 60    /* within which a failure without new figures is the one before */
+#define CONTINUE_LINES 400 /* within which a family's later lines belong to its earlier ones */
+
+bool
+tn__strangers(uint64_t a, uint64_t b)
+{
+	return a != 0 && b != 0 && a != b && (a >> 32 == 0) == (b >> 32 == 0);
+}
+
+/* ---- the held message ---- */
+
+tn_status
+tn__event_hand_out(struct tn_message_scanner *scanner)
+{
+	if (!scanner->held)
+		return TN_OK;
+	scanner->held = false;
+	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
+	return scanner->found(scanner->context, &scanner->held_message);
+}
+
+static size_t
+figure_count(const struct tn_message *message)
+{
+	size_t count = message->process_count;
+	for (size_t i = 0; i < TN_FIGURE_COUNT; i++)
+		count += message->figures[i] != TN_MESSAGE_NONE;
+	return count;
+}
+
+static bool
+same_figures(const struct tn_message *a, const struct tn_message *b)
+{
+	return figure_count(a) > 0 && memcmp(a->figures, b->figures, sizeof(a->figures)) == 0 && a->kind == b->kind &&
+	       a->device_index == b->device_index && a->rank == b->rank && a->process_count == b->process_count;
+}
+
+/* Whether `later` says nothing that the held one did not. */
+static bool
+repeats(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later,
+        const struct tn_message *message, uint64_t lines)
+{
+	if (lines > REPEAT_LINES || tn__strangers(before->owner, later->owner))
+		return false;
+	if (same_figures(held, message))
+		return true;
+	return figure_count(message) == 0 &&
+	       (later->weight <= TN_WEIGHT_GENERIC || held->family == message->family || later->group == before->group);
+}
+
+/* Whether `later` is the same failure with more to say. */
+static bool
+completes(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later, uint64_t lines)
+{
+	if (tn__strangers(before->owner, later->owner))
+		return false;
+	bool continued = later->group == before->group && later->first_order > before->order && before->order > 0;
+	bool vague = figure_count(held) == 0 && (before->weight <= TN_WEIGHT_GENERIC || before->group == later->group);
+	return (continued && lines <= CONTINUE_LINES) || (vague && lines <= NEXT_LINES);
+}
+
+static tn_status
+accept(struct tn_message_scanner *scanner)
+{
+	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
+	uint64_t lines = event->line - held->last_line;
+	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
+		if (held->culprit[0] == '\0')
+			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
+		held->last_line = event->last_line;
+		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
+		return TN_OK;
+	}
+	if (scanner->held && completes(held, &scanner->held_message, event, lines)) {
+		if (event->culprit[0] == '\0')
+			memcpy(event->culprit, held->culprit, TN_MESSAGE_CULPRIT);
+		if (scanner->message.rank < 0)
+			scanner->message.rank = scanner->held_message.rank;
+		scanner->message.line = scanner->held_message.line;
+		scanner->held = false;
+	}
+	TN_FORWARD_IF_ERROR(tn__event_hand_out(scanner));
+	scanner->held = true;
+	*held = *event;
+	scanner->held_message = scanner->message;
+	return TN_OK;
+}
+
+/* ---- closing a message ---- */
+
+static bool
+has(const char *text, size_t length, const char *words)
+{
+	return tn__has_any(text, length, words);
+}
+
+static const struct {
+	const char *words;
+	enum tn_device_kind kind;
+} device_words[] = { { "hip|rocm|rccl|miopen", TN_KIND_HIP },
+                     { "xpu|sycl|level_zero", TN_KIND_XPU },
+                     { "npu|musa|mlu|vulkan|opencl|gaudi", TN_KIND_OTHER },
+                     { "metal|mps", TN_KIND_MPS } };
+
+/* "HIP out of memory", "(NPU 0;": which device, when it is not CUDA. */
+static enum tn_device_kind
+torch_kind(const char *text, size_t length)
+{
+	if (has(text, length, "hipoutofmemory|(hip"))
+		return TN_KIND_HIP;
+	if (has(text, length, "xpuoutofmemory|(xpu"))
+		return TN_KIND_XPU;
+	if (has(text, length,
+	        "npuoutofmemory|mluoutofmemory|musaoutofmemory|gcuoutofmemory|hpuoutofmemory|(npu|(mlu|(musa"))
+		return TN_KIND_OTHER;
+	return TN_KIND_CUDA;
+}
+
+static const char *
+torch_form(const struct tn_message *message, const char *text, size_t length)
+{
+	if (message->beyond_any_machine)
+		return "huge_request";
+	if (message->kind == TN_KIND_HIP)
+		return "hip";
+	if (message->kind == TN_KIND_XPU)
+		return "xpu";
+	if (message->kind == TN_KIND_OTHER)
+		return "npu";
+	if (message->reserved_is_idle)
+		return "torch_1.0_cached";
+	if (has(text, length, "capactyof"))
+		return "torch_2.1_capacty";
+	if (message->figures[TN_FIGURE_RESERVED] != TN_MESSAGE_NONE)
+		return has(text, length, "max_split_size") ? "torch_1.10_split_hint" : "torch_1.4_reserved";
+	if (message->figures[TN_FIGURE_ALLOWED] != TN_MESSAGE_NONE)
+		return "torch_allowed";
+	if (message->figures[TN_FIGURE_PRIVATE_POOL] != TN_MESSAGE_NONE)
+		return "torch_private_pools";
+	if (has(text, length, "pytorch_alloc_conf"))
+		return "torch_alloc_conf";
+	if (message->process_count > 0)
+		return "torch_2.2_processes";
+	if (has(text, length, "(gpu|alreadyallo"))
+		return "torch_1.4_reserved";
+	return figure_count(message) > 0 ? "torch_2.2_capacity" : "torch_no_figures";
+}
+
+/* Details that only PyTorch's own forms have. */
+static void
+finish_torch(struct tn_message *message, const char *text, size_t length)
+{
+	message->kind = torch_kind(text, length);
+	message->beyond_any_machine = has(text, length, "triedtoallocatemorethan1eb");
+	message->family = torch_form(message, text, length);
+	message->old_settings =
+	    !has(text, length, "setpytorch_alloc_conf|settingpytorch_alloc_conf") &&
+	    (message->figures[TN_FIGURE_RESERVED] != TN_MESSAGE_NONE || has(text, length, "pytorch_cuda_alloc_conf"));
+}
+
+/* A template: the place of the figure holds a letter, a brace or a percent sign. */
+static bool
+unfilled(const char *text, size_t length)
+{
+	const char *at = tn__find(text, length, "triedtoallocate");
+	if (at == NULL)
+		return false;
+	at += 15;
+	if (at >= text + length)
+		return false;
+	return strchr("{%$<[x", *at) != NULL || (isalpha((unsigned char)*at) && strncmp(at, "more", 4) != 0);
+}
+
+/* The family in its finer sense, once the region is known. */
+static const struct tn_family *
+refine(const struct tn_family *family, const char *text, size_t length)
+{
+	if (strcmp(family->name, "tensorflow") == 0 && has(text, length, "device:cpu|allocatorcpu|mklcpu|gpu_host_bfc"))
+		return tn__family_tensorflow_host;
+	if (strcmp(family->name, "other") == 0 && has(text, length, "slurm|srun:"))
+		return tn__family_scheduler;
+	return family;
+}
+
+static void
+refine_kind(struct tn_message *message, const char *text, size_t length)
+{
+	bool by_words = strcmp(message->family, "llama.cpp") == 0 || strcmp(message->family, "other") == 0 ||
+	                strcmp(message->family, "nccl") == 0;
+	for (size_t i = 0; by_words && i < sizeof(device_words) / sizeof(device_words[0]); i++)
+		if (has(text, length, device_words[i].words)) {
+			message->kind = device_words[i].kind;
+			return;
+		}
+	if (strcmp(message->family, "llama.cpp") == 0 && has(text, length, "cpubuffer|cpu_buffer|ggml_aligned_malloc"))
+		message->kind = TN_KIND_HOST;
+}
+
+static bool
+proven(const struct tn_event *event, const struct tn_message *message, const char *text, size_t length)
+{
+	const struct tn_family *family = event->family;
+	size_t whole = length, near = event->last_end - event->start + NEAR;
+	length = near < whole ? near : whole;
+	if (family->needs != NULL && !has(text, length, family->needs))
+		return false;
+	if (family->refutes != NULL && has(text, length, family->refutes))
+		return false;
+	if (event->group == TN_GROUP_TORCH && unfilled(text, length) && figure_count(message) == 0)
+		return false;
+	if (event->group == TN_GROUP_TORCH && event->first_order == 2 && event->order == 2 &&
+	    !has(text, length, "gpu|npu|xpu|outofmemory"))
+		return false;
+	if (event->group == TN_GROUP_TORCH &&
+	    event->first_order >= 3) /* without its head: one phrase alone may be prose */
+		return figure_count(message) >= 2;
+	return event->reported || figure_count(message) > 0;
+}
+
+tn_status
+tn__event_close(struct tn_message_scanner *scanner, size_t end)
+{
+	struct tn_event *event = &scanner->event;
+	struct tn_message *message = &scanner->message;
+	if (!scanner->open)
+		return TN_OK;
+	scanner->open = false;
+	if (end > event->last_end + LOOK_AHEAD)
+		end = event->last_end + LOOK_AHEAD;
+	const char *text = scanner->squeezed + event->start;
+	size_t length = end > event->start ? end - event->start : 0;
+	memset(message, 0, sizeof(*message));
+	event->family = refine(event->family, text, length);
+	tn__figures_read(event->family, text, length, message);
+	message->family = event->family->name;
+	message->said_by = event->family->said_by;
+	message->unclear = event->family->unclear;
+	message->kind = event->family->kind;
+	message->rank = event->rank;
+	message->line = event->line;
+	if (strcmp(message->family, "torch") == 0)
+		finish_torch(message, text, length);
+	size_t before =
+	    strcmp(message->family, "nccl") == 0 ? (event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK) : 0;
+	refine_kind(message, text - before, length + before);
+	if (!proven(event, message, text, length))
+		return TN_OK;
+	tn__cause_judge(event->family, message);
+	tn__advise(message);
+	return accept(scanner);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames of tracebacks, in the forms that Python, IPython, rich, pytest and TensorFlow print, and whose code they
+ * show.
+ *
+ * Every function is linear in the line; nothing is kept but one unfinished path.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "message/internal_message.h"
+
+static bool
+digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool
+slash(char c)
+{
+	return c == '/' || c == '\\';
+}
+
+/* ---- whose code ---- */
+
+/* One part of a path, between slashes. */
+struct part {
+	const char *text;
+	size_t length;
+};
+
+static bool
+part_starts(struct part part, const char *with)
+{
+	size_t length = strlen(with);
+	return part.length >= length && strncasecmp(part.text, with, length) == 0;
+}
+
+static bool
+part_is(struct part part, const char *word)
+{
+	return part.length == strlen(word) && part_starts(part, word);
+}
+
+/* Folders that have a standard library as their `lib`: Python38, anaconda3, envs/NAME. */
+static bool
+python_home(struct part part, struct part before)
+{
+	return part_starts(part, "python") || tn__find(part.text, part.length, "conda") != NULL ||
+	       part_is(before, "envs") || part_starts(part, "pypy");
+}
+
+static bool
+frozen_name(const char *path, size_t length)
+{
+	static const char *const names[] = { "<frozen",         "<decorator-gen",   "<__array_function__",
+	                                     "<eval_with_key>", "<attrs generated", "<fx",
+	                                     "<unknown>",       "<built-in" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (length >= strlen(names[i]) && strncmp(path, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+bool
+tn__frame_is_library(const char *path, size_t length)
+{
+	struct part home = { "", 0 }, last = { "", 0 }, part = { path, 0 };
+	if (frozen_name(path, length))
+		return true;
+	for (size_t i = 0; i <= length; i++) {
+		if (i < length && !slash(path[i])) {
+			part.length++;
+			continue;
+		}
+		if (i < length && (part_is(part, "site-packages") || part_is(part, "dist-packages")))
+			return true;
+		bool library = part_is(last, "lib") || part_is(last, "lib64");
+		if (i < length && library && (part_starts(part, "python2") || part_starts(part, "python3")))
+			return true;
+		if (part.length > 0 && part_is(part, "lib") && i < length && path[i] == '\\' && python_home(last, home))
+			return true;
+		if (part.length > 0) {
+			home = last;
+			last = part;
+		}
+		part = (struct part){ path + i + 1, 0 };
+	}
+	return false;
+}
+
+/* ---- reading ---- */
+
+/* Copies a path; in quoted texts its backslashes are doubled. */
+static size_t
+copy_path(const char *path, size_t length, char *out)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < length; i++) {
+		bool doubled = path[i] == '\\' && i > 1 && path[i - 1] == '\\';
+		if (!doubled || out[used - 1] != '\\')
+			out[used++] = path[i];
+	}
+	return used;
+}
+
+static bool
+give(const char *path, size_t length, const char *line_number, char *culprit)
+{
+	if (length == 0 || length > TN_MESSAGE_CULPRIT - 16 || tn__frame_is_library(path, length))
+		return false;
+	length = copy_path(path, length, culprit);
+	culprit[length++] = ':';
+	size_t digits = 0;
+	while (digit(line_number[digits]) && digits < 10)
+		culprit[length++] = line_number[digits++];
+	culprit[length] = '\0';
+	return true;
+}
+
+/* After the path of `File "path", line 12`: the digits, or NULL. */
+static const char *
+line_number_after(const char *text)
+{
+	while (*text == '\\' || *text == '"' || *text == ',' || *text == ' ')
+		text++;
+	if (strncmp(text, "line", 4) != 0)
+		return NULL;
+	for (text += 4; *text == ' ';)
+		text++;
+	return digit(*text) ? text : NULL;
+}
+
+/* All `File "path", line 12` of a line; the last own one counts. Returns whether there was any. */
+static bool
+read_quoted(struct tn_frame_reader *reader, const char *line, char *culprit, bool *own)
+{
+	bool any = false;
+	for (const char *at = line; (at = strstr(at, "File ")) != NULL;) {
+		const char *path = at + 5;
+		at = path;
+		if (path[0] == '\\' && path[1] == '"')
+			path++;
+		if (path[0] != '"')
+			continue;
+		path++;
+		size_t length = strcspn(path, "\"");
+		any = true;
+		if (path[length] == '\0') {
+			if (length < sizeof(reader->partial)) {
+				memcpy(reader->partial, path, length + 1);
+				reader->awaits_quote = true;
+			}
+			break;
+		}
+		const char *number = line_number_after(path + length);
+		at = path + length;
+		if (length > 0 && path[length - 1] == '\\')
+			length--;
+		if (number != NULL)
+			*own |= give(path, length, number, culprit);
+	}
+	return any;
+}
+
+/* The rest of a path that was wrapped at the end of the line before. */
+static bool
+read_wrapped(struct tn_frame_reader *reader, const char *line, char *culprit, bool *own)
+{
+	if (!reader->awaits_quote)
+		return false;
+	reader->awaits_quote = false;
+	size_t length = strlen(reader->partial), more = strcspn(line, "\"");
+	if (line[more] == '\0' || more > 256 || length + more >= sizeof(reader->partial))
+		return false;
+	memcpy(reader->partial + length, line, more);
+	const char *number = line_number_after(line + more);
+	if (number == NULL)
+		return false;
+	*own |= give(reader->partial, length + more, number, culprit);
+	return true;
+}
+
+/* "Cell In[9], line 3" and "Input In [9], in <cell line: 3>()". */
+static bool
+read_cell(const char *line, char *culprit, bool *own)
+{
+	const char *name = strncmp(line, "Cell In", 7) == 0 || strncmp(line, "Input In", 8) == 0 ? line : NULL;
+	const char *close = name != NULL ? strchr(name, ']') : NULL;
+	if (close == NULL || close - name > 24)
+		return false;
+	const char *number = strstr(close, "line");
+	for (number = number != NULL ? number + 4 : ""; *number == ' ' || *number == ':';)
+		number++;
+	if (digit(*number))
+		*own |= give(name, (size_t)(close - name) + 1, number, culprit);
+	return true;
+}
+
+static bool
+path_like(const char *path, size_t length)
+{
+	if (length == 0 || length >= TN_MESSAGE_CULPRIT - 16)
+		return false;
+	if (strncmp(path, "<ipython-input", 14) == 0)
+		return true;
+	bool python = length > 3 && (memcmp(path + length - 3, ".py", 3) == 0 ||
+	                             (length > 4 && memcmp(path + length - 4, ".pyx", 4) == 0));
+	return python && memchr(path, ' ', length) == NULL && memchr(path, '"', length) == NULL &&
+	       memchr(path, '(', length) == NULL;
+}
+
+/* "path in function(args)", whose line number follows in an arrow. */
+static bool
+read_header(struct tn_frame_reader *reader, const char *line)
+{
+	const char *in = strstr(line, " in ");
+	if (in == NULL || !path_like(line, (size_t)(in - line)))
+		return false;
+	const char *function = in + 4;
+	size_t name = strcspn(function, "( ");
+	if (function[0] != '<' && function[name] != '(' && function[name] != '\0')
+		return false;
+	memcpy(reader->partial, line, (size_t)(in - line));
+	reader->partial[in - line] = '\0';
+	reader->awaits_arrow = true;
+	return true;
+}
+
+/* "--> 12 code" */
+static bool
+read_arrow(struct tn_frame_reader *reader, const char *line, char *culprit, bool *own)
+{
+	size_t i = strspn(line, "-");
+	if (i == 0 || line[i] != '>')
+		return false;
+	for (i++; line[i] == ' ';)
+		i++;
+	if (!digit(line[i]))
+		return false;
+	if (reader->awaits_arrow)
+		*own |= give(reader->partial, strlen(reader->partial), line + i, culprit);
+	reader->awaits_arrow = false;
+	return true;
+}
+
+/* "path.py:12 in name", "File path.py:12, in name", "path.py:12: in name", "path.py:12: SomeError". */
+static bool
+read_colon(const char *line, char *culprit, bool *own)
+{
+	bool named = strncmp(line, "File ", 5) == 0;
+	const char *path = named ? line + 5 : line, *colon = strstr(path, ".py:");
+	if (colon == NULL)
+		return false;
+	colon += 3;
+	size_t digits = strspn(colon + 1, "0123456789");
+	const char *rest = colon + 1 + digits;
+	if (digits == 0 || digits > 8 || !path_like(path, (size_t)(colon - path)))
+		return false;
+	bool frame = strncmp(rest, " in ", 4) == 0 || strncmp(rest, ", in ", 5) == 0 || strncmp(rest, ": in ", 5) == 0 ||
+	             (named && (*rest == '\0' || *rest == ',')) ||
+	             (strncmp(rest, ": ", 2) == 0 && isupper((unsigned char)rest[2]) && strstr(rest, "Error") != NULL &&
+	              strchr(rest + 2, ' ') == NULL);
+	if (frame)
+		*own |= give(path, (size_t)(colon - path), colon + 1, culprit);
+	return frame;
+}
+
+/* TensorFlow: "(defined at path.py:12)". */
+static bool
+read_defined_at(const char *line, char *culprit, bool *own)
+{
+	const char *at = strstr(line, "(defined at ");
+	if (at == NULL)
+		return false;
+	const char *path = at + 12;
+	size_t length = strcspn(path, ")");
+	size_t colon = length;
+	while (colon > 0 && digit(path[colon - 1]))
+		colon--;
+	if (colon < 2 || colon == length || path[colon - 1] != ':')
+		return false;
+	*own |= give(path, colon - 1, path + colon, culprit);
+	return true;
+}
+
+/* "SomeError: words", "pkg.SomeError" or "KeyboardInterrupt" at the start of a line. */
+static bool
+exception_line(const char *line)
+{
+	size_t name = 0;
+	while (isalnum((unsigned char)line[name]) || line[name] == '_' || line[name] == '.')
+		name++;
+	if (name < 5 || (line[name] != ':' && line[name] != '\0'))
+		return false;
+	static const char *const ends[] = { "Error", "Exception", "Interrupt", "SystemExit" };
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		size_t length = strlen(ends[i]);
+		if (name >= length && strncmp(line + name - length, ends[i], length) == 0)
+			return true;
+	}
+	return false;
+}
+
+enum tn_trace_line
+tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, char *culprit, bool *own)
+{
+	size_t start = tn__line_content(line, length);
+	const char *content = line + start;
+	bool indented = start > 0 && line[start - 1] == ' ';
+	*own = false;
+	if (read_wrapped(reader, content, culprit, own))
+		return TN_TRACE_FRAME;
+	if (*content == '\0')
+		return TN_TRACE_SOURCE;
+	if (strstr(content, "Traceback (most recent call last)") != NULL) {
+		reader->awaits_arrow = false;
+		read_quoted(reader, content, culprit, own); /* a whole traceback in one line, as in JSON */
+		return TN_TRACE_START;
+	}
+	if (read_quoted(reader, content, culprit, own) || read_cell(content, culprit, own) ||
+	    read_colon(content, culprit, own) || read_arrow(reader, content, culprit, own) ||
+	    read_header(reader, content) || read_defined_at(content, culprit, own))
+		return TN_TRACE_FRAME;
+	if (!indented && exception_line(content))
+		return TN_TRACE_END;
+	return indented || digit(*content) ? TN_TRACE_SOURCE : TN_TRACE_OTHER;
+}

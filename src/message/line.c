@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One line of a log: colours off, the marks at its start, whose line it is, and whether it reports an error.
+ *
+ * Every function is linear in the line.
+ */
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "message/internal_message.h"
+
+static bool
+digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool
+word_char(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* ---- cleaning ---- */
+
+/* Length of the terminal sequence at `bytes`, or 0: CSI, OSC, two-character ones, and "[0;31m" whose escape was lost.
+ */
+static size_t
+terminal_sequence(const char *bytes, size_t count)
+{
+	size_t i = 1;
+	if (bytes[0] == '[') {
+		while (i < count && i < 14 && (digit(bytes[i]) || bytes[i] == ';'))
+			i++;
+		return i > 1 && i < count && bytes[i] == 'm' ? i + 1 : 0;
+	}
+	if (bytes[0] != '\033' || count < 2)
+		return bytes[0] == '\033';
+	if (bytes[1] == '[') {
+		for (i = 2; i < count && i < 64 && (unsigned char)bytes[i] >= 0x20 && (unsigned char)bytes[i] < 0x40;)
+			i++;
+		return i < count ? i + 1 : i;
+	}
+	if (bytes[1] == ']') {
+		for (i = 2; i < count && i < 512 && bytes[i] != '\007' && bytes[i] != '\033';)
+			i++;
+		return i < count && bytes[i] == '\033' && i + 1 < count ? i + 2 : i + (i < count);
+	}
+	return 2;
+}
+
+/* Length of an escape that was itself written out, as in JSON: \u001b[0m or \x1b[31m. */
+static size_t
+written_sequence(const char *bytes, size_t count)
+{
+	static const char *const forms[] = { "\\u001b", "\\x1b", "\\033", "\\e[" };
+	for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
+		size_t length = strlen(forms[f]) - (f == 3);
+		if (count > length && strncasecmp(bytes, forms[f], strlen(forms[f])) == 0 && bytes[length] == '[')
+			return length + terminal_sequence(bytes + length, count - length);
+	}
+	return 0;
+}
+
+/* UTF-8 that only draws or separates: box drawing, blocks, no-break space, zero-width marks, the arrow of tracebacks.
+ */
+static size_t
+drawing(const unsigned char *bytes, size_t count)
+{
+	if (count >= 2 && bytes[0] == 0xc2 && bytes[1] == 0xa0)
+		return 2;
+	if (count < 3 || bytes[0] != 0xe2)
+		return count >= 3 && bytes[0] == 0xef && bytes[1] == 0xbb && bytes[2] == 0xbf ? 3 : 0;
+	if (bytes[1] == 0x80 && bytes[2] >= 0x80 && bytes[2] <= 0x8f)
+		return 3;
+	return (bytes[1] == 0x94 || bytes[1] == 0x95 || bytes[1] == 0x96 || (bytes[1] == 0x9d && bytes[2] == 0xb1)) ? 3
+	                                                                                                            : 0;
+}
+
+size_t
+tn__line_clean(const char *bytes, size_t count, char *out)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < count;) {
+		unsigned char c = (unsigned char)bytes[i];
+		size_t skip = 0;
+		if (c == '\033' || c == '[')
+			skip = terminal_sequence(bytes + i, count - i);
+		else if (c == '\\')
+			skip = written_sequence(bytes + i, count - i);
+		else if (c >= 0xc2)
+			skip = drawing((const unsigned char *)bytes + i, count - i);
+		if (skip > 0) {
+			if (c >= 0xc2)
+				out[used++] = ' ';
+			i += skip;
+			continue;
+		}
+		if (c == '\t')
+			out[used++] = ' ';
+		else if (c >= 0x20 && c != 0x7f)
+			out[used++] = (char)c;
+		i++;
+	}
+	while (used > 0 && out[used - 1] == ' ')
+		used--;
+	out[used] = '\0';
+	return used;
+}
+
+/* ---- searching ---- */
+
+const char *
+tn__find(const char *text, size_t length, const char *word)
+{
+	size_t size = strlen(word);
+	char first = (char)tolower((unsigned char)word[0]);
+	for (size_t i = 0; i + size <= length; i++)
+		if (tolower((unsigned char)text[i]) == first && strncasecmp(text + i, word, size) == 0)
+			return text + i;
+	return NULL;
+}
+
+bool
+tn__has_any(const char *text, size_t length, const char *words)
+{
+	char word[64];
+	while (*words != '\0') {
+		size_t size = strcspn(words, "|");
+		if (size < sizeof(word)) {
+			memcpy(word, words, size);
+			word[size] = '\0';
+			if (tn__find(text, length, word) != NULL)
+				return true;
+		}
+		words += size + (words[size] == '|');
+	}
+	return false;
+}
+
+/* ---- marks at the start ---- */
+
+/* Length of "[rank3]:", "(EngineCore pid=194)", "[1,3]<stderr>:" or "trainer-1  |" at `line`, or 0. */
+static size_t
+owner_mark(const char *line, size_t length)
+{
+	size_t i = 0;
+	if (length > 0 && (line[0] == '[' || line[0] == '(')) {
+		char close = line[0] == '[' ? ']' : ')';
+		while (i < length && i < 96 && line[i] != close)
+			i++;
+		if (i >= length || line[i] != close)
+			return 0;
+		bool owner = tn__find(line, i, "rank") != NULL || tn__find(line, i, "pid=") != NULL;
+		i++;
+		if (!owner && length - i > 4 && (strncmp(line + i, "<std", 4) != 0))
+			return 0;
+		if (!owner && length - i <= 4)
+			return 0;
+		while (i < length && line[i] != ' ' && line[i] != ':' && line[i - 1] != '>')
+			i++;
+		return i + (i < length && line[i] == ':');
+	}
+	while (i < length && i < 48 && (word_char(line[i]) || line[i] == '-' || line[i] == '.'))
+		i++;
+	size_t name = i;
+	while (i < length && line[i] == ' ')
+		i++;
+	return name > 0 && i > name && i < length && line[i] == '|' ? i + 1 : 0;
+}
+
+/* Length of a time or date at `line`, or 0: digits with - : . , / T and Z between, two separators at least. */
+static size_t
+time_mark(const char *line, size_t length)
+{
+	size_t i = 0, separators = 0;
+	if (length == 0 || !digit(line[0]))
+		return 0;
+	for (; i < length && i < 36; i++) {
+		bool separator = strchr("-:.,/+", line[i]) != NULL;
+		bool clock = i + 3 < length && digit(line[i + 1]) && digit(line[i + 2]) && line[i + 3] == ':';
+		bool between = line[i] == 'T' || line[i] == 'Z' || (line[i] == ' ' && clock);
+		if (!digit(line[i]) && !separator && !between)
+			break;
+		separators += line[i] == '-' || line[i] == ':' || line[i] == '/';
+	}
+	if (i < length && line[i] != ' ' && line[i] != ']')
+		return 0;
+	bool slurm = separators == 1 && line[i - 1] == ':' && i <= 5;
+	return separators >= 2 || slurm ? i : 0;
+}
+
+/* Length of "[core.py:99]" or "[2025-05-05 10:11:12]" (a bracket with a digit in it), or 0. */
+static size_t
+bracket_mark(const char *line, size_t length)
+{
+	size_t i = 1;
+	bool digits = false;
+	if (length == 0 || line[0] != '[')
+		return 0;
+	for (; i < length && i < 64 && line[i] != ']'; i++)
+		digits |= digit(line[i]);
+	if (i >= length || line[i] != ']' || !digits)
+		return 0;
+	i++;
+	return i + (i < length && line[i] == ':');
+}
+
+/* Length of "ERROR ", "- root - ERROR - " and the like, or 0. */
+static size_t
+level_mark(const char *line, size_t length)
+{
+	static const char *const levels[] = { "ERROR", "WARNING", "WARN", "INFO", "CRITICAL", "FATAL", "DEBUG" };
+	size_t start = 0;
+	if (length > 2 && line[0] == '-' && line[1] == ' ') { /* "- name - LEVEL -" */
+		size_t i = 2;
+		while (i < length && i < 64 && (word_char(line[i]) || line[i] == '.'))
+			i++;
+		if (i + 3 >= length || strncmp(line + i, " - ", 3) != 0)
+			return 0;
+		start = i + 3;
+	}
+	for (size_t k = 0; k < sizeof(levels) / sizeof(levels[0]); k++) {
+		size_t size = strlen(levels[k]);
+		if (length > start + size && strncmp(line + start, levels[k], size) == 0 && line[start + size] == ' ')
+			return start + size + (length > start + size + 2 && line[start + size + 1] == '-' ? 3 : 1);
+	}
+	return 0;
+}
+
+size_t
+tn__line_content(const char *line, size_t length)
+{
+	size_t i = 0;
+	for (;;) {
+		size_t before = i;
+		while (i < length && (line[i] == ' ' || line[i] == '#' || line[i] == '>' || line[i] == '|' || line[i] == '*'))
+			i++;
+		if (i + 1 < length && line[i] == '/' && line[i + 1] == '/')
+			i += 2;
+		i += owner_mark(line + i, length - i);
+		i += time_mark(line + i, length - i);
+		i += bracket_mark(line + i, length - i);
+		i += level_mark(line + i, length - i);
+		if (i == before)
+			return i;
+	}
+}
+
+/* ---- ranks and owners ---- */
+
+/* Whether "rank" at `at` is the rank in the whole job, not one within a node or a parallel group. */
+static bool
+whole_job_rank(const char *line, size_t at)
+{
+	if (at == 0)
+		return true;
+	size_t i = at;
+	if (line[i - 1] == '_' || line[i - 1] == '-' || line[i - 1] == ' ')
+		i--;
+	else if (word_char(line[i - 1]))
+		return false;
+	size_t end = i;
+	while (i > 0 && isalpha((unsigned char)line[i - 1]))
+		i--;
+	static const char *const others[] = {
+		"local", "node", "tp", "dp", "pp", "ep", "cp", "group", "attn", "sp", "lora"
+	};
+	for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++)
+		if (end - i == strlen(others[k]) && strncasecmp(line + i, others[k], end - i) == 0)
+			return false;
+	return end == at || line[end] == ' ' || (end - i == 6 && strncasecmp(line + i, "global", 6) == 0) || end == i;
+}
+
+static int64_t
+number_at(const char *line, size_t length, size_t i, size_t *end)
+{
+	int64_t value = 0;
+	size_t start = i;
+	for (; i < length && digit(line[i]) && i - start < 7; i++)
+		value = value * 10 + (line[i] - '0');
+	*end = i;
+	return i > start && i - start < 7 ? value : -1;
+}
+
+int64_t
+tn__line_rank(const char *line, size_t length)
+{
+	size_t end;
+	if (length > 6 && line[0] == '[' && digit(line[1])) { /* mpirun's tag: [job,rank]<stderr> */
+		number_at(line, length, 1, &end);
+		int64_t rank = end < length && line[end] == ',' ? number_at(line, length, end + 1, &end) : -1;
+		if (rank >= 0 && length - end > 5 && strncmp(line + end, "]<std", 5) == 0)
+			return rank;
+	}
+	size_t limit = length < 2048 ? length : 2048;
+	for (const char *found = line; (found = tn__find(found, limit - (size_t)(found - line), "rank")) != NULL;
+	     found++) {
+		size_t at = (size_t)(found - line), i = at + 4;
+		for (int skip = 0; i < limit && skip < 2 && strchr(" =:[#", line[i]) != NULL; skip++)
+			i++;
+		int64_t rank = number_at(line, limit, i, &end);
+		if (rank >= 0 &&
+		    !(end < length && (word_char(line[end]) || line[end] == '.') && end + 1 < length &&
+		      word_char(line[end + 1])) &&
+		    whole_job_rank(line, at))
+			return rank;
+	}
+	return -1;
+}
+
+uint64_t
+tn__line_owner(const char *line, size_t length, int64_t rank)
+{
+	if (rank >= 0)
+		return (uint64_t)rank + 1;
+	size_t limit = length < 160 ? length : 160, end;
+	const char *pid = tn__find(line, limit, "pid=");
+	if (pid == NULL || memchr(line, '(', (size_t)(pid - line)) == NULL)
+		return 0;
+	int64_t value = number_at(line, length, (size_t)(pid - line) + 4, &end);
+	return value < 0 ? 0 : (uint64_t)value + (UINT64_C(1) << 32);
+}
+
+/* ---- is it a report? ---- */
+
+/* Words of programs, not of reports. */
+static const char code_words[] = "except |raise |raises(|assert| in "
+                                 "str(|print(|printf|logger.|logging.|warnings.warn|warn(|def |catch |catch(|throw |"
+                                 "return |match=|import |expect(|if \"|if '|==  |elif |::test_|echo |grep ";
+
+/* The last word before `start`, lower case. */
+static void
+word_before(const char *line, size_t start, char word[16])
+{
+	size_t end = start, i, used = 0;
+	while (end > 0 && (line[end - 1] == ' ' || line[end - 1] == '"' || line[end - 1] == '\'' || line[end - 1] == '`'))
+		end--;
+	for (i = end; i > 0 && isalpha((unsigned char)line[i - 1]);)
+		i--;
+	for (; i < end && used < 15; i++)
+		word[used++] = (char)tolower((unsigned char)line[i]);
+	word[used] = '\0';
+}
+
+/* Prose speaks of errors with these words before them. */
+static bool
+prose_before(const char *line, size_t start)
+{
+	static const char words[] =
+	    " see get gets getting avoid avoids prevent prevents fix fixes fixed handle handles catch catches if "
+	    "when cause causes for of with a an the any your may might no not without into to against hit hits "
+	    "runs run longer never this that or and like via on by is are be can will would could should about from "
+	    "called raises raise throws throw possible potential common solve solving debug reduce ";
+	char word[16], padded[20];
+	word_before(line, start, word);
+	if (word[0] == '\0')
+		return false;
+	padded[0] = ' ';
+	strcpy(padded + 1, word);
+	strcat(padded, " ");
+	return strstr(words, padded) != NULL;
+}
+
+static bool
+code_line(const char *line, size_t length, size_t start, size_t end)
+{
+	if ((start > 0 && line[start - 1] == '`') || (end < length && line[end] == '`'))
+		return true;
+	size_t window = start > 160 ? start - 160 : 0;
+	return tn__has_any(line + window, start - window, code_words);
+}
+
+/* A question, or the start of a sentence about such errors. */
+static bool
+prose_after(const char *line, size_t length, size_t end)
+{
+	size_t rest = length - end < 24 ? length - end : 24;
+	const char *after = line + end;
+	return rest > 0 && (strncasecmp(after, " errors", 7) == 0 || strncasecmp(after, " issue", 6) == 0 ||
+	                    strncasecmp(after, " problem", 8) == 0 || strncasecmp(after, " error when", 11) == 0 ||
+	                    strncasecmp(after, " error?", 7) == 0 || strncasecmp(after, " exception", 10) == 0 ||
+	                    strncasecmp(after, " handling", 9) == 0 || strncasecmp(after, " condition", 10) == 0 ||
+	                    strncasecmp(after, "s:", 2) == 0 || strncasecmp(after, "s ", 2) == 0 || after[0] == '?');
+}
+
+static bool
+log_line(const char *line, size_t length)
+{
+	return tn__has_any(
+	    line, length,
+	    "error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting");
+}
+
+/* "Killed" alone, or "run.sh: line 3: 4321 Killed    python train.py". */
+static bool
+shell_line(const char *line, size_t length, size_t start, size_t end)
+{
+	if (strncmp(line + start, "Killed", 6) != 0 || (end < length && line[end] != ' '))
+		return false;
+	size_t i = start;
+	while (i > 0 && line[i - 1] == ' ')
+		i--;
+	if (i == 0)
+		return end == length;
+	return digit(line[i - 1]) && tn__find(line, i, ": line ") != NULL;
+}
+
+bool
+tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof)
+{
+	if (proof == TN_PROOF_NONE)
+		return true;
+	if (proof == TN_PROOF_SHELL)
+		return shell_line(line, length, start, end);
+	if (code_line(line, length, start, end) || prose_before(line, start) || prose_after(line, length, end))
+		return false;
+	if (proof == TN_PROOF_LOG)
+		return log_line(line, length);
+	if (proof == TN_PROOF_DEVICE)
+		return tn__has_any(line, length, "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun") &&
+		       tn__has_any(line, length, "error|fail|exception|could not|cannot|unable|abort|terminat|reason|fatal");
+	return true;
+}

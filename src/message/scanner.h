@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The scanner's state: shared by scan.c, which fills it, and event.c, which closes messages.
+ *
+ * Invariant: everything between the open message's start and the end of the window is kept; nothing else is needed.
+ */
+#ifndef TN_MESSAGE_SCANNER_H
+#define TN_MESSAGE_SCANNER_H
+
+#include "message/internal_message.h"
+
+#define TN_LOOK_BACK 512 /* squeezed characters of the same line that belong to a message before its anchor */
+#define TN_OWNERS 64     /* processes whose tracebacks are followed at a time */
+
+/* The last own frame of one process's traceback. */
+struct tn_trace_state {
+	uint64_t owner, line;
+	uint64_t ended; /* the piece in which its exception stood, 0 while it is open */
+	int64_t rank;
+	bool active, used;
+	struct tn_frame_reader reader;
+	char culprit[TN_MESSAGE_CULPRIT];
+};
+
+enum tn_after { AFTER_WAITS, AFTER_READS, AFTER_OVER };
+
+/* A message that is being read, and, once it is closed, what is needed to tell repetitions. */
+struct tn_event {
+	const struct tn_family *family;
+	uint8_t weight, order, first_order, group;
+	bool reported; /* a line of it looks like an error report */
+	enum tn_after after;
+	uint64_t owner, line, last_line;
+	size_t start, last_end; /* in the squeezed window */
+	int64_t rank;
+	char culprit[TN_MESSAGE_CULPRIT];
+};
+
+struct tn_message_scanner {
+	tn_message_found *found;
+	void *context;
+	int16_t head[256], next[512]; /* anchors by their last character */
+
+	enum { ENCODING_OPEN, ENCODING_BYTES, ENCODING_UTF16 } encoding; /* by the first two bytes */
+	unsigned char unit[2];                                           /* of UTF-16, or of the text's start */
+	size_t unit_used;
+	char raw[TN_MESSAGE_LINE];
+	size_t raw_used;
+	bool after_return; /* the last byte was a carriage return */
+	uint64_t line;     /* of the text, from 1 */
+	uint64_t piece;    /* like line, but pieces of long lines count, too */
+
+	char clean[TN_MESSAGE_WINDOW], squeezed[TN_MESSAGE_WINDOW];
+	uint32_t origin[TN_MESSAGE_WINDOW]; /* of each squeezed character in clean */
+	size_t clean_used, squeezed_used;
+	size_t columns_before; /* of the line before */
+
+	int64_t rank;
+	uint64_t owner;
+
+	struct tn_trace_state traces[TN_OWNERS];
+	uint64_t last_trace_line;
+	size_t last_trace;
+
+	bool open, held;
+	struct tn_event event, held_event;
+	struct tn_message message, held_message;
+};
+
+/* Whether two lines come from different processes, as far as their prefixes tell: ranks are compared with ranks, pids
+ * with pids. */
+bool tn__strangers(uint64_t a, uint64_t b);
+
+/* Closes the open message, if there is one: `end` is where the next begins, or the end of the window. Fails only as
+ * the receiver does. */
+tn_status tn__event_close(struct tn_message_scanner *scanner, size_t end);
+
+/* Hands out the message that is held back, if there is one. */
+tn_status tn__event_hand_out(struct tn_message_scanner *scanner);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Out-of-memory messages for a person and as JSON, each written as soon as it is found: nothing is collected, so a
+ * log of any length needs no more memory than a short one. The JSON is written by hand for the same reason, and
+ * because its sizes may exceed a signed 64-bit integer.
+ */
+#include "tonnage/message.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "message/message.h"
+#include "report/printer.h"
+
+#define FULL_EXPLANATIONS 3 /* later errors get one line each ... */
+#define SHORT_LINES 20      /* ... and the rest is counted */
+
+struct writer {
+	FILE *text, *json;
+	struct tn_printer printer;
+	uint64_t count;
+};
+
+/* ---- JSON ---- */
+
+/* Length of the UTF-8 sequence at `bytes`, or 0 if it is none. */
+static int
+utf8_length(const unsigned char *bytes)
+{
+	int length = bytes[0] >= 0xf0 && bytes[0] < 0xf5 ? 4 : bytes[0] >= 0xe0 ? 3 : bytes[0] >= 0xc2 ? 2 : 0;
+	if (bytes[0] >= 0xf5)
+		return 0;
+	for (int i = 1; i < length; i++)
+		if ((bytes[i] & 0xc0) != 0x80)
+			return 0;
+	bool overlong = (bytes[0] == 0xe0 && bytes[1] < 0xa0) || (bytes[0] == 0xf0 && bytes[1] < 0x90);
+	bool outside = (bytes[0] == 0xed && bytes[1] >= 0xa0) || (bytes[0] == 0xf4 && bytes[1] >= 0x90);
+	return overlong || outside ? 0 : length;
+}
+
+static void
+write_string(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
+		int length = *at >= 0x80 ? utf8_length(at) : 1;
+		if (length == 0)
+			fputs("\\ufffd", out);
+		else if (*at == '"' || *at == '\\')
+			fprintf(out, "\\%c", *at);
+		else if (*at < 0x20)
+			fprintf(out, "\\u%04x", *at);
+		else
+			fwrite(at, 1, (size_t)length, out);
+		at += length > 0 ? length : 1;
+	}
+	fputc('"', out);
+}
+
+static void
+write_size(FILE *out, uint64_t bytes)
+{
+	if (bytes == TN_MESSAGE_NONE)
+		fputs("null", out);
+	else
+		fprintf(out, "%" PRIu64, bytes);
+}
+
+static void
+write_index(FILE *out, const char *name, int64_t value)
+{
+	fprintf(out, "        \"%s\": ", name);
+	if (value < 0)
+		fputs("null", out);
+	else
+		fprintf(out, "%" PRId64, value);
+}
+
+static void
+write_processes(FILE *out, const struct tn_message *message)
+{
+	fputs("        \"other_processes\": [", out);
+	for (size_t i = 0; i < message->process_count; i++) {
+		fprintf(out, "%s[%" PRIu64 ", ", i > 0 ? ", " : "", message->processes[i].pid);
+		write_size(out, message->processes[i].bytes);
+		fputc(']', out);
+	}
+	fputs("],\n", out);
+}
+
+static void
+write_fields(FILE *out, const struct tn_message *message)
+{
+	fprintf(out, "      \"fields\": {\n        \"device_kind\": \"%s\",\n", tn__device_kind_text(message->kind));
+	write_index(out, "device_index", message->device_index);
+	fputs(",\n", out);
+	for (int i = 0; i < TN_FIGURE_COUNT; i++) {
+		fprintf(out, "        \"%s\": ", tn__figure_text((enum tn_figure)i));
+		write_size(out, message->figures[i]);
+		fputs(",\n", out);
+	}
+	write_processes(out, message);
+	write_index(out, "rank", message->rank);
+	fputs(",\n        \"culprit\": ", out);
+	if (message->culprit[0] == '\0')
+		fputs("null", out);
+	else
+		write_string(out, message->culprit);
+	fputs("\n      },\n", out);
+}
+
+static void
+write_json(FILE *out, const struct tn_message *message, uint64_t number)
+{
+	fprintf(out, "%s    {\n      \"is_oom\": \"%s\",\n      \"family\": \"%s\",\n", number > 0 ? ",\n" : "\n",
+	        message->unclear ? "unclear" : "yes", message->family);
+	write_fields(out, message);
+	fprintf(out, "      \"likely_cause\": \"%s\",\n      \"reason\": ", tn__cause_text(message->cause));
+	write_string(out, message->reason);
+	fputs(",\n      \"do\": [", out);
+	for (size_t i = 0; i < message->advice_count; i++) {
+		fputs(i > 0 ? ",\n        " : "\n        ", out);
+		write_string(out, message->advice[i]);
+	}
+	fputs("\n      ]\n    }", out);
+}
+
+/* ---- for a person ---- */
+
+static const char *
+cause_words(enum tn_cause cause)
+{
+	static const char *const words[] = {
+		[TN_CAUSE_UNKNOWN] = "cannot be told from this text",
+		[TN_CAUSE_TOO_BIG] = "this one request is too big",
+		[TN_CAUSE_MODEL_OR_BATCH] = "the model or the batch is too big",
+		[TN_CAUSE_FRAGMENTATION] =
+		    "enough memory is reserved but unused, in pieces that are too small (fragmentation)",
+		[TN_CAUSE_OTHER_PROCESS] = "something else holds the memory",
+		[TN_CAUSE_FRACTION_LIMIT] = "a limit that the program set, not the card",
+		[TN_CAUSE_HOST_RAM] = "the computer's own memory is full, not the GPU's",
+		[TN_CAUSE_LIBRARY_WORKSPACE] = "a library's own memory, outside the tensors",
+	};
+	return words[cause];
+}
+
+static const char *
+device_words(const struct tn_message *message, char buffer[64])
+{
+	static const char *const names[] = { "",
+	                                     "on the GPU",
+	                                     "on the AMD GPU",
+	                                     "on the Mac's GPU",
+	                                     "on the Intel GPU",
+	                                     "on the computer itself, not on the GPU",
+	                                     "on the device" };
+	if (message->device_index < 0 || message->kind == TN_KIND_HOST)
+		return names[message->kind];
+	snprintf(buffer, 64, "%s %lld",
+	         message->kind == TN_KIND_OTHER || message->kind == TN_KIND_NONE ? "on device" : "on GPU",
+	         (long long)message->device_index);
+	return buffer;
+}
+
+static void
+say_headline(const struct tn_printer *printer, const struct tn_message *message)
+{
+	char buffer[64], rank[32] = "";
+	if (message->rank >= 0)
+		snprintf(rank, sizeof(rank), ", rank %lld", (long long)message->rank);
+	tn__say(printer, message->unclear ? TN_TINT_NONE : TN_TINT_BAD, 0, "%s %s%s (line %llu, said by %s)",
+	        message->unclear ? "Perhaps out of memory" : "Out of memory", device_words(message, buffer), rank,
+	        (unsigned long long)message->line, message->said_by);
+}
+
+/* "asked 2.00 GiB, 0.50 GiB free of 8.00 GiB: short by 1.50 GiB" */
+static void
+say_request(const struct tn_printer *printer, const struct tn_message *message)
+{
+	const uint64_t *f = message->figures;
+	char a[40], line[200];
+	int used = 0;
+	line[0] = '\0';
+	if (f[TN_FIGURE_TRIED] != TN_MESSAGE_NONE)
+		used += snprintf(line, sizeof(line), "asked %s", tn__message_size(f[TN_FIGURE_TRIED], a));
+	if (f[TN_FIGURE_FREE] != TN_MESSAGE_NONE)
+		used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s free", used > 0 ? ", " : "",
+		                 tn__message_size(f[TN_FIGURE_FREE], a));
+	if (f[TN_FIGURE_TOTAL] != TN_MESSAGE_NONE)
+		used += snprintf(line + used, sizeof(line) - (size_t)used, "%s %s", used > 0 ? " of" : "the card has",
+		                 tn__message_size(f[TN_FIGURE_TOTAL], a));
+	if (f[TN_FIGURE_TRIED] != TN_MESSAGE_NONE && f[TN_FIGURE_FREE] != TN_MESSAGE_NONE &&
+	    f[TN_FIGURE_TRIED] > f[TN_FIGURE_FREE])
+		snprintf(line + used, sizeof(line) - (size_t)used, ": short by %s",
+		         tn__message_size(f[TN_FIGURE_TRIED] - f[TN_FIGURE_FREE], a));
+	if (line[0] != '\0')
+		tn__say(printer, TN_TINT_NONE, 2, "%s", line);
+}
+
+static int64_t
+signed_size(uint64_t bytes)
+{
+	return bytes == TN_MESSAGE_NONE || bytes > INT64_MAX ? TN_UNKNOWN : (int64_t)bytes;
+}
+
+static uint64_t
+idle_size(const struct tn_message *message)
+{
+	const uint64_t *f = message->figures;
+	if (f[TN_FIGURE_RESERVED_UNALLOCATED] != TN_MESSAGE_NONE)
+		return f[TN_FIGURE_RESERVED_UNALLOCATED];
+	if (f[TN_FIGURE_RESERVED] == TN_MESSAGE_NONE || message->reserved_is_idle)
+		return f[TN_FIGURE_RESERVED];
+	if (f[TN_FIGURE_ALLOCATED] == TN_MESSAGE_NONE || f[TN_FIGURE_RESERVED] < f[TN_FIGURE_ALLOCATED])
+		return TN_MESSAGE_NONE;
+	return f[TN_FIGURE_RESERVED] - f[TN_FIGURE_ALLOCATED];
+}
+
+static void
+say_processes(const struct tn_printer *printer, const struct tn_message *message, int64_t total, const char *mark)
+{
+	bool theirs = message->cause == TN_CAUSE_OTHER_PROCESS;
+	size_t largest = 0;
+	for (size_t i = 1; i < message->process_count; i++)
+		if (signed_size(message->processes[i].bytes) > signed_size(message->processes[largest].bytes))
+			largest = i;
+	bool unknown = message->process_count == 0 ||
+	               signed_size(message->unaccounted) > signed_size(message->processes[largest].bytes);
+	for (size_t i = 0; i < message->process_count && i < 4; i++) {
+		size_t at = i == 0 ? largest : i <= largest ? i - 1 : i; /* the largest first */
+		char name[32];
+		snprintf(name, sizeof(name), "process %llu", (unsigned long long)message->processes[at].pid);
+		tn__say_row(printer, name, signed_size(message->processes[at].bytes), total,
+		            theirs && !unknown && i == 0 ? mark : NULL);
+	}
+	if (message->process_count > 4)
+		tn__say(printer, TN_TINT_DIM, 4, "and %zu more processes", message->process_count - 4);
+	if (theirs)
+		tn__say_row(printer, "not accounted", signed_size(message->unaccounted), total, unknown ? mark : NULL);
+}
+
+/* The rows of the card; the one that decides is marked. */
+static void
+say_table(const struct tn_printer *printer, const struct tn_message *message)
+{
+	const uint64_t *f = message->figures;
+	int64_t total = signed_size(f[TN_FIGURE_TOTAL] != TN_MESSAGE_NONE ? f[TN_FIGURE_TOTAL] : f[TN_FIGURE_ALLOWED]);
+	int64_t used = signed_size(f[TN_FIGURE_ALLOCATED]);
+	if (total == TN_UNKNOWN || used == TN_UNKNOWN)
+		return;
+	const char *mark = printer->style.utf8 ? "\u25c0 this decides" : "<- this decides";
+	enum tn_cause cause = message->cause;
+	fprintf(printer->out, "\n    %-40s%8s\n", "", "GiB");
+	tn__say_row(printer, "tensors", used, total, cause == TN_CAUSE_MODEL_OR_BATCH ? mark : NULL);
+	tn__say_row(printer, "reserved, unused", signed_size(idle_size(message)), total,
+	            cause == TN_CAUSE_FRAGMENTATION ? mark : NULL);
+	tn__say_row(printer, "outside the pool", signed_size(f[TN_FIGURE_MPS_OTHER]), total,
+	            cause == TN_CAUSE_LIBRARY_WORKSPACE ? mark : NULL);
+	say_processes(printer, message, total, mark);
+	tn__say_row(printer, "free", signed_size(f[TN_FIGURE_FREE]), total, NULL);
+	tn__say_row(printer, "limit", signed_size(f[TN_FIGURE_ALLOWED]), total,
+	            cause == TN_CAUSE_FRACTION_LIMIT ? mark : NULL);
+	tn__say_row(printer, "asked", signed_size(f[TN_FIGURE_TRIED]), total, cause == TN_CAUSE_TOO_BIG ? mark : NULL);
+	fputc('\n', printer->out);
+}
+
+/* A sentence of its own. */
+static const char *
+upper_first(const char *text, char buffer[256])
+{
+	snprintf(buffer, 256, "%s", text);
+	size_t word = strcspn(buffer, " "), lower = strspn(buffer, "abcdefghijklmnopqrstuvwxyz");
+	if (lower > 0 && lower >= word) /* not a name such as cuBLAS */
+		buffer[0] = (char)(buffer[0] - 'a' + 'A');
+	return buffer;
+}
+
+static void
+write_full(const struct tn_printer *printer, const struct tn_message *message, uint64_t number)
+{
+	char reason[256];
+	if (number > 0)
+		fputc('\n', printer->out);
+	say_headline(printer, message);
+	if (message->culprit[0] != '\0')
+		tn__say(printer, TN_TINT_NONE, 2, "your code: %s", message->culprit);
+	say_request(printer, message);
+	say_table(printer, message);
+	tn__say(printer, TN_TINT_NONE, 2, "Why: %s. %s", cause_words(message->cause),
+	        upper_first(message->reason, reason));
+	tn__say(printer, TN_TINT_NONE, 2, "Do first:");
+	for (size_t i = 0; i < message->advice_count; i++)
+		tn__say(printer, TN_TINT_NONE, 4, "%zu. %s", i + 1, message->advice[i]);
+}
+
+static void
+write_short(const struct tn_printer *printer, const struct tn_message *message)
+{
+	char buffer[64], rank[32] = "";
+	if (message->rank >= 0)
+		snprintf(rank, sizeof(rank), "rank %lld, ", (long long)message->rank);
+	tn__say(printer, TN_TINT_NONE, 2, "line %llu: %s%s %s; %s", (unsigned long long)message->line, rank,
+	        message->unclear ? "perhaps out of memory" : "out of memory", device_words(message, buffer),
+	        cause_words(message->cause));
+}
+
+static void
+write_text(struct writer *writer, const struct tn_message *message)
+{
+	if (writer->count < FULL_EXPLANATIONS)
+		write_full(&writer->printer, message, writer->count);
+	else if (writer->count < FULL_EXPLANATIONS + SHORT_LINES) {
+		if (writer->count == FULL_EXPLANATIONS)
+			fputs("\nMore in the same text\n", writer->text);
+		write_short(&writer->printer, message);
+	}
+}
+
+static void
+end_text(struct writer *writer)
+{
+	if (writer->count == 0)
+		tn__say(&writer->printer, TN_TINT_NONE, 0,
+		        "No out-of-memory error in this text: nothing in it reports an allocation "
+		        "that failed for lack of memory.");
+	if (writer->count > FULL_EXPLANATIONS + SHORT_LINES)
+		tn__say(&writer->printer, TN_TINT_NONE, 2, "and %llu more (--json lists all)",
+		        (unsigned long long)(writer->count - FULL_EXPLANATIONS - SHORT_LINES));
+}
+
+/* ---- both ---- */
+
+static tn_status
+write_one(void *context, const struct tn_message *message)
+{
+	struct writer *writer = context;
+	if (writer->text != NULL)
+		write_text(writer, message);
+	if (writer->json != NULL)
+		write_json(writer->json, message, writer->count);
+	writer->count++;
+	bool failed = (writer->text != NULL && ferror(writer->text)) || (writer->json != NULL && ferror(writer->json));
+	TN_RETURN_IF(failed, TN_IO, "writing failed: %s", strerror(errno));
+	return TN_OK;
+}
+
+static tn_status
+read_all(FILE *in, struct tn_message_scanner *scanner)
+{
+	char buffer[16384];
+	size_t count;
+	while ((count = fread(buffer, 1, sizeof(buffer), in)) > 0)
+		TN_FORWARD_IF_ERROR(tn__message_scan(scanner, buffer, count));
+	TN_RETURN_IF(ferror(in), TN_IO, "reading failed: %s", strerror(errno));
+	return tn__message_scan_end(scanner);
+}
+
+tn_status
+tn_explain(FILE *in, FILE *text, FILE *json)
+{
+	struct writer writer = { .text = text, .json = json };
+	struct tn_message_scanner *scanner;
+	if (text != NULL)
+		writer.printer = (struct tn_printer){ text, tn__style_of(text) };
+	TN_FORWARD_IF_ERROR(tn__message_scanner_new(write_one, &writer, &scanner));
+	if (json != NULL)
+		fputs("{\n  \"schema\": \"tonnage.explain/1\",\n  \"errors\": [", json);
+	tn_status status = read_all(in, scanner);
+	tn__message_scanner_free(scanner);
+	TN_FORWARD_IF_ERROR(status);
+	if (text != NULL)
+		end_text(&writer);
+	if (json != NULL)
+		fprintf(json, "%s]\n}\n", writer.count > 0 ? "\n  " : "");
+	TN_RETURN_IF(text != NULL && (fflush(text) != 0 || ferror(text)), TN_IO, "writing failed: %s", strerror(errno));
+	TN_RETURN_IF(json != NULL && (fflush(json) != 0 || ferror(json)), TN_IO, "writing failed: %s", strerror(errno));
+	return TN_OK;
+}
