@@ -30,7 +30,8 @@ struct extent {
 
 static pthread_mutex_t values_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct extent *extents;
-static size_t extent_count, extent_capacity, pinned_count;
+static size_t extent_count, extent_capacity;
+static _Atomic bool forgettable; /* there may be extents that a kernel makes stale; read without the lock */
 static uint64_t stored_bytes;
 static _Atomic(void (*)(uint64_t)) read_observer;
 
@@ -62,7 +63,8 @@ insert(size_t index, const struct extent *extent)
 	memmove(&extents[index + 1], &extents[index], (extent_count - index) * sizeof(*extents));
 	extents[index] = *extent;
 	extent_count++;
-	pinned_count += extent->pinned;
+	if (!extent->pinned)
+		atomic_store_explicit(&forgettable, true, memory_order_relaxed);
 	stored_bytes += extent->bytes ? extent->size : 0;
 	return true;
 }
@@ -70,7 +72,6 @@ insert(size_t index, const struct extent *extent)
 static void
 release(const struct extent *extent)
 {
-	pinned_count -= extent->pinned;
 	stored_bytes -= extent->bytes ? extent->size : 0;
 	free(extent->bytes);
 }
@@ -141,12 +142,13 @@ forget_all(void)
 	stored_bytes = 0;
 	for (size_t i = 0; i < kept; i++)
 		stored_bytes += extents[i].bytes ? extents[i].size : 0;
+	atomic_store_explicit(&forgettable, false, memory_order_relaxed);
 }
 
 void
 tn__values_forget(void)
 {
-	if (__atomic_load_n(&extent_count, __ATOMIC_RELAXED) == __atomic_load_n(&pinned_count, __ATOMIC_RELAXED))
+	if (!atomic_load_explicit(&forgettable, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&values_lock);
 	forget_all();
@@ -286,8 +288,6 @@ collect(uint64_t to, uint64_t from, uint64_t bytes, size_t *count)
 void
 tn__values_move(uint64_t to, uint64_t from, uint64_t bytes)
 {
-	if (__atomic_load_n(&extent_count, __ATOMIC_RELAXED) == 0)
-		return;
 	pthread_mutex_lock(&values_lock);
 	size_t count = 0;
 	struct extent *parts = bytes <= tn__core.values_bound ? collect(to, from, bytes, &count) : NULL;
