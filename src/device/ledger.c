@@ -46,11 +46,40 @@ sum_of_device(const struct tn_ledger *ledger, int device)
 	return sum;
 }
 
+static uint64_t
+program_sum_of_device(const struct tn_ledger *ledger, int device)
+{
+	uint64_t sum = 0;
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++)
+		sum += ledger->processes[slot].bytes[device][TN_BYTES_PROGRAM];
+	return sum;
+}
+
+static void
+count_regions(const struct tn_ledger *ledger, uint32_t processes[TN_LEDGER_REGIONS])
+{
+	memset(processes, 0, TN_LEDGER_REGIONS * sizeof(*processes));
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
+		uint32_t region = ledger->processes[slot].region;
+		if (region > 0 && region <= TN_LEDGER_REGIONS)
+			processes[region - 1]++;
+	}
+}
+
 static void
 recompute(struct tn_ledger *ledger)
 {
-	for (uint32_t device = 0; device < ledger->device_count; device++)
+	uint32_t processes[TN_LEDGER_REGIONS];
+	for (uint32_t device = 0; device < ledger->device_count; device++) {
 		ledger->devices[device].used_bytes = sum_of_device(ledger, (int)device);
+		ledger->devices[device].program_bytes = program_sum_of_device(ledger, (int)device);
+	}
+	count_regions(ledger, processes);
+	ledger->regions_occupied = 0;
+	for (uint32_t i = 0; i < TN_LEDGER_REGIONS; i++) {
+		ledger->regions[i].processes = processes[i];
+		ledger->regions_occupied |= (uint64_t)(processes[i] > 0) << i;
+	}
 }
 
 /* Mapping and making */
@@ -260,6 +289,99 @@ tn_ledger_leave(struct tn_ledger *ledger, int slot)
 	unlock(ledger);
 }
 
+/* Regions */
+
+static void
+note_region(struct tn_ledger_region *region, const struct tn_ledger_device *of, size_t device)
+{
+	if (of->used_bytes > region->peak_used_bytes[device])
+		region->peak_used_bytes[device] = of->used_bytes;
+	if (of->program_bytes > region->peak_program_bytes[device])
+		region->peak_program_bytes[device] = of->program_bytes;
+}
+
+/* A device holds more: so does every region that a process is in. */
+static void
+note_regions(struct tn_ledger *ledger, size_t device)
+{
+	for (uint64_t left = ledger->regions_occupied; left; left &= left - 1)
+		note_region(&ledger->regions[__builtin_ctzll(left)], &ledger->devices[device], device);
+}
+
+static void
+leave_region(struct tn_ledger *ledger, struct tn_ledger_process *process)
+{
+	if (process->region == 0)
+		return;
+	uint32_t row = process->region - 1;
+	process->region = 0;
+	if (--ledger->regions[row].processes == 0)
+		ledger->regions_occupied &= ~(UINT64_C(1) << row);
+}
+
+/* `name` as it fits a row: a character that would be cut in two goes whole. */
+static void
+cut_name(const char *name, char out[TN_LEDGER_REGION_NAME])
+{
+	size_t length = strnlen(name, TN_LEDGER_REGION_NAME);
+	if (length == TN_LEDGER_REGION_NAME) {
+		length--;
+		while (length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80)
+			length--;
+	}
+	memset(out, 0, TN_LEDGER_REGION_NAME);
+	memcpy(out, name, length);
+}
+
+static struct tn_ledger_region *
+find_region(struct tn_ledger *ledger, const char name[TN_LEDGER_REGION_NAME])
+{
+	for (uint32_t i = 0; i < ledger->region_count; i++)
+		if (memcmp(ledger->regions[i].name, name, TN_LEDGER_REGION_NAME) == 0)
+			return &ledger->regions[i];
+	if (ledger->region_count == TN_LEDGER_REGIONS)
+		return NULL;
+	struct tn_ledger_region *region = &ledger->regions[ledger->region_count];
+	memcpy(region->name, name, TN_LEDGER_REGION_NAME);
+	ledger->region_count++;
+	return region;
+}
+
+static void
+join_region(struct tn_ledger *ledger, struct tn_ledger_process *process, struct tn_ledger_region *region)
+{
+	uint32_t row = (uint32_t)(region - ledger->regions);
+	process->region = row + 1;
+	region->processes++;
+	region->entered++;
+	ledger->regions_occupied |= UINT64_C(1) << row;
+	for (size_t device = 0; device < ledger->device_count; device++)
+		note_region(region, &ledger->devices[device], device);
+}
+
+tn_status
+tn_ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name)
+{
+	char cut[TN_LEDGER_REGION_NAME];
+	bool any = name && name[0];
+	TN_RETURN_IF(slot < 0 || slot >= TN_LEDGER_PROCESSES, TN_INVALID, "no process slot %d", slot);
+	cut_name(any ? name : "", cut);
+	struct tn_ledger_process *process = &ledger->processes[slot];
+	lock(ledger);
+	bool alive = process->state == TN_PROCESS_ALIVE;
+	struct tn_ledger_region *region = alive && any ? find_region(ledger, cut) : NULL;
+	if (alive)
+		leave_region(ledger, process);
+	if (region)
+		join_region(ledger, process, region);
+	else if (alive && any)
+		ledger->regions_lost++;
+	unlock(ledger);
+	TN_RETURN_IF(!alive, TN_INVALID, "process slot %d is free", slot);
+	TN_RETURN_IF(any && !region, TN_LIMIT, "more than %d regions", TN_LEDGER_REGIONS);
+	return TN_OK;
+}
+
 /* Bytes */
 
 static void
@@ -313,6 +435,9 @@ tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 	if (granted) {
 		ledger->processes[slot].bytes[device][class] += bytes;
 		of->used_bytes += bytes;
+		if (class == TN_BYTES_PROGRAM)
+			of->program_bytes += bytes;
+		note_regions(ledger, (size_t)device);
 		if (of->used_bytes > of->peak_used_bytes)
 			note_peak(ledger, of, number);
 	} else {
@@ -335,6 +460,8 @@ tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 	uint64_t back = bytes < *held ? bytes : *held;
 	*held -= back;
 	ledger->devices[device].used_bytes -= back;
+	if (class == TN_BYTES_PROGRAM)
+		ledger->devices[device].program_bytes -= back;
 	unlock(ledger);
 }
 
@@ -371,6 +498,25 @@ tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *
 	unlock(ledger);
 }
 
+static tn_status
+check_regions(const struct tn_ledger *ledger)
+{
+	uint32_t processes[TN_LEDGER_REGIONS];
+	count_regions(ledger, processes);
+	for (uint32_t i = 0; i < TN_LEDGER_REGIONS; i++) {
+		const struct tn_ledger_region *region = &ledger->regions[i];
+		bool occupied = ledger->regions_occupied >> i & 1;
+		TN_RETURN_IF(region->processes != processes[i] || occupied != (processes[i] > 0) ||
+		                 (occupied && i >= ledger->region_count),
+		             TN_STATE, "invariant 5: region %u counts other processes than are in it", i);
+		for (uint32_t device = 0; occupied && device < ledger->device_count; device++)
+			TN_RETURN_IF(region->peak_used_bytes[device] < ledger->devices[device].used_bytes ||
+			                 region->peak_program_bytes[device] < ledger->devices[device].program_bytes,
+			             TN_STATE, "invariant 5: region %u peaked below what device %u holds", i, device);
+	}
+	return TN_OK;
+}
+
 tn_status
 tn__ledger_check(struct tn_ledger *ledger)
 {
@@ -382,13 +528,18 @@ tn__ledger_check(struct tn_ledger *ledger)
 			status = tn__fail(TN_STATE, "invariant 1: device %u uses other bytes than its processes hold", i);
 		else if (device->used_bytes > device->gpu.total_bytes || device->peak_used_bytes < device->used_bytes)
 			status = tn__fail(TN_STATE, "invariant 2: device %u holds more than it can or than its peak", i);
+		else if (device->program_bytes != program_sum_of_device(ledger, (int)i))
+			status = tn__fail(TN_STATE, "invariant 4: device %u counts other program bytes than its processes hold", i);
 	}
 	for (int slot = 0; slot < TN_LEDGER_PROCESSES && status == TN_OK; slot++) {
 		static const struct tn_ledger_process nothing;
 		const struct tn_ledger_process *process = &ledger->processes[slot];
-		if (process->state == TN_PROCESS_FREE && memcmp(process->bytes, nothing.bytes, sizeof(process->bytes)) != 0)
-			status = tn__fail(TN_STATE, "invariant 3: free slot %d holds bytes", slot);
+		if (process->state == TN_PROCESS_FREE &&
+		    (process->region != 0 || memcmp(process->bytes, nothing.bytes, sizeof(process->bytes)) != 0))
+			status = tn__fail(TN_STATE, "invariant 3: free slot %d holds bytes or a region", slot);
 	}
+	if (status == TN_OK)
+		status = check_regions(ledger);
 	unlock(ledger);
 	return status;
 }

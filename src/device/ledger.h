@@ -7,7 +7,10 @@
  * Invariants (checked by tn__ledger_check):
  *   1. for each device: used_bytes = other_bytes + sum over processes of (context + program + library bytes)
  *   2. used_bytes <= total_bytes, peak_used_bytes >= used_bytes
- *   3. a process slot with state FREE holds nothing
+ *   3. a process slot with state FREE holds nothing and is in no region
+ *   4. for each device: program_bytes = sum over processes of their program bytes
+ *   5. a region's `processes` counts the slots that are in it; its bit in `regions_occupied` says whether there are any;
+ *      while there are, its peaks are at least what every device holds
  * Lock: `lock`, a robust process-shared mutex, guards everything but the fields said to be atomic. A process that dies with
  * it leaves the counters as they were: each change is finished before the sums are touched.
  * Owners are known by pid and start time (field 22 of /proc/<pid>/stat), so that a reused pid is not taken for them.
@@ -26,10 +29,12 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 1u
+#define TN_LEDGER_VERSION 2u
 #define TN_MAX_DEVICES 8
 #define TN_LEDGER_PROCESSES 256
 #define TN_LEDGER_CALLS 512
+#define TN_LEDGER_REGIONS 64 /* one bit each in regions_occupied */
+#define TN_LEDGER_REGION_NAME 48
 
 /* What bytes of a process are for, as the ledger can tell them apart. */
 enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_CLASSES };
@@ -64,6 +69,7 @@ struct tn_ledger_device {
 	struct tn_gpu_figures gpu;
 	uint64_t other_bytes; /* held by processes that are not of this run: --other */
 	uint64_t used_bytes, peak_used_bytes;
+	uint64_t program_bytes;            /* of used_bytes, what TN_BYTES_PROGRAM is of, all processes */
 	uint64_t peak_sequence;            /* when the peak was set */
 	struct tn_ledger_split at_peak;    /* what it was made of */
 	struct tn_ledger_refusal refusal;
@@ -76,6 +82,8 @@ struct tn_ledger_process {
 	int32_t state;
 	int32_t pid;
 	uint64_t start_time; /* clock ticks after boot */
+	uint32_t region;     /* row + 1; 0: in none */
+	uint32_t unused;
 	uint64_t bytes[TN_MAX_DEVICES][TN_BYTES_CLASSES];
 };
 
@@ -83,6 +91,17 @@ struct tn_ledger_call { /* a refused call, counted over all processes */
 	char library[16];
 	char name[80];
 	uint64_t count;
+};
+
+/* What the devices held while a process was in the region of this name: "forward", "evaluation". The two peaks of a
+ * device need not be of one moment. */
+struct tn_ledger_region {
+	char name[TN_LEDGER_REGION_NAME];
+	uint32_t processes; /* that are in it now */
+	uint32_t unused;
+	uint64_t entered;   /* how often */
+	uint64_t peak_used_bytes[TN_MAX_DEVICES];
+	uint64_t peak_program_bytes[TN_MAX_DEVICES];
 };
 
 struct tn_ledger {
@@ -101,6 +120,10 @@ struct tn_ledger {
 	uint32_t call_count;
 	uint32_t calls_lost; /* refused names that found no row */
 	struct tn_ledger_call calls[TN_LEDGER_CALLS];
+	uint32_t region_count;
+	uint32_t regions_lost; /* entries into regions that found no row */
+	uint64_t regions_occupied;
+	struct tn_ledger_region regions[TN_LEDGER_REGIONS];
 };
 
 _Static_assert(offsetof(struct tn_ledger, guest) == TN_LEDGER_GUEST_OFFSET, "the guest hook writes at this offset");
@@ -128,6 +151,12 @@ tn_status tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn
 void tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes);
 /* Free bytes of a device at this moment. */
 uint64_t tn_ledger_free_bytes(struct tn_ledger *ledger, int device);
+
+/* The slot's process leaves its region and is in the one of this name from now on; NULL or "" means none. Every device's
+ * bytes count for the region from this moment, and at each take while a process is in it. Names longer than
+ * TN_LEDGER_REGION_NAME - 1 bytes are cut, between characters of UTF-8. TN_LIMIT, and in no region, when all rows are
+ * taken by other names; TN_INVALID for a slot that is none or free. Thread-safe. */
+tn_status tn_ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name);
 
 /* Counts a refused call. */
 void tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name);

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The virtual GPU's core without a program: memory and its accounting, virtual memory management, the order of events on
- * the virtual clock, graphs, launches. It runs on the default card, in private memory.
+ * the virtual clock, graphs, launches, notes and regions. It runs on the default card, in private memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "vgpu/core/attributes.h"
+#include "vgpu/core/notes.h"
 #include "vgpu/core/runtime.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -376,6 +379,139 @@ test_attributes(void **state)
 	assert_int_equal(value, -7);
 }
 
+/* ---- notes and regions ---- */
+
+static void
+test_notes_are_off_until_enabled(void **state)
+{
+	struct tn_note note;
+	tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)4096, 100);
+	assert_int_equal(tn_vgpu_notes_read(&note, 1), 0);
+}
+
+static void
+test_notes(void **state)
+{
+	struct tn_note notes[4];
+	uint64_t device, small = 7;
+	uintptr_t stream, graph;
+	OK(tn__malloc(4 * MIB, &device));
+	OK(tn__stream_create(1, 0, &stream));
+	tn_vgpu_notes_enable(1);
+	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)(uintptr_t)device, 4096);
+	tn__note_workspace(TN_LIBRARY_CUDNN, NULL, 4096);
+	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)(uintptr_t)device, 0);
+	OK(tn__copy(device + 512, (uintptr_t)&small, 8, 0, false));
+	OK(tn__copy(device + 1024, (uintptr_t)&small, 8, stream, true));
+	OK(tn__copy(device + 2048, device, 8, 0, false));          /* not from the host */
+	OK(tn__copy((uintptr_t)&small, device + 512, 8, 0, false)); /* not to the device */
+	OK(tn__capture_begin(stream, TN_CAPTURE_RELAXED));
+	OK(tn__copy(device + 512, (uintptr_t)&small, 8, stream, true)); /* a node */
+	OK(tn__capture_end(stream, &graph));
+	assert_int_equal(tn_vgpu_notes_read(notes, 4), 3);
+	const struct tn_note *n = notes;
+	assert_true(n[0].kind == TN_NOTE_WORKSPACE && n[0].address == device && n[0].bytes == 4096);
+	assert_string_equal(tn_vgpu_library_name(n[0].library), "cudnn");
+	assert_true(n[1].kind == TN_NOTE_COPIED && n[1].address == device + 512 && n[1].bytes == 8);
+	assert_string_equal(tn_vgpu_library_name(n[1].library), "");
+	assert_int_equal(n[2].address, device + 1024);
+	assert_true(n[0].time_ns > 0 && n[0].time_ns <= n[1].time_ns && n[1].time_ns <= n[2].time_ns);
+	assert_int_equal(tn_vgpu_notes_read(notes, 2), 2); /* the newest */
+	assert_int_equal(notes[0].address, device + 512);
+	tn_vgpu_notes_enable(0);
+	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)(uintptr_t)device, 4096);
+	assert_int_equal(tn_vgpu_notes_read(notes, 4), 3);
+	tn_vgpu_notes_clear();
+	assert_int_equal(tn_vgpu_notes_read(notes, 4), 0);
+	assert_string_equal(tn_vgpu_library_name(99), "");
+	OK(tn__graph_destroy(graph));
+	OK(tn__stream_destroy(stream));
+	OK(tn__free(device));
+}
+
+static void *
+last_workspace_of_a_thread(void *argument)
+{
+	return (void *)(uintptr_t)tn_vgpu_last_workspace();
+}
+
+static void
+test_last_workspace(void **state)
+{
+	pthread_t thread;
+	void *bytes;
+	assert_int_equal(tn_vgpu_last_workspace(), 0);
+	tn__note_wanted(TN_LIBRARY_CUDNN, 12345);
+	assert_int_equal(tn_vgpu_last_workspace(), 12345);
+	assert_int_equal(tn_vgpu_last_workspace_library(), TN_LIBRARY_CUDNN);
+	assert_int_equal(pthread_create(&thread, NULL, last_workspace_of_a_thread, NULL), 0);
+	pthread_join(thread, &bytes);
+	assert_ptr_equal(bytes, NULL); /* each thread has its own */
+	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)512, 12345); /* handed over: no longer wanted */
+	assert_int_equal(tn_vgpu_last_workspace(), 0);
+	assert_int_equal(tn_vgpu_last_workspace_library(), TN_LIBRARY_NONE);
+}
+
+static void
+test_the_oldest_notes_go(void **state)
+{
+	struct tn_note *notes = calloc(TN_NOTES_MAX + 1, sizeof(*notes));
+	assert_non_null(notes);
+	tn_vgpu_notes_enable(1);
+	for (uintptr_t i = 1; i <= TN_NOTES_MAX + 10; i++)
+		tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)(i * 512), i);
+	assert_int_equal(tn_vgpu_notes_read(notes, TN_NOTES_MAX + 1), TN_NOTES_MAX);
+	for (uint64_t i = 0; i < TN_NOTES_MAX; i++)
+		assert_int_equal(notes[i].bytes, i + 11);
+	tn_vgpu_notes_enable(0);
+	tn_vgpu_notes_clear();
+	free(notes);
+}
+
+static void
+test_notes_of_a_forked_child(void **state)
+{
+	tn_vgpu_notes_enable(1);
+	tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)512, 1);
+	pid_t child = fork();
+	if (child == 0) {
+		struct tn_note note;
+		bool none = tn_vgpu_notes_read(&note, 1) == 0;
+		tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)512, 2);
+		none &= tn_vgpu_notes_read(&note, 1) == 0;
+		tn_vgpu_notes_enable(1);
+		tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)512, 3);
+		_exit(none && tn_vgpu_notes_read(&note, 1) == 1 && note.bytes == 3 ? 0 : 1);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	struct tn_note note;
+	assert_int_equal(tn_vgpu_notes_read(&note, 1), 1);
+	assert_int_equal(note.bytes, 1);
+	tn_vgpu_notes_enable(0);
+	tn_vgpu_notes_clear();
+}
+
+static void
+test_regions(void **state)
+{
+	char name[16];
+	assert_int_equal(tn_vgpu_enter_region("forward"), 0);
+	assert_int_equal(tn_vgpu_enter_region(NULL), 0);
+	for (int i = 0; i < 63; i++) {
+		snprintf(name, sizeof(name), "region %d", i);
+		assert_int_equal(tn_vgpu_enter_region(name), 0);
+	}
+	assert_int_equal(tn_vgpu_enter_region("one more"), TN_LIMIT);
+	pid_t child = fork();
+	if (child == 0) /* holds nothing, so that it is in no region */
+		_exit(tn_vgpu_enter_region("another") == 0 ? 0 : 1);
+	int status;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 /* ---- a forked worker owns nothing ---- */
 
 static void
@@ -421,6 +557,12 @@ main(void)
 		cmocka_unit_test(test_capture),
 		cmocka_unit_test(test_graph_by_hand),
 		cmocka_unit_test(test_attributes),
+		cmocka_unit_test(test_notes_are_off_until_enabled),
+		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_last_workspace),
+		cmocka_unit_test(test_the_oldest_notes_go),
+		cmocka_unit_test(test_notes_of_a_forked_child),
+		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_fork),
 	};
 	return cmocka_run_group_tests(tests, begin, NULL);

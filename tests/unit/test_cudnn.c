@@ -203,17 +203,19 @@ test_convolution_graphs(void **state)
 		for (int i = 0; i < count; i++) {
 			desc plan = make_plan(configurations[i]);
 			int64_t workspace = workspace_of(plan), configured = -1;
+			assert_int_equal(fake.wanted, workspace);
 			assert_int_equal(workspace, i < 2 ? 8 << 20 : i == count - 1 ? 0 : 1 << 20);
 			OK(cudnnBackendGetAttribute(configurations[i], DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, NULL,
 			                            &configured));
 			assert_int_equal(configured, workspace);
 			OK(cudnnBackendDestroyDescriptor(configurations[i]));
-			uint64_t launches = fake.launches;
+			uint64_t launches = fake.launches, noted = fake.note_bytes;
 			if (workspace > 0)
 				assert_int_equal(execute(handle, plan, NULL), DNN_STATUS_BAD_PARAM_NULL_POINTER);
 			assert_int_equal(fake.launches, launches);
 			OK(execute(handle, plan, workspace > 0 ? (void *)0x100000 : NULL));
 			assert_int_equal(fake.launches, launches + 1);
+			assert_int_equal(fake.note_bytes - noted, workspace);
 			assert_int_equal(fake.last_stream, 0x77);
 			assert_true(i == 0 || fake.nanoseconds > fastest);
 			fastest = i == 0 ? fake.nanoseconds : fastest;
@@ -554,6 +556,7 @@ test_rnn_runs(void **state)
 	OK(cudnnSetRNNDataDescriptor(x, DNN_DATA_FLOAT, DNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED, 4, 3, 10, lengths, NULL));
 	OK(cudnnGetRNNWeightSpaceSize(handle, rnn, &weights));
 	OK(cudnnGetRNNTempSpaceSizes(handle, rnn, DNN_FWD_MODE_INFERENCE, x, &workspace, &none));
+	assert_int_equal(fake.wanted, workspace);
 	assert_int_equal(none, 0);
 	OK(cudnnGetRNNTempSpaceSizes(handle, rnn, DNN_FWD_MODE_TRAINING, x, &workspace, &reserve));
 	assert_int_equal(workspace, (2 * 12 * 80 * 4 + 511) / 512 * 512);
@@ -563,7 +566,8 @@ test_rnn_runs(void **state)
 	assert_true(packed < reserve);
 	uint64_t launches = fake.launches;
 	OK(cudnnRNNForward(handle, rnn, DNN_FWD_MODE_TRAINING, NULL, x, NULL, x, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-	                   weights, NULL, workspace, NULL, packed, NULL));
+	                   weights, NULL, workspace, (void *)0x1000, packed, (void *)0x2000));
+	assert_int_equal(fake.note_bytes, workspace + packed); /* not the weights, which are parameters */
 	OK(cudnnRNNBackwardData_v8(handle, rnn, NULL, x, NULL, NULL, x, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 	                           NULL, weights, NULL, workspace, NULL, packed, NULL));
 	OK(cudnnRNNBackwardWeights_v8(handle, rnn, 0, NULL, x, NULL, NULL, NULL, x, NULL, weights, NULL, workspace, NULL,
@@ -638,8 +642,11 @@ test_legacy_convolution(void **state)
 		OK(cudnnGetConvolutionForwardWorkspaceSize(l.handle, l.x, l.w, l.convolution, l.y, results[i].algorithm,
 		                                           &bytes));
 		assert_int_equal(bytes, results[i].workspace);
-		OK(cudnnConvolutionForward(l.handle, NULL, l.x, NULL, l.w, NULL, l.convolution, results[i].algorithm, NULL,
-		                           bytes, NULL, l.y, NULL));
+		assert_int_equal(fake.wanted, bytes);
+		uint64_t noted = fake.note_bytes;
+		OK(cudnnConvolutionForward(l.handle, NULL, l.x, NULL, l.w, NULL, l.convolution, results[i].algorithm,
+		                           (void *)0x1000, bytes, NULL, l.y, NULL));
+		assert_int_equal(fake.note_bytes - noted, bytes);
 	}
 	/* with less workspace a search names only what fits */
 	OK(cudnnFindConvolutionForwardAlgorithmEx(l.handle, l.x, NULL, l.w, NULL, l.convolution, l.y, NULL, 8, &found,
@@ -703,7 +710,9 @@ test_batch_norm_and_ctc(void **state)
 	assert_int_equal(bytes, 4 * (50 * 2 * 2 * 11 + 50 * 2 * 20));
 	OK(cudnnGetCTCLossWorkspaceSize_v8(l.handle, 0, ctc, l.x, l.x, &bytes));
 	assert_int_equal(bytes, 4 * (50 * 2 * 2 * 11 + 50 * 2 * 20));
-	OK(cudnnCTCLoss(l.handle, l.x, NULL, labels, labels, labels, NULL, l.x, NULL, 0, ctc, NULL, bytes));
+	fake.note_bytes = 0;
+	OK(cudnnCTCLoss(l.handle, l.x, NULL, labels, labels, labels, NULL, l.x, NULL, 0, ctc, (void *)0x1000, bytes));
+	assert_int_equal(fake.note_bytes, bytes);
 	OK(cudnnDestroyCTCLossDescriptor(ctc));
 	destroy_legacy(&l);
 }

@@ -7,12 +7,15 @@
 #define TN_TEST_CUDNN_FAKE_H
 
 #include "vgpu/core/core.h"
+#include "vgpu/core/notes.h"
 
 static struct {
 	uint64_t launches, nanoseconds;
 	uintptr_t last_stream;
 	int refusals;
 	bool out_of_memory;
+	uint64_t note_bytes; /* of all workspaces that were noted */
+	uint64_t wanted;     /* the last answer to a question for one */
 } fake;
 
 static const struct tn_gpu_figures fake_gpu = {
@@ -50,6 +53,19 @@ tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what)
 	fake.nanoseconds = nanoseconds;
 	fake.last_stream = stream;
 	return TN_OK;
+}
+
+void
+tn__note_workspace(enum tn_library library, const void *address, uint64_t bytes)
+{
+	if (library == TN_LIBRARY_CUDNN && address)
+		fake.note_bytes += bytes;
+}
+
+void
+tn__note_wanted(enum tn_library library, uint64_t bytes)
+{
+	fake.wanted = bytes;
 }
 
 uint64_t

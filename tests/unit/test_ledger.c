@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ledger: sums, the last byte, peaks and what they were made of, dead owners, a lock that a dead process held.
+ * The ledger: sums, the last byte, peaks and what they were made of, regions, dead owners, a lock that a dead process
+ * held.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -205,6 +206,136 @@ test_files_that_are_none(void **state)
 	finish(made);
 }
 
+/* ---- regions ---- */
+
+static const struct tn_ledger_region *
+region_named(const struct tn_ledger *ledger, const char *name)
+{
+	for (uint32_t i = 0; i < ledger->region_count; i++)
+		if (strcmp(ledger->regions[i].name, name) == 0)
+			return &ledger->regions[i];
+	return NULL;
+}
+
+static void
+assert_region(const struct tn_ledger *ledger, const char *name, int device, uint64_t used, uint64_t program)
+{
+	const struct tn_ledger_region *region = region_named(ledger, name);
+	assert_non_null(region);
+	assert_int_equal(region->peak_used_bytes[device], used * MIB);
+	assert_int_equal(region->peak_program_bytes[device], program * MIB);
+}
+
+static void
+test_peaks_of_regions(void **state)
+{
+	struct tn_ledger *ledger = make(2, 100 * MIB, 5 * MIB);
+	int slot;
+	tn_ledger_enter(ledger, getpid(), &slot);
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_CONTEXT, 10 * MIB, NULL);
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 80 * MIB, NULL); /* in no region */
+	tn_ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 70 * MIB);
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, "forward"), TN_OK);
+	assert_region(ledger, "forward", 0, 25, 10); /* what was there already */
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 20 * MIB, NULL);
+	tn_ledger_take(ledger, 1, slot, TN_BYTES_LIBRARY, 3 * MIB, NULL);
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, "backward"), TN_OK);
+	tn_ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 30 * MIB);
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 5 * MIB, NULL);
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, "forward"), TN_OK); /* again: lower, nothing changes */
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, NULL), TN_OK);
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 60 * MIB, NULL);
+	assert_int_equal(ledger->region_count, 2);
+	assert_int_equal(region_named(ledger, "forward")->entered, 2);
+	assert_region(ledger, "forward", 0, 45, 30);
+	assert_region(ledger, "forward", 1, 8, 0);
+	assert_region(ledger, "backward", 0, 45, 30);
+	finish(ledger);
+}
+
+/* A region peaks by what all processes hold while one of them is in it. */
+static void
+test_regions_of_several_processes(void **state)
+{
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	int slot, other;
+	tn_ledger_enter(ledger, getpid(), &slot);
+	tn_ledger_enter(ledger, getppid(), &other);
+	tn_ledger_enter_region(ledger, slot, "train");
+	tn_ledger_enter_region(ledger, other, "train");
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
+	tn_ledger_enter_region(ledger, slot, "save");
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
+	assert_region(ledger, "train", 0, 20, 20); /* the other is still in it */
+	tn_ledger_leave(ledger, other);
+	assert_int_equal(region_named(ledger, "train")->processes, 0);
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
+	assert_region(ledger, "train", 0, 20, 20);
+	assert_region(ledger, "save", 0, 30, 30);
+	assert_int_equal(tn_ledger_enter_region(ledger, other, "train"), TN_INVALID); /* it left */
+	assert_int_equal(tn_ledger_enter_region(ledger, -1, "train"), TN_INVALID);
+	finish(ledger);
+}
+
+static void
+test_names_of_regions(void **state)
+{
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	int slot;
+	char name[64];
+	tn_ledger_enter(ledger, getpid(), &slot);
+	/* 46 letters and a character of two bytes, which is cut away whole; the same name finds the same row */
+	memset(name, 'a', 46);
+	memcpy(name + 46, "\xc3\xa4zz", 5);
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, name), TN_OK);
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, name), TN_OK);
+	assert_int_equal(ledger->region_count, 1);
+	assert_int_equal(strlen(ledger->regions[0].name), 46);
+	memset(name, 'b', 63);
+	name[63] = '\0';
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, name), TN_OK);
+	assert_int_equal(strlen(ledger->regions[1].name), TN_LEDGER_REGION_NAME - 1);
+	for (int i = 2; i < TN_LEDGER_REGIONS; i++) {
+		snprintf(name, sizeof(name), "region %d", i);
+		assert_int_equal(tn_ledger_enter_region(ledger, slot, name), TN_OK);
+	}
+	/* The last row's bit is one, too. */
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 7 * MIB, NULL);
+	assert_region(ledger, "region 63", 0, 7, 7);
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, "one more"), TN_LIMIT);
+	assert_int_equal(ledger->regions_lost, 1);
+	assert_int_equal(ledger->regions_occupied, 0);
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 7 * MIB, NULL);
+	assert_region(ledger, "region 63", 0, 7, 7);
+	assert_int_equal(tn_ledger_enter_region(ledger, slot, "region 5"), TN_OK);
+	finish(ledger);
+}
+
+static void
+test_region_of_a_dead_process(void **state)
+{
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	int slot;
+	tn_ledger_enter(ledger, getpid(), &slot);
+	tn_ledger_enter_region(ledger, slot, "mine");
+	pid_t child = fork();
+	if (child == 0) {
+		int own;
+		tn_ledger_enter(ledger, getpid(), &own);
+		tn_ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 9 * MIB, NULL);
+		tn_ledger_enter_region(ledger, own, "its");
+		pthread_mutex_lock(&ledger->lock);
+		ledger->processes[own].region = 1; /* a switch that was never finished */
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	assert_int_equal(tn_ledger_sweep(ledger), 1);
+	assert_int_equal(region_named(ledger, "its")->processes, 0);
+	assert_int_equal(region_named(ledger, "mine")->processes, 1);
+	assert_int_equal(ledger->devices[0].program_bytes, 0);
+	finish(ledger);
+}
+
 int
 main(void)
 {
@@ -217,6 +348,10 @@ main(void)
 		cmocka_unit_test(test_nth_allocation_fails),
 		cmocka_unit_test(test_refused_calls),
 		cmocka_unit_test(test_files_that_are_none),
+		cmocka_unit_test(test_peaks_of_regions),
+		cmocka_unit_test(test_regions_of_several_processes),
+		cmocka_unit_test(test_names_of_regions),
+		cmocka_unit_test(test_region_of_a_dead_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,65 @@ while True:
 """
 
 
+CONSTANTS = """\
+import torch
+
+def same(found, wanted):
+    found = found.tolist() if hasattr(found, "tolist") else found
+    assert found == wanted, (found, wanted)
+
+types = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+         torch.float32, torch.float64, torch.float16, torch.bfloat16]
+for dtype in types:
+    same(torch.arange(3, 13, 2, dtype=dtype, device="cuda"), [3, 5, 7, 9, 11])
+    left = torch.tensor([1, 2, 3, 250 if dtype is torch.uint8 else -4], dtype=dtype)
+    right = torch.tensor([2, 2, 2, 2], dtype=dtype)
+    for compare in (torch.lt, torch.le, torch.gt, torch.ge, torch.eq, torch.ne):
+        same(compare(left.cuda(), right.cuda()), compare(left, right).tolist())
+        same(compare(left.cuda(), 2), compare(left, 2).tolist())
+same(torch.arange(0.5, 3.0, 0.25, device="cuda"), torch.arange(0.5, 3.0, 0.25).tolist())
+same(torch.arange(5, -5, -3, device="cuda"), [5, 2, -1, -4])
+same((torch.full((), 3.0, device="cuda") > torch.full((), 2.0, device="cuda")).item(), True)
+x = torch.arange(5, device="cuda")
+same([(x < 3).all().item(), (x < 5).all().item(), (x > 3).any().item(), (x > 4).any().item()], [False, True, True, False])
+same([(x == x).all().item(), (x != x).any().item(), torch.equal(x, torch.arange(5, device="cuda"))], [True, False, True])
+same((x > 1) & (x < 4), [False, False, True, True, False])
+same((x < 1) | (x > 3), [True, False, False, False, True])
+same(~(x < 2), [False, False, True, True, True])
+same(x[1:4] > 2, [False, False, True])  # not aligned
+same((torch.arange(12, device="cuda").view(3, 4) >= 0).all().item(), True)
+same(torch.isnan(torch.tensor([1.0, float("nan")], device="cuda")), [False, True])
+same(torch.arange(100_000, device="cuda")[99_990].item(), 99_990)
+print("as on a card")
+"""
+
+COMPUTED = """\
+import torch
+x = torch.ones(4, 4, device="cuda")
+y = x @ x
+a = (y > 1).any().item()
+b = (torch.arange(1_000_000, device="cuda") > 5).any().item()
+c = (torch.arange(4, device="cuda") > 2.5).tolist()  # converts
+print(a, b, c)
+"""
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_constants_and_what_is_compared_with_them_are_known(tonnage, wheel):
+    run = tonnage(wheel, ["-c", CONSTANTS], "--steps=all")
+    assert run.verdict == "fits" and "as on a card" in run.stdout, run.explain()
+    assert run.report["coverage"]["computed_values_read"] == [], run.explain()
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_computed_values_are_counted_also_behind_a_comparison(tonnage, wheel):
+    run = tonnage(wheel, ["-c", COMPUTED], "--steps=all")
+    assert run.verdict == "fits", run.explain()
+    assert "False False [False, False, False, False]" in run.stdout, run.explain()
+    read = run.report["coverage"]["computed_values_read"]
+    assert [(place["line"], place["count"]) for place in read] == [(4, 1), (5, 1), (6, 1)], run.explain()
+
+
 @pytest.mark.parametrize("wheel", WHEELS)
 def test_guards_against_infinite_losses_do_not_stop_a_program(tonnage, wheel):
     run = tonnage(wheel, ["-c", GUARDED], "--steps=all")

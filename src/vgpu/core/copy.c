@@ -4,21 +4,15 @@
  */
 #include <string.h>
 
+#include "vgpu/core/notes.h"
 #include "vgpu/core/state.h"
 
 #define HOST_LINK_BYTES_PER_NS 16 /* PCIe 4.0 x16, about half of its peak: see doc/design/0003-time.md */
 
-static bool
-on_device(uint64_t address)
-{
-	return (address >= TN_VMM_BASE && address < TN_VMM_BASE + TN_VMM_SIZE) ||
-	       (address >= TN_MALLOC_BASE && address < TN_MALLOC_BASE + TN_MAX_DEVICES * TN_MALLOC_SIZE);
-}
-
 static void
 move_values(uint64_t to, uint64_t from, uint64_t bytes)
 {
-	bool to_device = on_device(to), from_device = on_device(from);
+	bool to_device = tn__on_device(to), from_device = tn__on_device(from);
 	if (to_device && from_device)
 		tn__values_move(to, from, bytes);
 	else if (to_device)
@@ -32,7 +26,7 @@ move_values(uint64_t to, uint64_t from, uint64_t bytes)
 static uint64_t
 copy_time(uint64_t to, uint64_t from, uint64_t bytes)
 {
-	if (on_device(to) && on_device(from))
+	if (tn__on_device(to) && tn__on_device(from))
 		return tn__time_of_bytes(2 * bytes);
 	return TN_CLOCK_KERNEL_NS + bytes / HOST_LINK_BYTES_PER_NS;
 }
@@ -64,8 +58,11 @@ tn__copy(uint64_t to, uint64_t from, uint64_t bytes, uintptr_t stream, bool asyn
 	if (!to || !from)
 		return TN_CUDA_INVALID_VALUE;
 	int result = enqueue(stream, TN_NODE_MEMCPY, copy_time(to, from, bytes), asynchronous, &values);
-	if (result == TN_CUDA_OK && values)
-		move_values(to, from, bytes);
+	if (result != TN_CUDA_OK || !values)
+		return result;
+	move_values(to, from, bytes);
+	if (tn__on_device(to) && !tn__on_device(from))
+		tn__note_copied(to, bytes);
 	return result;
 }
 
@@ -81,7 +78,7 @@ tn__copy_2d(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch, 
 	int result = enqueue(stream, TN_NODE_MEMCPY, copy_time(to, from, width * height), asynchronous, &values);
 	if (result != TN_CUDA_OK || !values)
 		return result;
-	if (width * height > tn__core.values_bound && on_device(to)) {
+	if (width * height > tn__core.values_bound && tn__on_device(to)) {
 		tn__values_forget_range(to, to_pitch * height);
 		return result;
 	}
@@ -114,7 +111,7 @@ tn__set(uint64_t to, uint32_t value, uint32_t value_bytes, uint64_t count, uintp
 	unsigned char low = (unsigned char)value;
 	bool one_byte = value_bytes == 1 || value == low * UINT32_C(0x01010101) ||
 	                (value_bytes == 2 && value == low * UINT32_C(0x0101));
-	if (!on_device(to))
+	if (!tn__on_device(to))
 		set_host(to, value, value_bytes, count);
 	else if (one_byte)
 		tn__values_set(to, low, bytes);

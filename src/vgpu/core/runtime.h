@@ -112,7 +112,8 @@ struct tn_kernel {
 	_Atomic uint64_t launches;
 	int max_dynamic_shared;   /* as set by the program; 0: the 48 KiB that need no consent */
 	int preferred_carveout;
-	unsigned char meaning;    /* what its name tells about the values it writes: values.c */
+	unsigned char meaning;    /* what its name tells about the values it writes: meaning.c */
+	unsigned char element;    /* enum tn_element, where the meaning has one */
 };
 
 /* Names a kernel; `name` must outlive the process (the program's own string) unless `copy`. */
@@ -198,6 +199,9 @@ TN_EXPORT void tn_vgpu_set_read_observer(void (*observer)(uint64_t bytes));
 /* Keeps `bytes` (at most 16) at a device address as known until that memory is freed, whatever kernels run: for state
  * whose value does not depend on what kernels compute, such as the scale of a GradScaler. */
 TN_EXPORT int tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t bytes);
+/* This process is in the region of this name from now on (tn_ledger_enter_region); NULL or "": in none. Returns a
+ * tn_status: 0; TN_LIMIT when there are too many names. Does nothing before the process has a context. */
+TN_EXPORT int tn_vgpu_enter_region(const char *name);
 /* Writes launches by kernel name and matrix products by shape (TSV). Returns 0, or an errno. */
 TN_EXPORT int tn_vgpu_kernels_write(const char *path);
 

@@ -2,6 +2,7 @@
  *
  * Attaching to a run, devices and contexts, handles, refusing, and what a fork does.
  */
+#include "vgpu/core/notes.h"
 #include "vgpu/core/state.h"
 
 #include <errno.h>
@@ -189,6 +190,7 @@ after_fork_in_child(void)
 	if (tn__core.private_ledger)
 		pthread_mutex_init(&tn__core.ledger->lock, NULL);
 	tn__core.slot = -1; /* the bytes are the parent's */
+	tn__notes_after_fork();
 }
 
 static void
@@ -308,6 +310,21 @@ tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes)
 		tn_ledger_give(tn__core.ledger, tn__core.devices[device].physical, tn__core.slot, class, bytes);
 }
 
+int
+tn_vgpu_enter_region(const char *name)
+{
+	if (!atomic_load_explicit(&tn__core.attached, memory_order_acquire))
+		return TN_OK;
+	tn_status status = TN_OK;
+	tn__lock();
+	if (tn__core.slot >= 0)
+		status = tn_ledger_enter_region(tn__core.ledger, tn__core.slot, name);
+	else /* the slot comes with the first context */
+		snprintf(tn__core.region, sizeof(tn__core.region), "%s", name != NULL ? name : "");
+	tn__unlock();
+	return (int)status;
+}
+
 static tn_status
 ensure_context_locked(int device)
 {
@@ -318,6 +335,7 @@ ensure_context_locked(int device)
 		tn_status entered = tn_ledger_enter(tn__core.ledger, getpid(), &tn__core.slot);
 		if (entered != TN_OK)
 			return entered;
+		(void)tn_ledger_enter_region(tn__core.ledger, tn__core.slot, tn__core.region);
 	}
 	const struct tn_gpu_figures *gpu = &tn__core.ledger->devices[state->physical].gpu;
 	tn_status status = tn__memory_take(device, TN_BYTES_CONTEXT, gpu->context_bytes);

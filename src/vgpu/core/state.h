@@ -62,6 +62,7 @@ struct tn_core {
 	bool used_before_fork;
 	bool private_ledger;
 	struct tn_ledger *ledger;
+	char region[TN_LEDGER_REGION_NAME]; /* entered before there was a slot */
 	int slot;
 	int count;
 	uint64_t values_bound; /* copies above this move no bytes */
@@ -86,6 +87,14 @@ tn__unlock(void)
 	pthread_mutex_unlock(&tn__core_lock);
 }
 
+/* Whether an address is one of a device's. */
+static inline bool
+tn__on_device(uint64_t address)
+{
+	return (address >= TN_VMM_BASE && address < TN_VMM_BASE + TN_VMM_SIZE) ||
+	       (address >= TN_MALLOC_BASE && address < TN_MALLOC_BASE + TN_MAX_DEVICES * TN_MALLOC_SIZE);
+}
+
 uintptr_t tn__table_add(struct tn_table *table, void *item); /* 0: no host memory */
 void *tn__table_get(const struct tn_table *table, uintptr_t handle);
 void *tn__table_remove(struct tn_table *table, uintptr_t handle);
@@ -97,7 +106,13 @@ int tn__enqueue_locked(struct tn_stream *stream, const struct tn_node_descriptio
 /* Drops what is known of values; see values.c. */
 void tn__values_forget(void);
 void tn__values_forget_range(uint64_t address, uint64_t bytes);
-/* What a launch does to values, by the kernel's name and arguments. */
+/* Whether all these bytes are known; writes them to `host` unless that is NULL. Nothing is counted. */
+bool tn__values_known(uint64_t address, void *host, uint64_t bytes);
+/* These bytes are known from now on, or unknown when `bytes_or_null` is NULL. */
+void tn__values_put(uint64_t address, const void *bytes_or_null, uint64_t bytes);
+/* A pattern of at most 16 bytes, again and again. */
+void tn__values_fill(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes);
+/* What a launch does to values, by the kernel's name and arguments: meaning.c. */
 void tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
 /* Capture, as streams and events meet it (graph.c). */
 int tn__capture_add_locked(struct tn_stream *stream, const struct tn_node_description *work);

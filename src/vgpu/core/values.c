@@ -182,8 +182,17 @@ tn__values_write(uint64_t address, const void *host, uint64_t bytes)
 	pthread_mutex_unlock(&values_lock);
 }
 
-static void
-put_pattern(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes)
+void
+tn__values_put(uint64_t address, const void *bytes_or_null, uint64_t bytes)
+{
+	if (bytes_or_null)
+		tn__values_write(address, bytes_or_null, bytes);
+	else
+		tn__values_forget_range(address, bytes);
+}
+
+void
+tn__values_fill(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes)
 {
 	struct extent extent = {.address = address, .size = bytes, .pattern_bytes = (uint8_t)pattern_bytes};
 	memcpy(extent.pattern, pattern, pattern_bytes);
@@ -197,7 +206,7 @@ void
 tn__values_set(uint64_t address, int value, uint64_t bytes)
 {
 	unsigned char byte = (unsigned char)value;
-	put_pattern(address, bytes, &byte, 1);
+	tn__values_fill(address, bytes, &byte, 1);
 }
 
 int
@@ -225,17 +234,17 @@ copy_out(const struct extent *extent, uint64_t from, uint64_t to, unsigned char 
 		out[i] = extent->pattern[(offset + i) % extent->pattern_bytes];
 }
 
-/* Writes what is known into `host` and zero elsewhere; returns how many bytes were known. */
+/* Writes what is known into `host` (may be NULL); returns how many bytes were known. */
 static uint64_t
 read_known(uint64_t address, unsigned char *host, uint64_t bytes)
 {
 	uint64_t known = 0, end = address + bytes;
-	memset(host, 0, bytes);
 	for (size_t i = first_above(address); i < extent_count && extents[i].address < end; i++) {
 		uint64_t from = extents[i].address > address ? extents[i].address : address;
 		uint64_t stop = extents[i].address + extents[i].size;
 		uint64_t to = stop < end ? stop : end;
-		copy_out(&extents[i], from, to, host + (from - address));
+		if (host)
+			copy_out(&extents[i], from, to, host + (from - address));
 		known += to - from;
 	}
 	return known;
@@ -252,6 +261,7 @@ tn__values_read(uint64_t address, void *host, uint64_t bytes)
 {
 	uint64_t known = 0;
 	if (bytes <= tn__core.values_bound) {
+		memset(host, 0, bytes);
 		pthread_mutex_lock(&values_lock);
 		known = read_known(address, host, bytes);
 		pthread_mutex_unlock(&values_lock);
@@ -262,6 +272,15 @@ tn__values_read(uint64_t address, void *host, uint64_t bytes)
 	void (*observer)(uint64_t) = atomic_load(&read_observer);
 	if (observer)
 		observer(bytes);
+}
+
+bool
+tn__values_known(uint64_t address, void *host, uint64_t bytes)
+{
+	pthread_mutex_lock(&values_lock);
+	uint64_t known = extent_count ? read_known(address, host, bytes) : 0;
+	pthread_mutex_unlock(&values_lock);
+	return known == bytes;
 }
 
 /* Copies of what is known in [from, from + bytes), as they will stand at `to`; the caller frees the array. */
@@ -296,57 +315,4 @@ tn__values_move(uint64_t to, uint64_t from, uint64_t bytes)
 		put(&parts[i]);
 	pthread_mutex_unlock(&values_lock);
 	free(parts);
-}
-
-/* ---- kernels whose name says what they write ---- */
-
-enum { MEANING_UNREAD, MEANING_UNKNOWN, MEANING_FILL_1, MEANING_FILL_2, MEANING_FILL_4, MEANING_FILL_8, MEANING_FILL_16 };
-
-/* The element type in a mangled name: Itanium C++ ABI, builtin types. */
-static unsigned char
-fill_of_type(const char *type)
-{
-	static const struct {
-		const char *prefix;
-		unsigned char meaning;
-	} types[] = {
-		{"f", MEANING_FILL_4},  {"d", MEANING_FILL_8}, {"i", MEANING_FILL_4},           {"l", MEANING_FILL_8},
-		{"s", MEANING_FILL_2},  {"h", MEANING_FILL_1}, {"a", MEANING_FILL_1},           {"b", MEANING_FILL_1},
-		{"j", MEANING_FILL_4},  {"m", MEANING_FILL_8}, {"t", MEANING_FILL_2},           {"N3c104HalfE", MEANING_FILL_2},
-		{"N3c108BFloat16E", MEANING_FILL_2},           {"N3c107complexIfEE", MEANING_FILL_8},
-		{"N3c107complexIdEE", MEANING_FILL_16},
-	};
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
-		if (strncmp(type, types[i].prefix, strlen(types[i].prefix)) == 0)
-			return types[i].meaning;
-	return MEANING_UNKNOWN;
-}
-
-/* PyTorch's fill_: vectorized_elementwise_kernel<width, FillFunctor<T>, array<char*, 1>>(int count, FillFunctor<T> value,
- * array data), aten/src/ATen/native/cuda/{FillKernel.cu,CUDALoops.cuh}. */
-static unsigned char
-meaning_of(const char *name)
-{
-	const char *functor = strstr(name, "FillFunctorI");
-	if (!functor || !strstr(name, "29vectorized_elementwise_kernelI"))
-		return MEANING_UNKNOWN;
-	return fill_of_type(functor + strlen("FillFunctorI"));
-}
-
-void
-tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
-{
-	if (kernel->meaning == MEANING_UNREAD)
-		kernel->meaning = meaning_of(kernel->name);
-	if (kernel->meaning == MEANING_UNKNOWN || !launch->arguments) {
-		tn__values_forget();
-		return;
-	}
-	size_t width = (size_t)1 << (kernel->meaning - MEANING_FILL_1);
-	int32_t count;
-	uint64_t address;
-	memcpy(&count, launch->arguments[0], sizeof(count));
-	memcpy(&address, launch->arguments[2], sizeof(address));
-	if (count > 0)
-		put_pattern(address, (uint64_t)count * width, launch->arguments[1], width);
 }

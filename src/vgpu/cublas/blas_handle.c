@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "vgpu/core/notes.h"
 #include "vgpu/core/runtime.h"
 #include "vgpu/blas.h"
 
@@ -97,6 +98,7 @@ cublasSetWorkspace_v2(void *opaque, void *workspace, size_t bytes)
 		return BLAS_NOT_INITIALIZED;
 	handle->workspace = workspace;
 	handle->workspace_bytes = bytes;
+	tn__note_workspace(TN_LIBRARY_CUBLAS, workspace, bytes);
 	return BLAS_OK;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "vgpu/blas.h"
+#include "vgpu/core/notes.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
@@ -341,6 +342,7 @@ cublasLtMatmul(void *handle, const void *description, const void *alpha, const v
 		.compute_type = about->compute,
 		.library = "cublasLt",
 	};
+	tn__note_workspace(TN_LIBRARY_CUBLASLT, workspace, workspace_bytes);
 	tn__work_matmul(stream, &shape, blas_math_of(la->type, about->compute, 0));
 	return BLAS_OK;
 }

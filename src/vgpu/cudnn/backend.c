@@ -66,6 +66,14 @@ answer_descriptors(const struct tn__dnn_attribute *attribute, int64_t count, str
 	return DNN_STATUS_SUCCESS;
 }
 
+static const struct tn__dnn_plan *
+plan_of(const struct tn__dnn_descriptor *descriptor)
+{
+	bool is_plan =
+		descriptor != NULL && descriptor->type == DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && descriptor->finalized;
+	return is_plan ? descriptor->plan : NULL;
+}
+
 int
 cudnnBackendGetAttribute(const struct tn__dnn_descriptor *descriptor, int name, int type, int64_t requested,
                          int64_t *count, void *elements)
@@ -88,17 +96,11 @@ cudnnBackendGetAttribute(const struct tn__dnn_descriptor *descriptor, int name, 
 		DNN_FORWARD(answer_descriptors(attribute, given, elements));
 	else if (given > 0)
 		memcpy(elements, attribute->elements, (size_t)given * tn__dnn_attribute_bytes(type));
+	if (name == DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
+		tn__note_wanted(TN_LIBRARY_CUDNN, plan_of(descriptor) ? plan_of(descriptor)->workspace : 0);
 	if (count != NULL)
 		*count = given;
 	return DNN_STATUS_SUCCESS;
-}
-
-static const struct tn__dnn_plan *
-plan_of(const struct tn__dnn_descriptor *descriptor)
-{
-	bool is_plan =
-		descriptor != NULL && descriptor->type == DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && descriptor->finalized;
-	return is_plan ? descriptor->plan : NULL;
 }
 
 int
@@ -110,6 +112,7 @@ cudnnGetExecutionPlanWorkspaceSize(const struct tn__dnn_handle *handle, const st
 	DNN_REQUIRE_POINTER(bytes);
 	DNN_REQUIRE(plan_of(plan) != NULL, DNN_STATUS_BAD_PARAM, "not a finalized plan");
 	*bytes = plan_of(plan)->workspace;
+	tn__note_wanted(TN_LIBRARY_CUDNN, *bytes);
 	return DNN_STATUS_SUCCESS;
 }
 
@@ -128,5 +131,7 @@ cudnnBackendExecute(const struct tn__dnn_handle *handle, const struct tn__dnn_de
 	bool given = workspace != NULL && workspace->count == 1 && *(void *const *)workspace->elements != NULL;
 	DNN_REQUIRE(given || plan->workspace == 0, DNN_STATUS_BAD_PARAM_NULL_POINTER,
 	            "the plan needs %llu bytes of workspace", (unsigned long long)plan->workspace);
+	if (given)
+		tn__note_workspace(TN_LIBRARY_CUDNN, *(void *const *)workspace->elements, plan->workspace);
 	return tn__dnn_put(handle, tn__dnn_graph_time(&plan->graph, plan->engine));
 }

@@ -264,12 +264,13 @@ workspace_size(enum tn__dnn_direction direction, dnn_tensor x, dnn_tensor w, dnn
 	DNN_FORWARD(gather(direction, x, w, y, descriptor, &convolution));
 	DNN_REQUIRE(engine >= 0, DNN_STATUS_NOT_SUPPORTED, "convolution algorithm %d", algorithm);
 	*bytes = tn__cudnn_workspace(&convolution, engine);
+	tn__note_wanted(TN_LIBRARY_CUDNN, *bytes);
 	return DNN_STATUS_SUCCESS;
 }
 
 static int
 launch(dnn_handle handle, enum tn__dnn_direction direction, dnn_tensor x, dnn_tensor w, dnn_tensor y,
-       const struct tn__dnn_conv_descriptor *descriptor, int algorithm, size_t workspace_bytes)
+       const struct tn__dnn_conv_descriptor *descriptor, int algorithm, const void *workspace, size_t workspace_bytes)
 {
 	struct tn__dnn_convolution convolution;
 	int engine = engine_of(direction, algorithm);
@@ -277,6 +278,7 @@ launch(dnn_handle handle, enum tn__dnn_direction direction, dnn_tensor x, dnn_te
 	DNN_REQUIRE(engine >= 0, DNN_STATUS_NOT_SUPPORTED, "convolution algorithm %d", algorithm);
 	DNN_REQUIRE(workspace_bytes >= tn__cudnn_workspace(&convolution, engine), DNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
 	            "convolution algorithm %d with %zu bytes of workspace", algorithm, workspace_bytes);
+	tn__note_workspace(TN_LIBRARY_CUDNN, workspace, workspace_bytes);
 	return tn__dnn_put(handle, time_of(&convolution, engine));
 }
 
@@ -425,7 +427,7 @@ cudnnConvolutionForward(dnn_handle handle, const void *alpha, dnn_tensor x_desc,
                         const void *w, const struct tn__dnn_conv_descriptor *descriptor, int algorithm,
                         void *workspace, size_t workspace_bytes, const void *beta, dnn_tensor y_desc, void *y)
 {
-	return launch(handle, DNN_FORWARD_PASS, x_desc, w_desc, y_desc, descriptor, algorithm, workspace_bytes);
+	return launch(handle, DNN_FORWARD_PASS, x_desc, w_desc, y_desc, descriptor, algorithm, workspace, workspace_bytes);
 }
 
 int
@@ -436,7 +438,7 @@ cudnnConvolutionBiasActivationForward(dnn_handle handle, const void *alpha1, dnn
                                       const void *z, dnn_tensor bias_desc, const void *bias,
                                       const struct tn__dnn_activation *activation, dnn_tensor y_desc, void *y)
 {
-	return launch(handle, DNN_FORWARD_PASS, x_desc, w_desc, y_desc, descriptor, algorithm, workspace_bytes);
+	return launch(handle, DNN_FORWARD_PASS, x_desc, w_desc, y_desc, descriptor, algorithm, workspace, workspace_bytes);
 }
 
 int
@@ -445,7 +447,7 @@ cudnnConvolutionBackwardData(dnn_handle handle, const void *alpha, dnn_tensor w_
                              int algorithm, void *workspace, size_t workspace_bytes, const void *beta,
                              dnn_tensor dx_desc, void *dx)
 {
-	return launch(handle, DNN_DATA_GRADIENT, dx_desc, w_desc, dy_desc, descriptor, algorithm, workspace_bytes);
+	return launch(handle, DNN_DATA_GRADIENT, dx_desc, w_desc, dy_desc, descriptor, algorithm, workspace, workspace_bytes);
 }
 
 int
@@ -454,7 +456,8 @@ cudnnConvolutionBackwardFilter(dnn_handle handle, const void *alpha, dnn_tensor 
                                int algorithm, void *workspace, size_t workspace_bytes, const void *beta,
                                dnn_tensor dw_desc, void *dw)
 {
-	return launch(handle, DNN_FILTER_GRADIENT, x_desc, dw_desc, dy_desc, descriptor, algorithm, workspace_bytes);
+	return launch(handle, DNN_FILTER_GRADIENT, x_desc, dw_desc, dy_desc, descriptor, algorithm, workspace,
+	              workspace_bytes);
 }
 
 int

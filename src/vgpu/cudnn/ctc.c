@@ -96,6 +96,7 @@ workspace_size(dnn_tensor probabilities, uint64_t label, size_t *bytes)
 	            "CTC needs probabilities of three dimensions");
 	uint64_t steps = (uint64_t)probabilities->dims[0] * (uint64_t)probabilities->dims[1];
 	*bytes = 4 * (steps * 2 * (2 * label + 1) + tn__dnn_elements(probabilities));
+	tn__note_wanted(TN_LIBRARY_CUDNN, *bytes);
 	return DNN_STATUS_SUCCESS;
 }
 
@@ -120,13 +121,19 @@ cudnnGetCTCLossWorkspaceSize_v8(dnn_handle handle, int algorithm, const struct t
 	return workspace_size(probabilities, (uint64_t)ctc->max_label, bytes);
 }
 
+static int
+launch(dnn_handle handle, dnn_tensor probabilities, dnn_tensor gradients, const void *workspace, size_t workspace_bytes)
+{
+	tn__note_workspace(TN_LIBRARY_CUDNN, workspace, workspace_bytes);
+	return tn__dnn_put_bytes(handle, tn__dnn_bytes(probabilities) + tn__dnn_bytes(gradients) + workspace_bytes);
+}
+
 int
 cudnnCTCLoss(dnn_handle handle, dnn_tensor probabilities_desc, const void *probabilities, const int *labels,
              const int *label_lengths, const int *input_lengths, void *costs, dnn_tensor gradients_desc,
              void *gradients, int algorithm, const struct tn__dnn_ctc *ctc, void *workspace, size_t workspace_bytes)
 {
-	return tn__dnn_put_bytes(handle,
-	                         tn__dnn_bytes(probabilities_desc) + tn__dnn_bytes(gradients_desc) + workspace_bytes);
+	return launch(handle, probabilities_desc, gradients_desc, workspace, workspace_bytes);
 }
 
 int
@@ -134,6 +141,5 @@ cudnnCTCLoss_v8(dnn_handle handle, int algorithm, const struct tn__dnn_ctc *ctc,
                 const void *probabilities, const int *labels, const int *label_lengths, const int *input_lengths,
                 void *costs, dnn_tensor gradients_desc, void *gradients, size_t workspace_bytes, void *workspace)
 {
-	return tn__dnn_put_bytes(handle,
-	                         tn__dnn_bytes(probabilities_desc) + tn__dnn_bytes(gradients_desc) + workspace_bytes);
+	return launch(handle, probabilities_desc, gradients_desc, workspace, workspace_bytes);
 }

@@ -11,6 +11,7 @@
 #define TN_VGPU_CUDNN_DNN_H
 
 #include "vgpu/core/core.h"
+#include "vgpu/core/notes.h"
 #include "vgpu/cudnn/abi.h"
 
 struct tn__dnn_handle {

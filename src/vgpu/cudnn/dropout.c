@@ -75,6 +75,7 @@ cudnnSetDropoutDescriptor(struct tn__dnn_dropout *dropout, dnn_handle handle, fl
                           size_t state_bytes, unsigned long long seed)
 {
 	DNN_FORWARD(cudnnRestoreDropoutDescriptor(dropout, handle, probability, states, state_bytes, seed));
+	tn__note_workspace(TN_LIBRARY_CUDNN, states, state_bytes);
 	return states == NULL ? DNN_STATUS_SUCCESS : tn__dnn_put_bytes(handle, state_bytes);
 }
 
@@ -96,6 +97,7 @@ int
 cudnnDropoutForward(dnn_handle handle, const struct tn__dnn_dropout *dropout, dnn_tensor x_desc, const void *x,
                     dnn_tensor y_desc, void *y, void *reserve, size_t reserve_bytes)
 {
+	tn__note_workspace(TN_LIBRARY_CUDNN, reserve, reserve_bytes);
 	return tn__dnn_put_bytes(handle, tn__dnn_bytes(x_desc) + tn__dnn_bytes(y_desc) + reserve_bytes);
 }
 
@@ -103,5 +105,6 @@ int
 cudnnDropoutBackward(dnn_handle handle, const struct tn__dnn_dropout *dropout, dnn_tensor dy_desc, const void *dy,
                      dnn_tensor dx_desc, void *dx, void *reserve, size_t reserve_bytes)
 {
+	tn__note_workspace(TN_LIBRARY_CUDNN, reserve, reserve_bytes);
 	return tn__dnn_put_bytes(handle, tn__dnn_bytes(dy_desc) + tn__dnn_bytes(dx_desc) + reserve_bytes);
 }

@@ -29,6 +29,7 @@ workspace_size(int mode, int operations, dnn_tensor x, size_t *bytes)
 	bool fused = mode == DNN_BATCHNORM_SPATIAL_PERSISTENT || operations != DNN_BATCHNORM_OPS_BN;
 	uint64_t blocks = gpu == NULL ? 1 : (uint64_t)gpu->sm_count;
 	*bytes = fused ? 4 * sizeof(float) * (uint64_t)x->dims[1] * blocks : 0;
+	tn__note_wanted(TN_LIBRARY_CUDNN, *bytes);
 	return DNN_STATUS_SUCCESS;
 }
 
@@ -86,6 +87,13 @@ cudnnBatchNormalizationForwardTraining(dnn_handle handle, int mode, const void *
 	return put_training(handle, x_desc, y_desc);
 }
 
+static void
+note_spaces(const void *workspace, size_t workspace_bytes, const void *reserve, size_t reserve_bytes)
+{
+	tn__note_workspace(TN_LIBRARY_CUDNN, workspace, workspace_bytes);
+	tn__note_workspace(TN_LIBRARY_CUDNN, reserve, reserve_bytes);
+}
+
 int
 cudnnBatchNormalizationForwardTrainingEx(dnn_handle handle, int mode, int operations, const void *alpha,
                                          const void *beta, dnn_tensor x_desc, const void *x, dnn_tensor z_desc,
@@ -95,6 +103,7 @@ cudnnBatchNormalizationForwardTrainingEx(dnn_handle handle, int mode, int operat
                                          void *saved_inverse, const struct tn__dnn_activation *activation,
                                          void *workspace, size_t workspace_bytes, void *reserve, size_t reserve_bytes)
 {
+	note_spaces(workspace, workspace_bytes, reserve, reserve_bytes);
 	return put_training(handle, x_desc, y_desc);
 }
 
@@ -125,5 +134,6 @@ cudnnBatchNormalizationBackwardEx(dnn_handle handle, int mode, int operations, c
                                   const void *saved_inverse, const struct tn__dnn_activation *activation,
                                   void *workspace, size_t workspace_bytes, void *reserve, size_t reserve_bytes)
 {
+	note_spaces(workspace, workspace_bytes, reserve, reserve_bytes);
 	return put_backward(handle, x_desc, dy_desc, dx_desc);
 }

@@ -226,23 +226,32 @@ cudnnGetRNNTempSpaceSizes(dnn_handle handle, const struct tn__dnn_rnn *rnn, int 
 	uint64_t reserve = layers * directions * steps * (gates + cell + output) * bytes;
 	if (has_dropout(rnn))
 		reserve += (layers - 1) * directions * steps * output;
-	if (workspace_bytes != NULL)
+	if (workspace_bytes != NULL) {
 		*workspace_bytes = round_up(directions * steps * gates * bytes);
+		tn__note_wanted(TN_LIBRARY_CUDNN, *workspace_bytes);
+	}
 	if (reserve_bytes != NULL)
 		*reserve_bytes = mode == DNN_FWD_MODE_TRAINING ? round_up(reserve) : 0;
 	return DNN_STATUS_SUCCESS;
 }
 
+struct space {
+	const void *address;
+	uint64_t bytes;
+};
+
 /* Every weight is used once for each step and sequence: 2 operations. */
 static int
 launch(dnn_handle handle, const struct tn__dnn_rnn *rnn, const struct tn__dnn_rnn_data *x, size_t space_bytes,
-       uint64_t workspace_given, uint64_t reserve_given, int mode)
+       struct space workspace_given, struct space reserve_given, int mode)
 {
 	size_t weights, workspace, reserve;
 	DNN_FORWARD(cudnnGetRNNWeightSpaceSize(handle, rnn, &weights));
 	DNN_FORWARD(cudnnGetRNNTempSpaceSizes(handle, rnn, mode, x, &workspace, &reserve));
-	DNN_REQUIRE(space_bytes >= weights && workspace_given >= workspace && reserve_given >= reserve,
+	DNN_REQUIRE(space_bytes >= weights && workspace_given.bytes >= workspace && reserve_given.bytes >= reserve,
 	            DNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "weights, workspace or reserve space is too small");
+	tn__note_workspace(TN_LIBRARY_CUDNN, workspace_given.address, workspace_given.bytes);
+	tn__note_workspace(TN_LIBRARY_CUDNN, reserve_given.address, reserve_given.bytes);
 	double flops = 2.0 * (double)tn__dnn_rnn_weights(rnn) * (double)steps_of(x);
 	return tn__dnn_put(handle, tn__dnn_time(flops, rnn->type, weights + workspace + reserve, DNN_ENGINE_PLAIN));
 }
@@ -254,7 +263,8 @@ cudnnRNNForward(dnn_handle handle, const struct tn__dnn_rnn *rnn, int mode, cons
                 size_t space_bytes, const void *space, size_t workspace_bytes, void *workspace, size_t reserve_bytes,
                 void *reserve)
 {
-	return launch(handle, rnn, x_desc, space_bytes, workspace_bytes, reserve_bytes, mode);
+	return launch(handle, rnn, x_desc, space_bytes, (struct space){workspace, workspace_bytes},
+	              (struct space){reserve, reserve_bytes}, mode);
 }
 
 int
@@ -265,7 +275,8 @@ cudnnRNNBackwardData_v8(dnn_handle handle, const struct tn__dnn_rnn *rnn, const 
                         size_t space_bytes, const void *space, size_t workspace_bytes, void *workspace,
                         size_t reserve_bytes, void *reserve)
 {
-	return launch(handle, rnn, x_desc, space_bytes, workspace_bytes, reserve_bytes, DNN_FWD_MODE_TRAINING);
+	return launch(handle, rnn, x_desc, space_bytes, (struct space){workspace, workspace_bytes},
+	              (struct space){reserve, reserve_bytes}, DNN_FWD_MODE_TRAINING);
 }
 
 int
@@ -274,5 +285,6 @@ cudnnRNNBackwardWeights_v8(dnn_handle handle, const struct tn__dnn_rnn *rnn, int
                            const struct tn__dnn_rnn_data *y_desc, const void *y, size_t space_bytes, void *dspace,
                            size_t workspace_bytes, void *workspace, size_t reserve_bytes, void *reserve)
 {
-	return launch(handle, rnn, x_desc, space_bytes, workspace_bytes, reserve_bytes, DNN_FWD_MODE_TRAINING);
+	return launch(handle, rnn, x_desc, space_bytes, (struct space){workspace, workspace_bytes},
+	              (struct space){reserve, reserve_bytes}, DNN_FWD_MODE_TRAINING);
 }

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels whose name says what they write: PyTorch's fill, arange, comparisons, logic on masks, all and any. Their
+ * results are computed here when what they read is known (values.c), and are as unknown as that otherwise; either way
+ * nothing else becomes stale.
+ *
+ * The name carries the template arguments, so the types are certain; how the functor lies in the argument buffer is not
+ * in the name and was read off torch 2.6.0, 2.11.0 and 2.15.0 (the tests run all three). A launch that does not look as
+ * expected counts as a kernel that nobody knows. Sources, in PyTorch's aten/src/ATen/native/cuda: CUDALoops.cuh,
+ * Loops.cuh, Reduce.cuh, FillKernel.cu, RangeFactories.cu, CompareKernels.cu, CompareEQKernel.cu,
+ * BinaryBitwiseOpsKernels.cu, ReduceLogicKernel.cu.
+ *
+ * Called with the core lock held.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgpu/core/element.h"
+#include "vgpu/core/state.h"
+
+enum meaning {
+	MEANING_UNREAD,
+	MEANING_UNKNOWN,
+	MEANING_FILL,
+	MEANING_ARANGE,
+	MEANING_ORDER_TWO,    /* <, <=, >, >= of two tensors */
+	MEANING_ORDER_SCALAR, /* of a tensor and a number */
+	MEANING_EQUAL_TWO,    /* ==, != */
+	MEANING_EQUAL_SCALAR,
+	MEANING_AND, /* of masks */
+	MEANING_OR,
+	MEANING_XOR,
+	MEANING_NOT,
+	MEANING_ALL,
+	MEANING_ANY,
+};
+
+#define COMPUTED_MAX (UINT64_C(64) << 20) /* bytes of one operand, whatever --values says */
+
+/* ---- reading names ---- */
+
+/* What follows `prefix` if `text` starts with it, else NULL; NULL in, NULL out. */
+static const char *
+skip(const char *text, const char *prefix)
+{
+	size_t length = strlen(prefix);
+	return text && strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+static const char *
+skip_to(const char *text, const char *part)
+{
+	const char *found = text ? strstr(text, part) : NULL;
+	return found ? found + strlen(part) : NULL;
+}
+
+/* "50_GLOBAL__N__..." is one name of 50 letters: the unnamed namespace of a file. */
+static const char *
+skip_unnamed(const char *text)
+{
+	size_t length = 0;
+	const char *cursor = text;
+	while (cursor && isdigit((unsigned char)*cursor))
+		length = length * 10 + (size_t)(*cursor++ - '0');
+	bool unnamed = skip(cursor, "_GLOBAL__N__") && strnlen(cursor, length) == length;
+	return unnamed ? cursor + length : text;
+}
+
+/* The functor of a kernel that maps whole tensors, element by element, in the order of memory and without conversions:
+ * its arguments are (int count, functor, array of addresses: result first, ...). */
+static const char *
+functor_of(const char *name)
+{
+	const char *vectorized = skip_to(name, "29vectorized_elementwise_kernelILi");
+	if (vectorized) {
+		while (isdigit((unsigned char)*vectorized))
+			vectorized++;
+		return skip(vectorized, "E");
+	}
+	bool plain = strstr(name, "23TrivialOffsetCalculator") && strstr(name, "15LoadWithoutCast") &&
+	             strstr(name, "16StoreWithoutCast");
+	return plain ? skip_to(name, "27unrolled_elementwise_kernelI") : NULL;
+}
+
+static void
+understand(struct tn_kernel *kernel, enum meaning meaning, const char *type)
+{
+	kernel->element = (unsigned char)tn__element_of(type);
+	if (kernel->element != TN_ELEMENT_NONE)
+		kernel->meaning = (unsigned char)meaning;
+}
+
+static void
+understand_map(struct tn_kernel *kernel, const char *functor)
+{
+	static const struct {
+		const char *functor;
+		enum meaning meaning;
+	} masks[] = {
+		{"NS0_13BinaryFunctorIbbbNS0_17BitwiseAndFunctorIbEEEE", MEANING_AND},
+		{"NS0_13BinaryFunctorIbbbNS0_16BitwiseOrFunctorIbEEEE", MEANING_OR},
+		{"NS0_13BinaryFunctorIbbbNS0_17BitwiseXorFunctorIbEEEE", MEANING_XOR},
+		{"ZNS0_23bitwise_not_kernel_cudaERNS_18TensorIteratorBaseEEUlbE_", MEANING_NOT},
+	};
+	const char *type;
+	for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++)
+		if (skip(functor, masks[i].functor))
+			understand(kernel, masks[i].meaning, "b");
+	if ((type = skip(functor, "NS0_11FillFunctorI")))
+		understand(kernel, MEANING_FILL, type);
+	else if ((type = skip(functor, "ZNS0_21compare_scalar_kernelI")) && strstr(type, "E_St5arrayIPcLm2EE"))
+		understand(kernel, MEANING_ORDER_SCALAR, type);
+	else if ((type = skip(skip_unnamed(skip(functor, "NS0_")), "14CompareFunctorI")))
+		understand(kernel, MEANING_ORDER_TWO, type);
+	else if ((type = skip(functor, "NS0_13AUnaryFunctorI")) && strstr(type, "16CompareEqFunctorI"))
+		understand(kernel, MEANING_EQUAL_SCALAR, type);
+	else if ((type = skip(functor, "NS0_13BinaryFunctorI")) && strstr(type, "16CompareEqFunctorI"))
+		understand(kernel, MEANING_EQUAL_TWO, type);
+}
+
+/* The inner lambda's number is the place of its type among those that the function is compiled for. */
+static void
+understand_arange(struct tn_kernel *kernel, const char *after_name)
+{
+	static const char *const types[] = {"h", "a", "i", "l", "s", "d", "f", "N3c104HalfE", "N3c108BFloat16E"};
+	const char *cursor = skip_to(after_name, "NKUlvE_clEvENKUlvE");
+	size_t number = 0;
+	if (cursor && isdigit((unsigned char)*cursor))
+		number = (size_t)(*cursor++ - '0') + 1;
+	if (skip(cursor, "_clEvEUllE_E") && number < sizeof(types) / sizeof(*types))
+		understand(kernel, MEANING_ARANGE, types[number]);
+}
+
+static void
+understand_kernel(struct tn_kernel *kernel)
+{
+	const char *name = kernel->name, *found;
+	kernel->meaning = MEANING_UNKNOWN;
+	if ((found = functor_of(name)))
+		understand_map(kernel, found);
+	else if ((found = skip_to(skip_to(name, "29elementwise_kernel_with_indexIi"), "15arange_cuda_outE")))
+		understand_arange(kernel, found);
+	else if ((found = skip_to(name, "13reduce_kernelILi512ELi1ENS0_8ReduceOpIbNS0_14func_wrapper_tIbZZZNS0_")) &&
+	         strstr(found, "EUlbbE_EEjbLi4E"))
+		kernel->meaning = skip(found, "15and_kernel_cudaE")  ? MEANING_ALL
+		                  : skip(found, "14or_kernel_cudaE") ? MEANING_ANY
+		                                                     : MEANING_UNKNOWN;
+}
+
+/* ---- maps ---- */
+
+/* An elementwise launch: one result, `inputs` operands of `width` bytes an element. */
+struct map {
+	uint64_t count, addresses[3];
+	const unsigned char *functor;
+};
+
+static bool
+read_map(const struct tn_launch *launch, size_t inputs, struct map *map)
+{
+	int32_t count;
+	memcpy(&count, launch->arguments[0], sizeof(count));
+	map->functor = launch->arguments[1];
+	memcpy(map->addresses, launch->arguments[2], (1 + inputs) * sizeof(uint64_t));
+	bool on_device = count > 0;
+	for (size_t i = 0; i <= inputs; i++)
+		on_device &= tn__on_device(map->addresses[i]);
+	map->count = on_device ? (uint64_t)count : 0;
+	return on_device;
+}
+
+/* Bytes at an address, if all are known and few; the caller frees them. */
+static unsigned char *
+known_bytes(uint64_t address, uint64_t bytes)
+{
+	if (bytes > tn__core.values_bound || bytes > COMPUTED_MAX || !tn__values_known(address, NULL, bytes))
+		return NULL;
+	unsigned char *out = malloc(bytes);
+	if (out && tn__values_known(address, out, bytes))
+		return out;
+	free(out);
+	return NULL;
+}
+
+static bool
+fill(const struct tn_launch *launch, enum tn_element element)
+{
+	struct map map;
+	size_t width = tn__element_bytes(element);
+	if (!read_map(launch, 0, &map))
+		return false;
+	tn__values_fill(map.addresses[0], map.count * width, map.functor, width);
+	return true;
+}
+
+/* Numbers of PyTorch's enum OpType of CompareKernels.cu and EqOpType of CompareEQKernel.cu. */
+enum { OP_GE, OP_GT, OP_LE, OP_LT, OPS, OP_EQ = 0, OP_NE = 1 };
+
+/* Of two numbers: whether a < b, a == b, a > b. None when one is not a number. */
+struct order {
+	bool less, equal, greater;
+};
+
+static struct order
+order_of(const unsigned char *a, const unsigned char *b, enum tn_element element)
+{
+	if (tn__element_is_integer(element)) {
+		int64_t x = tn__integer_at(a, element), y = tn__integer_at(b, element);
+		return (struct order){x < y, x == y, x > y};
+	}
+	double x = tn__real_at(a, element), y = tn__real_at(b, element);
+	return (struct order){x < y, x == y, x > y};
+}
+
+static bool
+holds(struct order order, bool equality, int32_t op)
+{
+	if (equality)
+		return order.equal == (op == OP_EQ);
+	switch (op) {
+	case OP_GE:
+		return order.greater || order.equal;
+	case OP_GT:
+		return order.greater;
+	case OP_LE:
+		return order.less || order.equal;
+	default:
+		return order.less;
+	}
+}
+
+/* The functor begins with the comparison's number; the scalar follows at the element's alignment. */
+static bool
+compare(const struct tn_launch *launch, enum tn_element element, bool equality, bool scalar)
+{
+	struct map map;
+	int32_t op;
+	size_t width = tn__element_bytes(element);
+	if (!tn__element_is_integer(element) && !tn__element_is_real(element))
+		return false;
+	if (!read_map(launch, scalar ? 1 : 2, &map))
+		return false;
+	memcpy(&op, map.functor, sizeof(op));
+	if (op < 0 || op >= (equality ? 2 : OPS))
+		return false;
+	unsigned char *a = known_bytes(map.addresses[1], map.count * width);
+	unsigned char *b = scalar ? NULL : known_bytes(map.addresses[2], map.count * width);
+	unsigned char *result = a && (b || scalar) ? malloc(map.count) : NULL;
+	const unsigned char *right = scalar ? map.functor + (width > sizeof(op) ? width : sizeof(op)) : b;
+	for (uint64_t i = 0; result && i < map.count; i++)
+		result[i] = holds(order_of(a + i * width, right + (scalar ? 0 : i * width), element), equality, op);
+	tn__values_put(map.addresses[0], result, map.count);
+	free(result);
+	free(b);
+	free(a);
+	return true;
+}
+
+static bool
+combine_masks(const struct tn_launch *launch, enum meaning meaning)
+{
+	struct map map;
+	bool one = meaning == MEANING_NOT;
+	if (!read_map(launch, one ? 1 : 2, &map))
+		return false;
+	unsigned char *a = known_bytes(map.addresses[1], map.count);
+	unsigned char *b = a && !one ? known_bytes(map.addresses[2], map.count) : NULL;
+	bool known = a && (b || one);
+	for (uint64_t i = 0; known && i < map.count; i++) {
+		bool x = a[i], y = one ? true : b[i];
+		a[i] = meaning == MEANING_AND ? x && y : meaning == MEANING_OR ? x || y : x != y;
+	}
+	tn__values_put(map.addresses[0], known ? a : NULL, map.count);
+	free(b);
+	free(a);
+	return true;
+}
+
+/* ---- arange ---- */
+
+/* The device multiplies and adds in one rounding (FFMA and DFMA in the wheels' code), in float for the narrow types. */
+static void
+put_of_range(unsigned char *out, uint64_t i, const unsigned char *range, enum tn_element element)
+{
+	if (tn__element_is_integer(element)) {
+		uint64_t pair[2];
+		memcpy(pair, range, sizeof(pair));
+		uint64_t value = pair[0] + pair[1] * i; /* little-endian: its low bytes are the element */
+		memcpy(out, &value, tn__element_bytes(element));
+	} else if (element == TN_ELEMENT_F64) {
+		double pair[2];
+		memcpy(pair, range, sizeof(pair));
+		double value = fma(pair[1], (double)i, pair[0]);
+		memcpy(out, &value, sizeof(value));
+	} else {
+		float pair[2];
+		memcpy(pair, range, sizeof(pair));
+		float value = fmaf(pair[1], (float)i, pair[0]);
+		uint16_t narrow = element == TN_ELEMENT_F16 ? tn__half_of_float(value) : tn__bfloat16_of_float(value);
+		if (element == TN_ELEMENT_F32)
+			memcpy(out, &value, sizeof(value));
+		else
+			memcpy(out, &narrow, sizeof(narrow));
+	}
+}
+
+/* Arguments: (int count, {start, step}, address). */
+static bool
+arange(const struct tn_launch *launch, enum tn_element element)
+{
+	struct map map;
+	size_t width = tn__element_bytes(element);
+	if (!read_map(launch, 0, &map))
+		return false;
+	uint64_t bytes = map.count * width;
+	bool few = bytes <= tn__core.values_bound && bytes <= COMPUTED_MAX;
+	unsigned char *out = few ? malloc(bytes) : NULL;
+	for (uint64_t i = 0; out && i < map.count; i++)
+		put_of_range(out + i * width, i, map.functor, element);
+	tn__values_put(map.addresses[0], out, bytes);
+	free(out);
+	return true;
+}
+
+/* ---- all and any ---- */
+
+/* struct ReduceOp of Reduce.cuh for bool in and out and 32-bit indices, passed by value. */
+struct reduction {
+	unsigned char functor, identity;
+	struct {
+		int32_t element_bytes, inputs, outputs, step_input, step_output, blocks_per_output;
+		int32_t input_factor[3], output_factor[2], block_width, block_height, threads;
+		unsigned char vectorized;
+		int32_t output_vector;
+	} config;
+	struct {
+		int32_t dims;
+		uint32_t sizes[25][3]; /* a divisor and what makes dividing by it fast */
+		uint32_t strides[25];
+	} input;
+	struct {
+		int32_t dims;
+		uint32_t sizes[25][3];
+		uint32_t strides[25][2];
+	} output;
+	uint64_t source, results[2], accumulator, block_buffer, semaphores;
+	int64_t first;
+	unsigned char accumulate, final;
+	int32_t outputs;
+};
+_Static_assert(offsetof(struct reduction, source) == 976, "as in PyTorch");
+
+/* One result of a dense tensor, by one block: nothing else is written. */
+static bool
+is_plain(const struct reduction *r, bool all)
+{
+	bool dense = r->config.inputs == 1 || (r->input.dims == 1 && r->input.sizes[0][0] == (uint32_t)r->config.inputs &&
+	                                       r->input.strides[0] == 1);
+	return r->identity == all && r->config.element_bytes == 1 && r->config.inputs > 0 && r->config.outputs == 1 &&
+	       r->config.blocks_per_output == 1 && dense && tn__on_device(r->source) && tn__on_device(r->results[0]) &&
+	       !r->results[1] && !r->accumulator && !r->block_buffer && !r->semaphores && r->first == 0 && !r->accumulate &&
+	       r->final == 1 && r->outputs == 1;
+}
+
+static bool
+reduce(const struct tn_launch *launch, bool all)
+{
+	struct reduction r;
+	memcpy(&r, launch->arguments[0], sizeof(r));
+	if (!is_plain(&r, all))
+		return false;
+	uint64_t count = (uint64_t)r.config.inputs;
+	unsigned char *in = known_bytes(r.source, count);
+	unsigned char result = all;
+	for (uint64_t i = 0; in && i < count; i++)
+		result = all ? result && in[i] : result || in[i];
+	tn__values_put(r.results[0], in ? &result : NULL, 1);
+	free(in);
+	return true;
+}
+
+/* ---- launches ---- */
+
+static bool
+follow(const struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	enum tn_element element = kernel->element;
+	switch ((enum meaning)kernel->meaning) {
+	case MEANING_FILL:
+		return fill(launch, element);
+	case MEANING_ARANGE:
+		return arange(launch, element);
+	case MEANING_ORDER_TWO:
+	case MEANING_ORDER_SCALAR:
+		return compare(launch, element, false, kernel->meaning == MEANING_ORDER_SCALAR);
+	case MEANING_EQUAL_TWO:
+	case MEANING_EQUAL_SCALAR:
+		return compare(launch, element, true, kernel->meaning == MEANING_EQUAL_SCALAR);
+	case MEANING_AND:
+	case MEANING_OR:
+	case MEANING_XOR:
+	case MEANING_NOT:
+		return combine_masks(launch, kernel->meaning);
+	case MEANING_ALL:
+	case MEANING_ANY:
+		return reduce(launch, kernel->meaning == MEANING_ALL);
+	default:
+		return false;
+	}
+}
+
+void
+tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	if (kernel->meaning == MEANING_UNREAD)
+		understand_kernel(kernel);
+	if (kernel->meaning == MEANING_UNKNOWN || !launch->arguments || !follow(kernel, launch))
+		tn__values_forget();
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Notes: a ring of the newest TN_NOTES_MAX.
+ *
+ * Invariant: note number n (counted from the last clearing) stands at ring[n % TN_NOTES_MAX]; times never go back unless
+ * the system's clock does. notes_lock guards ring and count; `enabled` alone is read without it. It is the innermost
+ * lock.
+ */
+#include "vgpu/core/notes.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool enabled;
+static struct tn_note *ring;
+static uint64_t noted;
+static _Thread_local struct {
+	uint64_t bytes;
+	uint32_t library;
+} wanted;
+
+static void
+note(enum tn_note_kind kind, enum tn_library library, uint64_t address, uint64_t bytes)
+{
+	struct timespec now;
+	if (address == 0 || bytes == 0)
+		return;
+	pthread_mutex_lock(&notes_lock);
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (ring)
+		ring[noted++ % TN_NOTES_MAX] = (struct tn_note){
+			.time_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec,
+			.address = address,
+			.bytes = bytes,
+			.kind = kind,
+			.library = library,
+		};
+	pthread_mutex_unlock(&notes_lock);
+}
+
+void
+tn__note_wanted(enum tn_library library, uint64_t bytes)
+{
+	wanted.bytes = bytes;
+	wanted.library = bytes ? library : TN_LIBRARY_NONE;
+}
+
+uint64_t
+tn_vgpu_last_workspace(void)
+{
+	return wanted.bytes;
+}
+
+uint32_t
+tn_vgpu_last_workspace_library(void)
+{
+	return wanted.library;
+}
+
+void
+tn__note_workspace(enum tn_library library, const void *address, uint64_t bytes)
+{
+	tn__note_wanted(TN_LIBRARY_NONE, 0);
+	if (__builtin_expect(atomic_load_explicit(&enabled, memory_order_relaxed), 0))
+		note(TN_NOTE_WORKSPACE, library, (uintptr_t)address, bytes);
+}
+
+void
+tn__note_copied(uint64_t address, uint64_t bytes)
+{
+	if (__builtin_expect(atomic_load_explicit(&enabled, memory_order_relaxed), 0))
+		note(TN_NOTE_COPIED, TN_LIBRARY_NONE, address, bytes);
+}
+
+void
+tn__notes_after_fork(void)
+{
+	pthread_mutex_init(&notes_lock, NULL);
+	atomic_store(&enabled, false);
+	noted = 0;
+}
+
+void
+tn_vgpu_notes_enable(int on)
+{
+	tn__device_count(); /* attaches, which sees to forks */
+	pthread_mutex_lock(&notes_lock);
+	if (on && !ring)
+		ring = calloc(TN_NOTES_MAX, sizeof(*ring));
+	atomic_store(&enabled, on && ring);
+	pthread_mutex_unlock(&notes_lock);
+}
+
+uint64_t
+tn_vgpu_notes_read(void *out, uint64_t most)
+{
+	struct tn_note *to = out;
+	pthread_mutex_lock(&notes_lock);
+	uint64_t kept = noted < TN_NOTES_MAX ? noted : TN_NOTES_MAX;
+	uint64_t count = kept < most ? kept : most;
+	for (uint64_t i = 0; i < count; i++)
+		to[i] = ring[(noted - count + i) % TN_NOTES_MAX];
+	pthread_mutex_unlock(&notes_lock);
+	return count;
+}
+
+void
+tn_vgpu_notes_clear(void)
+{
+	pthread_mutex_lock(&notes_lock);
+	noted = 0;
+	pthread_mutex_unlock(&notes_lock);
+}
+
+const char *
+tn_vgpu_library_name(uint32_t library)
+{
+	static const char *const names[TN_LIBRARIES] = {
+		[TN_LIBRARY_NONE] = "", [TN_LIBRARY_CUBLAS] = "cublas", [TN_LIBRARY_CUBLASLT] = "cublasLt",
+		[TN_LIBRARY_CUDNN] = "cudnn"};
+	return library < TN_LIBRARIES ? names[library] : "";
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Notes: what only the virtual GPU sees of device memory that PyTorch's allocator gave out. The guest hook enables them,
+ * reads them through ctypes and puts them beside PyTorch's own trace (doc/format/marks.md).
+ *
+ * Everything is thread-safe. A note costs less than 100 ns; while notes are off, one load.
+ */
+#ifndef TN_VGPU_NOTES_H
+#define TN_VGPU_NOTES_H
+
+#include "vgpu/core/core.h"
+
+#define TN_NOTES_MAX 65536
+
+enum tn_note_kind {
+	TN_NOTE_WORKSPACE = 1, /* a library was handed these bytes to work in: workspace, reserve space, states */
+	TN_NOTE_COPIED = 2,    /* the host copied these bytes to the device; nodes of graphs make no note */
+};
+
+enum tn_library { TN_LIBRARY_NONE, TN_LIBRARY_CUBLAS, TN_LIBRARY_CUBLASLT, TN_LIBRARY_CUDNN, TN_LIBRARIES };
+
+/* The layout is the C ABI of tn_vgpu_notes_read. */
+struct tn_note {
+	uint64_t time_ns; /* CLOCK_REALTIME; notes stand in the order of their making */
+	uint64_t address, bytes;
+	uint32_t kind;    /* enum tn_note_kind */
+	uint32_t library; /* enum tn_library */
+};
+
+/* For shells and the core. Nothing is noted of no bytes or of address 0. */
+void tn__note_workspace(enum tn_library library, const void *address, uint64_t bytes);
+/* A library told the calling thread that it wants so many bytes to work in: true until the thread hands some over. */
+void tn__note_wanted(enum tn_library library, uint64_t bytes);
+void tn__note_copied(uint64_t address, uint64_t bytes);
+/* A forked child starts with notes off and none kept. */
+void tn__notes_after_fork(void);
+
+/* ---- for the guest hook ---- */
+
+/* Starts or stops taking notes; what was noted stays readable. Without host memory for the ring they stay off. */
+TN_EXPORT void tn_vgpu_notes_enable(int on);
+/* Copies the newest notes, at most `most`, to `out` (struct tn_note each), oldest first; returns how many. */
+TN_EXPORT uint64_t tn_vgpu_notes_read(void *out, uint64_t most);
+TN_EXPORT void tn_vgpu_notes_clear(void);
+/* What a library last told the calling thread that it wants as a workspace, and which library; 0 and TN_LIBRARY_NONE when
+ * the thread has handed over a workspace since. An allocation that fails between the two is that workspace when its size
+ * is. Nothing need be enabled. A program that keeps the answer (PyTorch's cache of plans) asks once only. */
+TN_EXPORT uint64_t tn_vgpu_last_workspace(void);
+TN_EXPORT uint32_t tn_vgpu_last_workspace_library(void);
+/* "cudnn" for the number in a note; "" for none or an unknown one. A literal. */
+TN_EXPORT const char *tn_vgpu_library_name(uint32_t library);
+
+#endif
