@@ -11,6 +11,13 @@
     record    guest/<pid>.json
     peaks     the allocator's peaks, kept over resets by the program
     history   memory history by step, snapshots
+    marks     what a snapshot cannot know, written into it
+    phases    what the program is doing: build, forward, backward, optimizer, evaluation, ...
+    holds     what tensors are: parameters, gradients, optimizer state
+    inputs    which tensors are inputs
+    graph     autograd's graph as a backward pass begins
+    notes     what only the virtual GPU sees: workspaces of libraries
+    virtual   the virtual GPU of this process, by ctypes
     oom       the out-of-memory observer
     steps     what a step is, and counting it
     shapes    shapes of inputs, where they can be seen for nothing

@@ -30,8 +30,8 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import ending, files, frames, generation, history, init, ledger, peaks, record, steps, torchapi
-    from . import uploads, values
+    from . import ending, files, frames, generation, graph, history, holds, init, ledger, peaks, phases, record
+    from . import steps, torchapi, uploads, values
     from .state import settings
 
     state.torch = torch
@@ -45,6 +45,10 @@ def _set_up(torch):
         torchapi.queue_at_cuda_init(_on_cuda)
         peaks.wrap_resets()
         history.install()
+        if history.wanted():
+            phases.install(torch)
+            holds.install()
+            graph.install()
     steps.on_torch(torch)
     if settings.init == "skip" and settings.gpu == "virtual":
         init.install(torch)
@@ -77,13 +81,16 @@ def _on_cuda():
 
 @guard.guarded
 def _cuda_is_there():
-    from . import history, oom, reads, record, steps, torchapi
+    from . import history, oom, phases, reads, record, steps, torchapi
 
     state.cuda_initialized = True
     state.device_count = torchapi.device_count()
     oom.attach()
     history.start()
     reads.attach()
+    if history.wanted():
+        phases.start()
+        guard.on_disarm.append(phases.stop_watching_modules)
     steps.on_cuda()
     guard.on_disarm.extend((history.stop, steps.stop_watching_modules, reads.detach))
     record.write_now()

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 
-from . import frames, guard, imports, ledger, oom, peaks, reads, record
+from . import frames, guard, history, imports, ledger, oom, peaks, reads, record, rehearse
 from .state import state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -64,6 +64,8 @@ def note_exception(error):
         state.exception = describe(error)
     if cause is not None or (state.open_oom is not None and not isinstance(error, KeyboardInterrupt)):
         _ended_by_oom(cause)
+    elif not isinstance(error, KeyboardInterrupt):
+        rehearse.broke(state.exception)
 
 
 def _ended_by_oom(cause):
@@ -143,8 +145,12 @@ def _wrap_exit(original, note):
 
 @guard.guarded
 def _exit_status(status):
-    if status not in (None, 0) and state.open_oom is not None:
+    if status in (None, 0):
+        return
+    if state.open_oom is not None:
         _ended_by_oom(None)
+    elif not state.oom_ended_process:
+        rehearse.exited(status)
 
 
 @guard.guarded
@@ -171,6 +177,7 @@ def settle_accounts():
     if state.cuda_initialized:
         peaks.read(everywhere=True)
         ledger.progress(state.steps, *peaks.highest())
+        history.finish()
         reads.finish()
     record.write_now()
 

@@ -27,6 +27,11 @@ def start():
         _cwd = None
 
 
+def working_folder():
+    """The working folder at start, or None."""
+    return _cwd
+
+
 def kind(code, globals_of_frame=None):
     """USER, LIBRARY, SYSTEM or OWN, by the code's file."""
     name = code.co_filename

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's memory history in windows of one step, and snapshots of the steps that set a new peak.
 
-Kept only when a snapshot is wanted (TONNAGE_SNAPSHOT): without one nobody would read it, and an event costs time and
-about 650 bytes. A window is emptied by recording anew at each step's end.
+A window is emptied by recording anew at each step's end. A snapshot costs some milliseconds; where each step sets a new
+peak (a leak), windows are kept and snapshots get rarer. What a snapshot cannot know stands in it under "tonnage"
+(marks.py). Without detail (TONNAGE_DETAIL=0) nothing is recorded, unless a snapshot is wanted.
 
 The program's own recorder goes on working: its settings win from its call on, ours stay away meanwhile, and come back
 after it has switched off (which empties torch's history). A program that has not switched history on sees snapshots
@@ -13,10 +14,12 @@ import os
 import pickle
 import time
 
-from . import guard, torchapi
+from . import guard, holds, marks, notes, peaks, torchapi
 from .state import settings, state
 
-_MAX_ENTRIES = 250000  # events of one window; the oldest go first. About 160 MB at most.
+_MAX_ENTRIES = 100000  # events of one window; the oldest go first. About 65 MB at most.
+_OFTEN = 6  # snapshots of peaks that are written at once; after that they get rarer
+_MAX_WINDOWS = 12  # steps that a kept window may span, when no growth is looked at
 _MAX_SECONDS = 30.0  # for all snapshots of out-of-memories together
 
 _original = {}
@@ -24,13 +27,15 @@ _ours = False  # our recording is on
 _theirs = False  # the program's recording is on
 _calling = False  # torch's function is being called by us
 _path = None
-_peak_path = None  # a snapshot of the peak stands there
 _spent = 0.0
+_peaks_written = 0
+_pending = 0  # steps in the window since a peak that was not written yet
+_kept = False  # windows are kept: growth is being looked at
 
 
 def wanted():
-    """True when somebody asked for a snapshot."""
-    return bool(settings.snapshot)
+    """True when somebody will read the history."""
+    return settings.detail or bool(settings.snapshot)
 
 
 def install():
@@ -56,6 +61,7 @@ def start():
     install()  # somebody may have put other functions there meanwhile
     if _original:
         _path = _claim()
+        notes.start()
         new_window()
 
 
@@ -67,20 +73,63 @@ def stop():
         _record(None)
 
 
+def step_ended(grew):
+    """Called at each step's end; `grew` when it set a new peak. Writes the snapshot of a peak, and begins a new window."""
+    global _pending
+    if not _original:
+        return
+    holds.look()
+    marks.steps.append((marks.now(), state.steps, torchapi.allocated()))
+    _pending += 1 if grew or _pending else 0
+    if _pending and (not grew or _is_due()):
+        _write_peak()
+    if not _pending and not _kept:
+        new_window()
+
+
+def _is_due():
+    """A new peak is written at once the first times, then when twice as many steps have gone by as the last time."""
+    return _peaks_written < _OFTEN or _pending >= min(1 << (_peaks_written - _OFTEN + 1), _MAX_WINDOWS)
+
+
 def new_window():
     """Forgets the events so far, and goes on recording. Does nothing while the program records."""
     global _ours
-    if not _original or _theirs:
+    if not _original:
         return
-    _record("all")
-    _ours = True
+    if not _theirs:
+        _record("all")
+        _ours = True
+    marks.new_window()
+    notes.new_window()
 
 
-def at_peak():
+def keep_windows(keep):
+    """Windows are no longer emptied: the growth of several steps shall be seen in one snapshot."""
+    global _kept
+    _kept = keep
+
+
+def at_growth():
+    """Keeps a snapshot of several steps that grew."""
+    holds.look()
+    _write_peak()
+
+
+def finish():
+    """A peak that no snapshot shows yet gets one. Called before a stop and at the end."""
+    if _original and state.cuda_initialized and state.open_oom is None and (_pending or peaks.read(everywhere=True)):
+        holds.look()
+        _write_peak()
+
+
+def _write_peak():
     """Keeps a snapshot of the window that set a new peak."""
-    global _peak_path
-    if _original and dump(_path) is not None:
-        _peak_path = state.snapshot = _path
+    global _pending, _peaks_written
+    _pending = 0
+    if dump(_path) is not None:
+        _peaks_written += 1
+        state.peak_snapshot = state.snapshot = _path
 
 
 def at_out_of_memory(device):
@@ -90,23 +139,35 @@ def at_out_of_memory(device):
         return None
     began = time.monotonic()
     target = _path + ".oom"
+    holds.look()
+    if not state.in_backward:
+        _mark_forward()
     snapshot = dump(target)
     _spent += time.monotonic() - began
     if snapshot is None:
         return None
-    state.snapshot = target
+    state.oom_snapshot = state.snapshot = target
     return largest_free_block(snapshot, device)
+
+
+@guard.guarded
+def _mark_forward():
+    from . import graph
+
+    graph.mark_unfinished_forward()
 
 
 def out_of_memory_was_handled():
     """The peak's snapshot is the one to show again."""
-    if _original and state.snapshot is not None and state.snapshot.endswith(".oom"):
-        state.snapshot = _peak_path
+    state.oom_snapshot = None
+    state.snapshot = state.peak_snapshot
 
 
 def dump(path):
     """Writes a snapshot to `path` by way of a temporary name and returns it; None when that failed."""
     snapshot = _take()
+    if isinstance(snapshot, dict):
+        snapshot["tonnage"] = marks.text()
     part = path + ".part"
     try:
         with open(part, "wb") as file:
@@ -125,6 +186,10 @@ def largest_free_block(snapshot, device):
 
 def _claim():
     """The first process of a run takes the file that was asked for; others add their pid."""
+    if not settings.snapshot:
+        folder = os.path.join(settings.run or ".", "guest")
+        os.makedirs(folder, 0o700, exist_ok=True)
+        return os.path.join(folder, "%d.snapshot" % state.pid)
     try:
         os.close(os.open(settings.snapshot, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return settings.snapshot

@@ -14,7 +14,7 @@ import time
 
 from .state import state
 
-_watched = {}
+_watched = {}  # name -> callbacks, in the order of their wishes
 _if_missing = {}
 
 
@@ -47,7 +47,7 @@ def watch(name, callback):
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
         callback(module)
     else:
-        _watched[name] = callback
+        _watched.setdefault(name, []).append(callback)
 
 
 def if_missing(name, callback):
@@ -87,6 +87,5 @@ def _arm(loader, name):
 
 def _done(loader, name, module):
     loader.__dict__.pop("exec_module", None)
-    callback = _watched.pop(name, None)
-    if callback is not None:
+    for callback in _watched.pop(name, ()):
         callback(module)

@@ -10,7 +10,7 @@ backward stands in for it, and `backward` says so.
 
 import sys
 
-from . import frames, guard, history, ledger, peaks, record, torchapi
+from . import frames, guard, history, ledger, marks, peaks, phases, record, torchapi
 from .state import state
 
 _MAX_PENDING = 256
@@ -44,6 +44,7 @@ def _observed(device, requested, free, frame):
         found["reserved_bytes"] = stats["reserved_bytes"]["all"]["current"]
     peaks.read(everywhere=True)
     note(found)
+    marks.out_of_memories.append((marks.now(), int(device), int(requested)))
     found["largest_free_block_bytes"] = history.at_out_of_memory(int(device))
     record.write_now()
 
@@ -67,7 +68,7 @@ def describe(frame):
         "device": None, "requested_bytes": None, "free_bytes": None, "allocated_bytes": None, "reserved_bytes": None,
         "largest_free_block_bytes": None,
         "step": _step(backward),
-        "phase": "backward" if backward else phase(stack),
+        "phase": "backward" if backward else phase(stack) or state.phase,
         "at": frames.describe(at) if at is not None else None,
         "backward": backward,
         "stack": stack,
@@ -123,10 +124,5 @@ def phase(stack):
         function = row["function"].rpartition(".")[2]
         for part, name, result in _PHASES:
             if part in row["file"] and (name is None or name == function):
-                return _forward() if result == "forward" else result
+                return phases.forward_name() if result == "forward" else result
     return None
-
-
-def _forward():
-    evaluating = state.unit == "optimizer" and not state.torch.is_grad_enabled()
-    return "evaluation" if evaluating else "forward"

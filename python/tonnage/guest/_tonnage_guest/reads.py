@@ -8,7 +8,7 @@ library must hold no lock of its own meanwhile.
 import os
 import sys
 
-from . import frames, guard
+from . import frames, guard, virtual
 from .state import settings, state
 
 _MAX_SITES = 256
@@ -19,12 +19,11 @@ _callback = None  # kept: the library holds its address
 def attach():
     """Registers with the virtual GPU, if there is one."""
     global _library, _callback
-    path = os.path.join(settings.library, "libtonnage-vgpu.so")
-    if settings.gpu != "virtual" or not settings.library or not os.path.exists(path):
+    _library = virtual.library()
+    if _library is None:
         return
     import ctypes
 
-    _library = ctypes.CDLL(path)
     observe = getattr(_library, "tn_vgpu_set_read_observer", None)
     if observe is None:
         return

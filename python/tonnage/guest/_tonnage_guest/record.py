@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import peaks, torchapi
+from . import growth, peaks, rehearse, torchapi
 from .state import settings, state
 
 _SCHEMA = "tonnage.guest/1"
@@ -72,16 +72,22 @@ def document():
             "unit": state.unit,
             "stopped": state.stopped,
             "input_shapes": len(state.shapes) if state.shapes_visible else None,
+            "not_seen": rehearse.not_seen(),
         },
         "devices": peaks.document(),
         "out_of_memory": last,
         "out_of_memory_ended_process": state.oom_ended_process,
         "handled_out_of_memory": _handled(),
+        "growth": growth.document(),
+        "rehearsal_broken": state.rehearsal_broken,
         "computed_reads": _reads(),
         "exception": state.exception,
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
         "uploads_suppressed": [{"what": what, "count": n} for what, n in sorted(state.uploads.items())],
         "snapshot": state.snapshot,
+        "peak_snapshot": state.peak_snapshot,
+        "oom_snapshot": state.oom_snapshot,
+        "regions": state.regions,
         "hook_error": state.hook_error,
         "seconds": _seconds(),
     }

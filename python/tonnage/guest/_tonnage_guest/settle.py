@@ -1,46 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When to ask the supervisor to end the program, and asking.
+"""When training has been seen, and what follows: the rest is rehearsed, or the supervisor is asked to end the program.
 
-`auto`: memory has settled when neither the allocated nor the reserved peak grew, and no input brought anything new, for
-max(8, twice the step of the last new peak, at most 50) steps; else after 200 steps, or TONNAGE_SECONDS after the
-imports. `--steps N`: after N steps. `all`: never.
+`auto`: memory has settled when nothing grew for max(8, twice the step of the last growth, at most 50) steps: neither the
+allocated nor the reserved peak, nor what stays allocated at a step's end; and no input brought anything new for
+max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
+differ from step to step. It has settled, too,
+when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
+TONNAGE_SECONDS after the imports. Where the work comes from data loaders, their epochs end early from then on
+(rehearse.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
+`--steps N`: stopped after N steps. `all`: never.
 
-Everything is flushed before. The supervisor then ends the processes; if it does not within ten seconds, the program
-goes on and is not asked about again.
+Everything is flushed before a stop. The supervisor then ends the processes; if it does not within ten seconds, the
+program goes on and is not asked about again.
 """
 
 import sys
 import time
 
-from . import ledger, peaks, reads, record
+from . import growth, history, ledger, peaks, reads, record, rehearse, shapes
 from .state import settings, state
 
 _MAX_STEPS = 200
 _MIN_WINDOW, _MAX_WINDOW = 8, 50
+_MANY_INPUTS = 6  # steps that brought something new: more may come
+_VARYING_WINDOW = 64  # steps without a new input, where inputs differ from step to step
+_REHEARSAL = 0.75  # of the time: what is left then is kept for the rest of the program
 _PATIENCE = 10.0
 _sleep, _clock = time.sleep, time.monotonic
 
-_last_peak = 0  # the step that set the last new peak
+_last_peak = 0  # the step that grew last
 _last_new = 0  # the step that brought the last new input
+_new_inputs = 0
 _asked = False
 
 
 def restart():
     """Counting starts again (another unit of steps)."""
-    global _last_peak, _last_new
-    _last_peak = _last_new = 0
+    global _last_peak, _last_new, _new_inputs
+    _last_peak = _last_new = _new_inputs = 0
 
 
 def after_step(grew, new_input, may_stop):
     """Judges after a step. may_stop is false where the program is in the middle of something that still grows."""
-    global _last_peak, _last_new
+    global _last_peak, _last_new, _new_inputs
     if grew:
         _last_peak = state.steps
     if new_input:
         _last_new = state.steps
+        _new_inputs += 1
+    if rehearse.reason() is not None:
+        after_batch()
+        return
     reason = _reason(may_stop)
-    if reason is not None and not _asked:
+    if reason is None or _asked:
+        return
+    if settings.watch_settling and may_stop and rehearse.possible() and _elapsed() < settings.seconds:
+        _tell_of_shapes("when the loops were cut short")
+        rehearse.begin(reason)
+    else:
         _stop(reason)
+
+
+def after_batch():
+    """Ends a rehearsal that has taken long enough."""
+    if rehearse.reason() is not None and not _asked and (rehearse.over() or _elapsed() >= settings.seconds):
+        _stop(rehearse.reason())
 
 
 def _reason(may_stop):
@@ -48,26 +72,63 @@ def _reason(may_stop):
         return "limit" if state.steps >= settings.step_limit else None
     if not settings.watch_settling:
         return None
-    if _clock() - (state.last_import or state.started) >= settings.seconds:
+    if _elapsed() >= settings.seconds * (_REHEARSAL if rehearse.possible() else 1):
         return "limit"
     if not may_stop:
         return None
-    if settled(state.steps, _last_peak, _last_new):
+    if growth.certain() or (settled(state.steps, _last_peak, _last_new, _new_inputs) and not _may_vary_on()):
         return "settled"
     return "limit" if state.steps >= _MAX_STEPS else None
 
 
-def settled(steps, last_peak, last_new):
+def settled(steps, last_peak, last_new, new_inputs=0):
     """True when nothing has grown and nothing new has come for long enough."""
-    window = max(_MIN_WINDOW, min(2 * last_peak, _MAX_WINDOW))
-    return steps - last_peak >= window and steps - last_new >= window
+    longest = _MAX_STEPS if new_inputs > _MANY_INPUTS else _MAX_WINDOW
+    return (steps - last_peak >= max(_MIN_WINDOW, min(2 * last_peak, _MAX_WINDOW))
+            and steps - last_new >= max(_MIN_WINDOW, min(2 * last_new, longest)))
+
+
+def _may_vary_on():
+    return state.steps - _last_new < _VARYING_WINDOW and shapes.vary()
+
+
+def _elapsed():
+    return _clock() - (state.last_import or state.started)
+
+
+def _tell_of_shapes(when):
+    if _new_inputs > _MANY_INPUTS and state.steps - _last_new < max(_MIN_WINDOW, _last_new):
+        rehearse.tell("shapes were still changing %s (%s in %s steps)" % (when, shapes.in_words(), _count(state.steps)))
+    elif shapes.vary():
+        rehearse.tell("shapes differ from step to step: a larger one may come later (%s in %s steps, the last new one in "
+                      "step %s)" % (shapes.in_words(), _count(state.steps), _count(_last_new)))
+
+
+def _tell_of_rest(reason):
+    where = "everything after step %s" % _count(state.steps)
+    if settings.step_limit is not None:
+        rehearse.tell(where)
+    elif rehearse.reason() is not None:
+        rehearse.tell("%s (the loops were ended early for long enough)" % where)
+    elif _elapsed() >= settings.seconds:
+        rehearse.tell("%s (the time was up)" % where)
+    else:
+        rehearse.tell("%s (%s)" % (where, rehearse.why_not(sys._getframe(1))))
+    if rehearse.reason() is None:
+        _tell_of_shapes("when the run was stopped")
+
+
+def _count(number):
+    return "{:,}".format(number)
 
 
 def _stop(reason):
     global _asked
     _asked = True
-    state.stopped = reason
+    before, state.stopped = state.stopped, reason
+    _tell_of_rest(reason)
     flush_program()
+    history.finish()
     peaks.read(everywhere=True)
     ledger.progress(state.steps, *peaks.highest())
     reads.finish()
@@ -76,7 +137,7 @@ def _stop(reason):
         until = _clock() + _PATIENCE
         while _clock() < until:
             _sleep(0.01)
-    state.stopped = None
+    state.stopped = before
     record.write_now()
 
 

@@ -5,21 +5,24 @@ Programs that show neither are told apart by the bytes that they ask the allocat
 the same bytes, a new shape for others. That is used to judge whether anything new comes, and never reported as a shape.
 """
 
+import collections
 import collections.abc
 
 from .state import state
 
 _MAX = 10000
 _DEPTH = 3
+_MAX_CYCLE = 8
 
 _new = False
 _volumes = set()
+_recent = collections.deque(maxlen=32)  # volumes of the last steps
 _last_volume = 0
 
 
 def note_batch(batch):
-    """A loader's batch."""
-    _note(("batch", signature(batch)))
+    """A loader's batch. True when its shapes were not met before."""
+    return _note(("batch", signature(batch)))
 
 
 def note_inputs(args, kwargs):
@@ -35,6 +38,7 @@ def note_volume(volume):
     global _new, _last_volume
     step, _last_volume = volume - _last_volume, volume
     new, _new = _new, False
+    _recent.append(step)
     if step not in _volumes:
         new = True
         if len(_volumes) < _MAX:
@@ -81,9 +85,27 @@ def _longest_second(found):
 def _note(found):
     global _new
     if found[1] is None:
-        return
+        return False
     state.shapes_visible = True
-    if found not in state.shapes:
-        _new = True
-        if len(state.shapes) < _MAX:
-            state.shapes.add(found)
+    if found in state.shapes:
+        return False
+    _new = True
+    if len(state.shapes) < _MAX:
+        state.shapes.add(found)
+    return True
+
+
+def vary():
+    """True when the last steps differed, and not in turns, as those of several optimizers do."""
+    steps = list(_recent)
+    if len(set(steps)) < 3:
+        return False
+    return not any(all(steps[i] == steps[i - cycle] for i in range(len(steps) // 2, len(steps)))
+                   for cycle in range(1, _MAX_CYCLE + 1))
+
+
+def in_words():
+    """How many different inputs there were, as far as can be told."""
+    if state.shapes_visible and len(state.shapes) > 1:
+        return "%s shapes" % "{:,}".format(len(state.shapes))
+    return "%s amounts asked for" % "{:,}".format(len(_volumes))

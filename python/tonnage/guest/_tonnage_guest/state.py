@@ -34,6 +34,7 @@ class State:
         self.oom_ended_process = False
         self.final_oom = None  # reported as the program's failure: never becomes handled
         self.exception = None
+        self.rehearsal_broken = None  # one line: the program failed because its loops were shortened
 
         self.reads = {}  # (file, line) -> count
         self.reads_lost = 0
@@ -41,6 +42,12 @@ class State:
         self.init_bytes = 0
         self.uploads = {}  # what -> count
         self.snapshot = None
+        self.peak_snapshot = None  # files in the run's folder
+        self.oom_snapshot = None
+        self.phase = None  # phases.py
+        self.regions = {}  # phase -> where it was entered first
+        self.in_backward = 0  # backward passes that have begun and not ended
+        self.batch_size = None
         self.hook_error = None
         self.rank = _integer(os.environ.get("RANK"))
 
@@ -54,6 +61,7 @@ class Settings:
         self.gpu = environ.get("TONNAGE_GPU", "virtual")
         self.init = environ.get("TONNAGE_INIT", "skip")
         self.snapshot = environ.get("TONNAGE_SNAPSHOT", "")
+        self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"
         self.seconds = _number(environ.get("TONNAGE_SECONDS"), 120.0)
         wish = environ.get("TONNAGE_STEPS", "auto")
         self.step_limit = _integer(wish)  # None: auto or all

@@ -14,7 +14,8 @@ their passes are seen by the loader only. Counting starts again when the unit ch
 import functools
 import sys
 
-from . import guard, history, imports, ledger, oom, peaks, record, settle, shapes, torchapi
+from . import growth, guard, history, imports, ledger, oom, peaks, phases, record, rehearse, settle, shapes, torchapi
+from . import trainers
 from .state import state
 
 _forward_hook = None
@@ -32,6 +33,7 @@ def on_torch(torch):
     optimizer.register_optimizer_step_post_hook(_updated)
     _watch_construction(optimizer.Optimizer)
     imports.watch("torch.utils.data.dataloader", guard.guarded(_watch_loader))
+    trainers.install()
     imports.watch("torch._dynamo.eval_frame", guard.guarded(_watch_compiler))
 
 
@@ -96,6 +98,17 @@ def _compiled():
     global _module_compiled
     _module_compiled = True
     stop_watching_modules()
+    phases.stop_watching_modules()
+
+
+def trains():
+    """True for a program that has made an optimizer."""
+    return _optimizer_seen
+
+
+def compiles():
+    """True for a program that has compiled a module: torch warns of global hooks then."""
+    return _module_compiled
 
 
 def _count_updates(optimizer, args, kwargs):
@@ -107,6 +120,7 @@ def _count_updates(optimizer, args, kwargs):
         _last_backward = task
     stop_watching_modules()
     oom.progress()
+    rehearse.updated()
     _finished("optimizer", may_stop=True)
 
 
@@ -152,16 +166,28 @@ class _Yielded:
 
     def __set__(self, iterator, value):
         iterator.__dict__["_num_yielded"] = value
-        if value:
-            _fetched(sys._getframe(1))
+        if value and _fetched(iterator, value == 1, sys._getframe(1)):
+            raise StopIteration  # the epoch is ended early
 
 
 @guard.guarded
-def _fetched(frame):
+def _fetched(iterator, first, frame):
+    """A batch is there. True when its epoch shall end instead."""
+    new_shape = shapes.note_batch(frame.f_locals.get("data"))
+    if not state.cuda_initialized:
+        return False
+    before = state.phase
+    if not _optimizer_seen:
+        _count_batches()
+    ends = rehearse.fetched(iterator, frame, first, new_shape, before)
+    if history.wanted():
+        phases.enter("other" if ends else "data", frame)
+    settle.after_batch()
+    return ends
+
+
+def _count_batches():
     global _batches
-    shapes.note_batch(frame.f_locals.get("data"))
-    if not state.cuda_initialized or _optimizer_seen:
-        return
     _batches += 1
     if _batches >= 2:
         _finished("loader", may_stop=True)
@@ -173,17 +199,17 @@ def _finished(unit, may_stop):
         state.unit = unit
         state.steps = 0
         settle.restart()
+        growth.restart()
     state.steps += 1
     if not state.cuda_initialized:
         return
     grew = peaks.read()
-    if grew:
-        history.at_peak()
-    history.new_window()
+    history.step_ended(grew)
     ledger.progress(state.steps, *peaks.highest())
     new_input = shapes.note_volume(peaks.volume())
     if grew:
         record.write_now()
     else:
         record.write_sometimes()
-    settle.after_step(grew, new_input, may_stop)
+    rose = growth.after_step(may_stop, unit == "forward")
+    settle.after_step(grew or rose, new_input, may_stop)

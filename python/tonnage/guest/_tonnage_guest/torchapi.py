@@ -56,6 +56,13 @@ def stats(device):
         return None
 
 
+def allocated():
+    """Bytes allocated now on the current device; 0 where nothing tells."""
+    device = getattr(core(), "_cuda_getDevice", None)
+    found = stats(device()) if device is not None else None
+    return found["allocated_bytes"]["all"]["current"] if found else 0
+
+
 def attach_observer(observer):
     """observer(device, requested, total, free) on every out-of-memory. False when torch has no such call."""
     attach = getattr(core(), "_cuda_attach_out_of_memory_observer", None)
@@ -63,6 +70,21 @@ def attach_observer(observer):
         return False
     attach(observer)
     return True
+
+
+def reads_saved_tensors_without_unpacking():
+    """True where torch tells what a saved tensor is without running somebody's hook (2.8 and later)."""
+    return hasattr(core()._autograd.SavedTensor, "unpack_hook")
+
+
+def saved_tensor(node, name, saved, index, in_list):
+    """The tensor behind one `_raw_saved_...` attribute of a node, or None where hooks have packed it."""
+    if hasattr(saved, "unpack_hook"):
+        value = saved.data if saved.unpack_hook is None else None
+    else:
+        value = getattr(node, name[len("_raw"):] if hasattr(type(node), name[len("_raw"):]) else "saved_tensors")
+        value = value[index] if in_list else value
+    return value if isinstance(value, state.torch.Tensor) else None
 
 
 def in_backward():

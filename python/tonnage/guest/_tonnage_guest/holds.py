@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What live tensors are, by what the framework itself holds: parameters of modules, `.grad`, the state of optimizers.
+
+Modules are known from the moment that they register a parameter, copies and loaded ones from the moment that their
+state is set; optimizers from their first update. All by weak references: nothing lives longer for us.
+"""
+
+import weakref
+
+from . import guard, imports, marks
+from .state import state
+
+_modules = {}  # id -> weak reference to a module that owns parameters
+_optimizers = {}
+
+
+def install():
+    """Called once torch is imported."""
+    imports.watch("torch.nn.modules.module", guard.guarded(_watch_modules))
+
+
+def note_optimizer(optimizer):
+    """An optimizer is about to make an update."""
+    _note(_optimizers, optimizer)
+
+
+def look():
+    """Marks what every tensor is now."""
+    rows = []
+    seen = set()
+    for module in _living(_modules):
+        for parameter in tuple(module._parameters.values()):
+            _add_parameter(rows, seen, parameter)
+    for optimizer in _living(_optimizers):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                _add_parameter(rows, seen, parameter)
+        for values in tuple(optimizer.state.values()):
+            _add_state(rows, values)
+    marks.looks.append((marks.now(), rows))
+
+
+def look_at_gradients(optimizer):
+    """Marks the gradients that an update is about to use: it may free them."""
+    rows, seen = [], set()
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            _add_parameter(rows, seen, parameter)
+    marks.looks.append((marks.now(), rows))
+
+
+def rows_of(category, tensor, label, whole=False):
+    """One row a piece of memory that a tensor stands on; `whole`: with all that its storage keeps alive beside it."""
+    kind = type(tensor)
+    if hasattr(kind, "__tensor_flatten__"):  # quantised and distributed tensors are made of others
+        names, _ = tensor.__tensor_flatten__()
+        return [row for name in names for row in rows_of(category, getattr(tensor, name), label, whole)]
+    if not tensor.is_cuda:
+        return []
+    if tensor.layout is not state.torch.strided:
+        return _rows_of_sparse(category, tensor, label, whole)
+    if whole:
+        storage = tensor.untyped_storage()
+        return [(category, storage.data_ptr(), storage.nbytes(), label)] if storage.nbytes() > 0 else []
+    size = min(tensor.numel() * tensor.element_size(),
+               tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size())
+    return [(category, tensor.data_ptr(), size, label)] if size > 0 else []
+
+
+def _rows_of_sparse(category, tensor, label, whole):
+    if tensor.layout is not state.torch.sparse_coo:
+        return []
+    parts = (tensor._indices(), tensor._values())
+    return [row for part in parts for row in rows_of(category, part, label, whole)]
+
+
+def _add_parameter(rows, seen, parameter):
+    if parameter is None or id(parameter) in seen:
+        return
+    seen.add(id(parameter))
+    try:
+        rows.extend(rows_of("parameters", parameter, ""))
+        if parameter.is_leaf and parameter.grad is not None:
+            rows.extend(rows_of("gradients", parameter.grad, ""))
+    except (RuntimeError, NotImplementedError):
+        pass  # a tensor without memory of its own: not materialised, fake, freed
+
+
+def _add_state(rows, values):
+    if not isinstance(values, dict):
+        return
+    for name, value in tuple(values.items()):
+        if isinstance(value, state.torch.Tensor):
+            try:
+                rows.extend(rows_of("optimizer_state", value, "%s %s" % (name, _short(value.dtype))))
+            except (RuntimeError, NotImplementedError):
+                pass
+
+
+def _short(dtype):
+    return str(dtype).rpartition(".")[2]
+
+
+def _living(table):
+    for key, reference in tuple(table.items()):
+        thing = reference()
+        if thing is None:
+            del table[key]
+        else:
+            yield thing
+
+
+def _note(table, thing):
+    found = table.get(id(thing))
+    if found is None or found() is not thing:
+        table[id(thing)] = weakref.ref(thing)
+
+
+def _watch_modules(module):
+    register = getattr(module, "register_module_parameter_registration_hook", None)
+    if register is not None:
+        register(_registered)
+    cls = module.Module
+    original = cls.__setstate__
+
+    def __setstate__(self, state):
+        original(self, state)
+        _copied(self)
+
+    __setstate__.__doc__ = original.__doc__
+    cls.__setstate__ = __setstate__
+
+
+@guard.guarded
+def _registered(module, name, parameter):
+    _note(_modules, module)
+
+
+@guard.guarded
+def _copied(module):
+    if module._parameters:
+        _note(_modules, module)

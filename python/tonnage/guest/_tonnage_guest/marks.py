@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a snapshot of PyTorch's cannot know by itself, kept for one window of its history (doc/format/marks.md).
+
+Others put facts here as they happen, as tuples: text is made only when a snapshot is written. A window that begins keeps
+the phase in force and the last look at what tensors are, since what they tell of may be freed in the new window.
+"""
+
+import time
+
+from .state import state
+
+now = time.time_ns  # the clock of the snapshot's times
+
+_MAX_LABEL = 80
+
+phases = []  # (time, step, name)
+looks = []  # (time, [(category, address, bytes, label)])
+passes = []  # (time, number, [(id, sequence, bytes, evidence, view, name)])
+runs = []  # (time, node's id); appended to by hooks on autograd's nodes
+steps = []  # (time, number, allocated)
+out_of_memories = []  # (time, device, requested)
+
+
+def new_window():
+    """Forgets what an emptied history has no use for."""
+    del phases[:-1]
+    del looks[:-1]
+    for rows in (passes, runs, steps, out_of_memories):
+        del rows[:]
+
+
+def text():
+    """The lines for the snapshot, sorted by time within a kind."""
+    lines = ["tonnage-marks\t1"]
+    lines.extend("phase\t%d\t%d\t%s" % row for row in phases)
+    for time_ns, rows in looks:
+        lines.append("look\t%d" % time_ns)
+        lines.extend("hold\t%s\t%d\t%d\t%s" % (category, address, size, escaped(label))
+                     for category, address, size, label in rows)
+    for time_ns, number, nodes in passes:
+        lines.append("backward\t%d\t%d" % (time_ns, number))
+        lines.extend("node\t%d\t%d\t%d\t%d\t%d\t%s" % row for row in nodes)
+    lines.extend("run\t%d\t%d" % row for row in runs)
+    lines.extend("library\t%d\t%s\t%d\t%d" % row for row in _notes())
+    lines.extend("step\t%d\t%d\t%d" % row for row in steps)
+    lines.extend("oom\t%d\t%d\t%d" % row for row in out_of_memories)
+    if state.batch_size is not None:
+        lines.append("batch\t%d" % state.batch_size)
+    lines.append("")
+    return "\n".join(lines)
+
+
+def escaped(words):
+    """A text as one field."""
+    words = words[:_MAX_LABEL]
+    for character, code in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
+        words = words.replace(character, code)
+    return words
+
+
+def _notes():
+    from . import notes
+
+    return notes.workspaces()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only the virtual GPU sees: which bytes a library was handed as a workspace (src/vgpu/core/notes.h)."""
+
+import ctypes
+import struct
+
+from . import virtual
+
+_MOST = 65536
+_NOTE = struct.Struct("=QQQII")  # time, address, bytes, kind, library
+_WORKSPACE = 1
+
+_read = None
+_clear = None
+_name = None
+
+
+def start():
+    """The virtual GPU takes notes from now on."""
+    global _read, _clear, _name
+    enable = virtual.function("tn_vgpu_notes_enable", None, ctypes.c_int)
+    _read = virtual.function("tn_vgpu_notes_read", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
+    _clear = virtual.function("tn_vgpu_notes_clear", None)
+    _name = virtual.function("tn_vgpu_library_name", ctypes.c_char_p, ctypes.c_uint32)
+    if enable is None or _read is None:
+        _read = None
+        return
+    enable(1)
+
+
+def new_window():
+    """Forgets the notes so far."""
+    if _read is not None:
+        _clear()
+
+
+def workspaces():
+    """(time, library, address, bytes) of every workspace that was handed over."""
+    if _read is None:
+        return []
+    buffer = ctypes.create_string_buffer(_MOST * _NOTE.size)
+    count = _read(buffer, _MOST)
+    names = {}
+    rows = []
+    for time, address, size, kind, library in _NOTE.iter_unpack(buffer.raw[:count * _NOTE.size]):
+        if kind == _WORKSPACE:
+            if library not in names:
+                names[library] = (_name(library) or b"?").decode()
+            rows.append((time, names[library], address, size))
+    return rows

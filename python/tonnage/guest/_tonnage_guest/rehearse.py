@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rest of the program, rehearsed: once training has settled, data loaders end their epochs early.
+
+What comes after a loop (evaluation, saving, the next epoch, the program's own end) is then seen within the time limit.
+Every epoch gives at least one batch, since programs divide by their number. A training loop ends after one update, an
+evaluation loop when its own memory has settled. A loop is only shortened where the code that takes the batches treats a
+StopIteration as the end of a loop (consumers.py); programs whose work comes from elsewhere are stopped from outside.
+
+    epoch   one pass of one iterator
+    loop    all epochs at one place of the program
+
+Invariant: nothing is shortened before begin() was called, but evaluation loops of more than 200 batches that have settled.
+This part never asks to stop and never writes; settle.py and steps.py do.
+"""
+
+import collections
+import os
+import sys
+import time
+import weakref
+
+from . import consumers, frames, growth, torchapi, trainers
+from .state import settings, state
+
+_QUIET = 8  # batches of an evaluation loop that bring nothing new, until it ends
+_MAX_BATCHES = 200  # of one evaluation loop
+_QUIET_EPOCHS = 20  # shortened epochs that brought nothing new, until the rehearsal is over,
+_QUIET_SECONDS = 30.0  # when it has lasted that long
+_RECENT = 4  # steps since the last batch, for the work to come from that loader
+_MAX_LOOPS = 256
+_MAX_FRAMES = 40
+_MAX_TOLD = 40
+_clock = time.monotonic
+
+_loops = {}  # the program's place and the functions between it and the loader -> Loop
+_epochs = weakref.WeakKeyDictionary()  # iterator -> Epoch
+_latest = None  # weak reference to the iterator that gave a batch last
+_latest_steps = 0  # steps then
+_updates = 0  # of optimizers
+_micro_batches = 1  # most batches that one update took, in loops that train
+
+_reason = None  # why training was cut short: "settled", "limit"
+_began = 0.0
+_quiet_epochs = 0
+_last_seen = None
+_told = []
+
+
+Reading = collections.namedtuple("Reading", "allocated allocated_peak reserved_peak volume")
+
+
+class Loop:
+    """One `for` of the program, over all epochs."""
+
+    __slots__ = ("place", "trains", "epochs", "volumes", "first", "later", "fewest", "most")
+
+    def __init__(self, place):
+        self.place = place  # description of a frame, or None
+        self.trains = False
+        self.epochs = 0
+        self.volumes = set()
+        self.first = None  # (epoch, batches given, batches in all or None) of the first one that was shortened
+        self.later = self.fewest = self.most = 0
+
+
+class Epoch:
+    """One pass of an iterator."""
+
+    __slots__ = ("loop", "number", "length", "batches", "updates", "since_update", "updated", "quiet", "reading",
+                 "first_step", "watch", "ended", "can_end", "__weakref__")
+
+    def __init__(self, loop, length):
+        self.loop = loop
+        self.number = loop.epochs
+        self.length = length  # batches in all, or None
+        self.batches = 0  # given so far
+        self.updates = _updates
+        self.since_update = 0
+        self.updated = False
+        self.quiet = 0  # batches that brought nothing new, the last ones
+        self.reading = _reading()
+        self.first_step = state.steps
+        self.watch = growth.Watch("evaluation batch", loop.place, length)
+        self.ended = self.can_end = False
+
+
+def updated():
+    """An optimizer has made an update."""
+    global _updates
+    _updates += 1
+
+
+def fetched(iterator, frame, first, new_shape, before):
+    """A batch was fetched and not given yet; `first` of its epoch, `before` is the phase until now. True when the epoch
+    ends here instead."""
+    global _latest, _latest_steps
+    epoch = _begin_epoch(iterator, frame) if first or iterator not in _epochs else _epochs[iterator]
+    if not first:
+        _batch_is_over(epoch, new_shape, before)
+    epoch.can_end = settings.watch_settling and consumers.ends_loop(frame.f_back)
+    _latest, _latest_steps = weakref.ref(iterator), state.steps
+    if epoch.can_end and _is_over(epoch, frame):
+        return True
+    epoch.batches += 1
+    return False
+
+
+def possible():
+    """True when the program's work comes from a loader whose epoch can be ended."""
+    epoch = _current()
+    return epoch is not None and epoch.can_end and not _distributed()
+
+
+def begin(reason):
+    """From now on epochs end early."""
+    global _reason, _began, _last_seen
+    _reason, _began = reason, _clock()
+    _last_seen = _all_seen()
+
+
+def reason():
+    """Why training was cut short ("settled", "limit"); None before that."""
+    return _reason
+
+
+def over():
+    """True when a rehearsal has taken long enough without anything new."""
+    return _quiet_epochs >= _QUIET_EPOCHS and _clock() - _began >= _QUIET_SECONDS
+
+
+def shortened():
+    """True when an epoch was ended early."""
+    return any(loop.first is not None for loop in _loops.values())
+
+
+def why_not(frame):
+    """Why the program's end was not rehearsed, in words; `frame` is the one that made a step."""
+    place = frames.place(frame)
+    where = _short(frames.describe(place)) if place is not None else "an unknown place"
+    epoch = _current()
+    if epoch is None:
+        return "the loop around %s has no data loader" % where
+    if _distributed():
+        return "the ranks of a job are not shortened"
+    return "the batches at %s are taken one by one" % (_short(epoch.loop.place) if epoch.loop.place else where)
+
+
+def tell(sentence):
+    """Adds a line about what was not seen."""
+    if sentence not in _told and len(_told) < _MAX_TOLD:
+        _told.append(sentence)
+
+
+def broke(error):
+    """The program failed with this exception (as the document describes it), and not for want of memory."""
+    if shortened():
+        at = " at %s" % _short(error["at"]) if error["at"] else ""
+        state.rehearsal_broken = "%s%s after data loaders had ended early: %s" % (error["type"], at, error["message"])
+
+
+def exited(status):
+    """The program ends itself with a status other than 0, and not for want of memory."""
+    if shortened() and state.rehearsal_broken is None:
+        state.rehearsal_broken = "the program ended with status %s after data loaders had ended early" % (status,)
+
+
+def last_unit():
+    """(place of the loop, number of its last step at the end of the running epoch); what is unknown is None."""
+    epoch = _current()
+    if epoch is None:
+        return None, None
+    steps = state.steps - epoch.first_step
+    if epoch.length is None or steps <= 0:
+        return epoch.loop.place, None
+    batches = max(1, round(epoch.batches / steps))
+    return epoch.loop.place, epoch.first_step + -(-epoch.length // batches)
+
+
+def epoch_number():
+    """The number of the running epoch in its loop, or 0."""
+    epoch = _current()
+    return epoch.number if epoch is not None else 0
+
+
+def not_seen():
+    """Sentences for a person: what was shortened or left out."""
+    lines = []
+    for loop in _loops.values():
+        if loop.first is not None and len(lines) < _MAX_TOLD:
+            lines.extend(_sentences(loop))
+    return lines + _told
+
+
+# ---- epochs ----
+
+
+def _begin_epoch(iterator, frame):
+    place = frames.place(frame.f_back)
+    key = _way(frame.f_back, place)
+    loop = _loops.get(key)
+    if loop is None:
+        loop = Loop(frames.describe(place) if place is not None else None)
+        if len(_loops) < _MAX_LOOPS:
+            _loops[key] = loop
+    loop.epochs += 1
+    epoch = _epochs[iterator] = Epoch(loop, _length(iterator))
+    return epoch
+
+
+def _way(frame, place):
+    """How a loader was come to: trainers train and evaluate at one line of the program."""
+    way = [(place.f_code.co_filename, place.f_lineno)] if place is not None else []
+    while frame is not place and len(way) < _MAX_FRAMES:
+        way.append(id(frame.f_code))
+        frame = frame.f_back
+    return tuple(way)
+
+
+def _length(iterator):
+    try:
+        return len(iterator)
+    except Exception:  # a sampler of the program's own
+        return None
+
+
+def _batch_is_over(epoch, new_shape, before):
+    """What became of the last batch, as the next one is fetched."""
+    global _micro_batches
+    epoch.since_update += 1
+    loop = epoch.loop
+    if epoch.updates != _updates:
+        epoch.updates = _updates
+        epoch.updated = loop.trains = True
+        _micro_batches = max(_micro_batches, epoch.since_update)
+        epoch.since_update = 0
+        epoch.quiet = 0
+        return
+    if before == "backward":
+        loop.trains = True
+    _look_at_memory(epoch, new_shape)
+
+
+def _look_at_memory(epoch, new_shape):
+    before = epoch.reading
+    now = epoch.reading = _reading()
+    used = now.volume - before.volume
+    grew = now.allocated_peak > before.allocated_peak
+    new = new_shape or grew or now.reserved_peak > before.reserved_peak or used not in epoch.loop.volumes
+    epoch.loop.volumes.add(used)
+    epoch.quiet = 0 if new else epoch.quiet + 1
+    if not epoch.loop.trains and _updates:
+        growth.note(epoch.watch, epoch.batches, now.allocated, now.allocated_peak if grew else None)
+        if epoch.watch.growing():
+            epoch.quiet = 0
+
+
+def _reading():
+    """What the allocators say now; bytes of the device that has most, but all that was ever asked for."""
+    rows = [stats for stats in map(torchapi.stats, state.peaks) if stats]
+    allocated = [row["allocated_bytes"]["all"] for row in rows]
+    return Reading(
+        max((row["current"] for row in allocated), default=0),
+        max((row["peak"] for row in allocated), default=0),
+        max((row["reserved_bytes"]["all"]["peak"] for row in rows), default=0),
+        sum(row.get("requested_bytes", {}).get("all", {}).get("allocated", 0) for row in rows),
+    )
+
+
+def _is_over(epoch, frame):
+    """True when the epoch ends now."""
+    if epoch.ended:
+        return True
+    if _reason is None:
+        if _endless_evaluation(epoch):
+            return _end(epoch)
+        return False
+    if trainers.ends_with_this_batch(frame):
+        _note_end(epoch, epoch.batches + 1)
+        return False
+    if epoch.batches and _has_shown_all(epoch):
+        return _end(epoch)
+    return False
+
+
+def _has_shown_all(epoch):
+    if epoch.loop.trains:
+        return epoch.updated
+    if epoch.watch.certain() or epoch.batches >= _MAX_BATCHES:
+        return True
+    return epoch.quiet >= _QUIET and (epoch.batches > 2 * _micro_batches or not state.torch.is_grad_enabled())
+
+
+def _endless_evaluation(epoch):
+    """An evaluation before training has settled, which would take all the time."""
+    return (_updates_possible() and not epoch.loop.trains and not state.torch.is_grad_enabled()
+            and epoch.batches >= _MAX_BATCHES and (epoch.quiet >= _QUIET or epoch.watch.certain()))
+
+
+def _updates_possible():
+    from . import steps
+
+    return steps.trains()
+
+
+def _end(epoch):
+    epoch.ended = True
+    _note_end(epoch, epoch.batches)
+    return True
+
+
+def _note_end(epoch, given):
+    """An epoch ends after so many batches."""
+    global _quiet_epochs, _last_seen
+    loop = epoch.loop
+    if epoch.length is not None and given >= epoch.length:
+        return  # nothing is left out
+    if loop.first is None:
+        loop.first = (epoch.number, given, epoch.length)
+    else:
+        loop.later += 1
+        loop.fewest = min(loop.fewest or given, given)
+        loop.most = max(loop.most, given)
+    if state.stopped is None:
+        state.stopped = _reason
+    seen = _all_seen()
+    _quiet_epochs = _quiet_epochs + 1 if seen == _last_seen else 0
+    _last_seen = seen
+
+
+def _all_seen():
+    """Changes when the program did something for the first time."""
+    peaks = [(device.allocated_peak, device.reserved_peak) for device in state.peaks.values()]
+    return len(_loops), len(state.regions), len(state.shapes), peaks
+
+
+def _current():
+    """The epoch that the program's work comes from, or None."""
+    iterator = _latest() if _latest is not None else None
+    if iterator is None or state.steps - _latest_steps > _RECENT:
+        return None
+    return _epochs.get(iterator)
+
+
+def _distributed():
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        return distributed is not None and distributed.is_initialized() and distributed.get_world_size() > 1
+    except Exception:
+        return False
+
+
+# ---- words ----
+
+
+def _sentences(loop):
+    where = _short(loop.place) if loop.place else "a data loader"
+    if _updates and not loop.trains:
+        where += " (evaluation)"
+    number, given, length = loop.first
+    if length is not None:
+        yield "%s: %s of %s batches of epoch %d" % (where, _count(length - given), _count(length), number)
+    else:
+        yield "%s: what comes after batch %s of epoch %d" % (where, _count(given), number)
+    if loop.later:
+        had = _count(loop.fewest) if loop.fewest == loop.most else "%s to %s" % (_count(loop.fewest), _count(loop.most))
+        yield "%s: %s later epoch%s had %s batch%s%s" % (
+            where, _count(loop.later), "s" if loop.later > 1 else "", had, "es" if loop.most > 1 else "",
+            " each" if loop.later > 1 else "")
+
+
+def _short(place):
+    name = place["file"]
+    folder = frames.working_folder()
+    if folder and name.startswith(folder + os.sep):
+        name = name[len(folder) + 1:]
+    return "%s:%d" % (name, place["line"])
+
+
+def _count(number):
+    return "{:,}".format(number)
