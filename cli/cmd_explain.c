@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tonnage explain: out-of-memory errors in a text.
+ * tonnage explain: out-of-memory errors in a text, and what a snapshot knows of them.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -13,19 +13,22 @@
 #include "tonnage/run.h" /* exit statuses */
 
 static const char help[] =
-    "usage: tonnage explain [FILE|-] [--json [OUT|-]]\n"
+    "usage: tonnage explain [FILE|-] [--snapshot SNAPSHOT] [--json [OUT|-]]\n"
     "\n"
     "Finds the out-of-memory errors in a text (a pasted error, a log of any length) and says what was asked,\n"
     "what was free, the likely cause, and what to do first. Without FILE, or with -, reads standard input.\n"
     "\n"
-    "  --json [OUT]  as JSON: to OUT when the text is named, too, else to standard output\n"
-    "  --help        this text\n"
+    "  --snapshot SNAPSHOT  join it with a memory snapshot of PyTorch (plain, gzip or zstd): what held the memory,\n"
+    "                       and whether the cache was in pieces; without FILE the snapshot alone is explained\n"
+    "  --json [OUT]         as JSON: to OUT when the text is named, too, else to standard output\n"
+    "  --help               this text\n"
     "\n"
     "  tonnage explain error.log\n"
+    "  tonnage explain error.log --snapshot snapshot.pickle\n"
     "  python train.py 2>&1 | tonnage explain\n";
 
 struct options {
-	const char *input, *output; /* NULL: not named */
+	const char *input, *output, *snapshot; /* NULL: not named */
 	bool json, help;
 };
 
@@ -48,6 +51,12 @@ read_options(int argc, char **argv, struct options *options)
 				options->output = word + 7;
 			else if (i + 1 < argc && (argv[i + 1][0] != '-' || argv[i + 1][1] == '\0'))
 				behind_json = argv[++i];
+		} else if (!only_words && strcmp(word, "--snapshot") == 0) {
+			if (i + 1 == argc)
+				return wrong_usage("explain: --snapshot wants a file (tonnage explain --help)");
+			options->snapshot = argv[++i];
+		} else if (!only_words && strncmp(word, "--snapshot=", 11) == 0) {
+			options->snapshot = word + 11;
 		} else if (!only_words && word[0] == '-' && word[1] != '\0') {
 			return wrong_usage("explain: unknown option %s (tonnage explain --help)", word);
 		} else if (options->input != NULL) {
@@ -76,7 +85,7 @@ holds_other_things(const char *path)
 }
 
 static int
-explain(const struct options *options, FILE *in)
+explain(const struct options *options, FILE *in, const struct tn_snapshot *snapshot)
 {
 	bool to_file = options->output != NULL && strcmp(options->output, "-") != 0;
 	FILE *json = options->json ? stdout : NULL;
@@ -84,7 +93,7 @@ explain(const struct options *options, FILE *in)
 		return wrong_usage("explain: %s exists and holds no JSON; it is left as it is", options->output);
 	if (to_file && (json = fopen(options->output, "w")) == NULL)
 		return wrong_usage("explain: cannot write %s: %s", options->output, strerror(errno));
-	tn_status status = tn_explain(in, json == stdout ? NULL : stdout, json);
+	tn_status status = tn_explain(in, snapshot, json == stdout ? NULL : stdout, json);
 	if (status != TN_OK)
 		fprintf(stderr, "tonnage: %s\n", tn_error_text());
 	if (to_file && fclose(json) != 0 && status == TN_OK) {
@@ -92,6 +101,32 @@ explain(const struct options *options, FILE *in)
 		return TN_EXIT_OWN_FAILURE;
 	}
 	return status == TN_OK ? 0 : TN_EXIT_OWN_FAILURE;
+}
+
+/* The text that is named, or standard input. */
+static int
+explain_input(const struct options *options, const struct tn_snapshot *snapshot)
+{
+	if (options->input == NULL && snapshot != NULL)
+		return explain(options, NULL, snapshot);
+	if (options->input == NULL || strcmp(options->input, "-") == 0) {
+		if (isatty(STDIN_FILENO))
+			fputs("tonnage: paste the text, then press Ctrl-D\n", stderr);
+		return explain(options, stdin, snapshot);
+	}
+	FILE *in = fopen(options->input, "r");
+	if (in == NULL || fgetc(in) == EOF) {
+		bool unreadable = in == NULL || ferror(in);
+		int why = errno;
+		if (in != NULL && unreadable)
+			fclose(in);
+		if (unreadable)
+			return wrong_usage("explain: cannot read %s: %s", options->input, strerror(why));
+	}
+	rewind(in);
+	int status = explain(options, in, snapshot);
+	fclose(in);
+	return status;
 }
 
 int
@@ -103,22 +138,17 @@ cmd_explain(int argc, char **argv)
 		return usage;
 	if (options.help)
 		return fputs(help, stdout) == EOF || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
-	if (options.input == NULL || strcmp(options.input, "-") == 0) {
-		if (isatty(STDIN_FILENO))
-			fputs("tonnage: paste the text, then press Ctrl-D\n", stderr);
-		return explain(&options, stdin);
+	struct tn_snapshot *snapshot = NULL;
+	if (options.snapshot != NULL) {
+		tn_status status = tn_snapshot_open(options.snapshot, NULL, &snapshot);
+		if (status == TN_NO_MEMORY) {
+			fprintf(stderr, "tonnage: %s\n", tn_error_text());
+			return TN_EXIT_OWN_FAILURE;
+		}
+		if (status != TN_OK)
+			return wrong_usage("explain: %s", tn_error_text());
 	}
-	FILE *in = fopen(options.input, "r");
-	if (in == NULL || fgetc(in) == EOF) {
-		bool unreadable = in == NULL || ferror(in);
-		int why = errno;
-		if (in != NULL && unreadable)
-			fclose(in);
-		if (unreadable)
-			return wrong_usage("explain: cannot read %s: %s", options.input, strerror(why));
-	}
-	rewind(in);
-	int status = explain(&options, in);
-	fclose(in);
+	int status = explain_input(&options, snapshot);
+	tn_snapshot_close(snapshot);
 	return status;
 }

@@ -28,13 +28,15 @@ static const char help[] =
 	"                   nothing real; allow: it writes where it wants, made-up values included\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
+	"  --no-detail      leave out what every byte is for: categories, lines, growth\n"
 	"  --quiet          no progress line and no report\n"
 	"  --help           this text\n"
 	"\n"
-	"Ends with 0 fits, 10 out of memory, 2 wrong usage, 125 a failure of tonnage itself, 126 or 127\n"
-	"PROGRAM cannot be executed or was not found, else with the program's own status.\n";
+	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 2 wrong usage, 125 a failure\n"
+	"of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the program's\n"
+	"own status.\n";
 
-enum { GPU = 1, GPUS, MEMORY, OTHER, STEPS, INIT, VALUES, WRITES, JSON, SNAPSHOT, QUIET, HELP };
+enum { GPU = 1, GPUS, MEMORY, OTHER, STEPS, INIT, VALUES, WRITES, JSON, SNAPSHOT, NO_DETAIL, QUIET, HELP };
 
 static const struct option long_options[] = {
 	{ "gpu", required_argument, NULL, GPU },       { "gpus", required_argument, NULL, GPUS },
@@ -42,8 +44,8 @@ static const struct option long_options[] = {
 	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
 	{ "json", required_argument, NULL, JSON },     { "snapshot", required_argument, NULL, SNAPSHOT },
-	{ "quiet", no_argument, NULL, QUIET },         { "help", no_argument, NULL, HELP },
-	{ NULL, 0, NULL, 0 },
+	{ "no-detail", no_argument, NULL, NO_DETAIL }, { "quiet", no_argument, NULL, QUIET },
+	{ "help", no_argument, NULL, HELP },           { NULL, 0, NULL, 0 },
 };
 
 /* Whole numbers from 1 on; -1 for anything else. */
@@ -117,6 +119,9 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return 0;
 	case SNAPSHOT:
 		out->snapshot_path = optarg;
+		return 0;
+	case NO_DETAIL:
+		out->no_detail = true;
 		return 0;
 	case QUIET:
 		out->quiet = true;

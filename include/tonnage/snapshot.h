@@ -27,7 +27,8 @@ struct tn_snapshot_options {
 	uint32_t depth;        /* containers open at once */
 	uint64_t memo;         /* objects that are referred to; at most 2^28 */
 	uint64_t string_bytes; /* of one text */
-	uint64_t memory_bytes; /* that reading may take in all */
+	uint64_t memory_bytes; /* that reading may take in all; a 64th of it may be a window of zstd */
+	uint32_t unpack_ratio; /* bytes that one compressed byte may become, after the first 64 MiB */
 };
 
 struct tn_snapshot_options tn_snapshot_defaults(void);
@@ -35,7 +36,8 @@ struct tn_snapshot_options tn_snapshot_defaults(void);
 struct tn_snapshot;
 
 /* Reads a snapshot in any form that PyTorch 2.0 and later write: `_dump_snapshot`, a pickled `_snapshot()` or
- * `memory_snapshot()` (protocols 2 to 5), the C++ function. `options` may be NULL. TN_IO when the file cannot be read,
+ * `memory_snapshot()` (protocols 2 to 5), the C++ function; plain, or compressed by gzip or zstd, which the first bytes
+ * tell. `options` may be NULL. TN_IO when the file cannot be read,
  * TN_FORMAT, TN_UNSUPPORTED or TN_LIMIT for what is no snapshot, with the offset in tn_error_text(); nothing that a
  * file asks for is imported or called. */
 tn_status tn_snapshot_open(const char *path, const struct tn_snapshot_options *options, struct tn_snapshot **snapshot);
@@ -63,7 +65,8 @@ struct tn_frame {
 	const char *fx_node_op; /* these three are NULL unless torch.fx recorded them */
 	const char *fx_node_name;
 	const char *fx_original_trace;
-	bool user; /* a Python line of the program itself: not of torch, the standard library or site-packages */
+	bool user;    /* a Python line of the program itself: not of torch, the standard library or site-packages */
+	bool library; /* a Python line of an installed package other than torch and what comes with it */
 };
 
 /* How many stacks and frames there are; their numbers lie below. */
@@ -77,6 +80,10 @@ struct tn_frame tn_snapshot_frame(const struct tn_snapshot *snapshot, uint32_t f
 
 /* The innermost frame of the program itself; false when the stack has none. */
 bool tn_snapshot_user_frame(const struct tn_snapshot *snapshot, tn_stack stack, uint32_t *frame);
+
+/* The innermost frame outside torch and the standard library: of the program itself or of a library; false when the
+ * stack has none. */
+bool tn_snapshot_outside_frame(const struct tn_snapshot *snapshot, tn_stack stack, uint32_t *frame);
 
 /* ---- segments and blocks: how the memory stood at the end ---- */
 
@@ -187,6 +194,10 @@ struct tn_setting {
 };
 
 size_t tn_snapshot_settings(const struct tn_snapshot *snapshot, const struct tn_setting **settings);
+
+/* What our own guest hook wrote into the snapshot (doc/format/marks.md) and its length in bytes; NULL and 0 when there
+ * is nothing. It may hold zero bytes. */
+const char *tn_snapshot_marks(const struct tn_snapshot *snapshot, size_t *length);
 
 /* ---- what held the memory at the end ---- */
 

@@ -304,8 +304,13 @@ note_region(struct tn_ledger_region *region, const struct tn_ledger_device *of, 
 static void
 note_regions(struct tn_ledger *ledger, size_t device)
 {
-	for (uint64_t left = ledger->regions_occupied; left; left &= left - 1)
-		note_region(&ledger->regions[__builtin_ctzll(left)], &ledger->devices[device], device);
+	uint64_t used = ledger->devices[device].used_bytes;
+	for (uint64_t left = ledger->regions_occupied; left; left &= left - 1) {
+		struct tn_ledger_region *region = &ledger->regions[__builtin_ctzll(left)];
+		note_region(region, &ledger->devices[device], device);
+		if (used > region->peak_taken_bytes[device])
+			region->peak_taken_bytes[device] = used;
+	}
 }
 
 static void

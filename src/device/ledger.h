@@ -102,6 +102,8 @@ struct tn_ledger_region {
 	uint64_t entered;   /* how often */
 	uint64_t peak_used_bytes[TN_MAX_DEVICES];
 	uint64_t peak_program_bytes[TN_MAX_DEVICES];
+	uint64_t peak_taken_bytes[TN_MAX_DEVICES]; /* as peak_used_bytes, but of moments at which something was taken in it only:
+	                                            * what was held on entry does not count. 0: nothing was taken */
 };
 
 struct tn_ledger {

@@ -308,6 +308,7 @@ fill(struct tn_pickle *pickle, enum tn_value_kind kind, size_t first)
 	REFUSE_IF(pickle, first <= floor_of(pickle) || tn__value_kind(pickle->stack[first - 1]) != kind, TN_FORMAT,
 	          "items for something that is not a %s", kind == TN_VALUE_LIST ? "list" : "dict");
 	uint32_t *word = &pickle->words[tn__value_number(pickle->stack[first - 1])];
+	REFUSE_IF(pickle, *word == TN_PICKLE_SEALED, TN_FORMAT, "a %s holds itself", kind == TN_VALUE_LIST ? "list" : "dict");
 	size_t count = pickle->stack_count - first;
 	pickle->stack_count = first;
 	if (kind == TN_VALUE_LIST)
@@ -402,6 +403,14 @@ read_put(struct tn_pickle *pickle, size_t bytes)
 	return memoize(pickle, index);
 }
 
+/* A reference to a container that is still empty comes from inside of it, or it stays empty. */
+static inline void
+seal(struct tn_pickle *pickle, tn_value value)
+{
+	uint32_t *word = &pickle->words[tn__value_number(value)];
+	*word = *word ? *word : TN_PICKLE_SEALED;
+}
+
 static inline tn_status
 read_get(struct tn_pickle *pickle, size_t bytes)
 {
@@ -409,6 +418,8 @@ read_get(struct tn_pickle *pickle, size_t bytes)
 	TN_FORWARD_IF_ERROR(take(pickle, bytes, &index));
 	REFUSE_IF(pickle, index >= pickle->memo_capacity || pickle->memo[index] == UNSET, TN_FORMAT,
 	          "memo entry %llu does not exist", (unsigned long long)index);
+	if (tn__value_kind(pickle->memo[index]) >= TN_VALUE_LIST)
+		seal(pickle, pickle->memo[index]);
 	return push(pickle, pickle->memo[index]);
 }
 

@@ -6,7 +6,7 @@
  * The reader keeps no contents of containers. When a container gets items it hands them to the visitor, innermost
  * first, and the visitor answers with one word (say, "row 17 of the trace entries") that stands for the container from
  * then on. So memory follows what the visitor keeps, plus a few bytes for each memoised object; and nothing is ever
- * walked, so that cycles and repeated references cost nothing. The reader knows no snapshot. Not thread-safe; one per
+ * walked, so that repeated references cost nothing. A container that holds itself is refused. The reader knows no snapshot. Not thread-safe; one per
  * input.
  */
 #ifndef TN_PICKLE_PICKLE_H
@@ -123,11 +123,15 @@ tn_status tn__pickle_read(struct tn_pickle *pickle, tn_value *value);
 tn_status tn__pickle_fail(const struct tn_pickle *pickle, tn_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* In `words`: an empty container that was referred to. It may get no items any more, since it would hold itself. */
+#define TN_PICKLE_SEALED UINT32_MAX
+
 /* The word of a list, dict or tuple. */
 static inline uint32_t
 tn__pickle_word(const struct tn_pickle *pickle, tn_value object)
 {
-	return pickle->words[tn__value_number(object)];
+	uint32_t word = pickle->words[tn__value_number(object)];
+	return word == TN_PICKLE_SEALED ? 0 : word;
 }
 
 /* The integer that a value (int or bool) holds; false when it is none or does not fit. */

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "message/message.h"
+#include "report/explain_snapshot.h"
 #include "report/printer.h"
 
 #define FULL_EXPLANATIONS 3 /* later errors get one line each ... */
@@ -20,6 +21,7 @@
 struct writer {
 	FILE *text, *json;
 	struct tn_printer printer;
+	struct tn_evidence *evidence; /* NULL: no snapshot */
 	uint64_t count;
 };
 
@@ -40,8 +42,8 @@ utf8_length(const unsigned char *bytes)
 	return overlong || outside ? 0 : length;
 }
 
-static void
-write_string(FILE *out, const char *text)
+void
+tn__write_json_string(FILE *out, const char *text)
 {
 	fputc('"', out);
 	for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
@@ -107,7 +109,7 @@ write_fields(FILE *out, const struct tn_message *message)
 	if (message->culprit[0] == '\0')
 		fputs("null", out);
 	else
-		write_string(out, message->culprit);
+		tn__write_json_string(out, message->culprit);
 	fputs("\n      },\n", out);
 }
 
@@ -118,11 +120,11 @@ write_json(FILE *out, const struct tn_message *message, uint64_t number)
 	        message->unclear ? "unclear" : "yes", message->family);
 	write_fields(out, message);
 	fprintf(out, "      \"likely_cause\": \"%s\",\n      \"reason\": ", tn__cause_text(message->cause));
-	write_string(out, message->reason);
+	tn__write_json_string(out, message->reason);
 	fputs(",\n      \"do\": [", out);
 	for (size_t i = 0; i < message->advice_count; i++) {
 		fputs(i > 0 ? ",\n        " : "\n        ", out);
-		write_string(out, message->advice[i]);
+		tn__write_json_string(out, message->advice[i]);
 	}
 	fputs("\n      ]\n    }", out);
 }
@@ -202,7 +204,7 @@ say_request(const struct tn_printer *printer, const struct tn_message *message)
 static int64_t
 signed_size(uint64_t bytes)
 {
-	return bytes == TN_MESSAGE_NONE || bytes > INT64_MAX ? TN_UNKNOWN : (int64_t)bytes;
+	return bytes == TN_MESSAGE_NONE || bytes > INT64_MAX ? TN_NO_FIGURE : (int64_t)bytes;
 }
 
 static uint64_t
@@ -248,11 +250,12 @@ say_table(const struct tn_printer *printer, const struct tn_message *message)
 	const uint64_t *f = message->figures;
 	int64_t total = signed_size(f[TN_FIGURE_TOTAL] != TN_MESSAGE_NONE ? f[TN_FIGURE_TOTAL] : f[TN_FIGURE_ALLOWED]);
 	int64_t used = signed_size(f[TN_FIGURE_ALLOCATED]);
-	if (total == TN_UNKNOWN || used == TN_UNKNOWN)
+	if (total == TN_NO_FIGURE || used == TN_NO_FIGURE)
 		return;
 	const char *mark = printer->style.utf8 ? "\u25c0 this decides" : "<- this decides";
 	enum tn_cause cause = message->cause;
-	fprintf(printer->out, "\n    %-40s%8s\n", "", "GiB");
+	fputc('\n', printer->out);
+	tn__say_table_head(printer, "", "GiB");
 	tn__say_row(printer, "tensors", used, total, cause == TN_CAUSE_MODEL_OR_BATCH ? mark : NULL);
 	tn__say_row(printer, "reserved, unused", signed_size(idle_size(message)), total,
 	            cause == TN_CAUSE_FRAGMENTATION ? mark : NULL);
@@ -340,6 +343,8 @@ write_one(void *context, const struct tn_message *message)
 		write_text(writer, message);
 	if (writer->json != NULL)
 		write_json(writer->json, message, writer->count);
+	if (writer->evidence != NULL)
+		tn__evidence_match(writer->evidence, message, writer->count);
 	writer->count++;
 	bool failed = (writer->text != NULL && ferror(writer->text)) || (writer->json != NULL && ferror(writer->json));
 	TN_RETURN_IF(failed, TN_IO, "writing failed: %s", strerror(errno));
@@ -357,24 +362,63 @@ read_all(FILE *in, struct tn_message_scanner *scanner)
 	return tn__message_scan_end(scanner);
 }
 
-tn_status
-tn_explain(FILE *in, FILE *text, FILE *json)
+/* All errors of the text, in its order. */
+static tn_status
+explain_text(FILE *in, struct writer *writer)
 {
-	struct writer writer = { .text = text, .json = json };
 	struct tn_message_scanner *scanner;
-	if (text != NULL)
-		writer.printer = (struct tn_printer){ text, tn__style_of(text) };
-	TN_FORWARD_IF_ERROR(tn__message_scanner_new(write_one, &writer, &scanner));
-	if (json != NULL)
-		fputs("{\n  \"schema\": \"tonnage.explain/1\",\n  \"errors\": [", json);
-	tn_status status = read_all(in, scanner);
+	TN_FORWARD_IF_ERROR(tn__message_scanner_new(write_one, writer, &scanner));
+	if (writer->json != NULL)
+		fputs("{\n  \"schema\": \"tonnage.explain/1\",\n  \"errors\": [", writer->json);
+	tn_status status = in != NULL ? read_all(in, scanner) : TN_OK;
 	tn__message_scanner_free(scanner);
 	TN_FORWARD_IF_ERROR(status);
-	if (text != NULL)
-		end_text(&writer);
-	if (json != NULL)
-		fprintf(json, "%s]\n}\n", writer.count > 0 ? "\n  " : "");
-	TN_RETURN_IF(text != NULL && (fflush(text) != 0 || ferror(text)), TN_IO, "writing failed: %s", strerror(errno));
-	TN_RETURN_IF(json != NULL && (fflush(json) != 0 || ferror(json)), TN_IO, "writing failed: %s", strerror(errno));
+	if (writer->text != NULL && in != NULL)
+		end_text(writer);
+	if (writer->json != NULL)
+		fputs(writer->count > 0 ? "\n  ]" : "]", writer->json);
 	return TN_OK;
+}
+
+static tn_status
+explain_snapshot(FILE *in, struct writer *writer)
+{
+	TN_FORWARD_IF_ERROR(tn__evidence_weigh(writer->evidence));
+	if (writer->text != NULL) {
+		if (in != NULL)
+			fputc('\n', writer->text);
+		tn__evidence_text(writer->evidence, &writer->printer, writer->count);
+	}
+	if (writer->json != NULL) {
+		fputs(",\n", writer->json);
+		tn__evidence_json(writer->evidence, writer->json);
+	}
+	return TN_OK;
+}
+
+static tn_status
+finish(FILE *stream)
+{
+	TN_RETURN_IF(stream != NULL && (fflush(stream) != 0 || ferror(stream)), TN_IO, "writing failed: %s",
+	             strerror(errno));
+	return TN_OK;
+}
+
+tn_status
+tn_explain(FILE *in, const struct tn_snapshot *snapshot, FILE *text, FILE *json)
+{
+	struct writer writer = { .text = text, .json = json };
+	if (text != NULL)
+		writer.printer = (struct tn_printer){ text, tn__style_of(text) };
+	if (snapshot != NULL)
+		TN_FORWARD_IF_ERROR(tn__evidence_new(snapshot, &writer.evidence));
+	tn_status status = explain_text(in, &writer);
+	if (status == TN_OK && snapshot != NULL)
+		status = explain_snapshot(in, &writer);
+	tn__evidence_free(writer.evidence);
+	TN_FORWARD_IF_ERROR(status);
+	if (json != NULL)
+		fputs("\n}\n", json);
+	TN_FORWARD_IF_ERROR(finish(text));
+	return finish(json);
 }

@@ -83,7 +83,7 @@ write_card(FILE *out, const struct tn_gpu_row *row)
 	write_figure(out, row, TN_GPU_FIGURE_BF16, "bf16 dense", card->bf16_tflops, "TFLOPS");
 	write_figure(out, row, TN_GPU_FIGURE_TF32, "tf32 dense", card->tf32_tflops, "TFLOPS");
 	write_figure(out, row, TN_GPU_FIGURE_FP32, "fp32", card->fp32_tflops, "TFLOPS");
-	struct tn_printer printer = { out, { false, false } };
+	struct tn_printer printer = { out, { .columns = TN_COLUMNS } };
 	tn__say(&printer, TN_TINT_NONE, 2, "evidence (row: %s): %s", tn__certainty_text(row->certainty), row->evidence);
 }
 

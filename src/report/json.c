@@ -9,10 +9,12 @@
 #include "base/error.h"
 #include "report/report.h"
 
+#define LISTED_HOLDERS 50
+
 static json_t *
 figure(int64_t value)
 {
-	return value == TN_UNKNOWN ? json_null() : json_integer(value);
+	return value == TN_NO_FIGURE ? json_null() : json_integer(value);
 }
 
 /* Names of files need not be UTF-8: what is not is replaced, so that the rest of the report survives. */
@@ -35,7 +37,7 @@ text(const char *value)
 static json_t *
 place(const struct tn_place *at)
 {
-	if (at == NULL)
+	if (at == NULL || at->file == NULL)
 		return json_null();
 	return json_pack("{s:o, s:o, s:o, s:b}", "file", text(at->file), "line", figure(at->line), "function",
 	                 text(at->function), "backward", at->backward);
@@ -52,41 +54,70 @@ gpu(const struct tn_report *report)
 }
 
 static json_t *
+not_seen(const struct tn_report *report)
+{
+	if (!report->not_seen_known)
+		return json_null();
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->not_seen_count; i++)
+		json_array_append_new(array, text(report->not_seen[i]));
+	return array;
+}
+
+static json_t *
 steps(const struct tn_report *report)
 {
 	return json_pack("{s:o, s:s, s:o, s:o}", "seen", figure(report->steps_seen), "stopped",
 	                 tn__stopped_text(report->stopped), "input_shapes", figure(report->input_shapes), "not_seen",
-	                 json_null());
+	                 not_seen(report));
 }
 
-/* Only the ledger's split is known: what the program took through PyTorch and its own calls is "other" until the
- * analysis passes name it, so that the sum is exact. */
 static json_t *
-categories(const struct tn_report_split *split)
+categories(const struct tn_report_moment *moment)
 {
-	static const char *const unknown[] = { "parameters", "gradients", "optimizer_state", "activations", "inputs",
-		                                   "temporaries", "workspaces" };
-	if (split->context == TN_UNKNOWN)
+	if (!tn__report_is_told(moment))
 		return json_null();
 	json_t *object = json_object();
-	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
-		json_object_set_new(object, unknown[i], json_null());
-	json_object_set_new(object, "other", figure(split->program));
-	json_object_set_new(object, "rounding", json_null());
-	json_object_set_new(object, "cached", json_null());
-	json_object_set_new(object, "context", figure(split->context));
-	json_object_set_new(object, "libraries", figure(split->libraries));
-	json_object_set_new(object, "other_processes", figure(split->other_processes));
+	for (int i = 0; i < TN_CATEGORIES; i++)
+		json_object_set_new(object, tn__category_name((enum tn_category)i), figure(moment->by_category[i]));
 	return object;
+}
+
+static json_t *
+holders(const struct tn_report_moment *moment)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < moment->holder_count && i < LISTED_HOLDERS; i++) {
+		const struct tn_report_holder *item = &moment->holders[i];
+		json_array_append_new(
+			array, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "category", tn__category_name(item->category),
+		                     "bytes", figure(item->bytes), "blocks", figure(item->blocks), "file", text(item->at.file),
+		                     "line", figure(item->at.line), "function", text(item->at.function), "backward",
+		                     item->at.backward, "what", text(item->what)));
+	}
+	return array;
+}
+
+/* Snapshots may name phases that the contract does not know. */
+static json_t *
+phase(const char *name)
+{
+	static const char *const known[] = { "build",     "load",       "save", "forward", "backward",
+		                                 "optimizer", "evaluation", "data", "other" };
+	for (size_t i = 0; name != NULL && i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(name, known[i]) == 0)
+			return json_string(name);
+	return json_null();
 }
 
 static json_t *
 at_peak(const struct tn_report *report)
 {
-	if (report->device_peak == TN_UNKNOWN)
+	const struct tn_report_moment *moment = &report->at_peak;
+	if (report->device_peak == TN_NO_FIGURE && !moment->detailed)
 		return json_null();
-	return json_pack("{s:n, s:n, s:n, s:o, s:[]}", "at", "step", "phase", "by_category", categories(&report->at_peak),
-	                 "holders");
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "at", place(moment->at), "step", figure(moment->step), "phase",
+	                 phase(moment->phase), "by_category", categories(moment), "holders", holders(moment));
 }
 
 static json_t *
@@ -95,11 +126,35 @@ out_of_memory(const struct tn_report *report)
 	const struct tn_report_oom *oom = &report->oom;
 	if (!oom->seen)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:[]}", "requested_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "requested_bytes",
 	                 figure(oom->requested_bytes), "free_bytes", figure(oom->free_bytes), "largest_free_block_bytes",
 	                 figure(oom->largest_free_block_bytes), "short_by_bytes", figure(oom->short_by_bytes), "at",
-	                 place(oom->at), "phase", text(oom->phase), "cause", text(oom->cause), "message",
-	                 text(oom->message), "by_category", categories(&report->at_oom), "holders");
+	                 place(oom->at), "phase", phase(oom->phase), "cause", text(oom->cause), "message",
+	                 text(oom->message), "by_category", categories(&report->at_oom), "holders",
+	                 holders(&report->at_oom));
+}
+
+static json_t *
+growth(const struct tn_report *report)
+{
+	const struct tn_report_growth *item = &report->growth;
+	if (!item->seen)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o}", "unit", text(item->unit), "bytes_per_unit", figure(item->bytes), "full_at",
+	                 figure(item->full_at), "at", place(item->at));
+}
+
+static json_t *
+regions(const struct tn_report *report)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->region_count; i++) {
+		const struct tn_region *item = &report->regions[i];
+		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o}", "name", text(item->name), "peak_device_bytes",
+		                                       figure(item->device_peak), "peak_reserved_bytes",
+		                                       figure(item->reserved_peak), "at", place(item->at)));
+	}
+	return array;
 }
 
 static json_t *
@@ -122,9 +177,9 @@ findings(const struct tn_report *report)
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *item = &report->findings[i];
-		json_array_append_new(array, json_pack("{s:s, s:s, s:o, s:n, s:o, s:o}", "id", item->id, "severity",
+		json_array_append_new(array, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "id", item->id, "severity",
 		                                       tn__severity_text(item->severity), "bytes", figure(item->bytes), "at",
-		                                       "what", text(item->what), "do", text(item->advice)));
+		                                       place(item->at), "what", text(item->what), "do", text(item->advice)));
 	}
 	return array;
 }
@@ -172,7 +227,7 @@ ranks(const struct tn_report *report)
 static json_t *
 uncertainty(const struct tn_report *report)
 {
-	if (report->uncertainty_lowest == TN_UNKNOWN)
+	if (report->uncertainty_lowest == TN_NO_FIGURE)
 		return json_null();
 	return json_pack("[I, I]", (json_int_t)report->uncertainty_lowest, (json_int_t)report->uncertainty_highest);
 }
@@ -219,7 +274,8 @@ build(const struct tn_report *report)
 		{ "snapshot", text(report->snapshot) },
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",
 		                    report->seconds) },
-		{ "regions", json_array() },
+		{ "growth", growth(report) },
+		{ "regions", regions(report) },
 		{ "ranks", ranks(report) },
 	};
 	json_t *object = json_object();

@@ -11,21 +11,38 @@
 
 #include "base/error.h"
 
-static const struct tn_report_split unknown_split = { TN_UNKNOWN, TN_UNKNOWN, TN_UNKNOWN, TN_UNKNOWN };
+#define ROOM(array) (sizeof(array) / sizeof((array)[0]))
+
+static void
+init_moment(struct tn_report_moment *moment)
+{
+	moment->split = (struct tn_report_split){ TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE };
+	moment->device_bytes = moment->largest_free_block_bytes = moment->step = TN_NO_FIGURE;
+	for (int i = 0; i < TN_CATEGORIES; i++)
+		moment->by_category[i] = TN_NO_FIGURE;
+}
+
+static void
+init_growth(struct tn_report_growth *growth)
+{
+	growth->bytes = growth->first = growth->last = growth->peak = growth->of = growth->full_at = TN_NO_FIGURE;
+}
 
 void
 tn__report_init(struct tn_report *report)
 {
 	memset(report, 0, sizeof(*report));
-	report->cudnn = report->steps_seen = report->input_shapes = TN_UNKNOWN;
-	report->allocated_peak = report->reserved_peak = report->requested_peak = report->device_peak = TN_UNKNOWN;
-	report->at_peak = report->at_oom = unknown_split;
-	report->context_lowest = report->context_highest = TN_UNKNOWN;
-	report->uncertainty_lowest = report->uncertainty_highest = TN_UNKNOWN;
-	report->oom.requested_bytes = report->oom.free_bytes = report->oom.largest_free_block_bytes = TN_UNKNOWN;
-	report->oom.short_by_bytes = report->oom.allocated_bytes = report->oom.reserved_bytes = TN_UNKNOWN;
-	report->oom.step = report->peak_rss_bytes = TN_UNKNOWN;
-	report->launches = report->computed_read_count = TN_UNKNOWN;
+	init_moment(&report->at_peak);
+	init_moment(&report->at_oom);
+	init_growth(&report->growth);
+	report->cudnn = report->steps_seen = report->input_shapes = report->batch_size = TN_NO_FIGURE;
+	report->allocated_peak = report->reserved_peak = report->requested_peak = report->device_peak = TN_NO_FIGURE;
+	report->context_lowest = report->context_highest = TN_NO_FIGURE;
+	report->uncertainty_lowest = report->uncertainty_highest = TN_NO_FIGURE;
+	report->oom.requested_bytes = report->oom.free_bytes = report->oom.largest_free_block_bytes = TN_NO_FIGURE;
+	report->oom.short_by_bytes = report->oom.allocated_bytes = report->oom.reserved_bytes = TN_NO_FIGURE;
+	report->oom.step = report->peak_rss_bytes = TN_NO_FIGURE;
+	report->launches = report->computed_read_count = TN_NO_FIGURE;
 }
 
 static void
@@ -46,12 +63,24 @@ free_counted(struct tn_counted_list *list)
 	free(list->items);
 }
 
-static void
-free_new_place(struct tn_place *place)
+void
+tn__report_free_place(struct tn_place *place)
 {
 	if (place != NULL)
 		free_place(place);
 	free(place);
+}
+
+static void
+free_moment(struct tn_report_moment *moment)
+{
+	for (size_t i = 0; i < moment->holder_count; i++) {
+		free_place(&moment->holders[i].at);
+		free(moment->holders[i].what);
+	}
+	free(moment->holders);
+	tn__report_free_place(moment->at);
+	free(moment->phase);
 }
 
 void
@@ -59,19 +88,30 @@ tn__report_free(struct tn_report *report)
 {
 	char *const texts[] = { report->torch, report->cuda, report->steps_unit, report->oom.phase, report->oom.cause,
 		                    report->oom.message, report->exception, report->scratch, report->snapshot,
-		                    report->hook_error, report->snapshot_made, report->working_folder, report->command };
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		                    report->hook_error, report->snapshot_made, report->working_folder, report->command,
+		                    report->rehearsal_broken, report->growth.unit };
+	for (size_t i = 0; i < ROOM(texts); i++)
 		free(texts[i]);
 	for (size_t i = 0; i < report->oom.stack.count; i++)
 		free_place(&report->oom.stack.items[i]);
 	free(report->oom.stack.items);
-	free_new_place(report->oom.at);
-	free_new_place(report->exception_at);
+	tn__report_free_place(report->oom.at);
+	tn__report_free_place(report->exception_at);
 	free_counted(&report->handled_ooms);
 	free_counted(&report->refused_calls);
 	free_counted(&report->computed_reads);
 	free_counted(&report->uploads_suppressed);
+	free_moment(&report->at_peak);
+	free_moment(&report->at_oom);
+	tn__report_free_place(report->growth.at);
+	for (size_t i = 0; i < report->not_seen_count; i++)
+		free(report->not_seen[i]);
+	for (size_t i = 0; i < report->region_count; i++) {
+		free(report->regions[i].name);
+		tn__report_free_place(report->regions[i].at);
+	}
 	for (size_t i = 0; i < report->finding_count; i++) {
+		tn__report_free_place(report->findings[i].at);
 		free(report->findings[i].what);
 		free(report->findings[i].advice);
 	}
@@ -111,7 +151,7 @@ tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *it
 }
 
 tn_status
-tn__report_add_place(struct tn_places *list, const struct tn_place *place)
+tn__report_add_place(struct tn_place_list *list, const struct tn_place *place)
 {
 	struct tn_place *items = grow(list->items, list->count, sizeof(*items));
 	TN_RETURN_IF(items == NULL, TN_NO_MEMORY, "out of host memory");
@@ -123,11 +163,29 @@ tn__report_add_place(struct tn_places *list, const struct tn_place *place)
 	return TN_OK;
 }
 
+static struct tn_place *
+copy_place(const struct tn_place *place)
+{
+	if (place == NULL || place->file == NULL)
+		return NULL;
+	return tn__report_new_place(place->file, place->line, place->function, place->backward);
+}
+
+/* Where a finding of this severity goes: behind those that weigh as much. */
+static struct tn_finding *
+make_way(struct tn_report *report, enum tn_severity severity)
+{
+	size_t at = report->finding_count++;
+	for (; at > 0 && report->findings[at - 1].severity > severity; at--)
+		report->findings[at] = report->findings[at - 1];
+	return &report->findings[at];
+}
+
 void
 tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
-                       const char *advice, const char *what_format, ...)
+                       const struct tn_place *at, const char *advice, const char *what_format, ...)
 {
-	if (report->finding_count == sizeof(report->findings) / sizeof(report->findings[0]))
+	if (report->finding_count == ROOM(report->findings))
 		return;
 	va_list arguments;
 	char *what = NULL;
@@ -135,15 +193,36 @@ tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severit
 	if (vasprintf(&what, what_format, arguments) < 0)
 		what = NULL;
 	va_end(arguments);
-	report->findings[report->finding_count++] = (struct tn_finding){
-		.id = id, .severity = severity, .bytes = bytes, .what = what, .advice = copy_or_null(advice)
-	};
+	*make_way(report, severity) = (struct tn_finding){ .id = id,
+		                                               .severity = severity,
+		                                               .bytes = bytes,
+		                                               .at = copy_place(at),
+		                                               .what = what,
+		                                               .advice = copy_or_null(advice) };
+}
+
+void
+tn__report_add_not_seen(struct tn_report *report, const char *what)
+{
+	char *copy = report->not_seen_count < ROOM(report->not_seen) ? strdup(what) : NULL;
+	if (copy != NULL)
+		report->not_seen[report->not_seen_count++] = copy;
+}
+
+void
+tn__report_add_region(struct tn_report *report, const char *name, int64_t device_peak, int64_t reserved_peak,
+                      int64_t taken_peak)
+{
+	char *copy = report->region_count < ROOM(report->regions) ? strdup(name) : NULL;
+	if (copy != NULL)
+		report->regions[report->region_count++] =
+			(struct tn_region){ copy, device_peak, reserved_peak, taken_peak, NULL };
 }
 
 void
 tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)
 {
-	if (report->source_count == sizeof(report->sources) / sizeof(report->sources[0]))
+	if (report->source_count == ROOM(report->sources))
 		return;
 	va_list arguments;
 	char *text = NULL;
@@ -162,7 +241,7 @@ tn__report_new_place(const char *file, int64_t line, const char *function, bool 
 		return NULL;
 	*place = (struct tn_place){ strdup(file), line, copy_or_null(function), backward };
 	if (place->file == NULL) {
-		free_new_place(place);
+		tn__report_free_place(place);
 		return NULL;
 	}
 	return place;

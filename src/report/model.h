@@ -3,8 +3,10 @@
  * What is known about a run, in one place: filled from the ledger and the guest's files (src/run/collect.c),
  * judged by tn__report_judge, written by one writer a format. No writer computes a figure of its own.
  *
- * Unknown is TN_UNKNOWN for figures and NULL for texts, never 0 or "". All texts are owned by the model; pointers to
+ * Unknown is TN_NO_FIGURE for figures and NULL for texts, never 0 or "". All texts are owned by the model; pointers to
  * places may be NULL. Plain data: not thread-safe.
+ *
+ * Invariant: the known by_category figures of a moment add up to its device_bytes, where those are known.
  */
 #ifndef TN_REPORT_MODEL_H
 #define TN_REPORT_MODEL_H
@@ -13,10 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyze/moment.h" /* tn_category, tn_moment */
 #include "gpu/gpu.h"        /* tn_gpu_figures */
 #include "tonnage/status.h" /* tn_status */
 
-#define TN_UNKNOWN INT64_C(-1)
+#define TN_NO_FIGURE INT64_C(-1)
 
 enum tn_verdict { TN_VERDICT_FITS, TN_VERDICT_OUT_OF_MEMORY, TN_VERDICT_GROWS, TN_VERDICT_FAILED };
 enum tn_stopped {
@@ -32,13 +35,13 @@ enum tn_stopped {
 enum tn_misuse { TN_MISUSE_NONE, TN_MISUSE_NO_TORCH, TN_MISUSE_CPU_TORCH };
 
 struct tn_place {
-	char *file; /* never NULL */
+	char *file; /* NULL only in holders: unknown */
 	int64_t line;
 	char *function;
 	bool backward;
 };
 
-struct tn_places {
+struct tn_place_list {
 	struct tn_place *items;
 	size_t count;
 };
@@ -62,14 +65,59 @@ struct tn_report_oom {
 	int64_t allocated_bytes, reserved_bytes;
 	int64_t step;
 	struct tn_place *at;
-	struct tn_places stack; /* innermost first */
+	struct tn_place_list stack; /* innermost first */
 	char *phase, *cause, *message;
-	bool computed; /* the size asked for came from a value that was not computed */
+	bool computed;  /* the size asked for came from a value that was not computed */
+	bool workspace; /* a library asked, for a workspace */
 };
 
 /* The ledger's split of a device at one moment: adds up to the device's used bytes. */
 struct tn_report_split {
 	int64_t context, program, libraries, other_processes;
+};
+
+/* Live bytes of one category from one line of the program. */
+struct tn_report_holder {
+	enum tn_category category;
+	int64_t bytes, blocks;
+	struct tn_place at; /* file NULL: unknown */
+	int64_t alike;      /* made of so many equal parts; 1: of no equal parts */
+	bool layers;        /* the parts are layers of the model */
+	char *what;         /* "exp_avg, exp_avg_sq float32", or NULL */
+};
+
+/* What a device held at one moment. */
+struct tn_report_moment {
+	struct tn_report_split split;
+	int64_t device_bytes;               /* held by everybody together */
+	int64_t by_category[TN_CATEGORIES];
+	bool detailed; /* PyTorch's part is told apart; else the program's bytes are `other` */
+	bool inferred; /* the categories are guessed: nothing in the program's process told them */
+	int64_t largest_free_block_bytes; /* of what PyTorch keeps */
+	struct tn_place *at;
+	int64_t step;
+	char *phase;
+	struct tn_report_holder *holders; /* largest first */
+	size_t holder_count;
+};
+
+/* Memory that survives every step, and more of it each time. */
+struct tn_report_growth {
+	bool seen;
+	char *unit; /* "step" */
+	int64_t bytes;       /* a unit */
+	int64_t first, last; /* units between which it was seen */
+	int64_t peak;        /* allocated in the last unit */
+	int64_t of;          /* how many units the program means to do */
+	int64_t full_at;     /* the unit at which the card is full; not known when too far away */
+	struct tn_place *at;
+};
+
+struct tn_region { /* a phase of the program, or a part that it has named */
+	char *name;
+	int64_t device_peak, reserved_peak;
+	int64_t taken_peak; /* as device_peak, when it took memory itself; 0: it lived on what was there */
+	struct tn_place *at;
 };
 
 enum tn_severity { TN_SEVERITY_ERROR, TN_SEVERITY_WARNING, TN_SEVERITY_HINT };
@@ -78,6 +126,7 @@ struct tn_finding {
 	const char *id; /* literal */
 	enum tn_severity severity;
 	int64_t bytes;
+	struct tn_place *at;
 	char *what, *advice;
 };
 
@@ -102,19 +151,26 @@ struct tn_report {
 	char *torch, *cuda;
 	int64_t cudnn;
 
-	int64_t steps_seen, input_shapes;
+	int64_t steps_seen, input_shapes, batch_size;
 	char *steps_unit;
 	enum tn_stopped stopped;
+	char *not_seen[16]; /* parts of the program that the verdict does not speak of */
+	size_t not_seen_count;
+	bool not_seen_known;
+	char *rehearsal_broken; /* what went wrong only because the program was made to end early */
 
 	int64_t allocated_peak, reserved_peak, requested_peak, device_peak;
-	struct tn_report_split at_peak;
+	struct tn_report_moment at_peak;
 	int64_t context_lowest, context_highest; /* bounds of one context, for the uncertainty */
 	int64_t uncertainty_lowest, uncertainty_highest;
 	bool narrowly;
 	const char *smallest_gpu; /* alias in the catalogue, which is never released */
 
 	struct tn_report_oom oom;
-	struct tn_report_split at_oom;
+	struct tn_report_moment at_oom;
+	struct tn_report_growth growth;
+	struct tn_region regions[64]; /* in the order of first appearance */
+	size_t region_count;
 	struct tn_counted_list handled_ooms;   /* place, count, bytes asked for */
 	struct tn_counted_list refused_calls;  /* library, name, count */
 	struct tn_counted_list computed_reads; /* place, count */
@@ -147,12 +203,28 @@ void tn__report_free(struct tn_report *report);
 /* Adds to a list; texts are copied. TN_NO_MEMORY leaves the list as it was. Lists of fixed size drop what is too
  * much. */
 tn_status tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *item);
-tn_status tn__report_add_place(struct tn_places *list, const struct tn_place *place);
+tn_status tn__report_add_place(struct tn_place_list *list, const struct tn_place *place);
+/* Findings stand by severity, then in the order of adding. `at` is copied and may be NULL. */
 void tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
-                            const char *advice, const char *what_format, ...) __attribute__((format(printf, 6, 7)));
+                            const struct tn_place *at, const char *advice, const char *what_format, ...)
+	__attribute__((format(printf, 7, 8)));
 void tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+void tn__report_add_not_seen(struct tn_report *report, const char *what);
+void tn__report_add_region(struct tn_report *report, const char *name, int64_t device_peak, int64_t reserved_peak,
+                           int64_t taken_peak);
 struct tn_place *tn__report_new_place(const char *file, int64_t line, const char *function, bool backward);
+void tn__report_free_place(struct tn_place *place); /* NULL is allowed */
+
+/* Sets the device's part of a moment: the split, what it adds up to, and the categories that follow from it. */
+void tn__report_set_split(struct tn_report_moment *moment, const struct tn_report_split *split);
+
+/* True when anything is known of what a moment's bytes were for. */
+bool tn__report_is_told(const struct tn_report_moment *moment);
+
+/* Adds what PyTorch's allocator knows of the same moment: categories and holders. What the device held beyond that is
+ * `other`. TN_STATE when the allocator claims more than the device held: then the moment stays as it was. TN_NO_MEMORY. */
+tn_status tn__report_join(struct tn_report_moment *moment, const struct tn_moment *pytorch);
 
 /* How the program ended, as the supervisor saw it. */
 struct tn_ending {
@@ -162,12 +234,16 @@ struct tn_ending {
 	int interrupted_by;   /* signal that reached the supervisor, or 0 */
 	bool guest_oom_ended; /* a process of the run was ended by an out-of-memory that its guest saw */
 	bool guest_oom_open;  /* an out-of-memory was seen last and nothing after it */
+	int guest_stop;       /* as stop_reason, for a program that was made to end early and then ended by itself */
 	bool ledger_refused_last; /* the card refused memory to a process that had no guest, or never got over it */
 };
 
 /* Sets verdict, exit status and `stopped` from the ending, and everything that follows from other fields:
- * shortage, cause, uncertainty, smallest card. Call once, last. */
+ * growth, shortage, cause, uncertainty, smallest card. Call once, last. */
 void tn__report_judge(struct tn_report *report, const struct tn_ending *ending);
+
+/* Names the cause of an out-of-memory, and adds the finding that says why and what to do. Part of judging. */
+void tn__report_find_cause(struct tn_report *report);
 
 const char *tn__verdict_text(enum tn_verdict verdict);
 const char *tn__stopped_text(enum tn_stopped stopped);

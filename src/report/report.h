@@ -13,18 +13,20 @@
 struct tn_style {
 	bool colour; /* a terminal that was not told NO_COLOR */
 	bool utf8;   /* the locale's character set: else arrows and bars are ASCII */
+	int columns; /* 0: 100 */
 };
 
-/* The style for a stream, from isatty and the environment (NO_COLOR, TERM, LC_ALL, LC_CTYPE, LANG). */
+/* The style for a stream, from isatty, the terminal's width (at most 100 columns are used) and the environment (COLUMNS,
+ * NO_COLOR, TERM, LC_ALL, LC_CTYPE, LANG). */
 struct tn_style tn__style_of(FILE *stream);
 
-/* For a person: at most 100 columns wide, but for a path that is longer by itself. TN_IO when writing fails. */
+/* For a person: never wider than the style's columns, but for a path that is longer by itself. TN_IO when writing fails. */
 tn_status tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out);
 
 /* The object of doc/format/run.schema.json. TN_IO when writing fails, TN_NO_MEMORY when it cannot be built. */
 tn_status tn__report_json(const struct tn_report *report, FILE *out);
 
-/* "3.20 GiB", "96.0 MiB", "512 B": for people. `buffer` of 32 bytes is returned. TN_UNKNOWN reads "unknown". */
+/* "3.20 GiB", "96.0 MiB", "512 B": for people. `buffer` of 32 bytes is returned. TN_NO_FIGURE reads "unknown". */
 const char *tn__human_bytes(int64_t bytes, char buffer[32]);
 
 #endif

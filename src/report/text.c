@@ -8,100 +8,11 @@
 
 #include "base/error.h"
 #include "gpu/catalogue.h"
-#include "report/printer.h"
 #include "report/report.h"
+#include "report/text.h"
 
-#define CHAIN_FRAMES 3
 #define SHOWN_NAMES 4
-
-/* ---- places ---- */
-
-/* Outside PyTorch, other packages and the standard library: the same rule as the guest's (doc/design/0002). */
-static bool
-users_own(const char *file)
-{
-	static const char *const foreign[] = { "/site-packages/", "/dist-packages/", "/lib/python", "/tonnage/guest/" };
-	if (file[0] == '<')
-		return false;
-	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-		if (strstr(file, foreign[i]) != NULL)
-			return false;
-	return true;
-}
-
-static const char *
-relative(const struct tn_report *report, const char *file)
-{
-	size_t length = report->working_folder != NULL ? strlen(report->working_folder) : 0;
-	if (length > 1 && strncmp(file, report->working_folder, length) == 0 && file[length] == '/')
-		return file + length + 1;
-	return file;
-}
-
-/* A path for a person: below the working folder, or below the folder that packages are installed in. */
-static const char *
-shown_path(const struct tn_report *report, const char *file)
-{
-	static const char *const folders[] = { "/site-packages/", "/dist-packages/" };
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		const char *at = strstr(file, folders[i]);
-		if (at != NULL)
-			return at + strlen(folders[i]);
-	}
-	return relative(report, file);
-}
-
-/* The innermost frame of a package other than PyTorch, where it is deeper than the user's own. */
-static const struct tn_place *
-package_frame(const struct tn_places *stack)
-{
-	for (size_t i = 0; i < stack->count && !users_own(stack->items[i].file); i++) {
-		const char *file = stack->items[i].file;
-		bool package = strstr(file, "/site-packages/") != NULL || strstr(file, "/dist-packages/") != NULL;
-		if (package && strstr(file, "-packages/torch/") == NULL)
-			return &stack->items[i];
-	}
-	return NULL;
-}
-
-/* The frames to show, innermost first: where a package asked, then the last of the user's own. */
-static size_t
-choose_frames(const struct tn_report_oom *oom, const struct tn_place *shown[CHAIN_FRAMES + 1])
-{
-	const struct tn_place *package = package_frame(&oom->stack);
-	size_t count = 0;
-	if (package != NULL)
-		shown[count++] = package;
-	for (size_t i = 0, own = 0; i < oom->stack.count && own < CHAIN_FRAMES; i++) {
-		if (users_own(oom->stack.items[i].file)) {
-			shown[count++] = &oom->stack.items[i];
-			own++;
-		}
-	}
-	if (count == 0 && oom->at != NULL)
-		shown[count++] = oom->at;
-	return count;
-}
-
-/* "train.py:41 -> model.py:88 forward", outermost first. The caller frees. */
-static char *
-chain(const struct tn_report *report, struct tn_style style)
-{
-	const struct tn_place *shown[CHAIN_FRAMES + 1];
-	size_t count = choose_frames(&report->oom, shown);
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	if (out == NULL)
-		return NULL;
-	for (size_t i = count; i-- > 0;)
-		fprintf(out, "%s:%lld%s", shown_path(report, shown[i]->file), (long long)shown[i]->line,
-		        i == 0 ? "" : style.utf8 ? " \u2192 " : " -> ");
-	if (count > 0 && shown[0]->function != NULL && shown[0]->function[0] != '<')
-		fprintf(out, " %s", shown[0]->function);
-	fclose(out);
-	return text;
-}
+#define LABEL_COLUMN 8
 
 /* ---- parts of the report ---- */
 
@@ -126,11 +37,27 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 		        status - 128, strsignal(status - 128));
 	else
 		tn__say(printer, TN_TINT_BAD, 0, "The program failed with status %d: no verdict about memory", status);
+	char path[TN_PLACE_TEXT];
 	if (report->exception != NULL && report->exception_at != NULL)
-		tn__say(printer, TN_TINT_NONE, 2, "%s:%lld  %s", shown_path(report, report->exception_at->file),
-		        (long long)report->exception_at->line, report->exception);
+		tn__say(printer, TN_TINT_NONE, 2, "%s:%lld  %s",
+		        tn__shown_path(report, printer->style, report->exception_at->file, path), (long long)report->exception_at->line, report->exception);
 	else if (report->exception != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s", report->exception);
+}
+
+/* "12,345" */
+static const char *
+grouped(int64_t number, char buffer[32])
+{
+	char digits[32];
+	int length = snprintf(digits, sizeof(digits), "%lld", (long long)number), at = 0;
+	for (int i = 0; i < length; i++) {
+		if (i > 0 && (length - i) % 3 == 0)
+			buffer[at++] = ',';
+		buffer[at++] = digits[i];
+	}
+	buffer[at] = '\0';
+	return buffer;
 }
 
 static void
@@ -140,13 +67,17 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	card(report, name);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY) {
 		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s", name);
+	} else if (report->verdict == TN_VERDICT_GROWS) {
+		tn__say(printer, TN_TINT_BAD, 0, "Does not last on %s: full at %s %s", name,
+		        report->growth.unit != NULL ? report->growth.unit : "step",
+		        grouped(report->growth.full_at, peak));
 	} else if (report->stopped == TN_STOPPED_INTERRUPTED) {
 		tn__say(printer, TN_TINT_BAD, 0, "Interrupted: no verdict for %s", name);
 	} else if (report->verdict == TN_VERDICT_FAILED) {
 		say_failure(printer, report);
 	} else if (report->device_peak == 0) {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: the program never used the GPU", name);
-	} else if (report->device_peak == TN_UNKNOWN) {
+	} else if (report->device_peak == TN_NO_FIGURE) {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s", name);
 	} else {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s at the peak, %s to spare", name,
@@ -159,8 +90,10 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 }
 
 static void
-say_scratch(const struct tn_printer *printer, const struct tn_report *report)
+say_files(const struct tn_printer *printer, const struct tn_report *report)
 {
+	if (report->snapshot != NULL)
+		tn__say(printer, TN_TINT_NONE, 2, "PyTorch's memory snapshot is in %s", report->snapshot);
 	if (report->scratch != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "what the program wrote is in %s; nothing real was changed",
 		        report->scratch);
@@ -176,9 +109,11 @@ say_scope(const struct tn_printer *printer, const struct tn_report *report)
 		                               "the program ran to its end",      "the program ran out of memory",
 		                               "the program failed",              "interrupted" };
 	char steps[96], shapes[64] = "";
+	const char *how = report->verdict == TN_VERDICT_GROWS ? "stopped, since memory did nothing but grow"
+	                                                       : why[report->stopped];
 	if (report->steps_seen == 0)
 		snprintf(steps, sizeof(steps), "no complete step");
-	else if (report->steps_seen == TN_UNKNOWN)
+	else if (report->steps_seen == TN_NO_FIGURE)
 		snprintf(steps, sizeof(steps), "no steps were recognised");
 	else
 		snprintf(steps, sizeof(steps), "%lld step%s", (long long)report->steps_seen,
@@ -186,30 +121,40 @@ say_scope(const struct tn_printer *printer, const struct tn_report *report)
 	if (report->steps_seen > 0 && report->input_shapes > 0)
 		snprintf(shapes, sizeof(shapes), " with %lld input shape%s", (long long)report->input_shapes,
 		         report->input_shapes == 1 ? "" : "s");
-	tn__say(printer, TN_TINT_NONE, 2, "Seen: %s%s; %s, %.1f s", steps, shapes, why[report->stopped], report->seconds);
+	tn__say(printer, TN_TINT_NONE, 2, "Seen: %s%s; %s, %.1f s", steps, shapes, how, report->seconds);
 }
 
 static void
 say_oom_place(const struct tn_printer *printer, const struct tn_report *report)
 {
+	enum when { WITHIN, AFTER }; /* of a step, or between two of them */
 	static const struct {
 		const char *phase, *words;
-	} phases[] = { { "forward", "in the forward pass" }, { "backward", "in the backward pass" },
-		           { "optimizer", "in the optimizer" },  { "build", "while building the model" },
-		           { "load", "while loading" },          { "save", "while saving" },
-		           { "evaluation", "in evaluation" },    { "data", "while preparing data" } };
+		enum when when;
+	} phases[] = {
+		{ "forward", " in the forward pass", WITHIN },   { "backward", " in the backward pass", WITHIN },
+		{ "optimizer", " in the optimizer", WITHIN },    { "build", " while building the model", AFTER },
+		{ "load", " while loading", AFTER },             { "save", " while saving", AFTER },
+		{ "evaluation", " in evaluation", AFTER },       { "data", " while preparing data", AFTER },
+	};
 	const struct tn_report_oom *oom = &report->oom;
-	const char *where = oom->at != NULL && oom->at->backward ? "in the backward pass" : "";
+	const char *where = oom->at != NULL && oom->at->backward ? " in the backward pass" : "";
 	char step[48] = "";
-	for (size_t i = 0; oom->phase != NULL && i < sizeof(phases) / sizeof(phases[0]); i++)
-		if (strcmp(phases[i].phase, oom->phase) == 0)
+	enum when when = WITHIN;
+	for (size_t i = 0; oom->phase != NULL && i < sizeof(phases) / sizeof(phases[0]); i++) {
+		if (strcmp(phases[i].phase, oom->phase) == 0) {
 			where = phases[i].words;
-	if (oom->step > 0)
+			when = phases[i].when;
+		}
+	}
+	if (when == WITHIN && oom->step > 0)
 		snprintf(step, sizeof(step), " %s step %lld", where[0] != '\0' ? "of" : "in", (long long)oom->step);
+	else if (when == AFTER && oom->step > 1)
+		snprintf(step, sizeof(step), " after step %lld", (long long)oom->step - 1);
 	else if (oom->step == 0 && where[0] == '\0')
 		snprintf(step, sizeof(step), " before the first step");
-	tn__say(printer, TN_TINT_NONE, 2, "Out of memory%s%s%s", where[0] != '\0' ? " " : "", where, step);
-	char *places = chain(report, printer->style);
+	tn__say(printer, TN_TINT_NONE, 2, "Out of memory%s%s", where, step);
+	char *places = tn__place_chain(report, printer->style);
 	if (places != NULL && places[0] != '\0')
 		tn__say(printer, TN_TINT_NONE, 2, "%s", places);
 	else
@@ -224,13 +169,13 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 	char asked[32], available[32], missing[32];
 	fputc('\n', printer->out);
 	say_oom_place(printer, report);
-	if (oom->requested_bytes == TN_UNKNOWN)
+	if (oom->requested_bytes == TN_NO_FIGURE)
 		return;
 	tn__human_bytes(oom->requested_bytes, asked);
-	if (oom->short_by_bytes != TN_UNKNOWN)
+	if (oom->short_by_bytes != TN_NO_FIGURE)
 		tn__say(printer, TN_TINT_NONE, 2, "asked %s, %s free: short by %s", asked,
 		        tn__human_bytes(oom->free_bytes, available), tn__human_bytes(oom->short_by_bytes, missing));
-	else if (oom->free_bytes != TN_UNKNOWN)
+	else if (oom->free_bytes != TN_NO_FIGURE)
 		tn__say(printer, TN_TINT_NONE, 2, "asked %s, %s free on the card", asked,
 		        tn__human_bytes(oom->free_bytes, available));
 	else
@@ -240,81 +185,48 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 		                                  "virtual GPU): this may not be a real shortage");
 }
 
-static const char *
-source_of(const struct tn_report *report, const char *field)
-{
-	for (size_t i = 0; i < report->source_count; i++)
-		if (strcmp(report->sources[i].field, field) == 0)
-			return report->sources[i].text;
-	return NULL;
-}
-
+/* Where memory grows, how much, and what that comes to. */
 static void
-say_pytorch(const struct tn_printer *printer, const char *what, int64_t reserved, int64_t allocated, int64_t requested)
+say_growth(const struct tn_printer *printer, const struct tn_report *report)
 {
-	char a[32], b[32], c[32];
-	if (reserved == TN_UNKNOWN)
-		return;
-	tn__human_bytes(reserved, a);
-	if (requested != TN_UNKNOWN)
-		tn__say(printer, TN_TINT_NONE, 2, "PyTorch %s: reserved %s, allocated %s, requested by tensors %s", what, a,
-		        tn__human_bytes(allocated, b), tn__human_bytes(requested, c));
-	else
-		tn__say(printer, TN_TINT_NONE, 2, "PyTorch %s: reserved %s, allocated %s", what, a,
-		        tn__human_bytes(allocated, b));
-}
-
-static void
-say_bytes(const struct tn_printer *printer, const struct tn_report *report)
-{
-	bool oom = report->oom.seen && report->at_oom.context != TN_UNKNOWN;
-	const struct tn_report_split *split = oom ? &report->at_oom : &report->at_peak;
-	if (split->context != TN_UNKNOWN && report->device_peak > 0) {
-		int64_t total = (int64_t)report->gpu.total_bytes;
-		int64_t held = split->context + split->program + split->libraries + split->other_processes;
-		fprintf(printer->out, "\n  %-42s     GiB\n", oom ? "At that moment" : "At the peak");
-		tn__say_row(printer, "PyTorch", split->program, total, NULL);
-		if (split->other_processes > 0)
-			tn__say_row(printer, "other processes", split->other_processes, total,
-			            source_of(report, "at_peak.by_category.other_processes"));
-		tn__say_row(printer, "CUDA context", split->context, total, source_of(report, "gpu.context_bytes"));
-		if (split->libraries > 0)
-			tn__say_row(printer, "libraries", split->libraries, total, NULL);
-		if (held <= total)
-			tn__say_row(printer, "free", total - held, total, NULL);
-	}
-	if (report->oom.seen)
-		say_pytorch(printer, "at that moment", report->oom.reserved_bytes, report->oom.allocated_bytes, TN_UNKNOWN);
-	if (!report->oom.seen || report->oom.reserved_bytes != report->reserved_peak)
-		say_pytorch(printer, "at most", report->reserved_peak, report->allocated_peak, report->requested_peak);
+	const struct tn_report_growth *growth = &report->growth;
+	const char *unit = growth->unit != NULL ? growth->unit : "step";
+	char bytes[32], words[TN_PLACE_TEXT];
+	fputc('\n', printer->out);
+	tn__say(printer, TN_TINT_NONE, 2, "Memory grows by %s with each %s (seen from %s %lld to %lld)",
+	        tn__human_bytes(growth->bytes, bytes), unit, unit, (long long)growth->first, (long long)growth->last);
+	tn__place_words(report, printer->style, growth->at, words);
+	if (words[0] != '\0')
+		tn__say(printer, TN_TINT_NONE, 2, "%s", words);
 }
 
 /* ---- what was not real ---- */
 
 static void
-append_names(FILE *out, const struct tn_report *report, const struct tn_counted_list *list)
+append_names(FILE *out, const struct tn_report *report, struct tn_style style, const struct tn_counted_list *list)
 {
+	char path[TN_PLACE_TEXT];
 	for (size_t i = 0; i < list->count && i < SHOWN_NAMES; i++) {
 		const struct tn_counted *item = &list->items[i];
 		if (item->name != NULL)
 			fprintf(out, "%s%s", i > 0 ? ", " : "", item->name);
 		else
-			fprintf(out, "%s%s:%lld", i > 0 ? ", " : "", shown_path(report, item->place.file),
-			        (long long)item->place.line);
+			fprintf(out, "%s%s:%lld", i > 0 ? ", " : "",
+			        tn__shown_path(report, style, item->place.file, path), (long long)item->place.line);
 	}
 	if (list->count > SHOWN_NAMES)
 		fprintf(out, " and %zu more", list->count - SHOWN_NAMES);
 }
 
 static char *
-names(const struct tn_report *report, const struct tn_counted_list *list)
+names(const struct tn_report *report, struct tn_style style, const struct tn_counted_list *list)
 {
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
 		return NULL;
-	append_names(out, report, list);
+	append_names(out, report, style, list);
 	fclose(out);
 	return text;
 }
@@ -334,11 +246,46 @@ say_list(const struct tn_printer *printer, const struct tn_report *report, const
 {
 	if (list->count == 0)
 		return;
-	char *text = names(report, list);
+	char *text = names(report, printer->style, list);
 	long long count = (long long)total_count(list);
 	char words[256];
 	snprintf(words, sizeof(words), format, count, count == 1 ? "" : "s");
 	tn__say(printer, TN_TINT_DIM, 2, "%s: %s", words, text != NULL ? text : "");
+	free(text);
+}
+
+/* The finding that explains the verdict; NULL when nothing does. */
+static const struct tn_finding *
+reason_of(const struct tn_report *report)
+{
+	bool bad = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_GROWS;
+	return bad && report->finding_count > 0 && report->findings[0].severity == TN_SEVERITY_ERROR ? &report->findings[0]
+	                                                                                               : NULL;
+}
+
+/* A limit of the program's own, and memory of the computer itself, are no card's to give; a leak fills any card. */
+static bool
+larger_card_helps(const struct tn_report *report)
+{
+	static const char *const not[] = { "memory_fraction_limit", "host_ram", "leak_suspected" };
+	for (size_t i = 0; i < sizeof(not) / sizeof(not[0]); i++)
+		if (strcmp(report->oom.cause, not[i]) == 0)
+			return false;
+	return true;
+}
+
+static void
+say_not_seen(const struct tn_printer *printer, const struct tn_report *report)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = report->not_seen_count > 0 ? open_memstream(&text, &size) : NULL;
+	if (out == NULL)
+		return;
+	for (size_t i = 0; i < report->not_seen_count; i++)
+		fprintf(out, "%s%s", i > 0 ? "; " : "", report->not_seen[i]);
+	fclose(out);
+	tn__say(printer, TN_TINT_NONE, 2, "Not seen: %s", text);
 	free(text);
 }
 
@@ -357,54 +304,80 @@ say_caveats(const struct tn_printer *printer, const struct tn_report *report)
 		        (long long)report->init_skipped_tensors, tn__human_bytes(report->init_skipped_bytes, bytes));
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *finding = &report->findings[i];
+		if (finding == reason_of(report))
+			continue;
 		tn__say(printer, TN_TINT_NONE, 2, "%s: %s%s%s", tn__severity_text(finding->severity), finding->what,
 		        finding->advice != NULL ? "; " : "", finding->advice != NULL ? finding->advice : "");
 	}
 }
 
+/* For a verdict that names no larger card anyway. */
 static void
-say_next(const struct tn_printer *printer, const struct tn_report *report)
+say_smallest(const struct tn_printer *printer, const struct tn_report *report, const struct tn_gpu_row *row)
+{
+	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY;
+	const char *what = out || report->verdict == TN_VERDICT_FAILED ? "what was seen" : "this peak";
+	char total[32];
+	if (report->device_peak <= 0 || report->stopped == TN_STOPPED_INTERRUPTED ||
+	    report->verdict == TN_VERDICT_GROWS || (out && row != NULL))
+		return;
+	if (row == NULL)
+		tn__say(printer, TN_TINT_NONE, 2, "Smallest card that would hold %s: none of the catalogue", what);
+	else
+		tn__say(printer, TN_TINT_NONE, 2, "Smallest card that would hold %s: %s (%s)", what, row->figures.name,
+		        tn__human_bytes((int64_t)row->figures.total_bytes, total));
+}
+
+/* The command has lines of its own, to be copied. */
+static void
+say_larger_card(const struct tn_printer *printer, const struct tn_report *report, const struct tn_gpu_row *row)
 {
 	char total[32];
-	const struct tn_gpu_row *row = report->smallest_gpu != NULL ? tn__gpu_find(report->smallest_gpu) : NULL;
-	if (report->device_peak <= 0 || report->stopped == TN_STOPPED_INTERRUPTED)
+	tn__say_labelled(printer, "", LABEL_COLUMN, "or a larger card, from %s (%s) on:", row->figures.name,
+	                 tn__human_bytes((int64_t)row->figures.total_bytes, total));
+	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage run --gpu %s -- %s", report->smallest_gpu,
+	                 report->command != NULL ? report->command : "PROGRAM");
+}
+
+/* Why, what to do about it, and the card that would take it as it is. */
+static void
+say_next(const struct tn_printer *printer, const struct tn_report *report, const struct tn_gpu_row *row)
+{
+	const struct tn_finding *reason = reason_of(report);
+	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY;
+	if (reason == NULL && !out)
 		return;
-	const char *at_least = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_FAILED
-	                           ? "Smallest card that would hold what was seen"
-	                           : "Smallest card that would hold this peak";
-	if (row == NULL) {
-		tn__say(printer, TN_TINT_NONE, 2, "%s: none of the catalogue", at_least);
-	} else {
-		tn__say(printer, TN_TINT_NONE, 2, "%s: %s (%s)", at_least, row->figures.name,
-		        tn__human_bytes((int64_t)row->figures.total_bytes, total));
-	}
-	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY)
-		return;
-	if (strcmp(report->oom.cause, "memory_fraction_limit") == 0)
-		tn__say(printer, TN_TINT_NONE, 2, "Next: raise the limit that the program has set itself "
-		                                  "(set_per_process_memory_fraction): the card had room");
-	else if (row == NULL)
-		tn__say(printer, TN_TINT_NONE, 2, "Next: a smaller batch, or more than one card");
+	fputc('\n', printer->out);
+	if (out && reason != NULL && reason->what != NULL) /* growth has been told at the top */
+		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s", reason->what);
+	if (reason != NULL && reason->advice != NULL)
+		tn__say_labelled(printer, "Next", LABEL_COLUMN, "%s", reason->advice);
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "Next: a smaller batch, or tonnage run --gpu %s -- %s", report->smallest_gpu,
-		        report->command != NULL ? report->command : "PROGRAM");
+		tn__say_labelled(printer, "Next", LABEL_COLUMN, "a smaller batch%s", row == NULL ? ", or more than one card" : "");
+	if (out && row != NULL && report->device_peak > 0 && larger_card_helps(report))
+		say_larger_card(printer, report, row);
 }
 
 tn_status
 tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out)
 {
 	struct tn_printer printer = { out, style };
+	const struct tn_gpu_row *row = report->smallest_gpu != NULL ? tn__gpu_find(report->smallest_gpu) : NULL;
 	say_verdict(&printer, report);
-	say_scratch(&printer, report);
-	if (report->snapshot != NULL)
-		tn__say(&printer, TN_TINT_NONE, 2, "PyTorch's memory snapshot is in %s", report->snapshot);
 	if (report->oom.seen)
 		say_oom(&printer, report);
-	say_bytes(&printer, report);
+	else if (report->verdict == TN_VERDICT_GROWS)
+		say_growth(&printer, report);
+	tn__say_bytes(&printer, report);
+	say_next(&printer, report, row);
 	fputc('\n', out);
+	tn__say_regions(&printer, report);
+	tn__say_allocator(&printer, report);
+	say_smallest(&printer, report, row);
 	say_scope(&printer, report);
+	say_not_seen(&printer, report);
 	say_caveats(&printer, report);
-	say_next(&printer, report);
+	say_files(&printer, report);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "the report could not be written");
 	return TN_OK;
 }

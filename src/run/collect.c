@@ -13,14 +13,14 @@
 #define OLDEST_MINOR 6 /* PyTorch 2.x that is tested */
 #define NEWEST_MINOR 15
 
-static const struct tn_ledger_device *
+static int
 worst_device(const struct tn_ledger *ledger)
 {
-	const struct tn_ledger_device *worst = &ledger->devices[0];
+	uint32_t worst = 0;
 	for (uint32_t i = 1; i < ledger->device_count && i < TN_MAX_DEVICES; i++)
-		if (ledger->devices[i].peak_used_bytes > worst->peak_used_bytes)
-			worst = &ledger->devices[i];
-	return worst;
+		if (ledger->devices[i].peak_used_bytes > ledger->devices[worst].peak_used_bytes)
+			worst = i;
+	return (int)worst;
 }
 
 /* The device whose refusal was the last one; NULL when none refused. */
@@ -46,21 +46,31 @@ split_of(const struct tn_ledger_device *device)
 		                             .other_processes = (int64_t)split->other_bytes };
 }
 
-/* What the card held when it refused: contexts and libraries are never given back in between, so the rest is the
- * program's. Left unknown when the card did not refuse (a limit of the program's own did). */
+/* What the card held when this much of it was free: contexts and libraries are never given back in between, so the rest
+ * is the program's. Left unknown where that cannot be. */
 static void
-split_at_refusal(const struct tn_ledger_device *device, struct tn_report *report)
+split_at_oom(const struct tn_ledger_device *device, int64_t free_bytes, struct tn_report *report)
 {
-	if (device == NULL)
-		return;
 	struct tn_report_split split = split_of(device);
-	int64_t held = (int64_t)(device->gpu.total_bytes - device->refusal.free_bytes);
-	int64_t rest = held - split.context - split.libraries - (int64_t)device->other_bytes;
-	if (rest < 0)
+	if (free_bytes == TN_NO_FIGURE)
 		return;
 	split.other_processes = (int64_t)device->other_bytes;
-	split.program = rest;
-	report->at_oom = split;
+	split.program = (int64_t)device->gpu.total_bytes - free_bytes - split.context - split.libraries -
+	                split.other_processes;
+	if (split.program >= 0)
+		tn__report_set_split(&report->at_oom, &split);
+}
+
+static void
+take_regions(const struct tn_ledger *ledger, int device, struct tn_report *report)
+{
+	for (uint32_t i = 0; i < ledger->region_count && i < TN_LEDGER_REGIONS; i++)
+		tn__report_add_region(report, ledger->regions[i].name, (int64_t)ledger->regions[i].peak_used_bytes[device],
+		                      (int64_t)ledger->regions[i].peak_program_bytes[device],
+		                      (int64_t)ledger->regions[i].peak_taken_bytes[device]);
+	if (ledger->regions_lost > 0)
+		tn__report_add_finding(report, "regions_lost", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
+		                       "more than %d regions: the peaks of later ones were not kept", TN_LEDGER_REGIONS);
 }
 
 static void
@@ -71,34 +81,42 @@ take_ledger(const struct tn_card *card, const struct tn_ledger *ledger, const st
 	report->computed_read_count = (int64_t)ledger->computed_reads;
 	for (uint32_t i = 0; i < ledger->call_count && i < TN_LEDGER_CALLS; i++) {
 		const struct tn_ledger_call *call = &ledger->calls[i];
-		struct tn_counted item = { .place = { NULL, TN_UNKNOWN, NULL, false },
+		struct tn_counted item = { .place = { NULL, TN_NO_FIGURE, NULL, false },
 			                       .library = (char *)(uintptr_t)call->library,
 			                       .name = (char *)(uintptr_t)call->name,
 			                       .count = (int64_t)call->count,
-			                       .bytes = TN_UNKNOWN };
+			                       .bytes = TN_NO_FIGURE };
 		(void)tn__report_add_counted(&report->refused_calls, &item);
 	}
 	if (card->real) {
-		report->device_peak = watch->real_device_peak > 0 ? (int64_t)watch->real_device_peak : TN_UNKNOWN;
+		report->device_peak = watch->real_device_peak > 0 ? (int64_t)watch->real_device_peak : TN_NO_FIGURE;
+		tn__report_set_split(&report->at_peak, &(struct tn_report_split){ TN_NO_FIGURE, report->device_peak,
+		                                                                  TN_NO_FIGURE, TN_NO_FIGURE });
 		return;
 	}
-	const struct tn_ledger_device *worst = worst_device(ledger);
+	const struct tn_ledger_device *worst = &ledger->devices[worst_device(ledger)];
+	struct tn_report_split split = split_of(worst);
 	int64_t context = (int64_t)card->figures.context_bytes;
 	int64_t slack = (int64_t)((double)context * card->context_share);
 	report->device_peak = (int64_t)worst->peak_used_bytes;
-	report->at_peak = split_of(worst);
+	tn__report_set_split(&report->at_peak, &split);
 	report->context_lowest = context - slack;
 	report->context_highest = context + slack;
 }
 
+/* What PyTorch saw, or else the card's own refusal: a limit that the program has set itself is none of the card's. */
 static void
-take_refusal(const struct tn_ledger_device *device, struct tn_report *report)
+take_refusal(const struct tn_card *card, const struct tn_ledger_device *refusing, const struct tn_ledger_device *worst,
+             struct tn_report *report)
 {
-	split_at_refusal(device, report);
-	if (device == NULL || report->oom.requested_bytes != TN_UNKNOWN)
-		return;
-	report->oom.requested_bytes = (int64_t)device->refusal.requested_bytes;
-	report->oom.free_bytes = (int64_t)device->refusal.free_bytes;
+	struct tn_report_oom *oom = &report->oom;
+	bool told = oom->requested_bytes != TN_NO_FIGURE;
+	if (refusing != NULL && !told)
+		oom->requested_bytes = (int64_t)refusing->refusal.requested_bytes;
+	if (refusing != NULL && oom->free_bytes == TN_NO_FIGURE)
+		oom->free_bytes = (int64_t)refusing->refusal.free_bytes;
+	if ((refusing != NULL || told) && !card->real)
+		split_at_oom(refusing != NULL ? refusing : worst, oom->free_bytes, report);
 }
 
 static void
@@ -124,31 +142,56 @@ check_torch_version(struct tn_report *report)
 	if (report->torch == NULL || sscanf(report->torch, "%d.%d", &major, &minor) != 2)
 		return;
 	if (major > 2 || (major == 2 && minor > NEWEST_MINOR))
-		tn__report_add_finding(report, "untested_torch", TN_SEVERITY_WARNING, TN_UNKNOWN, NULL,
+		tn__report_add_finding(report, "untested_torch", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
 		                       "PyTorch %s is newer than what Tonnage was tested with (2.%d to 2.%d)", report->torch,
 		                       OLDEST_MINOR, NEWEST_MINOR);
 	else if (major < 2 || minor < OLDEST_MINOR)
-		tn__report_add_finding(report, "untested_torch", TN_SEVERITY_WARNING, TN_UNKNOWN, NULL,
+		tn__report_add_finding(report, "untested_torch", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
 		                       "PyTorch %s is older than what Tonnage was tested with (2.%d to 2.%d)", report->torch,
 		                       OLDEST_MINOR, NEWEST_MINOR);
+}
+
+/* A program that failed for want of the computer's memory says nothing about the card, but it is about memory. */
+static void
+check_host_memory(struct tn_report *report)
+{
+	static const char *const words[] = { "MemoryError", "DefaultCPUAllocator", "Cannot allocate memory" };
+	for (size_t i = 0; report->exception != NULL && i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strstr(report->exception, words[i]) == NULL)
+			continue;
+		tn__report_add_finding(report, "host_ram", TN_SEVERITY_ERROR, TN_NO_FIGURE, report->exception_at,
+		                       "fewer data loader workers, or data that is read in pieces",
+		                       "the computer's own memory was full, not the card's");
+		return;
+	}
 }
 
 static void
 add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 {
 	check_torch_version(report);
+	check_host_memory(report);
 	if (report->hook_error != NULL)
-		tn__report_add_finding(report, "hook_disarmed", TN_SEVERITY_WARNING, TN_UNKNOWN,
+		tn__report_add_finding(report, "hook_disarmed", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
 		                       "steps and places after that moment are missing",
 		                       "the Python hook stopped recording: %s", report->hook_error);
 	if (guests == 0 && report->device_peak > 0)
-		tn__report_add_finding(report, "no_hook", TN_SEVERITY_HINT, TN_UNKNOWN, NULL,
+		tn__report_add_finding(report, "no_hook", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
 		                       "no Python hook ran (no Python, or python -I or -E): steps and places are unknown");
+	if (report->rehearsal_broken != NULL)
+		tn__report_add_finding(report, "rehearsal_broken", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
+		                       "--steps all lets the program take its own time",
+		                       "the end of the program was not seen, since it did not bear being made to come early: %s",
+		                       report->rehearsal_broken);
+	if (!report->real_gpu && report->exception != NULL && strstr(report->exception, "invalid device ordinal") != NULL)
+		tn__report_add_finding(report, "more_gpus", TN_SEVERITY_HINT, TN_NO_FIGURE, report->exception_at,
+		                       "tonnage run --gpus N gives it N of them",
+		                       "the program asked for a GPU that is not there: it sees %d", report->gpus);
 	if (watch->ledger->calls_lost > 0)
-		tn__report_add_finding(report, "refused_calls_lost", TN_SEVERITY_HINT, TN_UNKNOWN, NULL,
+		tn__report_add_finding(report, "refused_calls_lost", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
 		                       "%u more refused calls were not listed", watch->ledger->calls_lost);
 	if (watch->no_net)
-		tn__report_add_finding(report, "no_kernel_net", TN_SEVERITY_HINT, TN_UNKNOWN, NULL,
+		tn__report_add_finding(report, "no_kernel_net", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
 		                       "this kernel has no Landlock to back the write shield: a program that writes without "
 		                       "the C library is not kept from it");
 }
@@ -158,26 +201,28 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
             struct tn_report *report)
 {
 	const struct tn_ledger_device *refusing = refusing_device(watch->ledger);
+	int worst = worst_device(watch->ledger);
+	struct tn_guest_news news;
 	char path[PATH_MAX];
-	int guests;
-	bool watched;
 	report->misuse = watch->misuse;
 	report->real_gpu = card->real;
 	report->gpus = options->gpus;
 	report->gpu = card->figures;
 	report->seconds = watch->seconds;
-	report->peak_rss_bytes = watch->peak_rss_bytes > 0 ? (int64_t)watch->peak_rss_bytes : TN_UNKNOWN;
+	report->peak_rss_bytes = watch->peak_rss_bytes > 0 ? (int64_t)watch->peak_rss_bytes : TN_NO_FIGURE;
 	report->writes_allowed = options->allow_writes;
 	report->working_folder = getcwd(NULL, 0);
 	report->command = tn__program_quote(options->arguments);
 	if (!options->allow_writes && tn__folder_has_files(watch->folder))
 		report->scratch = strdup(tn__folder_path(watch->folder, "scratch/files", path));
-	tn__guest_collect(watch->folder, refusing != NULL ? refusing->refusal.pid : 0, report, &watch->ending, &guests,
-	                  &watched);
-	watch->ending.ledger_refused_last = refusing != NULL && !watched;
 	take_ledger(card, watch->ledger, watch, report);
-	take_refusal(refusing, report);
+	take_regions(watch->ledger, worst, report);
+	tn__guest_collect(watch->folder, refusing != NULL ? refusing->refusal.pid : 0, worst, report, &watch->ending, &news);
+	watch->ending.ledger_refused_last = refusing != NULL && !news.refused_guest;
+	take_refusal(card, refusing, &watch->ledger->devices[worst], report);
 	add_sources(options, card, report);
-	add_findings(watch, guests, report);
+	tn__detail_collect(watch->folder, &news, report);
+	add_findings(watch, news.count, report);
+	tn__guest_news_free(&news);
 	tn__report_judge(report, &watch->ending);
 }

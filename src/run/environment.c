@@ -153,6 +153,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
 	set(builder, "TONNAGE_WRITES", options->allow_writes ? "allow" : "scratch");
+	set(builder, "TONNAGE_DETAIL", options->no_detail ? "0" : "1");
 	set(builder, "TONNAGE_SNAPSHOT",
 	    options->snapshot_path != NULL ? tn__folder_path(folder, "snapshot.pickle", path) : "");
 	if (options->allow_writes)

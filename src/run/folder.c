@@ -143,6 +143,14 @@ holds_files(const char *path)
 }
 
 bool
+tn__folder_owns(const struct tn_folder *folder, const char *path)
+{
+	size_t length = strlen(folder->path);
+	return strncmp(path, folder->path, length) == 0 && path[length] == '/' && strstr(path, "/../") == NULL &&
+	       access(path, R_OK) == 0;
+}
+
+bool
 tn__folder_has_files(const struct tn_folder *folder)
 {
 	char path[PATH_MAX];

@@ -19,6 +19,8 @@ struct tn_folder {
 tn_status tn__folder_create(struct tn_folder *out);
 /* <folder>/<name>, in a buffer of PATH_MAX that is returned. */
 const char *tn__folder_path(const struct tn_folder *folder, const char *name, char buffer[PATH_MAX]);
+/* True when the program may have made this file inside the folder, and it can be read. */
+bool tn__folder_owns(const struct tn_folder *folder, const char *path);
 /* True when the program wrote something that is kept in scratch/files. */
 bool tn__folder_has_files(const struct tn_folder *folder);
 /* Removes the folder, or all of it but scratch/files. */

@@ -30,7 +30,7 @@ static int64_t
 whole(const json_t *object, const char *name)
 {
 	const json_t *value = json_object_get(object, name);
-	return json_is_integer(value) && json_integer_value(value) >= 0 ? (int64_t)json_integer_value(value) : TN_UNKNOWN;
+	return json_is_integer(value) && json_integer_value(value) >= 0 ? (int64_t)json_integer_value(value) : TN_NO_FIGURE;
 }
 
 static const char *
@@ -64,7 +64,7 @@ static int64_t
 worst_device(const json_t *document, const char *name)
 {
 	const json_t *devices = json_object_get(document, "devices"), *device;
-	int64_t most = TN_UNKNOWN;
+	int64_t most = TN_NO_FIGURE;
 	size_t i;
 	json_array_foreach(devices, i, device)
 		if (whole(device, name) > most)
@@ -204,6 +204,7 @@ take_oom(const json_t *oom, struct tn_report_oom *out)
 	out->phase = copied(oom, "phase");
 	out->message = copied(oom, "message");
 	out->computed = truth(oom, "computed");
+	out->workspace = truth(oom, "workspace");
 	out->at = place(json_object_get(oom, "at"), truth(oom, "backward"));
 	json_array_foreach(stack, i, frame) {
 		struct tn_place item = { (char *)(uintptr_t)text(frame, "file"), whole(frame, "line"),
@@ -211,6 +212,39 @@ take_oom(const json_t *oom, struct tn_report_oom *out)
 		if (item.file != NULL)
 			(void)tn__report_add_place(&out->stack, &item);
 	}
+}
+
+static void
+take_growth(const json_t *growth, struct tn_report_growth *out)
+{
+	if (!json_is_object(growth) || whole(growth, "bytes") <= 0)
+		return;
+	out->seen = true;
+	out->unit = copied(growth, "unit");
+	out->bytes = whole(growth, "bytes");
+	out->first = whole(growth, "first");
+	out->last = whole(growth, "last");
+	out->peak = whole(growth, "peak") != TN_NO_FIGURE ? whole(growth, "peak") : whole(growth, "allocated");
+	out->of = whole(growth, "of");
+	out->at = place(json_object_get(growth, "at"), truth(json_object_get(growth, "at"), "backward"));
+}
+
+static void
+take_not_seen(const json_t *list, struct tn_report *report)
+{
+	const json_t *item;
+	size_t i;
+	report->not_seen_known = json_is_array(list);
+	json_array_foreach(list, i, item)
+		if (json_string_value(item) != NULL)
+			tn__report_add_not_seen(report, json_string_value(item));
+}
+
+static int
+stop_of(const json_t *steps)
+{
+	const char *stopped = text(steps, "stopped");
+	return stopped == NULL ? 0 : strcmp(stopped, "settled") == 0 ? 1 : strcmp(stopped, "limit") == 0 ? 2 : 0;
 }
 
 static void
@@ -236,6 +270,10 @@ take_worst(const json_t *document, struct tn_report *report)
 	report->steps_seen = whole(steps, "seen");
 	report->steps_unit = copied(steps, "unit");
 	report->input_shapes = whole(steps, "input_shapes");
+	report->batch_size = whole(steps, "batch_size");
+	report->rehearsal_broken = copied(document, "rehearsal_broken");
+	take_not_seen(json_object_get(steps, "not_seen"), report);
+	take_growth(json_object_get(document, "growth"), &report->growth);
 	report->allocated_peak = worst_device(document, "allocated_peak");
 	report->reserved_peak = worst_device(document, "reserved_peak");
 	report->requested_peak = worst_device(document, "requested_peak");
@@ -278,7 +316,7 @@ take_sums(const json_t *document, struct tn_report *report)
 static void
 take_rank(const json_t *document, struct tn_report *report)
 {
-	if (whole(document, "rank") == TN_UNKNOWN || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
+	if (whole(document, "rank") == TN_NO_FIGURE || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
 		return;
 	report->ranks[report->rank_count++] =
 		(struct tn_rank){ .rank = whole(document, "rank"),
@@ -302,13 +340,88 @@ take_outlived(const json_t *document, struct tn_report *report)
 		(void)tn__report_add_counted(&report->handled_ooms, &item);
 }
 
+/* ---- records of the allocator ---- */
+
+static int64_t
+reserved_on(const json_t *document, int64_t device)
+{
+	const json_t *devices = json_object_get(document, "devices"), *item;
+	size_t i;
+	json_array_foreach(devices, i, item)
+		if (whole(item, "index") == device)
+			return whole(item, "reserved_peak");
+	return TN_NO_FIGURE;
+}
+
+/* PyTorch's number of a card of the ledger's: a process that sees one card calls it 0, whichever that is. */
+static int64_t
+index_of(const json_t *document, int device)
+{
+	const json_t *devices = json_object_get(document, "devices");
+	return json_array_size(devices) == 1 ? whole(json_array_get(devices, 0), "index") : device;
+}
+
+static void
+take_record(const json_t *document, const char *name, int64_t device, struct tn_guest_record *out)
+{
+	const char *path = text(document, name);
+	if (path != NULL && device >= 0 && device < TN_MAX_DEVICES)
+		*out = (struct tn_guest_record){ strdup(path), (int)device };
+}
+
+/* The record of the process that held most of the peak's device. */
+static void
+take_records(const struct guests *guests, const struct guest *worst, int peak_device, struct tn_guest_news *news)
+{
+	const struct guest *most = NULL;
+	int64_t largest = 0;
+	for (size_t i = 0; i < guests->count; i++) {
+		const json_t *document = guests->items[i].document;
+		int64_t reserved = reserved_on(document, index_of(document, peak_device));
+		news->sharers += reserved > 0;
+		if (reserved > largest) {
+			largest = reserved;
+			most = &guests->items[i];
+		}
+	}
+	if (most != NULL)
+		take_record(most->document, "peak_snapshot", index_of(most->document, peak_device), &news->peak);
+	if (worst != NULL) {
+		int64_t device = whole(json_object_get(worst->document, "out_of_memory"), "device");
+		take_record(worst->document, "oom_snapshot", device, &news->oom);
+	}
+}
+
+static void
+take_region_place(const json_t *regions, const char *name, struct tn_place **out)
+{
+	const json_t *at = json_object_get(regions, name);
+	if (*out == NULL && at != NULL)
+		*out = place(at, false);
+}
+
+static void
+take_region_places(const struct guests *guests, struct tn_report *report)
+{
+	for (size_t r = 0; r < report->region_count; r++)
+		for (size_t i = 0; i < guests->count; i++)
+			take_region_place(json_object_get(guests->items[i].document, "regions"), report->regions[r].name,
+			                  &report->regions[r].at);
+}
+
 void
-tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, struct tn_report *report,
-                  struct tn_ending *ending, int *guests_found, bool *refused_guest)
+tn__guest_news_free(struct tn_guest_news *news)
+{
+	free(news->peak.path);
+	free(news->oom.path);
+}
+
+void
+tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_device, struct tn_report *report,
+                  struct tn_ending *ending, struct tn_guest_news *news)
 {
 	struct guests *guests = calloc(1, sizeof(*guests));
-	*guests_found = 0;
-	*refused_guest = false;
+	*news = (struct tn_guest_news){ 0 };
 	if (guests == NULL)
 		return;
 	read_guests(folder, guests);
@@ -316,14 +429,18 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, struct tn_r
 		report->misuse = misuse_of(guests);
 	bool ended_well = ending->stop_reason != 0 || (ending->ended && ending->wait_status == 0);
 	const struct guest *worst = worst_of(guests);
-	if (worst != NULL)
+	if (worst != NULL) {
 		take_worst(worst->document, report);
+		ending->guest_stop = stop_of(json_object_get(worst->document, "steps"));
+	}
+	take_records(guests, worst, peak_device, news);
+	take_region_places(guests, report);
 	for (size_t i = 0; i < guests->count; i++) {
 		const struct guest *item = &guests->items[i];
 		bool open = json_is_object(json_object_get(item->document, "out_of_memory"));
 		ending->guest_oom_ended |= item->oom_ended;
 		ending->guest_oom_open |= open;
-		*refused_guest |= item->pid == refused_pid && text(item->document, "hook_error") == NULL;
+		news->refused_guest |= item->pid == refused_pid && text(item->document, "hook_error") == NULL;
 		if (item == worst || worst == NULL || worst->document == NULL)
 			take_exception(json_object_get(item->document, "exception"), report);
 		if (ended_well)
@@ -331,7 +448,7 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, struct tn_r
 		take_sums(item->document, report);
 		take_rank(item->document, report);
 	}
-	*guests_found = (int)guests->count;
+	news->count = (int)guests->count;
 	free_guests(guests);
 	free(guests);
 }

@@ -126,10 +126,27 @@ double tn__now(void);
 /* PyTorch that cannot be used for a run, as the guests' files say at this moment; *settled is set once a usable
  * one was seen, so that asking can end. */
 enum tn_misuse tn__guest_misuse(const struct tn_folder *folder, bool *settled);
-/* Fills the report and the guests' part of the ending from all guests' files. *guests is how many there were;
- * refused_pid is the process that the card refused memory last, *refused_guest whether a guest watched it. */
-void tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, struct tn_report *report,
-                       struct tn_ending *ending, int *guests, bool *refused_guest);
+struct tn_guest_record { /* a snapshot of PyTorch's allocator, as the guest names it */
+	char *path; /* NULL: none */
+	int device; /* PyTorch's number */
+};
+struct tn_guest_news { /* what else the guests know */
+	int count;
+	bool refused_guest; /* a guest watched the process that the card refused memory last */
+	int sharers;        /* processes whose allocators held memory of the peak's device */
+	struct tn_guest_record peak, oom;
+};
+/* Fills the report and the guests' part of the ending from all guests' files. refused_pid is the process that the card
+ * refused memory last, peak_device the device that the report is about. Release *news with tn__guest_news_free. */
+void tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_device, struct tn_report *report,
+                       struct tn_ending *ending, struct tn_guest_news *news);
+void tn__guest_news_free(struct tn_guest_news *news);
+
+/* ---- detail.c ---- */
+
+/* Adds to the moments of the report, whose split is known, what the allocator's records say of them. Where they cannot
+ * be joined the moment stays as it is, and a finding says why. */
+void tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_news *news, struct tn_report *report);
 
 /* ---- collect.c ---- */
 

@@ -178,9 +178,7 @@ static tn_status
 save_snapshot(const struct run *run, struct tn_report *report)
 {
 	const char *wanted = run->options->snapshot_path, *made = report->snapshot_made;
-	size_t length = strlen(run->folder.path);
-	if (wanted == NULL || made == NULL || strncmp(made, run->folder.path, length) != 0 || made[length] != '/' ||
-	    strstr(made, "/../") != NULL || access(made, R_OK) != 0)
+	if (wanted == NULL || made == NULL || !tn__folder_owns(&run->folder, made))
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(copy_file(made, wanted));
 	report->snapshot = strdup(wanted);

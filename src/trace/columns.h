@@ -47,8 +47,9 @@ struct tn_trace_place {
 struct tn_snapshot {
 	struct tn_budget budget;
 	struct tn_intern strings, frames, stacks, contexts; /* stacks: frame numbers, 4 bytes each */
-	uint8_t *frame_user;                                /* by frame */
+	uint8_t *frame_whose;                               /* by frame: enum tn_whose */
 	uint32_t *stack_user;                               /* by stack: a frame or TN_NO_NUMBER */
+	uint32_t *stack_outside;                            /* the same: the innermost that is no TN_WHOSE_TORCH */
 	struct tn_events events;
 	struct tn_trace_place *traces;
 	struct tn_segment *segments;
@@ -56,11 +57,19 @@ struct tn_snapshot {
 	struct tn_annotation *annotations;
 	struct tn_setting *settings;
 	size_t trace_count, segment_count, block_count, annotation_count, setting_count;
-	size_t frame_user_capacity, stack_user_capacity, trace_capacity, segment_capacity, block_capacity,
+	uint32_t marks;                                     /* a string or TN_NO_NUMBER */
+	size_t frame_whose_capacity, stack_user_capacity, stack_outside_capacity, trace_capacity, segment_capacity, block_capacity,
 		annotation_capacity, setting_capacity;
 };
 
-/* Finds out which frames are lines of the program itself, and the innermost of each stack. */
+/* Whose line a frame is. */
+enum tn_whose {
+	TN_WHOSE_TORCH, /* of torch, the standard library, our own hook, or not a line of Python at all */
+	TN_WHOSE_LIBRARY,
+	TN_WHOSE_USER, /* of the program itself */
+};
+
+/* Finds out whose lines the frames are, and the innermost of each stack. */
 tn_status tn__snapshot_find_user_frames(struct tn_snapshot *snapshot);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "trace/builder.h"
+#include "trace/decompress.h"
 
 #define MEMORY_BYTES ((uint64_t)8 << 30)
 
@@ -24,6 +25,7 @@ tn_snapshot_defaults(void)
 		.memo = TN_PICKLE_MEMO,
 		.string_bytes = TN_PICKLE_STRING_BYTES,
 		.memory_bytes = MEMORY_BYTES,
+		.unpack_ratio = TN_UNPACK_RATIO,
 	};
 }
 
@@ -35,16 +37,18 @@ static const struct {
 	size_t length;
 	const char *text;
 } not_pickles[] = {
-	{"\x1f\x8b", 2, "compressed by gzip: decompress it first"},
-	{"\x28\xb5\x2f\xfd", 4, "compressed by zstd: decompress it first"},
+	{"\x1f\x8b", 2, "compressed twice; decompress it once"},
+	{"\x28\xb5\x2f\xfd", 4, "compressed twice; decompress it once"},
 	{"PK\x03\x04", 4, "a zip file, as torch.save writes; a memory snapshot is a plain pickle"},
+	{"BZh", 3, "compressed by bzip2; gzip and zstd are read, decompress it first"},
+	{"\xfd" "7zXZ", 5, "compressed by xz; gzip and zstd are read, decompress it first"},
 };
 
 /* Says what the input is when its first bytes are not those of a pickle. */
 static tn_status
 check_start(struct tn_cursor *cursor)
 {
-	TN_FORWARD_IF_ERROR(tn__cursor_fill(cursor, 4));
+	TN_FORWARD_IF_ERROR(tn__cursor_fill(cursor, 5));
 	size_t left = tn__cursor_left(cursor);
 	TN_RETURN_IF(left == 0, TN_FORMAT, "byte 0: the file is empty");
 	for (size_t index = 0; index < sizeof(not_pickles) / sizeof(not_pickles[0]); index++) {
@@ -57,7 +61,7 @@ check_start(struct tn_cursor *cursor)
 }
 
 static tn_status
-fill(struct tn_snapshot *snapshot, struct tn_cursor *cursor, const struct tn_snapshot_options *options)
+fill_plain(struct tn_snapshot *snapshot, struct tn_cursor *cursor, const struct tn_snapshot_options *options)
 {
 	struct tn_pickle_limits limits = tn__pickle_defaults();
 	limits.depth = options->depth;
@@ -71,6 +75,37 @@ fill(struct tn_snapshot *snapshot, struct tn_cursor *cursor, const struct tn_sna
 	tn__intern_freeze(&snapshot->stacks);
 	tn__intern_freeze(&snapshot->contexts);
 	return TN_OK;
+}
+
+/* The same from compressed bytes. Offsets in the words of a failure are those of the plain bytes, and say so; where
+ * the compressed bytes are at fault, their own. */
+static tn_status
+fill_packed(struct tn_snapshot *snapshot, struct tn_cursor *packed, const struct tn_snapshot_options *options)
+{
+	char text[450];
+	const char *name = tn__packed_with(packed);
+	struct tn_unpacker *unpacker = NULL;
+	struct tn_cursor plain;
+	TN_FORWARD_IF_ERROR(tn__unpacker_new(packed, &snapshot->budget, options->unpack_ratio, &unpacker));
+	tn__cursor_source(&plain, tn__unpack, unpacker, &snapshot->budget);
+	tn_status status = fill_plain(snapshot, &plain, options);
+	if (status == TN_OK)
+		status = tn__unpack_rest(unpacker);
+	if (status != TN_OK) {
+		const char *why = tn__unpack_failure(unpacker);
+		snprintf(text, sizeof(text), "%s", why ? why : tn_error_text());
+		tn__fail(status, "%s%s%s%s", why ? "" : "decompressed from ", why ? "" : name, why ? "" : ": ", text);
+	}
+	tn__cursor_destroy(&plain);
+	tn__unpacker_free(unpacker);
+	return status;
+}
+
+static tn_status
+fill(struct tn_snapshot *snapshot, struct tn_cursor *cursor, const struct tn_snapshot_options *options)
+{
+	TN_FORWARD_IF_ERROR(tn__cursor_fill(cursor, 4));
+	return tn__packed_with(cursor) ? fill_packed(snapshot, cursor, options) : fill_plain(snapshot, cursor, options);
 }
 
 static tn_status
@@ -175,8 +210,9 @@ tn_snapshot_close(struct tn_snapshot *snapshot)
 	tn__intern_destroy(&snapshot->stacks);
 	tn__intern_destroy(&snapshot->contexts);
 	destroy_events(&snapshot->budget, &snapshot->events);
-	free(snapshot->frame_user);
+	free(snapshot->frame_whose);
 	free(snapshot->stack_user);
+	free(snapshot->stack_outside);
 	free(snapshot->traces);
 	free(snapshot->segments);
 	free(snapshot->blocks);
@@ -223,7 +259,8 @@ tn_snapshot_frame(const struct tn_snapshot *snapshot, uint32_t frame)
 		.fx_node_op = text_or(snapshot, row->fx_node_op, NULL),
 		.fx_node_name = text_or(snapshot, row->fx_node_name, NULL),
 		.fx_original_trace = text_or(snapshot, row->fx_original_trace, NULL),
-		.user = snapshot->frame_user[frame],
+		.user = snapshot->frame_whose[frame] == TN_WHOSE_USER,
+		.library = snapshot->frame_whose[frame] == TN_WHOSE_LIBRARY,
 	};
 }
 
@@ -233,6 +270,15 @@ tn_snapshot_user_frame(const struct tn_snapshot *snapshot, tn_stack stack, uint3
 	if (snapshot->stack_user[stack] == TN_NO_NUMBER)
 		return false;
 	*frame = snapshot->stack_user[stack];
+	return true;
+}
+
+bool
+tn_snapshot_outside_frame(const struct tn_snapshot *snapshot, tn_stack stack, uint32_t *frame)
+{
+	if (snapshot->stack_outside[stack] == TN_NO_NUMBER)
+		return false;
+	*frame = snapshot->stack_outside[stack];
 	return true;
 }
 
@@ -324,4 +370,11 @@ tn_snapshot_settings(const struct tn_snapshot *snapshot, const struct tn_setting
 {
 	*settings = snapshot->settings;
 	return snapshot->setting_count;
+}
+
+const char *
+tn_snapshot_marks(const struct tn_snapshot *snapshot, size_t *length)
+{
+	*length = snapshot->marks == TN_NO_NUMBER ? 0 : tn__interned_length(&snapshot->strings, snapshot->marks);
+	return text_or(snapshot, snapshot->marks, NULL);
 }

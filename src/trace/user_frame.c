@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which lines are the program's own: Python files outside torch, the standard library and installed packages.
+ * Whose line a frame is: torch's (which includes the standard library, our own hook and code without a file), an
+ * installed library's, or the program's own.
  *
- * Judged once a file name, so that a long name in many frames costs nothing. C++ frames have no Python file and are
- * never the program's own.
+ * Judged once a file name, so that a long name in many frames costs nothing. C++ frames have no Python file and count
+ * as torch's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,14 @@
 #include "base/error.h"
 #include "trace/columns.h"
 
-/* Parts of paths that belong to somebody else. The last rows: PyTorch from a checkout, and our own hook. */
-static const char *const foreign[] = {
-	"/site-packages/",  "\\site-packages\\", "/dist-packages/", "/lib/python3.",   "\\lib\\site-packages\\",
-	"/lib64/python3.",  "/torch/nn/",        "/torch/optim/",   "/torch/autograd/", "/torch/utils/",
-	"/torch/cuda/",     "/torch/_",          "/torch/distributed/", "/torch/amp/",  "/_tonnage_guest/",
+/* Parts of paths of PyTorch in a checkout, and of the standard library. */
+static const char *const of_torch[] = {
+	"/torch/nn/",   "/torch/optim/", "/torch/autograd/",    "/torch/utils/", "/torch/cuda/",
+	"/torch/_",     "/torch/amp/",   "/torch/distributed/", "/lib/python3.", "/lib64/python3.",
 };
+
+/* Packages that come with torch. */
+static const char *const torch_packages[] = {"torch", "functorch", "torchgen", "triton"};
 
 static bool
 ends_with(const char *text, size_t length, const char *end)
@@ -25,55 +28,107 @@ ends_with(const char *text, size_t length, const char *end)
 	return length >= tail && memcmp(text + length - tail, end, tail) == 0;
 }
 
-/* "<stdin>", "<string>", "<ipython-input-3-…>" are typed by the user; "<frozen importlib._bootstrap>" is not, nor is
- * code that a program made ("<eval_with_key>.3" of torch.fx). */
+/* "<stdin>", "<ipython-input-3-…>" are typed by the user; "<frozen importlib._bootstrap>" is not, nor is code that a
+ * program made ("<eval_with_key>.3" of torch.fx). "<string>" is typed when it is the program of `python -c`, and else
+ * made (dataclasses, named tuples). */
 static bool
-is_typed(const char *file)
+is_typed(const char *file, bool string_is_program)
 {
-	return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<string>", 8) == 0 ||
-		strncmp(file, "<ipython-input-", 15) == 0 || strncmp(file, "<python-input-", 14) == 0 ||
-		strncmp(file, "<doctest ", 9) == 0;
+	if (strcmp(file, "<string>") == 0)
+		return string_is_program;
+	return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input-", 15) == 0 ||
+		strncmp(file, "<python-input-", 14) == 0 || strncmp(file, "<doctest ", 9) == 0;
 }
 
-static bool
-is_users(const char *file, size_t length)
+/* What follows the last folder of installed packages in a path, or NULL. */
+static const char *
+package_of(const char *file)
 {
-	if (is_typed(file))
-		return true;
-	if (!ends_with(file, length, ".py") && !strstr(file, "/ipykernel_"))
-		return false;
-	if (strncmp(file, "torch/", 6) == 0)
-		return false;
-	for (size_t index = 0; index < sizeof(foreign) / sizeof(foreign[0]); index++) {
-		if (strstr(file, foreign[index]))
-			return false;
+	const char *found = NULL;
+	for (const char *at = strstr(file, "-packages"); at; at = strstr(at + 1, "-packages")) {
+		bool folder = (at - file >= 5 && strncmp(at - 5, "/site", 5) == 0) ||
+			(at - file >= 5 && (strncmp(at - 5, "\\site", 5) == 0 || strncmp(at - 5, "/dist", 5) == 0));
+		if (folder && (at[9] == '/' || at[9] == '\\'))
+			found = at + 10;
 	}
-	return true;
+	return found;
 }
 
-/* `known` holds, by string, 0: not judged yet, 1: somebody else's, 2: the user's. */
+static bool
+comes_with_torch(const char *package)
+{
+	for (size_t index = 0; index < sizeof(torch_packages) / sizeof(torch_packages[0]); index++) {
+		size_t length = strlen(torch_packages[index]);
+		if (strncmp(package, torch_packages[index], length) == 0 && (package[length] == '/' || package[length] == '\\'))
+			return true;
+	}
+	return false;
+}
+
+static enum tn_whose
+whose(const char *file, size_t length, bool string_is_program)
+{
+	if (is_typed(file, string_is_program))
+		return TN_WHOSE_USER;
+	if (!ends_with(file, length, ".py") && !strstr(file, "/ipykernel_"))
+		return TN_WHOSE_TORCH;
+	if (strncmp(file, "torch/", 6) == 0 || strstr(file, "/_tonnage_guest/"))
+		return TN_WHOSE_TORCH;
+	const char *package = package_of(file);
+	if (package)
+		return comes_with_torch(package) ? TN_WHOSE_TORCH : TN_WHOSE_LIBRARY;
+	for (size_t index = 0; index < sizeof(of_torch) / sizeof(of_torch[0]); index++) {
+		if (strstr(file, of_torch[index]))
+			return TN_WHOSE_TORCH;
+	}
+	return TN_WHOSE_USER;
+}
+
+static const struct tn_frame_row *
+frame_row(const struct tn_snapshot *snapshot, uint32_t frame)
+{
+	return tn__interned(&snapshot->frames, frame);
+}
+
+/* True when the program itself is "<string>": there is a frame of its top level. */
+static bool
+string_is_program(const struct tn_snapshot *snapshot)
+{
+	for (uint32_t frame = 0; frame < snapshot->frames.count; frame++) {
+		const struct tn_frame_row *row = frame_row(snapshot, frame);
+		if (row->file != TN_NO_NUMBER && row->name != TN_NO_NUMBER &&
+		    strcmp(tn__interned(&snapshot->strings, row->name), "<module>") == 0 &&
+		    strcmp(tn__interned(&snapshot->strings, row->file), "<string>") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* `known` holds, by string, 0: not judged yet, else 1 + enum tn_whose. */
 static void
 judge_frames(struct tn_snapshot *snapshot, uint8_t *known)
 {
+	bool program = string_is_program(snapshot);
 	for (uint32_t frame = 0; frame < snapshot->frames.count; frame++) {
-		uint32_t file = ((const struct tn_frame_row *)tn__interned(&snapshot->frames, frame))->file;
-		snapshot->frame_user[frame] = 0;
+		uint32_t file = frame_row(snapshot, frame)->file;
+		snapshot->frame_whose[frame] = TN_WHOSE_TORCH;
 		if (file == TN_NO_NUMBER)
 			continue;
 		if (!known[file])
-			known[file] = 1 + is_users(tn__interned(&snapshot->strings, file),
-			                           tn__interned_length(&snapshot->strings, file));
-		snapshot->frame_user[frame] = known[file] == 2;
+			known[file] = (uint8_t)(1 + whose(tn__interned(&snapshot->strings, file),
+			                                  tn__interned_length(&snapshot->strings, file), program));
+		snapshot->frame_whose[frame] = known[file] - 1;
 	}
 }
 
+/* The innermost frame that is at least so much the program's own. */
 static uint32_t
-innermost(const struct tn_snapshot *snapshot, uint32_t stack)
+innermost(const struct tn_snapshot *snapshot, uint32_t stack, enum tn_whose least)
 {
 	const uint32_t *frames = tn__interned(&snapshot->stacks, stack);
 	size_t count = tn__interned_length(&snapshot->stacks, stack) / sizeof(*frames);
 	for (size_t index = 0; index < count; index++) {
-		if (snapshot->frame_user[frames[index]])
+		if (snapshot->frame_whose[frames[index]] >= least)
 			return frames[index];
 	}
 	return TN_NO_NUMBER;
@@ -86,14 +141,18 @@ tn__snapshot_find_user_frames(struct tn_snapshot *snapshot)
 	size_t capacity = 0;
 	struct tn_budget *budget = &snapshot->budget;
 	TN_FORWARD_IF_ERROR(
-		tn__grow(budget, &snapshot->frame_user, &snapshot->frame_user_capacity, snapshot->frames.count, 1));
+		tn__grow(budget, &snapshot->frame_whose, &snapshot->frame_whose_capacity, snapshot->frames.count, 1));
 	TN_FORWARD_IF_ERROR(tn__grow(budget, &snapshot->stack_user, &snapshot->stack_user_capacity, snapshot->stacks.count,
 	                             sizeof(*snapshot->stack_user)));
+	TN_FORWARD_IF_ERROR(tn__grow(budget, &snapshot->stack_outside, &snapshot->stack_outside_capacity,
+	                             snapshot->stacks.count, sizeof(*snapshot->stack_outside)));
 	TN_FORWARD_IF_ERROR(tn__grow(budget, &known, &capacity, snapshot->strings.count, 1));
 	memset(known, 0, capacity);
 	judge_frames(snapshot, known);
 	tn__release(budget, &known, &capacity, 1);
-	for (uint32_t stack = 0; stack < snapshot->stacks.count; stack++)
-		snapshot->stack_user[stack] = innermost(snapshot, stack);
+	for (uint32_t stack = 0; stack < snapshot->stacks.count; stack++) {
+		snapshot->stack_user[stack] = innermost(snapshot, stack, TN_WHOSE_USER);
+		snapshot->stack_outside[stack] = innermost(snapshot, stack, TN_WHOSE_LIBRARY);
+	}
 	return TN_OK;
 }

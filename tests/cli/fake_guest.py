@@ -5,29 +5,37 @@ without PyTorch. Run it with `python -I`, so that the real hook stays out.
     fake_guest.py '{"document": {...}, "stop": 1, "exit": 3, "sleep": 60}'
 
 document: fields that replace those of an empty guest document; stop: the ledger's stop_reason (then it waits to be
-ended); steps: the ledger's step counter; snapshot: leave a file for --snapshot.
+ended); steps: the ledger's step counter; snapshot: leave a file for --snapshot; take: [[region, bytes]] to take of the
+virtual card, refused: bytes that it must refuse then; record: {"peak": [holdings, reserved], "oom": ...}, snapshots as fake_record.py makes them.
 """
 
+import sys
+
+sys.dont_write_bytecode = True  # -I does not take it from the environment
+
+import ctypes
 import json
 import os
 import struct
-import sys
 import time
 
 GUEST_OFFSET = 64  # src/device/ledger.h: struct tn_ledger_guest
 STEPS, STOP_REASON, STOP_PID = 0, 3, 5
+OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
 def empty_document():
     return {
         "schema": "tonnage.guest/1", "pid": os.getpid(), "parent": os.getppid(), "argv": sys.argv[:1], "rank": None,
         "python": "3.11.0", "torch": "2.11.0+cu130", "cuda": "13.0", "cudnn": 91900, "cuda_initialized": True,
-        "steps": {"seen": 4, "unit": "optimizer", "stopped": None, "input_shapes": 1},
+        "steps": {"seen": 4, "unit": "optimizer", "stopped": None, "input_shapes": 1,
+                  "batch_size": None, "not_seen": []},
         "devices": [{"index": 0, "allocated_peak": 3 << 20, "reserved_peak": 4 << 20, "requested_peak": 2 << 20,
                      "allocated": 1, "reserved": 4 << 20, "retries": 0, "ooms": 0}],
         "out_of_memory": None, "out_of_memory_ended_process": False, "handled_out_of_memory": [],
         "computed_reads": [], "exception": None, "init_skipped": {"tensors": 0, "bytes": 0}, "uploads_suppressed": [],
-        "snapshot": None, "hook_error": None, "seconds": {"imports": 0.1, "after_imports": 0.1},
+        "snapshot": None, "peak_snapshot": None, "oom_snapshot": None, "growth": None, "regions": {},
+        "rehearsal_broken": None, "hook_error": None, "seconds": {"imports": 0.1, "after_imports": 0.1},
     }  # fmt: skip
 
 
@@ -37,8 +45,44 @@ def write_word(index, value):
         ledger.write(struct.pack("<Q", value))
 
 
+def take(rows, refused):
+    """Takes memory of the card as PyTorch would, in named regions, and does not give it back."""
+    library = os.environ["TONNAGE_LIB"]
+    runtime = ctypes.CDLL(os.path.join(library, "vgpu", "libcudart.so.13"))
+    enter = ctypes.CDLL(os.path.join(library, "libtonnage-vgpu.so")).tn_vgpu_enter_region
+    if rows:
+        runtime.cudaFree(None)  # the context
+    for region, size in rows:
+        enter(region.encode())
+        if size == 0:
+            continue
+        address = ctypes.c_void_p()
+        status = runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(size))
+        assert status == 0, status
+    if refused:
+        status = runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(refused))
+        assert status == OUT_OF_MEMORY, status
+
+
+def write_records(records, document):
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import fake_record
+
+    for name, record in records.items():
+        path = os.path.join(os.environ["TONNAGE_RUN"], "guest", "%d.%s" % (os.getpid(), name))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        document["%s_snapshot" % name] = path
+        if record == "broken":
+            with open(path, "wb") as file:
+                file.write(b"\x80\x04no")
+        else:
+            fake_record.write(path, *record)
+
+
 def main():
     wish = json.loads(sys.argv[1])
+    take(wish.get("take", []), wish.get("refused"))
+    write_records(wish.get("record", {}), wish.get("document", {}))
     if wish.get("snapshot"):
         with open(os.environ["TONNAGE_SNAPSHOT"] + ".oom", "wb") as out:
             out.write(b"not a real snapshot")

@@ -109,7 +109,7 @@ threading.Thread(target=supervise, daemon=True).start()
         ("while True: update()", {"TONNAGE_STEPS": "3"}, (3, "limit", 2)),
         ("n = 2\nwhile True:\n    n += 1; update(n)", {"TONNAGE_STEPS": "auto"}, (200, "limit", 2)),
         ("update(9)\nfor n in range(2, 8): update(n)\nwhile True: update()", {"TONNAGE_STEPS": "auto"},
-         (15, "settled", 1)),
+         (21, "settled", 1)),
         ("import time\nwhile True: update(); time.sleep(.3)", {"TONNAGE_STEPS": "auto", "TONNAGE_SECONDS": "1"}, None),
     ],
 )  # fmt: skip

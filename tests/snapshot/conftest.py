@@ -17,6 +17,20 @@ TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes long; only run by `make long`")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the tests marked long, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--long"):
+        config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
+        items[:] = [item for item in items if "long" not in item.keywords]
+
+
 @pytest.fixture(scope="session")
 def dump_program():
     """Path of the program of dump.c, built where it is missing."""

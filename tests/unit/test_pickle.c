@@ -193,10 +193,21 @@ test_memo(void **state)
 	READS("\x80\x04](\x8c\x01x\x94h\x00" "e.", "list 'x' 'x'; #1");
 	READS("\x80\x02](\x8c\x01xq\x05h\x05" "e.", "list 'x' 'x'; #1");
 	READS("\x80\x02](\x8c\x01xr\x03\x00\x00\x00j\x03\x00\x00\x00" "e.", "list 'x' 'x'; #1");
-	READS("\x80\x04]\x94(h\x00" "e.", "list #1; #1"); /* holds itself */
+	READS("\x80\x04](]\x94h\x00h\x00" "e.", "list #0 #0 #0; #1"); /* empty, three times */
 	FAILS("\x80\x04h\x00.", TN_FORMAT, "byte 2: memo entry 0 does not exist");
 	FAILS("\x80\x04Nr\xff\xff\xff\xff.", TN_FORMAT, "byte 3: memo entry 4294967295 before");
 	FAILS("\x80\x04\x94.", TN_FORMAT, "byte 2: nothing there");
+}
+
+static void
+test_what_holds_itself(void **state)
+{
+	FAILS("\x80\x04]\x94h\x00" "a.", TN_FORMAT, "byte 6: a list holds itself");
+	FAILS("\x80\x04]\x94(h\x00" "e.", TN_FORMAT, "byte 7: a list holds itself");
+	FAILS("\x80\x04]\x94]h\x00" "aa.", TN_FORMAT, "byte 8: a list holds itself");
+	FAILS("\x80\x04]\x94(]](K\x01h\x00" "ee.", TN_FORMAT, "byte 13: a list holds itself");
+	FAILS("\x80\x04}\x94K\x01h\x00s.", TN_FORMAT, "byte 8: a dict holds itself");
+	FAILS("\x80\x04]\x94}(K\x01h\x00u\x85" "a.", TN_FORMAT, "byte 12: a list holds itself");
 }
 
 /* The third list has the bytes of the second and takes over its word, until the memo entry is changed. */
@@ -244,7 +255,7 @@ test_broken_nesting(void **state)
 static void
 test_cut_anywhere(void **state)
 {
-	static const char whole[] = "\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01x\x94](h\x00h\x01"
+	static const char whole[] = "\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01x\x94](h\x01h\x01"
 	                            "eX\x03\x00\x00\x00" "abc\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00K\x01M\x01\x02u.";
 	assert_int_equal(read_bytes(whole, sizeof(whole) - 1), TN_OK);
 	for (size_t size = 0; size < sizeof(whole) - 3; size++) {
@@ -368,6 +379,7 @@ main(void)
 		cmocka_unit_test(test_integers_of_any_length),
 		cmocka_unit_test(test_containers),
 		cmocka_unit_test(test_memo),
+		cmocka_unit_test(test_what_holds_itself),
 		cmocka_unit_test(test_lists_of_references),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_broken_nesting),

@@ -26,7 +26,7 @@ start(struct tn_report *report)
 	report->gpus = 1;
 	report->gpu = tn__gpu_find("rtx3060")->figures;
 	report->device_peak = 4 * GIB;
-	report->at_peak = (struct tn_report_split){ 130 * MIB, 4 * GIB - 130 * MIB, 0, 0 };
+	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 4 * GIB - 130 * MIB, 0, 0 });
 	report->context_lowest = 91 * MIB;
 	report->context_highest = 169 * MIB;
 }
@@ -87,7 +87,7 @@ test_bounds(void **state)
 
 	start(&report); /* two processes, each with a context, and 60 MiB to spare */
 	report.device_peak = (int64_t)report.gpu.total_bytes - 60 * MIB;
-	report.at_peak = (struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0 };
+	tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0 });
 	tn__report_judge(&report, &well);
 	assert_int_equal(report.uncertainty_highest, report.device_peak + 78 * MIB);
 	assert_true(report.narrowly);
@@ -101,11 +101,13 @@ fill_oom(struct tn_report *report, int64_t asked, int64_t available)
 	report->oom.requested_bytes = asked;
 	report->oom.free_bytes = available;
 	report->device_peak = held;
-	report->at_peak = report->at_oom = (struct tn_report_split){ 130 * MIB, held - 130 * MIB, 0, 0 };
+	const struct tn_report_split split = { 130 * MIB, held - 130 * MIB, 0, 0 };
+	tn__report_set_split(&report->at_peak, &split);
+	tn__report_set_split(&report->at_oom, &split);
 }
 
 static void
-test_causes(void **state)
+test_shortage(void **state)
 {
 	const struct tn_ending out = { .ended = true, .wait_status = EXITED(1), .guest_oom_ended = true };
 	struct tn_report report;
@@ -113,30 +115,98 @@ test_causes(void **state)
 	fill_oom(&report, 2 * GIB, GIB);
 	tn__report_judge(&report, &out);
 	assert_int_equal(report.oom.short_by_bytes, GIB);
-	assert_string_equal(report.oom.cause, "unknown");
+	assert_string_equal(report.oom.cause, "unknown"); /* nothing tells what the memory was for */
+	assert_int_equal(report.finding_count, 0);
 	assert_string_equal(report.smallest_gpu, "t4"); /* 11.75 GiB - 1 + 2, less one context, more the other */
 	tn__report_free(&report);
+}
 
-	start(&report);
-	fill_oom(&report, 12 * GIB, 11 * GIB);
-	tn__report_judge(&report, &out);
-	assert_string_equal(report.oom.cause, "too_big_single_request");
+/* ---- growth ---- */
+
+static void
+grow(struct tn_report *report, int64_t of)
+{
+	start(report);
+	report->growth.seen = true;
+	report->growth.unit = strdup("step");
+	report->growth.bytes = MIB;
+	report->growth.first = 3;
+	report->growth.last = 40;
+	report->growth.of = of;
+	report->growth.at = tn__report_new_place("leak.py", 31, "train", false);
+	/* 1000 steps and a little more fit beside what it holds */
+	int64_t room = (int64_t)report->gpu.total_bytes - 130 * MIB;
+	report->growth.peak = room - 1000 * MIB - 7;
+}
+
+static void
+test_growth_is_a_verdict(void **state)
+{
+	const struct tn_ending stopped = { .ended = true, .wait_status = 9, .stop_reason = 2 };
+	const struct tn_ending ended = { .ended = true, .wait_status = EXITED(0) };
+	const struct tn_ending shortened = { .ended = true, .wait_status = EXITED(0), .guest_stop = 1 };
+	static const struct {
+		int which;
+		int64_t of, bytes;
+		enum tn_verdict verdict;
+		int64_t full_at;
+	} rows[] = {
+		{ 0, TN_NO_FIGURE, MIB, TN_VERDICT_GROWS, 1041 },
+		{ 0, 1041, MIB, TN_VERDICT_GROWS, 1041 }, /* full in the last step */
+		{ 0, 1040, MIB, TN_VERDICT_FITS, 1041 },
+		{ 2, TN_NO_FIGURE, MIB, TN_VERDICT_GROWS, 1041 },
+		{ 1, TN_NO_FIGURE, MIB, TN_VERDICT_FITS, 1041 }, /* seen to its end */
+		{ 0, TN_NO_FIGURE, 512, TN_VERDICT_FITS, TN_NO_FIGURE }, /* two million steps away */
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct tn_ending *const endings[] = { &stopped, &ended, &shortened };
+		struct tn_report report;
+		grow(&report, rows[i].of);
+		report.growth.bytes = rows[i].bytes;
+		tn__report_judge(&report, endings[rows[i].which]);
+		assert_int_equal(report.verdict, rows[i].verdict);
+		assert_int_equal(report.growth.full_at, rows[i].full_at);
+		assert_int_equal(report.exit_status, rows[i].verdict == TN_VERDICT_GROWS ? 10 : 0);
+		bool said = rows[i].which != 1;
+		assert_int_equal(report.finding_count, said ? 1 : 0);
+		if (said) {
+			assert_string_equal(report.findings[0].id, "growth");
+			assert_int_equal(report.findings[0].at->line, 31);
+			assert_int_equal(report.findings[0].severity == TN_SEVERITY_ERROR, rows[i].verdict == TN_VERDICT_GROWS);
+		}
+		tn__report_free(&report);
+	}
+}
+
+static void
+test_growth_beside_a_failure_is_no_verdict(void **state)
+{
+	const struct tn_ending failed = { .ended = true, .wait_status = EXITED(3) };
+	struct tn_report report;
+	grow(&report, TN_NO_FIGURE);
+	tn__report_judge(&report, &failed);
+	assert_int_equal(report.verdict, TN_VERDICT_FAILED);
+	assert_int_equal(report.exit_status, 3);
 	tn__report_free(&report);
+}
 
+/* A program that fails of being made to end early is judged by what was seen before; one that runs out is not. */
+static void
+test_a_broken_rehearsal(void **state)
+{
+	struct tn_ending ending = { .ended = true, .wait_status = EXITED(1), .guest_stop = 1 };
+	struct tn_report report;
 	start(&report);
-	fill_oom(&report, 2 * GIB, GIB);
-	report.at_oom.other_processes = 3 * GIB;
-	report.at_oom.program -= 3 * GIB;
-	tn__report_judge(&report, &out);
-	assert_string_equal(report.oom.cause, "other_process");
+	report.rehearsal_broken = strdup("ValueError: the schedule wants 100 steps");
+	tn__report_judge(&report, &ending);
+	assert_int_equal(report.verdict, TN_VERDICT_FITS);
+	assert_int_equal(report.stopped, TN_STOPPED_SETTLED);
+	assert_int_equal(report.exit_status, 0);
 	tn__report_free(&report);
-
 	start(&report);
-	fill_oom(&report, GIB, 8 * GIB);
-	report.oom.message = strdup("... 2.00 GiB allowed; ...");
-	tn__report_judge(&report, &out);
-	assert_string_equal(report.oom.cause, "memory_fraction_limit");
-	assert_int_equal(report.oom.short_by_bytes, TN_UNKNOWN);
+	ending.guest_oom_ended = true;
+	tn__report_judge(&report, &ending);
+	assert_int_equal(report.verdict, TN_VERDICT_OUT_OF_MEMORY);
 	tn__report_free(&report);
 }
 
@@ -164,7 +234,8 @@ test_categories_add_up(void **state)
 	json_t *value;
 	start(&report);
 	report.device_peak = 5 * GIB + 7;
-	report.at_peak = (struct tn_report_split){ 130 * MIB, 2 * GIB + 7, 3 * GIB - 200 * MIB, 70 * MIB };
+	tn__report_set_split(&report.at_peak,
+	                     &(struct tn_report_split){ 130 * MIB, 2 * GIB + 7, 3 * GIB - 200 * MIB, 70 * MIB });
 	report.scratch = strdup("/tmp/\xff\xfe not UTF-8");
 	tn__report_judge(&report, &well);
 	json_t *object = as_json(&report);
@@ -188,7 +259,7 @@ test_nothing_known(void **state)
 	tn__report_judge(&report, &well);
 	json_decref(as_json(&report));
 	FILE *out = open_memstream(&text, &size);
-	assert_int_equal(tn__report_text(&report, (struct tn_style){ false, false }, out), TN_OK);
+	assert_int_equal(tn__report_text(&report, (struct tn_style){ .columns = 80 }, out), TN_OK);
 	fclose(out);
 	assert_null(strstr(text, "(null)"));
 	free(text);
@@ -216,7 +287,7 @@ test_lists_are_bounded(void **state)
 	tn__report_init(&report);
 	for (int i = 0; i < 100; i++) {
 		struct tn_counted item = { .place = { (char *)"f.py", i, NULL, false }, .count = 1 };
-		tn__report_add_finding(&report, "id", TN_SEVERITY_HINT, TN_UNKNOWN, NULL, "number %d", i);
+		tn__report_add_finding(&report, "id", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL, "number %d", i);
 		tn__report_add_source(&report, "field", "number %d", i);
 		assert_int_equal(tn__report_add_counted(&report.computed_reads, &item), TN_OK);
 	}
@@ -231,9 +302,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts),     cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_causes),       cmocka_unit_test(test_categories_add_up),
+		cmocka_unit_test(test_shortage),     cmocka_unit_test(test_categories_add_up),
 		cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_a_full_disk_is_an_error),
-		cmocka_unit_test(test_lists_are_bounded),
+		cmocka_unit_test(test_lists_are_bounded), cmocka_unit_test(test_growth_is_a_verdict),
+		cmocka_unit_test(test_growth_beside_a_failure_is_no_verdict), cmocka_unit_test(test_a_broken_rehearsal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

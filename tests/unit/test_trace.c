@@ -467,7 +467,10 @@ test_not_a_snapshot(void **state)
 	writer.size = 0;
 	expect_failure(TN_FORMAT, "byte 0: the file is empty");
 	put_ops(&writer, "\x1f\x8b hello");
-	expect_failure(TN_UNSUPPORTED, "byte 0: compressed by gzip");
+	expect_failure(TN_FORMAT, "the gzip data is corrupt, at byte ");
+	writer.size = 0;
+	put_ops(&writer, "BZh91AY");
+	expect_failure(TN_UNSUPPORTED, "byte 0: compressed by bzip2");
 	writer.size = 0;
 	put_ops(&writer, "PK\x03\x04 hello");
 	expect_failure(TN_UNSUPPORTED, "byte 0: a zip file");

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 
-from . import frames, guard, history, imports, ledger, oom, peaks, reads, record, rehearse
+from . import frames, growth, guard, history, imports, ledger, oom, peaks, reads, record, rehearse
 from .state import state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -177,6 +177,7 @@ def settle_accounts():
     if state.cuda_initialized:
         peaks.read(everywhere=True)
         ledger.progress(state.steps, *peaks.highest())
+        growth.finish()
         history.finish()
         reads.finish()
     record.write_now()

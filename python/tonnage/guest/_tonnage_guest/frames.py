@@ -13,6 +13,7 @@ USER, LIBRARY, SYSTEM, OWN = range(4)  # LIBRARY: installed, but neither torch n
 MAX_STACK = 64
 
 _own = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_changes = os.path.join(os.path.dirname(_own[:-1].rpartition(os.sep)[0]), "changes") + os.sep
 _stdlib = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _cwd = None  # at start: relative file names are relative to it
 _kinds = {}
@@ -47,7 +48,7 @@ def kind(code, globals_of_frame=None):
 def _classify(name):
     if name[:1] == "<":
         return SYSTEM if name.startswith(("<frozen", "<eval_with_key", "<__array", "<torch")) else USER
-    if name.startswith(_own):
+    if name.startswith((_own, _changes)):
         return OWN
     for folder in ("/site-packages/", "/dist-packages/"):
         at = name.find(folder)
@@ -57,6 +58,11 @@ def _classify(name):
     if name.startswith(_stdlib):
         return SYSTEM
     return USER
+
+
+def is_users(name):
+    """True when a file is the user's."""
+    return _classify(_absolute(name)) is USER
 
 
 def describe(frame, line=None):

@@ -22,6 +22,7 @@ _EARLY = 4  # as often, where an out-of-memory has cut it short
 _SURE_AFTER = {"step": 64, "evaluation batch": 16}
 _SURE_SECONDS = 15.0
 _WHOLE_STEPS = 3  # in the snapshot
+_SMALLEST = 4096  # bytes a unit: a list of losses on the device is no growth worth a word
 _TOLERANCE = 0.25  # of the mean
 _ROUNDING = 1024
 _MOST_ROWS = 256
@@ -35,7 +36,6 @@ class Watch:
     def __init__(self, unit, place=None, of=None):
         self.unit, self.place, self.of = unit, place, of
         self._rows = []  # (number, allocated, time, peak inside the unit or None)
-        self._highest = 0
         self._period = 0  # it grows each so many units
         self._run = 0  # units of the growth so far
         self._left = None  # units to go until it is certain, once it is likely
@@ -43,24 +43,21 @@ class Watch:
         self._collections = 0
 
     def add(self, number, allocated, peak):
-        """A unit is over; `peak` is the allocated peak inside it, or None. True when more stays allocated than ever."""
+        """A unit is over; `peak` is the allocated peak inside it, or None."""
         if self._certain:
-            return False
-        rose = allocated > self._highest
-        self._highest = max(self._highest, allocated)
+            return
         self._rows.append((number, allocated, _clock(), peak))
         del self._rows[:-_MOST_ROWS]
         self._judge()
-        return rose
 
     def restart(self):
         """What follows is other work."""
         del self._rows[:]
         self._give_up()
 
-    def growing(self):
-        """True while a steady growth is seen."""
-        return self._period > 0
+    def may_grow(self):
+        """True while a steady growth is seen, or the beginning of one."""
+        return self._period > 0 or _is_steady([row[1] for row in self._rows[-_EARLY - 1:]], 1, _EARLY)
 
     def certain(self):
         """True once it is called a growth."""
@@ -133,15 +130,17 @@ _steps = Watch("step")
 _found = []  # watches of what is called a growth
 _latest = None  # the watch that was told of a unit last
 _step_volume = _volume = _high = 0
-_epoch = 0  # of the loop that the growth was seen in
+_epoch = None  # the epoch that the growth of steps was seen in
+_batches_a_step = 1
+_goes_on = None  # whether it goes on in the next epoch of the same loop
 
 
 def after_step(allowed, equal_work):
     """A step is over and its device readings are there. Where `equal_work`, only steps that asked for the same bytes
-    are compared: a cache that is copied as it grows asks for more each time. True when more stays allocated than ever."""
+    are compared: a cache that is copied as it grows asks for more each time."""
     global _step_volume, _volume, _high
     if not allowed:
-        return False
+        return
     total = sum(device.requested_ever for device in state.peaks.values())
     used, _volume = total - _volume, total
     if equal_work and used != _step_volume:
@@ -149,25 +148,23 @@ def after_step(allowed, equal_work):
     _step_volume = used
     device = max(state.peaks.values(), key=lambda found: found.allocated, default=None)
     if device is None:
-        return False
+        return
     if _steps.certain():
         _look_again(device.allocated)
-        return False
+        return
     peak, _high = device.allocated_peak if device.allocated_peak > _high else None, device.allocated_peak
-    rose = note(_steps, state.steps, device.allocated, peak)
+    note(_steps, state.steps, device.allocated, peak)
     if _steps.certain():
         _place_steps()
-    return rose
 
 
 def note(watch, number, allocated, peak):
-    """A unit of a watch is over; True when more stays allocated than ever."""
+    """A unit of a watch is over."""
     global _latest
     _latest = watch
-    rose = watch.add(number, allocated, peak)
+    watch.add(number, allocated, peak)
     if watch.certain() and watch not in _found:
         _found.append(watch)
-    return rose
 
 
 def restart():
@@ -199,29 +196,40 @@ def _in_all(found):
     return found["bytes"] * found["of"] if found["of"] is not None else float("inf")
 
 
+def finish():
+    """The program comes to its own end: what all its epochs would have come to is known now."""
+    if _steps.certain() and _goes_on and _epoch.loop.planned is not None:
+        before = (_epoch.number - 1) * (_epoch.length or 0)
+        _steps.of = _last_step(_epoch.loop.planned - before)
+
+
 def _place_steps():
     from . import rehearse
 
-    global _epoch
-    _steps.place, _steps.of = rehearse.last_unit()
-    _epoch = rehearse.epoch_number()
+    global _epoch, _batches_a_step
+    _epoch = rehearse.current_epoch()
+    if _epoch is not None:
+        _batches_a_step = _epoch.batches_a_step()
+        _steps.place = _epoch.loop.place
+        _steps.of = _last_step(_epoch.length) if _epoch.length is not None else None
+
+
+def _last_step(batches):
+    """The number of the step that takes the last of so many batches, from the epoch in which growth was seen on."""
+    return _epoch.first_step + -(-batches // _batches_a_step)
 
 
 def _look_again(allocated):
     """Where a later epoch begins with what has grown before, the growth does not end with an epoch."""
     from . import rehearse
 
-    start, end = _steps.allocated_in_run()
-    if _steps.of is not None and rehearse.epoch_number() > _epoch > 0:
-        if allocated > (start + end) // 2:
+    global _goes_on
+    epoch = rehearse.current_epoch()
+    if _goes_on is None and None not in (_epoch, epoch) and epoch.loop is _epoch.loop and epoch.number > _epoch.number:
+        start, end = _steps.allocated_in_run()
+        _goes_on = allocated > (start + end) // 2
+        if _goes_on:
             _steps.of = None
-        else:
-            _forget_epoch()
-
-
-def _forget_epoch():
-    global _epoch
-    _epoch = 0
 
 
 def _period_of(values):
@@ -237,7 +245,7 @@ def _is_steady(values, period, count):
     if len(values) < count + period:
         return False
     mean = (values[-1] - values[-1 - count]) * period / count
-    return mean > 0 and all(_fits(values, i, period, mean) for i in range(len(values) - count, len(values)))
+    return mean >= _SMALLEST * period and all(_fits(values, i, period, mean) for i in range(len(values) - count, len(values)))
 
 
 def _fits(values, i, period, mean):

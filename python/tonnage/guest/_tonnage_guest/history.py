@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's memory history in windows of one step, and snapshots of the steps that set a new peak.
+"""PyTorch's memory history in windows of some steps, and snapshots of the steps that set a new peak.
 
-A window is emptied by recording anew at each step's end. A snapshot costs some milliseconds; where each step sets a new
-peak (a leak), windows are kept and snapshots get rarer. What a snapshot cannot know stands in it under "tonnage"
+A window is emptied, by recording anew, at the end of a step that leaves little room in it. So a snapshot mostly knows the
+step before, too: gradients that live on were made there. A snapshot costs some milliseconds; where each step sets a new
+peak (a leak), snapshots get rarer. What a snapshot cannot know stands in it under "tonnage"
 (marks.py). Without detail (TONNAGE_DETAIL=0) nothing is recorded, unless a snapshot is wanted.
 
 The program's own recorder goes on working: its settings win from its call on, ours stay away meanwhile, and come back
@@ -17,7 +18,8 @@ import time
 from . import guard, holds, marks, notes, peaks, torchapi
 from .state import settings, state
 
-_MAX_ENTRIES = 100000  # events of one window; the oldest go first. About 65 MB at most.
+_MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
+_EVENTS = 3  # of an allocation: made, given back, free again
 _OFTEN = 6  # snapshots of peaks that are written at once; after that they get rarer
 _MAX_WINDOWS = 12  # steps that a kept window may span, when no growth is looked at
 _MAX_SECONDS = 30.0  # for all snapshots of out-of-memories together
@@ -31,6 +33,8 @@ _spent = 0.0
 _peaks_written = 0
 _pending = 0  # steps in the window since a peak that was not written yet
 _kept = False  # windows are kept: growth is being looked at
+_counted = 0  # allocations before this window,
+_last_counted = 0  # and at the end of the last step
 
 
 def wanted():
@@ -83,8 +87,19 @@ def step_ended(grew):
     _pending += 1 if grew or _pending else 0
     if _pending and (not grew or _is_due()):
         _write_peak()
-    if not _pending and not _kept:
+    if not _pending and not _kept and _is_full():
         new_window()
+
+
+def _is_full():
+    """True when two more steps such as the last one would not find room in the window."""
+    global _counted, _last_counted
+    count = torchapi.allocations()
+    step, _last_counted = count - _last_counted, count
+    full = _EVENTS * (count - _counted + 2 * step) > _MAX_ENTRIES
+    if full:
+        _counted = count
+    return full
 
 
 def _is_due():
@@ -118,7 +133,10 @@ def at_growth():
 
 def finish():
     """A peak that no snapshot shows yet gets one. Called before a stop and at the end."""
-    if _original and state.cuda_initialized and state.open_oom is None and (_pending or peaks.read(everywhere=True)):
+    if not _original or not state.cuda_initialized or state.open_oom is not None:
+        return
+    peaks.read(everywhere=True)
+    if peaks.unshown:
         holds.look()
         _write_peak()
 
@@ -127,6 +145,7 @@ def _write_peak():
     """Keeps a snapshot of the window that set a new peak."""
     global _pending, _peaks_written
     _pending = 0
+    peaks.unshown = False
     if dump(_path) is not None:
         _peaks_written += 1
         state.peak_snapshot = state.snapshot = _path

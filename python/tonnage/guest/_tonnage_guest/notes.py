@@ -9,6 +9,7 @@ from . import virtual
 _MOST = 65536
 _NOTE = struct.Struct("=QQQII")  # time, address, bytes, kind, library
 _WORKSPACE = 1
+_MIB = 1 << 20
 
 _read = None
 _clear = None
@@ -26,6 +27,24 @@ def start():
         _read = None
         return
     enable(1)
+
+
+def workspace_wanted(requested):
+    """The library ("cudnn") for whose workspace these bytes of the device are asked, or None: the size that it wanted
+    last, rounded as PyTorch's allocator rounds what it asks the device for."""
+    last = virtual.function("tn_vgpu_last_workspace", ctypes.c_uint64)
+    library = virtual.function("tn_vgpu_last_workspace_library", ctypes.c_uint32)
+    wanted = last() if last is not None and library is not None else 0
+    if not wanted or requested != _segment(wanted):
+        return None
+    name = virtual.function("tn_vgpu_library_name", ctypes.c_char_p, ctypes.c_uint32)
+    return (name(library()) or b"?").decode()
+
+
+def _segment(size):
+    if size <= _MIB:
+        return 2 * _MIB
+    return 20 * _MIB if size < 10 * _MIB else -(-size // (2 * _MIB)) * 2 * _MIB
 
 
 def new_window():

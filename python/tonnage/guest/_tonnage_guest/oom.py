@@ -10,7 +10,7 @@ backward stands in for it, and `backward` says so.
 
 import sys
 
-from . import frames, guard, history, ledger, marks, peaks, phases, record, torchapi
+from . import frames, guard, history, ledger, marks, notes, peaks, phases, record, torchapi
 from .state import state
 
 _MAX_PENDING = 256
@@ -37,7 +37,8 @@ def _observed(device, requested, free, frame):
     ledger.count_out_of_memory()
     state.ooms_seen += 1
     found = describe(frame)
-    found.update(device=int(device), requested_bytes=int(requested), free_bytes=int(free))
+    found.update(device=int(device), requested_bytes=int(requested), free_bytes=int(free),
+                 workspace=notes.workspace_wanted(int(requested)) is not None)
     stats = torchapi.stats(device)
     if stats:
         found["allocated_bytes"] = stats["allocated_bytes"]["all"]["current"]
@@ -74,6 +75,7 @@ def describe(frame):
         "stack": stack,
         "message": None,
         "computed": False,
+        "workspace": False,
     }
 
 

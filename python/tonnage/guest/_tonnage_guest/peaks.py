@@ -8,6 +8,8 @@ torch's Python code looks them up at each call; the program's view (its peaks st
 from . import guard, torchapi
 from .state import state
 
+unshown = False  # a peak grew since the last snapshot that shows it
+
 _RESETS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
 
 
@@ -47,6 +49,7 @@ def read(everywhere=False):
 
 def read_device(index):
     """Reads one device; True when a peak grew. A device that was never used leaves no entry."""
+    global unshown
     stats = torchapi.stats(index)
     if not stats:
         return False
@@ -55,7 +58,9 @@ def read_device(index):
         if not stats["reserved_bytes"]["all"]["peak"]:
             return False
         device = state.peaks[index] = Device()
-    return device.fold(stats)
+    grew = device.fold(stats)
+    unshown = unshown or grew
+    return grew
 
 
 def highest():

@@ -4,7 +4,9 @@
 A phase lasts until another is known to begin. Each change is marked for the snapshot and told to the ledger, which keeps
 the peak of each phase by itself. How the beginnings are seen, without a frame of ours in a traceback:
 
-    forward, evaluation   a global forward pre-hook, which acts on calls of modules that no other module called
+    forward, evaluation   a global forward pre-hook, which acts on calls of modules that no other module called. It goes
+                          away, in a program that trains, as such a call begins, and comes back with the next other
+                          phase: the modules inside are called as without us
     backward              graph.py
     optimizer             torch's own global hooks before and after an update
     data                  steps.py, when a loader has handed out a batch
@@ -17,6 +19,7 @@ import sys
 from . import frames, guard, holds, imports, inputs, marks, virtual
 from .state import state
 
+_FORWARDS = ("forward", "evaluation")
 _enter_region = None
 _forward_hook = None
 _call_code = None
@@ -35,7 +38,6 @@ def start():
     """Called when CUDA is initialised."""
     global _enter_region
     _enter_region = virtual.function("tn_vgpu_enter_region", ctypes.c_int, ctypes.c_char_p)
-    watch_modules()
     enter("build", sys._getframe(1))
 
 
@@ -64,6 +66,8 @@ def enter(name, frame=None):
     if name == state.phase:
         return
     state.phase = name
+    if name not in _FORWARDS:
+        watch_modules()
     marks.phases.append((marks.now(), state.steps + 1, name))
     if name not in state.regions:
         place = frames.place(frame) if frame is not None else None
@@ -93,9 +97,13 @@ def is_nested(frame):
 
 
 def _module_called(module, args):
+    from . import steps
+
     frame = sys._getframe(2)
     if is_nested(frame) or state.in_backward:
         return
+    if steps.trains():
+        stop_watching_modules()
     enter(forward_name(module.training), frame)
     inputs.note_call(args, frame)
 

@@ -73,6 +73,7 @@ def document():
             "stopped": state.stopped,
             "input_shapes": len(state.shapes) if state.shapes_visible else None,
             "not_seen": rehearse.not_seen(),
+            "batch_size": state.batch_size,
         },
         "devices": peaks.document(),
         "out_of_memory": last,

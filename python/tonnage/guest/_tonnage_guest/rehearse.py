@@ -26,6 +26,7 @@ _QUIET = 8  # batches of an evaluation loop that bring nothing new, until it end
 _MAX_BATCHES = 200  # of one evaluation loop
 _QUIET_EPOCHS = 20  # shortened epochs that brought nothing new, until the rehearsal is over,
 _QUIET_SECONDS = 30.0  # when it has lasted that long
+_TRIFLE = 64 << 10  # bytes that bring nothing new: results that are kept on the device
 _RECENT = 4  # steps since the last batch, for the work to come from that loader
 _MAX_LOOPS = 256
 _MAX_FRAMES = 40
@@ -52,12 +53,13 @@ Reading = collections.namedtuple("Reading", "allocated allocated_peak reserved_p
 class Loop:
     """One `for` of the program, over all epochs."""
 
-    __slots__ = ("place", "trains", "epochs", "volumes", "first", "later", "fewest", "most")
+    __slots__ = ("place", "trains", "epochs", "planned", "volumes", "first", "later", "fewest", "most")
 
     def __init__(self, place):
         self.place = place  # description of a frame, or None
         self.trains = False
         self.epochs = 0
+        self.planned = 0  # batches in all epochs so far, shortened or not; None where that is unknown
         self.volumes = set()
         self.first = None  # (epoch, batches given, batches in all or None) of the first one that was shortened
         self.later = self.fewest = self.most = 0
@@ -66,7 +68,7 @@ class Loop:
 class Epoch:
     """One pass of an iterator."""
 
-    __slots__ = ("loop", "number", "length", "batches", "updates", "since_update", "updated", "quiet", "reading",
+    __slots__ = ("loop", "number", "length", "batches", "updates", "since_update", "updated", "quiet", "reading", "high",
                  "first_step", "watch", "ended", "can_end", "__weakref__")
 
     def __init__(self, loop, length):
@@ -79,9 +81,14 @@ class Epoch:
         self.updated = False
         self.quiet = 0  # batches that brought nothing new, the last ones
         self.reading = _reading()
+        self.high = max(self.reading.allocated_peak, self.reading.reserved_peak)
         self.first_step = state.steps
         self.watch = growth.Watch("evaluation batch", loop.place, length)
         self.ended = self.can_end = False
+
+    def batches_a_step(self):
+        """How many batches a step takes, as seen so far."""
+        return max(1, round(self.batches / max(1, state.steps - self.first_step)))
 
 
 def updated():
@@ -107,7 +114,7 @@ def fetched(iterator, frame, first, new_shape, before):
 
 def possible():
     """True when the program's work comes from a loader whose epoch can be ended."""
-    epoch = _current()
+    epoch = current_epoch()
     return epoch is not None and epoch.can_end and not _distributed()
 
 
@@ -137,7 +144,7 @@ def why_not(frame):
     """Why the program's end was not rehearsed, in words; `frame` is the one that made a step."""
     place = frames.place(frame)
     where = _short(frames.describe(place)) if place is not None else "an unknown place"
-    epoch = _current()
+    epoch = current_epoch()
     if epoch is None:
         return "the loop around %s has no data loader" % where
     if _distributed():
@@ -164,22 +171,12 @@ def exited(status):
         state.rehearsal_broken = "the program ended with status %s after data loaders had ended early" % (status,)
 
 
-def last_unit():
-    """(place of the loop, number of its last step at the end of the running epoch); what is unknown is None."""
-    epoch = _current()
-    if epoch is None:
-        return None, None
-    steps = state.steps - epoch.first_step
-    if epoch.length is None or steps <= 0:
-        return epoch.loop.place, None
-    batches = max(1, round(epoch.batches / steps))
-    return epoch.loop.place, epoch.first_step + -(-epoch.length // batches)
-
-
-def epoch_number():
-    """The number of the running epoch in its loop, or 0."""
-    epoch = _current()
-    return epoch.number if epoch is not None else 0
+def current_epoch():
+    """The Epoch that the program's work comes from, or None."""
+    iterator = _latest() if _latest is not None else None
+    if iterator is None or state.steps - _latest_steps > _RECENT:
+        return None
+    return _epochs.get(iterator)
 
 
 def not_seen():
@@ -203,7 +200,9 @@ def _begin_epoch(iterator, frame):
         if len(_loops) < _MAX_LOOPS:
             _loops[key] = loop
     loop.epochs += 1
-    epoch = _epochs[iterator] = Epoch(loop, _length(iterator))
+    length = _length(iterator)
+    loop.planned = loop.planned + length if None not in (loop.planned, length) else None
+    epoch = _epochs[iterator] = Epoch(loop, length)
     return epoch
 
 
@@ -243,14 +242,17 @@ def _batch_is_over(epoch, new_shape, before):
 def _look_at_memory(epoch, new_shape):
     before = epoch.reading
     now = epoch.reading = _reading()
-    used = now.volume - before.volume
+    used = (now.volume - before.volume) // _TRIFLE
     grew = now.allocated_peak > before.allocated_peak
-    new = new_shape or grew or now.reserved_peak > before.reserved_peak or used not in epoch.loop.volumes
+    new = new_shape or max(now.allocated_peak, now.reserved_peak) > epoch.high + _TRIFLE
+    if new:
+        epoch.high = max(now.allocated_peak, now.reserved_peak)
+    new = new or epoch.loop.volumes.isdisjoint((used - 1, used, used + 1))
     epoch.loop.volumes.add(used)
     epoch.quiet = 0 if new else epoch.quiet + 1
     if not epoch.loop.trains and _updates:
         growth.note(epoch.watch, epoch.batches, now.allocated, now.allocated_peak if grew else None)
-        if epoch.watch.growing():
+        if epoch.watch.may_grow():
             epoch.quiet = 0
 
 
@@ -274,7 +276,9 @@ def _is_over(epoch, frame):
         if _endless_evaluation(epoch):
             return _end(epoch)
         return False
-    if trainers.ends_with_this_batch(frame):
+    planned = trainers.end_with_this_batch(frame)
+    if planned is not None:
+        epoch.length = planned
         _note_end(epoch, epoch.batches + 1)
         return False
     if epoch.batches and _has_shown_all(epoch):
@@ -331,14 +335,6 @@ def _all_seen():
     """Changes when the program did something for the first time."""
     peaks = [(device.allocated_peak, device.reserved_peak) for device in state.peaks.values()]
     return len(_loops), len(state.regions), len(state.shapes), peaks
-
-
-def _current():
-    """The epoch that the program's work comes from, or None."""
-    iterator = _latest() if _latest is not None else None
-    if iterator is None or state.steps - _latest_steps > _RECENT:
-        return None
-    return _epochs.get(iterator)
 
 
 def _distributed():

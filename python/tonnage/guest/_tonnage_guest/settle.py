@@ -2,7 +2,7 @@
 """When training has been seen, and what follows: the rest is rehearsed, or the supervisor is asked to end the program.
 
 `auto`: memory has settled when nothing grew for max(8, twice the step of the last growth, at most 50) steps: neither the
-allocated nor the reserved peak, nor what stays allocated at a step's end; and no input brought anything new for
+allocated nor the reserved peak, nor what stays allocated at a step's end (by more than a trifle); and no input brought anything new for
 max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
 differ from step to step. It has settled, too,
 when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
@@ -26,8 +26,11 @@ _MANY_INPUTS = 6  # steps that brought something new: more may come
 _VARYING_WINDOW = 64  # steps without a new input, where inputs differ from step to step
 _REHEARSAL = 0.75  # of the time: what is left then is kept for the rest of the program
 _PATIENCE = 10.0
+_TRIFLE = 64 << 10  # bytes: losses that are kept on the device
+_LEVELS = (lambda device: device.allocated_peak, lambda device: device.reserved_peak, lambda device: device.allocated)
 _sleep, _clock = time.sleep, time.monotonic
 
+_levels = [0, 0, 0]
 _last_peak = 0  # the step that grew last
 _last_new = 0  # the step that brought the last new input
 _new_inputs = 0
@@ -40,10 +43,10 @@ def restart():
     _last_peak = _last_new = _new_inputs = 0
 
 
-def after_step(grew, new_input, may_stop):
+def after_step(new_input, may_stop):
     """Judges after a step. may_stop is false where the program is in the middle of something that still grows."""
     global _last_peak, _last_new, _new_inputs
-    if grew:
+    if _grew():
         _last_peak = state.steps
     if new_input:
         _last_new = state.steps
@@ -65,6 +68,18 @@ def after_batch():
     """Ends a rehearsal that has taken long enough."""
     if rehearse.reason() is not None and not _asked and (rehearse.over() or _elapsed() >= settings.seconds):
         _stop(rehearse.reason())
+
+
+def _grew():
+    """True when a level of memory is higher than it was when this last said so, and not by a trifle."""
+    global _levels
+    global _levels
+    devices = state.peaks.values()
+    levels = [max((level(device) for device in devices), default=0) for level in _LEVELS]
+    if not any(now > then + _TRIFLE * (then > 0) for now, then in zip(levels, _levels)):
+        return False
+    _levels = [max(pair) for pair in zip(levels, _levels)]
+    return True
 
 
 def _reason(may_stop):

@@ -211,5 +211,5 @@ def _finished(unit, may_stop):
         record.write_now()
     else:
         record.write_sometimes()
-    rose = growth.after_step(may_stop, unit == "forward")
-    settle.after_step(grew or rose, new_input, may_stop)
+    growth.after_step(may_stop, unit == "forward")
+    settle.after_step(new_input, may_stop)

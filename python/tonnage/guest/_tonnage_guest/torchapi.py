@@ -58,9 +58,19 @@ def stats(device):
 
 def allocated():
     """Bytes allocated now on the current device; 0 where nothing tells."""
-    device = getattr(core(), "_cuda_getDevice", None)
-    found = stats(device()) if device is not None else None
+    found = _current_stats()
     return found["allocated_bytes"]["all"]["current"] if found else 0
+
+
+def allocations():
+    """How many allocations were made on the current device so far; 0 where nothing tells."""
+    found = _current_stats()
+    return found["allocation"]["all"]["allocated"] if found else 0
+
+
+def _current_stats():
+    device = getattr(core(), "_cuda_getDevice", None)
+    return stats(device()) if device is not None else None
 
 
 def attach_observer(observer):

@@ -20,32 +20,33 @@ def install():
     imports.watch("transformers.trainer_callback", guard.guarded(_watch_flow))
 
 
-def ends_with_this_batch(frame):
-    """True when a trainer was told that the batch which is being fetched in `frame` is the last of its epoch."""
+def end_with_this_batch(frame):
+    """Tells a trainer that the batch which is being fetched in `frame` is the last of its epoch; returns how many it had
+    planned. None where no trainer has to be told."""
     if "lightning.pytorch" not in sys.modules and "pytorch_lightning" not in sys.modules:
-        return False
+        return None
     fetcher = None
     for _ in range(_MAX_FRAMES):
         frame = frame.f_back
         if frame is None:
-            return False
+            return None
         owner = frame.f_locals.get("self")
         if fetcher is None:
             fetcher = owner if hasattr(owner, "fetched") and hasattr(owner, "combined_loader") else None
         elif frame.f_code.co_name == "advance" and hasattr(owner, "batch_progress"):
             return _last_of_epoch(fetcher, getattr(owner, "trainer", None))
-    return False
+    return None
 
 
 def _last_of_epoch(fetcher, trainer):
     if trainer is None or fetcher.length is None:
-        return False
-    fetcher.length = fetcher.fetched + 1
+        return None
+    planned, fetcher.length = fetcher.length, fetcher.fetched + 1
     if getattr(trainer, "_val_check_time_interval", None) is not None:
         trainer._last_val_time = float("-inf")
     elif getattr(trainer, "val_check_batch", None) is not None:
         trainer.val_check_batch = float("inf")  # at the end of the epoch
-    return True
+    return planned
 
 
 def _watch_flow(module):

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The changes that `tonnage fix` tries, applied inside the user's unmodified program. Standard library only.
+
+    table     all changes: name, needs, promise, conflicts, values
+    spec      TONNAGE_CHANGES, read
+    results   what each change did and where, told in <run>/changes/<pid>.json
+    source    a source file and edits of it; patches
+    code      what can be read in a program's text
+    rewrite   runs the program from changed source, with its own file names and line numbers
+    hooks     what happens in torch: batches, backward passes, updates, calls of modules
+    arguments arguments of transformers' and Lightning's trainers
+    survey    facts of the program that say which changes can be tried
+
+and one file for each change. One with `rewrite(change, source)` edits the program's text before it runs, so that its patch is
+what was tried; one with `install(change)` acts while it runs and makes the patch from the places it met. Loaded by the guest
+hook, under the name _tonnage_changes, when TONNAGE_CHANGES is set (doc/design/0009-changes.md).
+"""
+
+_started = False
+
+
+def start(text):
+    """Applies the changes that a text asks for. Once in a process; torch may be imported already."""
+    global _started
+    if _started:
+        return
+    _started = True
+    from . import results, rewrite, spec
+
+    changes = spec.parse(text)
+    results.start(changes)
+    for change in changes:
+        if change.why_not is None:
+            _install(change)
+    rewrite.install()
+
+
+def _install(change):
+    from . import rewrite
+
+    try:
+        module = __import__("%s.%s" % (__name__, change.id), fromlist=["install"])
+        if hasattr(module, "rewrite"):
+            rewrite.add(change, module.rewrite)
+        if hasattr(module, "install"):
+            module.install(change)
+    except Exception as error:
+        change.broke(error)

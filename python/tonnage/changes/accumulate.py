@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradient accumulation: the same batches, handed out in k pieces, with one update for all pieces of a batch.
+
+In a program with a loop of its own the loader gives each batch in pieces. Only the last piece's step() updates; zero_grad(),
+clipping, gradient scalers and schedulers follow it. A loss that is a mean is divided by the number of pieces (exactly: by
+the ratio of the batch to the piece, which matters for a last batch that is smaller); a loss that is a sum stays.
+transformers and Lightning do it themselves and are told to.
+
+Means over something else than samples (tokens that are not ignored) weigh the pieces a little differently. Batch
+normalisation sees smaller batches: that is a different training.
+"""
+
+import ast
+import collections
+import sys
+import weakref
+
+from . import arguments, code, hooks, loaders, rewrite, table
+from .source import Conflict
+
+_SUM = 2  # torch's number of reduction="sum"
+_STEP, _ZERO = "== 0", "== 1"
+
+
+def install(change):
+    """value: k, the number of pieces."""
+    if not (change.value or "").isdigit() or int(change.value) < 2:
+        change.cannot("needs the number of pieces of a batch: accumulate=4")
+        return
+    _Accumulation(change, int(change.value)).install()
+
+
+class _Chunks:
+    """Iterator over the index lists of pieces; `plan` says of each piece handed out what it is."""
+
+    def __init__(self, batches, pieces):
+        self.batches = iter(batches)
+        self.pieces = pieces
+        self.size = None  # of a full piece
+        self.waiting = collections.deque()
+        self.plan = collections.deque()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self.waiting:
+            whole = list(next(self.batches))
+            if self.size is None:
+                self.size = max(1, -(-len(whole) // self.pieces))
+            for start in range(0, len(whole), self.size):
+                part = whole[start:start + self.size]
+                last = start + self.size >= len(whole)
+                self.waiting.append((part, _Piece(len(whole) / len(part), start == 0, last)))
+        part, piece = self.waiting.popleft()
+        self.plan.append(piece)
+        return part
+
+
+class _Piece:
+    """One piece of a batch as it is used."""
+
+    def __init__(self, ratio, first, last):
+        self.ratio = ratio
+        self.first = first
+        self.last = last
+        self.tried = weakref.WeakSet()  # optimizers whose step() was called
+
+
+class _Batches:
+    """Stands for a sampler of batches and hands out pieces."""
+
+    def __init__(self, batches, pieces):
+        self.batches = batches
+        self.pieces = pieces
+
+    def __iter__(self):
+        return _Chunks(self.batches, self.pieces)
+
+    def __len__(self):
+        size = self.batches.batch_size
+        piece = max(1, -(-size // self.pieces))
+        full = -(-size // piece)
+        whole = len(self.batches)
+        try:
+            rest = 0 if self.batches.drop_last else len(self.batches.sampler) % size
+        except (AttributeError, TypeError):
+            rest = 0
+        return whole * full if not rest else (whole - 1) * full - (-rest // piece)
+
+    def __getattr__(self, name):
+        if name in ("batches", "pieces"):
+            raise AttributeError(name)
+        return getattr(self.batches, name)
+
+
+class _Accumulation:
+    def __init__(self, change, pieces):
+        self.change = change
+        self.pieces = pieces
+        self.piece = None  # the piece that the program works on
+        self.sites = {}  # what -> places
+        self.loaders = []  # places where loaders of loops of the program's own were made
+        self.divided = True
+        self.told = []  # what trainers were told
+
+    def install(self):
+        change, guarded = self.change, self.change.guarded
+        loaders.watch(guarded(self.use))
+        hooks.on_batch(guarded(self.batch))
+        hooks.on_backward(guarded(self.backward))
+        hooks.skip_step(guarded(self.skip_step))
+        hooks.skip_zero_grad(guarded(self.skip_zero_grad))
+        hooks.skip_around_step(guarded(self.skip_around_step))
+        hooks.watch_training_mode()
+        arguments.hugging_face(change, self.for_hugging_face)
+        arguments.lightning(change, self.for_lightning)
+        _watch_batch_norm(change)
+        change.later.append(self.make_patch)
+
+    # ---- trainers ----
+
+    def for_hugging_face(self, fields):
+        size = fields.per_device_train_batch_size
+        if size % self.pieces:
+            self.change.cannot("a batch of %d does not divide by %d" % (size, self.pieces))
+            return {}
+        steps = fields.gradient_accumulation_steps or 1
+        if (size, steps) in self.told:
+            return {}  # a copy of what was changed already
+        self.told.append((size // self.pieces, steps * self.pieces))
+        return {"per_device_train_batch_size": size // self.pieces,
+                "gradient_accumulation_steps": steps * self.pieces}
+
+    def for_lightning(self, keywords):
+        present = keywords.get("accumulate_grad_batches", 1)
+        if not isinstance(present, int):
+            self.change.cannot("accumulate_grad_batches is no number here")
+            return {}
+        return {"accumulate_grad_batches": present * self.pieces}
+
+    # ---- loaders ----
+
+    def use(self, loader, place):
+        """A loader that feeds training is about to be used."""
+        size = loaders.size_of(loader)
+        if not isinstance(size, int) or size < 2:
+            return
+        if size % self.pieces:
+            self.change.cannot("a batch of %d does not divide by %d" % (size, self.pieces))
+            return
+        self.change.note(place, "DataLoader: a batch of %d comes in %d pieces" % (size, self.pieces))
+        if arguments.is_managed(sys._getframe(1)) == "lightning":
+            loader.batch_sampler.batch_size = size // self.pieces
+            written = loaders.edit_size(self.change, place, self.piece_text)
+        else:
+            object.__setattr__(loader, "batch_sampler", _Batches(loader.batch_sampler, self.pieces))
+            self.loaders.append(place)
+            written = loaders.size_text(place)
+        arguments.say(self.change, "Set the DataLoader's batch_size to %s." % self.piece_words(size, written))
+
+    def piece_text(self, node, text):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return str(node.value // self.pieces)
+        simple = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+        return "%s // %d" % (text if simple else "(%s)" % text, self.pieces)
+
+    def piece_words(self, size, written):
+        if written and not written.isdigit():
+            return "%s // %d" % (written, self.pieces)
+        return str(size // self.pieces)
+
+    def batch(self, iterator, there):
+        """A batch was fetched, or the epoch has ended."""
+        plan = getattr(getattr(iterator, "_sampler_iter", None), "plan", None)
+        if plan is not None:
+            self.piece = plan.popleft() if there and plan else None
+
+    # ---- the loop ----
+
+    def backward(self, tensors, frame):
+        import torch
+
+        if self.piece is None or not isinstance(tensors, torch.Tensor):
+            return None
+        self.see("backward", frame)
+        if _is_sum(tensors.grad_fn):
+            self.divided = False
+            return None
+        return tensors / self.piece.ratio if self.piece.ratio > 1 else None
+
+    def skip_step(self, optimizer, frame):
+        if self.piece is None:
+            return None
+        self.see("step", frame)
+        self.piece.tried.add(optimizer)
+        if self.piece.last:
+            self.change.effect()
+            return None
+        return True
+
+    def skip_zero_grad(self, owner, frame):
+        if self.piece is None:
+            return None
+        tried = owner in self.piece.tried if hasattr(owner, "param_groups") else bool(len(self.piece.tried))
+        self.see("zero_after" if tried else "zero_before", frame)
+        honoured = (self.piece.last and tried) or (self.piece.first and not tried)
+        return None if honoured else True
+
+    def skip_around_step(self, owner, frame):
+        if self.piece is None or frame.f_globals.get("__name__", "").startswith("torch."):
+            return None
+        self.see("step", frame)
+        return None if self.piece.last else True
+
+    def see(self, what, frame):
+        place = hooks.place(frame)
+        if place is not None:
+            rows = self.sites.setdefault(what, [])
+            if place not in rows:
+                rows.append(place)
+                self.change.note(place, _WORDS[what])
+
+    # ---- the patch ----
+
+    def make_patch(self):
+        """Edits the loop that was seen, where all of it stands in one loop; else the words must do."""
+        if not self.loaders or "backward" not in self.sites or "step" not in self.sites:
+            return
+        scale = ", divide the loss by %d" % self.pieces if self.divided else ""
+        arguments.say(self.change, "Update only every %d micro-batches%s, and zero the gradients after the update." % (
+            self.pieces, scale))
+        self.change.patches.clear()
+        try:
+            for place in self.loaders:
+                if loaders.edit_size(self.change, place, self.piece_text) is None:
+                    raise _NotOneLoop()
+            self.edit_loop()
+        except (Conflict, _NotOneLoop):
+            self.change.patches.clear()
+
+    def edit_loop(self):
+        places = [place for rows in self.sites.values() for place in rows]
+        text = rewrite.source_at(places[0])
+        if text is None or any(place["file"] != text.path for place in places):
+            raise _NotOneLoop()
+        step = next((s for s in code.steps(text) if s.call.lineno <= self.sites["backward"][0]["line"] <=
+                     s.call.end_lineno), None)
+        if step is None or step.loop is None or len(self.sites["backward"]) > 1:
+            raise _NotOneLoop()
+        edits, name = self.change.edits(text), code.free_name(text, "micro_step")
+        edits.insert_before(step.loop, "%s = 0" % name)
+        edits.insert_before(step.loop.body[0], "%s += 1" % name)
+        if self.divided and step.loss is not None:
+            whole = text.of(step.loss)
+            simple = isinstance(step.loss, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+            divided = "%s / %d" % (whole if simple else "(%s)" % whole, self.pieces)
+            edits.replace(step.loss, "(%s)" % divided if step.loss is step.call.func.value else divided)
+        for what, test in (("zero_before", _ZERO), ("step", _STEP), ("zero_after", _STEP)):
+            for statement in self.statements(text, step.loop, what):
+                self.guard(edits, text, statement, "if %s %% %d %s:" % (name, self.pieces, test))
+
+    def statements(self, text, loop, what):
+        found = []
+        for place in self.sites.get(what, ()):
+            calls = text.calls_at(place["line"])
+            statement = text.statement(calls[0]) if calls else None
+            if not isinstance(statement, ast.Expr) or not _stands_in(text, statement, loop):
+                raise _NotOneLoop()
+            if statement not in found:
+                found.append(statement)
+        return sorted(found, key=lambda node: node.lineno)
+
+    def guard(self, edits, text, statement, header):
+        if edits.wraps and edits.wraps[-1][2] == header and edits.wraps[-1][1] == statement.lineno - 1:
+            first, last, header = edits.wraps.pop()
+            edits.wraps.append((first, statement.end_lineno, header))
+        else:
+            edits.wrap([statement], header)
+
+
+class _NotOneLoop(Exception):
+    """What was seen does not stand in one loop of one file."""
+
+
+_WORDS = {
+    "backward": "backward: the loss is divided by the number of pieces",
+    "step": "only after the last piece of a batch",
+    "zero_before": "only before the first piece of a batch",
+    "zero_after": "only after the update",
+}
+
+
+def _stands_in(text, node, loop):
+    while node is not None and node is not loop:
+        node = text.parents.get(node)
+    return node is loop
+
+
+def _is_sum(node, depth=8):
+    """True when a loss is a sum over the batch: reduction="sum", or .sum() as the last operation."""
+    while node is not None and depth:
+        reduction = getattr(node, "_saved_reduction", None)
+        if reduction is not None:
+            return reduction == _SUM
+        name = type(node).__name__
+        if name.startswith("Sum"):
+            return True
+        if not name.startswith(("Mul", "Div", "Neg", "Add", "ToCopy", "Alias", "Clone")) or not node.next_functions:
+            return False
+        node, depth = node.next_functions[0][0], depth - 1
+    return False
+
+
+def _watch_batch_norm(change):
+    from _tonnage_guest import imports
+
+    def watch(module):
+        cls = module._NormBase
+        original = cls.__init__
+
+        def __init__(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            if isinstance(self, module._BatchNorm):
+                change.weaken(table.DIFFERENT)
+
+        cls.__init__ = __init__
+
+    imports.watch("torch.nn.modules.batchnorm", change.guarded(watch))

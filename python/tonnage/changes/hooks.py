@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens in torch, for changes that act while the program runs.
+
+Each function here puts one hook there, once, however many changes ask for it; callbacks are called in the order in which
+they came. Callbacks are guarded by their change (results.Change.guarded). Nothing is hooked that no change asks for.
+"""
+
+import functools
+import sys
+
+from _tonnage_guest import frames, imports
+
+training = True  # what the last call of Module.train() or eval() said
+_installed = set()
+_lists = {}
+
+
+def place(frame):
+    """{"file", "line", "function"} of the user's innermost frame at or above `frame`, or None."""
+    found = frames.place(frame)
+    return frames.describe(found) if found is not None and frames.is_users(found.f_code.co_filename) else None
+
+
+def frame_of_user(frame):
+    """The user's innermost frame at or above `frame`, or None."""
+    return frames.place(frame)
+
+
+def on_torch(callback):
+    """callback(torch) once torch is there."""
+    imports.watch("torch", callback)
+
+
+def _add(name, callback, install):
+    _lists.setdefault(name, []).append(callback)
+    if name not in _installed:
+        _installed.add(name)
+        install()
+    return _lists[name]
+
+
+def _first(name, *args):
+    """The first answer of the callbacks that is not None."""
+    for callback in _lists.get(name, ()):
+        answer = callback(*args)
+        if answer is not None:
+            return answer
+    return None
+
+
+def _all(name, *args):
+    for callback in _lists.get(name, ()):
+        callback(*args)
+
+
+# ---- updates ----
+
+
+def skip_step(callback):
+    """callback(optimizer, frame) -> True when this call of step() shall do nothing (a closure is still called)."""
+    _add("skip_step", callback, _install_steps)
+
+
+def after_step(callback):
+    """callback(optimizer, frame) after an update was made."""
+    _add("after_step", callback, _install_steps)
+
+
+def _install_steps():
+    if "steps" in _installed:
+        return
+    _installed.add("steps")
+
+    def watch(module):
+        cls = module.Optimizer
+        original = cls._patch_step_function
+
+        def _patch_step_function(self):
+            original(self)
+            kind = type(self)
+            if not getattr(kind.step, "_tonnage", False):
+                kind.step = _outer_step(kind.step)
+
+        cls._patch_step_function = _patch_step_function
+
+    imports.watch("torch.optim.optimizer", watch)
+
+
+def _outer_step(original):
+    @functools.wraps(original)
+    def step(self, *args, **kwargs):
+        frame = sys._getframe(1)
+        if _first("skip_step", self, frame):
+            return _call_closure(*args, **kwargs)
+        result = original(self, *args, **kwargs)
+        _all("after_step", self, frame)
+        return result
+
+    step.hooked = step._tonnage = True
+    return step
+
+
+def _call_closure(closure=None, **kwargs):
+    if closure is None:
+        return None
+    import torch
+
+    with torch.enable_grad():
+        return closure()
+
+
+def skip_zero_grad(callback):
+    """callback(optimizer or module, frame) -> True when this call of zero_grad() shall do nothing."""
+    _add("skip_zero_grad", callback, _install_zero_grad)
+
+
+def _install_zero_grad():
+    imports.watch("torch.optim.optimizer", lambda module: gate(module.Optimizer, "zero_grad", "skip_zero_grad"))
+    imports.watch("torch.nn.modules.module", lambda module: gate(module.Module, "zero_grad", "skip_zero_grad"))
+
+
+def gate(owner, name, kind, result=None):
+    """Puts a gate before a method or function: `kind` says which callbacks decide that it does nothing."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def gated(*args, **kwargs):
+        if _first(kind, args[0] if args else None, sys._getframe(1)):
+            return result() if result is not None else None
+        return original(*args, **kwargs)
+
+    setattr(owner, name, gated)
+
+
+def skip_around_step(callback):
+    """callback(what, frame) -> True when a call that belongs to the update shall do nothing: gradient scalers, clipping of
+    gradients, schedulers of the learning rate."""
+
+    def install():
+        imports.watch("torch.amp.grad_scaler", _gate_scaler)
+        imports.watch("torch.nn.utils.clip_grad", _gate_clipping)
+        imports.watch("torch.optim.lr_scheduler", _gate_schedulers)
+
+    _add("skip_around_step", callback, install)
+
+
+def _gate_scaler(module):
+    for name in ("step", "update", "unscale_"):
+        gate(module.GradScaler, name, "skip_around_step")
+
+
+def _gate_clipping(module):
+    import torch
+
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        gate(module, name, "skip_around_step", lambda: torch.zeros(()))
+        for user in ("torch.nn.utils", "torch.nn.utils.clip_grad"):
+            if user in sys.modules and hasattr(sys.modules[user], name):
+                setattr(sys.modules[user], name, getattr(module, name))
+
+
+def _gate_schedulers(module):
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and "step" in vars(kind)]
+    for kind in kinds:
+        gate(kind, "step", "skip_around_step")
+
+
+# ---- backward ----
+
+
+def on_backward(callback):
+    """callback(tensors, frame) -> other tensors to differentiate, or None; before each backward pass."""
+
+    def install():
+        imports.watch("torch.autograd", _watch_backward)
+
+    _add("backward", callback, install)
+
+
+def _watch_backward(module):
+    original = module.backward
+
+    @functools.wraps(original)
+    def backward(tensors, *args, **kwargs):
+        for callback in _lists["backward"]:
+            answer = callback(tensors, sys._getframe(1))
+            tensors = answer if answer is not None else tensors
+        return original(tensors, *args, **kwargs)
+
+    module.backward = backward
+
+
+# ---- batches ----
+
+
+def on_loader(callback):
+    """callback(loader, frame) when a DataLoader was made."""
+
+    def watch(module):
+        cls = module.DataLoader
+        original = cls.__init__
+
+        @functools.wraps(original)
+        def __init__(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            _all("loader", self, sys._getframe(1))
+
+        cls.__init__ = __init__
+
+    _add("loader", callback, lambda: imports.watch("torch.utils.data.dataloader", watch))
+
+
+def on_epoch(callback):
+    """callback(loader, frame) when a DataLoader is about to be used: iterated, or measured by a trainer."""
+
+    def watch(module):
+        cls = module.DataLoader
+        for name in ("__iter__", "__len__"):
+            setattr(cls, name, _announced(getattr(cls, name), name == "__len__"))
+
+    watch_training_mode()
+    _add("epoch", callback, lambda: imports.watch("torch.utils.data.dataloader", watch))
+
+
+def _announced(original, measured):
+    @functools.wraps(original)
+    def call(self):
+        frame = sys._getframe(1)
+        if not measured or frames.kind(frame.f_code, frame.f_globals) is not frames.USER:
+            _all("epoch", self, frame)
+        return original(self)
+
+    return call
+
+
+def on_batch(callback):
+    """callback(iterator, there) when a batch was fetched (True), or its epoch has ended (False)."""
+
+    def watch(module):
+        cls = module._BaseDataLoaderIter
+        original = cls.__next__
+
+        @functools.wraps(original)
+        def __next__(self):
+            try:
+                batch = original(self)
+            except StopIteration:
+                _all("batch", self, False)
+                raise
+            _all("batch", self, True)
+            return batch
+
+        cls.__next__ = __next__
+        cls.next = __next__
+
+    _add("batch", callback, lambda: imports.watch("torch.utils.data.dataloader", watch))
+
+
+def watch_training_mode():
+    """Keeps `training` right."""
+    if "mode" in _installed:
+        return
+    _installed.add("mode")
+
+    def watch(module):
+        original = module.Module.train
+
+        @functools.wraps(original)
+        def train(self, mode=True):
+            global training
+            training = bool(mode)
+            return original(self, mode)
+
+        module.Module.train = train
+
+    imports.watch("torch.nn.modules.module", watch)
+
+
+# ---- modules ----
+
+
+def before_forward(callback):
+    """callback(module, frame) before a module is called that no other module has called, until release() of the handle.
+
+    Returns a list that holds the handle once torch is there."""
+    handle = []
+
+    def watch(module):
+        code = module.Module._call_impl.__code__
+
+        def hook(called, args):
+            frame = sys._getframe(1)
+            if not _is_nested(frame, code):
+                callback(called, frame)
+
+        hook._torchdynamo_disable = True
+        handle.append(module.register_module_forward_pre_hook(hook))
+
+    imports.watch("torch.nn.modules.module", watch)
+    return handle
+
+
+def _is_nested(frame, code):
+    seen = 0
+    while frame is not None:
+        if frame.f_code is code:
+            seen += 1
+            if seen == 2:
+                return True
+        frame = frame.f_back
+    return False
+
+
+def release(handle):
+    """Takes a hook away."""
+    while handle:
+        handle.pop().remove()
+
+
+def on_optimizer(callback):
+    """callback(optimizer, frame) when an optimizer of torch is made, before it has parameters."""
+
+    def watch(module):
+        cls = module.Optimizer
+        original = cls.__init__
+
+        @functools.wraps(original)
+        def __init__(self, *args, **kwargs):
+            _all("optimizer", self, sys._getframe(1))
+            original(self, *args, **kwargs)
+
+        cls.__init__ = __init__
+
+    _add("optimizer", callback, lambda: imports.watch("torch.optim.optimizer", watch))
+
+
+def on_moved(callback):
+    """callback(module, frame) before a module is moved by .cuda() or .to()."""
+
+    def watch(module):
+        for name in ("cuda", "to"):
+            original = getattr(module.Module, name)
+
+            def moved(self, *args, _original=original, **kwargs):
+                _all("moved", self, sys._getframe(1))
+                return _original(self, *args, **kwargs)
+
+            setattr(module.Module, name, functools.wraps(original)(moved))
+
+    _add("moved", callback, lambda: imports.watch("torch.nn.modules.module", watch))

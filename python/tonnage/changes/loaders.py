@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which DataLoaders feed training, and where they were made.
+
+A loader is looked at when it is first used. It feeds training when the program has an optimizer, builds graphs at that moment
+and has not just called eval(). In a program without an optimizer every loader counts. Loaders that a trainer of
+transformers makes are the trainer's: its arguments rule them.
+"""
+
+import sys
+import weakref
+
+from . import arguments, code, hooks, rewrite, source
+
+_FRAMES = 30
+_made = weakref.WeakKeyDictionary()  # loader -> place
+_judged = weakref.WeakSet()  # samplers of batches that were looked at
+_by_sampler = weakref.WeakKeyDictionary()  # sampler of batches -> place of the loader that was made first
+_installed = False
+_optimizers = 0
+
+
+def watch(callback):
+    """callback(loader, place) for each loader that feeds training, before it gives its first batch."""
+    global _installed
+    if not _installed:
+        _installed = True
+        hooks.on_loader(_note)
+        hooks.on_optimizer(_note_optimizer)
+
+    def epoch(loader, frame):
+        sampler = loader.batch_sampler
+        if sampler is None or sampler in _judged or _is_hugging_faces(loader, frame):
+            return
+        if feeds_training(frame):
+            _judged.add(sampler)
+            callback(loader, place_of(loader))
+
+    hooks.on_epoch(epoch)
+    return epoch
+
+
+def _note(loader, frame):
+    place = hooks.place(frame)
+    _made[loader] = (place, arguments.is_managed(frame))
+    if loader.batch_sampler is not None:
+        try:
+            _by_sampler.setdefault(loader.batch_sampler, place)
+        except TypeError:
+            pass  # a list of batches takes no weak reference
+
+
+def _note_optimizer(optimizer, frame):
+    global _optimizers
+    _optimizers += 1
+
+
+def place_of(loader):
+    """Where a loader was made."""
+    try:
+        return _by_sampler.get(loader.batch_sampler) or _made.get(loader, (None, None))[0]
+    except TypeError:
+        return _made.get(loader, (None, None))[0]
+
+
+def _is_hugging_faces(loader, frame):
+    return _made.get(loader, (None, None))[1] == "hf" or arguments.is_managed(frame) == "hf"
+
+
+def feeds_training(frame):
+    """True when what is being done now is training, or the program never trains."""
+    import torch
+
+    if "lightning" in sys.modules or "pytorch_lightning" in sys.modules:
+        known = _lightning_says(frame)
+        if known is not None:
+            return known
+    return _optimizers == 0 or (torch.is_grad_enabled() and hooks.training)
+
+
+def _lightning_says(frame):
+    for _ in range(_FRAMES):
+        if frame is None:
+            return None
+        name = type(frame.f_locals.get("self")).__name__
+        if name in ("_EvaluationLoop", "_PredictionLoop"):
+            return False
+        if name in ("_FitLoop", "_TrainingEpochLoop"):
+            return True
+        frame = frame.f_back
+    return None
+
+
+def size_of(loader):
+    """The batch size of a loader, or None."""
+    return getattr(loader.batch_sampler, "batch_size", None)
+
+
+def edit_size(change, place, text_of):
+    """The patch: `batch_size` of the loader that was made at a place becomes text_of(node, its present text), which is
+    returned; None where it is not written there."""
+    text, node = _size_node(place)
+    if node is None:
+        return None
+    try:
+        change.edits(text).replace(node, text_of(node, text.of(node)))
+    except source.Conflict:
+        return None
+    return text.of(node)
+
+
+def size_text(place):
+    """What the program has written for `batch_size` at a place, or None."""
+    text, node = _size_node(place)
+    return text.of(node) if node is not None else None
+
+
+def _size_node(place):
+    text = rewrite.source_at(place)
+    for call in reversed(text.calls_at(place["line"]) if text is not None else ()):
+        present = code.keyword(call, "batch_size")
+        node = present.value if present is not None else call.args[1] if len(call.args) > 1 else None
+        if "Loader" in (code.last(call.func) or "") and node is not None:
+            return text, node
+    return text, None

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every change that can be tried, in one table.
+
+A row says what the change is called, what must be there for it (a question about the survey's facts, survey.py), what it
+promises of the program's results, what it cannot go together with, and the values worth trying. The module of the same
+name does it.
+
+    same                   the same arithmetic in the same order
+    same_up_to_rounding    sums in another order, or computed again: differences of the last bits
+    different_training     anything else: another batch, another optimizer, lower precision
+"""
+
+import collections
+
+SAME = "same"
+ROUNDING = "same_up_to_rounding"
+DIFFERENT = "different_training"
+ORDER = (SAME, ROUNDING, DIFFERENT)  # worst last
+
+Row = collections.namedtuple("Row", "id title needs results conflicts values")
+
+
+def _trains(facts):
+    return facts["backward"] > 0
+
+
+def _infers(facts):
+    return facts["backward"] == 0 and facts["modules"] > 0
+
+
+def _steps(facts):
+    return _trains(facts) and bool(facts["optimizers"])
+
+
+def _has_optimizer(*names):
+    def needs(facts):
+        return _steps(facts) and any(name in facts["optimizers"] for name in names)
+
+    return needs
+
+
+def _adam(facts):
+    return _has_optimizer("Adam", "AdamW")(facts)
+
+
+def _loader(facts):
+    return bool(facts["batches"])
+
+
+def _accumulates(facts):
+    return _steps(facts) and any(batch and batch > 1 for batch in facts["batches"])
+
+
+def _blocks(facts):
+    return _trains(facts) and facts["blocks"] > 1
+
+
+def _written(name):
+    """The change finds something to rewrite in the program's own files."""
+
+    def needs(facts):
+        return name in facts["rewrites"]
+
+    return needs
+
+
+def _any(*questions):
+    return lambda facts: any(question(facts) for question in questions)
+
+
+_ALLOCATOR = (
+    "expandable_segments:True",
+    "max_split_size_mb:64",
+    "max_split_size_mb:256",
+    "garbage_collection_threshold:0.8",
+    "roundup_power2_divisions:8",
+    "max_split_size_mb:128,garbage_collection_threshold:0.8",
+)
+
+ROWS = [
+    Row("alloc", "settings of PyTorch's allocator", lambda facts: facts["cuda"], SAME, (), _ALLOCATOR),
+    Row("zero_grad", "gradients released right after the update", _steps, SAME, ("step_in_backward",), (None,)),
+    Row("no_grad", "no graph in evaluation", _any(_written("no_grad"), lambda f: f["evaluation_with_graph"] > 0), SAME,
+        (), (None,)),
+    Row("detach", "what is kept is detached from its graph", _written("detach"), SAME, (), (None,)),
+    Row("outputs_to_host", "outputs that are kept move to the host", _written("outputs_to_host"), SAME, (), (None,)),
+    Row("release_outputs", "outputs released once the loss is taken", _written("release_outputs"), SAME, (), (None,)),
+    Row("data_on_host", "the data set stays on the host", _written("data_on_host"), SAME, (), (None,)),
+    Row("foreach", "the optimizer updates one parameter after the other", _steps, ROUNDING, ("fused",), (None,)),
+    Row("fused", "the optimizer updates in one kernel", _has_optimizer("Adam", "AdamW", "SGD", "Adagrad"), ROUNDING,
+        ("foreach", "adafactor", "adam8bit"), (None,)),
+    Row("accumulate", "gradient accumulation over smaller batches", _accumulates, ROUNDING,
+        ("batch", "step_in_backward"), ("2", "4", "8", "16", "32")),
+    Row("checkpoint", "activation checkpointing of the repeated blocks", _blocks, ROUNDING, (), ("1", "2", "3")),
+    Row("step_in_backward", "each parameter is updated during backward", _steps, ROUNDING,
+        ("accumulate", "zero_grad", "offload_optimizer"), (None,)),
+    Row("offload_activations", "activations wait for backward on the host", _trains, SAME, (), (None,)),
+    Row("offload_optimizer", "the optimizer and its state on the host", _steps, ROUNDING,
+        ("step_in_backward", "foreach", "fused", "adam8bit", "adafactor"), (None,)),
+    Row("sdpa", "attention that does not keep its weights", _any(_written("sdpa"), lambda f: f["eager_attention"]),
+        ROUNDING, (), (None,)),
+    Row("chunked_loss", "cross-entropy in pieces", _written("chunked_loss"), ROUNDING, (), ("8",)),
+    Row("kv_cache", "keys and values of generation on the host", _written("kv_cache"), SAME, ("kv_cache_limit",),
+        ("offloaded",)),
+    Row("autocast", "mixed precision", _trains, DIFFERENT, ("bf16_weights",), ("bf16", "fp16")),
+    Row("bf16_weights", "the whole model in bfloat16", _trains, DIFFERENT, ("autocast",), (None,)),
+    Row("batch", "a smaller batch", _loader, DIFFERENT, ("accumulate",), ()),
+    Row("sgd_no_momentum", "SGD without momentum", _has_optimizer("SGD"), DIFFERENT, (), (None,)),
+    Row("adafactor", "Adafactor in the place of Adam", _adam, DIFFERENT, ("adam8bit", "fused"), (None,)),
+    Row("adam8bit", "Adam's state in 8 bits", _adam, DIFFERENT, ("adafactor", "fused"), (None,)),
+    Row("half_weights", "weights in 16 bits", _infers, DIFFERENT, (), ("bf16", "fp16")),
+    Row("kv_cache_limit", "fewer new tokens", _written("kv_cache_limit"), DIFFERENT, ("kv_cache",), ()),
+    Row("empty_cache_out_of_loop", "no empty_cache() in a loop", _written("empty_cache_out_of_loop"), SAME, (), ()),
+]
+BY_ID = {row.id: row for row in ROWS}
+
+
+def clashes(ids):
+    """Pairs of changes that do not go together."""
+    return [(one, two) for index, one in enumerate(ids) for two in ids[index + 1:]
+            if two in BY_ID[one].conflicts or one in BY_ID[two].conflicts]
+
+
+def worse(one, two):
+    """The weaker of two promises."""
+    return max(one, two, key=ORDER.index)
+
+
+def possible(facts):
+    """[{"id", "title", "results", "values"}] of what may be tried in a program with these facts."""
+    return [{"id": row.id, "title": row.title, "results": row.results, "values": list(row.values)}
+            for row in ROWS if row.needs(facts)]

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The marks in a snapshot (doc/format/marks.md) as arrays.
+ *
+ * Invariant: within a kind times never fall (one that does is taken for the one before it), and every number of another
+ * row lies below the count of what it names. Texts point into a copy that belongs to the marks. Knows no snapshot.
+ */
+#ifndef TN_ANALYZE_MARKS_H
+#define TN_ANALYZE_MARKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyze/moment.h" /* enum tn_category */
+#include "pickle/budget.h"  /* struct tn_budget */
+
+struct tn_mark_phase {
+	int64_t time; /* nanoseconds since the epoch, as everywhere here */
+	int64_t step;
+	const char *name;
+};
+
+struct tn_mark_hold {
+	uint64_t address, bytes;
+	const char *label;
+	uint32_t look; /* in `looks` */
+	uint8_t category;
+};
+
+struct tn_mark_look {
+	int64_t time;
+};
+
+struct tn_mark_backward {
+	int64_t time, pass;
+	size_t first_node, nodes;
+};
+
+struct tn_mark_node {
+	int64_t id, sequence;
+	uint64_t bytes, evidence;
+	const char *name;
+	bool view;
+};
+
+struct tn_mark_run {
+	int64_t time, id;
+};
+
+struct tn_mark_library {
+	int64_t time;
+	const char *library;
+	uint64_t address, bytes;
+};
+
+struct tn_mark_copied {
+	int64_t time;
+	uint64_t address, bytes;
+};
+
+struct tn_mark_card {
+	int64_t time, device;
+	uint64_t total, context, program, libraries, others;
+};
+
+struct tn_mark_step {
+	int64_t time, number;
+	uint64_t allocated;
+};
+
+struct tn_mark_oom {
+	int64_t time, device;
+	uint64_t requested;
+};
+
+struct tn_mark_batch {
+	int64_t size;
+};
+
+/* MARK(kind, rows): a kind of line, struct tn_mark_<kind>, and the array that keeps it. */
+#define TN_MARK_KINDS(MARK)                                                                                         \
+	MARK(phase, phases) MARK(look, looks) MARK(hold, holds) MARK(backward, passes) MARK(node, nodes) MARK(run, runs) \
+	MARK(library, libraries) MARK(copied, copies) MARK(card, cards) MARK(step, steps) MARK(oom, ooms)                \
+	MARK(batch, batches)
+
+struct tn_marks {
+	struct tn_budget budget;
+	char *text;
+#define TN_MARK_ROWS(kind, rows)    \
+	struct tn_mark_##kind *rows; \
+	size_t rows##_count, rows##_capacity;
+	TN_MARK_KINDS(TN_MARK_ROWS)
+#undef TN_MARK_ROWS
+};
+
+/* Reads `length` bytes, which are copied. TN_FORMAT and TN_UNSUPPORTED name the line; TN_NO_MEMORY. On failure nothing
+ * is held. Release with tn__marks_free. */
+tn_status tn__marks_parse(const char *text, size_t length, struct tn_marks *marks);
+
+/* The phase in force in a microsecond; NULL when none had begun. */
+const struct tn_mark_phase *tn__phase_at(const struct tn_marks *marks, int64_t microsecond);
+
+void tn__marks_free(struct tn_marks *marks); /* of zeroed marks as well */
+
+#endif

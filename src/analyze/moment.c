@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One moment: its blocks by category and line, what is free, and what made it.
+ */
+#include "analyze/moment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analysis.h"
+#include "base/error.h"
+
+const char *
+tn__category_name(enum tn_category category)
+{
+	static const char *const names[] = {
+#define CATEGORY(name, words) #name,
+#include "analyze/categories.def"
+#undef CATEGORY
+	};
+	return category < TN_CATEGORIES ? names[category] : "unknown";
+}
+
+const char *
+tn__category_words(enum tn_category category)
+{
+	static const char *const texts[] = {
+#define CATEGORY(name, words) words,
+#include "analyze/categories.def"
+#undef CATEGORY
+	};
+	return category < TN_CATEGORIES ? texts[category] : "unknown";
+}
+
+/* ---- what was alive ---- */
+
+struct pieces {
+	struct tn_budget budget;
+	struct tn_piece *items;
+	size_t count, capacity;
+};
+
+static tn_status
+add_block(const struct tn_analysis *analysis, uint32_t number, struct tn_scratch *scratch, struct pieces *pieces,
+          struct tn_moment *moment)
+{
+	struct tn_parts parts;
+	const struct tn_interval *block = &analysis->blocks.intervals[number];
+	struct tn_origin origin = tn__origin_of_interval(analysis, block);
+	TN_FORWARD_IF_ERROR(tn__split_interval(analysis, number, scratch, &parts));
+	moment->requested += block->requested;
+	moment->named_bytes += origin.at.file ? block->requested : 0;
+	for (size_t category = 0; category < TN_CATEGORIES; category++) {
+		if (parts.bytes[category] == 0)
+			continue;
+		moment->by_category[category] += parts.bytes[category];
+		TN_FORWARD_IF_ERROR(
+			tn__grow(&pieces->budget, &pieces->items, &pieces->capacity, pieces->count + 1, sizeof(*pieces->items)));
+		pieces->items[pieces->count++] = (struct tn_piece){.bytes = parts.bytes[category],
+		                                                   .origin = origin,
+		                                                   .label = parts.labels[category],
+		                                                   .visit = block->begun && !origin.at.backward ?
+		                                                       analysis->visits[block->from - 1] :
+		                                                       0,
+		                                                   .category = (uint8_t)category};
+	}
+	return TN_OK;
+}
+
+static tn_status
+add_blocks(const struct tn_analysis *analysis, uint32_t state, struct tn_scratch *scratch, struct pieces *pieces,
+           struct tn_moment *moment)
+{
+	for (uint32_t number = 0; number < analysis->blocks.count; number++) {
+		if (tn__is_alive(&analysis->blocks.intervals[number], state))
+			TN_FORWARD_IF_ERROR(add_block(analysis, number, scratch, pieces, moment));
+	}
+	return tn__join_pieces(analysis, pieces->items, pieces->count, moment);
+}
+
+static tn_status
+find_holders(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *moment)
+{
+	struct tn_scratch scratch = {0};
+	struct pieces pieces = {.budget.limit = UINT64_MAX};
+	tn_status status = add_blocks(analysis, state, &scratch, &pieces, moment);
+	tn__scratch_free(&scratch);
+	free(pieces.items);
+	return status;
+}
+
+/* ---- what made it ---- */
+
+/* The last allocation or out-of-memory before a state; `count` of the trace when there is none. */
+static size_t
+cause_of(const struct tn_analysis *analysis, uint32_t state)
+{
+	for (size_t event = state; event-- > 0;) {
+		uint8_t action = analysis->events.actions[event];
+		if (action == TN_ACTION_ALLOC || action == TN_ACTION_OOM)
+			return event;
+	}
+	return analysis->events.count;
+}
+
+static void
+find_cause(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *moment)
+{
+	size_t event = cause_of(analysis, state);
+	if (event == analysis->events.count)
+		return;
+	uint32_t number = analysis->by_event[event];
+	struct tn_origin origin = number == TN_NO_INTERVAL ?
+		tn__origin_of_event(analysis, event) :
+		tn__origin_of_interval(analysis, &analysis->blocks.intervals[number]);
+	moment->at = origin.at;
+	moment->at_user = origin.user;
+}
+
+/* The time of the last event before a state. At the end of the trace all marks have been made. */
+static tn_status
+find_time(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *moment)
+{
+	const struct tn_event_columns *events = &analysis->events;
+	int64_t last = INT64_MAX;
+	moment->step = -1;
+	if (events->count)
+		moment->time_us = events->times[state ? state - 1 : 0];
+	if (state < events->count)
+		last = moment->time_us;
+	const struct tn_mark_phase *phase = tn__phase_at(&analysis->marks, last);
+	if (!phase)
+		return TN_OK;
+	size_t size = strlen(phase->name) + 1;
+	char *name = malloc(size);
+	TN_RETURN_IF(!name, TN_NO_MEMORY, "no host memory for a phase");
+	moment->step = phase->step;
+	moment->phase = memcpy(name, phase->name, size);
+	return TN_OK;
+}
+
+/* ---- what was free ---- */
+
+/* A stretch of addresses. */
+struct stretch {
+	uint64_t address, size;
+};
+
+struct stretches {
+	struct tn_budget budget;
+	struct stretch *items;
+	size_t count, capacity;
+};
+
+static int
+compare_stretches(const void *left, const void *right)
+{
+	const struct stretch *one = left, *other = right;
+	return (one->address > other->address) - (one->address < other->address);
+}
+
+static tn_status
+add_stretch(struct stretches *stretches, uint64_t address, uint64_t size)
+{
+	TN_FORWARD_IF_ERROR(tn__grow(&stretches->budget, &stretches->items, &stretches->capacity, stretches->count + 1,
+	                             sizeof(*stretches->items)));
+	stretches->items[stretches->count++] = (struct stretch){address, size};
+	return TN_OK;
+}
+
+/* Where expandable memory began (size 1) and ended (size -1) to be mapped, as a state had it. */
+static tn_status
+list_edges(const struct tn_analysis *analysis, uint32_t state, struct stretches *edges)
+{
+	const struct tn_event_columns *events = &analysis->events;
+	const struct tn_segment *segments;
+	size_t count = tn_snapshot_segments(analysis->snapshot, &segments);
+	for (size_t index = 0; index < count; index++) {
+		const struct tn_segment *segment = &segments[index];
+		if (!segment->expandable || segment->device != analysis->device || segment->host)
+			continue;
+		TN_FORWARD_IF_ERROR(add_stretch(edges, segment->address, 1));
+		TN_FORWARD_IF_ERROR(add_stretch(edges, segment->address + segment->total, UINT64_MAX));
+	}
+	for (size_t event = state; event < events->count; event++) {
+		uint8_t action = events->actions[event];
+		if (action != TN_ACTION_SEGMENT_MAP && action != TN_ACTION_SEGMENT_UNMAP)
+			continue;
+		uint64_t undo = action == TN_ACTION_SEGMENT_MAP ? UINT64_MAX : 1;
+		TN_FORWARD_IF_ERROR(add_stretch(edges, events->addresses[event], undo));
+		TN_FORWARD_IF_ERROR(add_stretch(edges, events->addresses[event] + events->sizes[event], -undo));
+	}
+	return TN_OK;
+}
+
+/* The stretches of expandable memory that were mapped. */
+static tn_status
+add_mapped(const struct tn_analysis *analysis, uint32_t state, struct stretches *edges, struct stretches *segments)
+{
+	uint64_t depth = 0, from = 0;
+	size_t end;
+	TN_FORWARD_IF_ERROR(list_edges(analysis, state, edges));
+	if (edges->count)
+		qsort(edges->items, edges->count, sizeof(*edges->items), compare_stretches);
+	for (size_t first = 0; first < edges->count; first = end) {
+		uint64_t before = depth, address = edges->items[first].address;
+		for (end = first; end < edges->count && edges->items[end].address == address; end++)
+			depth += edges->items[end].size;
+		if (before == 0)
+			from = address;
+		else if (depth == 0)
+			TN_FORWARD_IF_ERROR(add_stretch(segments, from, address - from));
+	}
+	return TN_OK;
+}
+
+static bool
+is_there(const struct tn_interval *interval, uint32_t state)
+{
+	return interval->from <= state && state < interval->gone;
+}
+
+static tn_status
+add_track(const struct tn_track *track, uint32_t state, struct stretches *stretches)
+{
+	for (size_t index = 0; index < track->count; index++) {
+		if (is_there(&track->intervals[index], state))
+			TN_FORWARD_IF_ERROR(add_stretch(stretches, track->intervals[index].address, track->intervals[index].size));
+	}
+	if (stretches->count)
+		qsort(stretches->items, stretches->count, sizeof(*stretches->items), compare_stretches);
+	return TN_OK;
+}
+
+/* The widest gap between blocks within one segment; both are sorted. */
+static uint64_t
+widest_gap(const struct stretches *segments, const struct stretches *blocks)
+{
+	uint64_t widest = 0;
+	size_t block = 0;
+	for (size_t index = 0; index < segments->count; index++) {
+		const struct stretch *segment = &segments->items[index];
+		uint64_t free_from = 0; /* in the segment */
+		while (block < blocks->count && blocks->items[block].address < segment->address)
+			block++;
+		for (; block < blocks->count && blocks->items[block].address - segment->address < segment->size; block++) {
+			uint64_t offset = blocks->items[block].address - segment->address;
+			if (offset > free_from && offset - free_from > widest)
+				widest = offset - free_from;
+			free_from = offset + blocks->items[block].size;
+		}
+		if (segment->size > free_from && segment->size - free_from > widest)
+			widest = segment->size - free_from;
+	}
+	return widest;
+}
+
+static tn_status
+find_largest_free(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *moment)
+{
+	struct stretches edges = {.budget.limit = UINT64_MAX}, segments = edges, blocks = edges;
+	tn_status status = add_mapped(analysis, state, &edges, &segments);
+	if (status == TN_OK)
+		status = add_track(&analysis->segments, state, &segments);
+	if (status == TN_OK)
+		status = add_track(&analysis->blocks, state, &blocks);
+	if (status == TN_OK)
+		moment->largest_free_block = widest_gap(&segments, &blocks);
+	free(edges.items);
+	free(segments.items);
+	free(blocks.items);
+	return status;
+}
+
+/* ---- the whole ---- */
+
+static tn_status
+fill(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *moment)
+{
+	TN_FORWARD_IF_ERROR(find_holders(analysis, state, moment));
+	TN_FORWARD_IF_ERROR(find_largest_free(analysis, state, moment));
+	TN_FORWARD_IF_ERROR(find_time(analysis, state, moment));
+	find_cause(analysis, state, moment);
+	moment->by_category[TN_CATEGORY_rounding] = moment->allocated - moment->requested;
+	moment->by_category[TN_CATEGORY_cached] = moment->reserved - moment->allocated;
+	return TN_OK;
+}
+
+tn_status
+tn__moment_of_state(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *out)
+{
+	struct tn_moment moment = {
+		.device = analysis->device,
+		.reserved = analysis->reserved[state],
+		.allocated = analysis->allocated[state],
+		.inferred = !analysis->marked,
+	};
+	TN_RETURN_IF(moment.allocated > moment.reserved, TN_FORMAT,
+	             "%llu bytes are allocated of %llu that are reserved: the trace leaves something out",
+	             (unsigned long long)moment.allocated, (unsigned long long)moment.reserved);
+	tn_status status = fill(analysis, state, &moment);
+	if (status == TN_OK)
+		*out = moment;
+	else
+		tn__moment_free(&moment);
+	return status;
+}
+
+void
+tn__moment_free(struct tn_moment *moment)
+{
+	free(moment->holders);
+	free(moment->labels);
+	free((char *)moment->phase);
+	moment->holders = NULL;
+	moment->labels = NULL;
+	moment->phase = NULL;
+	moment->holder_count = 0;
+}
+
+/* The most that was reserved while no more than that was allocated. */
+static uint64_t
+most_reserved(const struct tn_analysis *analysis)
+{
+	uint64_t most = 0;
+	for (size_t state = 0; state <= analysis->events.count; state++) {
+		bool possible = analysis->allocated[state] <= analysis->reserved[state];
+		if (possible && analysis->reserved[state] > most)
+			most = analysis->reserved[state];
+	}
+	return most;
+}
+
+/* The state with the most allocated of those with `reserved` bytes. */
+static bool
+find_peak(const struct tn_analysis *analysis, uint64_t reserved, uint32_t *peak)
+{
+	bool found = false;
+	for (size_t state = 0; state <= analysis->events.count; state++) {
+		uint64_t allocated = analysis->allocated[state];
+		if (analysis->reserved[state] != reserved || allocated > reserved)
+			continue;
+		if (!found || allocated > analysis->allocated[*peak])
+			*peak = (uint32_t)state;
+		found = true;
+	}
+	return found;
+}
+
+tn_status
+tn__moment_of_peak(const struct tn_snapshot *snapshot, int device, uint64_t reserved, struct tn_moment *out)
+{
+	struct tn_analysis *analysis;
+	uint32_t peak = 0;
+	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
+	if (reserved == TN_UNKNOWN)
+		reserved = most_reserved(analysis);
+	tn_status status = find_peak(analysis, reserved, &peak) ?
+		tn__moment_of_state(analysis, peak, out) :
+		tn__fail(TN_NOT_FOUND, "at no moment of the trace were %llu bytes reserved", (unsigned long long)reserved);
+	tn__analysis_close(analysis);
+	return status;
+}
+
+tn_status
+tn__moment_of_end(const struct tn_snapshot *snapshot, int device, struct tn_moment *out)
+{
+	struct tn_analysis *analysis;
+	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
+	tn_status status = tn__moment_of_state(analysis, (uint32_t)analysis->events.count, out);
+	tn__analysis_close(analysis);
+	return status;
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a card was full: one table of rules, the first that holds decides. Each says the cause, the reason in words with
+ * the figures that it was told from, and what to do. A rule that cannot know is not among them: the cause stays unknown.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/model.h"
+#include "report/report.h"
+
+struct facts {
+	const struct tn_report *report;
+	const struct tn_report_oom *oom;
+	const struct tn_report_moment *moment;
+	int64_t asked, room; /* room: the card without one context */
+	int64_t cached;      /* reserved, in use by no tensor */
+	int64_t lasting;     /* parameters, gradients and optimizer state: there whatever the batch */
+	int64_t passing;     /* what a batch brings */
+};
+
+struct rule {
+	const char *cause;
+	bool (*holds)(const struct facts *);
+	void (*why)(const struct facts *, FILE *);
+	const char *advice;
+};
+
+static int64_t
+of(const struct facts *facts, enum tn_category category)
+{
+	int64_t bytes = facts->moment->by_category[category];
+	return bytes == TN_NO_FIGURE ? 0 : bytes;
+}
+
+static bool
+phase_is(const struct facts *facts, const char *phase)
+{
+	return facts->oom->phase != NULL && strcmp(facts->oom->phase, phase) == 0;
+}
+
+static bool
+said(const struct facts *facts, const char *words)
+{
+	return facts->oom->message != NULL && strstr(facts->oom->message, words) != NULL;
+}
+
+static void
+print_bytes(FILE *out, const char *before, int64_t bytes, const char *after)
+{
+	char buffer[32];
+	fprintf(out, "%s%s%s", before, tn__human_bytes(bytes, buffer), after);
+}
+
+/* Nothing for an unknown place. */
+static void
+print_line(FILE *out, const char *before, const struct tn_place *at)
+{
+	const char *slash = at != NULL && at->file != NULL ? strrchr(at->file, '/') : NULL;
+	if (at != NULL && at->file != NULL)
+		fprintf(out, "%s%s:%lld", before, slash != NULL ? slash + 1 : at->file, (long long)at->line);
+}
+
+/* ---- not the card ---- */
+
+static bool
+host_is_full(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->oom->stack.count; i++) {
+		const char *function = facts->oom->stack.items[i].function;
+		if (facts->asked == TN_NO_FIGURE && function != NULL && strcmp(function, "pin_memory") == 0)
+			return true;
+	}
+	return said(facts, "DefaultCPUAllocator") || said(facts, "pin_memory");
+}
+
+static void
+why_host(const struct facts *facts, FILE *out)
+{
+	fputs("the computer's own memory is full, not the card's", out);
+}
+
+static bool
+larger_than_the_card(const struct facts *facts)
+{
+	return facts->asked > facts->room;
+}
+
+static void
+why_larger(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "this one request is larger than all that the card can give (", facts->room, ")");
+}
+
+static bool
+limited_by_itself(const struct facts *facts)
+{
+	return facts->asked != TN_NO_FIGURE && facts->oom->free_bytes >= facts->asked && said(facts, "allowed");
+}
+
+static void
+why_limited(const struct facts *facts, FILE *out)
+{
+	fputs("the card had room: the program has limited itself (set_per_process_memory_fraction)", out);
+}
+
+static bool
+a_workspace(const struct facts *facts)
+{
+	return facts->oom->workspace;
+}
+
+static void
+why_workspace(const struct facts *facts, FILE *out)
+{
+	fputs("a library asked for it as working memory, not for a tensor", out);
+}
+
+/* ---- somebody else, or something else ---- */
+
+static bool
+grew(const struct facts *facts)
+{
+	return facts->report->growth.seen && facts->report->growth.bytes > 0;
+}
+
+static void
+why_grew(const struct facts *facts, FILE *out)
+{
+	const struct tn_report_growth *growth = &facts->report->growth;
+	print_bytes(out, "memory that is never given back: ", growth->bytes, " more with each ");
+	fputs(growth->unit != NULL ? growth->unit : "step", out);
+	print_line(out, ", from ", growth->at);
+}
+
+static bool
+others_hold_it(const struct facts *facts)
+{
+	int64_t others = of(facts, TN_CATEGORY_other_processes);
+	return facts->oom->short_by_bytes > 0 && others >= facts->oom->short_by_bytes && others >= facts->cached;
+}
+
+static void
+why_others(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "other processes hold ", of(facts, TN_CATEGORY_other_processes), " of the card");
+}
+
+/* Enough of it would do, and it is enough to speak of: a little is lost between pieces in every program. */
+static bool
+in_pieces(const struct facts *facts)
+{
+	return facts->asked > 0 && facts->cached >= facts->asked && facts->cached >= facts->room / 16;
+}
+
+static void
+why_in_pieces(const struct facts *facts, FILE *out)
+{
+	int64_t largest = facts->oom->largest_free_block_bytes;
+	if (largest == TN_NO_FIGURE)
+		largest = facts->moment->largest_free_block_bytes;
+	print_bytes(out, "fragmentation: PyTorch keeps ", facts->cached, " that no tensor uses");
+	if (largest != TN_NO_FIGURE)
+		print_bytes(out, ", the largest piece of it ", largest, "");
+}
+
+/* ---- the model or the batch ---- */
+
+static bool
+while_building(const struct facts *facts)
+{
+	return facts->moment->detailed && (phase_is(facts, "build") || phase_is(facts, "load"));
+}
+
+static void
+why_building(const struct facts *facts, FILE *out)
+{
+	fprintf(out, "the model: the card is full before training begins, while %s it",
+	        phase_is(facts, "load") ? "loading" : "building");
+	print_bytes(out, " (", facts->moment->device_bytes, " so far)");
+}
+
+static bool
+state_of_adam(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->moment->holder_count; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		if (holder->category == TN_CATEGORY_optimizer_state && holder->what != NULL &&
+		    strstr(holder->what, "exp_avg") != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* The first update makes the state that all later ones need: what is missing then is much more than what was asked. */
+static bool
+first_update(const struct facts *facts)
+{
+	return facts->moment->detailed && phase_is(facts, "optimizer") && facts->oom->step <= 1 && state_of_adam(facts) &&
+	       of(facts, TN_CATEGORY_optimizer_state) < 2 * of(facts, TN_CATEGORY_gradients);
+}
+
+/* Updates of all parameters at once need as much again while they work. */
+static bool
+all_at_once(const struct facts *facts)
+{
+	const struct tn_place *at = facts->oom->at;
+	int64_t working = 0;
+	if (!facts->moment->detailed || !phase_is(facts, "optimizer") || at == NULL)
+		return false;
+	for (size_t i = 0; i < facts->moment->holder_count; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL && holder->at.line == at->line &&
+		    strcmp(holder->at.file, at->file) == 0)
+			working += holder->bytes;
+	}
+	return working >= facts->room / 16 && working >= facts->asked;
+}
+
+static void
+why_all_at_once(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "the optimizer works on all parameters at once: ", of(facts, TN_CATEGORY_temporaries),
+	            " of temporaries beside the model");
+}
+
+static bool
+while_updating(const struct facts *facts)
+{
+	return facts->moment->detailed && phase_is(facts, "optimizer") && facts->lasting > facts->passing;
+}
+
+static void
+why_first_update(const struct facts *facts, FILE *out)
+{
+	int64_t gradients = of(facts, TN_CATEGORY_gradients);
+	print_bytes(out, "the model: parameters and gradients take ", of(facts, TN_CATEGORY_parameters) + gradients, "");
+	print_bytes(out, ", and Adam wants two more numbers for each parameter, ", 2 * gradients, " in all");
+}
+
+static void
+why_updating(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "the model: parameters and gradients take ",
+	            of(facts, TN_CATEGORY_parameters) + of(facts, TN_CATEGORY_gradients), "");
+	print_bytes(out, ", the optimizer's state ", of(facts, TN_CATEGORY_optimizer_state), "");
+}
+
+/* Activations of one line, a few parts of which fill the card. */
+static const struct tn_report_holder *
+few_large_ones(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->moment->holder_count; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		if (holder->category != TN_CATEGORY_activations || holder->at.file == NULL)
+			continue;
+		int64_t parts = holder->alike > 0 ? holder->alike : 1;
+		bool large = holder->bytes / parts >= facts->room / 8 && holder->blocks <= 8 * parts;
+		return large && 2 * holder->bytes >= facts->passing ? holder : NULL;
+	}
+	return NULL;
+}
+
+static bool
+a_few_fill_it(const struct facts *facts)
+{
+	return few_large_ones(facts) != NULL;
+}
+
+static void
+why_a_few(const struct facts *facts, FILE *out)
+{
+	const struct tn_report_holder *holder = few_large_ones(facts);
+	if (holder->alike > 1)
+		fprintf(out, "a few large tensors: %lld times ", (long long)holder->alike);
+	else
+		fputs("one large tensor: ", out);
+	print_bytes(out, "", holder->bytes / (holder->alike > 0 ? holder->alike : 1), " of activations");
+	print_line(out, " from ", &holder->at);
+}
+
+static bool
+one_tensor(const struct facts *facts)
+{
+	int64_t largest = 0;
+	for (size_t i = 0; i < facts->moment->holder_count; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		int64_t bytes = holder->blocks == 1 ? holder->bytes : holder->bytes / (holder->alike > 0 ? holder->alike : 1);
+		if (bytes > largest)
+			largest = bytes;
+	}
+	return facts->moment->detailed && facts->asked >= facts->room / 5 && facts->asked >= facts->lasting &&
+	       2 * facts->asked >= facts->passing && facts->asked >= largest;
+}
+
+static void
+why_one_tensor(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "one large tensor: the ", facts->asked, " asked for here are more than any other holds");
+}
+
+/* ---- what the program keeps beside model and batch ---- */
+
+static const struct tn_report_holder *
+largest_kept(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->moment->holder_count; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL)
+			return holder->bytes >= facts->room / 4 ? holder : NULL;
+	}
+	return NULL;
+}
+
+/* Many of a kind from one line that stands outside of the model's layers. */
+static bool
+piles_up(const struct facts *facts)
+{
+	const struct tn_report_holder *holder = largest_kept(facts);
+	return holder != NULL && !holder->layers && (holder->alike >= 4 || holder->blocks >= 16);
+}
+
+/* A pile of small things always leaves pieces between them. */
+static bool
+piles_up_in_pieces(const struct facts *facts)
+{
+	return piles_up(facts) && facts->cached < largest_kept(facts)->bytes / 2;
+}
+
+static void
+why_kept(const struct facts *facts, FILE *out)
+{
+	const struct tn_report_holder *holder = largest_kept(facts);
+	print_bytes(out, "", holder->bytes, " from one line, ");
+	print_line(out, "", &holder->at);
+	fprintf(out, ", that %s neither part of the model nor kept for a backward pass", holder->blocks == 1 ? "is" : "are");
+	if (holder->blocks > 1)
+		fprintf(out, " (%lld tensors)", (long long)holder->blocks);
+}
+
+static bool
+keeps_much(const struct facts *facts)
+{
+	return largest_kept(facts) != NULL;
+}
+
+static bool
+model_outweighs(const struct facts *facts)
+{
+	return facts->moment->detailed && facts->lasting > 0 && facts->lasting >= facts->passing + facts->asked;
+}
+
+static void
+why_model(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "the model: parameters ", of(facts, TN_CATEGORY_parameters), "");
+	if (of(facts, TN_CATEGORY_gradients) > 0)
+		print_bytes(out, ", gradients ", of(facts, TN_CATEGORY_gradients), "");
+	if (of(facts, TN_CATEGORY_optimizer_state) > 0)
+		print_bytes(out, ", optimizer state ", of(facts, TN_CATEGORY_optimizer_state), "");
+	fputs(" stay, whatever the batch", out);
+}
+
+static bool
+activations_outweigh(const struct facts *facts)
+{
+	return facts->moment->detailed && facts->passing > 0 && 2 * of(facts, TN_CATEGORY_activations) >= facts->passing;
+}
+
+/* The batch of every step so far is still there: so is all that was computed from it. */
+static const struct tn_report_holder *
+kept_batches(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->moment->holder_count; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		if (holder->category == TN_CATEGORY_inputs)
+			return holder->alike >= 4 && facts->oom->step >= 4 && holder->alike >= facts->oom->step - 1 ? holder : NULL;
+	}
+	return NULL;
+}
+
+static bool
+graphs_are_kept(const struct facts *facts)
+{
+	return activations_outweigh(facts) && kept_batches(facts) != NULL;
+}
+
+static void
+why_graphs(const struct facts *facts, FILE *out)
+{
+	const struct tn_report_holder *holder = kept_batches(facts);
+	fprintf(out, "%lld batches are still there", (long long)holder->alike);
+	print_line(out, " (", &holder->at);
+	print_bytes(out, holder->at.file != NULL ? "), with " : ", with ", of(facts, TN_CATEGORY_activations),
+	            " of activations that earlier steps should have given back");
+}
+
+static bool
+gradients_of_before(const struct facts *facts)
+{
+	int64_t gradients = of(facts, TN_CATEGORY_gradients);
+	return facts->moment->detailed && phase_is(facts, "forward") && facts->oom->step >= 2 &&
+	       gradients >= facts->room / 8 && gradients >= facts->oom->short_by_bytes;
+}
+
+static void
+why_gradients(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "gradients of the step before, ", of(facts, TN_CATEGORY_gradients),
+	            ", are still there in the forward pass");
+}
+
+static bool
+graph_in_evaluation(const struct facts *facts)
+{
+	return activations_outweigh(facts) && phase_is(facts, "evaluation") && of(facts, TN_CATEGORY_activations) > facts->room / 8;
+}
+
+static void
+why_graph_in_evaluation(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "evaluation keeps ", of(facts, TN_CATEGORY_activations),
+	            " of activations for a backward pass that does not come");
+}
+
+static void
+why_activations(const struct facts *facts, FILE *out)
+{
+	int64_t activations = of(facts, TN_CATEGORY_activations), batch = facts->report->batch_size;
+	const char *least = phase_is(facts, "forward") ? "at least " : "";
+	if (batch > 1) {
+		fprintf(out, "the batch: each of its %lld samples adds %s", (long long)batch, least);
+		print_bytes(out, "", activations / batch, " of activations");
+	} else if (batch == 1) {
+		fprintf(out, "the activations of a single sample take %s", least);
+		print_bytes(out, "", activations, "");
+	} else {
+		print_bytes(out, "the batch: its activations take ", activations, "");
+	}
+}
+
+static bool
+temporaries_outweigh(const struct facts *facts)
+{
+	return facts->moment->detailed && facts->passing > 0 && 2 * of(facts, TN_CATEGORY_temporaries) >= facts->passing;
+}
+
+static void
+why_temporaries(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "the work on one batch: ", of(facts, TN_CATEGORY_temporaries),
+	            " in tensors that are kept for no backward pass");
+}
+
+static bool
+batch_outweighs(const struct facts *facts)
+{
+	return facts->moment->detailed && facts->passing > 0;
+}
+
+static void
+why_batch(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "the batch: what it brings takes ", facts->passing, "");
+}
+
+#define LET_GO "find what keeps these tensors: a list, or a graph that a loss still holds (loss.item() or .detach() lets it go)"
+#define KEEP_LESS "keep them on the CPU (.cpu()), or only what is needed of them"
+
+static const struct rule rules[] = {
+	{ "host_ram", host_is_full, why_host, "fewer data loader workers, or less pinned memory" },
+	{ "too_big_single_request", larger_than_the_card, why_larger,
+	  "make this tensor smaller, or do its work in pieces: no setting helps" },
+	{ "memory_fraction_limit", limited_by_itself, why_limited,
+	  "raise the limit that the program has set itself (set_per_process_memory_fraction)" },
+	{ "library_workspace", a_workspace, why_workspace,
+	  "a smaller batch, or less working memory (torch.backends.cudnn.benchmark = False, CUBLAS_WORKSPACE_CONFIG)" },
+	{ "leak_suspected", grew, why_grew, LET_GO },
+	{ "other_process", others_hold_it, why_others, "end the other processes, or wait for them" },
+	{ "model_or_batch_too_big", first_update, why_first_update,
+	  "an optimizer with less state (8-bit Adam, Adafactor, SGD), or train fewer parameters (LoRA)" },
+	{ "leak_suspected", piles_up_in_pieces, why_kept, KEEP_LESS },
+	{ "fragmentation", in_pieces, why_in_pieces, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment" },
+	{ "model_or_batch_too_big", graph_in_evaluation, why_graph_in_evaluation,
+	  "with torch.no_grad(): around the evaluation" },
+	{ "model_or_batch_too_big", while_building, why_building,
+	  "parameters in 16 bits (dtype=torch.bfloat16), or build them on the CPU and keep a part there" },
+	{ "model_or_batch_too_big", all_at_once, why_all_at_once, "foreach=False or fused=True among the optimizer's arguments" },
+	{ "model_or_batch_too_big", while_updating, why_updating,
+	  "an optimizer with less state (8-bit Adam, Adafactor, SGD), or train fewer parameters (LoRA)" },
+	{ "model_or_batch_too_big", gradients_of_before, why_gradients,
+	  "optimizer.zero_grad() before the forward pass, unless gradients are being accumulated" },
+	{ "model_or_batch_too_big", a_few_fill_it, why_a_few,
+	  "do this work in pieces (for attention: scaled_dot_product_attention), shorter sequences, or a smaller batch" },
+	{ "model_or_batch_too_big", one_tensor, why_one_tensor, "do this work in pieces, or a smaller batch" },
+	{ "leak_suspected", piles_up, why_kept, KEEP_LESS },
+	{ "leak_suspected", graphs_are_kept, why_graphs, LET_GO },
+	{ "model_or_batch_too_big", keeps_much, why_kept, "keep this on the CPU, make it in pieces, or a smaller batch" },
+	{ "model_or_batch_too_big", model_outweighs, why_model,
+	  "16-bit parameters, an optimizer with less state (8-bit Adam), or train fewer parameters (LoRA)" },
+	{ "model_or_batch_too_big", activations_outweigh, why_activations,
+	  "a smaller batch with gradient accumulation, or checkpointing (torch.utils.checkpoint), or autocast to 16 bits" },
+	{ "model_or_batch_too_big", temporaries_outweigh, why_temporaries, "a smaller batch, or do this work in pieces" },
+	{ "model_or_batch_too_big", batch_outweighs, why_batch, "a smaller batch" },
+};
+
+static struct facts
+facts_of(const struct tn_report *report)
+{
+	const struct tn_report_oom *oom = &report->oom;
+	const struct tn_report_moment *moment = &report->at_oom;
+	struct facts facts = { .report = report,
+		                   .oom = oom,
+		                   .moment = moment,
+		                   .asked = oom->requested_bytes,
+		                   .room = (int64_t)(report->gpu.total_bytes - report->gpu.context_bytes) };
+	if (moment->detailed)
+		facts.cached = of(&facts, TN_CATEGORY_cached);
+	else if (oom->reserved_bytes != TN_NO_FIGURE && oom->allocated_bytes != TN_NO_FIGURE)
+		facts.cached = oom->reserved_bytes - oom->allocated_bytes;
+	facts.lasting = of(&facts, TN_CATEGORY_parameters) + of(&facts, TN_CATEGORY_gradients) +
+	                of(&facts, TN_CATEGORY_optimizer_state);
+	facts.passing = of(&facts, TN_CATEGORY_activations) + of(&facts, TN_CATEGORY_inputs) +
+	                of(&facts, TN_CATEGORY_temporaries) + of(&facts, TN_CATEGORY_workspaces);
+	return facts;
+}
+
+static char *
+words_of(const struct rule *rule, const struct facts *facts)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return NULL;
+	rule->why(facts, out);
+	fclose(out);
+	return text;
+}
+
+void
+tn__report_find_cause(struct tn_report *report)
+{
+	struct facts facts = facts_of(report);
+	const struct rule *rule = NULL;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && rule == NULL; i++)
+		if (rules[i].holds(&facts))
+			rule = &rules[i];
+	if (report->oom.cause == NULL)
+		report->oom.cause = strdup(rule != NULL ? rule->cause : "unknown");
+	char *why = rule != NULL ? words_of(rule, &facts) : NULL;
+	if (why != NULL)
+		tn__report_add_finding(report, rule->cause, TN_SEVERITY_ERROR, report->oom.short_by_bytes,
+		                       grew(&facts) ? report->growth.at : report->oom.at, rule->advice, "%s", why);
+	free(why);
+}
