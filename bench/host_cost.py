@@ -5,7 +5,9 @@
     bench/host_cost.py [--repeat 5] [--only TEXT] [--large]
 
 A job's `extra_seconds` is the median of `tonnage run` from start to end, less the median of a bare Python that imports
-the same packages (the top-level imports of the script, nothing else). `resident_bytes` is the largest resident set of
+the same packages (the top-level imports of the script, nothing else). The same run with --no-detail tells what naming every
+byte costs: `detail_share` is what it adds to the extra seconds, `detail_bytes` to the largest resident set; runs with, without
+and bare alternate. `resident_bytes` is the largest resident set of
 any one process of the run, `together_bytes` the supervisor's own figure for the program. The cache is warm: one run
 that is not counted goes first. One large model runs again with RLIMIT_DATA at 12 GiB, which counts private writable memory
 as a kernel that refuses overcommit does. The jobs ending in `_full` are not cut to what a test needs: hf_trainer_full
@@ -34,7 +36,8 @@ ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() /
 PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
 MIB = 1 << 20
 FIELDS = [
-    "job", "verdict", "seconds", "import_seconds", "extra_seconds", "resident_bytes", "together_bytes", "device_bytes",
+    "job", "verdict", "seconds", "import_seconds", "extra_seconds", "detail_share", "resident_bytes", "detail_bytes",
+    "together_bytes", "device_bytes",
 ]
 FULL = ["hf_trainer_full", "lightning_full"]
 # name, options, the words after python, limit of private memory
@@ -79,19 +82,31 @@ def timed(command, cwd, limit=None):
 def measure(name, options, words, script, repeat, limit=None):
     with tempfile.TemporaryDirectory() as folder:
         report_path = pathlib.Path(folder) / "report.json"
-        command = [TONNAGE, "run", "--quiet", "--steps=all", "--json", report_path, *options, "--", PYTHON, *words]
-        runs = [timed(command, folder, limit) for _ in range(repeat + 1)][1:]
+        run = [TONNAGE, "run", "--quiet", "--steps=all", *options]
+        kinds = {
+            "with": ([*run, "--json", report_path, "--", PYTHON, *words], limit),
+            "without": ([*run, "--no-detail", "--", PYTHON, *words], limit),
+            "bare": ([PYTHON, "-c", imports_of(script)], None),
+        }
+        rows = {kind: [] for kind in kinds}
+        for turn in range(repeat + 1):
+            for kind, (command, its_limit) in kinds.items():
+                row = timed(command, folder, its_limit)
+                if turn > 0:  # the first run warms the cache
+                    rows[kind].append(row)
         report = json.loads(report_path.read_text()) if report_path.exists() else {"verdict": "failed"}
-        bare = [timed([PYTHON, "-c", imports_of(script)], folder) for _ in range(repeat + 1)][1:]
-    seconds = statistics.median(run[0] for run in runs)
-    import_seconds = statistics.median(run[0] for run in bare)
+    seconds = {kind: statistics.median(row[0] for row in rows[kind]) for kind in kinds}
+    resident = {kind: statistics.median(row[1] for row in rows[kind]) for kind in kinds}
+    extra = {kind: seconds[kind] - seconds["bare"] for kind in ("with", "without")}
     return {
         "job": name,
         "verdict": report["verdict"],
-        "seconds": f"{seconds:.2f}",
-        "import_seconds": f"{import_seconds:.2f}",
-        "extra_seconds": f"{seconds - import_seconds:.2f}",
-        "resident_bytes": max(run[1] for run in runs),
+        "seconds": f"{seconds['with']:.2f}",
+        "import_seconds": f"{seconds['bare']:.2f}",
+        "extra_seconds": f"{extra['with']:.2f}",
+        "detail_share": f"{(extra['with'] - extra['without']) / max(extra['without'], 0.01):.2f}",
+        "resident_bytes": max(row[1] for row in rows["with"]),
+        "detail_bytes": int(resident["with"] - resident["without"]),
         "together_bytes": (report.get("host") or {}).get("peak_rss_bytes"),
         "device_bytes": (report.get("peak") or {}).get("device_bytes"),
     }
@@ -133,7 +148,8 @@ def main():
         results[name] = line
         print(
             f"{name:34} {line['verdict']:14} {line['seconds']:>6} s, imports {line['import_seconds']:>5} s, "
-            f"extra {line['extra_seconds']:>5} s, {line['resident_bytes'] / MIB:5.0f} MiB resident",
+            f"extra {line['extra_seconds']:>5} s (detail {line['detail_share']}), "
+            f"{line['resident_bytes'] / MIB:5.0f} MiB resident (detail {line['detail_bytes'] / MIB:.0f})",
             flush=True,
         )
     options.output.parent.mkdir(parents=True, exist_ok=True)

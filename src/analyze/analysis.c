@@ -117,7 +117,8 @@ fill(struct tn_analysis *analysis)
 	TN_FORWARD_IF_ERROR(tn__find_sizes(analysis));
 	TN_FORWARD_IF_ERROR(find_curves(analysis));
 	TN_FORWARD_IF_ERROR(tn__find_traits(analysis));
-	return use_marks(analysis);
+	TN_FORWARD_IF_ERROR(use_marks(analysis));
+	return tn__find_visits(analysis);
 }
 
 tn_status

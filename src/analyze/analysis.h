@@ -140,8 +140,8 @@ tn_status tn__guess_categories(struct tn_analysis *analysis);
 
 /* ---- lines.c ---- */
 
-/* Traits of all stacks, and visits. */
 tn_status tn__find_traits(struct tn_analysis *analysis);
+tn_status tn__find_visits(struct tn_analysis *analysis);
 
 /* The lines that a block or a piece of work belongs to; file is NULL where there is none. */
 struct tn_origin {

@@ -181,7 +181,8 @@ find_anchors(struct alignment *alignment, uint32_t end)
 	for (size_t place = 0; place < alignment->count; place++) {
 		const struct tn_interval *result = result_of(alignment, alignment->order[place].node);
 		alignment->before[place] = end;
-		if (!result || !result->begun || node_at(alignment, place)->view || result->from <= latest || result->from >= end)
+		bool tied = result && result->begun && !node_at(alignment, place)->view;
+		if (!tied || result->from <= latest || result->from >= end)
 			continue;
 		latest = alignment->before[place] = result->from;
 		first = first == alignment->count ? place : first;

@@ -12,6 +12,7 @@ enum {
 	SMALL_PERCENT = 2, /* sizes and labels with less of a holding do not count */
 	MOST_LABELS = 8,   /* that are told apart in one holding */
 	MOST_LAYERS = 32,  /* different counts of layers */
+	A_FEW = 4,         /* equal parts of one line, or visits of it, in a layer */
 	LEAST_LAYERS = 10, /* a count that explains less than this part of the layers' bytes is by chance */
 };
 
@@ -135,16 +136,17 @@ count_visits(struct tn_piece *pieces, size_t count)
 	return pieces->visit ? visits : 0;
 }
 
-/* Equal parts of modules inside of others are layers when each was made in one visit, or in as many visits as there are
- * parts; else some of a layer has gone, and nothing is said. */
+/* Equal parts of modules inside of others are counted against the visits: both have a few in each layer. Where they do
+ * not agree some of a layer has gone, and nothing is said. */
 static void
 count_layers(struct tn_piece *pieces, size_t count, struct tn_holding *holding)
 {
 	size_t visits = holding->alike > 1 && holding->layers ? count_visits(pieces, count) : 0;
-	if (visits > 1 && holding->alike % visits == 0)
-		holding->alike = visits;
-	else if (visits > 1 && visits % holding->alike)
-		holding->alike = 1;
+	if (visits < 2)
+		return;
+	size_t common = common_divisor(holding->alike, visits);
+	size_t fewer = holding->alike < visits ? holding->alike : visits;
+	holding->alike = common >= fewer / A_FEW ? common : 1;
 }
 
 /* How many layers there are, as holdings made in layers say: a count of equal parts, and the bytes that it explains. */

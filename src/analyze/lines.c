@@ -66,25 +66,6 @@ traits_of_stack(const struct tn_snapshot *snapshot, const uint8_t *of_frames, tn
 	return (uint8_t)(traits | (calls > 1 ? TN_STACK_NESTED : 0));
 }
 
-/* Counts the changes of the line that allocates. */
-static tn_status
-find_visits(struct tn_analysis *analysis)
-{
-	const struct tn_event_columns *events = &analysis->events;
-	uint32_t visit = 1, last = UINT32_MAX, frame;
-	analysis->visits = malloc((events->count + 1) * sizeof(*analysis->visits));
-	TN_RETURN_IF(!analysis->visits, TN_NO_MEMORY, "no host memory for %zu events", events->count);
-	for (size_t event = 0; event < events->count; event++) {
-		if (events->actions[event] == TN_ACTION_ALLOC &&
-		    tn_snapshot_outside_frame(analysis->snapshot, events->stacks[event], &frame)) {
-			visit += last != UINT32_MAX && last != frame;
-			last = frame;
-		}
-		analysis->visits[event] = visit;
-	}
-	return TN_OK;
-}
-
 tn_status
 tn__find_traits(struct tn_analysis *analysis)
 {
@@ -103,7 +84,7 @@ tn__find_traits(struct tn_analysis *analysis)
 	for (tn_stack stack = 0; stack < stacks; stack++)
 		analysis->traits[stack] = traits_of_stack(snapshot, of_frames, stack);
 	free(of_frames);
-	return find_visits(analysis);
+	return TN_OK;
 }
 
 /* ---- origins ---- */
@@ -159,4 +140,34 @@ tn__origin_of_interval(const struct tn_analysis *analysis, const struct tn_inter
 	if (other == TN_NO_INTERVAL)
 		return origin;
 	return backward_of_stack(analysis, analysis->blocks.intervals[other].stack);
+}
+
+/* ---- visits ---- */
+
+/* The innermost frame outside torch of an allocation, or of the forward that it works for; false when unknown. */
+static bool
+frame_of(const struct tn_analysis *analysis, size_t event, uint32_t *frame)
+{
+	if (tn_snapshot_outside_frame(analysis->snapshot, analysis->events.stacks[event], frame))
+		return true;
+	size_t run = tn__run_at(analysis, event);
+	return run < analysis->marks.runs_count &&
+		tn_snapshot_outside_frame(analysis->snapshot, analysis->run_stacks[run], frame);
+}
+
+tn_status
+tn__find_visits(struct tn_analysis *analysis)
+{
+	const struct tn_event_columns *events = &analysis->events;
+	uint32_t visit = 1, last = UINT32_MAX, frame;
+	analysis->visits = malloc((events->count + 1) * sizeof(*analysis->visits));
+	TN_RETURN_IF(!analysis->visits, TN_NO_MEMORY, "no host memory for %zu events", events->count);
+	for (size_t event = 0; event < events->count; event++) {
+		if (events->actions[event] == TN_ACTION_ALLOC && frame_of(analysis, event, &frame)) {
+			visit += last != UINT32_MAX && last != frame;
+			last = frame;
+		}
+		analysis->visits[event] = visit;
+	}
+	return TN_OK;
 }

@@ -56,13 +56,13 @@ add_block(const struct tn_analysis *analysis, uint32_t number, struct tn_scratch
 		moment->by_category[category] += parts.bytes[category];
 		TN_FORWARD_IF_ERROR(
 			tn__grow(&pieces->budget, &pieces->items, &pieces->capacity, pieces->count + 1, sizeof(*pieces->items)));
-		pieces->items[pieces->count++] = (struct tn_piece){.bytes = parts.bytes[category],
-		                                                   .origin = origin,
-		                                                   .label = parts.labels[category],
-		                                                   .visit = block->begun && !origin.at.backward ?
-		                                                       analysis->visits[block->from - 1] :
-		                                                       0,
-		                                                   .category = (uint8_t)category};
+		pieces->items[pieces->count++] = (struct tn_piece){
+			.bytes = parts.bytes[category],
+			.origin = origin,
+			.label = parts.labels[category],
+			.visit = block->begun ? analysis->visits[block->from - 1] : 0,
+			.category = (uint8_t)category,
+		};
 	}
 	return TN_OK;
 }

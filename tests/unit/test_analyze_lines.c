@@ -314,6 +314,36 @@ test_layers(void **state)
 	tn_snapshot_close(snapshot);
 }
 
+/* Three layers that keep two equal tensors of one line and one of another; without one of the six nothing is said. */
+static void
+test_visits(void **state)
+{
+	for (int gone = 0; gone < 2; gone++) {
+		begin();
+		event("segment_alloc", SEGMENT, 2 * MIB, "");
+		for (int layer = 0; layer < 3; layer++) {
+			alloc(SEGMENT + 16384 * layer, 4096, "TmCCt");
+			alloc(SEGMENT + 16384 * layer + 4096, 4096, "TmCCt");
+			alloc(SEGMENT + 16384 * layer + 8192, 2048, "TnCCt");
+		}
+		end_trace();
+		open_segment(SEGMENT, 2 * MIB, false);
+		for (int layer = 0; layer < 3; layer++) {
+			live(SEGMENT + 16384 * layer, 4096, 4096, "TmCCt");
+			if (!gone || layer < 2)
+				live(SEGMENT + 16384 * layer + 4096, 4096, 4096, "TmCCt");
+			live(SEGMENT + 16384 * layer + 8192, 2048, 2048, "TnCCt");
+		}
+		close_segment();
+		struct tn_snapshot *snapshot = finish(true);
+		struct tn_moment moment = end_of(snapshot);
+		assert_int_equal(holding_at(&moment, TN_CATEGORY_temporaries, 88)->alike, gone ? 1 : 3);
+		assert_int_equal(holding_at(&moment, TN_CATEGORY_temporaries, 90)->alike, 3);
+		tn__moment_free(&moment);
+		tn_snapshot_close(snapshot);
+	}
+}
+
 static void
 test_labels(void **state)
 {
@@ -364,6 +394,44 @@ test_whose_lines(void **state)
 	assert_null(moment.holders[1].at.file);
 	assert_int_equal(moment.named_bytes, 512);
 	tn__moment_free(&moment);
+	tn_snapshot_close(snapshot);
+}
+
+/* "<string>" is the program of `python -c` when its top level is there; packages that come with torch are torch. */
+static void
+test_programs_without_a_file(void **state)
+{
+	static const struct {
+		const char *name, *file;
+		bool user, library;
+	} cases[] = {
+		{"<module>", "<string>", true, false},
+		{"f", "<string>", true, false},
+		{"f", "<frozen runpy>", false, false},
+		{"f", "<__array_function__ internals>", false, false},
+		{"f", "/env/lib/python3.11/site-packages/torchvision/models/resnet.py", false, true},
+		{"f", "/env/lib/python3.11/site-packages/triton/runtime/jit.py", false, false},
+		{"f", "/env/lib/python3.11/site-packages/functorch/x.py", false, false},
+		{"f", "C:\\py\\Lib\\site-packages\\peft\\x.py", false, true},
+		{"f", "/usr/lib/python3.11/contextlib.py", false, false},
+	};
+	enum { COUNT = sizeof(cases) / sizeof(cases[0]) };
+	struct tn_snapshot *snapshot;
+	put_start(&writer);
+	put_ops(&writer, "}(");
+	put_text(&writer, "segments");
+	put_ops(&writer, "]");
+	put_text(&writer, "mine");
+	put_ops(&writer, "](");
+	for (uint32_t index = 0; index < COUNT; index++)
+		put_frame(&writer, cases[index].name, cases[index].file, 1, index);
+	put_ops(&writer, "eu.");
+	assert_int_equal(tn_snapshot_parse(writer.bytes, writer.size, NULL, &snapshot), TN_OK);
+	for (uint32_t index = 0; index < COUNT; index++) {
+		struct tn_frame frame = tn_snapshot_frame(snapshot, index);
+		if (frame.user != cases[index].user || frame.library != cases[index].library)
+			fail_msg("%s", cases[index].file);
+	}
 	tn_snapshot_close(snapshot);
 }
 
@@ -499,8 +567,10 @@ main(void)
 		cmocka_unit_test(test_sizes_between_neighbours),
 		cmocka_unit_test(test_out_of_memory_in_backward),
 		cmocka_unit_test(test_layers),
+		cmocka_unit_test(test_visits),
 		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_whose_lines),
+		cmocka_unit_test(test_programs_without_a_file),
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_no_growth_without_steps),
 		cmocka_unit_test(test_guesses),
