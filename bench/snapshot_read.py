@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time and memory of reading a large snapshot: the C reader against Python's pickle, on the same file.
 
-    bench/snapshot_read.py [--mb 100] [--repeat 5] [--python PYTHON] [--from SNAPSHOT] [--keep FILE]
+    bench/snapshot_read.py [--mb 100] [--repeat 5] [--python PYTHON] [--from SNAPSHOT] [--keep FILE] [--record]
 
 The file is a real snapshot (of tests/snapshot/programs/record.py under `tonnage run`, or --from) whose trace is
 repeated, with its own times and its own lists of frames, as PyTorch writes them. The C reader's time is that of a
 whole process which also sums up every event and prints what held the memory; pickle's is that of pickle.load alone.
-Peaks are of the whole process. Best time of --repeat runs; the sums of both must agree.
+Peaks are of the whole process. Best time of --repeat runs; the sums of both must agree. --record writes
+bench/results/snapshot_read.csv, a row for each size in MB.
 """
 
 import argparse
+import csv
 import json
 import multiprocessing
 import os
@@ -23,6 +25,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/bench"
+RESULTS = ROOT / "bench/results/snapshot_read.csv"
+COLUMNS = ["mb", "seconds", "peak_mib", "pickle_seconds", "pickle_peak_mib", "times_as_fast", "times_less_memory"]
 MIB = 1 << 20
 
 LOAD = """
@@ -112,6 +116,16 @@ def compare(reader, path, repeat):
     return best(read), best(loaded)
 
 
+def record_row(row):
+    """Replaces the row of the same size."""
+    rows = list(csv.DictReader(RESULTS.open())) if RESULTS.exists() else []
+    rows = sorted([*(old for old in rows if old["mb"] != str(row["mb"])), row], key=lambda each: int(each["mb"]))
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mb", type=int, default=100)
@@ -119,6 +133,7 @@ def main():
     parser.add_argument("--python", help="of an environment with torch; default: torch-2.11.0 of tools/envs")
     parser.add_argument("--from", dest="source", type=pathlib.Path)
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     python = options.python or subprocess.run([ROOT / "tools/envs", "--path", "torch-2.11.0"], capture_output=True,
                                               text=True).stdout.strip()
@@ -138,7 +153,12 @@ def main():
     print(f"{size / 1e6:.0f} MB, Python {sys.version.split()[0]}")
     for name, took, most in ("tonnage", seconds, peak), ("pickle.load", pickle_seconds, pickle_peak):
         print(f"  {name:<11}  {took:7.3f} s  {size / 1e6 / took:6.0f} MB/s  peak {most / MIB:7.1f} MiB")
-    print(f"  {pickle_seconds / seconds:.1f} times as fast, 1/{pickle_peak / peak:.1f} of the memory")
+    faster, smaller = round(pickle_seconds / seconds, 1), round(pickle_peak / peak, 1)
+    print(f"  {faster} times as fast, 1/{smaller} of the memory")
+    if options.record:
+        figures = [round(size / 1e6), round(seconds, 3), round(peak / MIB, 1), round(pickle_seconds, 3),
+                   round(pickle_peak / MIB, 1), faster, smaller]  # fmt: skip
+        record_row(dict(zip(COLUMNS, figures)))
 
 
 if __name__ == "__main__":

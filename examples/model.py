@@ -28,8 +28,8 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+        x = x + self.attention(self.norm1(x))  # <- out of memory
+        return x + self.mlp(self.norm2(x))  # <- out of memory
 
 
 class GPT(nn.Module):

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fuzz target of the snapshot reader: any bytes end in a status, within the limits, with the same result from memory as
- * from a source that gives a few bytes at a time.
+ * Fuzz target of the snapshot reader, compressed input included: any bytes end in a status, within the limits, with the
+ * same result from memory as from a source that gives a few bytes at a time.
  *
  * With clang's libFuzzer this is the target; built without it (TN_FUZZ_REPLAY) a program that replays the files named.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,16 @@ walk(const struct tn_snapshot *snapshot)
 	return sum + tn_snapshot_sum(snapshot, TN_ALL_DEVICES).reserved;
 }
 
+/* Limits of memory are met at other places in pieces; and compressed bytes that are corrupt are met before or after what
+ * is wrong in the plain ones. */
+static bool
+agree(tn_status first, tn_status second, bool plain)
+{
+	if (first == TN_LIMIT || second == TN_LIMIT)
+		return true;
+	return plain ? first == second : (first == TN_OK) == (second == TN_OK);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int
@@ -76,7 +87,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	options.memory_bytes = MEMORY_BYTES;
 	tn_status first = tn_snapshot_parse(bytes, size, &options, &whole);
 	tn_status second = tn_snapshot_read(give_piece, &pieces, &options, &piecewise);
-	if (first != second && first != TN_LIMIT && second != TN_LIMIT)
+	if (!agree(first, second, size && bytes[0] == 0x80))
 		abort();
 	if (first == TN_OK && second == TN_OK && walk(whole) != walk(piecewise))
 		abort();

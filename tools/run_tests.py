@@ -108,6 +108,16 @@ def coverage(tally, part):
         tally.add_status(f"{part}: {wheel}", run(words))
 
 
+def fuzzing(tally, part, seconds, *options):
+    """The fuzz targets, each for so many seconds; skipped, loudly, where clang cannot be had."""
+    report = junit_of(part)
+    status = run([sys.executable, "tools/fuzz.py", "--seconds", seconds, "--junit", report, *options])
+    if status == Tally.SKIPPED:
+        tally.add_status(part, status)
+    else:
+        tally.add_junit(part, report, status)
+
+
 def parallel():
     return ["-n", str(min(8, os.cpu_count() or 1))]
 
@@ -117,8 +127,10 @@ def parts(long):
     more = ["--long"] if long else []
     yield "tools", lambda tally: python_tests(tally, "tools", "tests/tools", *parallel())
     yield "unit", lambda tally: cmake_tests(tally, "unit", "debug")
-    yield "snapshot", lambda tally: python_tests(tally, "snapshot", "tests/snapshot", *parallel())
+    yield "snapshot", lambda tally: python_tests(tally, "snapshot", "tests/snapshot", *parallel(), *more)
+    yield "page", lambda tally: python_tests(tally, "page", "tests/page", *parallel())
     yield "asan", lambda tally: cmake_tests(tally, "asan", "asan")
+    yield "fuzz", lambda tally: fuzzing(tally, "fuzz", *([3600, "--record"] if long else [60]))
     yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger|threads|core")
     yield "coverage", lambda tally: coverage(tally, "coverage")
     yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload", *parallel())

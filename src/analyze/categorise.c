@@ -9,8 +9,9 @@
 #include "base/error.h"
 
 /* doc/format/marks.md: a byte is the first of these that claims it. */
-static const uint8_t order[] = {TN_CATEGORY_parameters, TN_CATEGORY_gradients,   TN_CATEGORY_optimizer_state,
-                                TN_CATEGORY_inputs,     TN_CATEGORY_activations, TN_CATEGORY_workspaces};
+static const uint8_t order[] = {TN_CATEGORY_parameters,  TN_CATEGORY_gradients, TN_CATEGORY_optimizer_state,
+                                TN_CATEGORY_temporaries, TN_CATEGORY_inputs,    TN_CATEGORY_activations,
+                                TN_CATEGORY_workspaces};
 
 /* Where claims of a category begin or end. */
 struct tn_edge {
@@ -116,7 +117,7 @@ tn__split_interval(const struct tn_analysis *analysis, uint32_t interval, struct
 	take_labels(claims, count, parts);
 	for (size_t category = 0; category < TN_CATEGORIES; category++)
 		rest -= parts->bytes[category];
-	parts->bytes[TN_CATEGORY_temporaries] = rest;
+	parts->bytes[TN_CATEGORY_temporaries] += rest;
 	return TN_OK;
 }
 

@@ -300,7 +300,8 @@ static tn_status
 label_holding(struct words *words, const struct tn_piece *pieces, size_t count, uint64_t bytes, size_t *place)
 {
 	struct label labels[MOST_LABELS];
-	bool kinds = pieces->category == TN_CATEGORY_optimizer_state || pieces->category == TN_CATEGORY_workspaces;
+	bool kinds = pieces->category == TN_CATEGORY_optimizer_state || pieces->category == TN_CATEGORY_workspaces ||
+	             pieces->category == TN_CATEGORY_temporaries;
 	*place = SIZE_MAX;
 	if (count > 1 && !kinds)
 		return TN_OK;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analysis.h"
+#include "analyze/history.h"
 #include "base/error.h"
 
 const char *
@@ -141,135 +141,17 @@ find_time(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *
 
 /* ---- what was free ---- */
 
-/* A stretch of addresses. */
-struct stretch {
-	uint64_t address, size;
-};
-
-struct stretches {
-	struct tn_budget budget;
-	struct stretch *items;
-	size_t count, capacity;
-};
-
-static int
-compare_stretches(const void *left, const void *right)
-{
-	const struct stretch *one = left, *other = right;
-	return (one->address > other->address) - (one->address < other->address);
-}
-
-static tn_status
-add_stretch(struct stretches *stretches, uint64_t address, uint64_t size)
-{
-	TN_FORWARD_IF_ERROR(tn__grow(&stretches->budget, &stretches->items, &stretches->capacity, stretches->count + 1,
-	                             sizeof(*stretches->items)));
-	stretches->items[stretches->count++] = (struct stretch){address, size};
-	return TN_OK;
-}
-
-/* Where expandable memory began (size 1) and ended (size -1) to be mapped, as a state had it. */
-static tn_status
-list_edges(const struct tn_analysis *analysis, uint32_t state, struct stretches *edges)
-{
-	const struct tn_event_columns *events = &analysis->events;
-	const struct tn_segment *segments;
-	size_t count = tn_snapshot_segments(analysis->snapshot, &segments);
-	for (size_t index = 0; index < count; index++) {
-		const struct tn_segment *segment = &segments[index];
-		if (!segment->expandable || segment->device != analysis->device || segment->host)
-			continue;
-		TN_FORWARD_IF_ERROR(add_stretch(edges, segment->address, 1));
-		TN_FORWARD_IF_ERROR(add_stretch(edges, segment->address + segment->total, UINT64_MAX));
-	}
-	for (size_t event = state; event < events->count; event++) {
-		uint8_t action = events->actions[event];
-		if (action != TN_ACTION_SEGMENT_MAP && action != TN_ACTION_SEGMENT_UNMAP)
-			continue;
-		uint64_t undo = action == TN_ACTION_SEGMENT_MAP ? UINT64_MAX : 1;
-		TN_FORWARD_IF_ERROR(add_stretch(edges, events->addresses[event], undo));
-		TN_FORWARD_IF_ERROR(add_stretch(edges, events->addresses[event] + events->sizes[event], -undo));
-	}
-	return TN_OK;
-}
-
-/* The stretches of expandable memory that were mapped. */
-static tn_status
-add_mapped(const struct tn_analysis *analysis, uint32_t state, struct stretches *edges, struct stretches *segments)
-{
-	uint64_t depth = 0, from = 0;
-	size_t end;
-	TN_FORWARD_IF_ERROR(list_edges(analysis, state, edges));
-	if (edges->count)
-		qsort(edges->items, edges->count, sizeof(*edges->items), compare_stretches);
-	for (size_t first = 0; first < edges->count; first = end) {
-		uint64_t before = depth, address = edges->items[first].address;
-		for (end = first; end < edges->count && edges->items[end].address == address; end++)
-			depth += edges->items[end].size;
-		if (before == 0)
-			from = address;
-		else if (depth == 0)
-			TN_FORWARD_IF_ERROR(add_stretch(segments, from, address - from));
-	}
-	return TN_OK;
-}
-
-static bool
-is_there(const struct tn_interval *interval, uint32_t state)
-{
-	return interval->from <= state && state < interval->gone;
-}
-
-static tn_status
-add_track(const struct tn_track *track, uint32_t state, struct stretches *stretches)
-{
-	for (size_t index = 0; index < track->count; index++) {
-		if (is_there(&track->intervals[index], state))
-			TN_FORWARD_IF_ERROR(add_stretch(stretches, track->intervals[index].address, track->intervals[index].size));
-	}
-	if (stretches->count)
-		qsort(stretches->items, stretches->count, sizeof(*stretches->items), compare_stretches);
-	return TN_OK;
-}
-
-/* The widest gap between blocks within one segment; both are sorted. */
-static uint64_t
-widest_gap(const struct stretches *segments, const struct stretches *blocks)
-{
-	uint64_t widest = 0;
-	size_t block = 0;
-	for (size_t index = 0; index < segments->count; index++) {
-		const struct stretch *segment = &segments->items[index];
-		uint64_t free_from = 0; /* in the segment */
-		while (block < blocks->count && blocks->items[block].address < segment->address)
-			block++;
-		for (; block < blocks->count && blocks->items[block].address - segment->address < segment->size; block++) {
-			uint64_t offset = blocks->items[block].address - segment->address;
-			if (offset > free_from && offset - free_from > widest)
-				widest = offset - free_from;
-			free_from = offset + blocks->items[block].size;
-		}
-		if (segment->size > free_from && segment->size - free_from > widest)
-			widest = segment->size - free_from;
-	}
-	return widest;
-}
-
 static tn_status
 find_largest_free(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *moment)
 {
-	struct stretches edges = {.budget.limit = UINT64_MAX}, segments = edges, blocks = edges;
-	tn_status status = add_mapped(analysis, state, &edges, &segments);
-	if (status == TN_OK)
-		status = add_track(&analysis->segments, state, &segments);
-	if (status == TN_OK)
-		status = add_track(&analysis->blocks, state, &blocks);
-	if (status == TN_OK)
-		moment->largest_free_block = widest_gap(&segments, &blocks);
-	free(edges.items);
-	free(segments.items);
-	free(blocks.items);
-	return status;
+	struct tn_layout layout;
+	TN_FORWARD_IF_ERROR(tn__layout_of(analysis, state, &layout));
+	for (size_t index = 0; index < layout.segment_count; index++) {
+		if (layout.segments[index].largest_free > moment->largest_free_block)
+			moment->largest_free_block = layout.segments[index].largest_free;
+	}
+	tn__layout_free(&layout);
+	return TN_OK;
 }
 
 /* ---- the whole ---- */
@@ -331,33 +213,36 @@ most_reserved(const struct tn_analysis *analysis)
 	return most;
 }
 
-/* The state with the most allocated of those with `reserved` bytes. */
-static bool
-find_peak(const struct tn_analysis *analysis, uint64_t reserved, uint32_t *peak)
+tn_status
+tn__find_peak_state(const struct tn_analysis *analysis, uint64_t reserved, uint32_t *peak)
 {
 	bool found = false;
+	uint32_t best = 0;
+	if (reserved == TN_UNKNOWN)
+		reserved = most_reserved(analysis);
 	for (size_t state = 0; state <= analysis->events.count; state++) {
 		uint64_t allocated = analysis->allocated[state];
 		if (analysis->reserved[state] != reserved || allocated > reserved)
 			continue;
-		if (!found || allocated > analysis->allocated[*peak])
-			*peak = (uint32_t)state;
+		if (!found || allocated > analysis->allocated[best])
+			best = (uint32_t)state;
 		found = true;
 	}
-	return found;
+	TN_RETURN_IF(!found, TN_NOT_FOUND, "at no moment of the trace were %llu bytes reserved",
+	             (unsigned long long)reserved);
+	*peak = best;
+	return TN_OK;
 }
 
 tn_status
 tn__moment_of_peak(const struct tn_snapshot *snapshot, int device, uint64_t reserved, struct tn_moment *out)
 {
 	struct tn_analysis *analysis;
-	uint32_t peak = 0;
+	uint32_t peak;
 	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
-	if (reserved == TN_UNKNOWN)
-		reserved = most_reserved(analysis);
-	tn_status status = find_peak(analysis, reserved, &peak) ?
-		tn__moment_of_state(analysis, peak, out) :
-		tn__fail(TN_NOT_FOUND, "at no moment of the trace were %llu bytes reserved", (unsigned long long)reserved);
+	tn_status status = tn__find_peak_state(analysis, reserved, &peak);
+	if (status == TN_OK)
+		status = tn__moment_of_state(analysis, peak, out);
 	tn__analysis_close(analysis);
 	return status;
 }

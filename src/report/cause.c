@@ -301,12 +301,19 @@ why_one_tensor(const struct facts *facts, FILE *out)
 
 /* ---- what the program keeps beside model and batch ---- */
 
+/* Buffers and other tensors of modules: part of the model. */
+static bool
+is_of_modules(const struct tn_report_holder *holder)
+{
+	return holder->category == TN_CATEGORY_temporaries && holder->what != NULL && strcmp(holder->what, "kept by modules") == 0;
+}
+
 static const struct tn_report_holder *
 largest_kept(const struct facts *facts)
 {
 	for (size_t i = 0; i < facts->moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
-		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL)
+		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL && !is_of_modules(holder))
 			return holder->bytes >= facts->room / 4 ? holder : NULL;
 	}
 	return NULL;
@@ -504,6 +511,15 @@ static const struct rule rules[] = {
 	{ "model_or_batch_too_big", batch_outweighs, why_batch, "a smaller batch" },
 };
 
+static int64_t
+bytes_of_modules(const struct tn_report_moment *moment)
+{
+	int64_t bytes = 0;
+	for (size_t i = 0; i < moment->holder_count; i++)
+		bytes += is_of_modules(&moment->holders[i]) ? moment->holders[i].bytes : 0;
+	return bytes;
+}
+
 static struct facts
 facts_of(const struct tn_report *report)
 {
@@ -518,10 +534,11 @@ facts_of(const struct tn_report *report)
 		facts.cached = of(&facts, TN_CATEGORY_cached);
 	else if (oom->reserved_bytes != TN_NO_FIGURE && oom->allocated_bytes != TN_NO_FIGURE)
 		facts.cached = oom->reserved_bytes - oom->allocated_bytes;
+	int64_t kept = bytes_of_modules(moment);
 	facts.lasting = of(&facts, TN_CATEGORY_parameters) + of(&facts, TN_CATEGORY_gradients) +
-	                of(&facts, TN_CATEGORY_optimizer_state);
+	                of(&facts, TN_CATEGORY_optimizer_state) + kept;
 	facts.passing = of(&facts, TN_CATEGORY_activations) + of(&facts, TN_CATEGORY_inputs) +
-	                of(&facts, TN_CATEGORY_temporaries) + of(&facts, TN_CATEGORY_workspaces);
+	                of(&facts, TN_CATEGORY_temporaries) - kept + of(&facts, TN_CATEGORY_workspaces);
 	return facts;
 }
 

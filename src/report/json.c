@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "report/report.h"
 
-#define LISTED_HOLDERS 50
+#define LISTED_HOLDERS 200
 
 static json_t *
 figure(int64_t value)

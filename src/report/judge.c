@@ -3,6 +3,8 @@
  * From what was seen to a verdict. The one place where exit statuses and verdicts are decided, so that every
  * writer and every command says the same.
  */
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -29,6 +31,7 @@ static void
 decide(struct tn_report *report, const struct tn_ending *ending)
 {
 	int own = ending->ended ? shell_status(ending->wait_status) : 0;
+	bool well = ending->stop_reason != 0 || own == 0;
 	if (report->misuse != TN_MISUSE_NONE) {
 		report->verdict = TN_VERDICT_FAILED;
 		report->stopped = TN_STOPPED_FAILED;
@@ -37,13 +40,10 @@ decide(struct tn_report *report, const struct tn_ending *ending)
 		report->verdict = TN_VERDICT_FAILED;
 		report->stopped = TN_STOPPED_INTERRUPTED;
 		report->exit_status = 128 + ending->interrupted_by;
-	} else if (ending->stop_reason != 0) {
+	} else if (well && !ending->guest_oom_last) {
+		int reason = ending->stop_reason != 0 ? ending->stop_reason : ending->guest_stop;
 		report->verdict = TN_VERDICT_FITS;
-		report->stopped = stopped_by(ending->stop_reason);
-		report->exit_status = 0;
-	} else if (own == 0) {
-		report->verdict = TN_VERDICT_FITS;
-		report->stopped = ending->guest_stop != 0 ? stopped_by(ending->guest_stop) : TN_STOPPED_END;
+		report->stopped = reason != 0 ? stopped_by(reason) : TN_STOPPED_END;
 		report->exit_status = 0;
 	} else if (ending->guest_oom_ended || ending->guest_oom_open || ending->ledger_refused_last) {
 		report->verdict = TN_VERDICT_OUT_OF_MEMORY;
@@ -59,6 +59,46 @@ decide(struct tn_report *report, const struct tn_ending *ending)
 		report->stopped = TN_STOPPED_FAILED;
 		report->exit_status = own;
 	}
+}
+
+/* ---- a run whose status does not say what became of its processes ---- */
+
+#define TOLD_PROCESSES 4
+
+static const char *
+name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash != NULL ? slash + 1 : path;
+}
+
+static void
+tell_ended_inside(struct tn_report *report, const struct tn_counted *item)
+{
+	char place[PATH_MAX + 32] = "", asked[32], bytes[48] = "";
+	const char *program = item->name == NULL         ? "a process of the run"
+	                      : item->name[0] == '-' ? "python -c"
+	                                             : name_of(item->name);
+	if (item->place.file != NULL)
+		snprintf(place, sizeof(place), " at %s:%lld", name_of(item->place.file), (long long)item->place.line);
+	if (item->bytes != TN_NO_FIGURE)
+		snprintf(bytes, sizeof(bytes), " (asked %s)", tn__human_bytes(item->bytes, asked));
+	tn__report_add_finding(report, "ended_by_oom_inside", TN_SEVERITY_ERROR, item->bytes, &item->place, NULL,
+	                       "%s was ended by an out-of-memory%s%s; a process that started later went on without one",
+	                       program, place, bytes);
+}
+
+static void
+judge_ended_inside(struct tn_report *report, const struct tn_ending *ending)
+{
+	bool zero = ending->stop_reason == 0 && ending->ended && ending->wait_status == 0;
+	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && zero)
+		tn__report_add_finding(report, "ended_with_zero", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
+		                       "`set -e` in a shell script makes it notice",
+		                       "the script ended with status 0 all the same, as if nothing had happened");
+	else if (report->verdict == TN_VERDICT_FITS)
+		for (size_t i = 0; i < report->ended_inside.count && i < TOLD_PROCESSES; i++)
+			tell_ended_inside(report, &report->ended_inside.items[i]);
 }
 
 static void
@@ -96,7 +136,7 @@ hint_of_growth(struct tn_report *report, const char *end)
 {
 	char bytes[32];
 	tn__report_add_finding(report, "growth", TN_SEVERITY_HINT, report->growth.bytes, report->growth.at, NULL,
-	                       "memory grows by %s a %s, %s", tn__human_bytes(report->growth.bytes, bytes),
+	                       "memory grows by %s with each %s, %s", tn__human_bytes(report->growth.bytes, bytes),
 	                       unit_of(&report->growth), end);
 }
 
@@ -128,6 +168,8 @@ judge_growth(struct tn_report *report)
 		                       tn__human_bytes(growth->bytes, bytes), unit_of(growth));
 	}
 }
+
+#define LARGEST_CARD 1e15 /* bytes: more than any will have */
 
 /* The bytes that a card would have to offer: the peak, or what was held and asked for when the card was full. */
 static int64_t
@@ -161,15 +203,34 @@ judge_bounds(struct tn_report *report)
 	report->narrowly = needed - below <= total && total < needed + above;
 }
 
+/* As needed_bytes; but where PyTorch's own limit is what failed, a card's share must do, not the card. Not known when the
+ * share is not. */
+static int64_t
+needed_card(const struct tn_report *report)
+{
+	const struct tn_report_oom *oom = &report->oom;
+	int64_t needed = needed_bytes(report);
+	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY || strcmp(oom->cause, "memory_fraction_limit") != 0)
+		return needed;
+	if (oom->fraction <= 0 || oom->reserved_bytes == TN_NO_FIGURE || oom->requested_bytes == TN_NO_FIGURE)
+		return TN_NO_FIGURE;
+	double card = ((double)oom->reserved_bytes + (double)oom->requested_bytes) / oom->fraction;
+	if (card > LARGEST_CARD)
+		card = LARGEST_CARD;
+	int64_t whole = (int64_t)card + 1 + (int64_t)report->gpu.context_bytes;
+	return whole > needed ? whole : needed;
+}
+
 void
 tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 {
 	decide(report, ending);
+	judge_ended_inside(report, ending);
 	judge_growth(report);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY)
 		judge_oom(report);
 	judge_bounds(report);
-	int64_t needed = needed_bytes(report);
+	int64_t needed = needed_card(report);
 	if (needed > 0) {
 		const struct tn_gpu_row *row = tn__gpu_smallest((uint64_t)needed, report->gpu.context_bytes);
 		report->smallest_gpu = row != NULL ? row->figures.alias : NULL;

@@ -98,6 +98,7 @@ tn__report_free(struct tn_report *report)
 	tn__report_free_place(report->oom.at);
 	tn__report_free_place(report->exception_at);
 	free_counted(&report->handled_ooms);
+	free_counted(&report->ended_inside);
 	free_counted(&report->refused_calls);
 	free_counted(&report->computed_reads);
 	free_counted(&report->uploads_suppressed);

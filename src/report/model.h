@@ -69,6 +69,7 @@ struct tn_report_oom {
 	char *phase, *cause, *message;
 	bool computed;  /* the size asked for came from a value that was not computed */
 	bool workspace; /* a library asked, for a workspace */
+	double fraction; /* of the card that PyTorch may use, as the program has set it; 0: unknown */
 };
 
 /* The ledger's split of a device at one moment: adds up to the device's used bytes. */
@@ -172,6 +173,8 @@ struct tn_report {
 	struct tn_region regions[64]; /* in the order of first appearance */
 	size_t region_count;
 	struct tn_counted_list handled_ooms;   /* place, count, bytes asked for */
+	struct tn_counted_list ended_inside;   /* name (the program's), place, bytes asked for: what ended processes of a run
+	                                        * that itself ended well */
 	struct tn_counted_list refused_calls;  /* library, name, count */
 	struct tn_counted_list computed_reads; /* place, count */
 	int64_t launches, computed_read_count;
@@ -233,6 +236,7 @@ struct tn_ending {
 	int stop_reason;      /* the ledger's guest word: 0 none, 1 settled, 2 limit */
 	int interrupted_by;   /* signal that reached the supervisor, or 0 */
 	bool guest_oom_ended; /* a process of the run was ended by an out-of-memory that its guest saw */
+	bool guest_oom_last;  /* one of those was followed by no process that used the GPU and ended without */
 	bool guest_oom_open;  /* an out-of-memory was seen last and nothing after it */
 	int guest_stop;       /* as stop_reason, for a program that was made to end early and then ended by itself */
 	bool ledger_refused_last; /* the card refused memory to a process that had no guest, or never got over it */

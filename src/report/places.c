@@ -140,7 +140,11 @@ tn__place_chain(const struct tn_report *report, struct tn_style style)
 	for (size_t i = count; i-- > 0;)
 		fprintf(out, "%s:%lld%s", tn__shown_path(report, style, shown[i]->file, path), (long long)shown[i]->line,
 		        i == 0 ? "" : style.utf8 ? " \u2192 " : " -> ");
-	if (count > 0 && shown[0]->function != NULL && shown[0]->function[0] != '<')
+	const struct tn_place *at = report->oom.at;
+	bool further = count > 0 && at != NULL && at->backward && !same_line(at, shown[0]);
+	if (further)
+		fprintf(out, "%s%s", style.utf8 ? " \u2192 " : " -> ", tn__place_words(report, style, at, path));
+	else if (count > 0 && shown[0]->function != NULL && shown[0]->function[0] != '<')
 		fprintf(out, " %s", shown[0]->function);
 	fclose(out);
 	return text;

@@ -60,6 +60,20 @@ grouped(int64_t number, char buffer[32])
 	return buffer;
 }
 
+/* What a status of 0 leaves open: told at once, so that nobody stops reading at "Fits". */
+static bool
+is_about_the_ending(const struct tn_finding *finding)
+{
+	return strcmp(finding->id, "ended_by_oom_inside") == 0 || strcmp(finding->id, "ended_with_zero") == 0;
+}
+
+static void
+say_finding(const struct tn_printer *printer, const struct tn_finding *finding)
+{
+	tn__say(printer, TN_TINT_NONE, 2, "%s: %s%s%s", tn__severity_text(finding->severity), finding->what,
+	        finding->advice != NULL ? "; " : "", finding->advice != NULL ? finding->advice : "");
+}
+
 static void
 say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -84,7 +98,10 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		        tn__human_bytes(report->device_peak, peak),
 		        tn__human_bytes((int64_t)report->gpu.total_bytes - report->device_peak, spare));
 	}
-	if (report->narrowly)
+	for (size_t i = 0; i < report->finding_count; i++)
+		if (is_about_the_ending(&report->findings[i]))
+			say_finding(printer, &report->findings[i]);
+	if (report->narrowly && report->verdict == TN_VERDICT_FITS) /* what did not fit was not seen to its end */
 		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the CUDA context is known only to within %s, and that decides",
 		        tn__human_bytes(report->uncertainty_highest - report->uncertainty_lowest, peak));
 }
@@ -259,8 +276,10 @@ static const struct tn_finding *
 reason_of(const struct tn_report *report)
 {
 	bool bad = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_GROWS;
-	return bad && report->finding_count > 0 && report->findings[0].severity == TN_SEVERITY_ERROR ? &report->findings[0]
-	                                                                                               : NULL;
+	for (size_t i = 0; i < report->finding_count && bad; i++)
+		if (!is_about_the_ending(&report->findings[i]))
+			return report->findings[i].severity == TN_SEVERITY_ERROR ? &report->findings[i] : NULL;
+	return NULL;
 }
 
 /* A limit of the program's own, and memory of the computer itself, are no card's to give; a leak fills any card. */
@@ -304,11 +323,15 @@ say_caveats(const struct tn_printer *printer, const struct tn_report *report)
 		        (long long)report->init_skipped_tensors, tn__human_bytes(report->init_skipped_bytes, bytes));
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *finding = &report->findings[i];
-		if (finding == reason_of(report))
-			continue;
-		tn__say(printer, TN_TINT_NONE, 2, "%s: %s%s%s", tn__severity_text(finding->severity), finding->what,
-		        finding->advice != NULL ? "; " : "", finding->advice != NULL ? finding->advice : "");
+		if (finding != reason_of(report) && !is_about_the_ending(finding))
+			say_finding(printer, finding);
 	}
+}
+
+static bool
+limits_itself(const struct tn_report *report)
+{
+	return strcmp(report->oom.cause, "memory_fraction_limit") == 0;
 }
 
 /* For a verdict that names no larger card anyway. */
@@ -319,7 +342,7 @@ say_smallest(const struct tn_printer *printer, const struct tn_report *report, c
 	const char *what = out || report->verdict == TN_VERDICT_FAILED ? "what was seen" : "this peak";
 	char total[32];
 	if (report->device_peak <= 0 || report->stopped == TN_STOPPED_INTERRUPTED ||
-	    report->verdict == TN_VERDICT_GROWS || (out && row != NULL))
+	    report->verdict == TN_VERDICT_GROWS || (out && (row != NULL || limits_itself(report))))
 		return;
 	if (row == NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "Smallest card that would hold %s: none of the catalogue", what);
@@ -333,7 +356,7 @@ static void
 say_larger_card(const struct tn_printer *printer, const struct tn_report *report, const struct tn_gpu_row *row)
 {
 	char total[32];
-	tn__say_labelled(printer, "", LABEL_COLUMN, "or a larger card, from %s (%s) on:", row->figures.name,
+	tn__say_labelled(printer, "", LABEL_COLUMN, "or a larger card: what was seen so far would fit %s (%s)", row->figures.name,
 	                 tn__human_bytes((int64_t)row->figures.total_bytes, total));
 	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage run --gpu %s -- %s", report->smallest_gpu,
 	                 report->command != NULL ? report->command : "PROGRAM");

@@ -91,17 +91,34 @@ take_phase(struct tn_report *report)
 	report->oom.phase = strdup(told);
 }
 
+/* Backward works on threads without a Python stack: the guest knows the line that called it, the analysis the line of the
+ * forward pass that the work belongs to. */
+static void
+take_forward_line(const struct tn_moment *moment, struct tn_report *report)
+{
+	const struct tn_line *line = moment->at_user.file != NULL ? &moment->at_user : &moment->at;
+	if (!line->backward || line->file == NULL || (report->oom.at != NULL && !report->oom.at->backward))
+		return;
+	struct tn_place *place = tn__report_new_place(line->file, line->line, line->function, true);
+	if (place != NULL) {
+		tn__report_free_place(report->oom.at);
+		report->oom.at = place;
+	}
+}
+
 static void
 detail_of_oom(const struct records *records, struct tn_report *report)
 {
 	struct tn_moment moment;
 	if (records->oom == NULL)
 		return;
-	if (tn__moment_of_end(records->oom, records->oom_device, &moment) == TN_OK)
+	if (tn__moment_of_end(records->oom, records->oom_device, &moment) == TN_OK) {
+		take_forward_line(&moment, report);
 		join(report, &report->at_oom, &moment);
-	else
+	} else {
 		tn__report_add_finding(report, "out_of_memory_not_recorded", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, UNTOLD,
 		                       "PyTorch's record of the out-of-memory does not tell of it: %s", tn_error_text());
+	}
 	take_phase(report);
 }
 

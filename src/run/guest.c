@@ -16,7 +16,9 @@
 struct guest {
 	json_t *document;
 	int64_t pid, reserved_peak;
+	double started, written; /* by the clock on the wall; 0: unknown */
 	bool oom_ended;
+	bool followed; /* ended by an out-of-memory, and a process that started after that used the GPU and ended without one */
 };
 
 struct guests {
@@ -31,6 +33,13 @@ whole(const json_t *object, const char *name)
 {
 	const json_t *value = json_object_get(object, name);
 	return json_is_integer(value) && json_integer_value(value) >= 0 ? (int64_t)json_integer_value(value) : TN_NO_FIGURE;
+}
+
+/* A number of any kind; 0: unknown. */
+static double
+number(const json_t *object, const char *name)
+{
+	return json_number_value(json_object_get(object, name));
 }
 
 static const char *
@@ -100,6 +109,20 @@ ends_with(const char *name, const char *end)
 	return length >= wanted && strcmp(name + length - wanted, end) == 0;
 }
 
+static bool
+went_on_after(const struct guest *later, const struct guest *ended)
+{
+	return ended->written > 0 && later->started >= ended->written && later->reserved_peak > 0 && !later->oom_ended;
+}
+
+static void
+find_followed(struct guests *guests)
+{
+	for (size_t i = 0; i < guests->count; i++)
+		for (size_t j = 0; j < guests->count && guests->items[i].oom_ended; j++)
+			guests->items[i].followed |= went_on_after(&guests->items[j], &guests->items[i]);
+}
+
 static void
 read_guests(const struct tn_folder *folder, struct guests *out)
 {
@@ -114,11 +137,16 @@ read_guests(const struct tn_folder *folder, struct guests *out)
 			continue;
 		json_t *document = read_document(file);
 		if (document != NULL)
-			out->items[out->count++] = (struct guest){ document, whole(document, "pid"),
-				                                       worst_device(document, "reserved_peak"),
-				                                       truth(document, "out_of_memory_ended_process") };
+			out->items[out->count++] =
+				(struct guest){ .document = document,
+				                .pid = whole(document, "pid"),
+				                .reserved_peak = worst_device(document, "reserved_peak"),
+				                .started = number(document, "started"),
+				                .written = number(document, "written"),
+				                .oom_ended = truth(document, "out_of_memory_ended_process") };
 	}
 	closedir(listing);
+	find_followed(out);
 }
 
 static void
@@ -174,15 +202,25 @@ tn__guest_misuse(const struct tn_folder *folder, bool *settled)
 
 /* ---- collecting ---- */
 
-/* The process that the report is about: ended by an out-of-memory, else the one with the largest reserved peak. */
+/* How well a process stands for the run: one that an out-of-memory ended says why a run does not fit, best one that
+ * nothing followed, but nothing about one that fits. */
+static int
+rank_of(const struct guest *guest, bool fits)
+{
+	if (fits)
+		return guest->oom_ended ? 0 : 1;
+	return !guest->oom_ended ? 0 : guest->followed ? 1 : 2;
+}
+
+/* The process that the report is about; of equals the one with the largest reserved peak. */
 static const struct guest *
-worst_of(const struct guests *guests)
+worst_of(const struct guests *guests, bool fits)
 {
 	const struct guest *worst = NULL;
 	for (size_t i = 0; i < guests->count; i++) {
 		const struct guest *item = &guests->items[i];
-		if (worst == NULL || (item->oom_ended && !worst->oom_ended) ||
-		    (item->oom_ended == worst->oom_ended && item->reserved_peak > worst->reserved_peak))
+		int better = worst != NULL ? rank_of(item, fits) - rank_of(worst, fits) : 1;
+		if (better > 0 || (better == 0 && item->reserved_peak > worst->reserved_peak))
 			worst = item;
 	}
 	return worst;
@@ -205,6 +243,7 @@ take_oom(const json_t *oom, struct tn_report_oom *out)
 	out->message = copied(oom, "message");
 	out->computed = truth(oom, "computed");
 	out->workspace = truth(oom, "workspace");
+	out->fraction = number(oom, "fraction");
 	out->at = place(json_object_get(oom, "at"), truth(oom, "backward"));
 	json_array_foreach(stack, i, frame) {
 		struct tn_place item = { (char *)(uintptr_t)text(frame, "file"), whole(frame, "line"),
@@ -327,17 +366,20 @@ take_rank(const json_t *document, struct tn_report *report)
 		                  .out_of_memory = truth(document, "out_of_memory_ended_process") };
 }
 
-/* An out-of-memory of a process that the program outlived well counts as handled. */
+/* An out-of-memory that a program outlived: caught inside of the process it counts as handled; one that ended a process
+ * of the run is told by the process's program. */
 static void
-take_outlived(const json_t *document, struct tn_report *report)
+take_outlived(const struct guest *guest, struct tn_report *report)
 {
-	const json_t *oom = json_object_get(document, "out_of_memory"), *at = json_object_get(oom, "at");
+	const json_t *oom = json_object_get(guest->document, "out_of_memory"), *at = json_object_get(oom, "at");
+	const json_t *program = json_array_get(json_object_get(guest->document, "argv"), 0);
 	struct tn_counted item = { .place = { (char *)(uintptr_t)text(at, "file"), whole(at, "line"),
 		                                  (char *)(uintptr_t)text(at, "function"), false },
+		                       .name = (char *)(uintptr_t)(guest->oom_ended ? json_string_value(program) : NULL),
 		                       .count = 1,
 		                       .bytes = whole(oom, "requested_bytes") };
 	if (json_is_object(oom))
-		(void)tn__report_add_counted(&report->handled_ooms, &item);
+		(void)tn__report_add_counted(guest->oom_ended ? &report->ended_inside : &report->handled_ooms, &item);
 }
 
 /* ---- records of the allocator ---- */
@@ -428,7 +470,11 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_de
 	if (report->misuse == TN_MISUSE_NONE)
 		report->misuse = misuse_of(guests);
 	bool ended_well = ending->stop_reason != 0 || (ending->ended && ending->wait_status == 0);
-	const struct guest *worst = worst_of(guests);
+	for (size_t i = 0; i < guests->count; i++) {
+		ending->guest_oom_ended |= guests->items[i].oom_ended;
+		ending->guest_oom_last |= guests->items[i].oom_ended && !guests->items[i].followed;
+	}
+	const struct guest *worst = worst_of(guests, ended_well && !ending->guest_oom_last);
 	if (worst != NULL) {
 		take_worst(worst->document, report);
 		ending->guest_stop = stop_of(json_object_get(worst->document, "steps"));
@@ -438,13 +484,12 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_de
 	for (size_t i = 0; i < guests->count; i++) {
 		const struct guest *item = &guests->items[i];
 		bool open = json_is_object(json_object_get(item->document, "out_of_memory"));
-		ending->guest_oom_ended |= item->oom_ended;
 		ending->guest_oom_open |= open;
 		news->refused_guest |= item->pid == refused_pid && text(item->document, "hook_error") == NULL;
 		if (item == worst || worst == NULL || worst->document == NULL)
 			take_exception(json_object_get(item->document, "exception"), report);
 		if (ended_well)
-			take_outlived(item->document, report);
+			take_outlived(item, report);
 		take_sums(item->document, report);
 		take_rank(item->document, report);
 	}

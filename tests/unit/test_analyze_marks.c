@@ -131,7 +131,7 @@ test_refused(void **state)
 		{HEAD "step\t1\t1\t-1\n", "line 2 ", TN_FORMAT},
 		{HEAD "step\t-1\t1\t1\n", "line 2 ", TN_FORMAT},
 		{HEAD "batch\t1\nhold\tinputs\t1\t1\t\n", "line 3 ", TN_FORMAT},
-		{HEAD "look\t1\nhold\ttemporaries\t1\t1\t\n", "line 3 ", TN_FORMAT},
+		{HEAD "look\t1\nhold\tworkspaces\t1\t1\t\n", "line 3 ", TN_FORMAT},
 		{HEAD "look\t1\nhold\tworkspaces\t1\t1\t\n", "line 3 ", TN_FORMAT},
 		{HEAD "look\t1\nhold\tinputs\t1\t1\n", "line 3 ", TN_FORMAT},
 		{HEAD "look\t1\nhold\tinputs\t1\t1\t\\\n", "line 3 ", TN_FORMAT},

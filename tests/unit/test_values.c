@@ -7,8 +7,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -31,6 +35,15 @@ begin(void **state)
 	OK(tn__enter());
 	tn_vgpu_set_read_observer(observe);
 	return 0;
+}
+
+/* Reads bytes back; says whether they were known. */
+static bool
+back(uint64_t device, void *out, size_t bytes)
+{
+	observed = 0;
+	OK(tn__copy((uintptr_t)out, device, bytes, 0, false));
+	return observed == 0;
 }
 
 static void
@@ -68,13 +81,180 @@ test_freed_memory_is_forgotten(void **state)
 }
 
 static void
-test_large_copies_touch_nothing(void **state)
+test_large_copies_to_the_device_touch_nothing(void **state)
 {
 	uint64_t device;
 	const void *nowhere = (const void *)16; /* reading it would be a crash */
 	OK(tn__malloc(8 << 20, &device));
 	OK(tn__copy(device, (uintptr_t)nowhere, (1 << 20) + 1, 0, false));
-	OK(tn__copy((uintptr_t)nowhere, device, (1 << 20) + 1, 0, false));
+	OK(tn__free(device));
+}
+
+/* ---- large reads: the host's bytes are zero whatever memory they lie in, and no page is touched for it ---- */
+
+#define LARGE ((size_t)4 << 20)
+#define PAGE ((size_t)4096)
+
+static bool
+all_are(const unsigned char *bytes, size_t count, unsigned char value)
+{
+	for (size_t i = 0; i < count; i++)
+		if (bytes[i] != value)
+			return false;
+	return true;
+}
+
+static size_t
+resident_pages(void *from, size_t bytes)
+{
+	static unsigned char pages[LARGE / PAGE + 8];
+	size_t count = 0;
+	assert_int_equal(mincore(from, bytes, pages), 0);
+	for (size_t i = 0; i < bytes / PAGE; i++)
+		count += pages[i] & 1;
+	return count;
+}
+
+/* Reads LARGE bytes to 100 bytes past the start of `room`, which holds 0x77 up to LARGE + 1000. */
+static void
+assert_reads_zero(uint64_t device, unsigned char *room)
+{
+	memset(room, 0x77, LARGE + 1000);
+	observed = 0;
+	OK(tn__copy((uintptr_t)room + 100, device, LARGE, 0, false));
+	assert_int_equal(observed, LARGE);
+	assert_true(all_are(room, 100, 0x77));
+	assert_true(all_are(room + 100, LARGE, 0));
+	assert_true(all_are(room + 100 + LARGE, 900, 0x77));
+}
+
+static unsigned char *
+map_room(int flags, int fd)
+{
+	unsigned char *room = mmap(NULL, 2 * LARGE, PROT_READ | PROT_WRITE, flags, fd, 0);
+	assert_true(room != MAP_FAILED);
+	return room;
+}
+
+static void
+test_large_reads_are_zero_in_anonymous_memory(void **state)
+{
+	uint64_t device;
+	OK(tn__malloc(2 * LARGE, &device));
+	unsigned char *room = map_room(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	assert_int_equal(resident_pages(room, LARGE), 0);
+	OK(tn__copy((uintptr_t)room + 100, device, LARGE, 0, false));
+	assert_true(resident_pages(room, LARGE) <= 1); /* the edges' */
+	assert_reads_zero(device, room);
+	memset(room, 0x77, LARGE);
+	OK(tn__copy((uintptr_t)room + 100, device, LARGE, 0, false));
+	assert_true(resident_pages(room, LARGE) <= 2);
+	assert_true(all_are(room + 100, LARGE, 0));
+	/* locked, and in huge pages */
+	if (mlock(room + 8 * PAGE, 2 * PAGE) == 0)
+		assert_reads_zero(device, room);
+	munlock(room, 2 * LARGE);
+	madvise(room, 2 * LARGE, MADV_HUGEPAGE);
+	assert_reads_zero(device, room);
+	munmap(room, 2 * LARGE);
+	OK(tn__free(device));
+}
+
+static void
+test_large_reads_are_zero_in_mallocs_memory(void **state)
+{
+	uint64_t device;
+	OK(tn__malloc(2 * LARGE, &device));
+	unsigned char *room = malloc(2 * LARGE), *after = malloc(64);
+	assert_true(room && after);
+	memset(after, 0x55, 64);
+	assert_reads_zero(device, room);
+	assert_true(all_are(after, 64, 0x55));
+	free(after);
+	free(room); /* malloc's own notes beside the block are as they were */
+	free(malloc(2 * LARGE));
+	unsigned char stack[LARGE + 1000];
+	assert_reads_zero(device, stack);
+	OK(tn__free(device));
+}
+
+/* A private mapping shows the file's bytes again where its own are dropped; the file itself must not change. */
+static void
+test_large_reads_are_zero_in_files(void **state)
+{
+	unsigned char byte = 0;
+	uint64_t device;
+	OK(tn__malloc(2 * LARGE, &device));
+	FILE *file = tmpfile();
+	assert_non_null(file);
+	assert_int_equal(ftruncate(fileno(file), (off_t)(2 * LARGE)), 0);
+	unsigned char *shared = map_room(MAP_SHARED, fileno(file));
+	memset(shared, 0x66, 2 * LARGE);
+	unsigned char *private = map_room(MAP_PRIVATE, fileno(file));
+	assert_reads_zero(device, private);
+	assert_true(all_are(shared, 2 * LARGE, 0x66));
+	/* half anonymous, half a file's */
+	unsigned char *second = private + LARGE / 2;
+	assert_true(mmap(private, LARGE / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+	            private);
+	assert_reads_zero(device, private);
+	assert_true(second[LARGE - 1] == 0x66 && all_are(shared, 2 * LARGE, 0x66));
+	assert_reads_zero(device, shared);
+	assert_int_equal(pread(fileno(file), &byte, 1, (off_t)(100 + LARGE / 2)), 1);
+	assert_int_equal(byte, 0); /* the file itself, for whoever else has it */
+	munmap(private, 2 * LARGE);
+	munmap(shared, 2 * LARGE);
+	fclose(file);
+	unsigned char *memory = map_room(MAP_SHARED | MAP_ANONYMOUS, -1);
+	assert_reads_zero(device, memory);
+	munmap(memory, 2 * LARGE);
+	OK(tn__free(device));
+}
+
+/* What a child drops stays with its parent. */
+static void
+test_large_reads_of_a_child_are_its_own(void **state)
+{
+	uint64_t device;
+	int status;
+	OK(tn__malloc(2 * LARGE, &device));
+	unsigned char *room = map_room(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	memset(room, 0x77, LARGE);
+	pid_t child = fork();
+	if (child == 0) {
+		tn__values_read(device, room, LARGE);
+		_exit(all_are(room, LARGE, 0) ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(all_are(room, LARGE, 0x77));
+	munmap(room, 2 * LARGE);
+	OK(tn__free(device));
+}
+
+/* Zeros are known at any size; of the rest, as much as a small copy brings. */
+static void
+test_large_reads_of_what_is_known(void **state)
+{
+	uint64_t device;
+	unsigned char *room = malloc(LARGE);
+	assert_non_null(room);
+	OK(tn__malloc(2 * LARGE, &device));
+	OK(tn__set(device, 0, 1, LARGE, 0, false));
+	assert_true(back(device, room, LARGE));
+	assert_true(all_are(room, LARGE, 0));
+	OK(tn__copy(device + 5000, (uintptr_t) "hello", 5, 0, false));
+	OK(tn__set(device + 9000, 7, 1, 1000, 0, false));
+	memset(room, 0x77, LARGE);
+	assert_true(back(device, room, LARGE));
+	assert_memory_equal(room + 5000, "hello", 5);
+	assert_true(all_are(room + 9000, 1000, 7) && all_are(room, 5000, 0) && all_are(room + 10000, LARGE - 10000, 0));
+	assert_true(back(device + 9500, room, LARGE - 9500)); /* from the middle of a pattern */
+	assert_true(all_are(room, 500, 7) && room[500] == 0);
+	OK(tn__set(device, 7, 1, LARGE / 2, 0, false)); /* too much of it */
+	assert_false(back(device, room, LARGE));
+	assert_true(all_are(room, LARGE, 0));
+	free(room);
 	OK(tn__free(device));
 }
 
@@ -163,15 +343,6 @@ launch(const char *name, void *first, const void *second, void *third)
 	void *arguments[] = {first, (void *)(uintptr_t)second, third};
 	OK(tn__kernel_register(NULL, name, false, &kernel));
 	OK(tn__kernel_launch(kernel, &(struct tn_launch){.grid = {1, 1, 1}, .block = {128, 1, 1}, .arguments = arguments}));
-}
-
-/* Reads bytes back; says whether they were known. */
-static bool
-back(uint64_t device, void *out, size_t bytes)
-{
-	observed = 0;
-	OK(tn__copy((uintptr_t)out, device, bytes, 0, false));
-	return observed == 0;
 }
 
 static void
@@ -484,7 +655,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_freed_memory_is_forgotten),
-		cmocka_unit_test(test_large_copies_touch_nothing),
+		cmocka_unit_test(test_large_copies_to_the_device_touch_nothing),
+		cmocka_unit_test(test_large_reads_are_zero_in_anonymous_memory),
+		cmocka_unit_test(test_large_reads_are_zero_in_mallocs_memory),
+		cmocka_unit_test(test_large_reads_are_zero_in_files),
+		cmocka_unit_test(test_large_reads_of_a_child_are_its_own),
+		cmocka_unit_test(test_large_reads_of_what_is_known),
 		cmocka_unit_test(test_sets_and_device_copies),
 		cmocka_unit_test(test_pinned_values_survive_kernels),
 		cmocka_unit_test(test_fill_kernel),

@@ -16,8 +16,7 @@ const dom = (() => {
 		const node = document.createElement(tag);
 		for (const [name, value] of Object.entries(attributes)) {
 			if (name === 'on')
-				for (const [event, listener] of Object.entries(value))
-					node.addEventListener(event, listener);
+				for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
 			else if (value !== false && value !== null && value !== undefined)
 				node.setAttribute(name, value === true ? '' : value);
 		}
@@ -52,14 +51,29 @@ const dom = (() => {
 	/* For a screen reader, when the hand rests. */
 	function say(text) {
 		clearTimeout(saying);
-		saying = setTimeout(() => { find('said').textContent = text; }, 250);
+		saying = setTimeout(() => {
+			find('said').textContent = text;
+		}, 250);
 	}
 
 	/* A set of buttons of which one is pressed; calls choose(value). Returns the element and set(value). */
 	function choice(title, options, chosen, choose) {
-		const buttons = options.map(([value, text]) => make('button', {
-			type: 'button', 'aria-pressed': String(value === chosen), on: { click: () => { set(value); choose(value); } },
-		}, text));
+		const buttons = options.map(([value, text]) =>
+			make(
+				'button',
+				{
+					type: 'button',
+					'aria-pressed': String(value === chosen),
+					on: {
+						click: () => {
+							set(value);
+							choose(value);
+						},
+					},
+				},
+				text,
+			),
+		);
 		function set(value) {
 			buttons.forEach((button, i) => button.setAttribute('aria-pressed', String(options[i][0] === value)));
 		}

@@ -26,8 +26,7 @@ function showMoment() {
 	segments.set(column);
 	bar.set(column);
 	document.documentElement.dataset.column = String(column);
-	if (chosen.say && document.activeElement?.id !== 'chart')
-		dom.say(timeline.describe(column));
+	if (chosen.say && document.activeElement?.id !== 'chart') dom.say(timeline.describe(column));
 }
 
 /* ---- the bar that stays in sight ---- */
@@ -39,26 +38,41 @@ const bar = (() => {
 	function stepFrom(column, direction) {
 		const at = line.step[column];
 		let i = column;
-		while (i + direction >= 0 && i + direction < line.count && line.step[i] === at)
-			i += direction;
-		if (direction > 0)
-			return i;
-		while (i > 0 && line.step[i - 1] === line.step[i])
-			i--;
+		while (i + direction >= 0 && i + direction < line.count && line.step[i] === at) i += direction;
+		if (direction > 0) return i;
+		while (i > 0 && line.step[i - 1] === line.step[i]) i--;
 		return i;
 	}
 
-	const button = (text, label, action) => dom.make('button', { type: 'button', 'aria-label': label, title: label,
-		on: { click: () => choose(action(chosen.column)) } }, text);
+	const button = (text, label, action) =>
+		dom.make(
+			'button',
+			{ type: 'button', 'aria-label': label, title: label, on: { click: () => choose(action(chosen.column)) } },
+			text,
+		);
 
 	function build() {
 		const stepped = line.step.some((step) => step > 0);
-		named = dom.choice('Moments', raw.moments.map((moment) => [moment.column, moment.words]), -1, choose);
+		named = dom.choice(
+			'Moments',
+			raw.moments.map((moment) => [moment.column, moment.words]),
+			-1,
+			choose,
+		);
 		told = dom.make('span', { class: 'told', id: 'moment-told' });
-		dom.show('moment', named.element, dom.make('span', { class: 'switch' },
-			stepped && button('⇤', 'A step back', (column) => stepFrom(column, -1)),
-			button('←', 'A moment back', (column) => column - 1), button('→', 'A moment on', (column) => column + 1),
-			stepped && button('⇥', 'A step on', (column) => stepFrom(column, 1))), told);
+		dom.show(
+			'moment',
+			named.element,
+			dom.make(
+				'span',
+				{ class: 'switch' },
+				stepped && button('⇤', 'A step back', (column) => stepFrom(column, -1)),
+				button('←', 'A moment back', (column) => column - 1),
+				button('→', 'A moment on', (column) => column + 1),
+				stepped && button('⇥', 'A step on', (column) => stepFrom(column, 1)),
+			),
+			told,
+		);
 	}
 
 	function set(column) {
@@ -73,20 +87,28 @@ const bar = (() => {
 
 function redraw() {
 	colours.forget();
-	if (line)
-		timeline.draw();
+	if (line) timeline.draw();
 	segments.draw();
 }
 
 function buildTheme() {
 	const set = (name) => {
-		if (name)
-			document.documentElement.dataset.theme = name;
-		else
-			delete document.documentElement.dataset.theme;
+		if (name) document.documentElement.dataset.theme = name;
+		else delete document.documentElement.dataset.theme;
 		redraw();
 	};
-	dom.find('theme').append(dom.choice('Colours', [['', 'Auto'], ['light', 'Light'], ['dark', 'Dark']], '', set).element);
+	dom.find('theme').append(
+		dom.choice(
+			'Colours',
+			[
+				['', 'Auto'],
+				['light', 'Light'],
+				['dark', 'Dark'],
+			],
+			'',
+			set,
+		).element,
+	);
 	for (const query of ['print', '(prefers-color-scheme: dark)'])
 		matchMedia(query).addEventListener('change', redraw);
 	addEventListener('beforeprint', redraw);

@@ -77,6 +77,7 @@ def _ended_by_oom(cause):
         found["message"] = _first_line(cause)
     state.final_oom = found
     state.oom_ended_process = True
+    oom.count_handled()
 
 
 def _from_exception(cause):

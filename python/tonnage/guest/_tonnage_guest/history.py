@@ -127,8 +127,9 @@ def keep_windows(keep):
 
 def at_growth():
     """Keeps a snapshot of several steps that grew."""
-    holds.look()
-    _write_peak()
+    if _original:
+        holds.look()
+        _write_peak()
 
 
 def finish():

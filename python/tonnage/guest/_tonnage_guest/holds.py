@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What live tensors are, by what the framework itself holds: parameters of modules, `.grad`, the state of optimizers.
+"""What live tensors are, by what the framework itself holds: parameters, buffers and other tensors of modules, `.grad`, the
+state of optimizers.
 
 Modules are known from the moment that they register a parameter, copies and loaded ones from the moment that their
 state is set; optimizers from their first update. All by weak references: nothing lives longer for us.
@@ -31,6 +32,9 @@ def look():
     for module in _living(_modules):
         for parameter in tuple(module._parameters.values()):
             _add_parameter(rows, seen, parameter)
+        for tensor in (*module._buffers.values(), *module.__dict__.values()):
+            if isinstance(tensor, state.torch.Tensor):
+                _add_kept(rows, tensor)
     for optimizer in _living(_optimizers):
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -84,6 +88,14 @@ def _add_parameter(rows, seen, parameter):
             rows.extend(rows_of("gradients", parameter.grad, ""))
     except (RuntimeError, NotImplementedError):
         pass  # a tensor without memory of its own: not materialised, fake, freed
+
+
+def _add_kept(rows, tensor):
+    try:
+        if tensor.grad_fn is None:
+            rows.extend(rows_of("temporaries", tensor, "kept by modules"))
+    except (RuntimeError, NotImplementedError):
+        pass
 
 
 def _add_state(rows, values):

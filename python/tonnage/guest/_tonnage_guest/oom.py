@@ -38,7 +38,8 @@ def _observed(device, requested, free, frame):
     state.ooms_seen += 1
     found = describe(frame)
     found.update(device=int(device), requested_bytes=int(requested), free_bytes=int(free),
-                 workspace=notes.workspace_wanted(int(requested)) is not None)
+                 workspace=notes.workspace_wanted(int(requested)) is not None,
+                 fraction=torchapi.memory_fraction(int(device)))
     stats = torchapi.stats(device)
     if stats:
         found["allocated_bytes"] = stats["allocated_bytes"]["all"]["current"]
@@ -76,6 +77,7 @@ def describe(frame):
         "message": None,
         "computed": False,
         "workspace": False,
+        "fraction": None,
     }
 
 
@@ -93,6 +95,13 @@ def note(found):
 
 def progress():
     """A step was finished: the program lives, so what was open was handled."""
+    count_handled()
+    state.open_oom = None
+    history.out_of_memory_was_handled()
+
+
+def count_handled():
+    """All that were seen since the last step, but for the one that ended the process, were handled."""
     for found in state.pending_ooms:
         if found is state.final_oom:
             continue
@@ -101,8 +110,6 @@ def progress():
         row[0] += 1
         row[1] = max(row[1] or 0, found["requested_bytes"] or 0) or None
     state.pending_ooms.clear()
-    state.open_oom = None
-    history.out_of_memory_was_handled()
 
 
 # Innermost first: the first frame of torch that tells decides. Part of the path below torch/, function or None, phase.

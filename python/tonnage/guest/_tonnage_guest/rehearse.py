@@ -162,7 +162,8 @@ def broke(error):
     """The program failed with this exception (as the document describes it), and not for want of memory."""
     if shortened():
         at = " at %s" % _short(error["at"]) if error["at"] else ""
-        state.rehearsal_broken = "%s%s after data loaders had ended early: %s" % (error["type"], at, error["message"])
+        text = ": %s" % error["message"] if error["message"] else ""
+        state.rehearsal_broken = "%s%s after data loaders had ended early%s" % (error["type"], at, text)
 
 
 def exited(status):

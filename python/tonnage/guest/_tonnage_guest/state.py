@@ -15,6 +15,7 @@ class State:
         self.armed = False
         self.pid = os.getpid()
         self.started = time.monotonic()
+        self.started_at = time.time()
         self.last_import = None  # monotonic time at which the last import before the first CUDA use began
         self.torch = None  # the module, once its import has succeeded
         self.cuda_initialized = False
@@ -38,6 +39,7 @@ class State:
 
         self.reads = {}  # (file, line) -> count
         self.reads_lost = 0
+        self.reads_saved = 0  # for a file: what is in it nobody has looked at
         self.init_tensors = 0
         self.init_bytes = 0
         self.uploads = {}  # what -> count

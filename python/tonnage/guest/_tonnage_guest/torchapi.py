@@ -73,6 +73,15 @@ def _current_stats():
     return stats(device()) if device is not None else None
 
 
+def memory_fraction(device):
+    """The share of the card that the allocator may use, as the program has set it (1.0: all); None where nothing tells."""
+    fraction = getattr(core(), "_cuda_getMemoryFraction", None)
+    try:
+        return float(fraction(device)) if fraction is not None else None
+    except Exception:
+        return None
+
+
 def attach_observer(observer):
     """observer(device, requested, total, free) on every out-of-memory. False when torch has no such call."""
     attach = getattr(core(), "_cuda_attach_out_of_memory_observer", None)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The whole course of a device, for pictures of it: what every block was for, what was held column by column, and how
+ * the memory was cut up in one state. States are those of analysis.h.
+ *
+ * Everything borrows from the analysis, which must outlive it. Thread-safe once it is made.
+ */
+#ifndef TN_ANALYZE_HISTORY_H
+#define TN_ANALYZE_HISTORY_H
+
+#include "analyze/analysis.h"
+
+/* The state of the peak: of those with `reserved` bytes (TN_UNKNOWN: the most there were), the first with the most
+ * allocated. TN_NOT_FOUND when there is none. Stands in moment.c. */
+tn_status tn__find_peak_state(const struct tn_analysis *analysis, uint64_t reserved, uint32_t *state);
+
+/* ---- parts.c ---- */
+
+/* The bytes of one block that belong to one category, as requested. */
+struct tn_part {
+	uint64_t bytes;
+	const char *label; /* NULL: unknown */
+	uint32_t interval;
+	uint8_t category;
+};
+
+struct tn_part_list {
+	struct tn_part *items; /* by interval, then category */
+	size_t count, capacity;
+};
+
+/* All blocks of the trace. TN_NO_MEMORY. Release with tn__part_list_free. */
+tn_status tn__list_parts(const struct tn_analysis *analysis, struct tn_part_list *out);
+void tn__part_list_free(struct tn_part_list *list);
+
+/* ---- timeline.c ---- */
+
+/* States in a row, and the one that stands for them: at which most was reserved; of those, most allocated; of those the
+ * first. */
+struct tn_column {
+	uint64_t bytes[TN_CATEGORIES]; /* at the moment: parameters to cached; they add up to what was reserved */
+	uint64_t low;                  /* the fewest allocated bytes of any of its states */
+	int64_t time_us;               /* of the moment */
+	int64_t step;                  /* 0: none yet, or unknown */
+	const char *phase;             /* NULL: unknown */
+	uint32_t first, moment;
+};
+
+struct tn_timeline {
+	struct tn_column *columns;
+	size_t count;
+	uint32_t states;
+};
+
+/* Shares the states out evenly among at most `most` columns; a column in which a named state is not the moment is cut
+ * before and after it. TN_NO_MEMORY. Release with tn__timeline_free. */
+tn_status tn__timeline_make(const struct tn_analysis *analysis, const struct tn_part_list *parts, size_t most,
+                            const uint32_t *named, size_t named_count, struct tn_timeline *out);
+void tn__timeline_free(struct tn_timeline *timeline);
+
+/* The first column whose moment is not before a state; `count` when there is none. */
+size_t tn__column_from(const struct tn_timeline *timeline, uint32_t state);
+
+/* The column that a state lies in. */
+size_t tn__column_of(const struct tn_timeline *timeline, uint32_t state);
+
+/* ---- layout.c ---- */
+
+struct tn_layout_block {
+	uint64_t size;     /* as allocated */
+	uint32_t interval; /* TN_NO_INTERVAL: free */
+	bool pending;      /* freed, but waiting for a stream */
+};
+
+struct tn_layout_segment {
+	uint64_t address, size;
+	uint64_t free, largest_free, live; /* live: of allocated blocks */
+	uint64_t stream, pool[2];          /* TN_UNKNOWN where not recorded; {0, 0} is the default pool */
+	size_t first_block, blocks;        /* they fill it without a gap */
+	bool small, expandable;            /* expandable: one stretch that is mapped without a gap */
+};
+
+struct tn_layout {
+	struct tn_layout_segment *segments; /* by address */
+	size_t segment_count, segment_capacity;
+	struct tn_layout_block *blocks;
+	size_t block_count, block_capacity;
+};
+
+/* How the memory was cut up in a state. TN_NO_MEMORY. Release with tn__layout_free. */
+tn_status tn__layout_of(const struct tn_analysis *analysis, uint32_t state, struct tn_layout *out);
+void tn__layout_free(struct tn_layout *layout);
+
+#endif

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages made by the C template, and a headless Chromium to open them.
+
+The browser is $TONNAGE_CHROMIUM, a Chromium or Chrome on the PATH, or playwright's own, which is fetched where there is
+none.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+import scenes
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def page_build():
+    """Path of the program of build.c, built where it is missing."""
+    named = os.environ.get("TONNAGE_PAGE_BUILD")
+    if named:
+        return pathlib.Path(named)
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / "build/.page_build.lock", "w") as lock:  # workers of pytest-xdist
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (ROOT / "build/debug/build.ninja").exists():
+            subprocess.run(["cmake", "--preset", "debug"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["cmake", "--build", "--preset", "debug", "--target", "page_build"], cwd=ROOT, check=True,
+                       stdout=subprocess.DEVNULL)
+    return ROOT / "build/debug/tests/page_build"
+
+
+@pytest.fixture(scope="session")
+def build(page_build, tmp_path_factory):
+    """build(data): the path of its page."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    def make(data):
+        path = folder / f"{len(list(folder.iterdir()))}.html"
+        text = data if isinstance(data, bytes) else json.dumps(data, separators=(",", ":")).encode()
+        with open(path, "wb") as out:
+            subprocess.run([page_build], input=text, stdout=out, check=True, timeout=60)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def scene():
+    """scene(name): the trace and the data of a scene, made once."""
+    made = {}
+    makers = {
+        "out_of_memory": scenes.out_of_memory,
+        "hostile": lambda: scenes.out_of_memory(hostile=True),
+        "fragmented": scenes.fragmented,
+        "long": lambda: scenes.long_run(30_000),
+        "busiest": lambda: scenes.busiest(1_000_000),
+    }
+
+    def get(name):
+        if name not in made:
+            made[name] = makers[name]()
+        return made[name]
+
+    return get
+
+
+def installed_browser():
+    named = os.environ.get("TONNAGE_CHROMIUM")
+    for name in [named] if named else ["chromium", "google-chrome", "google-chrome-stable"]:
+        path = shutil.which(name)
+        # On Ubuntu a file of that name may only say that a snap is missing.
+        if path and subprocess.run([path, "--version"], capture_output=True).returncode == 0:
+            return path
+    return None
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import Error, sync_playwright
+
+    path = installed_browser()
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        except Error:
+            if path:
+                raise
+            system = ["--with-deps"] if os.geteuid() == 0 else []
+            install = [sys.executable, "-m", "playwright", "install", "--only-shell", *system, "chromium"]
+            subprocess.run(install, check=True)
+            browser = playwright.chromium.launch(args=arguments)
+        yield browser
+        browser.close()
+
+
+WATCH = """
+window.violations = [];
+addEventListener('securitypolicyviolation', (event) => window.violations.push(event.violatedDirective));
+"""
+
+
+class Shown:
+    """An open page and what it complained of."""
+
+    def __init__(self, tab):
+        self.tab, self.complaints, self.requests = tab, [], []
+        tab.set_default_timeout(10_000)
+        tab.on("console", lambda message: self.complaints.append(message.text))
+        tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        tab.on("request", lambda request: self.requests.append(request.url))
+        tab.add_init_script(WATCH)
+
+    def check(self, path):
+        assert self.complaints == []
+        assert self.requests == [path.as_uri()], "something else was asked for"
+        assert self.tab.evaluate("window.violations") == []
+
+    @property
+    def column(self):
+        return int(self.tab.evaluate("document.documentElement.dataset.column"))
+
+    def wait_for(self, column):
+        self.tab.wait_for_function("column => document.documentElement.dataset.column === String(column)", arg=column)
+
+    def text(self, selector):
+        return self.tab.inner_text(selector)
+
+    def rows(self, selector):
+        """Texts of the cells of a table's visible rows."""
+        return self.tab.eval_on_selector_all(f"{selector} tbody tr", "rows => rows.filter(row => row.offsetParent)"
+                                             ".map(row => [...row.cells].map(cell => cell.innerText.trim()))")
+
+    def colour(self, selector, what="backgroundColor"):
+        return self.tab.eval_on_selector(selector, f"node => getComputedStyle(node).{what}")
+
+
+@pytest.fixture
+def opened(browser, build):
+    """`with opened(data) as shown:` a page; at its end, that nothing was complained of and nothing else asked for."""
+
+    @contextlib.contextmanager
+    def show(data, width=1280, height=900, **options):
+        path = data if isinstance(data, pathlib.Path) else build(data)
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        try:
+            shown = Shown(context.new_page())
+            shown.tab.goto(path.as_uri())
+            yield shown
+            shown.check(path)
+        finally:
+            context.close()
+
+    return show

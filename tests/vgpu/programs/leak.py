@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps 1 MiB a step. Argument: loop, loader (one epoch of 500 batches) or epochs (40 of 500 batches)."""
+
+import sys
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+form = sys.argv[1]
+net = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512)).cuda()
+optimizer = torch.optim.AdamW(net.parameters())
+loader = DataLoader(TensorDataset(torch.zeros(256000, 512)), batch_size=512)
+kept = []
+
+
+def update(x):
+    optimizer.zero_grad()
+    out = net(x.cuda())
+    out.sum().backward()
+    optimizer.step()
+    kept.append(out.detach())
+
+
+if form == "loop":
+    while True:
+        update(torch.zeros(512, 512))
+for epoch in range(40 if form == "epochs" else 1):
+    for x, in loader:
+        update(x)
