@@ -56,6 +56,38 @@ def test_what_ended_the_process(run_with, wheel, body, status, ended):
     assert oom["step"] == 1 and oom["backward"] is False
 
 
+def test_tries_before_the_last_one_were_handled(run_with, wheel):
+    done = run_with(wheel, HEAD + "swallowed(); update(); swallowed(); swallowed(); out()")
+    document = done.document
+    assert document["out_of_memory_ended_process"] and document["hook_error"] is None, done.stderr
+    assert [(row["line"], row["count"]) for row in document["handled_out_of_memory"]] == [(13, 3)]
+    assert document["out_of_memory"]["step"] == 2
+
+
+def test_failed_tests_are_not_handled(run_with, wheel):
+    done = run_with(wheel, HEAD + """
+import unittest
+class Case(unittest.TestCase):
+    def test_a(self):
+        out()
+    def test_b(self):
+        out()
+    def test_c(self):
+        update()
+        swallowed()
+        update()
+unittest.main()
+""")
+    assert done.document["out_of_memory_ended_process"], done.stderr
+    assert [row["count"] for row in done.document["handled_out_of_memory"]] == [1]
+
+
+@pytest.mark.parametrize("body, fraction", [("return 0.25", 0.25), ("raise RuntimeError", None)])
+def test_the_share_that_the_program_has_set_itself(run_with, wheel, body, fraction):
+    done = run_with(wheel, HEAD + "def share(device):\n    %s\ntorch._C._cuda_getMemoryFraction = share\nout()" % body)
+    assert done.document["out_of_memory"]["fraction"] == fraction and done.document["hook_error"] is None
+
+
 def test_message_and_traceback(run_with, wheel):
     done = run_with(wheel, HEAD + "out()")
     assert done.document["out_of_memory"]["message"].startswith("CUDA out of memory. Tried")

@@ -128,7 +128,7 @@ update(1024)
     assert done.document["snapshot"] == str(target)
     snapshot = pickle.loads(target.read_bytes())
     events = sum(map(len, snapshot["device_traces"]))
-    assert 0 < events < 400, "one step's window"
+    assert 0 < events < 1000, "ours is on again, from the end of the first step after theirs"
     assert any(event.get("frames") for event in snapshot["device_traces"][0] if event["action"] == "alloc")
 
 
@@ -144,6 +144,31 @@ for _ in range(2):
     assert done.stdout.count("[2, 28]") == 2, done.stderr
     assert done.document["steps"]["seen"] == 40 and done.document["steps"]["unit"] == "forward"
     assert done.document["computed_reads"][0]["line"] == 7
+
+
+SAVING = """
+import torch
+net = torch.nn.Linear(64, 64, device="cuda")
+net(torch.randn(8, 64, device="cuda")).sum().backward()
+torch.save(net.state_dict(), "new.pt")
+torch.save(net.state_dict(), "old.pt", _use_new_zipfile_serialization=False)
+saved = 2
+try:
+    from safetensors.torch import save_file
+except ImportError:
+    pass
+else:
+    save_file(net.state_dict(), "net.safetensors")
+    saved += 1
+net.weight.grad.sum().item()
+print(saved)
+"""
+
+
+def test_values_that_are_saved_are_not_read_back(virtual, wheel):
+    done = virtual(wheel, SAVING, TONNAGE_WRITES="allow")
+    assert [row["line"] for row in done.document["computed_reads"]] == [15], done.stderr
+    assert done.document["computed_reads_saved"] == 2 * int(done.stdout)  # weight and bias
 
 
 def test_failed_test_is_told(virtual, wheel, tmp_path):

@@ -21,7 +21,11 @@
     oom       the out-of-memory observer
     steps     what a step is, and counting it
     shapes    shapes of inputs, where they can be seen for nothing
-    settle    when to ask the supervisor to stop
+    settle    when training has been seen, and asking the supervisor to stop
+    rehearse  ends the epochs of data loaders early, so that the rest of the program is seen
+    consumers whether the end of a loader would end a loop and nothing else, from byte code
+    trainers  trainers that count the batches themselves
+    growth    memory that grows with every step
     reads     values that a kernel would have computed, read back
     generation  ends a generation at its greatest length
     init      large random initialisation on the CPU, skipped

@@ -87,7 +87,7 @@ def step_ended(grew):
     _pending += 1 if grew or _pending else 0
     if _pending and (not grew or _is_due()):
         _write_peak()
-    if not _pending and not _kept and _is_full():
+    if not (_ours or _theirs) or (not _pending and not _kept and _is_full()):
         new_window()
 
 
