@@ -21,12 +21,14 @@ import time
 
 GUEST_OFFSET = 64  # src/device/ledger.h: struct tn_ledger_guest
 STEPS, STOP_REASON, STOP_PID = 0, 3, 5
+STARTED = time.time()
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
 def empty_document():
     return {
         "schema": "tonnage.guest/1", "pid": os.getpid(), "parent": os.getppid(), "argv": sys.argv[:1], "rank": None,
+        "started": STARTED, "written": time.time(),
         "python": "3.11.0", "torch": "2.11.0+cu130", "cuda": "13.0", "cudnn": 91900, "cuda_initialized": True,
         "steps": {"seen": 4, "unit": "optimizer", "stopped": None, "input_shapes": 1,
                   "batch_size": None, "not_seen": []},

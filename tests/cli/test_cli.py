@@ -208,11 +208,6 @@ def test_handled_out_of_memory_is_no_verdict(tonnage, schema):
     assert done.returncode == 4 and report["verdict"] == "failed"
 
 
-def test_a_child_that_ran_out_of_memory_and_was_outlived(tonnage):
-    done, report = tonnage.fake(document={"out_of_memory": OOM, "out_of_memory_ended_process": True}, exit=0)
-    assert done.returncode == 0 and report["verdict"] == "fits" and report["handled_out_of_memory"][0]["line"] == 88
-
-
 def test_another_failure(tonnage, schema):
     raised = {"type": "ValueError", "message": "no \x1b[31mgood", "at": {"file": "/x/a.py", "line": 3, "function": "f"}}
     done, report = tonnage.fake(document={"exception": raised}, exit=1)

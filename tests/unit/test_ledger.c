@@ -253,6 +253,46 @@ test_peaks_of_regions(void **state)
 	finish(ledger);
 }
 
+static void
+assert_taken(const struct tn_ledger *ledger, const char *name, int device, uint64_t taken)
+{
+	assert_int_equal(region_named(ledger, name)->peak_taken_bytes[device], taken * MIB);
+}
+
+/* Of a region that took memory itself: what was held then. One that lives on what was there took none. */
+static void
+test_taken_in_regions(void **state)
+{
+	struct tn_ledger *ledger = make(2, 100 * MIB, 5 * MIB);
+	int slot, other;
+	tn_ledger_enter(ledger, getpid(), &slot);
+	tn_ledger_enter(ledger, getppid(), &other);
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 60 * MIB, NULL);
+	tn_ledger_enter_region(ledger, slot, "forward");
+	assert_region(ledger, "forward", 0, 65, 60);
+	assert_taken(ledger, "forward", 0, 0);
+	tn_ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 40 * MIB);
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
+	assert_region(ledger, "forward", 0, 65, 60); /* at its start */
+	assert_taken(ledger, "forward", 0, 35);      /* when it took something */
+	assert_taken(ledger, "forward", 1, 0);
+	tn_ledger_take(ledger, 1, slot, TN_BYTES_LIBRARY, 2 * MIB, NULL);
+	assert_taken(ledger, "forward", 1, 7); /* a library's bytes are as good */
+	tn_ledger_enter_region(ledger, slot, "save");
+	tn_ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 5 * MIB);
+	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 90 * MIB, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_taken(ledger, "save", 0, 0); /* giving and being refused is not taking */
+	tn_ledger_enter_region(ledger, slot, "forward");
+	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, MIB, NULL);
+	assert_taken(ledger, "forward", 0, 35); /* less than before */
+	/* Two processes in one region: either's bytes count for it, and for the region of the other. */
+	tn_ledger_enter_region(ledger, other, "save");
+	tn_ledger_take(ledger, 0, other, TN_BYTES_PROGRAM, 9 * MIB, NULL);
+	assert_taken(ledger, "save", 0, 40);
+	assert_taken(ledger, "forward", 0, 40);
+	finish(ledger);
+}
+
 /* A region peaks by what all processes hold while one of them is in it. */
 static void
 test_regions_of_several_processes(void **state)
@@ -349,6 +389,7 @@ main(void)
 		cmocka_unit_test(test_refused_calls),
 		cmocka_unit_test(test_files_that_are_none),
 		cmocka_unit_test(test_peaks_of_regions),
+		cmocka_unit_test(test_taken_in_regions),
 		cmocka_unit_test(test_regions_of_several_processes),
 		cmocka_unit_test(test_names_of_regions),
 		cmocka_unit_test(test_region_of_a_dead_process),

@@ -52,7 +52,12 @@ test_verdicts(void **state)
 		  TN_STOPPED_OUT_OF_MEMORY, 10 },
 		{ { .ended = true, .wait_status = 6, .ledger_refused_last = true }, 0, TN_VERDICT_OUT_OF_MEMORY,
 		  TN_STOPPED_OUT_OF_MEMORY, 10 },
-		/* what was outlived is no verdict */
+		/* what ended a process of the run is the verdict, whatever the script says, unless another one went on */
+		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_ended = true, .guest_oom_last = true }, 0,
+		  TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10 },
+		{ { .ended = true, .wait_status = 9, .stop_reason = 1, .guest_oom_ended = true, .guest_oom_last = true }, 0,
+		  TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10 },
+		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_open = true }, 0, TN_VERDICT_FITS, TN_STOPPED_END, 0 },
 		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_ended = true }, 0, TN_VERDICT_FITS, TN_STOPPED_END, 0 },
 		{ { .ended = true, .wait_status = EXITED(1), .interrupted_by = 2 }, 0, TN_VERDICT_FAILED,
 		  TN_STOPPED_INTERRUPTED, 130 },
@@ -118,6 +123,112 @@ test_shortage(void **state)
 	assert_string_equal(report.oom.cause, "unknown"); /* nothing tells what the memory was for */
 	assert_int_equal(report.finding_count, 0);
 	assert_string_equal(report.smallest_gpu, "t4"); /* 11.75 GiB - 1 + 2, less one context, more the other */
+	tn__report_free(&report);
+}
+
+static char *
+screen_of(const struct tn_report *report)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	assert_int_equal(tn__report_text(report, (struct tn_style){ .columns = 100 }, out), TN_OK);
+	fclose(out);
+	return text;
+}
+
+/* A limit that the program has set itself: its share of the card must do, not the card. */
+static void
+test_smallest_card_under_a_limit(void **state)
+{
+	static const struct {
+		double fraction;
+		const char *card;
+	} rows[] = { { 1, "gtx1080ti" }, { 0.5, "l4" }, { 0.25, "l40s" }, { 1e-300, NULL }, { 0, NULL } };
+	const struct tn_ending out = { .ended = true, .wait_status = EXITED(1), .guest_oom_ended = true };
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct tn_report report;
+		start(&report);
+		fill_oom(&report, GIB, 2 * GIB);
+		report.oom.reserved_bytes = 9 * GIB + 512 * MIB;
+		report.oom.message = strdup("CUDA out of memory. Tried to allocate 1.00 GiB. 9.60 GiB allowed; 2 GiB free");
+		report.oom.fraction = rows[i].fraction;
+		tn__report_judge(&report, &out);
+		assert_string_equal(report.oom.cause, "memory_fraction_limit");
+		char *text = screen_of(&report);
+		assert_null(strstr(text, "none of the catalogue"));
+		free(text);
+		if (rows[i].card == NULL)
+			assert_null(report.smallest_gpu);
+		else
+			assert_string_equal(report.smallest_gpu, rows[i].card);
+		tn__report_free(&report);
+	}
+}
+
+/* ---- processes that ended inside a run that did not ---- */
+
+static void
+add_ended_inside(struct tn_report *report, const char *program, const char *file, int64_t bytes)
+{
+	const struct tn_counted item = { .place = { (char *)(uintptr_t)file, 12, NULL, false },
+		                             .name = (char *)(uintptr_t)program,
+		                             .count = 1,
+		                             .bytes = bytes };
+	assert_int_equal(tn__report_add_counted(&report->ended_inside, &item), TN_OK);
+}
+
+static void
+test_a_process_that_ended_inside(void **state)
+{
+	const struct tn_ending went_on = { .ended = true, .wait_status = EXITED(0), .guest_oom_ended = true };
+	struct tn_report report;
+	start(&report);
+	add_ended_inside(&report, "/home/me/big.py", "/home/me/model.py", 3 * GIB);
+	add_ended_inside(&report, "-c", NULL, TN_NO_FIGURE);
+	add_ended_inside(&report, NULL, NULL, TN_NO_FIGURE);
+	tn__report_judge(&report, &went_on);
+	assert_int_equal(report.finding_count, 3);
+	assert_string_equal(report.findings[0].id, "ended_by_oom_inside");
+	assert_int_equal(report.findings[0].severity, TN_SEVERITY_ERROR);
+	assert_int_equal(report.findings[0].bytes, 3 * GIB);
+	assert_int_equal(report.findings[0].at->line, 12);
+	assert_string_equal(report.findings[0].what,
+	                    "big.py was ended by an out-of-memory at model.py:12 (asked 3.00 GiB); "
+	                    "a process that started later went on without one");
+	assert_non_null(strstr(report.findings[1].what, "python -c was ended by an out-of-memory; a process"));
+	assert_non_null(strstr(report.findings[2].what, "a process of the run was ended"));
+	char *text = screen_of(&report);
+	char *first = strstr(text, "\n  error: big.py was ended");
+	assert_true(first != NULL && first == strchr(text, '\n')); /* directly under the verdict */
+	assert_null(strstr(first + 20, "big.py was"));             /* and only there */
+	free(text);
+	tn__report_free(&report);
+}
+
+static void
+test_a_script_that_took_no_notice(void **state)
+{
+	struct tn_ending ending = {
+		.ended = true, .wait_status = EXITED(0), .guest_oom_ended = true, .guest_oom_last = true
+	};
+	struct tn_report report;
+	start(&report);
+	fill_oom(&report, 2 * GIB, GIB);
+	tn__report_judge(&report, &ending);
+	assert_int_equal(report.exit_status, 10);
+	char *text = screen_of(&report);
+	const char *line = strchr(text, '\n');
+	assert_non_null(line);
+	assert_non_null(strstr(line, "\n  warning: the script ended with status 0 all the same"));
+	free(text);
+	tn__report_free(&report);
+	start(&report); /* one that said so needs no telling */
+	ending.wait_status = EXITED(1);
+	tn__report_judge(&report, &ending);
+	text = screen_of(&report);
+	assert_null(strstr(text, "all the same"));
+	free(text);
 	tn__report_free(&report);
 }
 
@@ -305,6 +416,8 @@ main(void)
 		cmocka_unit_test(test_shortage),     cmocka_unit_test(test_categories_add_up),
 		cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_a_full_disk_is_an_error),
 		cmocka_unit_test(test_lists_are_bounded), cmocka_unit_test(test_growth_is_a_verdict),
+		cmocka_unit_test(test_smallest_card_under_a_limit), cmocka_unit_test(test_a_process_that_ended_inside),
+		cmocka_unit_test(test_a_script_that_took_no_notice),
 		cmocka_unit_test(test_growth_beside_a_failure_is_no_verdict), cmocka_unit_test(test_a_broken_rehearsal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program reads back of a card that does not compute, and when a program that never steps is stopped."""
 
+import hashlib
+import pathlib
+import shutil
+
 import pytest
 
 WHEELS = ["torch-2.11.0", "torch-2.6.0", "torch-2.15.0"]
@@ -136,3 +140,63 @@ def test_the_programs_own_recorder_goes_on_under_a_snapshot(tonnage, wheel, tmp_
     run = tonnage(wheel, ["-c", RECORDER], "--steps=all", f"--snapshot={tmp_path / 'peak.pickle'}")
     assert run.verdict == "fits", run.explain()
     assert "events 1" in run.stdout, run.explain()
+
+
+LARGE = """\
+import torch
+
+def spoil():
+    \"\"\"Leaves memory of the sizes below, full of ones, to whoever allocates next.\"\"\"
+    for size in (2 << 20, 4 << 20, 8 << 20):
+        torch.ones(size, dtype=torch.uint8)
+
+pinned = torch.ones(3 << 20, dtype=torch.uint8).pin_memory()
+for try_ in range(100):
+    spoil()
+    zeros = torch.zeros((1 << 19) + 4321 * try_, device="cuda")
+    assert zeros.cpu().count_nonzero() == 0, try_
+x = torch.randn(1024, 1024, device="cuda")
+spoil()
+assert (x @ x).cpu().count_nonzero() == 0
+pinned.copy_(torch.randint(0, 255, (3 << 20,), dtype=torch.uint8, device="cuda"))
+assert pinned.count_nonzero() == 0
+inside = torch.ones(1 << 21)
+inside[1000:-1000].copy_((x @ x).flatten().repeat(2)[: (1 << 21) - 2000])
+assert inside.count_nonzero() == 2000 and inside[:1000].all() and inside[-1000:].all()
+print("all zero")
+"""
+
+CHECKPOINT = """\
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(3)]).cuda()
+optimizer = torch.optim.AdamW(net.parameters())
+for _ in range(2):
+    net(torch.randn(8, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    torch.ones(4 << 20).sum()  # host memory that is used again
+torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, "checkpoint.pt")
+"""
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_large_values_are_zero_whatever_the_host_held(tonnage, wheel):
+    run = tonnage(wheel, ["-c", LARGE], "--steps=all")
+    assert run.verdict == "fits" and "all zero" in run.stdout, run.explain()
+    # zeros are known at any size; the others were computed
+    assert [(row["line"], row["count"]) for row in run.report["coverage"]["computed_values_read"]] == [
+        (15, 1), (16, 1), (19, 1)
+    ], run.explain()  # fmt: skip
+
+
+def test_checkpoints_of_two_runs_are_alike(tonnage):
+    hashes = set()
+    for _ in range(2):
+        run = tonnage("torch-2.11.0", ["-c", CHECKPOINT], "--steps=all")
+        assert run.verdict == "fits", run.explain()
+        (saved,) = pathlib.Path(run.report["scratch"]).rglob("checkpoint.pt")
+        assert saved.stat().st_size > 3 * 3 * (4 << 20), "parameters and two moments of each"
+        hashes.add(hashlib.sha256(saved.read_bytes()).hexdigest())
+        shutil.rmtree(pathlib.Path(run.report["scratch"]).parent.parent)
+        assert run.report["coverage"]["computed_values_read"] == [], run.explain()
+    assert len(hashes) == 1

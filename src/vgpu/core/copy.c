@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies and sets: time on the stream, values where they are small, no pages touched where they are not.
+ * Copies and sets: time on the stream, values where they are small, no pages touched where they are not (values.c).
  */
 #include <string.h>
 

@@ -9,11 +9,14 @@
  *   - a kernel that is not known by name may have written anything: everything is forgotten, since a stale byte can pass
  *     for a size (nonzero() once asked for a gigabyte because a freed block handed its old bytes on);
  *   - what is not known reads as zero, is counted (computed_reads) and shown to the read observer;
+ *   - a large read moves no pages: it leaves holes, and brings what is known only as long as that is little;
  *   - pinned values stay until their memory is freed or written directly.
  * tn__values_lock guards the table; it is taken inside the core lock or alone.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "vgpu/core/state.h"
 
@@ -25,7 +28,10 @@ struct extent {
 	bool pinned;
 };
 
+enum which { ALL, NOT_ZEROS }; /* of the extents */
+
 #define EXTENTS_MAX 65536
+#define SMALL (UINT64_C(1) << 20) /* bytes whose pages are not worth dropping */
 #define STORED_MAX (UINT64_C(64) << 20) /* bytes of direct copies kept at a time, unless TONNAGE_VALUES=all */
 
 static pthread_mutex_t values_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -234,12 +240,23 @@ copy_out(const struct extent *extent, uint64_t from, uint64_t to, unsigned char 
 		out[i] = extent->pattern[(offset + i) % extent->pattern_bytes];
 }
 
+static bool
+is_zeros(const struct extent *extent)
+{
+	for (size_t i = 0; i < extent->pattern_bytes; i++)
+		if (extent->pattern[i] != 0)
+			return false;
+	return extent->bytes == NULL;
+}
+
 /* Writes what is known into `host` (may be NULL); returns how many bytes were known. */
 static uint64_t
-read_known(uint64_t address, unsigned char *host, uint64_t bytes)
+read_known(uint64_t address, unsigned char *host, uint64_t bytes, enum which which)
 {
 	uint64_t known = 0, end = address + bytes;
 	for (size_t i = first_above(address); i < extent_count && extents[i].address < end; i++) {
+		if (which == NOT_ZEROS && is_zeros(&extents[i]))
+			continue;
 		uint64_t from = extents[i].address > address ? extents[i].address : address;
 		uint64_t stop = extents[i].address + extents[i].size;
 		uint64_t to = stop < end ? stop : end;
@@ -248,6 +265,44 @@ read_known(uint64_t address, unsigned char *host, uint64_t bytes)
 		known += to - from;
 	}
 	return known;
+}
+
+/* As read_known, for a large range whose host bytes are zero already: zeros are not written again, and the rest only
+ * when it is no more than a small copy. */
+static uint64_t
+read_large(uint64_t address, unsigned char *host, uint64_t bytes)
+{
+	uint64_t others = read_known(address, NULL, bytes, NOT_ZEROS);
+	uint64_t zeros = read_known(address, NULL, bytes, ALL) - others;
+	bool few = others <= tn__core.values_bound;
+	return zeros + (few ? read_known(address, host, bytes, NOT_ZEROS) : 0);
+}
+
+/* Makes whole pages read zero without touching them; false where that is not sure. MADV_DONTNEED gives private
+ * anonymous memory back, but brings a file's bytes back, too; MADV_FREE refuses everything that is not private,
+ * anonymous and unlocked. It is asked first for one page, so that huge pages of a pool stay, and then, when there is
+ * nothing left to free, for all. Shared memory (also what libtonnage-lean hands out) takes a hole instead. What either
+ * has done to a part before it failed does not matter: all of it is about to be zero. */
+static bool
+drop_pages(unsigned char *from, size_t bytes, size_t page)
+{
+	if (madvise(from, page, MADV_FREE) == 0)
+		return madvise(from, bytes, MADV_DONTNEED) == 0 && madvise(from, bytes, MADV_FREE) == 0;
+	return madvise(from, bytes, MADV_REMOVE) == 0;
+}
+
+/* The pages that lie inside as a whole are dropped; the edges may share theirs with somebody else's bytes. */
+static void
+zero_host(unsigned char *host, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (size_t)(-(uintptr_t)host & (page - 1));
+	size_t inner = bytes > before ? (bytes - before) & ~(page - 1) : 0;
+	if (bytes <= SMALL || inner == 0 || !drop_pages(host + before, inner, page)) {
+		memset(host, 0, bytes);
+		return;
+	}
+	memset(host, 0, before);
+	memset(host + before + inner, 0, bytes - before - inner);
 }
 
 void
@@ -259,13 +314,11 @@ tn_vgpu_set_read_observer(void (*observer)(uint64_t bytes))
 void
 tn__values_read(uint64_t address, void *host, uint64_t bytes)
 {
-	uint64_t known = 0;
-	if (bytes <= tn__core.values_bound) {
-		memset(host, 0, bytes);
-		pthread_mutex_lock(&values_lock);
-		known = read_known(address, host, bytes);
-		pthread_mutex_unlock(&values_lock);
-	}
+	zero_host(host, bytes);
+	pthread_mutex_lock(&values_lock);
+	uint64_t known = bytes <= tn__core.values_bound ? read_known(address, host, bytes, ALL)
+	                                                  : read_large(address, host, bytes);
+	pthread_mutex_unlock(&values_lock);
 	if (known == bytes)
 		return;
 	atomic_fetch_add_explicit(&tn__core.ledger->computed_reads, 1, memory_order_relaxed);
@@ -278,7 +331,7 @@ bool
 tn__values_known(uint64_t address, void *host, uint64_t bytes)
 {
 	pthread_mutex_lock(&values_lock);
-	uint64_t known = extent_count ? read_known(address, host, bytes) : 0;
+	uint64_t known = extent_count ? read_known(address, host, bytes, ALL) : 0;
 	pthread_mutex_unlock(&values_lock);
 	return known == bytes;
 }

@@ -74,7 +74,7 @@ def _current_stats():
 
 
 def memory_fraction(device):
-    """The share of the card that the allocator may use, as the program has set it (1.0: all); None where nothing tells."""
+    """The share of the card that the allocator may use, as the program has set it; None where nothing tells."""
     fraction = getattr(core(), "_cuda_getMemoryFraction", None)
     try:
         return float(fraction(device)) if fraction is not None else None
