@@ -138,13 +138,24 @@ add_claim(struct tn_analysis *analysis, uint32_t interval, uint64_t address, uin
 	analysis->claims[analysis->claim_count++] = (struct tn_claim){offset, bytes, label, interval, category};
 }
 
+/* A leaf of the graph that a module made itself (a mask, positions) is no input of the program. */
+static uint8_t
+category_of(const struct tn_analysis *analysis, uint32_t interval, uint8_t category)
+{
+	if (category != TN_CATEGORY_inputs || interval == TN_NO_INTERVAL)
+		return category;
+	bool inside = analysis->traits[analysis->blocks.intervals[interval].stack] & TN_STACK_MODULE;
+	return inside ? TN_CATEGORY_activations : category;
+}
+
 static void
 make_claims(struct tn_analysis *analysis, const uint32_t *answers)
 {
 	const struct tn_marks *marks = &analysis->marks;
 	for (size_t index = 0; index < marks->holds_count; index++, answers++) {
 		const struct tn_mark_hold *hold = &marks->holds[index];
-		add_claim(analysis, *answers, hold->address, hold->bytes, hold->category, hold->label);
+		uint8_t category = category_of(analysis, *answers, hold->category);
+		add_claim(analysis, *answers, hold->address, hold->bytes, category, hold->label);
 	}
 	for (size_t index = 0; index < marks->libraries_count; index++, answers++) {
 		const struct tn_mark_library *library = &marks->libraries[index];

@@ -72,6 +72,34 @@ test_a_block_of_several_categories(void **state)
 	tn_snapshot_close(snapshot);
 }
 
+/* What a module made for itself is no input of the program; what is known to be something else neither. */
+static void
+test_inputs_come_from_outside(void **state)
+{
+	begin();
+	event("segment_alloc", SEGMENT, 2 * MIB, "");
+	alloc(SEGMENT, 1024, "Cm");
+	alloc(SEGMENT + 1024, 1024, "m");
+	alloc(SEGMENT + 2048, 1024, "m");
+	mark("look\t%lld\n", before(4));
+	for (int block = 0; block < 3; block++)
+		mark("hold\tinputs\t%d\t1024\t\n", SEGMENT + 1024 * block);
+	mark("hold\ttemporaries\t%d\t1024\tkept\n", SEGMENT + 2048);
+	end_trace();
+	open_segment(SEGMENT, 2 * MIB, false);
+	live(SEGMENT, 1024, 1024, "Cm");
+	live(SEGMENT + 1024, 1024, 1024, "m");
+	live(SEGMENT + 2048, 1024, 1024, "m");
+	close_segment();
+	struct tn_snapshot *snapshot = finish(true);
+	struct tn_moment moment = end_of(snapshot);
+	assert_int_equal(moment.by_category[TN_CATEGORY_activations], 1024);
+	assert_int_equal(moment.by_category[TN_CATEGORY_inputs], 1024);
+	assert_int_equal(moment.by_category[TN_CATEGORY_temporaries], 1024);
+	tn__moment_free(&moment);
+	tn_snapshot_close(snapshot);
+}
+
 /* A hold says what its allocation is for the whole of its life; of several looks the earlier category counts. */
 static void
 test_looks(void **state)
@@ -560,6 +588,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_block_of_several_categories),
+		cmocka_unit_test(test_inputs_come_from_outside),
 		cmocka_unit_test(test_looks),
 		cmocka_unit_test(test_marks_from_before_the_trace),
 		cmocka_unit_test(test_nodes_and_lines),
