@@ -27,6 +27,7 @@ static const char help[] =
 	"  --writes MODE    scratch (default): what the program writes goes to a scratch folder and changes\n"
 	"                   nothing real; allow: it writes where it wants, made-up values included\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
+	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
 	"  --no-detail      leave out what every byte is for: categories, lines, growth\n"
 	"  --quiet          no progress line and no report\n"
@@ -36,14 +37,15 @@ static const char help[] =
 	"of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the program's\n"
 	"own status.\n";
 
-enum { GPU = 1, GPUS, MEMORY, OTHER, STEPS, INIT, VALUES, WRITES, JSON, SNAPSHOT, NO_DETAIL, QUIET, HELP };
+enum { GPU = 1, GPUS, MEMORY, OTHER, STEPS, INIT, VALUES, WRITES, JSON, HTML, SNAPSHOT, NO_DETAIL, QUIET, HELP };
 
 static const struct option long_options[] = {
 	{ "gpu", required_argument, NULL, GPU },       { "gpus", required_argument, NULL, GPUS },
 	{ "memory", required_argument, NULL, MEMORY }, { "other", required_argument, NULL, OTHER },
 	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
-	{ "json", required_argument, NULL, JSON },     { "snapshot", required_argument, NULL, SNAPSHOT },
+	{ "json", required_argument, NULL, JSON },     { "html", required_argument, NULL, HTML },
+	{ "snapshot", required_argument, NULL, SNAPSHOT },
 	{ "no-detail", no_argument, NULL, NO_DETAIL }, { "quiet", no_argument, NULL, QUIET },
 	{ "help", no_argument, NULL, HELP },           { NULL, 0, NULL, 0 },
 };
@@ -116,6 +118,9 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return one_of("writes", "scratch", "allow", &out->allow_writes);
 	case JSON:
 		out->json_path = optarg;
+		return 0;
+	case HTML:
+		out->html_path = optarg;
 		return 0;
 	case SNAPSHOT:
 		out->snapshot_path = optarg;

@@ -10,6 +10,9 @@
 int cmd_run(int argc, char **argv);
 int cmd_gpus(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_fix(int argc, char **argv);
+int cmd_fit(int argc, char **argv);
 
 /* Says one line, "tonnage: ...", on stderr and returns 2. */
 int wrong_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

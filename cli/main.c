@@ -13,8 +13,11 @@ static const char help[] =
 	"usage: tonnage COMMAND ...\n"
 	"\n"
 	"  run      run a program on a pretended GPU: does it fit, and if not, where\n"
+	"  fit      the largest batch that fits, card by card\n"
+	"  fix      changes that make a program fit, found by trying them\n"
 	"  gpus     the cards that can be pretended\n"
 	"  explain  an out-of-memory error, from a pasted text or a log\n"
+	"  report   a memory snapshot, or the JSON of a run: what held the memory\n"
 	"\n"
 	"  tonnage run --gpu rtx3060 -- python train.py\n"
 	"\n"
@@ -38,7 +41,8 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*command)(int argc, char **argv);
-	} commands[] = { { "run", cmd_run }, { "gpus", cmd_gpus }, { "explain", cmd_explain } };
+	} commands[] = { { "run", cmd_run }, { "gpus", cmd_gpus }, { "explain", cmd_explain }, { "report", cmd_report },
+	                 { "fix", cmd_fix }, { "fit", cmd_fit } };
 	const char *name = argc > 1 ? argv[1] : "";
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
 		return printf("tonnage %s\n", TONNAGE_VERSION) < 0 || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;

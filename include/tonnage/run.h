@@ -40,6 +40,7 @@ struct tn_run_options {
 	bool quiet;                /* no progress line, no report for a person */
 	const char *json_path;     /* "-" is `output`; NULL: none */
 	const char *snapshot_path; /* NULL: none */
+	const char *html_path;     /* NULL: none */
 	char *const *arguments;    /* the program and its arguments, ended by NULL */
 	FILE *messages;            /* words for a person */
 	FILE *output;              /* for json_path "-" */

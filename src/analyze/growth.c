@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "analyze/analysis.h"
+#include "analyze/history.h"
 #include "base/error.h"
 
 /* A change of what a line holds, in one step. */
@@ -149,14 +149,21 @@ find(struct growth *growth, struct tn_holding **holdings, size_t *count)
 }
 
 tn_status
-tn__growth_by_line(const struct tn_snapshot *snapshot, int device, struct tn_holding **holdings, size_t *count)
+tn__growth_of(const struct tn_analysis *analysis, struct tn_holding **holdings, size_t *count)
 {
-	struct tn_analysis *analysis;
-	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
 	struct growth growth = {.analysis = analysis, .budget.limit = UINT64_MAX};
 	tn_status status = find(&growth, holdings, count);
 	free(growth.ends);
 	free(growth.changes);
+	return status;
+}
+
+tn_status
+tn__growth_by_line(const struct tn_snapshot *snapshot, int device, struct tn_holding **holdings, size_t *count)
+{
+	struct tn_analysis *analysis;
+	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
+	tn_status status = tn__growth_of(analysis, holdings, count);
 	tn__analysis_close(analysis);
 	return status;
 }

@@ -14,6 +14,9 @@
  * allocated. TN_NOT_FOUND when there is none. Stands in moment.c. */
 tn_status tn__find_peak_state(const struct tn_analysis *analysis, uint64_t reserved, uint32_t *state);
 
+/* As tn__growth_by_line, of an analysis. Stands in growth.c. */
+tn_status tn__growth_of(const struct tn_analysis *analysis, struct tn_holding **holdings, size_t *count);
+
 /* ---- parts.c ---- */
 
 /* The bytes of one block that belong to one category, as requested. */
@@ -63,6 +66,21 @@ size_t tn__column_from(const struct tn_timeline *timeline, uint32_t state);
 
 /* The column that a state lies in. */
 size_t tn__column_of(const struct tn_timeline *timeline, uint32_t state);
+
+/* ---- sites.c ---- */
+
+/* Live bytes of one category that one stack asked for. */
+struct tn_site {
+	uint64_t bytes;
+	size_t blocks;
+	struct tn_origin origin; /* of the forward work, where they are of the backward pass */
+	const char *label;       /* of the largest; NULL: unknown */
+	uint8_t category;
+};
+
+/* What was alive in a state, largest first. *sites is to be freed by the caller with free(). TN_NO_MEMORY. */
+tn_status tn__sites_of(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
+                       struct tn_site **sites, size_t *count);
 
 /* ---- layout.c ---- */
 

@@ -295,9 +295,9 @@ title_of(const struct tn_report *report, bool oom)
 	return oom ? "At that moment" : report->verdict == TN_VERDICT_GROWS ? "At the peak so far" : "At the peak";
 }
 
-static void
-say_table(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_moment *moment,
-          bool oom)
+void
+tn__say_moment(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_moment *moment,
+               const char *title, bool oom)
 {
 	enum tn_category categories[TN_CATEGORIES];
 	bool small = is_small(moment);
@@ -306,7 +306,7 @@ say_table(const struct tn_printer *printer, const struct tn_report *report, cons
 		return;
 	struct table table = { printer, report, moment, moment->by_category[categories[0]], small, oom };
 	fputc('\n', printer->out);
-	tn__say_table_head(printer, title_of(report, oom), table.small ? "MiB" : "GiB");
+	tn__say_table_head(printer, title, table.small ? "MiB" : "GiB");
 	for (size_t i = 0; i < count; i++)
 		say_category(&table, categories[i]);
 	if (moment->inferred)
@@ -334,7 +334,7 @@ tn__say_bytes(const struct tn_printer *printer, const struct tn_report *report)
 {
 	bool oom = report->oom.seen && report->at_oom.device_bytes != TN_NO_FIGURE;
 	if (report->device_peak > 0 || oom || report->at_peak.detailed)
-		say_table(printer, report, oom ? &report->at_oom : &report->at_peak, oom);
+		tn__say_moment(printer, report, oom ? &report->at_oom : &report->at_peak, title_of(report, oom), oom);
 }
 
 void

@@ -20,7 +20,7 @@ struct facts {
 };
 
 struct rule {
-	const char *cause;
+	const char *cause, *id; /* of the out-of-memory, and of the finding */
 	bool (*holds)(const struct facts *);
 	void (*why)(const struct facts *, FILE *);
 	const char *advice;
@@ -475,40 +475,45 @@ why_batch(const struct facts *facts, FILE *out)
 #define KEEP_LESS "keep them on the CPU (.cpu()), or only what is needed of them"
 
 static const struct rule rules[] = {
-	{ "host_ram", host_is_full, why_host, "fewer data loader workers, or less pinned memory" },
-	{ "too_big_single_request", larger_than_the_card, why_larger,
+	{ "host_ram", "host_ram", host_is_full, why_host, "fewer data loader workers, or less pinned memory" },
+	{ "too_big_single_request", "too_big_single_request", larger_than_the_card, why_larger,
 	  "make this tensor smaller, or do its work in pieces: no setting helps" },
-	{ "memory_fraction_limit", limited_by_itself, why_limited,
+	{ "memory_fraction_limit", "memory_fraction_limit", limited_by_itself, why_limited,
 	  "raise the limit that the program has set itself (set_per_process_memory_fraction)" },
-	{ "library_workspace", a_workspace, why_workspace,
+	{ "library_workspace", "library_workspace", a_workspace, why_workspace,
 	  "a smaller batch, or less working memory (torch.backends.cudnn.benchmark = False, CUBLAS_WORKSPACE_CONFIG)" },
-	{ "leak_suspected", grew, why_grew, LET_GO },
-	{ "other_process", others_hold_it, why_others, "end the other processes, or wait for them" },
-	{ "model_or_batch_too_big", first_update, why_first_update,
+	{ "leak_suspected", "growth", grew, why_grew, LET_GO },
+	{ "other_process", "other_process", others_hold_it, why_others, "end the other processes, or wait for them" },
+	{ "model_or_batch_too_big", "optimizer_state", first_update, why_first_update,
 	  "an optimizer with less state (8-bit Adam, Adafactor, SGD), or train fewer parameters (LoRA)" },
-	{ "leak_suspected", piles_up_in_pieces, why_kept, KEEP_LESS },
-	{ "fragmentation", in_pieces, why_in_pieces, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment" },
-	{ "model_or_batch_too_big", graph_in_evaluation, why_graph_in_evaluation,
+	{ "leak_suspected", "growth", piles_up_in_pieces, why_kept, KEEP_LESS },
+	{ "fragmentation", "fragmentation", in_pieces, why_in_pieces,
+	  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment" },
+	{ "model_or_batch_too_big", "evaluation_with_graph", graph_in_evaluation, why_graph_in_evaluation,
 	  "with torch.no_grad(): around the evaluation" },
-	{ "model_or_batch_too_big", while_building, why_building,
+	{ "model_or_batch_too_big", "model_too_big", while_building, why_building,
 	  "parameters in 16 bits (dtype=torch.bfloat16), or build them on the CPU and keep a part there" },
-	{ "model_or_batch_too_big", all_at_once, why_all_at_once, "foreach=False or fused=True among the optimizer's arguments" },
-	{ "model_or_batch_too_big", while_updating, why_updating,
+	{ "model_or_batch_too_big", "foreach_temporaries", all_at_once, why_all_at_once,
+	  "foreach=False or fused=True among the optimizer's arguments" },
+	{ "model_or_batch_too_big", "optimizer_state", while_updating, why_updating,
 	  "an optimizer with less state (8-bit Adam, Adafactor, SGD), or train fewer parameters (LoRA)" },
-	{ "model_or_batch_too_big", gradients_of_before, why_gradients,
+	{ "model_or_batch_too_big", "gradients_live_through_forward", gradients_of_before, why_gradients,
 	  "optimizer.zero_grad() before the forward pass, unless gradients are being accumulated" },
-	{ "model_or_batch_too_big", a_few_fill_it, why_a_few,
+	{ "model_or_batch_too_big", "large_activations", a_few_fill_it, why_a_few,
 	  "do this work in pieces (for attention: scaled_dot_product_attention), shorter sequences, or a smaller batch" },
-	{ "model_or_batch_too_big", one_tensor, why_one_tensor, "do this work in pieces, or a smaller batch" },
-	{ "leak_suspected", piles_up, why_kept, KEEP_LESS },
-	{ "leak_suspected", graphs_are_kept, why_graphs, LET_GO },
-	{ "model_or_batch_too_big", keeps_much, why_kept, "keep this on the CPU, make it in pieces, or a smaller batch" },
-	{ "model_or_batch_too_big", model_outweighs, why_model,
+	{ "model_or_batch_too_big", "large_tensor", one_tensor, why_one_tensor,
+	  "do this work in pieces, or a smaller batch" },
+	{ "leak_suspected", "growth", piles_up, why_kept, KEEP_LESS },
+	{ "leak_suspected", "growth", graphs_are_kept, why_graphs, LET_GO },
+	{ "model_or_batch_too_big", "large_temporaries", keeps_much, why_kept,
+	  "keep this on the CPU, make it in pieces, or a smaller batch" },
+	{ "model_or_batch_too_big", "model_too_big", model_outweighs, why_model,
 	  "16-bit parameters, an optimizer with less state (8-bit Adam), or train fewer parameters (LoRA)" },
-	{ "model_or_batch_too_big", activations_outweigh, why_activations,
+	{ "model_or_batch_too_big", "batch_too_big", activations_outweigh, why_activations,
 	  "a smaller batch with gradient accumulation, or checkpointing (torch.utils.checkpoint), or autocast to 16 bits" },
-	{ "model_or_batch_too_big", temporaries_outweigh, why_temporaries, "a smaller batch, or do this work in pieces" },
-	{ "model_or_batch_too_big", batch_outweighs, why_batch, "a smaller batch" },
+	{ "model_or_batch_too_big", "batch_too_big", temporaries_outweigh, why_temporaries,
+	  "a smaller batch, or do this work in pieces" },
+	{ "model_or_batch_too_big", "batch_too_big", batch_outweighs, why_batch, "a smaller batch" },
 };
 
 static int64_t
@@ -567,7 +572,7 @@ tn__report_find_cause(struct tn_report *report)
 		report->oom.cause = strdup(rule != NULL ? rule->cause : "unknown");
 	char *why = rule != NULL ? words_of(rule, &facts) : NULL;
 	if (why != NULL)
-		tn__report_add_finding(report, rule->cause, TN_SEVERITY_ERROR, report->oom.short_by_bytes,
+		tn__report_add_finding(report, rule->id, TN_SEVERITY_ERROR, report->oom.short_by_bytes,
 		                       grew(&facts) ? report->growth.at : report->oom.at, rule->advice, "%s", why);
 	free(why);
 }

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "report/json_parts.h"
 #include "report/report.h"
 
 #define LISTED_HOLDERS 200
+#define LISTED_FRAMES 64
 
 static json_t *
 figure(int64_t value)
@@ -48,9 +50,9 @@ gpu(const struct tn_report *report)
 {
 	char capability[16];
 	snprintf(capability, sizeof(capability), "%d.%d", report->gpu.compute_major, report->gpu.compute_minor);
-	return json_pack("{s:o, s:s, s:I, s:I}", "name", text(report->gpu.name), "compute_capability", capability,
+	return json_pack("{s:o, s:s, s:I, s:I, s:i}", "name", text(report->gpu.name), "compute_capability", capability,
 	                 "total_bytes", (json_int_t)report->gpu.total_bytes, "context_bytes",
-	                 (json_int_t)report->gpu.context_bytes);
+	                 (json_int_t)report->gpu.context_bytes, "count", report->gpus > 1 ? report->gpus : 1);
 }
 
 static json_t *
@@ -90,10 +92,12 @@ holders(const struct tn_report_moment *moment)
 	for (size_t i = 0; i < moment->holder_count && i < LISTED_HOLDERS; i++) {
 		const struct tn_report_holder *item = &moment->holders[i];
 		json_array_append_new(
-			array, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "category", tn__category_name(item->category),
+			array, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:I, s:b}", "category",
+		                     tn__category_name(item->category),
 		                     "bytes", figure(item->bytes), "blocks", figure(item->blocks), "file", text(item->at.file),
 		                     "line", figure(item->at.line), "function", text(item->at.function), "backward",
-		                     item->at.backward, "what", text(item->what)));
+		                     item->at.backward, "what", text(item->what), "alike",
+		                     (json_int_t)(item->alike > 1 ? item->alike : 1), "layers", item->layers));
 	}
 	return array;
 }
@@ -121,17 +125,27 @@ at_peak(const struct tn_report *report)
 }
 
 static json_t *
+stack(const struct tn_place_list *places)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < places->count && i < LISTED_FRAMES; i++)
+		json_array_append_new(array, place(&places->items[i]));
+	return array;
+}
+
+static json_t *
 out_of_memory(const struct tn_report *report)
 {
 	const struct tn_report_oom *oom = &report->oom;
 	if (!oom->seen)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "requested_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "requested_bytes",
 	                 figure(oom->requested_bytes), "free_bytes", figure(oom->free_bytes), "largest_free_block_bytes",
 	                 figure(oom->largest_free_block_bytes), "short_by_bytes", figure(oom->short_by_bytes), "at",
 	                 place(oom->at), "phase", phase(oom->phase), "cause", text(oom->cause), "message",
 	                 text(oom->message), "by_category", categories(&report->at_oom), "holders",
-	                 holders(&report->at_oom));
+	                 holders(&report->at_oom), "step", figure(oom->step), "stack", stack(&oom->stack), "computed",
+	                 oom->computed);
 }
 
 static json_t *
@@ -140,8 +154,9 @@ growth(const struct tn_report *report)
 	const struct tn_report_growth *item = &report->growth;
 	if (!item->seen)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o}", "unit", text(item->unit), "bytes_per_unit", figure(item->bytes), "full_at",
-	                 figure(item->full_at), "at", place(item->at));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "unit", text(item->unit), "bytes_per_unit", figure(item->bytes),
+	                 "full_at", figure(item->full_at), "at", place(item->at), "first", figure(item->first), "last",
+	                 figure(item->last));
 }
 
 static json_t *
@@ -150,9 +165,10 @@ regions(const struct tn_report *report)
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->region_count; i++) {
 		const struct tn_region *item = &report->regions[i];
-		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o}", "name", text(item->name), "peak_device_bytes",
-		                                       figure(item->device_peak), "peak_reserved_bytes",
-		                                       figure(item->reserved_peak), "at", place(item->at)));
+		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", text(item->name),
+		                                       "peak_device_bytes", figure(item->device_peak), "peak_reserved_bytes",
+		                                       figure(item->reserved_peak), "peak_taken_bytes",
+		                                       figure(item->taken_peak), "at", place(item->at)));
 	}
 	return array;
 }
@@ -177,9 +193,10 @@ findings(const struct tn_report *report)
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *item = &report->findings[i];
-		json_array_append_new(array, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "id", item->id, "severity",
+		json_array_append_new(array, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "id", item->id, "severity",
 		                                       tn__severity_text(item->severity), "bytes", figure(item->bytes), "at",
-		                                       place(item->at), "what", text(item->what), "do", text(item->advice)));
+		                                       place(item->at), "what", text(item->what), "do", text(item->advice),
+		                                       "sure", text(item->sure)));
 	}
 	return array;
 }
@@ -248,6 +265,82 @@ peak(const struct tn_report *report)
 }
 
 static json_t *
+program(const struct tn_report *report)
+{
+	return json_pack("{s:o, s:o, s:s}", "command", text(report->command), "folder", text(report->working_folder),
+	                 "writes", report->writes_allowed ? "allow" : "scratch");
+}
+
+static json_t *
+skipped(const struct tn_report *report)
+{
+	json_t *uploads = json_array();
+	for (size_t i = 0; i < report->uploads_suppressed.count; i++)
+		json_array_append_new(uploads, json_pack("{s:o, s:I}", "name", text(report->uploads_suppressed.items[i].name),
+		                                         "count", (json_int_t)report->uploads_suppressed.items[i].count));
+	return json_pack("{s:I, s:I, s:o}", "initialization_tensors", (json_int_t)report->init_skipped_tensors,
+	                 "initialization_bytes", (json_int_t)report->init_skipped_bytes, "uploads", uploads);
+}
+
+/* ---- for other commands ---- */
+
+json_t *
+tn__json_figure(int64_t value)
+{
+	return figure(value);
+}
+
+json_t *
+tn__json_text(const char *value)
+{
+	return text(value);
+}
+
+json_t *
+tn__json_place(const struct tn_place *at)
+{
+	return place(at);
+}
+
+json_t *
+tn__json_categories(const struct tn_report_moment *moment)
+{
+	return categories(moment);
+}
+
+json_t *
+tn__json_at_peak(const struct tn_report *report)
+{
+	return at_peak(report);
+}
+
+json_t *
+tn__json_out_of_memory(const struct tn_report *report)
+{
+	return out_of_memory(report);
+}
+
+json_t *
+tn__json_findings(const struct tn_report *report)
+{
+	return findings(report);
+}
+
+json_t *
+tn__json_peak(const struct tn_report *report)
+{
+	return peak(report);
+}
+
+json_t *
+tn__json_regions(const struct tn_report *report)
+{
+	return regions(report);
+}
+
+/* ---- the whole ---- */
+
+static json_t *
 build(const struct tn_report *report)
 {
 	const struct {
@@ -257,6 +350,7 @@ build(const struct tn_report *report)
 		{ "schema", json_string("tonnage.run/1") },
 		{ "verdict", json_string(tn__verdict_text(report->verdict)) },
 		{ "exit_status", json_integer(report->exit_status) },
+		{ "program", program(report) },
 		{ "gpu", gpu(report) },
 		{ "framework", framework(report) },
 		{ "steps", steps(report) },
@@ -270,6 +364,7 @@ build(const struct tn_report *report)
 		{ "findings", findings(report) },
 		{ "sources", sources(report) },
 		{ "coverage", coverage(report) },
+		{ "skipped", skipped(report) },
 		{ "scratch", text(report->scratch) },
 		{ "snapshot", text(report->snapshot) },
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",

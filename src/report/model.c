@@ -89,7 +89,8 @@ tn__report_free(struct tn_report *report)
 	char *const texts[] = { report->torch, report->cuda, report->steps_unit, report->oom.phase, report->oom.cause,
 		                    report->oom.message, report->exception, report->scratch, report->snapshot,
 		                    report->hook_error, report->snapshot_made, report->working_folder, report->command,
-		                    report->rehearsal_broken, report->growth.unit };
+		                    report->rehearsal_broken, report->growth.unit, report->peak_record.path,
+		                    report->oom_record.path };
 	for (size_t i = 0; i < ROOM(texts); i++)
 		free(texts[i]);
 	for (size_t i = 0; i < report->oom.stack.count; i++)
@@ -182,24 +183,43 @@ make_way(struct tn_report *report, enum tn_severity severity)
 	return &report->findings[at];
 }
 
-void
+struct tn_finding *
 tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
                        const struct tn_place *at, const char *advice, const char *what_format, ...)
 {
 	if (report->finding_count == ROOM(report->findings))
-		return;
+		return NULL;
 	va_list arguments;
 	char *what = NULL;
 	va_start(arguments, what_format);
 	if (vasprintf(&what, what_format, arguments) < 0)
 		what = NULL;
 	va_end(arguments);
-	*make_way(report, severity) = (struct tn_finding){ .id = id,
-		                                               .severity = severity,
-		                                               .bytes = bytes,
-		                                               .at = copy_place(at),
-		                                               .what = what,
-		                                               .advice = copy_or_null(advice) };
+	struct tn_finding *finding = make_way(report, severity);
+	*finding = (struct tn_finding){ .id = id,
+		                            .severity = severity,
+		                            .bytes = bytes,
+		                            .at = copy_place(at),
+		                            .what = what,
+		                            .advice = copy_or_null(advice) };
+	return finding;
+}
+
+void
+tn__report_drop_findings(struct tn_report *report, const char *id)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < report->finding_count; i++) {
+		struct tn_finding *finding = &report->findings[i];
+		if (strcmp(finding->id, id) != 0) {
+			report->findings[kept++] = *finding;
+			continue;
+		}
+		tn__report_free_place(finding->at);
+		free(finding->what);
+		free(finding->advice);
+	}
+	report->finding_count = kept;
 }
 
 void

@@ -129,11 +129,18 @@ struct tn_finding {
 	int64_t bytes;
 	struct tn_place *at;
 	char *what, *advice;
+	const char *sure; /* literal: how sure it is, where it is not; else NULL */
 };
 
 struct tn_source { /* where a figure comes from that was not measured */
 	const char *field; /* literal */
 	char *text;
+};
+
+/* A snapshot of PyTorch's allocator inside the run folder, and PyTorch's number of the device that it is about. */
+struct tn_record {
+	char *path; /* NULL: none */
+	int device;
 };
 
 struct tn_rank {
@@ -192,6 +199,7 @@ struct tn_report {
 	struct tn_place *exception_at;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made; /* where the guest left it, inside the run folder */
+	struct tn_record peak_record, oom_record;
 	bool writes_allowed;
 	char *working_folder; /* places below it are shown relative to it */
 	char *command;        /* the program and its arguments, for the next step */
@@ -207,10 +215,13 @@ void tn__report_free(struct tn_report *report);
  * much. */
 tn_status tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *item);
 tn_status tn__report_add_place(struct tn_place_list *list, const struct tn_place *place);
-/* Findings stand by severity, then in the order of adding. `at` is copied and may be NULL. */
-void tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
+/* Findings stand by severity, then in the order of adding. `at` is copied and may be NULL. Returns where it stands until
+ * the next one is added; NULL when there are too many. */
+struct tn_finding *tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
                             const struct tn_place *at, const char *advice, const char *what_format, ...)
 	__attribute__((format(printf, 7, 8)));
+/* Takes out the findings of that id. */
+void tn__report_drop_findings(struct tn_report *report, const char *id);
 void tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void tn__report_add_not_seen(struct tn_report *report, const char *what);

@@ -45,6 +45,13 @@ in_package(const char *file)
 	return NULL;
 }
 
+bool
+tn__is_outside_torch(const char *file)
+{
+	const char *package = in_package(file);
+	return package != NULL ? strncmp(package, "torch/", 6) != 0 : users_own(file);
+}
+
 const char *
 tn__file_name(const char *file)
 {

@@ -68,9 +68,14 @@ is_about_the_ending(const struct tn_finding *finding)
 }
 
 static void
-say_finding(const struct tn_printer *printer, const struct tn_finding *finding)
+say_finding(const struct tn_printer *printer, const struct tn_report *report, const struct tn_finding *finding)
 {
-	tn__say(printer, TN_TINT_NONE, 2, "%s: %s%s%s", tn__severity_text(finding->severity), finding->what,
+	char place[TN_PLACE_TEXT] = "";
+	if (finding->severity != TN_SEVERITY_ERROR)
+		tn__place_words(report, printer->style, finding->at, place);
+	tn__say(printer, TN_TINT_NONE, 2, "%s: %s%s%s%s%s%s%s%s", tn__severity_text(finding->severity), place,
+	        place[0] != '\0' ? ": " : "", finding->what, finding->sure != NULL ? " (" : "",
+	        finding->sure != NULL ? finding->sure : "", finding->sure != NULL ? ")" : "",
 	        finding->advice != NULL ? "; " : "", finding->advice != NULL ? finding->advice : "");
 }
 
@@ -100,7 +105,7 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	}
 	for (size_t i = 0; i < report->finding_count; i++)
 		if (is_about_the_ending(&report->findings[i]))
-			say_finding(printer, &report->findings[i]);
+			say_finding(printer, report, &report->findings[i]);
 	if (report->narrowly && report->verdict == TN_VERDICT_FITS) /* what did not fit was not seen to its end */
 		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the CUDA context is known only to within %s, and that decides",
 		        tn__human_bytes(report->uncertainty_highest - report->uncertainty_lowest, peak));
@@ -309,7 +314,7 @@ say_not_seen(const struct tn_printer *printer, const struct tn_report *report)
 }
 
 static void
-say_caveats(const struct tn_printer *printer, const struct tn_report *report)
+say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 {
 	char bytes[32];
 	say_list(printer, report, &report->computed_reads,
@@ -321,10 +326,16 @@ say_caveats(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_DIM, 2,
 		        "random initialisation of %lld tensors (%s) on the CPU was skipped; --init real does it",
 		        (long long)report->init_skipped_tensors, tn__human_bytes(report->init_skipped_bytes, bytes));
+}
+
+static void
+say_caveats(const struct tn_printer *printer, const struct tn_report *report)
+{
+	say_unreal(printer, report);
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *finding = &report->findings[i];
 		if (finding != reason_of(report) && !is_about_the_ending(finding))
-			say_finding(printer, finding);
+			say_finding(printer, report, finding);
 	}
 }
 
@@ -381,16 +392,41 @@ say_next(const struct tn_printer *printer, const struct tn_report *report, const
 		say_larger_card(printer, report, row);
 }
 
+/* ---- for other writers ---- */
+
+void
+tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
+{
+	say_verdict(printer, report);
+	if (report->oom.seen)
+		say_oom(printer, report);
+	else if (report->verdict == TN_VERDICT_GROWS)
+		say_growth(printer, report);
+}
+
+void
+tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
+{
+	tn__say_regions(printer, report);
+	say_scope(printer, report);
+	say_not_seen(printer, report);
+	say_unreal(printer, report);
+}
+
+const struct tn_finding *
+tn__reason_of(const struct tn_report *report)
+{
+	return reason_of(report);
+}
+
+/* ---- the whole ---- */
+
 tn_status
 tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out)
 {
 	struct tn_printer printer = { out, style };
 	const struct tn_gpu_row *row = report->smallest_gpu != NULL ? tn__gpu_find(report->smallest_gpu) : NULL;
-	say_verdict(&printer, report);
-	if (report->oom.seen)
-		say_oom(&printer, report);
-	else if (report->verdict == TN_VERDICT_GROWS)
-		say_growth(&printer, report);
+	tn__say_head(&printer, report);
 	tn__say_bytes(&printer, report);
 	say_next(&printer, report, row);
 	fputc('\n', out);

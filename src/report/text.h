@@ -9,12 +9,26 @@
 
 #define TN_PLACE_TEXT 512
 
+/* ---- text.c ---- */
+
+/* The verdict of a run, with the place and the request where it failed, or the growth. */
+void tn__say_head(const struct tn_printer *printer, const struct tn_report *report);
+
+/* What the verdict has seen, and what was not real. */
+void tn__say_scope(const struct tn_printer *printer, const struct tn_report *report);
+
+/* The finding that explains a bad verdict; NULL when nothing does. */
+const struct tn_finding *tn__reason_of(const struct tn_report *report);
+
 /* ---- places.c ---- */
 
 /* A path for a person: below the working folder, or below the folder that packages are installed in, its middle left out
  * where it is deep. Control characters are replaced. Returns `buffer`. */
 const char *tn__shown_path(const struct tn_report *report, struct tn_style style, const char *file,
                            char buffer[TN_PLACE_TEXT]);
+
+/* True for files of the program and of packages, false for those of PyTorch and the standard library. */
+bool tn__is_outside_torch(const char *file);
 
 /* The last part of a path. */
 const char *tn__file_name(const char *file);
@@ -30,6 +44,10 @@ const char *tn__place_words(const struct tn_report *report, struct tn_style styl
 
 /* What every byte was for, at the out-of-memory or at the peak. */
 void tn__say_bytes(const struct tn_printer *printer, const struct tn_report *report);
+
+/* The table of one moment. `oom`: of a request that failed. Nothing when nothing is known of it. */
+void tn__say_moment(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_moment *moment,
+                    const char *title, bool oom);
 
 /* What PyTorch's allocator says of itself. */
 void tn__say_allocator(const struct tn_printer *printer, const struct tn_report *report);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "report/found.h"
 #include "run/internal.h"
 
 #define OLDEST_MINOR 6 /* PyTorch 2.x that is tested */
@@ -225,4 +226,5 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	add_findings(watch, news.count, report);
 	tn__guest_news_free(&news);
 	tn__report_judge(report, &watch->ending);
+	tn__report_add_found_of_run(report);
 }

@@ -144,6 +144,12 @@ detail_of_growth(const struct records *records, struct tn_report *report)
 	free(holdings);
 }
 
+static struct tn_record
+keep(const struct tn_snapshot *snapshot, const struct tn_guest_record *record)
+{
+	return (struct tn_record){ snapshot != NULL ? strdup(record->path) : NULL, record->device };
+}
+
 void
 tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_news *news, struct tn_report *report)
 {
@@ -152,6 +158,8 @@ tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_news *n
 	detail_of_peak(&records, news, report);
 	detail_of_oom(&records, report);
 	detail_of_growth(&records, report);
+	report->peak_record = keep(records.peak, &news->peak);
+	report->oom_record = keep(records.oom, &news->oom);
 	tn_snapshot_close(records.peak);
 	tn_snapshot_close(records.oom);
 }

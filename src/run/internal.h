@@ -154,4 +154,14 @@ void tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_ne
 void tn__collect(const struct tn_run_options *options, const struct tn_card *card, struct tn_watch *watch,
                  struct tn_report *report);
 
+/* ---- run.c ---- */
+
+/* TN_IO with words when a file of this name could not be written; nothing is left of the asking. */
+tn_status tn__check_writable(const char *path);
+
+/* Gets the report of a run while its folder still stands; both are the caller's. */
+typedef void tn__run_taker(void *context, const struct tn_folder *folder, const struct tn_report *report);
+/* As tn_run; but the report goes to `take` when it is not NULL, nothing is written, and no file is kept. */
+tn_status tn__run_for(const struct tn_run_options *options, tn__run_taker *take, void *context, int *exit_status);
+
 #endif

@@ -30,6 +30,8 @@ struct run {
 	int signals;
 	FILE *json; /* opened before the start, so that a full disk or a wrong path is known before */
 	bool keep_files;
+	tn__run_taker *take; /* NULL: the report goes where the options say */
+	void *context;
 };
 
 struct tn_run_options
@@ -40,8 +42,8 @@ tn_run_defaults(void)
 
 /* ---- before ---- */
 
-static tn_status
-check_writable(const char *path)
+tn_status
+tn__check_writable(const char *path)
 {
 	struct stat about;
 	bool existed = stat(path, &about) == 0;
@@ -66,9 +68,11 @@ check_options(struct run *run, int *exit_status)
 	             TN_MAX_DEVICES);
 	TN_FORWARD_IF_ERROR(tn__card_choose(options, &run->card));
 	if (options->json_path != NULL && strcmp(options->json_path, "-") != 0)
-		TN_FORWARD_IF_ERROR(check_writable(options->json_path));
+		TN_FORWARD_IF_ERROR(tn__check_writable(options->json_path));
+	if (options->html_path != NULL)
+		TN_FORWARD_IF_ERROR(tn__check_writable(options->html_path));
 	if (options->snapshot_path != NULL)
-		TN_FORWARD_IF_ERROR(check_writable(options->snapshot_path));
+		TN_FORWARD_IF_ERROR(tn__check_writable(options->snapshot_path));
 	TN_FORWARD_IF_ERROR(tn__program_find(options->arguments[0], run->program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	return tn__install_find(&run->install);
@@ -200,6 +204,19 @@ save_json(const struct run *run, const struct tn_report *report)
 	return status;
 }
 
+static tn_status
+save_html(const struct run *run, const struct tn_report *report)
+{
+	const char *path = run->options->html_path;
+	if (path == NULL)
+		return TN_OK;
+	FILE *out = fopen(path, "we");
+	TN_RETURN_IF(out == NULL, TN_IO, "%s cannot be written: %s", path, strerror(errno));
+	tn_status status = tn__report_page(report, out);
+	TN_RETURN_IF(fclose(out) != 0, TN_IO, "%s could not be written: %s", path, strerror(errno));
+	return status;
+}
+
 /* One line that says what to do: no report would make sense. */
 static tn_status
 explain_misuse(const struct tn_report *report)
@@ -225,10 +242,19 @@ report_run(struct run *run, struct tn_watch *watch, int *exit_status)
 	struct tn_report report;
 	tn__report_init(&report);
 	tn__collect(run->options, &run->card, watch, &report);
+	if (run->take != NULL) {
+		*exit_status = report.exit_status;
+		run->take(run->context, &run->folder, &report);
+		tn_status told = explain_misuse(&report);
+		tn__report_free(&report);
+		return told;
+	}
 	run->keep_files = report.scratch != NULL;
 	tn_status status = save_snapshot(run, &report);
 	if (status == TN_OK)
 		status = save_json(run, &report);
+	if (status == TN_OK && report.misuse == TN_MISUSE_NONE)
+		status = save_html(run, &report);
 	*exit_status = status == TN_OK ? report.exit_status : TN_EXIT_OWN_FAILURE;
 	if (status == TN_OK && report.misuse != TN_MISUSE_NONE)
 		status = explain_misuse(&report);
@@ -286,12 +312,14 @@ start_and_watch(struct run *run, int *exit_status)
 }
 
 tn_status
-tn_run(const struct tn_run_options *options, int *exit_status)
+tn__run_for(const struct tn_run_options *options, tn__run_taker *take, void *context, int *exit_status)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_RETURN_IF(run == NULL, TN_NO_MEMORY, "out of host memory");
 	run->options = options;
+	run->take = take;
+	run->context = context;
 	run->signals = -1;
 	tn_status status = check_options(run, exit_status);
 	if (status == TN_OK) {
@@ -309,4 +337,10 @@ tn_run(const struct tn_run_options *options, int *exit_status)
 	tn__environment_free(run->environment);
 	free(run);
 	return status;
+}
+
+tn_status
+tn_run(const struct tn_run_options *options, int *exit_status)
+{
+	return tn__run_for(options, NULL, NULL, exit_status);
 }

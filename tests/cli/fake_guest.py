@@ -109,4 +109,5 @@ def main():
     os._exit(wish.get("exit", 0))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -126,7 +126,7 @@ def test_the_end_of_the_record_is_the_out_of_memory(tonnage, schema):
     # the peak is in the same record
     assert known(report["at_peak"]["by_category"]) == known(found["by_category"])
     reason = report["findings"][0]
-    assert reason["id"] == "model_or_batch_too_big" and reason["severity"] == "error" and reason["at"]["line"] == 88
+    assert reason["id"] == "batch_too_big" and reason["severity"] == "error" and reason["at"]["line"] == 88
     assert "each of its 17 samples adds 1.0 MiB of activations" in reason["what"]
     assert f"  Why   {reason['what']}" in done.stderr
 
@@ -148,7 +148,8 @@ def test_growth_is_a_verdict(tonnage, schema):
                        take=[["forward", 20 * MIB]], record={"peak": RECORD})  # fmt: skip
     assert done.returncode == 10 and report["verdict"] == "grows" and report["exit_status"] == 10
     at = {**GROWTH["at"], "backward": False}
-    assert report["growth"] == {"unit": "step", "bytes_per_unit": MIB, "full_at": 40 + 980, "at": at}
+    assert report["growth"] == {"unit": "step", "bytes_per_unit": MIB, "full_at": 40 + 980, "at": at,
+                                "first": 3, "last": 40}
     assert report["findings"][0]["id"] == "growth" and report["findings"][0]["at"] == at
     lines = done.stderr.splitlines()
     assert lines[0].endswith(": full at step 1,020")

@@ -96,6 +96,28 @@ def tonnage(tmp_path):
     return run
 
 
+LIVE = ("parameters", "gradients", "optimizer_state", "activations", "inputs", "temporaries", "workspaces")
+NAMED = 0.98  # of the bytes of live tensors
+
+
+def moments_of(run):
+    """Every moment that a report tells of, with the bytes that the card held then."""
+    peak, oom = run.report["at_peak"], run.report["out_of_memory"]
+    yield peak, run.device_bytes
+    if oom is not None and run.report["out_of_memory"]["requested_bytes"] > oom["free_bytes"]:
+        yield oom, run.report["gpu"]["total_bytes"] - oom["free_bytes"]
+
+
+def check_categories(run):
+    """At each moment the categories add up to what the card held, and live tensors have lines of the program."""
+    for moment, held in moments_of(run):
+        parts = moment["by_category"]
+        assert sum(parts.values()) == held and min(parts.values()) >= 0, run.explain()
+        total = sum(parts[name] for name in LIVE)
+        named = sum(row["bytes"] for row in moment["holders"] if row["category"] in LIVE and row["file"])
+        assert named >= NAMED * total, f"{named / total:.4f}\n{run.explain()}"
+
+
 def memory_option(size):
     """--memory for at least `size` bytes, in whole allocation units of 2 MiB."""
     return f"--memory={-(-int(size) // (2 * MIB)) * 2}MiB"

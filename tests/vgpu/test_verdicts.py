@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every job gets the right verdict: `fits` on a card just above what it needs, `out_of_memory` with 80 % of that.
+"""Every job gets the right verdict: `fits` on a card just above what it needs, `out_of_memory` with 80 % of that; and
+every byte of the card has its category, and nearly all of them a line.
 
 What a job needs is the peak of its run on a large card. Two jobs deal with the card's limit themselves:
   - retry_smaller halves its batch until that fits and gives up below a least one: it needs what its least batch needs;
@@ -11,7 +12,7 @@ The properties that a test records go into bench/results/wheels.csv (bench/wheel
 import pathlib
 
 import pytest
-from conftest import MIB, memory_option
+from conftest import MIB, check_categories, memory_option
 
 JOBS = sorted(path.stem for path in (pathlib.Path(__file__).parent / "jobs").glob("*.py"))
 # On the other wheels in `make test`; all the others in `make long`.
@@ -94,6 +95,7 @@ def test_verdict(tonnage, record, wheel, job):
     assert large.report["handled_out_of_memory"] == [], large.explain()
     record("peak_device_bytes", large.device_bytes)
     record("seconds", round(large.report["host"]["seconds"], 1))
+    check_categories(large)
     needed = needed_bytes(tonnage, wheel, job, large)
     record("needed_bytes", needed)
 
@@ -107,3 +109,4 @@ def test_verdict(tonnage, record, wheel, job):
     short = tonnage(wheel, program, GPU, memory_option(0.8 * needed))
     record("verdict_at_80_percent", short.verdict)
     check_out_of_memory(short, job)
+    check_categories(short)

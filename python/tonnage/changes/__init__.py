@@ -11,7 +11,7 @@
     arguments arguments of transformers' and Lightning's trainers
     survey    facts of the program that say which changes can be tried
 
-and one file for each change. One with `rewrite(change, source)` edits the program's text before it runs, so that its patch is
+and one file for each change. One with `edit(change, source)` edits the program's text before it runs, so that its patch is
 what was tried; one with `install(change)` acts while it runs and makes the patch from the places it met. Loaded by the guest
 hook, under the name _tonnage_changes, when TONNAGE_CHANGES is set (doc/design/0009-changes.md).
 """
@@ -40,8 +40,8 @@ def _install(change):
 
     try:
         module = __import__("%s.%s" % (__name__, change.id), fromlist=["install"])
-        if hasattr(module, "rewrite"):
-            rewrite.add(change, module.rewrite)
+        if hasattr(module, "edit"):
+            rewrite.add(change, module.edit)
         if hasattr(module, "install"):
             module.install(change)
     except Exception as error:

@@ -99,8 +99,9 @@ class _Accumulation:
         self.change = change
         self.pieces = pieces
         self.piece = None  # the piece that the program works on
+        self.ahead = None  # the piece after it, where somebody fetches ahead
         self.sites = {}  # what -> places
-        self.loaders = []  # places where loaders of loops of the program's own were made
+        self.loaders = []  # (place, batch size) where loaders of loops of the program's own were made
         self.divided = True
         self.told = []  # what trainers were told
 
@@ -109,6 +110,7 @@ class _Accumulation:
         loaders.watch(guarded(self.use))
         hooks.on_batch(guarded(self.batch))
         hooks.on_backward(guarded(self.backward))
+        hooks.on_scale(guarded(self.divide))
         hooks.skip_step(guarded(self.skip_step))
         hooks.skip_zero_grad(guarded(self.skip_zero_grad))
         hooks.skip_around_step(guarded(self.skip_around_step))
@@ -152,11 +154,12 @@ class _Accumulation:
         self.change.note(place, "DataLoader: a batch of %d comes in %d pieces" % (size, self.pieces))
         if arguments.is_managed(sys._getframe(1)) == "lightning":
             loader.batch_sampler.batch_size = size // self.pieces
-            written = loaders.edit_size(self.change, place, self.piece_text)
+            written = loaders.edit_size(self.change, place, size, self.piece_text)
         else:
             object.__setattr__(loader, "batch_sampler", _Batches(loader.batch_sampler, self.pieces))
-            self.loaders.append(place)
-            written = loaders.size_text(place)
+            if (place, size) not in self.loaders:
+                self.loaders.append((place, size))
+            written = loaders.size_text(place, size)
         arguments.say(self.change, "Set the DataLoader's batch_size to %s." % self.piece_words(size, written))
 
     def piece_text(self, node, text):
@@ -170,11 +173,17 @@ class _Accumulation:
             return "%s // %d" % (written, self.pieces)
         return str(size // self.pieces)
 
-    def batch(self, iterator, there):
+    def batch(self, iterator, there, frame):
         """A batch was fetched, or the epoch has ended."""
         plan = getattr(getattr(iterator, "_sampler_iter", None), "plan", None)
-        if plan is not None:
-            self.piece = plan.popleft() if there and plan else None
+        if plan is None:
+            return
+        fetched = plan.popleft() if there and plan else None
+        if frame.f_globals.get("__name__", "").startswith("accelerate."):
+            # accelerate fetches one batch more before it hands out the one before
+            self.piece, self.ahead = self.ahead, fetched
+        else:
+            self.piece = fetched
 
     # ---- the loop ----
 
@@ -184,10 +193,18 @@ class _Accumulation:
         if self.piece is None or not isinstance(tensors, torch.Tensor):
             return None
         self.see("backward", frame)
-        if _is_sum(tensors.grad_fn):
+        return None if getattr(tensors, "_tonnage_divided", False) else self.divide(tensors)
+
+    def divide(self, loss):
+        """A part of a mean, or None for what is no tensor or stays."""
+        import torch
+
+        if self.piece is None or not isinstance(loss, torch.Tensor):
+            return None
+        if _is_sum(loss.grad_fn):
             self.divided = False
             return None
-        return tensors / self.piece.ratio if self.piece.ratio > 1 else None
+        return loss / self.piece.ratio if self.piece.ratio > 1 else None
 
     def skip_step(self, optimizer, frame):
         if self.piece is None:
@@ -199,17 +216,21 @@ class _Accumulation:
             return None
         return True
 
-    def skip_zero_grad(self, owner, frame):
+    def skip_zero_grad(self, called, frame):
         if self.piece is None:
             return None
+        owner = called[0]
         tried = owner in self.piece.tried if hasattr(owner, "param_groups") else bool(len(self.piece.tried))
         self.see("zero_after" if tried else "zero_before", frame)
         honoured = (self.piece.last and tried) or (self.piece.first and not tried)
         return None if honoured else True
 
-    def skip_around_step(self, owner, frame):
+    def skip_around_step(self, called, frame):
         if self.piece is None or frame.f_globals.get("__name__", "").startswith("torch."):
             return None
+        for optimizer in called[1:]:
+            if hasattr(optimizer, "param_groups"):
+                self.piece.tried.add(optimizer)
         self.see("step", frame)
         return None if self.piece.last else True
 
@@ -232,8 +253,8 @@ class _Accumulation:
             self.pieces, scale))
         self.change.patches.clear()
         try:
-            for place in self.loaders:
-                if loaders.edit_size(self.change, place, self.piece_text) is None:
+            for place, size in self.loaders:
+                if loaders.edit_size(self.change, place, size, self.piece_text) is None:
                     raise _NotOneLoop()
             self.edit_loop()
         except (Conflict, _NotOneLoop):

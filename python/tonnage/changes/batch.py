@@ -20,7 +20,7 @@ def install(change):
         object.__setattr__(loader, "batch_size", size if loader.batch_size is not None else None)
         change.note(place, "DataLoader: batch_size %s becomes %d" % (old, size))
         change.effect()
-        written = loaders.edit_size(change, place, lambda node, text: str(size))
+        written = loaders.edit_size(change, place, old, lambda node, text: str(size))
         words = " (now %s)" % written if written and not written.isdigit() else ""
         arguments.say(change, "Set the DataLoader's batch_size to %d%s." % (size, words))
 

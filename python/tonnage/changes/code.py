@@ -6,6 +6,8 @@ A *step* is the block of statements in which a backward pass is started. Pure fu
 
 import ast
 
+from .source import Conflict
+
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OPTIMIZERS = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop",
@@ -141,6 +143,8 @@ def add_argument(edits, call, text):
         edits.insert(line, column - 1, text)
         return
     line, column = edits.source.end(arguments[-1])
+    if isinstance(arguments[-1], ast.GeneratorExp) and (line, column) == edits.source.end(call):
+        raise Conflict("line %d hands over a generator without parentheses" % line)
     # an argument in parentheses of its own, or a generator, ends before its last parenthesis
     close = edits.source.end(call)
     rest = edits.source.lines[line - 1][column:close[1] - 1 if close[0] == line else None]

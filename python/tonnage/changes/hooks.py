@@ -6,6 +6,7 @@ they came. Callbacks are guarded by their change (results.Change.guarded). Nothi
 """
 
 import functools
+import inspect
 import sys
 
 from _tonnage_guest import frames, imports
@@ -51,6 +52,20 @@ def _first(name, *args):
 def _all(name, *args):
     for callback in _lists.get(name, ()):
         callback(*args)
+
+
+def value_of(frame, name):
+    """What a dotted name means in a frame, or None.
+
+    A function's f_locals is a copy before Python 3.13, which would keep the tensors in it alive: it is emptied again."""
+    first, *rest = name.split(".")
+    variables = frame.f_locals
+    value = variables.get(first, frame.f_globals.get(first))
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13):
+        variables.clear()
+    for part in rest:
+        value = getattr(value, "__dict__", {}).get(part) or getattr(value, "_modules", {}).get(part)
+    return value
 
 
 # ---- updates ----
@@ -110,7 +125,7 @@ def _call_closure(closure=None, **kwargs):
 
 
 def skip_zero_grad(callback):
-    """callback(optimizer or module, frame) -> True when this call of zero_grad() shall do nothing."""
+    """callback((optimizer or module, ...), frame) -> True when this call of zero_grad() shall do nothing."""
     _add("skip_zero_grad", callback, _install_zero_grad)
 
 
@@ -125,7 +140,7 @@ def gate(owner, name, kind, result=None):
 
     @functools.wraps(original)
     def gated(*args, **kwargs):
-        if _first(kind, args[0] if args else None, sys._getframe(1)):
+        if _first(kind, args, sys._getframe(1)):
             return result() if result is not None else None
         return original(*args, **kwargs)
 
@@ -133,7 +148,7 @@ def gate(owner, name, kind, result=None):
 
 
 def skip_around_step(callback):
-    """callback(what, frame) -> True when a call that belongs to the update shall do nothing: gradient scalers, clipping of
+    """callback(arguments, frame) -> True when a call that belongs to the update shall do nothing: gradient scalers, clipping of
     gradients, schedulers of the learning rate."""
 
     def install():
@@ -163,6 +178,27 @@ def _gate_schedulers(module):
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and "step" in vars(kind)]
     for kind in kinds:
         gate(kind, "step", "skip_around_step")
+
+
+def on_scale(callback):
+    """callback(loss) -> another loss, or None; before a gradient scaler multiplies a loss."""
+
+    def watch(module):
+        original = module.GradScaler.scale
+
+        @functools.wraps(original)
+        def scale(self, outputs):
+            answer = _first("scale", outputs)
+            if answer is None:
+                return original(self, outputs)
+            outputs = None  # only what is scaled lives on
+            result = original(self, answer)
+            result._tonnage_divided = True
+            return result
+
+        module.GradScaler.scale = scale
+
+    _add("scale", callback, lambda: imports.watch("torch.amp.grad_scaler", watch))
 
 
 # ---- backward ----
@@ -234,7 +270,7 @@ def _announced(original, measured):
 
 
 def on_batch(callback):
-    """callback(iterator, there) when a batch was fetched (True), or its epoch has ended (False)."""
+    """callback(iterator, there, frame) when a batch was fetched (True), or its epoch has ended (False)."""
 
     def watch(module):
         cls = module._BaseDataLoaderIter
@@ -245,9 +281,9 @@ def on_batch(callback):
             try:
                 batch = original(self)
             except StopIteration:
-                _all("batch", self, False)
+                _all("batch", self, False, sys._getframe(1))
                 raise
-            _all("batch", self, True)
+            _all("batch", self, True, sys._getframe(1))
             return batch
 
         cls.__next__ = __next__

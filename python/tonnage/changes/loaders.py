@@ -6,6 +6,7 @@ and has not just called eval(). In a program without an optimizer every loader c
 transformers makes are the trainer's: its arguments rule them.
 """
 
+import ast
 import sys
 import weakref
 
@@ -34,9 +35,9 @@ def watch(callback):
         if feeds_training(frame):
             _judged.add(sampler)
             callback(loader, place_of(loader))
+            _judged.add(loader.batch_sampler)  # the callback may have put another there
 
     hooks.on_epoch(epoch)
-    return epoch
 
 
 def _note(loader, frame):
@@ -81,7 +82,7 @@ def _lightning_says(frame):
     for _ in range(_FRAMES):
         if frame is None:
             return None
-        name = type(frame.f_locals.get("self")).__name__
+        name = type(hooks.value_of(frame, "self")).__name__
         if name in ("_EvaluationLoop", "_PredictionLoop"):
             return False
         if name in ("_FitLoop", "_TrainingEpochLoop"):
@@ -95,10 +96,10 @@ def size_of(loader):
     return getattr(loader.batch_sampler, "batch_size", None)
 
 
-def edit_size(change, place, text_of):
+def edit_size(change, place, size, text_of):
     """The patch: `batch_size` of the loader that was made at a place becomes text_of(node, its present text), which is
     returned; None where it is not written there."""
-    text, node = _size_node(place)
+    text, node = _size_node(place, size)
     if node is None:
         return None
     try:
@@ -108,17 +109,20 @@ def edit_size(change, place, text_of):
     return text.of(node)
 
 
-def size_text(place):
+def size_text(place, size):
     """What the program has written for `batch_size` at a place, or None."""
-    text, node = _size_node(place)
+    text, node = _size_node(place, size)
     return text.of(node) if node is not None else None
 
 
-def _size_node(place):
-    text = rewrite.source_at(place)
-    for call in reversed(text.calls_at(place["line"]) if text is not None else ()):
+def _size_node(place, size):
+    """Several loaders may be made on one line: a number says which one is meant, else there must be only one."""
+    text, nodes = rewrite.source_at(place), []
+    for call in text.calls_at(place["line"]) if text is not None else ():
         present = code.keyword(call, "batch_size")
         node = present.value if present is not None else call.args[1] if len(call.args) > 1 else None
         if "Loader" in (code.last(call.func) or "") and node is not None:
-            return text, node
-    return text, None
+            nodes.append(node)
+    numbers = [node for node in nodes if isinstance(node, ast.Constant)]
+    fitting = [node for node in numbers if node.value == size] or [node for node in nodes if node not in numbers]
+    return text, fitting[0] if len(fitting) == 1 else None

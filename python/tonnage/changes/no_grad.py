@@ -15,7 +15,7 @@ _HOW = "Wrap the evaluation in `with torch.no_grad():`, so that nothing is kept 
 _OFF = ("no_grad", "inference_mode")
 
 
-def rewrite(change, source):
+def edit(change, source):
     """Wraps evaluations of one file."""
     for call in code.calls(source, "eval"):
         statement = source.statement(call)

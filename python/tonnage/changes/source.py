@@ -133,7 +133,9 @@ class Edits:
 
     def replace(self, node, text):
         """A node's text becomes another."""
-        self.spans.append(self.source.start(node) + self.source.end(node) + (text,))
+        span = self.source.start(node) + self.source.end(node) + (text,)
+        if span not in self.spans:
+            self.spans.append(span)
 
     def insert(self, line, column, text):
         """Text within a line."""
@@ -239,12 +241,12 @@ class _Plan:
         outer = [wrap for wrap in self.wraps if wrap[0] < number <= wrap[1]]
         here = sorted((wrap for wrap in self.wraps if wrap[0] == number), key=lambda wrap: -wrap[1])
         depth = len(outer)
+        for row in self.before.get(number, ()):
+            yield "    " * depth + row if row else row
         for wrap in here:
             yield "    " * depth + self.source.indent(number) + wrap[2]
             depth += 1
         more = "    " * depth
-        for row in self.before.get(number, ()):
-            yield more + row if row else row
         if number not in self.removed and number not in self.swallowed:
             row = self.rows[number]
             yield row if not row.strip() or self.source.inside_string(number) else _shifted(more, row)

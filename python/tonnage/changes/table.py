@@ -32,15 +32,9 @@ def _steps(facts):
     return _trains(facts) and bool(facts["optimizers"])
 
 
-def _has_optimizer(*names):
-    def needs(facts):
-        return _steps(facts) and any(name in facts["optimizers"] for name in names)
-
-    return needs
-
-
-def _adam(facts):
-    return _has_optimizer("Adam", "AdamW")(facts)
+def _managed(facts):
+    """A trainer makes the updates."""
+    return _steps(facts) and facts["trainer"] is not None
 
 
 def _loader(facts):
@@ -79,23 +73,23 @@ _ALLOCATOR = (
 
 ROWS = [
     Row("alloc", "settings of PyTorch's allocator", lambda facts: facts["cuda"], SAME, (), _ALLOCATOR),
-    Row("zero_grad", "gradients released right after the update", _steps, SAME, ("step_in_backward",), (None,)),
+    Row("zero_grad", "gradients released right after the update", _any(_written("zero_grad"), _managed), SAME, ("step_in_backward",), (None,)),
     Row("no_grad", "no graph in evaluation", _any(_written("no_grad"), lambda f: f["evaluation_with_graph"] > 0), SAME,
         (), (None,)),
     Row("detach", "what is kept is detached from its graph", _written("detach"), SAME, (), (None,)),
     Row("outputs_to_host", "outputs that are kept move to the host", _written("outputs_to_host"), SAME, (), (None,)),
     Row("release_outputs", "outputs released once the loss is taken", _written("release_outputs"), SAME, (), (None,)),
     Row("data_on_host", "the data set stays on the host", _written("data_on_host"), SAME, (), (None,)),
-    Row("foreach", "the optimizer updates one parameter after the other", _steps, ROUNDING, ("fused",), (None,)),
-    Row("fused", "the optimizer updates in one kernel", _has_optimizer("Adam", "AdamW", "SGD", "Adagrad"), ROUNDING,
+    Row("foreach", "the optimizer updates one parameter after the other", _written("foreach"), ROUNDING, ("fused",), (None,)),
+    Row("fused", "the optimizer updates in one kernel", _any(_written("fused"), _managed), ROUNDING,
         ("foreach", "adafactor", "adam8bit"), (None,)),
     Row("accumulate", "gradient accumulation over smaller batches", _accumulates, ROUNDING,
         ("batch", "step_in_backward"), ("2", "4", "8", "16", "32")),
     Row("checkpoint", "activation checkpointing of the repeated blocks", _blocks, ROUNDING, (), ("1", "2", "3")),
-    Row("step_in_backward", "each parameter is updated during backward", _steps, ROUNDING,
+    Row("step_in_backward", "each parameter is updated during backward", _written("step_in_backward"), ROUNDING,
         ("accumulate", "zero_grad", "offload_optimizer"), (None,)),
     Row("offload_activations", "activations wait for backward on the host", _trains, SAME, (), (None,)),
-    Row("offload_optimizer", "the optimizer and its state on the host", _steps, ROUNDING,
+    Row("offload_optimizer", "the optimizer and its state on the host", _written("offload_optimizer"), ROUNDING,
         ("step_in_backward", "foreach", "fused", "adam8bit", "adafactor"), (None,)),
     Row("sdpa", "attention that does not keep its weights", _any(_written("sdpa"), lambda f: f["eager_attention"]),
         ROUNDING, (), (None,)),
@@ -105,9 +99,9 @@ ROWS = [
     Row("autocast", "mixed precision", _trains, DIFFERENT, ("bf16_weights",), ("bf16", "fp16")),
     Row("bf16_weights", "the whole model in bfloat16", _trains, DIFFERENT, ("autocast",), (None,)),
     Row("batch", "a smaller batch", _loader, DIFFERENT, ("accumulate",), ()),
-    Row("sgd_no_momentum", "SGD without momentum", _has_optimizer("SGD"), DIFFERENT, (), (None,)),
-    Row("adafactor", "Adafactor in the place of Adam", _adam, DIFFERENT, ("adam8bit", "fused"), (None,)),
-    Row("adam8bit", "Adam's state in 8 bits", _adam, DIFFERENT, ("adafactor", "fused"), (None,)),
+    Row("sgd_no_momentum", "SGD without momentum", _written("sgd_no_momentum"), DIFFERENT, (), (None,)),
+    Row("adafactor", "Adafactor in the place of Adam", _any(_written("adafactor"), _managed), DIFFERENT, ("adam8bit", "fused"), (None,)),
+    Row("adam8bit", "Adam's state in 8 bits", _written("adam8bit"), DIFFERENT, ("adafactor", "fused"), (None,)),
     Row("half_weights", "weights in 16 bits", _infers, DIFFERENT, (), ("bf16", "fp16")),
     Row("kv_cache_limit", "fewer new tokens", _written("kv_cache_limit"), DIFFERENT, ("kv_cache",), ()),
     Row("empty_cache_out_of_loop", "no empty_cache() in a loop", _written("empty_cache_out_of_loop"), SAME, (), ()),
@@ -128,5 +122,11 @@ def worse(one, two):
 
 def possible(facts):
     """[{"id", "title", "results", "values"}] of what may be tried in a program with these facts."""
-    return [{"id": row.id, "title": row.title, "results": row.results, "values": list(row.values)}
+    return [{"id": row.id, "title": row.title, "results": row.results, "values": _values(row, facts)}
             for row in ROWS if row.needs(facts)]
+
+
+def _values(row, facts):
+    if row.id == "accumulate":
+        return [k for k in row.values if all(batch % int(k) == 0 for batch in facts["batches"])]
+    return list(row.values)

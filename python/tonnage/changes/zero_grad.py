@@ -16,7 +16,7 @@ _LIGHTNING = ("Give the LightningModule `def on_train_batch_end(self, *args): se
 _rewritten = set()  # (file, line) of updates that the text takes care of
 
 
-def rewrite(change, source):
+def edit(change, source):
     """Moves zero_grad() in one file."""
     zeros = [call for call in code.calls(source, "zero_grad") if isinstance(call.func, ast.Attribute)]
     for call in zeros:

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tonnage fit: the options, and the call.
+ */
+#include <getopt.h>
+#include <stdio.h>
+
+#include "command.h"
+#include "search_options.h"
+#include "tonnage/fix.h"
+
+static const char help[] =
+	"usage: tonnage fit [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+	"\n"
+	"Finds the largest batch of PROGRAM that fits each card, on pretended GPUs. The batch is set through its\n"
+	"data loader, or where {batch} stands in ARGUMENTS:\n"
+	"\n"
+	"  tonnage fit --gpu rtx3060,a100-40 -- python train.py --batch-size {batch}\n"
+	"\n"
+	"  --gpu NAMES      cards, separated by commas: names or aliases of tonnage gpus; auto (default): a\n"
+	"                   virtual copy of this machine's GPU, else of rtx3060\n"
+	"  --gpus N         how many of each, 1 to 8 (default 1)\n"
+	"  --memory SIZE    total memory of a card instead of its own (12GiB, 500MiB, bytes)\n"
+	"  --other SIZE     memory that other processes hold on each card\n"
+	"  --margin SHARE   what must stay free: 5% of the card, for example (default 0)\n"
+	"  --batch N        the batch that is wanted (default: the program's own): how to reach it, and the\n"
+	"                   smallest card that holds it\n"
+	"  --most N         no larger batch is tried (default 65536)\n"
+	"  --steps N        as for tonnage run\n"
+	"  --init MODE      as for tonnage run\n"
+	"  --values MODE    as for tonnage run\n"
+	"  --jobs N         trials side by side (default: as cores and memory bear)\n"
+	"  --json FILE      write the table as JSON (- is stdout)\n"
+	"  --quiet          no progress line and no table\n"
+	"  --help           this text\n"
+	"\n"
+	"Ends with 0 some batch fits some card, 10 none does, 2 wrong usage, 125 a failure of tonnage itself,\n"
+	"126 or 127 PROGRAM cannot be executed or was not found, else with the status of a program that fails.\n";
+
+enum { BATCH = SEARCH_OPTIONS_END, MOST };
+
+static const struct option long_options[] = {
+	SEARCH_OPTIONS,
+	{ "batch", required_argument, NULL, BATCH },
+	{ "most", required_argument, NULL, MOST },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int
+take_batch(const char *option, int *out)
+{
+	*out = search_number(optarg);
+	return *out < 0 ? wrong_usage("--%s is a number from 1 on, not \"%s\"", option, optarg) : 0;
+}
+
+int
+cmd_fit(int argc, char **argv)
+{
+	struct tn_fit_options options = { .search = search_defaults() };
+	int option, exit_status = TN_EXIT_OWN_FAILURE;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:", long_options, NULL)) != -1) {
+		int wrong;
+		if (option == SEARCH_HELP)
+			return fputs(help, stdout) == EOF || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
+		if (option == BATCH)
+			wrong = take_batch("batch", &options.batch);
+		else if (option == MOST)
+			wrong = take_batch("most", &options.most);
+		else
+			wrong = search_option("fit", option, argv, &options.search);
+		if (wrong != 0)
+			return wrong;
+	}
+	if (optind >= argc)
+		return wrong_usage("fit: no program given: tonnage fit --gpu rtx3060 -- python train.py");
+	options.search.run.arguments = argv + optind;
+	if (tn_fit(&options, &exit_status) != TN_OK)
+		fprintf(stderr, "tonnage: %s\n", tn_error_text());
+	return exit_status;
+}

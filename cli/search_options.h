@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The options that fix and fit share.
+ */
+#ifndef TN_CLI_SEARCH_OPTIONS_H
+#define TN_CLI_SEARCH_OPTIONS_H
+
+#include <getopt.h>
+
+#include "tonnage/fix.h"
+
+enum {
+	SEARCH_GPU = 1, SEARCH_GPUS, SEARCH_MEMORY, SEARCH_OTHER, SEARCH_MARGIN, SEARCH_STEPS, SEARCH_INIT, SEARCH_VALUES,
+	SEARCH_WRITES, SEARCH_SECONDS, SEARCH_JOBS, SEARCH_JSON, SEARCH_QUIET, SEARCH_HELP, SEARCH_OPTIONS_END
+};
+
+#define SEARCH_OPTIONS                                                                                              \
+	{ "gpu", required_argument, NULL, SEARCH_GPU }, { "gpus", required_argument, NULL, SEARCH_GPUS },               \
+		{ "memory", required_argument, NULL, SEARCH_MEMORY }, { "other", required_argument, NULL, SEARCH_OTHER },   \
+		{ "margin", required_argument, NULL, SEARCH_MARGIN }, { "steps", required_argument, NULL, SEARCH_STEPS },   \
+		{ "init", required_argument, NULL, SEARCH_INIT }, { "values", required_argument, NULL, SEARCH_VALUES },     \
+		{ "writes", required_argument, NULL, SEARCH_WRITES }, { "seconds", required_argument, NULL, SEARCH_SECONDS }, \
+		{ "jobs", required_argument, NULL, SEARCH_JOBS }, { "json", required_argument, NULL, SEARCH_JSON },         \
+		{ "quiet", no_argument, NULL, SEARCH_QUIET }, { "help", no_argument, NULL, SEARCH_HELP }
+
+/* What a search without options does. */
+struct tn_search_options search_defaults(void);
+/* Takes one of the options above; 0, or the status for wrong usage, said. */
+int search_option(const char *command, int option, char **argv, struct tn_search_options *out);
+/* Whole numbers from 1 on; -1 for anything else. */
+int search_number(const char *text);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Changes that make a program fit a card, found by trying them on the virtual GPU; and the largest batch that fits.
+ */
+#ifndef TONNAGE_FIX_H
+#define TONNAGE_FIX_H
+
+#include "tonnage/run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is common to both commands. All strings are borrowed for the time of the call. */
+struct tn_search_options {
+	struct tn_run_options run; /* card, program and how it is run; json_path, messages and output are the command's */
+	double margin;             /* share of the card that must stay free: 0.05 is 5 % */
+	int jobs;                  /* trials side by side; 0: as cores and memory bear */
+	double seconds;            /* no trial is started later, once something fits; 0: no limit */
+};
+
+struct tn_fix_options {
+	struct tn_search_options search;
+	const char *apply;      /* "2": the second change of the list; "checkpoint=1": that change, without a search; or NULL */
+	const char *patch_path; /* where the first change that fits goes as a diff; "-" is output; NULL: nowhere */
+};
+
+/* Runs the program as it is, and under changes, until the list is found; tells it, and writes what was asked for. *exit_status
+ * is always set. On failure tn_error_text() has the line to show. Installs signal handling and forks: for
+ * command-line programs. */
+tn_status tn_fix(const struct tn_fix_options *options, int *exit_status);
+
+struct tn_fit_options {
+	struct tn_search_options search; /* run.gpu may name several cards, separated by commas */
+	int batch;                       /* the batch that was asked for; 0: the program's own */
+	int most;                        /* no batch above this is tried; 0: 65536 */
+};
+
+/* Finds the largest batch for each card: through the word {batch} of the program's arguments, or else through its data
+ * loader. As tn_fix otherwise. */
+tn_status tn_fit(const struct tn_fit_options *options, int *exit_status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

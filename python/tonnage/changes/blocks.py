@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The repeated blocks of a model: modules of one class that stand side by side in a ModuleList or Sequential."""
+
+
+def of(root):
+    """(name, module) of the blocks of the kind that repeats most, by parameters; [] if none repeats."""
+    import torch
+
+    kinds = {}
+    for name, module in root.named_modules():
+        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
+            for key, child in module.named_children():
+                if not isinstance(child, torch.nn.ModuleList) and (next(child.children(), None) or _is_whole(child)):
+                    kinds.setdefault(_kind(child), []).append(("%s.%s" % (name, key) if name else key, child))
+    repeated = [found for found in map(_outermost, kinds.values()) if len(found) > 1]
+    return max(repeated, key=_weight, default=[])
+
+
+def _kind(module):
+    """A class, and for containers what they contain."""
+    if type(module).__name__ == "Sequential":
+        return (type(module),) + tuple(type(child) for child in module.children())
+    return type(module)
+
+
+def _is_whole(module):
+    """A block without parts: the user's own layer."""
+    return not type(module).__module__.startswith("torch.nn.") and next(module.parameters(), None) is not None
+
+
+def _outermost(found):
+    names = [name for name, module in found]
+    return [(name, module) for name, module in found
+            if not any(name.startswith(other + ".") for other in names if other != name)]
+
+
+def _weight(found):
+    return sum(parameter.numel() for name, module in found for parameter in module.parameters())
+
+
+def common_path(found):
+    """The name of the list that holds all blocks, or None when there are several."""
+    lists = {name.rpartition(".")[0] for name, module in found}
+    return lists.pop() if len(lists) == 1 else None

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Activation checkpointing of the model's repeated blocks: each keeps its input only and is computed again in backward.
+
+The blocks are found in the module tree when a model is first called in training. A model of transformers does it itself where
+it can. Batch normalisation would move its running statistics twice: its momentum is zero during the second time.
+"""
+
+import ast
+import inspect
+import weakref
+
+from . import arguments, blocks, code, hooks, rewrite
+from .source import Conflict
+
+_HOW = "Checkpoint the %d %s blocks%s: their activations are computed again in backward."
+
+
+def install(change):
+    """value: k, every k-th block (default 1, all)."""
+    value = change.value or "1"
+    if not value.isdigit() or int(value) < 1:
+        change.cannot("needs a number: checkpoint=2 for every second block")
+        return
+    _Checkpoint(change, int(value)).install()
+
+
+class _Checkpoint:
+    def __init__(self, change, every):
+        self.change = change
+        self.every = every
+        self.seen = set()  # ids of modules that were looked at, and of all modules inside them
+        self.optimizers = []  # (place where an optimizer was made, modules that have names there)
+        self.handle = []
+
+    def install(self):
+        guarded = self.change.guarded
+        self.handle.append(hooks.before_forward(guarded(self.called)))
+        hooks.on_optimizer(guarded(self.note_optimizer))
+        arguments.hugging_face(self.change, self.for_hugging_face)
+
+    def for_hugging_face(self, fields):
+        if self.every != 1:
+            return {}
+        names = ("activation_checkpointing", "gradient_checkpointing")
+        name = next((name for name in names if hasattr(fields, name)), names[1])
+        self.handle_out()
+        return {name: True, name + "_kwargs": {"use_reentrant": False}}
+
+    def handle_out(self):
+        for handle in self.handle:
+            hooks.release(handle)
+
+    def note_optimizer(self, optimizer, frame):
+        place = hooks.place(frame)
+        if place is not None:
+            self.optimizers.append((place, _modules_at(place, hooks.frame_of_user(frame))))
+
+    def called(self, root, frame):
+        import torch
+
+        if id(root) in self.seen or not root.training or not torch.is_grad_enabled():
+            return
+        self.seen.update(id(module) for module in root.modules())
+        found = blocks.of(root)
+        chosen = found[::self.every]
+        if len(found) < 2:
+            return
+        own = _own_method(root)
+        if own is not None:
+            words = {own.replace("enable", "kwargs"): {"use_reentrant": False}}
+            if self.every > 1:
+                if "every_n_layers" not in inspect.signature(getattr(root, own)).parameters:
+                    self.change.cannot("this release of transformers checkpoints all blocks or none")
+                    return
+                words["every_n_layers"] = self.every
+            getattr(root, own)(**words)
+            own = "%s(%s)" % (own, ", ".join("%s=%r" % pair for pair in words.items()))
+        else:
+            for name, block in chosen:
+                _apply(torch, block)
+        place = hooks.place(frame)
+        kind = type(found[0][1]).__name__
+        for name, block in chosen:
+            self.change.note(place, "%s is computed again in backward" % kind, module=name)
+        self.change.effect(len(chosen))
+        which = "" if self.every == 1 else ", every %s" % _ordinal(self.every)
+        arguments.say(self.change, _HOW % (len(chosen), kind, which))
+        self.make_patch(torch, root, found, place, frame, own)
+        self.optimizers.clear()
+
+    # ---- the patch ----
+
+    def make_patch(self, torch, root, found, place, frame, own):
+        """In front of the statement that makes the optimizer, or of the outermost loop that calls the model."""
+        for where, named in self.optimizers:
+            name = _name_of(root, named)
+            if name is not None:
+                text = rewrite.source_at(where)
+                self.write(torch, text, text.statement(text.calls_at(where["line"])[0]), name, found, own)
+                return
+        name = _name_of(root, _modules_at(place, hooks.frame_of_user(frame))) if place is not None else None
+        if name is not None:
+            text = rewrite.source_at(place)
+            statement = text.statement(text.calls_at(place["line"])[0])
+            while text.above(statement, *code.LOOPS) is not None:
+                statement = text.above(statement, *code.LOOPS)
+            if isinstance(text.scope(statement), ast.Module):
+                self.write(torch, text, statement, name, found, own)
+
+    def write(self, torch, text, statement, name, found, own):
+        edits = self.change.edits(text)
+        try:
+            if own is not None:
+                edits.insert_before(statement, "%s.%s" % (name, own))
+            else:
+                edits.insert_before(statement, *self.lines(torch, text, name, found))
+                edits.insert_at_top("import functools", "import torch.utils.checkpoint")
+        except Conflict:
+            self.change.patches.pop(text.path, None)
+
+    def lines(self, torch, text, name, found):
+        every = "" if self.every == 1 else "[::%d]" % self.every
+        path = blocks.common_path(found)
+        kind = type(found[0][1])
+        if path is not None and len(found) == len(list(_get(found, path))):
+            loop = "for block in %s%s:" % (_join(name, path), every)
+        elif kind.__name__ == "Sequential":
+            names = ", ".join('"%s"' % block for block, module in found)
+            loop = "for block in [%s.get_submodule(n) for n in (%s)]%s:" % (name, names, every)
+        else:
+            loop = 'for block in [m for m in %s.modules() if type(m).__name__ == "%s"]%s:' % (name, kind.__name__, every)
+        norms = any(isinstance(m, torch.nn.modules.batchnorm._BatchNorm) for _, b in found for m in b.modules())
+        if not norms:
+            return [loop, "    block.forward = functools.partial(",
+                    "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False)"]
+        return _FROZEN + ["", loop, "    block.forward = functools.partial(torch.utils.checkpoint.checkpoint, block.forward,",
+                          "                                      use_reentrant=False, context_fn=frozen_statistics(block))"]
+
+
+_FROZEN = '''\
+def frozen_statistics(block):
+    """Batch normalisation moves its running statistics in forward only, not when backward computes it again."""
+    import contextlib
+
+    norms = [m for m in block.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+
+    @contextlib.contextmanager
+    def again():
+        momentum = [norm.momentum for norm in norms]
+        try:
+            for norm in norms:
+                norm.momentum = 0.0
+            yield
+        finally:
+            for norm, old in zip(norms, momentum):
+                norm.momentum = old
+
+    return lambda: (contextlib.nullcontext(), again())
+'''.rstrip().split("\n")
+
+
+def _apply(torch, block):
+    import functools
+
+    import torch.utils.checkpoint as checkpoint
+
+    more = {}
+    if any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in block.modules()):
+        names = {"torch": torch}
+        exec("\n".join(_FROZEN), names)
+        more["context_fn"] = names["frozen_statistics"](block)
+    block.forward = functools.partial(checkpoint.checkpoint, block.forward, use_reentrant=False, **more)
+
+
+def _own_method(root):
+    """The method by which a model of transformers does it itself, or None."""
+    if not getattr(root, "supports_gradient_checkpointing", False):
+        return None
+    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
+    return next((name for name in names if hasattr(root, name)), None)
+
+
+def _modules_at(place, frame):
+    """[(name, module by weak reference)] of the modules that the statement at a place names."""
+    import torch
+
+    text = rewrite.source_at(place)
+    calls = text.calls_at(place["line"]) if text is not None else ()
+    names = {code.dotted(node) for node in ast.walk(text.statement(calls[0]))} - {None} if calls else ()
+    values = [(name, hooks.value_of(frame, name)) for name in sorted(names)]
+    return [(name, weakref.ref(value)) for name, value in values if isinstance(value, torch.nn.Module)]
+
+
+def _name_of(root, named):
+    """How the program calls a module, given modules that it has names for; or None."""
+    for name, reference in named:
+        for path, module in reference().named_modules() if reference() is not None else ():
+            if module is root:
+                return _join(name, path)
+    return None
+
+
+def _get(found, path):
+    """The blocks that stand in the list of this name."""
+    return [name for name, module in found if name.rpartition(".")[0] == path]
+
+
+def _join(name, path):
+    text = name
+    for part in path.split(".") if path else ():
+        text += "[%s]" % part if part.isdigit() else "." + part
+    return text
+
+
+def _ordinal(number):
+    return {2: "second", 3: "third"}.get(number, "%d-th" % number)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts of an unchanged program, from which the table tells what can be tried in it.
+
+Asked for as `TONNAGE_CHANGES=survey`. Nothing of the program is changed: text that a change would edit is looked at and
+forgotten.
+"""
+
+import sys
+import weakref
+
+from . import arguments, blocks, hooks, loaders, results, rewrite, source, table
+
+_EDITS = ("zero_grad", "no_grad", "release_outputs", "data_on_host", "sdpa", "chunked_loss", "kv_cache", "kv_cache_limit",
+          "step_in_backward", "offload_optimizer", "offload_activations", "autocast", "foreach", "fused", "adafactor",
+          "adam8bit", "sgd_no_momentum", "empty_cache_out_of_loop")
+_VALUES = {"kv_cache_limit": "1"}
+_KEPT = ("detach", "outputs_to_host")
+
+
+class _Facts:
+    def __init__(self):
+        self.backward = 0
+        self.modules = 0
+        self.optimizers = {}
+        self.batches = {}
+        self.blocks = 0
+        self.block = None
+        self.batch_norm = False
+        self.eager_attention = False
+        self.evaluation_with_graph = 0
+        self.trainer = None  # "hf" or "lightning" when one of them makes the updates
+        self.rewrites = set()
+
+    def document(self):
+        torch = sys.modules.get("torch")
+        facts = {
+            "cuda": bool(torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized()),
+            "backward": self.backward,
+            "modules": self.modules,
+            "optimizers": sorted(self.optimizers),
+            "batches": sorted(self.batches),
+            "blocks": self.blocks,
+            "block": self.block,
+            "batch_norm": self.batch_norm,
+            "eager_attention": self.eager_attention,
+            "evaluation_with_graph": self.evaluation_with_graph,
+            "trainer": self.trainer,
+            "rewrites": sorted(self.rewrites),
+            "places": {"optimizers": self.optimizers, "batches": self.batches},
+        }
+        return {"facts": facts, "possible": table.possible(facts)}
+
+
+def install(change):
+    """Looks on."""
+    facts = _Facts()
+    trained, looked = weakref.WeakSet(), set()
+    results.facts = facts.document
+
+    def backward(tensors, frame):
+        facts.backward += 1
+        facts.trainer = facts.trainer or arguments.is_managed(frame)
+        change.effect()
+
+    def optimizer(made, frame):
+        facts.optimizers.setdefault(type(made).__name__, hooks.place(frame))
+
+    def loader(used, place):
+        if isinstance(loaders.size_of(used), int):
+            facts.batches.setdefault(loaders.size_of(used), place)
+
+    def called(module, frame):
+        import torch
+
+        if module.training:
+            trained.add(module)
+        elif torch.is_grad_enabled() and module in trained:
+            facts.evaluation_with_graph += 1
+        if id(module) not in looked:
+            looked.update(id(part) for part in module.modules())
+            _look_at(facts, torch, module)
+
+    hooks.on_backward(change.guarded(backward))
+    hooks.on_optimizer(change.guarded(optimizer))
+    loaders.watch(change.guarded(loader))
+    hooks.before_forward(change.guarded(called))
+    arguments.hugging_face(change, lambda fields: facts.batches.setdefault(fields.per_device_train_batch_size) or {})
+    for name in _EDITS + _KEPT:
+        _dry(facts, name)
+
+
+def _look_at(facts, torch, module):
+    facts.modules += sum(1 for _ in module.modules())
+    found = blocks.of(module)
+    if len(found) > facts.blocks:
+        facts.blocks, facts.block = len(found), type(found[0][1]).__name__
+    norm = torch.nn.modules.batchnorm._BatchNorm
+    facts.batch_norm = facts.batch_norm or any(isinstance(part, norm) for part in module.modules())
+    config = getattr(module, "config", None)
+    facts.eager_attention = facts.eager_attention or getattr(config, "_attn_implementation", None) == "eager"
+
+
+def _dry(facts, name):
+    """Lets a change edit text, only to see whether it would."""
+    trial = results.Change(name, _VALUES.get(name), table.BY_ID[name])
+    module = __import__("%s.%s" % (__package__, name), fromlist=["edit"])
+
+    def look(change, text):
+        try:
+            module.edit(trial, text)
+        except source.Conflict:
+            pass
+        printed, tried = trial.patches.pop(text.path, None), trial.trials.pop(text.path, None)
+        if printed or tried:
+            facts.rewrites.add(name)
+
+    rewrite.add(trial, look)

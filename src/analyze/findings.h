@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a trace shows that somebody can do something about: one rule a file (find_*.c), one table of them (findings.c).
+ *
+ * A rule speaks only of what it sees: where the marks that it needs are missing, it is silent. It must not take what
+ * every ordinary training loop does for a mistake.
+ */
+#ifndef TN_ANALYZE_FINDINGS_H
+#define TN_ANALYZE_FINDINGS_H
+
+#include "analyze/history.h"
+
+enum tn_weight { TN_WEIGHT_WARNING, TN_WEIGHT_HINT };
+
+struct tn_found {
+	const char *id; /* literal, as the advice and `sure` */
+	enum tn_weight weight;
+	uint64_t bytes;
+	struct tn_line at; /* file NULL: no line */
+	const char *advice;
+	const char *sure; /* how sure, where it is inferred; else NULL */
+	char what[400];
+};
+
+enum { TN_MOST_FOUND = 16 };
+
+struct tn_found_list {
+	struct tn_found items[TN_MOST_FOUND];
+	size_t count;
+};
+
+/* What the rules look at. */
+struct tn_look_around {
+	const struct tn_analysis *analysis;
+	const struct tn_part_list *parts;
+	uint32_t state;           /* the moment in question */
+	uint64_t peak;            /* the most that was reserved */
+	struct tn_layout layout;  /* of that moment */
+	struct tn_site *sites;    /* alive then, largest first */
+	size_t site_count;
+};
+
+/* Asks all rules. TN_NO_MEMORY. `list` need not be initialised. */
+tn_status tn__find_all(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
+                       struct tn_found_list *list);
+
+/* Adds a finding, whose words are a printf form; NULL when there are too many. */
+struct tn_found *tn__found(struct tn_found_list *list, const char *id, enum tn_weight weight, uint64_t bytes,
+                           const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* "3.20 GiB", for `what`. `buffer` of 40 bytes is returned. */
+const char *tn__found_size(uint64_t bytes, char buffer[40]);
+
+/* The line of the program itself, where there is one, else the innermost outside of torch. */
+struct tn_line tn__line_of_origin(const struct tn_origin *origin);
+
+/* The line that a stack of a free or a segment belongs to. */
+struct tn_line tn__line_of_stack(const struct tn_analysis *analysis, tn_stack stack);
+
+typedef tn_status tn_rule(const struct tn_look_around *around, struct tn_found_list *list);
+
+tn_rule tn__find_fragmentation, tn__find_unused_cache, tn__find_churn, tn__find_segment_churn, tn__find_pinned,
+	tn__find_evaluation_graph, tn__find_foreach, tn__find_resident_data, tn__find_gradients_in_forward,
+	tn__find_zeroing, tn__find_workspaces, tn__find_growth;
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a search for the largest batch came to: filled by src/run/fit.c, written for a person and as JSON. Unknown is
+ * TN_NO_FIGURE or NULL. All texts are owned but those of the catalogue. Plain data: not thread-safe.
+ */
+#ifndef TN_REPORT_FIT_H
+#define TN_REPORT_FIT_H
+
+#include "report/report.h"
+
+struct tn_fit_point {
+	int batch;
+	int64_t reserved_peak, device_peak; /* of a batch that does not fit: unknown, or as a card without end told */
+	bool fits;
+	bool tried; /* on this card; else told from a card without end */
+	char *why_not; /* a program that broke */
+};
+
+struct tn_fit_card {
+	struct tn_gpu_figures gpu;
+	char *asked;      /* as it was named */
+	int64_t margin_wanted;
+	int largest;      /* 0: none fits; -1: not known */
+	bool unbounded;   /* the largest that may be tried fits */
+	int64_t reserved_peak, device_peak, margin;
+	int micro_batch, steps; /* the accumulation plan; 0: none */
+	struct tn_fit_point *curve; /* by batch */
+	size_t curve_count;
+};
+
+struct tn_fits {
+	struct tn_fit_card *cards;
+	size_t card_count;
+	int batch; /* that was asked for, or the program's own; 0: unknown */
+	const char *smallest_gpu; /* for that batch */
+	bool interrupted;
+	bool by_word; /* through {batch} */
+	char *command;
+	int trials, out_of_memory; /* trials that ended so; never on a real card */
+	double seconds;
+};
+
+void tn__fits_free(struct tn_fits *fits);
+/* The table for a person; TN_IO when writing fails. */
+tn_status tn__fits_text(const struct tn_fits *fits, struct tn_style style, FILE *out);
+/* The object of doc/format/fit.schema.json. */
+tn_status tn__fits_json(const struct tn_fits *fits, FILE *out);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a search for changes came to: filled by src/run/fix.c, written for a person and as JSON. Unknown is TN_NO_FIGURE
+ * or NULL. All texts are owned. Plain data: not thread-safe.
+ */
+#ifndef TN_REPORT_FIX_H
+#define TN_REPORT_FIX_H
+
+#include "report/report.h"
+
+/* What a change promises of the program's results. Ordered: worst last. */
+enum tn_promise { TN_PROMISE_SAME, TN_PROMISE_ROUNDING, TN_PROMISE_DIFFERENT };
+
+enum tn_fix_end {
+	TN_FIX_FITS,
+	TN_FIX_NOT_ENOUGH,  /* it saves, but too little */
+	TN_FIX_NO_HELP,     /* it saves nothing */
+	TN_FIX_NOT_APPLIED, /* the program has nothing that it acts on */
+	TN_FIX_BROKE,       /* the program failed under it */
+	TN_FIX_UNKNOWN      /* not tried to the end */
+};
+
+struct tn_fix_change {
+	char *changes; /* as TONNAGE_CHANGES has it: "accumulate=4,alloc=expandable_segments:True" */
+	char **parts;  /* each by itself */
+	size_t part_count;
+	char *title, *how, *why_not, *patch; /* how: one line a part */
+	enum tn_promise results;
+	enum tn_fix_end end;
+	bool cure;   /* of a cause that is no want of room */
+	bool enough; /* the first that is enough and keeps the results */
+	int cost;    /* rank of what it costs in time, least first */
+	int pieces;  /* that a batch is cut into; 0: it stays whole */
+	int64_t reserved_peak, device_peak, saved, margin;
+};
+
+struct tn_fixes {
+	struct tn_gpu_figures gpu;
+	int gpus;
+	bool fits_unchanged, failed, interrupted;
+	int64_t reserved_peak, device_peak; /* of the program as it is, on a card large enough */
+	int64_t missing;                    /* what the card lacks for that */
+	const char *smallest_gpu;
+	char *cause, *why, *advice, *at; /* of the out-of-memory; at: "model.py:32" */
+	char *command, *card_options;    /* to be typed again */
+	int64_t margin_wanted;
+	struct tn_fix_change *changes; /* best first */
+	size_t change_count;
+	int trials;
+	double seconds, first_seconds; /* first: until something fitted; negative: never */
+};
+
+void tn__fixes_free(struct tn_fixes *fixes);
+void tn__fix_change_free(struct tn_fix_change *change);
+/* "same", "same_up_to_rounding", "different_training". */
+const char *tn__promise_name(enum tn_promise promise);
+const char *tn__fix_end_name(enum tn_fix_end end);
+
+/* The list for a person; TN_IO when writing fails. */
+tn_status tn__fixes_text(const struct tn_fixes *fixes, struct tn_style style, FILE *out);
+/* The object of doc/format/fix.schema.json. */
+tn_status tn__fixes_json(const struct tn_fixes *fixes, FILE *out);
+
+#endif

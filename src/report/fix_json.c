@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The found changes as JSON (doc/format/fix.schema.json), and what the two writers share.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "report/fix.h"
+#include "report/json_parts.h"
+
+const char *
+tn__promise_name(enum tn_promise promise)
+{
+	static const char *const names[] = { "same", "same_up_to_rounding", "different_training" };
+	return names[promise];
+}
+
+const char *
+tn__fix_end_name(enum tn_fix_end end)
+{
+	static const char *const names[] = { "fits", "not_enough", "no_help", "not_applied", "broke", "unknown" };
+	return names[end];
+}
+
+void
+tn__fix_change_free(struct tn_fix_change *change)
+{
+	for (size_t i = 0; i < change->part_count; i++)
+		free(change->parts[i]);
+	free(change->parts);
+	free(change->changes);
+	free(change->title);
+	free(change->how);
+	free(change->why_not);
+	free(change->patch);
+	*change = (struct tn_fix_change){ 0 };
+}
+
+void
+tn__fixes_free(struct tn_fixes *fixes)
+{
+	for (size_t i = 0; i < fixes->change_count; i++)
+		tn__fix_change_free(&fixes->changes[i]);
+	free(fixes->changes);
+	free(fixes->cause);
+	free(fixes->why);
+	free(fixes->advice);
+	free(fixes->at);
+	free(fixes->command);
+	free(fixes->card_options);
+	*fixes = (struct tn_fixes){ 0 };
+}
+
+static json_t *
+parts(const struct tn_fix_change *change)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < change->part_count; i++)
+		json_array_append_new(array, tn__json_text(change->parts[i]));
+	return array;
+}
+
+static json_t *
+change_object(const struct tn_fix_change *change)
+{
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:b}", "id",
+	                 tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change),
+	                 "outcome", tn__fix_end_name(change->end), "fits", change->end == TN_FIX_FITS, "peak_reserved_bytes",
+	                 tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
+	                 "saved_bytes", change->device_peak == TN_NO_FIGURE ? json_null() : json_integer(change->saved),
+	                 "margin_bytes", change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(),
+	                 "step_time_ratio", json_null(), "results", tn__promise_name(change->results), "how",
+	                 tn__json_text(change->how), "patch", tn__json_text(change->patch), "why_not",
+	                 tn__json_text(change->why_not), "cure", change->cure, "enough", change->enough);
+}
+
+static json_t *
+all_changes(const struct tn_fixes *fixes)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < fixes->change_count; i++)
+		json_array_append_new(array, change_object(&fixes->changes[i]));
+	return array;
+}
+
+static const char *
+verdict(const struct tn_fixes *fixes)
+{
+	if (fixes->fits_unchanged)
+		return "fits";
+	if (fixes->failed)
+		return "failed";
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].end == TN_FIX_FITS)
+			return "fits_changed";
+	return fixes->interrupted ? "interrupted" : "nothing_fits";
+}
+
+static json_t *
+unchanged(const struct tn_fixes *fixes)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "peak_reserved_bytes", tn__json_figure(fixes->reserved_peak),
+	                 "peak_device_bytes", tn__json_figure(fixes->device_peak), "missing_bytes",
+	                 tn__json_figure(fixes->missing), "smallest_gpu", tn__json_text(fixes->smallest_gpu), "cause",
+	                 tn__json_text(fixes->cause), "why", tn__json_text(fixes->why), "at", tn__json_text(fixes->at));
+}
+
+static json_t *
+gpu(const struct tn_fixes *fixes)
+{
+	return json_pack("{s:o, s:I, s:I}", "name", tn__json_text(fixes->gpu.name), "total_bytes",
+	                 (json_int_t)fixes->gpu.total_bytes, "context_bytes", (json_int_t)fixes->gpu.context_bytes);
+}
+
+tn_status
+tn__fixes_json(const struct tn_fixes *fixes, FILE *out)
+{
+	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:i, s:f, s:o}", "schema", "tonnage.fix/1", "verdict",
+	                           verdict(fixes), "gpu", gpu(fixes), "unchanged", unchanged(fixes), "margin_wanted_bytes",
+	                           (json_int_t)fixes->margin_wanted, "changes", all_changes(fixes), "trials", fixes->trials,
+	                           "seconds", fixes->seconds, "seconds_to_first",
+	                           fixes->first_seconds < 0 ? json_null() : json_real(fixes->first_seconds));
+	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory");
+	bool good = json_dumpf(object, out, JSON_INDENT(1)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
+	json_decref(object);
+	TN_RETURN_IF(!good, TN_IO, "the list could not be written: %s", strerror(errno));
+	return TN_OK;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The found changes for a person: what is missing, the short list of what fits, what did not help, what to type next.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "gpu/catalogue.h"
+#include "report/fix.h"
+#include "report/printer.h"
+
+#define SHOWN 8       /* changes that fit */
+#define SHOWN_OTHER 6 /* names in a line of others */
+#define HOW_COLUMN 8
+
+static const char *
+promise_words(enum tn_promise promise)
+{
+	static const char *const words[] = { "results the same", "results the same up to rounding", "a different training" };
+	return words[promise];
+}
+
+static void
+say_card(const struct tn_printer *printer, const struct tn_fixes *fixes)
+{
+	char total[32], peak[32], missing[32];
+	tn__human_bytes((int64_t)fixes->gpu.total_bytes, total);
+	if (fixes->fits_unchanged) {
+		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s (%s) as it is: %s at the peak, nothing needs a change",
+		        fixes->gpu.name, total, tn__human_bytes(fixes->device_peak, peak));
+		return;
+	}
+	if (fixes->device_peak == TN_NO_FIGURE || fixes->missing == TN_NO_FIGURE)
+		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s (%s)", fixes->gpu.name, total);
+	else
+		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s (%s): it needs %s, %s more", fixes->gpu.name, total,
+		        tn__human_bytes(fixes->device_peak, peak), tn__human_bytes(fixes->missing, missing));
+	if (fixes->why != NULL)
+		tn__say_labelled(printer, "Why", HOW_COLUMN, "%s%s%s%s", fixes->why, fixes->at != NULL ? " (" : "",
+		                 fixes->at != NULL ? fixes->at : "", fixes->at != NULL ? ")" : "");
+}
+
+/* Each line of `how` below the other. */
+static void
+say_how(const struct tn_printer *printer, const struct tn_fix_change *change)
+{
+	char *text = change->how != NULL ? strdup(change->how) : NULL, *rest = text, *line;
+	const char *label = "";
+	while (text != NULL && (line = strsep(&rest, "\n")) != NULL)
+		if (line[0] != '\0')
+			tn__say_labelled(printer, label, HOW_COLUMN, "%s", line);
+	free(text);
+}
+
+static void
+say_change(const struct tn_printer *printer, const struct tn_fix_change *change, int number)
+{
+	char saved[32], margin[32];
+	fputc('\n', printer->out);
+	tn__say(printer, change->enough ? TN_TINT_GOOD : TN_TINT_STRONG, 2, "%d  %s%s", number, change->title,
+	        change->enough ? "   <- the first that is enough and keeps the results" : "");
+	tn__say(printer, TN_TINT_NONE, 5, "saves %s, leaves %s; %s; time unknown",
+	        change->saved > 0 ? tn__human_bytes(change->saved, saved) : "nothing at the peak",
+	        tn__human_bytes(change->margin, margin), promise_words(change->results));
+	say_how(printer, change);
+}
+
+static size_t
+count_of(const struct tn_fixes *fixes, enum tn_fix_end end)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < fixes->change_count; i++)
+		count += fixes->changes[i].end == end;
+	return count;
+}
+
+/* "Not enough  foreach saves 1.20 GiB, fused" */
+static void
+say_others(const struct tn_printer *printer, const struct tn_fixes *fixes, enum tn_fix_end end, const char *label)
+{
+	char *text = NULL, saved[32];
+	size_t size = 0, told = 0, count = count_of(fixes, end);
+	FILE *out = count > 0 ? open_memstream(&text, &size) : NULL;
+	if (out == NULL)
+		return;
+	for (size_t i = 0; i < fixes->change_count && told < SHOWN_OTHER; i++) {
+		const struct tn_fix_change *change = &fixes->changes[i];
+		if (change->end != end)
+			continue;
+		fprintf(out, "%s%s", told++ > 0 ? "; " : "", change->changes);
+		if (end == TN_FIX_NOT_ENOUGH && change->saved > 0)
+			fprintf(out, " (saves %s)", tn__human_bytes(change->saved, saved));
+		else if (end != TN_FIX_NO_HELP && change->why_not != NULL)
+			fprintf(out, " (%s)", change->why_not);
+	}
+	if (count > told)
+		fprintf(out, "; and %zu more", count - told);
+	fclose(out);
+	tn__say(printer, TN_TINT_DIM, 2, "%s: %s", label, text);
+	free(text);
+}
+
+static void
+say_next(const struct tn_printer *printer, const struct tn_fixes *fixes, size_t fitting)
+{
+	const struct tn_gpu_row *row = fixes->smallest_gpu != NULL ? tn__gpu_find(fixes->smallest_gpu) : NULL;
+	char total[32];
+	fputc('\n', printer->out);
+	if (fitting > 0 && fixes->changes[0].end == TN_FIX_FITS)
+		tn__say_labelled(printer, "Next", HOW_COLUMN, "tonnage fix --apply \"%s\" %s-- %s", fixes->changes[0].changes,
+		                 fixes->card_options != NULL ? fixes->card_options : "",
+		                 fixes->command != NULL ? fixes->command : "PROGRAM");
+	else if (fixes->advice != NULL)
+		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", fixes->advice);
+	if (row != NULL && fixes->device_peak > 0)
+		tn__say_labelled(printer, fitting > 0 || fixes->advice != NULL ? "" : "Next", HOW_COLUMN,
+		                 "%sthe smallest card that holds it unchanged: %s (%s)", fitting > 0 ? "or " : "",
+		                 row->figures.name, tn__human_bytes((int64_t)row->figures.total_bytes, total));
+}
+
+static void
+say_list(const struct tn_printer *printer, const struct tn_fixes *fixes)
+{
+	size_t fitting = count_of(fixes, TN_FIX_FITS);
+	int number = 0;
+	if (fitting == 0 && !fixes->failed) {
+		fputc('\n', printer->out);
+		tn__say(printer, TN_TINT_BAD, 2, "No change that was tried makes it fit");
+	}
+	for (size_t i = 0; i < fixes->change_count && number < SHOWN; i++)
+		if (fixes->changes[i].end == TN_FIX_FITS)
+			say_change(printer, &fixes->changes[i], ++number);
+	say_next(printer, fixes, fitting);
+	fputc('\n', printer->out);
+	if (fitting > SHOWN)
+		tn__say(printer, TN_TINT_DIM, 2, "%zu more that fit: --json lists them", fitting - SHOWN);
+	say_others(printer, fixes, TN_FIX_NOT_ENOUGH, "Not enough");
+	say_others(printer, fixes, TN_FIX_NO_HELP, "No help");
+	say_others(printer, fixes, TN_FIX_NOT_APPLIED, "Not applicable");
+	say_others(printer, fixes, TN_FIX_BROKE, "Broke the program");
+	say_others(printer, fixes, TN_FIX_UNKNOWN, "Not tried to the end");
+}
+
+tn_status
+tn__fixes_text(const struct tn_fixes *fixes, struct tn_style style, FILE *out)
+{
+	struct tn_printer printer = { out, style };
+	char first[64] = "";
+	if (fixes->interrupted)
+		tn__say(&printer, TN_TINT_BAD, 0, "Interrupted: what is known so far");
+	say_card(&printer, fixes);
+	if (!fixes->fits_unchanged)
+		say_list(&printer, fixes);
+	if (fixes->first_seconds >= 0)
+		snprintf(first, sizeof(first), ", the first that fits after %.0f s", fixes->first_seconds);
+	tn__say(&printer, TN_TINT_DIM, 2, "%d trial%s on a virtual GPU in %.0f s%s; nothing real was changed", fixes->trials,
+	        fixes->trials == 1 ? "" : "s", fixes->seconds, first);
+	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "the list could not be written");
+	return TN_OK;
+}

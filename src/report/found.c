@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Findings of the analysis, taken over into the model.
+ */
+#include "report/found.h"
+
+#include <string.h>
+
+#include "analyze/findings.h"
+#include "base/error.h"
+
+static bool
+is_there(const struct tn_report *report, const char *id)
+{
+	for (size_t i = 0; i < report->finding_count; i++)
+		if (strcmp(report->findings[i].id, id) == 0)
+			return true;
+	return false;
+}
+
+static void
+add(struct tn_report *report, const struct tn_found *found)
+{
+	const struct tn_line *line = &found->at;
+	struct tn_place *at =
+		line->file != NULL ? tn__report_new_place(line->file, line->line, line->function, line->backward) : NULL;
+	enum tn_severity severity = found->weight == TN_WEIGHT_WARNING ? TN_SEVERITY_WARNING : TN_SEVERITY_HINT;
+	struct tn_finding *finding = tn__report_add_finding(report, found->id, severity, (int64_t)found->bytes, at,
+	                                                    found->advice, "%s", found->what);
+	if (finding != NULL)
+		finding->sure = found->sure;
+	tn__report_free_place(at);
+}
+
+tn_status
+tn__report_add_found(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
+                     struct tn_report *report)
+{
+	struct tn_found_list list;
+	TN_FORWARD_IF_ERROR(tn__find_all(analysis, parts, state, &list));
+	for (size_t i = 0; i < list.count; i++)
+		if (!is_there(report, list.items[i].id))
+			add(report, &list.items[i]);
+	return TN_OK;
+}
+
+/* An out-of-memory stands at the end of its record. */
+static tn_status
+look_at(const struct tn_snapshot *snapshot, int device, bool end, struct tn_report *report)
+{
+	struct tn_analysis *analysis;
+	struct tn_part_list parts = { 0 };
+	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
+	uint32_t state = (uint32_t)analysis->events.count;
+	tn_status status = end ? TN_OK : tn__find_peak_state(analysis, TN_UNKNOWN, &state);
+	if (status == TN_OK)
+		status = tn__list_parts(analysis, &parts);
+	if (status == TN_OK)
+		status = tn__report_add_found(analysis, &parts, state, report);
+	tn__part_list_free(&parts);
+	tn__analysis_close(analysis);
+	return status;
+}
+
+void
+tn__report_add_found_of_run(struct tn_report *report)
+{
+	bool end = report->oom.seen && report->oom_record.path != NULL, grew = is_there(report, "growth");
+	const struct tn_record *record = end ? &report->oom_record : &report->peak_record;
+	struct tn_snapshot *snapshot;
+	if (record->path == NULL || tn_snapshot_open(record->path, NULL, &snapshot) != TN_OK)
+		return;
+	(void)look_at(snapshot, record->device, end, report);
+	if (!grew)
+		tn__report_drop_findings(report, "growth");
+	tn_snapshot_close(snapshot);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The objects that the JSON of several commands share. Internal to src/report. All return a new reference, or NULL
+ * without memory.
+ */
+#ifndef TN_REPORT_JSON_PARTS_H
+#define TN_REPORT_JSON_PARTS_H
+
+#include <jansson.h>
+
+#include "report/model.h"
+
+json_t *tn__json_figure(int64_t value);   /* null for TN_NO_FIGURE */
+json_t *tn__json_text(const char *value); /* null for NULL; what is not UTF-8 is replaced */
+json_t *tn__json_place(const struct tn_place *at);
+json_t *tn__json_categories(const struct tn_report_moment *moment);
+
+/* Fields of `tonnage run --json` by their names. */
+json_t *tn__json_at_peak(const struct tn_report *report);
+json_t *tn__json_out_of_memory(const struct tn_report *report);
+json_t *tn__json_findings(const struct tn_report *report);
+json_t *tn__json_peak(const struct tn_report *report);
+json_t *tn__json_regions(const struct tn_report *report);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The object of a page: its words, which are those of the text report, and what others make of the trace.
+ */
+#include "report/page.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "report/json_parts.h"
+#include "report/page_course.h"
+#include "report/page_template.h"
+#include "report/text.h"
+
+#define WIDE 100000 /* columns: a browser wraps lines itself */
+#define MOST_LINES 2000
+
+/* ---- words ---- */
+
+typedef void speaker(const struct tn_study *study, const struct tn_printer *printer);
+
+/* What a part of the text report says, a line an item. */
+static json_t *
+lines_of(const struct tn_study *study, speaker *say)
+{
+	char *text = NULL;
+	size_t size = 0;
+	json_t *array = json_array();
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return array;
+	struct tn_printer printer = { out, { .utf8 = true, .columns = WIDE } };
+	say(study, &printer);
+	fclose(out);
+	char *rest = text;
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		json_array_append_new(array, tn__json_text(line + strspn(line, " ")));
+	free(text);
+	return array;
+}
+
+/* The way to the failure, outermost first; else the place that made the moment. */
+static json_t *
+places_of(const struct tn_study *study)
+{
+	const struct tn_place_list *stack = &study->report.oom.stack;
+	const struct tn_report_moment *moment = tn__study_moment(study);
+	json_t *array = json_array();
+	bool oom = study->snapshot == NULL || study->of_run || study->named[0].name == TN_MOMENT_OOM;
+	for (size_t i = stack->count; oom && i-- > 0;)
+		if (tn__is_outside_torch(stack->items[i].file))
+			json_array_append_new(array, tn__json_place(&stack->items[i]));
+	const struct tn_place *at = oom && study->report.oom.at != NULL ? study->report.oom.at : moment->at;
+	if (json_array_size(array) == 0 && at != NULL)
+		json_array_append_new(array, tn__json_place(at));
+	return array;
+}
+
+/* Lines without the one that shows the places in words. */
+static void
+drop_chain(const struct tn_study *study, json_t *lines)
+{
+	char *chain = tn__place_chain(&study->report, (struct tn_style){ .utf8 = true });
+	for (size_t i = 0; chain != NULL && i < json_array_size(lines); i++)
+		if (strcmp(json_string_value(json_array_get(lines, i)), chain) == 0)
+			json_array_remove(lines, i--);
+	free(chain);
+}
+
+static json_t *
+headline(const struct tn_study *study)
+{
+	const struct tn_finding *reason = tn__study_reason(study);
+	bool run = study->snapshot == NULL || study->of_run;
+	json_t *lines = lines_of(study, tn__study_head), *advice = json_array();
+	json_t *title = json_array_size(lines) > 0 ? json_incref(json_array_get(lines, 0)) : json_string("");
+	json_array_remove(lines, 0);
+	drop_chain(study, lines);
+	if (reason != NULL && reason->advice != NULL)
+		json_array_append_new(advice, tn__json_text(reason->advice));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
+	                 run ? json_string(tn__verdict_text(study->report.verdict)) : json_null(), "title", title, "lines",
+	                 lines, "at", places_of(study), "why", tn__json_text(reason != NULL ? reason->what : NULL), "do",
+	                 advice);
+}
+
+static void
+add_fact(json_t *array, const char *name, const char *text)
+{
+	if (text != NULL)
+		json_array_append_new(array, json_pack("[s, o]", name, tn__json_text(text)));
+}
+
+static json_t *
+about(const struct tn_study *study)
+{
+	const struct tn_report *report = &study->report;
+	char number[64];
+	json_t *array = json_array();
+	add_fact(array, "input", study->path);
+	add_fact(array, "command", report->command);
+	add_fact(array, "PyTorch", report->torch);
+	add_fact(array, "CUDA", report->cuda);
+	if (study->snapshot != NULL) {
+		snprintf(number, sizeof(number), "%zu", study->analysis->events.count);
+		add_fact(array, "events", number);
+	}
+	if (study->first_us > 0) {
+		time_t seconds = (time_t)(study->first_us / 1000000);
+		struct tm parts;
+		if (gmtime_r(&seconds, &parts) != NULL && strftime(number, sizeof(number), "%Y-%m-%d %H:%M:%S UTC", &parts) > 0)
+			add_fact(array, "first event", number);
+	}
+	return array;
+}
+
+static json_t *
+card(const struct tn_study *study)
+{
+	const struct tn_report *report = &study->report;
+	bool run = study->snapshot == NULL || study->of_run;
+	const struct tn_report_split *split = run ? &report->at_peak.split : &study->card;
+	int64_t total = run ? (int64_t)report->gpu.total_bytes : study->card_total;
+	int64_t context = split->context != TN_NO_FIGURE || !run ? split->context : (int64_t)report->gpu.context_bytes;
+	char name[32];
+	if (total <= 0)
+		return json_null();
+	snprintf(name, sizeof(name), "GPU %d", study->device);
+	return json_pack("{s:o, s:I, s:o, s:o, s:o}", "name", tn__json_text(run ? report->gpu.name : name), "total_bytes",
+	                 (json_int_t)total, "context_bytes", tn__json_figure(context), "libraries_bytes",
+	                 tn__json_figure(split->libraries), "other_processes_bytes",
+	                 tn__json_figure(split->other_processes));
+}
+
+static json_t *
+findings(const struct tn_study *study)
+{
+	json_t *array = tn__json_findings(&study->report);
+	for (size_t i = 0; i < json_array_size(array); i++)
+		json_object_set_new(json_array_get(array, i), "column", json_null());
+	return array;
+}
+
+static json_t *
+regions(const struct tn_study *study)
+{
+	json_t *array = tn__json_regions(&study->report);
+	for (size_t i = 0; i < json_array_size(array); i++)
+		json_object_del(json_array_get(array, i), "peak_taken_bytes");
+	return array;
+}
+
+static json_t *
+categories(void)
+{
+	json_t *array = json_array();
+	for (int i = 0; i < TN_CATEGORIES; i++)
+		json_array_append_new(array, json_pack("{s:s, s:s}", "name", tn__category_name((enum tn_category)i), "words",
+		                                       tn__category_words((enum tn_category)i)));
+	return array;
+}
+
+static json_t *
+devices(const struct tn_study *study)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < study->device_count; i++)
+		json_array_append_new(array, json_integer(study->devices[i]));
+	if (study->device_count == 0)
+		json_array_append_new(array, json_integer(0));
+	return array;
+}
+
+/* ---- comparison ---- */
+
+static json_t *
+category_bytes(const struct tn_report_moment *moment)
+{
+	json_t *array = json_array();
+	for (int i = 0; i < TN_CATEGORIES; i++)
+		json_array_append_new(array, json_integer(moment->by_category[i] > 0 ? moment->by_category[i] : 0));
+	return array;
+}
+
+static json_t *
+comparison_lines(const struct tn_comparison *comparison, struct tn_page_tables *tables)
+{
+	json_t *category = json_array(), *at = json_array(), *user = json_array(), *backward = json_array();
+	json_t *before = json_array(), *after = json_array(), *before_blocks = json_array(), *after_blocks = json_array();
+	for (size_t i = 0; i < comparison->count && i < MOST_LINES; i++) {
+		const struct tn_change *change = &comparison->changes[i];
+		const struct tn_place *place = change->after_at != NULL ? change->after_at : change->before_at;
+		json_array_append_new(category, json_integer((json_int_t)change->category));
+		json_array_append_new(at, json_integer(tn__page_frame(tables, place)));
+		json_array_append_new(user, json_integer(-1));
+		json_array_append_new(backward, json_integer(place->backward));
+		json_array_append_new(before, json_integer(change->before));
+		json_array_append_new(after, json_integer(change->after));
+		json_array_append_new(before_blocks, json_integer(change->before_blocks > 0 ? change->before_blocks : 0));
+		json_array_append_new(after_blocks, json_integer(change->after_blocks > 0 ? change->after_blocks : 0));
+	}
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "category", category, "at", at, "user", user, "backward",
+	                 backward, "before", before, "after", after, "before_blocks", before_blocks, "after_blocks",
+	                 after_blocks);
+}
+
+static json_t *
+comparison_object(const struct tn_comparison *comparison, struct tn_page_tables *tables)
+{
+	if (comparison == NULL)
+		return json_null();
+	return json_pack("{s:o, s:o, s:{s:o, s:o}, s:o}", "before", tn__json_text(comparison->before->path), "after",
+	                 tn__json_text(comparison->after->path), "bytes", "before",
+	                 category_bytes(tn__study_moment(comparison->before)), "after",
+	                 category_bytes(tn__study_moment(comparison->after)), "lines",
+	                 comparison_lines(comparison, tables));
+}
+
+/* ---- the whole ---- */
+
+static tn_status
+fill(const struct tn_study *study, const struct tn_comparison *comparison, struct tn_page_tables *tables,
+     json_t *object)
+{
+	const struct {
+		const char *name;
+		json_t *value;
+	} fields[] = {
+		{ "schema", json_string("tonnage.page/1") },
+		{ "tool", json_string(TONNAGE_VERSION) },
+		{ "title", tn__json_text(tn__file_name(study->path)) },
+		{ "about", about(study) },
+		{ "headline", headline(study) },
+		{ "notes", lines_of(study, tn__study_scope) },
+		{ "inferred", json_boolean(tn__study_moment(study)->inferred) },
+		{ "device", json_integer(study->device) },
+		{ "devices", devices(study) },
+		{ "card", card(study) },
+		{ "findings", findings(study) },
+		{ "regions", regions(study) },
+		{ "categories", categories() },
+		{ "comparison", comparison_object(comparison, tables) },
+	};
+	bool complete = true;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (json_object_set_new(object, fields[i].name, fields[i].value) != 0)
+			complete = false;
+	TN_RETURN_IF(!complete, TN_NO_MEMORY, "out of host memory for the page");
+	TN_FORWARD_IF_ERROR(tn__page_course(study, tables, object));
+	TN_RETURN_IF(!tn__page_tables_write(tables, object), TN_NO_MEMORY, "out of host memory for the page");
+	return TN_OK;
+}
+
+tn_status
+tn__study_page(const struct tn_study *study, const struct tn_comparison *comparison, FILE *out)
+{
+	struct tn_page_tables *tables = tn__page_tables_new(study);
+	json_t *object = json_object();
+	tn_status status = tables != NULL && object != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
+	if (status == TN_OK)
+		status = fill(study, comparison, tables, object);
+	char *text = status == TN_OK ? json_dumps(object, JSON_COMPACT) : NULL;
+	json_decref(object);
+	tn__page_tables_free(tables);
+	if (status != TN_OK)
+		return status;
+	TN_RETURN_IF(text == NULL, TN_NO_MEMORY, "out of host memory for the page");
+	bool written = tn__page_write(out, text, strlen(text)) == TN_OK && fflush(out) == 0;
+	free(text);
+	TN_RETURN_IF(!written, TN_STATE, "the page could not be written: %s", strerror(errno));
+	return TN_OK;
+}
+
+tn_status
+tn__report_page(const struct tn_report *report, FILE *out)
+{
+	struct tn_study study;
+	TN_FORWARD_IF_ERROR(tn__study_of_run(report, &study));
+	tn_status status = tn__study_page(&study, NULL, out);
+	tn__study_free(&study);
+	return status;
+}

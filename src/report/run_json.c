@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The JSON of `tonnage run`, back into the model, so that the same screen can be printed later. Fields that are missing,
+ * or of another kind, are unknown: the file may be of another version, or edited.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "report/study.h"
+
+static int64_t
+figure(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+	return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value) : TN_NO_FIGURE;
+}
+
+/* Borrowed from the document. */
+static const char *
+words(const json_t *object, const char *name)
+{
+	return json_string_value(json_object_get(object, name));
+}
+
+static char *
+copied(const json_t *object, const char *name)
+{
+	const char *text = words(object, name);
+	return text != NULL ? strdup(text) : NULL;
+}
+
+static bool
+is_true(const json_t *object, const char *name)
+{
+	return json_is_true(json_object_get(object, name));
+}
+
+static struct tn_place *
+place(const json_t *object)
+{
+	const char *file = words(object, "file");
+	if (file == NULL)
+		return NULL;
+	return tn__report_new_place(file, figure(object, "line"), words(object, "function"), is_true(object, "backward"));
+}
+
+/* The number of a name in a list; `otherwise` for an unknown one. */
+static int
+number_of(const char *name, const char *(*text)(int), int count, int otherwise)
+{
+	for (int i = 0; name != NULL && i < count; i++)
+		if (strcmp(text(i), name) == 0)
+			return i;
+	return otherwise;
+}
+
+static const char *
+verdict_text(int number)
+{
+	return tn__verdict_text((enum tn_verdict)number);
+}
+
+static const char *
+stopped_text(int number)
+{
+	return tn__stopped_text((enum tn_stopped)number);
+}
+
+static const char *
+severity_text(int number)
+{
+	return tn__severity_text((enum tn_severity)number);
+}
+
+static const char *
+category_text(int number)
+{
+	return tn__category_name((enum tn_category)number);
+}
+
+/* ---- a moment ---- */
+
+static tn_status
+read_holders(const json_t *array, struct tn_report_moment *moment)
+{
+	size_t count = json_array_size(array);
+	if (count == 0)
+		return TN_OK;
+	moment->holders = calloc(count, sizeof(*moment->holders));
+	TN_RETURN_IF(moment->holders == NULL, TN_NO_MEMORY, "out of host memory");
+	for (size_t i = 0; i < count; i++) {
+		const json_t *item = json_array_get(array, i);
+		int64_t alike = figure(item, "alike");
+		int category = number_of(words(item, "category"), category_text, TN_CATEGORIES, TN_CATEGORY_other);
+		moment->holders[moment->holder_count++] = (struct tn_report_holder){
+			.category = (enum tn_category)category,
+			.bytes = figure(item, "bytes"),
+			.blocks = figure(item, "blocks"),
+			.at = { copied(item, "file"), figure(item, "line"), copied(item, "function"), is_true(item, "backward") },
+			.alike = alike > 0 ? alike : 1,
+			.layers = is_true(item, "layers"),
+			.what = copied(item, "what"),
+		};
+	}
+	return TN_OK;
+}
+
+static tn_status
+read_moment(const json_t *object, struct tn_report_moment *moment)
+{
+	const json_t *categories = json_object_get(object, "by_category");
+	int64_t sum = 0;
+	for (int i = 0; i < TN_CATEGORIES && json_is_object(categories); i++) {
+		moment->by_category[i] = figure(categories, category_text(i));
+		sum += moment->by_category[i] != TN_NO_FIGURE ? moment->by_category[i] : 0;
+	}
+	if (json_is_object(categories)) {
+		moment->device_bytes = sum;
+		moment->split.context = moment->by_category[TN_CATEGORY_context];
+		moment->split.libraries = moment->by_category[TN_CATEGORY_libraries];
+		moment->split.other_processes = moment->by_category[TN_CATEGORY_other_processes];
+		moment->detailed = moment->by_category[TN_CATEGORY_cached] != TN_NO_FIGURE;
+	}
+	moment->at = place(json_object_get(object, "at"));
+	moment->step = figure(object, "step");
+	moment->phase = copied(object, "phase");
+	return read_holders(json_object_get(object, "holders"), moment);
+}
+
+static tn_status
+read_stack(const json_t *array, struct tn_place_list *list)
+{
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		struct tn_place *frame = place(json_array_get(array, i));
+		tn_status status = frame != NULL ? tn__report_add_place(list, frame) : TN_OK;
+		tn__report_free_place(frame);
+		TN_FORWARD_IF_ERROR(status);
+	}
+	return TN_OK;
+}
+
+static tn_status
+read_oom(const json_t *object, struct tn_report *report)
+{
+	struct tn_report_oom *oom = &report->oom;
+	if (!json_is_object(object))
+		return TN_OK;
+	oom->seen = true;
+	oom->requested_bytes = figure(object, "requested_bytes");
+	oom->free_bytes = figure(object, "free_bytes");
+	oom->largest_free_block_bytes = figure(object, "largest_free_block_bytes");
+	oom->short_by_bytes = figure(object, "short_by_bytes");
+	oom->at = place(json_object_get(object, "at"));
+	oom->phase = copied(object, "phase");
+	oom->cause = words(object, "cause") != NULL ? copied(object, "cause") : strdup("unknown");
+	oom->message = copied(object, "message");
+	oom->step = figure(object, "step");
+	oom->computed = is_true(object, "computed");
+	TN_FORWARD_IF_ERROR(read_stack(json_object_get(object, "stack"), &oom->stack));
+	TN_FORWARD_IF_ERROR(read_moment(object, &report->at_oom));
+	report->at_oom.largest_free_block_bytes = oom->largest_free_block_bytes;
+	return TN_OK;
+}
+
+/* ---- lists ---- */
+
+static void
+read_findings(const json_t *array, struct tn_report *report)
+{
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		const json_t *item = json_array_get(array, i);
+		const char *id = words(item, "id"), *what = words(item, "what");
+		int severity = number_of(words(item, "severity"), severity_text, TN_SEVERITY_HINT + 1, TN_SEVERITY_HINT);
+		struct tn_place *at = place(json_object_get(item, "at"));
+		struct tn_finding *finding =
+			tn__report_add_finding(report, id != NULL ? id : "unknown", (enum tn_severity)severity,
+		                           figure(item, "bytes"), at, words(item, "do"), "%s", what != NULL ? what : "");
+		if (finding != NULL)
+			finding->sure = words(item, "sure");
+		tn__report_free_place(at);
+	}
+}
+
+static tn_status
+read_counted(const json_t *array, struct tn_counted_list *list)
+{
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		const json_t *item = json_array_get(array, i);
+		struct tn_counted counted = {
+			.place = { (char *)(uintptr_t)words(item, "file"), figure(item, "line"),
+			           (char *)(uintptr_t)words(item, "function"), false },
+			.library = (char *)(uintptr_t)words(item, "library"),
+			.name = (char *)(uintptr_t)words(item, "name"),
+			.count = figure(item, "count"),
+			.bytes = figure(item, "requested_bytes"),
+		};
+		TN_FORWARD_IF_ERROR(tn__report_add_counted(list, &counted));
+	}
+	return TN_OK;
+}
+
+static void
+read_regions(const json_t *array, struct tn_report *report)
+{
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		const json_t *item = json_array_get(array, i);
+		const char *name = words(item, "name");
+		size_t before = report->region_count;
+		tn__report_add_region(report, name != NULL ? name : "", figure(item, "peak_device_bytes"),
+		                      figure(item, "peak_reserved_bytes"), figure(item, "peak_taken_bytes"));
+		if (report->region_count > before)
+			report->regions[before].at = place(json_object_get(item, "at"));
+	}
+}
+
+static void
+read_sources(const json_t *object, struct tn_report *report)
+{
+	const char *field;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)object, field, value) {
+		if (json_is_string(value))
+			tn__report_add_source(report, field, "%s", json_string_value(value));
+	}
+}
+
+/* ---- the rest ---- */
+
+static void
+read_card(const json_t *root, struct tn_report *report)
+{
+	const json_t *gpu = json_object_get(root, "gpu");
+	const char *name = words(gpu, "name");
+	int64_t total = figure(gpu, "total_bytes"), context = figure(gpu, "context_bytes"), count = figure(gpu, "count");
+	snprintf(report->gpu.name, sizeof(report->gpu.name), "%s", name != NULL ? name : "unknown");
+	report->gpu.total_bytes = total > 0 ? (uint64_t)total : 0;
+	report->gpu.context_bytes = context > 0 ? (uint64_t)context : 0;
+	report->gpus = count > 1 && count < 65 ? (int)count : 1;
+}
+
+static void
+read_bounds(const json_t *root, struct tn_report *report)
+{
+	const json_t *bounds = json_object_get(root, "uncertainty_bytes");
+	int64_t context = (int64_t)report->gpu.context_bytes;
+	report->narrowly = is_true(root, "narrowly");
+	report->smallest_gpu = words(root, "smallest_gpu");
+	if (json_array_size(bounds) != 2 || report->device_peak == TN_NO_FIGURE)
+		return;
+	report->uncertainty_lowest = json_integer_value(json_array_get(bounds, 0));
+	report->uncertainty_highest = json_integer_value(json_array_get(bounds, 1));
+	int64_t held = report->at_peak.split.context, contexts = held > 0 && context > 0 ? held / context : 0;
+	if (contexts < 1)
+		return;
+	report->context_lowest = context - (report->device_peak - report->uncertainty_lowest) / contexts;
+	report->context_highest = context + (report->uncertainty_highest - report->device_peak) / contexts;
+}
+
+static void
+read_steps(const json_t *root, struct tn_report *report)
+{
+	const json_t *steps = json_object_get(root, "steps"), *not_seen = json_object_get(steps, "not_seen");
+	report->steps_seen = figure(steps, "seen");
+	report->stopped = (enum tn_stopped)number_of(words(steps, "stopped"), stopped_text, TN_STOPPED_INTERRUPTED + 1,
+	                                             TN_STOPPED_END);
+	report->input_shapes = figure(steps, "input_shapes");
+	report->not_seen_known = json_is_array(not_seen);
+	for (size_t i = 0; i < json_array_size(not_seen); i++)
+		if (json_is_string(json_array_get(not_seen, i)))
+			tn__report_add_not_seen(report, json_string_value(json_array_get(not_seen, i)));
+}
+
+static void
+read_growth(const json_t *root, struct tn_report *report)
+{
+	const json_t *object = json_object_get(root, "growth");
+	if (!json_is_object(object))
+		return;
+	report->growth.seen = true;
+	report->growth.unit = copied(object, "unit");
+	report->growth.bytes = figure(object, "bytes_per_unit");
+	report->growth.full_at = figure(object, "full_at");
+	report->growth.first = figure(object, "first");
+	report->growth.last = figure(object, "last");
+	report->growth.at = place(json_object_get(object, "at"));
+}
+
+static tn_status
+read_all(const json_t *root, struct tn_report *report)
+{
+	const json_t *peak = json_object_get(root, "peak"), *coverage = json_object_get(root, "coverage");
+	const json_t *host = json_object_get(root, "host"), *framework = json_object_get(root, "framework");
+	const json_t *program = json_object_get(root, "program"), *skipped = json_object_get(root, "skipped");
+	int64_t status = figure(root, "exit_status");
+	report->verdict =
+		(enum tn_verdict)number_of(words(root, "verdict"), verdict_text, TN_VERDICT_FAILED + 1, TN_VERDICT_FAILED);
+	report->exit_status = status != TN_NO_FIGURE && status < 256 ? (int)status : 0;
+	read_card(root, report);
+	report->torch = copied(framework, "torch");
+	report->cuda = copied(framework, "cuda");
+	report->cudnn = figure(framework, "cudnn");
+	read_steps(root, report);
+	report->allocated_peak = figure(peak, "allocated_bytes");
+	report->reserved_peak = figure(peak, "reserved_bytes");
+	report->requested_peak = figure(peak, "requested_bytes");
+	report->device_peak = figure(peak, "device_bytes");
+	TN_FORWARD_IF_ERROR(read_moment(json_object_get(root, "at_peak"), &report->at_peak));
+	TN_FORWARD_IF_ERROR(read_oom(json_object_get(root, "out_of_memory"), report));
+	read_bounds(root, report);
+	read_findings(json_object_get(root, "findings"), report);
+	read_sources(json_object_get(root, "sources"), report);
+	read_regions(json_object_get(root, "regions"), report);
+	read_growth(root, report);
+	TN_FORWARD_IF_ERROR(read_counted(json_object_get(root, "handled_out_of_memory"), &report->handled_ooms));
+	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "refused_calls"), &report->refused_calls));
+	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "computed_values_read"), &report->computed_reads));
+	TN_FORWARD_IF_ERROR(read_counted(json_object_get(skipped, "uploads"), &report->uploads_suppressed));
+	int64_t tensors = figure(skipped, "initialization_tensors"), bytes = figure(skipped, "initialization_bytes");
+	report->init_skipped_tensors = tensors > 0 ? tensors : 0;
+	report->init_skipped_bytes = bytes > 0 ? bytes : 0;
+	report->scratch = copied(root, "scratch");
+	report->snapshot = copied(root, "snapshot");
+	const char *writes = words(program, "writes"); /* where it is unknown, nothing is said of it */
+	report->writes_allowed = writes == NULL || strcmp(writes, "allow") == 0;
+	report->command = copied(program, "command");
+	report->working_folder = copied(program, "folder");
+	report->peak_rss_bytes = figure(host, "peak_rss_bytes");
+	report->seconds = json_number_value(json_object_get(host, "seconds"));
+	return TN_OK;
+}
+
+/* The first byte that is no blank. */
+static int
+first_byte(const char *path)
+{
+	FILE *in = fopen(path, "re");
+	int byte = in != NULL ? getc(in) : EOF;
+	while (byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t')
+		byte = getc(in);
+	if (in != NULL)
+		fclose(in);
+	return byte;
+}
+
+tn_status
+tn__read_run_json(const char *path, json_t **document, struct tn_report *report)
+{
+	json_error_t error;
+	*document = NULL;
+	if (first_byte(path) != '{') /* no pickle that a snapshot comes in begins so */
+		return TN_OK;
+	json_t *root = json_load_file(path, 0, &error);
+	TN_RETURN_IF(root == NULL, TN_FORMAT, "%s looks like JSON but is broken in line %d: %s", path, error.line,
+	             error.text);
+	const char *schema = words(root, "schema");
+	if (schema == NULL || strcmp(schema, "tonnage.run/1") != 0) {
+		tn_status status = tn__fail(TN_FORMAT, "%s is JSON, but not of tonnage run (schema %s)", path,
+		                            schema != NULL ? schema : "missing");
+		json_decref(root);
+		return status;
+	}
+	*document = root;
+	return read_all(root, report);
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From an input to a study: which device, which moment, and what the model of a report knows of them. What a snapshot
+ * does not say stays unknown; the card's own figures come from our marks alone.
+ */
+#include "report/study.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "report/found.h"
+
+#define MIB (INT64_C(1) << 20)
+
+static const struct {
+	const char *name, *words;
+} moments[] = {
+	[TN_MOMENT_PEAK] = { "peak", "At the peak" },
+	[TN_MOMENT_OOM] = { "out_of_memory", "At the out-of-memory" },
+	[TN_MOMENT_END] = { "end", "At the end" },
+	[TN_MOMENT_ASKED] = { "asked", "At that moment" },
+};
+
+const char *
+tn__moment_name_text(enum tn_moment_name name)
+{
+	return moments[name].name;
+}
+
+const char *
+tn__moment_name_words(enum tn_moment_name name)
+{
+	return moments[name].words;
+}
+
+const struct tn_report_moment *
+tn__study_moment(const struct tn_study *study)
+{
+	const struct tn_report *report = &study->report;
+	bool run = study->snapshot == NULL || study->of_run;
+	bool oom = run && report->oom.seen && tn__report_is_told(&report->at_oom);
+	return oom ? &report->at_oom : &report->at_peak;
+}
+
+const char *
+tn__study_file(const struct tn_study *study, const char *file)
+{
+	return study->redactor != NULL ? tn__redacted(study->redactor, file) : file;
+}
+
+/* ---- the device ---- */
+
+/* The most that a device had reserved: backward from the end, which the snapshot knows. */
+static uint64_t
+most_reserved(const struct tn_snapshot *snapshot, int device)
+{
+	uint64_t reserved = tn_snapshot_sum(snapshot, device).reserved, most = reserved;
+	for (size_t trace = 0; trace < tn_snapshot_traces(snapshot); trace++) {
+		if (tn_snapshot_trace_device(snapshot, trace) != device)
+			continue;
+		struct tn_event_columns events = tn_snapshot_columns(snapshot, trace);
+		for (size_t event = events.count; event-- > 0;) {
+			uint64_t size = events.sizes[event] == TN_UNKNOWN ? 0 : events.sizes[event];
+			uint8_t action = events.actions[event];
+			if (action == TN_ACTION_SEGMENT_ALLOC || action == TN_ACTION_SEGMENT_MAP)
+				reserved -= size;
+			else if (action == TN_ACTION_SEGMENT_FREE || action == TN_ACTION_SEGMENT_UNMAP)
+				reserved += size;
+			most = reserved > most ? reserved : most;
+		}
+		break;
+	}
+	return most;
+}
+
+static void
+add_device(struct tn_study *study, int device)
+{
+	for (size_t i = 0; i < study->device_count; i++)
+		if (study->devices[i] == device)
+			return;
+	if (device >= 0 && study->device_count < TN_STUDY_DEVICES)
+		study->devices[study->device_count++] = device;
+}
+
+static int
+compare_numbers(const void *left, const void *right)
+{
+	const int *one = left, *other = right;
+	return (*one > *other) - (*one < *other);
+}
+
+/* Devices of which the snapshot holds anything. */
+static void
+list_devices(struct tn_study *study)
+{
+	const struct tn_segment *segments;
+	size_t count = tn_snapshot_segments(study->snapshot, &segments);
+	for (size_t i = 0; i < count; i++)
+		if (!segments[i].host)
+			add_device(study, segments[i].device);
+	for (size_t trace = 0; trace < tn_snapshot_traces(study->snapshot); trace++)
+		if (tn_snapshot_events(study->snapshot, trace) > 0)
+			add_device(study, tn_snapshot_trace_device(study->snapshot, trace));
+	if (study->device_count == 0)
+		add_device(study, 0);
+	qsort(study->devices, study->device_count, sizeof(study->devices[0]), compare_numbers);
+}
+
+/* An allocation after an out-of-memory means that the program went on. */
+static bool
+ends_with_oom(const struct tn_snapshot *snapshot, size_t trace, size_t index)
+{
+	struct tn_event_columns events = tn_snapshot_columns(snapshot, trace);
+	for (size_t event = index + 1; event < events.count; event++)
+		if (events.actions[event] == TN_ACTION_ALLOC)
+			return false;
+	return true;
+}
+
+static tn_status
+choose_device(struct tn_study *study, int wanted)
+{
+	uint64_t most = 0;
+	size_t trace, index;
+	list_devices(study);
+	study->device = study->devices[0];
+	for (size_t i = 0; i < study->device_count; i++) {
+		uint64_t held = most_reserved(study->snapshot, study->devices[i]);
+		if (wanted == study->devices[i] || (wanted < 0 && held > most)) {
+			study->device = study->devices[i];
+			most = held;
+		}
+	}
+	TN_RETURN_IF(wanted >= 0 && study->device != wanted, TN_NOT_FOUND, "%s holds nothing of device %d", study->path,
+	             wanted);
+	for (size_t i = 0; i < study->device_count && wanted < 0; i++) {
+		bool oom = tn_snapshot_out_of_memory(study->snapshot, study->devices[i], &trace, &index);
+		if (oom && ends_with_oom(study->snapshot, trace, index))
+			study->device = study->devices[i];
+	}
+	return TN_OK;
+}
+
+/* ---- the moments ---- */
+
+static void
+name_moment(struct tn_study *study, enum tn_moment_name name, uint32_t state)
+{
+	for (size_t i = 0; i < study->named_count; i++)
+		if (study->named[i].state == state)
+			return;
+	study->named[study->named_count++] = (struct tn_named_moment){ name, state };
+}
+
+/* A number of seconds after the first event: the state behind the last event until then. */
+static tn_status
+parse_time(const struct tn_study *study, const char *text, uint32_t *state)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+	TN_RETURN_IF(end == text || *end != '\0' || !(seconds >= 0) || seconds > 1e9, TN_INVALID,
+	             "--at is peak, oom, end or seconds after the first event, not \"%s\"", text);
+	const struct tn_event_columns *events = &study->analysis->events;
+	TN_RETURN_IF(events->count == 0 || events->times[events->count - 1] == 0, TN_NOT_FOUND,
+	             "%s has no times: --at peak, oom or end", study->path);
+	int64_t until = study->first_us + (int64_t)(seconds * 1e6);
+	*state = 0;
+	while (*state < events->count && events->times[*state] <= until)
+		++*state;
+	return TN_OK;
+}
+
+static tn_status
+name_wanted(struct tn_study *study, const char *at, uint32_t peak)
+{
+	uint32_t end = (uint32_t)study->analysis->events.count, state;
+	if (strcmp(at, "peak") == 0) {
+		name_moment(study, TN_MOMENT_PEAK, peak);
+	} else if (strcmp(at, "end") == 0) {
+		name_moment(study, TN_MOMENT_END, end);
+	} else if (strcmp(at, "oom") == 0) {
+		TN_RETURN_IF(study->oom_event < 0, TN_NOT_FOUND, "the trace of device %d holds no out-of-memory",
+		             study->device);
+		name_moment(study, TN_MOMENT_OOM, (uint32_t)study->oom_event + 1);
+	} else {
+		TN_FORWARD_IF_ERROR(parse_time(study, at, &state));
+		name_moment(study, TN_MOMENT_ASKED, state);
+	}
+	return TN_OK;
+}
+
+static tn_status
+name_moments(struct tn_study *study, const char *at)
+{
+	uint32_t end = (uint32_t)study->analysis->events.count, peak = end;
+	size_t trace, index;
+	bool oom = tn_snapshot_out_of_memory(study->snapshot, study->device, &trace, &index);
+	study->oom_event = oom && index < end ? (int64_t)index : -1;
+	if (at == NULL)
+		at = study->oom_event >= 0 && ends_with_oom(study->snapshot, trace, index) ? "oom" : "peak";
+	TN_FORWARD_IF_ERROR(tn__find_peak_state(study->analysis, TN_UNKNOWN, &peak));
+	TN_FORWARD_IF_ERROR(name_wanted(study, at, peak));
+	if (study->oom_event >= 0)
+		name_moment(study, TN_MOMENT_OOM, (uint32_t)study->oom_event + 1);
+	name_moment(study, TN_MOMENT_PEAK, peak);
+	name_moment(study, TN_MOMENT_END, end);
+	return TN_OK;
+}
+
+/* ---- the model ---- */
+
+/* What our marks say of the card: the ledger's last word. */
+static void
+take_card(struct tn_study *study)
+{
+	const struct tn_marks *marks = &study->analysis->marks;
+	study->card_total = TN_NO_FIGURE;
+	study->card = (struct tn_report_split){ TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE };
+	for (size_t i = 0; i < marks->cards_count; i++) {
+		const struct tn_mark_card *card = &marks->cards[i];
+		if (card->device != study->device)
+			continue;
+		study->card_total = (int64_t)card->total;
+		study->card = (struct tn_report_split){ (int64_t)card->context, (int64_t)card->program,
+			                                    (int64_t)card->libraries, (int64_t)card->others };
+	}
+	if (study->card_total == TN_NO_FIGURE)
+		return;
+	study->report.gpu.total_bytes = (uint64_t)study->card_total;
+	study->report.gpu.context_bytes = (uint64_t)study->card.context;
+}
+
+/* What was asked of the driver: the segment that PyTorch's allocator would make for a request. */
+static uint64_t
+segment_for(uint64_t request)
+{
+	if (request <= (uint64_t)MIB)
+		return 2 * MIB;
+	if (request < 10 * (uint64_t)MIB)
+		return 20 * MIB;
+	return request > UINT64_MAX / 2 ? request : (request + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
+}
+
+/* Fills a moment of the report from a state; `moment` gets what the allocator says and is to be freed. */
+static tn_status
+take_moment(const struct tn_study *study, uint32_t state, struct tn_report_moment *out, struct tn_moment *moment)
+{
+	struct tn_report_split split = study->card;
+	TN_FORWARD_IF_ERROR(tn__moment_of_state(study->analysis, state, moment));
+	split.program = (int64_t)moment->reserved;
+	tn__report_set_split(out, &split);
+	tn_status status = tn__report_join(out, moment);
+	if (status != TN_OK)
+		tn__moment_free(moment);
+	return status;
+}
+
+static struct tn_place *
+place_of(const struct tn_line *line)
+{
+	return line->file != NULL ? tn__report_new_place(line->file, line->line, line->function, line->backward) : NULL;
+}
+
+/* The frames of the request, innermost first, as the guest would have told them. */
+static tn_status
+take_stack(struct tn_study *study, tn_stack stack)
+{
+	const uint32_t *frames;
+	size_t count = tn_snapshot_stack(study->snapshot, stack, &frames);
+	for (size_t i = 0; i < count && i < 64; i++) {
+		struct tn_frame frame = tn_snapshot_frame(study->snapshot, frames[i]);
+		struct tn_place place = { (char *)(uintptr_t)frame.file, frame.line, (char *)(uintptr_t)frame.function, false };
+		if (frame.user || frame.library)
+			TN_FORWARD_IF_ERROR(tn__report_add_place(&study->report.oom.stack, &place));
+	}
+	return TN_OK;
+}
+
+static void
+take_request(struct tn_study *study, const struct tn_event *event)
+{
+	struct tn_report_oom *oom = &study->report.oom;
+	const struct tn_marks *marks = &study->analysis->marks;
+	if (event->size != TN_UNKNOWN)
+		oom->requested_bytes = (int64_t)segment_for(event->size);
+	for (size_t i = 0; i < marks->ooms_count; i++)
+		if (marks->ooms[i].device == study->device)
+			oom->requested_bytes = (int64_t)marks->ooms[i].requested;
+	if (event->address != TN_UNKNOWN)
+		oom->free_bytes = (int64_t)event->address;
+	if (oom->requested_bytes != TN_NO_FIGURE && oom->free_bytes != TN_NO_FIGURE &&
+	    oom->requested_bytes > oom->free_bytes)
+		oom->short_by_bytes = oom->requested_bytes - oom->free_bytes;
+}
+
+/* The room of a card that nobody told of: what PyTorch had of it, and what was free. */
+static void
+guess_room(struct tn_study *study, const struct tn_moment *moment)
+{
+	if (study->card_total == TN_NO_FIGURE && study->report.oom.free_bytes != TN_NO_FIGURE)
+		study->report.gpu.total_bytes = moment->reserved + (uint64_t)study->report.oom.free_bytes;
+}
+
+static tn_status
+take_oom(struct tn_study *study)
+{
+	struct tn_report_oom *oom = &study->report.oom;
+	struct tn_moment moment;
+	if (study->oom_event < 0)
+		return TN_OK;
+	for (size_t trace = 0; trace < tn_snapshot_traces(study->snapshot); trace++) {
+		if (tn_snapshot_trace_device(study->snapshot, trace) != study->device)
+			continue;
+		struct tn_event event = tn_snapshot_event(study->snapshot, trace, (size_t)study->oom_event);
+		take_request(study, &event);
+		TN_FORWARD_IF_ERROR(take_stack(study, event.stack));
+		break;
+	}
+	TN_FORWARD_IF_ERROR(take_moment(study, (uint32_t)study->oom_event + 1, &study->report.at_oom, &moment));
+	oom->seen = true;
+	oom->at = place_of(moment.at_user.file != NULL ? &moment.at_user : &moment.at);
+	oom->step = moment.step;
+	oom->phase = moment.phase != NULL ? strdup(moment.phase) : NULL;
+	oom->largest_free_block_bytes = (int64_t)moment.largest_free_block;
+	oom->allocated_bytes = (int64_t)moment.allocated;
+	oom->reserved_bytes = (int64_t)moment.reserved;
+	guess_room(study, &moment);
+	tn__moment_free(&moment);
+	return TN_OK;
+}
+
+/* The most of each, over the whole trace. */
+static tn_status
+take_peaks(struct tn_study *study)
+{
+	struct tn_report *report = &study->report;
+	const struct tn_analysis *analysis = study->analysis;
+	size_t states = analysis->events.count + 1;
+	uint64_t *requested = calloc(states + 1, sizeof(*requested)), now = 0, most = 0, allocated = 0, reserved = 0;
+	TN_RETURN_IF(requested == NULL, TN_NO_MEMORY, "no host memory for %zu events", states);
+	for (size_t i = 0; i < analysis->blocks.count; i++) {
+		const struct tn_interval *block = &analysis->blocks.intervals[i];
+		if (block->until <= block->from)
+			continue;
+		requested[block->from] += block->requested;
+		requested[block->until < states ? block->until : states] -= block->requested;
+	}
+	for (size_t state = 0; state < states; state++) {
+		now += requested[state];
+		most = now > most ? now : most;
+		allocated = analysis->allocated[state] > allocated ? analysis->allocated[state] : allocated;
+		reserved = analysis->reserved[state] > reserved ? analysis->reserved[state] : reserved;
+	}
+	free(requested);
+	report->requested_peak = (int64_t)most;
+	report->allocated_peak = (int64_t)allocated;
+	report->reserved_peak = (int64_t)reserved;
+	if (study->card.context != TN_NO_FIGURE)
+		report->device_peak = (int64_t)reserved + study->card.context + study->card.libraries +
+		                      study->card.other_processes;
+	return TN_OK;
+}
+
+static void
+take_marks(struct tn_study *study)
+{
+	const struct tn_marks *marks = &study->analysis->marks;
+	struct tn_report *report = &study->report;
+	for (size_t i = 0; i < marks->steps_count; i++)
+		if (marks->steps[i].number > report->steps_seen)
+			report->steps_seen = marks->steps[i].number;
+	if (marks->batches_count > 0)
+		report->batch_size = marks->batches[marks->batches_count - 1].size;
+}
+
+static tn_status
+fill_report(struct tn_study *study)
+{
+	take_card(study);
+	take_marks(study);
+	TN_FORWARD_IF_ERROR(take_peaks(study));
+	TN_FORWARD_IF_ERROR(take_oom(study));
+	TN_FORWARD_IF_ERROR(take_moment(study, study->named[0].state, &study->report.at_peak, &study->moment));
+	if (study->report.oom.seen)
+		tn__report_find_cause(&study->report);
+	return tn__report_add_found(study->analysis, &study->parts, study->named[0].state, &study->report);
+}
+
+static tn_status
+open_analysis(struct tn_study *study)
+{
+	TN_FORWARD_IF_ERROR(tn__analysis_open(study->snapshot, study->device, &study->analysis));
+	const struct tn_event_columns *events = &study->analysis->events;
+	if (events->count > 0) {
+		study->first_us = events->times[0];
+		study->last_us = events->times[events->count - 1];
+	}
+	return tn__list_parts(study->analysis, &study->parts);
+}
+
+static tn_status
+fill_from_snapshot(struct tn_study *study, const struct tn_study_wish *wish)
+{
+	TN_FORWARD_IF_ERROR(choose_device(study, wish->device));
+	TN_FORWARD_IF_ERROR(open_analysis(study));
+	TN_FORWARD_IF_ERROR(name_moments(study, wish->at));
+	return fill_report(study);
+}
+
+static tn_status
+fill(struct tn_study *study, const struct tn_study_wish *wish)
+{
+	TN_FORWARD_IF_ERROR(tn__read_run_json(wish->path, &study->document, &study->report));
+	if (study->document != NULL) {
+		TN_RETURN_IF(wish->at != NULL || wish->device > 0, TN_INVALID,
+		             "%s is the JSON of a run: --at and --device want a snapshot", wish->path);
+		study->oom_event = -1;
+	} else {
+		TN_FORWARD_IF_ERROR(tn_snapshot_open(wish->path, NULL, &study->snapshot));
+		TN_FORWARD_IF_ERROR(fill_from_snapshot(study, wish));
+	}
+	if (study->report.working_folder == NULL)
+		study->report.working_folder = getcwd(NULL, 0);
+	if (!wish->redact)
+		return TN_OK;
+	TN_FORWARD_IF_ERROR(tn__redactor_new(&study->redactor));
+	tn__redact_report(study->redactor, &study->report);
+	study->path = tn__redacted(study->redactor, study->path);
+	return TN_OK;
+}
+
+tn_status
+tn__study_open(const struct tn_study_wish *wish, struct tn_study *study)
+{
+	*study = (struct tn_study){ .path = wish->path };
+	tn__report_init(&study->report);
+	tn_status status = fill(study, wish);
+	if (status != TN_OK)
+		tn__study_free(study);
+	return status;
+}
+
+/* The run's own account stands; the record adds the course of the memory. */
+static tn_status
+fill_of_run(struct tn_study *study, const struct tn_record *record, const char *at)
+{
+	if (record->path == NULL)
+		return TN_OK;
+	TN_FORWARD_IF_ERROR(tn_snapshot_open(record->path, NULL, &study->snapshot));
+	TN_FORWARD_IF_ERROR(choose_device(study, record->device));
+	TN_FORWARD_IF_ERROR(open_analysis(study));
+	study->card = study->report.at_peak.split;
+	study->card_total = (int64_t)study->report.gpu.total_bytes;
+	return name_moments(study, at);
+}
+
+tn_status
+tn__study_of_run(const struct tn_report *report, struct tn_study *study)
+{
+	bool oom = report->oom.seen && report->oom_record.path != NULL;
+	*study = (struct tn_study){ .path = "tonnage run", .of_run = true, .report = *report, .oom_event = -1 };
+	tn_status status = fill_of_run(study, oom ? &report->oom_record : &report->peak_record, oom ? NULL : "peak");
+	if (status != TN_OK)
+		tn__study_free(study);
+	return status;
+}
+
+void
+tn__study_free(struct tn_study *study)
+{
+	tn__moment_free(&study->moment);
+	if (!study->of_run)
+		tn__report_free(&study->report);
+	json_decref(study->document);
+	tn__part_list_free(&study->parts);
+	tn__analysis_close(study->analysis);
+	tn_snapshot_close(study->snapshot);
+	tn__redactor_free(study->redactor);
+	*study = (struct tn_study){ 0 };
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `tonnage report` is about: one device of one snapshot, or the JSON of a run, and the moment that was asked for.
+ * Filled once, then written by one writer a format. Internal to src/report.
+ *
+ * Invariant: `report.at_peak` is the moment shown, and `report.at_oom` the last out-of-memory's, where there was one.
+ * Without a snapshot there is neither analysis nor parts. Plain data: not thread-safe.
+ */
+#ifndef TN_REPORT_STUDY_H
+#define TN_REPORT_STUDY_H
+
+#include <jansson.h>
+
+#include "analyze/history.h"
+#include "report/report.h"
+
+#define TN_STUDY_DEVICES 64
+
+struct tn_redactor;
+
+enum tn_moment_name { TN_MOMENT_PEAK, TN_MOMENT_OOM, TN_MOMENT_END, TN_MOMENT_ASKED };
+
+/* A moment that has a name. */
+struct tn_named_moment {
+	enum tn_moment_name name;
+	uint32_t state;
+};
+
+struct tn_study {
+	const char *path; /* borrowed */
+	struct tn_snapshot *snapshot;
+	struct tn_analysis *analysis;
+	struct tn_part_list parts;
+	int device;
+	int devices[TN_STUDY_DEVICES];
+	size_t device_count;
+	struct tn_named_moment named[4]; /* the one shown is first */
+	size_t named_count;
+	int64_t oom_event; /* -1: none */
+	int64_t first_us, last_us;
+	int64_t card_total; /* these are TN_NO_FIGURE where the input does not say */
+	struct tn_report_split card;
+	json_t *document; /* of a run; the report borrows from it */
+	bool of_run;      /* the snapshot is a run's own record, and `report` what the run came to */
+	struct tn_report report;
+	struct tn_moment moment; /* the one shown, as the allocator has it; zero without a snapshot */
+	struct tn_redactor *redactor;
+};
+
+/* What of the options concerns the input. */
+struct tn_study_wish {
+	const char *path, *at;
+	int device;
+	bool redact;
+};
+
+/* Opens an input and looks at the moment asked for. Fails as tn_report_write does. Release with tn__study_free. */
+tn_status tn__study_open(const struct tn_study_wish *wish, struct tn_study *study);
+/* The study of a run that has just ended, with the record in its folder where there is one. The report is lent: it must
+ * outlive the study. Fails as tn_snapshot_open does. */
+tn_status tn__study_of_run(const struct tn_report *report, struct tn_study *study);
+void tn__study_free(struct tn_study *study); /* of a zeroed study as well */
+
+/* "peak", "out_of_memory", "end", "asked"; and "At the peak" for a person. */
+const char *tn__moment_name_text(enum tn_moment_name name);
+const char *tn__moment_name_words(enum tn_moment_name name);
+
+/* The moment that is shown: of a run that ran out of memory that of its failure, else `report.at_peak`. */
+const struct tn_report_moment *tn__study_moment(const struct tn_study *study);
+
+/* A file's name as the report may show it. */
+const char *tn__study_file(const struct tn_study *study, const char *file);
+
+/* ---- run_json.c ---- */
+
+/* When the file is the JSON of a run, it is read into `report`, which borrows from *document (released by json_decref);
+ * else *document is NULL. TN_FORMAT where it is broken. The report is initialised by the caller. */
+tn_status tn__read_run_json(const char *path, json_t **document, struct tn_report *report);
+
+/* ---- redact.c ---- */
+
+/* Names for files that say no folder: the same folder has the same name in one report. TN_NO_MEMORY. */
+tn_status tn__redactor_new(struct tn_redactor **out);
+void tn__redactor_free(struct tn_redactor *redactor); /* NULL is allowed */
+/* Lives as long as the redactor. NULL stays NULL; what cannot be kept for want of memory is "?". */
+const char *tn__redacted(struct tn_redactor *redactor, const char *file);
+/* All places and paths of a report. */
+void tn__redact_report(struct tn_redactor *redactor, struct tn_report *report);
+
+/* ---- compare.c ---- */
+
+/* What one line held in each of two inputs. Texts and lines are the second's where it has that line. */
+struct tn_change {
+	enum tn_category category;
+	const struct tn_place *before_at, *after_at; /* NULL: not there */
+	int64_t before, after, before_blocks, after_blocks;
+};
+
+struct tn_comparison {
+	const struct tn_study *before, *after;
+	struct tn_change *changes; /* the largest change first */
+	size_t count;
+};
+
+/* Lines are matched by function and by their order within it, so that shifted lines stay the same. Borrows from both.
+ * TN_NO_MEMORY. Release with tn__comparison_free. */
+tn_status tn__compare(const struct tn_study *before, const struct tn_study *after, struct tn_comparison *out);
+void tn__comparison_free(struct tn_comparison *comparison);
+
+/* ---- writers: TN_STATE when writing fails, TN_NO_MEMORY ---- */
+
+/* `comparison` may be NULL. `top`: how many holders; 0: as many as the format usually has. */
+tn_status tn__study_text(const struct tn_study *study, const struct tn_comparison *comparison, size_t top,
+                         struct tn_style style, FILE *out);
+
+/* The parts of it that a page shows in other places: what happened, what was seen, and the finding that explains it
+ * (NULL when nothing does). */
+struct tn_printer;
+void tn__study_head(const struct tn_study *study, const struct tn_printer *printer);
+void tn__study_scope(const struct tn_study *study, const struct tn_printer *printer);
+const struct tn_finding *tn__study_reason(const struct tn_study *study);
+
+tn_status tn__study_json(const struct tn_study *study, const struct tn_comparison *comparison, size_t top, FILE *out);
+
+/* These want a snapshot. */
+tn_status tn__study_folded(const struct tn_study *study, FILE *out);
+tn_status tn__study_csv(const struct tn_study *study, FILE *out);
+tn_status tn__study_perfetto(const struct tn_study *study, FILE *out);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of cures. The shares only decide what is tried first; what a change saves is measured.
+ */
+#include "run/cures.h"
+
+#include <string.h>
+
+/* id, cost, causes, not of room, shares of parameters, gradients, state, activations, temporaries, cached, phase */
+static const struct tn_cure cures[] = {
+	{ "alloc", 0, "fragmentation", "fragmentation", 0, 0, 0, 0, 0, 1, NULL },
+	{ "zero_grad", 0, "gradients_live_through_forward", "gradients_live_through_forward", 0, 1, 0, 0, 0, 0, NULL },
+	{ "no_grad", 0, "evaluation_with_graph growth leak_suspected", "evaluation_with_graph growth leak_suspected", 0, 0, 0, 1,
+	  0, 0, NULL },
+	{ "detach", 0, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
+	{ "outputs_to_host", 1, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
+	{ "data_on_host", 1, "dataset_on_device leak_suspected", "dataset_on_device leak_suspected", 0, 0, 0, 0, 1, 0, NULL },
+	{ "release_outputs", 0, "deleted_but_held", "", 0, 0, 0, 0.3, 1, 0, NULL },
+	{ "fused", 0, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
+	{ "foreach", 1, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
+	{ "step_in_backward", 1, "", "", 0, 1, 0, 0, 0, 0, NULL },
+	{ "sdpa", 0, "attention_weights", "", 0, 0, 0, 0.9, 0.9, 0, NULL },
+	{ "chunked_loss", 1, "logits", "", 0, 0, 0, 0.3, 1, 0, NULL },
+	{ "accumulate", 2, "batch_too_big", "", 0, 0, 0, 1, 1, 1, NULL },
+	{ "checkpoint", 4, "", "", 0, 0, 0, 0.9, 0.3, 0, NULL },
+	{ "offload_activations", 6, "", "", 0, 0, 0, 0.9, 0, 0, NULL },
+	{ "offload_optimizer", 7, "optimizer_state", "", 0, 0, 1, 0, 1, 0, NULL },
+	{ "kv_cache", 5, "kv_cache", "", 0, 0, 0, 0, 1, 0, NULL },
+	{ "autocast", 0, "no_amp", "", 0, 0, 0, 0.5, 0.5, 0, NULL },
+	{ "bf16_weights", 0, "no_amp", "", 0.5, 0.5, 0.5, 0.5, 0.5, 0, NULL },
+	{ "half_weights", 0, "", "", 0.5, 0, 0, 0.5, 0.5, 0, NULL },
+	{ "batch", 1, "batch_too_big", "", 0, 0, 0, 1, 1, 1, NULL },
+	{ "sgd_no_momentum", 0, "", "", 0, 0, 1, 0, 0.5, 0, NULL },
+	{ "adafactor", 1, "optimizer_state", "", 0, 0, 1, 0, 0.5, 0, NULL },
+	{ "adam8bit", 1, "optimizer_state", "", 0, 0, 0.75, 0, 0.5, 0, NULL },
+	{ "kv_cache_limit", 0, "kv_cache", "", 0, 0, 0, 0, 1, 0, NULL },
+};
+
+const struct tn_cure *
+tn__cure_of(const char *id)
+{
+	static const struct tn_cure unknown = { "", 3, "", "", 0, 0, 0, 0.5, 0.5, 0, NULL };
+	for (size_t i = 0; i < sizeof(cures) / sizeof(cures[0]); i++)
+		if (strcmp(cures[i].id, id) == 0)
+			return &cures[i];
+	return &unknown;
+}
+
+static bool
+names(const char *words, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *at = words; (at = strstr(at, word)) != NULL; at += length)
+		if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+bool
+tn__cure_fits(const struct tn_cure *cure, const struct tn_trial *unchanged, bool *not_of_room)
+{
+	const char *cause = tn__trial_text(unchanged, "out_of_memory", "cause");
+	bool found = cause != NULL && names(cure->causes, cause);
+	const json_t *finding;
+	size_t i;
+	*not_of_room = found && names(cure->not_of_room, cause);
+	json_array_foreach(json_object_get(unchanged->report, "findings"), i, finding) {
+		const char *id = json_string_value(json_object_get(finding, "id"));
+		if (id == NULL || !names(cure->causes, id))
+			continue;
+		found = true;
+		*not_of_room |= names(cure->not_of_room, id);
+	}
+	return found;
+}
+
+static double
+category(const struct tn_trial *large, const char *name)
+{
+	const json_t *all = json_object_get(json_object_get(large->report, "at_peak"), "by_category");
+	return json_number_value(json_object_get(all, name));
+}
+
+static bool
+is_told(const struct tn_trial *large)
+{
+	const json_t *all = json_object_get(json_object_get(large->report, "at_peak"), "by_category");
+	return json_is_integer(json_object_get(all, "parameters"));
+}
+
+int64_t
+tn__cure_most(const struct tn_cure *cure, const struct tn_trial *large, int pieces)
+{
+	const char *phase = tn__trial_text(large, "at_peak", "phase");
+	if (!is_told(large))
+		return tn__trial_figure(large, "peak", "device_bytes"); /* who knows */
+	double passing = cure->activations * category(large, "activations") +
+	                 cure->temporaries * (category(large, "temporaries") + category(large, "other")) +
+	                 cure->cached * (category(large, "cached") + category(large, "rounding"));
+	if (cure->phase != NULL && phase != NULL && strcmp(cure->phase, phase) != 0)
+		return 0;
+	double most = cure->parameters * category(large, "parameters") + cure->gradients * category(large, "gradients") +
+	              cure->state * category(large, "optimizer_state");
+	if (pieces > 1)
+		passing = (passing + category(large, "inputs")) * (1.0 - 1.0 / pieces);
+	return (int64_t)(most + passing);
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tn_fix: the search for changes that make a program fit.
+ *
+ * First the program as it is, on the card and on one that is never full: this tells what is missing and why. Then every
+ * change that the program can take, in the order of promise; then pairs and triples of those that saved something. A
+ * change is first tried on the card without end, where what it saves is seen whole; one that should fit is tried again
+ * on the card itself. Where the peak there tells nothing (memory that grows, a limit that the program sets itself) only
+ * the card itself is asked.
+ */
+#include "tonnage/fix.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "gpu/catalogue.h"
+#include "run/fix_search.h"
+#include "run/internal.h"
+
+#define MOST_PAIRS 8
+#define MOST_TRIPLES 4
+#define MOST_SPARE_PAIRS 3 /* when single changes fit already */
+#define ENOUGH_KEPT 3 /* that fit and keep the results: then nothing is tried that trains differently */
+#define ENOUGH_FOUND 6
+/* ---- what has come so far ---- */
+
+static int
+fitting(const struct tn_fix_search *search, enum tn_promise worst)
+{
+	int count = 0;
+	for (int i = 0; i < search->count; i++)
+		count += search->attempts[i].found.end == TN_FIX_FITS && search->attempts[i].found.results <= worst;
+	return count;
+}
+
+/* True when fewer pieces of a batch are seen to be enough. */
+static bool
+is_outdone(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_fix_change *other = &search->attempts[i].found;
+		if (attempt->found.pieces > 0 && other->end == TN_FIX_FITS && other->pieces > 0 &&
+		    other->pieces < attempt->found.pieces && tn__fix_excludes(&search->attempts[i], attempt))
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	double limit = search->options->search.seconds;
+	if (attempt->found.cure)
+		return true;
+	if (is_outdone(search, attempt))
+		return false;
+	if (fitting(search, TN_PROMISE_DIFFERENT) > 0 && limit > 0 && tn__trials_seconds(&search->trials) > limit)
+		return false;
+	if (attempt->found.results == TN_PROMISE_DIFFERENT && fitting(search, TN_PROMISE_ROUNDING) >= ENOUGH_KEPT)
+		return false;
+	return fitting(search, TN_PROMISE_DIFFERENT) < ENOUGH_FOUND;
+}
+
+/* ---- the program as it is ---- */
+
+static bool
+grows(const struct tn_fix_search *search)
+{
+	const char *cause = tn__trial_text(&search->unchanged_card, "out_of_memory", "cause");
+	const char *verdict = tn__trial_verdict(&search->unchanged_card);
+	return (cause != NULL && strcmp(cause, "leak_suspected") == 0) ||
+	       (verdict != NULL && strcmp(verdict, "grows") == 0) ||
+	       json_is_object(json_object_get(search->unchanged_card.report, "growth"));
+}
+
+static void
+judge_unchanged_card(struct tn_fix_search *search)
+{
+	struct tn_trial *trial = &search->unchanged_card;
+	const char *verdict = tn__trial_verdict(trial);
+	if (trial->end != TN_TRIAL_DONE) {
+		search->over = true;
+		search->failure = trial->error != NULL ? trial->error
+		                                       : "the program as it is took too much of the computer's own memory";
+		search->failure_status = trial->error_status != 0 ? trial->error_status : TN_EXIT_OWN_FAILURE;
+	} else if (verdict == NULL || strcmp(verdict, "failed") == 0 || strcmp(verdict, "fits") == 0) {
+		search->over = true;
+	}
+	if (search->over && search->unchanged_large.end == TN_TRIAL_RUNS)
+		tn__trials_stop(&search->trials, &search->unchanged_large);
+}
+
+static void
+judge_unchanged(struct tn_fix_search *search)
+{
+	const struct tn_trial *large = &search->unchanged_large;
+	double longest = large->seconds > search->unchanged_card.seconds ? large->seconds : search->unchanged_card.seconds;
+	search->need = tn__trial_fits(large) ? tn__trial_figure(large, "peak", "device_bytes") : TN_NO_FIGURE;
+	if (search->need != TN_NO_FIGURE)
+		search->missing = search->need + search->card.hidden - (int64_t)search->card.total;
+	search->direct = grows(search) || search->missing <= 0;
+	if (search->missing <= 0)
+		search->missing = TN_NO_FIGURE;
+	search->trials.limit_seconds = 4 * longest + 30;
+	tn__trials_adapt(&search->trials, tn__trial_figure(large, "host", "peak_rss_bytes"));
+	tn__fix_plan(search);
+}
+
+/* ---- the scheduler's questions ---- */
+
+static struct tn_trial *
+start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
+{
+	struct tn_trial *trial = &attempt->card;
+	trial->options = search->card.options;
+	trial->options.no_detail = !grows(search);
+	trial->options.other_bytes += (uint64_t)search->card.hidden;
+	if (attempt->without_others)
+		trial->options.other_bytes -= search->card.options.other_bytes;
+	trial->changes = attempt->without_others ? NULL : attempt->found.changes;
+	attempt->stage = TN_STAGE_ON_CARD;
+	return trial;
+}
+
+static struct tn_trial *
+start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
+{
+	struct tn_trial *trial = &attempt->large;
+	trial->options = search->card.options;
+	trial->options.no_detail = true;
+	trial->options.memory_bytes = TN_SEARCH_LARGE;
+	trial->changes = attempt->found.changes;
+	attempt->stage = TN_STAGE_ON_LARGE;
+	return trial;
+}
+
+static struct tn_trial *
+start_unchanged(struct tn_fix_search *search)
+{
+	if (search->unchanged_card.end == TN_TRIAL_WAITS) {
+		search->unchanged_card.options = search->card.options;
+		search->unchanged_card.options.other_bytes += (uint64_t)search->card.hidden;
+		search->unchanged_card.keep_words = true;
+		return &search->unchanged_card;
+	}
+	if (search->unchanged_large.end != TN_TRIAL_WAITS)
+		return NULL;
+	search->unchanged_large.options = search->card.options;
+	search->unchanged_large.options.memory_bytes = TN_SEARCH_LARGE;
+	search->unchanged_large.changes = "survey";
+	return &search->unchanged_large;
+}
+
+static struct tn_attempt *
+first_in(struct tn_fix_search *search, enum tn_stage stage)
+{
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].stage == stage && is_worth_it(search, &search->attempts[i]))
+			return &search->attempts[i];
+	return NULL;
+}
+
+/* Attempts may not move while a trial of theirs runs: they are only added, within the room that there is. */
+static void
+plan_more(struct tn_fix_search *search)
+{
+	bool found = fitting(search, TN_PROMISE_ROUNDING) > 0;
+	if (search->trials.running_count > 0)
+		return;
+	if (!search->paired)
+		tn__fix_plan_combinations(search, 1, found ? MOST_SPARE_PAIRS : MOST_PAIRS, found);
+	else if (!search->tripled && !found)
+		tn__fix_plan_combinations(search, 2, MOST_TRIPLES, false);
+	search->tripled = search->paired;
+	search->paired = true;
+}
+
+static struct tn_trial *
+next(void *context)
+{
+	struct tn_fix_search *search = context;
+	if (search->over)
+		return NULL;
+	if (!search->planned)
+		return start_unchanged(search);
+	for (int round = 0; round < 3; round++) {
+		struct tn_attempt *attempt = first_in(search, TN_STAGE_HOPES);
+		if (attempt != NULL)
+			return start_on_card(search, attempt);
+		attempt = first_in(search, TN_STAGE_WAITS);
+		if (attempt != NULL)
+			return start_on_large(search, attempt);
+		plan_more(search);
+	}
+	return NULL;
+}
+
+static void
+ended(void *context, struct tn_trial *trial)
+{
+	struct tn_fix_search *search = context;
+	if (trial == &search->unchanged_card)
+		judge_unchanged_card(search);
+	for (int i = 0; i < search->count; i++) {
+		if (trial == &search->attempts[i].large)
+			tn__fix_judge_large(search, &search->attempts[i]);
+		else if (trial == &search->attempts[i].card)
+			tn__fix_judge_card(search, &search->attempts[i]);
+	}
+	if (!search->planned && !search->over && search->unchanged_card.end > TN_TRIAL_RUNS &&
+	    search->unchanged_large.end > TN_TRIAL_RUNS)
+		judge_unchanged(search);
+}
+
+static void
+tick(void *context)
+{
+	struct tn_fix_search *search = context;
+	char now[160] = "the program as it is";
+	size_t length = 0;
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].stage == TN_STAGE_ON_LARGE || search->attempts[i].stage == TN_STAGE_ON_CARD)
+			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s",
+			                           length > 0 ? ", " : "", search->attempts[i].found.changes);
+	tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
+	                       fitting(search, TN_PROMISE_DIFFERENT), tn__trials_seconds(&search->trials), now);
+}
+
+/* ---- the list ---- */
+
+static int
+by_worth(const void *one, const void *two)
+{
+	const struct tn_fix_change *a = one, *b = two;
+	bool first = a->end == TN_FIX_FITS, second = b->end == TN_FIX_FITS;
+	bool cure_first = a->cure && (first || a->saved > 0), cure_second = b->cure && (second || b->saved > 0);
+	if (cure_first != cure_second)
+		return cure_first ? -1 : 1;
+	if (first != second)
+		return first ? -1 : 1;
+	if (!first && a->end != b->end)
+		return (int)a->end - (int)b->end;
+	if (a->results != b->results && (a->results == TN_PROMISE_DIFFERENT || b->results == TN_PROMISE_DIFFERENT))
+		return (int)a->results - (int)b->results;
+	if (a->cost != b->cost)
+		return a->cost - b->cost;
+	if (a->results != b->results)
+		return (int)a->results - (int)b->results;
+	if (a->part_count != b->part_count)
+		return a->part_count < b->part_count ? -1 : 1;
+	if (a->pieces != b->pieces)
+		return a->pieces - b->pieces;
+	return a->saved == b->saved ? 0 : a->saved > b->saved ? -1 : 1;
+}
+
+static void
+mark_enough(struct tn_fixes *fixes)
+{
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].end == TN_FIX_FITS && fixes->changes[i].results != TN_PROMISE_DIFFERENT) {
+			fixes->changes[i].enough = true;
+			return;
+		}
+}
+
+static void
+fill_cause(const struct tn_trial *trial, struct tn_fixes *out)
+{
+	const json_t *finding = json_array_get(json_object_get(trial->report, "findings"), 0);
+	const json_t *at = json_object_get(json_object_get(trial->report, "out_of_memory"), "at");
+	const char *cause = tn__trial_text(trial, "out_of_memory", "cause"), *verdict = tn__trial_verdict(trial);
+	const char *file = json_string_value(json_object_get(at, "file"));
+	const char *slash = file != NULL ? strrchr(file, '/') : NULL;
+	if (verdict != NULL && strcmp(verdict, "fits") == 0)
+		return;
+	if (cause == NULL && verdict != NULL && strcmp(verdict, "grows") == 0)
+		cause = "growth";
+	tn__replace_text(&out->cause, cause);
+	tn__replace_text(&out->why, json_string_value(json_object_get(finding, "what")));
+	tn__replace_text(&out->advice, json_string_value(json_object_get(finding, "do")));
+	if (file != NULL && asprintf(&out->at, "%s:%lld", slash != NULL ? slash + 1 : file,
+	                             (long long)json_integer_value(json_object_get(at, "line"))) < 0)
+		out->at = NULL;
+}
+
+static void
+fill(struct tn_fix_search *search, struct tn_fixes *out)
+{
+	const char *verdict = tn__trial_verdict(&search->unchanged_card);
+	bool fits = verdict != NULL && strcmp(verdict, "fits") == 0;
+	const struct tn_trial *whole = fits ? &search->unchanged_card : &search->unchanged_large;
+	const char *smallest = json_string_value(json_object_get(whole->report, "smallest_gpu"));
+	const struct tn_gpu_row *row = smallest != NULL ? tn__gpu_find(smallest) : NULL;
+	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
+		                      .failed = verdict == NULL || strcmp(verdict, "failed") == 0,
+		                      .interrupted = search->trials.interrupted_by != 0,
+		                      .reserved_peak = tn__trial_figure(whole, "peak", "reserved_bytes"),
+		                      .device_peak = fits ? tn__trial_figure(whole, "peak", "device_bytes") - search->card.hidden
+		                                          : search->need,
+		                      .missing = search->missing, .margin_wanted = search->card.hidden,
+		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
+		                      .seconds = tn__trials_seconds(&search->trials), .first_seconds = search->first_seconds };
+	if (grows(search)) { /* what was seen is not all that it would take */
+		out->missing = TN_NO_FIGURE;
+		out->smallest_gpu = NULL;
+	}
+	fill_cause(&search->unchanged_card, out);
+	out->command = tn__program_quote(search->card.options.arguments);
+	out->card_options = tn__search_card_options(&search->options->search.run);
+	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
+	for (int i = 0; i < search->count && out->changes != NULL; i++)
+		if (search->attempts[i].stage == TN_STAGE_OVER) {
+			out->changes[out->change_count++] = search->attempts[i].found;
+			search->attempts[i].kept = true;
+		}
+	if (out->changes != NULL)
+		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
+	mark_enough(out);
+}
+
+/* ---- the command ---- */
+
+static tn_status
+json_writer(const void *what, FILE *out)
+{
+	return tn__fixes_json(what, out);
+}
+
+static tn_status
+patch_writer(const void *what, FILE *out)
+{
+	const struct tn_fix_change *change = what;
+	TN_RETURN_IF(fputs(change->patch, out) == EOF, TN_IO, "the patch could not be written: %s", strerror(errno));
+	return TN_OK;
+}
+
+/* The change that a number of the list means; NULL when there is none. */
+static const struct tn_fix_change *
+chosen(const struct tn_fixes *fixes, const char *number)
+{
+	int wanted = number != NULL ? atoi(number) : 1, seen = 0;
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].end == TN_FIX_FITS && ++seen == wanted)
+			return &fixes->changes[i];
+	return NULL;
+}
+
+static const struct tn_fix_change *
+first_with_patch(const struct tn_fixes *fixes)
+{
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].end == TN_FIX_FITS && fixes->changes[i].patch != NULL)
+			return &fixes->changes[i];
+	return NULL;
+}
+
+static tn_status
+write_patch(const struct tn_fix_search *search, const struct tn_fixes *fixes)
+{
+	const char *path = search->options->patch_path;
+	const struct tn_fix_change *change = search->options->apply != NULL ? chosen(fixes, search->options->apply)
+	                                                                    : first_with_patch(fixes);
+	if (path == NULL)
+		return TN_OK;
+	if (change == NULL || change->patch == NULL) {
+		fprintf(search->options->search.run.messages, "tonnage: %s has no patch: %s is not written\n",
+		        change != NULL ? change->changes : "what fits", path);
+		return TN_OK;
+	}
+	return tn__search_write(path, search->options->search.run.output, patch_writer, change);
+}
+
+/* The program with a change, as `tonnage run` does it, on the card that was named. */
+static tn_status
+apply(const struct tn_fix_options *options, const char *changes, int *exit_status)
+{
+	struct tn_run_options run = options->search.run;
+	run.json_path = NULL;
+	if (strcmp(changes, TN_FIX_WITHOUT_OTHERS) == 0) {
+		run.other_bytes = 0;
+		return tn_run(&run, exit_status);
+	}
+	setenv("TONNAGE_CHANGES", changes, 1);
+	if (!run.quiet)
+		fprintf(run.messages, "tonnage: running with %s\n", changes);
+	tn_status status = tn_run(&run, exit_status);
+	unsetenv("TONNAGE_CHANGES");
+	return status;
+}
+
+static tn_status
+finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
+{
+	const struct tn_search_options *options = &search->options->search;
+	if (fixes->failed && search->unchanged_card.words != NULL && !fixes->interrupted)
+		fputs(search->unchanged_card.words, stderr); /* the program's own */
+	if (fixes->failed && !fixes->interrupted)
+		fprintf(options->run.messages, "tonnage: the program fails as it is, and not for want of memory\n");
+	else if (!options->run.quiet)
+		TN_FORWARD_IF_ERROR(tn__fixes_text(fixes, tn__style_of(options->run.messages), options->run.messages));
+	if (options->run.json_path != NULL)
+		TN_FORWARD_IF_ERROR(tn__search_write(options->run.json_path, options->run.output, json_writer, fixes));
+	TN_FORWARD_IF_ERROR(write_patch(search, fixes));
+	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
+	               : fixes->fits_unchanged || fixes->failed
+	                   ? (int)json_integer_value(json_object_get(search->unchanged_card.report, "exit_status"))
+	               : chosen(fixes, NULL) != NULL ? TN_EXIT_FITS
+	                                             : TN_EXIT_OUT_OF_MEMORY;
+	if (search->options->apply == NULL || fixes->interrupted)
+		return TN_OK;
+	const struct tn_fix_change *change = chosen(fixes, search->options->apply);
+	return change != NULL ? apply(search->options, change->changes, exit_status) : TN_OK;
+}
+
+static void
+clear(struct tn_fix_search *search)
+{
+	for (int i = 0; i < search->count; i++) {
+		tn__trial_clear(&search->attempts[i].large);
+		tn__trial_clear(&search->attempts[i].card);
+		if (!search->attempts[i].kept)
+			tn__fix_change_free(&search->attempts[i].found);
+	}
+	tn__trial_clear(&search->unchanged_card);
+	tn__trial_clear(&search->unchanged_large);
+	free(search->attempts);
+	free(search);
+}
+
+static tn_status
+run_search(struct tn_fix_search *search, int *exit_status)
+{
+	struct tn_fixes fixes;
+	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
+	tn_status status = tn__trials_run(&search->trials);
+	tn__progress_line_erase(&search->line);
+	tn__trials_close(&search->trials);
+	TN_FORWARD_IF_ERROR(status);
+	*exit_status = search->failure_status;
+	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
+	fill(search, &fixes);
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	status = finish(search, &fixes, exit_status);
+	tn__fixes_free(&fixes);
+	return status;
+}
+
+/* "2" means a line of the list; anything else is the change itself. */
+static bool
+is_number(const char *text)
+{
+	return text != NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+tn_status
+tn_fix(const struct tn_fix_options *options, int *exit_status)
+{
+	*exit_status = TN_EXIT_USAGE;
+	if (options->apply != NULL && !is_number(options->apply))
+		return apply(options, options->apply, exit_status);
+	struct tn_fix_search *search = calloc(1, sizeof(*search));
+	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
+	search->options = options;
+	search->first_seconds = -1;
+	search->need = search->missing = TN_NO_FIGURE;
+	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
+	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,
+		                                 .ended = ended, .tick = tick };
+	search->line = tn__progress_line_of(&options->search.run);
+	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
+	if (status == TN_OK)
+		status = tn__search_card(&options->search, options->search.run.gpu, &search->card, exit_status);
+	if (status == TN_OK && options->patch_path != NULL && strcmp(options->patch_path, "-") != 0)
+		status = tn__check_writable(options->patch_path);
+	if (status == TN_OK)
+		status = run_search(search, exit_status);
+	clear(search);
+	return status;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `fix` tries, and in which order: single changes by what they promise, then combinations of what saved something.
+ */
+#include "run/fix_search.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+same_id(const char *part, const char *id)
+{
+	size_t length = strlen(id);
+	return strncmp(part, id, length) == 0 && (part[length] == '=' || part[length] == '\0');
+}
+
+/* ---- attempts ---- */
+
+static struct tn_attempt *
+add_attempt(struct tn_fix_search *search, const char *title, enum tn_promise results)
+{
+	if (search->count == TN_FIX_ATTEMPTS)
+		return NULL;
+	struct tn_attempt *attempt = &search->attempts[search->count++];
+	*attempt = (struct tn_attempt){ .found = { .title = strdup(title), .results = results, .end = TN_FIX_UNKNOWN,
+		                                    .reserved_peak = TN_NO_FIGURE, .device_peak = TN_NO_FIGURE,
+		                                    .margin = TN_NO_FIGURE } };
+	return attempt;
+}
+
+static void
+add_part(struct tn_attempt *attempt, const char *part)
+{
+	struct tn_fix_change *found = &attempt->found;
+	char *joined = NULL;
+	char **parts = reallocarray(found->parts, found->part_count + 1, sizeof(*parts));
+	if (parts == NULL)
+		return;
+	found->parts = parts;
+	parts[found->part_count++] = strdup(part);
+	if (found->changes == NULL)
+		found->changes = strdup(part);
+	else if (asprintf(&joined, "%s,%s", found->changes, part) >= 0) {
+		free(found->changes);
+		found->changes = joined;
+	}
+}
+
+static bool
+is_tried(const struct tn_fix_search *search, const char *part)
+{
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].found.part_count == 1 && strcmp(search->attempts[i].found.parts[0], part) == 0)
+			return true;
+	return false;
+}
+
+static void
+add_single(struct tn_fix_search *search, const json_t *row, const char *value, int pieces)
+{
+	const char *id = json_string_value(json_object_get(row, "id"));
+	const char *title = json_string_value(json_object_get(row, "title"));
+	const struct tn_cure *knowledge = tn__cure_of(id);
+	int64_t most = tn__cure_most(knowledge, &search->unchanged_large, pieces);
+	bool not_of_room, cures = tn__cure_fits(knowledge, &search->unchanged_card, &not_of_room);
+	char part[256], words[320];
+	if (!cures && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE)
+		return;
+	snprintf(part, sizeof(part), value != NULL ? "%s=%s" : "%s", id, value);
+	snprintf(words, sizeof(words), value != NULL ? "%s (%s)" : "%s", title != NULL ? title : id, value);
+	if (is_tried(search, part))
+		return;
+	struct tn_attempt *attempt = add_attempt(search, words, tn__promise_of(json_string_value(json_object_get(row, "results"))));
+	if (attempt == NULL)
+		return;
+	add_part(attempt, part);
+	attempt->found.cost = knowledge->cost;
+	attempt->found.pieces = pieces;
+	attempt->found.cure = not_of_room;
+	attempt->most = cures ? INT64_MAX : most; /* what was found to be wrong is tried before everything else */
+}
+
+/* ---- which values ---- */
+
+static const json_t *
+survey_of(const struct tn_trial *trial)
+{
+	const json_t *document;
+	size_t i;
+	json_array_foreach(trial->changes_told, i, document) {
+		const json_t *survey = json_object_get(document, "survey");
+		if (json_is_object(survey))
+			return survey;
+	}
+	return NULL;
+}
+
+/* The largest batch of the program; 0 when none is known. */
+static int
+batch_of(const json_t *survey)
+{
+	const json_t *batches = json_object_get(json_object_get(survey, "facts"), "batches"), *batch;
+	int largest = 0;
+	size_t i;
+	json_array_foreach(batches, i, batch)
+		if (json_is_integer(batch) && json_integer_value(batch) > largest && json_integer_value(batch) < INT_MAX)
+			largest = (int)json_integer_value(batch);
+	return largest;
+}
+
+/* A batch in k pieces: the fewest that should do, and the next. */
+static void
+add_accumulation(struct tn_fix_search *search, const json_t *row)
+{
+	const struct tn_cure *cure = tn__cure_of("accumulate");
+	const json_t *values = json_object_get(row, "values"), *value;
+	int added = 0;
+	size_t i;
+	json_array_foreach(values, i, value) {
+		const char *text = json_string_value(value);
+		int pieces = text != NULL ? atoi(text) : 0;
+		bool last = i + 1 == json_array_size(values);
+		bool should = search->missing == TN_NO_FIGURE ||
+		              tn__cure_most(cure, &search->unchanged_large, pieces) >= search->missing;
+		if (pieces > 1 && added < 2 && (should || last)) {
+			add_single(search, row, text, pieces);
+			added++;
+		}
+	}
+}
+
+static void
+add_batch(struct tn_fix_search *search, const json_t *row, int batch)
+{
+	const struct tn_cure *cure = tn__cure_of("batch");
+	char text[16];
+	int pieces = 2;
+	while (batch / pieces > 1 && search->missing != TN_NO_FIGURE &&
+	       tn__cure_most(cure, &search->unchanged_large, pieces) < search->missing)
+		pieces *= 2;
+	for (int i = 0; i < 2 && batch / pieces >= 1; i++, pieces *= 2) {
+		snprintf(text, sizeof(text), "%d", batch / pieces);
+		add_single(search, row, text, pieces);
+	}
+}
+
+/* All settings are tried where the cache is to blame; else only the one that may help anywhere. */
+static void
+add_settings(struct tn_fix_search *search, const json_t *row)
+{
+	const char *cause = tn__trial_text(&search->unchanged_card, "out_of_memory", "cause");
+	bool all = cause != NULL && strcmp(cause, "fragmentation") == 0;
+	const json_t *value;
+	size_t i;
+	if (!all && search->missing != TN_NO_FIGURE)
+		all = tn__cure_most(tn__cure_of("alloc"), &search->unchanged_large, 0) >= search->missing;
+	json_array_foreach(json_object_get(row, "values"), i, value)
+		if (json_is_string(value) && (all || i == 0))
+			add_single(search, row, json_string_value(value), 0);
+}
+
+static void
+add_row(struct tn_fix_search *search, const json_t *row, int batch)
+{
+	const char *id = json_string_value(json_object_get(row, "id"));
+	const json_t *values = json_object_get(row, "values");
+	if (id == NULL)
+		return;
+	if (strcmp(id, "accumulate") == 0) {
+		add_accumulation(search, row);
+	} else if (strcmp(id, "batch") == 0) {
+		add_batch(search, row, batch);
+	} else if (strcmp(id, "alloc") == 0) {
+		add_settings(search, row);
+	} else if (json_array_size(values) > 0) {
+		add_single(search, row, json_string_value(json_array_get(values, 0)), 0);
+	}
+}
+
+/* The other processes are not the program's: the cure is tried as a card without them. */
+static void
+add_without_others(struct tn_fix_search *search)
+{
+	const char *cause = tn__trial_text(&search->unchanged_card, "out_of_memory", "cause");
+	char held[32], *how = NULL;
+	if (search->card.options.other_bytes == 0)
+		return;
+	struct tn_attempt *attempt = add_attempt(search, "the other processes end", TN_PROMISE_SAME);
+	if (attempt == NULL)
+		return;
+	add_part(attempt, TN_FIX_WITHOUT_OTHERS);
+	attempt->without_others = true;
+	attempt->most = INT64_MAX;
+	attempt->stage = TN_STAGE_HOPES;
+	attempt->found.cure = cause != NULL && strcmp(cause, "other_process") == 0;
+	if (asprintf(&how, "End the processes that hold %s of the card (nvidia-smi lists them), or wait for them.",
+	             tn__human_bytes((int64_t)search->card.options.other_bytes, held)) >= 0)
+		attempt->found.how = how;
+}
+
+/* ---- the order of trying ---- */
+
+static bool
+should_do(const struct tn_attempt *attempt, int64_t missing)
+{
+	return missing == TN_NO_FIGURE || attempt->most >= missing;
+}
+
+static int64_t order_missing; /* for qsort: single-threaded */
+
+static int
+by_promise(const void *one, const void *two)
+{
+	const struct tn_attempt *a = one, *b = two;
+	bool first = should_do(a, order_missing), second = should_do(b, order_missing);
+	if ((a->most == INT64_MAX) != (b->most == INT64_MAX))
+		return a->most == INT64_MAX ? -1 : 1;
+	if (a->found.results != b->found.results && (a->found.results == TN_PROMISE_DIFFERENT || b->found.results == TN_PROMISE_DIFFERENT))
+		return (int)a->found.results - (int)b->found.results;
+	if (first != second)
+		return first ? -1 : 1;
+	if (a->found.cost != b->found.cost)
+		return a->found.cost - b->found.cost;
+	return a->most == b->most ? 0 : a->most > b->most ? -1 : 1;
+}
+
+static void
+add_unsurveyed(struct tn_fix_search *search)
+{
+	json_t *row = json_pack("{s:s, s:s, s:s, s:[s]}", "id", "alloc", "title", "settings of PyTorch's allocator", "results",
+	                        "same", "values", "expandable_segments:True");
+	if (row != NULL)
+		add_single(search, row, "expandable_segments:True", 0);
+	json_decref(row);
+}
+
+void
+tn__fix_plan(struct tn_fix_search *search)
+{
+	const json_t *survey = survey_of(&search->unchanged_large), *row;
+	int batch = batch_of(survey);
+	size_t i;
+	add_without_others(search);
+	if (survey == NULL) /* nothing was learnt of the program: only what acts on every program */
+		add_unsurveyed(search);
+	json_array_foreach(json_object_get(survey, "possible"), i, row)
+		add_row(search, row, batch);
+	order_missing = search->missing;
+	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_promise);
+	if (search->direct)
+		for (int a = 0; a < search->count; a++)
+			search->attempts[a].stage = TN_STAGE_HOPES;
+	search->planned = true;
+}
+
+/* ---- combinations ---- */
+
+static bool
+saves_something(const struct tn_attempt *attempt, int64_t missing)
+{
+	return attempt->stage == TN_STAGE_OVER && attempt->found.end == TN_FIX_NOT_ENOUGH && !attempt->without_others &&
+	       (missing == TN_NO_FIGURE || attempt->found.saved >= missing / TN_FIX_LEAST_SHARE);
+}
+
+bool
+tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two)
+{
+	for (size_t i = 0; i < one->found.part_count; i++)
+		for (size_t j = 0; j < two->found.part_count; j++) {
+			char id[64];
+			snprintf(id, sizeof(id), "%.*s", (int)strcspn(one->found.parts[i], "="), one->found.parts[i]);
+			if (same_id(two->found.parts[j], id))
+				return true;
+		}
+	return false;
+}
+
+static void
+combine(struct tn_fix_search *search, int one, int two)
+{
+	const struct tn_attempt *a = &search->attempts[one], *b = &search->attempts[two];
+	enum tn_promise results = a->found.results > b->found.results ? a->found.results : b->found.results;
+	char words[700];
+	snprintf(words, sizeof(words), "%s, and %s", a->found.title, b->found.title);
+	int cost = a->found.cost + b->found.cost;
+	bool cure = a->found.cure || b->found.cure;
+	struct tn_attempt *made = add_attempt(search, words, results);
+	if (made == NULL)
+		return;
+	for (size_t i = 0; i < a->found.part_count; i++)
+		add_part(made, a->found.parts[i]);
+	for (size_t i = 0; i < b->found.part_count; i++)
+		add_part(made, b->found.parts[i]);
+	made->found.cost = cost;
+	made->found.cure = cure;
+	made->stage = search->direct ? TN_STAGE_HOPES : TN_STAGE_WAITS;
+}
+
+struct pair {
+	int one, two;
+	int rank; /* worse results and more time last */
+	int64_t sum;
+};
+
+static int
+by_rank(const void *one, const void *two)
+{
+	const struct pair *a = one, *b = two;
+	if (a->rank != b->rank)
+		return a->rank - b->rank;
+	return a->sum == b->sum ? 0 : a->sum > b->sum ? -1 : 1;
+}
+
+/* Adds the most promising combinations of an attempt of `parts` changes and a single one. */
+void
+tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising)
+{
+	struct pair pairs[512];
+	size_t count = 0;
+	for (int i = 0; i < search->count; i++)
+		for (int j = 0; j < search->count && count < sizeof(pairs) / sizeof(pairs[0]); j++) {
+			const struct tn_attempt *a = &search->attempts[i], *b = &search->attempts[j];
+			if (a->found.part_count != parts || b->found.part_count != 1 || (parts == 1 && j <= i) ||
+			    !saves_something(a, search->missing) || !saves_something(b, search->missing) || tn__fix_excludes(a, b))
+				continue;
+			int64_t sum = a->found.saved + b->found.saved;
+			enum tn_promise worst = a->found.results > b->found.results ? a->found.results : b->found.results;
+			bool kept = worst != TN_PROMISE_DIFFERENT;
+			bool reaches = search->missing == TN_NO_FIGURE || sum >= search->missing - search->missing / 8;
+			pairs[count++] = (struct pair){ i, j, (reaches ? 0 : 1000) + (kept ? 0 : 100) + a->found.cost + b->found.cost,
+				                            sum };
+		}
+	qsort(pairs, count, sizeof(pairs[0]), by_rank);
+	for (size_t i = 0; i < count && i < most && !(only_promising && pairs[i].rank >= 100); i++)
+		combine(search, pairs[i].one, pairs[i].two);
+}
+

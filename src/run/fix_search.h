@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of a search for changes. Internal to the files fix*.c: fix.c asks for trials and tells, fix_plan.c says what to
+ * try, fix_judge.c what a trial has shown.
+ */
+#ifndef TN_RUN_FIX_SEARCH_H
+#define TN_RUN_FIX_SEARCH_H
+
+#include "report/fix.h"
+#include "run/cures.h"
+#include "run/search.h"
+#include "run/trial.h"
+
+#define TN_FIX_ATTEMPTS 160
+#define TN_FIX_LEAST_SHARE 50 /* a change that can save no more than this part of what is missing is not tried */
+#define TN_FIX_WITHOUT_OTHERS "end_other_processes" /* no change of the program */
+
+enum tn_stage { TN_STAGE_WAITS, TN_STAGE_ON_LARGE, TN_STAGE_HOPES, TN_STAGE_ON_CARD, TN_STAGE_OVER };
+
+struct tn_attempt {
+	struct tn_fix_change found;
+	enum tn_stage stage;
+	bool kept;          /* tn_fix_change was handed over */
+	bool without_others; /* the card is tried without other processes, and nothing is changed */
+	int64_t most;       /* what it may save, at most */
+	struct tn_trial large, card;
+};
+
+struct tn_fix_search {
+	const struct tn_fix_options *options;
+	struct tn_search_card card;
+	struct tn_trials trials;
+	struct tn_progress_line line;
+	struct tn_trial unchanged_card, unchanged_large;
+	struct tn_attempt *attempts;
+	int count;
+	bool planned, paired, tripled, over;
+	bool direct;     /* only the card itself is asked */
+	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
+	int64_t need;    /* device peak of the program as it is; TN_NO_FIGURE: unknown */
+	double first_seconds;
+	const char *failure; /* why there is no list */
+	int failure_status;
+};
+
+/* ---- fix_plan.c ---- */
+
+/* Adds the single changes that the survey allows, in the order of trying. Attempts do not move afterwards. */
+void tn__fix_plan(struct tn_fix_search *search);
+/* Adds the `most` most promising combinations of an attempt of so many changes and a single one. */
+void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising);
+/* True when two attempts have a change in common. */
+bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two);
+
+/* ---- fix_judge.c ---- */
+
+enum tn_promise tn__promise_of(const char *name);
+/* Takes what the trial on the card without end, or on the card itself, has shown. */
+void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
+void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
+/* Replaces an owned text by a copy of `value`, which may be NULL. */
+void tn__replace_text(char **text, const char *value);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The process of a trial: a supervisor like `tonnage run` that is quiet, and writes what came of it into a file that
+ * its parent reads. Nothing of the program reaches the terminal, and a Ctrl-C is the parent's to act on.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "run/internal.h"
+#include "run/trial.h"
+
+#define LARGEST_FILE (16 << 20)
+
+/* ---- what the changes have told ---- */
+
+static json_t *
+read_told(const char *path)
+{
+	struct stat about;
+	json_error_t error;
+	if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > LARGEST_FILE)
+		return NULL;
+	json_t *document = json_load_file(path, 0, &error);
+	const char *schema = json_string_value(json_object_get(document, "schema"));
+	if (schema != NULL && strcmp(schema, "tonnage.changes/1") == 0)
+		return document;
+	json_decref(document);
+	return NULL;
+}
+
+static json_t *
+read_all_told(const struct tn_folder *folder)
+{
+	char path[PATH_MAX], file[PATH_MAX];
+	const struct dirent *item;
+	json_t *all = json_array();
+	DIR *listing = opendir(tn__folder_path(folder, "changes", path));
+	while (listing != NULL && (item = readdir(listing)) != NULL) {
+		size_t length = strlen(item->d_name);
+		if (length < 6 || strcmp(item->d_name + length - 5, ".json") != 0 ||
+		    snprintf(file, sizeof(file), "%s/%s", path, item->d_name) >= PATH_MAX)
+			continue;
+		json_t *document = read_told(file);
+		if (document != NULL)
+			json_array_append_new(all, document);
+	}
+	if (listing != NULL)
+		closedir(listing);
+	return all;
+}
+
+/* ---- the outcome ---- */
+
+static json_t *
+report_object(const struct tn_report *report)
+{
+	char *text = NULL;
+	size_t size = 0;
+	json_error_t error;
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return NULL;
+	tn_status status = tn__report_json(report, out);
+	fclose(out);
+	json_t *object = status == TN_OK ? json_loadb(text, size, 0, &error) : NULL;
+	free(text);
+	return object;
+}
+
+static json_t *
+text_or_null(const char *text)
+{
+	json_t *string = text != NULL ? json_string(text) : NULL;
+	return string != NULL ? string : json_null();
+}
+
+static void
+take(void *context, const struct tn_folder *folder, const struct tn_report *report)
+{
+	json_t *outcome = context, *object = report_object(report);
+	json_object_set_new(outcome, "report", object != NULL ? object : json_null());
+	json_object_set_new(outcome, "changes", read_all_told(folder));
+	json_object_set_new(outcome, "exception", text_or_null(report->exception));
+}
+
+/* ---- the process ---- */
+
+/* 0 in, nothing out; what the program says goes where the parent can read it, or nowhere. */
+static void
+redirect(int said)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	dup2(nothing, STDIN_FILENO);
+	dup2(nothing, STDOUT_FILENO);
+	dup2(said >= 0 ? said : nothing, STDERR_FILENO);
+	if (nothing > STDERR_FILENO)
+		close(nothing);
+}
+
+/* Programs that meet through a port would meet those of other trials: each gets one that is free now. */
+static void
+choose_port(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t length = sizeof(address);
+	char number[16];
+	int handle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (handle < 0)
+		return;
+	if (bind(handle, (struct sockaddr *)&address, length) == 0 &&
+	    getsockname(handle, (struct sockaddr *)&address, &length) == 0) {
+		snprintf(number, sizeof(number), "%d", ntohs(address.sin_port));
+		setenv("MASTER_PORT", number, 1);
+		setenv("PET_MASTER_PORT", number, 1); /* torchrun's */
+	}
+	close(handle);
+}
+
+/* The same program twice must be the same run twice. */
+static void
+choose_environment(const struct tn_trial *trial)
+{
+	if (trial->changes != NULL)
+		setenv("TONNAGE_CHANGES", trial->changes, 1);
+	else
+		unsetenv("TONNAGE_CHANGES");
+	setenv("PYTHONHASHSEED", "0", 1);
+	choose_port();
+}
+
+_Noreturn void
+tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t parent)
+{
+	struct tn_run_options options = trial->options;
+	int exit_status = TN_EXIT_OWN_FAILURE;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(TN_EXIT_OWN_FAILURE);
+	setpgid(0, 0);
+	redirect(trial->said);
+	choose_environment(trial);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	options.quiet = true;
+	options.allow_writes = false;
+	options.json_path = options.snapshot_path = NULL;
+	json_t *outcome = json_object();
+	tn_status status = tn__run_for(&options, take, outcome, &exit_status);
+	if (status != TN_OK)
+		json_object_set_new(outcome, "error", text_or_null(tn_error_text()));
+	json_object_set_new(outcome, "exit_status", json_integer(exit_status));
+	bool written = json_dumpfd(outcome, trial->result, JSON_COMPACT) == 0;
+	_exit(written ? 0 : TN_EXIT_OWN_FAILURE);
+}

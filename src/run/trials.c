@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Trials side by side: started while there is room, watched, read when they have ended, and all ended with the command.
+ *
+ * A trial is ended by killing its supervisor: the keeper below it then ends the program and removes the run's folder.
+ * Keepers become children of this process (a subreaper), so that it can wait for the last of them.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "run/internal.h"
+#include "run/trial.h"
+
+#define TICK_MILLISECONDS 250
+#define LARGEST_WORDS (1 << 20)
+#define SHARE_OF_MEMORY 0.8 /* of what is available, for all trials together */
+#define LEAST_MEMORY 0.03   /* of the machine's, below which the youngest trial is ended */
+
+/* ---- the machine ---- */
+
+/* A figure of /proc/meminfo in bytes; TN_NO_FIGURE when it cannot be read. */
+static int64_t
+memory_figure(const char *name)
+{
+	char line[128];
+	long long kib = -1;
+	size_t length = strlen(name);
+	FILE *file = fopen("/proc/meminfo", "re");
+	if (file == NULL)
+		return TN_NO_FIGURE;
+	while (kib < 0 && fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, name, length) == 0 && line[length] == ':')
+			kib = strtoll(line + length + 1, NULL, 10);
+	fclose(file);
+	return kib < 0 ? TN_NO_FIGURE : (int64_t)kib * 1024;
+}
+
+static int
+cores(void)
+{
+	cpu_set_t set;
+	int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	return count > 0 ? count : 1;
+}
+
+/* What a process holds by itself: resident pages that are not shared. */
+static int64_t
+own_bytes(pid_t pid)
+{
+	char path[64];
+	long long size = 0, resident = 0, shared = 0;
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	FILE *file = fopen(path, "re");
+	if (file == NULL)
+		return 0;
+	int found = fscanf(file, "%lld %lld %lld", &size, &resident, &shared);
+	fclose(file);
+	return found == 3 && resident > shared ? (int64_t)(resident - shared) * sysconf(_SC_PAGESIZE) : 0;
+}
+
+void
+tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes)
+{
+	int64_t available = memory_figure("MemAvailable");
+	int most = (int)(sizeof(trials->running) / sizeof(trials->running[0]));
+	int jobs = trials->wanted_jobs > 0 ? trials->wanted_jobs : cores();
+	if (trials->wanted_jobs == 0 && peak_rss_bytes > 0 && available > 0) {
+		int64_t bearable = (int64_t)((double)available * SHARE_OF_MEMORY) / peak_rss_bytes;
+		if (bearable < jobs)
+			jobs = bearable < 1 ? 1 : (int)bearable;
+	}
+	trials->jobs = jobs > most ? most : jobs;
+}
+
+double
+tn__trials_seconds(const struct tn_trials *trials)
+{
+	return tn__now() - trials->started;
+}
+
+/* ---- opening and closing ---- */
+
+static void
+add_unless_ignored(sigset_t *set, int signal)
+{
+	struct sigaction action;
+	if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+		sigaddset(set, signal);
+}
+
+tn_status
+tn__trials_open(struct tn_trials *trials)
+{
+	sigset_t watched;
+	sigemptyset(&watched);
+	add_unless_ignored(&watched, SIGINT);
+	add_unless_ignored(&watched, SIGTERM);
+	add_unless_ignored(&watched, SIGHUP);
+	add_unless_ignored(&watched, SIGQUIT);
+	sigaddset(&watched, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &watched, &trials->old_mask);
+	trials->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (trials->signals < 0) {
+		sigprocmask(SIG_SETMASK, &trials->old_mask, NULL);
+		return tn__fail(TN_IO, "signals cannot be watched: %s", strerror(errno));
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	trials->started = tn__now();
+	trials->memory_bound = (int64_t)((double)memory_figure("MemAvailable") * SHARE_OF_MEMORY);
+	tn__trials_adapt(trials, TN_NO_FIGURE);
+	return TN_OK;
+}
+
+void
+tn__trials_close(struct tn_trials *trials)
+{
+	const struct timespec none = { 0, 0 };
+	sigset_t left;
+	close(trials->signals);
+	sigemptyset(&left);
+	sigaddset(&left, SIGCHLD);
+	if (trials->interrupted_by != 0)
+		sigaddset(&left, trials->interrupted_by); /* it has been obeyed */
+	while (sigtimedwait(&left, NULL, &none) > 0)
+		;
+	sigprocmask(SIG_SETMASK, &trials->old_mask, NULL);
+}
+
+/* ---- one trial ---- */
+
+void
+tn__trial_clear(struct tn_trial *trial)
+{
+	json_decref(trial->report);
+	json_decref(trial->changes_told);
+	free(trial->exception);
+	free(trial->error);
+	free(trial->words);
+	trial->report = trial->changes_told = NULL;
+	trial->exception = trial->error = trial->words = NULL;
+	trial->end = TN_TRIAL_WAITS;
+}
+
+static tn_status
+start(struct tn_trials *trials, struct tn_trial *trial)
+{
+	pid_t self = getpid();
+	trial->result = memfd_create("tonnage-trial", MFD_CLOEXEC);
+	trial->said = trial->keep_words ? memfd_create("tonnage-words", MFD_CLOEXEC) : -1;
+	TN_RETURN_IF(trial->result < 0, TN_IO, "no memory file can be made: %s", strerror(errno));
+	trial->pid = fork();
+	if (trial->pid == 0) {
+		close(trials->signals);
+		tn__trial_become(trial, &trials->old_mask, self);
+	}
+	TN_RETURN_IF(trial->pid < 0, TN_IO, "no process can be started: %s", strerror(errno));
+	trial->end = TN_TRIAL_RUNS;
+	trial->started = tn__now();
+	trials->running[trials->running_count++] = trial;
+	trials->count++;
+	return TN_OK;
+}
+
+/* The bytes of a file of memory, with a zero behind; NULL when empty. */
+static char *
+contents(int file, off_t most)
+{
+	off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : 0;
+	if (size <= 0)
+		return NULL;
+	off_t from = most > 0 && size > most ? size - most : 0;
+	char *text = malloc((size_t)(size - from) + 1);
+	ssize_t length = text != NULL ? pread(file, text, (size_t)(size - from), from) : -1;
+	if (length < 0) {
+		free(text);
+		return NULL;
+	}
+	text[length] = '\0';
+	return text;
+}
+
+static char *
+copied(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text != NULL ? strdup(text) : NULL;
+}
+
+static void
+read_outcome(struct tn_trial *trial)
+{
+	json_error_t error;
+	char *text = contents(trial->result, 0);
+	json_t *outcome = text != NULL ? json_loads(text, 0, &error) : NULL;
+	json_t *report = json_object_get(outcome, "report");
+	free(text);
+	trial->error = copied(outcome, "error");
+	trial->error_status = (int)json_integer_value(json_object_get(outcome, "exit_status"));
+	trial->exception = copied(outcome, "exception");
+	trial->report = json_is_object(report) ? json_incref(report) : NULL;
+	trial->changes_told = json_incref(json_object_get(outcome, "changes"));
+	json_decref(outcome);
+	if (trial->end != TN_TRIAL_RUNS)
+		return; /* it was ended, and why is known */
+	trial->end = trial->report != NULL && trial->error == NULL ? TN_TRIAL_DONE : TN_TRIAL_FAILED;
+	if (trial->end == TN_TRIAL_FAILED && trial->error == NULL) {
+		trial->error = strdup("the trial was ended from outside");
+		trial->error_status = TN_EXIT_OWN_FAILURE;
+	}
+}
+
+static void
+finish(struct tn_trials *trials, int index)
+{
+	struct tn_trial *trial = trials->running[index];
+	trials->running[index] = trials->running[--trials->running_count];
+	trial->seconds = tn__now() - trial->started;
+	read_outcome(trial);
+	trial->words = contents(trial->said, LARGEST_WORDS);
+	close(trial->result);
+	if (trial->said >= 0)
+		close(trial->said);
+	if (trial->end != TN_TRIAL_STOPPED)
+		trials->ended(trials->context, trial);
+}
+
+static void
+stop(struct tn_trial *trial, enum tn_trial_end why)
+{
+	if (trial->end != TN_TRIAL_RUNS)
+		return;
+	trial->end = why;
+	kill(trial->pid, SIGKILL);
+}
+
+void
+tn__trials_stop(struct tn_trials *trials, struct tn_trial *trial)
+{
+	(void)trials;
+	stop(trial, TN_TRIAL_STOPPED);
+}
+
+/* ---- while they run ---- */
+
+/* Trials that have ended, and keepers of those that were killed. */
+static void
+reap(struct tn_trials *trials)
+{
+	pid_t pid;
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		for (int i = 0; i < trials->running_count; i++)
+			if (trials->running[i]->pid == pid) {
+				finish(trials, i);
+				break;
+			}
+}
+
+static int64_t
+bytes_of(const struct tn_trial *trial)
+{
+	struct tn_process_list list = { 0 };
+	int64_t bytes = 0;
+	tn__process_descendants(trial->pid, 0, &list);
+	for (size_t i = 0; i < list.count; i++)
+		bytes += own_bytes(list.pids[i]);
+	tn__process_list_free(&list);
+	return bytes;
+}
+
+static void
+look_at_limits(struct tn_trials *trials)
+{
+	int64_t available = memory_figure("MemAvailable"), total = memory_figure("MemTotal");
+	double now = tn__now();
+	for (int i = 0; i < trials->running_count; i++) {
+		struct tn_trial *trial = trials->running[i];
+		if (trials->limit_seconds > 0 && now - trial->started > trials->limit_seconds)
+			stop(trial, TN_TRIAL_SLOW);
+		else if (trials->memory_bound > 0 && bytes_of(trial) > trials->memory_bound)
+			stop(trial, TN_TRIAL_HOST_MEMORY);
+	}
+	if (available > 0 && (double)available < (double)total * LEAST_MEMORY && trials->running_count > 0)
+		stop(trials->running[trials->running_count - 1], TN_TRIAL_HOST_MEMORY);
+}
+
+static void
+take_signals(struct tn_trials *trials)
+{
+	struct signalfd_siginfo info;
+	while (read(trials->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo != SIGCHLD && trials->interrupted_by == 0)
+			trials->interrupted_by = (int)info.ssi_signo;
+	if (trials->interrupted_by != 0)
+		for (int i = 0; i < trials->running_count; i++)
+			stop(trials->running[i], TN_TRIAL_STOPPED);
+}
+
+/* Nothing of a trial outlives this: keepers end by themselves once the program and the folder are gone. */
+static void
+wait_for_keepers(void)
+{
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+}
+
+static tn_status
+fill(struct tn_trials *trials)
+{
+	struct tn_trial *trial;
+	while (trials->interrupted_by == 0 && trials->running_count < trials->jobs &&
+	       (trial = trials->next(trials->context)) != NULL)
+		TN_FORWARD_IF_ERROR(start(trials, trial));
+	return TN_OK;
+}
+
+tn_status
+tn__trials_run(struct tn_trials *trials)
+{
+	tn_status status = fill(trials);
+	double looked = 0;
+	while (trials->running_count > 0) {
+		struct pollfd watched = { trials->signals, POLLIN, 0 };
+		(void)poll(&watched, 1, TICK_MILLISECONDS);
+		take_signals(trials);
+		reap(trials);
+		if (tn__now() - looked >= TICK_MILLISECONDS / 1000.0) {
+			looked = tn__now();
+			look_at_limits(trials);
+			if (trials->tick != NULL)
+				trials->tick(trials->context);
+		}
+		if (status == TN_OK)
+			status = fill(trials);
+		for (int i = 0; status != TN_OK && i < trials->running_count; i++)
+			stop(trials->running[i], TN_TRIAL_STOPPED);
+	}
+	wait_for_keepers();
+	return status;
+}
+
+/* ---- what came of one ---- */
+
+int64_t
+tn__trial_figure(const struct tn_trial *trial, const char *object, const char *name)
+{
+	const json_t *value = json_object_get(json_object_get(trial->report, object), name);
+	return json_is_integer(value) ? (int64_t)json_integer_value(value) : TN_NO_FIGURE;
+}
+
+const char *
+tn__trial_text(const struct tn_trial *trial, const char *object, const char *name)
+{
+	return json_string_value(json_object_get(json_object_get(trial->report, object), name));
+}
+
+const char *
+tn__trial_verdict(const struct tn_trial *trial)
+{
+	return json_string_value(json_object_get(trial->report, "verdict"));
+}
+
+bool
+tn__trial_fits(const struct tn_trial *trial)
+{
+	const char *verdict = tn__trial_verdict(trial);
+	return trial->end == TN_TRIAL_DONE && verdict != NULL && strcmp(verdict, "fits") == 0;
+}

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradient accumulation keeps the gradients and the batches; a smaller batch is another training."""
+
+import json
+
+import pytest
+from conftest import MIB
+
+# Three models. Each prints, for every update, the gradients' norms by parameter, in double precision.
+HEAD = """
+    import json, torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+    seen = []
+
+    def note(optimizer, args, kwargs):
+        seen.append([p.grad.abs().sum().item() for g in optimizer.param_groups for p in g["params"]])
+"""
+MODELS = {
+    "perceptron": """
+    model = nn.Sequential(nn.Linear(12, 24), nn.Tanh(), nn.Linear(24, 5))
+    data = TensorDataset(torch.randn(44, 12), torch.randint(5, (44,)))
+    """,
+    "convolution": """
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 5))
+    data = TensorDataset(torch.randn(44, 3, 8, 8), torch.randint(5, (44,)))
+    """,
+    "transformer": """
+    class Texts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = nn.Embedding(30, 16)
+            self.layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+            self.head = nn.Linear(16, 5)
+
+        def forward(self, tokens):
+            return self.head(self.layer(self.words(tokens)).mean(1))
+
+    model = Texts()
+    data = TensorDataset(torch.randint(30, (44, 7)), torch.randint(5, (44,)))
+    """,
+}
+LOOP = """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer.register_step_pre_hook(note)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    for epoch in range(2):
+        for x, y in DataLoader(data, batch_size=16, shuffle=True):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            schedule.step()
+    print(json.dumps(seen))
+"""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_agree_within_rounding(on_cpu, name):
+    program = HEAD + MODELS[name] + LOOP
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    entry = after.change("accumulate")
+    assert entry["results"] == "same_up_to_rounding" and entry["effective"] == 6
+    one, two = json.loads(before.stdout), json.loads(after.stdout)
+    assert len(one) == len(two) == 6  # 44 samples are three batches an epoch, the last one smaller
+    for a, b in zip(one, two):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+def test_gradients_agree_with_a_gradient_scaler_and_zeroing_behind_the_update(on_cpu):
+    loop = LOOP.replace("            optimizer.zero_grad()\n", "").replace("loss.backward()", "scaler.scale(loss).backward()")
+    loop = loop.replace("optimizer.step()", "scaler.step(optimizer); scaler.update(); optimizer.zero_grad()")
+    program = HEAD + MODELS["perceptron"] + "scaler = torch.amp.GradScaler(enabled=False)\n" + loop
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    assert after.change("accumulate")["effective"] == 6
+    for a, b in zip(json.loads(before.stdout), json.loads(after.stdout)):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+def test_a_loss_that_is_a_sum_is_not_divided(on_cpu):
+    program = HEAD + MODELS["perceptron"] + LOOP.replace("model(x), y)", "model(x), y, reduction='sum')")
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    after.change("accumulate")
+    for a, b in zip(json.loads(before.stdout), json.loads(after.stdout)):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+def test_the_patch_has_the_same_gradients(on_cpu):
+    program = HEAD + MODELS["perceptron"].replace("44", "48") + LOOP
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    patched = on_cpu(program, patch=after.change("accumulate")["patch"])
+    one, two = json.loads(before.stdout), json.loads(patched.stdout)
+    assert len(one) == len(two) == 6
+    for a, b in zip(one, two):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+def test_batch_normalisation_makes_it_another_training(on_cpu):
+    program = HEAD + MODELS["convolution"].replace("nn.GroupNorm(2, 8)", "nn.BatchNorm2d(8)") + LOOP
+    assert on_cpu(program, "accumulate=4").change("accumulate")["results"] == "different_training"
+
+
+def test_a_batch_that_does_not_divide_is_refused(on_cpu):
+    program = HEAD + MODELS["perceptron"] + LOOP
+    entry = on_cpu(program, "accumulate=5").document["changes"][0]
+    assert not entry["applied"] and "16" in entry["why_not"]
+
+
+WIDE = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(8))).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    scaler = torch.amp.GradScaler("cuda")
+    loader = DataLoader(TensorDataset(torch.zeros(32768, 1024)), batch_size=16384, shuffle=True)
+    for epoch in range(2):
+        for step, (x,) in enumerate(loader):
+            x = x.cuda()
+            loss = model(x).square().mean()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+    print("done")
+"""
+
+
+def test_accumulation_saves_activations_and_so_does_its_patch(saves):
+    before, after, entry = saves(WIDE, "accumulate=4")
+    # the input and eight outputs of 64 MiB each shrink to a quarter
+    assert before.allocated - after.allocated >= 8 * 48 * MIB
+    assert entry["results"] == "same_up_to_rounding"
+    assert {place["line"] for place in entry["places"]} >= {8, 13, 14, 15, 16}
+
+
+def test_a_smaller_batch_saves_activations_and_so_does_its_patch(saves):
+    before, after, entry = saves(WIDE, "batch=4096")
+    assert before.allocated - after.allocated >= 8 * 48 * MIB
+    assert entry["results"] == "different_training"

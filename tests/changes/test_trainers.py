@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes under trainers: transformers' Trainer, Lightning, and models of transformers in a loop of the program's own."""
+
+import pytest
+from conftest import MIB
+
+TRAINER = """
+    import torch
+    from torch.utils.data import Dataset
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+
+    class Texts(Dataset):
+        def __len__(self):
+            return 32
+
+        def __getitem__(self, index):
+            tokens = torch.zeros(256, dtype=torch.int64)
+            return {"input_ids": tokens, "labels": tokens}
+
+    config = LlamaConfig(hidden_size=512, intermediate_size=2048, num_hidden_layers=6, num_attention_heads=8,
+                         vocab_size=1000)
+    arguments = TrainingArguments(
+        output_dir="out",
+        per_device_train_batch_size=16,
+        max_steps=2,
+        save_strategy="no",
+        report_to="none",
+    )
+    trainer = Trainer(model=LlamaForCausalLM(config), args=arguments, train_dataset=Texts())
+    trainer.train()
+    print("steps", trainer.state.global_step)
+"""
+# What a layer of 16 x 256 tokens keeps is more than 10 tensors of 8 MiB and 3 of 32 MiB.
+LAYER = 176 * MIB
+
+
+@pytest.mark.parametrize(
+    "change, saved, results",
+    [
+        ("accumulate=4", 6 * LAYER * 3 // 4 * 0.8, "same_up_to_rounding"),
+        ("batch=4", 6 * LAYER * 3 // 4 * 0.8, "different_training"),
+        ("checkpoint", 4 * LAYER, "same_up_to_rounding"),
+        ("autocast=bf16", 6 * LAYER // 4, "different_training"),
+    ],
+)
+def test_trainer_of_transformers(saves, change, saved, results):
+    before, after, entry = saves(TRAINER, change)
+    assert before.allocated - after.allocated >= saved
+    assert entry["results"] == results and entry["arguments"]
+    assert "steps 2" in after.stdout
+
+
+def test_trainer_of_transformers_offloads_activations(virtual):
+    before, after = virtual(TRAINER), virtual(TRAINER, "offload_activations")
+    assert before.allocated - after.allocated >= 4 * LAYER
+    assert after.change("offload_activations")["how"]
+
+
+MODEL = """
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(hidden_size=512, intermediate_size=2048, num_hidden_layers=6, num_attention_heads=8,
+                         vocab_size=1000)
+    model = LlamaForCausalLM(config).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for step in range(3):
+        tokens = torch.zeros(16, 256, dtype=torch.int64, device="cuda")
+        loss = model(input_ids=tokens, labels=tokens).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("change", ["checkpoint", "checkpoint=2"])
+def test_model_of_transformers_is_checkpointed(saves, change):
+    before, after, entry = saves(MODEL, change)
+    assert before.allocated - after.allocated >= (4 if change == "checkpoint" else 2) * LAYER
+
+
+LIGHTNING = """
+    import lightning, torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.network = nn.Sequential(*(nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(8)))
+
+        def training_step(self, batch, index):
+            return self.network(batch[0]).square().mean()
+
+        def validation_step(self, batch, index):
+            self.log("valid", self.network(batch[0]).square().mean())
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    data = TensorDataset(torch.zeros(16384, 1024))
+    trainer = lightning.Trainer(max_epochs=1, accelerator="gpu", devices=1, logger=False, enable_checkpointing=False)
+    trainer.fit(Module(), DataLoader(data, batch_size=8192, shuffle=True), DataLoader(data, batch_size=512))
+    print("updates", trainer.global_step)
+"""
+# The inputs of Linear and of GELU, 32 MiB each.
+PAIR = 64 * MIB
+
+
+@pytest.mark.parametrize(
+    "change, saved",
+    [("accumulate=4", 4 * PAIR), ("batch=2048", 4 * PAIR), ("checkpoint=2", 1.5 * PAIR), ("autocast=bf16", PAIR)],
+)
+def test_lightning(saves, change, saved):
+    before, after, entry = saves(LIGHTNING, change)
+    assert before.allocated - after.allocated >= saved
+    assert f"updates {8 if change.startswith('batch') else 2}" in after.stdout
+    # the loader of the validation is left alone
+    assert all("512" not in place["what"] for place in entry["places"])
+
+
+def test_lightning_releases_gradients_after_the_update(virtual):
+    program = LIGHTNING.replace("16384", "2048").replace("=8192", "=512")
+    before, after = virtual(program), virtual(program, "zero_grad")
+    after.change("zero_grad")
+    assert before.allocated - after.allocated >= 20 * MIB  # eight gradients of 4 MiB lived through a forward pass of as much
+
+
+def test_accelerate_goes_through_the_same_loop(virtual):
+    program = """
+        import torch
+        from accelerate import Accelerator
+        from torch import nn
+        from torch.utils.data import DataLoader, TensorDataset
+
+        accelerator = Accelerator()
+        model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(8)))
+        optimizer = torch.optim.AdamW(model.parameters())
+        loader = DataLoader(TensorDataset(torch.zeros(32768, 1024)), batch_size=16384, shuffle=True)
+        model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+        updates = 0
+        for (x,) in loader:
+            loss = model(x).square().mean()
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            updates += all(p.grad is None for p in model.parameters())
+        print("updates", updates)
+    """
+    before, after = virtual(program), virtual(program, "accumulate=4")
+    assert before.stdout == after.stdout == "updates 2\n"
+    assert before.allocated - after.allocated >= 8 * 40 * MIB

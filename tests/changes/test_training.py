@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of how a training step works: what they save is what theory says, and the patch saves the same."""
+
+import json
+
+import pytest
+from conftest import MIB
+
+LAYERS = """
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(512, 2048), nn.Linear(2048, 512)
+
+        def forward(self, x):
+            return x + self.down(nn.functional.gelu(self.up(x)))
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(Block() for _ in range(8))
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x
+
+    model = Net().cuda()
+    optimizer = torch.optim.%s
+    for step in range(3):
+        x = torch.randn(4096, 512, device="cuda")
+        y = model(x)
+        loss = nn.functional.mse_loss(y, x)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print("done")
+"""
+ADAM = LAYERS % "AdamW(model.parameters(), lr=1e-3)"
+# A block keeps its input (8 MiB) and the inputs and outputs of gelu (32 MiB each); parameters are 8 x 8 MiB.
+BLOCK = 64 * MIB
+PARAMETERS = 8 * 8 * MIB
+
+
+def test_checkpointed_blocks_keep_their_inputs_only(saves):
+    before, after, entry = saves(ADAM, "checkpoint")
+    assert before.allocated - after.allocated >= 6 * BLOCK  # one block's are there while it is computed again
+    assert entry["results"] == "same_up_to_rounding"
+    assert [place["module"] for place in entry["places"]] == [f"blocks.{n}" for n in range(8)]
+
+
+def test_every_second_block_keeps_half(saves):
+    before, after, entry = saves(ADAM, "checkpoint=2")
+    assert 3 * BLOCK <= before.allocated - after.allocated <= 4 * BLOCK
+    assert entry["effective"] == 4
+
+
+def test_offloaded_activations(saves):
+    before, after, entry = saves(ADAM, "offload_activations")
+    assert before.allocated - after.allocated >= 6 * BLOCK
+    assert entry["results"] == "same"
+
+
+def test_autocast_halves_activations(saves):
+    before, after, entry = saves(ADAM, "autocast=bf16")
+    # half of 8 blocks' inner activations, less the copies of the weights
+    assert before.allocated - after.allocated >= 8 * BLOCK // 2 - PARAMETERS
+    assert entry["results"] == "different_training"
+
+
+def test_autocast_with_float16_brings_a_gradient_scaler(saves):
+    before, after, entry = saves(ADAM, "autocast=fp16")
+    assert before.allocated - after.allocated >= 8 * BLOCK // 2 - PARAMETERS
+    assert "GradScaler" in entry["patch"]
+
+
+def test_bf16_weights_halve_everything(saves):
+    before, after, entry = saves(ADAM, "bf16_weights")
+    assert after.allocated < 0.6 * before.allocated
+
+
+STATE = """
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(8))).cuda()
+    optimizer = torch.optim.%s
+    for step in range(3):
+        loss = model(torch.randn(16, 2048, device="cuda")).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print("done")
+"""
+MODEL = 8 * 16 * MIB  # parameters, gradients, each moment
+ADAMW = STATE % "AdamW(model.parameters(), lr=1e-3)"
+
+
+@pytest.mark.parametrize(
+    "change, program, saved",
+    [
+        ("foreach", ADAMW, 0.6),  # the temporary copy of all parameters, less those of one
+        ("fused", ADAMW, 0.9),
+        ("step_in_backward", ADAMW, 1.0),  # those, and all gradients but two
+        ("adafactor", ADAMW, 1.0),
+        ("adam8bit", ADAMW, 2.0),
+        ("offload_optimizer", ADAMW, 2.5),
+        ("sgd_no_momentum", STATE % "SGD(model.parameters(), lr=1e-3, momentum=0.9)", 0.9),
+    ],
+)
+def test_optimizers_with_less(saves, change, program, saved):
+    # there is no bitsandbytes to run the patch with
+    before, after, entry = saves(program, change, patched=change != "adam8bit")
+    assert before.allocated - after.allocated >= saved * MODEL
+    if change == "adam8bit":
+        assert "bitsandbytes is not installed" in entry["how"]
+
+
+GRADIENTS = """
+    import json, torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(8, 16), nn.Linear(16, 8)
+            self.norm, self.drop = %s, nn.Dropout(0.3)
+
+        def forward(self, x):
+            return x + self.drop(self.two(torch.tanh(self.one(self.norm(x)))))
+
+    model = nn.Sequential(nn.Linear(4, 8), nn.Sequential(*(Block() for _ in range(4))), nn.Linear(8, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = []
+    for step in range(3):
+        x = torch.randn(16, 4)
+        loss = model(x).square().mean()
+        loss.backward()
+        seen.append([p.grad.abs().sum().item() for p in model.parameters()])
+        seen.append([b.double().sum().item() for n, b in model.named_buffers() if "running" in n])
+        optimizer.step()
+        optimizer.zero_grad()
+    print(json.dumps(seen))
+"""
+
+
+@pytest.mark.parametrize("norm", ["nn.Identity()", "nn.LayerNorm(8)", "nn.BatchNorm1d(8)"])
+def test_checkpointing_keeps_gradients_and_running_statistics(on_cpu, norm):
+    program = GRADIENTS % norm
+    before, after = on_cpu(program), on_cpu(program, "checkpoint")
+    entry = after.change("checkpoint")
+    assert entry["effective"] == 4
+    patched = on_cpu(program, patch=entry["patch"])
+    for other in (after, patched):
+        for a, b in zip(json.loads(before.stdout), json.loads(other.stdout)):
+            assert b == pytest.approx(a, rel=1e-12)

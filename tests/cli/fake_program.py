@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A FAKE of a program that changes can be tried on: takes memory of the virtual card as TONNAGE_CHANGES asks, and writes what
+guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTorch. Run it with `python -I`.
+
+    fake_program.py '{"base": 1, "sample": 1, "batch": 8, "possible": [...], "saves": {...}}' [BATCH]
+
+base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
+refuses: changes that do not apply; breaks: changes that make it fail; sleep: seconds that it goes on for; fails: its own
+status. A BATCH on the command line is the batch.
+"""
+
+import sys
+
+sys.dont_write_bytecode = True  # -I does not take it from the environment
+
+import ctypes
+import json
+import os
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import fake_guest
+
+MIB = 1 << 20
+
+
+def asked():
+    """[(id, value)] of TONNAGE_CHANGES."""
+    text = os.environ.get("TONNAGE_CHANGES", "")
+    return [tuple((part + "=").split("=")[:2]) for part in text.split(",") if part]
+
+
+def write(folder, document):
+    path = os.path.join(os.environ["TONNAGE_RUN"], folder)
+    os.makedirs(path, exist_ok=True)
+    with open(os.path.join(path, "%d.json" % os.getpid()), "w") as out:
+        json.dump(document, out)
+
+
+def tell_changes(wish, changes):
+    rows = []
+    for name, value in changes:
+        if name == "survey":
+            continue
+        applied = name not in wish.get("refuses", ())
+        rows.append({"id": name, "title": name, "value": value or None, "applied": applied,
+                     "why_not": None if applied else "nothing to act on", "places": [], "effective": 1,
+                     "how": "Do %s." % name, "environment": {}, "arguments": {}, "patch": None,
+                     "results": wish.get("results", {}).get(name, "same")})  # fmt: skip
+    facts = {"facts": {"batches": [wish["batch"]] if wish.get("batch") else []}, "possible": wish.get("possible", [])}
+    write("changes", {"schema": "tonnage.changes/1", "pid": os.getpid(), "changes": rows,
+                      "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-%s\n+b\n" % rows[0]["id"] if rows else None,
+                      "survey": facts if ("survey", "") in changes else None})  # fmt: skip
+
+
+def size_of(wish, changes):
+    batch = int(sys.argv[2]) if len(sys.argv) > 2 else wish.get("batch", 0)
+    saved = 0
+    for name, value in changes:
+        if name == "batch":
+            batch = int(value)
+        elif name not in wish.get("refuses", ()):
+            saved += wish.get("saves", {}).get(name, 0)
+    return (wish["base"] + wish.get("sample", 0) * batch - saved) * MIB
+
+
+def take(size):
+    """True when the card gave it."""
+    runtime = ctypes.CDLL(os.path.join(os.environ["TONNAGE_LIB"], "vgpu", "libcudart.so.13"))
+    runtime.cudaFree(None)  # the context
+    status = runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(size))
+    assert status in (0, fake_guest.OUT_OF_MEMORY), status
+    return status == 0
+
+
+def main():
+    wish, changes = json.loads(sys.argv[1]), asked()
+    tell_changes(wish, changes)
+    broken = any(name in wish.get("breaks", ()) for name, value in changes)
+    size = size_of(wish, changes)
+    fits = take(size)
+    document = fake_guest.empty_document()
+    document["devices"][0].update(reserved_peak=size if fits else 0, allocated_peak=size if fits else 0)
+    if broken:
+        document["exception"] = {"type": "ValueError", "message": "it broke", "at": None}
+    elif not fits:
+        document["out_of_memory_ended_process"] = True
+        document["out_of_memory"] = {
+            "device": 0, "requested_bytes": size, "free_bytes": None, "allocated_bytes": 0, "reserved_bytes": 0,
+            "largest_free_block_bytes": None, "step": 1, "phase": "forward", "stack": [], "message": "out",
+            "at": {"file": "/x/train.py", "line": 7, "function": "f"}, "backward": False, "computed": False,
+        }  # fmt: skip
+    write("guest", document)
+    time.sleep(wish.get("sleep", 0))
+    print("words of the program", file=sys.stderr)
+    os._exit(wish.get("fails", 0) or (3 if broken else 0 if fits else 1))
+
+
+main()

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tonnage fix and tonnage fit on a fake program, without PyTorch: the search, the list, the files, what is left behind."""
+
+import json
+import signal
+import sys
+
+import pytest
+from command import HERE, wait_until
+
+MIB = 1 << 20
+CARD = 1024  # MiB, of which the context takes some
+
+
+def row(name, results="same", values=(None,)):
+    return {"id": name, "title": "title of %s" % name, "results": results, "values": list(values)}
+
+
+def words(wish, *more):
+    return [sys.executable, "-I", str(HERE / "fake_program.py"), json.dumps(wish), *more]
+
+
+@pytest.fixture
+def fix(tonnage, schema):
+    """fix(wish, *options) -> (finished command, validated document)"""
+
+    def run(wish, *options, command="fix", more=()):
+        out = tonnage.cwd / "out.json"
+        out.unlink(missing_ok=True)
+        done = tonnage(command, "--gpu", "rtx3060", "--memory", "%dMiB" % CARD, "--json", out, *options, "--",
+                       *words(wish, *more), timeout=120)  # fmt: skip
+        document = json.loads(out.read_text()) if out.exists() else None
+        if document is not None:
+            schema(command, document)
+        assert tonnage.left_behind() == [] and tonnage.processes() == [], done.stderr
+        return done, document
+
+    return run
+
+
+def by_id(document):
+    return {change["id"]: change for change in document["changes"]}
+
+
+def test_what_fits_is_first_and_its_saving_is_to_the_byte(fix):
+    wish = {"base": 1500, "saves": {"zero_grad": 800, "foreach": 100},
+            "possible": [row("foreach", "same_up_to_rounding"), row("zero_grad")]}  # fmt: skip
+    done, document = fix(wish)
+    assert done.returncode == 0, done.stderr
+    first = document["changes"][0]
+    assert first["id"] == "zero_grad" and first["fits"] and first["enough"] and first["saved_bytes"] == 800 * MIB
+    assert first["margin_bytes"] == CARD * MIB - first["peak_device_bytes"] > 0
+    assert first["how"] == "Do zero_grad." and first["step_time_ratio"] is None
+    assert by_id(document)["foreach"]["outcome"] == "not_enough"
+    assert by_id(document)["foreach"]["saved_bytes"] == 100 * MIB
+    assert document["unchanged"]["missing_bytes"] == 1500 * MIB + (document["gpu"]["context_bytes"]) - CARD * MIB
+    assert "title of zero_grad" in done.stderr and "Do zero_grad." in done.stderr
+    assert 'tonnage fix --apply "zero_grad" --gpu rtx3060 --memory 1073741824' in " ".join(done.stderr.split())
+    assert "words of the program" not in done.stderr
+
+
+def test_what_keeps_the_results_is_marked_and_stands_before_what_saves_more(fix):
+    wish = {"base": 1500, "saves": {"autocast": 1200, "checkpoint": 800},
+            "possible": [row("autocast", "different_training"), row("checkpoint", "same_up_to_rounding")],
+            "results": {"autocast": "different_training", "checkpoint": "same_up_to_rounding"}}  # fmt: skip
+    done, document = fix(wish)
+    assert [change["id"] for change in document["changes"]] == ["checkpoint", "autocast"]
+    assert [change["enough"] for change in document["changes"]] == [True, False]
+    assert [change["results"] for change in document["changes"]] == ["same_up_to_rounding", "different_training"]
+
+
+def test_a_promise_that_a_trial_weakens_is_weakened_in_the_list(fix):
+    wish = {"base": 1500, "saves": {"accumulate": 800}, "results": {"accumulate": "different_training"},
+            "possible": [row("accumulate", "same_up_to_rounding", ["2"])]}  # fmt: skip
+    done, document = fix(wish)
+    assert document["changes"][0]["results"] == "different_training" and not document["changes"][0]["enough"]
+
+
+def test_the_fewest_pieces_of_a_batch_that_are_enough_come_first(fix):
+    wish = {"base": 1500, "batch": 64, "saves": {"accumulate": 800},
+            "possible": [row("accumulate", "same_up_to_rounding", ["2", "4"])]}  # fmt: skip
+    done, document = fix(wish)
+    assert document["changes"][0]["id"] == "accumulate=2" and document["changes"][0]["enough"]
+
+
+def test_two_that_are_too_little_are_tried_together(fix):
+    wish = {"base": 1500, "saves": {"zero_grad": 300, "checkpoint": 350},
+            "possible": [row("zero_grad"), row("checkpoint", values=["1"])]}  # fmt: skip
+    done, document = fix(wish)
+    assert done.returncode == 0, done.stderr
+    first = document["changes"][0]
+    assert sorted(first["combination"]) == ["checkpoint=1", "zero_grad"] and first["saved_bytes"] == 650 * MIB
+    assert first["how"].count("\n") == 1 and first["enough"]
+
+
+def test_three_are_tried_when_no_two_are_enough(fix):
+    wish = {"base": 2000, "saves": {"zero_grad": 400, "checkpoint": 400, "foreach": 400},
+            "possible": [row("zero_grad"), row("checkpoint", values=["1"]), row("foreach")]}  # fmt: skip
+    done, document = fix(wish)
+    assert done.returncode == 0 and len(document["changes"][0]["combination"]) == 3, done.stderr
+
+
+def test_what_breaks_the_program_or_does_not_apply_is_no_saving(fix):
+    wish = {"base": 1500, "saves": {"zero_grad": 800, "no_grad": 800}, "breaks": ["zero_grad"], "refuses": ["no_grad"],
+            "possible": [row("zero_grad"), row("no_grad"), row("detach")]}  # fmt: skip
+    done, document = fix(wish)
+    assert done.returncode == 10
+    outcomes = {name: (change["outcome"], change["fits"]) for name, change in by_id(document).items()}
+    assert outcomes == {"zero_grad": ("broke", False), "no_grad": ("not_applied", False), "detach": ("no_help", False)}
+    assert by_id(document)["zero_grad"]["why_not"] == "ValueError: it broke"
+    assert by_id(document)["no_grad"]["why_not"] == "nothing to act on"
+    assert "No change that was tried makes it fit" in done.stderr
+    for line in ("Broke the program: zero_grad", "Not applicable: no_grad", "No help: detach"):
+        assert line in done.stderr
+
+
+def test_other_processes_are_the_first_cure_whatever_it_saves(fix):
+    wish = {"base": 600, "saves": {"zero_grad": 590}, "possible": [row("zero_grad")]}
+    done, document = fix(wish, "--other", "500MiB")
+    assert [change["id"] for change in document["changes"]] == ["end_other_processes", "zero_grad"]
+    assert document["changes"][0]["cure"] and document["changes"][0]["saved_bytes"] == 500 * MIB
+    assert document["changes"][0]["patch"] is None
+
+
+def test_the_margin_must_stay_free(fix):
+    wish = {"base": 1500, "saves": {"zero_grad": 650, "checkpoint": 900},
+            "possible": [row("zero_grad"), row("checkpoint", values=["1"])]}  # fmt: skip
+    assert by_id(fix(wish)[1])["zero_grad"]["fits"]
+    document = fix(wish, "--margin", "10%")[1]
+    assert not by_id(document)["zero_grad"]["fits"] and by_id(document)["checkpoint=1"]["fits"]
+    assert by_id(document)["checkpoint=1"]["margin_bytes"] >= document["margin_wanted_bytes"] == CARD * MIB // 10
+
+
+def test_a_program_that_fits_needs_nothing(fix):
+    done, document = fix({"base": 100, "possible": [row("zero_grad")]})
+    assert done.returncode == 0 and document["verdict"] == "fits" and document["changes"] == []
+    assert "as it is" in done.stderr
+
+
+def test_a_program_that_fails_is_its_own_failure(fix):
+    done, document = fix({"base": 100, "fails": 7})
+    assert done.returncode == 7 and document["verdict"] == "failed"
+    assert "words of the program" in done.stderr
+
+
+def test_the_patch_and_the_change_are_applied_by_number_and_by_name(fix, tonnage):
+    wish = {"base": 1500, "saves": {"zero_grad": 800}, "possible": [row("zero_grad")]}
+    patch = tonnage.cwd / "p.diff"
+    done, document = fix(wish, "--patch", patch, "--apply", "1")
+    assert done.returncode == 0 and patch.read_text() == document["changes"][0]["patch"]
+    assert "Fits on" in done.stderr and "running with zero_grad" in done.stderr
+    done, document = fix(wish, "--apply", "zero_grad", "--quiet")
+    assert done.returncode == 0 and document is None and "words of the program" in done.stderr
+
+
+def test_trials_do_not_meet(fix, tonnage):
+    """Each has its own port and TMPDIR, and the same seed of hashes."""
+    program = "import os; open(os.environ['TMPDIR'] + '/x', 'x'); assert os.environ['PYTHONHASHSEED'] == '0'; print(1 / 0)"
+    done = tonnage("fix", "--gpu", "rtx3060", "--", sys.executable, "-I", "-c", program + "; int(os.environ['MASTER_PORT'])")
+    assert done.returncode == 1 and "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_search_tells_what_it_knows_and_leaves_nothing(tonnage, sent):
+    wish = {"base": 1500, "sleep": 60, "possible": []}
+    process = tonnage.start("fix", "--gpu", "rtx3060", "--memory", "1GiB", "--", *words(wish))
+    assert wait_until(lambda: len(list(tonnage.temporary.glob("tonnage-*/guest/*.json"))) >= 1)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + sent and "Interrupted" in err
+    assert tonnage.left_behind() == [] and tonnage.processes() == []
+
+
+def test_a_killed_search_leaves_nothing(tonnage):
+    wish = {"base": 1500, "sleep": 60, "possible": []}
+    process = tonnage.start("fix", "--gpu", "rtx3060", "--memory", "1GiB", "--", *words(wish))
+    assert wait_until(lambda: len(list(tonnage.temporary.glob("tonnage-*/guest/*.json"))) >= 1)
+    process.kill()
+    process.communicate(timeout=30)
+    assert wait_until(lambda: tonnage.left_behind() == [] and tonnage.processes() == [])
+
+
+def test_wrong_usage(tonnage):
+    for options in (["--gpu", "rtx9"], ["--margin", "200%"], ["--jobs", "0"], ["--apply", "0"], ["--seconds", "x"], []):
+        tail = ["--", "true"] if options else []
+        done = tonnage("fix", *options, *tail)
+        assert done.returncode == 2 and done.stderr.startswith("tonnage: "), (options, done.stderr)
+    assert tonnage("fix", "--gpu", "rtx3060", "--", "no-such-program").returncode == 127
+    assert tonnage("fit", "--batch", "0", "--", "true").returncode == 2
+    assert tonnage("fit", "--help").returncode == tonnage("fix", "--help").returncode == 0
+
+
+# ---- fit ----
+
+
+def largest(base, sample, context, total, margin=0):
+    return int((total * (1 - margin) - context - base * MIB) // (sample * MIB))
+
+
+def test_fit_finds_the_largest_batch_through_the_loader(fix):
+    wish = {"base": 100, "sample": 14, "batch": 256}
+    done, document = fix(wish, command="fit")
+    card = document["cards"][0]
+    context = card["peak_device_bytes"] - card["peak_reserved_bytes"]
+    assert done.returncode == 0 and card["largest_batch"] == largest(100, 14, context, CARD * MIB)
+    assert card["accumulation"]["micro_batch"] * card["accumulation"]["steps"] == 256 == document["batch"]
+    assert card["accumulation"]["micro_batch"] <= card["largest_batch"]
+    tried = {point["batch"]: point["verdict"] for point in card["curve"] if point["tried"]}
+    assert tried[card["largest_batch"]] == "fits" and tried[card["largest_batch"] + 1] == "out_of_memory"
+    assert document["smallest_card"] is not None and document["trials"] <= 6
+
+
+def test_fit_finds_the_largest_batch_through_an_argument(fix):
+    wish = {"base": 100, "sample": 14}
+    done, document = fix(wish, "--batch", "100", command="fit", more=["{batch}"])
+    card = document["cards"][0]
+    context = card["peak_device_bytes"] - card["peak_reserved_bytes"]
+    assert card["largest_batch"] == largest(100, 14, context, CARD * MIB) and document["batch_set_by"] == "argument"
+    assert card["accumulation"] == {"micro_batch": 50, "steps": 2}
+
+
+def test_fit_leaves_the_margin_free(fix):
+    wish = {"base": 100, "sample": 14, "batch": 64}
+    document = fix(wish, "--margin", "10%", command="fit")[1]
+    card = document["cards"][0]
+    context = card["peak_device_bytes"] - card["peak_reserved_bytes"]
+    assert card["largest_batch"] == largest(100, 14, context, CARD * MIB, 0.1)
+    assert card["margin_bytes"] >= card["margin_wanted_bytes"] > 0
+
+
+def test_fit_says_when_no_batch_fits(fix):
+    done, document = fix({"base": 2000, "sample": 14, "batch": 4}, command="fit")
+    assert done.returncode == 10 and document["cards"][0]["largest_batch"] == 0
+    assert document["cards"][0]["accumulation"] is None and "No batch fits" in done.stderr
+
+
+def test_fit_wants_a_batch_that_it_can_set(fix):
+    done, document = fix({"base": 100}, command="fit")
+    assert done.returncode == 2 and "{batch}" in done.stderr
+
+
+def test_fit_for_several_cards_is_a_table(tonnage, schema):
+    wish = {"base": 1000, "sample": 700, "batch": 8}
+    out = tonnage.cwd / "out.json"
+    done = tonnage("fit", "--gpu", "rtx3060,a100-40", "--json", out, "--", *words(wish))
+    document = json.loads(out.read_text())
+    schema("fit", document)
+    assert [card["gpu"] for card in document["cards"]] == ["rtx3060", "a100-40"]
+    batches = [card["largest_batch"] for card in document["cards"]]
+    assert 0 < batches[0] < batches[1], done.stderr
+    assert tonnage.left_behind() == []
