@@ -3,9 +3,13 @@
 
 import json
 import os
+import signal
 
 import pytest
 from command import ROOT, TONNAGE, Command
+
+# Run in the background, these tests would hand an ignored Ctrl-C down to every program.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
