@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs small programs with and without a change, on the virtual GPU or, with the guest hook alone, on the CPU.
 
-A program on the virtual GPU ends by itself; what the changes told is copied out of the run's folder before it goes. A patch
-is applied by patch(1) to a copy of the program, and the copy runs without any change.
+A program on the virtual GPU ends by itself; what the changes told is copied out of the run's folder before it goes.
+A patch is applied by patch(1) to a copy of the program, and the copy runs without any change.
 """
 
 import dataclasses
@@ -96,7 +96,8 @@ def virtual(tmp_path, python):
             apply(patch, folder)
         report = folder / "report.json"
         command = [str(TONNAGE), "run", "--memory=24GiB", "--steps=all", "--writes=allow", "--no-detail", "--quiet",
-                   "--json", str(report), "--", "sh", "-c", KEEP, "sh", str(kept), python, path.name, *arguments]  # fmt: skip
+                   "--json", str(report), "--", "sh", "-c", KEEP, "sh", str(kept), python, path.name,
+                   *arguments]  # fmt: skip
         settings = {**os.environ, "HF_HUB_OFFLINE": "1", "TMPDIR": TEMPORARY.name, **environment}
         settings.pop("TONNAGE_CHANGES", None)
         if changes:
@@ -148,7 +149,7 @@ def apply(patch, folder):
 
 @pytest.fixture
 def saves(virtual):
-    """saves(program, id[=value]) -> (unchanged, changed, entry): the change is smaller, the patch as small to the byte."""
+    """saves(program, id[=value]) -> (unchanged, changed, entry), once the patch has the change's peaks to the byte."""
 
     def check(program, changes, patched=True, **more):
         before = virtual(program, **more)

@@ -72,7 +72,8 @@ def test_gradients_agree_within_rounding(on_cpu, name):
 
 
 def test_gradients_agree_with_a_gradient_scaler_and_zeroing_behind_the_update(on_cpu):
-    loop = LOOP.replace("            optimizer.zero_grad()\n", "").replace("loss.backward()", "scaler.scale(loss).backward()")
+    loop = LOOP.replace("            optimizer.zero_grad()\n", "")
+    loop = loop.replace("loss.backward()", "scaler.scale(loss).backward()")
     loop = loop.replace("optimizer.step()", "scaler.step(optimizer); scaler.update(); optimizer.zero_grad()")
     program = HEAD + MODELS["perceptron"] + "scaler = torch.amp.GradScaler(enabled=False)\n" + loop
     before, after = on_cpu(program), on_cpu(program, "accumulate=4")

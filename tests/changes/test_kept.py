@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs keep too long: losses with their graph, outputs, data sets, log-softmax, attention weights, keys and values."""
+"""What programs keep too long: losses with their graph, outputs, data sets, log-softmax, attention weights,
+keys and values."""
 
 import pytest
 from conftest import MIB

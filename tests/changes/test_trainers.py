@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes under trainers: transformers' Trainer, Lightning, and models of transformers in a loop of the program's own."""
+"""Changes under trainers: transformers' Trainer, Lightning, and models of transformers in a loop of one's own."""
 
 import pytest
 from conftest import MIB
@@ -124,7 +124,7 @@ def test_lightning_releases_gradients_after_the_update(virtual):
     program = LIGHTNING.replace("16384", "2048").replace("=8192", "=512")
     before, after = virtual(program), virtual(program, "zero_grad")
     after.change("zero_grad")
-    assert before.allocated - after.allocated >= 20 * MIB  # eight gradients of 4 MiB lived through a forward pass of as much
+    assert before.allocated - after.allocated >= 20 * MIB  # of 32 MiB that lived through forward
 
 
 def test_accelerate_goes_through_the_same_loop(virtual):

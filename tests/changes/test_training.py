@@ -77,6 +77,14 @@ def test_autocast_with_float16_brings_a_gradient_scaler(saves):
     assert "GradScaler" in entry["patch"]
 
 
+def test_autocast_that_is_there_is_switched_on(saves):
+    switched_off = "with torch.autocast('cuda', dtype=torch.float16, enabled=bool(0)):"
+    program = ADAM.replace("        y = model(x)\n", f"        {switched_off}\n            y = model(x)\n")
+    before, after, entry = saves(program, "autocast=bf16")
+    assert before.allocated - after.allocated >= 8 * BLOCK // 2 - PARAMETERS
+    assert "dtype=torch.bfloat16, enabled=True" in entry["patch"]
+
+
 def test_bf16_weights_halve_everything(saves):
     before, after, entry = saves(ADAM, "bf16_weights")
     assert after.allocated < 0.6 * before.allocated

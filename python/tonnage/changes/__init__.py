@@ -11,9 +11,9 @@
     arguments arguments of transformers' and Lightning's trainers
     survey    facts of the program that say which changes can be tried
 
-and one file for each change. One with `edit(change, source)` edits the program's text before it runs, so that its patch is
-what was tried; one with `install(change)` acts while it runs and makes the patch from the places it met. Loaded by the guest
-hook, under the name _tonnage_changes, when TONNAGE_CHANGES is set (doc/design/0009-changes.md).
+and one file for each change. One with `edit(change, source)` edits the program's text before it runs, so that its
+patch is what was tried; one with `install(change)` acts while it runs and makes the patch from the places it met.
+Loaded by the guest hook, under the name _tonnage_changes, when TONNAGE_CHANGES is set (doc/design/0009-changes.md).
 """
 
 _started = False

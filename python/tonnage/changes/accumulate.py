@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradient accumulation: the same batches, handed out in k pieces, with one update for all pieces of a batch.
 
-In a program with a loop of its own the loader gives each batch in pieces. Only the last piece's step() updates; zero_grad(),
-clipping, gradient scalers and schedulers follow it. A loss that is a mean is divided by the number of pieces (exactly: by
-the ratio of the batch to the piece, which matters for a last batch that is smaller); a loss that is a sum stays.
-transformers and Lightning do it themselves and are told to.
+In a program with a loop of its own the loader gives each batch in pieces. Only the last piece's step() updates;
+zero_grad(), clipping, gradient scalers and schedulers follow it. A loss that is a mean is divided by the number of
+pieces (exactly: by the ratio of the batch to the piece, which matters for a last batch that is smaller); a loss
+that is a sum stays. transformers and Lightning do it themselves and are told to.
 
 Means over something else than samples (tokens that are not ignored) weigh the pieces a little differently. Batch
 normalisation sees smaller batches: that is a different training.

@@ -3,7 +3,8 @@
 
 from . import arguments, code, optimizer_calls
 
-_HOW = "Use torch.optim.Adafactor: its state is a row and a column for each matrix. The learning rate wants to be found again."
+_HOW = ("Use torch.optim.Adafactor: its state is a row and a column for each matrix. The learning rate wants to be "
+        "found again.")
 
 
 def edit(change, source):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """bitsandbytes' Adam with a state of 8 bits in the place of torch's.
 
-Where bitsandbytes is not installed, an optimizer with its documented sizes stands in for the trial, and that is said: two
-bytes of state an element for tensors of 4096 elements and more, 32 bits otherwise; for each moment one float32 scale
-a block of 256; two tables of 256 float32 for each device (bitsandbytes' Optimizer2State, blockwise).
+Where bitsandbytes is not installed, an optimizer with its documented sizes stands in for the trial, and that is
+said: two bytes of state an element for tensors of 4096 elements and more, 32 bits otherwise; for each moment one
+float32 scale a block of 256; two tables of 256 float32 for each device (bitsandbytes' Optimizer2State, blockwise).
 """
 
 import importlib

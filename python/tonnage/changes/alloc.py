@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of PyTorch's caching allocator, through the environment.
 
-A setting is checked before: PyTorch ends the program for an unknown key or a value out of range, and some go badly together.
+A setting is checked before: PyTorch ends the program for an unknown key or a value out of range, and some go badly
+together.
 """
 
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of trainers: transformers' TrainingArguments and Lightning's Trainer.
 
-A wish is {name: value}, or a function of the arguments that returns one. It is fulfilled when the object is made, wherever its
-arguments come from; the patch edits the call in the user's file where there is one, else `arguments` of the change's entry
-names what to set.
+A wish is {name: value}, or a function of the arguments that returns one. It is fulfilled when the object is made,
+wherever its arguments come from; the patch edits the call in the user's file where there is one, else `arguments`
+of the change's entry names what to set.
 """
 
 import functools

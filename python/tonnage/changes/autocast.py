@@ -6,20 +6,39 @@ import ast
 from . import arguments, code, wrap
 
 _TYPES = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}
-_how = "Run the forward pass and the loss under `with %s:`."
+_HOW = "Run the forward pass and the loss under `with %s:`."
 
 
 def edit(change, source):
-    """Wraps the steps of one file."""
+    """Wraps the steps of one file; where they stand under an autocast that is switched off, it is switched on."""
     kind = _TYPES.get(change.value or "bf16")
-    if kind is None or any(code.last(call.func) == "autocast" for call in code.calls(source, "autocast")):
+    if kind is None:
+        return
+    present = code.calls(source, "autocast")
+    if present:
+        _switch_on(change, source, present, kind)
         return
     header = 'torch.autocast("%s", dtype=%s)' % (_device(source), kind)
-    steps = wrap.forward(change, source, "with %s:" % header, "run under autocast", _how % header)
+    steps = wrap.forward(change, source, "with %s:" % header, "run under autocast", _HOW % header)
     if kind == _TYPES["fp16"]:
         for step in steps:
             if step.scaler is None:
                 _scale(change, source, step)
+
+
+def _switch_on(change, source, present, kind):
+    scalers = code.calls(source, "GradScaler") if kind == _TYPES["fp16"] else []
+    for call in present + scalers:
+        word = code.keyword(call, "enabled")
+        if word is None or getattr(word.value, "value", None) is True:
+            continue
+        change.edits(source).replace(word.value, "True")
+        if call in present and code.keyword(call, "dtype") is not None:
+            change.edits(source).replace(code.keyword(call, "dtype").value, kind)
+        change.note(wrap.place_of(source, call), "%s is switched on (it was enabled=%s)" % (
+            code.last(call.func), source.of(word.value)))
+        change.effect()
+        arguments.say(change, "Switch the program's own autocast on: %s." % source.of(word.value))
 
 
 def _device(source):

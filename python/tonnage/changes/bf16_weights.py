@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole model, its gradients and the optimizer's state in bfloat16.
 
-The model is converted before it goes to the device. Inputs of a floating type are converted by a hook of the model, what it
-returns for them goes back to float32.
+The model is converted before it goes to the device. Inputs of a floating type are converted by a hook of the model,
+what it returns for them goes back to float32.
 """
 
 from . import weights

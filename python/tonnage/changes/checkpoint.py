@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activation checkpointing of the model's repeated blocks: each keeps its input only and is computed again in backward.
+"""Activation checkpointing of the model's repeated blocks: each keeps its input only and is computed again in
+backward.
 
-The blocks are found in the module tree when a model is first called in training. A model of transformers does it itself where
-it can. Batch normalisation would move its running statistics twice: its momentum is zero during the second time.
+The blocks are found in the module tree when a model is first called in training. A model of transformers does it
+itself where it can. Batch normalisation would move its running statistics twice: its momentum is zero during the
+second time.
 """
 
 import ast
@@ -128,13 +130,15 @@ class _Checkpoint:
             names = ", ".join('"%s"' % block for block, module in found)
             loop = "for block in [%s.get_submodule(n) for n in (%s)]%s:" % (name, names, every)
         else:
-            loop = 'for block in [m for m in %s.modules() if type(m).__name__ == "%s"]%s:' % (name, kind.__name__, every)
+            chosen = 'm for m in %s.modules() if type(m).__name__ == "%s"' % (name, kind.__name__)
+            loop = "for block in [%s]%s:" % (chosen, every)
         norms = any(isinstance(m, torch.nn.modules.batchnorm._BatchNorm) for _, b in found for m in b.modules())
         if not norms:
             return [loop, "    block.forward = functools.partial(",
                     "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False)"]
-        return _FROZEN + ["", loop, "    block.forward = functools.partial(torch.utils.checkpoint.checkpoint, block.forward,",
-                          "                                      use_reentrant=False, context_fn=frozen_statistics(block))"]
+        return _FROZEN + ["", loop, "    block.forward = functools.partial(",
+                          "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False,",
+                          "        context_fn=frozen_statistics(block))"]
 
 
 _FROZEN = '''\

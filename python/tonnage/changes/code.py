@@ -137,7 +137,8 @@ def set_keyword(edits, call, name, text, position=None):
 
 def add_argument(edits, call, text):
     """Adds an argument behind the last one."""
-    arguments = sorted(call.args + [word.value for word in call.keywords], key=lambda n: (n.end_lineno, n.end_col_offset))
+    arguments = call.args + [word.value for word in call.keywords]
+    arguments.sort(key=lambda node: (node.end_lineno, node.end_col_offset))
     if not arguments:
         line, column = edits.source.end(call)
         edits.insert(line, column - 1, text)

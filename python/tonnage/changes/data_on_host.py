@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A data set that the program puts on the device before its loop stays on the host; each batch moves by itself.
 
-In the text: a name that is bound outside the loops by an expression with `.cuda()` or `.to(...)`, and that loops only index
-(or that goes into a TensorDataset).
+In the text: a name that is bound outside the loops by an expression with `.cuda()` or `.to(...)`, and that loops
+only index (or that goes into a TensorDataset).
 """
 
 import ast
@@ -31,7 +31,8 @@ def _moves(node):
     found = []
     for call in ast.walk(node):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-            if call.func.attr == "cuda" or (call.func.attr == "to" and len(call.args) == 1 and _is_device(call.args[0])):
+            to = call.func.attr == "to" and len(call.args) == 1 and _is_device(call.args[0])
+            if call.func.attr == "cuda" or to:
                 found.append(call)
     return found
 

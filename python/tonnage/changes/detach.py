@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a loop keeps for later is detached from its graph: losses that are added up, outputs in a list.
 
-The text says where something is kept over the steps of a loop; whether it carries a graph is seen when it is kept. The patch
-has only those places.
+The text says where something is kept over the steps of a loop; whether it carries a graph is seen when it is kept.
+The patch has only those places.
 """
 
 from . import arguments, kept

@@ -4,7 +4,8 @@
 from . import optimizer_calls
 
 _HOW = "Make the optimizer with foreach=False: its updates need no temporary copy of all parameters."
-_KINDS = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop", "Adafactor")
+_KINDS = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop",
+          "Adafactor")
 
 
 def edit(change, source):

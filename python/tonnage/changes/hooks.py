@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens in torch, for changes that act while the program runs.
 
-Each function here puts one hook there, once, however many changes ask for it; callbacks are called in the order in which
-they came. Callbacks are guarded by their change (results.Change.guarded). Nothing is hooked that no change asks for.
+Each function here puts one hook there, once, however many changes ask for it; callbacks are called in the order in
+which they came. Callbacks are guarded by their change (results.Change.guarded). Nothing is hooked that no change
+asks for.
 """
 
 import functools
@@ -57,7 +58,7 @@ def _all(name, *args):
 def value_of(frame, name):
     """What a dotted name means in a frame, or None.
 
-    A function's f_locals is a copy before Python 3.13, which would keep the tensors in it alive: it is emptied again."""
+    A function's f_locals is a copy before Python 3.13 and would keep the tensors in it alive: it is emptied again."""
     first, *rest = name.split(".")
     variables = frame.f_locals
     value = variables.get(first, frame.f_globals.get(first))
@@ -148,8 +149,8 @@ def gate(owner, name, kind, result=None):
 
 
 def skip_around_step(callback):
-    """callback(arguments, frame) -> True when a call that belongs to the update shall do nothing: gradient scalers, clipping of
-    gradients, schedulers of the learning rate."""
+    """callback(arguments, frame) -> True when a call that belongs to the update shall do nothing: gradient scalers,
+    clipping of gradients, schedulers of the learning rate."""
 
     def install():
         imports.watch("torch.amp.grad_scaler", _gate_scaler)

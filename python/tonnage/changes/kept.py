@@ -28,8 +28,8 @@ class Probe:
 def places(source):
     """Nodes of values that are kept for longer than one step.
 
-    A loop inside a step (over time, over layers) keeps values too, and a gradient comes back through them: only loops that
-    go backward themselves, that walk over a loader, or that stand in an evaluation count as loops over steps."""
+    A loop inside a step (over time, over layers) keeps values too, and a gradient comes back through them: only loops
+    that go backward themselves, that walk over a loader, or that stand in an evaluation count as loops over steps."""
     found = []
     for node in ast.walk(source.tree):
         value, holder = _kept(node)
@@ -131,8 +131,8 @@ def probe(change, source, node, module):
     """Puts a probe around a value."""
     number = next(_numbers)
     _probes[number] = Probe(change, source, node, node.lineno)
-    change.trial_edits(source).replace(
-        node, '__import__("sys").modules["_tonnage_changes.kept"].seen(%d, "%s", %s)' % (number, module, source.of(node)))
+    seen_by = '__import__("sys").modules["_tonnage_changes.kept"].seen(%d, "%s", %s)'
+    change.trial_edits(source).replace(node, seen_by % (number, module, source.of(node)))
 
 
 def seen(number, module, value):

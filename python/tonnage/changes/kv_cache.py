@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys and values of a generation in another kind of cache of transformers: `offloaded` keeps one layer's on the device."""
+"""Keys and values of a generation in another kind of cache of transformers: `offloaded` keeps one layer's on
+the device."""
 
 from . import arguments, code, wrap
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which DataLoaders feed training, and where they were made.
 
-A loader is looked at when it is first used. It feeds training when the program has an optimizer, builds graphs at that moment
-and has not just called eval(). In a program without an optimizer every loader counts. Loaders that a trainer of
-transformers makes are the trainer's: its arguments rule them.
+A loader is looked at when it is first used. It feeds training when the program has an optimizer, builds graphs at
+that moment and has not just called eval(). In a program without an optimizer every loader counts. Loaders that a
+trainer of transformers makes are the trainer's: its arguments rule them.
 """
 
 import ast

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """No graph in an evaluation that never goes backward.
 
-In the text: what stands behind `x.eval()` and uses x, up to `x.train()` or the end of the block, goes into
-`with torch.no_grad()` where it contains no backward(). While the program runs: a module in evaluation mode that is called with
-gradients enabled, in a program that trains, elsewhere.
+In the text: what stands behind `x.eval()` and uses x, up to `x.train()` or the end of the block, goes into `with
+torch.no_grad()` where it contains no backward(). While the program runs: a module in evaluation mode that is called
+with gradients enabled, in a program that trains, elsewhere.
 """
 
 import ast

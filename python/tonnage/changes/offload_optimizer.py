@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The optimizer works on the host: it has a pinned copy of the parameters there and keeps its state beside it.
 
-Gradients are copied to the host before an update and released, new parameters are copied back. In a run on the virtual GPU
-the update itself is left out: it touches no memory of the device, and its arithmetic on made-up values would only cost time.
+Gradients are copied to the host before an update and released, new parameters are copied back. In a run on the
+virtual GPU the update itself is left out: it touches no memory of the device, and its arithmetic on made-up values
+would only cost time.
 """
 
 from . import arguments, code, wrap

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that hold outputs are deleted once the loss is taken, so that they do not live through backward.
 
-A name goes when it is bound by a call in the step's block, read last before backward, and read nowhere else in its scope.
+A name goes when it is bound by a call in the step's block, read last before backward, and read nowhere else in its
+scope.
 """
 
 import ast

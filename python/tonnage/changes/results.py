@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each change did and where, told in <run>/changes/<pid>.json.
 
-The file is replaced atomically when something new is known, and at most every half second while only counters move. A
-process that has nothing to tell (a loader's worker) writes none. No error of a change reaches the program: the change is
-told as broken, and what it wraps goes on as without it.
+The file is replaced atomically when something new is known, and at most every half second while only counters move.
+A process that has nothing to tell (a loader's worker) writes none. No error of a change reaches the program: the
+change is told as broken, and what it wraps goes on as without it.
 """
 
 import functools

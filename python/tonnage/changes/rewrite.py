@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the user's files from changed source, with the same file names and line numbers.
 
-Imported modules come through Python's own source loader, `python -m` and spawned processes through runpy. A script given to
-Python by name is claimed by a path hook, as zip files are: Python then runs `__main__` from there. What the script can
-see of that is put back in place by its first statement; two frames of runpy stand in tracebacks.
+Imported modules come through Python's own source loader, `python -m` and spawned processes through runpy. A script
+given to Python by name is claimed by a path hook, as zip files are: Python then runs `__main__` from there. What
+the script can see of that is put back in place by its first statement; two frames of runpy stand in tracebacks.
 
 Files of the user only: neither torch, nor the standard library, nor installed packages are rewritten.
 """

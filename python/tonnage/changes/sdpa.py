@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention through torch's scaled_dot_product_attention, which does not keep the weights of all pairs.
 
-In the text: `w = (q @ k.transpose(-2, -1) / s).softmax(-1)` followed by `w @ v`. Models of transformers that were told to use
-`attn_implementation="eager"` are told "sdpa".
+In the text: `w = (q @ k.transpose(-2, -1) / s).softmax(-1)` followed by `w @ v`. Models of transformers that were
+told to use `attn_implementation="eager"` are told "sdpa".
 """
 
 import ast
@@ -10,6 +10,7 @@ import ast
 from . import arguments, code, wrap
 from .source import Conflict
 
+_FUNCTIONS = ("F", "torch", "functional", "nn.functional", "torch.nn.functional")
 _HOW = "Use torch.nn.functional.scaled_dot_product_attention: it does not keep the attention weights."
 
 
@@ -33,9 +34,7 @@ def _softmax(node):
     if not isinstance(node, ast.Call) or code.last(node.func) != "softmax":
         return None
     arguments_ = list(node.args)
-    is_method = isinstance(node.func, ast.Attribute) and code.dotted(node.func.value) not in ("F", "torch", "functional",
-                                                                                            "nn.functional",
-                                                                                            "torch.nn.functional")
+    is_method = isinstance(node.func, ast.Attribute) and code.dotted(node.func.value) not in _FUNCTIONS
     inner = node.func.value if is_method else arguments_.pop(0) if arguments_ else None
     word = code.keyword(node, "dim")
     dim = word.value if word is not None else arguments_[0] if arguments_ else None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One of the user's source files and what several changes want different in it.
 
-Each change collects its wishes in Edits; `render` writes the text with the wishes of one change, or of all, and the line
-that each new line came from. Everything is placed by lines and columns of the original text, so that changes combine in
-any order and a patch of one of them alone can be had.
+Each change collects its wishes in Edits; `render` writes the text with the wishes of one change, or of all, and the
+line that each new line came from. Everything is placed by lines and columns of the original text, so that changes
+combine in any order and a patch of one of them alone can be had.
 
 Invariant: nothing here touches a file or knows torch. Wishes that contradict each other raise Conflict.
 """

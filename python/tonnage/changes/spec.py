@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """TONNAGE_CHANGES: "id[=value][,id[=value]...]".
 
-A piece between commas that does not begin with the name of a change belongs to the value before it, so that values may
-hold commas: alloc=max_split_size_mb:64,garbage_collection_threshold:0.8,batch=4 asks for two changes.
+A piece between commas that does not begin with the name of a change belongs to the value before it, so that values
+may hold commas: alloc=max_split_size_mb:64,garbage_collection_threshold:0.8,batch=4 asks for two changes.
 """
 
 from . import results, table

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each parameter is updated as soon as its gradient is complete, which then goes: gradients never live all at once.
 
-Wrong together with clipping of the whole gradient, gradient scalers and accumulation, where an update needs all gradients.
+Wrong together with clipping of the whole gradient, gradient scalers and accumulation, where an update needs all
+gradients.
 """
 
 import ast
@@ -9,7 +10,8 @@ import ast
 from . import arguments, code, wrap
 from .source import Conflict
 
-_HOW = "Update each parameter during backward (a hook after its gradient is accumulated), so that gradients never live all at once."
+_HOW = ("Update each parameter during backward (a hook after its gradient is accumulated), so that gradients never "
+        "live all at once.")
 _HELPER = '''\
 def step_in_backward(optimizer):
     """Each parameter is updated by an optimizer of its own as soon as its gradient is there."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts of an unchanged program, from which the table tells what can be tried in it.
 
-Asked for as `TONNAGE_CHANGES=survey`. Nothing of the program is changed: text that a change would edit is looked at and
-forgotten.
+Asked for as `TONNAGE_CHANGES=survey`. Nothing of the program is changed: text that a change would edit is looked at
+and forgotten.
 """
 
 import sys
@@ -10,9 +10,9 @@ import weakref
 
 from . import arguments, blocks, hooks, loaders, results, rewrite, source, table
 
-_EDITS = ("zero_grad", "no_grad", "release_outputs", "data_on_host", "sdpa", "chunked_loss", "kv_cache", "kv_cache_limit",
-          "step_in_backward", "offload_optimizer", "offload_activations", "autocast", "foreach", "fused", "adafactor",
-          "adam8bit", "sgd_no_momentum", "empty_cache_out_of_loop")
+_EDITS = ("zero_grad", "no_grad", "release_outputs", "data_on_host", "sdpa", "chunked_loss", "kv_cache",
+          "kv_cache_limit", "step_in_backward", "offload_optimizer", "offload_activations", "autocast", "foreach",
+          "fused", "adafactor", "adam8bit", "sgd_no_momentum", "empty_cache_out_of_loop")
 _VALUES = {"kv_cache_limit": "1"}
 _KEPT = ("detach", "outputs_to_host")
 

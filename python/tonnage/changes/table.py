@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every change that can be tried, in one table.
 
-A row says what the change is called, what must be there for it (a question about the survey's facts, survey.py), what it
-promises of the program's results, what it cannot go together with, and the values worth trying. The module of the same
-name does it.
+A row says what the change is called, what must be there for it (a question about the survey's facts, survey.py),
+what it promises of the program's results, what it cannot go together with, and the values worth trying. The module
+of the same name does it.
 
     same                   the same arithmetic in the same order
     same_up_to_rounding    sums in another order, or computed again: differences of the last bits
@@ -73,14 +73,16 @@ _ALLOCATOR = (
 
 ROWS = [
     Row("alloc", "settings of PyTorch's allocator", lambda facts: facts["cuda"], SAME, (), _ALLOCATOR),
-    Row("zero_grad", "gradients released right after the update", _any(_written("zero_grad"), _managed), SAME, ("step_in_backward",), (None,)),
+    Row("zero_grad", "gradients released right after the update", _any(_written("zero_grad"), _managed), SAME,
+        ("step_in_backward",), (None,)),
     Row("no_grad", "no graph in evaluation", _any(_written("no_grad"), lambda f: f["evaluation_with_graph"] > 0), SAME,
         (), (None,)),
     Row("detach", "what is kept is detached from its graph", _written("detach"), SAME, (), (None,)),
     Row("outputs_to_host", "outputs that are kept move to the host", _written("outputs_to_host"), SAME, (), (None,)),
     Row("release_outputs", "outputs released once the loss is taken", _written("release_outputs"), SAME, (), (None,)),
     Row("data_on_host", "the data set stays on the host", _written("data_on_host"), SAME, (), (None,)),
-    Row("foreach", "the optimizer updates one parameter after the other", _written("foreach"), ROUNDING, ("fused",), (None,)),
+    Row("foreach", "the optimizer updates one parameter after the other", _written("foreach"), ROUNDING, ("fused",),
+        (None,)),
     Row("fused", "the optimizer updates in one kernel", _any(_written("fused"), _managed), ROUNDING,
         ("foreach", "adafactor", "adam8bit"), (None,)),
     Row("accumulate", "gradient accumulation over smaller batches", _accumulates, ROUNDING,
@@ -100,7 +102,8 @@ ROWS = [
     Row("bf16_weights", "the whole model in bfloat16", _trains, DIFFERENT, ("autocast",), (None,)),
     Row("batch", "a smaller batch", _loader, DIFFERENT, ("accumulate",), ()),
     Row("sgd_no_momentum", "SGD without momentum", _written("sgd_no_momentum"), DIFFERENT, (), (None,)),
-    Row("adafactor", "Adafactor in the place of Adam", _any(_written("adafactor"), _managed), DIFFERENT, ("adam8bit", "fused"), (None,)),
+    Row("adafactor", "Adafactor in the place of Adam", _any(_written("adafactor"), _managed), DIFFERENT,
+        ("adam8bit", "fused"), (None,)),
     Row("adam8bit", "Adam's state in 8 bits", _written("adam8bit"), DIFFERENT, ("adafactor", "fused"), (None,)),
     Row("half_weights", "weights in 16 bits", _infers, DIFFERENT, (), ("bf16", "fp16")),
     Row("kv_cache_limit", "fewer new tokens", _written("kv_cache_limit"), DIFFERENT, ("kv_cache",), ()),

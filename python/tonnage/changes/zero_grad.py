@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients are released right after the update, so that none live through the next forward pass.
 
-In the text: zero_grad() behind the step() of the same optimizer, and out of the place where it was if that is a statement of the
-same block. Where the update is not in the user's files (Lightning), after each update while the program runs.
+In the text: zero_grad() behind the step() of the same optimizer, and out of the place where it was if that is a
+statement of the same block. Where the update is not in the user's files (Lightning), after each update while the
+program runs.
 """
 
 import ast
 
 from . import arguments, code, hooks
 
-_HOW = "Call zero_grad() right after step(), so that the gradients of one update do not live through the next forward pass."
-_LIGHTNING = ("Give the LightningModule `def on_train_batch_end(self, *args): self.optimizers().zero_grad()`: Lightning "
-              "zeroes right before backward.")
+_HOW = ("Call zero_grad() right after step(), so that the gradients of one update do not live through the next forward "
+        "pass.")
+_LIGHTNING = ("Give the LightningModule `def on_train_batch_end(self, *args): self.optimizers().zero_grad()`: "
+              "Lightning zeroes right before backward.")
 
 _rewritten = set()  # (file, line) of updates that the text takes care of
 
@@ -31,7 +33,8 @@ def edit(change, source):
 def _updates(source, name, zero):
     """Statements that are `name.step()` or `scaler.step(name)`, in the scope of the zeroing; a module's: any update."""
     scope = source.scope(zero)
-    optimizers = {code.dotted(c.func.value) for c in code.calls(source, "zero_grad") if isinstance(c.func, ast.Attribute)}
+    zeroed = [call.func for call in code.calls(source, "zero_grad") if isinstance(call.func, ast.Attribute)]
+    optimizers = {code.dotted(function.value) for function in zeroed}
     found = []
     for call in code.calls(source, "step"):
         statement = source.statement(call)
