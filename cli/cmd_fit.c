@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "command.h"
+#include "options.h"
 #include "search_options.h"
 #include "tonnage/fix.h"
 
@@ -49,7 +50,7 @@ static const struct option long_options[] = {
 static int
 take_batch(const char *option, int *out)
 {
-	*out = search_number(optarg);
+	*out = option_number(optarg);
 	return *out < 0 ? wrong_usage("--%s is a number from 1 on, not \"%s\"", option, optarg) : 0;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "options.h"
 #include "tonnage/run.h"
 
 static const char help[] =
@@ -50,52 +51,6 @@ static const struct option long_options[] = {
 	{ "help", no_argument, NULL, HELP },           { NULL, 0, NULL, 0 },
 };
 
-/* Whole numbers from 1 on; -1 for anything else. */
-static int
-positive(const char *text)
-{
-	long value = 0;
-	for (const char *c = text; *c != '\0'; c++) {
-		if (*c < '0' || *c > '9' || value > 100000000)
-			return -1;
-		value = value * 10 + (*c - '0');
-	}
-	return value > 0 ? (int)value : -1;
-}
-
-/* 0: *out says whether it was the second word; else the status for wrong usage. */
-static int
-one_of(const char *option, const char *first, const char *second, bool *out)
-{
-	if (strcmp(optarg, first) != 0 && strcmp(optarg, second) != 0)
-		return wrong_usage("--%s is %s or %s, not \"%s\"", option, first, second, optarg);
-	*out = strcmp(optarg, second) == 0;
-	return 0;
-}
-
-static int
-take_size(const char *option, bool zero_is_fine, uint64_t *out)
-{
-	if (tn_parse_size(optarg, out) != TN_OK)
-		return wrong_usage("--%s: %s", option, tn_error_text());
-	if (*out == 0 && !zero_is_fine)
-		return wrong_usage("--%s must be more than nothing", option);
-	return 0;
-}
-
-static int
-take_number(int option, struct tn_run_options *out)
-{
-	if (option == STEPS) {
-		out->steps = optarg;
-		if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "all") != 0 && positive(optarg) < 0)
-			return wrong_usage("--steps is a number, auto or all, not \"%s\"", optarg);
-		return 0;
-	}
-	out->gpus = positive(optarg);
-	return out->gpus < 1 || out->gpus > 8 ? wrong_usage("--gpus is 1 to 8, not \"%s\"", optarg) : 0;
-}
-
 static int
 take_option(int option, char **argv, struct tn_run_options *out)
 {
@@ -104,18 +59,19 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		out->gpu = optarg;
 		return 0;
 	case GPUS:
+		return option_count("gpus", TN_RUN_GPUS, &out->gpus);
 	case STEPS:
-		return take_number(option, out);
+		return option_steps(&out->steps);
 	case MEMORY:
-		return take_size("memory", false, &out->memory_bytes);
+		return option_size("memory", false, &out->memory_bytes);
 	case OTHER:
-		return take_size("other", true, &out->other_bytes);
+		return option_size("other", true, &out->other_bytes);
 	case INIT:
-		return one_of("init", "skip", "real", &out->real_initialization);
+		return option_word("init", "skip", "real", &out->real_initialization);
 	case VALUES:
-		return one_of("values", "small", "all", &out->all_values);
+		return option_word("values", "small", "all", &out->all_values);
 	case WRITES:
-		return one_of("writes", "scratch", "allow", &out->allow_writes);
+		return option_word("writes", "scratch", "allow", &out->allow_writes);
 	case JSON:
 		out->json_path = optarg;
 		return 0;

@@ -27,7 +27,5 @@ enum {
 struct tn_search_options search_defaults(void);
 /* Takes one of the options above; 0, or the status for wrong usage, said. */
 int search_option(const char *command, int option, char **argv, struct tn_search_options *out);
-/* Whole numbers from 1 on; -1 for anything else. */
-int search_number(const char *text);
 
 #endif

@@ -12,25 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "print_text.h"
 #include "tonnage/snapshot.h"
-
-static void
-print_text(const char *text)
-{
-	if (!text) {
-		printf("null");
-		return;
-	}
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-		if (byte < 0x20 || byte == '"' || byte == '\\')
-			printf("\\u%04x", byte);
-		else
-			putchar(byte);
-	}
-	putchar('"');
-}
 
 static void
 print_number(uint64_t number)

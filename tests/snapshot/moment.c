@@ -15,24 +15,7 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
-
-static void
-print_text(const char *text)
-{
-	if (!text) {
-		printf("null");
-		return;
-	}
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-		if (byte < 0x20 || byte == '"' || byte == '\\')
-			printf("\\u%04x", byte);
-		else
-			putchar(byte);
-	}
-	putchar('"');
-}
+#include "print_text.h"
 
 /* [file, line, function, backward], or null. */
 static void

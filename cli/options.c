@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arguments of options that several commands take.
+ */
+#include "options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "command.h"
+#include "tonnage/run.h"
+
+int
+option_number(const char *text)
+{
+	long value = 0;
+	for (const char *c = text; *c != '\0'; c++) {
+		if (*c < '0' || *c > '9' || value > 100000000)
+			return -1;
+		value = value * 10 + (*c - '0');
+	}
+	return value > 0 ? (int)value : -1;
+}
+
+int
+option_count(const char *option, int most, int *out)
+{
+	int value = option_number(optarg);
+	if (value < 1 || value > most)
+		return wrong_usage("--%s is 1 to %d, not \"%s\"", option, most, optarg);
+	*out = value;
+	return 0;
+}
+
+int
+option_word(const char *option, const char *first, const char *second, bool *out)
+{
+	if (strcmp(optarg, first) != 0 && strcmp(optarg, second) != 0)
+		return wrong_usage("--%s is %s or %s, not \"%s\"", option, first, second, optarg);
+	*out = strcmp(optarg, second) == 0;
+	return 0;
+}
+
+int
+option_size(const char *option, bool zero_is_fine, uint64_t *out)
+{
+	uint64_t value;
+	if (tn_parse_size(optarg, &value) != TN_OK)
+		return wrong_usage("--%s: %s", option, tn_error_text());
+	if (value == 0 && !zero_is_fine)
+		return wrong_usage("--%s must be more than nothing", option);
+	*out = value;
+	return 0;
+}
+
+int
+option_steps(const char **out)
+{
+	if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "all") != 0 && option_number(optarg) < 0)
+		return wrong_usage("--steps is a number, auto or all, not \"%s\"", optarg);
+	*out = optarg;
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arguments of options, as run, fit and fix read them: getopt's `optarg` is what is looked at. Each returns 0, or the status
+ * for wrong usage, said; *out is set only with 0.
+ */
+#ifndef TN_CLI_OPTIONS_H
+#define TN_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TN_RUN_GPUS 8 /* at most */
+
+/* Whole numbers from 1 on; -1 for anything else. */
+int option_number(const char *text);
+int option_count(const char *option, int most, int *out);
+/* *out says whether it was the second word. */
+int option_word(const char *option, const char *first, const char *second, bool *out);
+int option_size(const char *option, bool zero_is_fine, uint64_t *out);
+/* A number, "auto" or "all". */
+int option_steps(const char **out);
+
+#endif
