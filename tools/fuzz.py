@@ -160,7 +160,7 @@ def main():
               "clang libclang-rt-14-dev; Ubuntu 22.04: clang; Ubuntu 24.04: clang libclang-rt-18-dev)")  # fmt: skip
         return SKIPPED
     build(names)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
         results = list(pool.map(lambda name: fuzz(name, options.seconds), names))
     for row, words in results:
         print("fuzz {target}: {executions} executions in {seconds} s ({executions_per_second} a second), {edges} of "

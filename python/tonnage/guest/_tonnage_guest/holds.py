@@ -6,6 +6,7 @@ Modules are known from the moment that they register a parameter, copies and loa
 state is set; optimizers from their first update. All by weak references: nothing lives longer for us.
 """
 
+import functools
 import weakref
 
 from . import guard, imports, marks
@@ -55,8 +56,7 @@ def look_at_gradients(optimizer):
 
 def rows_of(category, tensor, label, whole=False):
     """One row a piece of memory that a tensor stands on; `whole`: with all that its storage keeps alive beside it."""
-    kind = type(tensor)
-    if hasattr(kind, "__tensor_flatten__"):  # quantised and distributed tensors are made of others
+    if _is_made_of_others(type(tensor)):
         names, _ = tensor.__tensor_flatten__()
         return [row for name in names for row in rows_of(category, getattr(tensor, name), label, whole)]
     if not tensor.is_cuda:
@@ -66,9 +66,16 @@ def rows_of(category, tensor, label, whole=False):
     if whole:
         storage = tensor.untyped_storage()
         return [(category, storage.data_ptr(), storage.nbytes(), label)] if storage.nbytes() > 0 else []
-    size = min(tensor.numel() * tensor.element_size(),
-               tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size())
+    size = tensor.nbytes
+    if not tensor.is_contiguous():  # an expanded one has more elements than its storage
+        size = min(size, tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size())
     return [(category, tensor.data_ptr(), size, label)] if size > 0 else []
+
+
+@functools.lru_cache(maxsize=None)
+def _is_made_of_others(kind):
+    """True for the classes of quantised and distributed tensors."""
+    return hasattr(kind, "__tensor_flatten__")
 
 
 def _rows_of_sparse(category, tensor, label, whole):
