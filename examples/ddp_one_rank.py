@@ -16,7 +16,7 @@ torch.distributed.init_process_group("nccl", rank=0, world_size=1)
 config = LlamaConfig(
     hidden_size=1536, intermediate_size=6144, num_hidden_layers=15, num_attention_heads=16, num_key_value_heads=16
 )
-model = DistributedDataParallel(LlamaForCausalLM(config).cuda())
+model = DistributedDataParallel(LlamaForCausalLM(config).cuda())  # <- the mistake
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
 
 for step in range(100):

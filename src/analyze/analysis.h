@@ -58,6 +58,7 @@ enum tn_stack_trait {
 	TN_STACK_NESTED = 4,    /* … that another module made */
 	TN_STACK_OPTIMIZER = 8, /* inside an optimizer of torch */
 	TN_STACK_BUILD = 16,    /* a module's own tensors are made or moved */
+	TN_STACK_COPY = 32,     /* inside copy.deepcopy */
 };
 
 /* What is guessed of a block where there are no marks. */

@@ -152,6 +152,21 @@ count_rounds(const struct tn_analysis *analysis, uint32_t from)
 	return rounds;
 }
 
+/* Where the program empties the cache again and again; file NULL: nowhere. */
+static struct tn_line
+line_of_empty_cache(const struct tn_marks *marks)
+{
+	const struct tn_mark_call *last = tn__call_between(marks, "empty_cache", 0, INT64_MAX);
+	size_t times = 0;
+	for (size_t index = 0; index < marks->calls_count && last; index++) {
+		const struct tn_mark_call *call = &marks->calls[index];
+		times += call->line == last->line && strcmp(call->name, last->name) == 0 && strcmp(call->file, last->file) == 0;
+	}
+	if (times < LEAST_ROUNDS)
+		return (struct tn_line){0};
+	return (struct tn_line){.file = last->file, .function = last->function, .line = last->line};
+}
+
 tn_status
 tn__find_segment_churn(const struct tn_look_around *around, struct tn_found_list *list)
 {
@@ -161,16 +176,18 @@ tn__find_segment_churn(const struct tn_look_around *around, struct tn_found_list
 	char a[40];
 	if (rounds.count < LEAST_ROUNDS || rounds.allocs < LEAST_SEGMENTS || rounds.frees < LEAST_SEGMENTS)
 		return TN_OK;
+	struct tn_line call = rounds.stack ? tn__line_of_stack(around->analysis, rounds.stack) :
+	                                     line_of_empty_cache(marks);
 	struct tn_found *found = tn__found(
-		list, rounds.stack ? "empty_cache_in_loop" : "segment_churn", TN_WEIGHT_HINT, rounds.bytes,
+		list, call.file ? "empty_cache_in_loop" : "segment_churn", TN_WEIGHT_HINT, rounds.bytes,
 		"%zu times PyTorch gave segments back to the driver and asked for new ones, %s in all; each makes the GPU wait",
 		rounds.count, tn__found_size(rounds.bytes, a));
 	if (!found)
 		return TN_OK;
 	found->advice = "no empty_cache() in the loop; where there is none, the card is so full that the allocator had to "
 	                "give back its cache: a little less memory makes it faster";
-	if (rounds.stack) {
-		found->at = tn__line_of_stack(around->analysis, rounds.stack);
+	if (call.file) {
+		found->at = call;
 		found->advice = "leave empty_cache() out of the loop: what it gives back is asked for again at once";
 	}
 	return TN_OK;

@@ -35,13 +35,20 @@ gone_between(const struct tn_look_around *around, uint32_t alive, uint32_t gone,
 	return bytes;
 }
 
-/* The line of the free, where the trace has it, else that of the allocation. */
+/* The line that zeroed it, by the marks; the line of the free, where the trace has it, else that of the allocation. */
 static struct tn_line
 line_of_end(const struct tn_analysis *analysis, uint32_t interval)
 {
 	const struct tn_interval *block = &analysis->blocks.intervals[interval];
-	if (block->until > 0 && block->until <= analysis->events.count) {
-		tn_stack stack = analysis->events.stacks[block->until - 1];
+	const struct tn_event_columns *events = &analysis->events;
+	if (block->until > 0 && block->until <= events->count) {
+		struct tn_line call = tn__line_of_call(analysis, "zero_grad", events->times[block->from] * 1000,
+		                                       (events->times[block->until - 1] + 1) * 1000);
+		if (call.file)
+			return call;
+	}
+	if (block->until > 0 && block->until <= events->count) {
+		tn_stack stack = events->stacks[block->until - 1];
 		if (stack != block->stack && stack != 0)
 			return tn__line_of_stack(analysis, stack);
 	}

@@ -16,6 +16,10 @@ static tn_rule *const rules[] = {
 	tn__find_growth,
 	tn__find_zeroing,
 	tn__find_evaluation_graph,
+	tn__find_labelled,
+	tn__find_copies,
+	tn__find_buckets,
+	tn__find_made_anew,
 	tn__find_resident_data,
 	tn__find_segment_churn,
 	tn__find_fragmentation,
@@ -51,6 +55,14 @@ struct tn_line
 tn__line_of_origin(const struct tn_origin *origin)
 {
 	return origin->user.file ? origin->user : origin->at;
+}
+
+struct tn_line
+tn__line_of_call(const struct tn_analysis *analysis, const char *name, int64_t from, int64_t until)
+{
+	const struct tn_mark_call *call = tn__call_between(&analysis->marks, name, from, until);
+	return call ? (struct tn_line){.file = call->file, .function = call->function, .line = call->line} :
+	              (struct tn_line){0};
 }
 
 struct tn_line

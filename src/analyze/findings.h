@@ -15,6 +15,8 @@ enum tn_weight { TN_WEIGHT_WARNING, TN_WEIGHT_HINT };
 struct tn_found {
 	const char *id; /* literal, as the advice and `sure` */
 	enum tn_weight weight;
+	bool avoidable;    /* these bytes need not be there: an out-of-memory that lacked no more comes from them */
+	bool grows;        /* it is itself what a leak may be taken for */
 	uint64_t bytes;
 	struct tn_line at; /* file NULL: no line */
 	const char *advice;
@@ -54,6 +56,9 @@ const char *tn__found_size(uint64_t bytes, char buffer[40]);
 /* The line of the program itself, where there is one, else the innermost outside of torch. */
 struct tn_line tn__line_of_origin(const struct tn_origin *origin);
 
+/* The line of a call of that name between two times (nanoseconds); file NULL when there was none. */
+struct tn_line tn__line_of_call(const struct tn_analysis *analysis, const char *name, int64_t from, int64_t until);
+
 /* The line that a stack of a free or a segment belongs to. */
 struct tn_line tn__line_of_stack(const struct tn_analysis *analysis, tn_stack stack);
 
@@ -61,6 +66,7 @@ typedef tn_status tn_rule(const struct tn_look_around *around, struct tn_found_l
 
 tn_rule tn__find_fragmentation, tn__find_unused_cache, tn__find_churn, tn__find_segment_churn, tn__find_pinned,
 	tn__find_evaluation_graph, tn__find_foreach, tn__find_resident_data, tn__find_gradients_in_forward,
-	tn__find_zeroing, tn__find_workspaces, tn__find_growth;
+	tn__find_zeroing, tn__find_workspaces, tn__find_growth, tn__find_copies, tn__find_labelled, tn__find_buckets,
+	tn__find_made_anew;
 
 #endif

@@ -304,6 +304,20 @@ read_oom(struct line *line)
 }
 
 static tn_status
+read_call(struct line *line)
+{
+	struct tn_mark_call *row;
+	NEW_ROW(line, calls, row);
+	TN_FORWARD_IF_ERROR(take_time(line, LAST_TIME(line, calls), &row->time));
+	TN_FORWARD_IF_ERROR(take_text(line, &row->name));
+	TN_FORWARD_IF_ERROR(take_text(line, &row->file));
+	TN_FORWARD_IF_ERROR(take_number(line, &row->line));
+	TN_FORWARD_IF_ERROR(take_text(line, &row->function));
+	line->marks->calls_count++;
+	return TN_OK;
+}
+
+static tn_status
 read_batch(struct line *line)
 {
 	struct tn_mark_batch *row;
@@ -393,6 +407,17 @@ tn__phase_at(const struct tn_marks *marks, int64_t microsecond)
 			high = middle;
 	}
 	return low ? &marks->phases[low - 1] : NULL;
+}
+
+const struct tn_mark_call *
+tn__call_between(const struct tn_marks *marks, const char *name, int64_t from, int64_t until)
+{
+	for (size_t index = marks->calls_count; index-- > 0;) {
+		const struct tn_mark_call *call = &marks->calls[index];
+		if (call->time >= from && call->time < until && strcmp(call->name, name) == 0)
+			return call;
+	}
+	return NULL;
 }
 
 void

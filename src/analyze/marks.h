@@ -74,6 +74,11 @@ struct tn_mark_oom {
 	uint64_t requested;
 };
 
+struct tn_mark_call {
+	int64_t time, line;
+	const char *name, *file, *function;
+};
+
 struct tn_mark_batch {
 	int64_t size;
 };
@@ -82,7 +87,7 @@ struct tn_mark_batch {
 #define TN_MARK_KINDS(MARK)                                                                                         \
 	MARK(phase, phases) MARK(look, looks) MARK(hold, holds) MARK(backward, passes) MARK(node, nodes) MARK(run, runs) \
 	MARK(library, libraries) MARK(copied, copies) MARK(card, cards) MARK(step, steps) MARK(oom, ooms)                \
-	MARK(batch, batches)
+	MARK(call, calls) MARK(batch, batches)
 
 struct tn_marks {
 	struct tn_budget budget;
@@ -100,6 +105,10 @@ tn_status tn__marks_parse(const char *text, size_t length, struct tn_marks *mark
 
 /* The phase in force in a microsecond; NULL when none had begun. */
 const struct tn_mark_phase *tn__phase_at(const struct tn_marks *marks, int64_t microsecond);
+
+/* The last call of that name at or after one time and before another; NULL when there was none. */
+const struct tn_mark_call *tn__call_between(const struct tn_marks *marks, const char *name, int64_t from,
+                                            int64_t until);
 
 void tn__marks_free(struct tn_marks *marks); /* of zeroed marks as well */
 

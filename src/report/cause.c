@@ -267,6 +267,47 @@ a_few_fill_it(const struct facts *facts)
 	return few_large_ones(facts) != NULL;
 }
 
+/* Weights of an attention that is written out: length times length for each head. */
+static bool
+attention_fills_it(const struct facts *facts)
+{
+	const struct tn_report_holder *holder = few_large_ones(facts);
+	return holder != NULL && holder->what != NULL && strcmp(holder->what, "softmax") == 0;
+}
+
+static void
+why_attention(const struct facts *facts, FILE *out)
+{
+	const struct tn_report_holder *holder = few_large_ones(facts);
+	print_bytes(out, "attention weights: ", holder->bytes, " that a softmax made");
+	print_line(out, " at ", &holder->at);
+	fputs(", one number for each pair of places in the text", out);
+}
+
+/* The loss over a large vocabulary: logits, their softmax, and the gradients of both. */
+static bool
+logits_fill_it(const struct facts *facts)
+{
+	bool loss = false;
+	for (size_t i = 0; i < facts->oom->stack.count && i < 4; i++) {
+		const char *function = facts->oom->stack.items[i].function;
+		loss |= function != NULL && strcmp(function, "cross_entropy") == 0;
+	}
+	for (size_t i = 0; i < facts->moment->holder_count && facts->oom->at != NULL; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		loss |= holder->what != NULL && strcmp(holder->what, "log_softmax") == 0 && holder->at.file != NULL &&
+		        holder->at.line == facts->oom->at->line && strcmp(holder->at.file, facts->oom->at->file) == 0;
+	}
+	return loss && facts->asked >= facts->room / 16;
+}
+
+static void
+why_logits(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "the loss over a large vocabulary: its logits take ", facts->asked,
+	            ", and their softmax and their gradients as much again each");
+}
+
 static void
 why_a_few(const struct facts *facts, FILE *out)
 {
@@ -305,7 +346,8 @@ why_one_tensor(const struct facts *facts, FILE *out)
 static bool
 is_of_modules(const struct tn_report_holder *holder)
 {
-	return holder->category == TN_CATEGORY_temporaries && holder->what != NULL && strcmp(holder->what, "kept by modules") == 0;
+	return holder->category == TN_CATEGORY_temporaries && holder->what != NULL &&
+	       (strcmp(holder->what, "kept by modules") == 0 || strcmp(holder->what, "pruning masks") == 0);
 }
 
 static const struct tn_report_holder *
@@ -499,6 +541,10 @@ static const struct rule rules[] = {
 	  "an optimizer with less state (8-bit Adam, Adafactor, SGD), or train fewer parameters (LoRA)" },
 	{ "model_or_batch_too_big", "gradients_live_through_forward", gradients_of_before, why_gradients,
 	  "optimizer.zero_grad() before the forward pass, unless gradients are being accumulated" },
+	{ "model_or_batch_too_big", "attention_weights", attention_fills_it, why_attention,
+	  "torch.nn.functional.scaled_dot_product_attention, which keeps none of them, or shorter texts" },
+	{ "model_or_batch_too_big", "logits", logits_fill_it, why_logits,
+	  "the loss in pieces (a chunked cross-entropy), logits only where they are wanted, or a smaller batch" },
 	{ "model_or_batch_too_big", "large_activations", a_few_fill_it, why_a_few,
 	  "do this work in pieces (for attention: scaled_dot_product_attention), shorter sequences, or a smaller batch" },
 	{ "model_or_batch_too_big", "large_tensor", one_tensor, why_one_tensor,

@@ -18,6 +18,20 @@ is_there(const struct tn_report *report, const char *id)
 	return false;
 }
 
+/* That model or batch are too big, or that something piles up, is what is left to say when nothing in particular was
+ * seen. A leak that was watched over several steps stays one. */
+static bool
+is_the_reason(const struct tn_report *report, const struct tn_found *found)
+{
+	const struct tn_report_oom *oom = &report->oom;
+	if (!found->avoidable || !oom->seen || oom->cause == NULL || oom->short_by_bytes <= 0 ||
+	    found->bytes < (uint64_t)oom->short_by_bytes)
+		return false;
+	if (strcmp(oom->cause, "leak_suspected") == 0)
+		return found->grows || !report->growth.seen;
+	return strcmp(oom->cause, "model_or_batch_too_big") == 0;
+}
+
 static void
 add(struct tn_report *report, const struct tn_found *found)
 {
@@ -29,6 +43,8 @@ add(struct tn_report *report, const struct tn_found *found)
 	                                                    found->advice, "%s", found->what);
 	if (finding != NULL)
 		finding->sure = found->sure;
+	if (finding != NULL && is_the_reason(report, found))
+		tn__report_lead_with(report, finding);
 	tn__report_free_place(at);
 }
 

@@ -103,6 +103,7 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->refused_calls);
 	free_counted(&report->computed_reads);
 	free_counted(&report->uploads_suppressed);
+	free_counted(&report->habits);
 	free_moment(&report->at_peak);
 	free_moment(&report->at_oom);
 	tn__report_free_place(report->growth.at);
@@ -203,6 +204,22 @@ tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severit
 		                            .what = what,
 		                            .advice = copy_or_null(advice) };
 	return finding;
+}
+
+void
+tn__report_lead_with(struct tn_report *report, struct tn_finding *finding)
+{
+	struct tn_finding lead = *finding;
+	size_t count = report->finding_count;
+	lead.severity = TN_SEVERITY_ERROR;
+	memmove(&report->findings[1], &report->findings[0], (size_t)(finding - report->findings) * sizeof(lead));
+	report->findings[0] = lead;
+	report->finding_count = 1;
+	for (size_t i = 1; i < count; i++) { /* errors are hints now, and go behind the warnings */
+		struct tn_finding other = report->findings[i];
+		other.severity = other.severity == TN_SEVERITY_ERROR ? TN_SEVERITY_HINT : other.severity;
+		*make_way(report, other.severity) = other;
+	}
 }
 
 void

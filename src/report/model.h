@@ -187,6 +187,7 @@ struct tn_report {
 	int64_t launches, computed_read_count;
 	int64_t init_skipped_tensors, init_skipped_bytes;
 	struct tn_counted_list uploads_suppressed; /* name, count */
+	struct tn_counted_list habits; /* name (what it is), place, count, bytes; told as findings only */
 
 	struct tn_finding findings[16];
 	size_t finding_count;
@@ -220,6 +221,8 @@ tn_status tn__report_add_place(struct tn_place_list *list, const struct tn_place
 struct tn_finding *tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
                             const struct tn_place *at, const char *advice, const char *what_format, ...)
 	__attribute__((format(printf, 7, 8)));
+/* Makes a finding that stands there the first one, and an error; other errors become hints. */
+void tn__report_lead_with(struct tn_report *report, struct tn_finding *finding);
 /* Takes out the findings of that id. */
 void tn__report_drop_findings(struct tn_report *report, const char *id);
 void tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)

@@ -172,6 +172,7 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 {
 	check_torch_version(report);
 	check_host_memory(report);
+	tn__add_habits(report);
 	if (report->hook_error != NULL)
 		tn__report_add_finding(report, "hook_disarmed", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
 		                       "steps and places after that moment are missing",

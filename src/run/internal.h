@@ -148,6 +148,11 @@ void tn__guest_news_free(struct tn_guest_news *news);
  * be joined the moment stays as it is, and a finding says why. */
 void tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_news *news, struct tn_report *report);
 
+/* ---- habits.c ---- */
+
+/* Adds the findings that need no trace. */
+void tn__add_habits(struct tn_report *report);
+
 /* ---- collect.c ---- */
 
 /* Fills the report from the options, the card, the ledger, the guests and the watch, and judges it. */

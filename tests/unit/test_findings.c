@@ -131,28 +131,35 @@ test_churn_is_of_the_program_itself(void **state)
 
 /* Segments that go and come back, without anybody having called empty_cache(). */
 static struct tn_snapshot *
-segment_rounds(int count)
+segment_rounds(int count, bool called)
 {
 	begin_trace();
 	for (int round = 0; round < count; round++) {
+		if (called)
+			mark("call\t%lld\tempty_cache\t/work/loop.py\t8\t<module>\n", before(events + 4 * round));
 		for (int each = 0; each < 4; each++)
 			event("segment_alloc", SEGMENT + each * 64 * MIB, 64 * MIB, "t");
 		for (int each = 0; each < 4; each++)
 			event("segment_free", SEGMENT + each * 64 * MIB, 64 * MIB, "t");
 	}
 	end_trace();
-	return finish(false);
+	return finish(called);
 }
 
 static void
 test_segments_that_come_and_go(void **state)
 {
 	struct tn_found found;
-	struct tn_snapshot *snapshot = segment_rounds(5);
+	struct tn_snapshot *snapshot = segment_rounds(5, false);
 	assert_true(find(snapshot, -1, "segment_churn", &found));
 	assert_non_null(strstr(found.what, "4 times"));
 	tn_snapshot_close(snapshot);
-	snapshot = segment_rounds(3); /* twice only */
+	snapshot = segment_rounds(5, true);
+	assert_true(find(snapshot, -1, "empty_cache_in_loop", &found));
+	expect_line(&found.at, "/work/loop.py", 8, false);
+	assert_false(find(snapshot, -1, "segment_churn", &found));
+	tn_snapshot_close(snapshot);
+	snapshot = segment_rounds(3, false); /* twice only */
 	assert_false(find(snapshot, -1, "segment_churn", &found));
 	tn_snapshot_close(snapshot);
 }
@@ -166,6 +173,7 @@ micro_steps(bool updates)
 	begin_trace();
 	mark("phase\t%lld\t1\tbuild\n", before(events));
 	make(SEGMENT, 100 * MIB, "At");
+	mark("call\t%lld\tzero_grad\t/work/early.py\t3\t<module>\n", before(events));
 	mark("look\t%lld\nhold\tparameters\t%lld\t%lld\tw\n", before(events), (long long)SEGMENT, (long long)(100 * MIB));
 	for (int step = 1; step <= 4; step++) {
 		mark("phase\t%lld\t%d\tforward\n", before(events), step);
@@ -176,6 +184,7 @@ micro_steps(bool updates)
 		mark("phase\t%lld\t%d\tother\n", before(events), step);
 		if (updates)
 			mark("phase\t%lld\t%d\toptimizer\n", before(events), step);
+		mark("call\t%lld\tzero_grad\t/work/loop.py\t9\t<module>\n", before(events));
 		make(SEGMENT + 500 * MIB, MIB, "t");
 		drop(SEGMENT + 500 * MIB, MIB, "t");
 		drop(SEGMENT + 200 * MIB, 100 * MIB, "");
@@ -197,6 +206,7 @@ test_gradients_that_no_update_used(void **state)
 	assert_int_equal(found.bytes, 100 * MIB);
 	assert_int_equal(found.weight, TN_WEIGHT_WARNING);
 	assert_non_null(strstr(found.what, "3 of 4 backward passes"));
+	expect_line(&found.at, "/work/loop.py", 9, false);
 	assert_non_null(found.sure);
 	tn_snapshot_close(snapshot);
 	snapshot = micro_steps(true);
@@ -240,6 +250,116 @@ test_data_that_stays(void **state)
 	snapshot = large_tensor(true, "At"); /* a model's own */
 	assert_false(find(snapshot, -1, "dataset_on_device", &found));
 	tn_snapshot_close(snapshot);
+}
+
+/* ---- what need not be there ---- */
+
+/* A model of 600 MiB, marked with a label, and beside it a tensor of so many MiB. */
+static struct tn_snapshot *
+beside_a_model(int64_t mib, const char *stack, const char *label)
+{
+	begin_trace();
+	mark("phase\t%lld\t1\tforward\n", before(0));
+	make(SEGMENT, 600 * MIB, "At");
+	make(SEGMENT + 600 * MIB, mib * MIB, stack);
+	mark("look\t%lld\nhold\tparameters\t%lld\t%lld\t%s\n", before(events), (long long)SEGMENT,
+	     (long long)(600 * MIB), label);
+	mark("call\t%lld\tdeleted\t/work/main.py\t7\tmain\n", before(events));
+	end_trace();
+	open_segment(SEGMENT, (600 + mib) * MIB, false);
+	live(SEGMENT, 600 * MIB, 600 * MIB, "At");
+	live(SEGMENT + 600 * MIB, mib * MIB, mib * MIB, stack);
+	close_segment();
+	return finish(true);
+}
+
+static bool
+find_beside(int64_t mib, const char *stack, const char *label, const char *id, struct tn_found *out)
+{
+	struct tn_snapshot *snapshot = beside_a_model(mib, stack, label);
+	bool found = find(snapshot, -1, id, out);
+	tn_snapshot_close(snapshot);
+	return found;
+}
+
+static void
+test_a_copy_of_the_model(void **state)
+{
+	struct tn_found found;
+	assert_true(find_beside(600, "Dt", "", "model_copy", &found));
+	assert_int_equal(found.bytes, 600 * MIB);
+	assert_true(found.avoidable);
+	assert_false(find_beside(600, "t", "", "model_copy", &found));
+	assert_false(find_beside(2000, "Dt", "", "model_copy", &found)); /* copied layers are the model */
+	assert_false(find_beside(600, "DMt", "", "model_copy", &found)); /* so are those of nn.Transformer */
+	assert_false(find_beside(100, "Dt", "", "model_copy", &found));
+}
+
+static void
+test_buckets_beside_the_gradients(void **state)
+{
+	struct tn_found found;
+	assert_true(find_beside(600, "Bt", "", "ddp_buckets", &found));
+	assert_int_equal(found.bytes, 600 * MIB);
+	expect_line(&found.at, "/work/train.py", 41, false);
+	assert_false(find_beside(600, "tB", "", "ddp_buckets", &found)); /* made in what it calls */
+}
+
+static void
+test_a_model_that_only_an_optimizer_holds(void **state)
+{
+	struct tn_found found;
+	assert_true(find_beside(1, "t", "held by an optimizer alone", "deleted_but_held", &found));
+	assert_int_equal(found.bytes, 600 * MIB);
+	assert_string_equal(found.at.file, "/work/main.py"); /* where it was deleted */
+	assert_false(find_beside(1, "t", "", "deleted_but_held", &found));
+}
+
+/* A tensor that a line makes anew so many times, each `more` MiB larger than the one before. */
+static struct tn_snapshot *
+made_anew(int times, int64_t more, const char *stack, bool drops_first)
+{
+	int64_t address = SEGMENT, size = 400, end = SEGMENT + 4000 * MIB;
+	begin_trace();
+	make(address, size * MIB, stack);
+	for (int time = 0; time < times; time++, size += more) {
+		int64_t next = address == SEGMENT ? end : SEGMENT;
+		if (drops_first)
+			drop(address, size * MIB, stack);
+		make(next, (size + more) * MIB, stack);
+		if (!drops_first)
+			drop(address, size * MIB, stack);
+		address = next;
+	}
+	end_trace();
+	open_segment(address, 4000 * MIB, false);
+	live(address, size * MIB, size * MIB, stack);
+	block(address + size * MIB, (4000 - size) * MIB, 0, "inactive", "");
+	close_segment();
+	return finish(false);
+}
+
+static bool
+find_anew(int times, int64_t more, const char *stack, bool drops_first, const char *id)
+{
+	struct tn_found found;
+	struct tn_snapshot *snapshot = made_anew(times, more, stack, drops_first);
+	bool there = find(snapshot, -1, id, &found);
+	if (there)
+		assert_int_equal(found.bytes, (400 + times * more) * MIB);
+	tn_snapshot_close(snapshot);
+	return there;
+}
+
+static void
+test_a_tensor_that_is_made_anew_a_bit_larger(void **state)
+{
+	assert_true(find_anew(20, 50, "t", false, "growing_cat"));
+	assert_true(find_anew(20, 50, "LCt", false, "kv_cache"));
+	assert_false(find_anew(20, 50, "LCt", false, "growing_cat"));
+	assert_false(find_anew(20, 0, "t", false, "growing_cat")); /* it does not grow */
+	assert_false(find_anew(20, 50, "t", true, "growing_cat")); /* the old one goes first */
+	assert_false(find_anew(5, 50, "t", false, "growing_cat"));
 }
 
 /* ---- growth ---- */
@@ -352,6 +472,10 @@ main(void)
 		cmocka_unit_test(test_segments_that_come_and_go),
 		cmocka_unit_test(test_gradients_that_no_update_used),
 		cmocka_unit_test(test_data_that_stays),
+		cmocka_unit_test(test_a_copy_of_the_model),
+		cmocka_unit_test(test_buckets_beside_the_gradients),
+		cmocka_unit_test(test_a_model_that_only_an_optimizer_holds),
+		cmocka_unit_test(test_a_tensor_that_is_made_anew_a_bit_larger),
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_columns_are_real_moments),
 		cmocka_unit_test(test_layouts_fill_their_segments),

@@ -89,6 +89,18 @@ def check_fits(run, row):
     assert run.report["out_of_memory"] is None, run.explain()
 
 
+def check_findings(run, row):
+    """The program's own mistake is the first finding, at its line; the mistakes of other programs are not found here."""
+    findings = run.report["findings"]
+    if "finding" in row:
+        assert findings and findings[0]["id"] == row["finding"], run.explain()
+        right = [(row["program"], line) for line in lines_marked(row["program"], "the mistake")] or places(row)
+        assert place_of(findings[0]["at"]) in right, run.explain()
+    own = {row.get("finding"), *row.get("also", [])}
+    assert {finding["id"] for finding in findings} & MISTAKES <= own, run.explain()
+
+
+MISTAKES = {row["finding"] for row in TABLE if "finding" in row}
 CHECKS = {"out_of_memory": check_out_of_memory, "grows": check_grows, "failed": check_failed, "fits": check_fits}
 
 
@@ -100,6 +112,7 @@ def test_an_example_ends_as_on_a_real_card(tonnage, row):
     assert run.report["coverage"]["refused_calls"] == [], run.explain()
     assert row.get("stdout", "") in run.stdout and row.get("stderr", "") in run.stderr, run.explain()
     CHECKS[row["verdict"]](run, row)
+    check_findings(run, row)
 
 
 def test_the_table_is_whole():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every job gets the right verdict: `fits` on a card just above what it needs, `out_of_memory` with 80 % of that; and
-every byte of the card has its category, and nearly all of them a line.
+every byte of the card has its category, and nearly all of them a line. Where it fits, nothing is found wrong.
 
 What a job needs is the peak of its run on a large card. Two jobs deal with the card's limit themselves:
   - retry_smaller halves its batch until that fits and gives up below a least one: it needs what its least batch needs;
@@ -40,6 +40,7 @@ def check_fits(run):
     assert run.report["out_of_memory"] is None, run.explain()
     assert run.report["coverage"]["refused_calls"] == [], run.explain()
     assert run.report["steps"]["seen"] >= 1, run.explain()
+    assert [found for found in run.report["findings"] if found["severity"] != "hint"] == [], run.explain()
     peak = run.report["peak"]
     assert 0 < peak["allocated_bytes"] <= peak["reserved_bytes"] <= peak["device_bytes"], run.explain()
     assert peak["device_bytes"] <= run.report["gpu"]["total_bytes"], run.explain()

@@ -15,6 +15,7 @@
     phases    what the program is doing: build, forward, backward, optimizer, evaluation, ...
     holds     what tensors are: parameters, gradients, optimizer state
     inputs    which tensors are inputs
+    habits    calls that say more: zero_grad, empty_cache, pin_memory, deleted modules, warnings
     graph     autograd's graph as a backward pass begins
     notes     what only the virtual GPU sees: workspaces of libraries
     virtual   the virtual GPU of this process, by ctypes

@@ -47,7 +47,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import ending, files, frames, generation, graph, history, holds, init, ledger, peaks, phases, record
+    from . import ending, files, frames, generation, graph, habits, history, holds, init, ledger, peaks, phases, record
     from . import steps, torchapi, uploads, values
     from .state import settings
 
@@ -66,6 +66,7 @@ def _set_up(torch):
             phases.install(torch)
             holds.install()
             graph.install()
+            habits.install(torch)
     steps.on_torch(torch)
     if settings.init == "skip" and settings.gpu == "virtual":
         init.install(torch)

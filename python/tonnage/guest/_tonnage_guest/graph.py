@@ -22,6 +22,7 @@ _MAX_NODES = 200000
 _VIEWS = ("View", "UnsafeView", "Transpose", "T", "Permute", "Expand", "Slice", "Select", "Split", "SplitWithSizes",
           "Unsqueeze", "Squeeze", "Reshape", "ReshapeAlias", "Alias", "AsStrided", "Unbind", "Chunk", "Narrow",
           "Unfold", "SwapAxes", "MovedDim", "Detach", "Diagonal")
+_LABELS = {"SoftmaxBackward0": "softmax", "LogSoftmaxBackward0": "log_softmax"}  # results worth naming
 _OWN_RESULTS = ("_raw_saved_result", "_raw_saved_output", "_raw_saved_out")
 
 _walked = 0
@@ -199,7 +200,8 @@ def _keep(node, tensor, own, kept, evidence):
         return
     maker = node if own else tensor.grad_fn
     leaf = maker is None and not tensor.requires_grad
-    rows = holds.rows_of("inputs" if leaf else "activations", tensor, "", whole=True)
+    label = "" if maker is None else _LABELS.get(_kind(maker)[0], "")
+    rows = holds.rows_of("inputs" if leaf else "activations", tensor, label, whole=True)
     kept.extend(rows)
     if rows and maker is not None and maker not in evidence:
         evidence[maker] = rows[0][1]

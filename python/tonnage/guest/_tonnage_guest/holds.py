@@ -9,11 +9,12 @@ state is set; optimizers from their first update. All by weak references: nothin
 import functools
 import weakref
 
-from . import guard, imports, marks
+from . import guard, habits, imports, marks
 from .state import state
 
 _modules = {}  # id -> weak reference to a module that owns parameters
 _optimizers = {}
+_owned = {}  # id -> weak reference to a parameter that some module has, or had
 
 
 def install():
@@ -33,13 +34,16 @@ def look():
     for module in _living(_modules):
         for parameter in tuple(module._parameters.values()):
             _add_parameter(rows, seen, parameter)
-        for tensor in (*module._buffers.values(), *module.__dict__.values()):
+        for name, tensor in tuple(module._buffers.items()):
+            if tensor is not None:
+                _add_kept(rows, tensor, "pruning masks" if _is_mask(module, name) else "kept by modules")
+        for tensor in tuple(module.__dict__.values()):
             if isinstance(tensor, state.torch.Tensor):
-                _add_kept(rows, tensor)
+                _add_kept(rows, tensor, "kept by modules")
     for optimizer in _living(_optimizers):
         for group in optimizer.param_groups:
             for parameter in group["params"]:
-                _add_parameter(rows, seen, parameter)
+                _add_parameter(rows, seen, parameter, "held by an optimizer alone" if _was_owned(parameter) else "")
         for values in tuple(optimizer.state.values()):
             _add_state(rows, values)
     marks.looks.append((marks.now(), rows))
@@ -85,22 +89,32 @@ def _rows_of_sparse(category, tensor, label, whole):
     return [row for part in parts for row in rows_of(category, part, label, whole)]
 
 
-def _add_parameter(rows, seen, parameter):
+def _was_owned(parameter):
+    reference = _owned.get(id(parameter))
+    return reference is not None and reference() is parameter
+
+
+def _is_mask(module, name):
+    """torch.nn.utils.prune keeps `weight_mask` beside `weight_orig`."""
+    return name.endswith("_mask") and name[:-len("_mask")] + "_orig" in module._parameters
+
+
+def _add_parameter(rows, seen, parameter, label=""):
     if parameter is None or id(parameter) in seen:
         return
     seen.add(id(parameter))
     try:
-        rows.extend(rows_of("parameters", parameter, ""))
+        rows.extend(rows_of("parameters", parameter, label))
         if parameter.is_leaf and parameter.grad is not None:
             rows.extend(rows_of("gradients", parameter.grad, ""))
     except (RuntimeError, NotImplementedError):
         pass  # a tensor without memory of its own: not materialised, fake, freed
 
 
-def _add_kept(rows, tensor):
+def _add_kept(rows, tensor, label):
     try:
         if tensor.grad_fn is None:
-            rows.extend(rows_of("temporaries", tensor, "kept by modules"))
+            rows.extend(rows_of("temporaries", tensor, label))
     except (RuntimeError, NotImplementedError):
         pass
 
@@ -129,10 +143,10 @@ def _living(table):
             yield thing
 
 
-def _note(table, thing):
+def _note(table, thing, gone=None):
     found = table.get(id(thing))
     if found is None or found() is not thing:
-        table[id(thing)] = weakref.ref(thing)
+        table[id(thing)] = weakref.ref(thing, gone)
 
 
 def _watch_modules(module):
@@ -152,10 +166,18 @@ def _watch_modules(module):
 
 @guard.guarded
 def _registered(module, name, parameter):
-    _note(_modules, module)
+    _note(_modules, module, _module_gone)
+    if parameter is not None:
+        _note(_owned, parameter)
 
 
 @guard.guarded
 def _copied(module):
     if module._parameters:
-        _note(_modules, module)
+        _note(_modules, module, _module_gone)
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                _note(_owned, parameter)
+
+
+_module_gone = guard.guarded(lambda reference: habits.note_deletion())

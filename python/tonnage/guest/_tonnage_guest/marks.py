@@ -12,6 +12,8 @@ from .state import state
 now = time.time_ns  # the clock of the snapshot's times
 
 _MAX_LABEL = 80
+_MAX_PATH = 1000
+_MOST_DELETED = 16  # places at which modules were deleted, that outlast a window
 
 phases = []  # (time, step, name)
 looks = []  # (time, [(category, address, bytes, label)])
@@ -19,12 +21,14 @@ passes = []  # (time, number, [(id, sequence, bytes, evidence, view, name)])
 runs = []  # (time, node's id); appended to by hooks on autograd's nodes
 steps = []  # (time, number, allocated)
 out_of_memories = []  # (time, device, requested)
+calls = []  # (time, name, file, line, function)
 
 
 def new_window():
     """Forgets what an emptied history has no use for."""
     del phases[:-1]
     del looks[:-1]
+    calls[:] = [row for row in calls if row[1] == "deleted"][-_MOST_DELETED:]
     for rows in (passes, runs, steps, out_of_memories):
         del rows[:]
 
@@ -44,15 +48,17 @@ def text():
     lines.extend("library\t%d\t%s\t%d\t%d" % row for row in _notes())
     lines.extend("step\t%d\t%d\t%d" % row for row in steps)
     lines.extend("oom\t%d\t%d\t%d" % row for row in out_of_memories)
+    lines.extend("call\t%d\t%s\t%s\t%d\t%s" % (time_ns, name, escaped(file, _MAX_PATH), line, escaped(function))
+                 for time_ns, name, file, line, function in calls)
     if state.batch_size is not None:
         lines.append("batch\t%d" % state.batch_size)
     lines.append("")
     return "\n".join(lines)
 
 
-def escaped(words):
+def escaped(words, longest=_MAX_LABEL):
     """A text as one field."""
-    words = words[:_MAX_LABEL]
+    words = words[:longest]
     for character, code in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
         words = words.replace(character, code)
     return words

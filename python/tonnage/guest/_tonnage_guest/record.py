@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import growth, peaks, rehearse, torchapi
+from . import growth, habits, peaks, rehearse, torchapi
 from .state import settings, state
 
 _SCHEMA = "tonnage.guest/1"
@@ -88,6 +88,7 @@ def document():
         "exception": state.exception,
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
         "uploads_suppressed": [{"what": what, "count": n} for what, n in sorted(state.uploads.items())],
+        "habits": habits.document(),
         "snapshot": state.snapshot,
         "peak_snapshot": state.peak_snapshot,
         "oom_snapshot": state.oom_snapshot,

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the program that say more about its memory than the allocator sees: zeroing of gradients, emptying of the cache,
+deleted modules (as marks of a snapshot), pinned tensors and warnings of torch's own (in guest/<pid>.json).
+
+Methods are noted as they are looked up, and the program gets torch's own; the function that empties the cache is wrapped
+at torch._C, where torch's Python code looks it up at each call.
+"""
+
+import sys
+import warnings
+
+from . import frames, guard, marks, methods, torchapi
+from .state import state
+
+_MOST_PLACES = 256
+_PIECE = 4096  # smallest pinned block
+# What torch warns of, and how it is called in guest/<pid>.json.
+_WARNINGS = (
+    ("To copy construct from a tensor", "tensor_of_a_tensor"),
+    ("memory_cached", "memory_cached"),
+    ("memory_reserved", "memory_cached"),
+)
+
+
+def install(torch):
+    """Called once torch is imported."""
+    from torch.optim import optimizer
+
+    for cls in (optimizer.Optimizer, torch.nn.Module):
+        methods.put(cls, "zero_grad", guard.guarded(_zeroes), None)
+    methods.put(torch.Tensor, "pin_memory", guard.guarded(_pins), None)
+    _watch_cache(torchapi.core())
+    _watch_warnings()
+
+
+def note_deletion():
+    """A module that owned parameters has gone."""
+    if state.cuda_initialized and not sys.is_finalizing():
+        _mark("deleted", repeat=False)
+
+
+def document():
+    """[{"what", "file", "line", "function", "count", "bytes"}] for guest/<pid>.json."""
+    return [
+        {"what": what, "file": file, "line": line, "function": function, "count": count, "requested_bytes": size}
+        for (what, file, line, function), (count, size) in state.habits.items()
+    ]
+
+
+def _mark(name, repeat=True):
+    """A mark of this call; unless `repeat`, only when the last one of its name was elsewhere."""
+    frame = frames.place(sys._getframe(1))
+    if frame is None:
+        return
+    place = frames.describe(frame)
+    row = (marks.now(), name, place["file"], place["line"], place["function"])
+    before = next((old for old in reversed(marks.calls) if old[1] == name), None)
+    if repeat or before is None or before[2:] != row[2:]:
+        marks.calls.append(row)
+
+
+def _count(what, place, size):
+    key = (what, place["file"], place["line"], place["function"])
+    if key in state.habits or len(state.habits) < _MOST_PLACES:
+        entry = state.habits.setdefault(key, [0, 0])
+        entry[0] += 1
+        entry[1] += size
+
+
+def _zeroes(owner):
+    if state.cuda_initialized:
+        _mark("zero_grad")
+
+
+def _pins(tensor):
+    """torch's allocator of pinned memory rounds up to powers of two."""
+    frame = frames.place(sys._getframe(1))
+    if frame is not None and frames.is_users(frame.f_code.co_filename) and not tensor.is_cuda and tensor.nbytes:
+        _count("pin_memory", frames.describe(frame), max(_PIECE, 1 << (tensor.nbytes - 1).bit_length()))
+
+
+def _watch_cache(core):
+    empty = getattr(core, "_cuda_emptyCache", None)
+    if empty is None:
+        return
+    note = guard.guarded(lambda: _mark("empty_cache") if state.cuda_initialized else None)
+
+    def _cuda_emptyCache():
+        note()
+        return empty()
+
+    core._cuda_emptyCache = _cuda_emptyCache
+
+
+def _watch_warnings():
+    """Python, and torch's C++ code, look this function up at each warning that is to be shown."""
+    show = getattr(warnings, "_showwarnmsg", None)
+    if show is None:
+        return
+
+    def _showwarnmsg(message):
+        note(message)
+        return show(message)
+
+    note = guard.guarded(_warned)
+    warnings._showwarnmsg = _showwarnmsg
+
+
+def _warned(message):
+    text = str(message.message)
+    for words, what in _WARNINGS:
+        frame = frames.place(sys._getframe(1)) if words in text and "torch" in text else None
+        if frame is not None:
+            _count(what, frames.describe(frame), 0)
+            return
