@@ -362,15 +362,30 @@ say_smallest(const struct tn_printer *printer, const struct tn_report *report, c
 		        tn__human_bytes((int64_t)row->figures.total_bytes, total));
 }
 
-/* The command has lines of its own, to be copied. */
 static void
-say_larger_card(const struct tn_printer *printer, const struct tn_report *report, const struct tn_gpu_row *row)
+say_larger_card(const struct tn_printer *printer, const struct tn_gpu_row *row)
 {
 	char total[32];
 	tn__say_labelled(printer, "", LABEL_COLUMN, "or a larger card: what was seen so far would fit %s (%s)", row->figures.name,
 	                 tn__human_bytes((int64_t)row->figures.total_bytes, total));
-	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage run --gpu %s -- %s", report->smallest_gpu,
-	                 report->command != NULL ? report->command : "PROGRAM");
+}
+
+/* A line of its own, to be copied: with the card that this report is about. */
+static void
+say_fix_command(const struct tn_printer *printer, const struct tn_report *report)
+{
+	const struct tn_gpu_row *row = report->gpu.alias[0] != '\0' ? tn__gpu_find(report->gpu.alias) : NULL;
+	int64_t others = report->at_oom.by_category[TN_CATEGORY_other_processes];
+	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "";
+	if (row != NULL && !report->real_gpu)
+		snprintf(card, sizeof(card), "--gpu %s ", report->gpu.alias);
+	if (row != NULL && row->figures.total_bytes != report->gpu.total_bytes)
+		snprintf(memory, sizeof(memory), "--memory %llu ", (unsigned long long)report->gpu.total_bytes);
+	if (others > 0)
+		snprintf(other, sizeof(other), "--other %lld ", (long long)others);
+	if (report->gpus > 1)
+		snprintf(gpus, sizeof(gpus), "--gpus %d ", report->gpus);
+	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s-- %s", card, memory, other, gpus, report->command);
 }
 
 /* Why, what to do about it, and the card that would take it as it is. */
@@ -389,7 +404,9 @@ say_next(const struct tn_printer *printer, const struct tn_report *report, const
 	else
 		tn__say_labelled(printer, "Next", LABEL_COLUMN, "a smaller batch%s", row == NULL ? ", or more than one card" : "");
 	if (out && row != NULL && report->device_peak > 0 && larger_card_helps(report))
-		say_larger_card(printer, report, row);
+		say_larger_card(printer, row);
+	if (report->command != NULL && !(out && strcmp(report->oom.cause, "host_ram") == 0))
+		say_fix_command(printer, report);
 }
 
 /* ---- for other writers ---- */
