@@ -8,8 +8,8 @@
 
 #define LEAST ((uint64_t)256 << 20)
 
-static bool
-made_by_ddp(const struct tn_analysis *analysis, tn_stack stack)
+bool
+tn__made_by_ddp(const struct tn_analysis *analysis, tn_stack stack)
 {
 	static const char ending[] = "torch/nn/parallel/distributed.py";
 	const uint32_t *frames;
@@ -28,7 +28,7 @@ tn__find_buckets(const struct tn_look_around *around, struct tn_found_list *list
 	char a[40];
 	for (size_t index = 0; index < around->site_count; index++) {
 		const struct tn_site *site = &around->sites[index];
-		if (site->category != TN_CATEGORY_temporaries || !made_by_ddp(around->analysis, site->origin.stack))
+		if (site->category != TN_CATEGORY_temporaries || !tn__made_by_ddp(around->analysis, site->origin.stack))
 			continue;
 		bytes += site->bytes;
 		largest = largest ? largest : site;

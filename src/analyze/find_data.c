@@ -32,8 +32,8 @@ is_resident(const struct tn_look_around *around, const struct tn_part *part, uin
 {
 	const struct tn_interval *block = &around->analysis->blocks.intervals[part->interval];
 	uint8_t traits = around->analysis->traits[block->stack];
-	bool buffer = part->label && strcmp(part->label, "kept by modules") == 0;
-	bool kind = !buffer && (part->category == TN_CATEGORY_inputs || part->category == TN_CATEGORY_temporaries);
+	bool known = (part->label && *part->label) || tn__made_by_ddp(around->analysis, block->stack);
+	bool kind = !known && (part->category == TN_CATEGORY_inputs || part->category == TN_CATEGORY_temporaries);
 	return kind && tn__is_alive(block, around->state) && block->begun && block->from <= before &&
 		(traits & TN_STACK_PYTHON) && !(traits & (TN_STACK_MODULE | TN_STACK_OPTIMIZER | TN_STACK_BUILD));
 }
@@ -101,10 +101,11 @@ tn__find_resident_data(const struct tn_look_around *around, struct tn_found_list
 	struct tn_found *found = copy ?
 		tn__found(list, "model_copy", TN_WEIGHT_WARNING, worst.bytes,
 	              "a second model's worth of tensors, %s, stays on the card", tn__found_size(worst.bytes, a)) :
-		tn__found(list, "dataset_on_device", TN_WEIGHT_WARNING, worst.bytes,
+		tn__found(list, "dataset_on_device", TN_WEIGHT_HINT, worst.bytes,
 	              "%s of data, made before the first forward pass, stays on the card",
 	              tn__found_size(worst.bytes, a));
 	if (found) {
+		found->avoidable = true;
 		found->at = worst.at;
 		found->advice = copy ? "keep the copy on the CPU, or in 16 bits" :
 		                       "keep it on the CPU, and move it to the card batch by batch";

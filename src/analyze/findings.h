@@ -59,6 +59,9 @@ struct tn_line tn__line_of_origin(const struct tn_origin *origin);
 /* The line of a call of that name between two times (nanoseconds); file NULL when there was none. */
 struct tn_line tn__line_of_call(const struct tn_analysis *analysis, const char *name, int64_t from, int64_t until);
 
+/* True for what DistributedDataParallel itself asked for. */
+bool tn__made_by_ddp(const struct tn_analysis *analysis, tn_stack stack);
+
 /* The line that a stack of a free or a segment belongs to. */
 struct tn_line tn__line_of_stack(const struct tn_analysis *analysis, tn_stack stack);
 

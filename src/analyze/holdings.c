@@ -300,13 +300,11 @@ static tn_status
 label_holding(struct words *words, const struct tn_piece *pieces, size_t count, uint64_t bytes, size_t *place)
 {
 	struct label labels[MOST_LABELS];
-	bool kinds = pieces->category == TN_CATEGORY_optimizer_state || pieces->category == TN_CATEGORY_workspaces ||
-	             pieces->category == TN_CATEGORY_temporaries;
+	bool names = pieces->category == TN_CATEGORY_parameters || pieces->category == TN_CATEGORY_gradients;
 	*place = SIZE_MAX;
-	if (count > 1 && !kinds)
-		return TN_OK;
 	size_t known = list_labels(pieces, count, bytes, labels);
-	if (known == 0)
+	bool one = known == 1 && labels[0].bytes > bytes / 2;
+	if (known == 0 || (names && count > 1 && !one))
 		return TN_OK;
 	*place = words->count;
 	return add_labels(words, labels, known);

@@ -422,6 +422,8 @@ kept_batches(const struct facts *facts)
 {
 	for (size_t i = 0; i < facts->moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		if (holder->category == TN_CATEGORY_inputs && phase_is(facts, "evaluation")) /* its steps are not counted */
+			return holder->blocks >= 4 ? holder : NULL;
 		if (holder->category == TN_CATEGORY_inputs)
 			return holder->alike >= 4 && facts->oom->step >= 4 && holder->alike >= facts->oom->step - 1 ? holder : NULL;
 	}
@@ -438,7 +440,7 @@ static void
 why_graphs(const struct facts *facts, FILE *out)
 {
 	const struct tn_report_holder *holder = kept_batches(facts);
-	fprintf(out, "%lld batches are still there", (long long)holder->alike);
+	fprintf(out, "%lld batches are still there", (long long)(holder->alike > 1 ? holder->alike : holder->blocks));
 	print_line(out, " (", &holder->at);
 	print_bytes(out, holder->at.file != NULL ? "), with " : ", with ", of(facts, TN_CATEGORY_activations),
 	            " of activations that earlier steps should have given back");
@@ -531,6 +533,7 @@ static const struct rule rules[] = {
 	{ "leak_suspected", "growth", piles_up_in_pieces, why_kept, KEEP_LESS },
 	{ "fragmentation", "fragmentation", in_pieces, why_in_pieces,
 	  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment" },
+	{ "leak_suspected", "growth", graphs_are_kept, why_graphs, LET_GO },
 	{ "model_or_batch_too_big", "evaluation_with_graph", graph_in_evaluation, why_graph_in_evaluation,
 	  "with torch.no_grad(): around the evaluation" },
 	{ "model_or_batch_too_big", "model_too_big", while_building, why_building,
@@ -550,7 +553,6 @@ static const struct rule rules[] = {
 	{ "model_or_batch_too_big", "large_tensor", one_tensor, why_one_tensor,
 	  "do this work in pieces, or a smaller batch" },
 	{ "leak_suspected", "growth", piles_up, why_kept, KEEP_LESS },
-	{ "leak_suspected", "growth", graphs_are_kept, why_graphs, LET_GO },
 	{ "model_or_batch_too_big", "large_temporaries", keeps_much, why_kept,
 	  "keep this on the CPU, make it in pieces, or a smaller batch" },
 	{ "model_or_batch_too_big", "model_too_big", model_outweighs, why_model,

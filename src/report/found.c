@@ -29,6 +29,8 @@ is_the_reason(const struct tn_report *report, const struct tn_found *found)
 		return false;
 	if (strcmp(oom->cause, "leak_suspected") == 0)
 		return found->grows || !report->growth.seen;
+	if (strcmp(oom->cause, "fragmentation") == 0) /* pieces between what grows */
+		return found->grows;
 	return strcmp(oom->cause, "model_or_batch_too_big") == 0;
 }
 
@@ -43,8 +45,11 @@ add(struct tn_report *report, const struct tn_found *found)
 	                                                    found->advice, "%s", found->what);
 	if (finding != NULL)
 		finding->sure = found->sure;
-	if (finding != NULL && is_the_reason(report, found))
+	if (finding != NULL && is_the_reason(report, found)) {
 		tn__report_lead_with(report, finding);
+		if (!report->growth.seen) /* that something piles up is told by the lead */
+			tn__report_drop_findings(report, "growth");
+	}
 	tn__report_free_place(at);
 }
 

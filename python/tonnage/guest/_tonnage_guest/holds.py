@@ -37,9 +37,10 @@ def look():
         for name, tensor in tuple(module._buffers.items()):
             if tensor is not None:
                 _add_kept(rows, tensor, "pruning masks" if _is_mask(module, name) else "kept by modules")
-        for tensor in tuple(module.__dict__.values()):
+        for name, tensor in tuple(module.__dict__.items()):
             if isinstance(tensor, state.torch.Tensor):
-                _add_kept(rows, tensor, "kept by modules")
+                pruned = name + "_orig" in module._parameters
+                _add_kept(rows, tensor, "pruned weights" if pruned else "kept by modules", pruned)
     for optimizer in _living(_optimizers):
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -95,7 +96,7 @@ def _was_owned(parameter):
 
 
 def _is_mask(module, name):
-    """torch.nn.utils.prune keeps `weight_mask` beside `weight_orig`."""
+    """torch.nn.utils.prune keeps `weight_mask` beside `weight_orig`, and their product as `weight`."""
     return name.endswith("_mask") and name[:-len("_mask")] + "_orig" in module._parameters
 
 
@@ -111,9 +112,10 @@ def _add_parameter(rows, seen, parameter, label=""):
         pass  # a tensor without memory of its own: not materialised, fake, freed
 
 
-def _add_kept(rows, tensor, label):
+def _add_kept(rows, tensor, label, computed=False):
+    """`computed`: also what a graph made."""
     try:
-        if tensor.grad_fn is None:
+        if computed or tensor.grad_fn is None:
             rows.extend(rows_of("temporaries", tensor, label))
     except (RuntimeError, NotImplementedError):
         pass
