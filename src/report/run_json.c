@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "gpu/catalogue.h"
 #include "report/study.h"
 
 static int64_t
@@ -235,6 +236,9 @@ read_card(const json_t *root, struct tn_report *report)
 	const char *name = words(gpu, "name");
 	int64_t total = figure(gpu, "total_bytes"), context = figure(gpu, "context_bytes"), count = figure(gpu, "count");
 	snprintf(report->gpu.name, sizeof(report->gpu.name), "%s", name != NULL ? name : "unknown");
+	const struct tn_gpu_row *row = name != NULL ? tn__gpu_find(name) : NULL;
+	if (row != NULL)
+		memcpy(report->gpu.alias, row->figures.alias, sizeof(report->gpu.alias));
 	report->gpu.total_bytes = total > 0 ? (uint64_t)total : 0;
 	report->gpu.context_bytes = context > 0 ? (uint64_t)context : 0;
 	report->gpus = count > 1 && count < 65 ? (int)count : 1;

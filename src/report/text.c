@@ -388,6 +388,21 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s-- %s", card, memory, other, gpus, report->command);
 }
 
+/* The reason in words; its line, where that is not the one that ran out. */
+static void
+say_why(const struct tn_printer *printer, const struct tn_report *report, const struct tn_finding *reason)
+{
+	const struct tn_place *at = reason->at, *out = report->oom.at;
+	const char *slash = at != NULL && at->file != NULL ? strrchr(at->file, '/') : NULL;
+	bool elsewhere = at != NULL && at->file != NULL &&
+	                 (out == NULL || out->file == NULL || at->line != out->line || strcmp(at->file, out->file) != 0);
+	if (elsewhere)
+		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s (%s:%lld)", reason->what, slash != NULL ? slash + 1 : at->file,
+		                 (long long)at->line);
+	else
+		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s", reason->what);
+}
+
 /* Why, what to do about it, and the card that would take it as it is. */
 static void
 say_next(const struct tn_printer *printer, const struct tn_report *report, const struct tn_gpu_row *row)
@@ -398,7 +413,7 @@ say_next(const struct tn_printer *printer, const struct tn_report *report, const
 		return;
 	fputc('\n', printer->out);
 	if (out && reason != NULL && reason->what != NULL) /* growth has been told at the top */
-		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s", reason->what);
+		say_why(printer, report, reason);
 	if (reason != NULL && reason->advice != NULL)
 		tn__say_labelled(printer, "Next", LABEL_COLUMN, "%s", reason->advice);
 	else
