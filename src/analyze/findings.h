@@ -18,7 +18,7 @@ struct tn_found {
 	bool avoidable;    /* these bytes need not be there: an out-of-memory that lacked no more comes from them */
 	bool grows;        /* it is itself what a leak may be taken for */
 	uint64_t bytes;
-	struct tn_line at; /* file NULL: no line */
+	struct tn_line at; /* file NULL: no line; its texts belong to the analysis */
 	const char *advice;
 	const char *sure; /* how sure, where it is inferred; else NULL */
 	char what[400];

@@ -40,7 +40,8 @@ begin_trace(void)
 	events = 0;
 }
 
-/* The finding of an id in a state (-1: the end), copied to *out; false when it is not there. */
+/* The finding of an id in a state (-1: the end), copied to *out with the name of its file, whose text may go with the
+ * analysis; false when it is not there. */
 static bool
 find(const struct tn_snapshot *snapshot, int state, const char *id, struct tn_found *out)
 {
@@ -55,7 +56,9 @@ find(const struct tn_snapshot *snapshot, int state, const char *id, struct tn_fo
 		assert_true(strlen(list.items[index].what) > 0);
 		if (strcmp(list.items[index].id, id) != 0)
 			continue;
+		static char file[64];
 		*out = list.items[index];
+		out->at.file = out->at.file ? strncpy(file, out->at.file, sizeof(file) - 1) : NULL;
 		found = true;
 	}
 	tn__part_list_free(&parts);
