@@ -145,6 +145,16 @@ findings(const struct tn_study *study)
 	return array;
 }
 
+/* Findings are about the first of the named moments; a run says more than its recording shows. */
+static void
+lead_to_their_moment(const struct tn_study *study, json_t *object)
+{
+	json_t *column = json_object_get(json_array_get(json_object_get(object, "moments"), 0), "column");
+	const json_t *array = json_object_get(object, "findings");
+	for (size_t i = 0; i < json_array_size(array) && study->analysis != NULL && column != NULL; i++)
+		json_object_set_new(json_array_get(array, i), "column", json_copy(column));
+}
+
 static json_t *
 regions(const struct tn_study *study)
 {
@@ -251,6 +261,7 @@ fill(const struct tn_study *study, const struct tn_comparison *comparison, struc
 			complete = false;
 	TN_RETURN_IF(!complete, TN_NO_MEMORY, "out of host memory for the page");
 	TN_FORWARD_IF_ERROR(tn__page_course(study, tables, object));
+	lead_to_their_moment(study, object);
 	TN_RETURN_IF(!tn__page_tables_write(tables, object), TN_NO_MEMORY, "out of host memory for the page");
 	return TN_OK;
 }

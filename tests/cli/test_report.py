@@ -249,6 +249,8 @@ def test_the_page_keeps_its_format(tonnage, snapshot, schema, oom):
     report(tonnage, snapshot(oom=oom), "--diff", snapshot(HOLDINGS[:2], "b.pickle"), "--html", page)
     data = data_of(page.read_text())
     schema("page", data)
+    assert {found["column"] for found in data["findings"]} <= {data["moments"][0]["column"]}
+    assert data["findings"] or oom is None
     assert list(page_rules.complaints(data)) == []
     assert data["headline"]["title"].startswith("GPU 0 ran out" if oom else "The peak of GPU 0")
 
