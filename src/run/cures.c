@@ -8,7 +8,7 @@
 
 /* id, cost, causes, not of room, shares of parameters, gradients, state, activations, temporaries, cached, phase */
 static const struct tn_cure cures[] = {
-	{ "alloc", 0, "fragmentation", "fragmentation", 0, 0, 0, 0, 0, 1, NULL },
+	{ "alloc", 0, "fragmentation growing_cat kv_cache", "fragmentation", 0, 0, 0, 0, 0, 1, NULL },
 	{ "zero_grad", 0, "gradients_live_through_forward", "gradients_live_through_forward", 0, 1, 0, 0, 0, 0, NULL },
 	{ "no_grad", 0, "evaluation_with_graph growth leak_suspected", "evaluation_with_graph growth leak_suspected", 0, 0, 0, 1,
 	  0, 0, NULL },
@@ -16,16 +16,17 @@ static const struct tn_cure cures[] = {
 	{ "outputs_to_host", 1, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
 	{ "data_on_host", 1, "dataset_on_device leak_suspected", "dataset_on_device leak_suspected", 0, 0, 0, 0, 1, 0, NULL },
 	{ "release_outputs", 0, "large_temporaries", "", 0, 0, 0, 0.3, 1, 0, NULL },
+	{ "bucket_view", 0, "ddp_buckets", "ddp_buckets", 0, 0, 0, 0, 1, 0, NULL },
 	{ "fused", 0, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
 	{ "foreach", 1, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
 	{ "step_in_backward", 1, "", "", 0, 1, 0, 0, 0, 0, NULL },
-	{ "sdpa", 0, "large_activations", "", 0, 0, 0, 0.9, 0.9, 0, NULL },
-	{ "chunked_loss", 1, "large_tensor large_temporaries", "", 0, 0, 0, 0.3, 1, 0, NULL },
+	{ "sdpa", 0, "large_activations attention_weights", "", 0, 0, 0, 0.9, 0.9, 0, NULL },
+	{ "chunked_loss", 1, "large_tensor large_temporaries logits", "", 0, 0, 0, 0.3, 1, 0, NULL },
 	{ "accumulate", 2, "batch_too_big", "", 0, 0, 0, 1, 1, 1, NULL },
 	{ "checkpoint", 4, "", "", 0, 0, 0, 0.9, 0.3, 0, NULL },
 	{ "offload_activations", 6, "", "", 0, 0, 0, 0.9, 0, 0, NULL },
 	{ "offload_optimizer", 7, "optimizer_state", "", 0, 0, 1, 0, 1, 0, NULL },
-	{ "kv_cache", 5, "", "", 0, 0, 0, 0, 1, 0, NULL },
+	{ "kv_cache", 5, "kv_cache", "", 0, 0, 0, 0, 1, 0, NULL },
 	{ "autocast", 0, "", "", 0, 0, 0, 0.5, 0.5, 0, NULL },
 	{ "bf16_weights", 0, "", "", 0.5, 0.5, 0.5, 0.5, 0.5, 0, NULL },
 	{ "half_weights", 0, "", "", 0.5, 0, 0, 0.5, 0.5, 0, NULL },
@@ -33,7 +34,7 @@ static const struct tn_cure cures[] = {
 	{ "sgd_no_momentum", 0, "", "", 0, 0, 1, 0, 0.5, 0, NULL },
 	{ "adafactor", 1, "optimizer_state", "", 0, 0, 1, 0, 0.5, 0, NULL },
 	{ "adam8bit", 1, "optimizer_state", "", 0, 0, 0.75, 0, 0.5, 0, NULL },
-	{ "kv_cache_limit", 0, "", "", 0, 0, 0, 0, 1, 0, NULL },
+	{ "kv_cache_limit", 0, "kv_cache", "", 0, 0, 0, 0, 1, 0, NULL },
 };
 
 const struct tn_cure *

@@ -127,6 +127,29 @@ def test_optimizers_with_less(saves, change, program, saved):
         assert "bitsandbytes is not installed" in entry["how"]
 
 
+DDP = """
+    import os, torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+    torch.distributed.init_process_group("nccl", rank=0, world_size=1)
+    model = DistributedDataParallel(nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(8))).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for step in range(3):
+        model(torch.randn(16, 2048, device="cuda")).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    torch.distributed.destroy_process_group()
+    print("done")
+"""
+
+
+def test_gradients_in_the_buckets(saves):
+    before, after, _ = saves(DDP, "bucket_view")
+    assert before.allocated - after.allocated >= 0.8 * MODEL
+
+
 GRADIENTS = """
     import json, torch
     from torch import nn

@@ -12,7 +12,7 @@ from . import arguments, blocks, hooks, loaders, results, rewrite, source, table
 
 _EDITS = ("zero_grad", "no_grad", "release_outputs", "data_on_host", "sdpa", "chunked_loss", "kv_cache",
           "kv_cache_limit", "step_in_backward", "offload_optimizer", "offload_activations", "autocast", "foreach",
-          "fused", "adafactor", "adam8bit", "sgd_no_momentum", "empty_cache_out_of_loop")
+          "fused", "adafactor", "adam8bit", "sgd_no_momentum", "empty_cache_out_of_loop", "bucket_view")
 _VALUES = {"kv_cache_limit": "1"}
 _KEPT = ("detach", "outputs_to_host")
 

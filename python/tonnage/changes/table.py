@@ -81,6 +81,8 @@ ROWS = [
     Row("outputs_to_host", "outputs that are kept move to the host", _written("outputs_to_host"), SAME, (), (None,)),
     Row("release_outputs", "outputs released once the loss is taken", _written("release_outputs"), SAME, (), (None,)),
     Row("data_on_host", "the data set stays on the host", _written("data_on_host"), SAME, (), (None,)),
+    Row("bucket_view", "gradients lie in the buckets of DistributedDataParallel", _written("bucket_view"), SAME, (),
+        (None,)),
     Row("foreach", "the optimizer updates one parameter after the other", _written("foreach"), ROUNDING, ("fused",),
         (None,)),
     Row("fused", "the optimizer updates in one kernel", _any(_written("fused"), _managed), ROUNDING,
