@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import pathlib
 import pickle
 import re
@@ -235,6 +236,27 @@ def test_perfetto_json(tonnage, snapshot):
     assert [event["args"]["requested_bytes"] for event in trace if event["ph"] == "i"] == [200 * MIB]
     assert [event["name"] for event in trace if event["ph"] == "X"] == ["forward"]
     assert all(event.get("ts", 0) >= 0 for event in trace)
+
+
+def test_perfettos_own_trace_processor_reads_it(tonnage, snapshot):
+    """Perfetto's trace_processor_shell cannot be installed by pip: TRACE_PROCESSOR_SHELL says where one is."""
+    processor = pytest.importorskip("perfetto.trace_processor", reason="pip install perfetto")
+    shell = os.environ.get("TRACE_PROCESSOR_SHELL")
+    if not shell:
+        pytest.skip("TRACE_PROCESSOR_SHELL names no trace_processor_shell of Perfetto's")
+    path = tonnage.cwd / "trace.json"
+    report(tonnage, snapshot(oom=200 * MIB), "--perfetto", path)
+    written = json.loads(path.read_text())["traceEvents"]
+    config = processor.TraceProcessorConfig(bin_path=shell)
+    with processor.TraceProcessor(trace=str(path), config=config) as trace:
+        counters = {row.name: row.value for row in trace.query(
+            "select t.name as name, c.value as value from counter c join counter_track t on c.track_id = t.id "
+            "order by c.ts")}  # fmt: skip
+        slices = [row.name for row in trace.query("select name from slice where dur > 0")]
+        errors = [row for row in trace.query("select name from stats where severity = 'error' and value > 0")]
+    last = {event["name"]: event["args"]["bytes"] for event in written if event["ph"] == "C"}
+    assert sorted(counters.values()) == sorted(last.values())
+    assert slices == ["forward"] and errors == []
 
 
 # ---- the page ----

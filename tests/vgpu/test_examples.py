@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every program of examples/ ends on the virtual GPU as examples/examples.toml says that a real card lets it end.
+"""Every program of examples/ ends on the virtual GPU as examples/examples.toml says that a real card lets it end; its own
+mistake is the first finding, at its line, and what is no mistake of its own is not found.
 
 Places are found by the markers in the sources ("# <- out of memory"), so lines may move.
 """
