@@ -41,7 +41,7 @@ for epoch in range(2):
 
     model.eval()
     right = 0
-    with torch.set_grad_enabled(not options.no_grad):  # <- the mistake
+    with torch.set_grad_enabled(not options.no_grad):
         for images, labels in validation:
             right += (model(images.cuda()).argmax(1) == labels.cuda()).sum().item()  # <- out of memory
     print("epoch", epoch, "right", right)

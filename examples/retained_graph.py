@@ -17,4 +17,4 @@ for step in range(100):
     optimizer.zero_grad()
     loss.backward(retain_graph=True)  # <- the mistake
     optimizer.step()
-    losses.append(loss)
+    losses.append(loss)  # <- the mistake

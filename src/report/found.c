@@ -4,6 +4,8 @@
  */
 #include "report/found.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/findings.h"
@@ -65,6 +67,23 @@ tn__report_add_found(const struct tn_analysis *analysis, const struct tn_part_li
 	return TN_OK;
 }
 
+/* The reason of an out-of-memory that is a call of the program is where that was made, not where memory ran out. */
+static void
+place_by_call(const struct tn_analysis *analysis, struct tn_report *report)
+{
+	static const struct {
+		const char *id, *call;
+	} reasons[] = { { "gradients_live_through_forward", "zero_grad" }, { "memory_fraction_limit", "memory_fraction" } };
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		struct tn_line line = tn__line_of_call(analysis, reasons[i].call, 0, INT64_MAX);
+		struct tn_finding *finding = report->findings;
+		if (!line.file || report->finding_count == 0 || strcmp(finding->id, reasons[i].id) != 0)
+			continue;
+		tn__report_free_place(finding->at);
+		finding->at = tn__report_new_place(line.file, line.line, line.function, false);
+	}
+}
+
 /* An out-of-memory stands at the end of its record. */
 static tn_status
 look_at(const struct tn_snapshot *snapshot, int device, bool end, struct tn_report *report)
@@ -78,6 +97,7 @@ look_at(const struct tn_snapshot *snapshot, int device, bool end, struct tn_repo
 		status = tn__list_parts(analysis, &parts);
 	if (status == TN_OK)
 		status = tn__report_add_found(analysis, &parts, state, report);
+	place_by_call(analysis, report);
 	tn__part_list_free(&parts);
 	tn__analysis_close(analysis);
 	return status;
@@ -95,4 +115,22 @@ tn__report_add_found_of_run(struct tn_report *report)
 	if (!grew)
 		tn__report_drop_findings(report, "growth");
 	tn_snapshot_close(snapshot);
+}
+
+void
+tn__report_name_keeper(struct tn_report *report)
+{
+	for (size_t i = 0; i < report->finding_count && report->kept_in != NULL; i++) {
+		struct tn_finding *finding = &report->findings[i];
+		char *what = NULL;
+		if (strcmp(finding->id, "growth") != 0 || finding->what == NULL ||
+		    asprintf(&what, "%s; kept in %s", finding->what, report->kept_in) < 0)
+			continue;
+		free(finding->what);
+		finding->what = what;
+		if (report->kept_at == NULL)
+			continue;
+		tn__report_free_place(finding->at);
+		finding->at = tn__report_new_place(report->kept_at->file, report->kept_at->line, report->kept_at->function, false);
+	}
 }

@@ -17,4 +17,7 @@ tn_status tn__report_add_found(const struct tn_analysis *analysis, const struct 
  * record nothing is added. */
 void tn__report_add_found_of_run(struct tn_report *report);
 
+/* A run that saw what keeps the tensors that pile up says so in its finding of growth, at the line that adds to it. */
+void tn__report_name_keeper(struct tn_report *report);
+
 #endif

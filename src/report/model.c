@@ -104,6 +104,8 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->computed_reads);
 	free_counted(&report->uploads_suppressed);
 	free_counted(&report->habits);
+	tn__report_free_place(report->kept_at);
+	free(report->kept_in);
 	free_moment(&report->at_peak);
 	free_moment(&report->at_oom);
 	tn__report_free_place(report->growth.at);

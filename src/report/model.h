@@ -187,6 +187,8 @@ struct tn_report {
 	int64_t launches, computed_read_count;
 	int64_t init_skipped_tensors, init_skipped_bytes;
 	struct tn_counted_list uploads_suppressed; /* name, count */
+	struct tn_place *kept_at; /* the line that adds to what keeps tensors; NULL: unknown */
+	char *kept_in;            /* its name; NULL: nothing was seen */
 	struct tn_counted_list habits; /* name (what it is), place, count, bytes; told as findings only */
 
 	struct tn_finding findings[16];

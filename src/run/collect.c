@@ -228,4 +228,5 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__guest_news_free(&news);
 	tn__report_judge(report, &watch->ending);
 	tn__report_add_found_of_run(report);
+	tn__report_name_keeper(report);
 }

@@ -313,6 +313,8 @@ take_worst(const json_t *document, struct tn_report *report)
 	report->rehearsal_broken = copied(document, "rehearsal_broken");
 	take_not_seen(json_object_get(steps, "not_seen"), report);
 	take_growth(json_object_get(document, "growth"), &report->growth);
+	report->kept_in = copied(json_object_get(document, "kept"), "name");
+	report->kept_at = place(json_object_get(json_object_get(document, "kept"), "at"), false);
 	report->allocated_peak = worst_device(document, "allocated_peak");
 	report->reserved_peak = worst_device(document, "reserved_peak");
 	report->requested_peak = worst_device(document, "requested_peak");

@@ -27,6 +27,7 @@
     consumers whether the end of a loader would end a loop and nothing else, from byte code
     trainers  trainers that count the batches themselves
     growth    memory that grows with every step
+    keepers   what keeps tensors that pile up: a list of the program, and the line that adds to it
     reads     values that a kernel would have computed, read back
     generation  ends a generation at its greatest length
     init      large random initialisation on the CPU, skipped

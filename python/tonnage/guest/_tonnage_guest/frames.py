@@ -62,14 +62,14 @@ def _classify(name):
 
 def is_users(name):
     """True when a file is the user's."""
-    return _classify(_absolute(name)) is USER
+    return _classify(absolute(name)) is USER
 
 
 def describe(frame, line=None):
     """{"file", "line", "function"} of a frame."""
     code = frame.f_code
     return {
-        "file": _absolute(code.co_filename),
+        "file": absolute(code.co_filename),
         "line": line if line is not None else frame.f_lineno,
         "function": getattr(code, "co_qualname", code.co_name),
     }
@@ -141,7 +141,8 @@ def strip_own(trace):
     return trace
 
 
-def _absolute(name):
+def absolute(name):
+    """The absolute name of a file; relative ones are relative to the working folder at start."""
     if name[:1] in ("/", "<") or _cwd is None:
         return name
     return os.path.normpath(os.path.join(_cwd, name))
@@ -149,4 +150,4 @@ def _absolute(name):
 
 def file_of(frame):
     """The absolute file name of a frame."""
-    return _absolute(frame.f_code.co_filename)
+    return absolute(frame.f_code.co_filename)

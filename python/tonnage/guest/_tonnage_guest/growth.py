@@ -10,9 +10,10 @@ Once that is certain, the history's windows are kept for some more steps, and a 
 """
 
 import gc
+import sys
 import time
 
-from . import history, torchapi
+from . import history, keepers, torchapi
 from .state import state
 
 _MAX_PERIOD = 16
@@ -101,6 +102,7 @@ class Watch:
             self._left -= 1
         if self._left == 0:
             self._certain = True
+            keepers.look(sys._getframe())
             history.at_growth()
             history.keep_windows(False)
 

@@ -2,8 +2,8 @@
 """Calls of the program that say more about its memory than the allocator sees: zeroing of gradients, emptying of the cache,
 deleted modules (as marks of a snapshot), pinned tensors and warnings of torch's own (in guest/<pid>.json).
 
-Methods are noted as they are looked up, and the program gets torch's own; the function that empties the cache is wrapped
-at torch._C, where torch's Python code looks it up at each call.
+Methods are noted as they are looked up, and the program gets torch's own; functions
+are wrapped at torch._C, where torch's Python code looks them up at each call.
 """
 
 import sys
@@ -29,7 +29,8 @@ def install(torch):
     for cls in (optimizer.Optimizer, torch.nn.Module):
         methods.put(cls, "zero_grad", guard.guarded(_zeroes), None)
     methods.put(torch.Tensor, "pin_memory", guard.guarded(_pins), None)
-    _watch_cache(torchapi.core())
+    _watch_function(torchapi.core(), "_cuda_emptyCache", "empty_cache")
+    _watch_function(torchapi.core(), "_cuda_setMemoryFraction", "memory_fraction")
     _watch_warnings()
 
 
@@ -49,7 +50,7 @@ def document():
 
 def _mark(name, repeat=True):
     """A mark of this call; unless `repeat`, only when the last one of its name was elsewhere."""
-    frame = frames.place(sys._getframe(1))
+    frame = frames.place(sys._getframe(1)) if state.cuda_initialized else None
     if frame is None:
         return
     place = frames.describe(frame)
@@ -68,8 +69,7 @@ def _count(what, place, size):
 
 
 def _zeroes(owner):
-    if state.cuda_initialized:
-        _mark("zero_grad")
+    _mark("zero_grad")
 
 
 def _pins(tensor):
@@ -79,17 +79,18 @@ def _pins(tensor):
         _count("pin_memory", frames.describe(frame), max(_PIECE, 1 << (tensor.nbytes - 1).bit_length()))
 
 
-def _watch_cache(core):
-    empty = getattr(core, "_cuda_emptyCache", None)
-    if empty is None:
+def _watch_function(core, attribute, name):
+    original = getattr(core, attribute, None)
+    if original is None:
         return
-    note = guard.guarded(lambda: _mark("empty_cache") if state.cuda_initialized else None)
+    note = guard.guarded(lambda: _mark(name))
 
-    def _cuda_emptyCache():
+    def wrapped(*args):
         note()
-        return empty()
+        return original(*args)
 
-    core._cuda_emptyCache = _cuda_emptyCache
+    wrapped.__name__ = attribute
+    setattr(core, attribute, wrapped)
 
 
 def _watch_warnings():

@@ -13,7 +13,8 @@ now = time.time_ns  # the clock of the snapshot's times
 
 _MAX_LABEL = 80
 _MAX_PATH = 1000
-_MOST_DELETED = 16  # places at which modules were deleted, that outlast a window
+_LASTING = ("deleted", "memory_fraction", "zero_grad")  # calls that outlast a window,
+_MOST_LASTING = 16  # so many of them
 
 phases = []  # (time, step, name)
 looks = []  # (time, [(category, address, bytes, label)])
@@ -28,7 +29,8 @@ def new_window():
     """Forgets what an emptied history has no use for."""
     del phases[:-1]
     del looks[:-1]
-    calls[:] = [row for row in calls if row[1] == "deleted"][-_MOST_DELETED:]
+    lasting = {row[1:]: row for row in calls if row[1] in _LASTING}  # of each place the last
+    calls[:] = sorted(lasting.values())[-_MOST_LASTING:]
     for rows in (passes, runs, steps, out_of_memories):
         del rows[:]
 

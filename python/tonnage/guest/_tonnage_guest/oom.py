@@ -10,7 +10,7 @@ backward stands in for it, and `backward` says so.
 
 import sys
 
-from . import frames, guard, history, ledger, marks, notes, peaks, phases, record, torchapi
+from . import frames, guard, history, keepers, ledger, marks, notes, peaks, phases, record, torchapi
 from .state import state
 
 _MAX_PENDING = 256
@@ -47,6 +47,7 @@ def _observed(device, requested, free, frame):
     peaks.read(everywhere=True)
     note(found)
     marks.out_of_memories.append((marks.now(), int(device), int(requested)))
+    keepers.look(frame)
     found["largest_free_block_bytes"] = history.at_out_of_memory(int(device))
     record.write_now()
 

@@ -89,6 +89,7 @@ def document():
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
         "uploads_suppressed": [{"what": what, "count": n} for what, n in sorted(state.uploads.items())],
         "habits": habits.document(),
+        "kept": state.kept,
         "snapshot": state.snapshot,
         "peak_snapshot": state.peak_snapshot,
         "oom_snapshot": state.oom_snapshot,

@@ -43,6 +43,7 @@ class State:
         self.init_tensors = 0
         self.init_bytes = 0
         self.uploads = {}  # what -> count
+        self.kept = None  # keepers.py: {"name", "bytes", "tensors", "at"}
         self.habits = {}  # (what, file, line, function) -> [count, bytes]
         self.snapshot = None
         self.peak_snapshot = None  # files in the run's folder

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps tensors that pile up: a list, dict, set or deque that a variable of the program, or an attribute of one of its
+objects, names; and the line that adds to it, found in the program's text.
+
+Looked for once memory is known to grow, and at an out-of-memory. Only names that stand on the stack are followed.
+"""
+
+import ast
+import collections
+import linecache
+import sys
+
+from . import frames
+from .state import state
+
+_KINDS = (list, dict, set, collections.deque)
+_ADDS = ("append", "extend", "add", "insert", "appendleft", "update", "setdefault")
+_MOST_THINGS = 200000  # that are looked at, in all
+_DEPTH = 3
+_LEAST_TENSORS = 4
+_LEAST_BYTES = 4 << 20
+_A_GRAPH = 64 << 20  # what a kept result of autograd counts for: it keeps what made it
+_LONGEST_SOURCE = 1 << 20
+
+
+def look(frame):
+    """Notes in state.kept what keeps most, if anything does; `frame` is the innermost to look at."""
+    try:
+        _look(frame)
+    except Exception:
+        return  # an object of the program's answered in its own way; what is known without is worth more
+
+
+def _look(frame):
+    left = [_MOST_THINGS]
+    seen = set()
+    best = None
+    for name, value, owner, its_frame in _named(frame):
+        if id(value) in seen or left[0] <= 0:
+            continue
+        seen.add(id(value))
+        size, count, graphs = _held(value, left)
+        if count >= _LEAST_TENSORS and max(size, graphs * _A_GRAPH) >= _LEAST_BYTES:
+            weight = size + graphs * _A_GRAPH
+            if best is None or weight > best[0]:
+                best = (weight, name, owner, its_frame, size, count)
+    if best is not None:
+        _, name, owner, its_frame, size, count = best
+        state.kept = {"name": name, "bytes": size, "tensors": count, "at": _line_of(name, owner, its_frame)}
+
+
+def _named(frame):
+    """(name, value, owner, frame) of every collection that a user's frame names, or that belongs to an object of a user's
+    class which a trainer holds."""
+    while frame is not None:
+        kind = frames.kind(frame.f_code, frame.f_globals)
+        if kind in (frames.USER, frames.LIBRARY):
+            for name, value in tuple(frame.f_locals.items()):
+                if kind is frames.USER and type(value) in _KINDS:
+                    yield name, value, None, frame
+                elif not name.startswith("__") and (kind is frames.USER or _is_of_user(type(value))):
+                    name = name if kind is frames.USER else "self"
+                    for attribute, inner in _attributes(value):
+                        yield "%s.%s" % (name, attribute), inner, value, frame
+        frame = frame.f_back
+
+
+def _is_of_user(cls):
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return file is not None and frames.is_users(file)
+
+
+def _attributes(value):
+    if isinstance(value, type) or (type(value).__module__ or "").partition(".")[0] in ("torch", "builtins", "types"):
+        return []
+    try:
+        fields = vars(value)
+    except TypeError:
+        return []
+    return [(name, inner) for name, inner in tuple(fields.items()) if type(inner) in _KINDS and name[:1] != "_"]
+
+
+def _held(collection, left):
+    """(bytes, tensors, how many of them keep a graph) of the device's tensors in a collection."""
+    tensor_class, storages, count, graphs = state.torch.Tensor, {}, 0, 0
+    stack = [(collection, 0)]
+    while stack and left[0] > 0:
+        thing, depth = stack.pop()
+        left[0] -= 1
+        if isinstance(thing, tensor_class):
+            if thing.is_cuda and not isinstance(thing, state.torch.nn.Parameter):
+                storage = thing.untyped_storage()
+                storages[storage.data_ptr()] = storage.nbytes()
+                count += 1
+                graphs += thing.grad_fn is not None
+        elif depth < _DEPTH and isinstance(thing, dict):
+            stack.extend((inner, depth + 1) for inner in tuple(thing.values()))
+        elif depth < _DEPTH and isinstance(thing, (list, tuple, set, collections.deque)):
+            stack.extend((inner, depth + 1) for inner in tuple(thing))
+    return sum(storages.values()), count, graphs
+
+
+def _line_of(name, owner, frame):
+    """Where something is added to it: the first such line of the frame's file, or of the owner's class; or None."""
+    module = sys.modules.get(type(owner).__module__) if owner is not None else None
+    files = [frames.absolute(module.__file__)] if getattr(module, "__file__", None) else []
+    files.append(frames.file_of(frame))
+    last = name.rpartition(".")[2]
+    for file in files:
+        found = _adding_line(file, last)
+        if found is not None:
+            return {"file": file, "line": found, "function": None}
+    return None
+
+
+def _adding_line(file, name):
+    text = "".join(linecache.getlines(file))
+    if not text or len(text) > _LONGEST_SOURCE:
+        return None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    lines = [node.lineno for node in ast.walk(tree) if _adds(node, name)]
+    return min(lines, default=None)
+
+
+def _adds(node, name):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS:
+        return _is_named(node.func.value, name)
+    if isinstance(node, ast.AugAssign):
+        return _is_named(node.target, name)
+    return isinstance(node, ast.Assign) and any(
+        isinstance(target, ast.Subscript) and _is_named(target.value, name) for target in node.targets)
+
+
+def _is_named(node, name):
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
