@@ -6,9 +6,9 @@
 
 A marked test runs on a virtual GPU, so no machine with a GPU is needed. By the time that pytest knows its tests, torch
 may have been imported, and a process has one card: so this pytest (the outer one) runs itself again under
-`tonnage run`, once for each card and each 48 tests (the inner ones). The inner pytest runs only the marked tests of its card,
-each in a region of its own, and leaves their reports; the outer one passes them on as if it had run them, and fails
-those whose region went above the budget. Tests without the marker run as ever.
+`tonnage run`, once for each card and each 48 tests (the inner ones). An inner pytest runs only marked tests of its
+card, each in a region of its own, and leaves their reports; the outer one passes them on as if it had run them, and
+fails those whose region went above the budget. Tests without the marker run as ever.
 
 Inside a run (somebody called `tonnage run -- pytest`) marked tests run where they are, and budgets are not checked.
 """
@@ -131,13 +131,15 @@ class _Outer:
         self.config = config
         self.limits = {}  # nodeid -> (card, budget), in the order of the tests
         self.reports = {}  # nodeid -> its reports, of tests that were run and not passed on yet
-        self.temporary = None
+        self.command = self.output = self.temporary = None
         self.peaks = []  # (nodeid, card, peak, budget)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session):
         found = ((item.nodeid, _limits(item, self.config.getoption("tonnage_gpu"))) for item in session.items)
         self.limits = {nodeid: limits for nodeid, limits in found if limits is not None}
+        if self.limits and not self.config.option.collectonly:
+            self.command = _command()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item, nextitem):
@@ -146,7 +148,10 @@ class _Outer:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         if item.nodeid not in self.reports:
             self._run(*self._batch(item.nodeid))
-        for report in self.reports.pop(item.nodeid, None) or [self._no_report(item)]:
+        reports = self.reports.pop(item.nodeid, [])
+        if not reports or reports[-1].when != "teardown":
+            reports.append(self._no_report(item))
+        for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         _tear_down(item, nextitem)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -186,7 +191,7 @@ class _Outer:
 
     def _start(self, gpu, wish, result):
         """Waits for an inner pytest. Its files go with our folder."""
-        command = [_command(), "run", "--gpu", gpu, "--steps", "all", "--quiet", "--json", result, "--",
+        command = [self.command, "run", "--gpu", gpu, "--steps", "all", "--quiet", "--json", result, "--",
                    sys.executable, "-m", "pytest", *self._arguments()]  # fmt: skip
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
         environment.pop("PYTEST_CURRENT_TEST", None)
@@ -236,7 +241,7 @@ class _Outer:
         peak = region["peak_device_bytes"]
         yield "over the budget of %s on %s: %s at the peak, %s too much" % (
             _bytes(budget), gpu, _bytes(peak), _bytes(peak - budget))  # fmt: skip
-        document = _report_of(snapshot)
+        document = self._report_of(snapshot)
         if document is None:
             yield "what held the memory is not known: PyTorch's allocator left no record of this test"
             return
@@ -248,6 +253,11 @@ class _Outer:
         for row in holders:
             yield "  %10s  %s  %s" % (_bytes(row["bytes"]), row["category"].replace("_", " "), self._place(row))
 
+    def _report_of(self, snapshot):
+        """What `tonnage report` says of the peak in a snapshot, or None."""
+        done = subprocess.run([self.command, "report", "--at", "peak", "--json", "-", snapshot], capture_output=True)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
     def _place(self, row):
         if row["file"] is None:
             return row["what"] or "of no line"
@@ -257,13 +267,13 @@ class _Outer:
         return "%s%s:%s%s" % ("backward of " if row["backward"] else "", file, row["line"], function)
 
     def _no_report(self, item):
-        """The inner pytest ended before it came to this test."""
+        """The inner pytest ended before this test did."""
         try:
             with open(self.output, errors="replace") as file:
                 tail = file.read().splitlines()[-_TAIL:]
         except OSError:
             tail = []
-        words = ["the run on the virtual GPU ended without a result of this test", *tail]
+        words = ["the run on the virtual GPU ended before this test did", *tail]
         return pytest.TestReport(nodeid=item.nodeid, location=item.location, keywords={}, outcome="failed",
                                  longrepr="\n".join(words), when="call")  # fmt: skip
 
@@ -288,12 +298,6 @@ def _command():
         if path and os.access(path, os.X_OK):
             return path
     raise pytest.UsageError("the command tonnage is not found: neither beside this Python nor on the PATH")
-
-
-def _report_of(snapshot):
-    """What `tonnage report` says of the peak in a snapshot, or None."""
-    done = subprocess.run([_command(), "report", "--at", "peak", "--json", "-", snapshot], capture_output=True)
-    return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def _read_json(path):

@@ -163,7 +163,8 @@ match_lines(const struct tn_held *before, const struct tn_held *now, bool *used,
 	for (enum known how = EXACTLY; how < WAYS; how++) {
 		for (size_t i = 0; i < now->line_count; i++) {
 			size_t j = 0;
-			while (!known[i] && j < before->line_count && (used[j] || !is_same(&before->lines[j], &now->lines[i], how)))
+			while (!known[i] && j < before->line_count &&
+			       (used[j] || !is_same(&before->lines[j], &now->lines[i], how)))
 				j++;
 			if (known[i] || j == before->line_count)
 				continue;
@@ -303,8 +304,8 @@ add_over_baseline(struct tn_report *report, int64_t more)
 		snprintf(of, sizeof(of), ", %s of it in %s", tn__human_bytes(most->after - most->before, part),
 		         tn__category_words(most->category));
 	tn__report_add_finding(report, "over_baseline", TN_SEVERITY_ERROR, more, most != NULL ? &most->at : NULL,
-	                       "give back what grew, or accept it: --write-baseline", "the peak grew by %s since the baseline%s",
-	                       tn__human_bytes(more, above), of);
+	                       "give back what grew, or accept it: --write-baseline",
+	                       "the peak grew by %s since the baseline%s", tn__human_bytes(more, above), of);
 }
 
 bool

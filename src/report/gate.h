@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run held against limits below its card's: a budget, and the peak of an earlier run, its baseline. Internal to src/report
- * and the supervisor.
+ * A run held against limits below its card's: a budget, and the peak of an earlier run, its baseline. Internal to
+ * src/report and the supervisor.
  *
- * A baseline names what held memory by category, file, function and backward. Lines have no numbers in it: they are known
- * again by their text, so that code that moves is still the same. Plain data: not thread-safe.
+ * A baseline names what held memory by category, file, function and backward. Lines have no numbers in it: they are
+ * known again by their text, so that code that moves is still the same. Plain data: not thread-safe.
  */
 #ifndef TN_REPORT_GATE_H
 #define TN_REPORT_GATE_H
@@ -49,12 +49,13 @@ struct tn_baseline {
 
 /* ---- gate.c ---- */
 
-/* Sets what follows from the budget, or the baseline, of a report whose program fits; adds the finding where it is broken,
- * and returns true. */
+/* Sets what follows from the budget, or the baseline, of a report whose program fits; adds the finding where it is
+ * broken, and returns true. */
 bool tn__gate_budget(struct tn_report *report);
 bool tn__gate_baseline(struct tn_report *report);
 
-/* What held the memory at a report's peak. TN_NO_MEMORY. Release with tn__held_free; texts and places are the report's. */
+/* What held the memory at a report's peak; texts and places stay the report's. TN_NO_MEMORY. Release with
+ * tn__held_free. */
 tn_status tn__held_of_report(const struct tn_report *report, struct tn_held_list *out);
 /* Sorts; what of a category's bytes no item has becomes an item of its own. TN_NO_MEMORY. */
 tn_status tn__held_complete(struct tn_held_list *list, const int64_t by_category[TN_CATEGORIES]);

@@ -78,12 +78,12 @@ def test_marked_tests_have_peaks_of_their_own(tmp_path):
     done, rows = run_pytest(tmp_path, "--tonnage-gpu=a100-80")
     outcomes = {name: row[0] for name, row in rows.items()}
     assert outcomes == {"test_plain": "passed", "test_training": "passed", "test_more_layers": "passed",
-                        "test_training_again": "passed", "test_that_fails": "failed", "test_on_another_card": "passed",
-                        "test_plain_again": "passed"}, done.stdout  # fmt: skip
+                        "test_training_again": "passed", "test_that_fails": "failed",
+                        "test_that_ends_python": "failed", "test_on_another_card": "passed", "test_plain_again": "passed"}, done.stdout  # fmt: skip
     assert "no such shape" in rows["test_that_fails"][1] and done.returncode == 1
     training, more, again = (rows[name][2] for name in ("test_training", "test_more_layers", "test_training_again"))
     assert training == again < more and rows["test_that_fails"][2] < training, done.stdout
-    assert rows["test_plain"][2] is None
+    assert rows["test_plain"][2] is None and "ended before this test did" in rows["test_that_ends_python"][1]
     assert set(os.listdir(TEMPORARY.name)) == before
 
 

@@ -39,6 +39,11 @@ def test_that_fails():
     assert x.shape == (4,), "no such shape"
 
 
+@pytest.mark.tonnage(gpu="rtx3060")
+def test_that_ends_python():
+    os._exit(3)
+
+
 @pytest.mark.tonnage
 def test_on_another_card():
     import torch
