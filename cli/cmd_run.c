@@ -30,15 +30,37 @@ static const char help[] =
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
+	"  --budget SIZE    the device's peak may not be above this\n"
+	"  --baseline FILE  nor above that of an earlier run, by more than --tolerance SHARE (default 1%)\n"
+	"  --write-baseline FILE  write this run's peak and what made it, for --baseline\n"
 	"  --no-detail      leave out what every byte is for: categories, lines, growth\n"
 	"  --quiet          no progress line and no report\n"
 	"  --help           this text\n"
 	"\n"
-	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 2 wrong usage, 125 a failure\n"
-	"of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the program's\n"
-	"own status.\n";
+	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 11 above the budget or the\n"
+	"baseline, 2 wrong usage, 125 a failure of tonnage itself, 126 or 127 PROGRAM cannot be executed or\n"
+	"was not found, else with the program's own status.\n";
 
-enum { GPU = 1, GPUS, MEMORY, OTHER, STEPS, INIT, VALUES, WRITES, JSON, HTML, SNAPSHOT, NO_DETAIL, QUIET, HELP };
+enum {
+	GPU = 1,
+	GPUS,
+	MEMORY,
+	OTHER,
+	STEPS,
+	INIT,
+	VALUES,
+	WRITES,
+	JSON,
+	HTML,
+	SNAPSHOT,
+	BUDGET,
+	BASELINE,
+	TOLERANCE,
+	WRITE_BASELINE,
+	NO_DETAIL,
+	QUIET,
+	HELP
+};
 
 static const struct option long_options[] = {
 	{ "gpu", required_argument, NULL, GPU },       { "gpus", required_argument, NULL, GPUS },
@@ -47,6 +69,9 @@ static const struct option long_options[] = {
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
 	{ "json", required_argument, NULL, JSON },     { "html", required_argument, NULL, HTML },
 	{ "snapshot", required_argument, NULL, SNAPSHOT },
+	{ "budget", required_argument, NULL, BUDGET }, { "baseline", required_argument, NULL, BASELINE },
+	{ "tolerance", required_argument, NULL, TOLERANCE },
+	{ "write-baseline", required_argument, NULL, WRITE_BASELINE },
 	{ "no-detail", no_argument, NULL, NO_DETAIL }, { "quiet", no_argument, NULL, QUIET },
 	{ "help", no_argument, NULL, HELP },           { NULL, 0, NULL, 0 },
 };
@@ -81,6 +106,16 @@ take_option(int option, char **argv, struct tn_run_options *out)
 	case SNAPSHOT:
 		out->snapshot_path = optarg;
 		return 0;
+	case BUDGET:
+		return option_size("budget", false, &out->budget_bytes);
+	case BASELINE:
+		out->baseline_path = optarg;
+		return 0;
+	case TOLERANCE:
+		return option_share("tolerance", &out->tolerance);
+	case WRITE_BASELINE:
+		out->write_baseline_path = optarg;
+		return 0;
 	case NO_DETAIL:
 		out->no_detail = true;
 		return 0;
@@ -109,6 +144,8 @@ cmd_run(int argc, char **argv)
 	}
 	if (optind >= argc)
 		return wrong_usage("run: no program given: tonnage run --gpu rtx3060 -- python train.py");
+	if (options.tolerance >= 0 && options.baseline_path == NULL)
+		return wrong_usage("run: --tolerance goes with --baseline FILE");
 	options.arguments = argv + optind;
 	if (tn_run(&options, &exit_status) != TN_OK)
 		fprintf(stderr, "tonnage: %s\n", tn_error_text());

@@ -54,6 +54,25 @@ option_size(const char *option, bool zero_is_fine, uint64_t *out)
 }
 
 int
+option_share(const char *option, int64_t *out)
+{
+	int64_t value = 0, unit = 10000; /* millionths in a percent, then in a tenth of one ... */
+	const char *at = optarg;
+	for (; *at >= '0' && *at <= '9' && value < 1000 * unit; at++)
+		value = value * 10 + (*at - '0') * unit;
+	bool digits = at > optarg;
+	if (digits && *at == '.')
+		for (at++; *at >= '0' && *at <= '9' && unit > 1; at++) {
+			unit /= 10;
+			value += (*at - '0') * unit;
+		}
+	if (!digits || strcmp(at, "%") != 0 || value > 1000 * INT64_C(10000))
+		return wrong_usage("--%s is a share such as 1%% or 0.25%%, at most 1000%%, not \"%s\"", option, optarg);
+	*out = value;
+	return 0;
+}
+
+int
 option_steps(const char **out)
 {
 	if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "all") != 0 && option_number(optarg) < 0)

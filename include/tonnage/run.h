@@ -20,6 +20,7 @@ enum tn_exit {
 	TN_EXIT_FITS = 0,
 	TN_EXIT_USAGE = 2,
 	TN_EXIT_OUT_OF_MEMORY = 10,
+	TN_EXIT_OVER_LIMIT = 11, /* fits the card, but not the budget or the baseline */
 	TN_EXIT_OWN_FAILURE = 125,
 	TN_EXIT_NOT_EXECUTABLE = 126,
 	TN_EXIT_NOT_FOUND = 127,
@@ -41,6 +42,10 @@ struct tn_run_options {
 	const char *json_path;     /* "-" is `output`; NULL: none */
 	const char *snapshot_path; /* NULL: none */
 	const char *html_path;     /* NULL: none */
+	uint64_t budget_bytes;     /* what the device's peak may be; 0: what the card has */
+	const char *baseline_path; /* of an earlier run, which this one's peak may not be above; NULL: none */
+	int64_t tolerance;         /* by more than so many millionths of it; below 0: 1 % */
+	const char *write_baseline_path; /* NULL: none */
 	char *const *arguments;    /* the program and its arguments, ended by NULL */
 	FILE *messages;            /* words for a person */
 	FILE *output;              /* for json_path "-" */

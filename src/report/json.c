@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "report/gate.h"
 #include "report/json_parts.h"
 #include "report/report.h"
 
@@ -370,6 +371,9 @@ build(const struct tn_report *report)
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",
 		                    report->seconds) },
 		{ "growth", growth(report) },
+		{ "budget", tn__json_budget(report) },
+		{ "baseline", tn__json_baseline(report) },
+		{ "baseline_written", text(report->gate.written) },
 		{ "regions", regions(report) },
 		{ "ranks", ranks(report) },
 	};

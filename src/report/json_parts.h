@@ -15,6 +15,12 @@ json_t *tn__json_text(const char *value); /* null for NULL; what is not UTF-8 is
 json_t *tn__json_place(const struct tn_place *at);
 json_t *tn__json_categories(const struct tn_report_moment *moment);
 
+/* Fields of an object that was read: TN_NO_FIGURE, NULL (else the caller frees) and -1 where they are missing or of another
+ * kind. The last is the number of the category that "category" names. */
+int64_t tn__json_read_figure(const json_t *object, const char *name);
+char *tn__json_read_text(const json_t *object, const char *name);
+int tn__json_read_category(const json_t *object);
+
 /* Fields of `tonnage run --json` by their names. */
 json_t *tn__json_at_peak(const struct tn_report *report);
 json_t *tn__json_out_of_memory(const struct tn_report *report);

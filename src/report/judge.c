@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "gpu/catalogue.h"
+#include "report/gate.h"
 #include "report/model.h"
 #include "report/report.h"
 
@@ -221,6 +222,27 @@ needed_card(const struct tn_report *report)
 	return whole > needed ? whole : needed;
 }
 
+/* Limits below the card's own. Only a program that fits was seen to its peak. */
+static void
+judge_limits(struct tn_report *report)
+{
+	struct tn_report_gate *gate = &report->gate;
+	if (report->verdict != TN_VERDICT_FITS) {
+		if (gate->wanted != NULL)
+			tn__report_add_finding(report, "no_baseline", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
+			                       "%s was not written: the run did not come to a peak that others can be held against",
+			                       gate->wanted);
+		return;
+	}
+	bool above = tn__gate_budget(report), more = tn__gate_baseline(report);
+	if (above)
+		report->verdict = TN_VERDICT_OVER_BUDGET;
+	else if (more)
+		report->verdict = TN_VERDICT_OVER_BASELINE;
+	if (above || more)
+		report->exit_status = 11;
+}
+
 void
 tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 {
@@ -230,6 +252,7 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY)
 		judge_oom(report);
 	judge_bounds(report);
+	judge_limits(report);
 	int64_t needed = needed_card(report);
 	if (needed > 0) {
 		const struct tn_gpu_row *row = tn__gpu_smallest((uint64_t)needed, report->gpu.context_bytes);

@@ -32,6 +32,7 @@ void
 tn__report_init(struct tn_report *report)
 {
 	memset(report, 0, sizeof(*report));
+	report->gate.budget = report->gate.over_budget = report->gate.before = TN_NO_FIGURE;
 	init_moment(&report->at_peak);
 	init_moment(&report->at_oom);
 	init_growth(&report->growth);
@@ -83,6 +84,20 @@ free_moment(struct tn_report_moment *moment)
 	free(moment->phase);
 }
 
+static void
+free_gate(struct tn_report_gate *gate)
+{
+	for (size_t i = 0; i < gate->drift_count; i++)
+		free_place(&gate->drifts[i].at);
+	free(gate->drifts);
+	for (size_t i = 0; i < gate->version_count; i++) {
+		free(gate->versions[i].before);
+		free(gate->versions[i].now);
+	}
+	free(gate->path);
+	free(gate->written);
+}
+
 void
 tn__report_free(struct tn_report *report)
 {
@@ -109,6 +124,7 @@ tn__report_free(struct tn_report *report)
 	free_moment(&report->at_peak);
 	free_moment(&report->at_oom);
 	tn__report_free_place(report->growth.at);
+	free_gate(&report->gate);
 	for (size_t i = 0; i < report->not_seen_count; i++)
 		free(report->not_seen[i]);
 	for (size_t i = 0; i < report->region_count; i++) {
@@ -290,7 +306,8 @@ tn__report_new_place(const char *file, int64_t line, const char *function, bool 
 const char *
 tn__verdict_text(enum tn_verdict verdict)
 {
-	static const char *const texts[] = { "fits", "out_of_memory", "grows", "failed" };
+	static const char *const texts[] = { "fits", "out_of_memory", "grows", "failed", "over_budget",
+		                                 "over_baseline" };
 	return texts[verdict];
 }
 

@@ -21,7 +21,14 @@
 
 #define TN_NO_FIGURE INT64_C(-1)
 
-enum tn_verdict { TN_VERDICT_FITS, TN_VERDICT_OUT_OF_MEMORY, TN_VERDICT_GROWS, TN_VERDICT_FAILED };
+enum tn_verdict {
+	TN_VERDICT_FITS,
+	TN_VERDICT_OUT_OF_MEMORY,
+	TN_VERDICT_GROWS,
+	TN_VERDICT_FAILED,
+	TN_VERDICT_OVER_BUDGET, /* these two fit the card */
+	TN_VERDICT_OVER_BASELINE
+};
 enum tn_stopped {
 	TN_STOPPED_SETTLED,
 	TN_STOPPED_LIMIT,
@@ -143,6 +150,38 @@ struct tn_record {
 	int device;
 };
 
+/* What one function held of a category at two peaks. */
+struct tn_drift {
+	enum tn_category category;
+	struct tn_place at; /* of now; file NULL: of no line; line unknown: gone */
+	int64_t before, after;
+};
+
+struct tn_version { /* of something that is not the same as when the baseline was made */
+	const char *name; /* literal */
+	char *before, *now; /* NULL: unknown */
+};
+
+struct tn_baseline;
+
+/* What a run is held against beside its card, and what came of it: see gate.h. */
+struct tn_report_gate {
+	int64_t budget;      /* not known: none */
+	int64_t over_budget; /* 0: within it; not known where the program was not seen to its peak */
+	bool budget_narrowly; /* the bounds of the peak lie on both sides of it */
+	const struct tn_baseline *baseline; /* lent; NULL: none */
+	int64_t tolerance;   /* millionths */
+	char *path;          /* of the baseline that was compared with; NULL: none was */
+	int64_t before;      /* the device's peak then */
+	bool told;           /* of both runs it is known what the memory was for */
+	struct tn_drift *drifts; /* what changed; what grew most is first */
+	size_t drift_count;
+	struct tn_version versions[8];
+	size_t version_count;
+	const char *wanted;  /* where a baseline is to be written; lent */
+	char *written;       /* where one was */
+};
+
 struct tn_rank {
 	int64_t rank, pid, steps, allocated_peak, reserved_peak;
 	bool out_of_memory;
@@ -177,6 +216,7 @@ struct tn_report {
 	struct tn_report_oom oom;
 	struct tn_report_moment at_oom;
 	struct tn_report_growth growth;
+	struct tn_report_gate gate;
 	struct tn_region regions[64]; /* in the order of first appearance */
 	size_t region_count;
 	struct tn_counted_list handled_ooms;   /* place, count, bytes asked for */

@@ -45,6 +45,13 @@ in_package(const char *file)
 	return NULL;
 }
 
+const char *
+tn__portable_path(const struct tn_report *report, const char *file)
+{
+	const char *package = in_package(file);
+	return package != NULL ? package : relative(report, file);
+}
+
 bool
 tn__is_outside_torch(const char *file)
 {

@@ -166,6 +166,10 @@ tn__redact_report(struct tn_redactor *redactor, struct tn_report *report)
 		redact_place(redactor, report->findings[i].at);
 	redact_list(redactor, &report->handled_ooms);
 	redact_list(redactor, &report->computed_reads);
+	for (size_t i = 0; i < report->gate.drift_count; i++)
+		redact_place(redactor, &report->gate.drifts[i].at);
+	redact(redactor, &report->gate.path);
+	redact(redactor, &report->gate.written);
 	redact(redactor, &report->scratch);
 	redact(redactor, &report->snapshot);
 	forget(&report->command); /* these hold what the program likes to say */

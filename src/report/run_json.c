@@ -9,13 +9,38 @@
 
 #include "base/error.h"
 #include "gpu/catalogue.h"
+#include "report/gate.h"
+#include "report/json_parts.h"
 #include "report/study.h"
+
+int64_t
+tn__json_read_figure(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+	return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value) : TN_NO_FIGURE;
+}
+
+char *
+tn__json_read_text(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text != NULL ? strdup(text) : NULL;
+}
+
+int
+tn__json_read_category(const json_t *object)
+{
+	const char *name = json_string_value(json_object_get(object, "category"));
+	for (int i = 0; name != NULL && i < TN_CATEGORIES; i++)
+		if (strcmp(tn__category_name((enum tn_category)i), name) == 0)
+			return i;
+	return -1;
+}
 
 static int64_t
 figure(const json_t *object, const char *name)
 {
-	const json_t *value = json_object_get(object, name);
-	return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value) : TN_NO_FIGURE;
+	return tn__json_read_figure(object, name);
 }
 
 /* Borrowed from the document. */
@@ -28,8 +53,7 @@ words(const json_t *object, const char *name)
 static char *
 copied(const json_t *object, const char *name)
 {
-	const char *text = words(object, name);
-	return text != NULL ? strdup(text) : NULL;
+	return tn__json_read_text(object, name);
 }
 
 static bool
@@ -299,7 +323,7 @@ read_all(const json_t *root, struct tn_report *report)
 	const json_t *program = json_object_get(root, "program"), *skipped = json_object_get(root, "skipped");
 	int64_t status = figure(root, "exit_status");
 	report->verdict =
-		(enum tn_verdict)number_of(words(root, "verdict"), verdict_text, TN_VERDICT_FAILED + 1, TN_VERDICT_FAILED);
+		(enum tn_verdict)number_of(words(root, "verdict"), verdict_text, TN_VERDICT_OVER_BASELINE + 1, TN_VERDICT_FAILED);
 	report->exit_status = status != TN_NO_FIGURE && status < 256 ? (int)status : 0;
 	read_card(root, report);
 	report->torch = copied(framework, "torch");
@@ -317,6 +341,7 @@ read_all(const json_t *root, struct tn_report *report)
 	read_sources(json_object_get(root, "sources"), report);
 	read_regions(json_object_get(root, "regions"), report);
 	read_growth(root, report);
+	TN_FORWARD_IF_ERROR(tn__gate_read(root, report));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(root, "handled_out_of_memory"), &report->handled_ooms));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "refused_calls"), &report->refused_calls));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "computed_values_read"), &report->computed_reads));

@@ -79,6 +79,12 @@ say_finding(const struct tn_printer *printer, const struct tn_report *report, co
 	        finding->advice != NULL ? "; " : "", finding->advice != NULL ? finding->advice : "");
 }
 
+static bool
+is_over_a_limit(const struct tn_report *report)
+{
+	return report->verdict == TN_VERDICT_OVER_BUDGET || report->verdict == TN_VERDICT_OVER_BASELINE;
+}
+
 static void
 say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -90,6 +96,8 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_BAD, 0, "Does not last on %s: full at %s %s", name,
 		        report->growth.unit != NULL ? report->growth.unit : "step",
 		        grouped(report->growth.full_at, peak));
+	} else if (is_over_a_limit(report)) {
+		tn__say_over(printer, report, name);
 	} else if (report->stopped == TN_STOPPED_INTERRUPTED) {
 		tn__say(printer, TN_TINT_BAD, 0, "Interrupted: no verdict for %s", name);
 	} else if (report->verdict == TN_VERDICT_FAILED) {
@@ -114,6 +122,8 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 static void
 say_files(const struct tn_printer *printer, const struct tn_report *report)
 {
+	if (report->gate.written != NULL)
+		tn__say(printer, TN_TINT_NONE, 2, "the baseline is in %s", report->gate.written);
 	if (report->snapshot != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "PyTorch's memory snapshot is in %s", report->snapshot);
 	if (report->scratch != NULL)
@@ -280,7 +290,8 @@ say_list(const struct tn_printer *printer, const struct tn_report *report, const
 static const struct tn_finding *
 reason_of(const struct tn_report *report)
 {
-	bool bad = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_GROWS;
+	bool bad = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_GROWS ||
+	           is_over_a_limit(report);
 	for (size_t i = 0; i < report->finding_count && bad; i++)
 		if (!is_about_the_ending(&report->findings[i]))
 			return report->findings[i].severity == TN_SEVERITY_ERROR ? &report->findings[i] : NULL;
@@ -434,6 +445,7 @@ tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
 		say_oom(printer, report);
 	else if (report->verdict == TN_VERDICT_GROWS)
 		say_growth(printer, report);
+	tn__say_gate(printer, report);
 }
 
 void

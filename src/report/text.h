@@ -20,12 +20,22 @@ void tn__say_scope(const struct tn_printer *printer, const struct tn_report *rep
 /* The finding that explains a bad verdict; NULL when nothing does. */
 const struct tn_finding *tn__reason_of(const struct tn_report *report);
 
+/* ---- gate_text.c ---- */
+
+/* What the run was held against beside its card: the first line where it is above that, and the lines below it. */
+void tn__say_over(const struct tn_printer *printer, const struct tn_report *report, const char *card);
+void tn__say_gate(const struct tn_printer *printer, const struct tn_report *report);
+
 /* ---- places.c ---- */
 
 /* A path for a person: below the working folder, or below the folder that packages are installed in, its middle left out
  * where it is deep. Control characters are replaced. Returns `buffer`. */
 const char *tn__shown_path(const struct tn_report *report, struct tn_style style, const char *file,
                            char buffer[TN_PLACE_TEXT]);
+
+/* What remains of a file's name on another machine: below the working folder, or below the folder that packages are
+ * installed in; else the whole. Points into `file`. */
+const char *tn__portable_path(const struct tn_report *report, const char *file);
 
 /* True for files of the program and of packages, false for those of PyTorch and the standard library. */
 bool tn__is_outside_torch(const char *file);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "report/gate.h"
 #include "report/report.h"
 #include "run/internal.h"
 
@@ -28,6 +29,7 @@ struct run {
 	char **environment;
 	sigset_t old_mask;
 	int signals;
+	struct tn_baseline *baseline; /* NULL: none is asked for */
 	FILE *json; /* opened before the start, so that a full disk or a wrong path is known before */
 	bool keep_files;
 	tn__run_taker *take; /* NULL: the report goes where the options say */
@@ -37,7 +39,8 @@ struct run {
 struct tn_run_options
 tn_run_defaults(void)
 {
-	return (struct tn_run_options){ .gpu = "auto", .gpus = 1, .steps = "auto", .messages = stderr, .output = stdout };
+	return (struct tn_run_options){ .gpu = "auto", .gpus = 1, .steps = "auto", .tolerance = -1, .messages = stderr,
+		                            .output = stdout };
 }
 
 /* ---- before ---- */
@@ -59,6 +62,19 @@ tn__check_writable(const char *path)
 	return TN_OK;
 }
 
+/* What the run is held against: known to be usable before anything is started. */
+static tn_status
+open_baseline(struct run *run)
+{
+	const struct tn_run_options *options = run->options;
+	if (options->write_baseline_path != NULL)
+		TN_FORWARD_IF_ERROR(tn__check_writable(options->write_baseline_path));
+	if (options->baseline_path == NULL)
+		return TN_OK;
+	TN_FORWARD_IF_ERROR(tn__baseline_read(options->baseline_path, &run->baseline));
+	return tn__baseline_is_of(run->baseline, run->card.figures.name, options->gpus);
+}
+
 static tn_status
 check_options(struct run *run, int *exit_status)
 {
@@ -73,6 +89,7 @@ check_options(struct run *run, int *exit_status)
 		TN_FORWARD_IF_ERROR(tn__check_writable(options->html_path));
 	if (options->snapshot_path != NULL)
 		TN_FORWARD_IF_ERROR(tn__check_writable(options->snapshot_path));
+	TN_FORWARD_IF_ERROR(open_baseline(run));
 	TN_FORWARD_IF_ERROR(tn__program_find(options->arguments[0], run->program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	return tn__install_find(&run->install);
@@ -205,6 +222,22 @@ save_json(const struct run *run, const struct tn_report *report)
 }
 
 static tn_status
+save_baseline(const struct run *run, struct tn_report *report)
+{
+	const char *path = run->options->write_baseline_path;
+	bool seen = report->verdict == TN_VERDICT_FITS || report->verdict == TN_VERDICT_OVER_BUDGET ||
+	            report->verdict == TN_VERDICT_OVER_BASELINE;
+	if (path == NULL || !seen)
+		return TN_OK;
+	FILE *out = fopen(path, "we");
+	TN_RETURN_IF(out == NULL, TN_IO, "%s cannot be written: %s", path, strerror(errno));
+	tn_status status = tn__baseline_write(report, out);
+	TN_RETURN_IF(fclose(out) != 0, TN_IO, "%s could not be written: %s", path, strerror(errno));
+	report->gate.written = strdup(path);
+	return status;
+}
+
+static tn_status
 save_html(const struct run *run, const struct tn_report *report)
 {
 	const char *path = run->options->html_path;
@@ -241,6 +274,11 @@ report_run(struct run *run, struct tn_watch *watch, int *exit_status)
 {
 	struct tn_report report;
 	tn__report_init(&report);
+	if (run->options->budget_bytes > 0)
+		report.gate.budget = (int64_t)run->options->budget_bytes;
+	report.gate.baseline = run->baseline;
+	report.gate.tolerance = run->options->tolerance >= 0 ? run->options->tolerance : TN_TOLERANCE;
+	report.gate.wanted = run->options->write_baseline_path;
 	tn__collect(run->options, &run->card, watch, &report);
 	if (run->take != NULL) {
 		*exit_status = report.exit_status;
@@ -251,6 +289,8 @@ report_run(struct run *run, struct tn_watch *watch, int *exit_status)
 	}
 	run->keep_files = report.scratch != NULL;
 	tn_status status = save_snapshot(run, &report);
+	if (status == TN_OK)
+		status = save_baseline(run, &report);
 	if (status == TN_OK)
 		status = save_json(run, &report);
 	if (status == TN_OK && report.misuse == TN_MISUSE_NONE)
@@ -335,6 +375,7 @@ tn__run_for(const struct tn_run_options *options, tn__run_taker *take, void *con
 		release_signals(run);
 	}
 	tn__environment_free(run->environment);
+	tn__baseline_free(run->baseline);
 	free(run);
 	return status;
 }

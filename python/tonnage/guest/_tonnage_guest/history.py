@@ -142,6 +142,14 @@ def finish():
         _write_peak()
 
 
+def keep(path):
+    """A snapshot of what the window holds. False when it cannot be had."""
+    if not _original:
+        return False
+    holds.look()
+    return dump(path) is not None
+
+
 def _write_peak():
     """Keeps a snapshot of the window that set a new peak."""
     global _pending, _peaks_written

@@ -39,6 +39,8 @@ def start():
     global _enter_region
     _enter_region = virtual.function("tn_vgpu_enter_region", ctypes.c_int, ctypes.c_char_p)
     enter("build", sys._getframe(1))
+    if state.named is not None:
+        _tell()
 
 
 def watch_modules():
@@ -72,8 +74,19 @@ def enter(name, frame=None):
     if name not in state.regions:
         place = frames.place(frame) if frame is not None else None
         state.regions[name] = frames.describe(place) if place is not None else None
+    if state.named is None:
+        _tell()
+
+
+def name_region(name):
+    """The ledger's region is this one from now on, whatever the phase; None: the phase's again."""
+    state.named = name
+    _tell()
+
+
+def _tell():
     if _enter_region is not None:
-        _enter_region(name.encode())
+        _enter_region((state.named or state.phase or "").encode())
 
 
 def forward_name(training=True):

@@ -49,7 +49,8 @@ class State:
         self.peak_snapshot = None  # files in the run's folder
         self.oom_snapshot = None
         self.phase = None  # phases.py
-        self.regions = {}  # phase -> where it was entered first
+        self.named = None  # the region that was named, regions.py
+        self.regions = {}  # phase or named region -> where it was entered first
         self.in_backward = 0  # backward passes that have begun and not ended
         self.batch_size = None
         self.hook_error = None

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a run's peak is above of: its budget, or the peak of its baseline, and then by what it grew.
+ */
+#include "report/gate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "report/report.h"
+#include "report/text.h"
+
+#define MILLION 1e6
+
+/* ---- what held memory, by function ---- */
+
+static int
+compare_texts(const char *one, const char *other)
+{
+	if (one == NULL || other == NULL)
+		return (one != NULL) - (other != NULL);
+	return strcmp(one, other);
+}
+
+static int
+compare_held(const void *left, const void *right)
+{
+	const struct tn_held *one = left, *other = right;
+	if (one->category != other->category)
+		return one->category < other->category ? -1 : 1;
+	int order = compare_texts(one->file, other->file);
+	if (order == 0)
+		order = compare_texts(one->function, other->function);
+	return order != 0 ? order : (int)one->backward - (int)other->backward;
+}
+
+static int
+compare_with_lines(const void *left, const void *right)
+{
+	const struct tn_held *one = left, *other = right;
+	int order = compare_held(left, right);
+	int64_t first = one->lines[0].place->line, second = other->lines[0].place->line;
+	return order != 0 ? order : (first > second) - (first < second);
+}
+
+void
+tn__held_free(struct tn_held_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->items[i].lines);
+	free(list->items);
+	*list = (struct tn_held_list){ 0 };
+}
+
+static tn_status
+one_line(const struct tn_report *report, const struct tn_report_holder *holder, struct tn_held *out)
+{
+	*out = (struct tn_held){ .category = holder->category,
+		                     .file = tn__portable_path(report, holder->at.file),
+		                     .function = holder->at.function,
+		                     .backward = holder->at.backward,
+		                     .bytes = holder->bytes,
+		                     .lines = malloc(sizeof(*out->lines)),
+		                     .line_count = 1 };
+	TN_RETURN_IF(out->lines == NULL, TN_NO_MEMORY, "out of host memory");
+	out->lines[0] = (struct tn_held_line){ holder->bytes, tn__line_code(holder->at.file, holder->at.line), &holder->at };
+	return TN_OK;
+}
+
+/* Adds a line to those of its function, or to the same line. */
+static tn_status
+merge(struct tn_held *into, const struct tn_held_line *line)
+{
+	struct tn_held_line *last = &into->lines[into->line_count - 1];
+	into->bytes += line->bytes;
+	if (last->place->line == line->place->line) {
+		last->bytes += line->bytes;
+		return TN_OK;
+	}
+	struct tn_held_line *lines = reallocarray(into->lines, into->line_count + 1, sizeof(*lines));
+	TN_RETURN_IF(lines == NULL, TN_NO_MEMORY, "out of host memory");
+	into->lines = lines;
+	lines[into->line_count++] = *line;
+	return TN_OK;
+}
+
+static tn_status
+merge_all(struct tn_held_list *list)
+{
+	size_t kept = 0;
+	tn_status status = TN_OK;
+	for (size_t i = 0; i < list->count; i++) {
+		struct tn_held *item = &list->items[i];
+		if (kept == 0 || compare_held(&list->items[kept - 1], item) != 0) {
+			list->items[kept++] = *item;
+			continue;
+		}
+		if (status == TN_OK)
+			status = merge(&list->items[kept - 1], &item->lines[0]);
+		free(item->lines);
+	}
+	list->count = kept;
+	return status;
+}
+
+tn_status
+tn__held_complete(struct tn_held_list *list, const int64_t by_category[TN_CATEGORIES])
+{
+	int64_t rest[TN_CATEGORIES];
+	memcpy(rest, by_category, sizeof(rest));
+	for (size_t i = 0; i < list->count; i++)
+		if (rest[list->items[i].category] != TN_NO_FIGURE)
+			rest[list->items[i].category] -= list->items[i].bytes;
+	struct tn_held *items = reallocarray(list->items, list->count + TN_CATEGORIES, sizeof(*items));
+	TN_RETURN_IF(items == NULL, TN_NO_MEMORY, "out of host memory");
+	list->items = items;
+	for (int i = 0; i < TN_CATEGORIES; i++)
+		if (by_category[i] != TN_NO_FIGURE && rest[i] != 0)
+			items[list->count++] = (struct tn_held){ .category = (enum tn_category)i, .bytes = rest[i] };
+	qsort(items, list->count, sizeof(*items), compare_held);
+	return TN_OK;
+}
+
+tn_status
+tn__held_of_report(const struct tn_report *report, struct tn_held_list *out)
+{
+	const struct tn_report_moment *moment = &report->at_peak;
+	struct tn_held_list list = { calloc(moment->holder_count + 1, sizeof(*list.items)), 0 };
+	tn_status status = list.items != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
+	for (size_t i = 0; i < moment->holder_count && status == TN_OK; i++)
+		if (moment->holders[i].at.file != NULL)
+			status = one_line(report, &moment->holders[i], &list.items[list.count++]);
+	if (status == TN_OK) {
+		qsort(list.items, list.count, sizeof(*list.items), compare_with_lines);
+		status = merge_all(&list);
+	}
+	if (status == TN_OK)
+		status = tn__held_complete(&list, moment->by_category);
+	if (status == TN_OK)
+		*out = list;
+	else
+		tn__held_free(&list);
+	return status;
+}
+
+/* ---- what changed ---- */
+
+/* How well a line of now is known again: by text and bytes, by text alone, by bytes alone. */
+enum known { EXACTLY, BY_TEXT, BY_BYTES, WAYS };
+
+static bool
+is_same(const struct tn_held_line *before, const struct tn_held_line *now, enum known how)
+{
+	bool text = before->code == now->code && now->code != 0, bytes = before->bytes == now->bytes;
+	return how == EXACTLY ? text && bytes : how == BY_TEXT ? text : bytes;
+}
+
+/* Takes from each line's growth what the line was before; `used` has room for the lines before, `known` for those of now. */
+static void
+match_lines(const struct tn_held *before, const struct tn_held *now, bool *used, bool *known, int64_t *growth)
+{
+	for (enum known how = EXACTLY; how < WAYS; how++) {
+		for (size_t i = 0; i < now->line_count; i++) {
+			size_t j = 0;
+			while (!known[i] && j < before->line_count &&
+			       (used[j] || !is_same(&before->lines[j], &now->lines[i], how)))
+				j++;
+			if (known[i] || j == before->line_count)
+				continue;
+			used[j] = known[i] = true;
+			growth[i] -= before->lines[j].bytes;
+		}
+	}
+}
+
+/* The line that is to blame: the one that grew most, since it is new or holds more than before. */
+static const struct tn_place *
+changed_line(const struct tn_held *before, const struct tn_held *now)
+{
+	size_t count = now->line_count, most = 0;
+	int64_t *growth = calloc(count + 1, sizeof(*growth));
+	bool *flags = calloc(count + (before != NULL ? before->line_count : 0) + 1, sizeof(*flags));
+	for (size_t i = 0; i < count && growth != NULL; i++)
+		growth[i] = now->lines[i].bytes;
+	if (before != NULL && growth != NULL && flags != NULL)
+		match_lines(before, now, flags + count, flags, growth);
+	for (size_t i = 1; i < count && growth != NULL; i++)
+		if (growth[i] > growth[most])
+			most = i;
+	free(growth);
+	free(flags);
+	return count == 0 ? NULL : now->lines[most].place;
+}
+
+static tn_status
+add_drift(struct tn_report_gate *gate, const struct tn_held *before, const struct tn_held *now)
+{
+	const struct tn_held *any = now != NULL ? now : before;
+	const struct tn_place *at = now != NULL ? changed_line(before, now) : NULL;
+	const char *file = at != NULL ? at->file : any->file;
+	struct tn_drift drift = { any->category,
+		                      { file != NULL ? strdup(file) : NULL, at != NULL ? at->line : TN_NO_FIGURE,
+		                        file != NULL && any->function != NULL ? strdup(any->function) : NULL, any->backward },
+		                      before != NULL ? before->bytes : 0,
+		                      now != NULL ? now->bytes : 0 };
+	if (drift.before == drift.after) {
+		free(drift.at.file);
+		free(drift.at.function);
+		return TN_OK;
+	}
+	gate->drifts[gate->drift_count++] = drift;
+	TN_RETURN_IF(file != NULL && drift.at.file == NULL, TN_NO_MEMORY, "out of host memory");
+	return TN_OK;
+}
+
+/* What grew most is first, what shrank most is last. */
+static int
+compare_drifts(const void *left, const void *right)
+{
+	const struct tn_drift *one = left, *other = right;
+	int64_t first = one->after - one->before, second = other->after - other->before;
+	if (first != second)
+		return first > second ? -1 : 1;
+	if (one->category != other->category)
+		return one->category < other->category ? -1 : 1;
+	int order = compare_texts(one->at.file, other->at.file);
+	return order != 0 ? order : (one->at.line > other->at.line) - (one->at.line < other->at.line);
+}
+
+static tn_status
+compare_lists(struct tn_report_gate *gate, const struct tn_held_list *before, const struct tn_held_list *now)
+{
+	gate->drifts = calloc(before->count + now->count + 1, sizeof(*gate->drifts));
+	TN_RETURN_IF(gate->drifts == NULL, TN_NO_MEMORY, "out of host memory");
+	for (size_t i = 0, j = 0; i < before->count || j < now->count;) {
+		int order = i == before->count ? 1 : j == now->count ? -1 : compare_held(&before->items[i], &now->items[j]);
+		TN_FORWARD_IF_ERROR(add_drift(gate, order <= 0 ? &before->items[i] : NULL, order >= 0 ? &now->items[j] : NULL));
+		i += order <= 0;
+		j += order >= 0;
+	}
+	qsort(gate->drifts, gate->drift_count, sizeof(*gate->drifts), compare_drifts);
+	return TN_OK;
+}
+
+static tn_status
+compare(struct tn_report *report)
+{
+	struct tn_report_gate *gate = &report->gate;
+	struct tn_held_list now;
+	gate->path = strdup(gate->baseline->path);
+	gate->before = gate->baseline->device_peak;
+	gate->told = gate->baseline->detailed && report->at_peak.detailed;
+	TN_RETURN_IF(gate->path == NULL, TN_NO_MEMORY, "out of host memory");
+	TN_FORWARD_IF_ERROR(tn__baseline_versions(gate->baseline, report));
+	if (!gate->told)
+		return TN_OK;
+	TN_FORWARD_IF_ERROR(tn__held_of_report(report, &now));
+	tn_status status = compare_lists(gate, &gate->baseline->held, &now);
+	tn__held_free(&now);
+	return status;
+}
+
+/* ---- the two limits ---- */
+
+static bool
+is_unknown(struct tn_report *report, const char *what)
+{
+	if (report->device_peak != TN_NO_FIGURE)
+		return false;
+	tn__report_add_finding(report, "limit_not_checked", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
+	                       "the %s was not checked, since the peak of the card is unknown", what);
+	return true;
+}
+
+bool
+tn__gate_budget(struct tn_report *report)
+{
+	struct tn_report_gate *gate = &report->gate;
+	char above[32], budget[32];
+	if (gate->budget == TN_NO_FIGURE || is_unknown(report, "budget"))
+		return false;
+	gate->over_budget = report->device_peak > gate->budget ? report->device_peak - gate->budget : 0;
+	gate->budget_narrowly = report->uncertainty_lowest != TN_NO_FIGURE && report->uncertainty_lowest <= gate->budget &&
+	                        gate->budget < report->uncertainty_highest;
+	if (gate->over_budget == 0)
+		return false;
+	tn__report_add_finding(report, "over_budget", TN_SEVERITY_ERROR, gate->over_budget, report->at_peak.at,
+	                       "a smaller batch, or what tonnage fix finds for a card with so much memory",
+	                       "the peak is %s above the budget of %s", tn__human_bytes(gate->over_budget, above),
+	                       tn__human_bytes(gate->budget, budget));
+	return true;
+}
+
+/* "12.0 MiB of activations"; the line is the finding's. */
+static void
+add_over_baseline(struct tn_report *report, int64_t more)
+{
+	const struct tn_report_gate *gate = &report->gate;
+	const struct tn_drift *most = gate->drift_count > 0 && gate->drifts[0].after > gate->drifts[0].before ? gate->drifts
+	                                                                                                      : NULL;
+	char above[32], part[32], of[128] = "";
+	if (most != NULL)
+		snprintf(of, sizeof(of), ", %s of it in %s", tn__human_bytes(most->after - most->before, part),
+		         tn__category_words(most->category));
+	tn__report_add_finding(report, "over_baseline", TN_SEVERITY_ERROR, more, most != NULL ? &most->at : NULL,
+	                       "give back what grew, or accept it: --write-baseline",
+	                       "the peak grew by %s since the baseline%s", tn__human_bytes(more, above), of);
+}
+
+bool
+tn__gate_baseline(struct tn_report *report)
+{
+	struct tn_report_gate *gate = &report->gate;
+	if (gate->baseline == NULL || is_unknown(report, "baseline"))
+		return false;
+	if (compare(report) != TN_OK)
+		gate->told = false;
+	int64_t more = report->device_peak - gate->before;
+	if ((double)more <= (double)gate->before * ((double)gate->tolerance / MILLION))
+		return false;
+	add_over_baseline(report, more);
+	return true;
+}
