@@ -6,6 +6,7 @@
 #ifndef TN_REPORT_FIX_H
 #define TN_REPORT_FIX_H
 
+#include "gpu/roofline.h" /* struct tn_time_ratio */
 #include "report/report.h"
 
 /* What a change promises of the program's results. Ordered: worst last. */
@@ -30,6 +31,7 @@ struct tn_fix_change {
 	bool cure;   /* of a cause that is no want of room */
 	bool enough; /* the first that is enough and keeps the results */
 	int cost;    /* rank of what it costs in time, least first */
+	struct tn_time_ratio time; /* of a step, for as many samples, to the unchanged program's */
 	int pieces;  /* that a batch is cut into; 0: it stays whole */
 	int64_t reserved_peak, device_peak, saved, margin;
 };

@@ -64,15 +64,22 @@ parts(const struct tn_fix_change *change)
 }
 
 static json_t *
+time_range(const struct tn_time_ratio *time)
+{
+	return time->known ? json_pack("[f, f]", time->low, time->high) : json_null();
+}
+
+static json_t *
 change_object(const struct tn_fix_change *change)
 {
-	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:b}", "id",
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:b}", "id",
 	                 tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change),
 	                 "outcome", tn__fix_end_name(change->end), "fits", change->end == TN_FIX_FITS, "peak_reserved_bytes",
 	                 tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
 	                 "saved_bytes", change->device_peak == TN_NO_FIGURE ? json_null() : json_integer(change->saved),
 	                 "margin_bytes", change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(),
-	                 "step_time_ratio", json_null(), "results", tn__promise_name(change->results), "how",
+	                 "step_time_ratio", change->time.known ? json_real(change->time.ratio) : json_null(),
+	                 "step_time_range", time_range(&change->time), "results", tn__promise_name(change->results), "how",
 	                 tn__json_text(change->how), "patch", tn__json_text(change->patch), "why_not",
 	                 tn__json_text(change->why_not), "cure", change->cure, "enough", change->enough);
 }

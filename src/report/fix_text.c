@@ -53,16 +53,28 @@ say_how(const struct tn_printer *printer, const struct tn_fix_change *change)
 	free(text);
 }
 
+/* "1.3x the time (1.2-1.5)" */
+static const char *
+time_words(const struct tn_time_ratio *time, char *words, size_t size)
+{
+	if (!time->known)
+		return "time unknown";
+	int digits = time->ratio < 0.995 ? 2 : 1;
+	snprintf(words, size, "%.*fx the time (%.*f-%.*f)", digits, time->ratio, digits, time->low, digits, time->high);
+	return words;
+}
+
 static void
 say_change(const struct tn_printer *printer, const struct tn_fix_change *change, int number)
 {
-	char saved[32], margin[32];
+	char saved[32], margin[32], time[64];
 	fputc('\n', printer->out);
 	tn__say(printer, change->enough ? TN_TINT_GOOD : TN_TINT_STRONG, 2, "%d  %s%s", number, change->title,
 	        change->enough ? "   <- the first that is enough and keeps the results" : "");
-	tn__say(printer, TN_TINT_NONE, 5, "saves %s, leaves %s; %s; time unknown",
+	tn__say(printer, TN_TINT_NONE, 5, "saves %s, leaves %s; %s; %s",
 	        change->saved > 0 ? tn__human_bytes(change->saved, saved) : "nothing at the peak",
-	        tn__human_bytes(change->margin, margin), promise_words(change->results));
+	        tn__human_bytes(change->margin, margin), promise_words(change->results),
+	        time_words(&change->time, time, sizeof(time)));
 	say_how(printer, change);
 }
 

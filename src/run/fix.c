@@ -244,6 +244,8 @@ by_worth(const void *one, const void *two)
 		return (int)a->end - (int)b->end;
 	if (a->results != b->results && (a->results == TN_PROMISE_DIFFERENT || b->results == TN_PROMISE_DIFFERENT))
 		return (int)a->results - (int)b->results;
+	if (tn__fix_time(a) != tn__fix_time(b))
+		return tn__fix_time(a) < tn__fix_time(b) ? -1 : 1;
 	if (a->cost != b->cost)
 		return a->cost - b->cost;
 	if (a->results != b->results)

@@ -132,6 +132,7 @@ tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	if (is_broken(attempt, trial))
 		return;
 	take_peaks(search, attempt, trial, 0);
+	tn__fix_judge_time(search, attempt, trial);
 	int64_t cached = tn__trial_figure(trial, "peak", "reserved_bytes") - tn__trial_figure(trial, "peak", "allocated_bytes");
 	int64_t room = (int64_t)search->card.total - search->card.hidden;
 	/* What is only cached is given back where memory is short: then the card itself must tell. */
@@ -157,6 +158,7 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		return;
 	}
 	take_peaks(search, attempt, trial, search->card.hidden);
+	tn__fix_judge_time(search, attempt, trial);
 	attempt->found.end = TN_FIX_FITS;
 	if (search->first_seconds < 0)
 		search->first_seconds = tn__trials_seconds(&search->trials);

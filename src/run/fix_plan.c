@@ -239,7 +239,7 @@ void
 tn__fix_plan(struct tn_fix_search *search)
 {
 	const json_t *survey = survey_of(&search->unchanged_large), *row;
-	int batch = batch_of(survey);
+	int batch = search->batch = batch_of(survey);
 	size_t i;
 	add_without_others(search);
 	if (survey == NULL) /* nothing was learnt of the program: only what acts on every program */

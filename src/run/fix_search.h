@@ -38,6 +38,7 @@ struct tn_fix_search {
 	bool direct;     /* only the card itself is asked */
 	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
 	int64_t need;    /* device peak of the program as it is; TN_NO_FIGURE: unknown */
+	int batch;       /* the largest of the program; 0: unknown */
 	double first_seconds;
 	const char *failure; /* why there is no list */
 	int failure_status;
@@ -60,5 +61,12 @@ void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attemp
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
 /* Replaces an owned text by a copy of `value`, which may be NULL. */
 void tn__replace_text(char **text, const char *value);
+
+/* ---- cost.c ---- */
+
+/* Sets the time of the attempt's step from what its trial's steps did, where they can be compared. */
+void tn__fix_judge_time(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial);
+/* Rank of a change by its time, estimated or as it usually is: 0 for all that is nearly as fast as the unchanged program. */
+double tn__fix_time(const struct tn_fix_change *change);
 
 #endif

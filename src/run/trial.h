@@ -17,7 +17,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "gpu/roofline.h" /* struct tn_steps */
 #include "report/report.h"
+#include "run/folder.h"
 #include "tonnage/run.h"
 
 enum tn_trial_end {
@@ -39,6 +41,7 @@ struct tn_trial {
 	enum tn_trial_end end;
 	json_t *report;  /* as `tonnage run --json` writes it */
 	json_t *changes_told; /* array of what <run>/changes/ held */
+	struct tn_steps steps; /* what each step did, of the process that did most */
 	char *exception; /* of a program that failed, or NULL */
 	char *error;     /* of a trial that failed */
 	int error_status;
@@ -59,6 +62,15 @@ const char *tn__trial_verdict(const struct tn_trial *trial);
 bool tn__trial_fits(const struct tn_trial *trial);
 /* A text of the report, such as ("out_of_memory", "cause"); NULL where there is none. */
 const char *tn__trial_text(const struct tn_trial *trial, const char *object, const char *name);
+
+/* ---- cost.c: what steps did ---- */
+
+/* The text that the virtual GPU of the process with most steps has left in the run's folder; the caller frees; NULL:
+ * none. */
+char *tn__work_read(const struct tn_folder *folder);
+/* Reads such a text; NULL, and one that is none, give no steps. Release with tn__steps_free. */
+void tn__steps_parse(const char *text, struct tn_steps *out);
+void tn__steps_free(struct tn_steps *steps);
 
 /* ---- several side by side ---- */
 

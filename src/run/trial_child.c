@@ -89,9 +89,12 @@ static void
 take(void *context, const struct tn_folder *folder, const struct tn_report *report)
 {
 	json_t *outcome = context, *object = report_object(report);
+	char *work = tn__work_read(folder);
 	json_object_set_new(outcome, "report", object != NULL ? object : json_null());
 	json_object_set_new(outcome, "changes", read_all_told(folder));
+	json_object_set_new(outcome, "work", text_or_null(work));
 	json_object_set_new(outcome, "exception", text_or_null(report->exception));
+	free(work);
 }
 
 /* ---- the process ---- */

@@ -144,6 +144,7 @@ tn__trial_clear(struct tn_trial *trial)
 {
 	json_decref(trial->report);
 	json_decref(trial->changes_told);
+	tn__steps_free(&trial->steps);
 	free(trial->exception);
 	free(trial->error);
 	free(trial->words);
@@ -210,6 +211,7 @@ read_outcome(struct tn_trial *trial)
 	trial->exception = copied(outcome, "exception");
 	trial->report = json_is_object(report) ? json_incref(report) : NULL;
 	trial->changes_told = json_incref(json_object_get(outcome, "changes"));
+	tn__steps_parse(json_string_value(json_object_get(outcome, "work")), &trial->steps);
 	json_decref(outcome);
 	if (trial->end != TN_TRIAL_RUNS)
 		return; /* it was ended, and why is known */

@@ -6,7 +6,7 @@ guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTor
 
 base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
 refuses: changes that do not apply; breaks: changes that make it fail; sleep: seconds that it goes on for; fails: its own
-status. A BATCH on the command line is the batch.
+status; times: {change: how many times the arithmetic of a step}. A BATCH on the command line is the batch.
 """
 
 import sys
@@ -54,6 +54,19 @@ def tell_changes(wish, changes):
                       "survey": facts if ("survey", "") in changes else None})  # fmt: skip
 
 
+def tell_work(wish, changes):
+    """What the virtual GPU would write of three steps, the first of them another one."""
+    flops = 1e13
+    for name, value in changes:
+        flops *= wish["times"].get(name, 1)
+    path = os.path.join(os.environ["TONNAGE_RUN"], "work")
+    os.makedirs(path, exist_ok=True)
+    with open(os.path.join(path, "%d.tsv" % os.getpid()), "w") as out:
+        out.write("step\twhat\tbin\tcount\tflops\tbytes\n")
+        for step, more in ((1, 5), (2, 1), (3, 1)):
+            out.write("%d\thalf\t8\t100\t%.0f\t1000000\n" % (step, flops * more))
+
+
 def size_of(wish, changes):
     batch = int(sys.argv[2]) if len(sys.argv) > 2 else wish.get("batch", 0)
     saved = 0
@@ -77,6 +90,8 @@ def take(size):
 def main():
     wish, changes = json.loads(sys.argv[1]), asked()
     tell_changes(wish, changes)
+    if "times" in wish:
+        tell_work(wish, changes)
     broken = any(name in wish.get("breaks", ()) for name, value in changes)
     size = size_of(wish, changes)
     fits = take(size)

@@ -50,7 +50,7 @@ def test_what_fits_is_first_and_its_saving_is_to_the_byte(fix):
     first = document["changes"][0]
     assert first["id"] == "zero_grad" and first["fits"] and first["enough"] and first["saved_bytes"] == 800 * MIB
     assert first["margin_bytes"] == CARD * MIB - first["peak_device_bytes"] > 0
-    assert first["how"] == "Do zero_grad." and first["step_time_ratio"] is None
+    assert first["how"] == "Do zero_grad." and first["step_time_ratio"] is None is first["step_time_range"]
     assert by_id(document)["foreach"]["outcome"] == "not_enough"
     assert by_id(document)["foreach"]["saved_bytes"] == 100 * MIB
     assert document["unchanged"]["missing_bytes"] == 1500 * MIB + (document["gpu"]["context_bytes"]) - CARD * MIB
@@ -91,6 +91,28 @@ def test_two_that_are_too_little_are_tried_together(fix):
     first = document["changes"][0]
     assert sorted(first["combination"]) == ["checkpoint=1", "zero_grad"] and first["saved_bytes"] == 650 * MIB
     assert first["how"].count("\n") == 1 and first["enough"]
+
+
+def test_the_time_of_a_step_is_told_and_orders_the_list(fix):
+    """checkpoint usually costs more than accumulate; here it is the other way round, and the list says so."""
+    wish = {"base": 1500, "batch": 64, "saves": {"accumulate": 800, "checkpoint": 800},
+            "times": {"accumulate": 2, "checkpoint": 1.25},
+            "possible": [row("accumulate", values=["2"]), row("checkpoint", values=["1"])]}  # fmt: skip
+    done, document = fix(wish)
+    assert [change["id"] for change in document["changes"]] == ["checkpoint=1", "accumulate=2"]
+    assert [round(change["step_time_ratio"], 2) for change in document["changes"]] == [1.25, 2]
+    for change in document["changes"]:
+        low, high = change["step_time_range"]
+        assert low <= change["step_time_ratio"] <= high
+    assert "1.2x the time (1.2-1.2)" in done.stderr and "2.0x the time (2.0-2.0)" in done.stderr
+
+
+def test_time_is_compared_for_the_same_samples(fix):
+    """Half the batch in half the time is as fast."""
+    wish = {"base": 100, "sample": 20, "batch": 64, "times": {"batch": 0.5}, "possible": [row("batch", "different_training")]}
+    done, document = fix(wish)
+    change = by_id(document)["batch=32"]
+    assert change["fits"] and round(change["step_time_ratio"], 2) == 1
 
 
 def test_three_are_tried_when_no_two_are_enough(fix):

@@ -11,6 +11,7 @@
 
 static struct {
 	uint64_t launches, nanoseconds;
+	struct tn_effort effort; /* of the last launch */
 	uintptr_t last_stream;
 	int refusals;
 	bool out_of_memory;
@@ -47,8 +48,9 @@ tn__refuse(const char *library, const char *name, int status)
 }
 
 tn_status
-tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what)
+tn__work_effort(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort)
 {
+	fake.effort = *effort;
 	fake.launches++;
 	fake.nanoseconds = nanoseconds;
 	fake.last_stream = stream;

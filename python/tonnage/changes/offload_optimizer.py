@@ -3,7 +3,9 @@
 
 Gradients are copied to the host before an update and released, new parameters are copied back. In a run on the
 virtual GPU the update itself is left out: it touches no memory of the device, and its arithmetic on made-up values
-would only cost time.
+would only cost time. What it would have moved is told to the virtual GPU, for the estimate of a step's time: the
+gradients and parameters over the link, and seven times as much in the host's memory (Adam reads parameter, gradient and
+two states, and writes all but the gradient).
 """
 
 from . import arguments, code, wrap
@@ -53,6 +55,8 @@ def on_host(optimizer):
 
     def step(closure=None):
         loss = closure() if closure is not None else None
+        moved = sum(p.numel() * p.element_size() for p in parameters if p.grad is not None)
+        sys.modules["_tonnage_guest.work"].left_out(moved, moved, 7 * moved)
         for p in parameters:
             p.grad = None
         for hook in sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks.values():

@@ -31,9 +31,21 @@ copy_time(uint64_t to, uint64_t from, uint64_t bytes)
 	return TN_CLOCK_KERNEL_NS + bytes / HOST_LINK_BYTES_PER_NS;
 }
 
+/* On the device bytes are read and written; to and from the host they go over the link. */
+static struct tn_effort
+copy_effort(uint64_t to, uint64_t from, uint64_t bytes)
+{
+	bool to_device = tn__on_device(to), from_device = tn__on_device(from);
+	return (struct tn_effort){.kind = to_device && from_device ? TN_EFFORT_KERNEL
+	                                  : to_device              ? TN_EFFORT_TO_DEVICE
+	                                  : from_device            ? TN_EFFORT_TO_HOST
+	                                                           : TN_EFFORT_NONE,
+	                          .bytes = to_device && from_device ? 2.0 * (double)bytes : (double)bytes};
+}
+
 /* Puts a copy or set on the stream. *values says whether its values move now (a captured one moves none). */
 static int
-enqueue(uintptr_t stream_handle, enum tn_node_kind kind, uint64_t duration, bool asynchronous, bool *values)
+enqueue(uintptr_t stream_handle, const struct tn_node_description *work, bool asynchronous, bool *values)
 {
 	tn__lock();
 	struct tn_stream *stream = tn__stream_locked(stream_handle);
@@ -42,7 +54,7 @@ enqueue(uintptr_t stream_handle, enum tn_node_kind kind, uint64_t duration, bool
 	if (stream && stream->capture && !asynchronous)
 		result = TN_CUDA_CAPTURE_UNSUPPORTED;
 	else if (stream)
-		result = tn__enqueue_locked(stream, &(struct tn_node_description){.kind = kind, .duration = duration});
+		result = tn__enqueue_locked(stream, work);
 	if (result == TN_CUDA_OK && !asynchronous)
 		tn_clock_wait(&tn__core.devices[stream->device].clock, stream->tail);
 	tn__unlock();
@@ -57,7 +69,10 @@ tn__copy(uint64_t to, uint64_t from, uint64_t bytes, uintptr_t stream, bool asyn
 		return TN_CUDA_OK;
 	if (!to || !from)
 		return TN_CUDA_INVALID_VALUE;
-	int result = enqueue(stream, TN_NODE_MEMCPY, copy_time(to, from, bytes), asynchronous, &values);
+	const struct tn_node_description work = {.kind = TN_NODE_MEMCPY,
+	                                         .duration = copy_time(to, from, bytes),
+	                                         .effort = copy_effort(to, from, bytes)};
+	int result = enqueue(stream, &work, asynchronous, &values);
 	if (result != TN_CUDA_OK || !values)
 		return result;
 	move_values(to, from, bytes);
@@ -75,7 +90,10 @@ tn__copy_2d(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch, 
 		return TN_CUDA_OK;
 	if (!to || !from || to_pitch < width || from_pitch < width)
 		return TN_CUDA_INVALID_VALUE;
-	int result = enqueue(stream, TN_NODE_MEMCPY, copy_time(to, from, width * height), asynchronous, &values);
+	const struct tn_node_description work = {.kind = TN_NODE_MEMCPY,
+	                                         .duration = copy_time(to, from, width * height),
+	                                         .effort = copy_effort(to, from, width * height)};
+	int result = enqueue(stream, &work, asynchronous, &values);
 	if (result != TN_CUDA_OK || !values)
 		return result;
 	if (width * height > tn__core.values_bound && tn__on_device(to)) {
@@ -105,7 +123,11 @@ tn__set(uint64_t to, uint32_t value, uint32_t value_bytes, uint64_t count, uintp
 		return TN_CUDA_OK;
 	if (!to)
 		return TN_CUDA_INVALID_VALUE;
-	int result = enqueue(stream, TN_NODE_MEMSET, tn__time_of_bytes(bytes), asynchronous, &values);
+	const struct tn_node_description work = {
+		.kind = TN_NODE_MEMSET,
+		.duration = tn__time_of_bytes(bytes),
+		.effort = {.kind = tn__on_device(to) ? TN_EFFORT_KERNEL : TN_EFFORT_NONE, .bytes = (double)bytes}};
+	int result = enqueue(stream, &work, asynchronous, &values);
 	if (result != TN_CUDA_OK || !values)
 		return result;
 	unsigned char low = (unsigned char)value;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "gpu/gpu.h"
+#include "gpu/roofline.h" /* enum tn_math, struct tn_effort */
 #include "tonnage/status.h"
 
 #define TN_EXPORT __attribute__((visibility("default")))
@@ -58,10 +59,11 @@ int tn__refuse(const char *library, const char *name, int status);
  * device. Whatever values were stored for direct round trips are stale from here on. While the stream is being captured
  * it becomes a node of the graph instead. `what` is a literal such as "cublas" and is counted. */
 tn_status tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what);
+/* The same for work whose operations and bytes are known. */
+tn_status tn__work_effort(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort);
 
 /* How long moving `bytes` through device memory takes, and how long `flops` operations of a type take, on the current
  * device, launch included (roofline of the catalogue's figures). */
-enum tn_math { TN_MATH_FP64, TN_MATH_FP32, TN_MATH_TF32, TN_MATH_HALF };
 uint64_t tn__time_of_bytes(uint64_t bytes);
 uint64_t tn__time_of_flops(double flops, enum tn_math math);
 

@@ -40,6 +40,7 @@ struct tn_capture {
 
 struct tn_executable {
 	uint64_t duration;
+	struct tn_work work;
 	size_t node_count, kernel_count, host_count;
 	struct tn_kernel **kernels;
 	struct tn_node_description *host; /* host functions, in order */
@@ -367,6 +368,7 @@ fill_executable(struct tn_executable *executable, const struct tn_graph *graph)
 		const struct tn_node_description *about = &node_of(graph->nodes.nodes[i])->about;
 		const struct tn_graph *child = about->kind == TN_NODE_GRAPH ? graph_of(about->child) : NULL;
 		executable->duration += about->duration;
+		tn__work_add(&executable->work, &about->effort);
 		executable->node_count++;
 		if (about->kernel)
 			executable->kernels[executable->kernel_count++] = about->kernel;
@@ -482,6 +484,7 @@ tn__graph_launch(uintptr_t handle, uintptr_t stream_handle)
 		tn__values_forget();
 		result = tn__enqueue_locked(
 			stream, &(struct tn_node_description){.kind = TN_NODE_GRAPH, .duration = executable->duration});
+		tn__work_count_graph_locked(&executable->work);
 		host_count = executable->host_count;
 		host = host_count ? malloc(host_count * sizeof(*host)) : NULL;
 		if (host)

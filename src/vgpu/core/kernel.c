@@ -155,10 +155,7 @@ tn__time_of_flops(double flops, enum tn_math math)
 	const struct tn_gpu_figures *gpu = tn__gpu(tn__current_device());
 	if (!gpu)
 		return TN_CLOCK_KERNEL_NS;
-	double tera = math == TN_MATH_HALF   ? gpu->bf16_tflops
-	              : math == TN_MATH_TF32 ? gpu->tf32_tflops
-	              : math == TN_MATH_FP64 ? gpu->fp32_tflops / 32
-	                                     : gpu->fp32_tflops;
+	double tera = tn__gpu_tflops(gpu, math);
 	return TN_CLOCK_KERNEL_NS + (uint64_t)(tera > 0 ? flops / (tera * 1e3) : 0);
 }
 
@@ -206,6 +203,7 @@ tn__kernel_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 	int result = stream ? TN_CUDA_OK : TN_CUDA_INVALID_HANDLE;
 	if (stream) {
 		bool captured = stream->capture != NULL;
+		work.effort = tn__traffic_of(kernel, launch);
 		result = tn__enqueue_locked(stream, &work);
 		if (!captured) {
 			atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
@@ -231,7 +229,13 @@ count_work(const char *what)
 }
 
 tn_status
-tn__work(uintptr_t stream_handle, uint64_t nanoseconds, const char *what)
+tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what)
+{
+	return tn__work_effort(stream, nanoseconds, what, &(struct tn_effort){.kind = TN_EFFORT_KERNEL});
+}
+
+tn_status
+tn__work_effort(uintptr_t stream_handle, uint64_t nanoseconds, const char *what, const struct tn_effort *effort)
 {
 	if (tn__enter() != TN_CUDA_OK)
 		return TN_STATE;
@@ -241,7 +245,8 @@ tn__work(uintptr_t stream_handle, uint64_t nanoseconds, const char *what)
 		count_work(what);
 		if (!stream->capture)
 			tn__values_forget();
-		tn__enqueue_locked(stream, &(struct tn_node_description){.kind = TN_NODE_KERNEL, .duration = nanoseconds});
+		tn__enqueue_locked(stream, &(struct tn_node_description){
+									   .kind = TN_NODE_KERNEL, .duration = nanoseconds, .effort = *effort});
 	}
 	tn__unlock();
 	return stream ? TN_OK : TN_INVALID;
@@ -281,11 +286,33 @@ count_product(const struct tn_matmul *product)
 	products[product_count++] = (struct product_count){.product = *product, .count = 1};
 }
 
+/* Bytes of an element of a cudaDataType_t; of types that PyTorch never multiplies, a guess. */
+static double
+bytes_of_type(int type)
+{
+	static const unsigned char bytes[] = {[0] = 4, [1] = 8, [2] = 2, [3] = 1, [4] = 8, [5] = 16, [10] = 4, [14] = 2,
+	                                      [28] = 1, [29] = 1}; /* the last two: 8-bit floating point */
+	bool known = type >= 0 && (size_t)type < sizeof(bytes) && bytes[type] > 0;
+	return known ? bytes[type] : 2;
+}
+
+static struct tn_effort
+effort_of(const struct tn_matmul *product, enum tn_math math)
+{
+	double m = (double)product->m, n = (double)product->n, k = (double)product->k, batch = (double)product->batch;
+	return (struct tn_effort){.kind = TN_EFFORT_KERNEL,
+	                          .math = math,
+	                          .flops = 2.0 * m * n * k * batch,
+	                          .bytes = batch * (m * k * bytes_of_type(product->a_type) +
+	                                            k * n * bytes_of_type(product->b_type) +
+	                                            m * n * bytes_of_type(product->c_type))};
+}
+
 tn_status
 tn__work_matmul(uintptr_t stream, const struct tn_matmul *product, enum tn_math math)
 {
-	double flops = 2.0 * (double)product->m * (double)product->n * (double)product->k * (double)product->batch;
-	tn_status status = tn__work(stream, tn__time_of_flops(flops, math), product->library);
+	struct tn_effort effort = effort_of(product, math);
+	tn_status status = tn__work_effort(stream, tn__time_of_flops(effort.flops, math), product->library, &effort);
 	if (status == TN_OK) {
 		tn__lock();
 		count_product(product);

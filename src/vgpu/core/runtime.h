@@ -114,6 +114,12 @@ struct tn_kernel {
 	int preferred_carveout;
 	unsigned char meaning;    /* what its name tells about the values it writes: meaning.c */
 	unsigned char element;    /* enum tn_element, where the meaning has one */
+	struct {
+		unsigned char form, operands, width, first, second;
+		unsigned char math; /* enum tn_math */
+		bool causal;
+		uint16_t rows, head; /* of attention: queries a block, size of a head */
+	} traffic; /* what its name tells about the bytes it moves: traffic.c */
 };
 
 /* Names a kernel; `name` must outlive the process (the program's own string) unless `copy`. */
@@ -170,6 +176,7 @@ struct tn_node_description {
 	enum tn_node_kind kind;
 	uint64_t duration;
 	struct tn_kernel *kernel;
+	struct tn_effort effort; /* what it counts as when it runs */
 	void (*host_function)(void *);
 	void *host_argument;
 	uintptr_t child; /* a graph, copied */
@@ -202,6 +209,15 @@ TN_EXPORT int tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t by
 /* This process is in the region of this name from now on (tn_ledger_enter_region); NULL or "": in none. Returns a
  * tn_status: 0; TN_LIMIT when there are too many names. Does nothing before the process has a context. */
 TN_EXPORT int tn_vgpu_enter_region(const char *name);
+/* What was put on streams since the last call is step `number`; 1 begins again with counting. The newest
+ * TN_WORK_STEPS steps from the first on are kept, what comes later is not. */
+#define TN_WORK_STEPS 256
+TN_EXPORT void tn_vgpu_work_step(uint64_t number);
+/* Work that a trial leaves out, but the real program does: bytes copied either way, and bytes that the host's arithmetic
+ * moves. */
+TN_EXPORT void tn_vgpu_work_left_out(double to_device_bytes, double to_host_bytes, double host_bytes);
+/* Writes the steps (TSV, doc/design/0012-step-time.md). Returns 0, or an errno. */
+TN_EXPORT int tn_vgpu_work_write(const char *path);
 /* Writes launches by kernel name and matrix products by shape (TSV). Returns 0, or an errno. */
 TN_EXPORT int tn_vgpu_kernels_write(const char *path);
 

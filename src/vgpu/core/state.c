@@ -191,6 +191,7 @@ after_fork_in_child(void)
 		pthread_mutex_init(&tn__core.ledger->lock, NULL);
 	tn__core.slot = -1; /* the bytes are the parent's */
 	tn__notes_after_fork();
+	tn__work_after_fork();
 }
 
 static void

@@ -114,6 +114,12 @@ void tn__values_put(uint64_t address, const void *bytes_or_null, uint64_t bytes)
 void tn__values_fill(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes);
 /* What a launch does to values, by the kernel's name and arguments: meaning.c. */
 void tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
+/* What a launch moves and computes, by the kernel's name, arguments and grid: traffic.c. */
+struct tn_effort tn__traffic_of(struct tn_kernel *kernel, const struct tn_launch *launch);
+/* Counts work for the step that goes on: work.c. */
+void tn__work_count_locked(const struct tn_effort *effort);
+void tn__work_count_graph_locked(const struct tn_work *work);
+void tn__work_after_fork(void);
 /* Capture, as streams and events meet it (graph.c). */
 int tn__capture_add_locked(struct tn_stream *stream, const struct tn_node_description *work);
 void tn__capture_join_locked(struct tn_stream *stream, const struct tn_event *event);

@@ -43,6 +43,7 @@ tn__enqueue_locked(struct tn_stream *stream, const struct tn_node_description *w
 	tn_clock_advance(clock, TN_CLOCK_LAUNCH_NS);
 	if (stream->capture)
 		return tn__capture_add_locked(stream, work);
+	tn__work_count_locked(&work->effort);
 	join_legacy(stream);
 	tn_clock_enqueue(clock, &stream->tail, work->duration);
 	return TN_CUDA_OK;

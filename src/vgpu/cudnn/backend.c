@@ -133,5 +133,7 @@ cudnnBackendExecute(const struct tn__dnn_handle *handle, const struct tn__dnn_de
 	            "the plan needs %llu bytes of workspace", (unsigned long long)plan->workspace);
 	if (given)
 		tn__note_workspace(TN_LIBRARY_CUDNN, *(void *const *)workspace->elements, plan->workspace);
-	return tn__dnn_put(handle, tn__dnn_graph_time(&plan->graph, plan->engine));
+	const struct tn__dnn_graph *graph = &plan->graph;
+	const struct tn_effort effort = tn__dnn_effort(graph->flops, graph->flops_type, graph->bytes, plan->engine);
+	return tn__dnn_put(handle, tn__dnn_graph_time(graph, plan->engine), &effort);
 }

@@ -39,16 +39,17 @@ tn__dnn_status(tn_status status)
 }
 
 int
-tn__dnn_put(const struct tn__dnn_handle *handle, uint64_t nanoseconds)
+tn__dnn_put(const struct tn__dnn_handle *handle, uint64_t nanoseconds, const struct tn_effort *effort)
 {
 	DNN_REQUIRE_POINTER(handle);
-	return tn__dnn_status(tn__work(handle->stream, nanoseconds, "cudnn"));
+	return tn__dnn_status(tn__work_effort(handle->stream, nanoseconds, "cudnn", effort));
 }
 
 int
 tn__dnn_put_bytes(const struct tn__dnn_handle *handle, uint64_t bytes)
 {
-	return tn__dnn_put(handle, tn__time_of_bytes(bytes));
+	const struct tn_effort effort = {.kind = TN_EFFORT_KERNEL, .math = TN_MATH_FP32, .bytes = (double)bytes};
+	return tn__dnn_put(handle, tn__time_of_bytes(bytes), &effort);
 }
 
 int

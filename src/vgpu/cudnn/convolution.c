@@ -213,10 +213,24 @@ engine_of(enum tn__dnn_direction direction, int algorithm)
 }
 
 static uint64_t
+bytes_of(const struct tn__dnn_convolution *convolution)
+{
+	return tn__dnn_bytes(&convolution->x) + tn__dnn_bytes(&convolution->w) + tn__dnn_bytes(&convolution->y);
+}
+
+static uint64_t
 time_of(const struct tn__dnn_convolution *convolution, int engine)
 {
-	uint64_t bytes = tn__dnn_bytes(&convolution->x) + tn__dnn_bytes(&convolution->w) + tn__dnn_bytes(&convolution->y);
-	return tn__dnn_time(tn__dnn_convolution_flops(convolution), convolution->x.type, bytes, engine);
+	return tn__dnn_time(tn__dnn_convolution_flops(convolution), convolution->x.type, bytes_of(convolution), engine);
+}
+
+/* Puts one run of the convolution on the handle's stream. */
+static int
+put(dnn_handle handle, const struct tn__dnn_convolution *convolution, int engine)
+{
+	const struct tn_effort effort = tn__dnn_effort(tn__dnn_convolution_flops(convolution), convolution->x.type,
+	                                               bytes_of(convolution), engine);
+	return tn__dnn_put(handle, time_of(convolution, engine), &effort);
 }
 
 struct search {
@@ -243,7 +257,7 @@ search(const struct search *ask, const struct tn__dnn_convolution *convolution, 
 		if (workspace > ask->workspace_bytes)
 			continue;
 		if (ask->timed)
-			DNN_FORWARD(tn__dnn_put(ask->handle, nanoseconds));
+			DNN_FORWARD(put(ask->handle, convolution, choice->engine));
 		ask->results[found++] = (struct tn__dnn_algorithm){.algorithm = choice->algorithm,
 		                                                   .milliseconds = (float)nanoseconds * 1e-6f,
 		                                                   .workspace = workspace,
@@ -279,7 +293,7 @@ launch(dnn_handle handle, enum tn__dnn_direction direction, dnn_tensor x, dnn_te
 	DNN_REQUIRE(workspace_bytes >= tn__cudnn_workspace(&convolution, engine), DNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
 	            "convolution algorithm %d with %zu bytes of workspace", algorithm, workspace_bytes);
 	tn__note_workspace(TN_LIBRARY_CUDNN, workspace, workspace_bytes);
-	return tn__dnn_put(handle, time_of(&convolution, engine));
+	return put(handle, &convolution, engine);
 }
 
 int

@@ -33,8 +33,9 @@ int tn__dnn_fail(int status, const char *format, ...) __attribute__((format(prin
 /* cuDNN's status for ours. */
 int tn__dnn_status(tn_status status);
 
-/* Puts work of about `nanoseconds`, or what moving `bytes` takes, on the handle's stream. */
-int tn__dnn_put(const struct tn__dnn_handle *handle, uint64_t nanoseconds);
+/* Puts work of about `nanoseconds` that computes and moves `effort`, or what moving `bytes` takes, on the handle's
+ * stream. */
+int tn__dnn_put(const struct tn__dnn_handle *handle, uint64_t nanoseconds, const struct tn_effort *effort);
 int tn__dnn_put_bytes(const struct tn__dnn_handle *handle, uint64_t bytes);
 
 /* Bits that one element of a cudnnDataType_t takes (vector types: one vector); 0 for an unknown type. */

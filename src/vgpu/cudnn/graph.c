@@ -249,6 +249,15 @@ tn__dnn_time(double flops, int type, uint64_t bytes, int engine)
 	return (uint64_t)((double)(moving > computing ? moving : computing) * slower[engine]);
 }
 
+struct tn_effort
+tn__dnn_effort(double flops, int type, uint64_t bytes, int engine)
+{
+	return (struct tn_effort){.kind = TN_EFFORT_KERNEL,
+	                          .math = tn__dnn_math(type, engine == DNN_ENGINE_TENSOR_CORES),
+	                          .flops = flops,
+	                          .bytes = (double)bytes};
+}
+
 uint64_t
 tn__dnn_graph_time(const struct tn__dnn_graph *graph, int engine)
 {

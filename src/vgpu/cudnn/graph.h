@@ -34,5 +34,7 @@ uint64_t tn__dnn_graph_time(const struct tn__dnn_graph *graph, int engine);
 /* The time of `flops` and `bytes` with an engine: the longer of both, and more for the slower engines, so that a
  * search by time finds the engine that heuristics name first. */
 uint64_t tn__dnn_time(double flops, int type, uint64_t bytes, int engine);
+/* The same, as time estimates count it. */
+struct tn_effort tn__dnn_effort(double flops, int type, uint64_t bytes, int engine);
 
 #endif

@@ -253,7 +253,9 @@ launch(dnn_handle handle, const struct tn__dnn_rnn *rnn, const struct tn__dnn_rn
 	tn__note_workspace(TN_LIBRARY_CUDNN, workspace_given.address, workspace_given.bytes);
 	tn__note_workspace(TN_LIBRARY_CUDNN, reserve_given.address, reserve_given.bytes);
 	double flops = 2.0 * (double)tn__dnn_rnn_weights(rnn) * (double)steps_of(x);
-	return tn__dnn_put(handle, tn__dnn_time(flops, rnn->type, weights + workspace + reserve, DNN_ENGINE_PLAIN));
+	uint64_t bytes = weights + workspace + reserve;
+	const struct tn_effort effort = tn__dnn_effort(flops, rnn->type, bytes, DNN_ENGINE_PLAIN);
+	return tn__dnn_put(handle, tn__dnn_time(flops, rnn->type, bytes, DNN_ENGINE_PLAIN), &effort);
 }
 
 int

@@ -99,13 +99,14 @@ def _on_cuda():
 
 @guard.guarded
 def _cuda_is_there():
-    from . import history, oom, phases, reads, record, steps, torchapi
+    from . import history, oom, phases, reads, record, steps, torchapi, work
 
     state.cuda_initialized = True
     state.device_count = torchapi.device_count()
     oom.attach()
     history.start()
     reads.attach()
+    work.start()
     if history.wanted():
         phases.start()
         guard.on_disarm.append(phases.stop_watching_modules)

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 
-from . import frames, growth, guard, history, imports, ledger, oom, peaks, reads, record, rehearse
+from . import frames, growth, guard, history, imports, ledger, oom, peaks, reads, record, rehearse, work
 from .state import state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -181,6 +181,7 @@ def settle_accounts():
         growth.finish()
         history.finish()
         reads.finish()
+        work.finish()
     record.write_now()
 
 

@@ -17,7 +17,7 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import growth, history, ledger, peaks, reads, record, rehearse, shapes
+from . import growth, history, ledger, peaks, reads, record, rehearse, shapes, work
 from .state import settings, state
 
 _MAX_STEPS = 200
@@ -147,6 +147,7 @@ def _stop(reason):
     peaks.read(everywhere=True)
     ledger.progress(state.steps, *peaks.highest())
     reads.finish()
+    work.finish()
     _flush_changes()
     record.write_now()
     if ledger.ask_to_stop(ledger.SETTLED if reason == "settled" else ledger.LIMIT):

@@ -15,7 +15,7 @@ import functools
 import sys
 
 from . import growth, guard, history, imports, ledger, oom, peaks, phases, record, rehearse, settle, shapes, torchapi
-from . import trainers
+from . import trainers, work
 from .state import state
 
 _forward_hook = None
@@ -203,6 +203,7 @@ def _finished(unit, may_stop):
     state.steps += 1
     if not state.cuda_initialized:
         return
+    work.step_ended(state.steps)
     grew = peaks.read()
     history.step_ended(grew)
     ledger.progress(state.steps, *peaks.highest())
