@@ -177,7 +177,7 @@ parse_time(const struct tn_study *study, const char *text, uint32_t *state)
 static tn_status
 name_wanted(struct tn_study *study, const char *at, uint32_t peak)
 {
-	uint32_t end = (uint32_t)study->analysis->events.count, state;
+	uint32_t end = (uint32_t)study->analysis->events.count, state = end;
 	if (strcmp(at, "peak") == 0) {
 		name_moment(study, TN_MOMENT_PEAK, peak);
 	} else if (strcmp(at, "end") == 0) {

@@ -7,13 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "gpu/catalogue.h"
 #include "gpu/roofline.h"
 
-#define NEAR(a, b) assert_true(fabs((a) - (b)) <= 1e-6 * fabs(b))
+#define NEAR(a, b) assert_true(fabs((double)(a) - (double)(b)) <= 1e-6 * fabs((double)(b)))
 
 static const struct tn_gpu_figures card = { .compute_major = 8, .memory_gbps = 1000, .fp32_tflops = 10,
 	                                        .tf32_tflops = 20, .bf16_tflops = 40 };
@@ -101,7 +102,8 @@ static void
 test_a_card_without_rates_has_no_time(void **state)
 {
 	const struct tn_gpu_figures unknown = { .compute_major = 8 };
-	struct tn_work work[2] = { { 0 }, { 0 } };
+	struct tn_work work[2];
+	memset(work, 0, sizeof(work));
 	add(&work[1], TN_EFFORT_KERNEL, TN_MATH_HALF, 1e12, 1);
 	const struct tn_steps steps = { work, 2 };
 	assert_true(tn__step_seconds(&work[1], &unknown, &ideal).total == 0);
