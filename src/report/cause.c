@@ -346,8 +346,11 @@ why_one_tensor(const struct facts *facts, FILE *out)
 static bool
 is_of_modules(const struct tn_report_holder *holder)
 {
-	return holder->category == TN_CATEGORY_temporaries && holder->what != NULL &&
-	       (strcmp(holder->what, "kept by modules") == 0 || strcmp(holder->what, "pruning masks") == 0);
+	static const char *const names[] = { "kept by modules", "pruning masks", "pruned weights" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (holder->category == TN_CATEGORY_temporaries && holder->what != NULL && strstr(holder->what, names[i]) != NULL)
+			return true;
+	return false;
 }
 
 static const struct tn_report_holder *

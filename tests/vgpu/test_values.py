@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-WHEELS = ["torch-2.11.0", "torch-2.6.0", "torch-2.15.0"]
+WHEELS = ["torch-2.11.0", *(pytest.param(wheel, marks=pytest.mark.long) for wheel in ("torch-2.6.0", "torch-2.15.0"))]
 
 GUARDED = """\
 import torch
