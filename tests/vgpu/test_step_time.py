@@ -13,7 +13,7 @@ ENVIRONMENTS = ["torch-2.11.0", pytest.param("torch-2.6.0", marks=pytest.mark.lo
                 pytest.param("torch-2.15.0", marks=pytest.mark.long)]  # fmt: skip
 PROGRAM = HERE / "programs/step_time.py"
 TOKENS, BLOCKS, WIDTH, LENGTH, WORDS = 8 * 512, 12, 768, 512, 8192
-# operations of one forward pass, by hand: products of the blocks, attention (half, being causal), the head
+# operations of one forward pass, by hand: products and attention of the blocks (fp32 attention skips nothing), the head
 IN_BLOCKS = BLOCKS * TOKENS * (2 * 12 * WIDTH * WIDTH + 4 * LENGTH * WIDTH)
 HEAD = 2 * TOKENS * WIDTH * WORDS
 
