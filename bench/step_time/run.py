@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimated ratios of step times against published ones (published.csv), into results.csv.
 
-    bench/step_time/run.py [--environment torch-2.11.0] [ROW...]     ROW: numbers of rows, from 1; default all
+    bench/step_time/run.py [--environment torch-2.11.0] [ROW...]     ROW: numbers of rows, from 1, the others keep their results
 
 Each training runs once on the virtual GPU (job.py); `error` is estimate / published - 1, `inside` says whether the
 published ratio lies between the lowest and the highest estimate.
@@ -44,6 +44,13 @@ def work_of(folder, python, gpu, job):
     return path
 
 
+def write(results):
+    with open(HERE / "results.csv", "w", newline="") as out:
+        writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(results)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--environment", default="torch-2.11.0")
@@ -52,9 +59,10 @@ def main():
     environments = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
     python = environments / options.environment / "bin/python"
     rows = list(csv.DictReader(open(HERE / "published.csv")))
-    with tempfile.TemporaryDirectory() as folder, open(HERE / "results.csv", "w", newline="") as out:
-        writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
-        writer.writeheader()
+    known = {}
+    if (HERE / "results.csv").exists():
+        known = {row["name"]: row for row in csv.DictReader(open(HERE / "results.csv"))}
+    with tempfile.TemporaryDirectory() as folder:
         ratio = build(folder)
         for number, row in enumerate(rows, 1):
             if options.rows and number not in options.rows:
@@ -67,9 +75,9 @@ def main():
                       "lowest": lowest, "highest": highest, "error": "%+.2f" % (float(estimate) / published - 1),
                       "inside": "yes" if float(lowest) <= published <= float(highest) else "no",
                       "unchanged_seconds": before, "changed_seconds": after}  # fmt: skip
-            writer.writerow(result)
-            out.flush()
+            known[row["name"]] = result
             print(result, flush=True)
+            write([known[row["name"]] for row in rows if row["name"] in known])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@
 #define FIELDS 8
 _Static_assert(sizeof(struct tn_assumptions) == FIELDS * sizeof(double), "all of them are bounded one by one");
 #define MOST_STEPS 64 /* that are compared */
+#define UNLIKE 0.07   /* kernels of other shapes reach other shares of the same unit */
+#define ALIKE 0.005   /* no difference at all: the same kernels */
 
 struct tn_assumptions
 tn__assumptions(enum tn_bound bound)
@@ -127,6 +129,7 @@ tn__time_ratio(const struct tn_steps *unchanged, const struct tn_steps *changed,
 	struct tn_time_ratio out = { .ratio = ratio_under(unchanged, changed, gpu, &middle) / share };
 	if (share <= 0 || out.ratio <= 0)
 		return (struct tn_time_ratio){ 0 };
+	bool alike = fabs(out.ratio * share - 1) < ALIKE;
 	out.known = true;
 	out.low = out.high = out.ratio;
 	for (unsigned number = 0; number < 1u << FIELDS; number++) {
@@ -135,5 +138,7 @@ tn__time_ratio(const struct tn_steps *unchanged, const struct tn_steps *changed,
 		out.low = ratio < out.low ? ratio : out.low;
 		out.high = ratio > out.high ? ratio : out.high;
 	}
+	out.low *= alike ? 1 : 1 - UNLIKE;
+	out.high *= alike ? 1 : 1 + UNLIKE;
 	return out;
 }

@@ -122,7 +122,8 @@ struct tn_steps {
 /* The time of a changed program's step as a ratio to the unchanged program's. */
 struct tn_time_ratio {
 	bool known;
-	double ratio, low, high; /* low and high: over all combinations of the assumptions' bounds, the same for both */
+	double ratio, low, high; /* low and high: over all combinations of the assumptions' bounds, the same for both, and 7 %
+	                          * beyond where the runs differ */
 };
 
 /* Compares the steps that both runs have done, the first left out (it builds): the median over their ratios. `share`

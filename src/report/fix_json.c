@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,10 +64,17 @@ parts(const struct tn_fix_change *change)
 	return array;
 }
 
+/* An estimate has no more than three digits behind the point. */
+static json_t *
+ratio(bool known, double value)
+{
+	return known ? json_real(round(value * 1000) / 1000) : json_null();
+}
+
 static json_t *
 time_range(const struct tn_time_ratio *time)
 {
-	return time->known ? json_pack("[f, f]", time->low, time->high) : json_null();
+	return time->known ? json_pack("[o, o]", ratio(true, time->low), ratio(true, time->high)) : json_null();
 }
 
 static json_t *
@@ -78,7 +86,7 @@ change_object(const struct tn_fix_change *change)
 	                 tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
 	                 "saved_bytes", change->device_peak == TN_NO_FIGURE ? json_null() : json_integer(change->saved),
 	                 "margin_bytes", change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(),
-	                 "step_time_ratio", change->time.known ? json_real(change->time.ratio) : json_null(),
+	                 "step_time_ratio", ratio(change->time.known, change->time.ratio),
 	                 "step_time_range", time_range(&change->time), "results", tn__promise_name(change->results), "how",
 	                 tn__json_text(change->how), "patch", tn__json_text(change->patch), "why_not",
 	                 tn__json_text(change->why_not), "cure", change->cure, "enough", change->enough);

@@ -104,7 +104,7 @@ def test_the_time_of_a_step_is_told_and_orders_the_list(fix):
     for change in document["changes"]:
         low, high = change["step_time_range"]
         assert low <= change["step_time_ratio"] <= high
-    assert "1.2x the time (1.2-1.2)" in done.stderr and "2.0x the time (2.0-2.0)" in done.stderr
+    assert "1.2x the time (1.2-1.3)" in done.stderr and "2.0x the time (1.9-2.1)" in done.stderr
 
 
 def test_time_is_compared_for_the_same_samples(fix):

@@ -40,6 +40,7 @@ copy_effort(uint64_t to, uint64_t from, uint64_t bytes)
 	                                  : to_device              ? TN_EFFORT_TO_DEVICE
 	                                  : from_device            ? TN_EFFORT_TO_HOST
 	                                                           : TN_EFFORT_NONE,
+	                          .math = TN_MATH_FP32,
 	                          .bytes = to_device && from_device ? 2.0 * (double)bytes : (double)bytes};
 }
 
@@ -126,7 +127,9 @@ tn__set(uint64_t to, uint32_t value, uint32_t value_bytes, uint64_t count, uintp
 	const struct tn_node_description work = {
 		.kind = TN_NODE_MEMSET,
 		.duration = tn__time_of_bytes(bytes),
-		.effort = {.kind = tn__on_device(to) ? TN_EFFORT_KERNEL : TN_EFFORT_NONE, .bytes = (double)bytes}};
+		.effort = {.kind = tn__on_device(to) ? TN_EFFORT_KERNEL : TN_EFFORT_NONE,
+	               .math = TN_MATH_FP32,
+	               .bytes = (double)bytes}};
 	int result = enqueue(stream, &work, asynchronous, &values);
 	if (result != TN_CUDA_OK || !values)
 		return result;

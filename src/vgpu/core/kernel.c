@@ -231,7 +231,8 @@ count_work(const char *what)
 tn_status
 tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what)
 {
-	return tn__work_effort(stream, nanoseconds, what, &(struct tn_effort){.kind = TN_EFFORT_KERNEL});
+	const struct tn_effort unknown = {.kind = TN_EFFORT_KERNEL, .math = TN_MATH_FP32};
+	return tn__work_effort(stream, nanoseconds, what, &unknown);
 }
 
 tn_status
