@@ -101,7 +101,7 @@ def fuzz(name, seconds):
     """Runs one target; returns its figures and the end of its words when it failed."""
     artifacts = REPORTS / f"{name}-"
     command = [BUILD / "fuzz" / f"fuzz_{name}", f"-max_total_time={seconds}", f"-dict={write_dictionary(name)}",
-               f"-max_len={LONGEST}", f"-rss_limit_mb={PEAK_MIB}", "-timeout=10", "-print_final_stats=1",
+               f"-max_len={LONGEST}", f"-rss_limit_mb={PEAK_MIB}", "-timeout=60", "-print_final_stats=1",
                f"-artifact_prefix={artifacts}", *folders(name)]  # fmt: skip
     with open(REPORTS / f"{name}.log", "w") as log:
         status = subprocess.run([str(word) for word in command], cwd=ROOT, stdout=log, stderr=log).returncode
