@@ -3,6 +3,7 @@
 
 import copy
 import json
+import re
 
 import pytest
 from test_cli import OOM, one_line
@@ -118,8 +119,12 @@ def test_what_grew_is_named(tonnage, schema):
     assert "Over the baseline on NVIDIA GeForce RTX 3060 (11.75 GiB): 156.0 MiB at the peak, 6.0 MiB more" in lines
     assert "  Against peak.json: 6.0 MiB more than 150.0 MiB (4.00%, 1% tolerated)" in lines
     assert "    +6.0 MiB activations, /x/model.py:91 forward: 10.0 MiB, was 4.0 MiB" in lines
-    again = tonnage("report", "report.json")
+    again = tonnage("report", "report.json", "--text", "--html", "page.html")
     assert again.stdout == done.stderr[done.stderr.index("Over the baseline"):]
+    page = (tonnage.cwd / "page.html").read_text()
+    data = json.loads(re.search(r"<script[^>]*application/json[^>]*>(.*?)</script>", page, re.DOTALL).group(1))
+    schema("page", data)
+    assert data["headline"]["verdict"] == "over_baseline"
 
 
 def test_what_changed_adds_up(tonnage, schema):
