@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimated ratios of step times against published ones (published.csv), into results.csv.
 
-    bench/step_time/run.py [--environment torch-2.11.0] [ROW...]     ROW: numbers of rows, from 1, the others keep their results
+    bench/step_time/run.py [--environment torch-2.6.0] [ROW...]     ROW: numbers of rows, from 1, the others keep their results
 
-Each training runs once on the virtual GPU (job.py); `error` is estimate / published - 1, `inside` says whether the
+Each training runs once on the virtual GPU (job.py), by the wheel that still knows the V100; `error` is estimate / published - 1, `inside` says whether the
 published ratio lies between the lowest and the highest estimate.
 """
 
@@ -53,7 +53,7 @@ def write(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--environment", default="torch-2.11.0")
+    parser.add_argument("--environment", default="torch-2.6.0")
     parser.add_argument("rows", nargs="*", type=int)
     options = parser.parse_args()
     environments = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))

@@ -41,11 +41,12 @@ add_kernels(const struct tn_work_sum *sum, double flops_a_second, double bytes_a
 		out->traffic += traffic;
 }
 
-/* A card without tensor cores for a type computes with what it has. */
+/* A card without tensor cores for a type computes with what it has: half precision since 7.0, TF32 since 8.0. */
 static double
 rate_of(const struct tn_gpu_figures *gpu, enum tn_math math, const struct tn_assumptions *assumptions)
 {
-	bool by_tensor_cores = (math == TN_MATH_HALF || math == TN_MATH_TF32) && gpu->compute_major >= 7;
+	bool by_tensor_cores = (math == TN_MATH_HALF && gpu->compute_major >= 7) ||
+	                       (math == TN_MATH_TF32 && gpu->compute_major >= 8);
 	return tn__gpu_tflops(gpu, math) * 1e12 * (by_tensor_cores ? assumptions->tensor_cores : assumptions->cores);
 }
 

@@ -72,7 +72,8 @@ take_line(const char *line, struct tn_steps *steps)
 	char what[16];
 	size_t step;
 	int bin;
-	if (sscanf(line, "%zu\t%15[a-z0-9_]\t%d\t%lf\t%lf\t%lf", &step, what, &bin, &read.count, &read.flops, &read.bytes) != 6 ||
+	if (sscanf(line, "%zu\t%15[a-z0-9_]\t%d\t%lf\t%lf\t%lf", &step, what, &bin, &read.count, &read.flops,
+	           &read.bytes) != 6 ||
 	    step < 1 || step > MOST_STEPS || !(read.count >= 0 && read.flops >= 0 && read.bytes >= 0))
 		return;
 	struct tn_work *work = &steps->items[step - 1];

@@ -72,6 +72,21 @@ test_types_have_their_own_rate(void **state)
 }
 
 static void
+test_tensor_cores_reach_another_share_where_there_are_any(void **state)
+{
+	struct tn_gpu_figures volta = card;
+	struct tn_assumptions assumptions = ideal;
+	struct tn_work half = { 0 }, tf32 = { 0 };
+	add(&half, TN_EFFORT_KERNEL, TN_MATH_HALF, 1e12, 1);
+	add(&tf32, TN_EFFORT_KERNEL, TN_MATH_TF32, 1e12, 1);
+	assumptions.tensor_cores = 0.5;
+	volta.compute_major = 7;
+	NEAR(tn__step_seconds(&half, &volta, &assumptions).total, 0.05);
+	NEAR(tn__step_seconds(&tf32, &volta, &assumptions).total, 0.05); /* its catalogue rate, in full */
+	NEAR(tn__step_seconds(&tf32, &card, &assumptions).total, 0.1);
+}
+
+static void
 test_copies_go_over_the_link(void **state)
 {
 	struct tn_work work = { 0 };
@@ -187,6 +202,7 @@ main(void)
 		cmocka_unit_test(test_bins_are_powers_of_two_of_operations_a_byte),
 		cmocka_unit_test(test_each_kernel_takes_the_longer_of_arithmetic_and_traffic),
 		cmocka_unit_test(test_types_have_their_own_rate),
+		cmocka_unit_test(test_tensor_cores_reach_another_share_where_there_are_any),
 		cmocka_unit_test(test_copies_go_over_the_link),
 		cmocka_unit_test(test_many_small_launches_are_bound_by_the_host),
 		cmocka_unit_test(test_a_card_without_rates_has_no_time),

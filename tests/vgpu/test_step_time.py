@@ -60,10 +60,10 @@ def test_a_step_is_three_forwards_of_arithmetic(step):
 
 
 def test_checkpointing_all_blocks_does_their_forward_again(step):
-    """A third more, but for the head."""
+    """But for each block's last product: torch's checkpoint stops early, once it has what backward needs."""
     again = step("checkpoint=1").all_flops - step().all_flops
-    assert near(again, IN_BLOCKS, 0.05), (again, IN_BLOCKS)
-    assert 1.25 <= step("checkpoint=1").all_flops / step().all_flops <= 1.34
+    last_products = BLOCKS * TOKENS * 8 * WIDTH * WIDTH
+    assert near(again, IN_BLOCKS - last_products, 0.03), (again, IN_BLOCKS, last_products)
 
 
 def test_autocast_moves_the_products_to_tensor_cores(step):
