@@ -13,7 +13,7 @@
 #include "gpu/catalogue.h"
 #include "gpu/roofline.h"
 
-#define NEAR(a, b) assert_true(fabs((a) - (b)) <= 1e-6 * fabs(b))
+#define NEAR(a, b) assert_true(fabs((a) - (b)) <= 1e-6 * (b)) /* b above 0 */
 
 static const struct tn_gpu_figures card = { .compute_major = 8, .memory_gbps = 1000, .fp32_tflops = 10,
 	                                        .tf32_tflops = 20, .bf16_tflops = 40 };
