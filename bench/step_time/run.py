@@ -4,8 +4,8 @@
 
     bench/step_time/run.py [--environment torch-2.6.0] [ROW...]     ROW: numbers of rows, from 1, the others keep their results
 
-Each training runs once on the virtual GPU (job.py), by the wheel that still knows the V100; `error` is estimate / published - 1, `inside` says whether the
-published ratio lies between the lowest and the highest estimate.
+Each training runs once on the virtual GPU (job.py), by the wheel that still knows the V100; `error` is
+estimate / published - 1, `inside` says whether the published ratio lies between the lowest and the highest estimate.
 """
 
 import argparse
