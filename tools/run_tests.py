@@ -138,6 +138,7 @@ def parts(long):
     yield "cli", lambda tally: python_tests(tally, "cli", "tests/cli")
     yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(), *more)
     if long:
+        yield "changes", lambda tally: python_tests(tally, "changes", "tests/changes", *parallel())
         yield "accuracy", lambda tally: tally.add_status("accuracy", run([sys.executable, "bench/accuracy/run.py"]))
 
 
