@@ -93,6 +93,7 @@ def test_guesses_are_few(step):
     assert step().bytes.get("guessed", 0) <= 0.3 * known, step().bytes
 
 
+@pytest.mark.long
 def test_fix_tells_the_time_of_what_fits(tmp_path):
     out = tmp_path / "out.json"
     words = [str(TONNAGE), "fix", "--gpu", "rtx3060", "--memory", "3600MiB", "--steps", "4", "--seconds", "1", "--json",
