@@ -20,27 +20,25 @@ tn__made_by_ddp(const struct tn_analysis *analysis, tn_stack stack)
 	return length >= wanted && strcmp(file + length - wanted, ending) == 0;
 }
 
+static bool
+is_bucket(const struct tn_analysis *analysis, const struct tn_site *site)
+{
+	return site->category == TN_CATEGORY_temporaries && tn__made_by_ddp(analysis, site->origin.stack);
+}
+
 tn_status
 tn__find_buckets(const struct tn_look_around *around, struct tn_found_list *list)
 {
-	const struct tn_site *largest = NULL;
-	uint64_t bytes = 0;
+	struct tn_site_sum sum = tn__sum_sites(around, is_bucket);
 	char a[40];
-	for (size_t index = 0; index < around->site_count; index++) {
-		const struct tn_site *site = &around->sites[index];
-		if (site->category != TN_CATEGORY_temporaries || !tn__made_by_ddp(around->analysis, site->origin.stack))
-			continue;
-		bytes += site->bytes;
-		largest = largest ? largest : site;
-	}
-	if (bytes < LEAST || bytes < around->analysis->reserved[around->state] / 20)
+	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 20))
 		return TN_OK;
-	struct tn_found *found = tn__found(list, "ddp_buckets", TN_WEIGHT_HINT, bytes,
+	struct tn_found *found = tn__found(list, "ddp_buckets", TN_WEIGHT_HINT, sum.bytes,
 	                                   "DistributedDataParallel keeps a second copy of the gradients, %s, in its buckets",
-	                                   tn__found_size(bytes, a));
+	                                   tn__found_size(sum.bytes, a));
 	if (found) {
 		found->avoidable = true;
-		found->at = tn__line_of_origin(&largest->origin);
+		found->at = tn__line_of_origin(&sum.largest->origin);
 		found->advice = "DistributedDataParallel(model, gradient_as_bucket_view=True): gradients lie in the buckets";
 	}
 	return TN_OK;

@@ -50,7 +50,7 @@ tn__find_copies(const struct tn_look_around *around, struct tn_found_list *list)
 		else if (lasts(site))
 			model += site->bytes;
 	}
-	if (copied < LEAST || copied < around->analysis->reserved[around->state] / 10 || copied > model + model / 10)
+	if (!tn__is_worth_saying(around, copied, LEAST, 10) || copied > model + model / 10)
 		return TN_OK;
 	struct tn_found *found = tn__found(list, "model_copy", TN_WEIGHT_WARNING, copied,
 	                                   "copy.deepcopy put a copy of %s on the card", tn__found_size(copied, a));

@@ -52,7 +52,7 @@ tn__find_fragmentation(const struct tn_look_around *around, struct tn_found_list
 			pages += gap && !segment->expandable ? layout->blocks[block].size / PAGE * PAGE : 0;
 		}
 	}
-	if (pinned < LEAST || pinned < around->analysis->reserved[around->state] / 5)
+	if (!tn__is_worth_saying(around, pinned, LEAST, 5))
 		return TN_OK;
 	const struct tn_layout_segment *worst = worst_pinned(layout);
 	const struct tn_layout_block *block = worst ? largest_live(layout, worst) : NULL;

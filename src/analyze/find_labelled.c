@@ -42,7 +42,7 @@ find(const struct tn_look_around *around, const struct kind *kind, struct tn_fou
 			most = part->bytes;
 		}
 	}
-	if (bytes < LEAST || bytes < analysis->reserved[around->state] / 20)
+	if (!tn__is_worth_saying(around, bytes, LEAST, 20))
 		return;
 	struct tn_found *found =
 		tn__found(list, kind->id, TN_WEIGHT_WARNING, bytes, "%s %s", tn__found_size(bytes, a), kind->words);

@@ -71,7 +71,7 @@ tell(const struct tn_look_around *around, const struct anew *stacks, bool module
 	const struct tn_interval *largest;
 	uint64_t bytes = alive(around, stacks, modules, &largest);
 	char a[40];
-	if (bytes < LEAST || bytes < around->analysis->reserved[around->state] / 5)
+	if (!tn__is_worth_saying(around, bytes, LEAST, 5))
 		return;
 	struct tn_found *found = modules ?
 		tn__found(list, "kv_cache", TN_WEIGHT_WARNING, bytes,

@@ -6,28 +6,25 @@
 
 #define LEAST ((uint64_t)256 << 20)
 
+static bool
+is_wanted(const struct tn_analysis *analysis, const struct tn_site *site)
+{
+	return (analysis->traits[site->origin.stack] & TN_STACK_OPTIMIZER) && site->category == TN_CATEGORY_temporaries;
+}
+
 tn_status
 tn__find_foreach(const struct tn_look_around *around, struct tn_found_list *list)
 {
-	uint64_t bytes = 0;
-	const struct tn_site *largest = NULL;
+	struct tn_site_sum sum = tn__sum_sites(around, is_wanted);
 	char a[40];
-	for (size_t index = 0; index < around->site_count; index++) {
-		const struct tn_site *site = &around->sites[index];
-		bool optimizer = around->analysis->traits[site->origin.stack] & TN_STACK_OPTIMIZER;
-		if (!optimizer || site->category != TN_CATEGORY_temporaries)
-			continue;
-		bytes += site->bytes;
-		largest = largest ? largest : site;
-	}
-	if (bytes < LEAST || bytes < around->analysis->reserved[around->state] / 10)
+	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
 	struct tn_found *found =
-		tn__found(list, "foreach_temporaries", TN_WEIGHT_HINT, bytes,
+		tn__found(list, "foreach_temporaries", TN_WEIGHT_HINT, sum.bytes,
 	              "the optimizer works on all parameters at once, with %s of temporaries at this moment",
-	              tn__found_size(bytes, a));
+	              tn__found_size(sum.bytes, a));
 	if (found) {
-		found->at = tn__line_of_origin(&largest->origin);
+		found->at = tn__line_of_origin(&sum.largest->origin);
 		found->advice = "foreach=False or fused=True among the optimizer's arguments";
 	}
 	return TN_OK;

@@ -6,25 +6,25 @@
 
 #define LEAST ((uint64_t)256 << 20)
 
+static bool
+is_workspace(const struct tn_analysis *analysis, const struct tn_site *site)
+{
+	return site->category == TN_CATEGORY_workspaces;
+}
+
 tn_status
 tn__find_workspaces(const struct tn_look_around *around, struct tn_found_list *list)
 {
-	uint64_t bytes = 0;
-	const struct tn_site *largest = NULL;
+	struct tn_site_sum sum = tn__sum_sites(around, is_workspace);
 	char a[40];
-	for (size_t index = 0; index < around->site_count; index++) {
-		if (around->sites[index].category != TN_CATEGORY_workspaces)
-			continue;
-		bytes += around->sites[index].bytes;
-		largest = largest ? largest : &around->sites[index];
-	}
-	if (bytes < LEAST || bytes < around->analysis->reserved[around->state] / 10)
+	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
-	struct tn_found *found = tn__found(list, "library_workspaces", TN_WEIGHT_HINT, bytes,
-	                                   "libraries hold %s as working memory, most of it %.80s", tn__found_size(bytes, a),
-	                                   largest->label && *largest->label ? largest->label : "of an unknown one");
+	const char *library = sum.largest->label && *sum.largest->label ? sum.largest->label : "of an unknown one";
+	struct tn_found *found = tn__found(list, "library_workspaces", TN_WEIGHT_HINT, sum.bytes,
+	                                   "libraries hold %s as working memory, most of it %.80s",
+	                                   tn__found_size(sum.bytes, a), library);
 	if (found) {
-		found->at = tn__line_of_origin(&largest->origin);
+		found->at = tn__line_of_origin(&sum.largest->origin);
 		found->advice = "torch.backends.cudnn.benchmark = False, or CUBLAS_WORKSPACE_CONFIG, limits it";
 	}
 	return TN_OK;

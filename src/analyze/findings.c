@@ -51,6 +51,26 @@ tn__found_size(uint64_t bytes, char buffer[40])
 	return tn__message_size(bytes, buffer);
 }
 
+struct tn_site_sum
+tn__sum_sites(const struct tn_look_around *around, tn_site_question *wanted)
+{
+	struct tn_site_sum sum = {0};
+	for (size_t index = 0; index < around->site_count; index++) { /* largest first */
+		const struct tn_site *site = &around->sites[index];
+		if (!wanted(around->analysis, site))
+			continue;
+		sum.bytes += site->bytes;
+		sum.largest = sum.largest ? sum.largest : site;
+	}
+	return sum;
+}
+
+bool
+tn__is_worth_saying(const struct tn_look_around *around, uint64_t bytes, uint64_t least, uint64_t part)
+{
+	return bytes >= least && bytes >= around->analysis->reserved[around->state] / part;
+}
+
 struct tn_line
 tn__line_of_origin(const struct tn_origin *origin)
 {

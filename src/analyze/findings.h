@@ -53,6 +53,18 @@ struct tn_found *tn__found(struct tn_found_list *list, const char *id, enum tn_w
 /* "3.20 GiB", for `what`. `buffer` of 40 bytes is returned. */
 const char *tn__found_size(uint64_t bytes, char buffer[40]);
 
+/* The sites that a rule asks for, together. */
+struct tn_site_sum {
+	uint64_t bytes;
+	const struct tn_site *largest; /* NULL: there are none */
+};
+
+typedef bool tn_site_question(const struct tn_analysis *analysis, const struct tn_site *site);
+struct tn_site_sum tn__sum_sites(const struct tn_look_around *around, tn_site_question *wanted);
+
+/* True for bytes worth speaking of: at least so many, and 1/`part` of what is reserved. */
+bool tn__is_worth_saying(const struct tn_look_around *around, uint64_t bytes, uint64_t least, uint64_t part);
+
 /* The line of the program itself, where there is one, else the innermost outside of torch. */
 struct tn_line tn__line_of_origin(const struct tn_origin *origin);
 

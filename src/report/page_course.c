@@ -66,6 +66,16 @@ beside(const struct tn_study *study, size_t category)
 	return bytes > 0 ? bytes : 0;
 }
 
+/* The column of a category, which is taken over; one of nothing but zeros is left out. */
+static void
+set_category(json_t *object, size_t category, json_t *column, bool any)
+{
+	if (any)
+		json_object_set_new(object, tn__category_name((enum tn_category)category), column);
+	else
+		json_decref(column);
+}
+
 static json_t *
 bytes_by_category(const struct tn_study *study, const struct tn_timeline *timeline)
 {
@@ -79,10 +89,7 @@ bytes_by_category(const struct tn_study *study, const struct tn_timeline *timeli
 			any |= value != 0;
 			step(&column, value);
 		}
-		if (any)
-			json_object_set_new(object, tn__category_name((enum tn_category)category), column.array);
-		else
-			json_decref(column.array);
+		set_category(object, category, column.array, any);
 	}
 	return object;
 }
@@ -569,10 +576,7 @@ single_bytes(const struct single *singles, size_t count)
 			any |= held(singles[i].moment, category) > 0;
 			step(&column, held(singles[i].moment, category));
 		}
-		if (any)
-			json_object_set_new(object, tn__category_name((enum tn_category)category), column.array);
-		else
-			json_decref(column.array);
+		set_category(object, category, column.array, any);
 	}
 	return object;
 }

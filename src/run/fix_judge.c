@@ -120,16 +120,22 @@ too_little(struct tn_attempt *attempt)
 	attempt->stage = TN_STAGE_OVER;
 }
 
+/* Over, unless something follows; false when the trial says nothing of its change. */
+static bool
+is_told_and_whole(struct tn_attempt *attempt, const struct tn_trial *trial)
+{
+	attempt->stage = TN_STAGE_OVER;
+	if (take_told(attempt, trial))
+		return !is_broken(attempt, trial);
+	attempt->found.end = TN_FIX_NOT_APPLIED;
+	return false;
+}
+
 void
 tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	const struct tn_trial *trial = &attempt->large;
-	attempt->stage = TN_STAGE_OVER;
-	if (!take_told(attempt, trial)) {
-		attempt->found.end = TN_FIX_NOT_APPLIED;
-		return;
-	}
-	if (is_broken(attempt, trial))
+	if (!is_told_and_whole(attempt, trial))
 		return;
 	take_peaks(search, attempt, trial, 0);
 	tn__fix_judge_time(search, attempt, trial);
@@ -146,12 +152,7 @@ void
 tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	const struct tn_trial *trial = &attempt->card;
-	attempt->stage = TN_STAGE_OVER;
-	if (!take_told(attempt, trial)) {
-		attempt->found.end = TN_FIX_NOT_APPLIED;
-		return;
-	}
-	if (is_broken(attempt, trial))
+	if (!is_told_and_whole(attempt, trial))
 		return;
 	if (!tn__trial_fits(trial)) {
 		too_little(attempt);
