@@ -18,7 +18,6 @@ _PIECE = 4096  # smallest pinned block
 _WARNINGS = (
     ("To copy construct from a tensor", "tensor_of_a_tensor"),
     ("memory_cached", "memory_cached"),
-    ("memory_reserved", "memory_cached"),
 )
 
 
