@@ -5,10 +5,12 @@
  *
  *     call_cost LIBCUDART [ROUNDS]
  *
- * Prints the best of ROUNDS rounds (default 9): what the call costs when nothing disturbs it.
+ * Prints the best of ROUNDS rounds (default 9): what the call costs when nothing disturbs it; first an uncontended lock,
+ * to compare machines, or one machine on two days, by.
  * The prototypes are those of NVIDIA's documented runtime API, with its types written out.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +90,20 @@ open_runtime(const char *path)
 	register_function(handle, (const char *)a_kernel, "a_kernel", "a_kernel", -1, NULL, NULL, NULL, NULL, NULL);
 }
 
+/* What a machine that is slower today is slower by: an uncontended lock, taken and given back. */
+static double
+lock_round(int calls)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int64_t start = nanoseconds();
+
+	for (int i = 0; i < calls; i++) {
+		pthread_mutex_lock(&lock);
+		pthread_mutex_unlock(&lock);
+	}
+	return (double)(nanoseconds() - start) / calls;
+}
+
 static double
 launch_round(int calls)
 {
@@ -156,6 +172,7 @@ main(int count, char **words)
 	}
 	open_runtime(words[1]);
 	require(cuda_free(NULL), "cudaFree"); /* makes the context */
+	printf("lock_pair,%.1f\n", best(lock_round, rounds));
 	printf("launch,%.1f\n", best(launch_round, rounds));
 	printf("malloc_free_pair,%.1f\n", best(malloc_round, rounds));
 	printf("malloc_free_pair_among_1000,%.1f\n", best(crowded_malloc_round, rounds));

@@ -29,7 +29,7 @@ def main():
     output.write_text("call,nanoseconds\n" + "".join(f"{name},{value}\n" for name, value in rows.items()))
     for name, value in rows.items():
         goal = f" (goal {GOALS[name]})" if name in GOALS else ""
-        print(f"{name:30} {value:>8} ns{goal}")
+        print(f"{name:30} {value:>8} ns, {float(value) / float(rows['lock_pair']):5.1f} lock pairs{goal}")
     return 0
 
 

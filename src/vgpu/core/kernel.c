@@ -175,6 +175,8 @@ shape_is_valid(const struct tn_launch *launch)
 static bool
 shared_fits(const struct tn_kernel *kernel, uint64_t shared_bytes)
 {
+	if (shared_bytes == 0)
+		return true;
 	const struct tn_gpu_figures *gpu = tn__gpu(tn__current_device());
 	uint64_t limit = kernel->max_dynamic_shared > 48 * 1024 ? (uint64_t)kernel->max_dynamic_shared : 48 * 1024;
 	return shared_bytes <= limit && gpu && shared_bytes <= (uint64_t)gpu->shared_memory_optin_bytes;
@@ -188,8 +190,8 @@ duration_of(const struct tn_launch *launch)
 	return tn__time_of_bytes(blocks * launch->block[0] * launch->block[1] * launch->block[2] * 16);
 }
 
-int
-tn__kernel_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
+static int
+launch_locked(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	if (!kernel)
 		return 98; /* cudaErrorInvalidDeviceFunction */
@@ -197,20 +199,28 @@ tn__kernel_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 		return 9; /* cudaErrorInvalidConfiguration */
 	if (!shared_fits(kernel, launch->shared_bytes))
 		return TN_CUDA_INVALID_VALUE;
-	struct tn_node_description work = {.kind = TN_NODE_KERNEL, .duration = duration_of(launch), .kernel = kernel};
-	tn__lock();
 	struct tn_stream *stream = tn__stream_locked(launch->stream);
-	int result = stream ? TN_CUDA_OK : TN_CUDA_INVALID_HANDLE;
-	if (stream) {
-		bool captured = stream->capture != NULL;
-		work.effort = tn__traffic_of(kernel, launch);
-		result = tn__enqueue_locked(stream, &work);
-		if (!captured) {
-			atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
-			atomic_fetch_add_explicit(&tn__core.ledger->launches, 1, memory_order_relaxed);
-			tn__values_launch(kernel, launch);
-		}
+	if (!stream)
+		return TN_CUDA_INVALID_HANDLE;
+	bool captured = stream->capture != NULL;
+	const struct tn_node_description work = {.kind = TN_NODE_KERNEL,
+	                                         .duration = duration_of(launch),
+	                                         .kernel = kernel,
+	                                         .effort = tn__traffic_of(kernel, launch)};
+	int result = tn__enqueue_locked(stream, &work);
+	if (!captured) {
+		kernel->launches++;
+		atomic_fetch_add_explicit(&tn__core.ledger->launches, 1, memory_order_relaxed);
+		tn__values_launch(kernel, launch);
 	}
+	return result;
+}
+
+int
+tn__kernel_launch(const void *key, const struct tn_launch *launch)
+{
+	tn__lock();
+	int result = launch_locked(find_by_key(key), launch);
 	tn__unlock();
 	return result;
 }

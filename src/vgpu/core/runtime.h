@@ -109,7 +109,7 @@ int tn__event_elapsed(uintptr_t start, uintptr_t end, float *milliseconds);
 struct tn_kernel {
 	const char *name;         /* mangled, as the program registered it; lives as long as its module */
 	const void *host;         /* the stub that stands for it in the program; NULL for one from a module */
-	_Atomic uint64_t launches;
+	uint64_t launches;        /* guarded by the core lock */
 	int max_dynamic_shared;   /* as set by the program; 0: the 48 KiB that need no consent */
 	int preferred_carveout;
 	unsigned char meaning;    /* what its name tells about the values it writes: meaning.c */
@@ -132,7 +132,8 @@ struct tn_launch {
 	uintptr_t stream;
 	void **arguments; /* may be NULL */
 };
-int tn__kernel_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
+/* Launches what `key` names, as tn__kernel_find understands it; returns the runtime's error numbers. */
+int tn__kernel_launch(const void *key, const struct tn_launch *launch);
 /* Blocks of a kernel that one multiprocessor holds at a time, from the catalogue's limits. */
 int tn__occupancy(int block_threads, uint64_t shared_bytes);
 

@@ -15,7 +15,8 @@
 struct tn_core tn__core;
 pthread_mutex_t tn__core_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static _Thread_local int current_device;
+/* Read at every call: its library is preloaded, so that its storage can be reached without a call. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) int current_device;
 
 /* What a program without a run sees: an RTX 3060, as in the catalogue. Kept here, since a preloaded library that cannot
  * find its run must still answer. */

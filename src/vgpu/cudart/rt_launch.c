@@ -101,7 +101,7 @@ launch(const void *function, dim3 grid, dim3 block, void **arguments, size_t sha
 	                                .shared_bytes = shared,
 	                                .stream = rt_handle(stream),
 	                                .arguments = arguments};
-	return rt(tn__kernel_launch(tn__kernel_find(function), &shape));
+	return rt(tn__kernel_launch(function, &shape));
 }
 
 TN_EXPORT cudaError_t CUDARTAPI

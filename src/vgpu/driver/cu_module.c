@@ -213,7 +213,7 @@ static CUresult
 launch(const void *function, const struct tn_launch *shape)
 {
 	CU_ENTER();
-	int result = tn__kernel_launch(tn__kernel_find(function), shape);
+	int result = tn__kernel_launch(function, shape);
 	/* Two numbers of the runtime that the driver has others for. */
 	if (result == 98)
 		return CUDA_ERROR_INVALID_HANDLE;
