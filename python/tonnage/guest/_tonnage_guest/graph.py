@@ -17,7 +17,7 @@ import sys
 from . import guard, history, holds, imports, marks, phases, torchapi
 from .state import state
 
-_ALWAYS = 12  # passes that are walked in any case; later ones only when more is allocated than ever at a beginning
+_ALWAYS = 12  # passes that are walked unless one began with as many bytes; later ones when more is allocated than ever
 _MAX_NODES = 200000
 _VIEWS = ("View", "UnsafeView", "Transpose", "T", "Permute", "Expand", "Slice", "Select", "Split", "SplitWithSizes",
           "Unsqueeze", "Squeeze", "Reshape", "ReshapeAlias", "Alias", "AsStrided", "Unbind", "Chunk", "Narrow",
@@ -26,7 +26,8 @@ _LABELS = {"SoftmaxBackward0": "softmax", "LogSoftmaxBackward0": "log_softmax"} 
 _OWN_RESULTS = ("_raw_saved_result", "_raw_saved_output", "_raw_saved_out")
 
 _walked = 0
-_highest = 0  # bytes allocated at the beginning of a walked pass
+_highest = 0  # bytes allocated at the beginning of a walked pass,
+_levels = set()  # and of all of them
 _next_node = 0
 _kinds = {}  # class of a node -> (its name, is it a view, names of its saved tensors)
 _packed = False  # the program packed saved tensors by hooks since the last pass
@@ -93,9 +94,10 @@ def _begins(outputs):
         phases.enter("backward", sys._getframe(2))
     allocated = torchapi.allocated()
     global _walked, _highest
-    if not history.wanted() or (_walked >= _ALWAYS and allocated <= _highest):
+    if not history.wanted() or allocated in _levels or (_walked >= _ALWAYS and allocated <= _highest):
         return
     _walked += 1
+    _levels.add(allocated)
     _highest = max(_highest, allocated)
     mark_pass(roots_of(outputs), hooks=True)
 
@@ -117,6 +119,7 @@ def roots_of(outputs):
     return found
 
 
+@guard.uncollected
 def mark_pass(roots, hooks):
     """Walks the graph and marks its nodes and what it keeps."""
     global _next_node, _packed

@@ -4,6 +4,8 @@
 `on_disarm` holds what other parts want undone then. Only Exception is caught: Ctrl-C belongs to the program.
 """
 
+import functools
+import gc
 import sys
 
 from .state import state
@@ -26,6 +28,23 @@ def guarded(function):
     # torch.compile must not trace into a callback of ours.
     call._torchdynamo_disable = True
     call.__name__ = function.__name__
+    return call
+
+
+def uncollected(function):
+    """For functions that make many objects, none of them garbage: the collector, which would go through the whole
+    program's for them, waits until they are done."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if not gc.isenabled():
+            return function(*args, **kwargs)
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            gc.enable()
+
     return call
 
 

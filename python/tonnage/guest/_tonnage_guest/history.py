@@ -20,7 +20,7 @@ from .state import settings, state
 
 _MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
 _EVENTS = 3  # of an allocation: made, given back, free again
-_OFTEN = 6  # snapshots of peaks that are written at once; after that they get rarer
+_OFTEN = 6  # snapshots of peaks that are not waited with; after that they get rarer
 _MAX_WINDOWS = 12  # steps that a kept window may span, when no growth is looked at
 _MAX_SECONDS = 30.0  # for all snapshots of out-of-memories together
 
@@ -85,36 +85,38 @@ def step_ended(grew):
     holds.look()
     marks.steps.append((marks.now(), state.steps, torchapi.allocated()))
     _pending += 1 if grew or _pending else 0
-    if _pending and (not grew or _is_due()):
+    full = _is_full()
+    if _pending and (not grew or _is_due(full)):
         _write_peak()
-    if not (_ours or _theirs) or (not _pending and not _kept and _is_full()):
+    if not (_ours or _theirs) or (full and not _pending and not _kept):
         new_window()
 
 
 def _is_full():
     """True when two more steps such as the last one would not find room in the window."""
-    global _counted, _last_counted
+    global _last_counted
     count = torchapi.allocations()
     step, _last_counted = count - _last_counted, count
-    full = _EVENTS * (count - _counted + 2 * step) > _MAX_ENTRIES
-    if full:
-        _counted = count
-    return full
+    return _EVENTS * (count - _counted + 2 * step) > _MAX_ENTRIES
 
 
-def _is_due():
-    """A new peak is written at once the first times, then when twice as many steps have gone by as the last time."""
+def _is_due(full):
+    """The first peak waits for the next step, which mostly has a higher one, if the window has room for that step. Later
+    ones are written at once some times, then when twice as many steps have gone by as the last time."""
+    if _peaks_written == 0:
+        return full or _pending > 1
     return _peaks_written < _OFTEN or _pending >= min(1 << (_peaks_written - _OFTEN + 1), _MAX_WINDOWS)
 
 
 def new_window():
     """Forgets the events so far, and goes on recording. Does nothing while the program records."""
-    global _ours
+    global _ours, _counted
     if not _original:
         return
     if not _theirs:
         _record("all")
         _ours = True
+        _counted = torchapi.allocations()
     marks.new_window()
     notes.new_window()
 
@@ -191,6 +193,7 @@ def out_of_memory_was_handled():
     state.snapshot = state.peak_snapshot
 
 
+@guard.uncollected
 def dump(path):
     """Writes a snapshot to `path` by way of a temporary name and returns it; None when that failed."""
     snapshot = _take()

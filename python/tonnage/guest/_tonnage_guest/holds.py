@@ -27,6 +27,7 @@ def note_optimizer(optimizer):
     _note(_optimizers, optimizer)
 
 
+@guard.uncollected
 def look():
     """Marks what every tensor is now."""
     rows = []
