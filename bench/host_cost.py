@@ -31,6 +31,8 @@ import sys
 import tempfile
 import time
 
+import moments
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 JOBS = ROOT / "tests/vgpu/jobs"
@@ -40,7 +42,7 @@ PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
 MIB = 1 << 20
 FIELDS = [
     "job", "verdict", "seconds", "import_seconds", "extra_seconds", "least_extra_seconds", "detail_seconds", "detail_share",
-    "resident_bytes", "detail_bytes", "together_bytes", "device_bytes",
+    "resident_bytes", "detail_bytes", "together_bytes", "device_bytes", "adds_up", "named_percent",
 ]
 FULL = ["hf_trainer_full", "lightning_full"]
 # name, options, the words after python, limit of private memory
@@ -107,6 +109,7 @@ def measure(name, options, words, script, repeat, limit=None):
     resident = {kind: [row[1] for row in rows[kind]] for kind in kinds}
     least = {kind: min(seconds[kind]) for kind in kinds}
     detail = least["with"] - least["without"]
+    right, named = moments.check([report])
     return {
         "job": name,
         "verdict": report["verdict"],
@@ -120,6 +123,8 @@ def measure(name, options, words, script, repeat, limit=None):
         "detail_bytes": int(median_difference(resident["with"], resident["without"])),
         "together_bytes": (report.get("host") or {}).get("peak_rss_bytes"),
         "device_bytes": (report.get("peak") or {}).get("device_bytes"),
+        "adds_up": str(right).lower(),
+        "named_percent": f"{100 * named:.2f}",
     }
 
 
@@ -171,7 +176,8 @@ def main():
         print(
             f"{name:34} {line['verdict']:14} {line['seconds']:>6} s, imports {line['import_seconds']:>5} s, "
             f"extra {line['extra_seconds']:>5} s (at least {line['least_extra_seconds']}, detail {line['detail_seconds']} s), "
-            f"{line['resident_bytes'] / MIB:5.0f} MiB resident (detail {line['detail_bytes'] / MIB:.0f})",
+            f"{line['resident_bytes'] / MIB:5.0f} MiB resident (detail {line['detail_bytes'] / MIB:.0f}), "
+            f"categories {'add up' if line['adds_up'] == 'true' else 'DO NOT ADD UP'}, {line['named_percent']} % named",
             flush=True,
         )
     options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,9 @@ from models import ALWAYS_FULL
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+import moments  # noqa: E402
+
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 CACHE = ROOT / "build/accuracy"
@@ -36,7 +39,7 @@ ORDERS_OF_SINGLE_LINES = [*ORDERS, "16,128,32,64", "16,16,16,16"]
 FIELDS = [
     "model", "kind", "optimizer", "batch_size", "zero_grad_variant", "gpu", "ground_bytes", "real_oom", "verdict",
     "verdict_right", "our_bytes", "error_percent", "range_low_bytes", "range_high_bytes", "ground_in_range",
-    "xmem_error_percent",
+    "xmem_error_percent", "adds_up", "named_percent",
 ]
 
 
@@ -56,7 +59,8 @@ def orders_of(row):
 
 def built_at():
     """When what decides an answer was last built."""
-    files = [TONNAGE.resolve(), *TONNAGE.resolve().parent.parent.rglob("*.so*"), HERE / "job.py", HERE / "models.py"]
+    files = [TONNAGE.resolve(), *TONNAGE.resolve().parent.parent.rglob("*.so*"), HERE / "job.py", HERE / "models.py",
+             *(ROOT / "python/tonnage/guest").rglob("*.py")]
     return max(path.stat().st_mtime for path in files if path.exists())
 
 
@@ -97,6 +101,8 @@ def result_line(row, reports):
     died = row["real_oom"] == "true"
     line = {field: row[field] for field in FIELDS if field in row}
     line["verdict"] = verdict
+    right, named = moments.check(reports)
+    line["adds_up"], line["named_percent"] = str(right).lower(), f"{100 * named:.2f}"
     line["verdict_right"] = str((verdict == "out_of_memory") == died and verdict != "failed").lower()
     if died or verdict != "fits":
         return line
@@ -148,6 +154,9 @@ def summarize(lines):
     print(f"random short batches: {inside} of {len(ranges)} measured peaks lie within our range (1 % allowed)")
     died = [line for line in lines if line["real_oom"] == "true" and line.get("verdict")]
     lived = [line for line in lines if line["real_oom"] == "false" and line.get("verdict")]
+    counted = [line for line in lines if line.get("adds_up")]
+    print(f"categories add up to the byte in {sum(line['adds_up'] == 'true' for line in counted)} of {len(counted)} rows; of "
+          f"live tensors' bytes at least {min(float(line['named_percent']) for line in counted):.2f} % have a line")
     for name, group in (("out of memory", died), ("fits", lived)):
         right = sum(line["verdict_right"] == "true" for line in group)
         print(f"verdicts where the real run was '{name}': {right} of {len(group)} right")

@@ -56,7 +56,9 @@ check_start(struct tn_cursor *cursor)
 		if (left >= length && memcmp(cursor->at, not_pickles[index].start, length) == 0)
 			return tn__fail(TN_UNSUPPORTED, "byte 0: %s", not_pickles[index].text);
 	}
-	TN_RETURN_IF(cursor->at[0] != 0x80, TN_FORMAT, "byte 0: not a pickle, which begins with the byte 0x80");
+	TN_RETURN_IF(cursor->at[0] != 0x80, TN_FORMAT,
+	             "byte 0: not a pickle, as torch.cuda.memory._dump_snapshot() writes them, nor JSON of `tonnage run`; "
+	             "a text is for `tonnage explain`");
 	return TN_OK;
 }
 

@@ -10,12 +10,16 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import moments  # noqa: E402
+
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 MIB = 1 << 20
@@ -96,26 +100,16 @@ def tonnage(tmp_path):
     return run
 
 
-LIVE = ("parameters", "gradients", "optimizer_state", "activations", "inputs", "temporaries", "workspaces")
 NAMED = 0.98  # of the bytes of live tensors
-
-
-def moments_of(run):
-    """Every moment that a report tells of, with the bytes that the card held then."""
-    peak, oom = run.report["at_peak"], run.report["out_of_memory"]
-    yield peak, run.device_bytes
-    if oom is not None and run.report["out_of_memory"]["requested_bytes"] > oom["free_bytes"]:
-        yield oom, run.report["gpu"]["total_bytes"] - oom["free_bytes"]
 
 
 def check_categories(run):
     """At each moment the categories add up to what the card held, and live tensors have lines of the program."""
-    for moment, held in moments_of(run):
-        parts = moment["by_category"]
-        assert sum(parts.values()) == held and min(parts.values()) >= 0, run.explain()
-        total = sum(parts[name] for name in LIVE)
-        named = sum(row["bytes"] for row in moment["holders"] if row["category"] in LIVE and row["file"])
-        assert named >= NAMED * total, f"{named / total:.4f}\n{run.explain()}"
+    assert run.report["at_peak"] is not None, run.explain()
+    for moment, held in moments.moments_of(run.report):
+        assert moments.adds_up(moment, held), run.explain()
+        named = moments.named_share(moment)
+        assert named >= NAMED, f"{named:.4f}\n{run.explain()}"
 
 
 def memory_option(size):
