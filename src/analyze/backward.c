@@ -358,7 +358,8 @@ align(struct alignment *alignment, tn_stack *run_stacks)
 	if (marks->nodes_count)
 		TN_FORWARD_IF_ERROR(list_made(alignment));
 	for (size_t pass = 0; pass < marks->passes_count; pass++) {
-		align_pass(alignment, &marks->passes[pass], begin);
+		if (marks->passes[pass].nodes > 0)
+			align_pass(alignment, &marks->passes[pass], begin);
 		begin = tn__state_at(alignment->analysis, marks->passes[pass].time);
 	}
 	name_runs(alignment, run_stacks);
@@ -398,14 +399,31 @@ runs_until(const struct tn_marks *marks, int64_t microsecond)
 	return low;
 }
 
+/* True when a pass began between a run and an event: a pass that nobody looked into has no runs. */
+static bool
+began_between(const struct tn_marks *marks, int64_t run_time, int64_t microsecond)
+{
+	size_t low = 0, high = marks->passes_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (marks->passes[middle].time / 1000 <= microsecond)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && marks->passes[low - 1].time > run_time;
+}
+
 size_t
 tn__run_at(const struct tn_analysis *analysis, size_t event)
 {
 	const struct tn_marks *marks = &analysis->marks;
-	size_t runs = runs_until(marks, analysis->events.times[event]);
-	const struct tn_mark_phase *phase = tn__phase_at(marks, analysis->events.times[event]);
+	int64_t time = analysis->events.times[event];
+	size_t runs = runs_until(marks, time);
+	const struct tn_mark_phase *phase = tn__phase_at(marks, time);
 	if (runs == 0)
 		return marks->runs_count;
-	bool over = phase && phase->time >= marks->runs[runs - 1].time && strcmp(phase->name, "backward") != 0;
-	return over ? marks->runs_count : runs - 1;
+	int64_t begun = marks->runs[runs - 1].time;
+	bool over = phase && phase->time >= begun && strcmp(phase->name, "backward") != 0;
+	return over || began_between(marks, begun, time) ? marks->runs_count : runs - 1;
 }

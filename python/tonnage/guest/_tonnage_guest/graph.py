@@ -17,7 +17,7 @@ import sys
 from . import guard, history, holds, imports, marks, phases, torchapi
 from .state import state
 
-_ALWAYS = 12  # passes that are walked unless one began with as many bytes; later ones when more is allocated than ever
+_ALWAYS = 12  # passes that are walked in any case; later ones only when more is allocated than ever at a beginning
 _MAX_NODES = 200000
 _VIEWS = ("View", "UnsafeView", "Transpose", "T", "Permute", "Expand", "Slice", "Select", "Split", "SplitWithSizes",
           "Unsqueeze", "Squeeze", "Reshape", "ReshapeAlias", "Alias", "AsStrided", "Unbind", "Chunk", "Narrow",
@@ -26,8 +26,7 @@ _LABELS = {"SoftmaxBackward0": "softmax", "LogSoftmaxBackward0": "log_softmax"} 
 _OWN_RESULTS = ("_raw_saved_result", "_raw_saved_output", "_raw_saved_out")
 
 _walked = 0
-_highest = 0  # bytes allocated at the beginning of a walked pass,
-_levels = set()  # and of all of them
+_highest = 0  # bytes allocated at the beginning of a walked pass
 _next_node = 0
 _kinds = {}  # class of a node -> (its name, is it a view, names of its saved tensors)
 _packed = False  # the program packed saved tensors by hooks since the last pass
@@ -94,10 +93,12 @@ def _begins(outputs):
         phases.enter("backward", sys._getframe(2))
     allocated = torchapi.allocated()
     global _walked, _highest
-    if not history.wanted() or allocated in _levels or (_walked >= _ALWAYS and allocated <= _highest):
+    if not history.wanted():
+        return
+    if _walked >= _ALWAYS and allocated <= _highest:
+        marks.passes.append((marks.now(), _walked, ()))
         return
     _walked += 1
-    _levels.add(allocated)
     _highest = max(_highest, allocated)
     mark_pass(roots_of(outputs), hooks=True)
 
@@ -126,17 +127,16 @@ def mark_pass(roots, hooks):
     nodes = walk(roots)
     kept, evidence = [], {}
     unpackable = torchapi.reads_saved_tensors_without_unpacking() or not _packed
-    numbers = {}
-    for node in nodes:
-        numbers[node] = _next_node
-        _next_node += 1
+    numbers = {node: number for number, node in enumerate(nodes, _next_node)}
+    _next_node += len(nodes)
     if unpackable:
         for node in nodes:
-            _read_saved(node, kept, evidence)
+            if _kind(node)[2]:
+                _read_saved(node, kept, evidence)
     rows = []
-    for node in nodes:
+    for node, number in numbers.items():
         name, view, _ = _kind(node)
-        rows.append((numbers[node], _sequence(node), _bytes(node), evidence.get(node, 0), view, name))
+        rows.append((number, _sequence(node), _bytes(node), evidence.get(node, 0), view, name))
     time = marks.now()
     marks.looks.append((time, kept))
     marks.passes.append((time, _walked, rows))
@@ -211,17 +211,18 @@ def _keep(node, tensor, own, kept, evidence):
 
 
 def _hook(nodes, numbers):
-    append, clock = marks.runs.append, marks.now
     for node in nodes:
-        if type(node).__name__ != "AccumulateGrad":
-            node.register_prehook(_runner(append, clock, numbers[node]))
+        if _kind(node)[0] != "AccumulateGrad":
+            node.register_prehook(_Begins(numbers[node]))
 
 
-def _runner(append, clock, number):
-    def begins(gradients):
-        append((clock(), number))
+class _Begins(int):
+    """The hook of a node of this number: an object that the garbage collector does not know, since there are thousands."""
 
-    return begins
+    __slots__ = ()
+
+    def __call__(self, gradients, append=marks.runs.append, clock=marks.now):
+        append((clock(), self))
 
 
 def mark_unfinished_forward():
