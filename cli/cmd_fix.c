@@ -31,6 +31,7 @@ static const char help[] =
 	"  --writes MODE    with --apply: as for tonnage run; trials change nothing real\n"
 	"  --seconds N      start no trial after that, once a change fits (default 90; 0: no limit)\n"
 	"  --jobs N         trials side by side (default: as cores and memory bear)\n"
+	"  --fresh          start Python anew for each trial, even where forking it is seen to be the same\n"
 	"  --json FILE      write the list as JSON (- is stdout)\n"
 	"  --quiet          no progress line and no list\n"
 	"  --help           this text\n"

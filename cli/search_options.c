@@ -50,6 +50,9 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 		return option_count("gpus", TN_RUN_GPUS, &out->run.gpus);
 	case SEARCH_JOBS:
 		return option_count("jobs", 64, &out->jobs);
+	case SEARCH_FRESH:
+		out->fresh = true;
+		return 0;
 	case SEARCH_MEMORY:
 		return option_size("memory", false, &out->run.memory_bytes);
 	case SEARCH_OTHER:

@@ -16,6 +16,7 @@ struct tn_search_options {
 	struct tn_run_options run; /* card, program and how it is run; json_path, messages and output are the command's */
 	double margin;             /* share of the card that must stay free: 0.05 is 5 % */
 	int jobs;                  /* trials side by side; 0: as cores and memory bear */
+	bool fresh;                /* each trial starts a process anew; else they are forked from one, where that can be */
 	double seconds;            /* no trial is started later, once something fits; 0: no limit */
 };
 

@@ -59,6 +59,10 @@ struct tn_run_options tn_run_defaults(void);
  * signal handling for its duration and forks: not thread-safe, for command-line programs. */
 tn_status tn_run(const struct tn_run_options *options, int *exit_status);
 
+/* `tonnage __keeper LIFE NEWS LOCK PROGRAM FOLDER`: a part of a run, as a process of its own where a fork server makes
+ * the program's process. Not for people. Returns an exit status, or never. */
+int tn_keeper_main(int count, char **words);
+
 /* Reads a size such as "12GiB", "11.75GiB", "500MiB" or plain bytes (1024-based units only). TN_INVALID otherwise. */
 tn_status tn_parse_size(const char *text, uint64_t *bytes);
 

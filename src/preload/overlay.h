@@ -67,6 +67,10 @@ tn__quiet(void)
    TN__BROKEN. */
 enum tn__mode tn__mode(void);
 
+/* For a process that was forked into another run: the environment says which, and its folder and index are taken from now
+ * on. 0, or -1 when they cannot be. Not thread-safe: to be called right after the fork, by the guest. */
+int tn_preload_renew(void);
+
 /* Flags of a path by its key; 0 when there are none. */
 unsigned tn__index_get(uint64_t key);
 /* Adds flags, and wakes readers up. -ENOSPC when the table is full. */

@@ -221,6 +221,19 @@ start(void)
 	(void)tn__mode();
 }
 
+TN_ENTRY int
+tn_preload_renew(void)
+{
+	if (shared_index)
+		(void)TN_CALL(SYS_munmap, shared_index, sizeof(*shared_index));
+	shared_index = NULL;
+	tn__shield.environment_count = 0;
+	tn__generation = &not_set_up;
+	atomic_store(&current_mode, TN__UNKNOWN);
+	atomic_store(&setting_up, 0);
+	return tn__mode() == TN__BROKEN ? -1 : 0;
+}
+
 /* Where a key is, or the free slot for it; NULL when neither is near. */
 static _Atomic uint64_t *
 find_slot(uint64_t key, uint64_t *found)

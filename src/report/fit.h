@@ -36,6 +36,8 @@ struct tn_fits {
 	bool interrupted;
 	bool by_word; /* through {batch} */
 	char *command;
+	int forked;             /* trials, from a process that had imported everything */
+	const char *not_forked; /* why they were not; NULL: they were, or were not to be */
 	int trials, out_of_memory; /* trials that ended so; never on a real card */
 	double seconds;
 };

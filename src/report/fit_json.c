@@ -81,10 +81,11 @@ cards(const struct tn_fits *fits)
 tn_status
 tn__fits_json(const struct tn_fits *fits, FILE *out)
 {
-	json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:s, s:i, s:i, s:f, s:b}", "schema", "tonnage.fit/1", "cards",
+	json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:s, s:i, s:i, s:o, s:i, s:f, s:b}", "schema", "tonnage.fit/1", "cards",
 	                           cards(fits), "batch", count_or_null(fits->batch), "smallest_card",
 	                           tn__json_text(fits->smallest_gpu), "batch_set_by", fits->by_word ? "argument" : "loader",
-	                           "trials", fits->trials, "out_of_memory_trials", fits->out_of_memory, "seconds",
+	                           "trials", fits->trials, "forked_trials", fits->forked, "not_forked_because",
+	                           tn__json_text(fits->not_forked), "out_of_memory_trials", fits->out_of_memory, "seconds",
 	                           fits->seconds, "interrupted", fits->interrupted);
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory");
 	bool good = json_dumpf(object, out, JSON_INDENT(1)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;

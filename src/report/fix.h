@@ -48,7 +48,8 @@ struct tn_fixes {
 	int64_t margin_wanted;
 	struct tn_fix_change *changes; /* best first */
 	size_t change_count;
-	int trials;
+	int trials, forked;     /* forked: from a process that had imported everything */
+	const char *not_forked; /* why they were not; NULL: they were, or were not to be */
 	double seconds, first_seconds; /* first: until something fitted; negative: never */
 };
 

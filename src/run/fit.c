@@ -498,7 +498,8 @@ fill(struct search *search, struct tn_fits *out)
 {
 	int batch = search->options->batch > 0 ? search->options->batch : search->own_batch;
 	*out = (struct tn_fits){ .batch = batch, .interrupted = search->trials.interrupted_by != 0,
-		                     .by_word = search->by_word, .trials = search->trials.count, .seconds = tn__trials_seconds(&search->trials) };
+		                     .by_word = search->by_word, .trials = search->trials.count, .forked = search->trials.forked,
+		                     .not_forked = tn__trials_not_forked(&search->trials), .seconds = tn__trials_seconds(&search->trials) };
 	if (batch > 0 && (search->by_word || batch == search->own_batch))
 		out->smallest_gpu = smallest_for(search, batch);
 	out->command = tn__program_quote(search->options->search.run.arguments);
@@ -599,7 +600,7 @@ tn_fit(const struct tn_fit_options *options, int *exit_status)
 	search->most = options->most > 0 ? options->most : LARGEST_BATCH;
 	search->by_word = has_word(options->search.run.arguments);
 	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,
-		                                 .ended = ended, .tick = tick };
+		                                 .ended = ended, .tick = tick, .forks = !options->search.fresh };
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = take_cards(search, exit_status);
 	if (status == TN_OK)

@@ -88,6 +88,7 @@ judge_unchanged_card(struct tn_fix_search *search)
 	} else if (verdict == NULL || strcmp(verdict, "failed") == 0 || strcmp(verdict, "fits") == 0) {
 		search->over = true;
 	}
+	search->trials.over = search->over;
 	if (search->over && search->unchanged_large.end == TN_TRIAL_RUNS)
 		tn__trials_stop(&search->trials, &search->unchanged_large);
 }
@@ -303,6 +304,7 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 		                                          : search->need,
 		                      .missing = search->missing, .margin_wanted = search->card.hidden,
 		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
+		                      .forked = search->trials.forked, .not_forked = tn__trials_not_forked(&search->trials),
 		                      .seconds = tn__trials_seconds(&search->trials), .first_seconds = search->first_seconds };
 	if (grows(search)) { /* what was seen is not all that it would take */
 		out->missing = TN_NO_FIGURE;
@@ -469,7 +471,7 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	search->need = search->missing = TN_NO_FIGURE;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
 	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,
-		                                 .ended = ended, .tick = tick };
+		                                 .ended = ended, .tick = tick, .forks = !options->search.fresh };
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)

@@ -68,10 +68,14 @@ struct tn_start {
 	char *const *environment;
 	const struct tn_folder *folder;
 	bool net; /* forbid writing outside the run folder, where the kernel can */
+	bool serves; /* the program is a fork server: processes of other runs will be below it */
 };
+
+#define TN_KEEPER_NAME "tonnage-keeper" /* of the process; the guest of a fork server looks for it */
 
 struct tn_keeper {
 	pid_t pid;
+	pid_t group; /* not 0: pid is somebody else's child, and the program is found by its process group */
 	int life; /* writing end: closed (or its owner dead) means the supervisor is gone */
 	int news; /* reading end */
 };
@@ -80,6 +84,11 @@ struct tn_keeper {
 tn_status tn__keeper_start(const struct tn_start *start, const sigset_t *mask, struct tn_keeper *out);
 /* Tells the keeper that all is done, and waits for it. */
 void tn__keeper_finish(struct tn_keeper *keeper);
+/* ---- forks.c: the program's process comes from a fork server ---- */
+
+/* As tn__keeper_start: the server behind `server` forks the program. `alive`, when not -1, is open in the keeper as long
+ * as anything of the run is left. Tells TN_STATE when the server does not do it. */
+tn_status tn__keeper_start_by_server(const struct tn_start *start, int server, int alive, struct tn_keeper *out);
 
 /* ---- progress.c ---- */
 
@@ -166,7 +175,14 @@ tn_status tn__check_writable(const char *path);
 
 /* Gets the report of a run while its folder still stands; both are the caller's. */
 typedef void tn__run_taker(void *context, const struct tn_folder *folder, const struct tn_report *report);
-/* As tn_run; but the report goes to `take` when it is not NULL, nothing is written, and no file is kept. */
-tn_status tn__run_for(const struct tn_run_options *options, tn__run_taker *take, void *context, int *exit_status);
+/* Who has a program run, and how. */
+struct tn_run_caller {
+	tn__run_taker *take; /* gets the report: nothing is written then, and no file is kept; NULL: as tn_run */
+	void *context;
+	bool serves; /* the program is a fork server */
+	bool forked; /* a fork server makes the program's process: */
+	int server, alive; /* as for tn__keeper_start_by_server */
+};
+tn_status tn__run_for(const struct tn_run_options *options, const struct tn_run_caller *caller, int *exit_status);
 
 #endif

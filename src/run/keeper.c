@@ -9,6 +9,9 @@
  * the run folder. When the keeper dies its children become the supervisor's, which reads the end of the `news`
  * pipe and does the same. The keeper ignores what the supervisor handles (the signals are blocked since before the
  * fork) and has one thread.
+ *
+ * Where a fork server makes the program's process (forks.c), the keeper is the server's child instead, and a program of
+ * its own (tn_keeper_main): pipes and all else are the same.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +35,10 @@ struct keeper {
 	struct tn_folder folder;
 	struct tn_leftovers leftovers;
 	struct tn_process_list killed;
+	bool serves;
 };
+
+#define OTHER_KEEPERS_SECONDS 5
 
 static void
 send_news(int pipe, struct tn_news news)
@@ -80,17 +86,38 @@ before_kill(void *context, pid_t pid)
 	tn__process_list_add(&keeper->killed, pid);
 }
 
+/* The program is a fork server, and below it are keepers of trials: they know by themselves that all is over, and what
+ * is to be removed. */
+static void
+wait_for_other_keepers(struct keeper *keeper)
+{
+	const struct timespec pause = { 0, 2000000 };
+	double until = tn__now() + OTHER_KEEPERS_SECONDS;
+	size_t left;
+	kill(keeper->program, SIGKILL);
+	do {
+		struct tn_process_list list = { 0 };
+		nanosleep(&pause, NULL);
+		reap(keeper);
+		tn__process_descendants(&(struct tn_process_tree){ .root = getpid() }, &list);
+		left = list.count;
+		tn__process_list_free(&list);
+	} while (left > 0 && tn__now() < until);
+}
+
 static void
 supervisor_is_gone(struct keeper *keeper)
 {
-	(void)tn__process_kill_all(getpid(), 0, before_kill, reap, keeper);
+	if (keeper->serves)
+		wait_for_other_keepers(keeper);
+	(void)tn__process_kill_all(&(struct tn_process_tree){ .root = getpid() }, before_kill, reap, keeper);
 	tn__leftovers_remove(&keeper->leftovers, keeper->killed.pids, keeper->killed.count);
 	tn__folder_remove(&keeper->folder, false);
 	_exit(0);
 }
 
 /* Until the supervisor says that all is done, or is not there any more. */
-static void
+static _Noreturn void
 keep(struct keeper *keeper, int children)
 {
 	struct pollfd watched[] = { { keeper->life, POLLIN, 0 }, { children, POLLIN, 0 } };
@@ -109,17 +136,24 @@ keep(struct keeper *keeper, int children)
 	}
 }
 
-static void
-become_keeper(const struct tn_start *start, const sigset_t *mask, int life, int news)
+/* A descriptor that tells of children, as this process is their keeper from now on; -1 without one. */
+static int
+watch_children(void)
 {
-	struct keeper keeper = { .life = life, .news = news, .folder = *start->folder };
-	pid_t self = getpid();
 	sigset_t child_signal;
 	sigemptyset(&child_signal);
 	sigaddset(&child_signal, SIGCHLD);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_NAME, "tonnage-keeper");
-	int children = signalfd(-1, &child_signal, SFD_CLOEXEC);
+	prctl(PR_SET_NAME, TN_KEEPER_NAME);
+	return signalfd(-1, &child_signal, SFD_CLOEXEC);
+}
+
+static void
+become_keeper(const struct tn_start *start, const sigset_t *mask, int life, int news)
+{
+	struct keeper keeper = { .life = life, .news = news, .folder = *start->folder, .serves = start->serves };
+	pid_t self = getpid();
+	int children = watch_children();
 	pid_t pid = children >= 0 ? fork() : -1;
 	if (pid == 0)
 		become_program(start, mask, news, self);
@@ -129,6 +163,26 @@ become_keeper(const struct tn_start *start, const sigset_t *mask, int life, int 
 	}
 	keeper.program = pid;
 	send_news(news, (struct tn_news){ .kind = TN_NEWS_STARTED, .pid = pid });
+	keep(&keeper, children);
+}
+
+int
+tn_keeper_main(int count, char **words)
+{
+	int numbers[4];
+	sigset_t all;
+	if (count != 6 || strlen(words[5]) >= PATH_MAX)
+		return TN_EXIT_USAGE;
+	for (int i = 0; i < 4; i++)
+		numbers[i] = atoi(words[1 + i]);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	struct keeper keeper = { .life = numbers[0], .news = numbers[1], .program = numbers[3] };
+	keeper.folder.lock = numbers[2];
+	strcpy(keeper.folder.path, words[5]);
+	int children = watch_children();
+	send_news(keeper.news, (struct tn_news){ .kind = TN_NEWS_STARTED, .pid = keeper.program, .status = getpid() });
+	reap(&keeper); /* what has ended since it was forked */
 	keep(&keeper, children);
 }
 
@@ -169,7 +223,9 @@ tn__keeper_finish(struct tn_keeper *keeper)
 	ssize_t ignored = write(keeper->life, &word, 1);
 	(void)ignored; /* a dead keeper needs no word */
 	close(keeper->life);
-	while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR)
+	while (keeper->group == 0 && waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR)
 		;
+	while (keeper->group != 0 && read(keeper->news, &word, 1) > 0)
+		; /* somebody else's child: the pipe ends with it */
 	close(keeper->news);
 }

@@ -19,7 +19,7 @@
 #define ROUND_NANOSECONDS 2000000
 
 struct entry {
-	pid_t pid, parent;
+	pid_t pid, parent, group;
 	bool zombie, below;
 };
 
@@ -41,19 +41,19 @@ read_file(const char *path, char *buffer, size_t capacity)
 	return length;
 }
 
-/* Fields 3 and 4 of /proc/<pid>/stat: state and parent. The name before them may hold anything, ')' included. */
+/* Fields 3 to 5 of /proc/<pid>/stat: state, parent and group. The name before them may hold anything, ')' included. */
 static bool
 read_entry(pid_t pid, struct entry *out)
 {
 	char path[64], text[512], state;
-	int parent;
+	int parent, group;
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (read_file(path, text, sizeof(text)) <= 0)
 		return false;
 	const char *after = strrchr(text, ')');
-	if (after == NULL || sscanf(after + 1, " %c %d", &state, &parent) != 2)
+	if (after == NULL || sscanf(after + 1, " %c %d %d", &state, &parent, &group) != 3)
 		return false;
-	*out = (struct entry){ pid, (pid_t)parent, state == 'Z' || state == 'X', false };
+	*out = (struct entry){ pid, (pid_t)parent, (pid_t)group, state == 'Z' || state == 'X', false };
 	return true;
 }
 
@@ -124,21 +124,23 @@ tn__process_list_free(struct tn_process_list *list)
 }
 
 void
-tn__process_descendants(pid_t root, pid_t except, struct tn_process_list *out)
+tn__process_descendants(const struct tn_process_tree *tree, struct tn_process_list *out)
 {
 	struct table table = { 0 };
 	bool changed = true;
 	read_table(&table);
+	for (size_t i = 0; i < table.count && tree->group > 0; i++)
+		table.entries[i].below = table.entries[i].group == tree->group && table.entries[i].pid != tree->root;
 	while (changed) {
 		changed = false;
 		for (size_t i = 0; i < table.count; i++) {
 			struct entry *entry = &table.entries[i];
-			if (!entry->below && parent_is_below(&table, root, entry->parent))
+			if (!entry->below && parent_is_below(&table, tree->root, entry->parent))
 				entry->below = changed = true;
 		}
 	}
 	for (size_t i = 0; i < table.count; i++)
-		if (table.entries[i].below && !table.entries[i].zombie && table.entries[i].pid != except)
+		if (table.entries[i].below && !table.entries[i].zombie && table.entries[i].pid != tree->except)
 			tn__process_list_add(out, table.entries[i].pid);
 	free(table.entries);
 }
@@ -154,10 +156,11 @@ listed(const struct tn_process_list *list, pid_t pid)
 
 /* One round; returns how many were there to be killed. */
 static size_t
-kill_round(pid_t root, pid_t except, struct tn_process_list *known, void (*before)(void *, pid_t), void *context)
+kill_round(const struct tn_process_tree *tree, struct tn_process_list *known, void (*before)(void *, pid_t),
+           void *context)
 {
 	struct tn_process_list found = { 0 };
-	tn__process_descendants(root, except, &found);
+	tn__process_descendants(tree, &found);
 	for (size_t i = 0; i < found.count; i++) {
 		if (!listed(known, found.pids[i])) {
 			tn__process_list_add(known, found.pids[i]);
@@ -172,7 +175,7 @@ kill_round(pid_t root, pid_t except, struct tn_process_list *known, void (*befor
 }
 
 bool
-tn__process_kill_all(pid_t root, pid_t except, void (*before)(void *context, pid_t pid),
+tn__process_kill_all(const struct tn_process_tree *tree, void (*before)(void *context, pid_t pid),
                      void (*reap)(void *context), void *context)
 {
 	struct tn_process_list known = { 0 };
@@ -180,7 +183,7 @@ tn__process_kill_all(pid_t root, pid_t except, void (*before)(void *context, pid
 	bool none = false;
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	do {
-		none = kill_round(root, except, &known, before, context) == 0;
+		none = kill_round(tree, &known, before, context) == 0;
 		if (reap != NULL)
 			reap(context);
 		if (!none)

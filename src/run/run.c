@@ -32,8 +32,7 @@ struct run {
 	struct tn_baseline *baseline; /* NULL: none is asked for */
 	FILE *json; /* opened before the start, so that a full disk or a wrong path is known before */
 	bool keep_files;
-	tn__run_taker *take; /* NULL: the report goes where the options say */
-	void *context;
+	const struct tn_run_caller *caller;
 };
 
 struct tn_run_options
@@ -280,9 +279,9 @@ report_run(struct run *run, struct tn_watch *watch, int *exit_status)
 	report.gate.tolerance = run->options->tolerance >= 0 ? run->options->tolerance : TN_TOLERANCE;
 	report.gate.wanted = run->options->write_baseline_path;
 	tn__collect(run->options, &run->card, watch, &report);
-	if (run->take != NULL) {
+	if (run->caller->take != NULL) {
 		*exit_status = report.exit_status;
-		run->take(run->context, &run->folder, &report);
+		run->caller->take(run->caller->context, &run->folder, &report);
 		tn_status told = explain_misuse(&report);
 		tn__report_free(&report);
 		return told;
@@ -333,16 +332,20 @@ limit_of(const struct tn_run_options *options)
 static tn_status
 start_and_watch(struct run *run, int *exit_status)
 {
+	const struct tn_run_caller *caller = run->caller;
 	struct tn_start start = { run->program, run->options->arguments, run->environment, &run->folder,
-		                      !run->options->allow_writes };
+		                      !run->options->allow_writes && !caller->serves, caller->serves };
 	struct tn_watch watch = { .folder = &run->folder, .ledger = run->ledger, .signals = run->signals,
 		                      .real_gpu = run->card.real, .started = tn__now() };
 	if (!run->options->quiet && isatty(fileno(run->options->messages)))
 		watch.progress.out = run->options->messages;
 	watch.limit_seconds = limit_of(run->options);
-	TN_FORWARD_IF_ERROR(tn__keeper_start(&start, &run->old_mask, &watch.keeper));
+	tn_status status =
+		caller->forked ? tn__keeper_start_by_server(&start, caller->server, caller->alive, &watch.keeper)
+					   : tn__keeper_start(&start, &run->old_mask, &watch.keeper);
+	TN_FORWARD_IF_ERROR(status);
 	tn__watch_until_end(&watch);
-	tn_status status = judge_start(run, &watch, exit_status);
+	status = judge_start(run, &watch, exit_status);
 	if (status == TN_OK)
 		status = report_run(run, &watch, exit_status);
 	tn__folder_remove(&run->folder, run->keep_files);
@@ -352,14 +355,13 @@ start_and_watch(struct run *run, int *exit_status)
 }
 
 tn_status
-tn__run_for(const struct tn_run_options *options, tn__run_taker *take, void *context, int *exit_status)
+tn__run_for(const struct tn_run_options *options, const struct tn_run_caller *caller, int *exit_status)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_RETURN_IF(run == NULL, TN_NO_MEMORY, "out of host memory");
 	run->options = options;
-	run->take = take;
-	run->context = context;
+	run->caller = caller;
 	run->signals = -1;
 	tn_status status = check_options(run, exit_status);
 	if (status == TN_OK) {
@@ -383,5 +385,5 @@ tn__run_for(const struct tn_run_options *options, tn__run_taker *take, void *con
 tn_status
 tn_run(const struct tn_run_options *options, int *exit_status)
 {
-	return tn__run_for(options, NULL, NULL, exit_status);
+	return tn__run_for(options, &(struct tn_run_caller){ .take = NULL }, exit_status);
 }

@@ -37,6 +37,7 @@ struct tn_trial {
 	struct tn_run_options options; /* card, program, steps */
 	const char *changes;           /* TONNAGE_CHANGES, or NULL */
 	bool keep_words;               /* what the program says on stderr is kept */
+	bool lists_modules;            /* what the program has imported is kept */
 	/* what came of it */
 	enum tn_trial_end end;
 	json_t *report;  /* as `tonnage run --json` writes it */
@@ -46,10 +47,12 @@ struct tn_trial {
 	char *error;     /* of a trial that failed */
 	int error_status;
 	char *words;
+	char *modules; /* lines "name\tfile" */
 	double started, seconds;
 	/* while it runs */
 	pid_t pid;
 	int result, said; /* descriptors */
+	int server, alive; /* as for tn__keeper_start_by_server; server -1: a process that is started anew */
 };
 
 /* Releases what came of a trial. */
@@ -72,12 +75,46 @@ char *tn__work_read(const struct tn_folder *folder);
 void tn__steps_parse(const char *text, struct tn_steps *out);
 void tn__steps_free(struct tn_steps *steps);
 
+/* ---- forks.c: the fork server ---- */
+
+#define TN_FORKS_VARIABLE "TONNAGE_FORKS"     /* its descriptor, in the server's environment */
+#define TN_MODULES_VARIABLE "TONNAGE_MODULES" /* wishes for a list of what was imported */
+
+enum tn_forks_state {
+	TN_FORKS_OFF,     /* not wanted */
+	TN_FORKS_IMPORTS, /* it is busy importing */
+	TN_FORKS_READY,   /* it forks */
+	TN_FORKS_BROKEN   /* `why` says so; trials start anew */
+};
+
+/* A process that has imported what the program imports, and forks for each trial. */
+struct tn_forks {
+	enum tn_forks_state state;
+	pid_t pid;   /* its supervisor, a child of this process */
+	int channel; /* a socket */
+	char why[200];
+};
+/* Starts the server for a program. */
+void tn__forks_start(struct tn_forks *forks, const struct tn_run_options *options, const sigset_t *mask);
+/* Has it import these modules, too: lines "name\tfile". */
+void tn__forks_import(struct tn_forks *forks, const char *modules);
+/* Takes what it has said, without waiting. */
+void tn__forks_listen(struct tn_forks *forks);
+/* Trials start anew from now on. */
+void tn__forks_distrust(struct tn_forks *forks, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Ends it; its supervisor is still to be waited for. */
+void tn__forks_end(struct tn_forks *forks);
+/* What the program with most modules has imported, from its run's folder; the caller frees; NULL: no list. */
+char *tn__modules_read(const struct tn_folder *folder);
+
 /* ---- several side by side ---- */
 
 struct tn_trials {
 	int jobs;             /* at most so many at once; tn__trials_adapt sets it */
 	int wanted_jobs;      /* 0: as the machine bears */
 	double limit_seconds; /* for one trial; 0: none */
+	bool forks;           /* import once and fork the rest, where that is found to be the same */
+	bool over;            /* set by the caller: no more trials will be asked for */
 	void *context;
 	/* The next trial to start, or NULL when there is none for now. */
 	struct tn_trial *(*next)(void *context);
@@ -88,6 +125,8 @@ struct tn_trials {
 	/* what is told */
 	int interrupted_by; /* signal, or 0 */
 	int count;          /* trials started */
+	int forked;         /* of these, by a fork server */
+	struct tn_forks server;
 	/* inside */
 	struct tn_trial *running[64];
 	int running_count;
@@ -95,6 +134,11 @@ struct tn_trials {
 	int signals;
 	int64_t memory_bound; /* bytes of one trial's processes */
 	double started;
+	struct tn_trial *first; /* started anew; what the server makes must be the same */
+	struct tn_trial check;  /* which is seen here */
+	bool listed, checked;   /* the server knows all modules; it was found to be the same */
+	int *alive;             /* reading ends of pipes that end with what is left of forked trials */
+	int alive_count;
 };
 
 /* Holds the signals that end the command, and looks at the machine. Close with tn__trials_close. */
@@ -106,6 +150,8 @@ tn_status tn__trials_run(struct tn_trials *trials);
 void tn__trials_stop(struct tn_trials *trials, struct tn_trial *trial);
 /* Sets `jobs` from the cores and from the memory that one trial took; TN_NO_FIGURE: unknown. */
 void tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes);
+/* Why trials were started anew although forks were wanted; NULL where that is not so. */
+const char *tn__trials_not_forked(const struct tn_trials *trials);
 /* Seconds since tn__trials_open. */
 double tn__trials_seconds(const struct tn_trials *trials);
 
@@ -113,5 +159,8 @@ double tn__trials_seconds(const struct tn_trials *trials);
 
 /* Runs the trial in this process, a child of `parent`, and ends it. */
 _Noreturn void tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t parent);
+/* The same for a fork server of the program; `channel` is its end of the socket. */
+_Noreturn void tn__trial_become_server(const struct tn_run_options *options, int channel, const sigset_t *mask,
+                                       pid_t parent);
 
 #endif

@@ -94,7 +94,18 @@ take(void *context, const struct tn_folder *folder, const struct tn_report *repo
 	json_object_set_new(outcome, "changes", read_all_told(folder));
 	json_object_set_new(outcome, "work", text_or_null(work));
 	json_object_set_new(outcome, "exception", text_or_null(report->exception));
+	char *modules = tn__modules_read(folder);
+	json_object_set_new(outcome, "modules", text_or_null(modules));
+	free(modules);
 	free(work);
+}
+
+static void
+take_nothing(void *context, const struct tn_folder *folder, const struct tn_report *report)
+{
+	(void)context;
+	(void)folder;
+	(void)report;
 }
 
 /* ---- the process ---- */
@@ -134,31 +145,71 @@ choose_port(void)
 static void
 choose_environment(const struct tn_trial *trial)
 {
+	unsetenv(TN_FORKS_VARIABLE);
+	if (trial->lists_modules)
+		setenv(TN_MODULES_VARIABLE, "1", 1);
+	else
+		unsetenv(TN_MODULES_VARIABLE);
 	if (trial->changes != NULL)
 		setenv("TONNAGE_CHANGES", trial->changes, 1);
 	else
 		unsetenv("TONNAGE_CHANGES");
 	setenv("PYTHONHASHSEED", "0", 1);
+	setenv("TONNAGE_TRIAL", "1", 1);
 	choose_port();
+}
+
+/* This process ends with its parent, and is the first of a group. */
+static void
+settle(int said, const sigset_t *mask, pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(TN_EXIT_OWN_FAILURE);
+	setpgid(0, 0);
+	redirect(said);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+static struct tn_run_options
+quietly(const struct tn_run_options *wanted)
+{
+	struct tn_run_options options = *wanted;
+	options.quiet = true;
+	options.allow_writes = false;
+	options.json_path = options.snapshot_path = NULL;
+	return options;
+}
+
+_Noreturn void
+tn__trial_become_server(const struct tn_run_options *wanted, int channel, const sigset_t *mask, pid_t parent)
+{
+	struct tn_run_options options = quietly(wanted);
+	const struct tn_trial nothing = { .said = -1, .server = -1 };
+	const struct tn_run_caller caller = { .take = take_nothing, .serves = true };
+	int exit_status = TN_EXIT_OWN_FAILURE;
+	char number[16];
+	settle(-1, mask, parent);
+	choose_environment(&nothing);
+	snprintf(number, sizeof(number), "%d", channel);
+	setenv(TN_FORKS_VARIABLE, number, 1);
+	fcntl(channel, F_SETFD, 0);
+	options.steps = "all";
+	(void)tn__run_for(&options, &caller, &exit_status);
+	_exit(exit_status);
 }
 
 _Noreturn void
 tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t parent)
 {
-	struct tn_run_options options = trial->options;
+	struct tn_run_options options = quietly(&trial->options);
 	int exit_status = TN_EXIT_OWN_FAILURE;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(TN_EXIT_OWN_FAILURE);
-	setpgid(0, 0);
-	redirect(trial->said);
+	settle(trial->said, mask, parent);
 	choose_environment(trial);
-	sigprocmask(SIG_SETMASK, mask, NULL);
-	options.quiet = true;
-	options.allow_writes = false;
-	options.json_path = options.snapshot_path = NULL;
 	json_t *outcome = json_object();
-	tn_status status = tn__run_for(&options, take, outcome, &exit_status);
+	const struct tn_run_caller caller = { .take = take, .context = outcome, .forked = trial->server >= 0,
+		                                  .server = trial->server, .alive = trial->alive };
+	tn_status status = tn__run_for(&options, &caller, &exit_status);
 	if (status != TN_OK)
 		json_object_set_new(outcome, "error", text_or_null(tn_error_text()));
 	json_object_set_new(outcome, "exit_status", json_integer(exit_status));

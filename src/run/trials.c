@@ -6,6 +6,7 @@
  * Keepers become children of this process (a subreaper), so that it can wait for the last of them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -83,6 +84,12 @@ tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes)
 	trials->jobs = jobs > most ? most : jobs;
 }
 
+const char *
+tn__trials_not_forked(const struct tn_trials *trials)
+{
+	return trials->server.state == TN_FORKS_BROKEN ? trials->server.why : NULL;
+}
+
 double
 tn__trials_seconds(const struct tn_trials *trials)
 {
@@ -148,17 +155,37 @@ tn__trial_clear(struct tn_trial *trial)
 	free(trial->exception);
 	free(trial->error);
 	free(trial->words);
+	free(trial->modules);
+	trial->modules = NULL;
 	trial->report = trial->changes_told = NULL;
 	trial->exception = trial->error = trial->words = NULL;
 	trial->end = TN_TRIAL_WAITS;
+}
+
+/* A pipe that ends when nothing is left of a forked trial: its keeper is no child of ours to be waited for. */
+static int
+open_alive(struct tn_trials *trials)
+{
+	int ends[2];
+	int *grown = reallocarray(trials->alive, (size_t)trials->alive_count + 1, sizeof(*grown));
+	if (grown == NULL)
+		return -1;
+	trials->alive = grown;
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -1;
+	trials->alive[trials->alive_count++] = ends[0];
+	return ends[1];
 }
 
 static tn_status
 start(struct tn_trials *trials, struct tn_trial *trial)
 {
 	pid_t self = getpid();
+	bool forked = trials->server.state == TN_FORKS_READY && trial != trials->first;
 	trial->result = memfd_create("tonnage-trial", MFD_CLOEXEC);
 	trial->said = trial->keep_words ? memfd_create("tonnage-words", MFD_CLOEXEC) : -1;
+	trial->alive = forked ? open_alive(trials) : -1;
+	trial->server = trial->alive >= 0 ? trials->server.channel : -1;
 	TN_RETURN_IF(trial->result < 0, TN_IO, "no memory file can be made: %s", strerror(errno));
 	trial->pid = fork();
 	if (trial->pid == 0) {
@@ -166,6 +193,9 @@ start(struct tn_trials *trials, struct tn_trial *trial)
 		tn__trial_become(trial, &trials->old_mask, self);
 	}
 	TN_RETURN_IF(trial->pid < 0, TN_IO, "no process can be started: %s", strerror(errno));
+	if (trial->alive >= 0)
+		close(trial->alive);
+	trials->forked += trial->server >= 0;
 	trial->end = TN_TRIAL_RUNS;
 	trial->started = tn__now();
 	trials->running[trials->running_count++] = trial;
@@ -209,6 +239,7 @@ read_outcome(struct tn_trial *trial)
 	trial->error = copied(outcome, "error");
 	trial->error_status = (int)json_integer_value(json_object_get(outcome, "exit_status"));
 	trial->exception = copied(outcome, "exception");
+	trial->modules = copied(outcome, "modules");
 	trial->report = json_is_object(report) ? json_incref(report) : NULL;
 	trial->changes_told = json_incref(json_object_get(outcome, "changes"));
 	tn__steps_parse(json_string_value(json_object_get(outcome, "work")), &trial->steps);
@@ -222,6 +253,71 @@ read_outcome(struct tn_trial *trial)
 	}
 }
 
+/* ---- the fork server ---- */
+
+static bool
+same_figure(const struct tn_trial *one, const struct tn_trial *other, const char *object, const char *name)
+{
+	return tn__trial_figure(one, object, name) == tn__trial_figure(other, object, name);
+}
+
+/* A process that the server has forked must be to the program what a new one is. */
+static void
+compare(struct tn_trials *trials)
+{
+	const struct tn_trial *one = trials->first, *other = &trials->check;
+	const char *verdict = tn__trial_verdict(one), *again = tn__trial_verdict(other);
+	if (verdict == NULL || again == NULL || strcmp(verdict, again) != 0)
+		tn__forks_distrust(&trials->server, "forked, the program ends otherwise");
+	else if (!same_figure(one, other, "peak", "device_bytes") || !same_figure(one, other, "peak", "allocated_bytes") ||
+	         !same_figure(one, other, "out_of_memory", "requested_bytes"))
+		tn__forks_distrust(&trials->server, "forked, the program has another peak");
+	tn__trial_clear(&trials->check);
+	trials->checked = true;
+}
+
+static void
+start_again(struct tn_trials *trials, struct tn_trial *trial)
+{
+	if (trial == &trials->check)
+		return;
+	tn__trial_clear(trial);
+	tn_status status = start(trials, trial);
+	if (status == TN_OK)
+		return;
+	trial->end = TN_TRIAL_FAILED;
+	trial->error = strdup(tn_error_text());
+	trials->ended(trials->context, trial);
+}
+
+/* What is to be done before trials may be started: NULL with *wait set while the server is not known to be of use. */
+static struct tn_trial *
+first_or_check(struct tn_trials *trials, bool *wait)
+{
+	struct tn_forks *server = &trials->server;
+	*wait = false;
+	if (server->state == TN_FORKS_OFF || server->state == TN_FORKS_BROKEN || trials->first == NULL || trials->over)
+		return NULL;
+	bool ended = trials->first->end > TN_TRIAL_RUNS;
+	*wait = !trials->checked;
+	if (*wait && ended && trials->first->end != TN_TRIAL_DONE)
+		tn__forks_distrust(server, "there is nothing to compare with");
+	if (!*wait || !ended || server->state != TN_FORKS_READY)
+		return NULL;
+	if (!trials->listed) {
+		trials->listed = true;
+		tn__forks_import(server, trials->first->modules);
+		return NULL;
+	}
+	if (trials->check.end != TN_TRIAL_WAITS)
+		return NULL;
+	trials->check.options = trials->first->options;
+	trials->check.changes = trials->first->changes;
+	return &trials->check;
+}
+
+/* ---- the end of a trial ---- */
+
 static void
 finish(struct tn_trials *trials, int index)
 {
@@ -233,8 +329,16 @@ finish(struct tn_trials *trials, int index)
 	close(trial->result);
 	if (trial->said >= 0)
 		close(trial->said);
-	if (trial->end != TN_TRIAL_STOPPED)
+	if (trial->end == TN_TRIAL_STOPPED)
+		return;
+	if (trial->server >= 0 && trial->end == TN_TRIAL_FAILED) {
+		tn__forks_distrust(&trials->server, "a trial failed: %s", trial->error);
+		start_again(trials, trial);
+	} else if (trial == &trials->check) {
+		compare(trials);
+	} else {
 		trials->ended(trials->context, trial);
+	}
 }
 
 static void
@@ -273,7 +377,7 @@ bytes_of(const struct tn_trial *trial)
 {
 	struct tn_process_list list = { 0 };
 	int64_t bytes = 0;
-	tn__process_descendants(trial->pid, 0, &list);
+	tn__process_descendants(&(struct tn_process_tree){ .root = trial->pid, .group = trial->pid }, &list);
 	for (size_t i = 0; i < list.count; i++)
 		bytes += own_bytes(list.pids[i]);
 	tn__process_list_free(&list);
@@ -310,20 +414,56 @@ take_signals(struct tn_trials *trials)
 
 /* Nothing of a trial outlives this: keepers end by themselves once the program and the folder are gone. */
 static void
-wait_for_keepers(void)
+wait_for_keepers(struct tn_trials *trials)
 {
+	char nothing;
+	for (int i = 0; i < trials->alive_count; i++) {
+		while (read(trials->alive[i], &nothing, 1) > 0 || errno == EINTR)
+			errno = 0;
+		close(trials->alive[i]);
+	}
+	free(trials->alive);
+	trials->alive = NULL;
+	trials->alive_count = 0;
+	tn__forks_end(&trials->server);
+	errno = 0;
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
+}
+
+/* The next trial, by the caller or of our own; NULL: none for now. */
+static struct tn_trial *
+next_of(struct tn_trials *trials)
+{
+	bool wait;
+	struct tn_trial *own = first_or_check(trials, &wait);
+	if (own != NULL || wait)
+		return own;
+	struct tn_trial *trial = trials->next(trials->context);
+	if (trial != NULL && trials->forks && trials->server.state == TN_FORKS_OFF) {
+		trials->first = trial;
+		trial->lists_modules = true;
+		tn__forks_start(&trials->server, &trial->options, &trials->old_mask);
+	}
+	return trial;
 }
 
 static tn_status
 fill(struct tn_trials *trials)
 {
 	struct tn_trial *trial;
-	while (trials->interrupted_by == 0 && trials->running_count < trials->jobs &&
-	       (trial = trials->next(trials->context)) != NULL)
+	while (trials->interrupted_by == 0 && trials->running_count < trials->jobs && (trial = next_of(trials)) != NULL)
 		TN_FORWARD_IF_ERROR(start(trials, trial));
 	return TN_OK;
+}
+
+/* Something runs, or will once the server is known. */
+static bool
+goes_on(struct tn_trials *trials)
+{
+	bool wait;
+	(void)first_or_check(trials, &wait);
+	return trials->running_count > 0 || (wait && trials->interrupted_by == 0);
 }
 
 tn_status
@@ -331,10 +471,11 @@ tn__trials_run(struct tn_trials *trials)
 {
 	tn_status status = fill(trials);
 	double looked = 0;
-	while (trials->running_count > 0) {
-		struct pollfd watched = { trials->signals, POLLIN, 0 };
-		(void)poll(&watched, 1, TICK_MILLISECONDS);
+	while (goes_on(trials)) {
+		struct pollfd watched[] = { { trials->signals, POLLIN, 0 }, { trials->server.channel, POLLIN, 0 } };
+		(void)poll(watched, trials->server.state == TN_FORKS_IMPORTS ? 2 : 1, TICK_MILLISECONDS);
 		take_signals(trials);
+		tn__forks_listen(&trials->server);
 		reap(trials);
 		if (tn__now() - looked >= TICK_MILLISECONDS / 1000.0) {
 			looked = tn__now();
@@ -347,7 +488,7 @@ tn__trials_run(struct tn_trials *trials)
 		for (int i = 0; status != TN_OK && i < trials->running_count; i++)
 			stop(trials->running[i], TN_TRIAL_STOPPED);
 	}
-	wait_for_keepers();
+	wait_for_keepers(trials);
 	return status;
 }
 

@@ -124,7 +124,7 @@ sample(struct state *state)
 	struct tn_watch *watch = state->watch;
 	struct tn_process_list list = { 0 };
 	uint64_t bytes = 0;
-	tn__process_descendants(getpid(), watch->keeper.pid, &list);
+	tn__process_descendants(&(struct tn_process_tree){ getpid(), watch->keeper.group, watch->keeper.pid }, &list);
 	for (size_t i = 0; i < list.count; i++) {
 		tn__process_list_add(&watch->seen, list.pids[i]);
 		note_rss(watch, tn__process_peak_rss(list.pids[i]));
@@ -217,7 +217,8 @@ finish(struct state *state)
 {
 	struct tn_watch *watch = state->watch;
 	bool lost = watch->keeper_lost;
-	(void)tn__process_kill_all(getpid(), lost ? 0 : watch->keeper.pid, before_kill, reap, state);
+	(void)tn__process_kill_all(&(struct tn_process_tree){ getpid(), watch->keeper.group, lost ? 0 : watch->keeper.pid },
+	                           before_kill, reap, state);
 	drain_news(state);
 	watch->keeper_lost = lost;
 	tn__leftovers_remove(&state->leftovers, watch->seen.pids, watch->seen.count);

@@ -214,6 +214,9 @@ TN_EXPORT int tn_vgpu_enter_region(const char *name);
  * TN_WORK_STEPS steps from the first on are kept, what comes later is not. */
 #define TN_WORK_STEPS 256
 TN_EXPORT void tn_vgpu_work_step(uint64_t number);
+/* For a process that was forked into another run: the next call attaches to the one that the environment names. TN_STATE,
+ * and nothing is changed, when CUDA is in use here. */
+TN_EXPORT int tn_vgpu_renew(void);
 /* Work that a trial leaves out, but the real program does: bytes copied either way, and bytes that the host's arithmetic
  * moves. */
 TN_EXPORT void tn_vgpu_work_left_out(double to_device_bytes, double to_host_bytes, double host_bytes);

@@ -217,6 +217,19 @@ attach_locked(void)
 }
 
 int
+tn_vgpu_renew(void)
+{
+	tn__lock();
+	bool used = tn__core.used_before_fork;
+	for (int i = 0; i < tn__core.count; i++)
+		used |= tn__core.devices[i].has_context;
+	if (!used) /* the old ledger stays mapped: figures of it may have been handed out */
+		tn__core = (struct tn_core){.slot = -1};
+	tn__unlock();
+	return used ? TN_STATE : TN_OK;
+}
+
+int
 tn__device_count(void)
 {
 	if (__builtin_expect(atomic_load_explicit(&tn__core.attached, memory_order_acquire), 1))

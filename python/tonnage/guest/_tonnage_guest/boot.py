@@ -18,9 +18,13 @@ def start():
     imports.watch("torch", on_torch)
     imports.if_missing("torch", _no_torch)
     imports.install()
+    os.register_at_fork(after_in_child=_in_child)
+    if os.environ.get("TONNAGE_FORKS"):
+        from . import forks
+
+        forks.serve(_renewed)
     if os.environ.get("TONNAGE_CHANGES"):
         _load_changes(os.environ["TONNAGE_CHANGES"])
-    os.register_at_fork(after_in_child=_in_child)
 
 
 def _load_changes(text):
@@ -112,6 +116,21 @@ def _cuda_is_there():
         guard.on_disarm.append(phases.stop_watching_modules)
     steps.on_cuda()
     guard.on_disarm.extend((history.stop, steps.stop_watching_modules, reads.detach))
+    record.write_now()
+
+
+def _renewed():
+    """This process was forked by a fork server to be the program of another run."""
+    from .state import settings
+
+    settings.__init__(os.environ)
+    state.armed = True
+    if state.torch is None:
+        return
+    from . import frames, ledger, record
+
+    frames.start()
+    ledger.attach(settings.run)
     record.write_now()
 
 

@@ -11,12 +11,13 @@ Status of a `raise SystemExit(n)` is unknown here; the supervisor knows it.
 """
 
 import atexit
+import gc
 import os
 import sys
 import threading
 
-from . import frames, growth, guard, history, imports, ledger, oom, peaks, reads, record, rehearse, work
-from .state import state
+from . import forks, frames, growth, guard, history, imports, ledger, oom, peaks, reads, record, rehearse, work
+from .state import settings, state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
           "CUDNN_STATUS_ALLOC_FAILED", "cuda runtime error (2) : out of memory")
@@ -171,6 +172,8 @@ def _final():
         note_exception(last)  # another excepthook took our place
     settle_accounts()
     reads.detach()
+    if settings.trial:
+        gc.freeze()  # Python looks through all objects twice before it ends; nothing of a trial is kept
 
 
 def settle_accounts():
@@ -182,6 +185,8 @@ def settle_accounts():
         history.finish()
         reads.finish()
         work.finish()
+    if settings.modules and state.armed:
+        forks.tell_modules(settings.run)
     record.write_now()
 
 

@@ -67,6 +67,8 @@ class Settings:
         self.init = environ.get("TONNAGE_INIT", "skip")
         self.snapshot = environ.get("TONNAGE_SNAPSHOT", "")
         self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"
+        self.trial = environ.get("TONNAGE_TRIAL") == "1"
+        self.modules = environ.get("TONNAGE_MODULES") == "1"
         self.seconds = _number(environ.get("TONNAGE_SECONDS"), 120.0)
         wish = environ.get("TONNAGE_STEPS", "auto")
         self.step_limit = _integer(wish)  # None: auto or all

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fork server: imports what the program will import, then forks a process for each trial (doc/design/0010-trials.md).
+
+The supervisor starts a Python process as for the program itself, with a socket's number in TONNAGE_FORKS. Before the
+program's first statement this process imports what stands at the top of the script, says "ready", and waits. For each
+trial it forks a process that becomes the trial's keeper, and that one the program's process, which returns from here
+into the interpreter and runs the script. Whatever of the run is read from the environment is read again there.
+
+It refuses where forking is not safe: threads, a library that has used CUDA, a Python that is not the run's own program.
+"""
+
+import ast
+import importlib
+import os
+import sys
+
+from . import frames
+from .state import state
+
+_LARGEST = 1 << 20
+_DESCRIPTORS = 7
+_exit = os._exit  # the program's own may be watched
+
+_channel = None
+
+
+def serve(renewed):
+    """Returns in the processes of trials only, after renewed() was called there."""
+    global _channel
+    import socket
+
+    _channel = socket.socket(fileno=int(os.environ.pop("TONNAGE_FORKS")))
+    if not _is_the_program():
+        _say("not the program is started by another")
+        _exit(1)
+    _import_top_of(sys.argv[0])
+    _say(_why_not() or "ready")
+    while True:
+        message, handles, _, _ = socket.recv_fds(_channel, _LARGEST, _DESCRIPTORS)
+        if not message:
+            _exit(0)
+        words = message.split(b"\0")[:-1]
+        if words[0] == b"import":
+            _import_list(handles[0])
+            _say(_why_not() or "ready")
+        elif _fork(words[1:], handles):
+            renewed()
+            return
+        _reap()
+
+
+def _say(text):
+    try:
+        _channel.send(text.encode())
+    except OSError:
+        _exit(1)
+
+
+def _is_the_program():
+    """True when the keeper has started this Python, and no script or launcher in between."""
+    try:
+        with open("/proc/%d/comm" % os.getppid()) as file:
+            return file.read().strip() == "tonnage-keeper"
+    except OSError:
+        return False
+
+
+# ---- imports ----
+
+
+def _import_top_of(script):
+    """The imports at the top level of a script, but those of the program's own modules."""
+    try:
+        with open(script, "rb") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return  # `-m` and `-c`: the list of the first trial tells
+    beside = os.path.dirname(os.path.abspath(script))
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                _import(name.name, (), beside)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module != "__future__":
+            _import(node.module, [name.name for name in node.names], beside)
+
+
+def _import(name, wanted, beside):
+    top = os.path.join(beside, name.partition(".")[0])
+    if os.path.isdir(top) or os.path.exists(top + ".py"):
+        return
+    try:
+        module = __import__(name, fromlist=wanted or ["*"]) if wanted else importlib.import_module(name)
+        for each in wanted:
+            getattr(module, each, None)
+    except Exception:
+        pass  # the program will meet it, too
+
+
+def _import_list(handle):
+    """Modules that the program has imported by its end: lines "name<tab>file"."""
+    with open(handle, encoding="utf-8") as file:
+        file.seek(0)
+        lines = file.read().splitlines()
+    for line in lines:
+        name, _, path = line.partition("\t")
+        if name not in sys.modules and _is_at(name, path):
+            _import(name, (), "/")
+
+
+def _is_at(name, path):
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(name)
+        return spec is not None and (spec.origin or "") == path
+    except Exception:
+        return False
+
+
+def tell_modules(folder):
+    """Writes what was imported, for the server of other trials."""
+    from . import record
+
+    lines = []
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        path = getattr(spec, "origin", None) or ""
+        if spec is not None and spec.name == name and not name.startswith("_tonnage") and _is_installed(path):
+            lines.append("%s\t%s\n" % (name, path))
+    record.write_file(os.path.join(folder, "guest"), "%d.modules" % state.pid, "".join(lines).encode())
+
+
+def _is_installed(path):
+    return path in ("built-in", "frozen") or (path.startswith("/") and not frames.is_users(path))
+
+
+# ---- forking ----
+
+
+def _why_not():
+    """Why this process cannot be forked; None when it can. Asked in a child: some pools of threads end at a fork."""
+    child = os.fork()
+    if child == 0:
+        torch = sys.modules.get("torch")
+        bad = torch is not None and (torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork())
+        _exit(1 if bad or not _renew_device() else 0)
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        return "not an import uses CUDA"
+    if len(os.listdir("/proc/self/task")) > 1:
+        return "not an import starts threads"
+    return None
+
+
+def _reap():
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0] > 0:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _fork(words, handles):
+    """Forks a trial's keeper, and that one the program's process. True there, False in the server."""
+    words = [word.decode("utf-8", "surrogateescape") for word in words]
+    binary, folder, group, net = words[0], words[1], int(words[2]), words[3] == "1"
+    count = int(words[4])
+    arguments = words[5:5 + count]
+    variables = words[6 + count:]
+    if os.fork() != 0:
+        for handle in handles:
+            os.close(handle)
+        return False
+    keeper = os.getpid()
+    _channel.close()
+    os.setpgid(0, group)
+    program = os.fork()
+    if program != 0:
+        _become_keeper(binary, folder, handles, program, variables)
+    _become_program(folder, handles, keeper, net, arguments, variables)
+    return True
+
+
+def _library():
+    import ctypes
+
+    return ctypes.CDLL(os.path.join(os.environ["TONNAGE_LIB"], "libtonnage-forks.so"))
+
+
+def _become_keeper(binary, folder, handles, program, variables):
+    life, news, lock, alive = handles[0], handles[1], handles[2], handles[6]
+    for handle in (life, news, lock, alive):
+        os.set_inheritable(handle, True)
+    for handle in handles[3:6]:
+        os.close(handle)
+    words = ["tonnage-keeper", "__keeper", str(life), str(news), str(lock), str(program), folder]
+    bare = [variable for variable in variables if not variable.startswith(("LD_PRELOAD=", "PYTHONPATH="))]
+    # Not by os.execve: what this process starts is under the write shield, and a keeper removes what is real.
+    _library().tn_forks_execute(os.fsencode(binary), _row_of(words), _row_of(bare))
+    _exit(125)
+
+
+def _row_of(words):
+    import ctypes
+
+    return (ctypes.c_char_p * (len(words) + 1))(*(os.fsencode(word) for word in words), None)
+
+
+def _become_program(folder, handles, keeper, net, arguments, variables):
+    for target, handle in zip((0, 1, 2), handles[3:6]):
+        os.dup2(handle, target)
+    for handle in handles:
+        os.close(handle)
+    if _library().tn_forks_die_with(keeper) != 0:
+        _exit(125)
+    _change_environment(variables)
+    _change_arguments(arguments)
+    _renew_libraries(folder, net)
+    temporary = sys.modules.get("tempfile")
+    if temporary is not None:
+        temporary.tempdir = None
+
+
+def _change_environment(variables):
+    new = dict(variable.partition("=")[::2] for variable in variables)
+    for name in [name for name in os.environ if name not in new]:
+        del os.environ[name]
+    os.environ.update(new)
+
+
+def _change_arguments(arguments):
+    count = len(sys.argv) - 1
+    if count > 0:
+        sys.argv[1:] = arguments[-count:]
+        sys.orig_argv[-count:] = arguments[-count:]
+
+
+def _renew_libraries(folder, net):
+    import ctypes
+
+    shield = ctypes.CDLL(os.path.join(os.environ["TONNAGE_LIB"], "libtonnage-preload.so"))
+    if shield.tn_preload_renew() != 0 or (net and _library().tn_forks_net(os.fsencode(folder)) > 1):
+        _exit(125)
+    if not _renew_device():
+        _exit(125)
+
+
+def _renew_device():
+    """The next call of the virtual GPU attaches to the run of this process. False when CUDA is in use."""
+    import ctypes
+
+    from . import virtual
+
+    renew = virtual.function("tn_vgpu_renew", ctypes.c_int)
+    return renew is None or renew() == 0

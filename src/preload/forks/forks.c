@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a process that a fork server has made asks of the kernel itself, by direct system calls: a library of its own, since
+ * what is preloaded depends on nothing but libc. Called by the guest (forks.py).
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "preload/forks/forks.h"
+#include "preload/net.h"
+
+#define TN_ENTRY __attribute__((visibility("default")))
+
+TN_ENTRY int
+tn_forks_execute(const char *path, char *const arguments[], char *const environment[])
+{
+	return (int)syscall(SYS_execve, path, arguments, environment);
+}
+
+TN_ENTRY int
+tn_forks_die_with(int parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		return errno;
+	return getppid() == parent ? 0 : ESRCH;
+}
+
+TN_ENTRY int
+tn_forks_net(const char *run_folder)
+{
+	tn_status status = tn__net_apply(run_folder);
+	return status == TN_OK || status == TN_UNSUPPORTED ? 0 : -1;
+}
