@@ -17,7 +17,7 @@ struct tn_search_options {
 	double margin;             /* share of the card that must stay free: 0.05 is 5 % */
 	int jobs;                  /* trials side by side; 0: as cores and memory bear */
 	bool fresh;                /* each trial starts a process anew; else they are forked from one, where that can be */
-	double seconds;            /* no trial is started later, once something fits; 0: no limit */
+	double seconds;            /* no trial is started later, once something fits; twice that when it changes the training; 0: no limit */
 };
 
 struct tn_fix_options {

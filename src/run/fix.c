@@ -48,19 +48,27 @@ is_outdone(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 	return false;
 }
 
+/* Once something fits the time is limited; for something that keeps the results there is twice as much. */
+static bool
+time_is_up(const struct tn_fix_search *search)
+{
+	double limit = search->options->search.seconds;
+	if (limit <= 0 || fitting(search, TN_PROMISE_DIFFERENT) == 0)
+		return false;
+	return tn__trials_seconds(&search->trials) > (fitting(search, TN_PROMISE_ROUNDING) > 0 ? limit : 2 * limit);
+}
+
 static bool
 is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
-	double limit = search->options->search.seconds;
+	int kept = fitting(search, TN_PROMISE_ROUNDING), all = fitting(search, TN_PROMISE_DIFFERENT);
 	if (attempt->found.cure)
 		return true;
-	if (is_outdone(search, attempt))
+	if (is_outdone(search, attempt) || time_is_up(search))
 		return false;
-	if (fitting(search, TN_PROMISE_DIFFERENT) > 0 && limit > 0 && tn__trials_seconds(&search->trials) > limit)
-		return false;
-	if (attempt->found.results == TN_PROMISE_DIFFERENT && fitting(search, TN_PROMISE_ROUNDING) >= ENOUGH_KEPT)
-		return false;
-	return fitting(search, TN_PROMISE_DIFFERENT) < ENOUGH_FOUND;
+	if (attempt->found.results == TN_PROMISE_DIFFERENT)
+		return kept < ENOUGH_KEPT && all < ENOUGH_FOUND;
+	return kept == 0 || all < ENOUGH_FOUND;
 }
 
 /* ---- the program as it is ---- */

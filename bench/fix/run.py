@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`tonnage fix` on ten real programs, each on a card that is too small: what it finds, how many trials and seconds it takes, and
+whether its first entry fits when it is applied.
+
+    bench/fix/run.py [--only TEXT] [--share 0.68]
+
+The card has 68 % of what the unchanged program needs (issue: 60 to 75 %). Each job is searched twice, with forked trials and with
+fresh processes (--fresh), for the gain of forking; both searches may use all cores. `import_seconds` is a bare Python with the
+program's imports. `again` is the verdict of a plain run with the first entry, `same` whether its peak is to the byte what the
+list says. Writes bench/results/fix.csv.
+"""
+
+import argparse
+import ast
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
+ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
+UNIT = 2 << 20
+FIELDS = [
+    "job", "peak_bytes", "memory_bytes", "first_entry", "results", "saved_bytes", "step_time_ratio", "fitting", "again", "same",
+    "import_seconds", "trials", "forked_trials", "seconds_to_first", "seconds", "fresh_trials", "fresh_seconds_to_first",
+    "fresh_seconds", "not_forked_because",
+]
+
+
+def tonnage(command, options, job, folder):
+    """(finished process, its document) of a command on a job."""
+    out = pathlib.Path(folder) / "out.json"
+    out.unlink(missing_ok=True)
+    words = [TONNAGE, command, "--quiet", "--gpu=h200", "--json", out, *options, "--", PYTHON, job]
+    done = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=True)
+    return done, json.loads(out.read_text()) if out.exists() else {}
+
+
+def import_seconds(job):
+    tree = ast.parse(job.read_text())
+    lines = [ast.unparse(node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    began = time.monotonic()
+    subprocess.run([PYTHON, "-c", "\n".join(lines)], cwd=job.parent, check=True, capture_output=True)
+    return time.monotonic() - began
+
+
+def measure(job, share, folder):
+    import_seconds(job)  # warms the cache
+    unchanged = tonnage("run", ["--memory=1024GiB"], job, folder)[1]
+    peak = unchanged["peak"]["device_bytes"]
+    memory = int(share * peak) // UNIT * UNIT
+    row = {"job": job.stem, "peak_bytes": peak, "memory_bytes": memory, "import_seconds": round(import_seconds(job), 1)}
+    card = f"--memory={memory}"
+    for prefix, options in (("", []), ("fresh_", ["--fresh"])):
+        found = tonnage("fix", [card, *options], job, folder)[1]
+        row |= {prefix + "trials": found["trials"], prefix + "seconds": round(found["seconds"], 1),
+                prefix + "seconds_to_first": round(found["seconds_to_first"] or -1, 1)}  # fmt: skip
+        if not prefix:
+            changes = found
+    row |= {"forked_trials": changes["forked_trials"], "not_forked_because": changes["not_forked_because"] or ""}
+    fitting = [change for change in changes["changes"] if change["fits"]]
+    row["fitting"] = len(fitting)
+    if fitting:
+        first = fitting[0]
+        again = apply(first["id"], card, job, folder)
+        row |= {"first_entry": first["id"], "results": first["results"], "saved_bytes": first["saved_bytes"],
+                "step_time_ratio": first["step_time_ratio"] and round(first["step_time_ratio"], 2), "again": again["verdict"],
+                "same": again["peak"]["device_bytes"] == first["peak_device_bytes"]}  # fmt: skip
+    return row
+
+
+def apply(change, card, job, folder):
+    """The report of a plain run with a change."""
+    out = pathlib.Path(folder) / "again.json"
+    words = [TONNAGE, "run", "--quiet", "--gpu=h200", card, "--json", out, "--", PYTHON, job]
+    environment = {**os.environ, "TONNAGE_CHANGES": change}
+    subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, env=environment)
+    return json.loads(out.read_text())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="TEXT")
+    parser.add_argument("--share", type=float, default=0.68)
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/fix.csv")
+    options = parser.parse_args()
+    rows = {}
+    if options.output.exists():
+        rows = {row["job"]: row for row in csv.DictReader(options.output.open(newline=""))}
+    for job in sorted((HERE / "jobs").glob("*.py")):
+        if job.stem == "data" or options.only not in job.stem:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            row = rows[job.stem] = measure(job, options.share, folder)
+        print("  ".join(f"{name}={row.get(name, '')}" for name in FIELDS), flush=True)
+    with open(options.output, "w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+    kept = sum(row.get("results") in ("same", "same_up_to_rounding") and row.get("again") == "fits" for row in rows.values())
+    print(f"{kept} of {len(rows)} end with a change that keeps the results and fits when applied")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
