@@ -25,7 +25,16 @@ _channel = None
 
 
 def serve(renewed):
-    """Returns in the processes of trials only, after renewed() was called there."""
+    """Returns in the processes of trials only, after renewed() was called there. No other process may go on into the
+    program, whatever goes wrong."""
+    try:
+        _serve()
+    except BaseException:
+        _exit(1)
+    renewed()
+
+
+def _serve():
     global _channel
     import socket
 
@@ -44,7 +53,6 @@ def serve(renewed):
             _import_list(handles[0])
             _say(_why_not() or "ready")
         elif _fork(words[1:], handles):
-            renewed()
             return
         _reap()
 
