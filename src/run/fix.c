@@ -162,6 +162,13 @@ start_unchanged(struct tn_fix_search *search)
 	return &search->unchanged_large;
 }
 
+/* True when the card itself is to be asked first: where it fits that is all, and where not the trial is over early. */
+static bool
+may_be_enough(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	return search->missing != TN_NO_FIGURE && attempt->most >= search->missing;
+}
+
 static struct tn_attempt *
 first_in(struct tn_fix_search *search, enum tn_stage stage)
 {
@@ -199,6 +206,9 @@ next(void *context)
 		if (attempt != NULL)
 			return start_on_card(search, attempt);
 		attempt = first_in(search, TN_STAGE_WAITS);
+		if (attempt != NULL)
+			return may_be_enough(search, attempt) ? start_on_card(search, attempt) : start_on_large(search, attempt);
+		attempt = first_in(search, TN_STAGE_SHORT);
 		if (attempt != NULL)
 			return start_on_large(search, attempt);
 		plan_more(search);

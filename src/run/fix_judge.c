@@ -142,7 +142,8 @@ tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	int64_t cached = tn__trial_figure(trial, "peak", "reserved_bytes") - tn__trial_figure(trial, "peak", "allocated_bytes");
 	int64_t room = (int64_t)search->card.total - search->card.hidden;
 	/* What is only cached is given back where memory is short: then the card itself must tell. */
-	if (attempt->found.device_peak != TN_NO_FIGURE && attempt->found.device_peak - cached <= room)
+	bool tried = attempt->card.end != TN_TRIAL_WAITS;
+	if (!tried && attempt->found.device_peak != TN_NO_FIGURE && attempt->found.device_peak - cached <= room)
 		attempt->stage = TN_STAGE_HOPES;
 	else
 		too_little(attempt);
@@ -152,6 +153,10 @@ void
 tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	const struct tn_trial *trial = &attempt->card;
+	if (!tn__trial_fits(trial) && !search->direct && !attempt->without_others && attempt->large.end == TN_TRIAL_WAITS) {
+		attempt->stage = TN_STAGE_SHORT; /* it may have ended before the change could do anything */
+		return;
+	}
 	if (!is_told_and_whole(attempt, trial))
 		return;
 	if (!tn__trial_fits(trial)) {

@@ -294,6 +294,7 @@ combine(struct tn_fix_search *search, int one, int two)
 		add_part(made, b->found.parts[i]);
 	made->found.cost = cost;
 	made->found.cure = cure;
+	made->most = a->found.saved + b->found.saved;
 	made->stage = search->direct ? TN_STAGE_HOPES : TN_STAGE_WAITS;
 }
 

@@ -15,7 +15,14 @@
 #define TN_FIX_LEAST_SHARE 50 /* a change that can save no more than this part of what is missing is not tried */
 #define TN_FIX_WITHOUT_OTHERS "end_other_processes" /* no change of the program */
 
-enum tn_stage { TN_STAGE_WAITS, TN_STAGE_ON_LARGE, TN_STAGE_HOPES, TN_STAGE_ON_CARD, TN_STAGE_OVER };
+enum tn_stage {
+	TN_STAGE_WAITS,
+	TN_STAGE_ON_LARGE,
+	TN_STAGE_HOPES, /* the card without end gave reason to try the card itself */
+	TN_STAGE_ON_CARD,
+	TN_STAGE_SHORT, /* the card itself is too small: how much it saves is to be seen on the card without end */
+	TN_STAGE_OVER
+};
 
 struct tn_attempt {
 	struct tn_fix_change found;
