@@ -3,11 +3,11 @@
 """`tonnage fix` on ten real programs, each on a card that is too small: what it finds, how many trials and seconds it takes, and
 whether its first entry fits when it is applied.
 
-    bench/fix/run.py [--only TEXT] [--share 0.68]
+    bench/fix/run.py [--only TEXT] [--share 0.68] [--forked]
 
 The card has 68 % of what the unchanged program needs (issue: 60 to 75 %). Each job is searched twice, with forked trials and with
 fresh processes (--fresh), for the gain of forking; both searches may use all cores. `import_seconds` is a bare Python with the
-program's imports. `again` is the verdict of a plain run with the first entry, `same` whether its peak is to the byte what the
+program's imports. --forked leaves the searches with fresh processes out. `again` is the verdict of a plain run with the first entry, `same` whether its peak is to the byte what the
 list says. Writes bench/results/fix.csv.
 """
 
@@ -52,14 +52,14 @@ def import_seconds(job):
     return time.monotonic() - began
 
 
-def measure(job, share, folder):
+def measure(job, share, forked_only, folder):
     import_seconds(job)  # warms the cache
     unchanged = tonnage("run", ["--memory=1024GiB"], job, folder)[1]
     peak = unchanged["peak"]["device_bytes"]
     memory = int(share * peak) // UNIT * UNIT
     row = {"job": job.stem, "peak_bytes": peak, "memory_bytes": memory, "import_seconds": round(import_seconds(job), 1)}
     card = f"--memory={memory}"
-    for prefix, options in (("", []), ("fresh_", ["--fresh"])):
+    for prefix, options in (("", []), ("fresh_", ["--fresh"]))[:1 if forked_only else 2]:
         found = tonnage("fix", [card, *options], job, folder)[1]
         row |= {prefix + "trials": found["trials"], prefix + "seconds": round(found["seconds"], 1),
                 prefix + "seconds_to_first": round(found["seconds_to_first"] or -1, 1)}  # fmt: skip
@@ -89,6 +89,7 @@ def apply(change, card, job, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="TEXT")
+    parser.add_argument("--forked", action="store_true", help="without the searches that start each process anew")
     parser.add_argument("--share", type=float, default=0.68)
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/fix.csv")
     options = parser.parse_args()
@@ -99,7 +100,7 @@ def main():
         if job.stem == "data" or options.only not in job.stem:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            row = rows[job.stem] = measure(job, options.share, folder)
+            row = rows[job.stem] = measure(job, options.share, options.forked, folder)
         print("  ".join(f"{name}={row.get(name, '')}" for name in FIELDS), flush=True)
     with open(options.output, "w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
