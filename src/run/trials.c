@@ -290,6 +290,13 @@ start_again(struct tn_trials *trials, struct tn_trial *trial)
 	trials->ended(trials->context, trial);
 }
 
+/* How long the server, and the trial that checks it, may take: what forks may also wait for a lock for ever. */
+static double
+patience(const struct tn_trials *trials)
+{
+	return 4 * trials->first->seconds + 10;
+}
+
 /* What is to be done before trials may be started: NULL with *wait set while the server is not known to be of use. */
 static struct tn_trial *
 first_or_check(struct tn_trials *trials, bool *wait)
@@ -299,9 +306,11 @@ first_or_check(struct tn_trials *trials, bool *wait)
 	if (server->state == TN_FORKS_OFF || server->state == TN_FORKS_BROKEN || trials->first == NULL || trials->over)
 		return NULL;
 	bool ended = trials->first->end > TN_TRIAL_RUNS;
-	*wait = !trials->checked;
-	if (*wait && ended && trials->first->end != TN_TRIAL_DONE)
+	if (!trials->checked && ended && trials->first->end != TN_TRIAL_DONE)
 		tn__forks_distrust(server, "there is nothing to compare with");
+	if (ended && server->state == TN_FORKS_IMPORTS && tn__now() - trials->first->started > patience(trials))
+		tn__forks_distrust(server, "importing once more took too long");
+	*wait = !trials->checked && server->state != TN_FORKS_BROKEN;
 	if (!*wait || !ended || server->state != TN_FORKS_READY)
 		return NULL;
 	if (!trials->listed) {
@@ -331,8 +340,8 @@ finish(struct tn_trials *trials, int index)
 		close(trial->said);
 	if (trial->end == TN_TRIAL_STOPPED)
 		return;
-	if (trial->server >= 0 && trial->end == TN_TRIAL_FAILED) {
-		tn__forks_distrust(&trials->server, "a trial failed: %s", trial->error);
+	if (trial->server >= 0 && (trial->end == TN_TRIAL_FAILED || trial->end == TN_TRIAL_SLOW)) {
+		tn__forks_distrust(&trials->server, "a trial %s", trial->error != NULL ? trial->error : "took too long");
 		start_again(trials, trial);
 	} else if (trial == &trials->check) {
 		compare(trials);
@@ -391,7 +400,8 @@ look_at_limits(struct tn_trials *trials)
 	double now = tn__now();
 	for (int i = 0; i < trials->running_count; i++) {
 		struct tn_trial *trial = trials->running[i];
-		if (trials->limit_seconds > 0 && now - trial->started > trials->limit_seconds)
+		double limit = trial == &trials->check ? patience(trials) : trials->limit_seconds;
+		if (limit > 0 && now - trial->started > limit)
 			stop(trial, TN_TRIAL_SLOW);
 		else if (trials->memory_bound > 0 && bytes_of(trial) > trials->memory_bound)
 			stop(trial, TN_TRIAL_HOST_MEMORY);

@@ -97,6 +97,20 @@ def test_a_program_that_notices_is_started_anew(fix, program):
     assert findings(document) == findings(fix(words, "--fresh"))
 
 
+@pytest.mark.parametrize(
+    ("library", "body", "reason"),
+    [
+        ("import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(1000))", "", "importing once more"),
+        ("import os\nhere = os.getpid()", "import time\nif library.here != os.getpid(): time.sleep(1000)", "a trial took"),
+    ],
+)
+def test_a_fork_that_hangs_is_given_up(fix, program, library, body, reason):
+    """As one that waits for a lock that another thread of its parent held."""
+    document = fix(program(library, body))
+    assert reason in document["not_forked_because"]
+    assert findings(document)[0][:2] == ("zero_grad", "fits")
+
+
 def test_a_module_of_the_program_is_not_imported_for_it(fix, program, tonnage):
     """Beside the script lies a module of a library's name: the program's own is what trials see."""
     words = program("raise SystemExit('the wrong one')")
