@@ -172,25 +172,42 @@ may_be_enough(const struct tn_fix_search *search, const struct tn_attempt *attem
 static struct tn_attempt *
 first_in(struct tn_fix_search *search, enum tn_stage stage)
 {
-	for (int i = 0; i < search->count; i++)
-		if (search->attempts[i].stage == stage && is_worth_it(search, &search->attempts[i]))
-			return &search->attempts[i];
+	for (int i = 0; i < search->count; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		bool allowed = attempt->most == INT64_MAX || attempt->found.results <= search->allowed; /* the first: a cure */
+		if (attempt->stage == stage && allowed && is_worth_it(search, attempt))
+			return attempt;
+	}
 	return NULL;
 }
 
-/* Attempts may not move while a trial of theirs runs: they are only added, within the room that there is. */
-static void
+/* What follows when nothing is left to try: pairs that keep the results, where no single change that does is enough; single
+ * changes that do not; pairs with those, or some to choose from; triples. Attempts may not move while a trial of theirs
+ * runs: they are only added, within the room that there is. False at the end. */
+static bool
 plan_more(struct tn_fix_search *search)
 {
 	bool found = fitting(search, TN_PROMISE_ROUNDING) > 0;
 	if (search->trials.running_count > 0)
-		return;
-	if (!search->paired)
+		return false;
+	switch (search->round++) {
+	case 0:
+		if (!found)
+			tn__fix_plan_combinations(search, 1, MOST_PAIRS, true);
+		return true;
+	case 1:
+		search->allowed = TN_PROMISE_DIFFERENT;
+		return true;
+	case 2:
 		tn__fix_plan_combinations(search, 1, found ? MOST_SPARE_PAIRS : MOST_PAIRS, found);
-	else if (!search->tripled && !found)
-		tn__fix_plan_combinations(search, 2, MOST_TRIPLES, false);
-	search->tripled = search->paired;
-	search->paired = true;
+		return true;
+	case 3:
+		if (!found)
+			tn__fix_plan_combinations(search, 2, MOST_TRIPLES, false);
+		return true;
+	default:
+		return false;
+	}
 }
 
 static struct tn_trial *
@@ -201,7 +218,7 @@ next(void *context)
 		return NULL;
 	if (!search->planned)
 		return start_unchanged(search);
-	for (int round = 0; round < 3; round++) {
+	do {
 		struct tn_attempt *attempt = first_in(search, TN_STAGE_HOPES);
 		if (attempt != NULL)
 			return start_on_card(search, attempt);
@@ -211,8 +228,7 @@ next(void *context)
 		attempt = first_in(search, TN_STAGE_SHORT);
 		if (attempt != NULL)
 			return start_on_large(search, attempt);
-		plan_more(search);
-	}
+	} while (plan_more(search));
 	return NULL;
 }
 
@@ -486,6 +502,7 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;
 	search->first_seconds = -1;
+	search->allowed = TN_PROMISE_ROUNDING;
 	search->need = search->missing = TN_NO_FIGURE;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
 	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,

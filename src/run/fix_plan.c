@@ -276,6 +276,30 @@ tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two)
 	return false;
 }
 
+static bool
+has_part(const struct tn_attempt *attempt, const char *part)
+{
+	for (size_t i = 0; i < attempt->found.part_count; i++)
+		if (strcmp(attempt->found.parts[i], part) == 0)
+			return true;
+	return false;
+}
+
+/* True when an attempt of exactly these changes is there. */
+static bool
+is_there(const struct tn_fix_search *search, const struct tn_attempt *a, const struct tn_attempt *b)
+{
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_attempt *attempt = &search->attempts[i];
+		bool same = attempt->found.part_count == a->found.part_count + b->found.part_count;
+		for (size_t j = 0; same && j < attempt->found.part_count; j++)
+			same = has_part(a, attempt->found.parts[j]) || has_part(b, attempt->found.parts[j]);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
 static void
 combine(struct tn_fix_search *search, int one, int two)
 {
@@ -323,7 +347,8 @@ tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t mos
 		for (int j = 0; j < search->count && count < sizeof(pairs) / sizeof(pairs[0]); j++) {
 			const struct tn_attempt *a = &search->attempts[i], *b = &search->attempts[j];
 			if (a->found.part_count != parts || b->found.part_count != 1 || (parts == 1 && j <= i) ||
-			    !saves_something(a, search->missing) || !saves_something(b, search->missing) || tn__fix_excludes(a, b))
+			    !saves_something(a, search->missing) || !saves_something(b, search->missing) || tn__fix_excludes(a, b) ||
+			    is_there(search, a, b))
 				continue;
 			int64_t sum = a->found.saved + b->found.saved;
 			enum tn_promise worst = a->found.results > b->found.results ? a->found.results : b->found.results;

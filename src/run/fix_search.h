@@ -41,7 +41,9 @@ struct tn_fix_search {
 	struct tn_trial unchanged_card, unchanged_large;
 	struct tn_attempt *attempts;
 	int count;
-	bool planned, paired, tripled, over;
+	bool planned, over;
+	int round;               /* of planning: fix.c */
+	enum tn_promise allowed; /* changes that do more to the results wait */
 	bool direct;     /* only the card itself is asked */
 	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
 	int64_t need;    /* device peak of the program as it is; TN_NO_FIGURE: unknown */
@@ -55,7 +57,7 @@ struct tn_fix_search {
 
 /* Adds the single changes that the survey allows, in the order of trying. Attempts do not move afterwards. */
 void tn__fix_plan(struct tn_fix_search *search);
-/* Adds the `most` most promising combinations of an attempt of so many changes and a single one. */
+/* Adds the `most` most promising combinations of an attempt of so many changes and a single one, but those that are there. */
 void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising);
 /* True when two attempts have a change in common. */
 bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two);
