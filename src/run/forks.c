@@ -138,12 +138,7 @@ tn_status
 tn__keeper_start_by_server(const struct tn_start *start, int server, int alive, struct tn_keeper *out)
 {
 	int life[2], news[2];
-	TN_RETURN_IF(pipe2(life, O_CLOEXEC) != 0, TN_IO, "no pipe can be made: %s", strerror(errno));
-	if (pipe2(news, O_CLOEXEC) != 0) {
-		close(life[0]);
-		close(life[1]);
-		return tn__fail(TN_IO, "no pipe can be made: %s", strerror(errno));
-	}
+	TN_FORWARD_IF_ERROR(tn__keeper_pipes(life, news));
 	*out = (struct tn_keeper){ .group = getpgrp(), .life = life[1], .news = news[0] };
 	bool asked = ask_server(start, server, life[0], news[1], alive);
 	close(life[0]);

@@ -82,6 +82,8 @@ struct tn_keeper {
 /* Forks the keeper, which forks the program. The caller has blocked the signals that it handles; `mask` is what the
  * program gets instead. */
 tn_status tn__keeper_start(const struct tn_start *start, const sigset_t *mask, struct tn_keeper *out);
+/* The two pipes between a supervisor and its keeper; [0] is the reading end. TN_IO with words, and none is open. */
+tn_status tn__keeper_pipes(int life[2], int news[2]);
 /* Tells the keeper that all is done, and waits for it. */
 void tn__keeper_finish(struct tn_keeper *keeper);
 /* ---- forks.c: the program's process comes from a fork server ---- */

@@ -189,15 +189,22 @@ tn_keeper_main(int count, char **words)
 /* ---- in the supervisor ---- */
 
 tn_status
+tn__keeper_pipes(int life[2], int news[2])
+{
+	TN_RETURN_IF(pipe2(life, O_CLOEXEC) != 0, TN_IO, "no pipe can be made: %s", strerror(errno));
+	if (pipe2(news, O_CLOEXEC) == 0)
+		return TN_OK;
+	int error = errno;
+	close(life[0]);
+	close(life[1]);
+	return tn__fail(TN_IO, "no pipe can be made: %s", strerror(error));
+}
+
+tn_status
 tn__keeper_start(const struct tn_start *start, const sigset_t *mask, struct tn_keeper *out)
 {
 	int life[2], news[2];
-	TN_RETURN_IF(pipe2(life, O_CLOEXEC) != 0, TN_IO, "no pipe can be made: %s", strerror(errno));
-	if (pipe2(news, O_CLOEXEC) != 0) {
-		close(life[0]);
-		close(life[1]);
-		return tn__fail(TN_IO, "no pipe can be made: %s", strerror(errno));
-	}
+	TN_FORWARD_IF_ERROR(tn__keeper_pipes(life, news));
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid_t pid = fork();
 	if (pid == 0) {
