@@ -2,6 +2,7 @@
 """Import once, fork the rest: trials of `tonnage fix` and `tonnage fit` on a fake program (fake_program.py) that Python
 starts as it starts any other, without PyTorch. What is found must not depend on how the processes were made."""
 
+import ctypes
 import json
 import os
 import signal
@@ -134,6 +135,21 @@ def test_writes_of_forked_trials_change_nothing_real_and_do_not_meet(fix, progra
     document = fix(words)
     assert document["forked_trials"] > 3 and findings(document)[0][:2] == ("zero_grad", "fits")
     assert (tonnage.cwd / "kept").read_text() == "before" and not (tonnage.cwd / "made").exists()
+
+
+def has_landlock():
+    return ctypes.CDLL(None).syscall(444, None, 0, 1) >= 2  # landlock_create_ruleset: its version
+
+
+@pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
+def test_forked_trials_are_in_the_kernels_net(fix, program, tonnage):
+    """What writes past libc is refused in forked trials, too: there alone it is tried."""
+    words = program("import os; here = os.getpid()",
+                    "import ctypes\nif library.here != os.getpid():\n"
+                    "    assert ctypes.CDLL(None).syscall(2, b'%s/past', os.O_CREAT | os.O_WRONLY, 0o600) == -1"
+                    % tonnage.cwd)  # fmt: skip
+    assert fix(words)["forked_trials"] > 3
+    assert not (tonnage.cwd / "past").exists()
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])

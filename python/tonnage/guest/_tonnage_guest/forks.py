@@ -19,6 +19,7 @@ from .state import state
 
 _LARGEST = 1 << 20
 _DESCRIPTORS = 7
+_KEEPER = "tonnage-keeper"  # TN_KEEPER_NAME of src/run/internal.h
 _exit = os._exit  # the program's own may be watched
 
 _channel = None
@@ -68,7 +69,7 @@ def _is_the_program():
     """True when the keeper has started this Python, and no script or launcher in between."""
     try:
         with open("/proc/%d/comm" % os.getppid()) as file:
-            return file.read().strip() == "tonnage-keeper"
+            return file.read().strip() == _KEEPER
     except OSError:
         return False
 
@@ -93,11 +94,12 @@ def _import_top_of(script):
 
 
 def _import(name, wanted, beside):
-    top = os.path.join(beside, name.partition(".")[0])
-    if os.path.isdir(top) or os.path.exists(top + ".py"):
+    """Unless a module of that name lies in the folder `beside` (None: nowhere)."""
+    top = os.path.join(beside, name.partition(".")[0]) if beside is not None else None
+    if top is not None and (os.path.isdir(top) or os.path.exists(top + ".py")):
         return
     try:
-        module = __import__(name, fromlist=wanted or ["*"]) if wanted else importlib.import_module(name)
+        module = importlib.import_module(name)
         for each in wanted:
             getattr(module, each, None)
     except Exception:
@@ -112,7 +114,7 @@ def _import_list(handle):
     for line in lines:
         name, _, path = line.partition("\t")
         if name not in sys.modules and _is_at(name, path):
-            _import(name, (), "/")
+            _import(name, (), None)
 
 
 def _is_at(name, path):
@@ -201,7 +203,7 @@ def _become_keeper(binary, folder, handles, program, variables):
         os.set_inheritable(handle, True)
     for handle in handles[3:6]:
         os.close(handle)
-    words = ["tonnage-keeper", "__keeper", str(life), str(news), str(lock), str(program), folder]
+    words = [_KEEPER, "__keeper", str(life), str(news), str(lock), str(program), folder]
     bare = [variable for variable in variables if not variable.startswith(("LD_PRELOAD=", "PYTHONPATH="))]
     # Not by os.execve: what this process starts is under the write shield, and a keeper removes what is real.
     _library().tn_forks_execute(os.fsencode(binary), _row_of(words), _row_of(bare))
@@ -247,7 +249,7 @@ def _renew_libraries(folder, net):
     import ctypes
 
     shield = ctypes.CDLL(os.path.join(os.environ["TONNAGE_LIB"], "libtonnage-preload.so"))
-    if shield.tn_preload_renew() != 0 or (net and _library().tn_forks_net(os.fsencode(folder)) > 1):
+    if shield.tn_preload_renew() != 0 or (net and _library().tn_forks_net(os.fsencode(folder)) != 0):
         _exit(125)
     if not _renew_device():
         _exit(125)
