@@ -439,6 +439,7 @@ wait_for_keepers(struct tn_trials *trials)
 	errno = 0;
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
+	(void)tn__folder_remove_orphans(); /* of a supervisor that was killed before it had a keeper */
 }
 
 /* The next trial, by the caller or of our own; NULL: none for now. */
