@@ -5,7 +5,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import pathlib
 import pickle
 import re
@@ -18,6 +17,7 @@ from command import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/page"))
 import page_rules  # noqa: E402
+import perfetto_engine  # noqa: E402
 
 MIB = 1 << 20
 HOLDINGS = [
@@ -239,23 +239,18 @@ def test_perfetto_json(tonnage, snapshot):
 
 
 def test_perfettos_own_trace_processor_reads_it(tonnage, snapshot):
-    """Perfetto's trace_processor_shell cannot be installed by pip: TRACE_PROCESSOR_SHELL says where one is."""
-    processor = pytest.importorskip("perfetto.trace_processor", reason="pip install perfetto")
-    shell = os.environ.get("TRACE_PROCESSOR_SHELL")
-    if not shell:
-        pytest.skip("TRACE_PROCESSOR_SHELL names no trace_processor_shell of Perfetto's")
     path = tonnage.cwd / "trace.json"
     report(tonnage, snapshot(oom=200 * MIB), "--perfetto", path)
-    written = json.loads(path.read_text())["traceEvents"]
-    config = processor.TraceProcessorConfig(bin_path=shell)
-    with processor.TraceProcessor(trace=str(path), config=config) as trace:
+    last = {event["name"]: event["args"]["bytes"] for event in json.loads(path.read_text())["traceEvents"]
+            if event["ph"] == "C"}  # fmt: skip
+    with perfetto_engine.engine() as trace:
+        trace.load(path.read_bytes())
         counters = {row.name: row.value for row in trace.query(
             "select t.name as name, c.value as value from counter c join counter_track t on c.track_id = t.id "
             "order by c.ts")}  # fmt: skip
         slices = [row.name for row in trace.query("select name from slice where dur > 0")]
-        errors = [row for row in trace.query("select name from stats where severity = 'error' and value > 0")]
-    last = {event["name"]: event["args"]["bytes"] for event in written if event["ph"] == "C"}
-    assert sorted(counters.values()) == sorted(last.values())
+        errors = [row.name for row in trace.query("select name from stats where severity = 'error' and value > 0")]
+    assert sorted(counters.values()) == sorted(last.values()) != []
     assert slices == ["forward"] and errors == []
 
 

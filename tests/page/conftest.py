@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages made by the C template, and a headless Chromium to open them.
-
-The browser is $TONNAGE_CHROMIUM, a Chromium or Chrome on the PATH, or playwright's own, which is fetched where there is
-none.
-"""
+"""Pages made by the C template, opened in a headless Chromium."""
 
 import contextlib
 import fcntl
 import json
 import os
 import pathlib
-import shutil
 import subprocess
-import sys
 
+import browsers
 import pytest
 import scenes
 
@@ -71,34 +66,10 @@ def scene():
     return get
 
 
-def installed_browser():
-    named = os.environ.get("TONNAGE_CHROMIUM")
-    for name in [named] if named else ["chromium", "google-chrome", "google-chrome-stable"]:
-        path = shutil.which(name)
-        # On Ubuntu a file of that name may only say that a snap is missing.
-        if path and subprocess.run([path, "--version"], capture_output=True).returncode == 0:
-            return path
-    return None
-
-
 @pytest.fixture(scope="session")
 def browser():
-    from playwright.sync_api import Error, sync_playwright
-
-    path = installed_browser()
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=path, args=arguments)
-        except Error:
-            if path:
-                raise
-            system = ["--with-deps"] if os.geteuid() == 0 else []
-            install = [sys.executable, "-m", "playwright", "install", "--only-shell", *system, "chromium"]
-            subprocess.run(install, check=True)
-            browser = playwright.chromium.launch(args=arguments)
+    with browsers.chromium() as browser:
         yield browser
-        browser.close()
 
 
 WATCH = """
