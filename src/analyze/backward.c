@@ -40,7 +40,6 @@ struct alignment {
 	struct key *by_id; /* all nodes */
 };
 
-
 static int
 compare_keys(const void *left, const void *right)
 {
@@ -384,34 +383,12 @@ tn__find_runs(struct tn_analysis *analysis)
 
 /* ---- at a time ---- */
 
-/* How many runs began no later than an event; times in microseconds, as an event has them. */
-static size_t
-runs_until(const struct tn_marks *marks, int64_t microsecond)
-{
-	size_t low = 0, high = marks->runs_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (marks->runs[middle].time / 1000 <= microsecond)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* True when a pass began between a run and an event: a pass that nobody looked into has no runs. */
 static bool
 began_between(const struct tn_marks *marks, int64_t run_time, int64_t microsecond)
 {
-	size_t low = 0, high = marks->passes_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (marks->passes[middle].time / 1000 <= microsecond)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && marks->passes[low - 1].time > run_time;
+	size_t passes = tn__rows_until(marks->passes, marks->passes_count, sizeof(*marks->passes), microsecond);
+	return passes > 0 && marks->passes[passes - 1].time > run_time;
 }
 
 size_t
@@ -419,7 +396,7 @@ tn__run_at(const struct tn_analysis *analysis, size_t event)
 {
 	const struct tn_marks *marks = &analysis->marks;
 	int64_t time = analysis->events.times[event];
-	size_t runs = runs_until(marks, time);
+	size_t runs = tn__rows_until(marks->runs, marks->runs_count, sizeof(*marks->runs), time);
 	const struct tn_mark_phase *phase = tn__phase_at(marks, time);
 	if (runs == 0)
 		return marks->runs_count;

@@ -395,18 +395,26 @@ tn__marks_parse(const char *text, size_t length, struct tn_marks *marks)
 	return status;
 }
 
-const struct tn_mark_phase *
-tn__phase_at(const struct tn_marks *marks, int64_t microsecond)
+size_t
+tn__rows_until(const void *rows, size_t count, size_t size, int64_t microsecond)
 {
-	size_t low = 0, high = marks->phases_count;
+	size_t low = 0, high = count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (marks->phases[middle].time / 1000 <= microsecond)
+		const int64_t *time = (const void *)((const char *)rows + middle * size);
+		if (*time / 1000 <= microsecond)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low ? &marks->phases[low - 1] : NULL;
+	return low;
+}
+
+const struct tn_mark_phase *
+tn__phase_at(const struct tn_marks *marks, int64_t microsecond)
+{
+	size_t phases = tn__rows_until(marks->phases, marks->phases_count, sizeof(*marks->phases), microsecond);
+	return phases ? &marks->phases[phases - 1] : NULL;
 }
 
 const struct tn_mark_call *

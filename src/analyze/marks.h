@@ -103,6 +103,10 @@ struct tn_marks {
  * is held. Release with tn__marks_free. */
 tn_status tn__marks_parse(const char *text, size_t length, struct tn_marks *marks);
 
+/* How many rows began no later than a microsecond: rows of `size` bytes in order, whose first member is their time in
+ * nanoseconds. */
+size_t tn__rows_until(const void *rows, size_t count, size_t size, int64_t microsecond);
+
 /* The phase in force in a microsecond; NULL when none had begun. */
 const struct tn_mark_phase *tn__phase_at(const struct tn_marks *marks, int64_t microsecond);
 

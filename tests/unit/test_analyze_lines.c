@@ -258,6 +258,26 @@ test_nodes_without_a_trace(void **state)
 	tn__moment_free(&moment);
 }
 
+/* A pass that was only marked has no runs: its work is not that of the nodes of an earlier pass. */
+static void
+test_a_pass_without_nodes(void **state)
+{
+	begin_backward();
+	work(0); /* event 4: in the pass with nodes */
+	work(1); /* event 5: in the one without */
+	mark("backward\t%lld\t1\n", before(4));
+	mark("node\t1\t12\t%d\t0\t0\tSoftmaxBackward0\n", SAVED);
+	mark("backward\t%lld\t2\n", before(5));
+	mark("run\t%lld\t1\n", before(4));
+	struct tn_moment moment = end_backward(2);
+	size_t backward = 0;
+	for (size_t index = 0; index < moment.holder_count; index++)
+		backward += moment.holders[index].at.backward ? moment.holders[index].bytes : 0;
+	assert_int_equal(backward, 512);
+	assert_int_equal(moment.named_bytes, moment.requested - 512);
+	tn__moment_free(&moment);
+}
+
 /* The next allocation of the right size between its neighbours: not one from before, not one after. */
 static void
 test_sizes_between_neighbours(void **state)
@@ -593,6 +613,7 @@ main(void)
 		cmocka_unit_test(test_marks_from_before_the_trace),
 		cmocka_unit_test(test_nodes_and_lines),
 		cmocka_unit_test(test_nodes_without_a_trace),
+		cmocka_unit_test(test_a_pass_without_nodes),
 		cmocka_unit_test(test_sizes_between_neighbours),
 		cmocka_unit_test(test_out_of_memory_in_backward),
 		cmocka_unit_test(test_layers),
