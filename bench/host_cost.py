@@ -15,7 +15,10 @@ warm: one run that is not counted goes first. One large model runs again with RL
 private writable memory as a kernel that refuses overcommit does. The jobs ending in `_full` are not cut to what a test
 needs: hf_trainer_full writes 2 GB of checkpoints, lightning_full makes 480 pictures on the CPU, and both would without
 Tonnage.
---plain leaves out the runs without naming, a third of the time: what naming costs stays in the table as it was measured last.
+`loop_ns` is what the machine was like: a turn of an empty loop of this Python, beside each run (50 where nothing else
+runs on a processor of today).
+--plain leaves out the runs without naming, a third of the time: what naming costs stays in the table as it was
+measured last.
 Writes bench/results/host_cost.csv.
 """
 
@@ -44,6 +47,7 @@ MIB = 1 << 20
 FIELDS = [
     "job", "verdict", "seconds", "import_seconds", "extra_seconds", "least_extra_seconds", "detail_seconds", "detail_share",
     "resident_bytes", "detail_bytes", "together_bytes", "device_bytes", "adds_up", "named_percent",
+    "loop_ns",
 ]
 FULL = ["hf_trainer_full", "lightning_full"]
 # name, options, the words after python, limit of private memory
@@ -85,6 +89,13 @@ def timed(command, cwd, limit=None):
         return time.monotonic() - started, usage.ru_maxrss * 1024
 
 
+def loop_nanoseconds(turns=1_000_000):
+    started, count = time.monotonic(), 0
+    for turn in range(turns):
+        count += turn
+    return (time.monotonic() - started) / turns * 1e9
+
+
 def median_difference(some, others):
     """The median of what each turn's first figure is above its second."""
     return statistics.median(one - other for one, other in zip(some, others))
@@ -101,10 +112,11 @@ def measure(name, options, words, script, repeat, limit=None, plain=False):
         }
         if plain:
             del kinds["without"]
-        rows = {kind: [] for kind in kinds}
+        rows, loops = {kind: [] for kind in kinds}, []
         for turn in range(repeat + 1):
             for kind, (command, its_limit) in kinds.items():
                 row = timed(command, folder, its_limit)
+                loops.append(loop_nanoseconds())
                 if turn > 0:  # the first run warms the cache
                     rows[kind].append(row)
         report = json.loads(report_path.read_text()) if report_path.exists() else {"verdict": "failed"}
@@ -124,6 +136,7 @@ def measure(name, options, words, script, repeat, limit=None, plain=False):
         "device_bytes": (report.get("peak") or {}).get("device_bytes"),
         "adds_up": str(right).lower(),
         "named_percent": f"{100 * named:.2f}",
+        "loop_ns": f"{statistics.median(loops):.0f}",
         **({} if plain else cost_of_naming(least, resident)),
     }
 
