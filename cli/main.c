@@ -46,6 +46,8 @@ main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 	if (strcmp(name, "__keeper") == 0) /* a part of a run, started by another (src/run/keeper.c) */
 		return tn_keeper_main(argc - 1, argv + 1);
+	if (strcmp(name, "__cudnn") == 0) /* another (src/run/helper.c) */
+		return tn_cudnn_main();
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
 		return printf("tonnage %s\n", TONNAGE_VERSION) < 0 || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)

@@ -21,14 +21,15 @@ SEES = {
     "pickle": BASE,
     "message": BASE,
     "device": BASE | {"gpu"},
+    "dnn": BASE,
     "allocator": BASE | {"device"},
     "trace": GROUND | {"allocator"},
     "simulate": GROUND | {"allocator", "trace"},
     "analyze": GROUND | {"allocator", "trace", "simulate"},
     "report": GROUND | {"allocator", "trace", "simulate", "analyze"},
-    "run": GROUND | {"allocator", "trace", "simulate", "analyze", "report"},
+    "run": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "dnn"},
     "cli": set(),
-    "vgpu": BASE | {"device", "gpu"},
+    "vgpu": BASE | {"device", "gpu", "dnn"},
     "preload": BASE,
 }
 # Single headers that a room may include although it does not see their room: {room: {header: why}}.

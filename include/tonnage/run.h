@@ -63,6 +63,10 @@ tn_status tn_run(const struct tn_run_options *options, int *exit_status);
  * the program's process. Not for people. Returns an exit status, or never. */
 int tn_keeper_main(int count, char **words);
 
+/* `tonnage __cudnn`: a part of a run, the process that asks the real cuDNN; descriptor 3 is its socket. Not for people.
+ * Returns an exit status. */
+int tn_cudnn_main(void);
+
 /* Reads a size such as "12GiB", "11.75GiB", "500MiB" or plain bytes (1024-based units only). TN_INVALID otherwise. */
 tn_status tn_parse_size(const char *text, uint64_t *bytes);
 

@@ -503,6 +503,21 @@ tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *
 	unlock(ledger);
 }
 
+void
+tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words)
+{
+	struct tn_ledger_answers *answers = &ledger->answers;
+	lock(ledger);
+	if (real) {
+		answers->real++;
+		snprintf(answers->by, sizeof(answers->by), "%s", words);
+	} else {
+		answers->modelled++;
+		snprintf(answers->why, sizeof(answers->why), "%s", words);
+	}
+	unlock(ledger);
+}
+
 static tn_status
 check_regions(const struct tn_ledger *ledger)
 {

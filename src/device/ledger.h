@@ -29,7 +29,7 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 2u
+#define TN_LEDGER_VERSION 3u
 #define TN_MAX_DEVICES 8
 #define TN_LEDGER_PROCESSES 256
 #define TN_LEDGER_CALLS 512
@@ -93,6 +93,13 @@ struct tn_ledger_call { /* a refused call, counted over all processes */
 	uint64_t count;
 };
 
+/* Questions of cuDNN's heuristics and plans: who answered. */
+struct tn_ledger_answers {
+	uint64_t real, modelled;
+	char by[48];   /* the real library: "cuDNN 9.19.0"; "": never */
+	char why[104]; /* the model had to answer; "": it never had */
+};
+
 /* What the devices held while a process was in the region of this name: "forward", "evaluation". The two peaks of a
  * device need not be of one moment. */
 struct tn_ledger_region {
@@ -122,6 +129,7 @@ struct tn_ledger {
 	uint32_t call_count;
 	uint32_t calls_lost; /* refused names that found no row */
 	struct tn_ledger_call calls[TN_LEDGER_CALLS];
+	struct tn_ledger_answers answers;
 	uint32_t region_count;
 	uint32_t regions_lost; /* entries into regions that found no row */
 	uint64_t regions_occupied;
@@ -162,6 +170,8 @@ tn_status tn_ledger_enter_region(struct tn_ledger *ledger, int slot, const char 
 
 /* Counts a refused call. */
 void tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name);
+/* Counts an answer of the real library, or of the model; `words` are the library's name and version, or why not. */
+void tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words);
 
 /* Walks the invariants above; TN_STATE with the broken one's number in tn_error_text(). For tests and debug builds. */
 tn_status tn__ledger_check(struct tn_ledger *ledger);

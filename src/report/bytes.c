@@ -145,20 +145,11 @@ say_what(const struct tn_printer *printer, const struct tn_report *report, const
 	}
 }
 
-static const char *
-source_of(const struct tn_report *report, const char *field)
-{
-	for (size_t i = 0; i < report->source_count; i++)
-		if (strcmp(report->sources[i].field, field) == 0)
-			return report->sources[i].text;
-	return NULL;
-}
-
 /* "catalogue (guess), +-0.04": how well a context is known. */
 static void
 say_context(const struct tn_report *report, struct tn_style style, char out[REMARK_TEXT])
 {
-	const char *source = source_of(report, "gpu.context_bytes");
+	const char *source = tn__report_source(report, "gpu.context_bytes");
 	char bound[48] = "", bytes[32];
 	if (report->context_highest != TN_NO_FIGURE && report->context_highest > (int64_t)report->gpu.context_bytes)
 		snprintf(bound, sizeof(bound), "%s%s", style.utf8 ? "\u00b1" : "+-",
@@ -210,7 +201,7 @@ static void
 say_note(const struct table *table, enum tn_category category, char out[REMARK_TEXT])
 {
 	char bytes[32];
-	const char *others = source_of(table->report, "at_peak.by_category.other_processes");
+	const char *others = tn__report_source(table->report, "at_peak.by_category.other_processes");
 	out[0] = '\0';
 	if (category == TN_CATEGORY_context)
 		say_context(table->report, table->printer->style, out);

@@ -275,6 +275,15 @@ tn__report_add_region(struct tn_report *report, const char *name, int64_t device
 			(struct tn_region){ copy, device_peak, reserved_peak, taken_peak, NULL };
 }
 
+const char *
+tn__report_source(const struct tn_report *report, const char *field)
+{
+	for (size_t i = 0; i < report->source_count; i++)
+		if (strcmp(report->sources[i].field, field) == 0)
+			return report->sources[i].text;
+	return NULL;
+}
+
 void
 tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)
 {

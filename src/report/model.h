@@ -267,6 +267,8 @@ struct tn_finding *tn__report_add_finding(struct tn_report *report, const char *
 void tn__report_lead_with(struct tn_report *report, struct tn_finding *finding);
 /* Takes out the findings of that id. */
 void tn__report_drop_findings(struct tn_report *report, const char *id);
+/* Where a field of the JSON comes from; NULL when nothing is said of it. */
+const char *tn__report_source(const struct tn_report *report, const char *field);
 void tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void tn__report_add_not_seen(struct tn_report *report, const char *what);

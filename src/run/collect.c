@@ -136,6 +136,21 @@ add_sources(const struct tn_run_options *options, const struct tn_card *card, st
 	                      "the virtual GPU: kernels do not run, what libraries take for themselves is a model");
 }
 
+/* Who said how large the workspaces of convolutions are. */
+static void
+add_answers(const struct tn_ledger_answers *answers, struct tn_report *report)
+{
+	static const char field[] = "at_peak.by_category.workspaces";
+	if (answers->real > 0 && answers->modelled > 0)
+		tn__report_add_source(report, field, "%s heuristics; %llu of %llu answers by the model: %s", answers->by,
+		                      (unsigned long long)answers->modelled,
+		                      (unsigned long long)(answers->real + answers->modelled), answers->why);
+	else if (answers->real > 0)
+		tn__report_add_source(report, field, "%s heuristics", answers->by);
+	else if (answers->modelled > 0)
+		tn__report_add_source(report, field, "model: %s", answers->why);
+}
+
 static void
 check_torch_version(struct tn_report *report)
 {
@@ -223,6 +238,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	watch->ending.ledger_refused_last = refusing != NULL && !news.refused_guest;
 	take_refusal(card, refusing, &watch->ledger->devices[worst], report);
 	add_sources(options, card, report);
+	add_answers(&watch->ledger->answers, report);
 	tn__detail_collect(watch->folder, &news, report);
 	add_findings(watch, news.count, report);
 	tn__guest_news_free(&news);

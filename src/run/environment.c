@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "dnn/cache.h"
 #include "run/internal.h"
 
 extern char **environ;
@@ -139,6 +140,8 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	set(builder, "TONNAGE_RUN", folder->path);
 	set(builder, "TONNAGE_LIB", install->libraries);
 	set(builder, "TONNAGE_GPU", real_gpu ? "real" : "virtual");
+	if (tn__helper_cache(path) != NULL)
+		set(builder, TN_DNN_CACHE_VARIABLE, path);
 	/* Triton links its launchers against the driver and looks for the file. */
 	if (!real_gpu && snprintf(path, sizeof(path), "%s/vgpu", install->libraries) < (int)sizeof(path))
 		set(builder, "TRITON_LIBCUDA_PATH", path);

@@ -92,6 +92,15 @@ void tn__keeper_finish(struct tn_keeper *keeper);
  * as anything of the run is left. Tells TN_STATE when the server does not do it. */
 tn_status tn__keeper_start_by_server(const struct tn_start *start, int server, int alive, struct tn_keeper *out);
 
+/* ---- helper.c: the process with the real cuDNN ---- */
+
+/* The folder of its answers; NULL when there is no home for it. */
+const char *tn__helper_cache(char path[PATH_MAX]);
+/* The socket in the run's folder that programs ask at; -1 when there can be none. */
+int tn__helper_listen(const struct tn_folder *run);
+/* Starts the helper, which takes the connections; its pid, or -1. */
+pid_t tn__helper_start(int listening, const struct tn_install *install);
+
 /* ---- progress.c ---- */
 
 struct tn_progress {
@@ -112,6 +121,8 @@ struct tn_watch {
 	struct tn_progress progress;
 	bool real_gpu;
 	int signals; /* signalfd */
+	int asked;   /* the helper's listening socket; -1: none */
+	const struct tn_install *install;
 	double started;
 	double limit_seconds; /* with --steps auto: after torch was imported; 0: none */
 	/* what came of it */

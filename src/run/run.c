@@ -336,15 +336,20 @@ start_and_watch(struct run *run, int *exit_status)
 	struct tn_start start = { run->program, run->options->arguments, run->environment, &run->folder,
 		                      !run->options->allow_writes && !caller->serves, caller->serves };
 	struct tn_watch watch = { .folder = &run->folder, .ledger = run->ledger, .signals = run->signals,
-		                      .real_gpu = run->card.real, .started = tn__now() };
+		                      .asked = -1, .install = &run->install, .real_gpu = run->card.real, .started = tn__now() };
 	if (!run->options->quiet && isatty(fileno(run->options->messages)))
 		watch.progress.out = run->options->messages;
 	watch.limit_seconds = limit_of(run->options);
+	if (!run->card.real && !caller->serves)
+		watch.asked = tn__helper_listen(&run->folder);
 	tn_status status =
 		caller->forked ? tn__keeper_start_by_server(&start, caller->server, caller->alive, &watch.keeper)
 					   : tn__keeper_start(&start, &run->old_mask, &watch.keeper);
+	if (status == TN_OK)
+		tn__watch_until_end(&watch);
+	if (watch.asked >= 0)
+		close(watch.asked);
 	TN_FORWARD_IF_ERROR(status);
-	tn__watch_until_end(&watch);
 	status = judge_start(run, &watch, exit_status);
 	if (status == TN_OK)
 		status = report_run(run, &watch, exit_status);

@@ -30,6 +30,7 @@ struct state {
 	double sampled, guests_read, deadline; /* deadline: when everything is killed; 0: not yet known */
 	double torch_seen;                     /* when a usable torch was there; 0: not yet */
 	bool program_ended, torch_is_fine, over;
+	pid_t helper; /* 0: none runs */
 };
 
 double
@@ -228,17 +229,29 @@ finish(struct state *state)
 	watch->seconds = tn__now() - watch->started;
 }
 
+/* While a helper is there, connections are its own to take. */
+static int
+asked_socket(struct state *state)
+{
+	if (state->helper > 0 && waitpid(state->helper, NULL, WNOHANG) != 0)
+		state->helper = 0;
+	return state->helper > 0 ? -1 : state->watch->asked;
+}
+
 void
 tn__watch_until_end(struct tn_watch *watch)
 {
 	struct state state = { .watch = watch };
-	struct pollfd watched[] = { { watch->keeper.news, POLLIN, 0 }, { watch->signals, POLLIN, 0 } };
+	struct pollfd watched[] = { { watch->keeper.news, POLLIN, 0 }, { watch->signals, POLLIN, 0 }, { -1, POLLIN, 0 } };
 	while (!state.over) {
-		if (poll(watched, 2, POLL_MILLISECONDS) > 0) {
+		watched[2].fd = asked_socket(&state);
+		if (poll(watched, 3, POLL_MILLISECONDS) > 0) {
 			if (watched[0].revents & (POLLIN | POLLHUP))
 				read_news(&state);
 			if (watched[1].revents & POLLIN)
 				take_signal(&state);
+			if (watched[2].fd >= 0 && watched[2].revents & POLLIN)
+				state.helper = tn__helper_start(watch->asked, watch->install);
 		}
 		double now = tn__now();
 		look_at_ledger(&state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The numbers in src/vgpu/cudnn/abi.h against NVIDIA's header, where that is installed; skipped loudly where it is not.
+ * The numbers in src/dnn/abi.h against NVIDIA's header, where that is installed; skipped loudly where it is not.
  * Compile with -I<folder of cudnn.h> and CUDA's headers.
  */
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "vgpu/cudnn/abi.h"
+#include "dnn/abi.h"
 
 #if __has_include(<cudnn.h>) && __has_include(<cuda_runtime_api.h>)
 #include <cudnn.h>

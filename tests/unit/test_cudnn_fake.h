@@ -6,6 +6,7 @@
 #ifndef TN_TEST_CUDNN_FAKE_H
 #define TN_TEST_CUDNN_FAKE_H
 
+#include "vgpu/core/attributes.h"
 #include "vgpu/core/core.h"
 #include "vgpu/core/notes.h"
 
@@ -14,6 +15,7 @@ static struct {
 	struct tn_effort effort; /* of the last launch */
 	uintptr_t last_stream;
 	int refusals;
+	int answered, modelled; /* questions of heuristics and plans */
 	bool out_of_memory;
 	uint64_t note_bytes; /* of all workspaces that were noted */
 	uint64_t wanted;     /* the last answer to a question for one */
@@ -45,6 +47,26 @@ tn__refuse(const char *library, const char *name, int status)
 {
 	fake.refusals++;
 	return status;
+}
+
+void
+tn__count_answer(bool real, const char *words)
+{
+	fake.answered += real;
+	fake.modelled += !real;
+}
+
+int
+tn__physical_device(int device)
+{
+	return device;
+}
+
+bool
+tn__device_attribute(const struct tn_gpu_figures *gpu, int physical, int attribute, int *value)
+{
+	*value = attribute;
+	return true;
 }
 
 tn_status

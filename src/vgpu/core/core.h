@@ -51,6 +51,9 @@ tn_status tn__ensure_context(int device);
  * CUFFT_NOT_SUPPORTED)`. */
 int tn__refuse(const char *library, const char *name, int status);
 
+/* Counts a question that the real library has answered ("cuDNN 9.19.0"), or the model had to, and why. */
+void tn__count_answer(bool real, const char *words);
+
 /* ---- work ---- */
 
 /* Streams are named by the handle the program has (0, 1 and 2 are CUDA's legacy, legacy and per-thread defaults). */

@@ -408,3 +408,11 @@ tn__refuse(const char *library, const char *name, int status)
 		tn_ledger_count_call(tn__core.ledger, library, name);
 	return status;
 }
+
+void
+tn__count_answer(bool real, const char *words)
+{
+	tn__device_count();
+	if (tn__core.ledger)
+		tn_ledger_count_answer(tn__core.ledger, real, words);
+}

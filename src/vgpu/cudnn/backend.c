@@ -8,6 +8,7 @@
  * written, so that nobody reads what is not there.
  */
 #include "vgpu/cudnn/api.h"
+#include "dnn/wire.h"
 #include "vgpu/cudnn/engine.h"
 
 #include <string.h>
@@ -95,7 +96,7 @@ cudnnBackendGetAttribute(const struct tn__dnn_descriptor *descriptor, int name, 
 	if (type == DNN_TYPE_BACKEND_DESCRIPTOR)
 		DNN_FORWARD(answer_descriptors(attribute, given, elements));
 	else if (given > 0)
-		memcpy(elements, attribute->elements, (size_t)given * tn__dnn_attribute_bytes(type));
+		memcpy(elements, attribute->elements, (size_t)given * tn_dnn_element_bytes(type));
 	if (name == DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
 		tn__note_wanted(TN_LIBRARY_CUDNN, plan_of(descriptor) ? plan_of(descriptor)->workspace : 0);
 	if (count != NULL)
@@ -135,5 +136,6 @@ cudnnBackendExecute(const struct tn__dnn_handle *handle, const struct tn__dnn_de
 		tn__note_workspace(TN_LIBRARY_CUDNN, *(void *const *)workspace->elements, plan->workspace);
 	const struct tn__dnn_graph *graph = &plan->graph;
 	const struct tn_effort effort = tn__dnn_effort(graph->flops, graph->flops_type, graph->bytes, plan->engine);
-	return tn__dnn_put(handle, tn__dnn_graph_time(graph, plan->engine), &effort);
+	uint64_t nanoseconds = tn__dnn_graph_time(graph, plan->engine);
+	return tn__dnn_put(handle, nanoseconds + nanoseconds / 128 * (uint64_t)plan->rank, &effort);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dnn/wire.h"
+
 enum { MOST_ELEMENTS = 1 << 24 }; /* no real descriptor holds more; keeps sizes far from overflow */
 
 static const struct {
@@ -18,18 +20,6 @@ static const struct {
 #undef DNN_RANGE
 };
 enum { RANGES = sizeof(ranges) / sizeof(ranges[0]) };
-
-static const uint8_t element_bytes[] = {
-#define DNN_SIZE(name, number, bytes) [number] = bytes,
-	DNN_TYPE_LIST(DNN_SIZE) DNN_LATER_TYPE_LIST(DNN_SIZE)
-#undef DNN_SIZE
-};
-
-size_t
-tn__dnn_attribute_bytes(int type)
-{
-	return type < 0 || type >= (int)sizeof(element_bytes) ? 0 : element_bytes[type];
-}
 
 bool
 tn__dnn_descriptor_type_known(int type)
@@ -110,7 +100,7 @@ check_attribute(const struct tn__dnn_descriptor *descriptor, int name, int type,
 {
 	DNN_REQUIRE(belongs(descriptor->type, name), DNN_STATUS_BAD_PARAM, "attribute %d is none of descriptor type %d",
 	            name, descriptor->type);
-	DNN_REQUIRE(tn__dnn_attribute_bytes(type) != 0, DNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "unknown attribute type %d",
+	DNN_REQUIRE(tn_dnn_element_bytes(type) != 0, DNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "unknown attribute type %d",
 	            type);
 	DNN_REQUIRE(count >= 0 && count <= MOST_ELEMENTS, DNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
 	            "attribute %d: %lld elements", name, (long long)count);
@@ -121,7 +111,7 @@ check_attribute(const struct tn__dnn_descriptor *descriptor, int name, int type,
 static struct tn__dnn_attribute *
 new_attribute(int name, int type, int64_t count, const void *elements)
 {
-	size_t bytes = (size_t)count * tn__dnn_attribute_bytes(type);
+	size_t bytes = (size_t)count * tn_dnn_element_bytes(type);
 	struct tn__dnn_attribute *attribute = calloc(1, sizeof(*attribute));
 	if (attribute == NULL)
 		return NULL;
@@ -211,6 +201,8 @@ tn__dnn_descriptor_copy(struct tn__dnn_descriptor *target, const struct tn__dnn_
 	for (; attribute != NULL; attribute = attribute->next)
 		DNN_FORWARD(
 			tn__dnn_attribute_set(target, attribute->name, attribute->type, attribute->count, attribute->elements));
+	target->real = source->real;
+	target->rank = source->rank;
 	target->finalized = true;
 	return DNN_STATUS_SUCCESS;
 }

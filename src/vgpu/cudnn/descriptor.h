@@ -23,6 +23,8 @@ struct tn__dnn_descriptor {
 	int type; /* cudnnBackendDescriptorType_t */
 	_Atomic int references;
 	bool finalized;
+	bool real; /* engines and configurations: known to the real cuDNN, not to the model */
+	int rank;  /* configurations of the real one: place in the order of its heuristics */
 	struct tn__dnn_attribute *attributes;
 	void *plan; /* execution plans: what execute.c computed when it was finalized; freed with the descriptor */
 };
@@ -32,9 +34,6 @@ struct tn__dnn_descriptor *tn__dnn_descriptor_new(int type);
 /* Gives one reference back; NULL is allowed. */
 void tn__dnn_descriptor_release(struct tn__dnn_descriptor *descriptor);
 bool tn__dnn_descriptor_type_known(int type);
-
-/* Bytes of one element of an attribute type; 0 for an unknown one. */
-size_t tn__dnn_attribute_bytes(int type);
 
 /* Sets or replaces an attribute. Checks name and type against the descriptor's, and that contained descriptors are
  * finalized; not whether this descriptor is: callers do. */

@@ -12,7 +12,7 @@
 
 #include "vgpu/core/core.h"
 #include "vgpu/core/notes.h"
-#include "vgpu/cudnn/abi.h"
+#include "dnn/abi.h"
 
 struct tn__dnn_handle {
 	uintptr_t stream;

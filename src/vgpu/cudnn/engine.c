@@ -2,14 +2,18 @@
  *
  * Finalizing descriptors: see engine.h.
  *
- * Every graph gets the same engines (workspace.h), whatever it computes: PyTorch asks cuDNN only for what it knows
+ * What the real cuDNN says (ask.h) goes first: its heuristics' engines with their knobs and notes, its plans' workspaces,
+ * and its refusals. Where it cannot be asked, the model speaks: every graph gets the same engines (workspace.h), whatever it computes: PyTorch asks cuDNN only for what it knows
  * cuDNN to support, and does not fall back when a graph is refused that it had chosen cuDNN for. The heuristics'
  * modes A, B and instant name all engines but the last, the fallback mode names the last.
  */
+#include "vgpu/cudnn/ask.h"
 #include "vgpu/cudnn/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_RESULTS = 256, MOST_KNOBS = 64 };
 
 /* Shorthand: an attribute with one or no element. */
 static int
@@ -44,6 +48,17 @@ finalize_graph(struct tn__dnn_descriptor *descriptor)
 }
 
 static int
+set_notes(struct tn__dnn_descriptor *engine, int64_t count, const void *notes, int64_t behaviour_count,
+          const void *behaviours)
+{
+	DNN_FORWARD(tn__dnn_attribute_set(engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE, count, notes));
+	DNN_FORWARD(tn__dnn_attribute_set(engine, DNN_ATTR_ENGINE_BEHAVIOR_NOTE, DNN_TYPE_BEHAVIOR_NOTE, behaviour_count,
+	                                  behaviours));
+	DNN_FORWARD(tn__dnn_attribute_set(engine, DNN_ATTR_ENGINE_LAYOUT_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL));
+	return tn__dnn_attribute_set(engine, DNN_ATTR_ENGINE_KNOB_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL);
+}
+
+static int
 finalize_engine(struct tn__dnn_descriptor *descriptor)
 {
 	static const int notes[DNN_ENGINES] = {DNN_NUMERICAL_NOTE_TENSOR_CORE, 0, DNN_NUMERICAL_NOTE_NONDETERMINISTIC, 0};
@@ -53,11 +68,7 @@ finalize_engine(struct tn__dnn_descriptor *descriptor)
 	            "an engine without operation graph");
 	DNN_REQUIRE(index >= 0 && index < DNN_ENGINES, DNN_STATUS_NOT_SUPPORTED, "there is no engine %lld",
 	            (long long)index);
-	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE,
-	                                  note_count[index], &notes[index]));
-	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINE_BEHAVIOR_NOTE, DNN_TYPE_BEHAVIOR_NOTE, 0, NULL));
-	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINE_LAYOUT_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL));
-	return tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINE_KNOB_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL);
+	return set_notes(descriptor, note_count[index], &notes[index], 0, NULL);
 }
 
 /* The graph and engine number behind an engine descriptor. */
@@ -115,29 +126,182 @@ make_configuration(struct tn__dnn_descriptor *graph, int engine_index, struct tn
 	return status;
 }
 
+/* ---- heuristics ---- */
+
+static int
+modelled_results(struct tn__dnn_descriptor *graph, int mode, struct tn__dnn_descriptor **results, int *count)
+{
+	bool fallback = mode == DNN_HEUR_MODE_FALLBACK;
+	int last = fallback ? DNN_ENGINES : DNN_ENGINE_FALLBACK;
+	for (int engine = fallback ? DNN_ENGINE_FALLBACK : 0; engine < last; engine++) {
+		DNN_FORWARD(make_configuration(graph, engine, &results[*count]));
+		++*count;
+	}
+	return DNN_STATUS_SUCCESS;
+}
+
+/* The knobs of a row as descriptors, kept alive by the configuration. */
+static int
+take_knobs(struct tn__dnn_descriptor *configuration, struct tn_dnn_cursor *row)
+{
+	struct tn__dnn_descriptor *knobs[MOST_KNOBS] = {NULL};
+	uint32_t count = tn_dnn_take_u32(row);
+	int status = count <= MOST_KNOBS ? DNN_STATUS_SUCCESS : DNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE;
+	for (uint32_t i = 0; i < count && status == DNN_STATUS_SUCCESS; i++) {
+		int32_t type = (int32_t)tn_dnn_take_i64(row);
+		int64_t value = tn_dnn_take_i64(row);
+		knobs[i] = tn__dnn_descriptor_new(DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+		status = knobs[i] == NULL ? DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
+		                          : tn__dnn_attribute_set(knobs[i], DNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+		                                                  DNN_TYPE_KNOB_TYPE, 1, &type);
+		if (status == DNN_STATUS_SUCCESS)
+			status = set_int64(knobs[i], DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value);
+		if (status == DNN_STATUS_SUCCESS)
+			knobs[i]->finalized = true;
+	}
+	if (status == DNN_STATUS_SUCCESS)
+		status = tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, count,
+		                               knobs);
+	for (uint32_t i = 0; i < count && i < MOST_KNOBS; i++)
+		tn__dnn_descriptor_release(knobs[i]);
+	return status;
+}
+
+static int
+take_notes(struct tn__dnn_descriptor *engine, struct tn_dnn_cursor *row)
+{
+	uint32_t count = tn_dnn_take_u32(row);
+	const void *notes = tn_dnn_take(row, (size_t)count * sizeof(int32_t));
+	uint32_t behaviour_count = tn_dnn_take_u32(row);
+	const void *behaviours = tn_dnn_take(row, (size_t)behaviour_count * sizeof(int32_t));
+	DNN_REQUIRE(!row->failed, DNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE, "an answer of cuDNN's helper is cut");
+	return set_notes(engine, count, notes, behaviour_count, behaviours);
+}
+
+/* What the real configuration says of itself; what it does not say is not set. */
+static int
+take_sizes(struct tn__dnn_descriptor *configuration, struct tn_dnn_cursor *row)
+{
+	int64_t workspace = tn_dnn_take_i64(row), shared = tn_dnn_take_i64(row);
+	int32_t shared_bytes = (int32_t)shared;
+	if (workspace >= 0)
+		DNN_FORWARD(set_int64(configuration, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, workspace));
+	if (shared >= 0)
+		DNN_FORWARD(tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, DNN_TYPE_INT32, 1,
+		                                  &shared_bytes));
+	return DNN_STATUS_SUCCESS;
+}
+
+/* Fills an engine and a configuration from the next row of the real heuristics. */
+static int
+take_row(struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *row, struct tn__dnn_descriptor *engine,
+         struct tn__dnn_descriptor *configuration)
+{
+	DNN_FORWARD(set_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH, graph));
+	DNN_FORWARD(set_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, tn_dnn_take_i64(row)));
+	DNN_FORWARD(take_sizes(configuration, row));
+	DNN_FORWARD(take_knobs(configuration, row));
+	DNN_FORWARD(take_notes(engine, row));
+	engine->real = configuration->real = engine->finalized = true;
+	DNN_FORWARD(set_child(configuration, DNN_ATTR_ENGINECFG_ENGINE, engine));
+	DNN_FORWARD(tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0,
+	                                  NULL));
+	configuration->finalized = true;
+	return DNN_STATUS_SUCCESS;
+}
+
+static int
+real_results(struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *rows, uint32_t wanted,
+             struct tn__dnn_descriptor **results, int *count)
+{
+	int status = DNN_STATUS_SUCCESS;
+	while (*count < (int)wanted && *count < MOST_RESULTS && status == DNN_STATUS_SUCCESS) {
+		struct tn__dnn_descriptor *engine = tn__dnn_descriptor_new(DNN_BACKEND_ENGINE_DESCRIPTOR);
+		struct tn__dnn_descriptor *configuration = tn__dnn_descriptor_new(DNN_BACKEND_ENGINECFG_DESCRIPTOR);
+		status = engine == NULL || configuration == NULL ? DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
+		                                                 : take_row(graph, rows, engine, configuration);
+		tn__dnn_descriptor_release(engine);
+		if (configuration != NULL) {
+			configuration->rank = *count;
+			results[(*count)++] = configuration;
+		}
+	}
+	return status;
+}
+
 static int
 finalize_heuristics(struct tn__dnn_descriptor *descriptor)
 {
-	struct tn__dnn_descriptor *results[DNN_ENGINES] = {NULL};
+	struct tn__dnn_descriptor *results[MOST_RESULTS] = {NULL};
 	struct tn__dnn_descriptor *graph = tn__dnn_child(descriptor, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
 	const struct tn__dnn_attribute *mode =
 		tn__dnn_attribute_find(descriptor, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE);
 	DNN_REQUIRE(graph != NULL && graph->type == DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, DNN_STATUS_BAD_PARAM,
 	            "heuristics without operation graph");
 	DNN_REQUIRE(mode != NULL && mode->count == 1, DNN_STATUS_BAD_PARAM, "heuristics without mode");
-	bool fallback = *(const int *)mode->elements == DNN_HEUR_MODE_FALLBACK;
-	int first = fallback ? DNN_ENGINE_FALLBACK : 0, last = fallback ? DNN_ENGINES : DNN_ENGINE_FALLBACK;
-	int count = 0, status = DNN_STATUS_SUCCESS;
-	for (int engine = first; engine < last && status == DNN_STATUS_SUCCESS; engine++) {
-		status = make_configuration(graph, engine, &results[count]);
-		count += status == DNN_STATUS_SUCCESS;
-	}
+	const struct tn__dnn_wish wish = {TN_DNN_HEURISTICS, graph, *(const int *)mode->elements, NULL, tn__current_device()};
+	struct tn_dnn_cursor rows;
+	uint32_t wanted;
+	int count = 0, status;
+	if (!tn__dnn_ask(&wish, &status, &rows, &wanted))
+		status = modelled_results(graph, *(const int *)mode->elements, results, &count);
+	else if (status == DNN_STATUS_SUCCESS)
+		status = real_results(graph, &rows, wanted, results, &count);
+	else
+		tn__dnn_fail(status, "cuDNN's heuristics know no engine for this graph");
 	if (status == DNN_STATUS_SUCCESS)
 		status = tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, count,
 		                               results);
 	for (int i = 0; i < count; i++)
 		tn__dnn_descriptor_release(results[i]);
 	return status;
+}
+
+/* ---- plans ---- */
+
+static bool
+has_note(const struct tn__dnn_descriptor *engine, int32_t wanted)
+{
+	const struct tn__dnn_attribute *notes =
+		tn__dnn_attribute_find(engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE);
+	for (int64_t i = 0; notes != NULL && i < notes->count; i++)
+		if (((const int32_t *)notes->elements)[i] == wanted)
+			return true;
+	return false;
+}
+
+/* The workspace of an engine of the real heuristics; what they refuse is refused. */
+static int
+real_plan(const struct tn__dnn_descriptor *configuration, struct tn__dnn_plan *plan)
+{
+	const struct tn__dnn_descriptor *engine = tn__dnn_child(configuration, DNN_ATTR_ENGINECFG_ENGINE);
+	const struct tn__dnn_wish wish = {
+		TN_DNN_PLAN, tn__dnn_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH),
+		tn__dnn_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, -1),
+		tn__dnn_attribute_find(configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR),
+		tn__current_device()};
+	struct tn_dnn_cursor rows;
+	uint32_t count;
+	int status;
+	DNN_FORWARD(tn__dnn_graph_read(wish.graph, &plan->graph));
+	plan->engine = has_note(engine, DNN_NUMERICAL_NOTE_TENSOR_CORE) ? DNN_ENGINE_TENSOR_CORES : DNN_ENGINE_PLAIN;
+	plan->rank = configuration->rank;
+	if (!tn__dnn_ask(&wish, &status, &rows, &count)) {
+		plan->workspace = tn__dnn_graph_workspace(&plan->graph, plan->engine);
+		return DNN_STATUS_SUCCESS;
+	}
+	DNN_REQUIRE(status == DNN_STATUS_SUCCESS, status, "cuDNN has no plan of engine %lld for this graph",
+	            (long long)wish.value);
+	plan->workspace = (uint64_t)tn_dnn_take_i64(&rows);
+	return DNN_STATUS_SUCCESS;
+}
+
+static int
+modelled_plan(const struct tn__dnn_descriptor *configuration, struct tn__dnn_plan *plan)
+{
+	DNN_FORWARD(read_engine(tn__dnn_child(configuration, DNN_ATTR_ENGINECFG_ENGINE), &plan->graph, &plan->engine));
+	plan->workspace = tn__dnn_graph_workspace(&plan->graph, plan->engine);
+	return DNN_STATUS_SUCCESS;
 }
 
 static int
@@ -153,8 +317,7 @@ finalize_plan(struct tn__dnn_descriptor *descriptor)
 	DNN_REQUIRE(plan != NULL, DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "out of memory");
 	free(descriptor->plan);
 	descriptor->plan = plan;
-	DNN_FORWARD(read_engine(tn__dnn_child(configuration, DNN_ATTR_ENGINECFG_ENGINE), &plan->graph, &plan->engine));
-	plan->workspace = tn__dnn_graph_workspace(&plan->graph, plan->engine);
+	DNN_FORWARD(configuration->real ? real_plan(configuration, plan) : modelled_plan(configuration, plan));
 	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_EXECUTION_PLAN_COMPUTED_INTERMEDIATE_UIDS, DNN_TYPE_INT64,
 	                                  0, NULL));
 	return set_int64(descriptor, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, (int64_t)plan->workspace);

@@ -10,7 +10,8 @@
 /* What an execution plan needs when it runs. */
 struct tn__dnn_plan {
 	struct tn__dnn_graph graph;
-	int engine;
+	int engine; /* the model's, whose arithmetic and time it has */
+	int rank;   /* of the real one's: what heuristics name later takes longer */
 	uint64_t workspace;
 };
 

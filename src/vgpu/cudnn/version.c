@@ -16,11 +16,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { HIGHEST_VERSION = 92600, LOWEST_VERSION = 90000, ONE_TOO_HIGH = 100000 };
+#include "dnn/cache.h"
+#include "vgpu/cudnn/ask.h"
+
+enum { HIGHEST_VERSION = 92600, LOWEST_VERSION = 90000, ONE_TOO_HIGH = 100000, FIRST_DEVICELESS = 90800 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int known_version; /* under the lock; 0: not asked yet */
+static int known_version;       /* under the lock; 0: not asked yet */
+static char known_folder[4096]; /* where its package lies; "": nowhere */
 
 /* "9.19.0.56" as 91900; 0 when the text is no version that we can speak for. */
 static int
@@ -98,8 +103,10 @@ find_version(const void *address)
 			break;
 		*slash = '\0';
 		int version = version_of_folder(folder);
-		if (version != 0)
+		if (version != 0) {
+			strcpy(known_folder, folder);
 			return version;
+		}
 	}
 	return HIGHEST_VERSION;
 }
@@ -113,6 +120,23 @@ version_for(const void *caller)
 	int version = known_version;
 	pthread_mutex_unlock(&lock);
 	return version;
+}
+
+const char *
+tn__dnn_real_library(char *out, size_t size)
+{
+	const char *named = getenv(TN_DNN_LIBRARY_VARIABLE), *missing = NULL;
+	pthread_mutex_lock(&lock);
+	int length = named != NULL ? snprintf(out, size, "%s", named)
+	                           : snprintf(out, size, "%s/nvidia/cudnn/lib/libcudnn.so.9", known_folder);
+	if (named == NULL && known_version < FIRST_DEVICELESS)
+		missing = "this cuDNN is older than 9.8";
+	else if (length >= (int)size || access(out, R_OK) != 0)
+		missing = "there is no libcudnn.so.9 beside PyTorch";
+	pthread_mutex_unlock(&lock);
+	if (missing != NULL)
+		out[0] = '\0';
+	return missing;
 }
 
 size_t

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain workspace model: what is assumed while nobody asks cuDNN's real heuristics.
+ * The plain workspace model: what is assumed where the real cuDNN cannot be asked (ask.h).
  *
  * Convolution: 8 MiB for the plan that heuristics name first, and for its twin without tensor cores; 1 MiB for the
  * third; nothing for the last, the fallback, so that a full card always finds a plan. The constant comes from

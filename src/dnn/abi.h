@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The numbers of cuDNN 9's documented ABI that this folder uses, as facts: status codes, data types, descriptor types,
+ * The numbers of cuDNN 9's documented ABI that Tonnage uses, as facts: status codes, data types, descriptor types,
  * attribute names. Written down here so that nothing of NVIDIA's is needed to build; tests/unit/test_cudnn_abi.c
  * compares every one with the real header where that is installed.
  * Each list is X(name, number) with the name as cuDNN has it, less its prefix; DNN_<name> is our constant.
  * Must not know: what any of these mean to the virtual GPU.
  */
-#ifndef TN_VGPU_CUDNN_ABI_H
-#define TN_VGPU_CUDNN_ABI_H
+#ifndef TN_DNN_ABI_H
+#define TN_DNN_ABI_H
 
 #define DNN_STATUS_LIST(X)                                    \
 	X(STATUS_SUCCESS, 0)                                      \
@@ -268,6 +268,9 @@
 	X(ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, 715)            \
 	X(ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, 716)             \
 	X(ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, 717)            \
+	X(ATTR_KNOB_CHOICE_KNOB_TYPE, 600)                          \
+	X(ATTR_KNOB_CHOICE_KNOB_VALUE, 601)                         \
+	X(ATTR_OPERATIONGRAPH_HANDLE, 800)                          \
 	X(ATTR_OPERATIONGRAPH_OPS, 801)                             \
 	X(ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 802)             \
 	X(ATTR_TENSOR_BYTE_ALIGNMENT, 900)                          \
@@ -291,8 +294,12 @@
 	X(ATTR_OPERATION_MATMUL_CDESC, 1522)
 
 #define DNN_LATER_ATTR_LIST(X)                \
+	X(ATTR_ENGINEHEUR_DEVICEPROP, 204)        \
 	X(ATTR_ENGINECFG_WORKSPACE_SIZE, 303)     \
 	X(ATTR_ENGINECFG_SHARED_MEMORY_USED, 304) \
+	X(ATTR_EXECUTION_PLAN_DEVICEPROP, 407)    \
+	X(ATTR_ENGINE_DEVICEPROP, 1307)           \
+	X(ATTR_DEVICEPROP_JSON_REPRESENTATION, 2702) \
 	X(ATTR_OPERATION_SDPA_FWD_QDESC, 2800)    \
 	X(ATTR_OPERATION_SDPA_FWD_KDESC, 2801)    \
 	X(ATTR_OPERATION_SDPA_FWD_VDESC, 2802)    \

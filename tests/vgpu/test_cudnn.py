@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The virtual cuDNN says what the real one says: convolution by convolution, its workspaces equal those of a C program
+(cudnn/oracle.c) that shares no source with it and asks the same libcudnn for the same card."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+from conftest import ENVIRONMENTS, HERE, ROOT, TONNAGE
+
+HEADERS = ROOT / "build/headers/cuda13/nvidia/cu13/include"
+NETS = {"resnet50": 8, "vgg16": 4, "convnext_tiny": 4, "mobilenet_v2": 8, "unet": 8}
+CARDS = ["rtx3060", "a100-80", "h100", "h200"]
+MODES = ["fp32", "amp", "channels_last"]
+QUICK = {("resnet50", "fp32", "rtx3060"), ("vgg16", "amp", "h100"), ("convnext_tiny", "channels_last", "a100-80"),
+         ("mobilenet_v2", "amp", "h200"), ("unet", "fp32", "rtx3060")}  # fmt: skip
+
+
+def cases():
+    for net in NETS:
+        for mode in MODES:
+            for card in CARDS:
+                marks = [] if (net, mode, card) in QUICK else [pytest.mark.long]
+                yield pytest.param("torch-2.11.0", net, mode, card, marks=marks)
+    for net in NETS:
+        yield pytest.param("torch-2.15.0", net, "fp32", "rtx3060", marks=pytest.mark.long)
+
+
+def site_packages(environment):
+    return next((ENVIRONMENTS / environment).glob("lib/python3*/site-packages"))
+
+
+def libcudnn(environment):
+    return site_packages(environment) / "nvidia/cudnn/lib/libcudnn.so.9"
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory):
+    """oracle(environment, card, lines): the workspace of each call, from the real library of the environment."""
+    folder = tmp_path_factory.mktemp("oracle")
+    headers = site_packages("torch-2.11.0") / "nvidia/cudnn/include"
+    if not headers.exists():
+        pytest.skip("the headers of cuDNN are missing: tools/envs torch-2.11.0")
+    subprocess.run(["cc", "-O1", "-o", folder / "oracle", HERE / "cudnn/oracle.c", f"-I{headers}", f"-I{HEADERS}", "-ldl"],
+                   check=True)  # fmt: skip
+
+    # Engines that are compiled at run time want a compiler and a driver: the wheel's, and the virtual one.
+    (folder / "libcuda.so.1").symlink_to((TONNAGE.resolve().parent.parent / "lib/tonnage/vgpu/libcuda.so.1"))
+
+    def ask(environment, card, lines):
+        compilers = site_packages(environment).glob("nvidia/*/lib/libnvrtc.so.*")
+        path = ":".join(map(str, [folder, *{compiler.parent for compiler in compilers}]))
+        (folder / f"{card}.json").write_text(properties(card))
+        done = subprocess.run([folder / "oracle", libcudnn(environment), folder / f"{card}.json"], check=True, text=True,
+                              input="".join(f"{line}\n" for line in lines), capture_output=True,
+                              env={**os.environ, "LD_LIBRARY_PATH": path})  # fmt: skip
+        return [int(word) for word in done.stdout.split()]
+
+    return ask
+
+
+def properties(card):
+    """A card as cuDNN's device property descriptor takes it, from the catalogue that a person sees."""
+    listed = json.loads(subprocess.run([TONNAGE, "gpus", "--json"], capture_output=True, check=True).stdout)["gpus"]
+    row = next(row for row in listed if card in row["aliases"])
+    figure = {name: field["value"] for name, field in row.items() if isinstance(field, dict)}
+    major, minor = map(int, str(figure["compute_capability"]).split("."))
+    return json.dumps({
+        "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "cudaDeviceId": 0,
+        "deviceVer": 100 * major + 10 * minor, "regsPerBlock": 65536, "multiProcessorCount": figure["sm_count"],
+        "smCountOrigin": 0, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
+        "maxSharedMemoryPerBlockOptin": figure["shared_memory_optin_bytes"], "oversizedSharedMemoryPerBlock": 0,
+        "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": figure["max_blocks_per_sm"],
+        "maxThreadsPerBlock": 1024, "maxThreadsPerSM": figure["max_threads_per_sm"], "pciDeviceId": 0, "isTccDriver": 0,
+        "supportCoopLaunch": 1, "smClockRateKHz": figure["sm_clock_khz"], "memClockRateKHz": figure["memory_clock_khz"],
+        "l2CacheSize": figure["l2_bytes"], "totalGlobalMem": figure["total_bytes"], "driverVer": 13000,
+        "deviceName": row["name"],
+    })  # fmt: skip
+
+
+def split(run):
+    assert run.status == 0, run.explain()
+    lines = [line.partition(" ") for line in run.stdout.splitlines()]
+    return [rest for kind, _, rest in lines if kind == "call"], [int(rest) for kind, _, rest in lines if kind == "workspace"]
+
+
+def source_of(run):
+    return run.report["sources"].get("at_peak.by_category.workspaces")
+
+
+@pytest.mark.parametrize(("environment", "net", "mode", "card"), list(cases()))
+def test_workspaces_equal_the_real_ones(tonnage, oracle, tmp_path, environment, net, mode, card):
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    run = tonnage(environment, ["cudnn/calls.py", net, mode, NETS[net]], f"--gpu={card}", "--no-detail", env=cache)
+    calls, workspaces = split(run)
+    assert len(calls) > 20
+    assert workspaces == [bytes for bytes in oracle(environment, card, calls) if bytes > 0]
+    assert source_of(run).startswith("cuDNN 9.") and source_of(run).endswith(" heuristics"), "the model has answered, too"
+    again = tonnage(environment, ["cudnn/calls.py", net, mode, NETS[net]], f"--gpu={card}", "--no-detail", env=cache)
+    assert (split(again), again.report["peak"]) == ((calls, workspaces), run.report["peak"])
+
+
+def test_without_the_library_the_model_speaks(tonnage, tmp_path):
+    """A path that is none, a library that is not cuDNN: a verdict all the same, and the report says whose figures these
+    are."""
+    nowhere = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", "--no-detail",
+                      env={"TONNAGE_CUDNN": "/nowhere/libcudnn.so.9", "XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
+    assert nowhere.verdict == "fits" and set(split(nowhere)[1]) == {8 << 20}
+    assert "workspaces of cuDNN are guessed by a model" in nowhere.stderr
+    assert source_of(nowhere) == "model: there is no libcudnn.so.9 beside PyTorch"
+    other = pathlib.Path(libcudnn("torch-2.11.0")).parent / "../../../numpy/__init__.py"
+    wrong = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", "--no-detail",
+                    env={"TONNAGE_CUDNN": str(other), "XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
+    assert wrong.verdict == "fits" and set(split(wrong)[1]) == {8 << 20}
+    assert source_of(wrong) == "model: that library is no cuDNN from 9.8 on that can be loaded"
+
+
+def test_an_older_cudnn_is_said_to_be_one(tonnage, tmp_path):
+    run = tonnage("torch-2.6.0", ["jobs/resnet50.py"], "--gpu=a100-80", env={"XDG_CACHE_HOME": str(tmp_path)})
+    assert run.verdict == "fits", run.explain()
+    assert source_of(run) == "model: this cuDNN is older than 9.8"
