@@ -42,9 +42,9 @@ open_library(struct helper *helper, const struct tn_dnn_question *question)
 	if (helper->path[0] != '\0')
 		return helper->usable && strcmp(path, helper->path) == 0;
 	strcpy(helper->path, path);
-	tn_dnn_real_prepare(path, getenv(TN_DNN_DRIVER_VARIABLE));
+	bool whole = tn_dnn_real_prepare(path, getenv(TN_DNN_DRIVER_VARIABLE));
 	helper->usable = tn_dnn_real_open(path, &helper->real) == TN_OK;
-	if (helper->usable && folder != NULL && tn_dnn_cache_path(folder, helper->path, path) != NULL)
+	if (helper->usable && whole && folder != NULL && tn_dnn_cache_path(folder, helper->path, path) != NULL)
 		helper->cache = tn_dnn_cache_open(path);
 	return helper->usable;
 }

@@ -25,9 +25,10 @@ find(void *library, const char *name, void *into, size_t size)
 
 /* The compiler that belongs to a cuDNN of a wheel: ".../nvidia/cudnn/lib/libcudnn.so.9" has its neighbour in
  * ".../nvidia/cu13/lib" or ".../nvidia/cuda_nvrtc/lib", in two libraries of which one looks for the other by name. */
-static void
+static bool
 load_compiler(const char *path)
 {
+	bool loaded = false;
 	char pattern[PATH_MAX];
 	glob_t found;
 	const char *end = path;
@@ -36,19 +37,19 @@ load_compiler(const char *path)
 	if (end == NULL ||
 	    snprintf(pattern, sizeof(pattern), "%.*s/*/lib/libnvrtc*.so.*", (int)(end - path), path) >= PATH_MAX ||
 	    glob(pattern, 0, NULL, &found) != 0)
-		return;
+		return false;
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		if (strstr(found.gl_pathv[i], ".alt.") == NULL) /* the same for older compilers of the host */
-			(void)dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_GLOBAL);
+			loaded |= dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_GLOBAL) != NULL;
 	globfree(&found);
+	return loaded;
 }
 
-void
+bool
 tn_dnn_real_prepare(const char *path, const char *driver)
 {
-	if (driver != NULL)
-		(void)dlopen(driver, RTLD_NOW | RTLD_GLOBAL);
-	load_compiler(path);
+	bool driven = driver != NULL && dlopen(driver, RTLD_NOW | RTLD_GLOBAL) != NULL;
+	return load_compiler(path) && driven;
 }
 
 tn_status

@@ -24,8 +24,9 @@ struct tn_dnn_real {
 };
 
 /* Half of cuDNN's engines are compiled when a plan is made, and are there only with a compiler and a driver to load what
- * it made: loads the compiler beside the library, and `driver` (the virtual GPU's; NULL: none) where there is none. */
-void tn_dnn_real_prepare(const char *path, const char *driver);
+ * it made: loads the compiler beside the library, and `driver` (the virtual GPU's; NULL: none). False when one is
+ * missing: what cuDNN says then is not to be kept. */
+bool tn_dnn_real_prepare(const char *path, const char *driver);
 
 /* Opens the library at a path. TN_IO when it cannot be loaded or lacks a function, TN_UNSUPPORTED when it is older than
  * 9.8. It stays open for the life of the process. */
