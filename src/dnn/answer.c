@@ -101,11 +101,12 @@ add_row(struct asked *asked, tn_dnn_descriptor configuration, struct tn_dnn_byte
 	add_notes(real, engine, out);
 }
 
+/* The configurations that the heuristics of a mode name, in their order. */
 static int
-answer_heuristics(struct asked *asked, int32_t mode, struct tn_dnn_bytes *rows, uint32_t *row_count)
+ask_heuristics(struct asked *asked, int32_t mode, tn_dnn_descriptor results[MOST_RESULTS], int64_t *count)
 {
 	const struct tn_dnn_real *real = asked->made.real;
-	tn_dnn_descriptor heuristics, results[MOST_RESULTS];
+	tn_dnn_descriptor heuristics;
 	int status = tn_dnn_make(&asked->made, DNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics);
 	if (status == DNN_STATUS_SUCCESS)
 		status = tn_dnn_set_child(&asked->made, heuristics, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, asked->graph);
@@ -117,77 +118,25 @@ answer_heuristics(struct asked *asked, int32_t mode, struct tn_dnn_bytes *rows, 
 		status = real->finalize(heuristics);
 	if (status != DNN_STATUS_SUCCESS)
 		return status;
-	int64_t count = count_of(real, heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, MOST_RESULTS);
-	count = children_of(asked, heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_BACKEND_ENGINECFG_DESCRIPTOR, count, results);
-	for (int64_t i = 0; i < count; i++)
-		add_row(asked, results[i], rows);
-	*row_count = (uint32_t)count;
+	*count = count_of(real, heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, MOST_RESULTS);
+	*count = children_of(asked, heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_BACKEND_ENGINECFG_DESCRIPTOR, *count, results);
 	return status;
 }
 
 /* ---- plans ---- */
 
 static int
-make_engine(struct asked *asked, int64_t index, tn_dnn_descriptor *out)
+answer_plan(struct asked *asked, tn_dnn_descriptor configuration, int64_t *workspace)
 {
-	int status = tn_dnn_make(&asked->made, DNN_BACKEND_ENGINE_DESCRIPTOR, out);
-	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_child(&asked->made, *out, DNN_ATTR_ENGINE_OPERATION_GRAPH, asked->graph);
-	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_int64(&asked->made, *out, DNN_ATTR_ENGINE_GLOBAL_INDEX, index);
-	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_child(&asked->made, *out, DNN_ATTR_ENGINE_DEVICEPROP, asked->card);
-	return status == DNN_STATUS_SUCCESS ? asked->made.real->finalize(*out) : status;
-}
-
-static int
-make_knob(struct asked *asked, const struct tn_dnn_knob *knob, tn_dnn_descriptor *out)
-{
-	int32_t type = (int32_t)knob->type;
-	int status = tn_dnn_make(&asked->made, DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, out);
-	if (status == DNN_STATUS_SUCCESS)
-		status = asked->made.real->set(*out, DNN_ATTR_KNOB_CHOICE_KNOB_TYPE, DNN_TYPE_KNOB_TYPE, 1, &type);
-	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_int64(&asked->made, *out, DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, knob->value);
-	return status == DNN_STATUS_SUCCESS ? asked->made.real->finalize(*out) : status;
-}
-
-static int
-make_configuration(struct asked *asked, const struct tn_dnn_question *question, tn_dnn_descriptor *out)
-{
-	tn_dnn_descriptor engine, knobs[MOST_KNOBS];
-	uint32_t count = question->head.knobs;
-	if (count > MOST_KNOBS)
-		return DNN_STATUS_BAD_PARAM;
-	int status = make_engine(asked, question->head.value, &engine);
-	for (uint32_t i = 0; i < count && status == DNN_STATUS_SUCCESS; i++) {
-		struct tn_dnn_knob knob;
-		memcpy(&knob, question->knobs + i * sizeof(knob), sizeof(knob));
-		status = make_knob(asked, &knob, &knobs[i]);
-	}
-	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_make(&asked->made, DNN_BACKEND_ENGINECFG_DESCRIPTOR, out);
-	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_child(&asked->made, *out, DNN_ATTR_ENGINECFG_ENGINE, engine);
-	if (status == DNN_STATUS_SUCCESS && count > 0)
-		status = asked->made.real->set(*out, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, count, knobs);
-	return status == DNN_STATUS_SUCCESS ? asked->made.real->finalize(*out) : status;
-}
-
-static int
-answer_plan(struct asked *asked, const struct tn_dnn_question *question, int64_t *workspace)
-{
-	tn_dnn_descriptor configuration, plan;
-	int status = make_configuration(asked, question, &configuration);
-	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_make(&asked->made, DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan);
+	tn_dnn_descriptor plan;
+	int64_t count = 0;
+	int status = tn_dnn_make(&asked->made, DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan);
 	if (status == DNN_STATUS_SUCCESS)
 		status = tn_dnn_set_child(&asked->made, plan, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
 	if (status == DNN_STATUS_SUCCESS)
 		status = tn_dnn_set_child(&asked->made, plan, DNN_ATTR_EXECUTION_PLAN_DEVICEPROP, asked->card);
 	if (status == DNN_STATUS_SUCCESS)
 		status = asked->made.real->finalize(plan);
-	int64_t count = 0;
 	if (status == DNN_STATUS_SUCCESS)
 		status = asked->made.real->get(plan, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, workspace);
 	return status;
@@ -195,26 +144,42 @@ answer_plan(struct asked *asked, const struct tn_dnn_question *question, int64_t
 
 /* ---- both ---- */
 
+static int
+answer(struct asked *asked, const struct tn_dnn_question *question, struct tn_dnn_bytes *rows, uint32_t *row_count)
+{
+	tn_dnn_descriptor results[MOST_RESULTS];
+	int64_t count = 0, workspace = 0;
+	int status = ask_heuristics(asked, question->head.mode, results, &count);
+	if (status != DNN_STATUS_SUCCESS)
+		return status;
+	if (question->head.kind == TN_DNN_HEURISTICS) {
+		for (int64_t i = 0; i < count; i++)
+			add_row(asked, results[i], rows);
+		*row_count = (uint32_t)count;
+		return status;
+	}
+	if (question->head.rank >= count)
+		return DNN_STATUS_BAD_PARAM;
+	status = answer_plan(asked, results[question->head.rank], &workspace);
+	tn_dnn_add_i64(rows, workspace);
+	*row_count = 1;
+	return status;
+}
+
 void
 tn_dnn_answer(const struct tn_dnn_real *real, const struct tn_dnn_question *question, struct tn_dnn_bytes *out)
 {
 	struct asked asked;
 	struct tn_dnn_bytes rows = { .at = NULL };
 	uint32_t count = 0;
-	int64_t workspace = 0;
 	int status = make_asked(real, question, &asked);
-	if (status == DNN_STATUS_SUCCESS && question->head.kind == TN_DNN_HEURISTICS)
-		status = answer_heuristics(&asked, (int32_t)question->head.value, &rows, &count);
-	else if (status == DNN_STATUS_SUCCESS)
-		status = answer_plan(&asked, question, &workspace);
-	if (status == DNN_STATUS_SUCCESS && question->head.kind == TN_DNN_PLAN) {
-		tn_dnn_add_i64(&rows, workspace);
-		count = 1;
-	}
+	if (status == DNN_STATUS_SUCCESS)
+		status = answer(&asked, question, &rows, &count);
 	tn_dnn_add_u32(out, (uint32_t)status);
 	tn_dnn_add_u32(out, status == DNN_STATUS_SUCCESS ? count : 0);
 	if (status == DNN_STATUS_SUCCESS)
 		tn_dnn_add(out, rows.at, rows.length);
+	out->failed |= rows.failed;
 	tn_dnn_bytes_free(&rows);
 	tn_dnn_unmake(&asked.made);
 }

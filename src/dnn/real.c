@@ -105,12 +105,6 @@ tn_dnn_set_child(struct tn_dnn_made *made, tn_dnn_descriptor descriptor, int nam
 }
 
 int
-tn_dnn_set_int64(struct tn_dnn_made *made, tn_dnn_descriptor descriptor, int name, int64_t value)
-{
-	return made->real->set(descriptor, name, DNN_TYPE_INT64, 1, &value);
-}
-
-int
 tn_dnn_make_card(struct tn_dnn_made *made, const char *json, size_t length, tn_dnn_descriptor *out)
 {
 	int status = tn_dnn_make(made, DNN_BACKEND_DEVICEPROP_DESCRIPTOR, out);

@@ -46,9 +46,8 @@ int tn_dnn_make_card(struct tn_dnn_made *made, const char *json, size_t length, 
 int tn_dnn_make_node(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, tn_dnn_descriptor *out);
 void tn_dnn_unmake(struct tn_dnn_made *made);
 
-/* Attributes of one descriptor or one number. */
+/* Sets an attribute of one descriptor. */
 int tn_dnn_set_child(struct tn_dnn_made *made, tn_dnn_descriptor descriptor, int name, tn_dnn_descriptor child);
-int tn_dnn_set_int64(struct tn_dnn_made *made, tn_dnn_descriptor descriptor, int name, int64_t value);
 
 /* Writes the answer to a question behind `out`: every question that can be read gets one. */
 void tn_dnn_answer(const struct tn_dnn_real *real, const struct tn_dnn_question *question, struct tn_dnn_bytes *out);

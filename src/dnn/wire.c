@@ -113,7 +113,6 @@ tn_dnn_question_read(const void *bytes, size_t length, struct tn_dnn_question *o
 		return false;
 	out->library = tn_dnn_take(&cursor, out->head.library);
 	out->card = tn_dnn_take(&cursor, out->head.card);
-	out->knobs = tn_dnn_take(&cursor, (size_t)out->head.knobs * sizeof(struct tn_dnn_knob));
 	const unsigned char *graph = tn_dnn_take(&cursor, out->head.graph);
 	if (cursor.failed || cursor.at != cursor.end)
 		return false;
@@ -138,7 +137,6 @@ hash_question(const struct tn_dnn_question *question, uint64_t start)
 	head.library = 0;
 	start = hash(start, &head, sizeof(head));
 	start = hash(start, question->card, question->head.card);
-	start = hash(start, question->knobs, question->head.knobs * sizeof(struct tn_dnn_knob));
 	return hash(start, question->graph.at, question->head.graph);
 }
 

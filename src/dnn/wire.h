@@ -3,8 +3,7 @@
  * How the virtual cuDNN asks the helper that has the real one, and how both read the cache: questions and answers as
  * bytes of this machine, little by little behind each other without gaps.
  *
- *     question  = head, path of libcudnn, properties of the card (JSON), choices, graph
- *     choices   = heuristics: nothing; a plan: knobs
+ *     question  = head, path of libcudnn, properties of the card (JSON), graph
  *     graph     = node of the operation graph
  *     node      = type, number of attributes, attributes by rising name
  *     attribute = name, type, count, then `count` nodes (descriptors) or elements
@@ -12,6 +11,8 @@
  *     row       = heuristics: engine, workspace and shared memory of its configuration (-1: not said), then counts and
  *                 elements of knobs, numerical notes, behaviour notes; a plan: its workspace
  *
+ * A plan is asked for by its place in the heuristics and not by engine and knobs: configurations that agree in these
+ * were seen to differ in their plans' workspaces.
  * Attributes that name a handle, and those that cuDNN computes, are not sent. Descriptors that are shared are sent
  * each time: cuDNN knows tensors by their unique id.
  */
@@ -22,22 +23,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TN_DNN_WIRE_VERSION = 1, TN_DNN_MOST_BYTES = 1 << 20, TN_DNN_MOST_DEPTH = 16 };
+enum { TN_DNN_WIRE_VERSION = 2, TN_DNN_MOST_BYTES = 1 << 20, TN_DNN_MOST_DEPTH = 16 };
 
 enum tn_dnn_kind { TN_DNN_HEURISTICS = 1, TN_DNN_PLAN = 2 };
 
 struct tn_dnn_head {
 	uint32_t version;
 	uint32_t kind;
-	int64_t value;   /* heuristics: cudnnBackendHeurMode_t; a plan: the engine's global index */
+	int32_t mode;     /* cudnnBackendHeurMode_t */
+	uint32_t rank;    /* a plan: its configuration's place in the answer of that mode */
 	uint32_t library; /* bytes of the path, without a zero */
 	uint32_t card;    /* of the JSON */
-	uint32_t knobs;   /* a plan: how many */
 	uint32_t graph;   /* bytes */
-};
-
-struct tn_dnn_knob {
-	int64_t type, value;
+	uint32_t unused;
 };
 
 /* Bytes of one element of an attribute type (cudnnBackendAttributeType_t); 0 for an unknown one. */
@@ -69,7 +67,6 @@ int64_t tn_dnn_take_i64(struct tn_dnn_cursor *cursor);
 struct tn_dnn_question {
 	struct tn_dnn_head head;
 	const char *library, *card; /* not ended by a zero */
-	const unsigned char *knobs; /* tn_dnn_knob, perhaps not aligned */
 	struct tn_dnn_cursor graph;
 };
 bool tn_dnn_question_read(const void *bytes, size_t length, struct tn_dnn_question *out);

@@ -35,13 +35,13 @@ answer(const struct tn_dnn_question *question, struct tn_dnn_bytes *out)
 {
 	const int32_t note = DNN_NUMERICAL_NOTE_TENSOR_CORE;
 	if (question->head.kind == TN_DNN_PLAN) {
-		bool refused = question->head.value == REFUSED_ENGINE;
+		bool refused = question->head.rank == 1;
 		tn_dnn_add_u32(out, refused ? DNN_STATUS_NOT_SUPPORTED_SHAPE : DNN_STATUS_SUCCESS);
 		tn_dnn_add_u32(out, refused ? 0 : 1);
 		tn_dnn_add_i64(out, WORKSPACE);
 		return;
 	}
-	tn_dnn_add_u32(out, question->head.value == DNN_HEUR_MODE_B ? DNN_STATUS_BAD_PARAM : DNN_STATUS_SUCCESS);
+	tn_dnn_add_u32(out, question->head.mode == DNN_HEUR_MODE_B ? DNN_STATUS_BAD_PARAM : DNN_STATUS_SUCCESS);
 	tn_dnn_add_u32(out, 2);
 	for (int row = 0; row < 2; row++) {
 		tn_dnn_add_i64(out, row == 0 ? ENGINE : REFUSED_ENGINE);
@@ -114,32 +114,60 @@ forward_graph(struct tn__dnn_handle *handle)
 }
 
 static void
+drop(desc *descriptors, int count)
+{
+	for (int i = 0; i < count; i++)
+		OK(cudnnBackendDestroyDescriptor(descriptors[i]));
+}
+
+/* How many configurations the heuristics of a mode name, and the workspace of the first one's plan. */
+static int
+first_workspace(desc graph, int mode, int64_t *workspace)
+{
+	desc results[8];
+	int count = ask_heuristics(graph, mode, results, 8);
+	desc plan = plan_of(results[0], DNN_STATUS_SUCCESS);
+	*workspace = workspace_of(plan);
+	drop(&plan, 1);
+	drop(results, count);
+	return count;
+}
+
+static void
 test_the_answers_reach_the_program(void **state)
 {
 	struct tn__dnn_handle *handle = make_handle();
 	desc graph = forward_graph(handle), results[8];
 	assert_int_equal(ask_heuristics(graph, DNN_HEUR_MODE_INSTANT, results, 8), 2);
-	assert_int_equal(helper.last.value, DNN_HEUR_MODE_INSTANT);
+	assert_int_equal(helper.last.mode, DNN_HEUR_MODE_INSTANT);
 	assert_int_equal(engine_of(results[0]), ENGINE);
-	desc plan = plan_of(results[0], DNN_STATUS_SUCCESS);
-	assert_int_equal(workspace_of(plan), WORKSPACE);
-	assert_int_equal(helper.last.value, ENGINE);
-	assert_int_equal(helper.last.knobs, 1);
-	(void)plan_of(results[1], DNN_STATUS_NOT_SUPPORTED_SHAPE); /* PyTorch goes on with the next */
+	desc plans[2] = { plan_of(results[0], DNN_STATUS_SUCCESS) };
+	assert_int_equal(workspace_of(plans[0]), WORKSPACE);
+	assert_int_equal(helper.last.kind, TN_DNN_PLAN);
+	assert_int_equal(helper.last.rank, 0);
+	plans[1] = plan_of(results[1], DNN_STATUS_NOT_SUPPORTED_SHAPE); /* PyTorch goes on with the next */
+	assert_int_equal(helper.last.rank, 1);
 	assert_int_equal(fake.answered, 3);
 	assert_int_equal(fake.modelled, 0);
+	drop(plans, 2);
+	drop(results, 2);
+	drop(&graph, 1);
+	OK(cudnnDestroy(handle));
 }
 
 static void
 test_nothing_is_asked_twice(void **state)
 {
 	struct tn__dnn_handle *handle = make_handle();
-	desc results[8];
+	desc graph = forward_graph(handle);
 	int before = helper.questions;
-	assert_int_equal(ask_heuristics(forward_graph(handle), DNN_HEUR_MODE_INSTANT, results, 8), 2);
-	assert_int_equal(workspace_of(plan_of(results[0], DNN_STATUS_SUCCESS)), WORKSPACE);
+	int64_t workspace;
+	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), 2);
+	assert_int_equal(workspace, WORKSPACE);
 	assert_int_equal(helper.questions, before);
 	assert_int_equal(fake.answered, 2);
+	drop(&graph, 1);
+	OK(cudnnDestroy(handle));
 }
 
 /* A status that says the question was wrong is no answer to the program, which asked a right one. */
@@ -147,10 +175,13 @@ static void
 test_what_cudnn_does_not_take_is_modelled(void **state)
 {
 	struct tn__dnn_handle *handle = make_handle();
-	desc results[8];
-	assert_int_equal(ask_heuristics(forward_graph(handle), DNN_HEUR_MODE_B, results, 8), DNN_ENGINES - 1);
+	desc graph = forward_graph(handle);
+	int64_t workspace;
+	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_B, &workspace), DNN_ENGINES - 1);
+	assert_int_equal(workspace, 8 << 20);
 	assert_int_equal(fake.modelled, 1);
-	assert_int_equal(workspace_of(plan_of(results[0], DNN_STATUS_SUCCESS)), 8 << 20);
+	drop(&graph, 1);
+	OK(cudnnDestroy(handle));
 }
 
 /* One question may cost a helper; after three nobody is asked any more, and what was answered stays. */
@@ -158,22 +189,26 @@ static void
 test_a_helper_that_dies(void **state)
 {
 	struct tn__dnn_handle *handle = make_handle();
-	desc results[8], graph = make_conv_graph(handle, DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-	                                         DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC);
+	desc graph = make_conv_graph(handle, DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+	                             DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC);
+	int64_t workspace;
 	helper.dies = true;
-	assert_int_equal(ask_heuristics(graph, DNN_HEUR_MODE_INSTANT, results, 8), DNN_ENGINES - 1);
+	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), DNN_ENGINES - 1);
 	helper.dies = false;
-	assert_int_equal(ask_heuristics(graph, DNN_HEUR_MODE_INSTANT, results, 8), 2);
+	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), 2);
 	helper.dies = true;
 	for (int mode = DNN_HEUR_MODE_FALLBACK; mode <= DNN_HEUR_MODE_A; mode++)
-		(void)ask_heuristics(graph, mode, results, 8);
+		(void)first_workspace(graph, mode, &workspace);
 	int before = helper.questions;
 	helper.dies = false;
-	(void)ask_heuristics(graph, DNN_HEUR_MODE_A, results, 8);
+	(void)first_workspace(graph, DNN_HEUR_MODE_A, &workspace);
 	assert_int_equal(helper.questions, before);
-	assert_int_equal(ask_heuristics(graph, DNN_HEUR_MODE_INSTANT, results, 8), 2);
-	assert_int_equal(fake.answered, 2);
+	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), 2);
+	assert_int_equal(workspace, WORKSPACE);
+	assert_int_equal(fake.answered, 4);
 	assert_int_equal(fake.modelled, 4);
+	drop(&graph, 1);
+	OK(cudnnDestroy(handle));
 }
 
 static int

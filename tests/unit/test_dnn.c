@@ -19,25 +19,24 @@
 #include "dnn/wire.h"
 
 static struct tn_dnn_bytes
-question_of(const char *library, const char *card, int64_t value, int64_t knob, const char *graph)
+question_of(const char *library, const char *card, int32_t mode, uint32_t rank, const char *graph)
 {
 	struct tn_dnn_bytes bytes = { .at = NULL };
-	const struct tn_dnn_head head = { TN_DNN_WIRE_VERSION, TN_DNN_PLAN, value, (uint32_t)strlen(library),
-		                              (uint32_t)strlen(card), 1, (uint32_t)strlen(graph) };
+	const struct tn_dnn_head head = { .version = TN_DNN_WIRE_VERSION, .kind = TN_DNN_PLAN, .mode = mode, .rank = rank,
+		                              .library = (uint32_t)strlen(library), .card = (uint32_t)strlen(card),
+		                              .graph = (uint32_t)strlen(graph) };
 	tn_dnn_add(&bytes, &head, sizeof(head));
 	tn_dnn_add(&bytes, library, head.library);
 	tn_dnn_add(&bytes, card, head.card);
-	tn_dnn_add_i64(&bytes, 7);
-	tn_dnn_add_i64(&bytes, knob);
 	tn_dnn_add(&bytes, graph, head.graph);
 	assert_false(bytes.failed);
 	return bytes;
 }
 
 static struct tn_dnn_key
-key_of(const char *library, const char *card, int64_t value, int64_t knob, const char *graph)
+key_of(const char *library, const char *card, int32_t mode, uint32_t rank, const char *graph)
 {
-	struct tn_dnn_bytes bytes = question_of(library, card, value, knob, graph);
+	struct tn_dnn_bytes bytes = question_of(library, card, mode, rank, graph);
 	struct tn_dnn_question question;
 	assert_true(tn_dnn_question_read(bytes.at, bytes.length, &question));
 	struct tn_dnn_key key = tn_dnn_key_of(&question);
@@ -63,7 +62,7 @@ test_a_question_is_read_whole_or_not(void **state)
 		free(cut);
 	}
 	assert_true(tn_dnn_question_read(bytes.at, bytes.length, &question));
-	assert_int_equal(question.head.value, 3);
+	assert_int_equal(question.head.mode, 3);
 	assert_memory_equal(question.library, "/lib", 4);
 	assert_memory_equal(question.graph.at, "graph", 5);
 	tn_dnn_add(&bytes, "x", 1);

@@ -49,11 +49,11 @@ def oracle(tmp_path_factory):
     # Engines that are compiled at run time want a compiler and a driver: the wheel's, and the virtual one.
     (folder / "libcuda.so.1").symlink_to((TONNAGE.resolve().parent.parent / "lib/tonnage/vgpu/libcuda.so.1"))
 
-    def ask(environment, card, lines):
+    def ask(environment, card, lines, *options):
         compilers = site_packages(environment).glob("nvidia/*/lib/libnvrtc.so.*")
         path = ":".join(map(str, [folder, *{compiler.parent for compiler in compilers}]))
         (folder / f"{card}.json").write_text(properties(card))
-        done = subprocess.run([folder / "oracle", libcudnn(environment), folder / f"{card}.json"], check=True, text=True,
+        done = subprocess.run([folder / "oracle", libcudnn(environment), folder / f"{card}.json", *options], check=True, text=True,
                               input="".join(f"{line}\n" for line in lines), capture_output=True,
                               env={**os.environ, "LD_LIBRARY_PATH": path})  # fmt: skip
         return [int(word) for word in done.stdout.split()]
@@ -100,6 +100,18 @@ def test_workspaces_equal_the_real_ones(tonnage, oracle, tmp_path, environment, 
     assert source_of(run).startswith("cuDNN 9.") and source_of(run).endswith(" heuristics"), "the model has answered, too"
     again = tonnage(environment, ["cudnn/calls.py", net, mode, NETS[net]], f"--gpu={card}", "--no-detail", env=cache)
     assert (split(again), again.report["peak"]) == ((calls, workspaces), run.report["peak"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("card", CARDS)
+@pytest.mark.parametrize("net", ["unet", "vgg16"])
+def test_benchmark_mode_tries_every_plan(tonnage, oracle, tmp_path, net, card):
+    """It hands each plan of each convolution its workspace, as large as the real library says, and no other."""
+    run = tonnage("torch-2.11.0", ["cudnn/calls.py", net, "benchmark", 2], f"--gpu={card}", "--no-detail",
+                  env={"XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
+    calls, workspaces = split(run)
+    assert {bytes for bytes in oracle("torch-2.11.0", card, calls, "all") if bytes > 0} == set(workspaces)
+    assert source_of(run).startswith("cuDNN 9."), run.explain()
 
 
 def test_without_the_library_the_model_speaks(tonnage, tmp_path):

@@ -214,31 +214,19 @@ add_node(struct tn_dnn_bytes *out, const struct tn__dnn_descriptor *node, int de
 	}
 }
 
-static void
-add_knob(struct tn_dnn_bytes *out, const struct tn__dnn_descriptor *choice)
-{
-	const struct tn__dnn_attribute *type =
-		tn__dnn_attribute_find(choice, DNN_ATTR_KNOB_CHOICE_KNOB_TYPE, DNN_TYPE_KNOB_TYPE);
-	tn_dnn_add_i64(out, type != NULL && type->count == 1 ? *(const int32_t *)type->elements : -1);
-	tn_dnn_add_i64(out, tn__dnn_int64(choice, DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1));
-}
-
 static bool
 write_question(const struct tn__dnn_wish *wish, struct tn_dnn_bytes *out)
 {
 	char card[CARD_BYTES];
 	struct tn_dnn_bytes graph = { .at = NULL };
-	int64_t knobs = wish->choices == NULL ? 0 : wish->choices->count;
 	add_node(&graph, wish->graph, 0);
 	const struct tn_dnn_head head = {
-		.version = TN_DNN_WIRE_VERSION, .kind = wish->kind, .value = wish->value,
+		.version = TN_DNN_WIRE_VERSION, .kind = wish->kind, .mode = wish->mode, .rank = (uint32_t)wish->rank,
 		.library = (uint32_t)strlen(asking.library), .card = (uint32_t)tn__dnn_card_json(wish->device, card, sizeof(card)),
-		.knobs = (uint32_t)knobs, .graph = (uint32_t)graph.length };
+		.graph = (uint32_t)graph.length };
 	tn_dnn_add(out, &head, sizeof(head));
 	tn_dnn_add(out, asking.library, head.library);
 	tn_dnn_add(out, card, head.card);
-	for (int64_t i = 0; i < knobs; i++)
-		add_knob(out, ((struct tn__dnn_descriptor *const *)wish->choices->elements)[i]);
 	tn_dnn_add(out, graph.at, graph.length);
 	bool whole = !graph.failed && !out->failed && head.card != 0;
 	tn_dnn_bytes_free(&graph);

@@ -15,8 +15,8 @@
 struct tn__dnn_wish {
 	enum tn_dnn_kind kind;
 	const struct tn__dnn_descriptor *graph;
-	int64_t value;                           /* mode, or engine */
-	const struct tn__dnn_attribute *choices; /* a plan: descriptors of knobs; NULL: none */
+	int mode; /* cudnnBackendHeurMode_t */
+	int rank; /* a plan: its configuration's place in that mode's answer */
 	int device;
 };
 

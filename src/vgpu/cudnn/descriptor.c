@@ -202,6 +202,7 @@ tn__dnn_descriptor_copy(struct tn__dnn_descriptor *target, const struct tn__dnn_
 		DNN_FORWARD(
 			tn__dnn_attribute_set(target, attribute->name, attribute->type, attribute->count, attribute->elements));
 	target->real = source->real;
+	target->mode = source->mode;
 	target->rank = source->rank;
 	target->finalized = true;
 	return DNN_STATUS_SUCCESS;

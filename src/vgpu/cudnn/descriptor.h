@@ -24,7 +24,7 @@ struct tn__dnn_descriptor {
 	_Atomic int references;
 	bool finalized;
 	bool real; /* engines and configurations: known to the real cuDNN, not to the model */
-	int rank;  /* configurations of the real one: place in the order of its heuristics */
+	int mode, rank; /* configurations of the real one: of which heuristics, and their place in its order */
 	struct tn__dnn_attribute *attributes;
 	void *plan; /* execution plans: what execute.c computed when it was finalized; freed with the descriptor */
 };

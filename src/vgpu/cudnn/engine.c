@@ -211,7 +211,7 @@ take_row(struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *row, struct tn_
 }
 
 static int
-real_results(struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *rows, uint32_t wanted,
+real_results(const struct tn__dnn_wish *wish, struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *rows, uint32_t wanted,
              struct tn__dnn_descriptor **results, int *count)
 {
 	int status = DNN_STATUS_SUCCESS;
@@ -222,6 +222,7 @@ real_results(struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *rows, uint3
 		                                                 : take_row(graph, rows, engine, configuration);
 		tn__dnn_descriptor_release(engine);
 		if (configuration != NULL) {
+			configuration->mode = wish->mode;
 			configuration->rank = *count;
 			results[(*count)++] = configuration;
 		}
@@ -239,14 +240,14 @@ finalize_heuristics(struct tn__dnn_descriptor *descriptor)
 	DNN_REQUIRE(graph != NULL && graph->type == DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, DNN_STATUS_BAD_PARAM,
 	            "heuristics without operation graph");
 	DNN_REQUIRE(mode != NULL && mode->count == 1, DNN_STATUS_BAD_PARAM, "heuristics without mode");
-	const struct tn__dnn_wish wish = {TN_DNN_HEURISTICS, graph, *(const int *)mode->elements, NULL, tn__current_device()};
+	const struct tn__dnn_wish wish = {TN_DNN_HEURISTICS, graph, *(const int *)mode->elements, 0, tn__current_device()};
 	struct tn_dnn_cursor rows;
 	uint32_t wanted;
 	int count = 0, status;
 	if (!tn__dnn_ask(&wish, &status, &rows, &wanted))
 		status = modelled_results(graph, *(const int *)mode->elements, results, &count);
 	else if (status == DNN_STATUS_SUCCESS)
-		status = real_results(graph, &rows, wanted, results, &count);
+		status = real_results(&wish, graph, &rows, wanted, results, &count);
 	else
 		tn__dnn_fail(status, "cuDNN's heuristics know no engine for this graph");
 	if (status == DNN_STATUS_SUCCESS)
@@ -275,11 +276,8 @@ static int
 real_plan(const struct tn__dnn_descriptor *configuration, struct tn__dnn_plan *plan)
 {
 	const struct tn__dnn_descriptor *engine = tn__dnn_child(configuration, DNN_ATTR_ENGINECFG_ENGINE);
-	const struct tn__dnn_wish wish = {
-		TN_DNN_PLAN, tn__dnn_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH),
-		tn__dnn_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, -1),
-		tn__dnn_attribute_find(configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR),
-		tn__current_device()};
+	const struct tn__dnn_wish wish = {TN_DNN_PLAN, tn__dnn_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH),
+	                                  configuration->mode, configuration->rank, tn__current_device()};
 	struct tn_dnn_cursor rows;
 	uint32_t count;
 	int status;
@@ -291,7 +289,7 @@ real_plan(const struct tn__dnn_descriptor *configuration, struct tn__dnn_plan *p
 		return DNN_STATUS_SUCCESS;
 	}
 	DNN_REQUIRE(status == DNN_STATUS_SUCCESS, status, "cuDNN has no plan of engine %lld for this graph",
-	            (long long)wish.value);
+	            (long long)tn__dnn_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, -1));
 	plan->workspace = (uint64_t)tn_dnn_take_i64(&rows);
 	return DNN_STATUS_SUCCESS;
 }

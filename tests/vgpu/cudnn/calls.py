@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two training steps of a convolutional net, with every convolution that goes to cuDNN written down as PyTorch calls it,
-and what the virtual cuDNN was given to work in: `call ...` and `workspace N` lines. Arguments: net, mode, batch."""
+and what the virtual cuDNN was given to work in: `call ...` and `workspace N` lines, and the seconds of its steps.
+Arguments: net, mode (fp32, amp, channels_last, benchmark), batch."""
 
 import ctypes
 import sys
+import time
 
 import torch
 import torchvision
@@ -94,13 +96,17 @@ def main():
     net = net.to(memory_format=torch.channels_last) if last else net
     x = torch.randn(batch, 3, 96 if name == "unet" else 224, 96 if name == "unet" else 224, device="cuda")
     x = x.to(memory_format=torch.channels_last) if last else x
+    torch.backends.cudnn.benchmark = mode == "benchmark"
+    torch.backends.cudnn.benchmark_limit = 0  # every plan, not only the first ten
     calls = Calls()
     device.tn_vgpu_notes_enable(1)
+    begun = time.monotonic()
     for _ in range(2):
         with torch.autocast("cuda", torch.bfloat16, enabled=mode == "amp"), calls:
             loss = net(x).sum()
         with calls:
             loss.backward()
+    print(f"seconds {time.monotonic() - begun:.3f}")
     notes = (Note * 65536)()
     count = device.tn_vgpu_notes_read(notes, 65536)
     for line in calls.lines:

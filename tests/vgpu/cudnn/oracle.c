@@ -2,13 +2,14 @@
  *
  * What the real cuDNN says of convolutions, asked without Tonnage: this program shares no source with it.
  *
- *     oracle LIBCUDNN CARD.json <CALLS
+ *     oracle LIBCUDNN CARD.json [all] <CALLS
  *
  * Each line of CALLS is one call as PyTorch makes it: direction (0 forward, 1 data, 2 filter gradient), data type
  * (cudnnDataType_t), alignment, TF32 allowed (0, 1), then sizes and strides of x, w and y (four each), padding, stride,
  * dilation (two each). Answers with a line each: the workspace of the plan that PyTorch takes without benchmark mode,
  * which is the first of the instant heuristics, else of the fallback list, that passes its filter and can be finalised
- * (aten/src/ATen/native/cudnn/Conv_v8.cpp); "none" where there is none.
+ * (aten/src/ATen/native/cudnn/Conv_v8.cpp); "none" where there is none. With "all", those of all plans of both lists,
+ * each of which benchmark mode tries.
  */
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -142,26 +143,26 @@ is_filtered(const struct call *call, cudnnBackendDescriptor_t configuration)
 	return down || (!call->tf32 && tensor_cores);
 }
 
-/* The workspace of the first plan of a mode; -1: none. */
-static int64_t
-first_plan(const struct call *call, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
-           cudnnBackendDescriptor_t properties)
+/* The workspaces of the plans of a mode, at most `most`; how many. */
+static int
+plans(const struct call *call, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
+      cudnnBackendDescriptor_t properties, int64_t *out, int most)
 {
 	cudnnBackendDescriptor_t results[256], heuristics = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
 	int64_t count = 0, given = 0, found;
+	int made = 0;
 	set_one(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
 	set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
 	set_one(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
 	if (finalize(heuristics) != CUDNN_STATUS_SUCCESS)
-		return -1;
+		return 0;
 	must(get_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, NULL),
 	     "count");
 	for (int64_t i = 0; i < count && i < 256; i++)
 		results[i] = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 	must(get_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &given, results),
 	     "results");
-	for (int64_t i = 0; i < given; i++) {
-		int64_t workspace = -1;
+	for (int64_t i = 0; i < given && made < most; i++) {
 		cudnnBackendDescriptor_t plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
 		if (is_filtered(call, results[i]))
 			continue;
@@ -169,11 +170,26 @@ first_plan(const struct call *call, cudnnBackendDescriptor_t graph, cudnnBackend
 		set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
 		if (finalize(plan) != CUDNN_STATUS_SUCCESS)
 			continue;
-		must(get_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &found, &workspace),
+		must(get_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &found, &out[made]),
 		     "workspace");
-		return workspace;
+		made++;
 	}
-	return -1;
+	return made;
+}
+
+static void
+answer(const struct call *call, cudnnBackendDescriptor_t properties, int all)
+{
+	int64_t workspaces[512];
+	cudnnBackendDescriptor_t graph = make_graph(call);
+	int count = plans(call, graph, CUDNN_HEUR_MODE_INSTANT, properties, workspaces, all ? 256 : 1);
+	if (all || count == 0)
+		count += plans(call, graph, CUDNN_HEUR_MODE_FALLBACK, properties, workspaces + count, all ? 256 : 1);
+	if (count == 0)
+		printf("none");
+	for (int i = 0; i < count; i++)
+		printf("%s%lld", i > 0 ? " " : "", (long long)workspaces[i]);
+	puts("");
 }
 
 static void
@@ -218,24 +234,15 @@ int
 main(int argc, char **argv)
 {
 	struct call call;
-	FILE *file = argc == 3 ? fopen(argv[2], "r") : NULL;
+	FILE *file = argc >= 3 ? fopen(argv[2], "r") : NULL;
 	size_t length = file != NULL ? fread(card, 1, sizeof(card) - 1, file) : 0;
 	if (length == 0)
-		return fprintf(stderr, "usage: oracle LIBCUDNN CARD.json <CALLS\n"), 2;
+		return fprintf(stderr, "usage: oracle LIBCUDNN CARD.json [all] <CALLS\n"), 2;
 	open_library(argv[1]);
 	cudnnBackendDescriptor_t properties = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
 	set(properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)length, card);
 	must(finalize(properties), "properties");
-	while (read_call(&call)) {
-		cudnnBackendDescriptor_t graph = make_graph(&call);
-		int64_t workspace = first_plan(&call, graph, CUDNN_HEUR_MODE_INSTANT, properties);
-		if (workspace < 0)
-			workspace = first_plan(&call, graph, CUDNN_HEUR_MODE_FALLBACK, properties);
-		if (workspace < 0)
-			puts("none");
-		else
-			printf("%lld\n", (long long)workspace);
-		fflush(stdout);
-	}
+	while (read_call(&call))
+		answer(&call, properties, argc > 3);
 	return 0;
 }
