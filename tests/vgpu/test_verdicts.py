@@ -4,7 +4,9 @@ every byte of the card has its category, and nearly all of them a line. Where it
 
 What a job needs is the peak of its run on a large card. Two jobs deal with the card's limit themselves:
   - retry_smaller halves its batch until that fits and gives up below a least one: it needs what its least batch needs;
-  - memory_fraction allows itself half of the card: it needs a card of which the half holds all that PyTorch reserves.
+  - memory_fraction allows itself half of the card: it needs a card of which the half holds all that PyTorch reserves;
+  - the convolutions of amp_scaler and record_stream take workspaces of hundreds of MiB where there is room, and PyTorch
+    takes the next plan where there is none: at 80 % they truly fit, at half they do not.
 
 The properties that a test records go into bench/results/wheels.csv (bench/wheels.py).
 """
@@ -20,6 +22,7 @@ OTHER_WHEELS = ["torch-2.6.0", "torch-2.15.0"]
 OFTEN = ["gpt2", "resnet50", "expandable_segments"]
 LEAST_BATCH = ["--batch=32"]  # the default of retry_smaller's --least
 FRACTION = 0.5  # what memory_fraction asks for
+TOO_LITTLE = {"amp_scaler": 0.5, "record_stream": 0.5}  # of what is needed; else 80 %
 GPU = "--gpu=a100-80"
 LARGE = "--memory=80GiB"
 ALL = "--steps=all"
@@ -107,7 +110,7 @@ def test_verdict(tonnage, record, wheel, job):
     if job == "retry_smaller":
         check_handled(enough, job)
 
-    short = tonnage(wheel, program, GPU, memory_option(0.8 * needed))
+    short = tonnage(wheel, program, GPU, memory_option(TOO_LITTLE.get(job, 0.8) * needed))
     record("verdict_at_80_percent", short.verdict)
     check_out_of_memory(short, job)
     check_categories(short)
