@@ -175,6 +175,7 @@ tn_dnn_answer(const struct tn_dnn_real *real, const struct tn_dnn_question *ques
 	int status = make_asked(real, question, &asked);
 	if (status == DNN_STATUS_SUCCESS)
 		status = answer(&asked, question, &rows, &count);
+	tn_dnn_add_u32(out, (uint32_t)real->version());
 	tn_dnn_add_u32(out, (uint32_t)status);
 	tn_dnn_add_u32(out, status == DNN_STATUS_SUCCESS ? count : 0);
 	if (status == DNN_STATUS_SUCCESS)

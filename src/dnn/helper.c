@@ -55,6 +55,7 @@ answer(struct helper *helper, int connection, size_t length)
 	struct tn_dnn_question question;
 	struct tn_dnn_bytes out = { .at = NULL };
 	if (!tn_dnn_question_read(helper->buffer, length, &question) || !open_library(helper, &question)) {
+		tn_dnn_add_u32(&out, 0);
 		tn_dnn_add_u32(&out, DNN_STATUS_NOT_INITIALIZED);
 		tn_dnn_add_u32(&out, 0);
 	} else {

@@ -7,7 +7,7 @@
  *     graph     = node of the operation graph
  *     node      = type, number of attributes, attributes by rising name
  *     attribute = name, type, count, then `count` nodes (descriptors) or elements
- *     answer    = status, number of rows, rows
+ *     answer    = version of cuDNN, status, number of rows, rows
  *     row       = heuristics: engine, workspace and shared memory of its configuration (-1: not said), then counts and
  *                 elements of knobs, numerical notes, behaviour notes; a plan: its workspace
  *
@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TN_DNN_WIRE_VERSION = 2, TN_DNN_MOST_BYTES = 1 << 20, TN_DNN_MOST_DEPTH = 16 };
+enum { TN_DNN_WIRE_VERSION = 3, TN_DNN_MOST_BYTES = 1 << 20, TN_DNN_MOST_DEPTH = 16 };
 
 enum tn_dnn_kind { TN_DNN_HEURISTICS = 1, TN_DNN_PLAN = 2 };
 

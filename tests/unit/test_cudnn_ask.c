@@ -34,6 +34,7 @@ static void
 answer(const struct tn_dnn_question *question, struct tn_dnn_bytes *out)
 {
 	const int32_t note = DNN_NUMERICAL_NOTE_TENSOR_CORE;
+	tn_dnn_add_u32(out, 92600);
 	if (question->head.kind == TN_DNN_PLAN) {
 		bool refused = question->head.rank == 1;
 		tn_dnn_add_u32(out, refused ? DNN_STATUS_NOT_SUPPORTED_SHAPE : DNN_STATUS_SUCCESS);
@@ -148,6 +149,7 @@ test_the_answers_reach_the_program(void **state)
 	plans[1] = plan_of(results[1], DNN_STATUS_NOT_SUPPORTED_SHAPE); /* PyTorch goes on with the next */
 	assert_int_equal(helper.last.rank, 1);
 	assert_int_equal(fake.answered, 3);
+	assert_string_equal(fake.answered_by, "cuDNN 9.26.0"); /* the one that was asked, not the one that we say we are */
 	assert_int_equal(fake.modelled, 0);
 	drop(plans, 2);
 	drop(results, 2);

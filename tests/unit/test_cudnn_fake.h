@@ -6,6 +6,8 @@
 #ifndef TN_TEST_CUDNN_FAKE_H
 #define TN_TEST_CUDNN_FAKE_H
 
+#include <stdio.h>
+
 #include "vgpu/core/attributes.h"
 #include "vgpu/core/core.h"
 #include "vgpu/core/notes.h"
@@ -16,6 +18,7 @@ static struct {
 	uintptr_t last_stream;
 	int refusals;
 	int answered, modelled; /* questions of heuristics and plans */
+	char answered_by[32];
 	bool out_of_memory;
 	uint64_t note_bytes; /* of all workspaces that were noted */
 	uint64_t wanted;     /* the last answer to a question for one */
@@ -54,6 +57,7 @@ tn__count_answer(bool real, const char *words)
 {
 	fake.answered += real;
 	fake.modelled += !real;
+	snprintf(fake.answered_by, sizeof(fake.answered_by), "%s", words);
 }
 
 int

@@ -129,6 +129,15 @@ def test_without_the_library_the_model_speaks(tonnage, tmp_path):
     assert source_of(wrong) == "model: that library is no cuDNN from 9.8 on that can be loaded"
 
 
+def test_another_cudnn_is_named(tonnage, oracle, tmp_path):
+    """TONNAGE_CUDNN asks that library, and the report names the one that has answered."""
+    environment = {"TONNAGE_CUDNN": str(libcudnn("torch-2.15.0")), "XDG_CACHE_HOME": str(tmp_path)}
+    run = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", "--no-detail", env=environment)
+    calls, workspaces = split(run)
+    assert workspaces == [bytes for bytes in oracle("torch-2.15.0", "rtx3060", calls) if bytes > 0]
+    assert source_of(run) == "cuDNN 9.26.0 heuristics"
+
+
 def test_an_older_cudnn_is_said_to_be_one(tonnage, tmp_path):
     run = tonnage("torch-2.6.0", ["jobs/resnet50.py"], "--gpu=a100-80", env={"XDG_CACHE_HOME": str(tmp_path)})
     assert run.verdict == "fits", run.explain()

@@ -34,7 +34,6 @@ static struct {
 	bool opened;             /* the cache was read, and `library` looked for */
 	const char *missing;     /* why there is no answer any more; NULL: there may be */
 	char library[PATH_MAX];
-	char name[32]; /* "cuDNN 9.19.0" */
 	struct table table;
 	int connection;          /* -1: none */
 	pid_t owner;             /* of the connection: a forked child makes its own */
@@ -238,8 +237,6 @@ open_asking(void)
 {
 	asking.opened = true;
 	asking.missing = tn__dnn_real_library(asking.library, sizeof(asking.library));
-	int version = (int)cudnnGetVersion();
-	snprintf(asking.name, sizeof(asking.name), "cuDNN %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
 	if (asking.missing == NULL)
 		read_cache(&asking.table);
 }
@@ -267,9 +264,19 @@ is_an_answer(int status)
 	return status == DNN_STATUS_SUCCESS || (status >= DNN_STATUS_NOT_SUPPORTED && status < DNN_STATUS_INTERNAL_ERROR);
 }
 
+/* For the report: who has answered, or why nobody could. */
+static void
+count_answer(bool answered, uint32_t version, const char *missing)
+{
+	char name[32];
+	snprintf(name, sizeof(name), "cuDNN %u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+	tn__count_answer(answered, answered ? name : missing != NULL ? missing : "cuDNN did not take the question");
+}
+
 bool
 tn__dnn_ask(const struct tn__dnn_wish *wish, int *status, struct tn_dnn_cursor *rows, uint32_t *count)
 {
+	uint32_t version = 0;
 	pthread_mutex_lock(&asking.lock);
 	if (!asking.opened)
 		open_asking();
@@ -277,14 +284,15 @@ tn__dnn_ask(const struct tn__dnn_wish *wish, int *status, struct tn_dnn_cursor *
 	bool answered = record != NULL;
 	if (answered) {
 		*rows = (struct tn_dnn_cursor){ .at = record->answer, .end = record->answer + record->length };
+		version = tn_dnn_take_u32(rows);
 		*status = (int)tn_dnn_take_u32(rows);
 		*count = tn_dnn_take_u32(rows);
+		if (*status == DNN_STATUS_NOT_INITIALIZED)
+			asking.missing = "that library is no cuDNN from 9.8 on that can be loaded";
 		answered = !rows->failed && is_an_answer(*status);
 	}
-	if (answered == false && record != NULL && *status == DNN_STATUS_NOT_INITIALIZED)
-		asking.missing = "that library is no cuDNN from 9.8 on that can be loaded";
-	const char *missing = asking.missing != NULL ? asking.missing : "cuDNN did not take the question";
+	const char *missing = asking.missing;
 	pthread_mutex_unlock(&asking.lock);
-	tn__count_answer(answered, answered ? asking.name : missing);
+	count_answer(answered, version, missing);
 	return answered;
 }
