@@ -5,9 +5,12 @@
     bench/host_cost.py [--repeat 5] [--only TEXT] [--large] [--plain]
 
 A job's `extra_seconds` is what `tonnage run` takes from start to end beyond a bare Python that imports the same
-packages (the top-level imports of the script, nothing else). The same run with --no-detail tells what naming every byte
-costs: `detail_seconds` beyond that run, `detail_share` of its extra seconds, `detail_bytes` of the largest resident
-set. Runs with, without and bare alternate. `extra_seconds` is the median of the differences within a turn.
+packages (the top-level imports of the script, nothing else). `late_seconds` is what the packages import later, when the
+script uses them, as on any machine: torch._dynamo when an optimizer is made, a model's own module when it is built. The
+bare Python imports these after the others, and `own_seconds` is what the run takes beyond both. The same run with
+--no-detail tells what naming every byte costs: `detail_seconds` beyond that run, `detail_share` of its extra seconds,
+`detail_bytes` of the largest resident set. Runs with, without and bare alternate. `extra_seconds`, `late_seconds` and
+`own_seconds` are medians of the differences within a turn.
 `least_extra_seconds` and the figures of naming take the quickest run of each kind: what a machine that is busy with
 others adds is above zero, and on a small machine larger than what naming costs. `resident_bytes` is the largest
 resident set of any one process of the run, `together_bytes` the supervisor's own figure for the program. The cache is
@@ -45,9 +48,9 @@ ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() /
 PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
 MIB = 1 << 20
 FIELDS = [
-    "job", "verdict", "seconds", "import_seconds", "extra_seconds", "least_extra_seconds", "detail_seconds", "detail_share",
-    "resident_bytes", "detail_bytes", "together_bytes", "device_bytes", "adds_up", "named_percent",
-    "loop_ns",
+    "job", "verdict", "seconds", "import_seconds", "extra_seconds", "least_extra_seconds", "late_seconds", "own_seconds",
+    "detail_seconds", "detail_share", "resident_bytes", "detail_bytes", "together_bytes", "device_bytes",
+    "adds_up", "named_percent", "loop_ns",
 ]
 FULL = ["hf_trainer_full", "lightning_full"]
 # name, options, the words after python, limit of private memory
@@ -62,6 +65,35 @@ def imports_of(script):
     """The top-level import statements of a script, as a program of their own."""
     tree = ast.parse(script.read_text())
     return "\n".join(ast.unparse(node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)))
+
+
+def late_imports(command, cwd):
+    """Names of the modules of packages that a run of ours loads, in their order; most are in the script's own imports.
+
+    Python's standard library is left out: our hook uses it, too.
+    """
+    command = [str(word) for word in command]
+    position = command.index(str(PYTHON)) + 1
+    words = [*command[:position], "-X", "importtime", *command[position:]]
+    lines = subprocess.run(words, cwd=cwd, capture_output=True, text=True).stderr.splitlines()
+    names = [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
+    ours = {"_tonnage_guest", "imported package", "__main__"}
+    return [name for name in names if name.partition(".")[0] not in ours | sys.stdlib_module_names]
+
+
+def bare_program(script, late):
+    """Imports what the script does, writes how many seconds that took to the file given, then imports the rest."""
+    return f"""
+import time
+_started = time.monotonic()
+{imports_of(script)}
+_late = time.monotonic()
+import contextlib, importlib, sys
+for _name in {late!r}:
+    with contextlib.suppress(Exception):
+        importlib.import_module(_name)
+open(sys.argv[1], "w").write(str(time.monotonic() - _late))
+"""
 
 
 def timed(command, cwd, limit=None):
@@ -103,24 +135,28 @@ def median_difference(some, others):
 
 def measure(name, options, words, script, repeat, limit=None, plain=False):
     with tempfile.TemporaryDirectory() as folder:
-        report_path = pathlib.Path(folder) / "report.json"
+        report_path, late_path = pathlib.Path(folder) / "report.json", pathlib.Path(folder) / "late"
         run = [TONNAGE, "run", "--quiet", "--steps=all", *options]
+        late = late_imports([*run, "--", PYTHON, *words], folder)
         kinds = {
             "with": ([*run, "--json", report_path, "--", PYTHON, *words], limit),
             "without": ([*run, "--no-detail", "--", PYTHON, *words], limit),
-            "bare": ([PYTHON, "-c", imports_of(script)], None),
+            "bare": ([PYTHON, "-c", bare_program(script, late), late_path], None),
         }
         if plain:
             del kinds["without"]
-        rows, loops = {kind: [] for kind in kinds}, []
+        rows, loops, late_seconds = {kind: [] for kind in kinds}, [], []
         for turn in range(repeat + 1):
             for kind, (command, its_limit) in kinds.items():
                 row = timed(command, folder, its_limit)
                 loops.append(loop_nanoseconds())
                 if turn > 0:  # the first run warms the cache
                     rows[kind].append(row)
+            if turn > 0:
+                late_seconds.append(float(late_path.read_text()))
         report = json.loads(report_path.read_text()) if report_path.exists() else {"verdict": "failed"}
     seconds = {kind: [row[0] for row in rows[kind]] for kind in kinds}
+    loaded, seconds["bare"] = seconds["bare"], [both - late for both, late in zip(seconds["bare"], late_seconds)]
     resident = {kind: [row[1] for row in rows[kind]] for kind in kinds}
     least = {kind: min(seconds[kind]) for kind in kinds}
     right, named = moments.check([report])
@@ -131,6 +167,8 @@ def measure(name, options, words, script, repeat, limit=None, plain=False):
         "import_seconds": f"{statistics.median(seconds['bare']):.2f}",
         "extra_seconds": f"{median_difference(seconds['with'], seconds['bare']):.2f}",
         "least_extra_seconds": f"{least['with'] - least['bare']:.2f}",
+        "late_seconds": f"{statistics.median(late_seconds):.2f}",
+        "own_seconds": f"{median_difference(seconds['with'], loaded):.2f}",
         "resident_bytes": max(resident["with"]),
         "together_bytes": (report.get("host") or {}).get("peak_rss_bytes"),
         "device_bytes": (report.get("peak") or {}).get("device_bytes"),
@@ -174,11 +212,17 @@ def print_total(lines):
     """The figures over all jobs that are not large."""
     if not lines:
         return
-    extra, detail = (sum(float(line[field]) for line in lines) for field in ("least_extra_seconds", "detail_seconds"))
+    extra, late, detail = (
+        sum(float(line.get(field, 0)) for line in lines)
+        for field in ("least_extra_seconds", "late_seconds", "detail_seconds")
+    )
+    beyond_script, beyond_all = (detail / max(base - detail, 0.01) for base in (extra, extra - late))
     print(f"{len(lines)} jobs: largest resident set {max(line['resident_bytes'] for line in lines) / MIB:.0f} MiB, longest "
-          f"{max(float(line['extra_seconds']) for line in lines):.2f} s beyond the imports; by the quickest runs naming took "
-          f"{detail:.2f} s of {extra:.2f} s beyond all imports, {detail / max(extra - detail, 0.01):.0%} more, and at most "
-          f"{max(int(line['detail_bytes']) for line in lines) / MIB:.0f} MiB")
+          f"{max(float(line['extra_seconds']) for line in lines):.2f} s beyond the script's imports, "
+          f"{max(float(line['own_seconds']) for line in lines):.2f} s beyond all imports; by the quickest runs naming took "
+          f"{detail:.2f} s of {extra:.2f} s beyond the script's imports, {beyond_script:.0%} more ({beyond_all:.0%} more of "
+          f"what is beyond all imports), and at most "
+          f"{max(int(line.get('detail_bytes', 0)) for line in lines) / MIB:.0f} MiB")
 
 
 def main():
@@ -198,8 +242,9 @@ def main():
         results[name] = line
         print(
             f"{name:34} {line['verdict']:14} {line['seconds']:>6} s, imports {line['import_seconds']:>5} s, "
-            f"extra {line['extra_seconds']:>5} s (at least {line['least_extra_seconds']}, naming {line['detail_seconds']} s), "
-            f"{line['resident_bytes'] / MIB:5.0f} MiB resident (naming {int(line['detail_bytes']) / MIB:.0f}), "
+            f"extra {line['extra_seconds']:>5} s (at least {line['least_extra_seconds']}, late imports {line['late_seconds']}, "
+            f"own {line['own_seconds']}, naming {line.get('detail_seconds', '?')} s), "
+            f"{line['resident_bytes'] / MIB:5.0f} MiB resident (naming {int(line.get('detail_bytes', 0)) / MIB:.0f}), "
             f"categories {'add up' if line['adds_up'] == 'true' else 'DO NOT ADD UP'}, {line['named_percent']} % named",
             flush=True,
         )

@@ -2,9 +2,10 @@
 """PyTorch's memory history in windows of some steps, and snapshots of the steps that set a new peak.
 
 A window is emptied, by recording anew, at the end of a step that leaves little room in it. So a snapshot mostly knows the
-step before, too: gradients that live on were made there. A snapshot costs some milliseconds; where each step sets a new
-peak (a leak), snapshots get rarer. What a snapshot cannot know stands in it under "tonnage"
-(marks.py). Without detail (TONNAGE_DETAIL=0) nothing is recorded, unless a snapshot is wanted.
+step before, too: gradients that live on were made there. A snapshot costs some milliseconds, more for a longer window;
+where each step sets a new peak (a leak, a cache), snapshots get rarer, and a window of many steps is emptied once it was
+written. What a snapshot cannot know stands in it under "tonnage" (marks.py). Without detail (TONNAGE_DETAIL=0) nothing is
+recorded, unless a snapshot is wanted.
 
 The program's own recorder goes on working: its settings win from its call on, ours stay away meanwhile, and come back
 after it has switched off (which empties torch's history). A program that has not switched history on sees snapshots
@@ -32,6 +33,7 @@ _path = None
 _spent = 0.0
 _peaks_written = 0
 _pending = 0  # steps in the window since a peak that was not written yet
+_spanned = 0  # steps in the window
 _kept = False  # windows are kept: growth is being looked at
 _counted = 0  # allocations before this window,
 _last_counted = 0  # and at the end of the last step
@@ -79,15 +81,17 @@ def stop():
 
 def step_ended(grew):
     """Called at each step's end; `grew` when it set a new peak. Writes the snapshot of a peak, and begins a new window."""
-    global _pending
+    global _pending, _spanned
     if not _original:
         return
     holds.look()
     marks.steps.append((marks.now(), state.steps, torchapi.allocated()))
     _pending += 1 if grew or _pending else 0
+    _spanned += 1
     full = _is_full()
     if _pending and (not grew or _is_due(full)):
         _write_peak()
+        full = full or _is_long()
     if not (_ours or _theirs) or (full and not _pending and not _kept):
         new_window()
 
@@ -108,15 +112,22 @@ def _is_due(full):
     return _peaks_written < _OFTEN or _pending >= min(1 << (_peaks_written - _OFTEN + 1), _MAX_WINDOWS)
 
 
+def _is_long():
+    """True for a window whose next snapshot would tell mostly what this one told. Only once snapshots are rare, so that
+    the next one still knows the step before its peak."""
+    return _peaks_written > _OFTEN and _spanned >= _MAX_WINDOWS
+
+
 def new_window():
     """Forgets the events so far, and goes on recording. Does nothing while the program records."""
-    global _ours, _counted
+    global _ours, _counted, _spanned
     if not _original:
         return
     if not _theirs:
         _record("all")
         _ours = True
         _counted = torchapi.allocations()
+    _spanned = 0
     marks.new_window()
     notes.new_window()
 
