@@ -4,8 +4,9 @@
 ENVS := torch-2.11.0 torch-2.6.0 torch-2.15.0 torch-2.11.0-slim
 PYTHON = $(shell tools/envs --path torch-2.11.0)
 BENCH_PYTHON = python3
+VALIDATE_PYTHON = python3
 
-.PHONY: help build demo test long bench deps envs clean
+.PHONY: help build demo test long bench validate-gpu deps envs clean
 .DEFAULT_GOAL := build
 
 help: ## this list
@@ -42,6 +43,9 @@ bench: build ## accuracy against measured runs, host cost, cost of a call
 	$(BENCH_PYTHON) bench/call_cost.py
 	$(BENCH_PYTHON) bench/host_cost.py
 	$(BENCH_PYTHON) bench/accuracy/run.py
+
+validate-gpu: build ## this machine's GPU beside its virtual copy; go on with it by calling it again
+	build/bin/tonnage validate --json bench/results/validate.json $(VALIDATE_PYTHON)
 
 clean: ## remove what was built; environments stay
 	rm -rf build

@@ -12,12 +12,13 @@
 static const char help[] =
 	"usage: tonnage COMMAND ...\n"
 	"\n"
-	"  run      run a program on a pretended GPU: does it fit, and if not, where\n"
-	"  fit      the largest batch that fits, card by card\n"
-	"  fix      changes that make a program fit, found by trying them\n"
-	"  gpus     the cards that can be pretended\n"
-	"  explain  an out-of-memory error, from a pasted text or a log\n"
-	"  report   a memory snapshot, or the JSON of a run: what held the memory\n"
+	"  run       run a program on a pretended GPU: does it fit, and if not, where\n"
+	"  fit       the largest batch that fits, card by card\n"
+	"  fix       changes that make a program fit, found by trying them\n"
+	"  gpus      the cards that can be pretended\n"
+	"  explain   an out-of-memory error, from a pasted text or a log\n"
+	"  report    a memory snapshot, or the JSON of a run: what held the memory\n"
+	"  validate  is the pretended card like this machine's own? shown job by job\n"
 	"\n"
 	"  tonnage run --gpu rtx3060 -- python train.py\n"
 	"\n"
@@ -42,7 +43,7 @@ main(int argc, char **argv)
 		const char *name;
 		int (*command)(int argc, char **argv);
 	} commands[] = { { "run", cmd_run }, { "gpus", cmd_gpus }, { "explain", cmd_explain }, { "report", cmd_report },
-	                 { "fix", cmd_fix }, { "fit", cmd_fit } };
+	                 { "fix", cmd_fix }, { "fit", cmd_fit },     { "validate", cmd_validate } };
 	const char *name = argc > 1 ? argv[1] : "";
 	if (strcmp(name, "__keeper") == 0) /* a part of a run, started by another (src/run/keeper.c) */
 		return tn_keeper_main(argc - 1, argv + 1);

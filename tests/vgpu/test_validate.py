@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The validation kit with a virtual card that stands in for the real one: the jobs run on the real wheels, the counts come
+out, and a call goes on with what an earlier one left."""
+
+import json
+import os
+import subprocess
+
+import jsonschema
+import pytest
+from conftest import ROOT, TEMPORARY, TONNAGE, python_of
+
+SCHEMA = json.loads((ROOT / "doc/format/validate.schema.json").read_text())
+# One of each kind; all of them are run by `make long`.
+USUAL = ["residual fp32", "convolutions float16 last", "attention flash attention", "AdamW fused", "LSTM", "CUDA graph",
+         "out of memory, fragmented"]  # fmt: skip
+
+
+@pytest.fixture
+def validate(tmp_path):
+    def run(environment, *options):
+        command = [str(TONNAGE), "validate", "--json", "results.json", *options, python_of(environment)]
+        done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "TMPDIR": TEMPORARY.name}, timeout=900,
+                              capture_output=True, text=True)  # fmt: skip
+        results = tmp_path / "results.json"
+        done.results = json.loads(results.read_text()) if results.exists() else None
+        if done.results:
+            jsonschema.Draft202012Validator(SCHEMA).validate(done.results)
+        return done
+
+    return run
+
+
+def check(done, jobs):
+    assert done.returncode == 0, done.stderr
+    assert [entry["job"] for entry in done.results["jobs"]] == jobs, done.stderr
+    for entry in done.results["jobs"]:
+        wanted = "out_of_memory" if entry["job"].startswith("out of memory") and "caught" not in entry["job"] else "done"
+        assert entry["agrees"] and entry["end"]["measured"] == wanted, entry
+        assert entry["segments"]["measured"] and entry["process_bytes"]["measured"] > 0, entry
+    assert done.results["stand_in"] and "stood in for the real one" in done.stderr
+
+
+def names_of(environment):
+    done = subprocess.run([TONNAGE, "validate", "--list", python_of(environment)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("job", USUAL)
+def test_usual_jobs_agree_with_themselves(validate, job):
+    done = validate("torch-2.11.0", "--gpu=h200", f"--jobs={job}")
+    check(done, [name for name in names_of("torch-2.11.0") if job in name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("environment", ["torch-2.6.0", "torch-2.11.0", "torch-2.15.0"])
+def test_all_jobs_agree_with_themselves(validate, environment):
+    check(validate(environment, "--gpu=h200", "--minutes=0"), names_of(environment))
+
+
+def test_a_call_goes_on_with_an_earlier_one(validate):
+    first = validate("torch-2.11.0", "--gpu=rtx3060", "--jobs=out of memory, one")
+    second = validate("torch-2.11.0", "--gpu=rtx3060", "--jobs=out of memory, by")
+    assert [entry["job"] for entry in second.results["jobs"]] == ["out of memory, one request", "out of memory, by fraction"]
+    assert first.results["jobs"][0] == second.results["jobs"][0] and second.results["summary"]["agree"] == 2
+    assert "one request" not in second.stderr, "what is known is not run again"
+
+
+def test_results_of_others_are_left_alone(validate, tmp_path):
+    validate("torch-2.11.0", "--gpu=rtx3060", "--jobs=out of memory, one")
+    kept = (tmp_path / "results.json").read_bytes()
+    done = validate("torch-2.11.0", "--gpu=h200", "--jobs=out of memory, one")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "another card" in done.stderr
+    done = validate("torch-2.6.0", "--gpu=rtx3060", "--jobs=out of memory, by")
+    assert done.returncode == 2 and "another PyTorch" in done.stderr
+    assert (tmp_path / "results.json").read_bytes() == kept
+    (tmp_path / "results.json").write_text("[1]")
+    done = validate("torch-2.11.0", "--gpu=h200", "--jobs=out of memory, one")
+    assert done.returncode == 2 and "no results of tonnage validate" in done.stderr
+    assert (tmp_path / "results.json").read_text() == "[1]"
