@@ -73,7 +73,6 @@ def after_batch():
 def _grew():
     """True when a level of memory is higher than it was when this last said so, and not by a trifle."""
     global _levels
-    global _levels
     devices = state.peaks.values()
     levels = [max((level(device) for device in devices), default=0) for level in _LEVELS]
     if not any(now > then + _TRIFLE * (then > 0) for now, then in zip(levels, _levels)):
