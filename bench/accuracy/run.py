@@ -39,7 +39,8 @@ ORDERS_OF_SINGLE_LINES = [*ORDERS, "16,128,32,64", "16,16,16,16"]
 FIELDS = [
     "model", "kind", "optimizer", "batch_size", "zero_grad_variant", "gpu", "ground_bytes", "real_oom", "verdict",
     "verdict_right", "our_bytes", "error_percent", "range_low_bytes", "range_high_bytes", "ground_in_range",
-    "xmem_error_percent", "adds_up", "named_percent",
+    "xmem_error_percent", "adds_up", "named_percent", "lowest_bytes", "highest_bytes", "within_bounds", "bounds_percent_of_card",
+    "narrowly",
 ]
 
 
@@ -91,6 +92,15 @@ def our_bytes(report):
     return None if device is None else device - report["gpu"]["context_bytes"]
 
 
+def bounds_of(report):
+    """Our bounds of the same bytes: what the report says may be less and more, but for the context itself."""
+    parts = [part for part in report.get("uncertainty_parts") or () if part["part"] != "context"]
+    ours = our_bytes(report)
+    if ours is None or not parts:
+        return None
+    return ours - sum(part["below_bytes"] for part in parts), ours + sum(part["above_bytes"] for part in parts)
+
+
 def percent(ours, ground):
     return "" if ours is None else f"{100 * (ours - ground) / ground:+.2f}"
 
@@ -109,6 +119,13 @@ def result_line(row, reports):
     sizes = [our_bytes(report) for report in reports if report["verdict"] == "fits"]
     line["our_bytes"] = sizes[0]
     line["error_percent"] = percent(sizes[0], ground)
+    bounds = bounds_of(reports[0])
+    if bounds:
+        line["lowest_bytes"], line["highest_bytes"] = bounds
+        line["within_bounds"] = str(bounds[0] <= ground <= bounds[1]).lower()
+        whole = reports[0]["uncertainty_bytes"]
+        line["bounds_percent_of_card"] = f"{100 * (whole[1] - whole[0]) / reports[0]['gpu']['total_bytes']:.2f}"
+        line["narrowly"] = str(reports[0]["narrowly"]).lower()
     if len(reports) > 1:
         line["range_low_bytes"], line["range_high_bytes"] = min(sizes), max(sizes)
         line["ground_in_range"] = str(min(sizes) * 0.99 <= ground <= max(sizes) * 1.01).lower()
@@ -134,6 +151,15 @@ def errors_of(lines, field="error_percent"):
     return [float(line[field]) for line in lines if line.get(field)]
 
 
+def tell_bounds(lines):
+    """How often the measured bytes lie within the bounds that a person is told, and how wide those are."""
+    told = [line for line in lines if line.get("within_bounds")]
+    if told:
+        inside, narrowly = (sum(line[field] == "true" for line in told) for field in ("within_bounds", "narrowly"))
+        print(f"    within our bounds: {inside} of {len(told)}; the bounds span at most "
+              f"{max(float(line['bounds_percent_of_card']) for line in told):.2f} % of the card; 'narrowly' is said of {narrowly}")
+
+
 def summarize(lines):
     transformers = [line for line in lines if line["kind"] == "transformer"]
     large = [line for line in transformers if int(line["batch_size"]) >= SMALL_BATCH]
@@ -146,6 +172,7 @@ def summarize(lines):
     ):
         print(f"{name}: {spread(errors_of(group))}")
         print(f"    xMem on the same rows: {spread(errors_of(group, 'xmem_error_percent'))}")
+        tell_bounds(group)
     for line in large:
         if line.get("error_percent") and abs(float(line["error_percent"])) > 1:
             print(f"    beyond 1 %: {short_name(line)}: {line['error_percent']} %")

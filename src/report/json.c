@@ -251,6 +251,18 @@ uncertainty(const struct tn_report *report)
 }
 
 static json_t *
+uncertainty_parts(const struct tn_report *report)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < 2 && report->uncertainty_lowest != TN_NO_FIGURE; i++)
+		if (report->bounds[i].part != NULL)
+			json_array_append_new(array, json_pack("{s:s, s:I, s:I}", "part", report->bounds[i].part, "below_bytes",
+			                                       (json_int_t)report->bounds[i].below, "above_bytes",
+			                                       (json_int_t)report->bounds[i].above));
+	return array;
+}
+
+static json_t *
 framework(const struct tn_report *report)
 {
 	return json_pack("{s:o, s:o, s:o}", "torch", text(report->torch), "cuda", text(report->cuda), "cudnn",
@@ -358,6 +370,7 @@ build(const struct tn_report *report)
 		{ "peak", peak(report) },
 		{ "at_peak", at_peak(report) },
 		{ "uncertainty_bytes", uncertainty(report) },
+		{ "uncertainty_parts", uncertainty_parts(report) },
 		{ "narrowly", json_boolean(report->narrowly) },
 		{ "smallest_gpu", text(report->smallest_gpu) },
 		{ "out_of_memory", out_of_memory(report) },

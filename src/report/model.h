@@ -187,6 +187,12 @@ struct tn_rank {
 	bool out_of_memory;
 };
 
+/* A part of the device's peak that was not measured: how much less and more it may be. */
+struct tn_bound {
+	const char *part;
+	int64_t below, above;
+};
+
 struct tn_report {
 	enum tn_verdict verdict;
 	enum tn_misuse misuse;
@@ -209,7 +215,9 @@ struct tn_report {
 	int64_t allocated_peak, reserved_peak, requested_peak, device_peak;
 	struct tn_report_moment at_peak;
 	int64_t context_lowest, context_highest; /* bounds of one context, for the uncertainty */
+	int64_t unseen_below, unseen_above;      /* what else the driver may hold less or more, for each context */
 	int64_t uncertainty_lowest, uncertainty_highest;
+	struct tn_bound bounds[2]; /* what the uncertainty is made of; a part without a name is none */
 	bool narrowly;
 	const char *smallest_gpu; /* alias in the catalogue, which is never released */
 

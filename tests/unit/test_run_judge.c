@@ -97,6 +97,18 @@ test_bounds(void **state)
 	assert_int_equal(report.uncertainty_highest, report.device_peak + 78 * MIB);
 	assert_true(report.narrowly);
 	tn__report_free(&report);
+
+	start(&report); /* what is loaded later counts for each context, and adds to that of the context itself */
+	report.device_peak = (int64_t)report.gpu.total_bytes - 150 * MIB;
+	report.unseen_below = 4 * MIB;
+	report.unseen_above = 64 * MIB;
+	tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0 });
+	tn__report_judge(&report, &well);
+	assert_int_equal(report.uncertainty_lowest, report.device_peak - 2 * (39 + 4) * MIB);
+	assert_int_equal(report.uncertainty_highest, report.device_peak + 2 * (39 + 64) * MIB);
+	assert_int_equal(report.bounds[0].above + report.bounds[1].above, report.uncertainty_highest - report.device_peak);
+	assert_true(report.narrowly);
+	tn__report_free(&report);
 }
 
 static void
