@@ -39,8 +39,8 @@ ORDERS_OF_SINGLE_LINES = [*ORDERS, "16,128,32,64", "16,16,16,16"]
 FIELDS = [
     "model", "kind", "optimizer", "batch_size", "zero_grad_variant", "gpu", "ground_bytes", "real_oom", "verdict",
     "verdict_right", "our_bytes", "error_percent", "range_low_bytes", "range_high_bytes", "ground_in_range",
-    "xmem_error_percent", "adds_up", "named_percent", "lowest_bytes", "highest_bytes", "within_bounds", "bounds_percent_of_card",
-    "narrowly",
+    "xmem_error_percent", "adds_up", "named_percent", "lowest_bytes", "highest_bytes", "within_bounds",
+    "bounds_percent_of_card", "narrowly",
 ]
 
 
@@ -156,8 +156,9 @@ def tell_bounds(lines):
     told = [line for line in lines if line.get("within_bounds")]
     if told:
         inside, narrowly = (sum(line[field] == "true" for line in told) for field in ("within_bounds", "narrowly"))
-        print(f"    within our bounds: {inside} of {len(told)}; the bounds span at most "
-              f"{max(float(line['bounds_percent_of_card']) for line in told):.2f} % of the card; 'narrowly' is said of {narrowly}")
+        widest = max(float(line["bounds_percent_of_card"]) for line in told)
+        print(f"    within our bounds: {inside} of {len(told)}; the bounds span at most {widest:.2f} % of the card; "
+              f"'narrowly' is said of {narrowly}")
 
 
 def summarize(lines):

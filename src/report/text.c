@@ -115,8 +115,8 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		if (is_about_the_ending(&report->findings[i]))
 			say_finding(printer, report, &report->findings[i]);
 	if (report->narrowly && report->verdict == TN_VERDICT_FITS) /* what did not fit was not seen to its end */
-		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they load), "
-		        "and that decides", tn__human_bytes(report->uncertainty_highest - report->device_peak, peak));
+		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
+		        "load), and that decides", tn__human_bytes(report->uncertainty_highest - report->device_peak, peak));
 }
 
 static void
