@@ -40,7 +40,8 @@ FIELDS = [
     "model", "kind", "optimizer", "batch_size", "zero_grad_variant", "gpu", "ground_bytes", "real_oom", "verdict",
     "verdict_right", "our_bytes", "error_percent", "range_low_bytes", "range_high_bytes", "ground_in_range",
     "xmem_error_percent", "adds_up", "named_percent", "lowest_bytes", "highest_bytes", "within_bounds",
-    "bounds_percent_of_card", "narrowly",
+    "bounds_percent_of_card", "narrowly", "our_allocated_bytes", "our_reserved_bytes", "our_workspaces_bytes",
+    "our_libraries_bytes", "seconds", "host_bytes", "xmem_seconds",
 ]
 
 
@@ -101,6 +102,17 @@ def bounds_of(report):
     return ours - sum(part["below_bytes"] for part in parts), ours + sum(part["above_bytes"] for part in parts)
 
 
+def parts_of(report):
+    """What our run knows of the bytes, and what it took to find out."""
+    peak, host = report["peak"], report["host"]
+    moment = (report.get("at_peak") or {}).get("by_category") or {}
+    return {
+        "our_allocated_bytes": peak["allocated_bytes"], "our_reserved_bytes": peak["reserved_bytes"],
+        "our_workspaces_bytes": moment.get("workspaces"), "our_libraries_bytes": moment.get("libraries"),
+        "seconds": f"{host['seconds']:.1f}", "host_bytes": host["peak_rss_bytes"],
+    }  # fmt: skip
+
+
 def percent(ours, ground):
     return "" if ours is None else f"{100 * (ours - ground) / ground:+.2f}"
 
@@ -118,6 +130,7 @@ def result_line(row, reports):
         return line
     sizes = [our_bytes(report) for report in reports if report["verdict"] == "fits"]
     line["our_bytes"] = sizes[0]
+    line.update(parts_of(reports[0]))
     line["error_percent"] = percent(sizes[0], ground)
     bounds = bounds_of(reports[0])
     if bounds:
@@ -139,8 +152,9 @@ def spread(errors):
         return "nothing"
     sizes = sorted(abs(error) for error in errors)
     p90 = sizes[min(len(sizes) - 1, int(0.9 * len(sizes)))]
-    median = statistics.median(sizes)
-    return f"median {median:.2f} %, 90 % of them up to {p90:.2f} %, worst {sizes[-1]:.2f} % (n = {len(sizes)})"
+    median, mean = statistics.median(sizes), statistics.mean(sizes)
+    return (f"median {median:.2f} %, mean {mean:.2f} %, 90 % of them up to {p90:.2f} %, worst {sizes[-1]:.2f} % "
+            f"(n = {len(sizes)})")
 
 
 def short_name(line):
@@ -161,6 +175,16 @@ def tell_bounds(lines):
               f"'narrowly' is said of {narrowly}")
 
 
+def tell_cost(lines):
+    """What an answer takes, ours beside the published estimator's own figure."""
+    ours, theirs = ([float(line[field]) for line in lines if line.get(field)] for field in ("seconds", "xmem_seconds"))
+    hosts = [int(line["host_bytes"]) for line in lines if line.get("host_bytes")]
+    if ours and theirs:
+        print(f"seconds for an answer: median {statistics.median(ours):.1f}, longest {max(ours):.1f}, in at most "
+              f"{max(hosts) / 2**20:.0f} MiB of host memory; xMem, on its machine: median {statistics.median(theirs):.1f}, "
+              f"longest {max(theirs):.1f}")
+
+
 def summarize(lines):
     transformers = [line for line in lines if line["kind"] == "transformer"]
     large = [line for line in transformers if int(line["batch_size"]) >= SMALL_BATCH]
@@ -174,9 +198,12 @@ def summarize(lines):
         print(f"{name}: {spread(errors_of(group))}")
         print(f"    xMem on the same rows: {spread(errors_of(group, 'xmem_error_percent'))}")
         tell_bounds(group)
+        for gpu in sorted({line["gpu"] for line in group}):
+            print(f"    on {gpu}: {spread(errors_of([line for line in group if line['gpu'] == gpu]))}")
     for line in large:
         if line.get("error_percent") and abs(float(line["error_percent"])) > 1:
             print(f"    beyond 1 %: {short_name(line)}: {line['error_percent']} %")
+    tell_cost(lines)
     ranges = [line for line in lines if line.get("ground_in_range")]
     inside = sum(line["ground_in_range"] == "true" for line in ranges)
     print(f"random short batches: {inside} of {len(ranges)} measured peaks lie within our range (1 % allowed)")
