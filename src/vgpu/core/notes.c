@@ -120,6 +120,6 @@ tn_vgpu_library_name(uint32_t library)
 {
 	static const char *const names[TN_LIBRARIES] = {
 		[TN_LIBRARY_NONE] = "", [TN_LIBRARY_CUBLAS] = "cublas", [TN_LIBRARY_CUBLASLT] = "cublasLt",
-		[TN_LIBRARY_CUDNN] = "cudnn"};
+		[TN_LIBRARY_CUDNN] = "cudnn", [TN_LIBRARY_CUFFT] = "cufft"};
 	return library < TN_LIBRARIES ? names[library] : "";
 }

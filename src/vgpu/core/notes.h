@@ -17,7 +17,7 @@ enum tn_note_kind {
 	TN_NOTE_COPIED = 2,    /* the host copied these bytes to the device; nodes of graphs make no note */
 };
 
-enum tn_library { TN_LIBRARY_NONE, TN_LIBRARY_CUBLAS, TN_LIBRARY_CUBLASLT, TN_LIBRARY_CUDNN, TN_LIBRARIES };
+enum tn_library { TN_LIBRARY_NONE, TN_LIBRARY_CUBLAS, TN_LIBRARY_CUBLASLT, TN_LIBRARY_CUDNN, TN_LIBRARY_CUFFT, TN_LIBRARIES };
 
 /* The layout is the C ABI of tn_vgpu_notes_read. */
 struct tn_note {
