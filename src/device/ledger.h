@@ -93,7 +93,7 @@ struct tn_ledger_call { /* a refused call, counted over all processes */
 	uint64_t count;
 };
 
-/* Questions of cuDNN's heuristics and plans: who answered. */
+/* Questions for the size of workspaces (cuDNN, cuFFT): who answered. */
 struct tn_ledger_answers {
 	uint64_t real, modelled;
 	char by[48];   /* the real library: "cuDNN 9.19.0"; "": never */

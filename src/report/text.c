@@ -333,7 +333,7 @@ say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 	say_list(printer, report, &report->refused_calls, "the virtual GPU refused %lld call%s that it does not answer");
 	const char *workspaces = tn__report_source(report, "at_peak.by_category.workspaces");
 	if (workspaces != NULL && strstr(workspaces, "model: ") != NULL)
-		tn__say(printer, TN_TINT_DIM, 2, "workspaces of cuDNN are guessed by a %s", strstr(workspaces, "model: "));
+		tn__say(printer, TN_TINT_DIM, 2, "workspaces of libraries are guessed by a %s", strstr(workspaces, "model: "));
 	say_list(printer, report, &report->handled_ooms, "%lld out-of-memory error%s that the program handled itself");
 	say_list(printer, report, &report->uploads_suppressed, "%lld upload%s kept from happening");
 	if (report->init_skipped_bytes > 0)

@@ -51,7 +51,7 @@ tn_status tn__ensure_context(int device);
  * CUFFT_NOT_SUPPORTED)`. */
 int tn__refuse(const char *library, const char *name, int status);
 
-/* Counts a question that the real library has answered ("cuDNN 9.19.0"), or the model had to, and why. */
+/* Counts a question for a workspace that the real library has answered ("cuDNN 9.19.0"), or the model had to, and why. */
 void tn__count_answer(bool real, const char *words);
 
 /* ---- work ---- */

@@ -164,7 +164,7 @@ make_plan(int handle, int rank, const int64_t *sizes, int64_t batch, size_t elem
 	if (status != CUFFT_SUCCESS)
 		return status;
 	*bytes = made.bytes;
-	tn__count_answer(false, "no document says how large cuFFT's work areas are: as large as the data");
+	tn__count_answer(false, "cuFFT cannot be asked without a card: work areas by the bounds of its guide");
 	if (!made.automatic)
 		tn__note_wanted(TN_LIBRARY_CUFFT, made.bytes);
 	return CUFFT_SUCCESS;
