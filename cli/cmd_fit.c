@@ -33,6 +33,7 @@ static const char help[] =
 	"  --jobs N         trials side by side (default: as cores and memory bear)\n"
 	"  --fresh          start Python anew for each trial, even where forking it is seen to be the same\n"
 	"  --json FILE      write the table as JSON (- is stdout)\n"
+	"  --html FILE      write the table and the curves as a page that needs nothing but a browser\n"
 	"  --quiet          no progress line and no table\n"
 	"  --help           this text\n"
 	"\n"

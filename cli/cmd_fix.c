@@ -33,6 +33,7 @@ static const char help[] =
 	"  --jobs N         trials side by side (default: as cores and memory bear)\n"
 	"  --fresh          start Python anew for each trial, even where forking it is seen to be the same\n"
 	"  --json FILE      write the list as JSON (- is stdout)\n"
+	"  --html FILE      write everything that was tried as a page that needs nothing but a browser\n"
 	"  --quiet          no progress line and no list\n"
 	"  --help           this text\n"
 	"\n"

@@ -72,6 +72,9 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 	case SEARCH_JSON:
 		out->run.json_path = optarg;
 		return 0;
+	case SEARCH_HTML:
+		out->run.html_path = optarg;
+		return 0;
 	case SEARCH_QUIET:
 		out->run.quiet = true;
 		return 0;

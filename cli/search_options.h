@@ -11,7 +11,7 @@
 
 enum {
 	SEARCH_GPU = 1, SEARCH_GPUS, SEARCH_MEMORY, SEARCH_OTHER, SEARCH_MARGIN, SEARCH_STEPS, SEARCH_INIT, SEARCH_VALUES,
-	SEARCH_WRITES, SEARCH_SECONDS, SEARCH_JOBS, SEARCH_FRESH, SEARCH_JSON, SEARCH_QUIET, SEARCH_HELP, SEARCH_OPTIONS_END
+	SEARCH_WRITES, SEARCH_SECONDS, SEARCH_JOBS, SEARCH_FRESH, SEARCH_JSON, SEARCH_HTML, SEARCH_QUIET, SEARCH_HELP, SEARCH_OPTIONS_END
 };
 
 #define SEARCH_OPTIONS                                                                                              \
@@ -21,6 +21,7 @@ enum {
 		{ "init", required_argument, NULL, SEARCH_INIT }, { "values", required_argument, NULL, SEARCH_VALUES },     \
 		{ "writes", required_argument, NULL, SEARCH_WRITES }, { "seconds", required_argument, NULL, SEARCH_SECONDS }, \
 		{ "jobs", required_argument, NULL, SEARCH_JOBS }, { "json", required_argument, NULL, SEARCH_JSON },         \
+		{ "html", required_argument, NULL, SEARCH_HTML },                                                           \
 		{ "fresh", no_argument, NULL, SEARCH_FRESH },                                                               \
 		{ "quiet", no_argument, NULL, SEARCH_QUIET }, { "help", no_argument, NULL, SEARCH_HELP }
 

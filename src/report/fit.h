@@ -47,5 +47,7 @@ void tn__fits_free(struct tn_fits *fits);
 tn_status tn__fits_text(const struct tn_fits *fits, struct tn_style style, FILE *out);
 /* The object of doc/format/fit.schema.json. */
 tn_status tn__fits_json(const struct tn_fits *fits, FILE *out);
+/* The cards and their curves as a page of HTML that needs nothing else. */
+tn_status tn__fits_page(const struct tn_fits *fits, FILE *out);
 
 #endif

@@ -59,9 +59,15 @@ void tn__fix_change_free(struct tn_fix_change *change);
 const char *tn__promise_name(enum tn_promise promise);
 const char *tn__fix_end_name(enum tn_fix_end end);
 
+/* For a person: "results the same up to rounding"; "1.3x the time (1.2-1.5)", into `words`, or a literal. */
+const char *tn__promise_words(enum tn_promise promise);
+const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);
+
 /* The list for a person; TN_IO when writing fails. */
 tn_status tn__fixes_text(const struct tn_fixes *fixes, struct tn_style style, FILE *out);
 /* The object of doc/format/fix.schema.json. */
 tn_status tn__fixes_json(const struct tn_fixes *fixes, FILE *out);
+/* The whole list as a page of HTML that needs nothing else. */
+tn_status tn__fixes_page(const struct tn_fixes *fixes, FILE *out);
 
 #endif

@@ -14,8 +14,8 @@
 #define SHOWN_OTHER 6 /* names in a line of others */
 #define HOW_COLUMN 8
 
-static const char *
-promise_words(enum tn_promise promise)
+const char *
+tn__promise_words(enum tn_promise promise)
 {
 	static const char *const words[] = { "results the same", "results the same up to rounding", "a different training" };
 	return words[promise];
@@ -53,14 +53,13 @@ say_how(const struct tn_printer *printer, const struct tn_fix_change *change)
 	free(text);
 }
 
-/* "1.3x the time (1.2-1.5)" */
-static const char *
-time_words(const struct tn_time_ratio *time, char *words, size_t size)
+const char *
+tn__time_words(const struct tn_time_ratio *time, char words[64])
 {
 	if (!time->known)
 		return "time unknown";
 	int digits = time->ratio < 0.995 ? 2 : 1;
-	snprintf(words, size, "%.*fx the time (%.*f-%.*f)", digits, time->ratio, digits, time->low, digits, time->high);
+	snprintf(words, 64, "%.*fx the time (%.*f-%.*f)", digits, time->ratio, digits, time->low, digits, time->high);
 	return words;
 }
 
@@ -73,8 +72,8 @@ say_change(const struct tn_printer *printer, const struct tn_fix_change *change,
 	        change->enough ? "   <- the first that is enough and keeps the results" : "");
 	tn__say(printer, TN_TINT_NONE, 5, "saves %s, leaves %s; %s; %s",
 	        change->saved > 0 ? tn__human_bytes(change->saved, saved) : "nothing at the peak",
-	        tn__human_bytes(change->margin, margin), promise_words(change->results),
-	        time_words(&change->time, time, sizeof(time)));
+	        tn__human_bytes(change->margin, margin), tn__promise_words(change->results),
+	        tn__time_words(&change->time, time));
 	say_how(printer, change);
 }
 

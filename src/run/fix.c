@@ -367,6 +367,12 @@ json_writer(const void *what, FILE *out)
 }
 
 static tn_status
+page_writer(const void *what, FILE *out)
+{
+	return tn__fixes_page(what, out);
+}
+
+static tn_status
 patch_writer(const void *what, FILE *out)
 {
 	const struct tn_fix_change *change = what;
@@ -415,7 +421,7 @@ static tn_status
 apply(const struct tn_fix_options *options, const char *changes, int *exit_status)
 {
 	struct tn_run_options run = options->search.run;
-	run.json_path = NULL;
+	run.json_path = run.html_path = NULL;
 	if (strcmp(changes, TN_FIX_WITHOUT_OTHERS) == 0) {
 		run.other_bytes = 0;
 		return tn_run(&run, exit_status);
@@ -440,6 +446,8 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 		TN_FORWARD_IF_ERROR(tn__fixes_text(fixes, tn__style_of(options->run.messages), options->run.messages));
 	if (options->run.json_path != NULL)
 		TN_FORWARD_IF_ERROR(tn__search_write(options->run.json_path, options->run.output, json_writer, fixes));
+	if (options->run.html_path != NULL && !fixes->failed)
+		TN_FORWARD_IF_ERROR(tn__search_write(options->run.html_path, options->run.output, page_writer, fixes));
 	TN_FORWARD_IF_ERROR(write_patch(search, fixes));
 	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
 	               : fixes->fits_unchanged || fixes->failed

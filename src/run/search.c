@@ -23,13 +23,14 @@ tn__search_card(const struct tn_search_options *options, const char *gpu, struct
 	out->options.gpu = strcmp(gpu, "real") == 0 ? "auto" : gpu; /* the machine's own card, pretended */
 	out->options.quiet = true;
 	out->options.allow_writes = false;
-	out->options.json_path = out->options.snapshot_path = NULL;
+	out->options.json_path = out->options.snapshot_path = out->options.html_path = NULL;
 	TN_RETURN_IF(options->run.gpus < 1 || options->run.gpus > TN_MAX_DEVICES, TN_INVALID, "--gpus must be 1 to %d",
 	             TN_MAX_DEVICES);
 	TN_FORWARD_IF_ERROR(tn__card_choose(&out->options, &card));
-	const char *json = options->run.json_path;
-	if (json != NULL && strcmp(json, "-") != 0)
-		TN_FORWARD_IF_ERROR(tn__check_writable(json));
+	const char *paths[] = { options->run.json_path, options->run.html_path };
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (paths[i] != NULL && strcmp(paths[i], "-") != 0)
+			TN_FORWARD_IF_ERROR(tn__check_writable(paths[i]));
 	TN_FORWARD_IF_ERROR(tn__program_find(options->run.arguments[0], program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__install_find(&install));

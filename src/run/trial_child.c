@@ -177,7 +177,7 @@ quietly(const struct tn_run_options *wanted)
 	struct tn_run_options options = *wanted;
 	options.quiet = true;
 	options.allow_writes = false;
-	options.json_path = options.snapshot_path = NULL;
+	options.json_path = options.snapshot_path = options.html_path = NULL;
 	return options;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tonnage fix and tonnage fit on a fake program, without PyTorch: the search, the list, the files, what is left behind."""
 
+import html.parser
 import json
 import signal
 import sys
@@ -134,6 +135,59 @@ def test_what_breaks_the_program_or_does_not_apply_is_no_saving(fix):
     assert "No change that was tried makes it fit" in done.stderr
     for line in ("Broke the program: zero_grad", "Not applicable: no_grad", "No help: detach"):
         assert line in done.stderr
+
+
+class Page(html.parser.HTMLParser):
+    """The words and the elements of a page; fails on anything that asks another place or runs."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.words, self.elements, self.open = [], [], []
+        self.feed(path.read_text())
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        assert tag != "script" and not {"src", "href", "onclick"} & {name for name, _ in attributes}
+        self.elements.append(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, (tag, self.getpos())
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_the_page_shows_everything_that_was_tried(fix, tonnage):
+    odd = dict(row("zero_grad"), title="title of <b>zero_grad</b> & more")
+    wish = {"base": 1500, "saves": {"zero_grad": 800, "foreach": 100},
+            "possible": [row("foreach", "same_up_to_rounding"), odd]}  # fmt: skip
+    done, document = fix(wish, "--html", "list.html")
+    assert done.returncode == 0, done.stderr
+    page = Page(tonnage.cwd / "list.html")
+    words = " ".join(" ".join(page.words).split())
+    assert "title of <b>zero_grad</b> & more" in words and "b" not in page.elements
+    assert "saves" in words and "800.0 MiB" in words and "not enough" in words and "foreach" in words
+    assert "the first that is enough" in words and "%d trials" % document["trials"] in words
+
+
+def test_the_page_of_a_batch_shows_the_curve(fix, tonnage):
+    done, document = fix({"base": 100, "loader": True, "batch": 8, "per_sample": 20}, "--html", "curve.html", command="fit")
+    assert done.returncode == 0, done.stderr
+    page = Page(tonnage.cwd / "curve.html")
+    card = document["cards"][0]
+    assert "Batch %d fits" % card["largest_batch"] in " ".join(page.words)
+    assert page.elements.count("circle") == sum(point["peak_device_bytes"] is not None for point in card["curve"]) >= 2
+
+
+def test_a_page_that_cannot_be_written_is_said_before_the_first_trial(tonnage):
+    done = tonnage("fix", "--html", "/nowhere/list.html", "--", *words({}))
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "/nowhere/list.html" in done.stderr
 
 
 def test_other_processes_are_the_first_cure_whatever_it_saves(fix):

@@ -58,7 +58,8 @@ def main():
     before, after = page_text().split("{{data}}")
     pathlib.Path(sys.argv[1]).write_text(
         '/* Made by src/report/page/build_page.py. */\n#include "report/page_template.h"\n\n'
-        + array("tn__page_before", before) + "\n" + array("tn__page_after", after), encoding="utf-8")
+        + "\n".join([array("tn__page_before", before), array("tn__page_after", after),
+                     array("tn__page_style", (HERE / "page.css").read_text(encoding="utf-8"))]), encoding="utf-8")
 
 
 if __name__ == "__main__":
