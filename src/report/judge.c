@@ -195,9 +195,9 @@ judge_bounds(struct tn_report *report)
 	/* Several processes may each hold a context: the error scales with what the ledger counted. */
 	int64_t context = (int64_t)report->gpu.context_bytes;
 	int64_t contexts = context > 0 ? report->at_peak.split.context / context : 0;
-	report->bounds[0] = (struct tn_bound){ "context", contexts * (context - report->context_lowest),
+	report->bounds[0] = (struct tn_unmeasured){ "context", contexts * (context - report->context_lowest),
 		                                   contexts * (report->context_highest - context) };
-	report->bounds[1] = (struct tn_bound){ "kernels_and_libraries", contexts * report->unseen_below,
+	report->bounds[1] = (struct tn_unmeasured){ "kernels_and_libraries", contexts * report->unseen_below,
 		                                   contexts * report->unseen_above };
 	report->uncertainty_lowest = report->device_peak - report->bounds[0].below - report->bounds[1].below;
 	report->uncertainty_highest = report->device_peak + report->bounds[0].above + report->bounds[1].above;

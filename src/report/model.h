@@ -188,7 +188,7 @@ struct tn_rank {
 };
 
 /* A part of the device's peak that was not measured: how much less and more it may be. */
-struct tn_bound {
+struct tn_unmeasured {
 	const char *part;
 	int64_t below, above;
 };
@@ -217,7 +217,7 @@ struct tn_report {
 	int64_t context_lowest, context_highest; /* bounds of one context, for the uncertainty */
 	int64_t unseen_below, unseen_above;      /* what else the driver may hold less or more, for each context */
 	int64_t uncertainty_lowest, uncertainty_highest;
-	struct tn_bound bounds[2]; /* what the uncertainty is made of; a part without a name is none */
+	struct tn_unmeasured bounds[2]; /* what the uncertainty is made of; a part without a name is none */
 	bool narrowly;
 	const char *smallest_gpu; /* alias in the catalogue, which is never released */
 

@@ -177,7 +177,7 @@ def test_the_page_shows_everything_that_was_tried(fix, tonnage):
 
 
 def test_the_page_of_a_batch_shows_the_curve(fix, tonnage):
-    done, document = fix({"base": 100, "loader": True, "batch": 8, "per_sample": 20}, "--html", "curve.html", command="fit")
+    done, document = fix({"base": 100, "sample": 14, "batch": 256}, "--html", "curve.html", command="fit")
     assert done.returncode == 0, done.stderr
     page = Page(tonnage.cwd / "curve.html")
     card = document["cards"][0]
