@@ -6,7 +6,7 @@
 #include "report/fit.h"
 #include "report/html.h"
 
-enum { WIDE = 720, HIGH = 260, LEFT = 70, BELOW = 30, ABOVE = 14 };
+enum { WIDE = 720, HIGH = 260, LEFT = 70, BELOW = 30, ABOVE = 14, ROOM = 60 };
 
 struct scale {
 	double most_batch, most_bytes;
@@ -50,8 +50,9 @@ put_axes(const struct tn_fit_card *card, const struct scale *scale, FILE *out)
 	        tn__human_bytes((int64_t)card->gpu.total_bytes, total));
 	fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">0</text>\n", LEFT - 6, floor + 4);
 	fprintf(out, "<text x=\"%d\" y=\"%.1f\">batch 0</text>\n", LEFT, floor + 18);
-	fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%.0f</text>\n", across(scale, scale->most_batch),
-	        floor + 18, scale->most_batch);
+	double end = across(scale, scale->most_batch), answer = across(scale, card->largest > 0 ? card->largest : 0);
+	if (end - answer > ROOM) /* else the two numbers would lie on each other */
+		fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%.0f</text>\n", end, floor + 18, scale->most_batch);
 	if (card->largest > 0)
 		fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%d</text>\n", across(scale, card->largest), floor + 18,
 		        card->largest);
