@@ -5,6 +5,7 @@ ENVS := torch-2.11.0 torch-2.6.0 torch-2.15.0 torch-2.11.0-slim
 PYTHON = $(shell tools/envs --path torch-2.11.0)
 BENCH_PYTHON = python3
 VALIDATE_PYTHON = python3
+VALIDATE_JSON = bench/results/validate.json
 
 .PHONY: help build demo test long bench validate-gpu deps envs clean
 .DEFAULT_GOAL := build
@@ -45,7 +46,7 @@ bench: build ## accuracy against measured runs, host cost, cost of a call
 	$(BENCH_PYTHON) bench/accuracy/run.py
 
 validate-gpu: build ## this machine's GPU beside its virtual copy; go on with it by calling it again
-	build/bin/tonnage validate --json bench/results/validate.json $(VALIDATE_PYTHON)
+	build/bin/tonnage validate --json $(VALIDATE_JSON) $(VALIDATE_PYTHON)
 
 clean: ## remove what was built; environments stay
 	rm -rf build

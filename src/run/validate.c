@@ -25,6 +25,7 @@
 
 #define SCHEMA "tonnage.validate/1"
 #define MOST_JOBS 512
+#define MOST_SECONDS 300 /* for one job on one side */
 
 enum { MEASURED, COPY, SIDES };
 
@@ -129,10 +130,11 @@ new_document(const struct validation *validation)
 	const struct tn_gpu_figures *gpu = &validation->figures;
 	char capability[32];
 	snprintf(capability, sizeof(capability), "%d.%d", gpu->compute_major, gpu->compute_minor);
-	return json_pack("{s:s, s:s, s:{s:s, s:s, s:I, s:I}, s:b, s:n, s:n, s:n, s:[], s:n}", "schema", SCHEMA, "tonnage",
+	return json_pack("{s:s, s:s, s:{s:s, s:s, s:I, s:I}, s:b, s:n, s:n, s:n, s:n, s:[], s:n}", "schema", SCHEMA, "tonnage",
 	                 TONNAGE_VERSION, "gpu", "name", gpu->name, "compute_capability", capability, "total_bytes",
 	                 (json_int_t)gpu->total_bytes, "context_bytes", (json_int_t)gpu->context_bytes, "stand_in",
-	                 validation->stand_in, "about", "catalogue_row", "cudnn_properties", "jobs", "summary");
+	                 validation->stand_in, "about", "driver", "catalogue_row", "cudnn_properties", "jobs",
+	                 "summary");
 }
 
 /* The row of the catalogue as this machine measures it. */
@@ -259,6 +261,8 @@ why_nothing(const struct tn_trial *trial, char buffer[256])
 	size_t end = strlen(words);
 	if (counted(trial) != NULL)
 		return NULL;
+	if (trial->end == TN_TRIAL_SLOW)
+		return "it took too long and was ended";
 	while (end > 0 && (words[end - 1] == '\n' || words[end - 1] == ' '))
 		end--;
 	size_t begin = end;
@@ -268,13 +272,15 @@ why_nothing(const struct tn_trial *trial, char buffer[256])
 	return buffer;
 }
 
-/* What cuDNN says of the measured card, so that its heuristics can be asked where there is none. */
+/* What only the measured card can tell: its driver, and what cuDNN says of it, so that its heuristics can be asked where
+ * there is none. */
 static void
-keep_properties(struct validation *validation, const json_t *kit)
+keep_facts(struct validation *validation, const json_t *kit)
 {
-	json_t *properties = json_object_get(kit, "cudnn_properties");
-	if (json_is_string(properties))
-		json_object_set(validation->document, "cudnn_properties", properties);
+	static const char *const names[] = { "driver", "cudnn_properties" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (json_is_string(json_object_get(kit, names[i])))
+			json_object_set(validation->document, names[i], json_object_get(kit, names[i]));
 }
 
 /* All results of a file are of one PyTorch. */
@@ -301,7 +307,7 @@ judge(struct validation *validation, struct job *job)
 	check_about(validation, counted(measured));
 	if (validation->status != TN_OK)
 		return;
-	keep_properties(validation, counted(measured));
+	keep_facts(validation, counted(measured));
 	json_t *entry = tn__validate_compare(job->name, counted(measured), why_nothing(measured, buffer[MEASURED]),
 	                                     counted(copy), why_nothing(copy, buffer[COPY]));
 	if (entry == NULL || json_array_append_new(results(validation), entry) != 0) {
@@ -442,7 +448,7 @@ open_validation(const struct tn_validate_options *options)
 	const struct tn_run_options words = { .quiet = options->quiet, .messages = options->messages };
 	validation->options = options;
 	validation->line = tn__progress_line_of(&words);
-	validation->trials = (struct tn_trials){ .wanted_jobs = SIDES, .context = validation, .next = next, .ended = ended,
+	validation->trials = (struct tn_trials){ .wanted_jobs = SIDES, .limit_seconds = MOST_SECONDS, .context = validation, .next = next, .ended = ended,
 		                                     .tick = tick };
 	return validation;
 }

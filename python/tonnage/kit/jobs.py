@@ -564,16 +564,28 @@ class _Memory(ctypes.Structure):
     _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
 
 
-def card_used():
-    """Bytes in use on the card as NVML says, by whomever; None where there is no NVML."""
-    memory, handle = _Memory(), ctypes.c_void_p()
+def nvml():
+    """NVML, ready to be asked; None where there is none."""
     try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        library = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
         return None
-    if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)):
+    return library if library.nvmlInit_v2() == 0 else None
+
+
+def card_used():
+    """Bytes in use on the card as NVML says, by whomever; None where it cannot be known."""
+    library, memory, handle = nvml(), _Memory(), ctypes.c_void_p()
+    if library is None or library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)):
         return None
-    return memory.used if nvml.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0 else None
+    return memory.used if library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0 else None
+
+
+def driver_version():
+    library, text = nvml(), ctypes.create_string_buffer(96)
+    if library is None or library.nvmlSystemGetDriverVersion(text, ctypes.c_uint(len(text))):
+        return None
+    return text.value.decode()
 
 
 def cudnn_properties():
@@ -632,6 +644,7 @@ def run(name):
         "stats": {key: value for key, value in torch.cuda.memory_stats().items() if isinstance(value, int)},
         "segments": segments(torch),
         "cudnn_properties": cudnn_properties() if name.startswith("convolutions") else None,
+        "driver": driver_version(),
         "about": {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
                   "gpu": torch.cuda.get_device_name(), "python": "%d.%d" % sys.version_info[:2]},
     }
