@@ -448,8 +448,8 @@ open_validation(const struct tn_validate_options *options)
 	const struct tn_run_options words = { .quiet = options->quiet, .messages = options->messages };
 	validation->options = options;
 	validation->line = tn__progress_line_of(&words);
-	validation->trials = (struct tn_trials){ .wanted_jobs = SIDES, .limit_seconds = MOST_SECONDS, .context = validation, .next = next, .ended = ended,
-		                                     .tick = tick };
+	validation->trials = (struct tn_trials){ .wanted_jobs = SIDES, .limit_seconds = MOST_SECONDS, .context = validation,
+		                                     .next = next, .ended = ended, .tick = tick };
 	return validation;
 }
 
