@@ -3,9 +3,10 @@
  * Finalizing descriptors: see engine.h.
  *
  * What the real cuDNN says (ask.h) goes first: its heuristics' engines with their knobs and notes, its plans' workspaces,
- * and its refusals. Where it cannot be asked, the model speaks: every graph gets the same engines (workspace.h), whatever it computes: PyTorch asks cuDNN only for what it knows
- * cuDNN to support, and does not fall back when a graph is refused that it had chosen cuDNN for. The heuristics'
- * modes A, B and instant name all engines but the last, the fallback mode names the last.
+ * and its refusals. Where it cannot be asked, the model speaks: every graph gets the same engines (workspace.h), whatever
+ * it computes: PyTorch asks cuDNN only for what it knows cuDNN to support, and does not fall back when a graph is refused
+ * that it had chosen cuDNN for. The heuristics' modes A, B and instant name all engines but the last, the fallback mode
+ * names the last.
  */
 #include "vgpu/cudnn/ask.h"
 #include "vgpu/cudnn/engine.h"
