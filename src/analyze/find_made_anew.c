@@ -56,7 +56,8 @@ alive(const struct tn_look_around *around, const struct anew *stacks, bool modul
 	for (size_t index = 0; index < analysis->blocks.count; index++) {
 		const struct tn_interval *block = &analysis->blocks.intervals[index];
 		bool inside = analysis->traits[block->stack] & TN_STACK_MODULE;
-		if (block->stack == 0 || stacks[block->stack].times < LEAST_TIMES || inside != modules || !tn__is_alive(block, around->state))
+		if (block->stack == 0 || stacks[block->stack].times < LEAST_TIMES || inside != modules ||
+		    !tn__is_alive(block, around->state))
 			continue;
 		bytes += block->requested;
 		if (!*largest || block->requested > (*largest)->requested)

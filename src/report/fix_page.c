@@ -69,7 +69,9 @@ put_change(const struct tn_fix_change *change, int number, int64_t most, FILE *o
 	char margin[32], time[64];
 	fprintf(out, "<tr><td>%d</td><td><strong>", number);
 	tn__html_text(out, change->title);
-	fprintf(out, "</strong>%s", change->enough ? " <span class=\"good\">the first that is enough and keeps the results</span>" : "");
+	fputs("</strong>", out);
+	if (change->enough)
+		fputs(" <span class=\"good\">the first that is enough and keeps the results</span>", out);
 	put_how(change, out);
 	fputs("</td>", out);
 	put_bar(change->saved, most, out);

@@ -40,7 +40,8 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 	char path[TN_PLACE_TEXT];
 	if (report->exception != NULL && report->exception_at != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s:%lld  %s",
-		        tn__shown_path(report, printer->style, report->exception_at->file, path), (long long)report->exception_at->line, report->exception);
+		        tn__shown_path(report, printer->style, report->exception_at->file, path),
+		        (long long)report->exception_at->line, report->exception);
 	else if (report->exception != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s", report->exception);
 }

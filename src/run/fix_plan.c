@@ -216,7 +216,8 @@ by_promise(const void *one, const void *two)
 	bool first = should_do(a, order_missing), second = should_do(b, order_missing);
 	if ((a->most == INT64_MAX) != (b->most == INT64_MAX))
 		return a->most == INT64_MAX ? -1 : 1;
-	if (a->found.results != b->found.results && (a->found.results == TN_PROMISE_DIFFERENT || b->found.results == TN_PROMISE_DIFFERENT))
+	if (a->found.results != b->found.results &&
+	    (a->found.results == TN_PROMISE_DIFFERENT || b->found.results == TN_PROMISE_DIFFERENT))
 		return (int)a->found.results - (int)b->found.results;
 	if (first != second)
 		return first ? -1 : 1;
