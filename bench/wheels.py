@@ -99,7 +99,7 @@ def main():
     with open(options.output, "w", newline="") as file:
         file.write(f"# By bench/wheels.py, {day or datetime.date.today()}: tests/vgpu/test_verdicts.py --long,\n")
         file.write("# `tonnage run --gpu a100-80`; a job's packages are those that it imports itself.\n")
-        file.write("# Seconds are of the run on a large card, whatever else the machine did; host_cost.csv has the speed.\n")
+        file.write("# Seconds are of the first run that fits, whatever else the machine did; host_cost.csv has the speed.\n")
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(results[key] for key in sorted(results, key=order))
