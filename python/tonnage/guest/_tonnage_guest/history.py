@@ -21,7 +21,7 @@ from .state import settings, state
 
 _MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
 _EVENTS = 3  # of an allocation: made, given back, free again
-_OFTEN = 6  # snapshots of peaks that are not waited with; after that they get rarer
+_OFTEN = 2  # snapshots of peaks that are not waited with; after that they get rarer
 _MAX_WINDOWS = 12  # steps that a kept window may span, when no growth is looked at
 _MAX_SECONDS = 30.0  # for all snapshots of out-of-memories together
 
