@@ -5,6 +5,7 @@
     bench/accuracy/run.py                  everything that has not been run since the program was built
     bench/accuracy/run.py --only gpt2      the models whose name holds "gpt2"; the other lines stay as they are
     bench/accuracy/run.py --transformers   no convolutional nets
+    bench/accuracy/run.py --large          transformers of batch 20 or more, in minutes
 
 Needs the environment torch-2.6.0 (tools/envs torch-2.6.0) and a built Tonnage. Answers are kept in build/accuracy, by
 configuration; a newer build/bin/tonnage or library makes them old. See README.md for what is compared with what.
@@ -225,13 +226,16 @@ def key_of(row):
 
 
 def wanted(row, options):
-    return options.only in row["model"] and not (options.transformers and row["kind"] == "cnn")
+    if options.large and int(row["batch_size"]) < SMALL_BATCH:
+        return False
+    return options.only in row["model"] and not ((options.transformers or options.large) and row["kind"] == "cnn")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="TEXT", help="models whose name holds this")
     parser.add_argument("--transformers", action="store_true", help="leave the convolutional nets out")
+    parser.add_argument("--large", action="store_true", help=f"transformers of batch {SMALL_BATCH} or more alone (minutes)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at the same time")
     parser.add_argument("--fresh", action="store_true", help="forget the answers kept in build/accuracy")
     parser.add_argument("--output", type=pathlib.Path, default=HERE / "results.csv")
