@@ -3,9 +3,8 @@
 
 A window is emptied, by recording anew, at the end of a step that leaves little room in it. So a snapshot mostly knows the
 step before, too: gradients that live on were made there. A snapshot costs some milliseconds, more for a longer window;
-where each step sets a new peak (a leak, a cache), snapshots get rarer, and a window of many steps is emptied once it was
-written. What a snapshot cannot know stands in it under "tonnage" (marks.py). Without detail (TONNAGE_DETAIL=0) nothing is
-recorded, unless a snapshot is wanted.
+where each step sets a new peak (a leak, a cache), snapshots get rarer. What a snapshot cannot know stands in it under
+"tonnage" (marks.py). Without detail (TONNAGE_DETAIL=0) nothing is recorded, unless a snapshot is wanted.
 
 The program's own recorder goes on working: its settings win from its call on, ours stay away meanwhile, and come back
 after it has switched off (which empties torch's history). A program that has not switched history on sees snapshots
@@ -22,7 +21,6 @@ from .state import settings, state
 _MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
 _EVENTS = 3  # of an allocation: made, given back, free again
 _OFTEN = 2  # snapshots of peaks that are not waited with; after that they get rarer
-_MAX_WINDOWS = 12  # steps that a kept window may span, when no growth is looked at
 _MAX_SECONDS = 30.0  # for all snapshots of out-of-memories together
 
 _original = {}
@@ -33,7 +31,6 @@ _path = None
 _spent = 0.0
 _peaks_written = 0
 _pending = 0  # steps in the window since a peak that was not written yet
-_spanned = 0  # steps in the window
 _kept = False  # windows are kept: growth is being looked at
 _counted = 0  # allocations before this window,
 _last_counted = 0  # and at the end of the last step
@@ -81,17 +78,15 @@ def stop():
 
 def step_ended(grew):
     """Called at each step's end; `grew` when it set a new peak. Writes the snapshot of a peak, and begins a new window."""
-    global _pending, _spanned
+    global _pending
     if not _original:
         return
     holds.look()
     marks.steps.append((marks.now(), state.steps, torchapi.allocated()))
     _pending += 1 if grew or _pending else 0
-    _spanned += 1
     full = _is_full()
     if _pending and (not grew or _is_due(full)):
         _write_peak()
-        full = full or _is_long()
     if not (_ours or _theirs) or (full and not _pending and not _kept):
         new_window()
 
@@ -105,29 +100,23 @@ def _is_full():
 
 
 def _is_due(full):
-    """The first peak waits for the next step, which mostly has a higher one, if the window has room for that step. Later
-    ones are written at once some times, then when twice as many steps have gone by as the last time."""
+    """The first peak waits for the next step, which mostly has a higher one, if the window has room for that step. The
+    next is written at once, later ones when twice as many steps have gone by as the last time: a snapshot tells
+    everything in its window again."""
     if _peaks_written == 0:
         return full or _pending > 1
-    return _peaks_written < _OFTEN or _pending >= min(1 << (_peaks_written - _OFTEN + 1), _MAX_WINDOWS)
-
-
-def _is_long():
-    """True for a window whose next snapshot would tell mostly what this one told. Only once snapshots are rare, so that
-    the next one still knows the step before its peak."""
-    return _peaks_written > _OFTEN and _spanned >= _MAX_WINDOWS
+    return _peaks_written < _OFTEN or _pending >= 1 << (_peaks_written - _OFTEN + 1)
 
 
 def new_window():
     """Forgets the events so far, and goes on recording. Does nothing while the program records."""
-    global _ours, _counted, _spanned
+    global _ours, _counted
     if not _original:
         return
     if not _theirs:
         _record("all")
         _ours = True
         _counted = torchapi.allocations()
-    _spanned = 0
     marks.new_window()
     notes.new_window()
 
