@@ -156,6 +156,26 @@ print("written at", *seen)
     assert len([block for block in blocks if block["frames"][0]["line"] == 16]) >= 59, "the last peak is shown in the end"
 
 
+def test_out_of_memories_of_one_moment_are_one_snapshot(virtual, wheel, tmp_path):
+    done = virtual(wheel, """
+import os, torch
+kept = [torch.zeros(1 << 18, device="cuda")]
+
+def fail():
+    try:
+        torch.zeros(1 << 40, device="cuda")
+    except torch.cuda.OutOfMemoryError:
+        about = os.stat(os.environ["TONNAGE_SNAPSHOT"] + ".oom")
+        return about.st_ino, about.st_mtime_ns
+
+first = [fail() for _ in range(20)]
+kept.append(torch.zeros(1 << 18, device="cuda"))
+then = [fail() for _ in range(20)]
+print("snapshots", len(set(first)), len(set(then)), len(set(first + then)))
+""", TONNAGE_SNAPSHOT=str(tmp_path / "run/peak.pickle"))
+    assert done.status == 0 and "snapshots 1 1 2" in done.stdout, done.stderr
+
+
 def test_generation_ends(virtual, wheel):
     done = virtual(wheel, """
 import torch

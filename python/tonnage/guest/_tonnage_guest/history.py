@@ -29,6 +29,7 @@ _theirs = False  # the program's recording is on
 _calling = False  # torch's function is being called by us
 _path = None
 _spent = 0.0
+_shown = None  # the allocator's figures when an out-of-memory was kept last, and its largest free block
 _peaks_written = 0
 _pending = 0  # steps in the window since a peak that was not written yet
 _kept = False  # windows are kept: growth is being looked at
@@ -162,9 +163,30 @@ def _write_peak():
         state.peak_snapshot = state.snapshot = _path
 
 
+def shows_out_of_memory(device):
+    """True when the last snapshot of an out-of-memory shows this one, too: nothing was allocated or given back since.
+    cuDNN's plans are tried one after another like that, some hundred times where the card is nearly full."""
+    if _shown is None or _shown[0] != _figures(device):
+        return False
+    state.oom_snapshot = state.snapshot = _path + ".oom"
+    return True
+
+
+def shown_largest_free():
+    """The largest free block in that snapshot."""
+    return _shown[1]
+
+
+def _figures(device):
+    stats = torchapi.stats(device)
+    return stats and (device, stats["allocation"]["all"]["allocated"], stats["allocated_bytes"]["all"]["current"],
+                      stats["reserved_bytes"]["all"]["current"])
+
+
 def at_out_of_memory(device):
     """Keeps a snapshot beside the peak's; the largest free block of the device in bytes, or None."""
-    global _spent
+    global _spent, _shown
+    _shown = None
     if not _original or _spent > _MAX_SECONDS:
         return None
     began = time.monotonic()
@@ -177,7 +199,10 @@ def at_out_of_memory(device):
     if snapshot is None:
         return None
     state.oom_snapshot = state.snapshot = target
-    return largest_free_block(snapshot, device)
+    largest = largest_free_block(snapshot, device)
+    figures = _figures(device)
+    _shown = figures and (figures, largest)
+    return largest
 
 
 @guard.guarded

@@ -47,9 +47,13 @@ def _observed(device, requested, free, frame):
     peaks.read(everywhere=True)
     note(found)
     marks.out_of_memories.append((marks.now(), int(device), int(requested)))
-    keepers.look(frame)
-    found["largest_free_block_bytes"] = history.at_out_of_memory(int(device))
-    record.write_now()
+    if history.shows_out_of_memory(int(device)):
+        found["largest_free_block_bytes"] = history.shown_largest_free()
+        record.write_sometimes()
+    else:
+        keepers.look(frame)
+        found["largest_free_block_bytes"] = history.at_out_of_memory(int(device))
+        record.write_now()
 
 
 _seen = guard.guarded(_observed)
