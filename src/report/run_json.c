@@ -268,6 +268,23 @@ read_card(const json_t *root, struct tn_report *report)
 	report->gpus = count > 1 && count < 65 ? (int)count : 1;
 }
 
+/* How much less and more a part of the uncertainty may be; false for one that is not there. */
+static bool
+read_part(const json_t *root, const char *name, int64_t *below, int64_t *above)
+{
+	const json_t *part;
+	size_t i;
+	json_array_foreach(json_object_get(root, "uncertainty_parts"), i, part) {
+		const char *its = json_string_value(json_object_get(part, "part"));
+		if (its == NULL || strcmp(its, name) != 0)
+			continue;
+		*below = json_integer_value(json_object_get(part, "below_bytes"));
+		*above = json_integer_value(json_object_get(part, "above_bytes"));
+		return true;
+	}
+	return false;
+}
+
 static void
 read_bounds(const json_t *root, struct tn_report *report)
 {
@@ -282,8 +299,15 @@ read_bounds(const json_t *root, struct tn_report *report)
 	int64_t held = report->at_peak.split.context, contexts = held > 0 && context > 0 ? held / context : 0;
 	if (contexts < 1)
 		return;
-	report->context_lowest = context - (report->device_peak - report->uncertainty_lowest) / contexts;
-	report->context_highest = context + (report->uncertainty_highest - report->device_peak) / contexts;
+	int64_t below = report->device_peak - report->uncertainty_lowest; /* all of it, where no parts are told */
+	int64_t above = report->uncertainty_highest - report->device_peak;
+	(void)read_part(root, "context", &below, &above);
+	report->context_lowest = context - below / contexts;
+	report->context_highest = context + above / contexts;
+	if (read_part(root, "kernels_and_libraries", &below, &above)) {
+		report->unseen_below = below / contexts;
+		report->unseen_above = above / contexts;
+	}
 }
 
 static void
