@@ -68,13 +68,16 @@ def quoted(word):
     return '"' + "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}" for byte in word) + '"'
 
 
-def write_dictionary(name):
-    """The string literals of the file that knows the target's words; for pickles with the opcode of a string."""
+def dictionary(name):
+    """The option with the string literals of the file that knows the target's words; for pickles with the opcode of a
+    string. None for a target without words: libFuzzer refuses an empty file."""
+    if name not in WORDS:
+        return []
     path = BUILD / f"{name}.dict"
-    words = sorted(set(re.findall(r'"([^"\\\n%]{3,40})"', WORDS[name].read_text()))) if name in WORDS else []
+    words = sorted(set(re.findall(r'"([^"\\\n%]{3,40})"', WORDS[name].read_text())))
     head = (lambda word: b"\x8c" + bytes([len(word)])) if name == "pickle" else lambda word: b""
     path.write_text("".join(quoted(head(word) + word.encode()) + "\n" for word in words))
-    return path
+    return [f"-dict={path}"]
 
 
 def folders(name):
@@ -100,7 +103,7 @@ def figures(name, seconds, log, failures):
 def fuzz(name, seconds):
     """Runs one target; returns its figures and the end of its words when it failed."""
     artifacts = REPORTS / f"{name}-"
-    command = [BUILD / "fuzz" / f"fuzz_{name}", f"-max_total_time={seconds}", f"-dict={write_dictionary(name)}",
+    command = [BUILD / "fuzz" / f"fuzz_{name}", f"-max_total_time={seconds}", *dictionary(name),
                f"-max_len={LONGEST}", f"-rss_limit_mb={PEAK_MIB}", "-timeout=60", "-print_final_stats=1",
                f"-artifact_prefix={artifacts}", *folders(name)]  # fmt: skip
     with open(REPORTS / f"{name}.log", "w") as log:
