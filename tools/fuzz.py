@@ -70,7 +70,7 @@ def quoted(word):
 
 def dictionary(name):
     """The option with the string literals of the file that knows the target's words; for pickles with the opcode of a
-    string. None for a target without words: libFuzzer refuses an empty file."""
+    string; none for a target without words, since libFuzzer refuses an empty file."""
     if name not in WORDS:
         return []
     path = BUILD / f"{name}.dict"
