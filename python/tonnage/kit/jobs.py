@@ -80,7 +80,8 @@ def plain_net(torch):
 
 def separable_net(torch):
     """Depthwise convolutions with an expansion."""
-    nn, layers, inner = torch.nn, [nn.Conv2d(3, 32, 3, 2, 1)], 32
+    nn = torch.nn
+    layers, inner = [nn.Conv2d(3, 32, 3, 2, 1)], 32
     for outer, stride in ((64, 2), (64, 1), (128, 2), (128, 1), (256, 2)):
         wide = inner * 4
         layers += [nn.Conv2d(inner, wide, 1), nn.BatchNorm2d(wide), nn.SiLU(),
