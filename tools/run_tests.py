@@ -135,7 +135,7 @@ def parts(long):
     yield "coverage", lambda tally: coverage(tally, "coverage")
     yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload", *parallel())
     yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest", *parallel(), *more)
-    yield "cli", lambda tally: python_tests(tally, "cli", "tests/cli")
+    yield "cli", lambda tally: python_tests(tally, "cli", "tests/cli", *parallel())
     yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(), *more)
     if long:
         yield "changes", lambda tally: python_tests(tally, "changes", "tests/changes", *parallel())

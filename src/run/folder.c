@@ -2,7 +2,9 @@
  *
  * Making and removing run folders.
  *
- * A folder becomes an orphan the moment its lock is free, so the lock file gets its name only after it is locked.
+ * A folder becomes an orphan the moment its lock is free, so the lock file gets its name only after it is locked. One
+ * that has nothing but, at most, the lock's first name is an orphan too, of a process that was killed between: it may be
+ * taken from a living one, which then makes another.
  */
 #include "run/folder.h"
 
@@ -17,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+
+#define MOST_TRIES 8
 
 static const char *
 temporary_folder(void)
@@ -49,6 +53,21 @@ take_lock(struct tn_folder *folder)
 	return TN_OK;
 }
 
+/* A folder with its lock and nothing else. */
+static tn_status
+make_locked(struct tn_folder *folder)
+{
+	int length = snprintf(folder->path, sizeof(folder->path), "%s/tonnage-%u-XXXXXX", temporary_folder(),
+	                      (unsigned)getuid());
+	TN_RETURN_IF(length >= PATH_MAX - 256, TN_IO, "the name of the temporary folder is too long");
+	TN_RETURN_IF(mkdtemp(folder->path) == NULL, TN_IO, "no run folder can be made in %s: %s", temporary_folder(),
+	             strerror(errno));
+	tn_status status = take_lock(folder);
+	if (status != TN_OK)
+		tn__folder_remove(folder, false);
+	return status;
+}
+
 static tn_status
 make_parts(const struct tn_folder *folder)
 {
@@ -64,14 +83,11 @@ tn_status
 tn__folder_create(struct tn_folder *out)
 {
 	struct tn_folder folder = { .lock = -1 };
-	int length = snprintf(folder.path, sizeof(folder.path), "%s/tonnage-%u-XXXXXX", temporary_folder(),
-	                      (unsigned)getuid());
-	TN_RETURN_IF(length >= PATH_MAX - 256, TN_IO, "the name of the temporary folder is too long");
-	TN_RETURN_IF(mkdtemp(folder.path) == NULL, TN_IO, "no run folder can be made in %s: %s", temporary_folder(),
-	             strerror(errno));
-	tn_status status = take_lock(&folder);
-	if (status == TN_OK)
-		status = make_parts(&folder);
+	tn_status status = make_locked(&folder);
+	for (int tries = 1; status != TN_OK && tries < MOST_TRIES; tries++)
+		status = make_locked(&folder); /* another start may have taken the folder for an orphan before it had a lock */
+	TN_FORWARD_IF_ERROR(status);
+	status = make_parts(&folder);
 	if (status != TN_OK) {
 		tn__folder_remove(&folder, false);
 		return status;
@@ -205,6 +221,21 @@ take_orphan(const char *path, int *lock)
 	return false;
 }
 
+/* Removes a folder that never came to its lock; one that holds anything else stays. */
+static bool
+remove_unborn(const char *path)
+{
+	char name[PATH_MAX];
+	if (snprintf(name, sizeof(name), "%s/lock.new", path) >= PATH_MAX)
+		return false;
+	int lock = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+		unlink(name);
+	if (lock >= 0)
+		close(lock);
+	return rmdir(path) == 0;
+}
+
 int
 tn__folder_remove_orphans(void)
 {
@@ -217,12 +248,15 @@ tn__folder_remove_orphans(void)
 	snprintf(beginning, sizeof(beginning), "tonnage-%u-", (unsigned)getuid());
 	while ((item = readdir(listing)) != NULL) {
 		if (strncmp(item->d_name, beginning, strlen(beginning)) != 0 ||
-		    snprintf(path, sizeof(path), "%s/%s", temporary_folder(), item->d_name) >= PATH_MAX ||
-		    !take_orphan(path, &lock))
+		    snprintf(path, sizeof(path), "%s/%s", temporary_folder(), item->d_name) >= PATH_MAX)
 			continue;
-		tn__folder_remove_tree(path);
-		close(lock);
-		removed++;
+		if (take_orphan(path, &lock)) {
+			tn__folder_remove_tree(path);
+			close(lock);
+			removed++;
+		} else {
+			removed += remove_unborn(path);
+		}
 	}
 	closedir(listing);
 	return removed;

@@ -46,10 +46,11 @@ class Command:
         self.temporary.mkdir()
         self.cwd = folder / "cwd"
         self.cwd.mkdir()
-        self.mark = "TONNAGE_TEST_MARK=%s" % folder.name
+        self.mark = "TONNAGE_TEST_MARK=%s" % folder
         name, _, value = self.mark.partition("=")
         self.env = {**os.environ, "TMPDIR": str(self.temporary), name: value, "LC_ALL": "C.UTF-8"}
-        self.env.pop("NO_COLOR", None)
+        for name in ("NO_COLOR", "COLUMNS"):  # of the terminal, or of pytest-xdist
+            self.env.pop(name, None)
 
     def __call__(self, *words, timeout=60, **options):
         command = [str(TONNAGE), *map(str, words)]

@@ -33,15 +33,19 @@ def daemons(tonnage, seconds=100):
     return process
 
 
+def children_of(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def keeper_of(process):
-    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    """The keeper, once it is there."""
+    children = wait_until(lambda: children_of(process.pid))
     assert len(children) == 1
-    return int(children[0])
+    return children[0]
 
 
 def program_of(process):
-    keeper = keeper_of(process)
-    return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
+    return wait_until(lambda: children_of(keeper_of(process)))[0]
 
 
 def nothing_left(tonnage):
@@ -118,6 +122,19 @@ def test_folders_of_others_stay(tonnage):
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert tonnage("run", "--", "true").returncode == 0
         assert kept.exists() and foreign.exists() and locked.exists()
+
+
+def test_folders_of_starts_that_were_killed_before_they_had_a_lock_are_removed(tonnage):
+    empty, early, held, full = (tonnage.temporary / f"tonnage-{os.getuid()}-{name}" for name in ("e", "f", "g", "h"))
+    for folder in (empty, early, held, full):
+        folder.mkdir()
+    for folder in (early, held, full):
+        (folder / "lock.new").touch()
+    (full / "precious").touch()
+    with open(held / "lock.new", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert tonnage("run", "--", "true").returncode == 0
+        assert not empty.exists() and not early.exists() and held.exists() and (full / "precious").exists()
 
 
 @pytest.mark.parametrize("name, status", [("SIGINT", 130), ("SIGTERM", 143)])
