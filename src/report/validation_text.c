@@ -41,10 +41,14 @@ add_bytes(FILE *out, const json_t *entry, const char *what, const char *name)
 static void
 add_counters(FILE *out, const json_t *counters)
 {
-	size_t count = json_array_size(counters);
+	const json_t *counter;
+	const char *first = NULL;
+	size_t count = 0, i;
+	json_array_foreach(counters, i, counter)
+		if (json_is_true(json_object_get(counter, "repeats")) && count++ == 0)
+			first = json_string_value(json_object_get(counter, "counter"));
 	if (count > 0)
-		fprintf(out, "%zu counter%s, the first %s; ", count, count == 1 ? "" : "s",
-		        json_string_value(json_object_get(json_array_get(counters, 0), "counter")));
+		fprintf(out, "%zu counter%s, the first %s; ", count, count == 1 ? "" : "s", first != NULL ? first : "unknown");
 }
 
 /* What is not the same, in words; the caller frees. */

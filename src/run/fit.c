@@ -292,21 +292,6 @@ next(void *context)
 
 /* ---- what a trial has told ---- */
 
-static int
-surveyed_batch(const struct tn_trial *trial)
-{
-	const json_t *document, *batch;
-	json_int_t largest = 0;
-	size_t i, j;
-	json_array_foreach(trial->changes_told, i, document) {
-		const json_t *facts = json_object_get(json_object_get(document, "survey"), "facts");
-		json_array_foreach(json_object_get(facts, "batches"), j, batch)
-			if (json_integer_value(batch) > largest && json_integer_value(batch) <= LARGEST_BATCH)
-				largest = json_integer_value(batch);
-	}
-	return (int)largest;
-}
-
 static bool
 was_applied(const struct tn_trial *trial)
 {
@@ -344,7 +329,7 @@ judge_first(struct search *search, const struct point *point)
 	tn__trials_adapt(&search->trials, tn__trial_figure(trial, "host", "peak_rss_bytes"));
 	if (point->batch != 0 || search->failure != NULL)
 		return;
-	search->own_batch = surveyed_batch(trial);
+	search->own_batch = tn__survey_batch(tn__trial_told(trial, "survey"), LARGEST_BATCH);
 	if (search->own_batch == 0)
 		fail(search,
 		     "no data loader was seen whose batch could be set: write {batch} into the program's arguments, as in "

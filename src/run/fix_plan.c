@@ -83,32 +83,6 @@ add_single(struct tn_fix_search *search, const json_t *row, const char *value, i
 
 /* ---- which values ---- */
 
-static const json_t *
-survey_of(const struct tn_trial *trial)
-{
-	const json_t *document;
-	size_t i;
-	json_array_foreach(trial->changes_told, i, document) {
-		const json_t *survey = json_object_get(document, "survey");
-		if (json_is_object(survey))
-			return survey;
-	}
-	return NULL;
-}
-
-/* The largest batch of the program; 0 when none is known. */
-static int
-batch_of(const json_t *survey)
-{
-	const json_t *batches = json_object_get(json_object_get(survey, "facts"), "batches"), *batch;
-	int largest = 0;
-	size_t i;
-	json_array_foreach(batches, i, batch)
-		if (json_is_integer(batch) && json_integer_value(batch) > largest && json_integer_value(batch) < INT_MAX)
-			largest = (int)json_integer_value(batch);
-	return largest;
-}
-
 /* A batch in k pieces: the fewest that should do, and the next. */
 static void
 add_accumulation(struct tn_fix_search *search, const json_t *row)
@@ -239,8 +213,8 @@ add_unsurveyed(struct tn_fix_search *search)
 void
 tn__fix_plan(struct tn_fix_search *search)
 {
-	const json_t *survey = survey_of(&search->unchanged_large), *row;
-	int batch = search->batch = batch_of(survey);
+	const json_t *survey = tn__trial_told(&search->unchanged_large, "survey"), *row;
+	int batch = search->batch = tn__survey_batch(survey, INT_MAX);
 	size_t i;
 	add_without_others(search);
 	if (survey == NULL) /* nothing was learnt of the program: only what acts on every program */

@@ -66,6 +66,11 @@ bool tn__trial_fits(const struct tn_trial *trial);
 /* A text of the report, such as ("out_of_memory", "cause"); NULL where there is none. */
 const char *tn__trial_text(const struct tn_trial *trial, const char *object, const char *name);
 
+/* What the program's own side has told under a name, such as "survey": borrowed, NULL when it has not. */
+const json_t *tn__trial_told(const struct tn_trial *trial, const char *name);
+/* The largest batch that a survey saw, of those up to `most`; 0 when it saw none. */
+int tn__survey_batch(const json_t *survey, int most);
+
 /* ---- cost.c: what steps did ---- */
 
 /* The text that the virtual GPU of the process with most steps has left in the run's folder; the caller frees; NULL:

@@ -518,6 +518,31 @@ tn__trial_text(const struct tn_trial *trial, const char *object, const char *nam
 	return json_string_value(json_object_get(json_object_get(trial->report, object), name));
 }
 
+const json_t *
+tn__trial_told(const struct tn_trial *trial, const char *name)
+{
+	const json_t *document;
+	size_t i;
+	json_array_foreach(trial->changes_told, i, document) {
+		const json_t *told = json_object_get(document, name);
+		if (json_is_object(told))
+			return told;
+	}
+	return NULL;
+}
+
+int
+tn__survey_batch(const json_t *survey, int most)
+{
+	const json_t *batch;
+	json_int_t largest = 0;
+	size_t i;
+	json_array_foreach(json_object_get(json_object_get(survey, "facts"), "batches"), i, batch)
+		if (json_integer_value(batch) > largest && json_integer_value(batch) <= most)
+			largest = json_integer_value(batch);
+	return (int)largest;
+}
+
 const char *
 tn__trial_verdict(const struct tn_trial *trial)
 {

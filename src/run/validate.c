@@ -243,14 +243,7 @@ next(void *context)
 static const json_t *
 counted(const struct tn_trial *trial)
 {
-	const json_t *document;
-	size_t i;
-	json_array_foreach(trial->changes_told, i, document) {
-		const json_t *kit = json_object_get(document, "kit");
-		if (kit != NULL)
-			return kit;
-	}
-	return NULL;
+	return tn__trial_told(trial, "kit");
 }
 
 /* Why there is nothing: the last line that the job has said. */

@@ -108,6 +108,24 @@ a_counter_that_one_side_lacks_is_a_difference(void **state)
 }
 
 static void
+a_counter_that_does_not_repeat_is_listed_and_no_disagreement(void **state)
+{
+	json_t *measured = counted("done", 1, 2, 3, 4), *copy = counted("done", 1, 2, 3, 4);
+	json_object_set_new(json_object_get(measured, "stats"), "inactive_split.all.freed", json_integer(7));
+	json_object_set_new(json_object_get(copy, "stats"), "inactive_split.all.freed", json_integer(8));
+	json_object_set_new(measured, "unrepeated", json_pack("[s]", "inactive_split."));
+	json_t *both = json_deep_copy(measured), *other = json_deep_copy(copy);
+	json_object_set_new(json_object_get(other, "stats"), "num_alloc_retries", json_integer(1));
+	json_t *entry = entry_of(measured, NULL, copy, NULL), *counters = json_object_get(entry, "counters");
+	assert_true(agrees(entry));
+	assert_true(json_is_false(json_object_get(json_array_get(counters, 0), "repeats")));
+	assert_line(entry, "agrees", "a job");
+	entry = entry_of(both, NULL, other, NULL);
+	assert_false(agrees(entry));
+	assert_line(entry, "DIFFERS", "1 counter, the first num_alloc_retries");
+}
+
+static void
 another_segment_or_end_is_a_difference(void **state)
 {
 	json_t *segment = entry_beside_the_usual(counted("done", 5 * MIB, 22 * MIB, 300 * MIB, 18 * MIB));
@@ -164,6 +182,7 @@ main(void)
 		cmocka_unit_test(the_process_may_be_a_little_off),
 		cmocka_unit_test(one_byte_of_a_counter_is_a_difference),
 		cmocka_unit_test(a_counter_that_one_side_lacks_is_a_difference),
+		cmocka_unit_test(a_counter_that_does_not_repeat_is_listed_and_no_disagreement),
 		cmocka_unit_test(another_segment_or_end_is_a_difference),
 		cmocka_unit_test(a_side_that_failed_is_told),
 		cmocka_unit_test(the_counts_are_of_jobs_that_ran),

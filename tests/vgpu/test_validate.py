@@ -12,8 +12,8 @@ from conftest import ROOT, TEMPORARY, TONNAGE, python_of
 
 SCHEMA = json.loads((ROOT / "doc/format/validate.schema.json").read_text())
 # One of each kind; all of them are run by `make long`.
-USUAL = ["residual fp32", "convolutions float16 last", "attention flash attention", "AdamW fused", "LSTM", "CUDA graph",
-         "out of memory, fragmented"]  # fmt: skip
+USUAL = ["residual fp32", "plain autocast", "convolutions float16 last", "attention flash attention", "AdamW fused", "LSTM",
+         "CUDA graph", "out of memory, fragmented"]  # fmt: skip
 
 
 @pytest.fixture

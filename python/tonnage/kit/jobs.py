@@ -18,6 +18,7 @@ import sys
 
 MIB = 1 << 20
 JOBS = {}  # name: function, environment
+UNREPEATED = []  # beginnings of counters that two runs of the job on one card do not share
 
 
 def job(name, **environment):
@@ -171,6 +172,13 @@ def tokens(torch, batch, length, vocabulary=16000):
     return torch.randint(vocabulary, (batch, length), device="cuda")
 
 
+def autocast(torch, dtype):
+    """Autocast of the job. Leaving it, PyTorch frees the cast weights in the order of a table by their host addresses,
+    which no two processes share: how often free blocks were joined is then no figure of the card."""
+    UNREPEATED[:] = ["inactive_split"]
+    return torch.autocast("cuda", getattr(torch, dtype))
+
+
 def train(torch, net, batches, optimizer=None, context=contextlib.nullcontext, scaler=None, to_none=True):
     """A step for each batch; the loss needs no labels."""
     optimizer = optimizer or torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
@@ -213,7 +221,7 @@ def convolutional(torch, net, dtype=None, amp=None, last=False, benchmark=False,
         model, batch = model.to(memory_format=torch.channels_last), batch.to(memory_format=torch.channels_last)
 
     def context():
-        return torch.autocast("cuda", getattr(torch, amp)) if amp else contextlib.nullcontext()
+        return autocast(torch, amp) if amp else contextlib.nullcontext()
 
     train(torch, model, [batch] * 3, context=context, scaler=torch.amp.GradScaler("cuda") if amp == "float16" else None)
 
@@ -277,7 +285,7 @@ def transformer(torch, dtype=None, **settings):
 def mixed(torch, dtype):
     net = decoder(torch).cuda()
     train(torch, net, [tokens(torch, 4, 512)] * 3, torch.optim.AdamW(net.parameters(), lr=1e-4),
-          lambda: torch.autocast("cuda", getattr(torch, dtype)),
+          lambda: autocast(torch, dtype),
           torch.amp.GradScaler("cuda") if dtype == "float16" else None)  # fmt: skip
 
 
@@ -643,6 +651,7 @@ def run(name):
         **result,
         "device_bytes": None if before is None or used is None else used - before,
         "stats": {key: value for key, value in torch.cuda.memory_stats().items() if isinstance(value, int)},
+        "unrepeated": UNREPEATED,
         "segments": segments(torch),
         "cudnn_properties": cudnn_properties() if name.startswith("convolutions") else None,
         "driver": driver_version(),
