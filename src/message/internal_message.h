@@ -90,11 +90,11 @@ uint64_t tn__line_owner(const char *line, size_t length, int64_t rank);
 /* Whether a phrase at [start, end) of a clean line is an error being reported. */
 bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
 
-/* strncasecmp-like search in a bounded text; NULL if absent. */
+/* Where a lower-case word stands in a bounded text, in letters of any case; NULL if nowhere. */
 const char *tn__find(const char *text, size_t length, const char *word);
 
-/* Whether the text has one of the words that `words` lists, separated by '|'. */
-bool tn__has_any(const char *text, size_t length, const char *words);
+/* Whether the text has one of the lower-case words that `list` names, separated by '|', in letters of any case. */
+bool tn__has_any(const char *text, size_t length, const char *list);
 
 /* ---- frame.c ---- */
 

@@ -4,6 +4,7 @@
  *
  * Every function is linear in the line.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -111,31 +112,69 @@ tn__line_clean(const char *bytes, size_t count, char *out)
 
 /* ---- searching ---- */
 
+#define MOST_WORDS 48 /* of a list that is looked for together */
+
+static char
+lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* Whether the word, lower case, stands at `text`. */
+static bool
+stands_at(const char *text, size_t length, const char *word, size_t size)
+{
+	if (size > length)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		if (lower(text[i]) != word[i])
+			return false;
+	return true;
+}
+
 const char *
 tn__find(const char *text, size_t length, const char *word)
 {
 	size_t size = strlen(word);
-	char first = (char)tolower((unsigned char)word[0]);
 	for (size_t i = 0; i + size <= length; i++)
-		if (tolower((unsigned char)text[i]) == first && strncasecmp(text + i, word, size) == 0)
+		if (stands_at(text + i, length - i, word, size))
 			return text + i;
 	return NULL;
 }
 
-bool
-tn__has_any(const char *text, size_t length, const char *words)
+/* The words of a list, by their first letters. */
+struct words {
+	const char *text[MOST_WORDS + 1];
+	uint8_t size[MOST_WORDS + 1], next[MOST_WORDS + 1]; /* 0: no other word begins so */
+	uint8_t head[256];
+};
+
+static void
+read_words(const char *list, struct words *words)
 {
-	char word[64];
-	while (*words != '\0') {
-		size_t size = strcspn(words, "|");
-		if (size < sizeof(word)) {
-			memcpy(word, words, size);
-			word[size] = '\0';
-			if (tn__find(text, length, word) != NULL)
-				return true;
-		}
-		words += size + (words[size] == '|');
+	uint8_t count = 0;
+	memset(words->head, 0, sizeof(words->head));
+	while (*list != '\0' && count < MOST_WORDS) {
+		size_t size = strcspn(list, "|");
+		unsigned char first = (unsigned char)list[0];
+		words->text[++count] = list;
+		words->size[count] = (uint8_t)size;
+		words->next[count] = words->head[first];
+		words->head[first] = count;
+		list += size + (list[size] == '|');
 	}
+	assert(*list == '\0');
+}
+
+bool
+tn__has_any(const char *text, size_t length, const char *list)
+{
+	struct words words;
+	read_words(list, &words);
+	for (size_t i = 0; i < length; i++)
+		for (uint8_t k = words.head[(unsigned char)lower(text[i])]; k != 0; k = words.next[k])
+			if (stands_at(text + i, length - i, words.text[k], words.size[k]))
+				return true;
 	return false;
 }
 
