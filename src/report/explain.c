@@ -42,17 +42,28 @@ utf8_length(const unsigned char *bytes)
 	return overlong || outside ? 0 : length;
 }
 
+/* Length of what can be written as it is. */
+static size_t
+plain_length(const unsigned char *text)
+{
+	size_t length = 0;
+	while (text[length] >= 0x20 && text[length] < 0x80 && text[length] != '"' && text[length] != '\\')
+		length++;
+	return length;
+}
+
 void
 tn__write_json_string(FILE *out, const char *text)
 {
 	fputc('"', out);
 	for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
-		int length = *at >= 0x80 ? utf8_length(at) : 1;
+		size_t plain = plain_length(at);
+		int length = plain > 0 ? (int)plain : *at >= 0x80 ? utf8_length(at) : 1;
 		if (length == 0)
 			fputs("\\ufffd", out);
-		else if (*at == '"' || *at == '\\')
+		else if (plain == 0 && (*at == '"' || *at == '\\'))
 			fprintf(out, "\\%c", *at);
-		else if (*at < 0x20)
+		else if (plain == 0 && *at < 0x20)
 			fprintf(out, "\\u%04x", *at);
 		else
 			fwrite(at, 1, (size_t)length, out);
