@@ -61,9 +61,9 @@ tn__write_json_string(FILE *out, const char *text)
 		int length = plain > 0 ? (int)plain : *at >= 0x80 ? utf8_length(at) : 1;
 		if (length == 0)
 			fputs("\\ufffd", out);
-		else if (plain == 0 && (*at == '"' || *at == '\\'))
+		else if (*at == '"' || *at == '\\')
 			fprintf(out, "\\%c", *at);
-		else if (plain == 0 && *at < 0x20)
+		else if (*at < 0x20)
 			fprintf(out, "\\u%04x", *at);
 		else
 			fwrite(at, 1, (size_t)length, out);

@@ -59,7 +59,7 @@ tn__html_begin(FILE *out, const char *title)
 	tn__html_text(out, title);
 	fputs("</title>\n<style>", out);
 	fwrite(tn__page_style, 1, tn__page_style_size, out);
-	fputs(".list{display:block;margin:1.2rem 0 0}\n.list pre{white-space:pre-wrap;background:var(--panel);padding:.5rem .8rem;"
+	fputs("pre.code{white-space:pre-wrap;background:var(--panel);padding:.5rem .8rem;"
 	      "border-radius:5px;overflow-wrap:anywhere}\n.curve{max-width:760px;display:block}\n.curve text{fill:var(--soft);"
 	      "font-size:12px}\n.curve .limit{stroke:var(--bad);stroke-dasharray:6 4}\n.curve .axis{stroke:var(--edge)}\n"
 	      ".curve .way{stroke:var(--link);fill:none;stroke-width:1.5}\n.curve .good{fill:var(--good)}\n"

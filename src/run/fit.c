@@ -320,6 +320,7 @@ judge_first(struct search *search, const struct point *point)
 		fail(search, trial->error != NULL ? trial->error : "the program took too much of the computer's own memory",
 		     trial->error_status != 0 ? trial->error_status : TN_EXIT_OWN_FAILURE);
 	} else if (verdict == NULL || strcmp(verdict, "failed") == 0) {
+		tn__progress_line_erase(&search->line);
 		if (trial->words != NULL)
 			fputs(trial->words, stderr); /* the program's own */
 		fail(search, "the program fails, and not for want of memory",

@@ -89,8 +89,9 @@ list_jobs(struct validation *validation)
 {
 	char *const arguments[] = { validation->program, validation->kit, (char *)"--list", NULL };
 	validation->listed = output_of(arguments);
-	TN_RETURN_IF(validation->listed == NULL, TN_INVALID, "%s cannot run %s --list: is it a Python of 3.9 or later?",
-	             validation->program, validation->kit);
+	bool none = validation->listed == NULL || validation->listed[0] == '\0';
+	TN_RETURN_IF(none, TN_INVALID, "%s cannot run %s --list: is it a Python of 3.9 or later?", validation->program,
+	             validation->kit);
 	validation->jobs = calloc(MOST_JOBS, sizeof(*validation->jobs));
 	TN_RETURN_IF(validation->jobs == NULL, TN_NO_MEMORY, "out of host memory");
 	const char *wanted = validation->options->jobs;

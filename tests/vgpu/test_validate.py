@@ -67,6 +67,12 @@ def test_a_call_goes_on_with_an_earlier_one(validate):
     assert "one request" not in second.stderr, "what is known is not run again"
 
 
+@pytest.mark.parametrize("program", ["/bin/true", "/bin/false"])
+def test_what_is_no_python_is_said_to_be_none(program):
+    done = subprocess.run([TONNAGE, "validate", "--gpu=h200", "--jobs=LSTM", program], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "is it a Python" in done.stderr
+
+
 def test_results_of_others_are_left_alone(validate, tmp_path):
     validate("torch-2.11.0", "--gpu=rtx3060", "--jobs=out of memory, one")
     kept = (tmp_path / "results.json").read_bytes()
