@@ -192,14 +192,23 @@ answer(const struct call *call, cudnnBackendDescriptor_t properties, int all)
 	puts("");
 }
 
-static void
-open_library(const char *path)
+static void *
+must_open(const char *path)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (library == NULL) {
 		fprintf(stderr, "oracle: %s\n", dlerror());
 		exit(1);
 	}
+	return library;
+}
+
+/* Without a driver cuDNN leaves its compiled engines out of every answer, and does not say so. */
+static void
+open_library(const char *path)
+{
+	(void)must_open("libcuda.so.1");
+	void *library = must_open(path);
 	create = dlsym(library, "cudnnBackendCreateDescriptor");
 	destroy = dlsym(library, "cudnnBackendDestroyDescriptor");
 	finalize = dlsym(library, "cudnnBackendFinalize");
