@@ -183,6 +183,7 @@ struct tn_piece {
 	struct tn_origin origin;
 	const char *label;
 	uint32_t visit; /* of its line: successive allocations of one line share it; 0: unknown */
+	uint32_t step;  /* how many steps had ended before it was made */
 	uint8_t category;
 };
 

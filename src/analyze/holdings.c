@@ -13,6 +13,7 @@ enum {
 	MOST_LABELS = 8,   /* that are told apart in one holding */
 	MOST_LAYERS = 32,  /* different counts of layers */
 	A_FEW = 4,         /* equal parts of one line, or visits of it, in a layer */
+	STEPS_OF_LAYERS = 2,
 	LEAST_LAYERS = 10, /* a count that explains less than this part of the layers' bytes is by chance */
 };
 
@@ -134,6 +135,24 @@ count_visits(struct tn_piece *pieces, size_t count)
 	for (size_t index = 1; index < count; index++)
 		visits += pieces[index].visit != pieces[index - 1].visit;
 	return pieces->visit ? visits : 0;
+}
+
+/* Whether pieces were made in more steps than layers are: one makes all of them, or two. */
+static bool
+are_of_many_steps(const struct tn_piece *pieces, size_t count)
+{
+	uint32_t steps[STEPS_OF_LAYERS];
+	size_t known = 0;
+	for (size_t index = 0; index < count; index++) {
+		size_t same = 0;
+		while (same < known && steps[same] != pieces[index].step)
+			same++;
+		if (same == STEPS_OF_LAYERS)
+			return true;
+		if (same == known)
+			steps[known++] = pieces[index].step;
+	}
+	return false;
 }
 
 /* Equal parts of modules inside of others are counted against the visits: both have a few in each layer. Where they do
@@ -332,7 +351,7 @@ join_one(const struct tn_analysis *analysis, struct joining *joining, struct tn_
 		.at = pieces->origin.at,
 		.user = pieces->origin.user,
 		.alike = count_alike(pieces, count, bytes),
-		.layers = analysis->traits[pieces->origin.stack] & TN_STACK_NESTED,
+		.layers = analysis->traits[pieces->origin.stack] & TN_STACK_NESTED && !are_of_many_steps(pieces, count),
 		.stack = pieces->origin.stack,
 	};
 	TN_FORWARD_IF_ERROR(

@@ -40,6 +40,22 @@ struct pieces {
 	size_t count, capacity;
 };
 
+/* How many steps had ended before a block was made. */
+static uint32_t
+steps_before(const struct tn_analysis *analysis, const struct tn_interval *block)
+{
+	const struct tn_marks *marks = &analysis->marks;
+	size_t low = 0, high = block->begun ? marks->steps_count : 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (marks->steps[middle].time / 1000 <= analysis->events.times[block->from - 1])
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (uint32_t)low;
+}
+
 static tn_status
 add_block(const struct tn_analysis *analysis, uint32_t number, struct tn_scratch *scratch, struct pieces *pieces,
           struct tn_moment *moment)
@@ -61,6 +77,7 @@ add_block(const struct tn_analysis *analysis, uint32_t number, struct tn_scratch
 			.origin = origin,
 			.label = parts.labels[category],
 			.visit = block->begun ? analysis->visits[block->from - 1] : 0,
+			.step = steps_before(analysis, block),
 			.category = (uint8_t)category,
 		};
 	}

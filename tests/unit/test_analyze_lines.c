@@ -392,6 +392,33 @@ test_visits(void **state)
 	}
 }
 
+/* What a list gained in four steps are no layers, though a module inside of another made it; in two steps it may be. */
+static void
+test_kept_in_steps(void **state)
+{
+	for (int steps = 2; steps <= 4; steps += 2) {
+		begin();
+		event("segment_alloc", SEGMENT, 2 * MIB, "");
+		for (int part = 0; part < 4; part++) {
+			alloc(SEGMENT + 4096 * part, 4096, "TmCCt");
+			if (part % (4 / steps) == 4 / steps - 1)
+				mark("step\t%lld\t%d\t0\n", (long long)clock_us++ * 1000, part + 1);
+		}
+		end_trace();
+		open_segment(SEGMENT, 2 * MIB, false);
+		for (int part = 0; part < 4; part++)
+			live(SEGMENT + 4096 * part, 4096, 4096, "TmCCt");
+		close_segment();
+		struct tn_snapshot *snapshot = finish(true);
+		struct tn_moment moment = end_of(snapshot);
+		const struct tn_holding *kept = holding_at(&moment, TN_CATEGORY_temporaries, 88);
+		assert_int_equal(kept->alike, 4);
+		assert_int_equal(kept->layers, steps == 2);
+		tn__moment_free(&moment);
+		tn_snapshot_close(snapshot);
+	}
+}
+
 static void
 test_labels(void **state)
 {
@@ -617,6 +644,7 @@ main(void)
 		cmocka_unit_test(test_sizes_between_neighbours),
 		cmocka_unit_test(test_out_of_memory_in_backward),
 		cmocka_unit_test(test_layers),
+		cmocka_unit_test(test_kept_in_steps),
 		cmocka_unit_test(test_visits),
 		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_whose_lines),
