@@ -148,12 +148,13 @@ def test_workspaces_equal_the_real_ones(tonnage, oracle, tmp_path, tell, environ
 @pytest.mark.parametrize("net", NETS)
 def test_benchmark_mode_tries_every_plan(tonnage, oracle, tmp_path, tell, environment, net, card):
     """Each plan of each distinct convolution gets its workspace, as large as the real library says, twice (PyTorch warms up
-    once and takes the time once), and nothing gets a workspace of another size."""
+    once and takes the time once), and each call hands over at most one more, that of the plan it takes."""
     run = tonnage(environment, ["cudnn/calls.py", net, "benchmark", 2], f"--gpu={card}", "--no-detail",
                   env={"XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
     calls, workspaces = split(run)
     plans = flat(dict(zip(calls, oracle(environment, card, calls, "all"))).values())
-    equal = set(workspaces) == set(plans) and collections.Counter(2 * plans) <= collections.Counter(workspaces)
+    tried, handed = collections.Counter(2 * plans), collections.Counter(workspaces)
+    equal = tried <= handed and set(handed) == set(tried) and (handed - tried).total() <= len(calls)
     tell(environment, version_of(run), net, "benchmark", card, len(calls), len(workspaces), equal)
     assert equal, run.explain()
 

@@ -43,10 +43,12 @@ def alignment(tensor):
 
 
 class Calls(TorchDispatchMode):
-    """Writes down convolutions; what PyTorch makes contiguous before cuDNN is done here as well."""
+    """Writes down convolutions; what PyTorch makes contiguous before cuDNN is done here as well. Batch normalisation is
+    cuDNN's as well in channels-last: what that is given is no convolution's, and is not noted."""
 
-    def __init__(self):
+    def __init__(self, device):
         super().__init__()
+        self.device = device
         self.lines = []
 
     def note(self, direction, x, w, y, padding, stride, dilation):
@@ -57,6 +59,7 @@ class Calls(TorchDispatchMode):
         self.lines.append([*words, *padding, *stride, *dilation])
 
     def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        self.device.tn_vgpu_notes_enable(0 if "batch_norm" in function.__name__ else 1)
         result = function(*arguments, **(keywords or {}))
         if function is torch.ops.aten.convolution.default:
             x, w, _bias, stride, padding, dilation, transposed, out_padding, groups = arguments
@@ -98,8 +101,7 @@ def main():
     x = x.to(memory_format=torch.channels_last) if last else x
     torch.backends.cudnn.benchmark = mode == "benchmark"
     torch.backends.cudnn.benchmark_limit = 0  # every plan, not only the first ten
-    calls = Calls()
-    device.tn_vgpu_notes_enable(1)
+    calls = Calls(device)
     begun = time.monotonic()
     for _ in range(2):
         with torch.autocast("cuda", torch.bfloat16, enabled=mode == "amp"), calls:
