@@ -142,6 +142,9 @@ struct tn_trials {
 	struct tn_trial *first; /* started anew; what the server makes must be the same */
 	struct tn_trial check;  /* which is seen here */
 	bool listed, checked;   /* the server knows all modules; it was found to be the same */
+	bool unlike;            /* it was found not to be: nothing that it made is believed */
+	struct tn_trial *held[128]; /* forked, and over before that was known */
+	int held_count;
 	int *alive;             /* reading ends of pipes that end with what is left of forked trials */
 	int alive_count;
 };

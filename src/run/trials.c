@@ -24,6 +24,7 @@
 #include "run/trial.h"
 
 #define TICK_MILLISECONDS 250
+#define MOST_HELD 8 /* ended beside the check; no more are started then */
 #define LARGEST_WORDS (1 << 20)
 #define SHARE_OF_MEMORY 0.8 /* of what is available, for all trials together */
 #define LEAST_MEMORY 0.03   /* of the machine's, below which the youngest trial is ended */
@@ -276,11 +277,12 @@ compare(struct tn_trials *trials)
 	trials->checked = true;
 }
 
+/* A trial that is made again counts once. */
 static void
 start_again(struct tn_trials *trials, struct tn_trial *trial)
 {
-	if (trial == &trials->check)
-		return;
+	trials->count--;
+	trials->forked--;
 	tn__trial_clear(trial);
 	tn_status status = start(trials, trial);
 	if (status == TN_OK)
@@ -297,7 +299,7 @@ patience(const struct tn_trials *trials)
 	return 4 * trials->first->seconds + 10;
 }
 
-/* What is to be done before trials may be started: NULL with *wait set while the server is not known to be of use. */
+/* Before trials may be started: the check, or NULL with *wait set while the server is not known to be of use. */
 static struct tn_trial *
 first_or_check(struct tn_trials *trials, bool *wait)
 {
@@ -327,6 +329,59 @@ first_or_check(struct tn_trials *trials, bool *wait)
 
 /* ---- the end of a trial ---- */
 
+static bool
+came_to_nothing(const struct tn_trial *trial)
+{
+	return trial->end == TN_TRIAL_FAILED || trial->end == TN_TRIAL_SLOW;
+}
+
+static void
+distrust(struct tn_trials *trials, const struct tn_trial *trial)
+{
+	tn__forks_distrust(&trials->server, "a trial %s", trial->error != NULL ? trial->error : "took too long");
+}
+
+static void
+stop(struct tn_trial *trial, enum tn_trial_end why)
+{
+	if (trial->end != TN_TRIAL_RUNS)
+		return;
+	trial->end = why;
+	kill(trial->pid, SIGKILL);
+}
+
+/* Tells the caller of a trial, unless it has to be made again. */
+static void
+tell(struct tn_trials *trials, struct tn_trial *trial)
+{
+	bool failed = trial->server >= 0 && came_to_nothing(trial);
+	if (failed)
+		distrust(trials, trial);
+	if (failed || (trial->server >= 0 && trials->unlike))
+		start_again(trials, trial);
+	else
+		trials->ended(trials->context, trial);
+}
+
+/* What was forked beside the check was waiting for it. */
+static void
+finish_check(struct tn_trials *trials)
+{
+	if (came_to_nothing(&trials->check)) {
+		distrust(trials, &trials->check);
+		tn__trial_clear(&trials->check);
+	} else {
+		compare(trials);
+	}
+	trials->unlike = trials->server.state == TN_FORKS_BROKEN;
+	for (int i = 0; trials->unlike && i < trials->running_count; i++)
+		if (trials->running[i]->server >= 0)
+			stop(trials->running[i], TN_TRIAL_SLOW);
+	for (int i = 0; i < trials->held_count; i++)
+		tell(trials, trials->held[i]);
+	trials->held_count = 0;
+}
+
 static void
 finish(struct tn_trials *trials, int index)
 {
@@ -340,23 +395,12 @@ finish(struct tn_trials *trials, int index)
 		close(trial->said);
 	if (trial->end == TN_TRIAL_STOPPED)
 		return;
-	if (trial->server >= 0 && (trial->end == TN_TRIAL_FAILED || trial->end == TN_TRIAL_SLOW)) {
-		tn__forks_distrust(&trials->server, "a trial %s", trial->error != NULL ? trial->error : "took too long");
-		start_again(trials, trial);
-	} else if (trial == &trials->check) {
-		compare(trials);
-	} else {
-		trials->ended(trials->context, trial);
-	}
-}
-
-static void
-stop(struct tn_trial *trial, enum tn_trial_end why)
-{
-	if (trial->end != TN_TRIAL_RUNS)
-		return;
-	trial->end = why;
-	kill(trial->pid, SIGKILL);
+	if (trial == &trials->check)
+		finish_check(trials);
+	else if (trial->server >= 0 && trials->check.end == TN_TRIAL_RUNS)
+		trials->held[trials->held_count++] = trial;
+	else
+		tell(trials, trial);
 }
 
 void
@@ -442,13 +486,14 @@ wait_for_keepers(struct tn_trials *trials)
 	(void)tn__folder_remove_orphans(); /* of a supervisor that was killed before it had a keeper */
 }
 
-/* The next trial, by the caller or of our own; NULL: none for now. */
+/* The next trial, by the caller or of our own; NULL: none for now. Beside the check there may be others, which are
+ * believed once it is (finish_check). */
 static struct tn_trial *
 next_of(struct tn_trials *trials)
 {
 	bool wait;
 	struct tn_trial *own = first_or_check(trials, &wait);
-	if (own != NULL || wait)
+	if (own != NULL || (wait && (trials->check.end != TN_TRIAL_RUNS || trials->held_count >= MOST_HELD)))
 		return own;
 	struct tn_trial *trial = trials->next(trials->context);
 	if (trial != NULL && trials->forks && trials->server.state == TN_FORKS_OFF) {

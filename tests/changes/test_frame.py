@@ -300,8 +300,9 @@ def test_the_survey_says_what_can_be_tried(on_cpu):
     facts = document["survey"]["facts"]
     assert facts["optimizers"] == ["AdamW"] and facts["batches"] == [6] and facts["batch_norm"]
     assert document["changes"] == [] and document["patch"] is None
-    possible = {row["id"]: row["values"] for row in document["survey"]["possible"]}
-    assert possible["accumulate"] == ["2"]
+    possible = {row["id"]: row for row in document["survey"]["possible"]}
+    assert possible["accumulate"]["values"] == ["2"]
+    assert possible["accumulate"]["results"] == "different_training", "smaller batches for batch normalisation"
     assert {"zero_grad", "foreach", "adam8bit", "offload_activations"} <= set(possible)
     assert not {"sgd_no_momentum", "sdpa", "kv_cache", "half_weights", "detach", "alloc"} & set(possible)
 

@@ -95,7 +95,7 @@ def _look_at(facts, torch, module):
     if len(found) > facts.blocks:
         facts.blocks, facts.block = len(found), type(found[0][1]).__name__
     norm = torch.nn.modules.batchnorm._BatchNorm
-    facts.batch_norm = facts.batch_norm or any(isinstance(part, norm) for part in module.modules())
+    facts.batch_norm = facts.batch_norm or any(isinstance(part, norm) and part.training for part in module.modules())
     config = getattr(module, "config", None)
     facts.eager_attention = facts.eager_attention or getattr(config, "_attn_implementation", None) == "eager"
 
