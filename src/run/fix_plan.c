@@ -78,7 +78,8 @@ add_single(struct tn_fix_search *search, const json_t *row, const char *value, i
 	attempt->found.cost = knowledge->cost;
 	attempt->found.pieces = pieces;
 	attempt->found.cure = not_of_room;
-	attempt->most = cures ? INT64_MAX : most; /* what was found to be wrong is tried before everything else */
+	bool kept = attempt->found.results != TN_PROMISE_DIFFERENT;
+	attempt->most = cures && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
 }
 
 /* ---- which values ---- */
