@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuSOLVER: handles can be made, bound to a stream and destroyed, and the version asked for; workspace sizes and
- * solvers are refused. Dense, sparse and refactorization handles are the same object here.
+ * cuSOLVER: handles can be made, bound to a stream and destroyed, and the version asked for; solvers that take no buffer
+ * are launches that take no memory. Workspace sizes, and solvers that want one, are refused. Dense, sparse and
+ * refactorization handles are the same object here.
  */
 #include "vgpu/core/library_handle.h"
 
@@ -110,3 +111,55 @@ cusolverGetProperty(int which, int *value)
 	*value = parts[which];
 	return HANDLE_SUCCESS;
 }
+
+/* ---- parameters: objects of the host ---- */
+
+#define PARAMETERS(name)                                       \
+	TN_EXPORT int                                              \
+	cusolverDnCreate##name(struct tn_library_handle **out)     \
+	{                                                          \
+		return handle_create(out);                             \
+	}                                                          \
+                                                               \
+	TN_EXPORT int                                              \
+	cusolverDnDestroy##name(struct tn_library_handle *made)    \
+	{                                                          \
+		return handle_destroy(made);                           \
+	}
+
+#define PARAMETER(name)                                        \
+	TN_EXPORT int                                              \
+	cusolverDn##name(const struct tn_library_handle *made)     \
+	{                                                          \
+		return made ? HANDLE_SUCCESS : HANDLE_INVALID_VALUE;   \
+	}
+
+PARAMETERS(GesvdjInfo)
+PARAMETERS(SyevjInfo)
+PARAMETER(XgesvdjSetMaxSweeps)
+PARAMETER(XgesvdjSetSortEig)
+PARAMETER(XgesvdjSetTolerance)
+PARAMETER(XsyevjSetMaxSweeps)
+PARAMETER(XsyevjSetSortEig)
+PARAMETER(XsyevjSetTolerance)
+
+/* ---- solvers whose prototypes have no buffer (cuSOLVER API, dense LAPACK functions) ----
+ *
+ * What else they are given are pointers and sizes that nothing here looks at.
+ */
+
+#define SOLVER(name)                                                      \
+	TN_EXPORT int                                                         \
+	cusolverDn##name(const struct tn_library_handle *handle)              \
+	{                                                                     \
+		return handle ? HANDLE_SUCCESS : HANDLE_NOT_INITIALIZED;          \
+	}
+
+#define SOLVERS(name) SOLVER(S##name) SOLVER(D##name) SOLVER(C##name) SOLVER(Z##name)
+
+SOLVERS(getrs)
+SOLVERS(potrs)
+SOLVERS(potrsBatched)
+SOLVERS(potrfBatched)
+SOLVER(Xgetrs)
+SOLVER(Xpotrs)
