@@ -52,10 +52,12 @@ class Calls(TorchDispatchMode):
         self.lines = []
 
     def note(self, direction, x, w, y, padding, stride, dilation):
+        like = torch.channels_last if self.is_last(x, w) else torch.contiguous_format
+        x, w, y = (tensor.contiguous(memory_format=like) for tensor in (x, w, y))
         tf32 = torch.backends.cudnn.allow_tf32
         words = [direction, TYPES[x.dtype], min(map(alignment, (x, w, y))), int(tf32)]
-        for tensor in (x, w, y):
-            words += [*tensor.size(), *tensor.stride()]
+        for tensor in (x, w, y):  # where a size is 1, the strides follow the layout's formula
+            words += [*tensor.size(), *torch.empty(tensor.size(), device="meta", memory_format=like).stride()]
         self.lines.append([*words, *padding, *stride, *dilation])
 
     def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
@@ -68,8 +70,6 @@ class Calls(TorchDispatchMode):
         elif function is torch.ops.aten.convolution_backward.default:
             dy, x, w, _sizes, stride, padding, dilation, transposed, out_padding, groups, mask = arguments
             if self.goes_to_cudnn(x, w, stride, padding, dilation, transposed, out_padding, groups):
-                like = torch.channels_last if self.is_last(x, w) else torch.contiguous_format
-                dy = dy.contiguous(memory_format=like)
                 for direction in (1, 2):
                     if mask[direction - 1]:
                         self.note(direction, x, w, dy, padding, stride, dilation)
