@@ -104,7 +104,8 @@ pid_t tn__helper_start(int listening, const struct tn_install *install);
 /* ---- progress.c ---- */
 
 struct tn_progress {
-	FILE *out; /* NULL: no line */
+	FILE *out;   /* NULL: no line */
+	bool shared; /* the program writes to a terminal as well: no line once it is at work */
 	bool shown;
 	double last;
 };

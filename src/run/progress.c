@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One line on a terminal while the program runs. The program may write to the same terminal: the line is short,
- * begins at the left edge and is erased at the end.
+ * One line on a terminal while the program runs. It is short, begins at the left edge and is erased at the end. Where
+ * the program's words go to a terminal as well, they would be written behind it: there it is only shown while the
+ * program imports and builds.
  */
 #include "run/internal.h"
 
@@ -14,6 +15,10 @@ tn__progress_show(struct tn_progress *progress, const struct tn_ledger *ledger, 
 {
 	char peak[32];
 	uint64_t most = 0;
+	if (progress->shared && (ledger->launches > 0 || ledger->guest.steps > 0)) {
+		tn__progress_erase(progress);
+		return;
+	}
 	if (progress->out == NULL || seconds - progress->last < EVERY_SECONDS)
 		return;
 	progress->last = seconds;

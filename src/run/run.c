@@ -338,7 +338,7 @@ start_and_watch(struct run *run, int *exit_status)
 	struct tn_watch watch = { .folder = &run->folder, .ledger = run->ledger, .signals = run->signals,
 		                      .asked = -1, .install = &run->install, .real_gpu = run->card.real, .started = tn__now() };
 	if (!run->options->quiet && isatty(fileno(run->options->messages)))
-		watch.progress.out = run->options->messages;
+		watch.progress = (struct tn_progress){ .out = run->options->messages, .shared = isatty(STDOUT_FILENO) };
 	watch.limit_seconds = limit_of(run->options);
 	if (!run->card.real && !caller->serves)
 		watch.asked = tn__helper_listen(&run->folder);

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from command import fake_words
+from command import TONNAGE, fake_words
 
 OOM = {
     "device": 0, "requested_bytes": 3 << 30, "free_bytes": 1 << 30, "allocated_bytes": 7 << 30,
@@ -321,6 +321,18 @@ def test_progress_line_on_a_terminal(tonnage, quiet):
     assert ("tonnage: step 3, peak 0 B" in output) != quiet
     assert quiet or output.rindex("\r\x1b[K") > output.rindex("tonnage: step")
     assert quiet or "\x1b[1;32mFits on" in output
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_no_progress_line_before_the_words_of_a_program_at_work(tonnage, steps):
+    master, slave = pty.openpty()
+    tonnage.env["TERM"] = "xterm"
+    words = [TONNAGE, "run", "--gpu", "rtx3060", "--", *fake_words(document={}, steps=steps, sleep=1.5)]
+    process = subprocess.Popen(list(map(str, words)), env=tonnage.env, cwd=tonnage.cwd, stderr=slave, stdout=slave)
+    os.close(slave)
+    output = read_terminal(master)
+    assert process.wait() == 0
+    assert ("tonnage: step 0" in output) == (steps == 0)
 
 
 # ---- the catalogue ----
