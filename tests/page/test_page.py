@@ -200,6 +200,32 @@ def test_search_and_sorting(opened, scene):
         assert [row[3] for row in shown.rows("#holders")] == sorted(names, key=str.lower, reverse=True)
 
 
+def test_one_line_is_one_row(opened, scene):
+    """Also where it was called by several stacks: the row opens to each."""
+    _, data = scene("out_of_memory")
+    with opened(data) as shown:
+        before = shown.rows("#holders")
+    split = copy.deepcopy(data)
+    sites, of_blocks = split["sites"], split["intervals"]["site"]
+    site = max(set(of_blocks), key=of_blocks.count)
+    for column in sites.values():
+        column.append(column[site])
+    sites["stack"][-1] = next(stack for stack in sites["stack"] if stack not in (0, sites["stack"][site]))
+    places = [i for i, of in enumerate(of_blocks) if of == site]
+    for i in places[: len(places) // 2]:
+        of_blocks[i] = len(sites["stack"]) - 1
+    with opened(split) as shown:
+        assert shown.rows("#holders") == before
+        counts = []
+        for i in range(len(before)):
+            opener = shown.tab.locator("#holders .opener").nth(i)
+            if opener.count():
+                opener.click()
+                counts.append(shown.tab.locator("#holders .stack").count())
+                opener.click()
+        assert sorted(counts)[-1] == 2 and counts.count(2) == 1
+
+
 def test_rows_open_to_their_stack(opened, scene):
     _, data = scene("out_of_memory")
     with opened(data) as shown:

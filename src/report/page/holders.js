@@ -38,6 +38,35 @@ const holders = (() => {
 		);
 	}
 
+	/* Rows of one line and category together; what they were called by stays in `parts`, the largest first. */
+	function joined(rows) {
+		const lines = new Map();
+		for (const row of rows) {
+			const at = row.site < 0 ? '' : words.place(data.place(row.site), true);
+			const user = row.site < 0 ? null : data.user(row.site);
+			const key = `${row.category.name}\n${at}\n${user ? words.place(user, true) : ''}`;
+			const line = lines.get(key);
+			if (line === undefined) {
+				lines.set(key, { ...row, labels: new Set(row.labels), parts: [row] });
+				continue;
+			}
+			line.bytes += row.bytes;
+			line.blocks += row.blocks;
+			row.labels.forEach((label) => line.labels.add(label));
+			line.parts.push(row);
+		}
+		for (const line of lines.values()) line.parts.sort((one, other) => other.bytes - one.bytes);
+		return [...lines.values()].map((line) => ({ ...line, labels: [...line.labels] }));
+	}
+
+	function stacksOf({ parts }) {
+		if (parts.length === 1) return stackOf(parts[0].site);
+		return parts.map((part) => [
+			make('p', { class: 'soft' }, `${words.bytes(part.bytes)}, ${words.many(part.blocks, 'block', 'blocks')}`),
+			stackOf(part.site),
+		]);
+	}
+
 	const searched = (row) =>
 		[
 			row.category.words,
@@ -96,7 +125,7 @@ const holders = (() => {
 				sum,
 				opener: 4,
 				opens,
-				open: (row) => stackOf(row.site),
+				open: stacksOf,
 			},
 		);
 		byBlock = table.create(
@@ -148,7 +177,7 @@ const holders = (() => {
 		alive = found;
 		if (shown === 'line')
 			byLine.set([
-				...found.lines.map((row) => ({ ...row, labels: [...row.labels] })),
+				...joined(found.lines),
 				...found.rest.map(({ category: of, bytes: held }) => ({
 					category: of,
 					site: null,
