@@ -44,6 +44,7 @@ struct tn_fixes {
 	int64_t missing;                    /* what the card lacks for that */
 	const char *smallest_gpu;
 	char *cause, *why, *advice, *at; /* of the out-of-memory; at: "model.py:32" */
+	bool wrong; /* it is no want of room, and none of the changes cures it: the advice comes before the list */
 	char *command, *card_options;    /* to be typed again */
 	int64_t margin_wanted;
 	struct tn_fix_change *changes; /* best first */

@@ -117,10 +117,11 @@ verdict(const struct tn_fixes *fixes)
 static json_t *
 unchanged(const struct tn_fixes *fixes)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "peak_reserved_bytes", tn__json_figure(fixes->reserved_peak),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "peak_reserved_bytes", tn__json_figure(fixes->reserved_peak),
 	                 "peak_device_bytes", tn__json_figure(fixes->device_peak), "missing_bytes",
 	                 tn__json_figure(fixes->missing), "smallest_gpu", tn__json_text(fixes->smallest_gpu), "cause",
-	                 tn__json_text(fixes->cause), "why", tn__json_text(fixes->why), "at", tn__json_text(fixes->at));
+	                 tn__json_text(fixes->cause), "why", tn__json_text(fixes->why), "at", tn__json_text(fixes->at), "do_first",
+	                 tn__json_text(fixes->wrong ? fixes->advice : NULL));
 }
 
 static json_t *

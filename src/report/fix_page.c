@@ -28,6 +28,8 @@ put_head(const struct tn_fixes *fixes, FILE *out)
 	tn__html_text(out, fixes->why);
 	if (fixes->why != NULL && fixes->at != NULL)
 		tn__html_say(out, " (%s)", fixes->at);
+	if (fixes->wrong)
+		tn__html_say(out, ". First: %s", fixes->advice);
 	fputs("</p>\n<p class=\"code\">", out);
 	tn__html_text(out, fixes->command);
 	fputs("</p>\n", out);

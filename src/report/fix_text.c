@@ -39,6 +39,8 @@ say_card(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	if (fixes->why != NULL)
 		tn__say_labelled(printer, "Why", HOW_COLUMN, "%s%s%s%s", fixes->why, fixes->at != NULL ? " (" : "",
 		                 fixes->at != NULL ? fixes->at : "", fixes->at != NULL ? ")" : "");
+	if (fixes->wrong)
+		tn__say_labelled(printer, "First", HOW_COLUMN, "%s", fixes->advice);
 }
 
 /* Each line of `how` below the other. */
@@ -122,10 +124,10 @@ say_next(const struct tn_printer *printer, const struct tn_fixes *fixes, size_t 
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "tonnage fix --apply \"%s\" %s-- %s", fixes->changes[0].changes,
 		                 fixes->card_options != NULL ? fixes->card_options : "",
 		                 fixes->command != NULL ? fixes->command : "PROGRAM");
-	else if (fixes->advice != NULL)
+	else if (fixes->advice != NULL && !fixes->wrong)
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", fixes->advice);
 	if (row != NULL && fixes->device_peak > 0)
-		tn__say_labelled(printer, fitting > 0 || fixes->advice != NULL ? "" : "Next", HOW_COLUMN,
+		tn__say_labelled(printer, fitting > 0 || (fixes->advice != NULL && !fixes->wrong) ? "" : "Next", HOW_COLUMN,
 		                 "%sthe smallest card that holds it unchanged: %s (%s)", fitting > 0 ? "or " : "",
 		                 row->figures.name, tn__human_bytes((int64_t)row->figures.total_bytes, total));
 }

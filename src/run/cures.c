@@ -58,6 +58,15 @@ names(const char *words, const char *word)
 }
 
 bool
+tn__finding_is_room(const char *id)
+{
+	static const char words[] = "batch_too_big model_too_big optimizer_state attention_weights logits kv_cache "
+								"foreach_temporaries too_big_single_request large_activations large_temporaries "
+								"large_tensor";
+	return names(words, id);
+}
+
+bool
 tn__cure_fits(const struct tn_cure *cure, const struct tn_trial *unchanged, bool *not_of_room)
 {
 	const char *cause = tn__trial_text(unchanged, "out_of_memory", "cause");

@@ -22,6 +22,8 @@ const struct tn_cure *tn__cure_of(const char *id);
 /* True when the change cures what the run as it is was found to suffer from; *not_of_room: and that is no want of
  * room. */
 bool tn__cure_fits(const struct tn_cure *cure, const struct tn_trial *unchanged, bool *not_of_room);
+/* True for findings that are want of room: each change that saves enough is a cure. False for what is wrong. */
+bool tn__finding_is_room(const char *id);
 /* The most that the change may save, by what the peak of `large` was made of. `pieces` is k where a batch becomes k. */
 int64_t tn__cure_most(const struct tn_cure *cure, const struct tn_trial *large, int pieces);
 

@@ -302,10 +302,21 @@ mark_enough(struct tn_fixes *fixes)
 		}
 }
 
+static bool
+has_cure(const struct tn_fixes *fixes)
+{
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].cure && (fixes->changes[i].end == TN_FIX_FITS || fixes->changes[i].saved > 0))
+			return true;
+	return false;
+}
+
+/* Called once the changes are known. */
 static void
 fill_cause(const struct tn_trial *trial, struct tn_fixes *out)
 {
 	const json_t *finding = json_array_get(json_object_get(trial->report, "findings"), 0);
+	const char *id = json_string_value(json_object_get(finding, "id"));
 	const json_t *at = json_object_get(json_object_get(trial->report, "out_of_memory"), "at");
 	const char *cause = tn__trial_text(trial, "out_of_memory", "cause"), *verdict = tn__trial_verdict(trial);
 	const char *file = json_string_value(json_object_get(at, "file"));
@@ -317,6 +328,7 @@ fill_cause(const struct tn_trial *trial, struct tn_fixes *out)
 	tn__replace_text(&out->cause, cause);
 	tn__replace_text(&out->why, json_string_value(json_object_get(finding, "what")));
 	tn__replace_text(&out->advice, json_string_value(json_object_get(finding, "do")));
+	out->wrong = out->advice != NULL && id != NULL && !tn__finding_is_room(id) && !has_cure(out);
 	if (file != NULL && asprintf(&out->at, "%s:%lld", slash != NULL ? slash + 1 : file,
 	                             (long long)json_integer_value(json_object_get(at, "line"))) < 0)
 		out->at = NULL;
@@ -344,7 +356,6 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 		out->missing = TN_NO_FIGURE;
 		out->smallest_gpu = NULL;
 	}
-	fill_cause(&search->unchanged_card, out);
 	out->command = tn__program_quote(search->card.options.arguments);
 	out->card_options = tn__search_card_options(&search->options->search.run);
 	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
@@ -356,6 +367,7 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 	if (out->changes != NULL)
 		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
 	mark_enough(out);
+	fill_cause(&search->unchanged_card, out);
 }
 
 /* ---- the command ---- */

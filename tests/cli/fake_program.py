@@ -6,7 +6,7 @@ guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTor
 
 base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
 refuses: changes that do not apply; breaks: changes that make it fail; sleep: seconds that it goes on for; fails: its own
-status; times: {change: how many times the arithmetic of a step}. A BATCH on the command line is the batch.
+status; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
 """
 
 import sys
@@ -105,6 +105,7 @@ def main():
             "device": 0, "requested_bytes": size, "free_bytes": None, "allocated_bytes": 0, "reserved_bytes": 0,
             "largest_free_block_bytes": None, "step": 1, "phase": "forward", "stack": [], "message": "out",
             "at": {"file": "/x/train.py", "line": 7, "function": "f"}, "backward": False, "computed": False,
+            **wish.get("oom", {}),
         }  # fmt: skip
     write("guest", document)
     time.sleep(wish.get("sleep", 0))

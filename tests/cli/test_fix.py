@@ -198,6 +198,17 @@ def test_other_processes_are_the_first_cure_whatever_it_saves(fix):
     assert document["changes"][0]["patch"] is None
 
 
+def test_what_is_wrong_and_no_change_cures_is_said_before_the_list(fix):
+    """Want of room is cured by the list itself."""
+    wish = {"base": 1500, "saves": {"zero_grad": 800}, "possible": [row("zero_grad")]}
+    done, document = fix(wish)
+    assert document["unchanged"]["do_first"] is None and "First" not in done.stderr
+    own_limit = {"free_bytes": 1 << 40, "message": "GPU 0 has 1.00 TiB free. 900.00 MiB allowed; Of the allocated memory"}
+    done, document = fix({**wish, "base": 850, "oom": own_limit}, "--other", "200MiB")
+    assert document["unchanged"]["do_first"].startswith("raise the limit that the program has set itself")
+    assert done.stderr.index("  First ") < done.stderr.index("title of zero_grad")
+
+
 def test_the_margin_must_stay_free(fix):
     wish = {"base": 1500, "saves": {"zero_grad": 650, "checkpoint": 900},
             "possible": [row("zero_grad"), row("checkpoint", values=["1"])]}  # fmt: skip
