@@ -62,6 +62,8 @@ const char *tn__fix_end_name(enum tn_fix_end end);
 
 /* For a person: "results the same up to rounding"; "1.3x the time (1.2-1.5)", into `words`, or a literal. */
 const char *tn__promise_words(enum tn_promise promise);
+/* Where the memory ran out, where `why` does not say it; else NULL. */
+const char *tn__fixes_place(const struct tn_fixes *fixes);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);
 
 /* The list for a person; TN_IO when writing fails. */

@@ -26,8 +26,8 @@ put_head(const struct tn_fixes *fixes, FILE *out)
 		             tn__human_bytes(fixes->missing, missing));
 	fputs("</h1>\n<p>", out);
 	tn__html_text(out, fixes->why);
-	if (fixes->why != NULL && fixes->at != NULL)
-		tn__html_say(out, " (%s)", fixes->at);
+	if (tn__fixes_place(fixes) != NULL)
+		tn__html_say(out, " (%s)", tn__fixes_place(fixes));
 	if (fixes->wrong)
 		tn__html_say(out, ". First: %s", fixes->advice);
 	fputs("</p>\n<p class=\"code\">", out);

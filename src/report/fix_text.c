@@ -21,6 +21,12 @@ tn__promise_words(enum tn_promise promise)
 	return words[promise];
 }
 
+const char *
+tn__fixes_place(const struct tn_fixes *fixes)
+{
+	return fixes->why != NULL && fixes->at != NULL && strstr(fixes->why, fixes->at) == NULL ? fixes->at : NULL;
+}
+
 static void
 say_card(const struct tn_printer *printer, const struct tn_fixes *fixes)
 {
@@ -36,9 +42,10 @@ say_card(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	else
 		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s (%s): it needs %s, %s more", fixes->gpu.name, total,
 		        tn__human_bytes(fixes->device_peak, peak), tn__human_bytes(fixes->missing, missing));
+	const char *at = tn__fixes_place(fixes);
 	if (fixes->why != NULL)
-		tn__say_labelled(printer, "Why", HOW_COLUMN, "%s%s%s%s", fixes->why, fixes->at != NULL ? " (" : "",
-		                 fixes->at != NULL ? fixes->at : "", fixes->at != NULL ? ")" : "");
+		tn__say_labelled(printer, "Why", HOW_COLUMN, "%s%s%s%s", fixes->why, at != NULL ? " (" : "",
+		                 at != NULL ? at : "", at != NULL ? ")" : "");
 	if (fixes->wrong)
 		tn__say_labelled(printer, "First", HOW_COLUMN, "%s", fixes->advice);
 }

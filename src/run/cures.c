@@ -14,6 +14,7 @@ static const struct tn_cure cures[] = {
 	  0, 0, NULL },
 	{ "detach", 0, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
 	{ "outputs_to_host", 1, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
+	{ "eval_accumulation", 0, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 0, 1, 0, NULL },
 	{ "data_on_host", 1, "dataset_on_device leak_suspected", "dataset_on_device leak_suspected", 0, 0, 0, 0, 1, 0, NULL },
 	{ "release_outputs", 0, "large_temporaries", "", 0, 0, 0, 0.3, 1, 0, NULL },
 	{ "bucket_view", 0, "ddp_buckets", "ddp_buckets", 0, 0, 0, 0, 1, 0, NULL },

@@ -50,6 +50,36 @@ def test_trainer_of_transformers(saves, change, saved, results):
     assert "steps 2" in after.stdout
 
 
+EVALUATION = """
+    import torch
+    from torch.utils.data import Dataset
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+
+    class Texts(Dataset):
+        def __len__(self):
+            return 64
+        def __getitem__(self, index):
+            tokens = torch.zeros(128, dtype=torch.long)
+            return {"input_ids": tokens, "labels": tokens}
+
+    config = LlamaConfig(vocab_size=8192, hidden_size=64, intermediate_size=64, num_hidden_layers=1,
+                         num_attention_heads=2, num_key_value_heads=2)
+    arguments = TrainingArguments(output_dir="out", per_device_eval_batch_size=8, report_to="none")
+    trainer = Trainer(model=LlamaForCausalLM(config), args=arguments, eval_dataset=Texts(),
+                      compute_metrics=lambda prediction: {"shape": list(prediction.predictions.shape)})
+    print(trainer.evaluate()["eval_shape"])
+"""
+LOGITS = 8 * 128 * 8192 * 4  # of a batch
+
+
+def test_evaluation_of_transformers_moves_its_outputs(saves):
+    """Of the eight batches' logits seven are on the host when the last one's are made."""
+    before, after, entry = saves(EVALUATION, "eval_accumulation")
+    assert before.allocated - after.allocated >= 5 * LOGITS
+    assert entry["results"] == "same" and entry["arguments"] == {"eval_accumulation_steps": 1}
+    assert "[64, 128, 8192]" in after.stdout
+
+
 def test_trainer_of_transformers_offloads_activations(virtual):
     before, after = virtual(TRAINER), virtual(TRAINER, "offload_activations")
     assert before.allocated - after.allocated >= 4 * LAYER

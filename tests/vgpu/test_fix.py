@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 import subprocess
+import tomllib
 
 import pytest
 from conftest import ROOT, TEMPORARY, TONNAGE, python_of, run_tonnage
 
 EXAMPLES = ROOT / "examples"
 ENVIRONMENT = "torch-2.11.0"
+QUICK = {"zero_grad_late.py", "fragmented.py"}
 
 
 def command(name, options, program, cwd, arguments=()):
@@ -32,41 +34,43 @@ def copy(tmp_path):
     return folder
 
 
-def check_again(copy, program, change, unchanged, env=None):
-    """The program with the change made by hand: it fits, and takes what was shown."""
-    again = run_tonnage(["--gpu", "rtx3060"], [python_of(ENVIRONMENT), program], copy, env)
+def check_again(again, change, unchanged):
+    """The program with the change made by hand: it fits, and takes what was shown. What a program that grows would take
+    as it is, nobody knows."""
     assert again.verdict == "fits", again.explain()
     assert again.report["peak"]["reserved_bytes"] == change["peak_reserved_bytes"], again.explain()
-    assert unchanged["peak_device_bytes"] - again.device_bytes == change["saved_bytes"], again.explain()
+    if unchanged["peak_device_bytes"] is not None:
+        assert unchanged["peak_device_bytes"] - again.device_bytes == change["saved_bytes"], again.explain()
 
 
-PATCHED = [
-    pytest.param("zero_grad_late.py", "zero_grad", id="zero_grad"),
-    pytest.param("dataset_on_gpu.py", "data_on_host", id="data_on_host", marks=pytest.mark.long),
-    pytest.param("finetune.py", "accumulate=4", id="accumulate", marks=pytest.mark.long),
-    pytest.param("eval_with_graph.py", "no_grad", id="no_grad", marks=pytest.mark.long),
-    pytest.param("foreach_temporaries.py", "fused", id="fused", marks=pytest.mark.long),
-]
+def cures():
+    for row in tomllib.loads((EXAMPLES / "examples.toml").read_text())["example"]:
+        if "cure" in row:
+            marks = [] if row["program"] in QUICK else [pytest.mark.long]
+            yield pytest.param(row, id=" ".join([row["program"], *row.get("arguments", [])]), marks=marks)
 
 
-@pytest.mark.parametrize("program, cure", PATCHED)
-def test_the_printed_patch_fits_and_saves_what_was_shown(copy, program, cure):
-    patch = copy / "fix.patch"
-    done, document = command("fix", ["--seconds=1", "--patch", str(patch)], program, copy)
-    assert done.returncode == 0, done.stderr[-6000:]
+@pytest.mark.parametrize("row", list(cures()))
+def test_the_cure_done_by_hand_fits_and_saves_what_was_shown(copy, row):
+    """The printed patch, setting or advice."""
+    patch, options, environment = copy / "fix.patch", row.get("options", []), {}
+    program, arguments = row["program"], row.get("arguments", [])
+    done, document = command("fix", ["--seconds=1", "--patch", str(patch), *options], program, copy, arguments)
+    if row["cure"] == "advice":
+        assert document["unchanged"]["do_first"], done.stderr[-6000:]
+        return
     first = document["changes"][0]
-    assert first["id"] == cure and first["enough"] and first["saved_bytes"] > 0, done.stderr[-6000:]
-    assert patch.read_text() == first["patch"]
-    subprocess.run(["patch", "-p0", "--silent", "-i", str(patch)], cwd=copy, check=True)
-    check_again(copy, program, first, document["unchanged"])
-
-
-def test_the_printed_setting_fits_and_saves_what_was_shown(copy):
-    done, document = command("fix", ["--seconds=1"], "fragmented.py", copy)
-    first = document["changes"][0]
-    assert first["id"] == "alloc=expandable_segments:True" and first["enough"], done.stderr[-6000:]
-    name, value = first["how"].split()[1].split("=", 1)
-    check_again(copy, "fragmented.py", first, document["unchanged"], {name: value})
+    assert done.returncode == 0 and first["id"] == row["cure"] and first["fits"], done.stderr[-6000:]
+    assert first["saved_bytes"] is None or first["saved_bytes"] > 0, done.stderr[-6000:]
+    if first["patch"]:
+        assert patch.read_text() == first["patch"]
+        subprocess.run(["patch", "-p0", "--silent", "-i", str(patch)], cwd=copy, check=True)
+    elif first["id"] == "end_other_processes":
+        options = []
+    else:
+        environment = dict([first["how"].split()[1].split("=", 1)])
+    again = run_tonnage(["--gpu", "rtx3060", *options], [python_of(ENVIRONMENT), program, *arguments], copy, environment)
+    check_again(again, first, document["unchanged"])
 
 
 @pytest.mark.long

@@ -28,6 +28,7 @@ class _Facts:
         self.batch_norm = False
         self.eager_attention = False
         self.evaluation_with_graph = 0
+        self.training_arguments = False  # transformers'
         self.trainer = None  # "hf" or "lightning" when one of them makes the updates
         self.rewrites = set()
 
@@ -44,6 +45,7 @@ class _Facts:
             "batch_norm": self.batch_norm,
             "eager_attention": self.eager_attention,
             "evaluation_with_graph": self.evaluation_with_graph,
+            "training_arguments": self.training_arguments,
             "trainer": self.trainer,
             "rewrites": sorted(self.rewrites),
             "places": {"optimizers": self.optimizers, "batches": self.batches},
@@ -80,11 +82,16 @@ def install(change):
             looked.update(id(part) for part in module.modules())
             _look_at(facts, torch, module)
 
+    def trainer_arguments(fields):
+        facts.training_arguments = True
+        facts.batches.setdefault(fields.per_device_train_batch_size)
+        return {}
+
     hooks.on_backward(change.guarded(backward))
     hooks.on_optimizer(change.guarded(optimizer))
     loaders.watch(change.guarded(loader))
     hooks.before_forward(change.guarded(called))
-    arguments.hugging_face(change, lambda fields: facts.batches.setdefault(fields.per_device_train_batch_size) or {})
+    arguments.hugging_face(change, trainer_arguments)
     for name in _EDITS + _KEPT:
         _dry(facts, name)
 

@@ -79,6 +79,8 @@ ROWS = [
         (), (None,)),
     Row("detach", "what is kept is detached from its graph", _written("detach"), SAME, (), (None,)),
     Row("outputs_to_host", "outputs that are kept move to the host", _written("outputs_to_host"), SAME, (), (None,)),
+    Row("eval_accumulation", "an evaluation's outputs move to the host batch by batch",
+        lambda facts: facts["training_arguments"], SAME, (), (None,)),
     Row("release_outputs", "outputs released once the loss is taken", _written("release_outputs"), SAME, (), (None,)),
     Row("data_on_host", "the data set stays on the host", _written("data_on_host"), SAME, (), (None,)),
     Row("bucket_view", "gradients lie in the buckets of DistributedDataParallel", _written("bucket_view"), SAME, (),
