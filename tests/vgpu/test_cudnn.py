@@ -152,7 +152,7 @@ def test_answers_on_disk_are_the_same(tonnage, tmp_path):
                        env={"XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
 
     asked, read = run(), run()
-    assert len(split(asked)[1]) > 20
+    assert split(asked)[1]
     assert (split(read), read.report["peak"]) == (split(asked), asked.report["peak"])
 
 
