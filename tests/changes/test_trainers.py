@@ -4,19 +4,24 @@
 import pytest
 from conftest import MIB
 
-TRAINER = """
+TEXTS = """
     import torch
     from torch.utils.data import Dataset
     from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
     class Texts(Dataset):
+        def __init__(self, count, length):
+            self.count, self.length = count, length
+
         def __len__(self):
-            return 32
+            return self.count
 
         def __getitem__(self, index):
-            tokens = torch.zeros(256, dtype=torch.int64)
+            tokens = torch.zeros(self.length, dtype=torch.int64)
             return {"input_ids": tokens, "labels": tokens}
 
+"""
+TRAINER = TEXTS + """
     config = LlamaConfig(hidden_size=512, intermediate_size=2048, num_hidden_layers=6, num_attention_heads=8,
                          vocab_size=1000)
     arguments = TrainingArguments(
@@ -26,7 +31,7 @@ TRAINER = """
         save_strategy="no",
         report_to="none",
     )
-    trainer = Trainer(model=LlamaForCausalLM(config), args=arguments, train_dataset=Texts())
+    trainer = Trainer(model=LlamaForCausalLM(config), args=arguments, train_dataset=Texts(32, 256))
     trainer.train()
     print("steps", trainer.state.global_step)
 """
@@ -50,22 +55,11 @@ def test_trainer_of_transformers(saves, change, saved, results):
     assert "steps 2" in after.stdout
 
 
-EVALUATION = """
-    import torch
-    from torch.utils.data import Dataset
-    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
-
-    class Texts(Dataset):
-        def __len__(self):
-            return 64
-        def __getitem__(self, index):
-            tokens = torch.zeros(128, dtype=torch.long)
-            return {"input_ids": tokens, "labels": tokens}
-
+EVALUATION = TEXTS + """
     config = LlamaConfig(vocab_size=8192, hidden_size=64, intermediate_size=64, num_hidden_layers=1,
                          num_attention_heads=2, num_key_value_heads=2)
     arguments = TrainingArguments(output_dir="out", per_device_eval_batch_size=8, report_to="none")
-    trainer = Trainer(model=LlamaForCausalLM(config), args=arguments, eval_dataset=Texts(),
+    trainer = Trainer(model=LlamaForCausalLM(config), args=arguments, eval_dataset=Texts(64, 128),
                       compute_metrics=lambda prediction: {"shape": list(prediction.predictions.shape)})
     print(trainer.evaluate()["eval_shape"])
 """

@@ -61,6 +61,7 @@ def test_the_cure_done_by_hand_fits_and_saves_what_was_shown(copy, row):
         return
     first = document["changes"][0]
     assert done.returncode == 0 and first["id"] == row["cure"] and first["fits"], done.stderr[-6000:]
+    assert first["enough"] == (first["results"] != "different_training"), done.stderr[-6000:]
     assert first["saved_bytes"] is None or first["saved_bytes"] > 0, done.stderr[-6000:]
     if first["patch"]:
         assert patch.read_text() == first["patch"]
