@@ -36,6 +36,15 @@ struct tn_fix_change {
 	int64_t reserved_peak, device_peak, saved, margin;
 };
 
+enum tn_cards_method { TN_CARDS_DDP, TN_CARDS_FSDP };
+
+/* An estimate, never tried: what each of several cards would hold. */
+struct tn_more_cards {
+	enum tn_cards_method method;
+	int cards;
+	int64_t device_bytes;
+};
+
 struct tn_fixes {
 	struct tn_gpu_figures gpu;
 	int gpus;
@@ -47,6 +56,8 @@ struct tn_fixes {
 	bool wrong; /* it is no want of room, and none of the changes cures it: the advice comes before the list */
 	char *command, *card_options;    /* to be typed again */
 	int64_t margin_wanted;
+	struct tn_more_cards more_cards[2]; /* the fewest that do, a row for each method that does at all */
+	size_t more_cards_count;
 	struct tn_fix_change *changes; /* best first */
 	size_t change_count;
 	int trials, forked;     /* forked: from a process that had imported everything */
@@ -64,6 +75,8 @@ const char *tn__fix_end_name(enum tn_fix_end end);
 const char *tn__promise_words(enum tn_promise promise);
 /* Where the memory ran out, where `why` does not say it; else NULL. */
 const char *tn__fixes_place(const struct tn_fixes *fixes);
+/* "DistributedDataParallel with gradient_as_bucket_view=True", for a person. */
+const char *tn__cards_words(enum tn_cards_method method);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);
 
 /* The list for a person; TN_IO when writing fails. */

@@ -84,7 +84,7 @@ change_object(const struct tn_fix_change *change)
 	                 tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change),
 	                 "outcome", tn__fix_end_name(change->end), "fits", change->end == TN_FIX_FITS, "peak_reserved_bytes",
 	                 tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
-	                 "saved_bytes", change->device_peak == TN_NO_FIGURE ? json_null() : json_integer(change->saved),
+	                 "saved_bytes", tn__json_figure(change->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : change->saved),
 	                 "margin_bytes", change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(),
 	                 "step_time_ratio", ratio(change->time.known, change->time.ratio),
 	                 "step_time_range", time_range(&change->time), "results", tn__promise_name(change->results), "how",
@@ -125,6 +125,19 @@ unchanged(const struct tn_fixes *fixes)
 }
 
 static json_t *
+more_cards(const struct tn_fixes *fixes)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < fixes->more_cards_count; i++) {
+		const struct tn_more_cards *more = &fixes->more_cards[i];
+		json_array_append_new(array, json_pack("{s:s, s:i, s:I}", "method", more->method == TN_CARDS_FSDP ? "fsdp" : "ddp",
+		                                       "cards", more->cards, "estimated_device_bytes",
+		                                       (json_int_t)more->device_bytes));
+	}
+	return array;
+}
+
+static json_t *
 gpu(const struct tn_fixes *fixes)
 {
 	return json_pack("{s:o, s:I, s:I}", "name", tn__json_text(fixes->gpu.name), "total_bytes",
@@ -134,9 +147,10 @@ gpu(const struct tn_fixes *fixes)
 tn_status
 tn__fixes_json(const struct tn_fixes *fixes, FILE *out)
 {
-	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:i, s:i, s:o, s:f, s:o}", "schema", "tonnage.fix/1", "verdict",
+	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:i, s:i, s:o, s:f, s:o}", "schema", "tonnage.fix/1", "verdict",
 	                           verdict(fixes), "gpu", gpu(fixes), "unchanged", unchanged(fixes), "margin_wanted_bytes",
-	                           (json_int_t)fixes->margin_wanted, "changes", all_changes(fixes), "trials", fixes->trials,
+	                           (json_int_t)fixes->margin_wanted, "changes", all_changes(fixes), "more_cards",
+	                           more_cards(fixes), "trials", fixes->trials,
 	                           "forked_trials", fixes->forked, "not_forked_because", tn__json_text(fixes->not_forked),
 	                           "seconds", fixes->seconds, "seconds_to_first",
 	                           fixes->first_seconds < 0 ? json_null() : json_real(fixes->first_seconds));

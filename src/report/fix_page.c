@@ -46,7 +46,7 @@ put_bar(int64_t bytes, int64_t most, FILE *out)
 	fprintf(out,
 	        "<td><svg width=\"%d\" height=\"10\" aria-hidden=\"true\"><rect class=\"bar\" width=\"%d\" height=\"10\"/></svg> ",
 	        BAR, width < 1 && bytes > 0 ? 1 : width);
-	tn__html_text(out, bytes > 0 ? tn__human_bytes(bytes, words) : "nothing at the peak");
+	tn__html_text(out, bytes > 0 || bytes == TN_NO_FIGURE ? tn__human_bytes(bytes, words) : "nothing at the peak");
 	fputs("</td>", out);
 }
 
@@ -143,6 +143,23 @@ put_others(const struct tn_fixes *fixes, FILE *out)
 		fputs("</tbody>\n</table>\n</section>\n", out);
 }
 
+static void
+put_more_cards(const struct tn_fixes *fixes, FILE *out)
+{
+	char bytes[32];
+	if (fixes->more_cards_count == 0)
+		return;
+	fputs("<section>\n<h2>More of these cards</h2>\n<p>An estimate by arithmetic on the peak, not tried. Each card has its share of "
+	      "the batch; NCCL's buffers come on top.</p>\n<ul>\n", out);
+	for (size_t i = 0; i < fixes->more_cards_count; i++) {
+		const struct tn_more_cards *more = &fixes->more_cards[i];
+		fprintf(out, "<li>%d with ", more->cards);
+		tn__html_text(out, tn__cards_words(more->method));
+		fprintf(out, ": about %s each</li>\n", tn__human_bytes(more->device_bytes, bytes));
+	}
+	fputs("</ul>\n</section>\n", out);
+}
+
 tn_status
 tn__fixes_page(const struct tn_fixes *fixes, FILE *out)
 {
@@ -150,6 +167,7 @@ tn__fixes_page(const struct tn_fixes *fixes, FILE *out)
 	put_head(fixes, out);
 	if (!fixes->fits_unchanged) {
 		put_fitting(fixes, out);
+		put_more_cards(fixes, out);
 		put_others(fixes, out);
 	}
 	return tn__html_end(out, "%d trials on a virtual GPU in %.0f s; nothing real was changed. Tonnage %s", fixes->trials,

@@ -72,15 +72,25 @@ tn__time_words(const struct tn_time_ratio *time, char words[64])
 	return words;
 }
 
+/* "saves 1.20 GiB, "; of a program that grows nobody knows what it would have taken. */
+static const char *
+saved_words(const struct tn_fix_change *change, char words[64])
+{
+	char saved[32];
+	if (change->saved == TN_NO_FIGURE)
+		return "";
+	snprintf(words, 64, "saves %s, ", change->saved > 0 ? tn__human_bytes(change->saved, saved) : "nothing at the peak");
+	return words;
+}
+
 static void
 say_change(const struct tn_printer *printer, const struct tn_fix_change *change, int number)
 {
-	char saved[32], margin[32], time[64];
+	char saved[64], margin[32], time[64];
 	fputc('\n', printer->out);
 	tn__say(printer, change->enough ? TN_TINT_GOOD : TN_TINT_STRONG, 2, "%d  %s%s", number, change->title,
 	        change->enough ? "   <- the first that is enough and keeps the results" : "");
-	tn__say(printer, TN_TINT_NONE, 5, "saves %s, leaves %s; %s; %s",
-	        change->saved > 0 ? tn__human_bytes(change->saved, saved) : "nothing at the peak",
+	tn__say(printer, TN_TINT_NONE, 5, "%sleaves %s; %s; %s", saved_words(change, saved),
 	        tn__human_bytes(change->margin, margin), tn__promise_words(change->results),
 	        tn__time_words(&change->time, time));
 	say_how(printer, change);
@@ -121,22 +131,52 @@ say_others(const struct tn_printer *printer, const struct tn_fixes *fixes, enum 
 	free(text);
 }
 
-static void
-say_next(const struct tn_printer *printer, const struct tn_fixes *fixes, size_t fitting)
+static const struct tn_fix_change *
+first_fitting(const struct tn_fixes *fixes)
 {
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].end == TN_FIX_FITS)
+			return &fixes->changes[i];
+	return NULL;
+}
+
+static void
+say_next(const struct tn_printer *printer, const struct tn_fixes *fixes)
+{
+	const struct tn_fix_change *first = first_fitting(fixes);
 	const struct tn_gpu_row *row = fixes->smallest_gpu != NULL ? tn__gpu_find(fixes->smallest_gpu) : NULL;
 	char total[32];
 	fputc('\n', printer->out);
-	if (fitting > 0 && fixes->changes[0].end == TN_FIX_FITS)
-		tn__say_labelled(printer, "Next", HOW_COLUMN, "tonnage fix --apply \"%s\" %s-- %s", fixes->changes[0].changes,
+	if (first != NULL)
+		tn__say_labelled(printer, "Next", HOW_COLUMN, "tonnage fix --apply \"%s\" %s-- %s", first->changes,
 		                 fixes->card_options != NULL ? fixes->card_options : "",
 		                 fixes->command != NULL ? fixes->command : "PROGRAM");
 	else if (fixes->advice != NULL && !fixes->wrong)
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", fixes->advice);
 	if (row != NULL && fixes->device_peak > 0)
-		tn__say_labelled(printer, fitting > 0 || (fixes->advice != NULL && !fixes->wrong) ? "" : "Next", HOW_COLUMN,
-		                 "%sthe smallest card that holds it unchanged: %s (%s)", fitting > 0 ? "or " : "",
+		tn__say_labelled(printer, first != NULL || (fixes->advice != NULL && !fixes->wrong) ? "" : "Next", HOW_COLUMN,
+		                 "%sthe smallest card that holds it unchanged: %s (%s)", first != NULL ? "or " : "",
 		                 row->figures.name, tn__human_bytes((int64_t)row->figures.total_bytes, total));
+}
+
+const char *
+tn__cards_words(enum tn_cards_method method)
+{
+	return method == TN_CARDS_FSDP ? "FSDP (everything sharded, a unit for each block)"
+	                               : "DistributedDataParallel (gradient_as_bucket_view=True)";
+}
+
+static void
+say_more_cards(const struct tn_printer *printer, const struct tn_fixes *fixes)
+{
+	char bytes[32];
+	for (size_t i = 0; i < fixes->more_cards_count; i++) {
+		const struct tn_more_cards *more = &fixes->more_cards[i];
+		tn__say_labelled(printer, i == 0 ? "Cards" : "", HOW_COLUMN, "%d of them with %s, each with its share of the batch: "
+		                 "about %s each%s", more->cards, tn__cards_words(more->method),
+		                 tn__human_bytes(more->device_bytes, bytes),
+		                 i == 0 ? " (an estimate, not tried; NCCL's buffers come on top)" : "");
+	}
 }
 
 static void
@@ -151,7 +191,8 @@ say_list(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	for (size_t i = 0; i < fixes->change_count && number < SHOWN; i++)
 		if (fixes->changes[i].end == TN_FIX_FITS)
 			say_change(printer, &fixes->changes[i], ++number);
-	say_next(printer, fixes, fitting);
+	say_next(printer, fixes);
+	say_more_cards(printer, fixes);
 	fputc('\n', printer->out);
 	if (fitting > SHOWN)
 		tn__say(printer, TN_TINT_DIM, 2, "%zu more that fit: --json lists them", fitting - SHOWN);

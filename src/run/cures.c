@@ -8,14 +8,18 @@
 
 /* id, cost, causes, not of room, shares of parameters, gradients, state, activations, temporaries, cached, phase */
 static const struct tn_cure cures[] = {
-	{ "alloc", 0, "fragmentation growing_cat kv_cache", "fragmentation", 0, 0, 0, 0, 0, 1, NULL },
+	{ "alloc", 0, "fragmentation", "fragmentation", 0, 0, 0, 0, 0, 1, NULL },
+	{ "memory_fraction", 0, "memory_fraction_limit", "memory_fraction_limit", 0, 0, 0, 0, 0, 0, NULL },
 	{ "zero_grad", 0, "gradients_live_through_forward", "gradients_live_through_forward", 0, 1, 0, 0, 0, 0, NULL },
 	{ "no_grad", 0, "evaluation_with_graph growth leak_suspected", "evaluation_with_graph growth leak_suspected", 0, 0, 0, 1,
 	  0, 0, NULL },
 	{ "detach", 0, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
-	{ "outputs_to_host", 1, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
+	{ "outputs_to_host", 1, "growth growing_cat leak_suspected", "growth growing_cat leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
 	{ "eval_accumulation", 0, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 0, 1, 0, NULL },
 	{ "data_on_host", 1, "dataset_on_device leak_suspected", "dataset_on_device leak_suspected", 0, 0, 0, 0, 1, 0, NULL },
+	{ "copies_to_host", 0, "model_copy", "model_copy", 0, 0, 0, 0, 1, 0, NULL },
+	{ "release_holders", 0, "deleted_but_held", "deleted_but_held", 1, 0, 1, 0, 1, 0, NULL },
+	{ "prune_remove", 0, "pruning_masks", "pruning_masks", 1, 0, 0, 0, 1, 0, NULL },
 	{ "release_outputs", 0, "large_temporaries", "", 0, 0, 0, 0.3, 1, 0, NULL },
 	{ "bucket_view", 0, "ddp_buckets", "ddp_buckets", 0, 0, 0, 0, 1, 0, NULL },
 	{ "fused", 0, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
@@ -28,9 +32,11 @@ static const struct tn_cure cures[] = {
 	{ "offload_activations", 6, "", "", 0, 0, 0, 0.9, 0, 0, NULL },
 	{ "offload_optimizer", 7, "optimizer_state", "", 0, 0, 1, 0, 1, 0, NULL },
 	{ "kv_cache", 5, "kv_cache", "", 0, 0, 0, 0, 1, 0, NULL },
+	{ "evaluation_batch", 1, "", "", 0, 0, 0, 1, 1, 1, "evaluation" },
 	{ "autocast", 0, "", "", 0, 0, 0, 0.5, 0.5, 0, NULL },
 	{ "bf16_weights", 0, "", "", 0.5, 0.5, 0.5, 0.5, 0.5, 0, NULL },
 	{ "half_weights", 0, "", "", 0.5, 0, 0, 0.5, 0.5, 0, NULL },
+	{ "int8_weights", 2, "", "", 0.75, 0, 0, 0, 0, 0, NULL },
 	{ "batch", 1, "batch_too_big", "", 0, 0, 0, 1, 1, 1, NULL },
 	{ "sgd_no_momentum", 0, "", "", 0, 0, 1, 0, 0.5, 0, NULL },
 	{ "adafactor", 1, "optimizer_state", "", 0, 0, 1, 0, 0.5, 0, NULL },
@@ -71,16 +77,16 @@ bool
 tn__cure_fits(const struct tn_cure *cure, const struct tn_trial *unchanged, bool *not_of_room)
 {
 	const char *cause = tn__trial_text(unchanged, "out_of_memory", "cause");
+	const json_t *findings = json_object_get(unchanged->report, "findings"), *finding;
 	bool found = cause != NULL && names(cure->causes, cause);
-	const json_t *finding;
 	size_t i;
-	*not_of_room = found && names(cure->not_of_room, cause);
-	json_array_foreach(json_object_get(unchanged->report, "findings"), i, finding) {
+	*not_of_room = found && json_array_size(findings) == 0 && names(cure->not_of_room, cause);
+	json_array_foreach(findings, i, finding) {
 		const char *id = json_string_value(json_object_get(finding, "id"));
 		if (id == NULL || !names(cure->causes, id))
 			continue;
 		found = true;
-		*not_of_room |= names(cure->not_of_room, id);
+		*not_of_room |= i == 0 && names(cure->not_of_room, id); /* the first is what is wrong, the others stand beside it */
 	}
 	return found;
 }

@@ -24,6 +24,7 @@
 #define MOST_SPARE_PAIRS 3 /* when single changes fit already */
 #define ENOUGH_KEPT 3 /* that fit and keep the results: then nothing is tried that trains differently */
 #define ENOUGH_FOUND 6
+#define BLOATED 2 /* a cache of as much as what is allocated, or more, says nothing of the need */
 /* ---- what has come so far ---- */
 
 static int
@@ -101,12 +102,47 @@ judge_unchanged_card(struct tn_fix_search *search)
 		tn__trials_stop(&search->trials, &search->unchanged_large);
 }
 
+/* On a card without end nothing makes PyTorch give back what it has cached: a program that asks for ever larger tensors
+ * then seems to need them all. A card with a quarter more than what was allocated tells better. */
+static bool
+wants_roomy(const struct tn_fix_search *search)
+{
+	const struct tn_trial *large = &search->unchanged_large;
+	int64_t reserved = tn__trial_figure(large, "peak", "reserved_bytes");
+	int64_t allocated = tn__trial_figure(large, "peak", "allocated_bytes");
+	return tn__trial_fits(large) && !grows(search) && allocated > 0 && reserved >= BLOATED * allocated;
+}
+
+static struct tn_trial *
+start_roomy(struct tn_fix_search *search)
+{
+	const struct tn_trial *large = &search->unchanged_large;
+	int64_t allocated = tn__trial_figure(large, "peak", "allocated_bytes");
+	int64_t outside = tn__trial_figure(large, "peak", "device_bytes") - tn__trial_figure(large, "peak", "reserved_bytes");
+	search->unchanged_roomy.options = search->card.options;
+	search->unchanged_roomy.options.memory_bytes = (uint64_t)(allocated + allocated / 4 + outside) >> 21 << 21;
+	return &search->unchanged_roomy;
+}
+
+static bool
+is_unchanged_seen(const struct tn_fix_search *search)
+{
+	if (search->unchanged_card.end <= TN_TRIAL_RUNS || search->unchanged_large.end <= TN_TRIAL_RUNS)
+		return false;
+	return !wants_roomy(search) || search->unchanged_roomy.end > TN_TRIAL_RUNS;
+}
+
 static void
 judge_unchanged(struct tn_fix_search *search)
 {
 	const struct tn_trial *large = &search->unchanged_large;
 	double longest = large->seconds > search->unchanged_card.seconds ? large->seconds : search->unchanged_card.seconds;
-	search->need = tn__trial_fits(large) ? tn__trial_figure(large, "peak", "device_bytes") : TN_NO_FIGURE;
+	if (tn__trial_fits(&search->unchanged_roomy)) {
+		large = search->whole = &search->unchanged_roomy;
+		search->large_bytes = search->unchanged_roomy.options.memory_bytes;
+	}
+	if (tn__trial_fits(large) && !grows(search)) /* what grows would take more with every step */
+		search->need = tn__trial_figure(large, "peak", "device_bytes");
 	if (search->need != TN_NO_FIGURE)
 		search->missing = search->need + search->card.hidden - (int64_t)search->card.total;
 	search->direct = grows(search) || search->missing <= 0;
@@ -139,7 +175,7 @@ start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	struct tn_trial *trial = &attempt->large;
 	trial->options = search->card.options;
 	trial->options.no_detail = true;
-	trial->options.memory_bytes = TN_SEARCH_LARGE;
+	trial->options.memory_bytes = search->large_bytes;
 	trial->changes = attempt->found.changes;
 	attempt->stage = TN_STAGE_ON_LARGE;
 	return trial;
@@ -154,6 +190,9 @@ start_unchanged(struct tn_fix_search *search)
 		search->unchanged_card.keep_words = true;
 		return &search->unchanged_card;
 	}
+	if (search->unchanged_large.end > TN_TRIAL_RUNS && search->unchanged_card.end > TN_TRIAL_RUNS && wants_roomy(search) &&
+	    search->unchanged_roomy.end == TN_TRIAL_WAITS)
+		return start_roomy(search);
 	if (search->unchanged_large.end != TN_TRIAL_WAITS)
 		return NULL;
 	search->unchanged_large.options = search->card.options;
@@ -244,8 +283,7 @@ ended(void *context, struct tn_trial *trial)
 		else if (trial == &search->attempts[i].card)
 			tn__fix_judge_card(search, &search->attempts[i]);
 	}
-	if (!search->planned && !search->over && search->unchanged_card.end > TN_TRIAL_RUNS &&
-	    search->unchanged_large.end > TN_TRIAL_RUNS)
+	if (!search->planned && !search->over && is_unchanged_seen(search))
 		judge_unchanged(search);
 }
 
@@ -339,7 +377,7 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 {
 	const char *verdict = tn__trial_verdict(&search->unchanged_card);
 	bool fits = verdict != NULL && strcmp(verdict, "fits") == 0;
-	const struct tn_trial *whole = fits ? &search->unchanged_card : &search->unchanged_large;
+	const struct tn_trial *whole = fits ? &search->unchanged_card : search->whole;
 	const char *smallest = json_string_value(json_object_get(whole->report, "smallest_gpu"));
 	const struct tn_gpu_row *row = smallest != NULL ? tn__gpu_find(smallest) : NULL;
 	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
@@ -352,10 +390,8 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
 		                      .forked = search->trials.forked, .not_forked = tn__trials_not_forked(&search->trials),
 		                      .seconds = tn__trials_seconds(&search->trials), .first_seconds = search->first_seconds };
-	if (grows(search)) { /* what was seen is not all that it would take */
-		out->missing = TN_NO_FIGURE;
-		out->smallest_gpu = NULL;
-	}
+	if (grows(search))
+		out->smallest_gpu = NULL; /* what was seen is not all that it would take */
 	out->command = tn__program_quote(search->card.options.arguments);
 	out->card_options = tn__search_card_options(&search->options->search.run);
 	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
@@ -367,6 +403,8 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 	if (out->changes != NULL)
 		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
 	mark_enough(out);
+	if (!fits)
+		tn__more_cards(search, out);
 	fill_cause(&search->unchanged_card, out);
 }
 
@@ -483,6 +521,7 @@ clear(struct tn_fix_search *search)
 	}
 	tn__trial_clear(&search->unchanged_card);
 	tn__trial_clear(&search->unchanged_large);
+	tn__trial_clear(&search->unchanged_roomy);
 	free(search->attempts);
 	free(search);
 }
@@ -524,6 +563,8 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	search->first_seconds = -1;
 	search->allowed = TN_PROMISE_ROUNDING;
 	search->need = search->missing = TN_NO_FIGURE;
+	search->whole = &search->unchanged_large;
+	search->large_bytes = TN_SEARCH_LARGE;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
 	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,
 		                                 .ended = ended, .tick = tick, .forks = !options->search.fresh };

@@ -91,7 +91,7 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 	if (found->device_peak == TN_NO_FIGURE)
 		return;
 	found->margin = (int64_t)search->card.total - found->device_peak;
-	found->saved = search->need != TN_NO_FIGURE ? search->need - found->device_peak : 0;
+	found->saved = search->need != TN_NO_FIGURE ? search->need - found->device_peak : TN_NO_FIGURE;
 }
 
 /* Why a trial is no saving; false when it is a run whose figures count. */

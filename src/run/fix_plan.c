@@ -62,7 +62,7 @@ add_single(struct tn_fix_search *search, const json_t *row, const char *value, i
 	const char *id = json_string_value(json_object_get(row, "id"));
 	const char *title = json_string_value(json_object_get(row, "title"));
 	const struct tn_cure *knowledge = tn__cure_of(id);
-	int64_t most = tn__cure_most(knowledge, &search->unchanged_large, pieces);
+	int64_t most = tn__cure_most(knowledge, search->whole, pieces);
 	bool not_of_room, cures = tn__cure_fits(knowledge, &search->unchanged_card, &not_of_room);
 	char part[256], words[320];
 	if (!cures && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE)
@@ -97,7 +97,7 @@ add_accumulation(struct tn_fix_search *search, const json_t *row)
 		int pieces = text != NULL ? atoi(text) : 0;
 		bool last = i + 1 == json_array_size(values);
 		bool should = search->missing == TN_NO_FIGURE ||
-		              tn__cure_most(cure, &search->unchanged_large, pieces) >= search->missing;
+		              tn__cure_most(cure, search->whole, pieces) >= search->missing;
 		if (pieces > 1 && added < 2 && (should || last)) {
 			add_single(search, row, text, pieces);
 			added++;
@@ -105,14 +105,15 @@ add_accumulation(struct tn_fix_search *search, const json_t *row)
 	}
 }
 
+/* The largest half, quarter ... of a batch that should do, and the next. */
 static void
 add_batch(struct tn_fix_search *search, const json_t *row, int batch)
 {
-	const struct tn_cure *cure = tn__cure_of("batch");
+	const struct tn_cure *cure = tn__cure_of(json_string_value(json_object_get(row, "id")));
 	char text[16];
 	int pieces = 2;
 	while (batch / pieces > 1 && search->missing != TN_NO_FIGURE &&
-	       tn__cure_most(cure, &search->unchanged_large, pieces) < search->missing)
+	       tn__cure_most(cure, search->whole, pieces) < search->missing)
 		pieces *= 2;
 	for (int i = 0; i < 2 && batch / pieces >= 1; i++, pieces *= 2) {
 		snprintf(text, sizeof(text), "%d", batch / pieces);
@@ -124,19 +125,20 @@ add_batch(struct tn_fix_search *search, const json_t *row, int batch)
 static void
 add_settings(struct tn_fix_search *search, const json_t *row)
 {
-	const char *cause = tn__trial_text(&search->unchanged_card, "out_of_memory", "cause");
-	bool all = cause != NULL && strcmp(cause, "fragmentation") == 0;
+	const struct tn_cure *cure = tn__cure_of("alloc");
+	bool all;
 	const json_t *value;
 	size_t i;
+	tn__cure_fits(cure, &search->unchanged_card, &all);
 	if (!all && search->missing != TN_NO_FIGURE)
-		all = tn__cure_most(tn__cure_of("alloc"), &search->unchanged_large, 0) >= search->missing;
+		all = tn__cure_most(cure, search->whole, 0) >= search->missing;
 	json_array_foreach(json_object_get(row, "values"), i, value)
 		if (json_is_string(value) && (all || i == 0))
 			add_single(search, row, json_string_value(value), 0);
 }
 
 static void
-add_row(struct tn_fix_search *search, const json_t *row, int batch)
+add_row(struct tn_fix_search *search, const json_t *row, const json_t *survey)
 {
 	const char *id = json_string_value(json_object_get(row, "id"));
 	const json_t *values = json_object_get(row, "values");
@@ -145,7 +147,9 @@ add_row(struct tn_fix_search *search, const json_t *row, int batch)
 	if (strcmp(id, "accumulate") == 0) {
 		add_accumulation(search, row);
 	} else if (strcmp(id, "batch") == 0) {
-		add_batch(search, row, batch);
+		add_batch(search, row, search->batch);
+	} else if (strcmp(id, "evaluation_batch") == 0) {
+		add_batch(search, row, tn__survey_evaluation_batch(survey));
 	} else if (strcmp(id, "alloc") == 0) {
 		add_settings(search, row);
 	} else if (json_array_size(values) > 0) {
@@ -215,13 +219,13 @@ void
 tn__fix_plan(struct tn_fix_search *search)
 {
 	const json_t *survey = tn__trial_told(&search->unchanged_large, "survey"), *row;
-	int batch = search->batch = tn__survey_batch(survey, INT_MAX);
+	search->batch = tn__survey_batch(survey, INT_MAX);
 	size_t i;
 	add_without_others(search);
 	if (survey == NULL) /* nothing was learnt of the program: only what acts on every program */
 		add_unsurveyed(search);
 	json_array_foreach(json_object_get(survey, "possible"), i, row)
-		add_row(search, row, batch);
+		add_row(search, row, survey);
 	order_missing = search->missing;
 	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_promise);
 	if (search->direct)

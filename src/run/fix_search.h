@@ -39,6 +39,9 @@ struct tn_fix_search {
 	struct tn_trials trials;
 	struct tn_progress_line line;
 	struct tn_trial unchanged_card, unchanged_large;
+	struct tn_trial unchanged_roomy; /* made only where the cache of a card without end tells nothing of the need */
+	const struct tn_trial *whole;    /* the one of the last two that tells the need */
+	uint64_t large_bytes;            /* the card on which what a change saves is seen whole */
 	struct tn_attempt *attempts;
 	int count;
 	bool planned, over;
@@ -70,6 +73,11 @@ void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attemp
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
 /* Replaces an owned text by a copy of `value`, which may be NULL. */
 void tn__replace_text(char **text, const char *value);
+
+/* ---- more_cards.c ---- */
+
+/* Sets what the program would take on several of the card, where the survey and the peak tell: an estimate. */
+void tn__more_cards(const struct tn_fix_search *search, struct tn_fixes *out);
 
 /* ---- cost.c ---- */
 

@@ -68,8 +68,11 @@ const char *tn__trial_text(const struct tn_trial *trial, const char *object, con
 
 /* What the program's own side has told under a name, such as "survey": borrowed, NULL when it has not. */
 const json_t *tn__trial_told(const struct tn_trial *trial, const char *name);
-/* The largest batch that a survey saw, of those up to `most`; 0 when it saw none. */
+/* The largest batch of training that a survey saw, of those up to `most`; 0 when it saw none. Loaders come before what the
+ * command line says. */
 int tn__survey_batch(const json_t *survey, int most);
+/* The largest batch of evaluation that a survey saw; 0 when it saw none. */
+int tn__survey_evaluation_batch(const json_t *survey);
 
 /* ---- cost.c: what steps did ---- */
 

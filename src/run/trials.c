@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -576,16 +577,29 @@ tn__trial_told(const struct tn_trial *trial, const char *name)
 	return NULL;
 }
 
-int
-tn__survey_batch(const json_t *survey, int most)
+static int
+largest_of(const json_t *survey, const char *fact, int most)
 {
 	const json_t *batch;
 	json_int_t largest = 0;
 	size_t i;
-	json_array_foreach(json_object_get(json_object_get(survey, "facts"), "batches"), i, batch)
+	json_array_foreach(json_object_get(json_object_get(survey, "facts"), fact), i, batch)
 		if (json_integer_value(batch) > largest && json_integer_value(batch) <= most)
 			largest = json_integer_value(batch);
 	return (int)largest;
+}
+
+int
+tn__survey_batch(const json_t *survey, int most)
+{
+	int largest = largest_of(survey, "batches", most);
+	return largest > 0 ? largest : largest_of(survey, "batch_options", most);
+}
+
+int
+tn__survey_evaluation_batch(const json_t *survey)
+{
+	return largest_of(survey, "evaluation_batches", INT_MAX);
 }
 
 const char *

@@ -144,3 +144,32 @@ def test_a_smaller_batch_saves_activations_and_so_does_its_patch(saves):
     before, after, entry = saves(WIDE, "batch=4096")
     assert before.allocated - after.allocated >= 8 * 48 * MIB
     assert entry["results"] == "different_training"
+
+
+def test_a_smaller_batch_by_the_option_of_the_command_line(saves):
+    program = WIDE.replace("    import torch\n", """    import argparse
+    import torch
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-b", "--batch-size", type=int, default=4)
+    parser.add_argument("--evaluation-batch", type=int, default=7)
+    options = parser.parse_args()
+""", 1).replace("x = x.cuda()", "x = torch.zeros(options.batch_size, 1024, device='cuda')")  # fmt: skip
+    program = program.replace("for step, (x,) in enumerate(loader)", "for step in range(2)")
+    before, after, entry = saves(program, "batch=4096", patched=False, arguments=["-b", "16384"])
+    assert before.allocated - after.allocated >= 8 * 48 * MIB
+    assert entry["how"] == "Run the program with --batch-size 4096." and entry["arguments"] == {"--batch-size": 4096}
+
+
+def test_smaller_batches_in_evaluation_leave_training_as_it_is(saves):
+    """Evaluation in batches of 16384 takes more than training in batches of 64: the input and two outputs."""
+    program = WIDE.replace("batch_size=16384, shuffle=True)", "batch_size=64)\n    tests = DataLoader(loader.dataset, 16384)")
+    program = program.replace('    print("done")', """    model.eval()
+    with torch.no_grad():
+        print(sum(model(x.cuda()).square().mean().item() for (x,) in tests))
+""")  # fmt: skip
+    program = program.replace("range(2)", "range(1)").replace("(loader):", "(loader):\n            if step == 2: break")
+    before, after, entry = saves(program, "evaluation_batch=4096")
+    assert before.allocated - after.allocated >= 2 * 48 * MIB
+    assert entry["results"] == "same_up_to_rounding"
+    assert ["batch_size 16384 becomes 4096" in place["what"] for place in entry["places"]] == [True], entry["places"]

@@ -4,6 +4,7 @@ to the byte."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tomllib
@@ -50,26 +51,34 @@ def cures():
             yield pytest.param(row, id=" ".join([row["program"], *row.get("arguments", [])]), marks=marks)
 
 
-@pytest.mark.parametrize("row", list(cures()))
-def test_the_cure_done_by_hand_fits_and_saves_what_was_shown(copy, row):
-    """The printed patch, setting or advice."""
-    patch, options, environment = copy / "fix.patch", row.get("options", []), {}
-    program, arguments = row["program"], row.get("arguments", [])
-    done, document = command("fix", ["--seconds=1", "--patch", str(patch), *options], program, copy, arguments)
-    if row["cure"] == "advice":
-        assert document["unchanged"]["do_first"], done.stderr[-6000:]
-        return
-    first = document["changes"][0]
-    assert done.returncode == 0 and first["id"] == row["cure"] and first["fits"], done.stderr[-6000:]
-    assert first["enough"] == (first["results"] != "different_training"), done.stderr[-6000:]
-    assert first["saved_bytes"] is None or first["saved_bytes"] > 0, done.stderr[-6000:]
-    if first["patch"]:
-        assert patch.read_text() == first["patch"]
-        subprocess.run(["patch", "-p0", "--silent", "-i", str(patch)], cwd=copy, check=True)
-    elif first["id"] == "end_other_processes":
+def done_by_hand(change, copy, row):
+    """The options, arguments and environment of a run after what was printed was done to the copy."""
+    options, arguments, environment = row.get("options", []), row.get("arguments", []), {}
+    argument = re.match(r"Run the program with (--\S+) (\d+)", change["how"])
+    if change["patch"]:
+        subprocess.run(["patch", "-p0", "--silent"], cwd=copy, check=True, input=change["patch"], text=True)
+    elif argument:
+        arguments = [*arguments, *argument.groups()]
+    elif change["id"] == "end_other_processes":
         options = []
     else:
-        environment = dict([first["how"].split()[1].split("=", 1)])
+        environment = dict([change["how"].split()[1].split("=", 1)])
+    return options, arguments, environment
+
+
+@pytest.mark.parametrize("row", list(cures()))
+def test_the_cure_done_by_hand_fits_and_saves_what_was_shown(copy, row):
+    """The printed patch, argument or setting."""
+    patch, program = copy / "fix.patch", row["program"]
+    options = ["--seconds=1", "--patch", str(patch), *row.get("options", [])]
+    done, document = command("fix", options, program, copy, row.get("arguments", []))
+    first = next((change for change in document["changes"] if change["fits"]), None)
+    assert done.returncode == 0 and first["id"] == row["cure"], done.stderr[-6000:]
+    assert bool(document["unchanged"]["do_first"]) == row.get("advised", False), done.stderr[-6000:]
+    assert first["enough"] == (first["results"] != "different_training"), done.stderr[-6000:]
+    assert first["saved_bytes"] is None or first["saved_bytes"] > 0, done.stderr[-6000:]
+    assert not first["patch"] or patch.read_text() == first["patch"]
+    options, arguments, environment = done_by_hand(first, copy, row)
     again = run_tonnage(["--gpu", "rtx3060", *options], [python_of(ENVIRONMENT), program, *arguments], copy, environment)
     check_again(again, first, document["unchanged"])
 

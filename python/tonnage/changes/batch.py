@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another batch size: of DataLoaders that feed training, and of transformers' and Lightning's trainers."""
+"""Another batch size: of DataLoaders that feed training, of transformers' and Lightning's trainers, and of a program
+that reads it from its command line."""
 
-from . import arguments, hooks, loaders
+from . import arguments, command_line, hooks, loaders
 
 
 def install(change):
@@ -12,18 +13,17 @@ def install(change):
     size = int(change.value)
     change.how = ""
 
-    def use(loader, place):
-        old = loaders.size_of(loader)
-        if old is None or isinstance(old, bool):
+    def option(namespace, action, place):
+        if action.choices is not None and size not in action.choices:
             return
-        loader.batch_sampler.batch_size = size
-        object.__setattr__(loader, "batch_size", size if loader.batch_size is not None else None)
-        change.note(place, "DataLoader: batch_size %s becomes %d" % (old, size))
+        name = command_line.option_of(action)
+        change.note(place, "%s %d becomes %d" % (name, getattr(namespace, action.dest), size))
+        setattr(namespace, action.dest, size)
+        change.arguments[name] = size
         change.effect()
-        written = loaders.edit_size(change, place, old, lambda node, text: str(size))
-        words = " (now %s)" % written if written and not written.isdigit() else ""
-        arguments.say(change, "Set the DataLoader's batch_size to %d%s." % (size, words))
+        arguments.say(change, "Run the program with %s %d." % (name, size))
 
-    loaders.watch(change.guarded(use))
+    command_line.watch(change, option)
+    loaders.watch(change.guarded(loaders.resizer(change, size)))
     arguments.hugging_face(change, {"per_device_train_batch_size": size})
     hooks.watch_training_mode()

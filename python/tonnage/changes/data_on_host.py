@@ -2,14 +2,18 @@
 """A data set that the program puts on the device before its loop stays on the host; each batch moves by itself.
 
 In the text: a name that is bound outside the loops by an expression with `.cuda()` or `.to(...)`, and that loops
-only index (or that goes into a TensorDataset).
+only index (or that goes into a TensorDataset); or samples that a Dataset prepares when it is made, `self.samples =
+[prepare(x) for x in ...]`, where they are seen to lie on the device.
 """
 
 import ast
 
-from . import arguments, code, wrap
+from . import arguments, code, kept, wrap
 
 _HOW = "Keep the data set on the host and move each batch: `data[chosen.cpu()].cuda()`."
+_HOW_SAMPLES = "Keep the prepared samples on the host, and move each as it is asked for."
+_samples = {}  # number of a probe -> (source, the places that read its samples)
+_moved = set()  # numbers of probes whose samples were seen on the device
 
 
 def edit(change, source):
@@ -24,6 +28,45 @@ def edit(change, source):
                 done = _keep(change, source, statement, name, moves[0]) or done
     if done:
         arguments.say(change, _HOW)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ClassDef) and any(getattr(part, "name", "") == "__getitem__" for part in node.body):
+            _watch_samples(change, source, node)
+
+
+def _watch_samples(change, source, dataset):
+    """Lists of samples that an object of the class holds: what is put there, and what reads it."""
+    for statement in ast.walk(dataset):
+        name = code.dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else None
+        made = [part for part in ast.walk(statement.value) if isinstance(part, ast.ListComp)] if name else []
+        if len(made) != 1 or not name.startswith("self."):
+            continue
+        reads = [node for node in ast.walk(dataset) if isinstance(node, ast.Subscript) and code.dotted(node.value) == name]
+        number = kept.probe(change, source, made[0].elt, "data_on_host")
+        _samples[number] = (source, reads)
+        back = '__import__("sys").modules["_tonnage_changes.data_on_host"].back(%d, %s)'
+        for read in reads:
+            change.trial_edits(source).replace(read, back % (number, source.of(read)))
+
+
+def treat(change, number, value):
+    """Called with each sample that is put into a list; returns what shall be kept."""
+    import torch
+
+    if not isinstance(value, torch.Tensor) or not value.is_cuda:
+        return value
+    if number not in _moved:
+        _moved.add(number)
+        source, reads = _samples[number]
+        arguments.say(change, _HOW_SAMPLES)
+        for read in reads:
+            change.edits(source).insert(*source.end(read), ".cuda()")
+    kept.effective(change, number, "%s.cpu()", "kept on the host")
+    return value.cpu()
+
+
+def back(number, value):
+    """Called by the program with each sample that it reads."""
+    return value.cuda() if number in _moved else value
 
 
 def _moves(node):

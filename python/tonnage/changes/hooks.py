@@ -372,16 +372,29 @@ def on_optimizer(callback):
 
 
 def on_moved(callback):
-    """callback(module, frame) before a module is moved by .cuda() or .to()."""
+    """callback(module, frame, device) before a module is moved by .cuda() or .to(); device is None when it stays where it
+    is and changes its type only."""
 
     def watch(module):
         for name in ("cuda", "to"):
             original = getattr(module.Module, name)
 
-            def moved(self, *args, _original=original, **kwargs):
-                _all("moved", self, sys._getframe(1))
+            def moved(self, *args, _original=original, _name=name, **kwargs):
+                _all("moved", self, sys._getframe(1), _device(_name, args, kwargs))
                 return _original(self, *args, **kwargs)
 
             setattr(module.Module, name, functools.wraps(original)(moved))
 
     _add("moved", callback, lambda: imports.watch("torch.nn.modules.module", watch))
+
+
+def _device(name, args, kwargs):
+    import torch
+
+    if name == "cuda":
+        given = args[0] if args else kwargs.get("device")
+        return torch.device("cuda", given if isinstance(given, int) else torch.device(given or "cuda").index)
+    try:
+        return torch._C._nn._parse_to(*args, **kwargs)[0]
+    except (TypeError, RuntimeError):
+        return None  # the call itself will say what is wrong

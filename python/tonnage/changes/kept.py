@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program keeps beyond a step: `list.append(x)`, `total += x`, `table[key] = x` in a loop.
+"""What a program keeps beyond a step: `list.append(x)`, `total += x`, `table[key] = x`, `all = cat([all, x])` in a loop.
 
 Each place gets a probe, which sees the values; a place whose values never concern the change keeps its text.
 """
@@ -10,6 +10,7 @@ from . import code, wrap
 
 _METHODS = ("training_step", "validation_step", "test_step", "predict_step", "shared_step")
 _EVALUATIONS = ("eval", "valid", "test", "predict", "infer")
+_CATS = ("cat", "concat", "concatenate", "hstack", "vstack")
 _probes = {}  # (id of the change, number) -> Probe
 _numbers = iter(range(1, 1 << 30))
 
@@ -56,7 +57,17 @@ def _kept(node):
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and code.dotted(target) is not None:
             if code.dotted(value.left) == code.dotted(target):
                 return value.right, code.dotted(target)
+        if _is_cat_to(value, code.dotted(target)):
+            return value.args[0], code.dotted(target)
     return None, None
+
+
+def _is_cat_to(value, name):
+    """True for `cat([name, ...])`."""
+    if not isinstance(value, ast.Call) or code.last(value.func) not in _CATS or not value.args or name is None:
+        return False
+    parts = value.args[0].elts if isinstance(value.args[0], (ast.List, ast.Tuple)) else []
+    return any(code.dotted(part) == name for part in parts)
 
 
 def _bare(node):
@@ -106,8 +117,9 @@ def _is_over_steps(loop):
 
 
 def _adds(statement, holder):
-    return isinstance(statement, ast.Assign) and code.dotted(statement.targets[0]) == holder and isinstance(
-        statement.value, ast.BinOp)
+    if not isinstance(statement, ast.Assign) or code.dotted(statement.targets[0]) != holder:
+        return False
+    return isinstance(statement.value, ast.BinOp) or _is_cat_to(statement.value, holder)
 
 
 def _differentiated(scope, holder):
@@ -128,11 +140,12 @@ def _differentiated(scope, holder):
 
 
 def probe(change, source, node, module):
-    """Puts a probe around a value."""
+    """Puts a probe around a value; returns its number."""
     number = next(_numbers)
     _probes[number] = Probe(change, source, node, node.lineno)
     seen_by = '__import__("sys").modules["_tonnage_changes.kept"].seen(%d, "%s", %s)'
     change.trial_edits(source).replace(node, seen_by % (number, module, source.of(node)))
+    return number
 
 
 def seen(number, module, value):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which DataLoaders feed training, and where they were made.
+"""Which DataLoaders feed training and which do not, and where they were made.
 
 A loader is looked at when it is first used. It feeds training when the program has an optimizer, builds graphs at
 that moment and has not just called eval(). In a program without an optimizer every loader counts. Loaders that a
@@ -22,6 +22,16 @@ _optimizers = 0
 
 def watch(callback):
     """callback(loader, place) for each loader that feeds training, before it gives its first batch."""
+    _watch(callback, feeds_training)
+
+
+def watch_evaluation(callback):
+    """callback(loader, place) for each loader that feeds what is no training in a program that trains, before it gives
+    its first batch."""
+    _watch(callback, lambda frame: not feeds_training(frame))
+
+
+def _watch(callback, is_wanted):
     global _installed
     if not _installed:
         _installed = True
@@ -32,12 +42,30 @@ def watch(callback):
         sampler = loader.batch_sampler
         if sampler is None or sampler in _judged or _is_hugging_faces(loader, frame):
             return
-        if feeds_training(frame):
+        if is_wanted(frame):
             _judged.add(sampler)
             callback(loader, place_of(loader))
             _judged.add(loader.batch_sampler)  # the callback may have put another there
 
     hooks.on_epoch(epoch)
+
+
+def resizer(change, size):
+    """A callback for the two above that gives a loader batches of so many samples."""
+
+    def use(loader, place):
+        old = size_of(loader)
+        if not isinstance(old, int) or isinstance(old, bool) or old == size:
+            return
+        loader.batch_sampler.batch_size = size
+        object.__setattr__(loader, "batch_size", size if loader.batch_size is not None else None)
+        change.note(place, "DataLoader: batch_size %d becomes %d" % (old, size))
+        change.effect()
+        written = edit_size(change, place, old, lambda node, text: str(size))
+        words = " (now %s)" % written if written and not written.isdigit() else ""
+        arguments.say(change, "Set the DataLoader's batch_size to %d%s." % (size, words))
+
+    return use
 
 
 def _note(loader, frame):

@@ -8,11 +8,12 @@ and forgotten.
 import sys
 import weakref
 
-from . import arguments, blocks, hooks, loaders, results, rewrite, source, table
+from . import arguments, blocks, command_line, hooks, loaders, results, rewrite, source, table
 
 _EDITS = ("zero_grad", "no_grad", "release_outputs", "data_on_host", "sdpa", "chunked_loss", "kv_cache",
           "kv_cache_limit", "step_in_backward", "offload_optimizer", "offload_activations", "autocast", "foreach",
-          "fused", "adafactor", "adam8bit", "sgd_no_momentum", "empty_cache_out_of_loop", "bucket_view")
+          "fused", "adafactor", "adam8bit", "sgd_no_momentum", "empty_cache_out_of_loop", "bucket_view",
+          "copies_to_host", "prune_remove", "release_holders", "memory_fraction")
 _VALUES = {"kv_cache_limit": "1"}
 _KEPT = ("detach", "outputs_to_host")
 
@@ -23,6 +24,8 @@ class _Facts:
         self.modules = 0
         self.optimizers = {}
         self.batches = {}
+        self.evaluation_batches = {}
+        self.options = {}  # of the command line: --batch 8
         self.blocks = 0
         self.block = None
         self.batch_norm = False
@@ -40,6 +43,8 @@ class _Facts:
             "modules": self.modules,
             "optimizers": sorted(self.optimizers),
             "batches": sorted(self.batches),
+            "batch_options": sorted(self.options.values()),
+            "evaluation_batches": sorted(self.evaluation_batches),
             "blocks": self.blocks,
             "block": self.block,
             "batch_norm": self.batch_norm,
@@ -71,6 +76,13 @@ def install(change):
         if isinstance(loaders.size_of(used), int):
             facts.batches.setdefault(loaders.size_of(used), place)
 
+    def evaluation(used, place):
+        if isinstance(loaders.size_of(used), int):
+            facts.evaluation_batches.setdefault(loaders.size_of(used), place)
+
+    def option(namespace, action, place):
+        facts.options[command_line.option_of(action)] = getattr(namespace, action.dest)
+
     def called(module, frame):
         import torch
 
@@ -85,11 +97,14 @@ def install(change):
     def trainer_arguments(fields):
         facts.training_arguments = True
         facts.batches.setdefault(fields.per_device_train_batch_size)
+        facts.evaluation_batches.setdefault(fields.per_device_eval_batch_size)
         return {}
 
     hooks.on_backward(change.guarded(backward))
     hooks.on_optimizer(change.guarded(optimizer))
     loaders.watch(change.guarded(loader))
+    loaders.watch_evaluation(change.guarded(evaluation))
+    command_line.watch(change, option)
     hooks.before_forward(change.guarded(called))
     arguments.hugging_face(change, trainer_arguments)
     for name in _EDITS + _KEPT:

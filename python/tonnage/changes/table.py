@@ -37,8 +37,12 @@ def _managed(facts):
     return _steps(facts) and facts["trainer"] is not None
 
 
-def _loader(facts):
-    return bool(facts["batches"])
+def _batch(facts):
+    return bool(facts["batches"] or facts["batch_options"])
+
+
+def _evaluation_batch(facts):
+    return _trains(facts) and any(batch > 1 for batch in facts["evaluation_batches"])
 
 
 def _accumulates(facts):
@@ -73,6 +77,7 @@ _ALLOCATOR = (
 
 ROWS = [
     Row("alloc", "settings of PyTorch's allocator", lambda facts: facts["cuda"], SAME, (), _ALLOCATOR),
+    Row("memory_fraction", "no limit of the program's own", _written("memory_fraction"), SAME, (), (None,)),
     Row("zero_grad", "gradients released right after the update", _any(_written("zero_grad"), _managed), SAME,
         ("step_in_backward",), (None,)),
     Row("no_grad", "no graph in evaluation", _any(_written("no_grad"), lambda f: f["evaluation_with_graph"] > 0), SAME,
@@ -81,6 +86,10 @@ ROWS = [
     Row("outputs_to_host", "outputs that are kept move to the host", _written("outputs_to_host"), SAME, (), (None,)),
     Row("eval_accumulation", "an evaluation's outputs move to the host batch by batch",
         lambda facts: facts["training_arguments"], SAME, (), (None,)),
+    Row("copies_to_host", "copies of a state are made on the host", _written("copies_to_host"), SAME, (), (None,)),
+    Row("release_holders", "what holds a deleted model goes with it", _written("release_holders"), SAME, (), (None,)),
+    Row("prune_remove", "pruning made permanent, without masks", _written("prune_remove"), SAME, (), (None,)),
+    Row("evaluation_batch", "smaller batches in evaluation", _evaluation_batch, ROUNDING, (), ()),
     Row("release_outputs", "outputs released once the loss is taken", _written("release_outputs"), SAME, (), (None,)),
     Row("data_on_host", "the data set stays on the host", _written("data_on_host"), SAME, (), (None,)),
     Row("bucket_view", "gradients lie in the buckets of DistributedDataParallel", _written("bucket_view"), SAME, (),
@@ -104,12 +113,13 @@ ROWS = [
         ("offloaded",)),
     Row("autocast", "mixed precision", _trains, DIFFERENT, ("bf16_weights",), ("bf16", "fp16")),
     Row("bf16_weights", "the whole model in bfloat16", _trains, DIFFERENT, ("autocast",), (None,)),
-    Row("batch", "a smaller batch", _loader, DIFFERENT, ("accumulate",), ()),
+    Row("batch", "a smaller batch", _batch, DIFFERENT, ("accumulate",), ()),
     Row("sgd_no_momentum", "SGD without momentum", _written("sgd_no_momentum"), DIFFERENT, (), (None,)),
     Row("adafactor", "Adafactor in the place of Adam", _any(_written("adafactor"), _managed), DIFFERENT,
         ("adam8bit", "fused"), (None,)),
     Row("adam8bit", "Adam's state in 8 bits", _written("adam8bit"), DIFFERENT, ("adafactor", "fused"), (None,)),
     Row("half_weights", "weights in 16 bits", _infers, DIFFERENT, (), ("bf16", "fp16")),
+    Row("int8_weights", "weights of linear layers in 8 bits", _infers, DIFFERENT, (), (None,)),
     Row("kv_cache_limit", "fewer new tokens", _written("kv_cache_limit"), DIFFERENT, ("kv_cache",), ()),
     Row("empty_cache_out_of_loop", "no empty_cache() in a loop", _written("empty_cache_out_of_loop"), SAME, (), ()),
 ]
@@ -134,8 +144,10 @@ def possible(facts):
 
 
 def _results(row, facts):
-    """The promise, as far as the facts alone weaken it: batch normalisation sees smaller batches."""
-    return DIFFERENT if row.id == "accumulate" and facts["batch_norm"] else row.results
+    """The promise, as far as the facts alone weaken it: batch normalisation sees smaller batches, and weights that were
+    pruned for good are trained again."""
+    weak = (row.id == "accumulate" and facts["batch_norm"]) or (row.id == "prune_remove" and _trains(facts))
+    return DIFFERENT if weak else row.results
 
 
 def _values(row, facts):

@@ -39,10 +39,10 @@ def install(change, kind, how):
     """Converts each model that the program moves to a device, before it is moved."""
     done = set()
 
-    def moved(module, frame):
+    def moved(module, frame, device):
         import torch
 
-        if id(module) in done or arguments.is_managed(frame) == "lightning":
+        if device is None or id(module) in done or arguments.is_managed(frame) == "lightning":
             return
         if not any(p.is_floating_point() and p.dtype != getattr(torch, kind[6:]) for p in module.parameters()):
             return

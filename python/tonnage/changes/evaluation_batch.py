@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Smaller batches in evaluation: of DataLoaders that do not feed training, and of transformers' trainer.
+
+Each sample's outputs are what they were, but for rounding: layers that look at the whole batch do so in training
+only. A mean over batches of different sizes weighs them differently.
+"""
+
+from . import arguments, hooks, loaders
+
+
+def install(change):
+    """value: the number of samples a batch."""
+    if not (change.value or "").isdigit() or int(change.value) < 1:
+        change.cannot("needs a number of samples: evaluation_batch=4")
+        return
+    size = int(change.value)
+    change.how = ""
+    loaders.watch_evaluation(change.guarded(loaders.resizer(change, size)))
+    arguments.hugging_face(change, {"per_device_eval_batch_size": size})
+    hooks.watch_training_mode()

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What several cards would hold: the estimate of doc/design/0017-more-cards.md on peaks with known parts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "run/fix_search.h"
+
+#define GIB (INT64_C(1) << 30)
+
+/* A program with 4 GiB of parameters in 8 blocks, 8 of the optimizer's, 16 of activations and 1 of context, in batches of 4. */
+static struct tn_fixes
+estimate(int64_t card, int backward, int batch, int64_t missing)
+{
+	struct tn_fix_search search = { .missing = missing, .batch = batch };
+	struct tn_fixes fixes = { 0 };
+	search.card.total = (uint64_t)card;
+	search.card.options.gpus = 1;
+	search.whole = &search.unchanged_large;
+	search.unchanged_large.report = json_pack(
+		"{s:{s:I}, s:{s:{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i}}}", "peak", "device_bytes", (json_int_t)(29 * GIB), "at_peak",
+		"by_category", "parameters", (json_int_t)(4 * GIB), "gradients", (json_int_t)0, "optimizer_state",
+		(json_int_t)(8 * GIB), "activations", (json_int_t)(16 * GIB), "inputs", 0, "temporaries", 0, "rounding", 0, "cached", 0);
+	search.unchanged_large.changes_told = json_pack("[{s:{s:{s:i, s:i}}}]", "survey", "facts", "backward", backward, "blocks", 8);
+	tn__more_cards(&search, &fixes);
+	json_decref(search.unchanged_large.report);
+	json_decref(search.unchanged_large.changes_told);
+	return fixes;
+}
+
+static void
+test_the_fewest_cards_that_do(void **state)
+{
+	struct tn_fixes fixes = estimate(22 * GIB, 3, 4, 7 * GIB);
+	assert_int_equal(fixes.more_cards_count, 2);
+	/* two cards, FSDP: 1 fixed, half of 12 and of 16, three units of half a GiB */
+	assert_true(fixes.more_cards[0].method == TN_CARDS_FSDP && fixes.more_cards[0].cards == 2);
+	assert_int_equal(fixes.more_cards[0].device_bytes, 1 * GIB + 6 * GIB + 8 * GIB + 3 * GIB / 2);
+	/* two cards, DDP: 1 fixed, all of 12, half of 16 */
+	assert_true(fixes.more_cards[1].method == TN_CARDS_DDP && fixes.more_cards[1].cards == 2);
+	assert_int_equal(fixes.more_cards[1].device_bytes, 21 * GIB);
+}
+
+static void
+test_ddp_cannot_go_below_what_every_card_holds(void **state)
+{
+	/* parameters, gradients and state: 16 GiB and the context, however many cards; FSDP: 1 + 3 + 4 + 1.5 on four */
+	struct tn_fixes fixes = estimate(16 * GIB, 3, 8, 13 * GIB);
+	assert_int_equal(fixes.more_cards_count, 1);
+	assert_true(fixes.more_cards[0].method == TN_CARDS_FSDP && fixes.more_cards[0].cards == 4);
+	assert_int_equal(fixes.more_cards[0].device_bytes, 9 * GIB + GIB / 2);
+}
+
+static void
+test_a_batch_has_no_more_shares_than_samples(void **state)
+{
+	assert_int_equal(estimate(16 * GIB, 3, 2, 13 * GIB).more_cards_count, 0);
+	assert_int_equal(estimate(16 * GIB, 3, 0, 13 * GIB).more_cards_count, 1); /* unknown: as many as one likes */
+}
+
+static void
+test_nothing_is_said_without_training_or_a_need(void **state)
+{
+	assert_int_equal(estimate(22 * GIB, 0, 4, 7 * GIB).more_cards_count, 0);
+	assert_int_equal(estimate(22 * GIB, 3, 4, TN_NO_FIGURE).more_cards_count, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_fewest_cards_that_do),
+		cmocka_unit_test(test_ddp_cannot_go_below_what_every_card_holds),
+		cmocka_unit_test(test_a_batch_has_no_more_shares_than_samples),
+		cmocka_unit_test(test_nothing_is_said_without_training_or_a_need),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
