@@ -70,7 +70,7 @@ def done_by_hand(change, copy, row):
 def test_the_cure_done_by_hand_fits_and_saves_what_was_shown(copy, row):
     """The printed patch, argument or setting."""
     patch, program = copy / "fix.patch", row["program"]
-    options = ["--seconds=1", "--patch", str(patch), *row.get("options", [])]
+    options = ["--seconds=20", "--patch", str(patch), *row.get("options", [])]
     done, document = command("fix", options, program, copy, row.get("arguments", []))
     first = next((change for change in document["changes"] if change["fits"]), None)
     assert done.returncode == 0 and first["id"] == row["cure"], done.stderr[-6000:]

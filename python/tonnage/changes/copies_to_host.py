@@ -8,14 +8,14 @@ from . import arguments, code, source, wrap
 
 _HOW = "Copy a state that is to be kept or saved to the host, tensor by tensor, instead of on the device."
 _HELPER = '''\
-def on_host(value):
+def copied_to_host(value):
     """A deep copy of a state, with its tensors on the host."""
     if torch.is_tensor(value):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, dict):
-        return type(value)((key, on_host(part)) for key, part in value.items())
+        return type(value)((key, copied_to_host(part)) for key, part in value.items())
     if type(value) in (list, tuple):
-        return type(value)(on_host(part) for part in value)
+        return type(value)(copied_to_host(part) for part in value)
     return copy.deepcopy(value)
 
 
@@ -57,15 +57,15 @@ def _on_host(change, text, call, value):
         arguments.say(change, _HOW)
         _patch(change, text, call)
     change.effect()
-    return _names["on_host"](value)
+    return _names["copied_to_host"](value)
 
 
 def _patch(change, text, call):
-    edits, name = change.edits(text), code.free_name(text, "on_host")
+    edits, name = change.edits(text), code.free_name(text, "copied_to_host")
     try:
         edits.replace(call, "%s(%s)" % (name, text.of(call.args[0])))
         if len(edits.spans) == 1:
-            wrap.insert_helper(edits, _HELPER.replace("on_host", name))
+            wrap.insert_helper(edits, _HELPER.replace("copied_to_host", name))
             code.need_import(edits, "torch")
             code.need_import(edits, "copy")
     except source.Conflict:

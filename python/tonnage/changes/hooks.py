@@ -389,11 +389,12 @@ def on_moved(callback):
 
 
 def _device(name, args, kwargs):
+    """Where .cuda() or .to() moves a module, None for nowhere."""
     import torch
 
     if name == "cuda":
         given = args[0] if args else kwargs.get("device")
-        return torch.device("cuda", given if isinstance(given, int) else torch.device(given or "cuda").index)
+        args, kwargs = ("cuda" if given is None else given,), {}
     try:
         return torch._C._nn._parse_to(*args, **kwargs)[0]
     except (TypeError, RuntimeError):

@@ -73,11 +73,11 @@ def _patch(change, place):
             continue
         device = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
         where = text.of(device) if device is not None else '"cuda"'
-        edits, name = change.edits(text), code.free_name(text, "in_int8")
+        edits, name, layer = change.edits(text), code.free_name(text, "in_int8"), code.free_name(text, "Int8Linear")
         try:
             edits.replace(call.func.value, "%s(%s, %s)" % (name, text.of(call.func.value), where))
             if len(edits.spans) == 1:
-                wrap.insert_helper(edits, _HELPER.replace("in_int8", name))
+                wrap.insert_helper(edits, _HELPER.replace("in_int8", name).replace("Int8Linear", layer))
         except Conflict:
             change.patches.pop(text.path, None)
         return
