@@ -166,6 +166,7 @@ def test_benchmark_mode_tries_every_plan(tonnage, oracle, tmp_path, tell, enviro
                   env={"XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
     calls, workspaces = split(run)
     plans = flat(oracle(environment, card, distinct(calls), "all"))
+    assert len(calls) > 20 and plans, run.explain()
     tried, handed = collections.Counter(2 * plans), collections.Counter(workspaces)
     equal = tried <= handed and set(handed) == set(tried) and (handed - tried).total() <= len(calls)
     tell(environment, version_of(run), net, "benchmark", card, len(calls), len(workspaces), equal)
