@@ -11,6 +11,7 @@ Writes bench/results/fit.csv.
 """
 
 import argparse
+import concurrent.futures
 import csv
 import json
 import os
@@ -45,13 +46,16 @@ def command(what, model, words, folder, options=()):
     return time.monotonic() - began, done.stdout, json.loads(out.read_text()) if out.exists() else {}
 
 
-def fits(model, batch, folder):
-    return command("run", model, [batch], folder, ["--no-detail", "--steps=all"])[2]["verdict"] == "fits"
+def fits(model, batch):
+    with tempfile.TemporaryDirectory() as folder:
+        return command("run", model, [batch], folder, ["--no-detail", "--steps=all"])[2]["verdict"] == "fits"
 
 
-def largest_by_trial(model, answer, folder, everything):
-    low, high = (1, 2 * answer) if everything else (max(1, answer - 8), answer + 8)
-    outcomes = {batch: fits(model, batch, folder) for batch in range(low, high + 1)}
+def largest_by_trial(model, answer, everything):
+    """Plain runs, as many at once as there are cores."""
+    batches = range(1, 2 * answer + 1) if everything else range(max(1, answer - 8), answer + 9)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        outcomes = dict(zip(batches, pool.map(lambda batch: fits(model, batch), batches)))
     return max((batch for batch, fit in outcomes.items() if fit), default=0), len(outcomes)
 
 
@@ -66,7 +70,7 @@ def measure(model, folder, everything):
     card = document["cards"][0]
     row = {"model": model, "memory_gib": MEMORY[model], "fit": card["largest_batch"], "fit_trials": document["trials"],
            "fit_out_of_memory": document["out_of_memory_trials"], "fit_seconds": round(seconds, 1)}  # fmt: skip
-    row["by_trial"], row["tried"] = largest_by_trial(model, row["fit"], folder, everything)
+    row["by_trial"], row["tried"] = largest_by_trial(model, row["fit"], everything)
     return {**row, **finder("accelerate", model, START, folder), **finder("lightning", model, 1, folder)}
 
 
