@@ -76,7 +76,8 @@ def test_the_cure_done_by_hand_fits_and_saves_what_was_shown(copy, row):
     assert done.returncode == 0 and first["id"] == row["cure"], done.stderr[-6000:]
     assert bool(document["unchanged"]["do_first"]) == row.get("advised", False), done.stderr[-6000:]
     assert first["enough"] == (first["results"] != "different_training"), done.stderr[-6000:]
-    assert first["saved_bytes"] is None or first["saved_bytes"] > 0, done.stderr[-6000:]
+    least = 0 if first["id"] == "memory_fraction" else 1  # a limit of the program's own: it takes what it took
+    assert first["saved_bytes"] is None or first["saved_bytes"] >= least, done.stderr[-6000:]
     assert not first["patch"] or patch.read_text() == first["patch"]
     options, arguments, environment = done_by_hand(first, copy, row)
     again = run_tonnage(["--gpu", "rtx3060", *options], [python_of(ENVIRONMENT), program, *arguments], copy, environment)

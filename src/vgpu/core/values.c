@@ -31,7 +31,7 @@ struct extent {
 enum which { ALL, NOT_ZEROS }; /* of the extents */
 
 #define EXTENTS_MAX 65536
-#define SMALL (UINT64_C(1) << 20) /* bytes whose pages are not worth dropping */
+#define SMALL (UINT64_C(1) << 17) /* bytes whose pages are not worth dropping */
 #define STORED_MAX (UINT64_C(64) << 20) /* bytes of direct copies kept at a time, unless TONNAGE_VALUES=all */
 
 static pthread_mutex_t values_lock = PTHREAD_MUTEX_INITIALIZER;
