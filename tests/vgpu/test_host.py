@@ -2,6 +2,7 @@
 """What a virtual card owes its program besides the verdict: the same addresses twice, several cards, monitors, wheels
 without NVIDIA's packages, and every usual way to start a program."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -37,6 +38,16 @@ def test_expandable_segments_see_the_same_addresses(tonnage):
 
 def test_a_forked_worker_owns_nothing(tonnage):
     check(tonnage(MAIN, "programs/fork_worker.py", "--steps=all"))
+
+
+@pytest.mark.parametrize("wheel", [MAIN, "torch-2.6.0", "torch-2.15.0"])
+def test_peaks_do_not_depend_on_when_nccls_watchdog_looks(tonnage, wheel):
+    """Alone, and twice at once."""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = [tonnage(wheel, "programs/ddp.py"), *pool.map(lambda _: tonnage(wheel, "programs/ddp.py"), range(2))]
+    for run in runs:
+        check(run)
+    assert runs[0].report["peak"] == runs[1].report["peak"] == runs[2].report["peak"]
 
 
 def test_two_cards(tonnage):

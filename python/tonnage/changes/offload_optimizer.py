@@ -51,7 +51,6 @@ def on_host(optimizer):
     """As the patch has it, without the host's work. That takes seconds, in which NCCL's watchdog lets go of the
     gradients that were reduced: it is waited for."""
     import sys
-    from torch import distributed
 
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
@@ -59,9 +58,7 @@ def on_host(optimizer):
         loss = closure() if closure is not None else None
         moved = sum(p.numel() * p.element_size() for p in parameters if p.grad is not None)
         sys.modules["_tonnage_guest.work"].left_out(moved, moved, 7 * moved)
-        torch.cuda.current_stream().synchronize()
-        if distributed.is_available() and distributed.is_initialized():
-            distributed.distributed_c10d._get_default_group()._wait_for_pending_works()
+        sys.modules["_tonnage_guest.collectives"].rest()
         for p in parameters:
             p.grad = None
         for hook in sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks.values():

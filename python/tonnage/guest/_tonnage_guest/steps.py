@@ -14,9 +14,9 @@ their passes are seen by the loader only. Counting starts again when the unit ch
 import functools
 import sys
 
-from . import growth, guard, history, imports, ledger, oom, peaks, phases, record, rehearse, settle, shapes, torchapi
+from . import collectives, growth, guard, history, imports, ledger, oom, peaks, phases, record, rehearse, settle, shapes, torchapi
 from . import trainers, work
-from .state import state
+from .state import settings, state
 
 _forward_hook = None
 _optimizer_seen = False
@@ -119,6 +119,8 @@ def _count_updates(optimizer, args, kwargs):
             return
         _last_backward = task
     stop_watching_modules()
+    if settings.gpu == "virtual":
+        collectives.rest()
     oom.progress()
     rehearse.updated()
     _finished("optimizer", may_stop=True)
