@@ -40,11 +40,13 @@ def test_a_forked_worker_owns_nothing(tonnage):
     check(tonnage(MAIN, "programs/fork_worker.py", "--steps=all"))
 
 
-@pytest.mark.parametrize("wheel", [MAIN, "torch-2.6.0", "torch-2.15.0"])
-def test_peaks_do_not_depend_on_when_nccls_watchdog_looks(tonnage, wheel):
-    """Alone, and twice at once."""
+def test_peaks_do_not_depend_on_when_nccls_watchdog_looks(tonnage):
+    """Alone, and twice at once. Without collectives.py the three differ by gigabytes."""
+    def start(number):
+        return tonnage(MAIN, "../../examples/ddp_one_rank.py", "--memory=24GiB")
+
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        runs = [tonnage(wheel, "programs/ddp.py"), *pool.map(lambda _: tonnage(wheel, "programs/ddp.py"), range(2))]
+        runs = [start(0), *pool.map(start, (1, 2))]
     for run in runs:
         check(run)
     assert runs[0].report["peak"] == runs[1].report["peak"] == runs[2].report["peak"]
