@@ -75,9 +75,9 @@ const char *tn__fix_end_name(enum tn_fix_end end);
 const char *tn__promise_words(enum tn_promise promise);
 /* Where the memory ran out, where `why` does not say it; else NULL. */
 const char *tn__fixes_place(const struct tn_fixes *fixes);
-/* "DistributedDataParallel with gradient_as_bucket_view=True", for a person. */
-const char *tn__cards_words(enum tn_cards_method method);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);
+/* What the cards are used with, for a person: "DistributedDataParallel (gradient_as_bucket_view=True)". */
+const char *tn__cards_words(enum tn_cards_method method);
 
 /* The list for a person; TN_IO when writing fails. */
 tn_status tn__fixes_text(const struct tn_fixes *fixes, struct tn_style style, FILE *out);

@@ -44,7 +44,7 @@ put_bar(int64_t bytes, int64_t most, FILE *out)
 	char words[32];
 	int width = most > 0 && bytes > 0 ? (int)(BAR * (double)bytes / (double)most) : 0;
 	fprintf(out,
-	        "<td><svg width=\"%d\" height=\"10\" aria-hidden=\"true\"><rect class=\"bar\" width=\"%d\" height=\"10\"/></svg> ",
+	        "<td class=\"bars\"><svg width=\"%d\" height=\"10\" aria-hidden=\"true\"><rect class=\"bar\" width=\"%d\" height=\"10\"/></svg> ",
 	        BAR, width < 1 && bytes > 0 ? 1 : width);
 	tn__html_text(out, bytes > 0 || bytes == TN_NO_FIGURE ? tn__human_bytes(bytes, words) : "nothing at the peak");
 	fputs("</td>", out);
