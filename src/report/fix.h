@@ -49,6 +49,7 @@ struct tn_fixes {
 	struct tn_gpu_figures gpu;
 	int gpus;
 	bool fits_unchanged, failed, interrupted;
+	bool infers; /* no backward pass was seen */
 	int64_t reserved_peak, device_peak; /* of the program as it is, on a card large enough */
 	int64_t missing;                    /* what the card lacks for that */
 	const char *smallest_gpu;
@@ -72,7 +73,7 @@ const char *tn__promise_name(enum tn_promise promise);
 const char *tn__fix_end_name(enum tn_fix_end end);
 
 /* For a person: "results the same up to rounding"; "1.3x the time (1.2-1.5)", into `words`, or a literal. */
-const char *tn__promise_words(enum tn_promise promise);
+const char *tn__promise_words(const struct tn_fixes *fixes, enum tn_promise promise);
 /* Where the memory ran out, where `why` does not say it; else NULL. */
 const char *tn__fixes_place(const struct tn_fixes *fixes);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);

@@ -65,27 +65,6 @@ put_how(const struct tn_fix_change *change, FILE *out)
 	}
 }
 
-static void
-put_change(const struct tn_fix_change *change, int number, int64_t most, FILE *out)
-{
-	char margin[32], time[64];
-	fprintf(out, "<tr><td>%d</td><td><strong>", number);
-	tn__html_text(out, change->title);
-	fputs("</strong>", out);
-	if (change->enough)
-		fputs(" <span class=\"good\">the first that is enough and keeps the results</span>", out);
-	put_how(change, out);
-	fputs("</td>", out);
-	put_bar(change->saved, most, out);
-	fputs("<td class=\"figure\">", out);
-	tn__html_text(out, tn__human_bytes(change->margin, margin));
-	fputs("</td><td>", out);
-	tn__html_text(out, tn__time_words(&change->time, time));
-	fputs("</td><td>", out);
-	tn__html_text(out, tn__promise_words(change->results));
-	fputs("</td></tr>\n", out);
-}
-
 static int64_t
 most_saved(const struct tn_fixes *fixes)
 {
@@ -97,6 +76,27 @@ most_saved(const struct tn_fixes *fixes)
 }
 
 static void
+put_change(const struct tn_fixes *fixes, const struct tn_fix_change *change, int number, FILE *out)
+{
+	char margin[32], time[64];
+	fprintf(out, "<tr><td>%d</td><td><strong>", number);
+	tn__html_text(out, change->title);
+	fputs("</strong>", out);
+	if (change->enough)
+		fputs(" <span class=\"good\">the first that is enough and keeps the results</span>", out);
+	put_how(change, out);
+	fputs("</td>", out);
+	put_bar(change->saved, most_saved(fixes), out);
+	fputs("<td class=\"figure\">", out);
+	tn__html_text(out, tn__human_bytes(change->margin, margin));
+	fputs("</td><td>", out);
+	tn__html_text(out, tn__time_words(&change->time, time));
+	fputs("</td><td>", out);
+	tn__html_text(out, tn__promise_words(fixes, change->results));
+	fputs("</td></tr>\n", out);
+}
+
+static void
 put_fitting(const struct tn_fixes *fixes, FILE *out)
 {
 	int number = 0;
@@ -104,7 +104,7 @@ put_fitting(const struct tn_fixes *fixes, FILE *out)
 	      "</th><th>a step takes</th><th>results</th></tr></thead>\n<tbody>\n", out);
 	for (size_t i = 0; i < fixes->change_count; i++)
 		if (fixes->changes[i].end == TN_FIX_FITS)
-			put_change(&fixes->changes[i], ++number, most_saved(fixes), out);
+			put_change(fixes, &fixes->changes[i], ++number, out);
 	fputs("</tbody>\n</table>\n", out);
 	if (number == 0)
 		fputs("<p class=\"bad\">No change that was tried makes it fit.</p>\n", out);

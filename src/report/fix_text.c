@@ -15,10 +15,10 @@
 #define HOW_COLUMN 8
 
 const char *
-tn__promise_words(enum tn_promise promise)
+tn__promise_words(const struct tn_fixes *fixes, enum tn_promise promise)
 {
 	static const char *const words[] = { "results the same", "results the same up to rounding", "a different training" };
-	return words[promise];
+	return promise == TN_PROMISE_DIFFERENT && fixes->infers ? "other results" : words[promise];
 }
 
 const char *
@@ -84,14 +84,14 @@ saved_words(const struct tn_fix_change *change, char words[64])
 }
 
 static void
-say_change(const struct tn_printer *printer, const struct tn_fix_change *change, int number)
+say_change(const struct tn_printer *printer, const struct tn_fixes *fixes, const struct tn_fix_change *change, int number)
 {
 	char saved[64], margin[32], time[64];
 	fputc('\n', printer->out);
 	tn__say(printer, change->enough ? TN_TINT_GOOD : TN_TINT_STRONG, 2, "%d  %s%s", number, change->title,
 	        change->enough ? "   <- the first that is enough and keeps the results" : "");
 	tn__say(printer, TN_TINT_NONE, 5, "%sleaves %s; %s; %s", saved_words(change, saved),
-	        tn__human_bytes(change->margin, margin), tn__promise_words(change->results),
+	        tn__human_bytes(change->margin, margin), tn__promise_words(fixes, change->results),
 	        tn__time_words(&change->time, time));
 	say_how(printer, change);
 }
@@ -190,7 +190,7 @@ say_list(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	}
 	for (size_t i = 0; i < fixes->change_count && number < SHOWN; i++)
 		if (fixes->changes[i].end == TN_FIX_FITS)
-			say_change(printer, &fixes->changes[i], ++number);
+			say_change(printer, fixes, &fixes->changes[i], ++number);
 	say_next(printer, fixes);
 	say_more_cards(printer, fixes);
 	fputc('\n', printer->out);

@@ -403,6 +403,9 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 	if (out->changes != NULL)
 		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
 	mark_enough(out);
+	const json_t *survey = tn__trial_told(&search->unchanged_large, "survey");
+	const json_t *backward = json_object_get(json_object_get(survey, "facts"), "backward");
+	out->infers = json_is_integer(backward) && json_integer_value(backward) == 0;
 	if (!fits)
 		tn__more_cards(search, out);
 	fill_cause(&search->unchanged_card, out);
