@@ -28,16 +28,20 @@ def test_the_optimizer_goes_with_its_deleted_model(saves):
 
 
 def test_what_is_still_used_stays_with_a_deleted_model(on_cpu):
-    """Read later; read by a function that is called later; held by nothing that was made of the model; in a loop."""
+    """Read later, or where it may not have been bound again; read by a function that is called later; not made of the
+    model; in a loop."""
     entry = on_cpu("""
         import torch
         from torch import nn
         other = 1
-        model, saved, state = nn.Linear(2, 2), 2, 3
+        model, saved, state, maybe = nn.Linear(2, 2), 2, 3, 4
         def show():
             return state
         del model
         print(saved, show(), other)
+        if other > 1:
+            maybe = 5
+        print(maybe)
         for round in range(2):
             model = nn.Linear(2, 2)
             optimizer = torch.optim.SGD(model.parameters(), lr=1)
@@ -68,8 +72,10 @@ def test_pruned_modules_without_their_masks(saves):
 def test_pruned_weights_that_are_trained_again_are_another_training(on_cpu):
     """The masks would have kept them at zero."""
     train = "optimizer = torch.optim.SGD(model.parameters(), lr=1); model(torch.ones(1, 1024)).sum().backward(); optimizer.step()"
-    survey = on_cpu((PRUNED % train).replace(".cuda()", ""), "survey").document["survey"]
+    program = (PRUNED % train).replace(".cuda()", "")
+    survey = on_cpu(program, "survey").document["survey"]
     assert {row["id"]: row["results"] for row in survey["possible"]}["prune_remove"] == "different_training"
+    assert on_cpu(program, "prune_remove").change("prune_remove")["results"] == "different_training"
 
 
 SAVED = """

@@ -52,6 +52,16 @@ def test_peaks_do_not_depend_on_when_nccls_watchdog_looks(tonnage):
     assert runs[0].report["peak"] == runs[1].report["peak"] == runs[2].report["peak"]
 
 
+@pytest.mark.parametrize("wheel", [MAIN, "torch-2.6.0", "torch-2.15.0"])
+def test_every_kind_of_nccl_group_is_waited_for(tonnage, wheel):
+    """Some refuse to be asked what is pending: the guest goes on, and sees every step."""
+    named, chosen = (tonnage(wheel, ["programs/ddp.py", *words]) for words in (["nccl"], []))
+    for run in (named, chosen):
+        check(run)
+        assert run.report["steps"]["seen"] == 4, run.explain()
+    assert named.report["peak"] == chosen.report["peak"]
+
+
 def test_two_cards(tonnage):
     run = tonnage(MAIN, "programs/two_gpus.py", "--gpus=2", "--gpu=rtx4090", "--steps=all")
     check(run)

@@ -7,10 +7,9 @@ from . import arguments, command_line, hooks, loaders
 
 def install(change):
     """value: the number of samples a batch."""
-    if not (change.value or "").isdigit() or int(change.value) < 1:
-        change.cannot("needs a number of samples: batch=4")
+    size = loaders.size_asked(change)
+    if size is None:
         return
-    size = int(change.value)
     change.how = ""
 
     def option(namespace, action, place):

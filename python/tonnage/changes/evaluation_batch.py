@@ -10,10 +10,9 @@ from . import arguments, hooks, loaders
 
 def install(change):
     """value: the number of samples a batch."""
-    if not (change.value or "").isdigit() or int(change.value) < 1:
-        change.cannot("needs a number of samples: evaluation_batch=4")
+    size = loaders.size_asked(change)
+    if size is None:
         return
-    size = int(change.value)
     change.how = ""
     loaders.watch_evaluation(change.guarded(loaders.resizer(change, size)))
     arguments.hugging_face(change, {"per_device_eval_batch_size": size})

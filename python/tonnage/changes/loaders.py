@@ -50,6 +50,14 @@ def _watch(callback, is_wanted):
     hooks.on_epoch(epoch)
 
 
+def size_asked(change):
+    """The number of samples that the change's value asks for; None when it is none, and the change then says so."""
+    if (change.value or "").isdigit() and int(change.value) > 0:
+        return int(change.value)
+    change.cannot("needs a number of samples: %s=4" % change.id)
+    return None
+
+
 def resizer(change, size):
     """A callback for the two above that gives a loader batches of so many samples."""
 

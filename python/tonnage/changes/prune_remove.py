@@ -6,7 +6,7 @@ A program that trains on would train the pruned weights again.
 
 import ast
 
-from . import arguments, code, wrap
+from . import arguments, code, hooks, table, wrap
 
 _METHODS = ("l1_unstructured", "random_unstructured", "ln_structured", "random_structured", "custom_from_mask")
 _HOW = "Call prune.remove(module, name) once a module is pruned: only the product stays."
@@ -28,3 +28,8 @@ def edit(change, source):
         change.note(wrap.place_of(source, statement), "pruning is made permanent")
         change.effect()
         arguments.say(change, _HOW)
+
+
+def install(change):
+    """A backward pass weakens the promise."""
+    hooks.on_backward(change.guarded(lambda tensors, frame: change.weaken(table.DIFFERENT)))

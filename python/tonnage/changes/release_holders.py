@@ -53,7 +53,15 @@ def _is_dead(source, statement, name):
         return False
     later = [node for node in uses if node.lineno > statement.lineno and not isinstance(node.ctx, ast.Del)]
     later.sort(key=lambda node: (node.lineno, isinstance(node.ctx, ast.Store), node.col_offset))
-    return not later or isinstance(later[0].ctx, ast.Store)
+    return not later or (isinstance(later[0].ctx, ast.Store) and _follows(source, statement, later[0]))
+
+
+def _follows(source, statement, node):
+    """True when what binds a name is reached from the statement whatever happens: it stands in a block around it."""
+    block = source.block(source.statement(node))
+    while statement is not None and statement not in block:
+        statement = source.parents.get(statement)
+    return statement is not None
 
 
 def _is_deleted(source, statement, name):
