@@ -136,6 +136,31 @@ test_attention_follows_from_its_grid(void **state)
 	assert_true(counted(4, "fp32").flops == 4.0 * 12 * 512 * 512 * 64);
 }
 
+/* As a net with a text does it: long sequences, then short keys; the backward pass goes the other way round. */
+static void
+test_each_backward_pass_of_attention_is_that_of_its_forward(void **state)
+{
+	static const char name[] = "_ZN23fmha_cutlassF_f32_aligned_64x64_rf_sm80E";
+	struct {
+		void *pointers[11];
+		float scale;
+		int32_t head, values, queries, keys, rest[32];
+	} own = { .scale = 1, .head = 40, .values = 40, .queries = 500, .keys = 500 }, text = own;
+	text.keys = 77;
+	void *of_own[] = { &own }, *of_text[] = { &text };
+	launch(name, 8, 12, 128, of_own);
+	launch(name, 8, 12, 128, of_text);
+	tn_vgpu_work_step(2);
+	double long_flops = 4.0 * 12 * 500 * 500 * 40, short_flops = 4.0 * 12 * 500 * 77 * 40;
+	assert_true(counted(2, "fp32").flops == long_flops + short_flops);
+	launch("_ZN23fmha_cutlassB_f32_aligned_64x64_k64_sm80E", 1, 12, 128, of_text);
+	tn_vgpu_work_step(3);
+	assert_true(counted(3, "fp32").flops == 2.5 * short_flops);
+	launch("_ZN23fmha_cutlassB_f32_aligned_64x64_k64_sm80E", 1, 12, 128, of_own);
+	tn_vgpu_work_step(4);
+	assert_true(counted(4, "fp32").flops == 2.5 * long_flops);
+}
+
 static void
 test_copies_go_where_they_go(void **state)
 {
@@ -199,6 +224,7 @@ main(void)
 		cmocka_unit_test_setup(test_rows_and_lists, begin),
 		cmocka_unit_test_setup(test_what_is_not_known_is_a_guess, begin),
 		cmocka_unit_test_setup(test_attention_follows_from_its_grid, begin),
+		cmocka_unit_test_setup(test_each_backward_pass_of_attention_is_that_of_its_forward, begin),
 		cmocka_unit_test_setup(test_copies_go_where_they_go, begin),
 		cmocka_unit_test_setup(test_a_graph_counts_each_time_that_it_is_launched, begin),
 		cmocka_unit_test_setup(test_steps_are_kept_from_the_first_and_begin_again, begin),

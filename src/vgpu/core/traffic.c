@@ -17,6 +17,9 @@
 
 #define GUESSED_BYTES 16          /* a thread: as for its time on the virtual clock */
 #define CHUNK 65536               /* elements of a block of multi_tensor_apply */
+#define PARAMS_READ 128           /* bytes: less than the struct has in any version */
+#define MOST_HEAD 65536
+#define MOST_FORWARD 1024
 #define MOST_ELEMENTS (INT64_C(1) << 40) /* more is no number of elements */
 
 enum form {
@@ -179,26 +182,76 @@ argument(const struct tn_launch *launch, unsigned char number)
 	return value > 0 ? value : 0;
 }
 
-/* Queries from the grid, as many keys; two products forward, five backward. A backward launch does not say how long its
- * sequence is: that of the last forward one. */
+struct lengths {
+	double queries, keys, head;
+};
+
+/* Memory-efficient attention takes one struct, in which head, head of values, queries and keys stand side by side as 32-bit
+ * numbers behind some pointers; where exactly differs between versions. Its queries must be those of the grid. */
+static bool
+read_lengths(const struct tn_kernel *kernel, const struct tn_launch *launch, struct lengths *out)
+{
+	int32_t fields[PARAMS_READ / sizeof(int32_t)];
+	size_t count = sizeof(fields) / sizeof(*fields);
+	if (!strstr(kernel->name, "fmha_cutlassF") || !launch->arguments[0])
+		return false;
+	memcpy(fields, launch->arguments[0], sizeof(fields));
+	for (size_t i = 0; i + 3 < count; i++) {
+		int64_t head = fields[i], values = fields[i + 1], queries = fields[i + 2], keys = fields[i + 3];
+		bool plausible = head > 0 && head <= MOST_HEAD && values > 0 && values <= MOST_HEAD && keys > 0 && queries > 0;
+		if (!plausible || (queries - 1) / kernel->traffic.rows + 1 != launch->grid[0])
+			continue;
+		*out = (struct lengths){(double)queries, (double)keys, (double)(head + values) / 2};
+		return true;
+	}
+	return false;
+}
+
+/* Attention that waits for its backward pass: the last forward comes first. What never gets one, as in evaluation, is
+ * pushed out in the end. */
+static struct {
+	struct tn_effort items[MOST_FORWARD];
+	size_t next, count;
+} forward;
+
+static void
+push_forward(const struct tn_effort *effort)
+{
+	forward.items[forward.next] = *effort;
+	forward.next = (forward.next + 1) % MOST_FORWARD;
+	forward.count += forward.count < MOST_FORWARD;
+}
+
+static struct tn_effort
+pop_forward(void)
+{
+	if (forward.count == 0)
+		return (struct tn_effort){.kind = TN_EFFORT_KERNEL};
+	forward.count--;
+	forward.next = (forward.next + MOST_FORWARD - 1) % MOST_FORWARD;
+	return forward.items[forward.next];
+}
+
+/* Two products forward, five backward. Of flash attention only the grid is known: as many keys as queries. A backward launch
+ * is taken for that of the last forward one that had none. */
 static struct tn_effort
 attend(const struct tn_kernel *kernel, const struct tn_launch *launch)
 {
-	static struct tn_effort last;
 	if (kernel->traffic.form == FORM_ATTENTION_BACKWARD) {
-		struct tn_effort effort = last;
-		effort.kind = TN_EFFORT_KERNEL;
+		struct tn_effort effort = pop_forward();
 		effort.flops *= 2.5;
 		effort.bytes *= 2;
 		return effort;
 	}
-	double heads = (double)launch->grid[1] * launch->grid[2], head = kernel->traffic.head;
-	double length = (double)launch->grid[0] * kernel->traffic.rows;
-	last = (struct tn_effort){.kind = TN_EFFORT_KERNEL,
-	                          .math = (enum tn_math)kernel->traffic.math,
-	                          .flops = 4 * heads * length * length * head * (kernel->traffic.causal ? 0.5 : 1),
-	                          .bytes = 4 * heads * length * head * kernel->traffic.width};
-	return last;
+	double heads = (double)launch->grid[1] * launch->grid[2], rows = (double)launch->grid[0] * kernel->traffic.rows;
+	struct lengths of = {rows, rows, kernel->traffic.head};
+	(void)read_lengths(kernel, launch, &of);
+	struct tn_effort effort = {.kind = TN_EFFORT_KERNEL,
+	                           .math = (enum tn_math)kernel->traffic.math,
+	                           .flops = 4 * heads * of.queries * of.keys * of.head * (kernel->traffic.causal ? 0.5 : 1),
+	                           .bytes = 2 * heads * (of.queries + of.keys) * of.head * kernel->traffic.width};
+	push_forward(&effort);
+	return effort;
 }
 
 struct tn_effort
