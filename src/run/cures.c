@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* id, cost, causes, not of room, shares of parameters, gradients, state, activations, temporaries, cached, phase */
+/* id, cost, causes, not of room, shares of parameters, gradients, state, activations, temporaries, cached, phases */
 static const struct tn_cure cures[] = {
 	{ "alloc", 0, "fragmentation", "fragmentation", 0, 0, 0, 0, 0, 1, NULL },
 	{ "memory_fraction", 0, "memory_fraction_limit", "memory_fraction_limit", 0, 0, 0, 0, 0, 0, NULL },
@@ -20,13 +20,13 @@ static const struct tn_cure cures[] = {
 	{ "copies_to_host", 0, "model_copy", "model_copy", 0, 0, 0, 0, 1, 0, NULL },
 	{ "release_holders", 0, "deleted_but_held", "deleted_but_held", 1, 0, 1, 0, 1, 0, NULL },
 	{ "prune_remove", 0, "pruning_masks", "pruning_masks", 1, 0, 0, 0, 1, 0, NULL },
-	{ "release_outputs", 0, "large_temporaries", "", 0, 0, 0, 0.3, 1, 0, NULL },
+	{ "release_outputs", 0, "large_temporaries", "", 0, 0, 0, 0.3, 1, 0, "backward" },
 	{ "bucket_view", 0, "ddp_buckets", "ddp_buckets", 0, 0, 0, 0, 1, 0, NULL },
 	{ "fused", 0, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
 	{ "foreach", 1, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
 	{ "step_in_backward", 1, "", "", 0, 1, 0, 0, 0, 0, NULL },
-	{ "sdpa", 0, "large_activations attention_weights", "", 0, 0, 0, 0.9, 0.9, 0, NULL },
-	{ "chunked_loss", 1, "large_tensor large_temporaries logits", "", 0, 0, 0, 0.3, 1, 0, NULL },
+	{ "sdpa", 0, "large_activations attention_weights", "", 0, 0, 0, 0.9, 0.9, 0, "forward backward evaluation generation" },
+	{ "chunked_loss", 1, "large_tensor large_temporaries logits", "", 0, 0, 0, 0.3, 1, 0, "forward backward" },
 	{ "accumulate", 2, "batch_too_big", "", 0, 0, 0, 1, 1, 1, NULL },
 	{ "checkpoint", 4, "", "", 0, 0, 0, 0.9, 0.3, 0, NULL },
 	{ "offload_activations", 6, "", "", 0, 0, 0, 0.9, 0, 0, NULL },
@@ -98,8 +98,8 @@ category(const struct tn_trial *large, const char *name)
 	return json_number_value(json_object_get(all, name));
 }
 
-static bool
-is_told(const struct tn_trial *large)
+bool
+tn__cure_is_told(const struct tn_trial *large)
 {
 	const json_t *all = json_object_get(json_object_get(large->report, "at_peak"), "by_category");
 	return json_is_integer(json_object_get(all, "parameters"));
@@ -109,12 +109,12 @@ int64_t
 tn__cure_most(const struct tn_cure *cure, const struct tn_trial *large, int pieces)
 {
 	const char *phase = tn__trial_text(large, "at_peak", "phase");
-	if (!is_told(large))
+	if (!tn__cure_is_told(large))
 		return tn__trial_figure(large, "peak", "device_bytes"); /* who knows */
 	double passing = cure->activations * category(large, "activations") +
 	                 cure->temporaries * (category(large, "temporaries") + category(large, "other")) +
 	                 cure->cached * (category(large, "cached") + category(large, "rounding"));
-	if (cure->phase != NULL && phase != NULL && strcmp(cure->phase, phase) != 0)
+	if (cure->phases != NULL && phase != NULL && !names(cure->phases, phase))
 		return 0;
 	double most = cure->parameters * category(large, "parameters") + cure->gradients * category(large, "gradients") +
 	              cure->state * category(large, "optimizer_state");

@@ -14,7 +14,7 @@ struct tn_cure {
 	const char *not_of_room; /* those of them that are no want of room: the cure comes first whatever it saves */
 	/* the most it may save of each, as a share */
 	double parameters, gradients, state, activations, temporaries, cached;
-	const char *phase;      /* it helps only where the peak is in this phase; NULL: in any */
+	const char *phases;     /* words: it helps only where the peak is in one of these; NULL: in any */
 };
 
 /* The row of a change; one that knows nothing for an unknown name. */
@@ -24,6 +24,8 @@ const struct tn_cure *tn__cure_of(const char *id);
 bool tn__cure_fits(const struct tn_cure *cure, const struct tn_trial *unchanged, bool *not_of_room);
 /* True for findings that are want of room: each change that saves enough is a cure. False for what is wrong. */
 bool tn__finding_is_room(const char *id);
+/* True when a trial tells what its peak was made of. */
+bool tn__cure_is_told(const struct tn_trial *large);
 /* The most that the change may save, by what the peak of `large` was made of. `pieces` is k where a batch becomes k. */
 int64_t tn__cure_most(const struct tn_cure *cure, const struct tn_trial *large, int pieces);
 

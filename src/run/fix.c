@@ -21,6 +21,10 @@
 
 #define MOST_PAIRS 8
 #define MOST_TRIPLES 4
+#define MOST_SEQUELS 3
+#define MOST_OF_IT (2 / 3.0) /* two that shrink the same moment often save more together than each by itself */
+#define EARLY_STEP 4
+#define MORE_STEPS 3
 #define MOST_SPARE_PAIRS 3 /* when single changes fit already */
 #define ENOUGH_KEPT 3 /* that fit and keep the results: then nothing is tried that trains differently */
 #define ENOUGH_FOUND 6
@@ -67,6 +71,8 @@ is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt
 		return true;
 	if (is_outdone(search, attempt) || time_is_up(search))
 		return false;
+	if (attempt->stage == TN_STAGE_SHORT && attempt->found.part_count > 1)
+		return kept == 0; /* only triples ask what a pair saved */
 	if (attempt->found.results == TN_PROMISE_DIFFERENT)
 		return kept < ENOUGH_KEPT && all < ENOUGH_FOUND;
 	return kept == 0 || all < ENOUGH_FOUND;
@@ -169,12 +175,35 @@ start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 	return trial;
 }
 
+/* What its peak is made of is wanted where it should have been enough and was not: something else has to follow. */
+static bool
+seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	return attempt->stage == TN_STAGE_SHORT && attempt->found.part_count == 1 &&
+	       attempt->found.results != TN_PROMISE_DIFFERENT && fitting(search, TN_PROMISE_ROUNDING) == 0;
+}
+
+/* The card was too small in an early step: what that takes is seen in a few more; the card has said that it is not enough. */
+static void
+limit_steps(struct tn_attempt *attempt, struct tn_run_options *options)
+{
+	const char *phase = tn__trial_text(&attempt->card, "out_of_memory", "phase");
+	int64_t step = tn__trial_figure(&attempt->card, "out_of_memory", "step");
+	bool trains = phase != NULL && (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 ||
+	                                strcmp(phase, "optimizer") == 0);
+	if (attempt->stage != TN_STAGE_SHORT || !trains || step <= 0 || step > EARLY_STEP || strcmp(options->steps, "auto") != 0)
+		return;
+	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)step + MORE_STEPS);
+	options->steps = attempt->steps;
+}
+
 static struct tn_trial *
 start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	struct tn_trial *trial = &attempt->large;
 	trial->options = search->card.options;
-	trial->options.no_detail = true;
+	limit_steps(attempt, &trial->options);
+	trial->options.no_detail = !seeks_sequels(search, attempt);
 	trial->options.memory_bytes = search->large_bytes;
 	trial->changes = attempt->found.changes;
 	attempt->stage = TN_STAGE_ON_LARGE;
@@ -232,17 +261,17 @@ plan_more(struct tn_fix_search *search)
 	switch (search->round++) {
 	case 0:
 		if (!found)
-			tn__fix_plan_combinations(search, 1, MOST_PAIRS, true);
+			tn__fix_plan_combinations(search, 1, MOST_PAIRS, true, MOST_OF_IT);
 		return true;
 	case 1:
 		search->allowed = TN_PROMISE_DIFFERENT;
 		return true;
 	case 2:
-		tn__fix_plan_combinations(search, 1, found ? MOST_SPARE_PAIRS : MOST_PAIRS, found);
+		tn__fix_plan_combinations(search, 1, found ? MOST_SPARE_PAIRS : MOST_PAIRS, found, found ? 1 : MOST_OF_IT);
 		return true;
 	case 3:
 		if (!found)
-			tn__fix_plan_combinations(search, 2, MOST_TRIPLES, false);
+			tn__fix_plan_combinations(search, 2, MOST_TRIPLES, false, MOST_OF_IT);
 		return true;
 	default:
 		return false;
@@ -262,13 +291,23 @@ next(void *context)
 		if (attempt != NULL)
 			return start_on_card(search, attempt);
 		attempt = first_in(search, TN_STAGE_WAITS);
-		if (attempt != NULL)
-			return may_be_enough(search, attempt) ? start_on_card(search, attempt) : start_on_large(search, attempt);
-		attempt = first_in(search, TN_STAGE_SHORT);
+		if (attempt != NULL && may_be_enough(search, attempt))
+			return start_on_card(search, attempt);
+		struct tn_attempt *fell_short = first_in(search, TN_STAGE_SHORT);
+		if (fell_short != NULL && (attempt == NULL || seeks_sequels(search, fell_short)))
+			return start_on_large(search, fell_short);
 		if (attempt != NULL)
 			return start_on_large(search, attempt);
 	} while (plan_more(search));
 	return NULL;
+}
+
+static void
+judge_large(struct tn_fix_search *search, int index)
+{
+	tn__fix_judge_large(search, &search->attempts[index]);
+	if (search->attempts[index].found.end == TN_FIX_NOT_ENOUGH && fitting(search, TN_PROMISE_ROUNDING) == 0)
+		tn__fix_plan_sequels(search, index, MOST_SEQUELS);
 }
 
 static void
@@ -279,7 +318,7 @@ ended(void *context, struct tn_trial *trial)
 		judge_unchanged_card(search);
 	for (int i = 0; i < search->count; i++) {
 		if (trial == &search->attempts[i].large)
-			tn__fix_judge_large(search, &search->attempts[i]);
+			judge_large(search, i);
 		else if (trial == &search->attempts[i].card)
 			tn__fix_judge_card(search, &search->attempts[i]);
 	}
@@ -395,11 +434,17 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 	out->command = tn__program_quote(search->card.options.arguments);
 	out->card_options = tn__search_card_options(&search->options->search.run);
 	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
-	for (int i = 0; i < search->count && out->changes != NULL; i++)
-		if (search->attempts[i].stage == TN_STAGE_OVER) {
-			out->changes[out->change_count++] = search->attempts[i].found;
-			search->attempts[i].kept = true;
+	for (int i = 0; i < search->count && out->changes != NULL; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		if (attempt->stage != TN_STAGE_OVER && attempt->stage != TN_STAGE_SHORT)
+			continue;
+		if (attempt->stage == TN_STAGE_SHORT) {
+			attempt->found.end = TN_FIX_NOT_ENOUGH;
+			attempt->found.saved = TN_NO_FIGURE;
 		}
+		out->changes[out->change_count++] = attempt->found;
+		attempt->kept = true;
+	}
 	if (out->changes != NULL)
 		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
 	mark_enough(out);

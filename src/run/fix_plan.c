@@ -65,8 +65,7 @@ add_single(struct tn_fix_search *search, const json_t *row, const char *value, i
 	int64_t most = tn__cure_most(knowledge, search->whole, pieces);
 	bool not_of_room, cures = tn__cure_fits(knowledge, &search->unchanged_card, &not_of_room);
 	char part[256], words[320];
-	if (!cures && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE)
-		return;
+	bool hopeless = !cures && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
 	snprintf(part, sizeof(part), value != NULL ? "%s=%s" : "%s", id, value);
 	snprintf(words, sizeof(words), value != NULL ? "%s (%s)" : "%s", title != NULL ? title : id, value);
 	if (is_tried(search, part))
@@ -80,6 +79,8 @@ add_single(struct tn_fix_search *search, const json_t *row, const char *value, i
 	attempt->found.cure = not_of_room;
 	bool kept = attempt->found.results != TN_PROMISE_DIFFERENT;
 	attempt->most = cures && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
+	if (hopeless)
+		attempt->stage = TN_STAGE_SPARE;
 }
 
 /* ---- which values ---- */
@@ -230,7 +231,8 @@ tn__fix_plan(struct tn_fix_search *search)
 	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_promise);
 	if (search->direct)
 		for (int a = 0; a < search->count; a++)
-			search->attempts[a].stage = TN_STAGE_HOPES;
+			if (search->attempts[a].stage == TN_STAGE_WAITS)
+				search->attempts[a].stage = TN_STAGE_HOPES;
 	search->planned = true;
 }
 
@@ -280,7 +282,8 @@ is_there(const struct tn_fix_search *search, const struct tn_attempt *a, const s
 	return false;
 }
 
-static void
+/* An attempt of the changes of both; NULL when there is no room for one more. */
+static struct tn_attempt *
 combine(struct tn_fix_search *search, int one, int two)
 {
 	const struct tn_attempt *a = &search->attempts[one], *b = &search->attempts[two];
@@ -291,7 +294,7 @@ combine(struct tn_fix_search *search, int one, int two)
 	bool cure = a->found.cure || b->found.cure;
 	struct tn_attempt *made = add_attempt(search, words, results);
 	if (made == NULL)
-		return;
+		return NULL;
 	for (size_t i = 0; i < a->found.part_count; i++)
 		add_part(made, a->found.parts[i]);
 	for (size_t i = 0; i < b->found.part_count; i++)
@@ -300,6 +303,7 @@ combine(struct tn_fix_search *search, int one, int two)
 	made->found.cure = cure;
 	made->most = a->found.saved + b->found.saved;
 	made->stage = search->direct ? TN_STAGE_HOPES : TN_STAGE_WAITS;
+	return made;
 }
 
 struct pair {
@@ -319,7 +323,7 @@ by_rank(const void *one, const void *two)
 
 /* Adds the most promising combinations of an attempt of `parts` changes and a single one. */
 void
-tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising)
+tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising, double share)
 {
 	struct pair pairs[512];
 	size_t count = 0;
@@ -333,13 +337,57 @@ tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t mos
 			int64_t sum = a->found.saved + b->found.saved;
 			enum tn_promise worst = a->found.results > b->found.results ? a->found.results : b->found.results;
 			bool kept = worst != TN_PROMISE_DIFFERENT;
-			/* two that shrink the same moment often save more together than each by itself */
-			bool reaches = search->missing == TN_NO_FIGURE || sum >= search->missing - search->missing / 3;
+			bool reaches = search->missing == TN_NO_FIGURE || (double)sum >= share * (double)search->missing;
 			pairs[count++] = (struct pair){ i, j, (reaches ? 0 : 1000) + (kept ? 0 : 100) + a->found.cost + b->found.cost,
 				                            sum };
 		}
 	qsort(pairs, count, sizeof(pairs[0]), by_rank);
 	for (size_t i = 0; i < count && i < most && !(only_promising && pairs[i].rank >= 100); i++)
-		combine(search, pairs[i].one, pairs[i].two);
+		(void)combine(search, pairs[i].one, pairs[i].two);
+}
+
+/* A single change that keeps the results, and was not seen to be of no use. */
+static bool
+may_join(const struct tn_attempt *attempt)
+{
+	const struct tn_fix_change *found = &attempt->found;
+	bool judged = attempt->stage == TN_STAGE_OVER;
+	return found->part_count == 1 && found->results != TN_PROMISE_DIFFERENT && !attempt->without_others &&
+	       (!judged || found->end == TN_FIX_NOT_ENOUGH || found->end == TN_FIX_NO_HELP);
+}
+
+/* What a change may save of the peak that is left under another, at most. */
+static int64_t
+most_of_rest(const struct tn_attempt *first, const struct tn_attempt *then)
+{
+	char id[64];
+	const char *part = then->found.parts[0];
+	snprintf(id, sizeof(id), "%.*s", (int)strcspn(part, "="), part);
+	return tn__cure_most(tn__cure_of(id), &first->large, then->found.pieces);
+}
+
+void
+tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
+{
+	const struct tn_attempt *first = &search->attempts[index];
+	struct pair pairs[TN_FIX_ATTEMPTS];
+	size_t count = 0;
+	if (!may_join(first) || first->found.device_peak == TN_NO_FIGURE || !tn__cure_is_told(&first->large))
+		return;
+	int64_t rest = first->found.device_peak + search->card.hidden - (int64_t)search->card.total;
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_attempt *then = &search->attempts[i];
+		if (i == index || !may_join(then) || tn__fix_excludes(first, then) || is_there(search, first, then))
+			continue;
+		int64_t sum = most_of_rest(first, then);
+		if (sum >= rest)
+			pairs[count++] = (struct pair){ index, i, then->found.cost, sum };
+	}
+	qsort(pairs, count, sizeof(pairs[0]), by_rank);
+	for (size_t i = 0; i < count && i < most; i++) {
+		struct tn_attempt *made = combine(search, pairs[i].one, pairs[i].two);
+		if (made != NULL)
+			made->stage = TN_STAGE_HOPES;
+	}
 }
 

@@ -21,7 +21,8 @@ enum tn_stage {
 	TN_STAGE_HOPES, /* the card without end gave reason to try the card itself */
 	TN_STAGE_ON_CARD,
 	TN_STAGE_SHORT, /* the card itself is too small: how much it saves is to be seen on the card without end */
-	TN_STAGE_OVER
+	TN_STAGE_OVER,
+	TN_STAGE_SPARE /* it can do nothing for the peak as it is, but may for one that another change leaves */
 };
 
 struct tn_attempt {
@@ -31,6 +32,7 @@ struct tn_attempt {
 	bool without_others; /* the card is tried without other processes, and nothing is changed */
 	int64_t most;       /* what it may save, at most */
 	struct tn_trial large, card;
+	char steps[16];     /* of the trial on the card without end, where a few tell enough */
 };
 
 struct tn_fix_search {
@@ -60,8 +62,12 @@ struct tn_fix_search {
 
 /* Adds the single changes that the survey allows, in the order of trying. Attempts do not move afterwards. */
 void tn__fix_plan(struct tn_fix_search *search);
-/* Adds the `most` most promising combinations of an attempt of so many changes and a single one, but those that are there. */
-void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising);
+/* Adds the `most` most promising combinations of an attempt of so many changes and a single one, but those that are there:
+ * those that together save this share of what is missing come first. */
+void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising, double share);
+/* Adds the `most` cheapest pairs of an attempt that was not enough and a change that may save what is left of its peak; only
+ * where its trial on the card without end told what that peak is made of. */
+void tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most);
 /* True when two attempts have a change in common. */
 bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two);
 

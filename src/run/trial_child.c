@@ -156,6 +156,7 @@ choose_environment(const struct tn_trial *trial)
 		unsetenv("TONNAGE_CHANGES");
 	setenv("PYTHONHASHSEED", "0", 1);
 	setenv("TONNAGE_TRIAL", "1", 1);
+	setenv("OMP_WAIT_POLICY", "PASSIVE", 0); /* trials side by side: threads that wait for work must not take it from others */
 	choose_port();
 }
 
