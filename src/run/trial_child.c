@@ -214,6 +214,7 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 	if (status != TN_OK)
 		json_object_set_new(outcome, "error", text_or_null(tn_error_text()));
 	json_object_set_new(outcome, "exit_status", json_integer(exit_status));
-	bool written = json_dumpfd(outcome, trial->result, JSON_COMPACT) == 0;
+	FILE *out = fdopen(trial->result, "w"); /* json_dumpfd would write word by word */
+	bool written = out != NULL && json_dumpf(outcome, out, JSON_COMPACT) == 0 && fflush(out) == 0;
 	_exit(written ? 0 : TN_EXIT_OWN_FAILURE);
 }
