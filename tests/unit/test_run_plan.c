@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `tonnage fix` tries, and in which order: on trials that are made up, of a net whose activations go and whose
+ * optimizer's update then needs most.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "run/fix_search.h"
+
+#define GIB (INT64_C(1) << 30)
+
+/* A trial that is over, with a peak of this, made of that. */
+static void
+end_trial(struct tn_trial *trial, const char *verdict, double gib, const char *phase, const char *categories)
+{
+	json_error_t error;
+	trial->end = TN_TRIAL_DONE;
+	trial->report = json_pack_ex(&error, 0, "{s:s, s:{s:I}, s:{s:s, s:o}}", "verdict", verdict, "peak", "device_bytes",
+	                             (json_int_t)(gib * (double)GIB), "at_peak", "phase", phase, "by_category",
+	                             json_loads(categories, 0, &error));
+	assert_non_null(trial->report);
+}
+
+/* 24 GiB are needed and 16 are there: 8 of activations, the others stay. */
+static int
+begin(void **state)
+{
+	static const char possible[] =
+		"[{\"changes\": [], \"survey\": {\"facts\": {\"batches\": [8]}, \"possible\": ["
+		"{\"id\": \"accumulate\", \"title\": \"pieces\", \"results\": \"same_up_to_rounding\", \"values\": [\"2\", \"4\", \"8\"]},"
+		"{\"id\": \"fused\", \"title\": \"one kernel\", \"results\": \"same_up_to_rounding\", \"values\": [\"True\"]},"
+		"{\"id\": \"step_in_backward\", \"title\": \"early\", \"results\": \"same\", \"values\": [\"1\"]},"
+		"{\"id\": \"autocast\", \"title\": \"16 bits\", \"results\": \"different_training\", \"values\": [\"bf16\"]}]}}]";
+	json_error_t error;
+	struct tn_fix_search *search = calloc(1, sizeof(*search));
+	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
+	search->whole = &search->unchanged_large;
+	search->card.total = 16 * GIB;
+	search->need = 24 * GIB;
+	search->missing = 8 * GIB;
+	end_trial(&search->unchanged_card, "out_of_memory", 16, "forward", "{\"parameters\": 1}");
+	end_trial(&search->unchanged_large, "fits", 24, "backward",
+	          "{\"parameters\": 3758096384, \"gradients\": 3758096384, \"optimizer_state\": 7516192768,"
+	          " \"activations\": 10200547328, \"temporaries\": 0, \"other\": 0, \"cached\": 0, \"rounding\": 0, \"inputs\": 0}");
+	search->unchanged_large.changes_told = json_loads(possible, 0, &error);
+	assert_non_null(search->unchanged_large.changes_told);
+	*state = search;
+	return 0;
+}
+
+static int
+end(void **state)
+{
+	struct tn_fix_search *search = *state;
+	for (int i = 0; i < search->count; i++) {
+		tn__trial_clear(&search->attempts[i].large);
+		tn__trial_clear(&search->attempts[i].card);
+		tn__fix_change_free(&search->attempts[i].found);
+	}
+	tn__trial_clear(&search->unchanged_card);
+	tn__trial_clear(&search->unchanged_large);
+	free(search->attempts);
+	free(search);
+	return 0;
+}
+
+static int
+place_of(const struct tn_fix_search *search, const char *changes)
+{
+	for (int i = 0; i < search->count; i++)
+		if (strcmp(search->attempts[i].found.changes, changes) == 0)
+			return i;
+	return -1;
+}
+
+static void
+test_what_can_do_nothing_for_the_peak_waits_for_another(void **state)
+{
+	struct tn_fix_search *search = *state;
+	tn__fix_plan(search);
+	int pieces = place_of(search, "accumulate=8"), fused = place_of(search, "fused=True");
+	assert_true(place_of(search, "accumulate=2") < 0); /* cannot be enough */
+	assert_int_equal(pieces, 0);
+	assert_int_equal(search->attempts[pieces].stage, TN_STAGE_WAITS);
+	assert_int_equal(search->attempts[fused].stage, TN_STAGE_SPARE);
+	assert_int_equal(search->attempts[place_of(search, "step_in_backward=1")].stage, TN_STAGE_WAITS);
+}
+
+/* The change was seen on the card without end: this is what it leaves. */
+static int
+fall_short(struct tn_fix_search *search, const char *changes, const char *phase, const char *categories)
+{
+	int index = place_of(search, changes);
+	struct tn_attempt *attempt = &search->attempts[index];
+	end_trial(&attempt->large, "fits", 17, phase, categories);
+	attempt->stage = TN_STAGE_OVER;
+	attempt->found.end = TN_FIX_NOT_ENOUGH;
+	attempt->found.device_peak = 17 * GIB;
+	attempt->found.saved = 7 * GIB;
+	return index;
+}
+
+static void
+test_a_sequel_saves_of_what_is_left(void **state)
+{
+	struct tn_fix_search *search = *state;
+	tn__fix_plan(search);
+	int first = fall_short(search, "accumulate=8", "optimizer",
+	                       "{\"parameters\": 3758096384, \"gradients\": 3758096384, \"optimizer_state\": 7516192768,"
+	                       " \"activations\": 0, \"temporaries\": 3221225472, \"other\": 0, \"cached\": 0}");
+	int before = search->count;
+	tn__fix_plan_sequels(search, first, 1);
+	assert_int_equal(search->count, before + 1); /* the cheapest, and no more than asked for */
+	assert_int_equal(place_of(search, "accumulate=8,fused=True"), before);
+	assert_int_equal(search->attempts[before].stage, TN_STAGE_HOPES);
+	tn__fix_plan_sequels(search, first, 8);
+	assert_int_equal(place_of(search, "accumulate=8,step_in_backward=1"), before + 1);
+	assert_int_equal(search->count, before + 2); /* no other training, no second batch */
+}
+
+static void
+test_no_sequel_where_the_peak_is_not_told_or_nothing_helps_it(void **state)
+{
+	struct tn_fix_search *search = *state;
+	tn__fix_plan(search);
+	int first = fall_short(search, "accumulate=8", "forward", "{\"parameters\": 18253611008, \"gradients\": 0}");
+	int before = search->count;
+	tn__fix_plan_sequels(search, first, 8);
+	assert_int_equal(search->count, before);
+	json_object_del(search->attempts[first].large.report, "at_peak");
+	tn__fix_plan_sequels(search, first, 8);
+	assert_int_equal(search->count, before);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_what_can_do_nothing_for_the_peak_waits_for_another, begin, end),
+		cmocka_unit_test_setup_teardown(test_a_sequel_saves_of_what_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(test_no_sequel_where_the_peak_is_not_told_or_nothing_helps_it, begin, end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
