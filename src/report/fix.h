@@ -45,6 +45,12 @@ struct tn_more_cards {
 	int64_t device_bytes;
 };
 
+/* How long trials took; 0: there was none. */
+struct tn_trial_seconds {
+	double fresh;                /* the first, a process that was started anew */
+	double forked, forked_least; /* of those that were forked: on average, the quickest */
+};
+
 struct tn_fixes {
 	struct tn_gpu_figures gpu;
 	int gpus;
@@ -63,6 +69,7 @@ struct tn_fixes {
 	size_t change_count;
 	int trials, forked;     /* forked: from a process that had imported everything */
 	const char *not_forked; /* why they were not; NULL: they were, or were not to be */
+	struct tn_trial_seconds took;
 	double seconds, first_seconds; /* first: until something fitted; negative: never */
 };
 

@@ -138,6 +138,19 @@ more_cards(const struct tn_fixes *fixes)
 }
 
 static json_t *
+seconds(double value)
+{
+	return value > 0 ? json_real(value) : json_null();
+}
+
+static json_t *
+trial_seconds(const struct tn_trial_seconds *took)
+{
+	return json_pack("{s:o, s:o, s:o}", "fresh", seconds(took->fresh), "forked", seconds(took->forked), "forked_least",
+	                 seconds(took->forked_least));
+}
+
+static json_t *
 gpu(const struct tn_fixes *fixes)
 {
 	return json_pack("{s:o, s:I, s:I}", "name", tn__json_text(fixes->gpu.name), "total_bytes",
@@ -147,12 +160,12 @@ gpu(const struct tn_fixes *fixes)
 tn_status
 tn__fixes_json(const struct tn_fixes *fixes, FILE *out)
 {
-	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:i, s:i, s:o, s:f, s:o}", "schema", "tonnage.fix/1", "verdict",
+	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:i, s:i, s:o, s:o, s:f, s:o}", "schema", "tonnage.fix/1", "verdict",
 	                           verdict(fixes), "gpu", gpu(fixes), "unchanged", unchanged(fixes), "margin_wanted_bytes",
 	                           (json_int_t)fixes->margin_wanted, "changes", all_changes(fixes), "more_cards",
 	                           more_cards(fixes), "trials", fixes->trials,
 	                           "forked_trials", fixes->forked, "not_forked_because", tn__json_text(fixes->not_forked),
-	                           "seconds", fixes->seconds, "seconds_to_first",
+	                           "trial_seconds", trial_seconds(&fixes->took), "seconds", fixes->seconds, "seconds_to_first",
 	                           fixes->first_seconds < 0 ? json_null() : json_real(fixes->first_seconds));
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory");
 	bool good = json_dumpf(object, out, JSON_INDENT(1)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;

@@ -427,7 +427,8 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 		                                          : search->need,
 		                      .missing = search->missing, .margin_wanted = search->card.hidden,
 		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
-		                      .forked = search->trials.forked, .not_forked = tn__trials_not_forked(&search->trials),
+		                      .forked = search->trials.forked, .took = search->trials.took,
+		                      .not_forked = tn__trials_not_forked(&search->trials),
 		                      .seconds = tn__trials_seconds(&search->trials), .first_seconds = search->first_seconds };
 	if (grows(search))
 		out->smallest_gpu = NULL; /* what was seen is not all that it would take */

@@ -125,6 +125,8 @@ static bool
 is_told_and_whole(struct tn_attempt *attempt, const struct tn_trial *trial)
 {
 	attempt->stage = TN_STAGE_OVER;
+	if (trial->end != TN_TRIAL_DONE) /* what it had to tell may be lost */
+		return !is_broken(attempt, trial);
 	if (take_told(attempt, trial))
 		return !is_broken(attempt, trial);
 	attempt->found.end = TN_FIX_NOT_APPLIED;
@@ -153,7 +155,8 @@ void
 tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	const struct tn_trial *trial = &attempt->card;
-	if (!tn__trial_fits(trial) && !search->direct && !attempt->without_others && attempt->large.end == TN_TRIAL_WAITS) {
+	if (trial->end == TN_TRIAL_DONE && !tn__trial_fits(trial) && !search->direct && !attempt->without_others &&
+	    attempt->large.end == TN_TRIAL_WAITS) {
 		attempt->stage = TN_STAGE_SHORT; /* it may have ended before the change could do anything */
 		return;
 	}

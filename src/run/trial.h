@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "gpu/roofline.h" /* struct tn_steps */
+#include "report/fix.h" /* struct tn_trial_seconds */
 #include "report/report.h"
 #include "run/folder.h"
 #include "tonnage/run.h"
@@ -38,6 +39,7 @@ struct tn_trial {
 	const char *changes;           /* TONNAGE_CHANGES, or NULL */
 	bool keep_words;               /* what the program says on stderr is kept */
 	bool lists_modules;            /* what the program has imported is kept */
+	bool alone;                    /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* what came of it */
 	enum tn_trial_end end;
 	json_t *report;  /* as `tonnage run --json` writes it */
@@ -134,12 +136,14 @@ struct tn_trials {
 	int interrupted_by; /* signal, or 0 */
 	int count;          /* trials started */
 	int forked;         /* of these, by a fork server */
+	struct tn_trial_seconds took;
 	struct tn_forks server;
 	/* inside */
 	struct tn_trial *running[64];
 	int running_count;
 	sigset_t old_mask;
 	int signals;
+	int forked_ended;
 	int64_t memory_bound; /* bytes of one trial's processes */
 	double started;
 	struct tn_trial *first; /* started anew; what the server makes must be the same */
@@ -148,6 +152,8 @@ struct tn_trials {
 	bool unlike;            /* it was found not to be: nothing that it made is believed */
 	struct tn_trial *held[128]; /* forked, and over before that was known */
 	int held_count;
+	struct tn_trial *lonely[64]; /* to be made again with nothing beside them */
+	int lonely_count;
 	int *alive;             /* reading ends of pipes that end with what is left of forked trials */
 	int alive_count;
 };

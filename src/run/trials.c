@@ -351,10 +351,28 @@ stop(struct tn_trial *trial, enum tn_trial_end why)
 	kill(trial->pid, SIGKILL);
 }
 
+/* A trial that found too little of the computer's memory beside others is made again when it has it for itself. */
+static bool
+is_put_off(struct tn_trials *trials, struct tn_trial *trial)
+{
+	size_t room = sizeof(trials->lonely) / sizeof(trials->lonely[0]);
+	if (trial->end != TN_TRIAL_HOST_MEMORY || trial->alone || trial == trials->first || trials->running_count == 0 ||
+	    (size_t)trials->lonely_count == room)
+		return false;
+	trials->count--;
+	trials->forked -= trial->server >= 0;
+	tn__trial_clear(trial);
+	trial->alone = true;
+	trials->lonely[trials->lonely_count++] = trial;
+	return true;
+}
+
 /* Tells the caller of a trial, unless it has to be made again. */
 static void
 tell(struct tn_trials *trials, struct tn_trial *trial)
 {
+	if (is_put_off(trials, trial))
+		return;
 	bool failed = trial->server >= 0 && came_to_nothing(trial);
 	if (failed)
 		distrust(trials, trial);
@@ -384,11 +402,26 @@ finish_check(struct tn_trials *trials)
 }
 
 static void
+count_seconds(struct tn_trials *trials, const struct tn_trial *trial)
+{
+	struct tn_trial_seconds *took = &trials->took;
+	if (trial == trials->first)
+		took->fresh = trial->seconds;
+	if (trial->server < 0 || trial->end == TN_TRIAL_STOPPED)
+		return;
+	int ended = ++trials->forked_ended;
+	took->forked += (trial->seconds - took->forked) / ended;
+	if (ended == 1 || trial->seconds < took->forked_least)
+		took->forked_least = trial->seconds;
+}
+
+static void
 finish(struct tn_trials *trials, int index)
 {
 	struct tn_trial *trial = trials->running[index];
 	trials->running[index] = trials->running[--trials->running_count];
 	trial->seconds = tn__now() - trial->started;
+	count_seconds(trials, trial);
 	read_outcome(trial);
 	trial->words = contents(trial->said, LARGEST_WORDS);
 	close(trial->result);
@@ -448,8 +481,10 @@ look_at_limits(struct tn_trials *trials)
 		double limit = trial == &trials->check ? patience(trials) : trials->limit_seconds;
 		if (limit > 0 && now - trial->started > limit)
 			stop(trial, TN_TRIAL_SLOW);
-		else if (trials->memory_bound > 0 && bytes_of(trial) > trials->memory_bound)
+		else if (trials->memory_bound > 0 && bytes_of(trial) > trials->memory_bound) {
+			trial->alone = true; /* it would not do better */
 			stop(trial, TN_TRIAL_HOST_MEMORY);
+		}
 	}
 	if (available > 0 && (double)available < (double)total * LEAST_MEMORY && trials->running_count > 0)
 		stop(trials->running[trials->running_count - 1], TN_TRIAL_HOST_MEMORY);
@@ -494,6 +529,10 @@ next_of(struct tn_trials *trials)
 {
 	bool wait;
 	struct tn_trial *own = first_or_check(trials, &wait);
+	if (trials->lonely_count > 0)
+		return trials->running_count == 0 ? trials->lonely[--trials->lonely_count] : NULL;
+	if (trials->running_count > 0 && trials->running[0]->alone)
+		return NULL;
 	if (own != NULL || (wait && (trials->check.end != TN_TRIAL_RUNS || trials->held_count >= MOST_HELD)))
 		return own;
 	struct tn_trial *trial = trials->next(trials->context);
@@ -520,7 +559,7 @@ goes_on(struct tn_trials *trials)
 {
 	bool wait;
 	(void)first_or_check(trials, &wait);
-	return trials->running_count > 0 || (wait && trials->interrupted_by == 0);
+	return trials->running_count > 0 || ((wait || trials->lonely_count > 0) && trials->interrupted_by == 0);
 }
 
 tn_status
