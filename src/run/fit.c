@@ -2,9 +2,10 @@
  *
  * tn_fit: the largest batch that fits, for each card.
  *
- * Two batches on a card that is never full give a line of memory against batch, and so a prediction for every card; the
- * batch that it names and the next are then tried on the card itself. Where they do not part, the line is drawn again
- * through what is known by then; after a few rounds the search halves what is left. The answer is always the same: a batch that
+ * Two batches on a card that is never full give a line of memory against batch, and so a prediction for every card. Where
+ * it lies far from both, the predicted batch is seen on that card, too: small batches often tell nothing, since something
+ * else is the peak. The batch that is named then, and the next, are tried on the card itself. Where they do not part, the
+ * line is drawn again through what is known by then; after a few rounds the search halves what is left. The answer is always the same: a batch that
  * was seen to fit, and the next that was seen not to.
  */
 #include "tonnage/fix.h"
@@ -26,6 +27,9 @@
 #define LARGEST_BATCH 65536
 #define FIRST_BATCH 4      /* with {batch}, when none was asked for */
 #define GUESSED_PROBES 6   /* on a card, before halving */
+#define MOST_SIGHTINGS 5   /* of predicted batches on the card that is never full */
+#define NEAR 1.25          /* a line holds this far from what it was drawn through */
+#define FARTHEST 8         /* times the largest batch that is known */
 #define LARGE (-1)
 
 struct point {
@@ -41,7 +45,8 @@ struct target {
 	struct tn_search_card card;
 	char *asked;
 	int low, high; /* largest that fits, 0: none known; smallest that does not, INT_MAX: none known */
-	int probes;
+	int probes, strides; /* on the card; of them, beyond all that is known */
+	int sightings;       /* on the card that is never full */
 };
 
 struct search {
@@ -216,8 +221,10 @@ is_done(const struct search *search, const struct target *target)
 static int
 halved(const struct search *search, const struct target *target)
 {
-	if (target->high == INT_MAX)
-		return target->low > search->most / 2 ? search->most : target->low * 2 + 1;
+	if (target->high == INT_MAX) {
+		int64_t stride = (int64_t)(target->low / FARTHEST + 1) << target->strides;
+		return target->low + stride < search->most ? (int)(target->low + stride) : search->most;
+	}
 	return target->low + (target->high - target->low) / 2;
 }
 
@@ -245,9 +252,55 @@ next_on_card(struct search *search, int index)
 	trial = try_batch(search, index, batch);
 	if (trial == NULL && batch + 1 < target->high && batch < search->most) /* the one beside it, at the same time */
 		trial = try_batch(search, index, batch + 1);
-	if (trial != NULL)
+	if (trial != NULL) {
 		target->probes++;
+		target->strides += target->high == INT_MAX && target->low > 0;
+	}
 	return trial;
+}
+
+/* The batch that should be seen on the card that is never full, before one is tried on the card: the predicted one, where
+ * it is far from all that were seen; 0: none. */
+static int
+to_be_sighted(const struct search *search, const struct target *target)
+{
+	int batch = target->sightings < MOST_SIGHTINGS && target->probes == 0 ? predicted(search, target) : 0, largest = 0;
+	if (batch == 0)
+		return 0;
+	for (int i = 0; i < search->count; i++) {
+		const struct point *point = search->points[i];
+		int there = point->card == LARGE ? batch_of(search, point) : 0;
+		if (there > 0 && (!point->over || (batch <= there * NEAR && there <= batch * NEAR)))
+			return 0;
+		if (there > largest)
+			largest = there;
+	}
+	return largest > 0 && batch / FARTHEST > largest ? FARTHEST * largest : batch;
+}
+
+static bool
+is_sighting(const struct search *search)
+{
+	for (int i = 0; i < search->count; i++)
+		if (search->points[i]->card == LARGE && !search->points[i]->over)
+			return true;
+	return false;
+}
+
+/* Several cards share what is seen. */
+static struct tn_trial *
+next_sighting(struct search *search)
+{
+	for (int i = 0; i < search->target_count; i++) {
+		struct target *target = &search->targets[i];
+		int batch = to_be_sighted(search, target);
+		struct tn_trial *trial = batch > 0 ? try_batch(search, LARGE, batch) : NULL;
+		if (batch > 0)
+			target->sightings++;
+		if (trial != NULL)
+			return trial;
+	}
+	return NULL;
 }
 
 static struct tn_trial *
@@ -265,12 +318,13 @@ next_on_large(struct search *search)
 	return try_batch(search, LARGE, search->own_batch > 1 ? search->own_batch / 2 : 2);
 }
 
+/* Two were seen on the card that is never full, this one not counted. */
 static bool
-line_is_known(const struct search *search)
+line_is_known(const struct search *search, const struct point *without)
 {
 	int known = 0;
 	for (int i = 0; i < search->count; i++)
-		known += search->points[i]->card == LARGE && search->points[i]->over;
+		known += search->points[i]->card == LARGE && search->points[i]->over && search->points[i] != without;
 	return known >= 2;
 }
 
@@ -280,8 +334,11 @@ next(void *context)
 	struct search *search = context;
 	if (search->failure != NULL)
 		return NULL;
-	if (!line_is_known(search))
+	if (!line_is_known(search, NULL))
 		return next_on_large(search);
+	struct tn_trial *sighting = next_sighting(search);
+	if (sighting != NULL || is_sighting(search))
+		return sighting;
 	for (int i = 0; i < search->target_count; i++) {
 		struct tn_trial *trial = next_on_card(search, i);
 		if (trial != NULL)
@@ -367,9 +424,9 @@ ended(void *context, struct tn_trial *trial)
 		     TN_EXIT_USAGE);
 		return;
 	}
-	if (point->card == LARGE)
+	if (point->card == LARGE && !line_is_known(search, point))
 		judge_first(search, point);
-	else
+	else if (point->card != LARGE)
 		judge_card(search, point);
 }
 
