@@ -258,6 +258,39 @@ tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two)
 	return false;
 }
 
+static const json_t *
+conflicts_of(const struct tn_fix_search *search, const char *part)
+{
+	const json_t *survey = tn__trial_told(&search->unchanged_large, "survey"), *row;
+	size_t i;
+	json_array_foreach(json_object_get(survey, "possible"), i, row) {
+		const char *id = json_string_value(json_object_get(row, "id"));
+		if (id != NULL && same_id(part, id))
+			return json_object_get(row, "conflicts");
+	}
+	return NULL;
+}
+
+/* True when one says that it does not go together with the other. */
+static bool
+refuses(const struct tn_fix_search *search, const struct tn_attempt *one, const struct tn_attempt *two)
+{
+	const json_t *id;
+	size_t k;
+	for (size_t i = 0; i < one->found.part_count; i++)
+		for (size_t j = 0; j < two->found.part_count; j++)
+			json_array_foreach(conflicts_of(search, one->found.parts[i]), k, id)
+				if (json_is_string(id) && same_id(two->found.parts[j], json_string_value(id)))
+					return true;
+	return false;
+}
+
+static bool
+go_together(const struct tn_fix_search *search, const struct tn_attempt *one, const struct tn_attempt *two)
+{
+	return !tn__fix_excludes(one, two) && !refuses(search, one, two) && !refuses(search, two, one);
+}
+
 static bool
 has_part(const struct tn_attempt *attempt, const char *part)
 {
@@ -331,7 +364,7 @@ tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t mos
 		for (int j = 0; j < search->count && count < sizeof(pairs) / sizeof(pairs[0]); j++) {
 			const struct tn_attempt *a = &search->attempts[i], *b = &search->attempts[j];
 			if (a->found.part_count != parts || b->found.part_count != 1 || (parts == 1 && j <= i) ||
-			    !saves_something(a, search->missing) || !saves_something(b, search->missing) || tn__fix_excludes(a, b) ||
+			    !saves_something(a, search->missing) || !saves_something(b, search->missing) || !go_together(search, a, b) ||
 			    is_there(search, a, b))
 				continue;
 			int64_t sum = a->found.saved + b->found.saved;
@@ -377,7 +410,7 @@ tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
 	int64_t rest = first->found.device_peak + search->card.hidden - (int64_t)search->card.total;
 	for (int i = 0; i < search->count; i++) {
 		const struct tn_attempt *then = &search->attempts[i];
-		if (i == index || !may_join(then) || tn__fix_excludes(first, then) || is_there(search, first, then))
+		if (i == index || !may_join(then) || !go_together(search, first, then) || is_there(search, first, then))
 			continue;
 		int64_t sum = most_of_rest(first, then);
 		if (sum >= rest)

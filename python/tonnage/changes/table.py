@@ -138,9 +138,9 @@ def worse(one, two):
 
 
 def possible(facts):
-    """[{"id", "title", "results", "values"}] of what may be tried in a program with these facts."""
-    return [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts)}
-            for row in ROWS if row.needs(facts)]
+    """[{"id", "title", "results", "values", "conflicts"}] of what may be tried in a program with these facts."""
+    return [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts),
+             "conflicts": list(row.conflicts)} for row in ROWS if row.needs(facts)]
 
 
 def _results(row, facts):
