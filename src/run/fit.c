@@ -5,8 +5,8 @@
  * Two batches on a card that is never full give a line of memory against batch, and so a prediction for every card. Where
  * it lies far from both, the predicted batch is seen on that card, too: small batches often tell nothing, since something
  * else is the peak. The batch that is named then, and the next, are tried on the card itself. Where they do not part, the
- * line is drawn again through what is known by then; after a few rounds the search halves what is left. The answer is always the same: a batch that
- * was seen to fit, and the next that was seen not to.
+ * line is drawn again through what is known by then; after a few rounds the search halves what is left. The answer is
+ * always the same: a batch that was seen to fit, and the next that was seen not to.
  */
 #include "tonnage/fix.h"
 
@@ -30,6 +30,7 @@
 #define MOST_SIGHTINGS 5   /* of predicted batches on the card that is never full */
 #define NEAR 1.25          /* a line holds this far from what it was drawn through */
 #define FARTHEST 8         /* times the largest batch that is known */
+#define FIRST_STRIDE 8     /* part of a batch that fits although it should not: as far as the next is beyond it */
 #define LARGE (-1)
 
 struct point {
@@ -222,7 +223,7 @@ static int
 halved(const struct search *search, const struct target *target)
 {
 	if (target->high == INT_MAX) {
-		int64_t stride = (int64_t)(target->low / FARTHEST + 1) << target->strides;
+		int64_t stride = (int64_t)(target->low / FIRST_STRIDE + 1) << target->strides;
 		return target->low + stride < search->most ? (int)(target->low + stride) : search->most;
 	}
 	return target->low + (target->high - target->low) / 2;
