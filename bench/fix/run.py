@@ -38,32 +38,42 @@ FIELDS = [
 ]
 
 
+def jobs():
+    """(name, words of the program) of each."""
+    for path in sorted((HERE / "jobs").glob("*.py")):
+        if path.stem == "gpt2":
+            yield "gpt2", [path]
+            yield "gpt2_medium", [path, "--medium"]
+        elif path.stem != "data":
+            yield path.stem, [path]
+
+
 def tonnage(command, options, job, folder):
     """(finished process, its document) of a command on a job."""
     out = pathlib.Path(folder) / "out.json"
     out.unlink(missing_ok=True)
-    words = [TONNAGE, command, "--quiet", "--gpu=h200", "--json", out, *options, "--", PYTHON, job]
+    words = [TONNAGE, command, "--quiet", "--gpu=h200", "--json", out, *options, "--", PYTHON, *job]
     done = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=True)
     return done, json.loads(out.read_text()) if out.exists() else {}
 
 
 def import_seconds(job):
-    tree = ast.parse(job.read_text())
+    tree = ast.parse(job[0].read_text())
     lines = [ast.unparse(node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     began = time.monotonic()
-    subprocess.run([PYTHON, "-c", "\n".join(lines)], cwd=job.parent, check=True, capture_output=True)
+    subprocess.run([PYTHON, "-c", "\n".join(lines)], cwd=job[0].parent, check=True, capture_output=True)
     return time.monotonic() - began
 
 
 SEARCHES = [("", []), ("fresh_", ["--fresh"]), ("plain_", ["--fresh", "--jobs=1"])]
 
 
-def measure(job, share, searches, folder):
+def measure(name, job, share, searches, folder):
     import_seconds(job)  # warms the cache
     unchanged = tonnage("run", ["--memory=1024GiB"], job, folder)[1]
     peak = unchanged["peak"]["device_bytes"]
     memory = int(share * peak) // UNIT * UNIT
-    row = {"job": job.stem, "peak_bytes": peak, "memory_bytes": memory, "import_seconds": round(import_seconds(job), 1)}
+    row = {"job": name, "peak_bytes": peak, "memory_bytes": memory, "import_seconds": round(import_seconds(job), 1)}
     card = f"--memory={memory}"
     for prefix, options in SEARCHES[:searches]:
         found = tonnage("fix", [card, *options], job, folder)[1]
@@ -89,7 +99,7 @@ def measure(job, share, searches, folder):
 def apply(change, card, job, folder):
     """The report of a plain run with a change."""
     out = pathlib.Path(folder) / "again.json"
-    words = [TONNAGE, "run", "--quiet", "--gpu=h200", card, "--json", out, "--", PYTHON, job]
+    words = [TONNAGE, "run", "--quiet", "--gpu=h200", card, "--json", out, "--", PYTHON, *job]
     environment = {**os.environ, "TONNAGE_CHANGES": change}
     subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, env=environment)
     return json.loads(out.read_text())
@@ -107,11 +117,11 @@ def main():
     rows = {}
     if options.output.exists():
         rows = {row["job"]: row for row in csv.DictReader(options.output.open(newline=""))}
-    for job in sorted((HERE / "jobs").glob("*.py")):
-        if job.stem == "data" or options.only not in job.stem:
+    for name, job in jobs():
+        if options.only not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            row = rows[job.stem] = measure(job, options.share, options.searches, folder)
+            row = rows[name] = measure(name, job, options.share, options.searches, folder)
         print("  ".join(f"{name}={row.get(name, '')}" for name in FIELDS), flush=True)
     with open(options.output, "w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")

@@ -63,7 +63,8 @@ tn__html_begin(FILE *out, const char *title)
 	      "border-radius:5px;overflow-wrap:anywhere}\n.curve{max-width:760px;display:block}\n.curve text{fill:var(--soft);"
 	      "font-size:12px}\n.curve .limit{stroke:var(--bad);stroke-dasharray:6 4}\n.curve .axis{stroke:var(--edge)}\n"
 	      ".curve .way{stroke:var(--link);fill:none;stroke-width:1.5}\n.curve .good{fill:var(--good)}\n"
-	      ".curve .bad{fill:var(--bad)}\n.bar{fill:var(--link)}\n.bars{white-space:nowrap}\n.good{color:var(--good)}\n.bad{color:var(--bad)}\n"
+	      ".curve .bad{fill:var(--bad)}\n.bar{fill:var(--link)}\n.bars{white-space:nowrap}\n.good{color:var(--good)}\n"
+	      ".bad{color:var(--bad)}\n"
 	      "summary{cursor:pointer;color:var(--link)}\n</style>\n</head>\n<body>\n<header class=\"top\">"
 	      "<span class=\"mark\">Tonnage</span><span>", out);
 	tn__html_text(out, title);

@@ -21,7 +21,7 @@ told_of(const struct tn_trial *trial, const char *part, const json_t **document_
 	const json_t *document, *entry, *found = NULL;
 	char id[64];
 	size_t i, j;
-	snprintf(id, sizeof(id), "%.*s", (int)strcspn(part, "="), part);
+	tn__fix_id_of(part, id);
 	json_array_foreach(trial->changes_told, i, document)
 		json_array_foreach(json_object_get(document, "changes"), j, entry) {
 			const char *name = json_string_value(json_object_get(entry, "id"));

@@ -245,14 +245,20 @@ saves_something(const struct tn_attempt *attempt, int64_t missing)
 	       (missing == TN_NO_FIGURE || attempt->found.saved >= missing / TN_FIX_LEAST_SHARE);
 }
 
+const char *
+tn__fix_id_of(const char *part, char id[64])
+{
+	snprintf(id, 64, "%.*s", (int)strcspn(part, "="), part);
+	return id;
+}
+
 bool
 tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two)
 {
 	for (size_t i = 0; i < one->found.part_count; i++)
 		for (size_t j = 0; j < two->found.part_count; j++) {
 			char id[64];
-			snprintf(id, sizeof(id), "%.*s", (int)strcspn(one->found.parts[i], "="), one->found.parts[i]);
-			if (same_id(two->found.parts[j], id))
+			if (same_id(two->found.parts[j], tn__fix_id_of(one->found.parts[i], id)))
 				return true;
 		}
 	return false;
@@ -394,9 +400,7 @@ static int64_t
 most_of_rest(const struct tn_attempt *first, const struct tn_attempt *then)
 {
 	char id[64];
-	const char *part = then->found.parts[0];
-	snprintf(id, sizeof(id), "%.*s", (int)strcspn(part, "="), part);
-	return tn__cure_most(tn__cure_of(id), &first->large, then->found.pieces);
+	return tn__cure_most(tn__cure_of(tn__fix_id_of(then->found.parts[0], id)), &first->large, then->found.pieces);
 }
 
 void
@@ -423,4 +427,3 @@ tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
 			made->stage = TN_STAGE_HOPES;
 	}
 }
-

@@ -68,6 +68,8 @@ void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_
 /* Adds the `most` cheapest pairs of an attempt that was not enough and a change that may save what is left of its peak; only
  * where its trial on the card without end told what that peak is made of. */
 void tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most);
+/* The change that a part such as "accumulate=4" is of, into `id`, which is returned. */
+const char *tn__fix_id_of(const char *part, char id[64]);
 /* True when two attempts have a change in common. */
 bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two);
 
