@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tonnage fit` against every batch tried, and against the batch finders of accelerate and Lightning, on ten programs.
 
-    bench/fit/run.py [--only TEXT]
+    bench/fit/run.py [--all] [--only TEXT]
 
 All on the virtual GPU: the finders run into out-of-memories there as they would on a card, `fit` predicts and then tries. The card
 (--memory) is chosen so that some ten to forty samples fit. `by_trial` is the largest batch found by plain runs of every batch
@@ -74,6 +74,14 @@ def measure(model, folder, everything):
     return {**row, **finder("accelerate", model, START, folder), **finder("lightning", model, 1, folder)}
 
 
+def write(path, rows):
+    """After each program: all of them with --all take an hour."""
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="TEXT")
@@ -88,10 +96,7 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 rows[model] = measure(model, folder, options.all)
             print("  ".join(f"{name}={rows[model][name]}" for name in FIELDS), flush=True)
-    with open(options.output, "w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.values())
+            write(options.output, rows)
     return 0 if all(str(row["fit"]) == str(row["by_trial"]) for row in rows.values()) else 1
 
 
