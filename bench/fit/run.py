@@ -5,8 +5,8 @@
     bench/fit/run.py [--all] [--only TEXT]
 
 All on the virtual GPU: the finders run into out-of-memories there as they would on a card, `fit` predicts and then tries. The card
-(--memory) is chosen so that some ten to forty samples fit. `by_trial` is the largest batch found by plain runs of every batch
-around the answer: all from 1 to twice it are tried with --all, else the eight on each side (a larger batch never needs less).
+(--memory) is chosen so that some ten to forty samples fit. `by_trial` is the largest batch that fits in plain runs of every batch,
+`tried` in number: with --all from 1 to twice the answer (an hour on two cores), else the eight on each side.
 Writes bench/results/fit.csv.
 """
 
