@@ -118,8 +118,9 @@ def fuzzing(tally, part, seconds, *options):
         tally.add_junit(part, report, status)
 
 
-def parallel():
-    return ["-n", str(min(8, os.cpu_count() or 1))]
+def parallel(waiting=0):
+    """As many tests at once as there are cores, and some more where most of them wait now and then: for files, for processes."""
+    return ["-n", str(min(8, os.cpu_count() or 1) + waiting)]
 
 
 def parts(long):
@@ -134,9 +135,9 @@ def parts(long):
     yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger|threads|core")
     yield "coverage", lambda tally: coverage(tally, "coverage")
     yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload", *parallel())
-    yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest", *parallel(), *more)
+    yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest", *parallel(1), *more)
     yield "cli", lambda tally: python_tests(tally, "cli", "tests/cli", *parallel())
-    yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(), *more)
+    yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(1), *more)
     if long:
         yield "changes", lambda tally: python_tests(tally, "changes", "tests/changes", *parallel())
         yield "accuracy", lambda tally: tally.add_status("accuracy", run([sys.executable, "bench/accuracy/run.py"]))

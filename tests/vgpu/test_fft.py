@@ -2,13 +2,10 @@
 """Fourier transforms: they run, their work areas are what the model says, and the report says that it is a model."""
 
 import pytest
-from conftest import MIB
-
-ENVIRONMENTS = ["torch-2.11.0", pytest.param("torch-2.6.0", marks=pytest.mark.long),
-                pytest.param("torch-2.15.0", marks=pytest.mark.long)]  # fmt: skip
+from conftest import MIB, WHEELS
 
 
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize("environment", WHEELS)
 def test_transforms(tonnage, environment):
     run = tonnage(environment, "programs/fft.py", "--gpu=rtx3060")
     assert run.verdict == "fits" and run.status == 0, run.explain()

@@ -5,7 +5,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import TONNAGE, python_of
+from conftest import TONNAGE, WHEELS, python_of
 
 PROGRAM = """\
 import torch
@@ -38,10 +38,7 @@ def fix(tmp_path):
     return run
 
 
-ENDS = [pytest.param(wheel, marks=pytest.mark.long) for wheel in ("torch-2.6.0", "torch-2.15.0")]
-
-
-@pytest.mark.parametrize("wheel", ["torch-2.11.0", *ENDS])
+@pytest.mark.parametrize("wheel", WHEELS)
 def test_a_fork_is_the_program(fix, wheel):
     """A forked trial of the unchanged program has shown the same as a fresh one, else the others would not be forked."""
     document, words = fix(wheel, "--seconds=1")

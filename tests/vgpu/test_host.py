@@ -10,16 +10,14 @@ import subprocess
 import time
 
 import pytest
-from conftest import ENVIRONMENTS, TONNAGE, python_of, run_tonnage
-
-MAIN = "torch-2.11.0"
+from conftest import ENDS, ENVIRONMENTS, MAIN, TONNAGE, WHEELS, python_of, run_tonnage
 
 
 def check(run):
     assert run.verdict == "fits" and run.status == 0, run.explain()
 
 
-@pytest.mark.parametrize("wheel", [MAIN, "torch-2.6.0", "torch-2.15.0"])
+@pytest.mark.parametrize("wheel", WHEELS)
 def test_two_runs_see_the_same_addresses(tonnage, wheel):
     runs = [tonnage(wheel, "programs/addresses.py", "--steps=all") for _ in range(2)]
     for run in runs:
@@ -52,7 +50,7 @@ def test_peaks_do_not_depend_on_when_nccls_watchdog_looks(tonnage):
     assert runs[0].report["peak"] == runs[1].report["peak"] == runs[2].report["peak"]
 
 
-@pytest.mark.parametrize("wheel", [MAIN, "torch-2.6.0", "torch-2.15.0"])
+@pytest.mark.parametrize("wheel", [MAIN, *ENDS])
 def test_every_kind_of_nccl_group_is_waited_for(tonnage, wheel):
     """Some refuse to be asked what is pending: the guest goes on, and sees every step."""
     named, chosen = (tonnage(wheel, ["programs/ddp.py", *words]) for words in (["nccl"], []))

@@ -2,14 +2,13 @@
 """Sparse matrices and torch.linalg: what takes no buffer of a library runs, what does is refused, counted and shown."""
 
 import pytest
+from conftest import WHEELS
 
-ENVIRONMENTS = ["torch-2.11.0", pytest.param("torch-2.6.0", marks=pytest.mark.long),
-                pytest.param("torch-2.15.0", marks=pytest.mark.long)]  # fmt: skip
 RUNS = {"batched cholesky", "cholesky_solve", "batched inv", "solve_triangular", "coo mm", "coo add", "to_dense", "SparseAdam"}
 REFUSED = {"cholesky", "qr", "svd", "eigh", "solve", "csr mm"}
 
 
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize("environment", WHEELS)
 def test_linear_algebra(tonnage, environment):
     run = tonnage(environment, "programs/linear_algebra.py", "--gpu=rtx3060")
     assert run.verdict == "fits" and run.status == 0, run.explain()

@@ -70,10 +70,12 @@ def test_hf_trainer(tonnage, when):
     assert sum("(evaluation)" in line for line in not_seen(run)) >= 2, run.explain()
 
 
-@pytest.mark.parametrize("options", [[], ["iterable"], ["val_check_interval=0.5"], ["limit_train_batches=500"],
-                                     ["accumulate_grad_batches=4"]], ids=lambda words: "-".join(words) or "plain")
-def test_lightning(tonnage, options):
-    run = tonnage(WHEEL, ["programs/epochs_lightning.py", *options])
+@pytest.mark.parametrize("option", ["", "iterable", "accumulate_grad_batches=4",
+                                    *(pytest.param(option, marks=pytest.mark.long)
+                                      for option in ("val_check_interval=0.5", "limit_train_batches=500"))],
+                         ids=lambda option: option or "plain")  # fmt: skip
+def test_lightning(tonnage, option):
+    run = tonnage(WHEEL, ["programs/epochs_lightning.py", *option.split()])
     check_rehearsed(run)
     assert "validated 4 saved 1" in run.stdout, run.explain()
 

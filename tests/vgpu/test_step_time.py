@@ -7,10 +7,8 @@ import os
 import subprocess
 
 import pytest
-from conftest import HERE, TEMPORARY, TONNAGE, python_of
+from conftest import HERE, TEMPORARY, TONNAGE, WHEELS, python_of
 
-ENVIRONMENTS = ["torch-2.11.0", pytest.param("torch-2.6.0", marks=pytest.mark.long),
-                pytest.param("torch-2.15.0", marks=pytest.mark.long)]  # fmt: skip
 PROGRAM = HERE / "programs/step_time.py"
 TOKENS, BLOCKS, WIDTH, LENGTH, WORDS = 8 * 512, 12, 768, 512, 8192
 # operations of one forward pass, by hand: products and attention of the blocks (fp32 attention skips nothing), the head
@@ -34,7 +32,7 @@ class Step:
         return sum(self.flops.values())
 
 
-@pytest.fixture(params=ENVIRONMENTS, scope="module")
+@pytest.fixture(params=WHEELS, scope="module")
 def step(request, tmp_path_factory):
     """step(change, gpu) -> what a step did under the change"""
     known, folder, python = {}, tmp_path_factory.mktemp("step_time"), python_of(request.param)

@@ -8,12 +8,11 @@ import subprocess
 
 import jsonschema
 import pytest
-from conftest import ROOT, TEMPORARY, TONNAGE, python_of
+from conftest import ENDS, MAIN, ROOT, TEMPORARY, TONNAGE, python_of
 
 SCHEMA = json.loads((ROOT / "doc/format/validate.schema.json").read_text())
-# One of each kind; all of them are run by `make long`.
-USUAL = ["residual fp32", "plain autocast", "convolutions float16 last", "attention flash attention", "AdamW fused", "LSTM",
-         "CUDA graph", "out of memory, fragmented"]  # fmt: skip
+# All of them are run by `make long`.
+USUAL = ["residual fp32", "convolutions float16 last", "CUDA graph", "out of memory, fragmented"]
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_usual_jobs_agree_with_themselves(validate, job):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("environment", ["torch-2.6.0", "torch-2.11.0", "torch-2.15.0"])
+@pytest.mark.parametrize("environment", [MAIN, *ENDS])
 def test_all_jobs_agree_with_themselves(validate, environment):
     check(validate(environment, "--gpu=h200", "--minutes=0"), names_of(environment))
 

@@ -6,8 +6,7 @@ import pathlib
 import shutil
 
 import pytest
-
-WHEELS = ["torch-2.11.0", *(pytest.param(wheel, marks=pytest.mark.long) for wheel in ("torch-2.6.0", "torch-2.15.0"))]
+from conftest import WHEELS
 
 GUARDED = """\
 import torch

@@ -17,12 +17,14 @@ import csv
 import pathlib
 
 import pytest
-from conftest import MIB, ROOT, check_categories, memory_option
+from conftest import ENDS, MAIN, MIB, ROOT, check_categories, memory_option
 
 JOBS = sorted(path.stem for path in (pathlib.Path(__file__).parent / "jobs").glob("*.py"))
-# On the other wheels in `make test`; all the others in `make long`.
-OTHER_WHEELS = ["torch-2.6.0", "torch-2.15.0"]
-OFTEN = ["gpt2", "resnet50", "expandable_segments"]
+# Not in `make test`, since an example or a test of its own has the same there: all of them in `make long`.
+ELSEWHERE = ["accelerate_loop", "dataloader", "gan", "generate", "hf_trainer", "lightning_trainer", "memory_fraction",
+             "peft_lora", "retry_smaller"]  # fmt: skip
+# On the oldest and the newest wheel in `make test`; all the others in `make long`.
+OFTEN = ["gpt2", "expandable_segments"]
 LEAST_BATCH = ["--batch=32"]  # the default of retry_smaller's --least
 FRACTION = 0.5  # what memory_fraction asks for
 TOO_LITTLE = {"amp_scaler": 0.5, "record_stream": 0.5}  # of what is needed; else 80 %
@@ -33,12 +35,10 @@ ALL = "--steps=all"
 
 
 def cases():
-    for job in JOBS:
-        yield pytest.param("torch-2.11.0", job, id=f"2.11.0-{job}")
-    for wheel in OTHER_WHEELS:
+    for wheel in [MAIN, *ENDS]:
         for job in JOBS:
-            marks = [] if job in OFTEN else [pytest.mark.long]
-            yield pytest.param(wheel, job, id=f"{wheel[6:]}-{job}", marks=marks)
+            often = job in OFTEN if wheel in ENDS else job not in ELSEWHERE
+            yield pytest.param(wheel, job, id=f"{wheel[6:]}-{job}", marks=[] if often else [pytest.mark.long])
 
 
 def check_fits(run):
