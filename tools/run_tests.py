@@ -118,9 +118,9 @@ def fuzzing(tally, part, seconds, *options):
         tally.add_junit(part, report, status)
 
 
-def parallel(waiting=0):
-    """As many tests at once as there are cores, and some more where most of them wait now and then: for files, for processes."""
-    return ["-n", str(min(8, os.cpu_count() or 1) + waiting)]
+def parallel(more=0):
+    """As many tests at once as there are cores, and some more where they wait for files and processes."""
+    return ["-n", str(min(8, os.cpu_count() or 1) + more)]
 
 
 def parts(long):
@@ -135,7 +135,7 @@ def parts(long):
     yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger|threads|core")
     yield "coverage", lambda tally: coverage(tally, "coverage")
     yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload", *parallel())
-    yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest", *parallel(1), *more)
+    yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest", *parallel(), *more)
     yield "cli", lambda tally: python_tests(tally, "cli", "tests/cli", *parallel())
     yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(1), *more)
     if long:

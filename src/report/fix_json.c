@@ -162,8 +162,8 @@ tn__fixes_json(const struct tn_fixes *fixes, FILE *out)
 {
 	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:i, s:i, s:o, s:o, s:f, s:o}", "schema",
 	                           "tonnage.fix/1", "verdict", verdict(fixes), "gpu", gpu(fixes), "unchanged",
-	                           unchanged(fixes), "margin_wanted_bytes", (json_int_t)fixes->margin_wanted, "changes", all_changes(fixes), "more_cards",
-	                           more_cards(fixes), "trials", fixes->trials,
+	                           unchanged(fixes), "margin_wanted_bytes", (json_int_t)fixes->margin_wanted, "changes",
+	                           all_changes(fixes), "more_cards", more_cards(fixes), "trials", fixes->trials,
 	                           "forked_trials", fixes->forked, "not_forked_because", tn__json_text(fixes->not_forked),
 	                           "trial_seconds", trial_seconds(&fixes->took), "seconds", fixes->seconds, "seconds_to_first",
 	                           fixes->first_seconds < 0 ? json_null() : json_real(fixes->first_seconds));

@@ -20,7 +20,7 @@ import pytest
 from conftest import ENDS, MAIN, MIB, ROOT, check_categories, memory_option
 
 JOBS = sorted(path.stem for path in (pathlib.Path(__file__).parent / "jobs").glob("*.py"))
-# Not in `make test`, since an example or a test of its own has the same there: all of them in `make long`.
+# Not in `make test`, since an example or another test shows the like there; all of them in `make long`.
 ELSEWHERE = ["accelerate_loop", "dataloader", "gan", "generate", "hf_trainer", "lightning_trainer", "memory_fraction",
              "peft_lora", "retry_smaller"]  # fmt: skip
 # On the oldest and the newest wheel in `make test`; all the others in `make long`.
