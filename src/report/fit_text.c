@@ -40,15 +40,19 @@ say_plan(const struct tn_printer *printer, const struct tn_fit_card *card, int b
 		        card->micro_batch, card->steps);
 }
 
+/* What was seen of one card; `named` where there are several, since a batch may fit one and not another. */
 static void
-say_curve(const struct tn_printer *printer, const struct tn_fit_card *card)
+say_curve(const struct tn_printer *printer, const struct tn_fit_card *card, bool named)
 {
 	int64_t most = (int64_t)card->gpu.total_bytes;
+	char title[sizeof(card->gpu.name) + 16] = "Memory by batch";
+	if (named)
+		snprintf(title, sizeof(title), "Batches on %s", card->gpu.name);
 	for (size_t i = 0; i < card->curve_count; i++)
 		if (card->curve[i].device_peak > most)
 			most = card->curve[i].device_peak;
 	fputc('\n', printer->out);
-	tn__say_table_head(printer, "Memory by batch", "GiB");
+	tn__say_table_head(printer, title, "GiB");
 	for (size_t i = 0; i < card->curve_count && i < MOST_POINTS; i++) {
 		const struct tn_fit_point *point = &card->curve[i];
 		char name[32];
@@ -75,8 +79,9 @@ tn__fits_text(const struct tn_fits *fits, struct tn_style style, FILE *out)
 		say_card(&printer, &fits->cards[i]);
 		say_plan(&printer, &fits->cards[i], fits->batch);
 	}
-	if (fits->card_count > 0 && fits->cards[0].curve_count > 0)
-		say_curve(&printer, &fits->cards[0]);
+	for (size_t i = 0; i < fits->card_count; i++)
+		if (fits->cards[i].curve_count > 0)
+			say_curve(&printer, &fits->cards[i], fits->card_count > 1);
 	fputc('\n', out);
 	if (fits->batch > 0 && row != NULL)
 		tn__say(&printer, TN_TINT_NONE, 2, "Smallest card for batch %d: %s (%s)", fits->batch, row->figures.name,

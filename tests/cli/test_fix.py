@@ -3,6 +3,7 @@
 
 import html.parser
 import json
+import re
 import signal
 import sys
 
@@ -335,4 +336,7 @@ def test_fit_for_several_cards_is_a_table(tonnage, schema):
     assert [card["gpu"] for card in document["cards"]] == ["rtx3060", "a100-40"]
     batches = [card["largest_batch"] for card in document["cards"]]
     assert 0 < batches[0] < batches[1], done.stderr
+    for card in document["cards"]:  # a batch may fit one and not the other
+        table = done.stderr.split(f"Batches on {card['name']}")[1].split("Batches on")[0]
+        assert re.search(rf"batch {card['largest_batch']} .* fits$", table, re.M), done.stderr
     assert tonnage.left_behind() == []
