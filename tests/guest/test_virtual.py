@@ -215,6 +215,25 @@ def test_values_that_are_saved_are_not_read_back(virtual, wheel):
     assert done.document["computed_reads_saved"] == 2 * int(done.stdout)  # weight and bias
 
 
+MASKED = """
+import torch
+net = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    out = net(torch.randn(256, 64, device="cuda"))
+    out[torch.randn(256, device="cuda").sigmoid() > 0.5].sum().backward()  # indexes again on autograd's thread
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_values_read_on_a_thread_without_python_belong_to_the_backward_pass(virtual, wheel):
+    done = virtual(wheel, MASKED)
+    assert done.status == 0 and "hook stopped" not in done.stderr, done.stderr
+    assert done.document["hook_error"] is None and done.document["steps"]["seen"] == 3
+    assert {row["line"] for row in done.document["computed_reads"]} == {7}, done.document["computed_reads"]
+
+
 def test_failed_test_is_told(virtual, wheel, tmp_path):
     (tmp_path / "test_it.py").write_text(TRAIN + """
 def test_a():

@@ -60,11 +60,21 @@ def _saves(frame):
     return False
 
 
+def _reader():
+    """The frame that reads: our callers' caller. A thread of autograd's or of a library has none; what autograd reads there
+    is read for whoever waits for the backward pass. None where nobody does."""
+    frame = sys._getframe(0)
+    while frame is not None and frames.kind(frame.f_code) is frames.OWN:
+        frame = frame.f_back
+    return frame if frame is not None else frames.backward_caller()
+
+
 def _note(_bytes):
-    if _saves(sys._getframe(2)):
+    reader = _reader()
+    if _saves(reader):
         state.reads_saved += 1
         return
-    frame = frames.place(sys._getframe(2))
+    frame = frames.place(reader)
     if frame is None:
         return
     site = (frames.file_of(frame), frame.f_lineno)
