@@ -26,6 +26,7 @@ SEES = {
     "trace": GROUND | {"allocator"},
     "simulate": GROUND | {"allocator", "trace"},
     "analyze": GROUND | {"allocator", "trace", "simulate"},
+    "library": BASE | {"gpu", "message", "trace", "analyze"},
     "report": GROUND | {"allocator", "trace", "simulate", "analyze"},
     "run": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "dnn"},
     "cli": set(),

@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* A figure that the file does not hold. */
 #define TN_UNKNOWN UINT64_MAX
@@ -233,6 +234,7 @@ tn_status tn_snapshot_holders(const struct tn_snapshot *snapshot, int device, st
 /* The last out-of-memory of the traces of a device (or of all). false when there is none. */
 bool tn_snapshot_out_of_memory(const struct tn_snapshot *snapshot, int device, size_t *trace, size_t *index);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

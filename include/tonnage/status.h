@@ -11,6 +11,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Numbers are frozen: they may be added to, never changed. */
 #define TN_STATUS_LIST(X)                                      \
@@ -39,6 +40,7 @@ const char *tn_status_text(tn_status status);
  * the same thread. */
 const char *tn_error_text(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
