@@ -11,6 +11,7 @@ some runs only these. Ends with 1 when anything failed.
 import argparse
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -108,6 +109,20 @@ def coverage(tally, part):
         tally.add_status(f"{part}: {wheel}", run(words))
 
 
+def other_compiler(tally, part):
+    """All of it by clang, without a warning: the C tests, and real programs on what was built. Skipped, loudly, where
+    clang cannot be had."""
+    if not shutil.which("clang"):
+        print("CLANG IS MISSING: what it builds is not tested. tools/deps test says what to install")
+        tally.add_status(part, Tally.SKIPPED)
+        return
+    cmake_tests(tally, part, "clang")
+    built = {**os.environ, "TONNAGE": str(ROOT / "build/clang/bin/tonnage")}
+    report = junit_of(f"{part}-programs")
+    words = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    tally.add_junit(part, report, run([*words, *parallel(), "tests/vgpu/test_no_harm.py"], env=built))
+
+
 def fuzzing(tally, part, seconds, *options):
     """The fuzz targets, each for so many seconds; skipped, loudly, where clang cannot be had."""
     report = junit_of(part)
@@ -133,6 +148,7 @@ def parts(long):
     yield "asan", lambda tally: cmake_tests(tally, "asan", "asan")
     yield "fuzz", lambda tally: fuzzing(tally, "fuzz", *([3600, "--record"] if long else [60]))
     yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger|threads|core")
+    yield "clang", lambda tally: other_compiler(tally, "clang")
     yield "coverage", lambda tally: coverage(tally, "coverage")
     yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload", *parallel())
     yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest", *parallel(), *more)

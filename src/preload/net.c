@@ -67,7 +67,7 @@ restrict_self(int ruleset, const char *run_folder, uint64_t rights)
 	for (size_t i = 0; i < sizeof(system_folders) / sizeof(system_folders[0]); i++)
 		if (allow_below(ruleset, system_folders[i], rights))
 			return -1;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1UL, 0UL, 0UL, 0UL))
 		return -1;
 	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
 }

@@ -89,16 +89,33 @@ void *tn__next(const char *name, void *_Atomic *slot);
 		tn_found ? tn_found : tn__next(#name, &tn_slot);                                  \
 	}))
 
-/* A system call that leaves errno alone: the result, or a negative errno number. */
-#define TN_CALL(number, ...)                          \
-	({                                                \
-		int tn_saved = errno;                         \
-		long tn_result = syscall(number, __VA_ARGS__); \
-		if (tn_result == -1)                          \
-			tn_result = -errno;                       \
-		errno = tn_saved;                             \
-		tn_result;                                    \
-	})
+/*
+ * A system call that leaves errno alone: the result, or a negative errno number. Each argument is made a long first.
+ * syscall() reads longs: of an int that is handed on the stack (the sixth, mmap's offset) it would read four bytes that
+ * nobody wrote.
+ */
+#define TN_CALL(...) TN_CALL_PICK(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)(__VA_ARGS__)
+#define TN_CALL_PICK(number, a, b, c, d, e, f, count, ...) TN_CALL_JOIN(count)
+#define TN_CALL_JOIN(count) TN_CALL_##count
+#define TN_CALL_1(number, a) tn__call(number, (long)(a), 0, 0, 0, 0, 0)
+#define TN_CALL_2(number, a, b) tn__call(number, (long)(a), (long)(b), 0, 0, 0, 0)
+#define TN_CALL_3(number, a, b, c) tn__call(number, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define TN_CALL_4(number, a, b, c, d) tn__call(number, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define TN_CALL_5(number, a, b, c, d, e) tn__call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define TN_CALL_6(number, a, b, c, d, e, f) \
+	tn__call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+static inline long
+tn__call(long number, long a, long b, long c, long d, long e, long f)
+{
+	int saved = errno;
+	long result = syscall(number, a, b, c, d, e, f);
+
+	if (result == -1)
+		result = -errno;
+	errno = saved;
+	return result;
+}
 
 /* Turns one of our results into libc's: sets errno and returns -1 for a negative one. */
 static inline int
