@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Other people's programs under `tonnage run`, each held against a verdict that was written down before.
+
+    bench/programs/run.py [--only TEXT] [--tags TAG,...] [--jobs N] [--again] [--any-build] [--list] [--check]
+
+table.toml names each program: its environment (tools/requirements), command, card, the verdict that is right, the range of the
+peak that is right, and the reason, which is arithmetic by hand, the program's own statement or a published figure. What a run
+gave is kept in build/programs/results/NAME.json under a key: the trees of Tonnage's sources, the row, the programs of this
+folder that it names and the environment's requirements. A second call runs only what has no result under its key, so that it may
+be stopped at any time; --any-build takes results of other builds of Tonnage, too, and --again none. At the end the results of all
+programs are written to bench/results/programs.csv and doc/what-runs.md. --check reads the two files and the table only.
+
+Every process that a program leaves behind is ended: those of its group, and all that carry its mark in their environment.
+"""
+
+import argparse
+import concurrent.futures
+import csv
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import uuid
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+import advice  # noqa: E402
+import report  # noqa: E402
+
+TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
+ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+STATE = ROOT / "build/programs"
+SOURCES = ["cli", "include", "python", "src"]
+MARK = "TONNAGE_BENCH_MARK"
+SECONDS = 300  # of one run, unless its row says otherwise
+GIB = 1 << 30
+
+
+def programs():
+    """The rows of the table, with what they leave out."""
+    table = tomllib.loads((HERE / "table.toml").read_text())
+    rows = [{**table["defaults"], **row} for row in table["program"]]
+    assert len({row["name"] for row in rows}) == len(rows), "two programs of one name"
+    return rows
+
+
+def own_files(row):
+    """The files of this folder that a run reads, the helpers that all share included."""
+    named = {word for word in row["command"] if (HERE / word).is_file()} | set(row.get("files", []))
+    return sorted(HERE / name for name in named | {"made.py"})
+
+
+def build_key():
+    """What the sources of Tonnage are: the committed trees, and what was changed since."""
+    done = subprocess.run(["git", "rev-parse", *(f"HEAD:{tree}" for tree in SOURCES)], cwd=ROOT, capture_output=True)
+    changed = subprocess.run(["git", "diff", "HEAD", "--", *SOURCES], cwd=ROOT, capture_output=True)
+    return hashlib.sha256(done.stdout + changed.stdout).hexdigest()[:16]
+
+
+def program_key(row):
+    requirements = ROOT / f"tools/requirements/{row['env']}.txt"
+    run_by = {name: row[name] for name in ("command", "env", "gpu", "options", "model", "environment") if name in row}
+    parts = [json.dumps(run_by, sort_keys=True).encode()]
+    parts += [path.read_bytes() for path in [requirements, *own_files(row)]]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def commit():
+    done = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def python_of(environment):
+    return ENVIRONMENTS / environment / "bin/python"
+
+
+def model_folder(name):
+    """The folder of a checkpoint of true size whose weights are a hole in a file; made at the first call."""
+    folder = STATE / "models" / name
+    STATE.mkdir(parents=True, exist_ok=True)
+    with open(STATE / "models.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = hashlib.sha256((HERE / "made.py").read_bytes()).hexdigest()
+        if not (folder / "stamp").exists() or (folder / "stamp").read_text() != stamp:
+            shutil.rmtree(folder, ignore_errors=True)
+            subprocess.run([python_of("prog-main"), HERE / "made.py", name, folder], check=True)
+            (folder / "stamp").write_text(stamp)
+    return folder
+
+
+def words_of(row, folder):
+    """The command with its places filled in: {python}, {bin}, {here}, {model}, {work}."""
+    python = python_of(row["env"])
+    places = {"python": python, "bin": python.parent, "here": HERE, "work": folder}
+    if "model" in row:
+        places["model"] = model_folder(row["model"])
+    words = []
+    for word in row["command"]:
+        words.append(str(HERE / word) if (HERE / word).is_file() else word.format(**places))
+    return words
+
+
+def environment_of(row, folder, mark):
+    python = python_of(row["env"])
+    known = {
+        "PATH": f"{python.parent}:{os.environ['PATH']}",
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": f"{folder}/hf",
+        "TMPDIR": f"{folder}/tmp",
+        "YOLO_CONFIG_DIR": f"{folder}/yolo",
+        MARK: mark,
+    }
+    return {**os.environ, **known, **row.get("environment", {})}
+
+
+def marked(mark):
+    """The processes that carry the mark."""
+    wanted = f"{MARK}={mark}".encode()
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
+            except OSError:
+                pass
+
+
+def end_all(process, mark):
+    """Ends the group of a program and whatever it started elsewhere. Returns how many were left."""
+    left = list(marked(mark))
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in marked(mark):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+        for _ in range(30):
+            if not any(True for _ in marked(mark)):
+                return len(left)
+            time.sleep(0.1)
+    return len(left)
+
+
+def start(row, options, folder):
+    """Runs a program under tonnage; returns (status or None, report, seconds, what it printed, processes left behind)."""
+    out = folder / "report.json"
+    mark = uuid.uuid4().hex
+    (folder / "tmp").mkdir()
+    (folder / "work").mkdir()
+    words = [TONNAGE, "run", "--json", out, f"--gpu={row['gpu']}", *row.get("options", []), "--", *words_of(row, folder)]
+    began = time.monotonic()
+    with open(folder / "log", "w+", errors="replace") as log:
+        process = subprocess.Popen(list(map(str, words)), cwd=folder / "work", env=environment_of(row, folder, mark),
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)  # fmt: skip
+        try:
+            status = process.wait(row.get("seconds", SECONDS) * options.patience)
+        except subprocess.TimeoutExpired:
+            status = None
+        seconds = time.monotonic() - began
+        left = end_all(process, mark)
+        process.wait()
+        log.seek(0)
+        text = log.read()
+    document = json.loads(out.read_text()) if out.exists() and out.stat().st_size else {}
+    return status, document, seconds, text, left
+
+
+def versions(row):
+    code = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"
+    done = subprocess.run([python_of(row["env"]), "-c", code, *row["packages"]], capture_output=True, text=True, check=True)
+    return dict(zip(row["packages"], done.stdout.split()))
+
+
+def run(row, options, keys):
+    with tempfile.TemporaryDirectory(prefix=f"bench-{row['name']}-") as name:
+        status, document, seconds, text, left = start(row, options, pathlib.Path(name))
+    result = {
+        "name": row["name"], "build": keys[0], "program": keys[1], "commit": commit(), "status": status,
+        "seconds": round(seconds, 1), "left": left, "versions": versions(row), "report": document,
+    }  # fmt: skip
+    (STATE / "logs").mkdir(parents=True, exist_ok=True)
+    (STATE / "logs" / f"{row['name']}.txt").write_text(text)
+    path = STATE / "results" / f"{row['name']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".new").write_text(json.dumps(result))
+    path.with_suffix(".new").replace(path)
+    return result
+
+
+def stored(row):
+    path = STATE / "results" / f"{row['name']}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def is_fresh(row, keys, options):
+    result = stored(row)
+    if options.again or not result or result["program"] != keys[1]:
+        return False
+    return options.any_build or result["build"] == keys[0]
+
+
+def chosen(rows, options):
+    tags = set(filter(None, options.tags.split(",")))
+    for row in rows:
+        if options.only in row["name"] and (not tags or tags & set(row.get("tags", []))):
+            yield row
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="TEXT", help="programs whose name holds it")
+    parser.add_argument("--tags", default="", metavar="TAG,...", help="programs with one of the tags")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="programs at once")
+    parser.add_argument("--patience", type=float, default=1, metavar="X", help="times the time limit, for a busy machine")
+    parser.add_argument("--again", action="store_true", help="also what has a result")
+    parser.add_argument("--any-build", action="store_true", help="results of other builds of Tonnage count")
+    parser.add_argument("--list", action="store_true", help="only list what there is")
+    parser.add_argument("--check", action="store_true", help="run nothing, judge what is stored")
+    return parser.parse_args()
+
+
+def show(row, result):
+    verdict = report.judge(row, result)
+    peak = report.measured(row, result)
+    print(f"{'right' if verdict.right else 'WRONG':5}  {row['name']:34} {str(report.verdict_of(result)):14} "
+          f"{peak / GIB if peak else 0:6.2f} GiB  {result['seconds']:6.1f} s  {verdict.why}", flush=True)  # fmt: skip
+
+
+def run_all(todo, options, build):
+    missing = sorted({row["env"] for row in todo if not python_of(row["env"]).exists()})
+    if missing:
+        sys.exit(f"run.py: environments are missing: tools/envs {' '.join(missing)}")
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        jobs = {pool.submit(run, row, options, (build, program_key(row))): row for row in todo}
+        for job in concurrent.futures.as_completed(jobs):
+            show(jobs[job], job.result())
+
+
+def main():
+    options = arguments()
+    rows = programs()
+    if options.list:
+        for row in chosen(rows, options):
+            print(f"{row['name']:34} {row['gpu']:9} {row['expect']:14} {' '.join(row.get('tags', []))}")
+        return 0
+    build = build_key()
+    if not options.check:
+        run_all([row for row in chosen(rows, options) if not is_fresh(row, (build, program_key(row)), options)], options, build)
+    results = {row["name"]: stored(row) for row in rows}
+    wrong_advice = advice.check_all(results)
+    right, known = report.write(rows, results, ROOT)
+    for line in wrong_advice:
+        print(f"advice that the program already follows: {line}")
+    print(f"{right} of {known} programs have the right verdict; {len(rows) - known} have not been run")
+    return 0 if right == known == len(rows) and not wrong_advice else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
