@@ -6,8 +6,12 @@ Every epoch gives at least one batch, since programs divide by their number. A t
 evaluation loop when its own memory has settled. A loop is only shortened where the code that takes the batches treats a
 StopIteration as the end of a loop (consumers.py); programs whose work comes from elsewhere are stopped from outside.
 
+Once a whole round of epochs has brought nothing that was not there before, the remaining rounds tell nothing, but what
+comes after the last of them may: they go on, shortened, while that is quick, and are over when it is not.
+
     epoch   one pass of one iterator
     loop    all epochs at one place of the program
+    round   from the start of a training epoch to the start of the next one at the same place
 
 Invariant: nothing is shortened before begin() was called, but evaluation loops of more than 200 batches that have settled.
 This part never asks to stop and never writes; settle.py and steps.py do.
@@ -22,10 +26,11 @@ import weakref
 from . import consumers, frames, growth, torchapi, trainers
 from .state import settings, state
 
-_QUIET = 8  # batches of an evaluation loop that bring nothing new, until it ends
+_QUIET = 8  # batches of an evaluation loop that bring nothing new, until it ends,
+_QUIET_AGAIN = 1  # when the loop was gone through in the rehearsal before
 _MAX_BATCHES = 200  # of one evaluation loop
-_QUIET_EPOCHS = 20  # shortened epochs that brought nothing new, until the rehearsal is over,
-_QUIET_SECONDS = 30.0  # when it has lasted that long
+_QUIET_SECONDS = 4.0  # without anything new, with a whole round in them, until the rehearsal is over;
+_QUIET_SHARE = 0.1  # or this share of the time so far, where that is longer
 _TRIFLE = 64 << 10  # bytes that bring nothing new: results that are kept on the device
 _RECENT = 4  # steps since the last batch, for the work to come from that loader
 _MAX_LOOPS = 256
@@ -41,9 +46,10 @@ _updates = 0  # of optimizers
 _micro_batches = 1  # most batches that one update took, in loops that train
 
 _reason = None  # why training was cut short: "settled", "limit"
-_began = 0.0
-_quiet_epochs = 0
-_last_seen = None
+_last_seen = None  # what there was when something was new last
+_quiet_since = 0.0  # when that was
+_repeated = False  # a whole round has brought nothing new
+_met = {}  # data sets that gave a batch in the rehearsal, by id
 _told = []
 
 
@@ -53,7 +59,7 @@ Reading = collections.namedtuple("Reading", "allocated allocated_peak reserved_p
 class Loop:
     """One `for` of the program, over all epochs."""
 
-    __slots__ = ("place", "trains", "epochs", "planned", "volumes", "first", "later", "fewest", "most")
+    __slots__ = ("place", "trains", "epochs", "planned", "volumes", "first", "later", "fewest", "most", "seen")
 
     def __init__(self, place):
         self.place = place  # description of a frame, or None
@@ -63,13 +69,14 @@ class Loop:
         self.volumes = set()
         self.first = None  # (epoch, batches given, batches in all or None) of the first one that was shortened
         self.later = self.fewest = self.most = 0
+        self.seen = None  # all that had been seen when its last epoch in the rehearsal began
 
 
 class Epoch:
     """One pass of an iterator."""
 
     __slots__ = ("loop", "number", "length", "batches", "updates", "since_update", "updated", "quiet", "reading", "high",
-                 "first_step", "watch", "ended", "can_end", "__weakref__")
+                 "first_step", "watch", "ended", "can_end", "again", "__weakref__")
 
     def __init__(self, loop, length):
         self.loop = loop
@@ -85,6 +92,7 @@ class Epoch:
         self.first_step = state.steps
         self.watch = growth.Watch("evaluation batch", loop.place, length)
         self.ended = self.can_end = False
+        self.again = loop.seen is not None  # not the first one in the rehearsal
 
     def batches_a_step(self):
         """How many batches a step takes, as seen so far."""
@@ -106,6 +114,8 @@ def fetched(iterator, frame, first, new_shape, before):
         _batch_is_over(epoch, new_shape, before)
     epoch.can_end = settings.watch_settling and consumers.ends_loop(frame.f_back)
     _latest, _latest_steps = weakref.ref(iterator), state.steps
+    if _reason is not None:
+        _meet(getattr(iterator, "_dataset", None))
     if epoch.can_end and _is_over(epoch, frame):
         return True
     epoch.batches += 1
@@ -120,9 +130,13 @@ def possible():
 
 def begin(reason):
     """From now on epochs end early."""
-    global _reason, _began, _last_seen
-    _reason, _began = reason, _clock()
-    _last_seen = _all_seen()
+    global _reason, _last_seen, _quiet_since
+    _reason = reason
+    _last_seen, _quiet_since = _all_seen(), _clock()
+    epoch = current_epoch()
+    if epoch is not None:
+        epoch.loop.seen = _last_seen
+        _meet(getattr(_latest(), "_dataset", None))
 
 
 def reason():
@@ -130,9 +144,17 @@ def reason():
     return _reason
 
 
+def has_met(dataset):
+    """True for a data set that has given a batch in the rehearsal."""
+    return _reason is not None and id(dataset) in _met
+
+
 def over():
-    """True when a rehearsal has taken long enough without anything new."""
-    return _quiet_epochs >= _QUIET_EPOCHS and _clock() - _began >= _QUIET_SECONDS
+    """True when the remaining rounds would take long and tell nothing: one has repeated what was there before."""
+    if not _repeated:
+        return False
+    now = _clock()
+    return now - _quiet_since >= max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
 
 
 def shortened():
@@ -204,7 +226,25 @@ def _begin_epoch(iterator, frame):
     length = _length(iterator)
     loop.planned = loop.planned + length if None not in (loop.planned, length) else None
     epoch = _epochs[iterator] = Epoch(loop, length)
+    if _reason is not None:
+        _look_for_news(loop)
     return epoch
+
+
+def _look_for_news(loop):
+    """An epoch begins: what has the last round brought?"""
+    global _last_seen, _quiet_since, _repeated
+    seen = _all_seen()
+    if seen != _last_seen:
+        _last_seen, _quiet_since, _repeated = seen, _clock(), False
+    elif seen == loop.seen and (loop.trains or not _updates_possible()):
+        _repeated = True
+    loop.seen = seen
+
+
+def _meet(dataset):
+    if len(_met) < _MAX_LOOPS:
+        _met[id(dataset)] = dataset  # kept, so that its id stays its own
 
 
 def _way(frame, place):
@@ -292,7 +332,7 @@ def _has_shown_all(epoch):
         return epoch.updated
     if epoch.watch.certain() or epoch.batches >= _MAX_BATCHES:
         return True
-    return epoch.quiet >= _QUIET and (epoch.batches > 2 * _micro_batches or not state.torch.is_grad_enabled())
+    return epoch.quiet >= (_QUIET_AGAIN if epoch.again else _QUIET) and (epoch.batches > 2 * _micro_batches or not state.torch.is_grad_enabled())
 
 
 def _endless_evaluation(epoch):
@@ -315,7 +355,6 @@ def _end(epoch):
 
 def _note_end(epoch, given):
     """An epoch ends after so many batches."""
-    global _quiet_epochs, _last_seen
     loop = epoch.loop
     if epoch.length is not None and given >= epoch.length:
         return  # nothing is left out
@@ -327,15 +366,14 @@ def _note_end(epoch, given):
         loop.most = max(loop.most, given)
     if state.stopped is None:
         state.stopped = _reason
-    seen = _all_seen()
-    _quiet_epochs = _quiet_epochs + 1 if seen == _last_seen else 0
-    _last_seen = seen
 
 
 def _all_seen():
     """Changes when the program did something for the first time."""
-    peaks = [(device.allocated_peak, device.reserved_peak) for device in state.peaks.values()]
-    return len(_loops), len(state.regions), len(state.shapes), peaks
+    now = _reading()  # the peaks of the devices were read at the last step only
+    allocated = max([now.allocated_peak, *(device.allocated_peak for device in state.peaks.values())])
+    reserved = max([now.reserved_peak, *(device.reserved_peak for device in state.peaks.values())])
+    return len(_loops), len(state.regions), len(state.shapes), allocated, reserved
 
 
 def _distributed():
@@ -355,14 +393,21 @@ def _sentences(loop):
         where += " (evaluation)"
     number, given, length = loop.first
     if length is not None:
-        yield "%s: %s of %s batches of epoch %d" % (where, _count(length - given), _count(length), number)
+        yield "%s: %s of the %s batches of epoch %d" % (where, _count(length - given), _count(length), number)
     else:
-        yield "%s: what comes after batch %s of epoch %d" % (where, _count(given), number)
+        yield "%s: everything after batch %s of epoch %d" % (where, _count(given), number)
     if loop.later:
-        had = _count(loop.fewest) if loop.fewest == loop.most else "%s to %s" % (_count(loop.fewest), _count(loop.most))
-        yield "%s: %s later epoch%s had %s batch%s%s" % (
-            where, _count(loop.later), "s" if loop.later > 1 else "", had, "es" if loop.most > 1 else "",
-            " each" if loop.later > 1 else "")
+        yield "%s: all but the first %s of %s" % (where, _batches(loop.fewest, loop.most), _epochs_after(loop.later))
+
+
+def _batches(fewest, most):
+    if most == 1:
+        return "batch"
+    return "%s batches" % (_count(most) if fewest == most else "%s to %s" % (_count(fewest), _count(most)))
+
+
+def _epochs_after(count):
+    return "each of the next %s epochs" % _count(count) if count > 1 else "the next epoch"
 
 
 def _short(place):

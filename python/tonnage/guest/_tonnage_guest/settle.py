@@ -123,9 +123,9 @@ def _tell_of_rest(reason):
     if settings.step_limit is not None:
         rehearse.tell(where)
     elif rehearse.reason() is not None:
-        rehearse.tell("%s (the loops were ended early for long enough)" % where)
+        rehearse.tell("%s (its epochs only repeated what had been seen, so the run was ended)" % where)
     elif _elapsed() >= settings.seconds:
-        rehearse.tell("%s (the time was up)" % where)
+        rehearse.tell("%s (the time limit was reached)" % where)
     else:
         rehearse.tell("%s (%s)" % (where, rehearse.why_not(sys._getframe(1))))
     if rehearse.reason() is None:

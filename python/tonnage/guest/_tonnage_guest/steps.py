@@ -15,7 +15,7 @@ import functools
 import sys
 
 from . import collectives, growth, guard, history, imports, ledger, oom, peaks, phases, record, rehearse, settle, shapes, torchapi
-from . import trainers, work
+from . import trainers, work, workers
 from .state import settings, state
 
 _forward_hook = None
@@ -157,6 +157,7 @@ def _watch_loader(module):
     cls = getattr(module, "_BaseDataLoaderIter", None)
     if cls is not None and "_num_yielded" not in cls.__dict__:
         cls._num_yielded = _Yielded()
+        workers.watch(module)
 
 
 class _Yielded:
