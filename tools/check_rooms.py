@@ -32,6 +32,7 @@ SEES = {
     "cli": set(),
     "vgpu": BASE | {"device", "gpu", "dnn"},
     "preload": BASE,
+    "smi": set(),
 }
 # Single headers that a room may include although it does not see their room: {room: {header: why}}.
 EXCEPTIONS = {

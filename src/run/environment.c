@@ -145,6 +145,9 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	/* Triton links its launchers against the driver and looks for the file. */
 	if (!real_gpu && snprintf(path, sizeof(path), "%s/vgpu", install->libraries) < (int)sizeof(path))
 		set(builder, "TRITON_LIBCUDA_PATH", path);
+	/* Programs that call nvidia-smi see the virtual cards (src/smi). */
+	if (!real_gpu && snprintf(path, sizeof(path), "%s/bin", install->libraries) < (int)sizeof(path))
+		prepend(builder, "PATH", path);
 	/* It numbers this machine's own cards, of which a virtual run has none. A script may still set it. */
 	if (!real_gpu)
 		drop(builder, "CUDA_VISIBLE_DEVICES");

@@ -33,8 +33,15 @@ int tn__current_device(void);
 tn_status tn__set_device(int device);
 /* Total and free bytes of a device at this moment. */
 void tn__memory_info(int device, uint64_t *free_bytes, uint64_t *total_bytes);
-/* What this process holds on a device, context included (for NVML). */
-uint64_t tn__process_bytes(int device);
+struct tn_device_process {
+	int32_t pid;
+	uint64_t bytes; /* context and libraries included */
+};
+
+/* The processes of the run that hold memory of a card (by its number in the run); returns how many there are and fills up to
+ * `room` of them. Counters are read without the ledger's lock: a figure may be a moment old. */
+size_t tn__processes_of(int physical, struct tn_device_process *out, size_t room);
+
 /* The position of a visible device among all devices of the run (CUDA_VISIBLE_DEVICES undone), for NVML. */
 int tn__physical_device(int device);
 int tn__physical_device_count(void);

@@ -284,15 +284,24 @@ tn__memory_info(int device, uint64_t *free_bytes, uint64_t *total_bytes)
 	tn__physical_memory_info(tn__core.devices[device].physical, free_bytes, total_bytes);
 }
 
-uint64_t
-tn__process_bytes(int device)
+size_t
+tn__processes_of(int physical, struct tn_device_process *out, size_t room)
 {
-	if (tn__core.slot < 0 || device < 0 || device >= tn__core.count)
+	size_t count = 0;
+	if (tn__core.ledger == NULL || physical < 0 || physical >= TN_MAX_DEVICES)
 		return 0;
-	uint64_t sum = 0;
-	for (int class = 0; class < TN_BYTES_CLASSES; class++)
-		sum += tn__core.ledger->processes[tn__core.slot].bytes[tn__core.devices[device].physical][class];
-	return sum;
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
+		const struct tn_ledger_process *process = &tn__core.ledger->processes[slot];
+		uint64_t bytes = 0;
+		for (int class = 0; class < TN_BYTES_CLASSES; class++)
+			bytes += process->bytes[physical][class];
+		if (process->state != TN_PROCESS_ALIVE || bytes == 0)
+			continue;
+		if (count < room)
+			out[count] = (struct tn_device_process){ process->pid, bytes };
+		count++;
+	}
+	return count;
 }
 
 int

@@ -1,61 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVML: the processes on a device. This process is listed with what it holds there, context included; other processes
- * of the run are in the device's used bytes, but not in the list. Rule of the real library for lists: too small an
- * array is answered by INSUFFICIENT_SIZE and the count needed.
+ * NVML: the processes on a device: all of this run that hold memory there, each with what it holds, context included.
+ * Bytes of processes that are not of the run (--other) are in the device's used bytes, but in no list, as those of another
+ * container are. Rule of the real library for lists: too small an array is answered by INSUFFICIENT_SIZE and the count
+ * needed.
  */
-#include <unistd.h>
+#include <errno.h>
+#include <signal.h>
 
 #include "vgpu/nvml/nvml_shapes.h"
 
 /* The prototypes stand in the library's own header, which is not included. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-enum { MODE_COMPUTE = 0, MODE_ALL = 3, NO_INSTANCE = 0xffffffffu };
+enum { MODE_COMPUTE = 0, MODE_ALL = 3, NO_INSTANCE = 0xffffffffu, MOST = 256 };
 
-/* What this process holds on a card; 0 when it does not use it. */
-static uint64_t
-own_bytes(int physical)
-{
-	for (int i = 0; i < tn__device_count(); i++)
-		if (tn__physical_device(i) == physical)
-			return tn__process_bytes(i);
-	return 0;
-}
-
-/* How many processes there are, and whether the caller has room for them. */
+/* The living processes of a device; *count becomes how many there are. */
 static int
-list(const struct nvml_device *device, uint32_t *count, const void *array, uint64_t *bytes)
+list(const struct nvml_device *device, uint32_t *count, const void *array, struct tn_device_process processes[MOST])
 {
 	int physical, result = tn__nvml_device(device, &physical);
 
 	if (result != NVML_SUCCESS || !count)
 		return result == NVML_SUCCESS ? NVML_INVALID_ARGUMENT : result;
-	*bytes = own_bytes(physical);
-	uint32_t needed = *bytes > 0, room = *count;
+	size_t found = tn__processes_of(physical, processes, MOST);
+	uint32_t needed = 0, room = *count;
+	for (size_t i = 0; i < found && i < MOST; i++)
+		if (kill(processes[i].pid, 0) == 0 || errno != ESRCH)
+			processes[needed++] = processes[i];
 	*count = needed;
 	return needed > room || (needed && !array) ? NVML_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 TN_EXPORT int
-nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device, uint32_t *count, struct nvml_process_v1 *processes)
+nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device, uint32_t *count, struct nvml_process_v1 *out)
 {
-	uint64_t bytes;
-	int result = list(device, count, processes, &bytes);
+	struct tn_device_process processes[MOST];
+	int result = list(device, count, out, processes);
 
-	if (result == NVML_SUCCESS && *count)
-		processes[0] = (struct nvml_process_v1){(uint32_t)getpid(), bytes};
+	for (uint32_t i = 0; result == NVML_SUCCESS && i < *count; i++)
+		out[i] = (struct nvml_process_v1){(uint32_t)processes[i].pid, processes[i].bytes};
 	return result;
 }
 
 TN_EXPORT int
-nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, uint32_t *count, struct nvml_process *processes)
+nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, uint32_t *count, struct nvml_process *out)
 {
-	uint64_t bytes;
-	int result = list(device, count, processes, &bytes);
+	struct tn_device_process processes[MOST];
+	int result = list(device, count, out, processes);
 
-	if (result == NVML_SUCCESS && *count)
-		processes[0] = (struct nvml_process){(uint32_t)getpid(), bytes, NO_INSTANCE, NO_INSTANCE};
+	for (uint32_t i = 0; result == NVML_SUCCESS && i < *count; i++)
+		out[i] = (struct nvml_process){(uint32_t)processes[i].pid, processes[i].bytes, NO_INSTANCE, NO_INSTANCE};
 	return result;
 }
 
@@ -68,7 +63,7 @@ nvmlDeviceGetComputeRunningProcesses_v2(struct nvml_device *device, uint32_t *co
 TN_EXPORT int
 nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_process_list *processes)
 {
-	uint64_t bytes;
+	struct tn_device_process found[MOST];
 
 	if (!processes)
 		return NVML_INVALID_ARGUMENT;
@@ -78,10 +73,10 @@ nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_pr
 		processes->count = 0;
 		return tn__nvml_ready();
 	}
-	int result = list(device, &processes->count, processes->processes, &bytes);
-	if (result == NVML_SUCCESS && processes->count)
-		processes->processes[0] =
-			(struct nvml_process_detail){(uint32_t)getpid(), bytes, NO_INSTANCE, NO_INSTANCE, 0};
+	int result = list(device, &processes->count, processes->processes, found);
+	for (uint32_t i = 0; result == NVML_SUCCESS && i < processes->count; i++)
+		processes->processes[i] =
+			(struct nvml_process_detail){(uint32_t)found[i].pid, found[i].bytes, NO_INSTANCE, NO_INSTANCE, 0};
 	return result;
 }
 
