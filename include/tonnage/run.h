@@ -21,6 +21,7 @@ enum tn_exit {
 	TN_EXIT_USAGE = 2,
 	TN_EXIT_OUT_OF_MEMORY = 10,
 	TN_EXIT_OVER_LIMIT = 11, /* fits the card, but not the budget or the baseline */
+	TN_EXIT_UNDECIDED = 12,  /* nothing was seen that decides */
 	TN_EXIT_OWN_FAILURE = 125,
 	TN_EXIT_NOT_EXECUTABLE = 126,
 	TN_EXIT_NOT_FOUND = 127,

@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 
 import pytest
 
@@ -212,6 +213,9 @@ class _Outer:
     def _collect(self, folder, result, numbers):
         """Takes in what an inner pytest left: what it wrote lies in the scratch folder of its run."""
         document = _read_json(result) or {}
+        if document.get("verdict") == "undecided":
+            reason = next(iter(document.get("findings") or ()), {}).get("what") or "nothing was seen that decides"
+            warnings.warn(pytest.PytestWarning("tonnage: budgets of these tests prove nothing: %s" % reason), stacklevel=2)
         left = os.path.join(document.get("scratch") or "/nonexistent", folder.lstrip("/"))
         peaks = {}
         for region in document.get("regions", ()):

@@ -497,6 +497,7 @@ tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *
 			ledger->call_count++;
 		}
 		row->count++;
+		row->passes = ledger->guest.passes;
 	} else {
 		ledger->calls_lost++;
 	}

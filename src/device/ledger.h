@@ -49,7 +49,8 @@ struct tn_ledger_guest {
 	_Atomic uint64_t stop_reason;     /* 0 run on; 1 settled; 2 limit: everything is flushed, please end the program */
 	_Atomic uint64_t out_of_memories; /* seen by the observer, handled or not */
 	_Atomic uint64_t stop_pid;        /* who asked for the stop */
-	uint64_t reserved[2];
+	_Atomic uint64_t passes;          /* complete steps and passes of all processes and of every kind; only grows */
+	_Atomic uint64_t compiled;        /* milliseconds that the run spent compiling; written by the supervisor */
 };
 
 struct tn_ledger_split {
@@ -91,6 +92,7 @@ struct tn_ledger_call { /* a refused call, counted over all processes */
 	char library[16];
 	char name[80];
 	uint64_t count;
+	uint64_t passes; /* the guest's, as the last one was refused: no more since then means that no work followed */
 };
 
 /* Questions for the size of workspaces (cuDNN, cuFFT): who answered. */

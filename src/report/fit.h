@@ -13,7 +13,8 @@ struct tn_fit_point {
 	int64_t reserved_peak, device_peak; /* of a batch that does not fit: unknown, or as a card without end told */
 	bool fits;
 	bool tried; /* on this card; else told from a card without end */
-	char *why_not; /* a program that broke */
+	bool undecided; /* nothing was seen that decides */
+	char *why_not; /* a program that broke, or showed nothing */
 };
 
 struct tn_fit_card {

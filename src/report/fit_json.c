@@ -38,7 +38,10 @@ curve(const struct tn_fit_card *card)
 	json_t *array = json_array();
 	for (size_t i = 0; i < card->curve_count; i++) {
 		const struct tn_fit_point *point = &card->curve[i];
-		const char *verdict = point->fits ? "fits" : point->why_not != NULL ? "failed" : "out_of_memory";
+		const char *verdict = point->fits              ? "fits"
+		                      : point->undecided       ? "undecided"
+		                      : point->why_not != NULL ? "failed"
+		                                               : "out_of_memory";
 		json_array_append_new(array, json_pack("{s:i, s:o, s:o, s:s, s:b, s:o}", "batch", point->batch,
 		                                       "peak_reserved_bytes", tn__json_figure(point->reserved_peak),
 		                                       "peak_device_bytes", tn__json_figure(point->device_peak), "verdict",

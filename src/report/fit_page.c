@@ -86,7 +86,7 @@ put_points(const struct tn_fit_card *card, FILE *out)
 		const struct tn_fit_point *point = &card->curve[i];
 		fprintf(out, "<tr><td>%d</td><td>%s</td><td class=\"%s\">", point->batch,
 		        tn__human_bytes(point->device_peak, bytes), point->fits ? "good" : "bad");
-		fputs(point->fits ? "fits" : point->why_not != NULL ? "the program fails: " : "does not fit", out);
+		fputs(point->fits ? "fits" : point->undecided ? "" : point->why_not != NULL ? "the program fails: " : "does not fit", out);
 		fputs(point->tried ? "" : " (told from a larger card)", out);
 		tn__html_text(out, point->fits ? NULL : point->why_not);
 		fputs("</td></tr>\n", out);

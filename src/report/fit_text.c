@@ -59,6 +59,7 @@ say_curve(const struct tn_printer *printer, const struct tn_fit_card *card, bool
 		struct tn_row row = { .name = name, .bytes = point->device_peak, .total = most,
 			                  .tint = point->fits ? TN_TINT_GOOD : TN_TINT_BAD,
 			                  .remark = point->fits              ? "fits"
+			                            : point->undecided       ? "undecided"
 			                            : point->why_not != NULL ? "the program fails"
 			                                                     : "does not fit" };
 		snprintf(name, sizeof(name), "batch %d", point->batch);

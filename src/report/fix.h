@@ -54,7 +54,7 @@ struct tn_trial_seconds {
 struct tn_fixes {
 	struct tn_gpu_figures gpu;
 	int gpus;
-	bool fits_unchanged, failed, interrupted;
+	bool fits_unchanged, failed, undecided, interrupted;
 	bool infers; /* no backward pass was seen */
 	int64_t reserved_peak, device_peak; /* of the program as it is, on a card large enough */
 	int64_t missing;                    /* what the card lacks for that */

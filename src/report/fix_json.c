@@ -108,6 +108,8 @@ verdict(const struct tn_fixes *fixes)
 		return "fits";
 	if (fixes->failed)
 		return "failed";
+	if (fixes->undecided)
+		return "undecided";
 	for (size_t i = 0; i < fixes->change_count; i++)
 		if (fixes->changes[i].end == TN_FIX_FITS)
 			return "fits_changed";

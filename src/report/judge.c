@@ -25,41 +25,72 @@ shell_status(int wait_status)
 static enum tn_stopped
 stopped_by(int reason)
 {
-	return reason == 1 ? TN_STOPPED_SETTLED : TN_STOPPED_LIMIT;
+	return reason == TN_REASON_NONE      ? TN_STOPPED_END
+	       : reason == TN_REASON_SETTLED ? TN_STOPPED_SETTLED
+	                                     : TN_STOPPED_LIMIT;
+}
+
+static void
+set(struct tn_report *report, enum tn_verdict verdict, enum tn_stopped stopped, int exit_status)
+{
+	report->verdict = verdict;
+	report->stopped = stopped;
+	report->exit_status = exit_status;
+}
+
+/* Doubts become findings, the first one first. */
+static void
+set_undecided(struct tn_report *report, enum tn_stopped stopped)
+{
+	set(report, TN_VERDICT_UNDECIDED, stopped, 12);
+	for (size_t i = 0; i < report->doubt_count; i++) {
+		const struct tn_doubt *doubt = &report->doubts[i];
+		tn__report_add_finding(report, doubt->id, TN_SEVERITY_ERROR, TN_NO_FIGURE, NULL, doubt->advice, "%s",
+		                       doubt->what != NULL ? doubt->what : "");
+	}
+}
+
+/* Nothing was against it; what speaks for it? */
+static void
+set_fits(struct tn_report *report, const struct tn_ending *ending, int reason)
+{
+	tn__report_find_doubts(report, ending);
+	if (report->doubt_count > 0)
+		set_undecided(report, stopped_by(reason));
+	else
+		set(report, TN_VERDICT_FITS, stopped_by(reason), 0);
+}
+
+static bool
+doubts_failure(const struct tn_report *report)
+{
+	for (size_t i = 0; i < report->doubt_count; i++)
+		if (report->doubts[i].failed_too)
+			return true;
+	return false;
 }
 
 static void
 decide(struct tn_report *report, const struct tn_ending *ending)
 {
 	int own = ending->ended ? shell_status(ending->wait_status) : 0;
-	bool well = ending->stop_reason != 0 || own == 0;
-	if (report->misuse != TN_MISUSE_NONE) {
-		report->verdict = TN_VERDICT_FAILED;
-		report->stopped = TN_STOPPED_FAILED;
-		report->exit_status = 2;
-	} else if (ending->interrupted_by != 0) {
-		report->verdict = TN_VERDICT_FAILED;
-		report->stopped = TN_STOPPED_INTERRUPTED;
-		report->exit_status = 128 + ending->interrupted_by;
-	} else if (well && !ending->guest_oom_last) {
-		int reason = ending->stop_reason != 0 ? ending->stop_reason : ending->guest_stop;
-		report->verdict = TN_VERDICT_FITS;
-		report->stopped = reason != 0 ? stopped_by(reason) : TN_STOPPED_END;
-		report->exit_status = 0;
-	} else if (ending->guest_oom_ended || ending->guest_oom_open || ending->ledger_refused_last) {
-		report->verdict = TN_VERDICT_OUT_OF_MEMORY;
-		report->stopped = TN_STOPPED_OUT_OF_MEMORY;
-		report->exit_status = 10;
-	} else if (ending->guest_stop != 0 && report->rehearsal_broken != NULL) {
+	bool well = ending->stop_reason != TN_REASON_NONE || own == 0;
+	bool out = ending->guest_oom_last || (!well && (ending->guest_oom_open || ending->ledger_refused_last));
+	if (report->misuse != TN_MISUSE_NONE)
+		set(report, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 2);
+	else if (ending->interrupted_by != 0)
+		set(report, TN_VERDICT_FAILED, TN_STOPPED_INTERRUPTED, 128 + ending->interrupted_by);
+	else if (out)
+		set(report, TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10);
+	else if (well)
+		set_fits(report, ending, ending->stop_reason != TN_REASON_NONE ? ending->stop_reason : ending->guest_stop);
+	else if (ending->guest_stop != TN_REASON_NONE && report->rehearsal_broken != NULL)
 		/* Made to end early, and that is what it failed of: what was seen before holds. */
-		report->verdict = TN_VERDICT_FITS;
-		report->stopped = stopped_by(ending->guest_stop);
-		report->exit_status = 0;
-	} else {
-		report->verdict = TN_VERDICT_FAILED;
-		report->stopped = TN_STOPPED_FAILED;
-		report->exit_status = own;
-	}
+		set_fits(report, ending, ending->guest_stop);
+	else if (doubts_failure(report))
+		set_undecided(report, TN_STOPPED_FAILED);
+	else
+		set(report, TN_VERDICT_FAILED, TN_STOPPED_FAILED, own);
 }
 
 /* ---- a run whose status does not say what became of its processes ---- */
@@ -92,12 +123,11 @@ tell_ended_inside(struct tn_report *report, const struct tn_counted *item)
 static void
 judge_ended_inside(struct tn_report *report, const struct tn_ending *ending)
 {
-	bool zero = ending->stop_reason == 0 && ending->ended && ending->wait_status == 0;
-	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && zero)
+	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && tn__ended_well(ending))
 		tn__report_add_finding(report, "ended_with_zero", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
 		                       "`set -e` in a shell script makes it notice",
 		                       "the script ended with status 0 all the same, as if nothing had happened");
-	else if (report->verdict == TN_VERDICT_FITS)
+	else if (report->verdict != TN_VERDICT_OUT_OF_MEMORY)
 		for (size_t i = 0; i < report->ended_inside.count && i < TOLD_PROCESSES; i++)
 			tell_ended_inside(report, &report->ended_inside.items[i]);
 }
@@ -252,6 +282,8 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 {
 	decide(report, ending);
 	judge_ended_inside(report, ending);
+	if (report->verdict != TN_VERDICT_UNDECIDED && report->verdict != TN_VERDICT_OUT_OF_MEMORY)
+		tn__report_explain_refusals(report);
 	judge_growth(report);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY)
 		judge_oom(report);

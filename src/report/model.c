@@ -113,6 +113,10 @@ tn__report_free(struct tn_report *report)
 	free(report->oom.stack.items);
 	tn__report_free_place(report->oom.at);
 	tn__report_free_place(report->exception_at);
+	for (size_t i = 0; i < report->doubt_count; i++) {
+		free(report->doubts[i].what);
+		free(report->doubts[i].advice);
+	}
 	free_counted(&report->handled_ooms);
 	free_counted(&report->ended_inside);
 	free_counted(&report->refused_calls);
@@ -266,6 +270,21 @@ tn__report_add_not_seen(struct tn_report *report, const char *what)
 }
 
 void
+tn__report_add_doubt(struct tn_report *report, const char *id, bool failed_too, const char *advice,
+                     const char *what_format, ...)
+{
+	va_list arguments;
+	char *what = NULL;
+	if (report->doubt_count == ROOM(report->doubts))
+		return;
+	va_start(arguments, what_format);
+	if (vasprintf(&what, what_format, arguments) < 0)
+		what = NULL;
+	va_end(arguments);
+	report->doubts[report->doubt_count++] = (struct tn_doubt){ id, what, copy_or_null(advice), failed_too };
+}
+
+void
 tn__report_add_region(struct tn_report *report, const char *name, int64_t device_peak, int64_t reserved_peak,
                       int64_t taken_peak)
 {
@@ -316,7 +335,7 @@ const char *
 tn__verdict_text(enum tn_verdict verdict)
 {
 	static const char *const texts[] = { "fits", "out_of_memory", "grows", "failed", "over_budget",
-		                                 "over_baseline" };
+		                                 "over_baseline", "undecided" };
 	return texts[verdict];
 }
 

@@ -27,7 +27,9 @@ enum tn_verdict {
 	TN_VERDICT_GROWS,
 	TN_VERDICT_FAILED,
 	TN_VERDICT_OVER_BUDGET, /* these two fit the card */
-	TN_VERDICT_OVER_BASELINE
+	TN_VERDICT_OVER_BASELINE,
+	TN_VERDICT_UNDECIDED, /* nothing was seen that decides: doc/design/0018-evidence.md */
+	TN_VERDICTS           /* how many there are */
 };
 enum tn_stopped {
 	TN_STOPPED_SETTLED,
@@ -58,6 +60,8 @@ struct tn_counted { /* a place and how often, or a name and how often */
 	char *library, *name;
 	int64_t count;
 	int64_t bytes;
+	bool unfollowed; /* of a refused call: no complete step or pass came after it */
+	bool by_library; /* of an out-of-memory: a library asked, and made do with less */
 };
 
 struct tn_counted_list {
@@ -182,6 +186,13 @@ struct tn_report_gate {
 	char *written;       /* where one was */
 };
 
+/* A reason why what was seen decides nothing. Told as the first findings of a verdict that is undecided. */
+struct tn_doubt {
+	const char *id; /* literal */
+	char *what, *advice;
+	bool failed_too; /* a program that failed may have done so because of this, so that its failure decides nothing either */
+};
+
 struct tn_rank {
 	int64_t rank, pid, steps, allocated_peak, reserved_peak;
 	bool out_of_memory;
@@ -246,6 +257,13 @@ struct tn_report {
 	struct tn_rank ranks[64];
 	size_t rank_count;
 
+	bool passed;              /* a process of the run completed a step or pass */
+	bool compiling;           /* as the time limit came */
+	double compiled_seconds;  /* that the time limit waited for */
+	double limit_seconds, compile_limit_seconds; /* 0: none */
+	struct tn_doubt doubts[8];
+	size_t doubt_count;
+
 	char *exception; /* "ValueError: words" of a program that failed */
 	struct tn_place *exception_at;
 	char *scratch, *snapshot, *hook_error;
@@ -279,6 +297,10 @@ void tn__report_drop_findings(struct tn_report *report, const char *id);
 const char *tn__report_source(const struct tn_report *report, const char *field);
 void tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Adds a doubt (above); the verdict is undecided where it would be `fits` otherwise, or also `failed`. Call before judging.
+ * `advice` says what would decide it, and is copied. */
+void tn__report_add_doubt(struct tn_report *report, const char *id, bool failed_too, const char *advice,
+                          const char *what_format, ...) __attribute__((format(printf, 5, 6)));
 void tn__report_add_not_seen(struct tn_report *report, const char *what);
 void tn__report_add_region(struct tn_report *report, const char *name, int64_t device_peak, int64_t reserved_peak,
                            int64_t taken_peak);
@@ -295,22 +317,45 @@ bool tn__report_is_told(const struct tn_report_moment *moment);
  * `other`. TN_STATE when the allocator claims more than the device held: then the moment stays as it was. TN_NO_MEMORY. */
 tn_status tn__report_join(struct tn_report_moment *moment, const struct tn_moment *pytorch);
 
+/* Who ended a program, in the words that guest and supervisor share (the ledger's stop_reason). */
+enum tn_reason { TN_REASON_NONE, TN_REASON_SETTLED, TN_REASON_LIMIT };
+
 /* How the program ended, as the supervisor saw it. */
 struct tn_ending {
 	int wait_status;      /* of wait4, when `ended` */
 	bool ended;           /* by itself, or by a signal that is not ours */
-	int stop_reason;      /* the ledger's guest word: 0 none, 1 settled, 2 limit */
+	int stop_reason;      /* enum tn_reason; not 0: we ended it */
 	int interrupted_by;   /* signal that reached the supervisor, or 0 */
-	bool guest_oom_ended; /* a process of the run was ended by an out-of-memory that its guest saw */
-	bool guest_oom_last;  /* one of those was followed by no process that used the GPU and ended without */
-	bool guest_oom_open;  /* an out-of-memory was seen last and nothing after it */
+	bool guest_oom_last;  /* an out-of-memory ended a process of the run, and no other one took the work up after it */
+	bool guest_oom_open;  /* a process saw one, and did nothing on the card after that */
 	int guest_stop;       /* as stop_reason, for a program that was made to end early and then ended by itself */
-	bool ledger_refused_last; /* the card refused memory to a process that had no guest, or never got over it */
+	bool ledger_refused_last; /* the card refused memory to a process that had no guest and took nothing after that */
 };
 
 /* Sets verdict, exit status and `stopped` from the ending, and everything that follows from other fields:
  * growth, shortage, cause, uncertainty, smallest card. Call once, last. */
 void tn__report_judge(struct tn_report *report, const struct tn_ending *ending);
+
+/* Looks for evidence behind an ending that would be `fits` (doc/design/0018-evidence.md); adds a doubt for each that is
+ * missing. Part of judging. */
+void tn__report_find_doubts(struct tn_report *report, const struct tn_ending *ending);
+/* True for an exit status of 0 that the program came to by itself, not through a stop. */
+bool tn__ended_well(const struct tn_ending *ending);
+
+/* ---- refusals.c ---- */
+
+/* What a refused call is to a person. */
+struct tn_refusal {
+	const char *library, *prefix; /* prefix of the call's name; "": any */
+	const char *name;             /* of the family: "a communicator of several ranks" */
+	const char *means;            /* what the program goes without */
+	const char *advice;           /* what to do; NULL: nothing helps */
+	bool asks_only;               /* a question or a measurement: no memory hangs on it, and none on what comes after */
+};
+/* The family of a refused call; never NULL. */
+const struct tn_refusal *tn__refusal_of(const char *library, const char *name);
+/* Adds a finding for each family of refused calls that work depends on. */
+void tn__report_explain_refusals(struct tn_report *report);
 
 /* Names the cause of an out-of-memory, and adds the finding that says why and what to do. Part of judging. */
 void tn__report_find_cause(struct tn_report *report);

@@ -347,7 +347,7 @@ read_all(const json_t *root, struct tn_report *report)
 	const json_t *program = json_object_get(root, "program"), *skipped = json_object_get(root, "skipped");
 	int64_t status = figure(root, "exit_status");
 	report->verdict =
-		(enum tn_verdict)number_of(words(root, "verdict"), verdict_text, TN_VERDICT_OVER_BASELINE + 1, TN_VERDICT_FAILED);
+		(enum tn_verdict)number_of(words(root, "verdict"), verdict_text, TN_VERDICTS, TN_VERDICT_FAILED);
 	report->exit_status = status != TN_NO_FIGURE && status < 256 ? (int)status : 0;
 	read_card(root, report);
 	report->torch = copied(framework, "torch");

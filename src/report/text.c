@@ -13,6 +13,7 @@
 
 #define SHOWN_NAMES 4
 #define LABEL_COLUMN 8
+#define DOUBT_COLUMN 16
 
 /* ---- parts of the report ---- */
 
@@ -68,6 +69,14 @@ is_about_the_ending(const struct tn_finding *finding)
 	return strcmp(finding->id, "ended_by_oom_inside") == 0 || strcmp(finding->id, "ended_with_zero") == 0;
 }
 
+/* The findings that a person reads before anything else. */
+static bool
+is_told_first(const struct tn_report *report, const struct tn_finding *finding)
+{
+	return is_about_the_ending(finding) ||
+	       (report->verdict == TN_VERDICT_UNDECIDED && finding->severity == TN_SEVERITY_ERROR);
+}
+
 static void
 say_finding(const struct tn_printer *printer, const struct tn_report *report, const struct tn_finding *finding)
 {
@@ -78,6 +87,27 @@ say_finding(const struct tn_printer *printer, const struct tn_report *report, co
 	        place[0] != '\0' ? ": " : "", finding->what, finding->sure != NULL ? " (" : "",
 	        finding->sure != NULL ? finding->sure : "", finding->sure != NULL ? ")" : "",
 	        finding->advice != NULL ? "; " : "", finding->advice != NULL ? finding->advice : "");
+}
+
+/* Why nothing is decided, and what would decide it: the first reason stands in the verdict's own line. */
+static void
+say_undecided(const struct tn_printer *printer, const struct tn_report *report, const char *name)
+{
+	bool first = true;
+	for (size_t i = 0; i < report->finding_count; i++) {
+		const struct tn_finding *doubt = &report->findings[i];
+		if (!is_told_first(report, doubt) || is_about_the_ending(doubt))
+			continue;
+		if (first)
+			tn__say(printer, TN_TINT_BAD, 0, "Undecided on %s: %s", name, doubt->what);
+		else
+			tn__say(printer, TN_TINT_NONE, 2, "also: %s", doubt->what);
+		if (doubt->advice != NULL)
+			tn__say_labelled(printer, "To decide it", DOUBT_COLUMN, "%s", doubt->advice);
+		first = false;
+	}
+	if (first)
+		tn__say(printer, TN_TINT_BAD, 0, "Undecided on %s", name);
 }
 
 static bool
@@ -103,8 +133,8 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_BAD, 0, "Interrupted: no verdict for %s", name);
 	} else if (report->verdict == TN_VERDICT_FAILED) {
 		say_failure(printer, report);
-	} else if (report->device_peak == 0) {
-		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: the program never used the GPU", name);
+	} else if (report->verdict == TN_VERDICT_UNDECIDED) {
+		say_undecided(printer, report, name);
 	} else if (report->device_peak == TN_NO_FIGURE) {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s", name);
 	} else {
@@ -349,7 +379,7 @@ say_caveats(const struct tn_printer *printer, const struct tn_report *report)
 	say_unreal(printer, report);
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *finding = &report->findings[i];
-		if (finding != reason_of(report) && !is_about_the_ending(finding))
+		if (finding != reason_of(report) && !is_told_first(report, finding))
 			say_finding(printer, report, finding);
 	}
 }
@@ -365,7 +395,8 @@ static void
 say_smallest(const struct tn_printer *printer, const struct tn_report *report, const struct tn_gpu_row *row)
 {
 	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY;
-	const char *what = out || report->verdict == TN_VERDICT_FAILED ? "what was seen" : "this peak";
+	bool whole = !out && report->verdict != TN_VERDICT_FAILED && report->verdict != TN_VERDICT_UNDECIDED;
+	const char *what = whole ? "this peak" : "what was seen";
 	char total[32];
 	if (report->device_peak <= 0 || report->stopped == TN_STOPPED_INTERRUPTED ||
 	    report->verdict == TN_VERDICT_GROWS || (out && (row != NULL || limits_itself(report))))

@@ -86,13 +86,15 @@ take_ledger(const struct tn_card *card, const struct tn_ledger *ledger, const st
 {
 	report->launches = (int64_t)ledger->launches;
 	report->computed_read_count = (int64_t)ledger->computed_reads;
+	report->passed = ledger->guest.passes > 0;
 	for (uint32_t i = 0; i < ledger->call_count && i < TN_LEDGER_CALLS; i++) {
 		const struct tn_ledger_call *call = &ledger->calls[i];
 		struct tn_counted item = { .place = { NULL, TN_NO_FIGURE, NULL, false },
 			                       .library = (char *)(uintptr_t)call->library,
 			                       .name = (char *)(uintptr_t)call->name,
 			                       .count = (int64_t)call->count,
-			                       .bytes = TN_NO_FIGURE };
+			                       .bytes = TN_NO_FIGURE,
+			                       .unfollowed = call->passes >= ledger->guest.passes };
 		(void)tn__report_add_counted(&report->refused_calls, &item);
 	}
 	if (card->real) {
@@ -194,6 +196,17 @@ check_host_memory(struct tn_report *report)
 	}
 }
 
+/* A program that asked for a card beyond those that it has. Libraries with a CUDA runtime of their own say the same when they
+ * find no card at all. */
+static bool
+lacks_a_card(const struct tn_report *report)
+{
+	for (size_t i = 0; i < report->refused_calls.count; i++)
+		if (strcmp(report->refused_calls.items[i].name, "cuGetExportTable") == 0)
+			return false;
+	return !report->real_gpu && report->exception != NULL && strstr(report->exception, "invalid device ordinal") != NULL;
+}
+
 static void
 add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 {
@@ -206,13 +219,14 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 		                       "the Python hook stopped recording: %s", report->hook_error);
 	if (guests == 0 && report->device_peak > 0)
 		tn__report_add_finding(report, "no_hook", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
-		                       "no Python hook ran (no Python, or python -I or -E): steps and places are unknown");
+		                       "steps and places are unknown: no Python of the run imported PyTorch under Tonnage's hook "
+		                       "(a program without PyTorch, or python -I, -E or -S)");
 	if (report->rehearsal_broken != NULL)
 		tn__report_add_finding(report, "rehearsal_broken", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
 		                       "--steps all lets the program take its own time",
 		                       "the end of the program was not seen, since it did not bear being made to come early: %s",
 		                       report->rehearsal_broken);
-	if (!report->real_gpu && report->exception != NULL && strstr(report->exception, "invalid device ordinal") != NULL)
+	if (lacks_a_card(report))
 		tn__report_add_finding(report, "more_gpus", TN_SEVERITY_HINT, TN_NO_FIGURE, report->exception_at,
 		                       "tonnage run --gpus N gives it N of them",
 		                       "the program asked for a GPU that is not there: it sees %d", report->gpus);

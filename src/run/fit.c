@@ -62,6 +62,7 @@ struct search {
 	int own_batch; /* the program's; 0: unknown */
 	int most;
 	const char *failure;
+	char *doubt; /* the failure's words, where they are made */
 	int failure_status;
 };
 
@@ -383,6 +384,9 @@ judge_first(struct search *search, const struct point *point)
 			fputs(trial->words, stderr); /* the program's own */
 		fail(search, "the program fails, and not for want of memory",
 		     (int)json_integer_value(json_object_get(trial->report, "exit_status")));
+	} else if (tn__trial_is_undecided(trial)) {
+		search->doubt = tn__trial_doubt(trial);
+		fail(search, search->doubt != NULL ? search->doubt : "undecided", TN_EXIT_UNDECIDED);
 	}
 	search->detail |= json_is_object(json_object_get(trial->report, "growth"));
 	tn__trials_adapt(&search->trials, tn__trial_figure(trial, "host", "peak_rss_bytes"));
@@ -468,11 +472,15 @@ add_to_curve(const struct search *search, const struct target *target, const str
 		}
 	bool room = device != TN_NO_FIGURE && device + target->card.hidden <= (int64_t)target->card.total;
 	const char *verdict = tn__trial_verdict(&point->trial);
+	bool undecided = !point->fits && tn__trial_is_undecided(&point->trial);
 	bool failed = !point->fits && (verdict == NULL || strcmp(verdict, "failed") == 0);
 	out->curve[out->curve_count++] = (struct tn_fit_point){
 		.batch = batch, .device_peak = device, .tried = tried, .fits = tried ? point->fits : room,
 		.reserved_peak = point->fits ? tn__trial_figure(&point->trial, "peak", "reserved_bytes") : TN_NO_FIGURE,
-		.why_not = failed ? strdup(point->trial.exception != NULL ? point->trial.exception : "the trial failed") : NULL
+		.undecided = undecided,
+		.why_not = undecided ? tn__trial_doubt(&point->trial)
+		           : failed  ? strdup(point->trial.exception != NULL ? point->trial.exception : "the trial failed")
+		                     : NULL
 	};
 }
 
@@ -661,6 +669,7 @@ tn_fit(const struct tn_fit_options *options, int *exit_status)
 		free_point(search->points[i]);
 	for (int i = 0; i < search->target_count; i++)
 		free(search->targets[i].asked);
+	free(search->doubt);
 	free(search);
 	return status;
 }

@@ -100,7 +100,8 @@ judge_unchanged_card(struct tn_fix_search *search)
 		search->failure = trial->error != NULL ? trial->error
 		                                       : "the program as it is took too much of the computer's own memory";
 		search->failure_status = trial->error_status != 0 ? trial->error_status : TN_EXIT_OWN_FAILURE;
-	} else if (verdict == NULL || strcmp(verdict, "failed") == 0 || strcmp(verdict, "fits") == 0) {
+	} else if (verdict == NULL || strcmp(verdict, "failed") == 0 || strcmp(verdict, "fits") == 0 ||
+	           tn__trial_is_undecided(trial)) {
 		search->over = true;
 	}
 	search->trials.over = search->over;
@@ -421,6 +422,7 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 	const struct tn_gpu_row *row = smallest != NULL ? tn__gpu_find(smallest) : NULL;
 	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
 		                      .failed = verdict == NULL || strcmp(verdict, "failed") == 0,
+		                      .undecided = tn__trial_is_undecided(&search->unchanged_card),
 		                      .interrupted = search->trials.interrupted_by != 0,
 		                      .reserved_peak = tn__trial_figure(whole, "peak", "reserved_bytes"),
 		                      .device_peak = fits ? tn__trial_figure(whole, "peak", "device_bytes") - search->card.hidden
@@ -533,6 +535,15 @@ apply(const struct tn_fix_options *options, const char *changes, int *exit_statu
 	return status;
 }
 
+static void
+say_undecided(const struct tn_fix_search *search)
+{
+	char *doubt = tn__trial_doubt(&search->unchanged_card);
+	fprintf(search->options->search.run.messages, "tonnage: the program as it is: %s\n",
+	        doubt != NULL ? doubt : "undecided");
+	free(doubt);
+}
+
 static tn_status
 finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 {
@@ -541,15 +552,17 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 		fputs(search->unchanged_card.words, stderr); /* the program's own */
 	if (fixes->failed && !fixes->interrupted)
 		fprintf(options->run.messages, "tonnage: the program fails as it is, and not for want of memory\n");
+	else if (fixes->undecided && !fixes->interrupted)
+		say_undecided(search);
 	else if (!options->run.quiet)
 		TN_FORWARD_IF_ERROR(tn__fixes_text(fixes, tn__style_of(options->run.messages), options->run.messages));
 	if (options->run.json_path != NULL)
 		TN_FORWARD_IF_ERROR(tn__search_write(options->run.json_path, options->run.output, json_writer, fixes));
-	if (options->run.html_path != NULL && !fixes->failed)
+	if (options->run.html_path != NULL && !fixes->failed && !fixes->undecided)
 		TN_FORWARD_IF_ERROR(tn__search_write(options->run.html_path, options->run.output, page_writer, fixes));
 	TN_FORWARD_IF_ERROR(write_patch(search, fixes));
 	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
-	               : fixes->fits_unchanged || fixes->failed
+	               : fixes->fits_unchanged || fixes->failed || fixes->undecided
 	                   ? (int)json_integer_value(json_object_get(search->unchanged_card.report, "exit_status"))
 	               : chosen(fixes, NULL) != NULL ? TN_EXIT_FITS
 	                                             : TN_EXIT_OUT_OF_MEMORY;

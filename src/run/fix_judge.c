@@ -99,6 +99,12 @@ static bool
 is_broken(struct tn_attempt *attempt, const struct tn_trial *trial)
 {
 	const char *verdict = tn__trial_verdict(trial);
+	if (trial->end == TN_TRIAL_DONE && tn__trial_is_undecided(trial)) { /* it proves nothing, either way */
+		attempt->found.end = TN_FIX_UNKNOWN;
+		free(attempt->found.why_not);
+		attempt->found.why_not = tn__trial_doubt(trial);
+		return true;
+	}
 	if (trial->end == TN_TRIAL_DONE && verdict != NULL && strcmp(verdict, "failed") != 0)
 		return false;
 	attempt->found.end = TN_FIX_BROKE;

@@ -474,7 +474,6 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_de
 		report->misuse = misuse_of(guests);
 	bool ended_well = ending->stop_reason != 0 || (ending->ended && ending->wait_status == 0);
 	for (size_t i = 0; i < guests->count; i++) {
-		ending->guest_oom_ended |= guests->items[i].oom_ended;
 		ending->guest_oom_last |= guests->items[i].oom_ended && !guests->items[i].followed;
 	}
 	const struct guest *worst = worst_of(guests, ended_well && !ending->guest_oom_last);

@@ -65,6 +65,10 @@ int64_t tn__trial_figure(const struct tn_trial *trial, const char *object, const
 /* The verdict of a trial that is done, else NULL. */
 const char *tn__trial_verdict(const struct tn_trial *trial);
 bool tn__trial_fits(const struct tn_trial *trial);
+/* True when nothing was seen that decides, so that the trial proves nothing. */
+bool tn__trial_is_undecided(const struct tn_trial *trial);
+/* Why, as the report's first finding says it, and what would decide; the caller frees; NULL: without memory. */
+char *tn__trial_doubt(const struct tn_trial *trial);
 /* A text of the report, such as ("out_of_memory", "cause"); NULL where there is none. */
 const char *tn__trial_text(const struct tn_trial *trial, const char *object, const char *name);
 

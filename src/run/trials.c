@@ -653,3 +653,23 @@ tn__trial_fits(const struct tn_trial *trial)
 	const char *verdict = tn__trial_verdict(trial);
 	return trial->end == TN_TRIAL_DONE && verdict != NULL && strcmp(verdict, "fits") == 0;
 }
+
+bool
+tn__trial_is_undecided(const struct tn_trial *trial)
+{
+	const char *verdict = tn__trial_verdict(trial);
+	return verdict != NULL && strcmp(verdict, "undecided") == 0;
+}
+
+char *
+tn__trial_doubt(const struct tn_trial *trial)
+{
+	const json_t *finding = json_array_get(json_object_get(trial->report, "findings"), 0);
+	const char *what = json_string_value(json_object_get(finding, "what"));
+	const char *advice = json_string_value(json_object_get(finding, "do"));
+	char *text = NULL;
+	if (asprintf(&text, "undecided: %s%s%s", what != NULL ? what : "nothing was seen that decides",
+	             advice != NULL ? "; " : "", advice != NULL ? advice : "") < 0)
+		return NULL;
+	return text;
+}

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+UNDECIDED = 12  # a program that never used a card
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from command import TONNAGE, fake_words
+from command import TONNAGE, UNDECIDED, fake_words
 
 OOM = {
     "device": 0, "requested_bytes": 3 << 30, "free_bytes": 1 << 30, "allocated_bytes": 7 << 30,
@@ -108,7 +108,7 @@ def test_a_full_output_is_our_own_failure(tonnage):
 # ---- the program's own status and streams ----
 
 
-@pytest.mark.parametrize("status", [0, 1, 3, 77, 255])
+@pytest.mark.parametrize("status", [1, 3, 77, 255])
 def test_own_status(tonnage, status):
     done = tonnage("run", "--", "sh", "-c", f"exit {status}")
     assert done.returncode == status
@@ -127,10 +127,15 @@ def test_streams_pass_through(tonnage):
     assert done.stdout == "from stdin\n" and done.stderr == "words\n"
 
 
-def test_a_program_that_exits_at_once(tonnage):
-    done = tonnage("run", "--gpu", "rtx3060", "--", "true")
-    assert done.returncode == 0
-    assert done.stderr.splitlines()[0] == "Fits on NVIDIA GeForce RTX 3060 (11.75 GiB): the program never used the GPU"
+def test_a_program_that_exits_at_once(tonnage, schema):
+    """It used no card, so nothing is known of one."""
+    done = tonnage("run", "--gpu", "rtx3060", "--json", "report.json", "--", "true")
+    report = json.loads((tonnage.cwd / "report.json").read_text())
+    schema("run", report)
+    assert done.returncode == report["exit_status"] == UNDECIDED and report["verdict"] == "undecided"
+    assert done.stderr.splitlines()[0] == "Undecided on NVIDIA GeForce RTX 3060 (11.75 GiB): the program never used a GPU"
+    assert done.stderr.splitlines()[1].startswith("  To decide it  ")
+    assert [row["id"] for row in report["findings"] if row["severity"] == "error"] == ["card_unused"]
     assert tonnage.left_behind() == [] and tonnage.processes() == []
 
 
@@ -240,7 +245,7 @@ ODD = '{"schema": "tonnage.guest/1", "steps": 5, "devices": {"a": 1}, "handled_o
 def test_a_malformed_guest_file_does_not_matter(tonnage, schema, raw):
     done, report = tonnage.fake(raw=raw)
     schema("run", report)
-    assert done.returncode == 0
+    assert done.returncode == UNDECIDED
 
 
 def test_snapshot_is_moved_out(tonnage):
@@ -261,11 +266,11 @@ def test_scratch_is_kept_and_said(tonnage):
     words = 'mkdir -p "$TONNAGE_RUN/scratch/files/a/b"; test -z "$1" || echo kept > "$TONNAGE_RUN/scratch/files/a/b/c"'
     report = tonnage.cwd / "report.json"
     done = tonnage("run", "--writes", "allow", "--json", report, "--", "sh", "-c", words, "sh", "")
-    assert done.returncode == 0 and tonnage.left_behind() == []
+    assert done.returncode == UNDECIDED and tonnage.left_behind() == []
     done = tonnage("run", "--json", report, "--", "sh", "-c", words, "sh", "file")
     scratch = json.loads(report.read_text())["scratch"]
     words = " ".join(done.stderr.split())
-    assert done.returncode == 0 and f"what the program wrote is in {scratch}; nothing real" in words
+    assert done.returncode == UNDECIDED and f"what the program wrote is in {scratch}; nothing real" in words
     assert pathlib.Path(scratch, "a/b/c").read_text() == "kept\n"
     (folder,) = tonnage.temporary.iterdir()
     assert [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()] == ["scratch/files/a/b/c"]
@@ -367,4 +372,4 @@ def test_real_gpu_without_one(tonnage):
 
 def test_names_are_found_in_any_spelling(tonnage):
     for name in ("RTX3060", "NVIDIA GeForce RTX 3060", "rtx 3060", "GeForce RTX 3060"):
-        assert tonnage("run", "--quiet", "--gpu", name, "--", "true").returncode == 0
+        assert tonnage("run", "--quiet", "--gpu", name, "--", "true").returncode == UNDECIDED

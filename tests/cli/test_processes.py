@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from command import TONNAGE, fake_words, wait_until
+from command import TONNAGE, UNDECIDED, fake_words, wait_until
 
 DAEMON = """
 import os, sys, time
@@ -57,13 +57,13 @@ def nothing_left(tonnage):
 def test_children_that_outlive_the_program_are_ended(tonnage):
     start = time.monotonic()
     process = daemons(tonnage, seconds=0.1)
-    assert process.wait(20) == 0 and time.monotonic() - start < 10
+    assert process.wait(20) == UNDECIDED and time.monotonic() - start < 10
     assert nothing_left(tonnage)
 
 
 def test_children_get_a_moment_to_finish(tonnage):
     done = tonnage("run", "--writes", "allow", "--", "sh", "-c", "(sleep 0.3; echo late > late) &")
-    assert done.returncode == 0 and (tonnage.cwd / "late").read_text() == "late\n"
+    assert done.returncode == UNDECIDED and (tonnage.cwd / "late").read_text() == "late\n"
 
 
 def test_killed_supervisor(tonnage):
@@ -98,14 +98,14 @@ def test_killed_together_leaves_an_orphan_that_the_next_start_removes(tonnage):
     process.wait(10)
     assert wait_until(lambda: not tonnage.processes())  # the program's parent-death signal
     assert folder.exists()
-    assert tonnage("run", "--", "true").returncode == 0
+    assert tonnage("run", "--", "true").returncode == UNDECIDED
     assert nothing_left(tonnage)
 
 
 def test_a_living_run_is_no_orphan(tonnage):
     process = tonnage.start("run", "--", *fake_words(document={}, sleep=3))
     folder = tonnage.folder()
-    assert tonnage("run", "--", "true").returncode == 0
+    assert tonnage("run", "--", "true").returncode == UNDECIDED
     assert folder.exists() and process.wait(20) == 0
     assert nothing_left(tonnage)
 
@@ -120,7 +120,7 @@ def test_folders_of_others_stay(tonnage):
     locked.mkdir()
     with open(locked / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert tonnage("run", "--", "true").returncode == 0
+        assert tonnage("run", "--", "true").returncode == UNDECIDED
         assert kept.exists() and foreign.exists() and locked.exists()
 
 
@@ -133,7 +133,7 @@ def test_folders_of_starts_that_were_killed_before_they_had_a_lock_are_removed(t
     (full / "precious").touch()
     with open(held / "lock.new", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert tonnage("run", "--", "true").returncode == 0
+        assert tonnage("run", "--", "true").returncode == UNDECIDED
         assert not empty.exists() and not early.exists() and held.exists() and (full / "precious").exists()
 
 
@@ -202,7 +202,7 @@ def test_ignored_signals_stay_ignored(tonnage):
     process = tonnage.start("run", "--", *fake_words(sleep=1.0), preexec_fn=ignore)
     tonnage.folder()
     process.send_signal(signal.SIGHUP)
-    assert process.wait(20) == 0
+    assert process.wait(20) == UNDECIDED
 
 
 def shared_memory():
@@ -250,13 +250,13 @@ def test_a_closed_terminal_does_not_leave_a_folder(tonnage):
     os.close(read)
     process = subprocess.Popen([str(TONNAGE), "run", "--", "true"], env=tonnage.env, cwd=tonnage.cwd, stderr=write)
     os.close(write)
-    assert process.wait(20) == 0
+    assert process.wait(20) == UNDECIDED
     assert nothing_left(tonnage)
 
 
 def test_peak_rss_of_the_largest_process(tonnage):
     report = tonnage.cwd / "report.json"
     words = "import subprocess, sys; subprocess.run([sys.executable, '-I', '-c', 'x = bytearray(150 << 20)'])"
-    assert tonnage("run", "--json", report, "--", sys.executable, "-I", "-c", words).returncode == 0
+    assert tonnage("run", "--json", report, "--", sys.executable, "-I", "-c", words).returncode == UNDECIDED
     peak = json.loads(report.read_text())["host"]["peak_rss_bytes"]
     assert 150 << 20 < peak < 220 << 20

@@ -286,13 +286,12 @@ def test_a_page_runs_nothing_of_its_input(tonnage):
 
 # ---- the JSON of a run ----
 
-def test_a_run_prints_the_same_screen(tonnage, schema, valid):
-    record = tonnage.cwd / "record.pickle"
-    fake_record.write(record, HOLDINGS, RESERVED)
-    done, document = tonnage.fake(peak_snapshot=str(record))
+@pytest.mark.parametrize("wish, words", [({"document": {}}, "Fits on"), ({}, "Undecided on")])
+def test_a_run_prints_the_same_screen(tonnage, schema, valid, wish, words):
+    done, document = tonnage.fake(**wish)
     schema("run", document)
     again = report(tonnage, "report.json")
-    assert "Fits on" in done.stderr and again.stdout == done.stderr[done.stderr.index("Fits on"):]
+    assert words in done.stderr and again.stdout == done.stderr[done.stderr.index(words):]
     valid(as_json(tonnage, "report.json"))
     page = tonnage.cwd / "page.html"
     report(tonnage, "report.json", "--html", page)

@@ -46,7 +46,7 @@ set_categories(struct tn_report_moment *moment, const struct scene *scene)
 static void
 play(const struct scene *scene, struct tn_report *report)
 {
-	const struct tn_ending out = { .ended = true, .wait_status = 1 << 8, .guest_oom_ended = true };
+	const struct tn_ending out = { .ended = true, .wait_status = 1 << 8, .guest_oom_last = true };
 	tn__report_init(report);
 	report->gpus = 1;
 	report->gpu = tn__gpu_find("rtx3060")->figures;
@@ -211,7 +211,7 @@ test_every_rule(void **state)
 static void
 test_fragmentation_without_a_record(void **state)
 {
-	const struct tn_ending out = { .ended = true, .wait_status = 1 << 8, .guest_oom_ended = true };
+	const struct tn_ending out = { .ended = true, .wait_status = 1 << 8, .guest_oom_last = true };
 	struct tn_report report;
 	tn__report_init(&report);
 	report.gpu = tn__gpu_find("rtx3060")->figures;
@@ -230,7 +230,7 @@ test_fragmentation_without_a_record(void **state)
 static void
 test_pinned_memory(void **state)
 {
-	const struct tn_ending out = { .ended = true, .wait_status = 1 << 8, .guest_oom_ended = true };
+	const struct tn_ending out = { .ended = true, .wait_status = 1 << 8, .guest_oom_last = true };
 	const struct tn_place frame = { (char *)"x.py", 3, (char *)"pin_memory", false };
 	struct tn_report report;
 	tn__report_init(&report);

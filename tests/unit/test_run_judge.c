@@ -45,20 +45,19 @@ test_verdicts(void **state)
 		{ { .ended = true, .wait_status = EXITED(3) }, 0, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 3 },
 		{ { .ended = true, .wait_status = 11 }, 0, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 139 },
 		{ { .ended = true, .wait_status = 9, .stop_reason = 1 }, 0, TN_VERDICT_FITS, TN_STOPPED_SETTLED, 0 },
-		{ { .ended = true, .wait_status = 9, .stop_reason = 2 }, 0, TN_VERDICT_FITS, TN_STOPPED_LIMIT, 0 },
-		{ { .ended = true, .wait_status = EXITED(1), .guest_oom_ended = true }, 0, TN_VERDICT_OUT_OF_MEMORY,
+		{ { .ended = true, .wait_status = 9, .stop_reason = 2 }, 0, TN_VERDICT_UNDECIDED, TN_STOPPED_LIMIT, 12 },
+		{ { .ended = true, .wait_status = EXITED(1), .guest_oom_last = true }, 0, TN_VERDICT_OUT_OF_MEMORY,
 		  TN_STOPPED_OUT_OF_MEMORY, 10 },
 		{ { .ended = true, .wait_status = EXITED(1), .guest_oom_open = true }, 0, TN_VERDICT_OUT_OF_MEMORY,
 		  TN_STOPPED_OUT_OF_MEMORY, 10 },
 		{ { .ended = true, .wait_status = 6, .ledger_refused_last = true }, 0, TN_VERDICT_OUT_OF_MEMORY,
 		  TN_STOPPED_OUT_OF_MEMORY, 10 },
 		/* what ended a process of the run is the verdict, whatever the script says, unless another one went on */
-		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_ended = true, .guest_oom_last = true }, 0,
+		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_last = true }, 0,
 		  TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10 },
-		{ { .ended = true, .wait_status = 9, .stop_reason = 1, .guest_oom_ended = true, .guest_oom_last = true }, 0,
+		{ { .ended = true, .wait_status = 9, .stop_reason = 1, .guest_oom_last = true }, 0,
 		  TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10 },
 		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_open = true }, 0, TN_VERDICT_FITS, TN_STOPPED_END, 0 },
-		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_ended = true }, 0, TN_VERDICT_FITS, TN_STOPPED_END, 0 },
 		{ { .ended = true, .wait_status = EXITED(1), .interrupted_by = 2 }, 0, TN_VERDICT_FAILED,
 		  TN_STOPPED_INTERRUPTED, 130 },
 		{ { .ended = true, .wait_status = EXITED(1) }, TN_MISUSE_NO_TORCH, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 2 },
@@ -126,7 +125,7 @@ fill_oom(struct tn_report *report, int64_t asked, int64_t available)
 static void
 test_shortage(void **state)
 {
-	const struct tn_ending out = { .ended = true, .wait_status = EXITED(1), .guest_oom_ended = true };
+	const struct tn_ending out = { .ended = true, .wait_status = EXITED(1), .guest_oom_last = true };
 	struct tn_report report;
 	start(&report);
 	fill_oom(&report, 2 * GIB, GIB);
@@ -157,7 +156,7 @@ test_smallest_card_under_a_limit(void **state)
 		double fraction;
 		const char *card;
 	} rows[] = { { 1, "gtx1080ti" }, { 0.5, "l4" }, { 0.25, "l40s" }, { 1e-300, NULL }, { 0, NULL } };
-	const struct tn_ending out = { .ended = true, .wait_status = EXITED(1), .guest_oom_ended = true };
+	const struct tn_ending out = { .ended = true, .wait_status = EXITED(1), .guest_oom_last = true };
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct tn_report report;
 		start(&report);
@@ -193,7 +192,7 @@ add_ended_inside(struct tn_report *report, const char *program, const char *file
 static void
 test_a_process_that_ended_inside(void **state)
 {
-	const struct tn_ending went_on = { .ended = true, .wait_status = EXITED(0), .guest_oom_ended = true };
+	const struct tn_ending went_on = { .ended = true, .wait_status = EXITED(0) };
 	struct tn_report report;
 	start(&report);
 	add_ended_inside(&report, "/home/me/big.py", "/home/me/model.py", 3 * GIB);
@@ -222,7 +221,7 @@ static void
 test_a_script_that_took_no_notice(void **state)
 {
 	struct tn_ending ending = {
-		.ended = true, .wait_status = EXITED(0), .guest_oom_ended = true, .guest_oom_last = true
+		.ended = true, .wait_status = EXITED(0), .guest_oom_last = true
 	};
 	struct tn_report report;
 	start(&report);
@@ -250,6 +249,7 @@ static void
 grow(struct tn_report *report, int64_t of)
 {
 	start(report);
+	report->steps_seen = 40;
 	report->growth.seen = true;
 	report->growth.unit = strdup("step");
 	report->growth.bytes = MIB;
@@ -327,7 +327,7 @@ test_a_broken_rehearsal(void **state)
 	assert_int_equal(report.exit_status, 0);
 	tn__report_free(&report);
 	start(&report);
-	ending.guest_oom_ended = true;
+	ending.guest_oom_last = true;
 	tn__report_judge(&report, &ending);
 	assert_int_equal(report.verdict, TN_VERDICT_OUT_OF_MEMORY);
 	tn__report_free(&report);

@@ -20,7 +20,7 @@
 #define PACKAGES "/env/lib/python3.11/site-packages/"
 
 static const struct tn_ending well = { .ended = true, .wait_status = 9, .stop_reason = 1 };
-static const struct tn_ending out = { .ended = true, .wait_status = 1 << 8, .guest_oom_ended = true };
+static const struct tn_ending out = { .ended = true, .wait_status = 1 << 8, .guest_oom_last = true };
 
 static void
 start(struct tn_report *report)

@@ -9,7 +9,7 @@ import mmap
 import os
 
 _OFFSET = 64
-_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID = range(6)
+_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED = range(8)
 SETTLED, LIMIT = 1, 2
 
 _words = None
@@ -36,6 +36,17 @@ def progress(steps, allocated_peak, reserved_peak):
     for index, value in ((_STEPS, steps), (_ALLOCATED, allocated_peak), (_RESERVED, reserved_peak)):
         if value > _words[index]:
             _words[index] = value
+
+
+def count_pass():
+    """One more complete step or pass, whatever counts as a step."""
+    if _words is not None:
+        _words[_PASSES] += 1
+
+
+def compiled():
+    """Seconds that the run spent compiling, as the supervisor has counted them; the time limit waits for these."""
+    return _words[_COMPILED] / 1000.0 if _words is not None else 0.0
 
 
 def count_out_of_memory():
