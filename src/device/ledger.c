@@ -21,8 +21,8 @@
  * computed before, and a sweep recomputes the sums from the slots. */
 static void recompute(struct tn_ledger *ledger);
 
-static void
-lock(struct tn_ledger *ledger)
+void
+tn__ledger_lock(struct tn_ledger *ledger)
 {
 	if (pthread_mutex_lock(&ledger->lock) == EOWNERDEAD) {
 		pthread_mutex_consistent(&ledger->lock);
@@ -30,8 +30,8 @@ lock(struct tn_ledger *ledger)
 	}
 }
 
-static void
-unlock(struct tn_ledger *ledger)
+void
+tn__ledger_unlock(struct tn_ledger *ledger)
 {
 	pthread_mutex_unlock(&ledger->lock);
 }
@@ -216,6 +216,7 @@ is_alive(const struct tn_ledger_process *process)
 static void
 clear_slot(struct tn_ledger *ledger, int slot)
 {
+	tn__shares_leave(ledger, slot);
 	memset(&ledger->processes[slot], 0, sizeof(ledger->processes[slot]));
 }
 
@@ -237,9 +238,9 @@ sweep_locked(struct tn_ledger *ledger)
 int
 tn_ledger_sweep(struct tn_ledger *ledger)
 {
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	int freed = sweep_locked(ledger);
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 	return freed;
 }
 
@@ -261,7 +262,7 @@ tn_status
 tn_ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot)
 {
 	uint64_t start_time = tn__process_start_time(pid);
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	int found = find_slot(ledger, pid, start_time);
 	if (found < 0) {
 		found = find_slot(ledger, 0, 0);
@@ -274,7 +275,7 @@ tn_ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot)
 			process->state = TN_PROCESS_ALIVE;
 		}
 	}
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 	TN_RETURN_IF(found < 0, TN_LIMIT, "more than %d processes use the devices of this run", TN_LEDGER_PROCESSES);
 	*slot = found;
 	return TN_OK;
@@ -283,10 +284,10 @@ tn_ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot)
 void
 tn_ledger_leave(struct tn_ledger *ledger, int slot)
 {
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	clear_slot(ledger, slot);
 	recompute(ledger);
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 }
 
 /* Regions */
@@ -372,7 +373,7 @@ tn_ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name)
 	TN_RETURN_IF(slot < 0 || slot >= TN_LEDGER_PROCESSES, TN_INVALID, "no process slot %d", slot);
 	cut_name(any ? name : "", cut);
 	struct tn_ledger_process *process = &ledger->processes[slot];
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	bool alive = process->state == TN_PROCESS_ALIVE;
 	struct tn_ledger_region *region = alive && any ? find_region(ledger, cut) : NULL;
 	if (alive)
@@ -381,7 +382,7 @@ tn_ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name)
 		join_region(ledger, process, region);
 	else if (alive && any)
 		ledger->regions_lost++;
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 	TN_RETURN_IF(!alive, TN_INVALID, "process slot %d is free", slot);
 	TN_RETURN_IF(any && !region, TN_LIMIT, "more than %d regions", TN_LEDGER_REGIONS);
 	return TN_OK;
@@ -434,7 +435,7 @@ tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 {
 	TN_RETURN_IF(device < 0 || (uint32_t)device >= ledger->device_count, TN_INVALID, "no device %d", device);
 	struct tn_ledger_device *of = &ledger->devices[device];
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	uint64_t number = atomic_fetch_add_explicit(&ledger->sequence, 1, memory_order_relaxed) + 1;
 	bool granted = !must_fail(of) && (fits(of, bytes) || (sweep_locked(ledger) > 0 && fits(of, bytes)));
 	if (granted) {
@@ -448,7 +449,7 @@ tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 	} else {
 		note_refusal(of, bytes, number, ledger->processes[slot].pid, class);
 	}
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 	if (!granted)
 		return TN_OUT_OF_DEVICE_MEMORY; /* an everyday answer: no text is formatted for it */
 	if (sequence)
@@ -459,7 +460,7 @@ tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 void
 tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes)
 {
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	atomic_fetch_add_explicit(&ledger->sequence, 1, memory_order_relaxed);
 	uint64_t *held = &ledger->processes[slot].bytes[device][class];
 	uint64_t back = bytes < *held ? bytes : *held;
@@ -467,15 +468,15 @@ tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 	ledger->devices[device].used_bytes -= back;
 	if (class == TN_BYTES_PROGRAM)
 		ledger->devices[device].program_bytes -= back;
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 }
 
 uint64_t
 tn_ledger_free_bytes(struct tn_ledger *ledger, int device)
 {
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	uint64_t free_bytes = ledger->devices[device].gpu.total_bytes - ledger->devices[device].used_bytes;
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 	return free_bytes;
 }
 
@@ -484,7 +485,7 @@ tn_ledger_free_bytes(struct tn_ledger *ledger, int device)
 void
 tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name)
 {
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	uint32_t i = 0;
 	while (i < ledger->call_count &&
 	       (strcmp(ledger->calls[i].name, name) != 0 || strcmp(ledger->calls[i].library, library) != 0))
@@ -501,14 +502,14 @@ tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *
 	} else {
 		ledger->calls_lost++;
 	}
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 }
 
 void
 tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words)
 {
 	struct tn_ledger_answers *answers = &ledger->answers;
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	if (real) {
 		answers->real++;
 		snprintf(answers->by, sizeof(answers->by), "%s", words);
@@ -516,7 +517,7 @@ tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words)
 		answers->modelled++;
 		snprintf(answers->why, sizeof(answers->why), "%s", words);
 	}
-	unlock(ledger);
+	tn__ledger_unlock(ledger);
 }
 
 static tn_status
@@ -542,7 +543,7 @@ tn_status
 tn__ledger_check(struct tn_ledger *ledger)
 {
 	tn_status status = TN_OK;
-	lock(ledger);
+	tn__ledger_lock(ledger);
 	for (uint32_t i = 0; i < ledger->device_count && status == TN_OK; i++) {
 		const struct tn_ledger_device *device = &ledger->devices[i];
 		if (device->used_bytes != sum_of_device(ledger, (int)i))
@@ -561,6 +562,8 @@ tn__ledger_check(struct tn_ledger *ledger)
 	}
 	if (status == TN_OK)
 		status = check_regions(ledger);
-	unlock(ledger);
+	if (status == TN_OK)
+		status = tn__shares_check(ledger);
+	tn__ledger_unlock(ledger);
 	return status;
 }

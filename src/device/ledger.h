@@ -11,6 +11,7 @@
  *   4. for each device: program_bytes = sum over processes of their program bytes
  *   5. a region's `processes` counts the slots that are in it; its bit in `regions_occupied` says whether there are any;
  *      while there are, its peaks are at least what every device holds
+ *   6. an allocation that is shared is charged to one process, which has it open; a row that nobody has open is free
  * Lock: `lock`, a robust process-shared mutex, guards everything but the fields said to be atomic. A process that dies with
  * it leaves the counters as they were: each change is finished before the sums are touched.
  * Owners are known by pid and start time (field 22 of /proc/<pid>/stat), so that a reused pid is not taken for them.
@@ -29,12 +30,13 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 3u
+#define TN_LEDGER_VERSION 4u
 #define TN_MAX_DEVICES 8
 #define TN_LEDGER_PROCESSES 256
 #define TN_LEDGER_CALLS 512
 #define TN_LEDGER_REGIONS 64 /* one bit each in regions_occupied */
 #define TN_LEDGER_REGION_NAME 48
+#define TN_LEDGER_SHARES 4096
 
 /* What bytes of a process are for, as the ledger can tell them apart. */
 enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_CLASSES };
@@ -115,6 +117,16 @@ struct tn_ledger_region {
 	                                            * what was held on entry does not count. 0: nothing was taken */
 };
 
+/* One physical allocation that several processes may map (CUDA IPC, shareable handles). Its bytes count once, for the
+ * process that is charged; when that one closes it or dies while others have it open, one of those is. */
+struct tn_ledger_share {
+	uint64_t id; /* 0: a free row; ids are never used twice */
+	uint64_t bytes;
+	uint64_t open[TN_LEDGER_PROCESSES / 64]; /* one bit a slot */
+	int32_t device, class, charged;
+	int32_t unused;
+};
+
 struct tn_ledger {
 	uint32_t magic, version;
 	uint64_t size; /* of the whole file, bytes */
@@ -136,6 +148,9 @@ struct tn_ledger {
 	uint32_t regions_lost; /* entries into regions that found no row */
 	uint64_t regions_occupied;
 	struct tn_ledger_region regions[TN_LEDGER_REGIONS];
+	uint32_t share_count; /* rows in use lie below */
+	uint32_t unused_shares;
+	struct tn_ledger_share shares[TN_LEDGER_SHARES];
 };
 
 _Static_assert(offsetof(struct tn_ledger, guest) == TN_LEDGER_GUEST_OFFSET, "the guest hook writes at this offset");
@@ -161,6 +176,17 @@ tn_status tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn
                          uint64_t *sequence);
 /* Gives bytes back. They must have been taken by the same slot and class. */
 void tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes);
+/* Makes an allocation that the slot's process has taken (bytes of a class on a device) one that others may open. The row
+ * and its id name it in every process of the run. TN_LIMIT when there are too many. From now on its bytes are given back
+ * by tn_ledger_close_share only. Thread-safe, as the next two. */
+tn_status tn_ledger_share(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
+                          uint32_t *row, uint64_t *id);
+/* The slot's process maps it, too. *about receives a copy of the row. TN_NOT_FOUND when it is there no more. */
+tn_status tn_ledger_open_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id,
+                               struct tn_ledger_share *about);
+/* The slot's process has no mapping of it left. The last one gives the bytes back. */
+void tn_ledger_close_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id);
+
 /* Free bytes of a device at this moment. */
 uint64_t tn_ledger_free_bytes(struct tn_ledger *ledger, int device);
 
@@ -177,6 +203,12 @@ void tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *wor
 
 /* Walks the invariants above; TN_STATE with the broken one's number in tn_error_text(). For tests and debug builds. */
 tn_status tn__ledger_check(struct tn_ledger *ledger);
+
+/* Shared by the ledger's files; all but the first two want the lock held (shares.c). */
+void tn__ledger_lock(struct tn_ledger *ledger);
+void tn__ledger_unlock(struct tn_ledger *ledger);
+void tn__shares_leave(struct tn_ledger *ledger, int slot);
+tn_status tn__shares_check(const struct tn_ledger *ledger);
 
 /* Start time of a process in clock ticks after boot, or 0 when there is no such process. */
 uint64_t tn__process_start_time(pid_t pid);

@@ -226,6 +226,27 @@ worst_of(const struct guests *guests, bool fits)
 	return worst;
 }
 
+static int64_t
+steps_of(const struct guest *guest)
+{
+	int64_t seen = whole(json_object_get(guest->document, "steps"), "seen");
+	return seen > 0 ? seen : 0;
+}
+
+/* The process whose steps count: the one that the report is about, or, where that made none and did not end by running
+ * out of memory (a loader's worker that holds more than the trainer), the one that made most. */
+static const struct guest *
+stepper_of(const struct guests *guests, const struct guest *worst)
+{
+	const struct guest *most = worst;
+	if (worst == NULL || worst->oom_ended || steps_of(worst) > 0)
+		return worst;
+	for (size_t i = 0; i < guests->count; i++)
+		if (steps_of(&guests->items[i]) > steps_of(most))
+			most = &guests->items[i];
+	return most;
+}
+
 static void
 take_oom(const json_t *oom, struct tn_report_oom *out)
 {
@@ -299,19 +320,23 @@ take_exception(const json_t *exception, struct tn_report *report)
 }
 
 static void
-take_worst(const json_t *document, struct tn_report *report)
+take_steps(const json_t *steps, struct tn_report *report)
 {
-	const json_t *steps = json_object_get(document, "steps");
-	report->torch = copied(document, "torch");
-	report->cuda = copied(document, "cuda");
-	report->cudnn = whole(document, "cudnn");
-	report->snapshot_made = copied(document, "snapshot");
 	report->steps_seen = whole(steps, "seen");
 	report->steps_unit = copied(steps, "unit");
 	report->input_shapes = whole(steps, "input_shapes");
 	report->batch_size = whole(steps, "batch_size");
-	report->rehearsal_broken = copied(document, "rehearsal_broken");
 	take_not_seen(json_object_get(steps, "not_seen"), report);
+}
+
+static void
+take_worst(const json_t *document, struct tn_report *report)
+{
+	report->torch = copied(document, "torch");
+	report->cuda = copied(document, "cuda");
+	report->cudnn = whole(document, "cudnn");
+	report->snapshot_made = copied(document, "snapshot");
+	report->rehearsal_broken = copied(document, "rehearsal_broken");
 	take_growth(json_object_get(document, "growth"), &report->growth);
 	report->kept_in = copied(json_object_get(document, "kept"), "name");
 	report->kept_at = place(json_object_get(json_object_get(document, "kept"), "at"), false);
@@ -478,8 +503,10 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_de
 	}
 	const struct guest *worst = worst_of(guests, ended_well && !ending->guest_oom_last);
 	if (worst != NULL) {
+		const json_t *steps = json_object_get(stepper_of(guests, worst)->document, "steps");
 		take_worst(worst->document, report);
-		ending->guest_stop = stop_of(json_object_get(worst->document, "steps"));
+		take_steps(steps, report);
+		ending->guest_stop = stop_of(steps);
 	}
 	take_records(guests, worst, peak_device, news);
 	take_region_places(guests, report);

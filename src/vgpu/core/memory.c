@@ -21,6 +21,7 @@ enum { TAG_PROGRAM = TN_BYTES_PROGRAM, TAG_LIBRARY = TN_BYTES_LIBRARY, TAG_SHARE
 struct shared_page {
 	struct tn_space space;
 	struct shared_page *next;
+	struct tn_share *share; /* with other processes, or NULL */
 	enum tn_bytes_class class;
 };
 
@@ -45,6 +46,15 @@ static uint64_t
 round_up(uint64_t bytes, uint64_t unit)
 {
 	return (bytes + unit - 1) / unit * unit;
+}
+
+static void
+give_bytes(int device, enum tn_bytes_class class, uint64_t bytes, struct tn_share *share)
+{
+	if (share)
+		tn__share_close(share);
+	else
+		tn__memory_give(device, class, bytes);
 }
 
 /* Takes whole pages: bytes first, then an address. */
@@ -91,7 +101,7 @@ give_shared_page(int device, struct shared_page *page)
 		link = &(*link)->next;
 	*link = page->next;
 	tn_space_give(&tn__core.devices[device].space, page->space.base, NULL);
-	tn__memory_give(device, page->class, TN_GRANULARITY);
+	give_bytes(device, page->class, TN_GRANULARITY, page->share);
 	tn_space_destroy(&page->space);
 	free(page);
 }
@@ -157,8 +167,27 @@ free_locked(uint64_t address)
 	}
 	if (range->address != address)
 		return TN_NOT_FOUND;
-	tn__memory_give(device, (enum tn_bytes_class)range->tag, range->size);
+	give_bytes(device, (enum tn_bytes_class)range->tag, range->size, range->object);
 	return tn_space_give(&tn__core.devices[device].space, address, NULL);
+}
+
+struct tn_share *
+tn__share_of_locked(uint64_t address, uint64_t *base)
+{
+	int device = device_of_address(address);
+	struct tn_range *range = device < 0 ? NULL : tn_space_find(&tn__core.devices[device].space, address);
+	if (!range)
+		return NULL;
+	struct shared_page *page = range->tag == TAG_SHARED ? range->object : NULL;
+	struct tn_share *share = page ? page->share : range->object;
+	if (!share)
+		share = tn__share_make(device, page ? page->class : (enum tn_bytes_class)range->tag, range->size);
+	if (page)
+		page->share = share;
+	else
+		range->object = share;
+	*base = range->address;
+	return share;
 }
 
 int
@@ -342,6 +371,7 @@ struct physical {
 	uint64_t size;
 	uint32_t handles, mappings;
 	uintptr_t handle;
+	struct tn_share *share; /* with other processes, or NULL */
 };
 
 /* A reservation is a range of tn__core.vmm whose object is a space of the mappings inside it. */
@@ -423,9 +453,31 @@ drop_if_unused(struct physical *memory)
 {
 	if (memory->handles || memory->mappings)
 		return;
-	tn__memory_give(memory->device, TN_BYTES_PROGRAM, memory->size);
+	give_bytes(memory->device, TN_BYTES_PROGRAM, memory->size, memory->share);
 	tn__table_remove(&tn__core.memory_handles, memory->handle);
 	free(memory);
+}
+
+struct tn_share *
+tn__vmm_share_locked(uintptr_t handle)
+{
+	struct physical *memory = tn__table_get(&tn__core.memory_handles, handle);
+	if (memory && !memory->share)
+		memory->share = tn__share_make(memory->device, TN_BYTES_PROGRAM, memory->size);
+	return memory ? memory->share : NULL;
+}
+
+uintptr_t
+tn__vmm_adopt_locked(struct tn_share *share)
+{
+	struct physical *memory = calloc(1, sizeof(*memory));
+	if (!memory)
+		return 0;
+	*memory = (struct physical){.device = share->device, .size = share->size, .handles = 1, .share = share};
+	uintptr_t handle = memory->handle = tn__table_add(&tn__core.memory_handles, memory);
+	if (!handle)
+		free(memory);
+	return handle;
 }
 
 int
@@ -533,7 +585,7 @@ device_pointer(uint64_t address, struct tn_pointer_info *info)
 	if (!range)
 		return false;
 	*info = (struct tn_pointer_info){
-		.kind = TN_MEMORY_DEVICE, .device = device, .base = range->address, .size = range->size};
+		.kind = TN_MEMORY_DEVICE, .device = device, .base = range->address, .size = range->size, .exportable = true};
 	return true;
 }
 
@@ -570,7 +622,7 @@ tn__pointer_info(uint64_t address, struct tn_pointer_info *info)
 {
 	*info = (struct tn_pointer_info){.kind = TN_MEMORY_UNKNOWN};
 	tn__lock();
-	if (!device_pointer(address, info) && !mapped_pointer(address, info))
+	if (!device_pointer(address, info) && !mapped_pointer(address, info) && !tn__imported_locked(address, info))
 		host_pointer(address, info);
 	tn__unlock();
 }

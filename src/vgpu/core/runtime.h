@@ -51,6 +51,7 @@ struct tn_pointer_info {
 	int device;
 	uint64_t base, size; /* of the allocation or reservation that holds it */
 	bool registered;     /* host memory that was registered, not allocated */
+	bool exportable;     /* by tn__ipc_memory_token */
 };
 
 int tn__malloc(uint64_t bytes, uint64_t *address);
@@ -72,6 +73,32 @@ int tn__vmm_release(uintptr_t handle);
 int tn__vmm_map(uint64_t address, uint64_t bytes, uint64_t offset, uintptr_t handle);
 int tn__vmm_unmap(uint64_t address, uint64_t bytes);
 int tn__vmm_device(uintptr_t handle, int *device);
+
+/* ---- what processes of a run share (ipc.c) ---- */
+
+#define TN_IPC_BYTES 64
+enum tn_ipc_kind { TN_IPC_MEMORY = 1, TN_IPC_EVENT, TN_IPC_PHYSICAL };
+
+/* What a handle for another process holds; it may travel by any way, bytes or a file. */
+struct tn_ipc_token {
+	uint32_t magic, kind;
+	int32_t pid;
+	uint32_t row;
+	uint64_t id, offset;
+	unsigned char reserved[TN_IPC_BYTES - 32];
+};
+
+/* Memory of tn__malloc. A handle that was opened twice has one address, and is closed twice. */
+int tn__ipc_memory_token(uint64_t address, struct tn_ipc_token *token);
+int tn__ipc_memory_open(const struct tn_ipc_token *token, uint64_t *address);
+int tn__ipc_memory_close(uint64_t address);
+/* Events with the flags interprocess and no timing. Clocks of processes are not one: what was recorded by another process
+ * is done. */
+int tn__ipc_event_token(uintptr_t event, struct tn_ipc_token *token);
+int tn__ipc_event_open(const struct tn_ipc_token *token, uintptr_t *event);
+/* Physical memory behind a handle, as a file descriptor that can be sent. */
+int tn__vmm_export(uintptr_t handle, int *descriptor);
+int tn__vmm_import(int descriptor, uintptr_t *handle);
 
 /* Copies and sets. `to` and `from` may be host or device: the core looks. `asynchronous` only decides whether the caller
  * waits for the stream. */

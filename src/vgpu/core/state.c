@@ -271,9 +271,21 @@ tn__gpu(int device)
 	return physical < 0 ? NULL : tn__physical_gpu(physical);
 }
 
+/* What dead processes held is free on a card at once; alone, nobody can have died. */
+static void
+sweep_others(void)
+{
+	int processes = 0;
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++)
+		processes += tn__core.ledger->processes[slot].state == TN_PROCESS_ALIVE;
+	if (processes > 1)
+		tn_ledger_sweep(tn__core.ledger);
+}
+
 void
 tn__physical_memory_info(int physical, uint64_t *free_bytes, uint64_t *total_bytes)
 {
+	sweep_others();
 	*free_bytes = tn_ledger_free_bytes(tn__core.ledger, physical);
 	*total_bytes = tn__core.ledger->devices[physical].gpu.total_bytes;
 }

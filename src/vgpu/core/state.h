@@ -17,7 +17,9 @@
 
 /* Where the virtual devices' addresses lie: user addresses that no loader uses, below sanitizers' and above programs'. */
 #define TN_VMM_BASE UINT64_C(0x110000000000)
-#define TN_VMM_SIZE UINT64_C(0x1f0000000000)
+#define TN_VMM_SIZE UINT64_C(0x1b0000000000)
+#define TN_IMPORT_BASE UINT64_C(0x2c0000000000) /* memory of other processes (ipc.c) */
+#define TN_IMPORT_SIZE UINT64_C(0x040000000000)
 #define TN_MALLOC_BASE UINT64_C(0x300000000000)
 #define TN_MALLOC_SIZE UINT64_C(0x040000000000) /* a device */
 
@@ -87,12 +89,14 @@ tn__unlock(void)
 	pthread_mutex_unlock(&tn__core_lock);
 }
 
+_Static_assert(TN_VMM_BASE + TN_VMM_SIZE == TN_IMPORT_BASE && TN_IMPORT_BASE + TN_IMPORT_SIZE == TN_MALLOC_BASE,
+               "addresses of devices are one range");
+
 /* Whether an address is one of a device's. */
 static inline bool
 tn__on_device(uint64_t address)
 {
-	return (address >= TN_VMM_BASE && address < TN_VMM_BASE + TN_VMM_SIZE) ||
-	       (address >= TN_MALLOC_BASE && address < TN_MALLOC_BASE + TN_MAX_DEVICES * TN_MALLOC_SIZE);
+	return address >= TN_VMM_BASE && address < TN_MALLOC_BASE + TN_MAX_DEVICES * TN_MALLOC_SIZE;
 }
 
 uintptr_t tn__table_add(struct tn_table *table, void *item); /* 0: no host memory */
@@ -124,6 +128,25 @@ void tn__work_after_fork(void);
 int tn__capture_add_locked(struct tn_stream *stream, const struct tn_node_description *work);
 void tn__capture_join_locked(struct tn_stream *stream, const struct tn_event *event);
 void tn__capture_forget_stream(struct tn_stream *stream);
+/* An allocation that other processes may map, or one of theirs: its row in the ledger. */
+struct tn_share {
+	uint32_t row, openings; /* openings: of what was opened here, how often */
+	uint64_t id, size;
+	int device;
+	uint64_t address; /* where it was opened here */
+};
+/* Shares bytes that this process has taken. NULL: no room for one more. */
+struct tn_share *tn__share_make(int device, enum tn_bytes_class class, uint64_t bytes);
+/* Ends this process's part in it, and frees it. The last process gives the bytes back. */
+void tn__share_close(struct tn_share *share);
+/* The whole pages behind an address of tn__malloc, shared from now on. NULL: there are none, or no room. */
+struct tn_share *tn__share_of_locked(uint64_t address, uint64_t *base);
+/* The physical memory behind a handle, shared from now on; and a handle for one that another process shares, which
+ * belongs to it from then on. */
+struct tn_share *tn__vmm_share_locked(uintptr_t handle);
+uintptr_t tn__vmm_adopt_locked(struct tn_share *share);
+/* Whether an address is another process's memory that is open here. */
+bool tn__imported_locked(uint64_t address, struct tn_pointer_info *info);
 tn_status tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes);
 void tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes);
 

@@ -330,7 +330,7 @@ pointer_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer
 		*(int *)data = 1;
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*(int *)data = 0;
+		*(int *)data = info->kind == TN_MEMORY_DEVICE && info->exportable;
 		return true;
 	default:
 		tn__refuse("cuda", "cuPointerGetAttribute", 0);
