@@ -2,6 +2,7 @@
 # A thin front for CMake and the tools. `make help` lists the targets.
 
 ENVS := torch-2.11.0 torch-2.6.0 torch-2.15.0 torch-2.11.0-slim
+PROGRAM_ENVS = $(filter prog-%,$(shell tools/envs --list))
 PYTHON = $(shell tools/envs --path torch-2.11.0)
 BENCH_PYTHON = python3
 VALIDATE_PYTHON = python3
@@ -36,7 +37,7 @@ test: build ## what everybody runs (some 20 minutes on 2 cores)
 
 long: build ## what takes hours
 	@tools/deps test
-	@tools/envs $(ENVS)
+	@tools/envs $(ENVS) $(PROGRAM_ENVS)
 	@$(PYTHON) tools/run_tests.py --long
 
 bench: build ## accuracy against measured runs, host cost, cost of a call

@@ -156,6 +156,7 @@ def parts(long):
     yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(1), *more)
     if long:
         yield "changes", lambda tally: python_tests(tally, "changes", "tests/changes", *parallel())
+        yield "programs", lambda tally: tally.add_status("programs", run([sys.executable, "bench/programs/run.py"]))
         yield "accuracy", lambda tally: tally.add_status("accuracy", run([sys.executable, "bench/accuracy/run.py"]))
 
 

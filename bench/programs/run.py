@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other people's programs under `tonnage run`, each held against a verdict that was written down before.
 
-    bench/programs/run.py [--only TEXT] [--tags TAG,...] [--jobs N] [--again] [--any-build] [--list] [--check]
+    bench/programs/run.py [--only TEXT [--exact]] [--tags TAG,...] [--jobs N] [--again] [--any-build] [--list] [--check]
 
 table.toml names each program: its environment (tools/requirements), command, card, the verdict that is right, the range of the
 peak that is right, and the reason, which is arithmetic by hand, the program's own statement or a published figure. What a run
@@ -76,7 +76,9 @@ def program_key(row):
 
 
 def commit():
-    done = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    """The last commit that changed the sources, which outlives a rebase of what stands above it."""
+    words = ["git", "log", "-1", "--format=%h", "--abbrev=10", "--", *SOURCES]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip()
 
 
@@ -93,7 +95,7 @@ def model_folder(name):
         stamp = hashlib.sha256((HERE / "made.py").read_bytes()).hexdigest()
         if not (folder / "stamp").exists() or (folder / "stamp").read_text() != stamp:
             shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([python_of("prog-main"), HERE / "made.py", name, folder], check=True)
+            subprocess.run([python_of("torch-2.11.0"), HERE / "made.py", name, folder], check=True)
             (folder / "stamp").write_text(stamp)
     return folder
 
@@ -199,27 +201,31 @@ def run(row, options, keys):
 
 
 def stored(row):
+    """The last result of a program as it is now, of whatever build; None where there is none."""
     path = STATE / "results" / f"{row['name']}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    result = json.loads(path.read_text()) if path.exists() else None
+    return result if result and result["program"] == program_key(row) else None
 
 
-def is_fresh(row, keys, options):
+def is_fresh(row, build, options):
     result = stored(row)
-    if options.again or not result or result["program"] != keys[1]:
+    if options.again or not result:
         return False
-    return options.any_build or result["build"] == keys[0]
+    return options.any_build or result["build"] == build
 
 
 def chosen(rows, options):
     tags = set(filter(None, options.tags.split(",")))
     for row in rows:
-        if options.only in row["name"] and (not tags or tags & set(row.get("tags", []))):
+        named = row["name"] == options.only if options.exact else options.only in row["name"]
+        if named and (not tags or tags & set(row.get("tags", []))):
             yield row
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="TEXT", help="programs whose name holds it")
+    parser.add_argument("--exact", action="store_true", help="--only is the whole name")
     parser.add_argument("--tags", default="", metavar="TAG,...", help="programs with one of the tags")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="programs at once")
     parser.add_argument("--patience", type=float, default=1, metavar="X", help="times the time limit, for a busy machine")
@@ -256,7 +262,7 @@ def main():
         return 0
     build = build_key()
     if not options.check:
-        run_all([row for row in chosen(rows, options) if not is_fresh(row, (build, program_key(row)), options)], options, build)
+        run_all([row for row in chosen(rows, options) if not is_fresh(row, build, options)], options, build)
     results = {row["name"]: stored(row) for row in rows}
     wrong_advice = advice.check_all(results)
     right, known = report.write(rows, results, ROOT)

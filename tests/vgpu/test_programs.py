@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quick programs of bench/programs end with the verdict and the peak that their row of the table says; the others are
+run by `make long` (bench/programs/run.py), and here by name with --long.
+"""
+
+import sys
+import tempfile
+import types
+
+import pytest
+from conftest import ENVIRONMENTS, ROOT
+
+sys.path.insert(0, str(ROOT / "bench/programs"))
+import report  # noqa: E402
+import run as bench  # noqa: E402
+
+ROWS = bench.programs()
+
+
+def cases():
+    for row in ROWS:
+        yield pytest.param(row, id=row["name"], marks=[] if row.get("quick") else [pytest.mark.long])
+
+
+@pytest.mark.parametrize("row", list(cases()))
+def test_a_program_has_the_verdict_that_was_written_down(row):
+    if not bench.python_of(row["env"]).exists():
+        pytest.skip(f"environment {row['env']} is missing: tools/envs {row['env']}")
+    with tempfile.TemporaryDirectory() as folder:
+        status, document, seconds, text, left = bench.start(row, types.SimpleNamespace(patience=3), bench.pathlib.Path(folder))
+    result = {"status": status, "report": document, "seconds": seconds}
+    judgement = report.judge(row, result)
+    assert judgement.right, f"{judgement.why}\n{text[-6000:]}"
+    assert left == 0, f"{left} processes were left behind"
+
+
+def test_the_table_is_whole():
+    assert len(ROWS) >= 60
+    assert sum(bool(row.get("quick")) for row in ROWS) >= 20
+    for row in ROWS:
+        assert row["expect"] in ("fits", "out_of_memory", "grows", "failed", "undecided"), row["name"]
+        assert len(row["reason"]) > 20 and row["packages"], row["name"]
+        assert (ROOT / f"tools/requirements/{row['env']}.txt").exists(), row["name"]
+        assert ("peak" in row) == (row["expect"] == "fits"), row["name"]
+
+
+def test_the_quick_ones_need_no_environment_but_the_tests_own():
+    assert {row["env"] for row in ROWS if row.get("quick")} == {ENVIRONMENTS.joinpath("torch-2.11.0").name}
