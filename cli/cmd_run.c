@@ -22,7 +22,9 @@ static const char help[] =
 	"  --memory SIZE    total memory of a card instead of its own (12GiB, 500MiB, bytes)\n"
 	"  --other SIZE     memory that other processes hold on each card\n"
 	"  --steps N        stop after N steps; auto (default): when memory has settled, at the latest after\n"
-	"                   200 steps or 120 s; all: let the program end by itself\n"
+	"                   200 steps or --seconds N; all: let the program end by itself\n"
+	"  --seconds N      the time limit of auto, counted after the imports (default 120)\n"
+	"  --compile-seconds N  what compiling may take beside that (torch.compile, Triton, nvcc; default 900)\n"
 	"  --init MODE      skip (default): leave out large random initialisation on the CPU; real: do it\n"
 	"  --values MODE    small (default): copies up to 1 MiB keep their values; all: all copies do\n"
 	"  --writes MODE    scratch (default): what the program writes goes to a scratch folder and changes\n"
@@ -38,8 +40,8 @@ static const char help[] =
 	"  --help           this text\n"
 	"\n"
 	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 11 above the budget or the\n"
-	"baseline, 2 wrong usage, 125 a failure of tonnage itself, 126 or 127 PROGRAM cannot be executed or\n"
-	"was not found, else with the program's own status.\n";
+	"baseline, 12 undecided (nothing was seen that decides), 2 wrong usage, 125 a failure of tonnage\n"
+	"itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the program's own status.\n";
 
 enum {
 	GPU = 1,
@@ -47,6 +49,8 @@ enum {
 	MEMORY,
 	OTHER,
 	STEPS,
+	SECONDS,
+	COMPILE_SECONDS,
 	INIT,
 	VALUES,
 	WRITES,
@@ -65,6 +69,8 @@ enum {
 static const struct option long_options[] = {
 	{ "gpu", required_argument, NULL, GPU },       { "gpus", required_argument, NULL, GPUS },
 	{ "memory", required_argument, NULL, MEMORY }, { "other", required_argument, NULL, OTHER },
+	{ "seconds", required_argument, NULL, SECONDS },
+	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
 	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
 	{ "json", required_argument, NULL, JSON },     { "html", required_argument, NULL, HTML },
@@ -87,6 +93,10 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return option_count("gpus", TN_RUN_GPUS, &out->gpus);
 	case STEPS:
 		return option_steps(&out->steps);
+	case SECONDS:
+		return option_seconds("seconds", false, &out->seconds);
+	case COMPILE_SECONDS:
+		return option_seconds("compile-seconds", true, &out->compile_seconds);
 	case MEMORY:
 		return option_size("memory", false, &out->memory_bytes);
 	case OTHER:

@@ -80,3 +80,13 @@ option_steps(const char **out)
 	*out = optarg;
 	return 0;
 }
+
+int
+option_seconds(const char *option, bool zero_is_fine, double *out)
+{
+	int value = strcmp(optarg, "0") == 0 ? 0 : option_number(optarg);
+	if (value < 0 || (value == 0 && !zero_is_fine))
+		return wrong_usage("--%s is a whole number of seconds, not \"%s\"", option, optarg);
+	*out = value;
+	return 0;
+}

@@ -19,6 +19,8 @@ int option_word(const char *option, const char *first, const char *second, bool 
 int option_size(const char *option, bool zero_is_fine, uint64_t *out);
 /* "1%", "0.25%": in millionths. */
 int option_share(const char *option, int64_t *out);
+/* A number of seconds above 0, or, where zero_is_fine, 0. */
+int option_seconds(const char *option, bool zero_is_fine, double *out);
 /* A number, "auto" or "all". */
 int option_steps(const char **out);
 

@@ -35,6 +35,8 @@ struct tn_run_options {
 	uint64_t memory_bytes;     /* total memory instead of the card's own; 0: the card's own */
 	uint64_t other_bytes;      /* held by processes that are not of this run */
 	const char *steps;         /* "auto", "all" or a number */
+	double seconds;            /* with steps "auto", after the imports; 0: TONNAGE_SECONDS, else 120 */
+	double compile_seconds;    /* of compiling, which is not counted in `seconds`; below 0: 900 */
 	bool real_initialization;  /* large random initialisation is done, not skipped */
 	bool all_values;           /* copies of any size keep their bytes */
 	bool allow_writes;         /* the program may write real files */

@@ -41,11 +41,10 @@ static void
 doubt_the_time(struct tn_report *report)
 {
 	const char *before = used_a_card(report) ? "the first step or pass was complete" : "the program used a GPU";
-	bool limited = report->compiling && report->compile_limit_seconds > 0 &&
-	               report->compiled_seconds >= report->compile_limit_seconds;
+	bool limited = report->compiling && report->compiled_seconds >= report->compile_limit_seconds;
 	char advice[160];
 	if (limited) {
-		snprintf(advice, sizeof(advice), "--compile-seconds N gives compilation more time than these %.0f s",
+		snprintf(advice, sizeof(advice), "--compile-seconds N gives compiling more time than %.0f s",
 		         report->compile_limit_seconds);
 		tn__report_add_doubt(report, "no_step", false, advice,
 		                     "the program was still compiling when the time for that was up, before %s", before);

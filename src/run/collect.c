@@ -87,6 +87,10 @@ take_ledger(const struct tn_card *card, const struct tn_ledger *ledger, const st
 	report->launches = (int64_t)ledger->launches;
 	report->computed_read_count = (int64_t)ledger->computed_reads;
 	report->passed = ledger->guest.passes > 0;
+	report->compiling = watch->compiling;
+	report->compiled_seconds = watch->compiled_seconds;
+	report->limit_seconds = watch->limit_seconds;
+	report->compile_limit_seconds = watch->compile_limit_seconds;
 	for (uint32_t i = 0; i < ledger->call_count && i < TN_LEDGER_CALLS; i++) {
 		const struct tn_ledger_call *call = &ledger->calls[i];
 		struct tn_counted item = { .place = { NULL, TN_NO_FIGURE, NULL, false },

@@ -15,6 +15,8 @@
 
 extern char **environ;
 
+#define LIMIT_SECONDS 120
+
 struct builder {
 	char **items; /* owned strings */
 	size_t count;
@@ -125,6 +127,16 @@ overcommit_is_refused(void)
 	return mode == '2';
 }
 
+double
+tn__limit_seconds(const struct tn_run_options *options)
+{
+	const char *text = getenv("TONNAGE_SECONDS");
+	double seconds = text != NULL ? strtod(text, NULL) : 0;
+	if (options->seconds > 0)
+		return options->seconds;
+	return seconds > 0 ? seconds : LIMIT_SECONDS;
+}
+
 static void
 set_run(struct builder *builder, const struct tn_run_options *options, const struct tn_install *install,
         const struct tn_folder *folder, bool real_gpu)
@@ -154,8 +166,8 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	/* Byte code that Python would cache is nothing that a person wants to find in the scratch folder. */
 	set(builder, "PYTHONDONTWRITEBYTECODE", "1");
 	set(builder, "TONNAGE_STEPS", options->steps);
-	if (value_of(builder, "TONNAGE_SECONDS") == NULL)
-		set(builder, "TONNAGE_SECONDS", "120");
+	snprintf(path, sizeof(path), "%.3f", tn__limit_seconds(options));
+	set(builder, "TONNAGE_SECONDS", path);
 	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
 	set(builder, "TONNAGE_WRITES", options->allow_writes ? "allow" : "scratch");

@@ -50,6 +50,8 @@ char *tn__program_quote(char *const *arguments);
 char **tn__environment_make(const struct tn_run_options *options, const struct tn_install *install,
                             const struct tn_folder *folder, bool real_gpu);
 void tn__environment_free(char **environment);
+/* The time limit of --steps auto: --seconds, else TONNAGE_SECONDS, else 120. */
+double tn__limit_seconds(const struct tn_run_options *options);
 
 /* ---- keeper.c: the process between supervisor and program ---- */
 
@@ -110,8 +112,15 @@ struct tn_progress {
 	double last;
 };
 /* Rewrites the line when it is time. */
-void tn__progress_show(struct tn_progress *progress, const struct tn_ledger *ledger, double seconds);
+void tn__progress_show(struct tn_progress *progress, const struct tn_ledger *ledger, double seconds, bool compiling);
 void tn__progress_erase(struct tn_progress *progress);
+
+/* ---- compiling.c: the time limit waits for compilers ---- */
+
+/* True for a process that is a compiler by its name. */
+bool tn__is_compiler(pid_t pid);
+/* True while the hook of a living process says that it compiles. */
+bool tn__guest_compiles(const struct tn_folder *folder);
 
 /* ---- watch.c: while the program runs ---- */
 
@@ -125,10 +134,13 @@ struct tn_watch {
 	int asked;   /* the helper's listening socket; -1: none */
 	const struct tn_install *install;
 	double started;
-	double limit_seconds; /* with --steps auto: after torch was imported; 0: none */
+	double limit_seconds; /* with --steps auto: after torch was imported, compiling not counted; 0: none */
+	double compile_limit_seconds; /* what of compiling is not counted */
 	/* what came of it */
 	pid_t program;
 	struct tn_ending ending;
+	bool compiling;          /* now, or when it ended */
+	double compiled_seconds; /* that the limit has waited for */
 	bool keeper_lost;
 	bool not_executed; /* execve failed with exec_errno */
 	int exec_errno;

@@ -11,11 +11,11 @@
 #define EVERY_SECONDS 0.5
 
 void
-tn__progress_show(struct tn_progress *progress, const struct tn_ledger *ledger, double seconds)
+tn__progress_show(struct tn_progress *progress, const struct tn_ledger *ledger, double seconds, bool compiling)
 {
 	char peak[32];
 	uint64_t most = 0;
-	if (progress->shared && (ledger->launches > 0 || ledger->guest.steps > 0)) {
+	if (progress->shared && !compiling && (ledger->launches > 0 || ledger->guest.steps > 0)) {
 		tn__progress_erase(progress);
 		return;
 	}
@@ -27,8 +27,8 @@ tn__progress_show(struct tn_progress *progress, const struct tn_ledger *ledger, 
 			most = ledger->devices[i].peak_used_bytes;
 	if (most == 0)
 		most = ledger->guest.reserved_peak;
-	fprintf(progress->out, "\r\033[Ktonnage: step %llu, peak %s, %.0f s", (unsigned long long)ledger->guest.steps,
-	        tn__human_bytes((int64_t)most, peak), seconds);
+	fprintf(progress->out, "\r\033[Ktonnage: step %llu, peak %s, %.0f s%s", (unsigned long long)ledger->guest.steps,
+	        tn__human_bytes((int64_t)most, peak), seconds, compiling ? ", compiling (the time limit waits)" : "");
 	fflush(progress->out);
 	progress->shown = true;
 }

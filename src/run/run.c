@@ -19,6 +19,8 @@
 #include "report/report.h"
 #include "run/internal.h"
 
+#define COMPILE_SECONDS 900 /* what compiling may take beside the time limit */
+
 struct run {
 	const struct tn_run_options *options;
 	struct tn_install install;
@@ -38,8 +40,8 @@ struct run {
 struct tn_run_options
 tn_run_defaults(void)
 {
-	return (struct tn_run_options){ .gpu = "auto", .gpus = 1, .steps = "auto", .tolerance = -1, .messages = stderr,
-		                            .output = stdout };
+	return (struct tn_run_options){ .gpu = "auto", .gpus = 1, .steps = "auto", .compile_seconds = -1, .tolerance = -1,
+		                            .messages = stderr, .output = stdout };
 }
 
 /* ---- before ---- */
@@ -322,11 +324,7 @@ judge_start(const struct run *run, const struct tn_watch *watch, int *exit_statu
 static double
 limit_of(const struct tn_run_options *options)
 {
-	const char *text = getenv("TONNAGE_SECONDS");
-	if (strcmp(options->steps, "auto") != 0)
-		return 0;
-	double seconds = text != NULL ? strtod(text, NULL) : 0;
-	return seconds > 0 ? seconds : 120;
+	return strcmp(options->steps, "auto") == 0 ? tn__limit_seconds(options) : 0;
 }
 
 static tn_status
@@ -340,6 +338,7 @@ start_and_watch(struct run *run, int *exit_status)
 	if (!run->options->quiet && isatty(fileno(run->options->messages)))
 		watch.progress = (struct tn_progress){ .out = run->options->messages, .shared = isatty(STDOUT_FILENO) };
 	watch.limit_seconds = limit_of(run->options);
+	watch.compile_limit_seconds = run->options->compile_seconds >= 0 ? run->options->compile_seconds : COMPILE_SECONDS;
 	if (!run->card.real && !caller->serves)
 		watch.asked = tn__helper_listen(&run->folder);
 	tn_status status =

@@ -28,6 +28,7 @@ struct state {
 	struct tn_watch *watch;
 	struct tn_leftovers leftovers;
 	double sampled, guests_read, deadline; /* deadline: when everything is killed; 0: not yet known */
+	double compilers_seen;                 /* when it was last looked for them */
 	double torch_seen;                     /* when a usable torch was there; 0: not yet */
 	bool program_ended, torch_is_fine, over;
 	pid_t helper; /* 0: none runs */
@@ -119,9 +120,25 @@ take_signal(struct state *state)
 
 /* ---- sampling ---- */
 
+/* Counts the time since the last look as compiling where it began and ends so, and tells the hooks. */
 static void
-sample(struct state *state)
+look_at_compilers(struct state *state, bool child_compiles, double now)
 {
+	struct tn_watch *watch = state->watch;
+	bool before = watch->compiling;
+	watch->compiling = child_compiles || tn__guest_compiles(watch->folder);
+	if (before && watch->compiling)
+		watch->compiled_seconds += now - state->compilers_seen;
+	if (watch->compiled_seconds > watch->compile_limit_seconds)
+		watch->compiled_seconds = watch->compile_limit_seconds;
+	state->compilers_seen = now;
+	watch->ledger->guest.compiled = (uint64_t)(1000 * watch->compiled_seconds);
+}
+
+static void
+sample(struct state *state, double now)
+{
+	bool compiles = false;
 	struct tn_watch *watch = state->watch;
 	struct tn_process_list list = { 0 };
 	uint64_t bytes = 0;
@@ -129,7 +146,10 @@ sample(struct state *state)
 	for (size_t i = 0; i < list.count; i++) {
 		tn__process_list_add(&watch->seen, list.pids[i]);
 		note_rss(watch, tn__process_peak_rss(list.pids[i]));
+		compiles = compiles || tn__is_compiler(list.pids[i]);
 	}
+	if (!state->program_ended)
+		look_at_compilers(state, compiles, now);
 	if (watch->real_gpu && tn__machine_process_bytes(list.pids, list.count, &bytes) == TN_OK &&
 	    bytes > watch->real_device_peak)
 		watch->real_device_peak = bytes;
@@ -171,7 +191,7 @@ look_at_time(struct state *state, double now)
 {
 	struct tn_watch *watch = state->watch;
 	if (watch->limit_seconds <= 0 || state->torch_seen <= 0 || state->program_ended ||
-	    now - state->torch_seen < watch->limit_seconds + GRACE_SECONDS)
+	    now - state->torch_seen < watch->limit_seconds + watch->compiled_seconds + GRACE_SECONDS)
 		return;
 	watch->ending.stop_reason = 2;
 	state->over = true;
@@ -259,9 +279,9 @@ tn__watch_until_end(struct tn_watch *watch)
 		look_at_time(&state, now);
 		if (now - state.sampled >= (state.program_ended ? POLL_MILLISECONDS / 1000.0 : SAMPLE_SECONDS)) {
 			state.sampled = now;
-			sample(&state);
+			sample(&state, now);
 		}
-		tn__progress_show(&watch->progress, watch->ledger, now - watch->started);
+		tn__progress_show(&watch->progress, watch->ledger, now - watch->started, watch->compiling);
 		if (state.deadline != 0 && now >= state.deadline)
 			state.over = true;
 	}

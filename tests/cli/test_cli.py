@@ -373,3 +373,50 @@ def test_real_gpu_without_one(tonnage):
 def test_names_are_found_in_any_spelling(tonnage):
     for name in ("RTX3060", "NVIDIA GeForce RTX 3060", "rtx 3060", "GeForce RTX 3060"):
         assert tonnage("run", "--quiet", "--gpu", name, "--", "true").returncode == UNDECIDED
+
+
+# ---- the time limit, and compiling ----
+
+COMPILER = """
+import os, sys, time
+folder = os.path.join(os.environ["TONNAGE_RUN"], "guest")
+os.makedirs(folder, exist_ok=True)
+open(os.path.join(folder, "%d.compiling" % os.getpid()), "w").close()
+ledger = os.path.join(os.environ["TONNAGE_RUN"], "ledger")
+while True:  # what the supervisor has counted
+    with open(ledger, "rb") as file:
+        file.seek(64 + 8 * 7)
+        if int.from_bytes(file.read(8), "little") >= 300:
+            break
+    time.sleep(0.02)
+print("counted", flush=True)
+"""
+
+
+def test_compiling_is_counted_and_told_to_the_hook(tonnage):
+    """The program ends once the ledger says that it has compiled for 0.3 s."""
+    done = tonnage("run", "--", sys.executable, "-I", "-c", COMPILER)
+    assert done.stdout == "counted\n"
+
+
+def test_a_child_that_is_a_compiler_is_counted(tonnage):
+    """A process called ninja; the hook of this one says nothing."""
+    waits = COMPILER.replace('open(os.path.join(folder, "%d.compiling" % os.getpid()), "w").close()', "")
+    ninja = tonnage.cwd / "ninja"
+    ninja.symlink_to("/bin/sleep")
+    assert "compiling" not in waits
+    done = tonnage("run", "--", "sh", "-c", './ninja 60 & "$0" -I -c "$1"; kill $!', sys.executable, waits)
+    assert done.stdout == "counted\n"
+
+
+def test_no_more_is_counted_than_is_allowed(tonnage):
+    """With a limit of 0 nothing is: the program ends after 100 looks."""
+    looks = COMPILER.replace("while True:", "for _ in range(100):").replace("            break", "            sys.exit(3)")
+    done = tonnage("run", "--compile-seconds", "0", "--", sys.executable, "-I", "-c", looks + "\nsys.exit(7)")
+    assert done.returncode == 7
+
+
+@pytest.mark.parametrize("words", [["--seconds", "0"], ["--seconds", "x"], ["--compile-seconds", "-1"], ["--seconds", "1.5"]])
+def test_seconds_that_are_none(tonnage, words):
+    done = tonnage("run", *words, "--", "true")
+    assert done.returncode == 2 and "is a whole number of seconds" in one_line(done)

@@ -51,7 +51,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import ending, files, frames, generation, graph, habits, history, holds, init, ledger, peaks, phases, record
+    from . import compiling, ending, files, frames, generation, graph, habits, history, holds, init, ledger, peaks, phases, record
     from . import steps, torchapi, uploads, values
     from .state import settings
 
@@ -72,6 +72,7 @@ def _set_up(torch):
             graph.install()
             habits.install(torch)
     steps.on_torch(torch)
+    compiling.install()
     if settings.init == "skip" and settings.gpu == "virtual":
         init.install(torch)
     if settings.gpu == "virtual":

@@ -6,7 +6,7 @@ allocated nor the reserved peak, nor what stays allocated at a step's end (by mo
 max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
 differ from step to step. It has settled, too,
 when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
-TONNAGE_SECONDS after the imports. Where the work comes from data loaders, their epochs end early from then on
+TONNAGE_SECONDS after the imports; compiling is not counted. Where the work comes from data loaders, their epochs end early from then on
 (rehearse.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
 `--steps N`: stopped after N steps. `all`: never.
 
@@ -107,7 +107,7 @@ def _may_vary_on():
 
 
 def _elapsed():
-    return _clock() - (state.last_import or state.started)
+    return _clock() - (state.last_import or state.started) - ledger.compiled()
 
 
 def _tell_of_shapes(when):

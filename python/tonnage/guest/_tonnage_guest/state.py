@@ -21,6 +21,7 @@ class State:
         self.cuda_initialized = False
         self.device_count = 0
 
+        self.compiling = {}  # thread -> how deep; compiling.py
         self.steps = 0
         self.unit = None  # "optimizer", "loader", "forward"
         self.stopped = None  # "settled", "limit"

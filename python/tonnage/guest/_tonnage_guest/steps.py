@@ -204,6 +204,7 @@ def _finished(unit, may_stop):
         settle.restart()
         growth.restart()
     state.steps += 1
+    ledger.count_pass()
     if not state.cuda_initialized:
         return
     work.step_ended(state.steps)
