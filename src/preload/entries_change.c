@@ -65,7 +65,7 @@ rename_name(int old_dirfd, const char *old_path, int new_dirfd, const char *new_
 	if (result == 0 && tn__mode() == TN__ACTIVE)
 		result = tn__rename(old_dirfd, old_path, new_dirfd, new_path, flags);
 	else if (result == 0)
-		result = (int)TN_CALL(SYS_renameat2, old_dirfd, old_path, new_dirfd, new_path, flags);
+		result = (int)TN_PASS_CALL(SYS_renameat2, old_dirfd, old_path, new_dirfd, new_path, flags);
 	return tn__result(result);
 }
 
@@ -107,20 +107,29 @@ renameat2(int old_dirfd, const char *old_path, int new_dirfd, const char *new_pa
 	}
 MAKE(mkdir, (const char *path, mode_t mode), AT_FDCWD, target.path, mode)
 MAKE(mkdirat, (int dirfd, const char *path, mode_t mode), dirfd, target.dirfd, target.path, mode)
-MAKE(mkfifo, (const char *path, mode_t mode), AT_FDCWD, target.path, mode)
-MAKE(mkfifoat, (int dirfd, const char *path, mode_t mode), dirfd, target.dirfd, target.path, mode)
-MAKE(mknod, (const char *path, mode_t mode, dev_t device), AT_FDCWD, target.path, mode, device)
-MAKE(mknodat, (int dirfd, const char *path, mode_t mode, dev_t device), dirfd, target.dirfd, target.path, mode, device)
+
+/* Defines a call that makes a node, by the system call. */
+#define MAKE_NODE(name, parameters, folder, kind, number)                           \
+	TN_ENTRY int name parameters                                                    \
+	{                                                                               \
+		struct tn__target target;                                                   \
+		if (tn__result(tn__map_make(folder, path, &target)))                        \
+			return -1;                                                              \
+		return tn__result(TN_PASS_CALL(SYS_mknodat, target.dirfd, target.path, kind, number, 0L)); \
+	}
+MAKE_NODE(mkfifo, (const char *path, mode_t mode), AT_FDCWD, mode | S_IFIFO, 0L)
+MAKE_NODE(mkfifoat, (int dirfd, const char *path, mode_t mode), dirfd, mode | S_IFIFO, 0L)
+MAKE_NODE(mknod, (const char *path, mode_t mode, dev_t device), AT_FDCWD, mode, device)
+MAKE_NODE(mknodat, (int dirfd, const char *path, mode_t mode, dev_t device), dirfd, mode, device)
 MAKE(symlink, (const char *text, const char *path), AT_FDCWD, text, target.path)
 MAKE(symlinkat, (const char *text, int dirfd, const char *path), dirfd, text, target.dirfd, target.path)
 
 /* The names that programs built before glibc 2.33 call. */
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
-MAKE(__xmknod, (int version, const char *path, mode_t mode, dev_t *device), AT_FDCWD, version, target.path, mode,
-     device)
+MAKE_NODE(__xmknod, (int version, const char *path, mode_t mode, dev_t *device), AT_FDCWD, ((void)version, mode), *device)
 int __xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *device);
-MAKE(__xmknodat, (int version, int dirfd, const char *path, mode_t mode, dev_t *device), dirfd, version, target.dirfd,
-     target.path, mode, device)
+MAKE_NODE(__xmknodat, (int version, int dirfd, const char *path, mode_t mode, dev_t *device), dirfd,
+          ((void)version, mode), *device)
 
 /* A hard link to a lower file would be a way to write to it: what is linked is the copy. */
 static int
@@ -136,7 +145,7 @@ link_name(int old_dirfd, const char *old_path, int new_dirfd, const char *new_pa
 	if (result == 0)
 		result = tn__map_make(new_dirfd, new_path, &to);
 	if (result == 0)
-		result = (int)TN_CALL(SYS_linkat, from.dirfd, from.path, to.dirfd, to.path, flags);
+		result = (int)TN_PASS_CALL(SYS_linkat, from.dirfd, from.path, to.dirfd, to.path, flags);
 	return tn__result(result);
 }
 

@@ -4,7 +4,9 @@
  *
  * Names. The *logical* path is what the program sees: absolute, without symbolic links, "." or "..". The *lower* file
  * of a logical path is the real one, by the same name; it is never changed. The *upper* file is
- * $TONNAGE_RUN/scratch/files followed by the logical path.
+ * $TONNAGE_RUN/scratch/files followed by the logical path; below /dev/shm it is the run's own folder there, so that shared
+ * memory stays memory. Names in /dev/shm come and go by the thousand: there the upper file counts wherever it exists,
+ * and the index learns a name only when there is a lower file to hide.
  *
  * The index, one table in a file that all processes of the run map shared, says of a logical path
  *   nothing          only the lower file can be there, and below it only lower files
@@ -32,6 +34,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/index.h"
+
 #define TN_ENTRY __attribute__((visibility("default")))
 #define TN_SLOW __attribute__((noinline, cold))
 
@@ -48,13 +52,16 @@ struct tn__shield {
 	char run[PATH_MAX];   /* canonical run folder */
 	char upper[PATH_MAX]; /* <run>/scratch/files */
 	char self[PATH_MAX];  /* this library, absolute */
-	size_t run_length, upper_length;
+	char shared[PATH_MAX]; /* the run's own folder below /dev/shm */
+	size_t run_length, upper_length, shared_length; /* shared_length 0: there is none */
 	int environment_count;
 	const char *environment[16]; /* the TONNAGE_* variables that the process was started with */
 };
 extern struct tn__shield tn__shield;
 /* Not zero: reading must be mapped (or nothing is set up yet). Points at a word that all processes of the run share. */
 extern _Atomic uint64_t *tn__generation;
+/* The index's head; of no run's, all zeros, while there is none. */
+extern struct tn__index_head *tn__head;
 
 /* True while no process of the run has redirected anything: reading goes straight to libc. */
 static inline bool
@@ -68,8 +75,9 @@ tn__quiet(void)
 enum tn__mode tn__mode(void);
 
 /* For a process that was forked into another run: the environment says which, and its folder and index are taken from now
- * on. 0, or -1 when they cannot be. Not thread-safe: to be called right after the fork, by the guest. */
-int tn_preload_renew(void);
+ * on. 0, or -1 when they cannot be. Not thread-safe: to be called right after the fork. */
+int tn__shield_renew(void);
+int tn_preload_renew(void); /* the same, for the guest */
 
 /* Flags of a path by its key; 0 when there are none. */
 unsigned tn__index_get(uint64_t key);
@@ -88,6 +96,8 @@ void *tn__next(const char *name, void *_Atomic *slot);
 		void *tn_found = atomic_load_explicit(&tn_slot, memory_order_acquire);            \
 		tn_found ? tn_found : tn__next(#name, &tn_slot);                                  \
 	}))
+
+#define TN__SHARED "/dev/shm"
 
 /*
  * A system call that leaves errno alone: the result, or a negative errno number. Each argument is made a long first.
@@ -117,6 +127,14 @@ tn__call(long number, long a, long b, long c, long d, long e, long f)
 	return result;
 }
 
+/* The same for calls that the filter below the shield traps (raw.h): the pass word lies in the sixth register, which
+ * none of them uses. Five arguments, zeros where the call has fewer. */
+#define TN_PASS_CALL(number, a, b, c, d, e) TN_CALL(number, a, b, c, d, e, tn__head->pass)
+
+/* The same for calls that the filter below the shield traps (raw.h): the pass word lies in the sixth register, which
+ * none of them uses. Five arguments, zeros where the call has fewer. */
+#define TN_PASS_CALL(number, a, b, c, d, e) TN_CALL(number, a, b, c, d, e, tn__head->pass)
+
 /* Turns one of our results into libc's: sets errno and returns -1 for a negative one. */
 static inline int
 tn__result(long result)
@@ -135,7 +153,7 @@ struct tn__place {
 	unsigned flags; /* what the index says of this very path */
 	bool lower;     /* the lower file is not hidden */
 	bool moved;     /* the kernel would not get to the right file by the caller's arguments */
-	bool pass;      /* not ours: the run folder, /dev, /proc, /sys */
+	bool pass;      /* not ours: the run folder, /proc, /sys */
 	bool slash;     /* the caller's path ended with a slash */
 	int error;      /* 0 or a negative errno number: there is no such place */
 	char path[PATH_MAX];

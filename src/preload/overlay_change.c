@@ -171,7 +171,7 @@ move(struct end *from, struct end *to, unsigned flags)
 	if (result == 0)
 		result = raise_end(to, flags & RENAME_EXCHANGE);
 	if (result == 0)
-		result = TN_CALL(SYS_renameat2, AT_FDCWD, from->name, AT_FDCWD, to->name, flags);
+		result = TN_PASS_CALL(SYS_renameat2, AT_FDCWD, from->name, AT_FDCWD, to->name, flags);
 	if (result == 0)
 		result = tn__made(&to->place);
 	if (result == 0 && (flags & RENAME_EXCHANGE))
@@ -193,7 +193,7 @@ tn__rename(int old_dirfd, const char *old_path, int new_dirfd, const char *new_p
 	if (from.place.pass && to.place.pass) {
 		tn__real_name(&from.place, from.name);
 		tn__real_name(&to.place, to.name);
-		return (int)TN_CALL(SYS_renameat2, AT_FDCWD, from.name, AT_FDCWD, to.name, flags);
+		return (int)TN_PASS_CALL(SYS_renameat2, AT_FDCWD, from.name, AT_FDCWD, to.name, flags);
 	}
 	if (from.there)
 		return from.there;

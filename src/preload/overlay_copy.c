@@ -22,8 +22,8 @@ copy_owner_and_times(const char *name, const struct stat *st)
 {
 	struct timespec times[2] = {st->st_atim, st->st_mtim};
 	/* Without privileges a file belongs to who writes it. */
-	(void)TN_CALL(SYS_fchownat, AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
-	(void)TN_CALL(SYS_utimensat, AT_FDCWD, name, times, AT_SYMLINK_NOFOLLOW);
+	(void)TN_PASS_CALL(SYS_fchownat, AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
+	(void)TN_PASS_CALL(SYS_utimensat, AT_FDCWD, name, times, AT_SYMLINK_NOFOLLOW, 0L);
 }
 
 /* Makes the upper folder of a place that is a folder below; the index then says merged. */
@@ -41,7 +41,7 @@ make_merged_folder(struct tn__place *place)
 	tn__upper_name(place, upper);
 	result = TN_CALL(SYS_mkdirat, AT_FDCWD, upper, 0700);
 	if (result == 0) {
-		(void)TN_CALL(SYS_fchmodat, AT_FDCWD, upper, (st.st_mode & 07777) | UPPER_FOLDER_MODE);
+		(void)TN_PASS_CALL(SYS_fchmodat, AT_FDCWD, upper, (st.st_mode & 07777) | UPPER_FOLDER_MODE, 0L, 0L);
 		copy_owner_and_times(upper, &st);
 	} else if (result != -EEXIST) {
 		return (int)result;
@@ -118,18 +118,19 @@ tn__touch_parent(const struct tn__place *place)
 
 	(void)walk_to_parent(place, &parent, false);
 	tn__upper_name(&parent, upper);
-	(void)TN_CALL(SYS_utimensat, AT_FDCWD, upper, NULL, 0);
+	(void)TN_PASS_CALL(SYS_utimensat, AT_FDCWD, upper, NULL, 0, 0L);
 }
 
 /* ---- files ---- */
 
-/* A name in <run>/state that nobody else uses. */
+/* A name in the state folder of the place's file system that nobody else uses. */
 static void
-temporary_name(char *name)
+temporary_name(const struct tn__place *place, char *name)
 {
 	static _Atomic unsigned counter;
-	snprintf(name, TN__NAME, "%s/state/new-%ld-%u", tn__shield.run, (long)TN_CALL(SYS_gettid, 0),
-	         atomic_fetch_add(&counter, 1));
+	bool shared = tn__shield.shared_length && !strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED));
+	snprintf(name, TN__NAME, "%s/state/new-%ld-%u", shared ? tn__shield.shared : tn__shield.run,
+	         (long)TN_CALL(SYS_gettid, 0), atomic_fetch_add(&counter, 1));
 }
 
 static int
@@ -202,7 +203,7 @@ copy_attributes(int from, int to)
 	for (char *name = names; length > 0 && name < names + length; name += strlen(name) + 1) {
 		long size = TN_CALL(SYS_fgetxattr, from, name, value, sizeof(value));
 		if (size >= 0) /* an attribute that the upper file system does not take is left out */
-			(void)TN_CALL(SYS_fsetxattr, to, name, value, size, 0);
+			(void)TN_PASS_CALL(SYS_fsetxattr, to, name, value, size, 0);
 	}
 }
 
@@ -223,10 +224,10 @@ copy_regular(const char *lower, const char *temporary, const struct stat *st, bo
 		copy_attributes((int)from, (int)to);
 	}
 	if (to >= 0) {
-		(void)TN_CALL(SYS_fchown, to, st->st_uid, st->st_gid);
-		(void)TN_CALL(SYS_fchmod, to, st->st_mode & 07777);
+		(void)TN_PASS_CALL(SYS_fchown, to, st->st_uid, st->st_gid, 0L, 0L);
+		(void)TN_PASS_CALL(SYS_fchmod, to, st->st_mode & 07777, 0L, 0L, 0L);
 		if (!empty)
-			(void)TN_CALL(SYS_utimensat, to, NULL, times, 0);
+			(void)TN_PASS_CALL(SYS_utimensat, to, NULL, times, 0, 0L);
 		(void)TN_CALL(SYS_close, to);
 	}
 	if (from >= 0)
@@ -257,7 +258,7 @@ copy_file(const char *lower, const char *temporary, const struct stat *st, bool 
 	if (S_ISLNK(st->st_mode))
 		return copy_link(lower, temporary, st);
 	if (S_ISFIFO(st->st_mode))
-		return (int)TN_CALL(SYS_mknodat, AT_FDCWD, temporary, st->st_mode, 0);
+		return (int)TN_PASS_CALL(SYS_mknodat, AT_FDCWD, temporary, st->st_mode, 0, 0L);
 	return -EROFS; /* devices and sockets have no copy that means the same */
 }
 
@@ -265,10 +266,10 @@ copy_file(const char *lower, const char *temporary, const struct stat *st, bool 
 static int
 put_in_place(const char *temporary, const char *upper)
 {
-	long result = TN_CALL(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, upper, RENAME_NOREPLACE);
+	long result = TN_PASS_CALL(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, upper, RENAME_NOREPLACE);
 
 	if (result == -EINVAL || result == -ENOSYS) /* a file system that cannot: a hard link does not replace, either */
-		result = TN_CALL(SYS_linkat, AT_FDCWD, temporary, AT_FDCWD, upper, 0);
+		result = TN_PASS_CALL(SYS_linkat, AT_FDCWD, temporary, AT_FDCWD, upper, 0);
 	else if (result == 0)
 		return 0;
 	(void)TN_CALL(SYS_unlinkat, AT_FDCWD, temporary, 0);
@@ -283,7 +284,7 @@ copy_up_file(struct tn__place *place, const struct stat *st, bool empty)
 
 	if (result)
 		return result;
-	temporary_name(temporary);
+	temporary_name(place, temporary);
 	result = copy_file(place->path, temporary, st, empty);
 	if (result) {
 		(void)TN_CALL(SYS_unlinkat, AT_FDCWD, temporary, 0);
@@ -294,9 +295,22 @@ copy_up_file(struct tn__place *place, const struct stat *st, bool empty)
 	return result ? result : tn__made(place);
 }
 
+/* A name of /dev/shm that hides no lower file. */
+static bool
+needs_no_index(const struct tn__place *place)
+{
+	struct stat about;
+
+	return tn__shield.shared_length && !strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED)) &&
+	       !strchr(place->path + sizeof(TN__SHARED), '/') &&
+	       TN_CALL(SYS_newfstatat, AT_FDCWD, place->path, &about, AT_SYMLINK_NOFOLLOW) == -ENOENT;
+}
+
 int
 tn__made(const struct tn__place *place)
 {
+	if (needs_no_index(place))
+		return 0;
 	return place->lower && !place->pass ? tn__index_add(tn__place_key(place), TN__OPAQUE) : 0;
 }
 
@@ -358,7 +372,7 @@ tn__copy_up_tree(struct tn__place *place)
 	if (result)
 		return result;
 	tn__upper_name(place, upper);
-	(void)TN_CALL(SYS_fchmodat, AT_FDCWD, upper, st.st_mode & 07777);
+	(void)TN_PASS_CALL(SYS_fchmodat, AT_FDCWD, upper, st.st_mode & 07777, 0L, 0L);
 	copy_owner_and_times(upper, &st);
 	return 0;
 }

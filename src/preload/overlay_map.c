@@ -2,7 +2,7 @@
  *
  * From the arguments that the program gave to those that libc is to be given.
  *
- * Invariant: what comes out for a change names a file of the upper or one that is not ours (the run folder, /dev,
+ * Invariant: what comes out for a change names a file of the upper or one that is not ours (the run folder,
  * /proc, /sys, an existing pipe, socket or device); never a lower file.
  */
 #include "preload/overlay.h"
@@ -59,7 +59,7 @@ tn__check_broken(int dirfd, const char *path)
 {
 	struct stat st;
 
-	if (tn__mode() != TN__BROKEN || is_below(path, "/dev") || is_below(path, "/proc") || is_below(path, "/sys") ||
+	if (tn__mode() != TN__BROKEN || is_below(path, "/proc") || is_below(path, "/sys") ||
 	    is_below(path, tn__shield.run))
 		return 0;
 	if (TN_CALL(SYS_newfstatat, dirfd, path, &st, 0) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
@@ -257,8 +257,8 @@ own_attributes(struct tn__place *place, const struct stat *st)
 	if (place->flags & TN__ATTRIBUTES)
 		return 0;
 	tn__upper_name(place, upper);
-	(void)TN_CALL(SYS_fchmodat, AT_FDCWD, upper, st->st_mode & 07777);
-	(void)TN_CALL(SYS_utimensat, AT_FDCWD, upper, times, AT_SYMLINK_NOFOLLOW);
+	(void)TN_PASS_CALL(SYS_fchmodat, AT_FDCWD, upper, st->st_mode & 07777, 0L, 0L);
+	(void)TN_PASS_CALL(SYS_utimensat, AT_FDCWD, upper, times, AT_SYMLINK_NOFOLLOW, 0L);
 	return tn__index_add(tn__place_key(place), TN__ATTRIBUTES);
 }
 

@@ -65,9 +65,31 @@ tn__go_to_root(struct tn__place *place)
 	place->lower = true;
 }
 
+static bool
+is_below(const char *path, const char *folder, size_t length)
+{
+	return !strncmp(path, folder, length) && (path[length] == '/' || path[length] == 0);
+}
+
+/* Is the place a file directly in /dev/shm that the run has made? The index does not know these. */
+static bool
+is_own_shared(const struct tn__place *place)
+{
+	char upper[TN__NAME];
+	struct stat about;
+
+	if (!tn__shield.shared_length || place->flags || strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED)) ||
+	    strchr(place->path + sizeof(TN__SHARED), '/'))
+		return false;
+	tn__upper_name(place, upper);
+	return TN_CALL(SYS_newfstatat, AT_FDCWD, upper, &about, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 bool
 tn__enter(struct tn__place *place, const char *name, size_t name_length)
 {
+	bool merged = tn__is_merged(place);
+
 	if (place->length + 1 + name_length >= PATH_MAX)
 		return false;
 	place->path[place->length] = '/';
@@ -75,11 +97,8 @@ tn__enter(struct tn__place *place, const char *name, size_t name_length)
 	place->hash = add_to_hash(place->hash, place->path + place->length, name_length + 1);
 	place->length += name_length + 1;
 	place->path[place->length] = 0;
-	if (tn__is_merged(place))
-		place->flags = tn__index_get(finish_hash(place->hash));
-	else
-		place->flags = 0;
-	if (place->flags & TN__OPAQUE)
+	place->flags = merged ? tn__index_get(finish_hash(place->hash)) : 0;
+	if ((place->flags & TN__OPAQUE) || (merged && is_own_shared(place)))
 		place->lower = false;
 	return true;
 }
@@ -108,15 +127,19 @@ parent_length(const struct tn__place *place)
 	return slash ? (size_t)(slash - place->path) : 0;
 }
 
-static bool
-is_below(const char *path, const char *folder, size_t length)
-{
-	return !strncmp(path, folder, length) && (path[length] == '/' || path[length] == 0);
-}
+#define FILES "/files"
 
 bool
 tn__strip_upper(char *path)
 {
+	size_t shared = tn__shield.shared_length;
+
+	if (shared && is_below(path, tn__shield.shared, shared) && is_below(path + shared, FILES, strlen(FILES))) {
+		shared += strlen(FILES);
+		memmove(path + strlen(TN__SHARED), path + shared, strlen(path + shared) + 1);
+		memcpy(path, TN__SHARED, strlen(TN__SHARED));
+		return true;
+	}
 	if (!is_below(path, tn__shield.upper, tn__shield.upper_length))
 		return false;
 	memmove(path, path + tn__shield.upper_length, strlen(path + tn__shield.upper_length) + 1);
@@ -128,6 +151,12 @@ tn__strip_upper(char *path)
 void
 tn__upper_name(const struct tn__place *place, char *buffer)
 {
+	if (tn__shield.shared_length && is_below(place->path, TN__SHARED, strlen(TN__SHARED))) {
+		memcpy(buffer, tn__shield.shared, tn__shield.shared_length);
+		memcpy(buffer + tn__shield.shared_length, FILES, strlen(FILES));
+		strcpy(buffer + tn__shield.shared_length + strlen(FILES), place->path + strlen(TN__SHARED));
+		return;
+	}
 	memcpy(buffer, tn__shield.upper, tn__shield.upper_length);
 	memcpy(buffer + tn__shield.upper_length, place->path, place->length + 1);
 }
@@ -293,8 +322,9 @@ walk_all(struct walk *walk)
 static bool
 passes(const char *path)
 {
-	return is_below(path, tn__shield.run, tn__shield.run_length) || is_below(path, "/dev", 4) ||
-	       is_below(path, "/proc", 5) || is_below(path, "/sys", 4);
+	return is_below(path, tn__shield.run, tn__shield.run_length) || is_below(path, "/proc", 5) ||
+	       is_below(path, "/sys", 4) ||
+	       (tn__shield.shared_length && is_below(path, tn__shield.shared, tn__shield.shared_length));
 }
 
 static void

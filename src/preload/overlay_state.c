@@ -13,26 +13,24 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define INDEX_MAGIC 0x3178646e49544eull /* "NTIndx1" */
-#define INDEX_SLOTS (1u << 20)
 #define INDEX_PROBES 4096u
 #define FLAG_BITS 7ull
 
-struct index { /* a new file is all zeros, and valid */
-	_Atomic uint64_t magic;
-	_Atomic uint64_t generation;
-	uint64_t unused[6];
-	_Atomic uint64_t slots[INDEX_SLOTS]; /* key with its lowest three bits replaced by flags; 0: free */
+struct index {
+	struct tn__index_head head;
+	_Atomic uint64_t slots[TN__INDEX_SLOTS]; /* key with its lowest three bits replaced by flags; 0: free */
 };
 
 static _Atomic uint64_t not_set_up = 1; /* sends readers the slow way, where the shield is set up */
 static _Atomic uint64_t always_quiet = 0;
 static struct index *shared_index;
+static struct tn__index_head no_head; /* in the place of the index's, while there is none */
 static _Atomic int current_mode = TN__UNKNOWN;
 static _Atomic int setting_up = 0;
 
 struct tn__shield tn__shield;
 _Atomic uint64_t *tn__generation = &not_set_up;
+struct tn__index_head *tn__head = &no_head;
 
 static void
 complain(const char *what, int error)
@@ -90,6 +88,24 @@ find_run_folder(const char *named)
 	return tn__shield.run[0] == '/' && length > 1 ? 0 : -ENOENT;
 }
 
+/* <run>/shm leads to the run's own part of /dev/shm. Without it new files there go where all others go. */
+static int
+find_shared_folder(void)
+{
+	char name[PATH_MAX];
+	long length;
+
+	tn__shield.shared_length = 0;
+	if (!join(name, tn__shield.run, "/shm"))
+		return -ENAMETOOLONG;
+	length = TN_CALL(SYS_readlinkat, AT_FDCWD, name, tn__shield.shared, sizeof(tn__shield.shared) - 16);
+	if (length <= 0 || strncmp(tn__shield.shared, TN__SHARED "/", sizeof(TN__SHARED)))
+		return 0;
+	tn__shield.shared[length] = 0;
+	tn__shield.shared_length = (size_t)length;
+	return 0;
+}
+
 static int
 make_folders(void)
 {
@@ -106,7 +122,24 @@ make_folders(void)
 	if (!join(tn__shield.upper, tn__shield.run, "/scratch/files"))
 		return -ENAMETOOLONG;
 	tn__shield.upper_length = strlen(tn__shield.upper);
-	return 0;
+	return find_shared_folder();
+}
+
+/* The supervisor has made the file whole; where nobody has, it is done here, by everybody to the same size. A hole would
+ * end the program by a signal once the disk is full. */
+static long
+give_blocks(int fd)
+{
+	struct stat about;
+	long result = TN_CALL(SYS_fstat, fd, &about);
+
+	if (result == 0 && about.st_size >= (off_t)sizeof(struct index))
+		return 0;
+	if (result == 0)
+		result = TN_CALL(SYS_fallocate, fd, 0L, 0L, sizeof(struct index));
+	if (result == -EOPNOTSUPP)
+		result = TN_CALL(SYS_ftruncate, fd, sizeof(struct index));
+	return result;
 }
 
 static int
@@ -121,15 +154,17 @@ map_index(void)
 	fd = TN_CALL(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return (int)fd;
-	result = TN_CALL(SYS_ftruncate, fd, sizeof(struct index)); /* the same size by everybody: no race */
+	result = give_blocks((int)fd);
 	if (result == 0)
-		result = TN_CALL(SYS_mmap, NULL, sizeof(struct index), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		result = TN_CALL(SYS_mmap, NULL, sizeof(struct index), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0L);
 	(void)TN_CALL(SYS_close, fd);
 	if (result < 0 && result > -4096)
 		return (int)result;
 	shared_index = (struct index *)result; /* NOLINT: an address from the kernel */
-	if (!atomic_compare_exchange_strong(&shared_index->magic, &magic, INDEX_MAGIC) && magic != INDEX_MAGIC)
+	if (!atomic_compare_exchange_strong(&shared_index->head.magic, &magic, TN__INDEX_MAGIC) &&
+	    magic != TN__INDEX_MAGIC)
 		return -EUCLEAN;
+	tn__head = &shared_index->head;
 	return 0;
 }
 
@@ -189,7 +224,7 @@ set_up(void)
 		tn__generation = &always_quiet;
 		return TN__BROKEN;
 	}
-	tn__generation = &shared_index->generation;
+	tn__generation = &shared_index->head.generation;
 	return TN__ACTIVE;
 }
 
@@ -215,18 +250,13 @@ tn__mode(void)
 	return mode == TN__UNKNOWN ? set_up_once() : (enum tn__mode)mode;
 }
 
-__attribute__((constructor)) static void
-start(void)
-{
-	(void)tn__mode();
-}
-
-TN_ENTRY int
-tn_preload_renew(void)
+int
+tn__shield_renew(void)
 {
 	if (shared_index)
 		(void)TN_CALL(SYS_munmap, shared_index, sizeof(*shared_index));
 	shared_index = NULL;
+	tn__head = &no_head;
 	tn__shield.environment_count = 0;
 	tn__generation = &not_set_up;
 	atomic_store(&current_mode, TN__UNKNOWN);
@@ -239,7 +269,7 @@ static _Atomic uint64_t *
 find_slot(uint64_t key, uint64_t *found)
 {
 	for (unsigned probe = 0; probe < INDEX_PROBES; probe++) {
-		_Atomic uint64_t *slot = &shared_index->slots[((key >> 32) + probe) & (INDEX_SLOTS - 1)];
+		_Atomic uint64_t *slot = &shared_index->slots[((key >> 32) + probe) & (TN__INDEX_SLOTS - 1)];
 		*found = atomic_load_explicit(slot, memory_order_acquire);
 		if (*found == 0 || (*found | FLAG_BITS) == (key | FLAG_BITS))
 			return slot;
@@ -265,7 +295,7 @@ tn__index_add(uint64_t key, unsigned flags)
 		if (found == wanted)
 			return 0;
 		if (atomic_compare_exchange_strong(slot, &found, wanted)) {
-			atomic_fetch_add_explicit(&shared_index->generation, 1, memory_order_release);
+			atomic_fetch_add_explicit(&shared_index->head.generation, 1, memory_order_release);
 			return 0;
 		}
 	}

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "preload/index.h"
 
 #define MOST_TRIES 8
+#define SHARED_FOLDER "/dev/shm"
 
 static const char *
 temporary_folder(void)
@@ -68,6 +71,63 @@ make_locked(struct tn_folder *folder)
 	return status;
 }
 
+/* The write shield's index, with all its blocks: a full disk or a limit on the size of files is said here, before anything
+ * is started, and never ends a program by a signal. */
+static tn_status
+make_index(const struct tn_folder *folder)
+{
+	char path[PATH_MAX];
+	int file = open(tn__folder_path(folder, "state/index", path), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	TN_RETURN_IF(file < 0, TN_IO, "%s cannot be made: %s", path, strerror(errno));
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
+	sigaction(SIGXFSZ, &ignore, &before);
+	int error = posix_fallocate(file, 0, (off_t)TN__INDEX_BYTES);
+	sigaction(SIGXFSZ, &before, NULL);
+	close(file);
+	TN_RETURN_IF(error == EFBIG, TN_IO,
+	             "the limit on the size of files (ulimit -f) is too small: a run needs files of %zu MiB",
+	             (TN__INDEX_BYTES >> 20) + 1);
+	TN_RETURN_IF(error == ENOSPC || error == EDQUOT, TN_IO,
+	             "the disk of the temporary folder %s is full: a run needs %zu MiB there, and what the program writes; set "
+	             "TMPDIR to another folder, or free some with tonnage clean",
+	             temporary_folder(), (TN__INDEX_BYTES >> 20) + 1);
+	TN_RETURN_IF(error != 0, TN_IO, "%s cannot be made: %s", path, strerror(error));
+	return TN_OK;
+}
+
+/* The run's own part of /dev/shm; <run>/shm leads there, and back from there `run` leads here. Without it what is shared
+ * lies in the scratch folder. */
+static void
+make_shared(const struct tn_folder *folder)
+{
+	char shared[PATH_MAX], link[PATH_MAX];
+	const char *name = strrchr(folder->path, '/') + 1;
+	if (snprintf(shared, sizeof(shared), "%s/%s", SHARED_FOLDER, name) >= (int)sizeof(shared) || mkdir(shared, 0700) != 0)
+		return;
+	static const char *const parts[] = { "files", "state" };
+	bool good = true;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		good = good && snprintf(link, sizeof(link), "%s/%s", shared, parts[i]) < (int)sizeof(link) &&
+		       mkdir(link, i == 0 ? 01777 : 0700) == 0;
+	good = good && snprintf(link, sizeof(link), "%s/run", shared) < (int)sizeof(link) && symlink(folder->path, link) == 0;
+	if (!good || symlink(shared, tn__folder_path(folder, "shm", link)) != 0)
+		tn__folder_remove_tree(shared);
+}
+
+/* What belongs to a run folder outside of it. */
+static void
+remove_shared(const struct tn_folder *folder)
+{
+	char link[PATH_MAX], shared[PATH_MAX];
+	ssize_t length = readlink(tn__folder_path(folder, "shm", link), shared, sizeof(shared) - 1);
+	if (length <= 0)
+		return;
+	shared[length] = '\0';
+	if (strncmp(shared, SHARED_FOLDER "/tonnage-", sizeof(SHARED_FOLDER "/tonnage-") - 1) == 0 &&
+	    strstr(shared, "/..") == NULL)
+		tn__folder_remove_tree(shared);
+}
+
 static tn_status
 make_parts(const struct tn_folder *folder)
 {
@@ -76,6 +136,8 @@ make_parts(const struct tn_folder *folder)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		TN_RETURN_IF(mkdir(tn__folder_path(folder, parts[i], path), 0700) != 0, TN_IO, "%s cannot be made: %s", path,
 		             strerror(errno));
+	TN_FORWARD_IF_ERROR(make_index(folder));
+	make_shared(folder);
 	return TN_OK;
 }
 
@@ -193,6 +255,7 @@ void
 tn__folder_remove(struct tn_folder *folder, bool keep_files)
 {
 	char path[PATH_MAX];
+	remove_shared(folder);
 	if (keep_files) {
 		remove_all_but(tn__folder_path(folder, "scratch", path), "files");
 		remove_all_but(folder->path, "scratch"); /* the lock, too: without it the folder is nobody's orphan */
@@ -251,8 +314,9 @@ tn__folder_remove_orphans(void)
 		    snprintf(path, sizeof(path), "%s/%s", temporary_folder(), item->d_name) >= PATH_MAX)
 			continue;
 		if (take_orphan(path, &lock)) {
-			tn__folder_remove_tree(path);
-			close(lock);
+			struct tn_folder orphan = { .lock = lock };
+			strcpy(orphan.path, path);
+			tn__folder_remove(&orphan, false);
 			removed++;
 		} else {
 			removed += remove_unborn(path);
