@@ -133,22 +133,23 @@ write_bytes(int fd, const char *bytes, size_t size, off_t position)
 
 /* ---- writing ---- */
 
-/* Leaves a hole of `size` bytes at `at`, where the file was `*length` long. */
+/* Leaves a hole of `size` bytes at `at`, where the file was `*length` long. Blocks may have been reserved beyond its end
+ * (numpy does), and file systems punch within the length only: so it is made longer first. */
 static long
 leave_hole(int fd, off_t at, size_t size, off_t *length)
 {
 	off_t end = at + (off_t)size;
+	bool fresh = at >= *length;
 	long result = 0;
 
-	if (at < *length)
-		result = TN_CALL(SYS_fallocate, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
-		                 (end < *length ? end : *length) - at);
-	if (result == 0 && end > *length) {
+	if (end > *length) {
 		result = TN_CALL(SYS_ftruncate, fd, end);
 		if (result == 0)
 			*length = end;
 	}
-	return result;
+	if (result == 0)
+		result = TN_CALL(SYS_fallocate, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, size);
+	return fresh && result == -EOPNOTSUPP ? 0 : result;
 }
 
 /* Writes pieces at a position of the file; how many bytes, or an error when it was none. */
