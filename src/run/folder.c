@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,12 +37,18 @@ temporary_folder(void)
 	return "/tmp";
 }
 
+static const char *
+in_folder(const char *folder, const char *name, char buffer[PATH_MAX])
+{
+	if (snprintf(buffer, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX)
+		buffer[PATH_MAX - 1] = '\0';
+	return buffer;
+}
+
 const char *
 tn__folder_path(const struct tn_folder *folder, const char *name, char buffer[PATH_MAX])
 {
-	if (snprintf(buffer, PATH_MAX, "%s/%s", folder->path, name) >= PATH_MAX)
-		buffer[PATH_MAX - 1] = '\0';
-	return buffer;
+	return in_folder(folder->path, name, buffer);
 }
 
 static tn_status
@@ -82,6 +89,10 @@ make_index(const struct tn_folder *folder)
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
 	sigaction(SIGXFSZ, &ignore, &before);
 	int error = posix_fallocate(file, 0, (off_t)TN__INDEX_BYTES);
+	struct tn__index_head head = { .magic = TN__INDEX_MAGIC };
+	if (error == 0 && (getrandom(&head.pass, sizeof(head.pass), 0) != (ssize_t)sizeof(head.pass) ||
+	                   pwrite(file, &head, sizeof(head), 0) != (ssize_t)sizeof(head)))
+		error = errno;
 	sigaction(SIGXFSZ, &before, NULL);
 	close(file);
 	TN_RETURN_IF(error == EFBIG, TN_IO,
@@ -299,6 +310,43 @@ remove_unborn(const char *path)
 	return rmdir(path) == 0;
 }
 
+/* The run folder that a part of /dev/shm belongs to has ended, or is not there any more. */
+static bool
+is_shared_orphan(const char *shared)
+{
+	char link[PATH_MAX], run[PATH_MAX];
+	struct stat about;
+	int lock = -1;
+	if (lstat(shared, &about) != 0 || !S_ISDIR(about.st_mode) || about.st_uid != getuid() ||
+	    snprintf(link, sizeof(link), "%s/run", shared) >= (int)sizeof(link))
+		return false;
+	ssize_t length = readlink(link, run, sizeof(run) - 1);
+	if (length <= 0)
+		return false; /* it may be in the making */
+	run[length] = '\0';
+	if (take_orphan(run, &lock)) {
+		close(lock);
+		return true;
+	}
+	return lstat(in_folder(run, "lock", link), &about) != 0 && errno == ENOENT &&
+	       lstat(in_folder(run, "lock.new", link), &about) != 0;
+}
+
+static void
+remove_shared_orphans(const char *beginning)
+{
+	char path[PATH_MAX];
+	const struct dirent *item;
+	DIR *listing = opendir(SHARED_FOLDER);
+	while (listing != NULL && (item = readdir(listing)) != NULL)
+		if (strncmp(item->d_name, beginning, strlen(beginning)) == 0 &&
+		    snprintf(path, sizeof(path), SHARED_FOLDER "/%s", item->d_name) < (int)sizeof(path) &&
+		    is_shared_orphan(path))
+			tn__folder_remove_tree(path);
+	if (listing != NULL)
+		closedir(listing);
+}
+
 int
 tn__folder_remove_orphans(void)
 {
@@ -323,5 +371,6 @@ tn__folder_remove_orphans(void)
 		}
 	}
 	closedir(listing);
+	remove_shared_orphans(beginning);
 	return removed;
 }

@@ -55,11 +55,11 @@ double tn__limit_seconds(const struct tn_run_options *options);
 
 /* ---- keeper.c: the process between supervisor and program ---- */
 
-enum tn_news_kind { TN_NEWS_STARTED, TN_NEWS_ENDED, TN_NEWS_NOT_EXECUTED, TN_NEWS_NO_NET };
+enum tn_news_kind { TN_NEWS_STARTED, TN_NEWS_ENDED, TN_NEWS_NOT_EXECUTED, TN_NEWS_NO_NET, TN_NEWS_RAW_WALL };
 struct tn_news { /* through a pipe, whole at once since it is shorter than PIPE_BUF */
 	int32_t kind;
 	int32_t pid;
-	int32_t status;  /* wait status, errno or tn_status */
+	int32_t status;  /* wait status, errno, tn_status or enum tn__raw_wall */
 	int32_t program; /* of ENDED: 1 when it is the program itself, 0 for an orphan that the keeper reaped */
 	uint64_t peak_rss_bytes;
 };
@@ -145,6 +145,7 @@ struct tn_watch {
 	bool not_executed; /* execve failed with exec_errno */
 	int exec_errno;
 	bool no_net;
+	int raw_wall; /* enum tn__raw_wall; -1: the program was put behind no wall */
 	enum tn_misuse misuse;
 	uint64_t peak_rss_bytes;
 	uint64_t real_device_peak; /* --gpu real: sampled, 0 when unknown */

@@ -20,17 +20,20 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <fcntl.h>
 
 #include "base/error.h"
 #include "preload/net.h" /* the kernel's part of the write shield, put on the program before it starts */
+#include "preload/raw.h" /* and the filter of calls that pass libc, which the keeper answers */
 #include "run/internal.h"
 #include "run/leftovers.h"
 
 struct keeper {
 	int life, news;
+	int listener; /* trapped calls wait there; -1: there are none */
 	pid_t program;
 	struct tn_folder folder;
 	struct tn_leftovers leftovers;
@@ -49,14 +52,52 @@ send_news(int pipe, struct tn_news news)
 
 /* ---- in the program's process, before exec ---- */
 
+/* Hands the listener to the keeper, or says that there is none. */
 static void
-become_program(const struct tn_start *start, const sigset_t *mask, int news, pid_t keeper)
+send_listener(int channel, int listener)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	char word = 'l';
+	struct iovec part = { &word, 1 };
+	struct msghdr parcel = { .msg_iov = &part, .msg_iovlen = 1 };
+	if (listener >= 0) {
+		parcel.msg_control = control.room;
+		parcel.msg_controllen = sizeof(control.room);
+		control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+			                               .cmsg_type = SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.header), &listener, sizeof(int));
+	}
+	ssize_t ignored = sendmsg(channel, &parcel, MSG_NOSIGNAL);
+	(void)ignored; /* a keeper that is gone needs none */
+	close(channel);
+	if (listener >= 0)
+		close(listener);
+}
+
+static void
+put_behind_walls(const struct tn_start *start, int news, int channel)
+{
+	int listener = -1;
+	bool landlock = tn__net_apply(start->folder->path) == TN_OK;
+	if (!landlock)
+		send_news(news, (struct tn_news){ .kind = TN_NEWS_NO_NET, .pid = getpid() });
+	enum tn__raw_wall wall = tn__raw_install(start->folder->path, landlock, channel >= 0 ? &listener : NULL);
+	send_news(news, (struct tn_news){ .kind = TN_NEWS_RAW_WALL, .pid = getpid(), .status = (int32_t)wall });
+	if (channel >= 0)
+		send_listener(channel, listener);
+}
+
+static void
+become_program(const struct tn_start *start, const sigset_t *mask, int news, int channel, pid_t keeper)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(TN_EXIT_OWN_FAILURE);
-	if (start->net && tn__net_apply(start->folder->path) != TN_OK)
-		send_news(news, (struct tn_news){ .kind = TN_NEWS_NO_NET, .pid = getpid() });
+	if (start->net)
+		put_behind_walls(start, news, channel);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvpe(start->path, start->arguments, start->environment);
 	send_news(news, (struct tn_news){ .kind = TN_NEWS_NOT_EXECUTED, .pid = getpid(), .status = errno });
@@ -120,12 +161,14 @@ supervisor_is_gone(struct keeper *keeper)
 static _Noreturn void
 keep(struct keeper *keeper, int children)
 {
-	struct pollfd watched[] = { { keeper->life, POLLIN, 0 }, { children, POLLIN, 0 } };
+	struct pollfd watched[] = { { keeper->life, POLLIN, 0 }, { children, POLLIN, 0 }, { keeper->listener, POLLIN, 0 } };
 	for (;;) {
 		struct signalfd_siginfo info;
 		char word;
-		if (poll(watched, 2, -1) < 0 && errno != EINTR)
+		if (poll(watched, 3, -1) < 0 && errno != EINTR)
 			supervisor_is_gone(keeper);
+		if (watched[2].revents & POLLIN ? !tn__raw_answer(keeper->listener) : watched[2].revents != 0)
+			watched[2].fd = -1; /* nobody is left that could call */
 		if (watched[1].revents & POLLIN && read(children, &info, sizeof(info)) > 0)
 			reap(keeper);
 		if (!(watched[0].revents & (POLLIN | POLLHUP | POLLERR)))
@@ -148,21 +191,55 @@ watch_children(void)
 	return signalfd(-1, &child_signal, SFD_CLOEXEC);
 }
 
+/* Waits for the program's process to be behind its walls; -1 when nobody is to be listened to. */
+static int
+receive_listener(int channel, const char *folder)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	char word;
+	int listener = -1;
+	struct iovec part = { &word, 1 };
+	struct msghdr parcel = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
+		                     .msg_controllen = sizeof(control.room) };
+	ssize_t length;
+	while ((length = recvmsg(channel, &parcel, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+		;
+	const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&parcel) : NULL;
+	if (header != NULL && header->cmsg_type == SCM_RIGHTS)
+		memcpy(&listener, CMSG_DATA(header), sizeof(int));
+	close(channel);
+	if (listener >= 0 && tn__raw_attach(folder) != TN_OK) { /* closed, it fails with ENOSYS what it would refuse */
+		close(listener);
+		listener = -1;
+	}
+	return listener;
+}
+
 static void
 become_keeper(const struct tn_start *start, const sigset_t *mask, int life, int news)
 {
-	struct keeper keeper = { .life = life, .news = news, .folder = *start->folder, .serves = start->serves };
+	struct keeper keeper = { .life = life, .news = news, .listener = -1, .folder = *start->folder,
+		                     .serves = start->serves };
 	pid_t self = getpid();
-	int children = watch_children();
+	int children = watch_children(), channel[2] = { -1, -1 };
+	if (start->net && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) != 0)
+		channel[0] = channel[1] = -1;
 	pid_t pid = children >= 0 ? fork() : -1;
 	if (pid == 0)
-		become_program(start, mask, news, self);
+		become_program(start, mask, news, channel[1], self);
 	if (pid < 0) {
 		send_news(news, (struct tn_news){ .kind = TN_NEWS_NOT_EXECUTED, .status = errno });
 		_exit(TN_EXIT_OWN_FAILURE);
 	}
 	keeper.program = pid;
 	send_news(news, (struct tn_news){ .kind = TN_NEWS_STARTED, .pid = pid });
+	if (channel[0] >= 0) {
+		close(channel[1]);
+		keeper.listener = receive_listener(channel[0], start->folder->path);
+	}
 	keep(&keeper, children);
 }
 
@@ -177,7 +254,7 @@ tn_keeper_main(int count, char **words)
 		numbers[i] = atoi(words[1 + i]);
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	struct keeper keeper = { .life = numbers[0], .news = numbers[1], .program = numbers[3] };
+	struct keeper keeper = { .life = numbers[0], .news = numbers[1], .listener = -1, .program = numbers[3] };
 	keeper.folder.lock = numbers[2];
 	strcpy(keeper.folder.path, words[5]);
 	int children = watch_children();

@@ -334,7 +334,7 @@ start_and_watch(struct run *run, int *exit_status)
 	struct tn_start start = { run->program, run->options->arguments, run->environment, &run->folder,
 		                      !run->options->allow_writes && !caller->serves, caller->serves };
 	struct tn_watch watch = { .folder = &run->folder, .ledger = run->ledger, .signals = run->signals,
-		                      .asked = -1, .install = &run->install, .real_gpu = run->card.real, .started = tn__now() };
+		                      .asked = -1, .raw_wall = -1, .install = &run->install, .real_gpu = run->card.real, .started = tn__now() };
 	if (!run->options->quiet && isatty(fileno(run->options->messages)))
 		watch.progress = (struct tn_progress){ .out = run->options->messages, .shared = isatty(STDOUT_FILENO) };
 	watch.limit_seconds = limit_of(run->options);

@@ -82,6 +82,9 @@ take_news(struct state *state, const struct tn_news *news)
 	case TN_NEWS_NO_NET:
 		watch->no_net = true;
 		break;
+	case TN_NEWS_RAW_WALL:
+		watch->raw_wall = news->status;
+		break;
 	}
 }
 

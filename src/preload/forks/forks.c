@@ -11,6 +11,7 @@
 
 #include "preload/forks/forks.h"
 #include "preload/net.h"
+#include "preload/raw.h"
 
 #define TN_ENTRY __attribute__((visibility("default")))
 
@@ -32,5 +33,6 @@ TN_ENTRY int
 tn_forks_net(const char *run_folder)
 {
 	tn_status status = tn__net_apply(run_folder);
+	(void)tn__raw_install(run_folder, status == TN_OK, NULL);
 	return status == TN_OK || status == TN_UNSUPPORTED ? 0 : -1;
 }
