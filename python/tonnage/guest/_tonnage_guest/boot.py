@@ -51,33 +51,34 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import compiling, ending, files, frames, generation, graph, habits, history, holds, init, ledger, peaks, phases, record
-    from . import steps, torchapi, uploads, values
+    from . import calls, compiling, ending, files, frames, generation, graph, habits, history, holds, init, ledger, peaks
+    from . import phases, record, steps, torchapi, uploads, values
     from .state import settings
 
     state.torch = torch
     guard.on_disarm.append(record.write_now)
     frames.start()
     ledger.attach(settings.run)
-    ending.install()
-    uploads.install()
-    files.install()
+    guard.attempt(ending.install)
+    guard.attempt(uploads.install)
+    guard.attempt(files.install)
+    guard.attempt(calls.install, torch)
     if torchapi.is_cuda_build():
         torchapi.queue_at_cuda_init(_on_cuda)
-        peaks.wrap_resets()
-        history.install()
+        guard.attempt(peaks.wrap_resets)
+        guard.attempt(history.install)
         if history.wanted():
-            phases.install(torch)
-            holds.install()
-            graph.install()
-            habits.install(torch)
-    steps.on_torch(torch)
-    compiling.install()
+            guard.attempt(phases.install, torch)
+            guard.attempt(holds.install)
+            guard.attempt(graph.install)
+            guard.attempt(habits.install, torch)
+    guard.attempt(steps.on_torch, torch)
+    guard.attempt(compiling.install)
     if settings.init == "skip" and settings.gpu == "virtual":
-        init.install(torch)
+        guard.attempt(init.install, torch)
     if settings.gpu == "virtual":
-        generation.install()
-        values.install(torch)
+        guard.attempt(generation.install)
+        guard.attempt(values.install, torch)
     record.write_now()
 
 
@@ -104,19 +105,18 @@ def _on_cuda():
 
 @guard.guarded
 def _cuda_is_there():
-    from . import history, oom, phases, reads, record, steps, torchapi, work
+    from . import history, oom, phases, reads, record, torchapi, work
 
     state.cuda_initialized = True
     state.device_count = torchapi.device_count()
-    oom.attach()
-    history.start()
-    reads.attach()
-    work.start()
+    guard.when_lost("history", history.stop)
+    guard.when_lost("reads", reads.detach)
+    guard.attempt(oom.attach)
+    guard.attempt(history.start)
+    guard.attempt(reads.attach)
+    guard.attempt(work.start)
     if history.wanted():
-        phases.start()
-        guard.on_disarm.append(phases.stop_watching_modules)
-    steps.on_cuda()
-    guard.on_disarm.extend((history.stop, steps.stop_watching_modules, reads.detach))
+        guard.attempt(phases.start)
     record.write_now()
 
 
@@ -138,9 +138,9 @@ def _renewed():
 def _in_child():
     error = state.hook_error
     if state.cuda_initialized and state.torch is not None:
-        from . import reads, steps
+        from . import calls, reads
 
         reads.detach()
-        steps.stop_watching_modules()
+        calls.forget()
     renew()
     state.hook_error = error

@@ -10,9 +10,12 @@ step ends as if the program had asked for its loss: the card is waited for, and 
 import sys
 import time
 
+from . import guard
+
 _TWO_LOOKS = 0.25  # seconds
 
 
+@guard.alone
 def rest():
     """Called after an update."""
     torch = sys.modules["torch"]

@@ -183,7 +183,7 @@ def settle_accounts():
         ledger.progress(state.steps, *peaks.highest())
         growth.finish()
         history.finish()
-        reads.finish()
+        guard.alone(reads.finish)()
         work.finish()
     if settings.modules and state.armed:
         forks.tell_modules(settings.run)

@@ -12,9 +12,8 @@ without unpacking what somebody's hooks have packed (checkpointing would compute
 
 import gc
 import logging
-import sys
 
-from . import guard, history, holds, imports, marks, phases, torchapi
+from . import frames, guard, history, holds, imports, marks, phases, torchapi
 from .state import state
 
 _ALWAYS = 12  # passes that are walked in any case; later ones only when more is allocated than ever at a beginning
@@ -90,7 +89,7 @@ def _begins(outputs):
     if not state.cuda_initialized:
         return
     if state.in_backward == 1:
-        phases.enter("backward", sys._getframe(2))
+        phases.enter("backward", frames.caller(1))
     allocated = torchapi.allocated()
     global _walked, _highest
     if not history.wanted():

@@ -13,7 +13,7 @@ import gc
 import sys
 import time
 
-from . import history, keepers, torchapi
+from . import guard, history, keepers, torchapi
 from .state import state
 
 _MAX_PERIOD = 16
@@ -137,6 +137,7 @@ _batches_a_step = 1
 _goes_on = None  # whether it goes on in the next epoch of the same loop
 
 
+@guard.alone
 def after_step(allowed, equal_work):
     """A step is over and its device readings are there. Where `equal_work`, only steps that asked for the same bytes
     are compared: a cache that is copied as it grows asks for more each time."""
@@ -160,6 +161,7 @@ def after_step(allowed, equal_work):
         _place_steps()
 
 
+@guard.alone
 def note(watch, number, allocated, peak):
     """A unit of a watch is over."""
     global _latest
@@ -198,6 +200,7 @@ def _in_all(found):
     return found["bytes"] * found["of"] if found["of"] is not None else float("inf")
 
 
+@guard.alone
 def finish():
     """The program comes to its own end: what all its epochs would have come to is known now."""
     if _steps.certain() and _goes_on and _epoch.loop.planned is not None:

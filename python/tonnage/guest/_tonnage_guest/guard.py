@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No error of ours reaches the program: the first one disarms the hook with one line on stderr, the program goes on.
+"""No error of ours reaches the program, and one sensor's error is that sensor's alone.
 
-`on_disarm` holds what other parts want undone then. Only Exception is caught: Ctrl-C belongs to the program.
+A sensor is a part of the hook that learns one kind of thing (SENSORS). Its first error switches it off for good in this
+process, with one line on stderr; the others go on, and guest/<pid>.json says which are lost (doc/format/run.schema.json,
+`sensors`). Only Exception is caught: Ctrl-C belongs to the program. An error that the program's own state causes (no room
+on the stack, no memory) is no fault of a sensor: that one call is left out.
+
+    guarded   a callback that torch, Python or the program calls
+    alone     a function of one sensor that another sensor's callback calls
+    attempt   a step of the hook's own start
+Invariant: what these make never raises an Exception, on any thread, whether it has Python frames or not.
 """
 
 import functools
@@ -10,25 +18,119 @@ import sys
 
 from .state import state
 
-on_disarm = []
+# name, modules of this package, what is missing without it
+SENSORS = (
+    ("steps", ("steps", "settle", "growth"), "steps are not counted, so the run does not end when memory has settled"),
+    ("calls", ("calls",), "calls of modules and compiled functions are not seen: forward passes count for no step"),
+    ("phases", ("phases", "regions"), "forward, backward, evaluation and their peaks are not told apart"),
+    ("inputs", ("inputs", "shapes"), "inputs are counted as temporaries, and new shapes of inputs are not noticed"),
+    ("holders", ("holds",), "parameters, gradients and optimizer state are counted as temporaries"),
+    ("backward", ("graph",), "what is kept for backward is inferred from when it is freed"),
+    ("history", ("history", "marks", "notes"), "what memory is for, and whose line allocated it, is unknown"),
+    ("allocator", ("peaks",), "peaks before a reset of torch's statistics by the program are unknown"),
+    ("out_of_memory", ("oom",), "an out-of-memory error has no line, and handled ones are not counted"),
+    ("reads", ("reads", "assumptions"), "values that were read back and that no kernel computed are not listed"),
+    ("habits", ("habits", "keepers"), "advice on zero_grad, empty_cache and pinned memory is missing"),
+    ("loaders", ("rehearse", "consumers", "trainers", "workers"), "epochs are not ended early, so the run takes longer"),
+    ("values", ("values", "generation"), "computed values are zero where a likely value is given otherwise"),
+    ("initialization", ("init", "pages"), "random initialisation on the CPU runs in full, so the run takes longer"),
+    ("uploads", ("uploads", "files"), "libraries that upload or write files past the C library are not held back here"),
+    ("ending", ("ending",), "what ended the program is judged by its exit status alone"),
+    ("work", ("work", "collectives"), "there is no estimate of the time of a step"),
+)  # fmt: skip
+
+_NAMES = {module: name for name, modules, _ in SENSORS for module in modules}
+_COSTS = {name: costs for name, _, costs in SENSORS}
+_UNKNOWN = "what this part of the hook records is missing"
+
+on_disarm = []  # called when the hook as a whole stops
+_undo = {}  # sensor -> what is undone when it is lost
+
+
+def sensor_of(function):
+    """The name of the sensor that a function of this package belongs to."""
+    module = getattr(function, "__module__", None) or ""
+    stem = module.rpartition(".")[2]
+    return _NAMES.get(stem, stem)
 
 
 def guarded(function):
     """Makes `function` a callback that is silent when disarmed and never raises. Returns None in both cases."""
+    sensor = sensor_of(function)
+    lost = state.lost
 
     def call(*args):
-        if not state.armed:
+        if not state.armed or sensor in lost:
             return None
         try:
             return function(*args)
         except Exception as error:
-            disarm(error)
+            lose(sensor, error)
             return None
 
     # torch.compile must not trace into a callback of ours.
     call._torchdynamo_disable = True
     call.__name__ = function.__name__
+    call.__module__ = function.__module__
+    call.__wrapped__ = function
+    callbacks.append(call)
     return call
+
+
+callbacks = []  # every guarded one, for tests
+
+
+def alone(function):
+    """Makes `function` one that fails alone: None when it raises or its sensor is lost."""
+    sensor = sensor_of(function)
+    lost = state.lost
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if sensor in lost:
+            return None
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            lose(sensor, error)
+            return None
+
+    return call
+
+
+def attempt(function, *args):
+    """Calls a part of the start; an error loses its sensor. True when the sensor is there."""
+    sensor = sensor_of(function)
+    try:
+        found = function(*args)
+    except Exception as error:
+        lose(sensor, error)
+        return False
+    if found is False:
+        state.absent.add(sensor)
+    else:
+        state.attached.add(sensor)
+    return sensor not in state.lost
+
+
+def when_lost(sensor, undo):
+    """Calls undo() when the sensor of this name is lost, or the whole hook is."""
+    _undo.setdefault(sensor, []).append(undo)
+
+
+def lose(sensor, error):
+    """Switches a sensor off for good in this process and says so, once."""
+    if isinstance(error, (RecursionError, MemoryError)) or sensor in state.lost:
+        return
+    state.lost[sensor] = _one_line(error)[:300]
+    _say("tonnage: one sensor of the hook stopped (%s): %s%s\n" % (sensor, state.lost[sensor], _place(error)))
+    _undo_all(_undo.pop(sensor, ()))
+    try:
+        from . import record
+
+        record.write_now()
+    except Exception:
+        pass  # the next document tells
 
 
 def uncollected(function):
@@ -49,22 +151,49 @@ def uncollected(function):
 
 
 def disarm(error):
-    """Stops recording for good in this process and says so, once."""
+    """Stops recording for good in this process and says so, once: the hook itself could not be set up."""
     if state.hook_error is not None:
         return
-    line = "%s: %s" % (type(error).__name__, " ".join(str(error).split()))
-    state.hook_error = line[:300]
-    where = _place(error)
-    try:
-        sys.stderr.write("tonnage: the hook stopped recording: %s%s\n" % (state.hook_error, where))
-    except Exception:
-        pass
-    for undo in on_disarm:
+    state.hook_error = _one_line(error)[:300]
+    _say("tonnage: the hook stopped recording: %s%s\n" % (state.hook_error, _place(error)))
+    for undone in list(_undo.values()):
+        _undo_all(undone)
+    _undo_all(on_disarm)
+    state.armed = False
+
+
+def document():
+    """The "sensors" of the guest document: [{"name", "state", "costs", "error"}]."""
+    rows = []
+    for name, _, costs in SENSORS:
+        if name in state.lost:
+            rows.append({"name": name, "state": "lost", "costs": costs, "error": state.lost[name]})
+        elif name in state.attached:
+            rows.append({"name": name, "state": "attached", "costs": None, "error": None})
+        elif name in state.absent:
+            rows.append({"name": name, "state": "absent", "costs": costs, "error": None})
+    rows.extend({"name": name, "state": "lost", "costs": _UNKNOWN, "error": error}
+                for name, error in state.lost.items() if name not in _COSTS)  # fmt: skip
+    return rows
+
+
+def _undo_all(functions):
+    for undo in functions:
         try:
             undo()
         except Exception:
             pass
-    state.armed = False
+
+
+def _say(line):
+    try:
+        sys.stderr.write(line)
+    except Exception:
+        pass
+
+
+def _one_line(error):
+    return "%s: %s" % (type(error).__name__, " ".join(str(error).split()))
 
 
 def _place(error):

@@ -49,7 +49,7 @@ def document():
 
 def _mark(name, repeat=True):
     """A mark of this call; unless `repeat`, only when the last one of its name was elsewhere."""
-    frame = frames.place(sys._getframe(1)) if state.cuda_initialized else None
+    frame = frames.place(frames.caller()) if state.cuda_initialized else None
     if frame is None:
         return
     place = frames.describe(frame)
@@ -73,7 +73,7 @@ def _zeroes(owner):
 
 def _pins(tensor):
     """torch's allocator of pinned memory rounds up to powers of two."""
-    frame = frames.place(sys._getframe(1))
+    frame = frames.place(frames.caller())
     if frame is not None and frames.is_users(frame.f_code.co_filename) and not tensor.is_cuda and tensor.nbytes:
         _count("pin_memory", frames.describe(frame), max(_PIECE, 1 << (tensor.nbytes - 1).bit_length()))
 
@@ -109,7 +109,7 @@ def _watch_warnings():
 def _warned(message):
     text = str(message.message)
     for words, what in _WARNINGS:
-        frame = frames.place(sys._getframe(1)) if words in text and "torch" in text else None
+        frame = frames.place(frames.caller()) if words in text and "torch" in text else None
         if frame is not None:
             _count(what, frames.describe(frame), 0)
             return

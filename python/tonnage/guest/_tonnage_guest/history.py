@@ -77,6 +77,7 @@ def stop():
         _record(None)
 
 
+@guard.alone
 def step_ended(grew):
     """Called at each step's end; `grew` when it set a new peak. Writes the snapshot of a peak, and begins a new window."""
     global _pending
@@ -109,6 +110,7 @@ def _is_due(full):
     return _peaks_written < _OFTEN or _pending >= 1 << (_peaks_written - _OFTEN + 1)
 
 
+@guard.alone
 def new_window():
     """Forgets the events so far, and goes on recording. Does nothing while the program records."""
     global _ours, _counted
@@ -128,6 +130,7 @@ def keep_windows(keep):
     _kept = keep
 
 
+@guard.alone
 def at_growth():
     """Keeps a snapshot of several steps that grew."""
     if _original:
@@ -135,6 +138,7 @@ def at_growth():
         _write_peak()
 
 
+@guard.alone
 def finish():
     """A peak that no snapshot shows yet gets one. Called before a stop and at the end."""
     if not _original or not state.cuda_initialized or state.open_oom is not None:
@@ -145,6 +149,7 @@ def finish():
         _write_peak()
 
 
+@guard.alone
 def keep(path):
     """A snapshot of what the window holds. False when it cannot be had."""
     if not _original:
@@ -163,6 +168,7 @@ def _write_peak():
         state.peak_snapshot = state.snapshot = _path
 
 
+@guard.alone
 def shows_out_of_memory(device):
     """True when the last snapshot of an out-of-memory shows this one, too: nothing was allocated or given back since.
     cuDNN's plans are tried one after another like that, some hundred times where the card is nearly full."""
@@ -183,6 +189,7 @@ def _figures(device):
                       stats["reserved_bytes"]["all"]["current"])
 
 
+@guard.alone
 def at_out_of_memory(device):
     """Keeps a snapshot beside the peak's; the largest free block of the device in bytes, or None."""
     global _spent, _shown
@@ -212,6 +219,7 @@ def _mark_forward():
     graph.mark_unfinished_forward()
 
 
+@guard.alone
 def out_of_memory_was_handled():
     """The peak's snapshot is the one to show again."""
     state.oom_snapshot = None

@@ -22,11 +22,13 @@ def install():
     imports.watch("torch.nn.modules.module", guard.guarded(_watch_modules))
 
 
+@guard.alone
 def note_optimizer(optimizer):
     """An optimizer is about to make an update."""
     _note(_optimizers, optimizer)
 
 
+@guard.alone
 @guard.uncollected
 def look():
     """Marks what every tensor is now."""
@@ -51,6 +53,7 @@ def look():
     marks.looks.append((marks.now(), rows))
 
 
+@guard.alone
 def look_at_gradients(optimizer):
     """Marks the gradients that an update is about to use: it may free them."""
     rows, seen = [], set()
@@ -61,7 +64,19 @@ def look_at_gradients(optimizer):
 
 
 def rows_of(category, tensor, label, whole=False):
-    """One row a piece of memory that a tensor stands on; `whole`: with all that its storage keeps alive beside it."""
+    """One row a piece of memory that a tensor stands on; `whole`: with all that its storage keeps alive beside it. No row
+    for a tensor without memory of its own: fake, functional, meta, wrapped by a transform, not materialised, freed. Nothing of a
+    subclass's own code runs but __tensor_flatten__."""
+    try:
+        with state.torch._C.DisableTorchFunctionSubclass():
+            return _rows_of(category, tensor, label, whole)
+    except (RuntimeError, NotImplementedError, AttributeError, TypeError):
+        return []
+
+
+def _rows_of(category, tensor, label, whole):
+    if _is_fake(type(tensor)):
+        return []
     if _is_made_of_others(type(tensor)):
         names, _ = tensor.__tensor_flatten__()
         return [row for name in names for row in rows_of(category, getattr(tensor, name), label, whole)]
@@ -71,11 +86,18 @@ def rows_of(category, tensor, label, whole=False):
         return _rows_of_sparse(category, tensor, label, whole)
     if whole:
         storage = tensor.untyped_storage()
-        return [(category, storage.data_ptr(), storage.nbytes(), label)] if storage.nbytes() > 0 else []
-    size = tensor.nbytes
-    if not tensor.is_contiguous():  # an expanded one has more elements than its storage
-        size = min(size, tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size())
-    return [(category, tensor.data_ptr(), size, label)] if size > 0 else []
+        address, size = storage.data_ptr(), storage.nbytes()
+    else:
+        address, size = tensor.data_ptr(), tensor.nbytes
+        if not tensor.is_contiguous():  # an expanded one has more elements than its storage
+            size = min(size, tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size())
+    return [(category, address, size, label)] if address and size > 0 else []
+
+
+@functools.lru_cache(maxsize=None)
+def _is_fake(kind):
+    """True for the classes that stand for tensors of another device without their memory: FakeTensor, FunctionalTensor."""
+    return any(cls.__module__.startswith("torch._subclasses.") for cls in kind.__mro__)
 
 
 @functools.lru_cache(maxsize=None)

@@ -48,7 +48,7 @@ def install(torch):
     methods.put(cls, "clone", _is_marked, _clone)
     methods.put(cls, "copy_", _is_large, _copy)
     _wrap_initialisers(torch.nn.init)
-    guard.on_disarm.append(uninstall)
+    guard.when_lost("initialization", uninstall)
 
 
 def uninstall():

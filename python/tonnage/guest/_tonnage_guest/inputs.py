@@ -4,16 +4,16 @@ computation of the program made."""
 
 import collections.abc
 
-from . import holds, marks
+from . import guard, holds, marks
 from .state import state
 
 _DEPTH = 3
 _MAX = 64
 
 
-def note_call(args, frame):
-    """A top-level call of a module; `frame` is torch's, which knows the arguments by keyword."""
-    kwargs = frame.f_locals.get("kwargs") or {}
+@guard.alone
+def note_call(args, kwargs):
+    """A call of a module or a compiled function from outside."""
     found = list(tensors((args, kwargs)))
     _note_batch_size(found)
     rows = [row for tensor in found for row in _rows(tensor)]
@@ -21,6 +21,7 @@ def note_call(args, frame):
         marks.looks.append((marks.now(), rows))
 
 
+@guard.alone
 def note_dataset(dataset):
     """A data set that a loader reads: tensors that it keeps on the device."""
     rows = [row for tensor in tensors(getattr(dataset, "__dict__", None)) for row in _rows(tensor)]

@@ -10,7 +10,7 @@ import collections
 import linecache
 import sys
 
-from . import frames
+from . import frames, holds
 from .state import state
 
 _KINDS = (list, dict, set, collections.deque)
@@ -88,11 +88,10 @@ def _held(collection, left):
         thing, depth = stack.pop()
         left[0] -= 1
         if isinstance(thing, tensor_class):
-            if thing.is_cuda and not isinstance(thing, state.torch.nn.Parameter):
-                storage = thing.untyped_storage()
-                storages[storage.data_ptr()] = storage.nbytes()
-                count += 1
-                graphs += thing.grad_fn is not None
+            rows = [] if isinstance(thing, state.torch.nn.Parameter) else holds.rows_of("", thing, "", whole=True)
+            storages.update((address, size) for _, address, size, _ in rows)
+            count += bool(rows)
+            graphs += bool(rows) and thing.grad_fn is not None
         elif depth < _DEPTH and isinstance(thing, dict):
             stack.extend((inner, depth + 1) for inner in tuple(thing.values()))
         elif depth < _DEPTH and isinstance(thing, (list, tuple, set, collections.deque)):

@@ -22,7 +22,11 @@ class Method:
     def __get__(self, tensor, owner=None):
         if tensor is None:
             return self.original
-        if self.concerns(tensor):
+        try:
+            concerned = self.concerns(tensor)
+        except Exception:
+            concerned = False  # a tensor without storage, or one that answers in its own way
+        if concerned:
             return functools.partial(self.replacement, self.original, tensor)
         return self.original.__get__(tensor, owner)
 

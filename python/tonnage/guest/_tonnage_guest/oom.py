@@ -8,8 +8,6 @@ Backward has no Python stack where autograd runs it in a thread of its own: the 
 backward stands in for it, and `backward` says so.
 """
 
-import sys
-
 from . import frames, guard, history, keepers, ledger, marks, notes, peaks, phases, record, torchapi
 from .state import state
 
@@ -18,8 +16,8 @@ _busy = False
 
 
 def attach():
-    """Attaches the observer; torch has initialised CUDA."""
-    torchapi.attach_observer(_observe)
+    """Attaches the observer; torch has initialised CUDA. False where torch has none."""
+    return torchapi.attach_observer(_observe)
 
 
 def _observe(device, requested, total, free):
@@ -28,7 +26,7 @@ def _observe(device, requested, total, free):
         return
     _busy = True
     try:
-        _seen(device, requested, free, sys._getframe(0).f_back)
+        _seen(device, requested, free, frames.caller())
     finally:
         _busy = False
 
@@ -98,6 +96,7 @@ def note(found):
         state.pending_ooms.append(found)
 
 
+@guard.alone
 def progress():
     """A step was finished: the program lives, so what was open was handled."""
     count_handled()
@@ -105,6 +104,7 @@ def progress():
     history.out_of_memory_was_handled()
 
 
+@guard.alone
 def count_handled():
     """All that were seen since the last step, but for the one that ended the process, were handled."""
     for found in state.pending_ooms:

@@ -38,6 +38,7 @@ class Device:
         return grew
 
 
+@guard.alone
 def read(everywhere=False):
     """Reads the devices in use (or all); True when a peak grew on one of them."""
     grew = False

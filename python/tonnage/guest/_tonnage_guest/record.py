@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import growth, habits, peaks, rehearse, torchapi
+from . import growth, guard, habits, peaks, rehearse, torchapi
 from .state import settings, state
 
 _SCHEMA = "tonnage.guest/1"
@@ -95,6 +95,7 @@ def document():
         "oom_snapshot": state.oom_snapshot,
         "regions": state.regions,
         "hook_error": state.hook_error,
+        "sensors": guard.document(),
         "seconds": _seconds(),
     }
 

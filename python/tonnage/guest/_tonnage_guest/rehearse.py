@@ -23,7 +23,7 @@ import sys
 import time
 import weakref
 
-from . import consumers, frames, growth, torchapi, trainers
+from . import consumers, frames, growth, guard, torchapi, trainers
 from .state import settings, state
 
 _QUIET = 8  # batches of an evaluation loop that bring nothing new, until it ends,
@@ -99,12 +99,14 @@ class Epoch:
         return max(1, round(self.batches / max(1, state.steps - self.first_step)))
 
 
+@guard.alone
 def updated():
     """An optimizer has made an update."""
     global _updates
     _updates += 1
 
 
+@guard.alone
 def fetched(iterator, frame, first, new_shape, before):
     """A batch was fetched and not given yet; `first` of its epoch, `before` is the phase until now. True when the epoch
     ends here instead."""
@@ -122,12 +124,14 @@ def fetched(iterator, frame, first, new_shape, before):
     return False
 
 
+@guard.alone
 def possible():
     """True when the program's work comes from a loader whose epoch can be ended."""
     epoch = current_epoch()
     return epoch is not None and epoch.can_end and not _distributed()
 
 
+@guard.alone
 def begin(reason):
     """From now on epochs end early."""
     global _reason, _last_seen, _quiet_since
@@ -149,6 +153,7 @@ def has_met(dataset):
     return _reason is not None and id(dataset) in _met
 
 
+@guard.alone
 def over():
     """True when the remaining rounds would take long and tell nothing: one has repeated what was there before."""
     if not _repeated:
@@ -180,6 +185,7 @@ def tell(sentence):
         _told.append(sentence)
 
 
+@guard.alone
 def broke(error):
     """The program failed with this exception (as the document describes it), and not for want of memory."""
     if shortened():
@@ -188,6 +194,7 @@ def broke(error):
         state.rehearsal_broken = "%s%s after data loaders had ended early%s" % (error["type"], at, text)
 
 
+@guard.alone
 def exited(status):
     """The program ends itself with a status other than 0, and not for want of memory."""
     if shortened() and state.rehearsal_broken is None:

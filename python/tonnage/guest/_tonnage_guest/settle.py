@@ -17,7 +17,7 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import growth, history, ledger, peaks, reads, record, rehearse, shapes, work
+from . import growth, guard, history, ledger, peaks, reads, record, rehearse, shapes, work
 from .state import settings, state
 
 _MAX_STEPS = 200
@@ -64,6 +64,7 @@ def after_step(new_input, may_stop):
         _stop(reason)
 
 
+@guard.alone
 def after_batch():
     """Ends a rehearsal that has taken long enough."""
     if rehearse.reason() is not None and not _asked and (rehearse.over() or _elapsed() >= settings.seconds):
@@ -145,7 +146,7 @@ def _stop(reason):
     history.finish()
     peaks.read(everywhere=True)
     ledger.progress(state.steps, *peaks.highest())
-    reads.finish()
+    guard.alone(reads.finish)()
     work.finish()
     _flush_changes()
     record.write_now()

@@ -8,6 +8,7 @@ the same bytes, a new shape for others. That is used to judge whether anything n
 import collections
 import collections.abc
 
+from . import guard
 from .state import state
 
 _MAX = 10000
@@ -20,11 +21,13 @@ _recent = collections.deque(maxlen=32)  # volumes of the last steps
 _last_volume = 0
 
 
+@guard.alone
 def note_batch(batch):
     """A loader's batch. True when its shapes were not met before."""
     return _note(("batch", signature(batch)))
 
 
+@guard.alone
 def note_inputs(args, kwargs):
     """The arguments of a module call; returns their signature."""
     found = signature((args, kwargs))
@@ -32,6 +35,7 @@ def note_inputs(args, kwargs):
     return found
 
 
+@guard.alone
 def note_volume(volume):
     """Takes the allocator's total of requested bytes at a step's end. True when this step brought something new: a
     volume or a shape not met before."""
@@ -60,6 +64,7 @@ def signature(value, depth=0):
     return None
 
 
+@guard.alone
 def begins_generation(found, frame):
     """False in the middle of a `generate` call, where a run should not be ended: its cache is still growing. True
     outside of one, and for its first pass (more than one token), when all earlier ones are over."""

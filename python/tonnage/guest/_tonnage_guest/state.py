@@ -55,6 +55,9 @@ class State:
         self.in_backward = 0  # backward passes that have begun and not ended
         self.batch_size = None
         self.hook_error = None
+        self.lost = {}  # sensor (guard.py) -> its error, one line
+        self.attached = set()  # sensors
+        self.absent = set()  # sensors that this torch has no place for
         self.rank = _integer(os.environ.get("RANK"))
 
 
@@ -96,6 +99,6 @@ settings = Settings(os.environ)
 
 def renew():
     """A forked child knows nothing of its own yet. The object stays, since other modules hold it."""
-    keep = (state.torch, state.last_import)
+    keep = (state.torch, state.last_import, state.lost, state.attached, state.absent)
     state.__init__()
-    state.torch, state.last_import = keep
+    state.torch, state.last_import, state.lost, state.attached, state.absent = keep

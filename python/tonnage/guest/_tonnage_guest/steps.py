@@ -4,26 +4,19 @@
     optimizer   one update of an optimizer (two optimizers: each update). Updates made inside one backward pass, one
                 optimizer a parameter, are one step.
     loader      without an optimizer: one pass of a DataLoader
-    forward     without either: one call of a module that no other module called
+    forward     without either: one call of a module from outside
 
-The last two are seen through a global forward hook, which sits there only until an optimizer is made: programs that
-train have none in their modules' way. Nor have programs that compile a module, since torch warns of global hooks then:
-their passes are seen by the loader only. Counting starts again when the unit changes.
+Passes are counted until an optimizer is made; a compiled function is a module here (calls.py). Counting starts again when
+the unit changes.
 """
 
-import functools
-import sys
-
-from . import collectives, growth, guard, history, imports, ledger, oom, peaks, phases, record, rehearse, settle, shapes, torchapi
-from . import trainers, work, workers
+from . import calls, collectives, frames, growth, guard, history, imports, ledger, oom, peaks, phases, record, rehearse
+from . import settle, shapes, torchapi, trainers, work, workers
 from .state import settings, state
 
-_forward_hook = None
 _optimizer_seen = False
-_module_compiled = False
 _last_backward = -1
 _batches = 0
-_call_code = None
 
 
 def on_torch(torch):
@@ -34,30 +27,7 @@ def on_torch(torch):
     _watch_construction(optimizer.Optimizer)
     imports.watch("torch.utils.data.dataloader", guard.guarded(_watch_loader))
     trainers.install()
-    imports.watch("torch._dynamo.eval_frame", guard.guarded(_watch_compiler))
-
-
-def on_cuda():
-    """Called when CUDA is initialised: passes count from here on, unless there is an optimizer."""
-    global _forward_hook, _call_code
-    if _optimizer_seen or _module_compiled or _forward_hook is not None:
-        return
-    from torch.nn.modules import module
-
-    _call_code = module.Module._call_impl.__code__
-    _forward_hook = module.register_module_forward_hook(_passed, with_kwargs=True)
-
-
-def stop_watching_modules():
-    """Takes the global forward hook away."""
-    global _forward_hook
-    if _forward_hook is not None:
-        from torch.nn.modules import module
-
-        _forward_hook.remove()
-        # torch leaves this entry behind, and takes it for a global hook
-        getattr(module, "_global_forward_hooks_with_kwargs", {}).pop(_forward_hook.id, None)
-        _forward_hook = None
+    calls.ends.append(_passed)
 
 
 def _watch_construction(cls):
@@ -77,38 +47,11 @@ def _watch_construction(cls):
 def _constructed():
     global _optimizer_seen
     _optimizer_seen = True
-    stop_watching_modules()
-
-
-def _watch_compiler(module):
-    cls = getattr(module, "OptimizedModule", None)
-    if cls is None:
-        return
-    original = cls.__init__
-
-    def __init__(self, *args, **kwargs):
-        _compiled()
-        original(self, *args, **kwargs)
-
-    cls.__init__ = functools.wraps(original)(__init__)
-
-
-@guard.guarded
-def _compiled():
-    global _module_compiled
-    _module_compiled = True
-    stop_watching_modules()
-    phases.stop_watching_modules()
 
 
 def trains():
     """True for a program that has made an optimizer."""
     return _optimizer_seen
-
-
-def compiles():
-    """True for a program that has compiled a module: torch warns of global hooks then."""
-    return _module_compiled
 
 
 def _count_updates(optimizer, args, kwargs):
@@ -118,7 +61,7 @@ def _count_updates(optimizer, args, kwargs):
         if task == _last_backward:
             return
         _last_backward = task
-    stop_watching_modules()
+    _constructed()  # an optimizer that was made before the hook was there
     if settings.gpu == "virtual":
         collectives.rest()
     oom.progress()
@@ -129,28 +72,16 @@ def _count_updates(optimizer, args, kwargs):
 _updated = guard.guarded(_count_updates)
 
 
-def _count_passes(module, args, kwargs, output):
-    if _is_nested(sys._getframe(2)):
+def _count_passes(args, kwargs, frame):
+    if _optimizer_seen:
         return
     signature = shapes.note_inputs(args, kwargs)
     oom.progress()
     if state.unit != "loader":
-        _finished("forward", may_stop=shapes.begins_generation(signature, sys._getframe(2)))
+        _finished("forward", may_stop=shapes.begins_generation(signature, frame) is not False)
 
 
 _passed = guard.guarded(_count_passes)
-
-
-def _is_nested(frame):
-    """True when, above the module call that ended just now, there is another one on the stack."""
-    seen = 0
-    while frame is not None:
-        if frame.f_code is _call_code:
-            seen += 1
-            if seen == 2:
-                return True
-        frame = frame.f_back
-    return False
 
 
 def _watch_loader(module):
@@ -169,15 +100,15 @@ class _Yielded:
 
     def __set__(self, iterator, value):
         iterator.__dict__["_num_yielded"] = value
-        if value and _fetched(iterator, value == 1, sys._getframe(1)):
+        if value and _fetched(iterator, value == 1, frames.caller()):
             raise StopIteration  # the epoch is ended early
 
 
 @guard.guarded
 def _fetched(iterator, first, frame):
     """A batch is there. True when its epoch shall end instead."""
-    new_shape = shapes.note_batch(frame.f_locals.get("data"))
-    if not state.cuda_initialized:
+    new_shape = shapes.note_batch(frame.f_locals.get("data")) if frame is not None else False
+    if not state.cuda_initialized or frame is None:
         return False
     before = state.phase
     if not _optimizer_seen:

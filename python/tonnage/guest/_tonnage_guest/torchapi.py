@@ -13,6 +13,12 @@ def core():
     return state.torch._C
 
 
+def text_of(file):
+    """The text of one of torch's own files."""
+    with open(file, encoding="utf-8") as opened:
+        return opened.read()
+
+
 def is_cuda_build():
     """False for a CPU-only (or ROCm) build."""
     return getattr(state.torch.version, "cuda", None) is not None and hasattr(core(), "_cuda_getDeviceCount")

@@ -4,7 +4,7 @@
 import ctypes
 import os
 
-from . import virtual
+from . import guard, virtual
 from .state import settings, state
 
 _step = None
@@ -18,6 +18,7 @@ def start():
     _write = virtual.function("tn_vgpu_work_write", ctypes.c_int, ctypes.c_char_p)
 
 
+@guard.alone
 def step_ended(number):
     """What came since the last call was step `number`; 1 begins again."""
     if _step is not None:
@@ -32,6 +33,7 @@ def left_out(to_device, to_host, host):
         count(to_device, to_host, host)
 
 
+@guard.alone
 def finish():
     """Writes <run>/work/<pid>.tsv."""
     if _write is None or not settings.run:
