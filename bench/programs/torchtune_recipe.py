@@ -18,7 +18,7 @@ recipe = {"lora": "lora_finetune_single_device", "full": "full_finetune_single_d
 settings = [
     "tokenizer.path=tokenizer.model", "tokenizer.max_seq_len=512", f"checkpointer.checkpoint_dir={model}",
     "checkpointer.checkpoint_files=[model.safetensors]", "dataset._component_=torchtune.datasets.alpaca_dataset",
-    "dataset.source=json", "+dataset.data_files=data.json", "dataset.packed=False", "batch_size=2", "max_steps_per_epoch=8",
+    "dataset.source=json", "dataset.data_files=data.json", "dataset.packed=False", "batch_size=2", "max_steps_per_epoch=8",
     "epochs=1", "output_dir=out", "gradient_accumulation_steps=1", "compile=False", "enable_activation_checkpointing=True",
     "metric_logger._component_=torchtune.training.metric_logging.StdoutLogger"]  # fmt: skip
 if kind == "full":
