@@ -24,7 +24,7 @@ static const char help[] =
 	"  --steps N        stop after N steps; auto (default): when memory has settled, at the latest after\n"
 	"                   200 steps or --seconds N; all: let the program end by itself\n"
 	"  --seconds N      the time limit of auto, counted after the imports (default 120)\n"
-	"  --compile-seconds N  what compiling may take beside that (torch.compile, Triton, nvcc; default 900)\n"
+	"  --compile-seconds N  what compiling may take beside that (torch.compile, nvcc; default 900)\n"
 	"  --init MODE      skip (default): leave out large random initialisation on the CPU; real: do it\n"
 	"  --values MODE    small (default): copies up to 1 MiB keep their values; all: all copies do\n"
 	"  --writes MODE    scratch (default): what the program writes goes to a scratch folder and changes\n"

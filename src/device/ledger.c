@@ -425,6 +425,7 @@ note_refusal(struct tn_ledger_device *device, uint64_t bytes, uint64_t sequence,
 	device->refusal.requested_bytes = bytes;
 	device->refusal.free_bytes = device->gpu.total_bytes - device->used_bytes;
 	device->refusal.sequence = sequence;
+	device->refusal.taken = 0;
 	device->refusal.pid = pid;
 	device->refusal.class = class;
 }
@@ -444,6 +445,8 @@ tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 		if (class == TN_BYTES_PROGRAM)
 			of->program_bytes += bytes;
 		note_regions(ledger, (size_t)device);
+		if (of->refusal.count > 0 && of->refusal.pid == ledger->processes[slot].pid)
+			of->refusal.taken += bytes;
 		if (of->used_bytes > of->peak_used_bytes)
 			note_peak(ledger, of, number);
 	} else {

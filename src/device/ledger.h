@@ -64,6 +64,7 @@ struct tn_ledger_refusal { /* the last failed device allocation */
 	uint64_t count;
 	uint64_t requested_bytes, free_bytes;
 	uint64_t sequence;
+	uint64_t taken; /* bytes that the refused process was given on this device after it */
 	int32_t pid;
 	int32_t class;
 };

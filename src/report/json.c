@@ -180,10 +180,10 @@ handled(const struct tn_report *report)
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->handled_ooms.count; i++) {
 		const struct tn_counted *item = &report->handled_ooms.items[i];
-		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:I, s:o}", "file", text(item->place.file), "line",
+		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:I, s:o, s:s}", "file", text(item->place.file), "line",
 		                                       figure(item->place.line), "function", text(item->place.function),
 		                                       "count", (json_int_t)item->count, "requested_bytes",
-		                                       figure(item->bytes)));
+		                                       figure(item->bytes), "by", item->by_library ? "library" : "program"));
 	}
 	return array;
 }

@@ -220,6 +220,7 @@ read_counted(const json_t *array, struct tn_counted_list *list)
 			.name = (char *)(uintptr_t)words(item, "name"),
 			.count = figure(item, "count"),
 			.bytes = figure(item, "requested_bytes"),
+			.by_library = words(item, "by") != NULL && strcmp(words(item, "by"), "library") == 0,
 		};
 		TN_FORWARD_IF_ERROR(tn__report_add_counted(list, &counted));
 	}

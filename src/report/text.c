@@ -317,6 +317,18 @@ say_list(const struct tn_printer *printer, const struct tn_report *report, const
 	free(text);
 }
 
+/* Out-of-memories that were got over, by the program or by a library's own search. */
+static void
+say_handled(const struct tn_printer *printer, const struct tn_report *report, bool by_library, const char *format)
+{
+	struct tn_counted_list part = { .items = calloc(report->handled_ooms.count + 1, sizeof(*part.items)), .count = 0 };
+	for (size_t i = 0; part.items != NULL && i < report->handled_ooms.count; i++)
+		if (report->handled_ooms.items[i].by_library == by_library)
+			part.items[part.count++] = report->handled_ooms.items[i]; /* borrowed */
+	say_list(printer, report, &part, format);
+	free(part.items);
+}
+
 /* The finding that explains the verdict; NULL when nothing does. */
 static const struct tn_finding *
 reason_of(const struct tn_report *report)
@@ -365,7 +377,9 @@ say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 	const char *workspaces = tn__report_source(report, "at_peak.by_category.workspaces");
 	if (workspaces != NULL && strstr(workspaces, "model: ") != NULL)
 		tn__say(printer, TN_TINT_DIM, 2, "workspaces of libraries are guessed by a %s", strstr(workspaces, "model: "));
-	say_list(printer, report, &report->handled_ooms, "%lld out-of-memory error%s that the program handled itself");
+	say_handled(printer, report, false, "%lld out-of-memory error%s that the program handled itself");
+	say_handled(printer, report, true,
+	            "%lld workspace%s of a library that did not fit, and PyTorch chose a smaller one by itself");
 	say_list(printer, report, &report->uploads_suppressed, "%lld upload%s kept from happening");
 	if (report->init_skipped_bytes > 0)
 		tn__say(printer, TN_TINT_DIM, 2,

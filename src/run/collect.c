@@ -20,6 +20,8 @@
 #define UNSEEN_BELOW (4 << 20)
 #define UNSEEN_ABOVE (64 << 20)
 
+#define GONE_ON (2 << 20) /* bytes after a refusal, by which a program has gone on */
+
 static int
 worst_device(const struct tn_ledger *ledger)
 {
@@ -265,7 +267,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	take_ledger(card, watch->ledger, watch, report);
 	take_regions(watch->ledger, worst, report);
 	tn__guest_collect(watch->folder, refusing != NULL ? refusing->refusal.pid : 0, worst, report, &watch->ending, &news);
-	watch->ending.ledger_refused_last = refusing != NULL && !news.refused_guest;
+	/* PyTorch's own allocator takes 2 MiB at least when it goes on. */
+	watch->ending.ledger_refused_last = refusing != NULL && !news.refused_guest && refusing->refusal.taken < GONE_ON;
 	take_refusal(card, refusing, &watch->ledger->devices[worst], report);
 	add_sources(options, card, report);
 	add_answers(&watch->ledger->answers, report);

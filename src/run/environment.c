@@ -166,7 +166,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	/* Byte code that Python would cache is nothing that a person wants to find in the scratch folder. */
 	set(builder, "PYTHONDONTWRITEBYTECODE", "1");
 	set(builder, "TONNAGE_STEPS", options->steps);
-	snprintf(path, sizeof(path), "%.3f", tn__limit_seconds(options));
+	snprintf(path, sizeof(path), "%g", tn__limit_seconds(options));
 	set(builder, "TONNAGE_SECONDS", path);
 	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");

@@ -17,8 +17,10 @@ struct guest {
 	json_t *document;
 	int64_t pid, reserved_peak;
 	double started, written; /* by the clock on the wall; 0: unknown */
-	bool oom_ended;
-	bool followed; /* ended by an out-of-memory, and a process that started after that used the GPU and ended without one */
+	int64_t steps;
+	const char *program; /* the document's; NULL: unknown */
+	bool oom_ended, oom_open;
+	bool followed; /* one of these, and another process took the work up after it and ended without one */
 };
 
 struct guests {
@@ -109,18 +111,24 @@ ends_with(const char *name, const char *end)
 	return length >= wanted && strcmp(name + length - wanted, end) == 0;
 }
 
+/* A process that started after another one's out-of-memory and used the GPU without one. Where the run failed it has to be
+ * the same program again, or to have completed a step: what a script starts next does not make good what failed. */
 static bool
-went_on_after(const struct guest *later, const struct guest *ended)
+went_on_after(const struct guest *later, const struct guest *ended, bool well)
 {
-	return ended->written > 0 && later->started >= ended->written && later->reserved_peak > 0 && !later->oom_ended;
+	bool same = later->program != NULL && ended->program != NULL && strcmp(later->program, ended->program) == 0;
+	return ended->written > 0 && later->started >= ended->written && later->reserved_peak > 0 && !later->oom_ended &&
+	       (well || same || later->steps > 0);
 }
 
 static void
-find_followed(struct guests *guests)
+find_followed(struct guests *guests, bool well)
 {
-	for (size_t i = 0; i < guests->count; i++)
-		for (size_t j = 0; j < guests->count && guests->items[i].oom_ended; j++)
-			guests->items[i].followed |= went_on_after(&guests->items[j], &guests->items[i]);
+	for (size_t i = 0; i < guests->count; i++) {
+		struct guest *item = &guests->items[i];
+		for (size_t j = 0; j < guests->count && (item->oom_ended || item->oom_open); j++)
+			item->followed |= went_on_after(&guests->items[j], item, well);
+	}
 }
 
 static void
@@ -143,10 +151,13 @@ read_guests(const struct tn_folder *folder, struct guests *out)
 				                .reserved_peak = worst_device(document, "reserved_peak"),
 				                .started = number(document, "started"),
 				                .written = number(document, "written"),
-				                .oom_ended = truth(document, "out_of_memory_ended_process") };
+				                .steps = whole(json_object_get(document, "steps"), "seen"),
+				                .program = json_string_value(json_array_get(json_object_get(document, "argv"), 0)),
+				                .oom_ended = truth(document, "out_of_memory_ended_process"),
+				                .oom_open = json_is_object(json_object_get(document, "out_of_memory")) &&
+				                            !truth(document, "out_of_memory_ended_process") };
 	}
 	closedir(listing);
-	find_followed(out);
 }
 
 static void
@@ -202,24 +213,29 @@ tn__guest_misuse(const struct tn_folder *folder, bool *settled)
 
 /* ---- collecting ---- */
 
+/* What a run's ending is about. */
+enum about { ABOUT_MEMORY, ABOUT_A_FAILURE, ABOUT_NOTHING };
+
 /* How well a process stands for the run: one that an out-of-memory ended says why a run does not fit, best one that
- * nothing followed, but nothing about one that fits. */
+ * nothing followed, but nothing about one that fits; one with an exception says why it failed. */
 static int
-rank_of(const struct guest *guest, bool fits)
+rank_of(const struct guest *guest, enum about about)
 {
-	if (fits)
-		return guest->oom_ended ? 0 : 1;
-	return !guest->oom_ended ? 0 : guest->followed ? 1 : 2;
+	if (about == ABOUT_MEMORY)
+		return (guest->oom_ended ? 2 : guest->oom_open ? 1 : 0) * 2 - guest->followed;
+	if (about == ABOUT_A_FAILURE && json_is_object(json_object_get(guest->document, "exception")))
+		return 2;
+	return guest->oom_ended ? 0 : 1;
 }
 
 /* The process that the report is about; of equals the one with the largest reserved peak. */
 static const struct guest *
-worst_of(const struct guests *guests, bool fits)
+worst_of(const struct guests *guests, enum about about)
 {
 	const struct guest *worst = NULL;
 	for (size_t i = 0; i < guests->count; i++) {
 		const struct guest *item = &guests->items[i];
-		int better = worst != NULL ? rank_of(item, fits) - rank_of(worst, fits) : 1;
+		int better = worst != NULL ? rank_of(item, about) - rank_of(worst, about) : 1;
 		if (better > 0 || (better == 0 && item->reserved_peak > worst->reserved_peak))
 			worst = item;
 	}
@@ -357,6 +373,7 @@ take_counted(const json_t *array, const char *name_field, struct tn_counted_list
 			                                     (char *)(uintptr_t)text(item, "function"), false },
 			                          .name = (char *)(uintptr_t)name,
 			                          .count = whole(item, "count"),
+			                          .by_library = truth(item, "workspace"),
 			                          .bytes = whole(item, "requested_bytes") };
 		if (counted.count > 0 && (counted.name != NULL || counted.place.file != NULL))
 			(void)tn__report_add_counted(out, &counted);
@@ -405,6 +422,7 @@ take_outlived(const struct guest *guest, struct tn_report *report)
 		                                  (char *)(uintptr_t)text(at, "function"), false },
 		                       .name = (char *)(uintptr_t)(guest->oom_ended ? json_string_value(program) : NULL),
 		                       .count = 1,
+		                       .by_library = !guest->oom_ended && truth(oom, "workspace"),
 		                       .bytes = whole(oom, "requested_bytes") };
 	if (json_is_object(oom))
 		(void)tn__report_add_counted(guest->oom_ended ? &report->ended_inside : &report->handled_ooms, &item);
@@ -498,10 +516,13 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_de
 	if (report->misuse == TN_MISUSE_NONE)
 		report->misuse = misuse_of(guests);
 	bool ended_well = ending->stop_reason != 0 || (ending->ended && ending->wait_status == 0);
+	find_followed(guests, ended_well);
 	for (size_t i = 0; i < guests->count; i++) {
 		ending->guest_oom_last |= guests->items[i].oom_ended && !guests->items[i].followed;
+		ending->guest_oom_open |= guests->items[i].oom_open && !guests->items[i].followed;
 	}
-	const struct guest *worst = worst_of(guests, ended_well && !ending->guest_oom_last);
+	bool out = ending->guest_oom_last || (!ended_well && ending->guest_oom_open);
+	const struct guest *worst = worst_of(guests, out ? ABOUT_MEMORY : ended_well ? ABOUT_NOTHING : ABOUT_A_FAILURE);
 	if (worst != NULL) {
 		const json_t *steps = json_object_get(stepper_of(guests, worst)->document, "steps");
 		take_worst(worst->document, report);
@@ -512,12 +533,10 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_de
 	take_region_places(guests, report);
 	for (size_t i = 0; i < guests->count; i++) {
 		const struct guest *item = &guests->items[i];
-		bool open = json_is_object(json_object_get(item->document, "out_of_memory"));
-		ending->guest_oom_open |= open;
 		news->refused_guest |= item->pid == refused_pid && text(item->document, "hook_error") == NULL;
 		if (item == worst || worst == NULL || worst->document == NULL)
 			take_exception(json_object_get(item->document, "exception"), report);
-		if (ended_well)
+		if (ended_well || item->followed)
 			take_outlived(item, report);
 		take_sums(item->document, report);
 		take_rank(item->document, report);

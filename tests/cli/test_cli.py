@@ -203,12 +203,21 @@ def test_out_of_memory_reported_as_failure(tonnage):
     assert done.returncode == 10 and report["verdict"] == "out_of_memory"
 
 
+def test_a_workspace_that_did_not_fit_is_the_librarys(tonnage, schema):
+    """PyTorch tries cuDNN's plans in turn: that is no out-of-memory that the program handled."""
+    row = {"file": "/x/net.py", "line": 3, "function": "f", "count": 1, "requested_bytes": 5 << 30, "workspace": True}
+    done, report = tonnage.fake(document={"handled_out_of_memory": [row]}, exit=0)
+    schema("run", report)
+    assert report["handled_out_of_memory"][0]["by"] == "library"
+    assert "1 workspace of a library that did not fit" in done.stderr and "handled itself" not in done.stderr
+
+
 def test_handled_out_of_memory_is_no_verdict(tonnage, schema):
     handled = [{"file": "/x/find.py", "line": 3, "function": "find", "count": 2, "requested_bytes": 5 << 30}]
     done, report = tonnage.fake(document={"handled_out_of_memory": handled}, exit=0)
     schema("run", report)
     assert done.returncode == 0 and report["verdict"] == "fits" and report["out_of_memory"] is None
-    assert report["handled_out_of_memory"] == handled
+    assert report["handled_out_of_memory"] == [{**handled[0], "by": "program"}]
     done, report = tonnage.fake(document={"handled_out_of_memory": handled}, exit=4)
     assert done.returncode == 4 and report["verdict"] == "failed"
 

@@ -4,9 +4,10 @@ fakes; a shell runs them one after the other."""
 
 import json
 import shlex
+import sys
 
 import pytest
-from command import fake_words
+from command import HERE, fake_words
 
 GIB = 1 << 30
 PLACE = {"file": "/x/model.py", "line": 88, "function": "forward"}
@@ -127,3 +128,38 @@ def test_an_error_that_a_process_caught_stays_handled(script):
     done, report = script(small(out_of_memory=OOM))
     assert done.returncode == 0 and report["verdict"] == "fits" and report["findings"] == []
     assert report["handled_out_of_memory"][0]["line"] == 88 and "handled itself" in done.stderr
+
+
+# ---- an out-of-memory, and a later failure of something else ----
+
+LATER_FAILURES = {
+    "another program that did its steps": (big(), small(exit=3), "failed"),
+    "the same program, before its first step": (big(), small(seen=0, exit=3, argv=["/x/big.py"]), "failed"),
+    "another program that did nothing": (big(), small(seen=0, exit=3), "out_of_memory"),
+    "one that was caught and never got over": (small(), small(exit=3, out_of_memory=OOM), "out_of_memory"),
+    "one that was caught by an earlier process": (small(out_of_memory=OOM), small(exit=3), "failed"),
+}
+
+
+@pytest.mark.parametrize("case", LATER_FAILURES)
+def test_a_later_failure_is_not_an_earlier_out_of_memory(script, case):
+    first, second, verdict = LATER_FAILURES[case]
+    done, report = script("%s; %s" % (first, second))
+    assert report["verdict"] == verdict and done.returncode == (3 if verdict == "failed" else 10)
+    assert (report["out_of_memory"] is None) is (verdict == "failed")
+    told = [row["id"] for row in report["findings"]].count("ended_by_oom_inside") + len(report["handled_out_of_memory"])
+    assert told == (1 if verdict == "failed" else 0)
+
+
+def test_the_failure_is_told_of_the_process_that_failed(script):
+    error = {"type": "ValueError", "message": "the later one", "at": {**PLACE, "line": 7}}
+    done, report = script("%s; %s" % (big(), small(exit=3, exception=error)))
+    assert report["verdict"] == "failed" and "model.py:7 ValueError: the later one" in done.stderr
+
+
+@pytest.mark.parametrize("after, status", [(4 << 20, 3), (0, 10)])
+def test_a_program_without_a_hook_that_went_on(tonnage, after, status):
+    """The card refuses it memory; it takes less, or nothing, and fails of something else, or of that."""
+    words = ("import sys; sys.path.insert(0, %r); import fake_guest as f; f.take([['x', 1 << 20]], 100 << 30); "
+             "f.take([['x', %d]], None); sys.exit(3)" % (str(HERE), after))  # fmt: skip
+    assert tonnage("run", "--", sys.executable, "-I", "-c", words).returncode == status

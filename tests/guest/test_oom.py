@@ -169,3 +169,95 @@ out()
     assert "AssertionError" not in done.stderr, done.stderr
     assert done.document["snapshot"] == str(target) + ".oom" and (tmp_path / "peak.pickle.oom").exists()
     assert target.exists() and done.document["out_of_memory"]["largest_free_block_bytes"] == 4096
+
+
+# ---- an out-of-memory that the program got over ----
+
+SURVIVED = """
+def smaller():
+    fake_cuda.use(8 << 20)
+
+def step(size):
+    try:
+        out()
+    except RuntimeError as error:
+        %s
+%s
+"""
+
+
+@pytest.mark.parametrize(
+    "handler, after, ended",
+    [
+        # it went on with a smaller batch, and failed of something else
+        ("smaller()", "step(1); raise ValueError('counts.max() of nothing')", False),
+        ("smaller(); raise ValueError('the smaller batch fails')", "step(1)", False),
+        ("smaller(); sys.exit(3)", "step(1)", False),
+        ("smaller()", "step(1); step(2); sys.exit(3)", False),
+        # it reported it
+        ("raise ValueError('reduce the batch')", "step(1)", True),
+        ("raise ValueError('reduce the batch') from None", "step(1)", True),
+        ("smaller(); raise ValueError('even the smaller batch fails') from error", "step(1)", True),
+        ("smaller(); raise", "step(1)", True),
+        ("print('out of memory'); sys.exit(1)", "step(1)", True),
+        ("fake_cuda.use(4096); sys.exit(1)", "step(1)", True),  # a loss that is read is no work
+        ("smaller(); out()", "step(1)", True),
+        ("smaller(); raise RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED')", "step(1)", True),
+    ],
+)
+def test_what_the_program_got_over(run_with, wheel, handler, after, ended):
+    document = run_with(wheel, HEAD + SURVIVED % (handler, after)).document
+    assert document["out_of_memory_ended_process"] is ended and document["hook_error"] is None
+    assert (document["out_of_memory"] is None) is not ended
+    counts = [row["count"] for row in document["handled_out_of_memory"]]
+    if not ended:
+        assert counts == ([2] if "step(2)" in after else [1])
+        assert document["exception"] is None or document["exception"]["type"] == "ValueError"
+    else:
+        assert counts == ([1] if handler.count("smaller(); out()") or "CUBLAS" in handler else [])
+
+
+PYTEST = """
+import pytest
+
+def test_expected():
+    with pytest.raises(torch.OutOfMemoryError):
+        out()
+
+def test_got_over():
+    swallowed()
+    assert sum([1]) == 2, "values are made up"
+"""
+
+UNITTEST = """
+import unittest
+class Case(unittest.TestCase):
+    def test_expected(self):
+        with self.assertRaises(torch.OutOfMemoryError):
+            out()
+    def test_fails(self):
+        swallowed()
+        self.assertEqual(1, 2)
+if __name__ == "__main__":
+    unittest.main()
+"""
+
+
+def test_one_that_a_test_expected_is_not_the_verdict(run_with, wheel, tmp_path):
+    (tmp_path / "test_it.py").write_text(HEAD + PYTEST)
+    document = run_with(wheel, ["-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_it.py")]).document
+    assert not document["out_of_memory_ended_process"] and document["out_of_memory"] is None
+    assert [row["count"] for row in document["handled_out_of_memory"]] == [2]
+
+
+def test_one_that_assertRaises_expected_is_not_the_verdict(run_with, wheel):
+    done = run_with(wheel, HEAD + UNITTEST)
+    assert done.status == 1 and not done.document["out_of_memory_ended_process"], done.stderr
+    assert done.document["out_of_memory"] is None
+    assert [row["count"] for row in done.document["handled_out_of_memory"]] == [2]
+
+
+def test_one_that_a_test_failed_of_still_is(run_with, wheel, tmp_path):
+    (tmp_path / "test_it.py").write_text(HEAD + PYTEST + "\ndef test_out():\n    out()\n\ndef test_last():\n    assert False\n")
+    document = run_with(wheel, ["-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_it.py")]).document
+    assert document["out_of_memory_ended_process"] and document["out_of_memory"]["at"]["function"] == "out"

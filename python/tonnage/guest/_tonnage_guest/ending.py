@@ -2,10 +2,12 @@
 """How the process ends, and whether an out-of-memory ended it.
 
 It did when
-  - an uncaught exception is one, or has one among its causes and contexts, or comes while one is open (no progress
-    since);
+  - an uncaught exception is one, or was raised `from` one;
+  - an uncaught exception was raised while one was handled, or comes after it, and it is still open (oom.py): a program
+    that went on with a smaller batch and failed of something else did not fail of that;
   - sys.exit or os._exit with another status than 0 comes while one is open;
-  - a test runner (pytest, unittest) reports a failed test because of one.
+  - a test runner (pytest, unittest) reports a failed test because of one. One that a passing test expected, or that a
+    failing test got over, is handled: the runner's own status is not about it.
 An open one with status 0 is left open: the program dealt with it, or hid it; the supervisor says so.
 Status of a `raise SystemExit(n)` is unknown here; the supervisor knows it.
 """
@@ -23,6 +25,7 @@ _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLO
           "CUDNN_STATUS_ALLOC_FAILED", "cuda runtime error (2) : out of memory")
 _MAX_CHAIN = 50
 _noted = None  # the uncaught exception that was looked at
+_tests_are_run = False  # by pytest or unittest, which tell of each
 
 
 def install():
@@ -37,11 +40,13 @@ def install():
 
 
 def find_oom(error):
-    """The out-of-memory exception among an exception, its causes and contexts, or None."""
-    seen = 0
+    """The out-of-memory that an exception is or reports, or None: itself, one of its causes, or the one that was handled
+    as it was raised, unless the program had gone on by then."""
+    seen, reports = 0, True
     while error is not None and seen < _MAX_CHAIN:
         if is_oom(error):
-            return error
+            return error if reports or not oom.survived() else None
+        reports = reports and error.__cause__ is not None
         error = error.__cause__ or error.__context__
         seen += 1
     return None
@@ -63,7 +68,7 @@ def note_exception(error):
     cause = find_oom(error)
     if cause is None:
         state.exception = describe(error)
-    if cause is not None or (state.open_oom is not None and not isinstance(error, KeyboardInterrupt)):
+    if cause is not None or (oom.is_open() and not isinstance(error, KeyboardInterrupt)):
         _ended_by_oom(cause)
     elif not isinstance(error, KeyboardInterrupt):
         rehearse.broke(state.exception)
@@ -71,7 +76,7 @@ def note_exception(error):
 
 def _ended_by_oom(cause):
     found = state.open_oom
-    if found is None:
+    if found is None or (oom.survived() and not _is_of_allocator(cause)):
         found = _from_exception(cause)
         oom.note(found)
     if cause is not None:
@@ -79,6 +84,12 @@ def _ended_by_oom(cause):
     state.final_oom = found
     state.oom_ended_process = True
     oom.count_handled()
+
+
+def _is_of_allocator(error):
+    """PyTorch's allocator raised it, so that the observer has seen it."""
+    kind = getattr(state.torch, "OutOfMemoryError", None) or getattr(state.torch.cuda, "OutOfMemoryError", ())
+    return isinstance(error, kind)
 
 
 def _from_exception(cause):
@@ -149,7 +160,7 @@ def _wrap_exit(original, note):
 def _exit_status(status):
     if status in (None, 0):
         return
-    if state.open_oom is not None:
+    if oom.is_open() and not _tests_are_run:
         _ended_by_oom(None)
     elif not state.oom_ended_process:
         rehearse.exited(status)
@@ -200,6 +211,7 @@ def _watch_pytest(module):
         report = original.__func__(kind, item, call)
         if report.outcome == "failed" and call.excinfo is not None:
             _test_failed(call.excinfo.value)
+        _test_ended()
         return report
 
     cls.from_item_and_call = classmethod(from_item_and_call)
@@ -214,6 +226,23 @@ def _watch_unittest(module):
         return original(self, test, err)
 
     cls.addError = addError
+    stop = cls.stopTest
+
+    def stopTest(self, test):
+        _test_ended()
+        return stop(self, test)
+
+    cls.stopTest = stopTest
+
+
+@guard.guarded
+def _test_ended():
+    # What the test did not fail of, it expected or got over.
+    global _tests_are_run
+    _tests_are_run = True
+    if state.open_oom is not None:
+        oom.progress()
+        record.write_now()
 
 
 @guard.guarded

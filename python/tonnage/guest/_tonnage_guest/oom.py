@@ -2,7 +2,9 @@
 """The out-of-memory observer: what was asked, what was free, and whose line it was, before the stack unwinds.
 
 PyTorch calls it for every out-of-memory, also for those that the program or cuDNN's fallback handles; which of them
-ended the process is decided later (ending.py). An out-of-memory is *open* until progress follows it: a finished step.
+ended the process is decided later (ending.py). An out-of-memory is *open* until progress follows it: a finished step, a test
+that passed all the same, or new work: the program asked the allocator for 1 MiB and more after it (survived()). What a
+handler does that reports one (words, a log, a loss that is read) asks for less.
 
 Backward has no Python stack where autograd runs it in a thread of its own: the frame of the thread that called
 backward stands in for it, and `backward` says so.
@@ -12,6 +14,7 @@ from . import frames, guard, history, keepers, ledger, marks, notes, peaks, phas
 from .state import state
 
 _MAX_PENDING = 256
+_WORK = 1 << 20  # bytes asked for after an out-of-memory, by which a program has gone on
 _busy = False
 
 
@@ -43,6 +46,7 @@ def _observed(device, requested, free, frame):
         found["allocated_bytes"] = stats["allocated_bytes"]["all"]["current"]
         found["reserved_bytes"] = stats["reserved_bytes"]["all"]["current"]
     peaks.read(everywhere=True)
+    found["volume"] = peaks.volume()
     note(found)
     marks.out_of_memories.append((marks.now(), int(device), int(requested)))
     if history.shows_out_of_memory(int(device)):
@@ -96,6 +100,20 @@ def note(found):
         state.pending_ooms.append(found)
 
 
+def survived():
+    """True when the last out-of-memory is not open any more, since the program went on working on the card after it."""
+    found = state.open_oom
+    if found is None or "volume" not in found or found is state.final_oom:
+        return False
+    peaks.read(everywhere=True)
+    return peaks.volume() - found["volume"] >= _WORK
+
+
+def is_open():
+    """True while the program has done nothing on the card since the last out-of-memory."""
+    return state.open_oom is not None and not survived()
+
+
 @guard.alone
 def progress():
     """A step was finished: the program lives, so what was open was handled."""
@@ -107,14 +125,27 @@ def progress():
 @guard.alone
 def count_handled():
     """All that were seen since the last step, but for the one that ended the process, were handled."""
+    _count(state.handled)
+    state.pending_ooms.clear()
+
+
+def handled():
+    """(file, line, function, did a library ask) -> [count, requested bytes] of those that were handled until now."""
+    rows = {key: list(row) for key, row in state.handled.items()}
+    if survived():
+        _count(rows)
+    return rows
+
+
+def _count(rows):
     for found in state.pending_ooms:
         if found is state.final_oom:
             continue
         at = found["at"] or {"file": None, "line": None, "function": None}
-        row = state.handled.setdefault((at["file"], at["line"], at["function"]), [0, found["requested_bytes"]])
+        key = at["file"], at["line"], at["function"], bool(found["workspace"])
+        row = rows.setdefault(key, [0, found["requested_bytes"]])
         row[0] += 1
         row[1] = max(row[1] or 0, found["requested_bytes"] or 0) or None
-    state.pending_ooms.clear()
 
 
 # Innermost first: the first frame of torch that tells decides. Part of the path below torch/, function or None, phase.

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import growth, guard, habits, peaks, rehearse, torchapi
+from . import growth, guard, habits, oom, peaks, rehearse, torchapi
 from .state import settings, state
 
 _SCHEMA = "tonnage.guest/1"
@@ -55,7 +55,7 @@ def write_file(folder, name, data):
 def document():
     """The whole document as a dictionary."""
     torch, cuda, cudnn = torchapi.versions() if state.torch is not None else (None, None, None)
-    last = state.final_oom or state.open_oom
+    last = state.final_oom or (state.open_oom if oom.is_open() else None)
     return {
         "schema": _SCHEMA,
         "pid": state.pid,
@@ -78,7 +78,7 @@ def document():
             "batch_size": state.batch_size,
         },
         "devices": peaks.document(),
-        "out_of_memory": last,
+        "out_of_memory": {name: value for name, value in last.items() if name != "volume"} if last else None,
         "out_of_memory_ended_process": state.oom_ended_process,
         "handled_out_of_memory": _handled(),
         "growth": growth.document(),
@@ -102,8 +102,9 @@ def document():
 
 def _handled():
     return [
-        {"file": key[0], "line": key[1], "function": key[2], "count": count, "requested_bytes": requested}
-        for key, (count, requested) in state.handled.items()
+        {"file": key[0], "line": key[1], "function": key[2], "workspace": key[3], "count": count,
+         "requested_bytes": requested}
+        for key, (count, requested) in oom.handled().items()
     ]
 
 

@@ -31,7 +31,7 @@ class State:
         self.peaks = {}  # device index -> peaks.Device
         self.open_oom = None  # the last out-of-memory that no progress has followed
         self.pending_ooms = []  # all since the last progress
-        self.handled = {}  # (file, line, function) -> [count, requested bytes]
+        self.handled = {}  # (file, line, function, did a library ask) -> [count, requested bytes]
         self.ooms_seen = 0
         self.oom_ended_process = False
         self.final_oom = None  # reported as the program's failure: never becomes handled
