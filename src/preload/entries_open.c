@@ -5,6 +5,7 @@
  * Invariant: an open that may create or change goes through tn__map_open. Must not know how the overlay works.
  */
 #include "preload/overlay.h"
+#include "preload/shield.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ map(int dirfd, const char *path, int flags, struct tn__target *target)
 static bool
 passes(int flags)
 {
+	tn__watch_python();
 	return tn__quiet() && !may_change(flags);
 }
 

@@ -55,7 +55,7 @@ struct tn__shield {
 	char shared[PATH_MAX]; /* the run's own folder below /dev/shm */
 	size_t run_length, upper_length, shared_length; /* shared_length 0: there is none */
 	int environment_count;
-	const char *environment[16]; /* the TONNAGE_* variables that the process was started with */
+	const char *environment[32]; /* the TONNAGE_* variables that the process was started with */
 };
 extern struct tn__shield tn__shield;
 /* Not zero: reading must be mapped (or nothing is set up yet). Points at a word that all processes of the run share. */

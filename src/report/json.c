@@ -295,6 +295,18 @@ skipped(const struct tn_report *report)
 	                 "initialization_bytes", (json_int_t)report->init_skipped_bytes, "uploads", uploads);
 }
 
+static json_t *
+sensors(const struct tn_report *report)
+{
+	json_t *rows = json_array();
+	for (size_t i = 0; i < report->sensor_count; i++) {
+		const struct tn_sensor *sensor = &report->sensors[i];
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:o, s:o}", "name", sensor->name, "state", sensor->state, "costs",
+		                                      text(sensor->costs), "error", text(sensor->error)));
+	}
+	return rows;
+}
+
 /* ---- for other commands ---- */
 
 json_t *
@@ -379,6 +391,7 @@ build(const struct tn_report *report)
 		{ "sources", sources(report) },
 		{ "coverage", coverage(report) },
 		{ "skipped", skipped(report) },
+		{ "sensors", sensors(report) },
 		{ "scratch", text(report->scratch) },
 		{ "snapshot", text(report->snapshot) },
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",

@@ -54,6 +54,14 @@ free_place(struct tn_place *place)
 }
 
 static void
+free_sensor(struct tn_sensor *sensor)
+{
+	free(sensor->name);
+	free(sensor->costs);
+	free(sensor->error);
+}
+
+static void
 free_counted(struct tn_counted_list *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -117,6 +125,8 @@ tn__report_free(struct tn_report *report)
 		free(report->doubts[i].what);
 		free(report->doubts[i].advice);
 	}
+	for (size_t i = 0; i < report->sensor_count; i++)
+		free_sensor(&report->sensors[i]);
 	free_counted(&report->handled_ooms);
 	free_counted(&report->ended_inside);
 	free_counted(&report->refused_calls);
@@ -351,4 +361,46 @@ tn__severity_text(enum tn_severity severity)
 {
 	static const char *const texts[] = { "error", "warning", "hint" };
 	return texts[severity];
+}
+
+/* ---- sensors ---- */
+
+/* From the least to the most important, when processes differ. */
+static const char *const sensor_states[] = { "absent", "attached", "lost" };
+
+static int
+sensor_rank(const char *state)
+{
+	for (int i = 0; i < (int)(sizeof(sensor_states) / sizeof(sensor_states[0])); i++)
+		if (strcmp(state, sensor_states[i]) == 0)
+			return i;
+	return -1;
+}
+
+void
+tn__report_add_sensor(struct tn_report *report, const char *name, const char *state, const char *costs,
+                      const char *error)
+{
+	int rank = state != NULL ? sensor_rank(state) : -1;
+	size_t i = 0;
+	if (rank < 0 || name == NULL)
+		return;
+	while (i < report->sensor_count && strcmp(report->sensors[i].name, name) != 0)
+		i++;
+	if (i == sizeof(report->sensors) / sizeof(report->sensors[0]) ||
+	    (i < report->sensor_count && rank <= sensor_rank(report->sensors[i].state)))
+		return;
+	struct tn_sensor sensor = { .name = strdup(name),
+		                        .state = sensor_states[rank],
+		                        .costs = costs != NULL ? strdup(costs) : NULL,
+		                        .error = error != NULL ? strdup(error) : NULL };
+	if (sensor.name == NULL || (costs != NULL && sensor.costs == NULL) || (error != NULL && sensor.error == NULL)) {
+		free_sensor(&sensor);
+		return;
+	}
+	if (i < report->sensor_count)
+		free_sensor(&report->sensors[i]);
+	else
+		report->sensor_count++;
+	report->sensors[i] = sensor;
 }

@@ -69,6 +69,14 @@ struct tn_counted_list {
 	size_t count;
 };
 
+/* A part of the guest hook that learns one kind of thing. */
+struct tn_sensor {
+	char *name;
+	const char *state; /* "attached", "absent" (this release of PyTorch has no place for it) or "lost"; never released */
+	char *costs;       /* what is missing without it; NULL for an attached one */
+	char *error;       /* of a lost one; NULL: unknown */
+};
+
 /* An out-of-memory that ended the program. */
 struct tn_report_oom {
 	bool seen;
@@ -268,6 +276,8 @@ struct tn_report {
 	struct tn_place *exception_at;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made; /* where the guest left it, inside the run folder */
+	struct tn_sensor sensors[24]; /* of all processes: lost where one lost it */
+	size_t sensor_count;
 	struct tn_record peak_record, oom_record;
 	bool writes_allowed;
 	char *working_folder; /* places below it are shown relative to it */
@@ -284,6 +294,10 @@ void tn__report_free(struct tn_report *report);
  * much. */
 tn_status tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *item);
 tn_status tn__report_add_place(struct tn_place_list *list, const struct tn_place *place);
+/* Takes in what one process says of a sensor; what is lost in one process is lost. Texts are copied. States that are not known
+ * and what is too much are left out. */
+void tn__report_add_sensor(struct tn_report *report, const char *name, const char *state, const char *costs,
+                           const char *error);
 /* Findings stand by severity, then in the order of adding. `at` is copied and may be NULL. Returns where it stands until
  * the next one is added; NULL when there are too many. */
 struct tn_finding *tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,

@@ -177,4 +177,6 @@ tn__redact_report(struct tn_redactor *redactor, struct tn_report *report)
 	forget(&report->working_folder);
 	forget(&report->oom.message);
 	forget(&report->hook_error);
+	for (size_t i = 0; i < report->sensor_count; i++)
+		forget(&report->sensors[i].error);
 }

@@ -340,6 +340,15 @@ read_growth(const json_t *root, struct tn_report *report)
 	report->growth.at = place(json_object_get(object, "at"));
 }
 
+static void
+read_sensors(const json_t *rows, struct tn_report *report)
+{
+	size_t i;
+	json_t *row;
+	json_array_foreach(rows, i, row)
+		tn__report_add_sensor(report, words(row, "name"), words(row, "state"), words(row, "costs"), words(row, "error"));
+}
+
 static tn_status
 read_all(const json_t *root, struct tn_report *report)
 {
@@ -374,6 +383,7 @@ read_all(const json_t *root, struct tn_report *report)
 	int64_t tensors = figure(skipped, "initialization_tensors"), bytes = figure(skipped, "initialization_bytes");
 	report->init_skipped_tensors = tensors > 0 ? tensors : 0;
 	report->init_skipped_bytes = bytes > 0 ? bytes : 0;
+	read_sensors(json_object_get(root, "sensors"), report);
 	report->scratch = copied(root, "scratch");
 	report->snapshot = copied(root, "snapshot");
 	const char *writes = words(program, "writes"); /* where it is unknown, nothing is said of it */

@@ -223,10 +223,17 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 		tn__report_add_finding(report, "hook_disarmed", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
 		                       "steps and places after that moment are missing",
 		                       "the Python hook stopped recording: %s", report->hook_error);
+	for (size_t i = 0; i < report->sensor_count; i++) {
+		const struct tn_sensor *sensor = &report->sensors[i];
+		if (strcmp(sensor->state, "lost") == 0)
+			tn__report_add_finding(report, "sensor_lost", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, sensor->costs,
+			                       "a part of the recording was lost (%s): %s", sensor->name,
+			                       sensor->error != NULL ? sensor->error : "unknown error");
+	}
 	if (guests == 0 && report->device_peak > 0)
 		tn__report_add_finding(report, "no_hook", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
 		                       "steps and places are unknown: no Python of the run imported PyTorch under Tonnage's hook "
-		                       "(a program without PyTorch, or python -I, -E or -S)");
+		                       "(a program without PyTorch, or a Python that is linked statically)");
 	if (report->rehearsal_broken != NULL)
 		tn__report_add_finding(report, "rehearsal_broken", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
 		                       "--steps all lets the program take its own time",

@@ -149,6 +149,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	snprintf(preload, sizeof(preload), "%s/libtonnage-preload.so", install->libraries);
 	prepend(builder, "LD_PRELOAD", preload);
 	prepend(builder, "PYTHONPATH", install->guest);
+	set(builder, "TONNAGE_GUEST", install->guest);
 	set(builder, "TONNAGE_RUN", folder->path);
 	set(builder, "TONNAGE_LIB", install->libraries);
 	set(builder, "TONNAGE_GPU", real_gpu ? "real" : "virtual");

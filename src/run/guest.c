@@ -380,6 +380,18 @@ take_counted(const json_t *array, const char *name_field, struct tn_counted_list
 	}
 }
 
+/* Of the processes that used the GPU: what a helper process without one lacks costs nothing. */
+static void
+take_sensors(const json_t *document, struct tn_report *report)
+{
+	size_t i;
+	json_t *row;
+	if (!truth(document, "cuda_initialized"))
+		return;
+	json_array_foreach(json_object_get(document, "sensors"), i, row)
+		tn__report_add_sensor(report, text(row, "name"), text(row, "state"), text(row, "costs"), text(row, "error"));
+}
+
 /* What is added up over all processes. */
 static void
 take_sums(const json_t *document, struct tn_report *report)
@@ -395,6 +407,7 @@ take_sums(const json_t *document, struct tn_report *report)
 	}
 	if (report->hook_error == NULL)
 		report->hook_error = copied(document, "hook_error");
+	take_sensors(document, report);
 }
 
 static void

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing that a program does loses the recording, and the recording changes nothing of what torch.compile makes."""
 
-import json
-import pathlib
+import shlex
 import subprocess
 
 import pytest
 
-from conftest import HERE, MAIN, WHEELS, python_of
+from conftest import HERE, MAIN, WHEELS, python_of, run_tonnage
 
 GPU = "--gpu=rtx3060"
 
@@ -43,3 +42,41 @@ def test_tensors_without_memory_are_left_alone(tonnage, wheel):
 def test_a_value_read_on_autograds_thread(tonnage):
     run = tonnage(MAIN, "programs/mask_backward.py", GPU)
     assert run.status == 0 and lost(run) == [] and run.report["steps"]["seen"] == 5, run.explain()
+
+# How a program may start Python so that PYTHONPATH, by which the hook is found otherwise, does not reach it.
+ROADS = (
+    "{python} {options} -c {program}",
+    "env PYTHONPATH=. {python} {options} -c {program}",
+    "export PYTHONPATH=/tmp; {python} {options} -c {program}",
+    "unset PYTHONPATH; {python} {options} -c {program}",
+    "env -i {python} {options} -c {program}",
+)
+TELL = "import sys, colorsys; print('_tonnage_guest' in sys.modules, [p for p in sys.path if 'tonnage/guest' in p], dir())"
+
+
+@pytest.mark.parametrize("options", ["", "-I", "-E", "-S", "-P", "-I -S", "-s"])
+def test_the_hook_is_there_however_python_is_started(tonnage, options, tmp_path):
+    """It leaves no name in __main__ and no folder on sys.path."""
+    words = {"python": shlex.quote(python_of(MAIN)), "options": options, "program": shlex.quote(TELL)}
+    text = "; ".join(road.format(**words) for road in ROADS)
+    done = run_tonnage([GPU], ["sh", "-c", text], tmp_path)
+    plain = subprocess.run([python_of(MAIN), "-c", "print(sorted(dir() + ['colorsys', 'sys']))"], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(ROADS), done.explain()
+    names = eval(plain.stdout)
+    for line in lines:
+        assert line.startswith("True [] ") and sorted(eval(line[len("True [] "):])) == names, done.explain()
+
+
+def test_steps_are_counted_where_the_path_is_ignored(tonnage):
+    run = tonnage(MAIN, ["-I", str(HERE / "programs/mask_backward.py")], GPU)
+    assert run.status == 0 and run.report["steps"]["seen"] == 5, run.explain()
+
+
+def test_the_hook_may_come_in_the_middle_of_the_import_of_torch(tonnage):
+    """Nothing opens a file before torch does."""
+    packages = subprocess.run([python_of(MAIN), "-c", "import torch; print(torch.__path__[0])"], capture_output=True,
+                              text=True).stdout.strip().rpartition("/")[0]  # fmt: skip
+    text = (HERE / "programs/mask_backward.py").read_text()
+    run = tonnage(MAIN, ["-S", "-c", f"import sys; sys.path.append({packages!r})\n{text}"], GPU)
+    assert run.status == 0 and run.report["steps"]["seen"] == 5, run.explain()

@@ -11,6 +11,7 @@ it does with its own.
 
 import sys
 import time
+from importlib.machinery import ModuleSpec
 
 from .state import state
 
@@ -41,13 +42,30 @@ class Finder:
         """Part of the finder protocol."""
 
 
+class _Beginning(ModuleSpec):
+    """The spec of a module whose import had begun when the hook came: says so when the import machinery says that it is
+    over. A failed import leaves no module behind."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "_initializing" and not value:
+            self.__class__ = ModuleSpec
+            module = sys.modules.get(self.name)
+            if module is not None:
+                for callback in _watched.pop(self.name, ()):
+                    callback(module)
+
+
 def watch(name, callback):
     """Calls callback(module) after `name` has been imported, at once if it already is. callback must not raise."""
     module = sys.modules.get(name)
-    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+    spec = getattr(module, "__spec__", None)
+    if module is not None and not getattr(spec, "_initializing", False):
         callback(module)
-    else:
-        _watched.setdefault(name, []).append(callback)
+        return
+    _watched.setdefault(name, []).append(callback)
+    if module is not None and type(spec) is ModuleSpec and "exec_module" not in getattr(spec.loader, "__dict__", {}):
+        spec.__class__ = _Beginning  # the hook was started in the middle of this import
 
 
 def if_missing(name, callback):
