@@ -22,9 +22,10 @@ static int (*is_initialized)(void);
 static int (*add_pending_call)(int (*function)(void *), void *argument);
 static int (*run_string)(const char *text);
 
-/* Leaves no name behind in __main__, and raises nothing. */
+/* Leaves no name behind in __main__, and raises nothing. -X tonnage=off keeps the hook out. */
 static const char start_hook[] =
-	"try: (lambda s, g: '_tonnage_guest' in s.modules or (s.path.insert(0, g), __import__('_tonnage_guest.boot'), "
+	"try: (lambda s, g: s._xoptions.get('tonnage') == 'off' or '_tonnage_guest' in s.modules or ("
+	"s.path.insert(0, g), __import__('_tonnage_guest.boot'), "
 	"s.path.__setitem__(slice(None), [p for p in s.path if p != g]), s.modules['_tonnage_guest.boot'].start()))"
 	"(__import__('sys'), __import__('os').environ['TONNAGE_GUEST'])\n"
 	"except Exception: pass\n";

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A FAKE of a program that changes can be tried on: takes memory of the virtual card as TONNAGE_CHANGES asks, and writes what
-guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTorch. Run it with `python -I`.
+guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTorch. Run it with `python -I -X tonnage=off`.
 
     fake_program.py '{"base": 1, "sample": 1, "batch": 8, "possible": [...], "saves": {...}}' [BATCH]
 

@@ -19,7 +19,7 @@ def row(name, results="same", values=(None,)):
 
 
 def words(wish, *more):
-    return [sys.executable, "-I", str(HERE / "fake_program.py"), json.dumps(wish), *more]
+    return [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), json.dumps(wish), *more]
 
 
 @pytest.fixture

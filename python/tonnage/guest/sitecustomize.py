@@ -11,7 +11,7 @@ def _start(folder):
     import os
     import sys
 
-    if os.environ.get("TONNAGE_RUN"):
+    if os.environ.get("TONNAGE_RUN") and sys._xoptions.get("tonnage") != "off":
         try:
             from _tonnage_guest import boot
 
