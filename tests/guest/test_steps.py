@@ -58,6 +58,70 @@ def test_two_optimizers(run_with, wheel):
     assert seen(done)[:2] == (6, "optimizer")
 
 
+WHOLE = """\
+class Whole(torch.optim.Optimizer):
+    \"\"\"Steps by one optimizer a parameter, as ZeroRedundancyOptimizer (hooked) and CPUOffloadOptimizer (not) do.\"\"\"
+    def __init__(self, params, hooked):
+        self.parts = [torch.optim.SGD([p], lr=.1) for p in params]
+        if hooked:
+            super().__init__([torch.nn.Parameter(torch.ones(1))], {})
+        self.param_groups = []
+    def step(self, closure=None):
+        for part in self.parts:
+            part.step()
+"""
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_an_optimizer_that_steps_by_others_makes_one_step(run_with, wheel, hooked):
+    done = run_with(wheel, HEAD + WHOLE + "whole = Whole(list(net.parameters()), %s)\n" % hooked + """
+for _ in range(3):
+    net(torch.ones(2, 4)).sum().backward()
+    whole.step()
+""")
+    assert seen(done)[:2] == (3, "optimizer")
+
+
+def test_two_that_are_wrapped_are_two_steps(run_with, wheel):
+    """A GAN under accelerate: its wrapper is an optimizer whose step calls another one's."""
+    done = run_with(wheel, HEAD + WHOLE + """
+both = [Whole([p], False) for p in list(net.parameters())[:2]]
+for _ in range(3):
+    for one in both:
+        net(torch.ones(2, 4)).sum().backward()
+        one.step()
+""")
+    assert seen(done)[:2] == (6, "optimizer")
+
+
+def test_passes_before_the_optimizer_are_no_steps(run_with, wheel):
+    """Warm-up, checks of autocast, anchors: the first step of training is the first."""
+    done = run_with(wheel, HEAD + "for _ in range(28): net(torch.ones(2, 4))\n" + TRAIN + """
+net(torch.ones(2, 4))
+fake_cuda.run_out(1 << 30)
+""")
+    assert done.document["out_of_memory"]["step"] == 1 and done.document["steps"]["seen"] == 0
+
+
+BATCHES = {  # what a loader gives -> samples
+    "(torch.ones(8, 3, 4, 4), torch.ones(8))": 8,
+    "([torch.ones(3, 4, 5 + i) for i in range(8)], [{'boxes': torch.ones(i, 4)} for i in range(8)])": 8,
+    "(tuple(torch.ones(3, 4, 4) for i in range(8)), tuple({'boxes': torch.ones(i, 4)} for i in range(8)))": 8,
+    "{'input_ids': torch.ones(6, 128), 'labels': torch.ones(6, 128)}": 6,
+    "[torch.ones(3, 4, 4) for i in range(5)]": 5,
+    "[torch.ones(8, 3), torch.ones(8, 3)]": 8,
+    "[{'image': torch.ones(3, 4, 4)} for i in range(7)]": 7,
+    "torch.ones(9, 2)": 9,
+}
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_samples_of_a_batch(run_with, wheel, batch):
+    done = run_with(wheel, HEAD + "from torch.utils.data import DataLoader\n"
+                    "for batch in DataLoader(range(3), batch_size=None, collate_fn=lambda _: %s): pass" % batch)
+    assert done.document["steps"]["batch_size"] == BATCHES[batch]
+
+
 def test_optimizers_inside_backward_are_one_step(run_with, wheel):
     done = run_with(wheel, HEAD + """
 for parameter in net.parameters():

@@ -86,6 +86,7 @@ def _watch(module):
 @guard.guarded
 def _begins(outputs):
     state.in_backward += 1
+    state.backwards += 1
     if not state.cuda_initialized:
         return
     if state.in_backward == 1:

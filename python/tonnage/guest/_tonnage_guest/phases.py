@@ -79,7 +79,7 @@ def _call_begins(module, args, kwargs, frame):
     if name == state.phase and steps.trains():
         return
     enter(name, frame)
-    inputs.note_call(args, kwargs)
+    inputs.note_call(module, args, kwargs)
 
 
 @guard.guarded

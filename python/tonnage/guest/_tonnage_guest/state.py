@@ -52,6 +52,7 @@ class State:
         self.phase = None  # phases.py
         self.named = None  # the region that was named, regions.py
         self.regions = {}  # phase or named region -> where it was entered first
+        self.backwards = 0  # backward passes that have begun
         self.in_backward = 0  # backward passes that have begun and not ended
         self.batch_size = None
         self.hook_error = None

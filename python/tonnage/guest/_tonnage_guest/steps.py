@@ -2,7 +2,8 @@
 """What a step is, and counting it.
 
     optimizer   one update of an optimizer (two optimizers: each update). Updates made inside one backward pass, one
-                optimizer a parameter, are one step.
+                optimizer a parameter, are one step; so are those that an optimizer makes by others inside its own step
+                (ZeroRedundancyOptimizer, torchao's CPUOffloadOptimizer).
     loader      without an optimizer: one pass of a DataLoader
     forward     without either: one call of a module from outside
 
@@ -10,13 +11,17 @@ Passes are counted until an optimizer is made; a compiled function is a module h
 the unit changes.
 """
 
-from . import calls, collectives, frames, growth, guard, history, imports, ledger, oom, peaks, phases, record, rehearse
+import sys
+
+from . import calls, collectives, frames, growth, guard, history, imports, inputs, ledger, oom, peaks, phases, record, rehearse
 from . import settle, shapes, torchapi, trainers, work, workers
 from .state import settings, state
 
 _optimizer_seen = False
 _last_backward = -1
 _batches = 0
+_steps = {}  # code -> is it an optimizer's step
+_whole, _parts = None, set()  # an optimizer that steps by others: which call of its step, and who has stepped in it
 
 
 def on_torch(torch):
@@ -46,6 +51,8 @@ def _watch_construction(cls):
 @guard.guarded
 def _constructed():
     global _optimizer_seen
+    if not _optimizer_seen and state.unit is not None:  # what ran before were trials: warm-up, anchors, checks of autocast
+        _begin_counting(None)
     _optimizer_seen = True
 
 
@@ -62,6 +69,8 @@ def _count_updates(optimizer, args, kwargs):
             return
         _last_backward = task
     _constructed()  # an optimizer that was made before the hook was there
+    if _is_part(optimizer):
+        return
     if settings.gpu == "virtual":
         collectives.rest()
     oom.progress()
@@ -70,6 +79,41 @@ def _count_updates(optimizer, args, kwargs):
 
 
 _updated = guard.guarded(_count_updates)
+
+
+def _is_part(optimizer):
+    """True for an update inside the step of another optimizer, which counts for it, or another part of which has."""
+    global _whole, _parts
+    wrapper = getattr(getattr(type(optimizer), "step", None), "__code__", None)
+    whole, frame = None, sys._getframe(2)
+    while frame is not None:
+        if whole is not None and frame.f_code is wrapper:
+            return True  # torch's own wrapper around that step: its end will be seen
+        if whole is None and frame.f_code.co_name == "step" and _is_step(frame.f_code):
+            whole = id(frame), state.backwards  # a later call's frame may have the same address
+        frame = frame.f_back
+    if whole is not None and whole == _whole and id(optimizer) not in _parts:
+        _parts.add(id(optimizer))
+        return True
+    _whole, _parts = whole, {id(optimizer)}
+    return False
+
+
+def _kinds(cls):
+    yield cls
+    for kind in cls.__subclasses__():
+        yield from _kinds(kind)
+
+
+def _is_step(code):
+    """True for the code of some optimizer's step."""
+    if code not in _steps:
+        from torch.optim.optimizer import Optimizer
+
+        steps = (vars(cls).get("step") for cls in _kinds(Optimizer))
+        codes = {getattr(getattr(step, "__wrapped__", step), "__code__", None) for step in steps}
+        _steps[code] = code in codes
+    return _steps[code]
 
 
 def _count_passes(args, kwargs, frame):
@@ -107,7 +151,9 @@ class _Yielded:
 @guard.guarded
 def _fetched(iterator, first, frame):
     """A batch is there. True when its epoch shall end instead."""
-    new_shape = shapes.note_batch(frame.f_locals.get("data")) if frame is not None else False
+    batch = frame.f_locals.get("data") if frame is not None else None
+    new_shape = shapes.note_batch(batch) if frame is not None else False
+    inputs.note_batch(batch)
     if not state.cuda_initialized or frame is None:
         return False
     before = state.phase
@@ -127,13 +173,17 @@ def _count_batches():
         _finished("loader", may_stop=True)
 
 
+def _begin_counting(unit):
+    state.unit = unit
+    state.steps = 0
+    settle.restart()
+    growth.restart()
+
+
 def _finished(unit, may_stop):
     """A step is over."""
     if state.unit != unit:
-        state.unit = unit
-        state.steps = 0
-        settle.restart()
-        growth.restart()
+        _begin_counting(unit)
     state.steps += 1
     ledger.count_pass()
     if not state.cuda_initialized:
