@@ -190,3 +190,8 @@ def test_kill_9_in_mid_step_leaves_nothing(tmp_path, victim):
     # The next start removes an orphaned folder; the scratch of a run that ended is kept where it was announced.
     subprocess.run([str(TONNAGE), "run", "--quiet", "--", "true"], env=environment, capture_output=True, timeout=60)
     assert [p for p in tmp_path.glob("tonnage-*") if (p / "ledger").exists()] == []
+
+
+def test_contexts_of_the_driver(tonnage):
+    run = tonnage(MAIN, "programs/driver_contexts.py", "--gpu=rtx3060")
+    assert "contexts as documented" in run.stdout and not run.report["coverage"]["refused_calls"], run.explain()

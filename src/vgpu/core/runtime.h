@@ -19,6 +19,7 @@ enum tn_cuda {
 	TN_CUDA_OUT_OF_MEMORY = 2,
 	TN_CUDA_NOT_INITIALIZED = 3,
 	TN_CUDA_INVALID_DEVICE = 101,
+	TN_CUDA_INVALID_CONTEXT = 201,
 	TN_CUDA_INVALID_HANDLE = 400,
 	TN_CUDA_ILLEGAL_STATE = 401,
 	TN_CUDA_NOT_FOUND = 500,
@@ -26,6 +27,7 @@ enum tn_cuda {
 	TN_CUDA_PEER_ALREADY_ENABLED = 704,
 	TN_CUDA_PEER_NOT_ENABLED = 705,
 	TN_CUDA_HOST_ALREADY_REGISTERED = 712,
+	TN_CUDA_CONTEXT_IS_DESTROYED = 709,
 	TN_CUDA_HOST_NOT_REGISTERED = 713,
 	TN_CUDA_NOT_SUPPORTED = 801,
 	TN_CUDA_CAPTURE_UNSUPPORTED = 900,
@@ -41,6 +43,25 @@ int tn__enter(void);
 
 /* Whether this process has made a context on a visible device. */
 bool tn__has_context(int device);
+
+/* ---- contexts, and the calling thread's stack of them (context.c) ---- */
+
+/* A handle of a device's primary context, whether it is active or not. */
+uintptr_t tn__context_primary(int device);
+uintptr_t tn__context_current(void); /* 0: the stack is empty */
+int tn__context_set(uintptr_t context); /* 0: pops */
+int tn__context_push(uintptr_t context);
+int tn__context_pop(uintptr_t *context_or_null);
+/* Its device; -1 when it is no context, or destroyed. */
+int tn__device_of_context(uintptr_t context);
+/* The device of the top. */
+int tn__context_device(int *device);
+/* A context beside the primary one, pushed. It takes the card's context bytes once more, unless it is the first. */
+int tn__context_create(int device, uintptr_t *context);
+int tn__context_destroy(uintptr_t context);
+/* References to a primary context. It stays active when the last one is gone: the runtime may be using it. */
+int tn__context_retain(int device);
+int tn__context_release(int device);
 
 /* ---- memory ---- */
 

@@ -402,7 +402,7 @@ int
 tn__enter(void)
 {
 	if (__builtin_expect(tn__core.attached && !tn__core.used_before_fork && current_device < tn__core.count &&
-	                         tn__core.devices[current_device].has_context,
+	                         tn__core.devices[current_device].has_context && tn__context_depth,
 	                     1))
 		return TN_CUDA_OK;
 	if (tn__device_count() == 0)
@@ -411,6 +411,8 @@ tn__enter(void)
 		return TN_CUDA_NOT_INITIALIZED;
 	switch (tn__ensure_context(current_device)) {
 	case TN_OK:
+		if (tn__context_depth == 0)
+			tn__context_bind();
 		return TN_CUDA_OK;
 	case TN_OUT_OF_DEVICE_MEMORY:
 		return TN_CUDA_OUT_OF_MEMORY;

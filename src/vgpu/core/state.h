@@ -103,6 +103,11 @@ uintptr_t tn__table_add(struct tn_table *table, void *item); /* 0: no host memor
 void *tn__table_get(const struct tn_table *table, uintptr_t handle);
 void *tn__table_remove(struct tn_table *table, uintptr_t handle);
 
+/* Contexts on the calling thread's stack, read at every call; and the current device's primary one put there. */
+#define TN_CONTEXT_STACK 64
+extern _Thread_local __attribute__((tls_model("initial-exec"))) int tn__context_depth;
+void tn__context_bind(void);
+
 /* The stream behind a handle; default handles (0, 1, 2) mean the current device's. NULL: no such stream. */
 struct tn_stream *tn__stream_locked(uintptr_t stream);
 /* Puts work on a stream, or a node into its capture. */

@@ -99,12 +99,13 @@ cudaGetDevice(int *device)
 	return cudaSuccess;
 }
 
-/* Since CUDA 12 cudaSetDevice also makes the device's context (runtime documentation). */
+/* Since CUDA 12 cudaSetDevice also makes the device's primary context, and makes it current (runtime documentation). */
 TN_EXPORT cudaError_t CUDARTAPI
 cudaSetDevice(int device)
 {
-	if (tn__set_device(device) != TN_OK)
+	if (!tn__gpu(device))
 		return rt(cudaErrorInvalidDevice);
+	tn__context_set(tn__context_primary(device));
 	return rt(tn__enter());
 }
 

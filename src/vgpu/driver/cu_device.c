@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Driver: initialisation, devices, contexts, errors. Each device has one context, its primary one; cuCtxCreate hands the
- * same out.
+ * Driver: initialisation, devices, contexts, errors. What contexts are stands in core/context.c.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "vgpu/core/attributes.h"
 #include "vgpu/driver/cu.h"
-
-/* Context handles: opaque, one a device. */
-static char contexts[8];
-
-static CUcontext
-context_of(int device)
-{
-	return (CUcontext)&contexts[device];
-}
-
-static bool
-device_of(CUcontext context, int *device)
-{
-	const char *at = (const char *)context;
-	*device = (int)(at - contexts);
-	return at >= contexts && at < contexts + sizeof(contexts) && tn__gpu(*device);
-}
 
 TN_EXPORT CUresult CUDAAPI
 cuInit(unsigned int flags)
@@ -145,18 +127,16 @@ cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 TN_EXPORT CUresult CUDAAPI
 cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-	if (!context || !tn__gpu(device))
-		return context ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
-	if (tn__ensure_context(device) != TN_OK)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*context = context_of(device);
-	return CUDA_SUCCESS;
+	int result = context ? tn__context_retain(device) : TN_CUDA_INVALID_VALUE;
+	if (result == TN_CUDA_OK)
+		*context = (CUcontext)tn__context_primary(device);
+	return (CUresult)result;
 }
 
 TN_EXPORT CUresult CUDAAPI
 cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	return tn__gpu(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	return (CUresult)tn__context_release(device);
 }
 
 TN_EXPORT CUresult CUDAAPI
@@ -175,20 +155,10 @@ cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 	return CUDA_SUCCESS;
 }
 
-static _Thread_local struct {
-	int devices[16];
-	int depth;
-} pushed;
-
 TN_EXPORT CUresult CUDAAPI
 cuCtxSetCurrent(CUcontext context)
 {
-	int device;
-	if (!context)
-		return CUDA_SUCCESS;
-	if (!device_of(context, &device))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return tn__set_device(device) == TN_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return (CUresult)tn__context_set(cu_handle(context));
 }
 
 TN_EXPORT CUresult CUDAAPI
@@ -196,37 +166,34 @@ cuCtxGetCurrent(CUcontext *context)
 {
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
-	int device = tn__current_device();
-	*context = tn__has_context(device) ? context_of(device) : NULL;
+	*context = (CUcontext)tn__context_current();
 	return CUDA_SUCCESS;
 }
 
 TN_EXPORT CUresult CUDAAPI
 cuCtxPushCurrent_v2(CUcontext context)
 {
-	int device;
-	if (!device_of(context, &device) || pushed.depth == 16)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	pushed.devices[pushed.depth++] = tn__current_device();
-	return cuCtxSetCurrent(context);
+	return (CUresult)tn__context_push(cu_handle(context));
 }
 
 TN_EXPORT CUresult CUDAAPI
 cuCtxPopCurrent_v2(CUcontext *context)
 {
-	if (pushed.depth == 0)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (context)
-		*context = context_of(tn__current_device());
-	tn__set_device(pushed.devices[--pushed.depth]);
-	return CUDA_SUCCESS;
+	uintptr_t popped;
+	int result = tn__context_pop(&popped);
+	if (result == TN_CUDA_OK && context)
+		*context = (CUcontext)popped;
+	return (CUresult)result;
 }
 
 TN_EXPORT CUresult CUDAAPI
 cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
-	CUresult result = cuDevicePrimaryCtxRetain(context, device);
-	return result == CUDA_SUCCESS ? cuCtxSetCurrent(*context) : result;
+	uintptr_t made;
+	int result = context ? tn__context_create(device, &made) : TN_CUDA_INVALID_VALUE;
+	if (result == TN_CUDA_OK)
+		*context = (CUcontext)made;
+	return (CUresult)result;
 }
 
 TN_EXPORT CUresult CUDAAPI
@@ -235,22 +202,39 @@ cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned int f
 	return cuCtxCreate_v2(context, flags, device);
 }
 
+/* Primary contexts are none of the program's to destroy: CUDA_ERROR_INVALID_CONTEXT. */
 TN_EXPORT CUresult CUDAAPI
 cuCtxDestroy_v2(CUcontext context)
 {
-	int device;
-	return device_of(context, &device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return (CUresult)tn__context_destroy(cu_handle(context));
 }
 
 TN_EXPORT CUresult CUDAAPI
 cuCtxGetDevice(CUdevice *device)
 {
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!tn__has_context(tn__current_device()))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	*device = tn__current_device();
+	return device ? (CUresult)tn__context_device(device) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of any context; NULL means the current one. */
+TN_EXPORT CUresult CUDAAPI
+cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
+{
+	if (!context)
+		return cuCtxGetDevice(device);
+	int found = tn__device_of_context(cu_handle(context));
+	if (!device || found < 0)
+		return device ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
+	*device = found;
 	return CUDA_SUCCESS;
+}
+
+TN_EXPORT CUresult CUDAAPI
+cuCtxGetFlags(unsigned int *flags)
+{
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = 0;
+	return tn__context_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 TN_EXPORT CUresult CUDAAPI
@@ -312,6 +296,7 @@ static const struct {
 	{CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
 	{CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
 	{CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+	{CUDA_ERROR_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
 	{CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
 	{CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 	{CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},

@@ -8,6 +8,8 @@
 
 #include "vgpu/driver/cu.h"
 
+#define NEVER 1000000 /* has a later version, which only its own name means */
+
 /* From which CUDA version on a plain name means a later version of the function (cuda.h's own renaming, 13.2). Names that
  * are not listed have had one meaning for as long as any supported wheel goes back. */
 static const struct {
@@ -32,6 +34,23 @@ static const struct {
 	{"cuGraphKernelNodeSetParams", 12000, "cuGraphKernelNodeSetParams_v2"},
 	{"cuGraphAddKernelNode", 12000, "cuGraphAddKernelNode_v2"},
 	{"cuGraphExecUpdate", 12000, "cuGraphExecUpdate_v2"},
+	{"cuCtxGetDevice", NEVER, "cuCtxGetDevice_v2"},
+	{"cuCtxSynchronize", NEVER, "cuCtxSynchronize_v2"},
+	{"cuStreamGetCtx", NEVER, "cuStreamGetCtx_v2"},
+	{"cuLaunchHostFunc", NEVER, "cuLaunchHostFunc_v2"},
+	{"cuMulticastBindMem", NEVER, "cuMulticastBindMem_v2"},
+	{"cuMulticastBindAddr", NEVER, "cuMulticastBindAddr_v2"},
+	{"cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags"},
+	{"cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"},
+	{"cuGraphAddNode", 13000, "cuGraphAddNode_v2"},
+	{"cuGraphGetEdges", 13000, "cuGraphGetEdges_v2"},
+	{"cuGraphAddDependencies", 13000, "cuGraphAddDependencies_v2"},
+	{"cuGraphRemoveDependencies", 13000, "cuGraphRemoveDependencies_v2"},
+	{"cuGraphNodeGetDependencies", 13000, "cuGraphNodeGetDependencies_v2"},
+	{"cuGraphNodeGetDependentNodes", 13000, "cuGraphNodeGetDependentNodes_v2"},
+	{"cuStreamUpdateCaptureDependencies", 13000, "cuStreamUpdateCaptureDependencies_v2"},
+	{"cuMemcpyBatchAsync", 13000, "cuMemcpyBatchAsync_v2"},
+	{"cuMemcpy3DBatchAsync", 13000, "cuMemcpy3DBatchAsync_v2"},
 };
 
 /* 64-bit addresses came with CUDA 3.2 and 4.0: those functions are _v2 for everybody. */

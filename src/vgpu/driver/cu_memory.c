@@ -298,7 +298,8 @@ pointer_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer
 {
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		return cuDevicePrimaryCtxRetain(data, info->device) == CUDA_SUCCESS;
+		*(CUcontext *)data = (CUcontext)tn__context_primary(info->device);
+		return true;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned *)data = info->kind == TN_MEMORY_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 		return true;
