@@ -56,6 +56,18 @@ handle_get_stream(const struct tn_library_handle *handle, void **stream)
 	return HANDLE_SUCCESS;
 }
 
+#define HANDLE_WORK_NS 20000 /* of virtual time, whatever the size: no document says more */
+
+/* Work on the handle's stream; what it computes lies on the device. */
+static inline int
+handle_work(void *opaque, const char *name)
+{
+	const struct tn_library_handle *handle = opaque;
+	if (!handle)
+		return HANDLE_NOT_INITIALIZED;
+	return tn__work((uintptr_t)handle->stream, HANDLE_WORK_NS, name) == TN_OK ? HANDLE_SUCCESS : HANDLE_INVALID_VALUE;
+}
+
 static inline int
 handle_set_mode(struct tn_library_handle *handle, int mode)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuSOLVER: handles can be made, bound to a stream and destroyed, and the version asked for; solvers that take no buffer
- * are launches that take no memory. Workspace sizes, and solvers that want one, are refused. Dense, sparse and
- * refactorization handles are the same object here.
+ * cuSOLVER: handles can be made, bound to a stream and destroyed, and the version asked for; solvers are launches that take
+ * no memory but the workspace that they are given (size.c). Dense, sparse and refactorization handles are the same
+ * object here.
  */
 #include "vgpu/core/library_handle.h"
+
+#define TN_SHELL_COMPUTE handle_work
 
 #define TN_SHELL_LIBRARY "cusolver"
 #define TN_SHELL_TABLE "vgpu/cusolver/cusolver.def"
@@ -152,7 +154,7 @@ PARAMETER(XsyevjSetTolerance)
 	TN_EXPORT int                                                         \
 	cusolverDn##name(const struct tn_library_handle *handle)              \
 	{                                                                     \
-		return handle ? HANDLE_SUCCESS : HANDLE_NOT_INITIALIZED;          \
+		return handle_work((void *)(uintptr_t)handle, "cusolver");       \
 	}
 
 #define SOLVERS(name) SOLVER(S##name) SOLVER(D##name) SOLVER(C##name) SOLVER(Z##name)

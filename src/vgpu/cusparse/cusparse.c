@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuSPARSE: handles and the old matrix descriptors, which are only flags, can be made and configured; buffer sizes,
- * generic descriptors and everything that computes are refused.
+ * cuSPARSE: handles and the old matrix descriptors, which are only flags, can be made and configured; products with a
+ * dense operand run (generic.c). Other buffer sizes, and what else computes, are refused.
  */
 #include <stdlib.h>
 
 #include "vgpu/core/library_handle.h"
+
+#define TN_SHELL_COMPUTE handle_work
 
 #define TN_SHELL_LIBRARY "cusparse"
 #define TN_SHELL_TABLE "vgpu/cusparse/cusparse.def"

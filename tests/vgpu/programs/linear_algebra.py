@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse matrices and linear algebra that need no buffer of a library run; what needs one is refused with words."""
+"""Sparse matrices and linear algebra, each once; what is refused is refused with words."""
 
 import torch
 
@@ -31,7 +31,18 @@ WORK = {
     "svd": lambda: torch.linalg.svd(positive[0]),
     "eigh": lambda: torch.linalg.eigh(positive[0]),
     "solve": lambda: torch.linalg.solve(positive[0], right[0]),
+    "svd gesvd": lambda: torch.linalg.svd(positive[0], driver="gesvd"),
+    "svd gesvda": lambda: torch.linalg.svd(positive[0], driver="gesvda"),
+    "batched svd": lambda: torch.linalg.svd(positive[:, :16, :16]),
+    "batched eigh": lambda: torch.linalg.eigh(positive[:, :16, :16]),
+    "lstsq": lambda: torch.linalg.lstsq(positive[0], right[0]),
+    "ldl_solve": lambda: torch.linalg.ldl_solve(*torch.linalg.ldl_factor(positive[0]), right[0]),
+    "ormqr": lambda: torch.ormqr(*torch.geqrf(positive[0]), right[0]),
     "csr mm": lambda: rows @ right[0],
+    "csr mv": lambda: rows @ right[0, :, 0].contiguous(),
+    "csr transposed": lambda: rows.to_dense().mT.contiguous().to_sparse_csr() @ right[0],
+    "sampled_addmm": lambda: torch.sparse.sampled_addmm(rows, positive[0], positive[1]),
+    "csr csr": lambda: rows @ rows,
 }
 
 for name, work in WORK.items():
