@@ -30,6 +30,7 @@ static const char help[] =
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
 	"  --values MODE    as for tonnage run\n"
+	"  --network MODE   as for tonnage run\n"
 	"  --jobs N         trials side by side (default: as cores and memory bear)\n"
 	"  --fresh          start Python anew for each trial, even where forking it is seen to be the same\n"
 	"  --json FILE      write the table as JSON (- is stdout)\n"

@@ -29,6 +29,7 @@ static const char help[] =
 	"  --init MODE      as for tonnage run\n"
 	"  --values MODE    as for tonnage run\n"
 	"  --writes MODE    with --apply: as for tonnage run; trials change nothing real\n"
+	"  --network MODE   as for tonnage run\n"
 	"  --seconds N      start no trial after that, once a change fits (default 90; 0: no limit)\n"
 	"  --jobs N         trials side by side (default: as cores and memory bear)\n"
 	"  --fresh          start Python anew for each trial, even where forking it is seen to be the same\n"

@@ -29,6 +29,8 @@ static const char help[] =
 	"  --values MODE    small (default): copies up to 1 MiB keep their values; all: all copies do\n"
 	"  --writes MODE    scratch (default): what the program writes goes to a scratch folder and changes\n"
 	"                   nothing real; allow: it writes where it wants, made-up values included\n"
+	"  --network MODE   closed (default): uploads and trackers are held back, and after the first kernel\n"
+	"                   only hosts that were used before can be read from; allow: nothing is held back\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
@@ -54,6 +56,7 @@ enum {
 	INIT,
 	VALUES,
 	WRITES,
+	NETWORK,
 	JSON,
 	HTML,
 	SNAPSHOT,
@@ -73,6 +76,7 @@ static const struct option long_options[] = {
 	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
 	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
+	{ "network", required_argument, NULL, NETWORK },
 	{ "json", required_argument, NULL, JSON },     { "html", required_argument, NULL, HTML },
 	{ "snapshot", required_argument, NULL, SNAPSHOT },
 	{ "budget", required_argument, NULL, BUDGET }, { "baseline", required_argument, NULL, BASELINE },
@@ -107,6 +111,8 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return option_word("values", "small", "all", &out->all_values);
 	case WRITES:
 		return option_word("writes", "scratch", "allow", &out->allow_writes);
+	case NETWORK:
+		return option_word("network", "closed", "allow", &out->allow_network);
 	case JSON:
 		out->json_path = optarg;
 		return 0;

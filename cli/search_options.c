@@ -67,6 +67,8 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 		return option_word("values", "small", "all", &out->run.all_values);
 	case SEARCH_WRITES:
 		return option_word("writes", "scratch", "allow", &out->run.allow_writes);
+	case SEARCH_NETWORK:
+		return option_word("network", "closed", "allow", &out->run.allow_network);
 	case SEARCH_SECONDS:
 		return take_seconds(&out->seconds);
 	case SEARCH_JSON:

@@ -4,9 +4,11 @@
  *
  * A socket that the program binds is a file that it makes: it lies in the upper; connecting finds it there, or the
  * real one. A name in the upper is longer than the program's and may not fit into an address: then it is reached
- * through a descriptor of its folder.
+ * through a descriptor of its folder. Connecting asks the network wall first, whatever kind of address it is.
  */
 #include "preload/overlay.h"
+
+#include "preload/network_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,14 +87,85 @@ bind_name(int socket, const char *path, const struct sockaddr *address, socklen_
 	return tn__result(call_with(SYS_bind, socket, target.path));
 }
 
+/* A datagram socket with a port of its own is a server's: it answers whom it likes. */
+static int
+bound(int result, int socket, const struct sockaddr *address, socklen_t length)
+{
+	struct tn_network *network = result == 0 ? tn__network() : NULL;
+	struct sockaddr_in in;
+	int type = 0;
+	socklen_t size = sizeof(type);
+
+	if (!network || !address || length < sizeof(in) || (address->sa_family != AF_INET && address->sa_family != AF_INET6))
+		return result;
+	memcpy(&in, address, sizeof(in)); /* the port lies at the same place in both */
+	if (in.sin_port == 0 || TN_CALL(SYS_getsockopt, socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_DGRAM)
+		return result;
+	tn_network_listens(network, address, length, true);
+	if (socket < TN_DESCRIPTORS)
+		atomic_store(&tn__socket_kinds[socket], TN__SOCKET_SERVER);
+	return result;
+}
+
 TN_ENTRY int
 bind(int socket, const struct sockaddr *address, socklen_t length)
 {
 	char path[sizeof(struct sockaddr_un) + 1];
 
 	if (!path_of(address, length, path) || tn__mode() == TN__OFF)
-		return TN_NEXT(bind)(socket, address, length);
+		return bound(TN_NEXT(bind)(socket, address, length), socket, address, length);
 	return bind_name(socket, path, address, length);
+}
+
+/* Does the path lead to a socket of the run's own? */
+static bool
+is_of_the_run(const char *path)
+{
+	struct tn__place place;
+
+	if (tn__mode() != TN__ACTIVE)
+		return false;
+	tn__resolve(AT_FDCWD, path, TN__FOLLOW, &place);
+	return !place.error &&
+	       (!place.lower || (!strncmp(place.path, tn__shield.run, tn__shield.run_length) && place.path[tn__shield.run_length] == '/'));
+}
+
+static bool
+is_stream(int socket)
+{
+	int type = 0;
+	socklen_t size = sizeof(type);
+
+	return TN_CALL(SYS_getsockopt, socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type != SOCK_DGRAM && type != SOCK_RAW;
+}
+
+/* Connecting a datagram socket sends nothing, and programs do it to learn their own address. So it is allowed, but after the
+ * first kernel such a socket gets no way out of the machine: what libc's stdio sends on it passes no entry of ours. */
+static bool
+is_datagram_refused(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool *shut_in)
+{
+	if (!tn_network_is_closed(network) || length < sizeof(sa_family_t) ||
+	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
+		return false;
+	bool local = tn_network_is_local(address, length);
+	*shut_in = !local && !tn_network_is_dns(address, length);
+	return local && tn_network_datagram(network, address, length, false) == TN_NETWORK_REFUSED;
+}
+
+static bool
+is_refused(int socket, const struct sockaddr *address, socklen_t length, bool *shut_in)
+{
+	char path[sizeof(struct sockaddr_un) + 1];
+	struct tn_network *network = tn__network();
+
+	(void)tn__network_made(socket);
+	if (!network || !address)
+		return false;
+	if (path_of(address, length, path))
+		return tn_network_path(network, path, is_of_the_run(path)) == TN_NETWORK_REFUSED;
+	if (!is_stream(socket))
+		return is_datagram_refused(network, address, length, shut_in);
+	return tn_network_connect(network, address, length) == TN_NETWORK_REFUSED;
 }
 
 static TN_SLOW int
@@ -110,7 +183,17 @@ TN_ENTRY int
 connect(int socket, const struct sockaddr *address, socklen_t length)
 {
 	char path[sizeof(struct sockaddr_un) + 1];
+	bool shut_in = false;
 
+	if (is_refused(socket, address, length, &shut_in)) {
+		errno = address->sa_family == AF_UNIX ? EACCES : ENETUNREACH;
+		return -1;
+	}
+	if (shut_in) {
+		int result = TN_NEXT(connect)(socket, address, length);
+		(void)TN_CALL(SYS_setsockopt, socket, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3);
+		return result;
+	}
 	if (tn__quiet() || !path_of(address, length, path))
 		return TN_NEXT(connect)(socket, address, length);
 	return connect_name(socket, path, address, length);

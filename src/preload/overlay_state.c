@@ -203,12 +203,16 @@ set_up(void)
 	const char *what = "its own name";
 	int result;
 
-	if (!run || !*run || (writes && !strcmp(writes, "allow"))) {
+	if (!run || !*run) {
 		tn__generation = &always_quiet;
 		return TN__OFF;
 	}
 	keep_environment();
 	result = find_self();
+	if (writes && !strcmp(writes, "allow")) {
+		tn__generation = &always_quiet;
+		return TN__OFF; /* children get the variables back all the same: the network wall is another matter */
+	}
 	if (result == 0) {
 		what = "the run folder";
 		result = find_run_folder(run);
@@ -261,6 +265,8 @@ tn__shield_renew(void)
 	tn__generation = &not_set_up;
 	atomic_store(&current_mode, TN__UNKNOWN);
 	atomic_store(&setting_up, 0);
+	if (tn__renewed)
+		tn__renewed();
 	return tn__mode() == TN__BROKEN ? -1 : 0;
 }
 

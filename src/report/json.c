@@ -217,7 +217,7 @@ coverage(const struct tn_report *report)
 	json_t *refused = json_array(), *read = json_array();
 	for (size_t i = 0; i < report->refused_calls.count; i++) {
 		const struct tn_counted *item = &report->refused_calls.items[i];
-		json_array_append_new(refused, json_pack("{s:o, s:o, s:I}", "library", text(item->library), "name",
+		json_array_append_new(refused, json_pack("{s:o, s:o, s:I}", "what", text(item->library), "name",
 		                                         text(item->name), "count", (json_int_t)item->count));
 	}
 	for (size_t i = 0; i < report->computed_reads.count; i++) {
@@ -288,9 +288,10 @@ static json_t *
 skipped(const struct tn_report *report)
 {
 	json_t *uploads = json_array();
-	for (size_t i = 0; i < report->uploads_suppressed.count; i++)
-		json_array_append_new(uploads, json_pack("{s:o, s:I}", "name", text(report->uploads_suppressed.items[i].name),
-		                                         "count", (json_int_t)report->uploads_suppressed.items[i].count));
+	for (size_t i = 0; i < report->held_back.count; i++)
+		if (tn__is_held_back(&report->held_back.items[i], "call"))
+			json_array_append_new(uploads, json_pack("{s:o, s:I}", "name", text(report->held_back.items[i].name),
+			                                         "count", (json_int_t)report->held_back.items[i].count));
 	return json_pack("{s:I, s:I, s:o}", "initialization_tensors", (json_int_t)report->init_skipped_tensors,
 	                 "initialization_bytes", (json_int_t)report->init_skipped_bytes, "uploads", uploads);
 }
@@ -305,6 +306,20 @@ sensors(const struct tn_report *report)
 		                                      text(sensor->costs), "error", text(sensor->error)));
 	}
 	return rows;
+}
+
+/* What the network wall held back. */
+static json_t *
+network(const struct tn_report *report)
+{
+	json_t *held = json_array();
+	for (size_t i = 0; i < report->held_back.count; i++) {
+		const struct tn_counted *item = &report->held_back.items[i];
+		json_array_append_new(held, json_pack("{s:o, s:o, s:I}", "what", text(item->library), "name", text(item->name),
+		                                      "count", (json_int_t)item->count));
+	}
+	return json_pack("{s:s, s:o, s:o}", "mode", report->network_allowed ? "allow" : "closed", "held_back", held,
+	                 "download_refused", text(report->download_refused));
 }
 
 /* ---- for other commands ---- */
@@ -392,6 +407,7 @@ build(const struct tn_report *report)
 		{ "coverage", coverage(report) },
 		{ "skipped", skipped(report) },
 		{ "sensors", sensors(report) },
+		{ "network", network(report) },
 		{ "scratch", text(report->scratch) },
 		{ "snapshot", text(report->snapshot) },
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",

@@ -131,7 +131,8 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->ended_inside);
 	free_counted(&report->refused_calls);
 	free_counted(&report->computed_reads);
-	free_counted(&report->uploads_suppressed);
+	free_counted(&report->held_back);
+	free(report->download_refused);
 	free_counted(&report->habits);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);
@@ -403,4 +404,10 @@ tn__report_add_sensor(struct tn_report *report, const char *name, const char *st
 	else
 		report->sensor_count++;
 	report->sensors[i] = sensor;
+}
+
+bool
+tn__is_held_back(const struct tn_counted *item, const char *what)
+{
+	return item->library != NULL && strcmp(item->library, what) == 0;
 }

@@ -253,7 +253,9 @@ struct tn_report {
 	struct tn_counted_list computed_reads; /* place, count */
 	int64_t launches, computed_read_count;
 	int64_t init_skipped_tensors, init_skipped_bytes;
-	struct tn_counted_list uploads_suppressed; /* name, count */
+	struct tn_counted_list held_back; /* library (what: "call", "connection" or "data"), name (whose, or the host), count */
+	char *download_refused; /* host of a download that the network wall refused, NULL: none is known of */
+	bool network_allowed;
 	struct tn_place *kept_at; /* the line that adds to what keeps tensors; NULL: unknown */
 	char *kept_in;            /* its name; NULL: nothing was seen */
 	struct tn_counted_list habits; /* name (what it is), place, count, bytes; told as findings only */
@@ -326,6 +328,9 @@ void tn__report_set_split(struct tn_report_moment *moment, const struct tn_repor
 
 /* True when anything is known of what a moment's bytes were for. */
 bool tn__report_is_told(const struct tn_report_moment *moment);
+
+/* Is the item of `held_back` one of this kind? */
+bool tn__is_held_back(const struct tn_counted *item, const char *what);
 
 /* Adds what PyTorch's allocator knows of the same moment: categories and holders. What the device held beyond that is
  * `other`. TN_STATE when the allocator claims more than the device held: then the moment stays as it was. TN_NO_MEMORY. */

@@ -216,7 +216,7 @@ read_counted(const json_t *array, struct tn_counted_list *list)
 		struct tn_counted counted = {
 			.place = { (char *)(uintptr_t)words(item, "file"), figure(item, "line"),
 			           (char *)(uintptr_t)words(item, "function"), false },
-			.library = (char *)(uintptr_t)words(item, "library"),
+			.library = (char *)(uintptr_t)(words(item, "library") != NULL ? words(item, "library") : words(item, "what")),
 			.name = (char *)(uintptr_t)words(item, "name"),
 			.count = figure(item, "count"),
 			.bytes = figure(item, "requested_bytes"),
@@ -379,7 +379,10 @@ read_all(const json_t *root, struct tn_report *report)
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(root, "handled_out_of_memory"), &report->handled_ooms));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "refused_calls"), &report->refused_calls));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "computed_values_read"), &report->computed_reads));
-	TN_FORWARD_IF_ERROR(read_counted(json_object_get(skipped, "uploads"), &report->uploads_suppressed));
+	TN_FORWARD_IF_ERROR(read_counted(json_object_get(json_object_get(root, "network"), "held_back"), &report->held_back));
+	report->download_refused = copied(json_object_get(root, "network"), "download_refused");
+	const char *mode = words(json_object_get(root, "network"), "mode");
+	report->network_allowed = mode == NULL || strcmp(mode, "allow") == 0;
 	int64_t tensors = figure(skipped, "initialization_tensors"), bytes = figure(skipped, "initialization_bytes");
 	report->init_skipped_tensors = tensors > 0 ? tensors : 0;
 	report->init_skipped_bytes = bytes > 0 ? bytes : 0;

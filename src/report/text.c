@@ -367,6 +367,31 @@ say_not_seen(const struct tn_printer *printer, const struct tn_report *report)
 	free(text);
 }
 
+/* "3 calls of wandb, 2 connections to api.example.org": one line, and how to have it otherwise. */
+static void
+say_held_back(const struct tn_printer *printer, const struct tn_report *report)
+{
+	char *text = NULL;
+	size_t size = 0, shown = 0;
+	FILE *out = report->held_back.count > 0 ? open_memstream(&text, &size) : NULL;
+	if (out == NULL)
+		return;
+	for (size_t i = 0; i < report->held_back.count; i++) {
+		const struct tn_counted *item = &report->held_back.items[i];
+		bool call = tn__is_held_back(item, "call"), data = tn__is_held_back(item, "data");
+		if (item->name == NULL || ++shown > SHOWN_NAMES)
+			continue;
+		fprintf(out, "%s%lld %s%s %s", shown > 1 ? ", " : "", (long long)item->count,
+		        call ? "call" : data ? "message" : "connection", item->count == 1 ? "" : "s", call ? "of " : "to ");
+		fputs(item->name, out);
+	}
+	if (shown > SHOWN_NAMES)
+		fprintf(out, " and %zu more", shown - SHOWN_NAMES);
+	fclose(out);
+	tn__say(printer, TN_TINT_NONE, 2, "Held back from the network: %s. --network allow lets the program send.", text);
+	free(text);
+}
+
 static void
 say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -380,7 +405,7 @@ say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 	say_handled(printer, report, false, "%lld out-of-memory error%s that the program handled itself");
 	say_handled(printer, report, true,
 	            "%lld workspace%s of a library that did not fit, and PyTorch chose a smaller one by itself");
-	say_list(printer, report, &report->uploads_suppressed, "%lld upload%s kept from happening");
+	say_held_back(printer, report);
 	if (report->init_skipped_bytes > 0)
 		tn__say(printer, TN_TINT_DIM, 2,
 		        "random initialisation of %lld tensors (%s) on the CPU was skipped; --init real does it",

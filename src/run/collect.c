@@ -276,6 +276,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__guest_collect(watch->folder, refusing != NULL ? refusing->refusal.pid : 0, worst, report, &watch->ending, &news);
 	/* PyTorch's own allocator takes 2 MiB at least when it goes on. */
 	watch->ending.ledger_refused_last = refusing != NULL && !news.refused_guest && refusing->refusal.taken < GONE_ON;
+	tn__network_collect(options, watch->folder, report);
 	take_refusal(card, refusing, &watch->ledger->devices[worst], report);
 	add_sources(options, card, report);
 	add_answers(&watch->ledger->answers, report);

@@ -95,6 +95,9 @@ static void
 take_trackers_offline(struct builder *builder, const struct tn_folder *folder)
 {
 	char path[PATH_MAX], address[PATH_MAX + 16];
+	const char *mode = value_of(builder, "WANDB_MODE");
+	if (mode != NULL && strcasecmp(mode, "offline") == 0)
+		set(builder, "TONNAGE_WANDB", "offline"); /* the user's own wish is nothing that we held back */
 	set_unless(builder, "WANDB_MODE", "offline", "disabled");
 	/* Its helper is a Go program, which writes past libc: only inside the run. */
 	static const char *const wandb[] = { "WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_CONFIG_DIR" };
@@ -108,11 +111,15 @@ take_trackers_offline(struct builder *builder, const struct tn_folder *folder)
 	set(builder, "TRAINS_OFFLINE_MODE", "1");
 	set(builder, "DVC_STUDIO_OFFLINE", "true");
 	set(builder, "HF_HUB_DISABLE_TELEMETRY", "1");
-	/* MLflow knows no offline mode: a server's address is replaced by a folder of the run, local stores are left. */
-	const char *server = value_of(builder, "MLFLOW_TRACKING_URI");
-	if (server != NULL && (strncmp(server, "http", 4) == 0 || strncmp(server, "databricks", 10) == 0)) {
-		snprintf(address, sizeof(address), "file://%s", tn__folder_path(folder, "scratch/tmp/mlruns", path));
-		set(builder, "MLFLOW_TRACKING_URI", address);
+	/* MLflow knows no offline mode: a server's address is replaced by a database of the run, local stores are left. (It
+	 * takes folders no longer.) */
+	static const char *const servers[] = { "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI" };
+	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
+		const char *server = value_of(builder, servers[i]);
+		if (server == NULL || (strncmp(server, "http", 4) != 0 && strncmp(server, "databricks", 10) != 0))
+			continue;
+		snprintf(address, sizeof(address), "sqlite:///%s", tn__folder_path(folder, "scratch/tmp/mlflow.db", path));
+		set(builder, servers[i], address);
 	}
 }
 
@@ -172,6 +179,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
 	set(builder, "TONNAGE_WRITES", options->allow_writes ? "allow" : "scratch");
+	set(builder, "TONNAGE_NETWORK", options->allow_network ? "allow" : "closed");
 	set(builder, "TONNAGE_DETAIL", options->no_detail ? "0" : "1");
 	set(builder, "TONNAGE_SNAPSHOT",
 	    options->snapshot_path != NULL ? tn__folder_path(folder, "snapshot.pickle", path) : "");
@@ -201,7 +209,8 @@ tn__environment_make(const struct tn_run_options *options, const struct tn_insta
 	}
 	if (!builder.failed) {
 		set_run(&builder, options, install, folder, real_gpu);
-		take_trackers_offline(&builder, folder);
+		if (!options->allow_network)
+			take_trackers_offline(&builder, folder);
 	}
 	if (!builder.failed)
 		return builder.items;

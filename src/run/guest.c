@@ -399,7 +399,6 @@ take_sums(const json_t *document, struct tn_report *report)
 	const json_t *skipped = json_object_get(document, "init_skipped");
 	take_counted(json_object_get(document, "handled_out_of_memory"), NULL, &report->handled_ooms);
 	take_counted(json_object_get(document, "computed_reads"), NULL, &report->computed_reads);
-	take_counted(json_object_get(document, "uploads_suppressed"), "what", &report->uploads_suppressed);
 	take_counted(json_object_get(document, "habits"), "what", &report->habits);
 	if (whole(skipped, "bytes") > 0) {
 		report->init_skipped_tensors += whole(skipped, "tensors");

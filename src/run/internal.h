@@ -184,6 +184,11 @@ void tn__guest_news_free(struct tn_guest_news *news);
  * be joined the moment stays as it is, and a finding says why. */
 void tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_news *news, struct tn_report *report);
 
+/* ---- network.c ---- */
+
+/* Adds what was held back from the network. Call when no process of the run is left. */
+void tn__network_collect(const struct tn_run_options *options, const struct tn_folder *folder, struct tn_report *report);
+
 /* ---- habits.c ---- */
 
 /* Adds the findings that need no trace. */

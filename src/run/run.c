@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "preload/network.h"
 #include "report/gate.h"
 #include "report/report.h"
 #include "run/internal.h"
@@ -124,6 +125,9 @@ prepare(struct run *run)
 		gpus[i] = run->card.figures;
 	TN_FORWARD_IF_ERROR(tn_ledger_create(tn__folder_path(&run->folder, "ledger", path), gpus, run->options->gpus,
 	                                     run->options->other_bytes, &run->ledger));
+	if (!run->card.real && !run->options->allow_network)
+		TN_RETURN_IF(tn_network_create(run->folder.path) != TN_OK, TN_IO, "%s cannot be written: %s",
+		             tn__folder_path(&run->folder, TN_NETWORK_FILE, path), strerror(errno));
 	run->environment = tn__environment_make(run->options, &run->install, &run->folder, run->card.real);
 	TN_RETURN_IF(run->environment == NULL, TN_NO_MEMORY, "out of host memory");
 	return TN_OK;

@@ -35,7 +35,7 @@ def empty_document():
         "devices": [{"index": 0, "allocated_peak": 3 << 20, "reserved_peak": 4 << 20, "requested_peak": 2 << 20,
                      "allocated": 1, "reserved": 4 << 20, "retries": 0, "ooms": 0}],
         "out_of_memory": None, "out_of_memory_ended_process": False, "handled_out_of_memory": [],
-        "computed_reads": [], "exception": None, "init_skipped": {"tensors": 0, "bytes": 0}, "uploads_suppressed": [],
+        "computed_reads": [], "exception": None, "init_skipped": {"tensors": 0, "bytes": 0},
         "snapshot": None, "peak_snapshot": None, "oom_snapshot": None, "growth": None, "regions": {},
         "rehearsal_broken": None, "hook_error": None, "seconds": {"imports": 0.1, "after_imports": 0.1},
     }  # fmt: skip

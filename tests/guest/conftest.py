@@ -63,7 +63,7 @@ def wheel(request):
 def run_with(tmp_path):
     """run_with(python, program text or list of words, **environment) -> Result"""
     folder = tmp_path / "run"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "ledger").write_bytes(b"\0" * 8192)
 
     def run(python, program, timeout=120, **environment):

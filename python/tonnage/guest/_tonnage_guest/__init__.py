@@ -34,6 +34,8 @@
     pages     which pages of a tensor were ever touched
     methods   replaces methods of torch.Tensor without a frame of ours in tracebacks
     uploads   what would be sent to a hub is not sent
+    trackers  trackers stay offline, what would be put into stores elsewhere is not put there
+    held      counts both
     ending    how the process ends
 
 Rule for all of them: what a program can see stays as it is, tracebacks included, unless a module's head says otherwise.

@@ -18,6 +18,7 @@ def start():
     imports.watch("torch", on_torch)
     imports.if_missing("torch", _no_torch)
     imports.install()
+    _hold_back()
     os.register_at_fork(after_in_child=_in_child)
     if os.environ.get("TONNAGE_FORKS"):
         from . import forks
@@ -25,6 +26,18 @@ def start():
         forks.serve(_renewed)
     if os.environ.get("TONNAGE_CHANGES"):
         _load_changes(os.environ["TONNAGE_CHANGES"])
+
+
+def _hold_back():
+    """In every process, before anything else is imported: names that are bound early are the replaced ones."""
+    from . import held
+
+    if not held.closed():
+        return
+    from . import trackers, uploads
+
+    uploads.install()
+    trackers.install()
 
 
 def _load_changes(text):
@@ -52,7 +65,7 @@ def on_torch(torch):
 
 def _set_up(torch):
     from . import calls, compiling, ending, files, frames, generation, graph, habits, history, holds, init, ledger, peaks
-    from . import phases, record, steps, torchapi, uploads, values
+    from . import phases, record, steps, torchapi, values
     from .state import settings
 
     state.torch = torch
@@ -60,7 +73,6 @@ def _set_up(torch):
     frames.start()
     ledger.attach(settings.run)
     guard.attempt(ending.install)
-    guard.attempt(uploads.install)
     guard.attempt(files.install)
     guard.attempt(calls.install, torch)
     if torchapi.is_cuda_build():

@@ -87,7 +87,6 @@ def document():
         "computed_reads_saved": state.reads_saved,
         "exception": state.exception,
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
-        "uploads_suppressed": [{"what": what, "count": n} for what, n in sorted(state.uploads.items())],
         "habits": habits.document(),
         "kept": state.kept,
         "snapshot": state.snapshot,

@@ -43,7 +43,6 @@ class State:
         self.reads_saved = 0  # for a file: what is in it nobody has looked at
         self.init_tensors = 0
         self.init_bytes = 0
-        self.uploads = {}  # what -> count
         self.kept = None  # keepers.py: {"name", "bytes", "tensors", "at"}
         self.habits = {}  # (what, file, line, function) -> [count, bytes]
         self.snapshot = None

@@ -2,25 +2,24 @@
 """What would be sent to a hub is not sent: a virtual run's values are made up.
 
 The writing functions of huggingface_hub return something harmless of the kind that they return; reading and
-downloading stay as they were.
+downloading stay as they were. They are replaced as the module's import ends, before anybody can bind a name of it, and in
+every process, with torch or without.
 """
 
 import functools
 
-from . import guard, imports
-from .state import state
+from . import held, imports
 
 _COMMITS = ("create_commit", "upload_file", "upload_folder", "delete_file", "delete_files", "delete_folder",
             "create_commits_on_pr")
 _REPOSITORIES = ("create_repo", "duplicate_repo", "duplicate_space")
-_SILENT = (
-    "upload_large_folder", "preupload_lfs_files", "delete_repo", "move_repo", "update_repo_visibility",
-    "update_repo_settings", "create_branch", "delete_branch", "create_tag", "delete_tag", "super_squash_history",
-    "permanently_delete_lfs_files", "create_discussion", "create_pull_request", "comment_discussion",
-    "merge_pull_request", "add_collection_item", "create_collection", "delete_collection", "update_collection_item",
-    "like", "unlike", "add_space_secret", "add_space_variable", "request_space_hardware", "restart_space",
-    "batch_bucket_files", "create_bucket", "sync_bucket",
-)
+# Further ones are known by their first word, so that those of later versions are, too.
+_WRITING = (
+    "accept_", "add_", "batch_", "cancel_", "change_", "comment_", "copy_", "create_", "delete_", "disable_",
+    "duplicate_", "edit_", "enable_", "grant_", "hide_", "like", "merge_", "move_", "pause_", "permanently_",
+    "preupload_", "reject_", "rename_", "request_", "rerun_", "restart_", "resume_", "run_job", "run_uv_job",
+    "scale_", "set_", "super_squash_", "suspend_", "sync_", "trigger_", "unlike", "update_", "upload_",
+)  # fmt: skip
 
 
 def install():
@@ -31,29 +30,26 @@ def install():
 
 def _patch(module):
     try:
-        _patch_api(module)
-    except Exception as error:
-        guard.disarm(error)
+        cls = module.HfApi
+        for name in dir(cls):
+            if name.startswith(_WRITING) and callable(getattr(cls, name, None)):
+                _replace(module, cls, name, _answer(name))
+    except Exception:
+        pass  # a version of another shape: the network wall is left
 
 
-def _patch_api(module):
-    cls = module.HfApi
-    for name in _COMMITS:
-        _replace(module, cls, name, _commit)
-    for name in _REPOSITORIES:
-        _replace(module, cls, name, _repository)
-    for name in _SILENT:
-        _replace(module, cls, name, _nothing)
+def _answer(name):
+    if name in _COMMITS:
+        return _commit
+    return _repository if name in _REPOSITORIES else _nothing
 
 
 def _replace(module, cls, name, answer):
-    original = getattr(cls, name, None)
-    if original is None:
-        return
+    original = getattr(cls, name)
 
     @functools.wraps(original)
     def suppressed(self, *args, **kwargs):
-        _count("huggingface_hub")
+        held.count("huggingface_hub", name)
         result = answer(module, args, kwargs)
         return _future(result) if kwargs.get("run_as_future") else result
 
@@ -61,11 +57,6 @@ def _replace(module, cls, name, answer):
     api = getattr(module, "api", None)
     if api is not None and name in vars(module):
         setattr(module, name, getattr(api, name))  # the module's functions are methods of one HfApi
-
-
-def _count(what):
-    if state.armed:
-        state.uploads[what] = state.uploads.get(what, 0) + 1
 
 
 def _commit(module, args, kwargs):
@@ -103,7 +94,7 @@ def _patch_repository(module):
         return
 
     def git_push(self, *args, **kwargs):
-        _count("huggingface_hub")
+        held.count("huggingface_hub", "git_push")
         return "" if kwargs.get("blocking", True) else ("", None)
 
     cls.git_push = git_push

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The network wall of a virtual run (doc/design/0020-network.md): what all processes of a run know of it together, in one
+ * mapped file, <run>/state/network. The supervisor makes the file; without it there is no wall.
+ *
+ * Invariant: rows are only ever added, each claimed by one atomic operation and readable once `ready` is set; so there is
+ * no lock and a killed process leaves nothing torn. A full table refuses hosts that it has no row for.
+ */
+#ifndef TN_PRELOAD_NETWORK_H
+#define TN_PRELOAD_NETWORK_H
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "tonnage/status.h"
+
+#define TN_NETWORK_FILE "state/network"  /* in the run folder */
+#define TN_NETWORK_CALLS "state/held"    /* what the guests held back: lines "kind<tab>name<tab>detail" */
+#define TN_NETWORK_MAGIC 0x31776e4e4f54ull
+#define TN_NETWORK_HOSTS 256
+#define TN_NETWORK_ADDRESSES 2048
+#define TN_NETWORK_NAME 104
+#define TN_NETWORK_INHERITED 8
+/* What may be sent on a connection beyond what was received on it since the first kernel: the handshake of TLS and the
+ * headers of a request fit in (RFC 8446; servers commonly refuse headers above 8 KiB, some above 16 KiB). */
+#define TN_NETWORK_ALLOWANCE (32 << 10)
+
+struct tn_network_host {
+	_Atomic uint32_t ready;
+	_Atomic uint32_t read;          /* was connected to before the first kernel */
+	_Atomic uint32_t connections;   /* that were refused */
+	_Atomic uint32_t sends;         /* that were refused, on connections that stood and by datagram */
+	char name[TN_NETWORK_NAME];     /* as it was looked up; "10.0.0.7", "127.0.0.1:8000" or a path where it was not */
+};
+
+struct tn_network_address {
+	_Atomic uint32_t ready;
+	uint32_t host;
+	uint8_t bytes[16]; /* IPv4 as ::ffff:a.b.c.d */
+	uint32_t port;     /* 0: any. An address of this machine has a row for each port */
+};
+
+struct tn_network {
+	uint64_t magic;
+	_Atomic uint32_t kernels; /* not 0: a kernel was launched, what comes from now on may be made up */
+	_Atomic uint32_t host_count, address_count;
+	_Atomic uint32_t lost;    /* refusals that found no row */
+	uint64_t inherited[TN_NETWORK_INHERITED]; /* inodes of sockets that the program was started with: its terminal */
+	_Atomic uint64_t tcp[1024], udp[1024];    /* a bit for each port that a process of the run listens at */
+	struct tn_network_host hosts[TN_NETWORK_HOSTS];
+	struct tn_network_address addresses[TN_NETWORK_ADDRESSES];
+};
+
+enum tn_network_answer {
+	TN_NETWORK_FREE,    /* inside the run, or the wall is open */
+	TN_NETWORK_BOUNDED, /* was read from before: may be read from again, what is sent is counted */
+	TN_NETWORK_REFUSED
+};
+
+/* Makes the file of a run; sockets among the descriptors 0 to 2 stay the program's. */
+tn_status tn_network_create(const char *run_folder);
+/* Maps it; NULL when there is none. */
+struct tn_network *tn_network_open(const char *run_folder);
+void tn_network_close(struct tn_network *network);
+
+/* True once what is sent may be made up. */
+static inline bool
+tn_network_is_closed(const struct tn_network *network)
+{
+	return atomic_load_explicit(&network->kernels, memory_order_relaxed) != 0;
+}
+
+/* May a process of the run connect a stream socket to this address (connect(2), TCP Fast Open)? Before the first kernel
+ * always, and the host is noted as one that is read from. A refusal is counted. The one question for every wall: the
+ * preloaded library asks it, and so may whoever sees system calls. Thread-safe, keeps errno, allocates nothing. */
+enum tn_network_answer tn_network_connect(struct tn_network *network, const struct sockaddr *address, socklen_t length);
+/* May it send a datagram there? `server`: the socket was bound to a port by name. */
+enum tn_network_answer tn_network_datagram(struct tn_network *network, const struct sockaddr *address, socklen_t length,
+                                           bool server);
+/* May it connect to a socket of this path in the file system? `own`: the path lies in the run. */
+enum tn_network_answer tn_network_path(struct tn_network *network, const char *path, bool own);
+/* A process of the run listens at the port of this address. */
+void tn_network_listens(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);
+/* A name was looked up and has this address. */
+void tn_network_named(struct tn_network *network, const char *name, const struct sockaddr *address, socklen_t length);
+/* Counts a refused send to where the socket leads. */
+void tn_network_refused_send(struct tn_network *network, const struct sockaddr *address, socklen_t length);
+
+/* Is the port of this local address one that the run listens at? Asks /proc where the table does not know. */
+bool tn_network_is_own(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);
+/* Is it an address of this machine? */
+bool tn_network_is_local(const struct sockaddr *address, socklen_t length);
+
+/* Does a name server answer there? */
+bool tn_network_is_dns(const struct sockaddr *address, socklen_t length);
+
+#endif
