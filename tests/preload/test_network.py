@@ -291,7 +291,7 @@ s = socket.socket(); f = s.fileno(); s.close(); os.close(os.open('f', os.O_WRONL
 """,
     "asking for the own address": """
 %(kernel)s
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect((HOST, PORT)); assert s.getsockname()[0]
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('192.0.2.1', 9)); assert s.getsockname()[0] not in ('', '0.0.0.0')
 """,
     "looking names up": """
 %(kernel)s
