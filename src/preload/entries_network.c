@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The network wall's entries: what names and listens, what sends. Connecting is entries_socket.c's.
+ * The network wall's entries: what names and listens, what sends. Connecting is entries_socket.c's, write and the like are
+ * entries_write.c's.
  *
  * Until the first kernel of the run every sending call costs one load; later a table look-up more, and only for connections that
  * lead out one question to the kernel.
@@ -11,7 +12,6 @@
 #include <netdb.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -174,12 +174,6 @@ gethostbyname_r(const char *restrict name, struct hostent *restrict entry, char 
 
 /* ---- what sends ---- */
 
-TN_ENTRY ssize_t
-write(int fd, const void *bytes, size_t size)
-{
-	return tn__network_stops(fd, bytes, size) ? -1 : TN_NEXT(write)(fd, bytes, size);
-}
-
 static size_t
 size_of(const struct iovec *pieces, size_t count)
 {
@@ -190,19 +184,13 @@ size_of(const struct iovec *pieces, size_t count)
 	return size;
 }
 
-static bool
-stops_pieces(int fd, const struct iovec *pieces, size_t count)
+bool
+tn__network_stops_pieces(int fd, const struct iovec *pieces, size_t count)
 {
 	if (!tn__network_is_closed())
 		return false;
 	bool head = pieces && count > 0 && pieces[0].iov_len >= 16;
 	return tn__network_stops(fd, head ? pieces[0].iov_base : NULL, size_of(pieces, count));
-}
-
-TN_ENTRY ssize_t
-writev(int fd, const struct iovec *pieces, int count)
-{
-	return stops_pieces(fd, pieces, count > 0 ? (size_t)count : 0) ? -1 : TN_NEXT(writev)(fd, pieces, count);
 }
 
 TN_ENTRY ssize_t
@@ -260,18 +248,6 @@ sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 		if (stops_message(fd, &messages[i].msg_hdr, flags))
 			return -1;
 	return TN_NEXT(sendmmsg)(fd, messages, count, flags);
-}
-
-TN_ENTRY ssize_t
-sendfile(int out, int in, off_t *offset, size_t count)
-{
-	return tn__network_stops(out, NULL, count) ? -1 : TN_NEXT(sendfile)(out, in, offset, count);
-}
-
-TN_ENTRY ssize_t
-sendfile64(int out, int in, off64_t *offset, size_t count)
-{
-	return tn__network_stops(out, NULL, count) ? -1 : TN_NEXT(sendfile64)(out, in, offset, count);
 }
 
 TN_ENTRY ssize_t

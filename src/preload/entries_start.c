@@ -2,6 +2,7 @@
  *
  * The shield's start in a process that it was preloaded into. Not part of the overlay itself, which the keeper uses, too.
  */
+#include "preload/network_state.h"
 #include "preload/overlay.h"
 
 __attribute__((constructor)) static void
@@ -13,5 +14,6 @@ start(void)
 TN_ENTRY int
 tn_preload_renew(void)
 {
+	tn__network_renew();
 	return tn__shield_renew();
 }

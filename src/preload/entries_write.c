@@ -7,6 +7,7 @@
  * Invariant: the bytes, the length and the offset of the file are what the real call would have left; a file outside the
  * run is never touched otherwise than by the real call; writes below LARGE cost one comparison, and with a limit one fstat.
  */
+#include "preload/network_state.h"
 #include "preload/overlay.h"
 
 #include <dirent.h>
@@ -219,6 +220,8 @@ take(long result)
 #define WRITE(name, parameters, position, ...)                                         \
 	TN_ENTRY ssize_t name parameters                                                   \
 	{                                                                                  \
+		if (tn__network_stops(fd, bytes, size))                                        \
+			return -1;                                                                 \
 		if (may_be_zero(bytes, size)) {                                                \
 			long result = write_sparsely(fd, bytes, size, position);                   \
 			if (result != -ENOSYS)                                                     \
@@ -246,6 +249,8 @@ writev(int fd, const struct iovec *parts, int count)
 	ssize_t done = 0;
 	int first = 0;
 
+	if (tn__network_stops_pieces(fd, parts, count > 0 ? (size_t)count : 0))
+		return -1;
 	while (first < count && first < 16 && !may_be_zero(parts[first].iov_base, parts[first].iov_len))
 		first++;
 	struct stat about;
@@ -346,6 +351,8 @@ copy_hole(int in, off_t *in_at, int out, off_t *out_at, size_t size, size_t *dat
 	TN_ENTRY ssize_t name(int out, int in, type *at, size_t size)               \
 	{                                                                           \
 		size_t data;                                                            \
+		if (tn__network_stops(out, NULL, size))                                 \
+			return -1;                                                          \
 		long hole = copy_hole(in, at, out, NULL, size, &data);                  \
 		return hole > 0 ? hole : TN_NEXT(name)(out, in, at, data);              \
 	}

@@ -51,9 +51,8 @@ tn__network(void)
 	return network;
 }
 
-/* This process was forked into another run: the table of the run that the environment names now. */
-static void
-renew(void)
+void
+tn__network_renew(void)
 {
 	if (network != NULL)
 		tn_network_close(network);
@@ -68,7 +67,6 @@ __attribute__((constructor)) static void
 start(void)
 {
 	(void)tn__network();
-	tn__renewed = renew;
 }
 
 /* Called by the virtual GPU with each piece of work. */

@@ -28,6 +28,9 @@ extern _Atomic uint32_t *tn__network_kernels;
 /* The run's table; NULL: no wall. Set up at the first call. */
 struct tn_network *tn__network(void);
 
+/* This process was forked into another run: the table of the run that the environment names now. */
+void tn__network_renew(void);
+
 /* True once sends must be looked at. */
 static inline int
 tn__network_is_closed(void)
@@ -49,6 +52,10 @@ tn__network_stops(int fd, const void *bytes, size_t size)
 		return 0;
 	return tn__network_holds_back(fd, bytes, size, NULL, 0);
 }
+
+/* The same for a list of buffers. */
+struct iovec;
+_Bool tn__network_stops_pieces(int fd, const struct iovec *pieces, size_t count);
 
 /* A descriptor was made: what was known of its number is of another one. */
 static inline int

@@ -265,8 +265,6 @@ tn__shield_renew(void)
 	tn__generation = &not_set_up;
 	atomic_store(&current_mode, TN__UNKNOWN);
 	atomic_store(&setting_up, 0);
-	if (tn__renewed)
-		tn__renewed();
 	return tn__mode() == TN__BROKEN ? -1 : 0;
 }
 
