@@ -27,6 +27,8 @@ static const char help[] =
 	"  --compile-seconds N  what compiling may take beside that (torch.compile, nvcc; default 900)\n"
 	"  --init MODE      skip (default): leave out large random initialisation on the CPU; real: do it\n"
 	"  --values MODE    small (default): copies up to 1 MiB keep their values; all: all copies do\n"
+	"  --assume SHARE   how much is selected where only a kernel would know (masks, nonzero, unique):\n"
+	"                   full (default): the most that can be; none; or a share from 0 to 1\n"
 	"  --writes MODE    scratch (default): what the program writes goes to a scratch folder and changes\n"
 	"                   nothing real; allow: it writes where it wants, made-up values included\n"
 	"  --network MODE   closed (default): uploads and trackers are held back, and after the first kernel\n"
@@ -55,6 +57,7 @@ enum {
 	COMPILE_SECONDS,
 	INIT,
 	VALUES,
+	ASSUME,
 	WRITES,
 	NETWORK,
 	JSON,
@@ -75,6 +78,7 @@ static const struct option long_options[] = {
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
 	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
+	{ "assume", required_argument, NULL, ASSUME },
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
 	{ "network", required_argument, NULL, NETWORK },
 	{ "json", required_argument, NULL, JSON },     { "html", required_argument, NULL, HTML },
@@ -109,6 +113,8 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return option_word("init", "skip", "real", &out->real_initialization);
 	case VALUES:
 		return option_word("values", "small", "all", &out->all_values);
+	case ASSUME:
+		return option_assume(&out->assume);
 	case WRITES:
 		return option_word("writes", "scratch", "allow", &out->allow_writes);
 	case NETWORK:

@@ -5,6 +5,7 @@
 #include "options.h"
 
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
@@ -69,6 +70,18 @@ option_share(const char *option, int64_t *out)
 	if (!digits || strcmp(at, "%") != 0 || value > 1000 * INT64_C(10000))
 		return wrong_usage("--%s is a share such as 1%% or 0.25%%, at most 1000%%, not \"%s\"", option, optarg);
 	*out = value;
+	return 0;
+}
+
+int
+option_assume(double *out)
+{
+	char *end = optarg;
+	double share = strcmp(optarg, "full") == 0 ? 1 : strcmp(optarg, "none") == 0 ? 0 : strtod(optarg, &end);
+	bool word = end == optarg && (strcmp(optarg, "full") == 0 || strcmp(optarg, "none") == 0);
+	if (!word && (end == optarg || *end != '\0' || !(share >= 0 && share <= 1)))
+		return wrong_usage("--assume is full, none or a share from 0 to 1, not \"%s\"", optarg);
+	*out = share;
 	return 0;
 }
 

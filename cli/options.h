@@ -17,6 +17,8 @@ int option_count(const char *option, int most, int *out);
 /* *out says whether it was the second word. */
 int option_word(const char *option, const char *first, const char *second, bool *out);
 int option_size(const char *option, bool zero_is_fine, uint64_t *out);
+/* full, none, or a share from 0 to 1. */
+int option_assume(double *out);
 /* "1%", "0.25%": in millionths. */
 int option_share(const char *option, int64_t *out);
 /* A number of seconds above 0, or, where zero_is_fine, 0. */

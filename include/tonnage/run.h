@@ -38,6 +38,7 @@ struct tn_run_options {
 	double seconds;            /* with steps "auto", after the imports; 0: TONNAGE_SECONDS, else 120 */
 	double compile_seconds;    /* of compiling, which is not counted in `seconds`; below 0: 900 */
 	bool real_initialization;  /* large random initialisation is done, not skipped */
+	double assume;             /* share of what could be selected that is taken to be: 1 all, 0 none */
 	bool all_values;           /* copies of any size keep their bytes */
 	bool allow_writes;         /* the program may write real files */
 	bool allow_network;        /* what the program sends leaves the machine, made-up values included */

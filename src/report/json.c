@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "report/assumed.h"
 #include "report/gate.h"
 #include "report/json_parts.h"
 #include "report/report.h"
@@ -405,6 +406,9 @@ build(const struct tn_report *report)
 		{ "findings", findings(report) },
 		{ "sources", sources(report) },
 		{ "coverage", coverage(report) },
+		{ "assumptions", tn__assumptions_json(&report->assumptions) },
+		{ "bound", tn__bound_json(report->bound) },
+		{ "retry", tn__assumption_passed_json(&report->assumptions) },
 		{ "skipped", skipped(report) },
 		{ "sensors", sensors(report) },
 		{ "network", network(report) },

@@ -2,6 +2,7 @@
  *
  * The report's memory: making, adding, releasing. Judging stands in judge.c.
  */
+#include "report/assumed.h"
 #include "report/model.h"
 
 #include <stdarg.h>
@@ -44,6 +45,7 @@ tn__report_init(struct tn_report *report)
 	report->oom.short_by_bytes = report->oom.allocated_bytes = report->oom.reserved_bytes = TN_NO_FIGURE;
 	report->oom.step = report->peak_rss_bytes = TN_NO_FIGURE;
 	report->launches = report->computed_read_count = TN_NO_FIGURE;
+	report->assumptions = (struct tn_assumed_list){ .bytes = TN_NO_FIGURE, .share = 1 };
 }
 
 static void
@@ -133,6 +135,8 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->computed_reads);
 	free_counted(&report->held_back);
 	free(report->download_refused);
+	tn__assumptions_free(&report->assumptions);
+	free_counted(&report->uploads_suppressed);
 	free_counted(&report->habits);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);

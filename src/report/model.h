@@ -212,6 +212,29 @@ struct tn_unmeasured {
 	int64_t below, above;
 };
 
+/* What a computed value was taken to be at a line that reads it (doc/design/0006-values.md). */
+struct tn_assumption {
+	struct tn_place place;
+	char *what;    /* owned: "count", "truth", ... */
+	char *value;   /* owned, for a person: "true", "300 of 1200" */
+	int64_t reads, choice;
+	int64_t bound; /* of a count: of how many at most; else 0 */
+	int64_t bytes; /* of the peak that hang on it; TN_NO_FIGURE: unknown */
+	bool endless;  /* read again and again while nothing else went on, whatever it was taken to be */
+	bool chosen;   /* it was given another value than the likely one */
+};
+
+struct tn_assumed_list {
+	struct tn_assumption *items; /* the one that was read last first */
+	size_t count;
+	int64_t bytes;  /* of the peak that hang on all of them together; TN_NO_FIGURE: unknown */
+	int runs;       /* made again with other assumptions, before this one */
+	size_t passed;  /* with runs: the item that another value let the program pass; `count`: none did */
+	double share;   /* of --assume: 1 full, 0 none */
+};
+
+enum tn_peak_bound { TN_PEAK_MEASURED, TN_PEAK_LOWER, TN_PEAK_UPPER };
+
 struct tn_report {
 	enum tn_verdict verdict;
 	enum tn_misuse misuse;
@@ -251,6 +274,9 @@ struct tn_report {
 	                                        * that itself ended well */
 	struct tn_counted_list refused_calls;  /* library, name, count */
 	struct tn_counted_list computed_reads; /* place, count */
+	struct tn_assumed_list assumptions;
+	bool connected; /* a process of the run asked for a connection to the network */
+	enum tn_peak_bound bound; /* what the peak is while bytes of it hang on assumptions */
 	int64_t launches, computed_read_count;
 	int64_t init_skipped_tensors, init_skipped_bytes;
 	struct tn_counted_list held_back; /* library (what: "call", "connection" or "data"), name (whose, or the host), count */
@@ -292,6 +318,12 @@ struct tn_report {
 void tn__report_init(struct tn_report *report);
 void tn__report_free(struct tn_report *report);
 
+/* Adds an assumption, or its reads to the one that is there for the line; texts are copied. */
+tn_status tn__report_add_assumption(struct tn_report *report, const struct tn_assumption *item);
+/* True for a count of what is selected: sizes of tensors may follow from it. */
+bool tn__assumption_is_count(const struct tn_assumption *item);
+/* Sets `bound` from what hangs on the assumptions. Call when `bytes` are known as far as they will be. */
+void tn__report_set_bound(struct tn_report *report);
 /* Adds to a list; texts are copied. TN_NO_MEMORY leaves the list as it was. Lists of fixed size drop what is too
  * much. */
 tn_status tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *item);

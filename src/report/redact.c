@@ -166,6 +166,8 @@ tn__redact_report(struct tn_redactor *redactor, struct tn_report *report)
 		redact_place(redactor, report->findings[i].at);
 	redact_list(redactor, &report->handled_ooms);
 	redact_list(redactor, &report->computed_reads);
+	for (size_t i = 0; i < report->assumptions.count; i++)
+		redact_place(redactor, &report->assumptions.items[i].place);
 	for (size_t i = 0; i < report->gate.drift_count; i++)
 		redact_place(redactor, &report->gate.drifts[i].at);
 	redact(redactor, &report->gate.path);

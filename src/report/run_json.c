@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "gpu/catalogue.h"
+#include "report/assumed.h"
 #include "report/gate.h"
 #include "report/json_parts.h"
 #include "report/study.h"
@@ -383,6 +384,8 @@ read_all(const json_t *root, struct tn_report *report)
 	report->download_refused = copied(json_object_get(root, "network"), "download_refused");
 	const char *mode = words(json_object_get(root, "network"), "mode");
 	report->network_allowed = mode == NULL || strcmp(mode, "allow") == 0;
+	TN_FORWARD_IF_ERROR(tn__assumptions_read(root, report));
+	TN_FORWARD_IF_ERROR(read_counted(json_object_get(skipped, "uploads"), &report->uploads_suppressed));
 	int64_t tensors = figure(skipped, "initialization_tensors"), bytes = figure(skipped, "initialization_bytes");
 	report->init_skipped_tensors = tensors > 0 ? tensors : 0;
 	report->init_skipped_bytes = bytes > 0 ? bytes : 0;

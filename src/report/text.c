@@ -116,13 +116,22 @@ is_over_a_limit(const struct tn_report *report)
 	return report->verdict == TN_VERDICT_OVER_BUDGET || report->verdict == TN_VERDICT_OVER_BASELINE;
 }
 
+/* The peak is a figure, or a bound of it where bytes hang on what was assumed. */
+static const char *
+bound_words(const struct tn_report *report)
+{
+	static const char *const words[] = { "", "at least ", "at most " };
+	return words[report->bound];
+}
+
 static void
 say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 {
 	char name[160], peak[32], spare[32];
 	card(report, name);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY) {
-		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s", name);
+		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s%s", name,
+		        report->bound == TN_PEAK_UPPER ? ", if as much is selected as was assumed" : "");
 	} else if (report->verdict == TN_VERDICT_GROWS) {
 		tn__say(printer, TN_TINT_BAD, 0, "Does not last on %s: full at %s %s", name,
 		        report->growth.unit != NULL ? report->growth.unit : "step",
@@ -138,7 +147,7 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	} else if (report->device_peak == TN_NO_FIGURE) {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s", name);
 	} else {
-		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s at the peak, %s to spare", name,
+		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s%s at the peak, %s to spare", name, bound_words(report),
 		        tn__human_bytes(report->device_peak, peak),
 		        tn__human_bytes((int64_t)report->gpu.total_bytes - report->device_peak, spare));
 	}
@@ -390,12 +399,52 @@ say_held_back(const struct tn_printer *printer, const struct tn_report *report)
 	fclose(out);
 	tn__say(printer, TN_TINT_NONE, 2, "Held back from the network: %s. --network allow lets the program send.", text);
 	free(text);
+/* An assumption that sizes may hang on, or that had to be another one than usual. */
+static bool
+matters(const struct tn_assumption *item)
+{
+	return item->bytes > 0 || (tn__assumption_is_count(item) && item->bytes != 0) || item->chosen;
+}
+
+static void
+say_assumption(const struct tn_printer *printer, const struct tn_report *report, const struct tn_assumption *item)
+{
+	char bytes[32], place[TN_PLACE_TEXT], hanging[64] = "";
+	if (item->bytes > 0)
+		snprintf(hanging, sizeof(hanging), " (%s of the peak)", tn__human_bytes(item->bytes, bytes));
+	tn__say(printer, TN_TINT_DIM, 2, "assumed: %s: %s %s%s",
+	        tn__place_words(report, printer->style, &item->place, place),
+	        tn__assumption_is_count(item) ? "selected," : item->what, item->value, hanging);
+}
+
+/* What the peak hangs on, and what made a program pass that failed by itself at first. */
+static void
+say_assumptions(const struct tn_printer *printer, const struct tn_report *report)
+{
+	const struct tn_assumed_list *list = &report->assumptions;
+	char place[TN_PLACE_TEXT], bytes[32];
+	size_t shown = 0;
+	if (list->runs > 0 && list->passed < list->count)
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "the program failed by itself at first; it passed when what is read at %s was taken as %s",
+		        tn__place_words(report, printer->style, &list->items[list->passed].place, place),
+		        list->items[list->passed].value);
+	for (size_t i = 0; i < list->count && shown < SHOWN_NAMES; i++) {
+		if (!matters(&list->items[i]))
+			continue;
+		say_assumption(printer, report, &list->items[i]);
+		shown++;
+	}
+	if (list->bytes > 0)
+		tn__say(printer, TN_TINT_DIM, 2, "%s of the peak hang on the counts that were assumed; --assume says otherwise",
+		        tn__human_bytes(list->bytes, bytes));
 }
 
 static void
 say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 {
 	char bytes[32];
+	say_assumptions(printer, report);
 	say_list(printer, report, &report->computed_reads,
 	         "kernels do not run on a virtual GPU: %lld computed value%s read back");
 	say_list(printer, report, &report->refused_calls, "the virtual GPU refused %lld call%s that it does not answer");

@@ -283,6 +283,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__detail_collect(watch->folder, &news, report);
 	add_findings(watch, news.count, report);
 	tn__guest_news_free(&news);
+	report->assumptions.share = options->assume;
+	tn__report_set_bound(report);
 	tn__report_judge(report, &watch->ending);
 	tn__report_add_found_of_run(report);
 	tn__report_name_keeper(report);

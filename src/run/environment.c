@@ -178,6 +178,8 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	set(builder, "TONNAGE_SECONDS", path);
 	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
+	snprintf(path, sizeof(path), "%.9g", options->assume);
+	set(builder, "TONNAGE_ASSUME", path);
 	set(builder, "TONNAGE_WRITES", options->allow_writes ? "allow" : "scratch");
 	set(builder, "TONNAGE_NETWORK", options->allow_network ? "allow" : "closed");
 	set(builder, "TONNAGE_DETAIL", options->no_detail ? "0" : "1");

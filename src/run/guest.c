@@ -392,6 +392,27 @@ take_sensors(const json_t *document, struct tn_report *report)
 		tn__report_add_sensor(report, text(row, "name"), text(row, "state"), text(row, "costs"), text(row, "error"));
 }
 
+static void
+take_assumptions(const json_t *array, struct tn_report *report)
+{
+	const json_t *item;
+	size_t i;
+	json_array_foreach(array, i, item) {
+		const char *file = text(item, "file"), *what = text(item, "what"), *value = text(item, "value");
+		const struct tn_assumption row = { .place = { (char *)(uintptr_t)file, whole(item, "line"), NULL, false },
+			                               .what = (char *)(uintptr_t)what,
+			                               .value = (char *)(uintptr_t)value,
+			                               .reads = whole(item, "reads"),
+			                               .choice = whole(item, "choice"),
+			                               .bound = whole(item, "bound"),
+			                               .bytes = TN_NO_FIGURE,
+			                               .endless = truth(item, "endless"),
+			                               .chosen = whole(item, "choice") > 0 };
+		if (file != NULL && what != NULL && value != NULL)
+			(void)tn__report_add_assumption(report, &row);
+	}
+}
+
 /* What is added up over all processes. */
 static void
 take_sums(const json_t *document, struct tn_report *report)
@@ -399,6 +420,9 @@ take_sums(const json_t *document, struct tn_report *report)
 	const json_t *skipped = json_object_get(document, "init_skipped");
 	take_counted(json_object_get(document, "handled_out_of_memory"), NULL, &report->handled_ooms);
 	take_counted(json_object_get(document, "computed_reads"), NULL, &report->computed_reads);
+	take_assumptions(json_object_get(document, "assumptions"), report);
+	report->connected |= truth(document, "connected");
+	take_counted(json_object_get(document, "uploads_suppressed"), "what", &report->uploads_suppressed);
 	take_counted(json_object_get(document, "habits"), "what", &report->habits);
 	if (whole(skipped, "bytes") > 0) {
 		report->init_skipped_tensors += whole(skipped, "tensors");

@@ -211,10 +211,28 @@ typedef void tn__run_taker(void *context, const struct tn_folder *folder, const 
 struct tn_run_caller {
 	tn__run_taker *take; /* gets the report: nothing is written then, and no file is kept; NULL: as tn_run */
 	void *context;
+	struct tn_report *into; /* gets the whole report, to keep; nothing is told, and no run is made again */
+	bool keeps; /* with `into`: what the program wrote is kept, unless it failed */
 	bool serves; /* the program is a fork server */
 	bool forked; /* a fork server makes the program's process: */
 	int server, alive; /* as for tn__keeper_start_by_server */
 };
+/* ---- again.c ---- */
+
+/* What the program's standard input is, before it starts. */
+struct tn_input {
+	enum { TN_INPUT_NOTHING, TN_INPUT_FILE, TN_INPUT_GONE } kind;
+	off_t offset; /* of a file */
+};
+struct tn_input tn__input_of_run(void);
+
+struct tn_again {
+	const struct tn_run_options *options;
+	struct tn_input input;
+};
+/* After a run: makes it again with other assumptions where that may tell more, and replaces or completes its report. */
+void tn__look_again(const struct tn_again *again, struct tn_report *report);
+
 tn_status tn__run_for(const struct tn_run_options *options, const struct tn_run_caller *caller, int *exit_status);
 
 #endif

@@ -36,13 +36,14 @@ struct run {
 	FILE *json; /* opened before the start, so that a full disk or a wrong path is known before */
 	bool keep_files;
 	const struct tn_run_caller *caller;
+	struct tn_input input;
 };
 
 struct tn_run_options
 tn_run_defaults(void)
 {
 	return (struct tn_run_options){ .gpu = "auto", .gpus = 1, .steps = "auto", .compile_seconds = -1, .tolerance = -1,
-		                            .messages = stderr, .output = stdout };
+		                            .assume = 1, .messages = stderr, .output = stdout };
 }
 
 /* ---- before ---- */
@@ -274,6 +275,17 @@ explain_misuse(const struct tn_report *report)
 	return TN_OK;
 }
 
+/* To a caller that keeps the report. */
+static tn_status
+hand_over(struct run *run, struct tn_report *report)
+{
+	bool keep = run->caller->keeps && report->stopped != TN_STOPPED_FAILED;
+	tn_status status = keep ? save_snapshot(run, report) : TN_OK;
+	run->keep_files = keep && report->scratch != NULL;
+	*run->caller->into = *report;
+	return status;
+}
+
 static tn_status
 report_run(struct run *run, struct tn_watch *watch, int *exit_status)
 {
@@ -292,8 +304,12 @@ report_run(struct run *run, struct tn_watch *watch, int *exit_status)
 		tn__report_free(&report);
 		return told;
 	}
-	run->keep_files = report.scratch != NULL;
+	if (run->caller->into != NULL)
+		return hand_over(run, &report);
 	tn_status status = save_snapshot(run, &report);
+	const char *scratch = report.scratch;
+	tn__look_again(&(struct tn_again){ run->options, run->input }, &report);
+	run->keep_files = report.scratch != NULL && report.scratch == scratch; /* another run's report tells of its own */
 	if (status == TN_OK)
 		status = save_baseline(run, &report);
 	if (status == TN_OK)
@@ -371,6 +387,7 @@ tn__run_for(const struct tn_run_options *options, const struct tn_run_caller *ca
 	run->options = options;
 	run->caller = caller;
 	run->signals = -1;
+	run->input = tn__input_of_run();
 	tn_status status = check_options(run, exit_status);
 	if (status == TN_OK) {
 		status = hold_signals(run);

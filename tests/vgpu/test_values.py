@@ -100,7 +100,8 @@ def test_constants_and_what_is_compared_with_them_are_known(tonnage, wheel):
 def test_computed_values_are_counted_also_behind_a_comparison(tonnage, wheel):
     run = tonnage(wheel, ["-c", COMPUTED], "--steps=all")
     assert run.verdict == "fits", run.explain()
-    assert "False False [False, False, False, False]" in run.stdout, run.explain()
+    # as likely as not: a number is taken to be 0.5, a whole one 1; of a mask that is not followed every element holds
+    assert "False False [True, True, True, True]" in run.stdout, run.explain()
     read = run.report["coverage"]["computed_values_read"]
     assert [(place["line"], place["count"]) for place in read] == [(4, 1), (5, 1), (6, 1)], run.explain()
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "vgpu/core/element.h"
+#include "vgpu/core/selected.h"
 #include "vgpu/core/state.h"
 
 enum meaning {
@@ -35,6 +36,9 @@ enum meaning {
 	MEANING_NOT,
 	MEANING_ALL,
 	MEANING_ANY,
+	MEANING_COPY, /* the same type, the same order */
+	MEANING_CONVERT,
+	MEANING_MASK_ELSEWHERE, /* a comparison or logic whose operands are not in order: where it writes is not known */
 };
 
 #define COMPUTED_MAX (UINT64_C(64) << 20) /* bytes of one operand, whatever --values says */
@@ -92,6 +96,16 @@ understand(struct tn_kernel *kernel, enum meaning meaning, const char *type)
 		kernel->meaning = (unsigned char)meaning;
 }
 
+/* <from, to>: what a mask becomes counts what it selects. */
+static void
+understand_conversion(struct tn_kernel *kernel, const char *types)
+{
+	kernel->from_mask = types[0] == 'b';
+	if (strlen(types) > 1 && tn__element_of(types) != TN_ELEMENT_NONE && !strchr("NS", types[0]))
+		understand(kernel, MEANING_CONVERT, types + 1);
+	kernel->converts = true;
+}
+
 static void
 understand_map(struct tn_kernel *kernel, const char *functor)
 {
@@ -103,6 +117,7 @@ understand_map(struct tn_kernel *kernel, const char *functor)
 		{"NS0_13BinaryFunctorIbbbNS0_16BitwiseOrFunctorIbEEEE", MEANING_OR},
 		{"NS0_13BinaryFunctorIbbbNS0_17BitwiseXorFunctorIbEEEE", MEANING_XOR},
 		{"ZNS0_23bitwise_not_kernel_cudaERNS_18TensorIteratorBaseEEUlbE_", MEANING_NOT},
+		{"NS0_13BinaryFunctorIbbbNS0_15binary_internal10MulFunctorIbEEEE", MEANING_AND},
 	};
 	const char *type;
 	for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++)
@@ -118,6 +133,10 @@ understand_map(struct tn_kernel *kernel, const char *functor)
 		understand(kernel, MEANING_EQUAL_SCALAR, type);
 	else if ((type = skip(functor, "NS0_13BinaryFunctorI")) && strstr(type, "16CompareEqFunctorI"))
 		understand(kernel, MEANING_EQUAL_TWO, type);
+	else if ((type = skip(functor, "ZZZNS0_23direct_copy_kernel_cuda")) && (type = skip_to(type, "_clEvEUl")))
+		understand(kernel, MEANING_COPY, type);
+	else if ((type = skip(functor, "ZNS0_27converting_copy_kernel_cudaI"))) /* <from, to>: torch 2.15 */
+		understand_conversion(kernel, type);
 }
 
 /* The inner lambda's number is the place of its type among those that the function is compiled for. */
@@ -140,6 +159,12 @@ understand_kernel(struct tn_kernel *kernel)
 	kernel->meaning = MEANING_UNKNOWN;
 	if ((found = functor_of(name)))
 		understand_map(kernel, found);
+	else if ((found = skip_to(name, "27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cuda")) &&
+	         strstr(found, "LoadWithCastILi1E") && (found = skip_to(found, "_clEvEUl")))
+		understand(kernel, MEANING_CONVERT, found);
+	else if (strstr(name, "gpu_kernel_impl_nocast") &&
+	         (strstr(name, "14CompareFunctorI") || strstr(name, "compare_scalar_kernelI") || strstr(name, "16CompareEqFunctorI")))
+		kernel->meaning = MEANING_MASK_ELSEWHERE;
 	else if ((found = skip_to(skip_to(name, "29elementwise_kernel_with_indexIi"), "15arange_cuda_outE")))
 		understand_arange(kernel, found);
 	else if ((found = skip_to(name, "13reduce_kernelILi512ELi1ENS0_8ReduceOpIbNS0_14func_wrapper_tIbZZZNS0_")) &&
@@ -231,6 +256,50 @@ holds(struct order order, bool equality, int32_t op)
 	}
 }
 
+/* ---- what a mask is taken to be ---- */
+
+static void
+assume_mask(const struct map *map, bool truth)
+{
+	const struct tn_likely likely = {.kind = TN_LIKELY_TRUTH, .element = TN_ELEMENT_BOOL, .truth = truth};
+	tn__values_assume(map->addresses[0], map->count, &likely);
+}
+
+/* A computed mask that nothing is known of: as it is assumed, else it holds. */
+static bool
+truth_of(uint64_t address)
+{
+	struct tn_likely likely;
+	return !tn__values_assumed(address, &likely) || likely.kind != TN_LIKELY_TRUTH || likely.truth;
+}
+
+/* Of a computed number and another: the number is the likely one. But it is not likely to be exactly one that the program
+ * names (the end of a text, what is to be ignored), unless it counts something. */
+static bool
+likely_to_hold(const struct map *map, enum tn_element element, bool equality, int32_t op, const unsigned char *scalar)
+{
+	struct tn_likely likely = {.kind = TN_LIKELY_NONE};
+	unsigned char pattern[16];
+	bool assumed = tn__values_assumed(map->addresses[1], &likely) && likely.element == (unsigned char)element;
+	if (!assumed) {
+		likely.kind = tn__element_is_integer(element) ? TN_LIKELY_WHOLE : TN_LIKELY_REAL;
+		likely.element = (unsigned char)element;
+	}
+	if (equality && !(assumed && likely.kind == TN_LIKELY_COUNT))
+		return op == OP_NE;
+	(void)tn__likely_pattern(&likely, tn__likely_value(&likely, 0), pattern);
+	return holds(order_of(pattern, scalar, element), equality, op);
+}
+
+/* Two tensors are taken to be as compared; but one compared with itself is not not-a-number. */
+static bool
+likely_truth(const struct map *map, enum tn_element element, bool equality, int32_t op, const unsigned char *scalar)
+{
+	if (scalar)
+		return likely_to_hold(map, element, equality, op, scalar);
+	return equality ? op == OP_EQ : true;
+}
+
 /* The functor begins with the comparison's number; the scalar follows at the element's alignment. */
 static bool
 compare(const struct tn_launch *launch, enum tn_element element, bool equality, bool scalar)
@@ -251,7 +320,10 @@ compare(const struct tn_launch *launch, enum tn_element element, bool equality, 
 	const unsigned char *right = scalar ? map.functor + (width > sizeof(op) ? width : sizeof(op)) : b;
 	for (uint64_t i = 0; result && i < map.count; i++)
 		result[i] = holds(order_of(a + i * width, right + (scalar ? 0 : i * width), element), equality, op);
-	tn__values_put(map.addresses[0], result, map.count);
+	if (result)
+		tn__values_put(map.addresses[0], result, map.count);
+	else
+		assume_mask(&map, likely_truth(&map, element, equality, op, scalar ? right : NULL));
 	free(result);
 	free(b);
 	free(a);
@@ -272,10 +344,85 @@ combine_masks(const struct tn_launch *launch, enum meaning meaning)
 		bool x = a[i], y = one ? true : b[i];
 		a[i] = meaning == MEANING_AND ? x && y : meaning == MEANING_OR ? x || y : x != y;
 	}
-	tn__values_put(map.addresses[0], known ? a : NULL, map.count);
+	if (known) {
+		tn__values_put(map.addresses[0], a, map.count);
+	} else {
+		bool x = truth_of(map.addresses[1]), y = one || truth_of(map.addresses[2]);
+		struct tn_likely of;
+		bool flipped = one && tn__values_assumed(map.addresses[1], &of);
+		assume_mask(&map, meaning == MEANING_AND ? x && y : meaning == MEANING_NOT ? !(flipped && x) : x || y);
+	}
 	free(b);
 	free(a);
 	return true;
+}
+
+/* ---- copies ---- */
+
+static bool
+copy(const struct tn_launch *launch, enum tn_element element)
+{
+	struct map map;
+	if (!read_map(launch, 1, &map))
+		return false;
+	tn__values_move(map.addresses[0], map.addresses[1], map.count * tn__element_bytes(element));
+	return true;
+}
+
+/* c10::ScalarType's number of bool. */
+#define SCALAR_BOOL 11
+
+/* Arguments: (count, functor, addresses, two calculators of offsets, loader with the type it loads, ...), or only the first
+ * three where the name says both types. The result is not
+ * followed, what it is taken to be is. */
+static bool
+convert(const struct tn_kernel *kernel, const struct tn_launch *launch, enum tn_element element)
+{
+	struct map map;
+	struct tn_likely likely = {.kind = TN_LIKELY_NONE};
+	if (!read_map(launch, 1, &map))
+		return false;
+	bool assumed = tn__values_assumed(map.addresses[1], &likely);
+	bool from_mask = kernel->converts ? kernel->from_mask : *(const signed char *)launch->arguments[5] == SCALAR_BOOL;
+	uint64_t bytes = map.count * tn__element_bytes(element);
+	tn__values_forget_range(map.addresses[0], bytes);
+	if (from_mask && element != TN_ELEMENT_BOOL)
+		likely.kind = TN_LIKELY_SELECTED;
+	else if (!assumed || likely.kind == TN_LIKELY_TRUTH)
+		return true;
+	if (likely.kind == TN_LIKELY_REAL && tn__element_is_integer(element))
+		likely.kind = TN_LIKELY_WHOLE;
+	likely.element = (unsigned char)element;
+	tn__values_assume(map.addresses[0], bytes, &likely);
+	return true;
+}
+
+/* ---- masks whose place is not known ---- */
+
+static struct {
+	bool there, truth;
+} last_mask;
+
+bool
+tn__likely_last_mask(void)
+{
+	return !last_mask.there || last_mask.truth;
+}
+
+/* The mask itself is nobody's until the next launch, which may ask whether all or any hold. */
+static bool
+mask_elsewhere(const struct tn_kernel *kernel)
+{
+	last_mask.there = true;
+	last_mask.truth = !strstr(kernel->name, "16CompareEqFunctorI");
+	return false;
+}
+
+uint64_t
+tn__likely_share_of(uint64_t address, uint64_t count)
+{
+	(void)address;
+	return count;
 }
 
 /* ---- arange ---- */
@@ -373,10 +520,12 @@ reduce(const struct tn_launch *launch, bool all)
 		return false;
 	uint64_t count = (uint64_t)r.config.inputs;
 	unsigned char *in = known_bytes(r.source, count);
+	if (!in)
+		return false; /* selected.c says what is likely */
 	unsigned char result = all;
-	for (uint64_t i = 0; in && i < count; i++)
+	for (uint64_t i = 0; i < count; i++)
 		result = all ? result && in[i] : result || in[i];
-	tn__values_put(r.results[0], in ? &result : NULL, 1);
+	tn__values_put(r.results[0], &result, 1);
 	free(in);
 	return true;
 }
@@ -406,6 +555,12 @@ follow(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	case MEANING_ALL:
 	case MEANING_ANY:
 		return reduce(launch, kernel->meaning == MEANING_ALL);
+	case MEANING_COPY:
+		return copy(launch, element);
+	case MEANING_CONVERT:
+		return convert(kernel, launch, element);
+	case MEANING_MASK_ELSEWHERE:
+		return mask_elsewhere(kernel);
 	default:
 		return false;
 	}
@@ -416,6 +571,9 @@ tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	if (kernel->meaning == MEANING_UNREAD)
 		understand_kernel(kernel);
-	if (kernel->meaning == MEANING_UNKNOWN || !launch->arguments || !follow(kernel, launch))
+	bool known = kernel->meaning != MEANING_UNKNOWN && launch->arguments && follow(kernel, launch);
+	if (!known && !tn__selected_launch(kernel, launch))
 		tn__values_forget();
+	if (kernel->meaning != MEANING_MASK_ELSEWHERE)
+		last_mask.there = false;
 }

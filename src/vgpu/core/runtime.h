@@ -162,6 +162,9 @@ struct tn_kernel {
 	int preferred_carveout;
 	unsigned char meaning;    /* what its name tells about the values it writes: meaning.c */
 	unsigned char element;    /* enum tn_element, where the meaning has one */
+	bool converts, from_mask; /* its name says both types of a conversion; the first is bool */
+	unsigned char selection;  /* what its name tells about results that programs read next: selected.c */
+	unsigned char selected;   /* enum tn_element of these, where the selection has one */
 	struct {
 		unsigned char form, operands, width, first, second;
 		unsigned char math; /* enum tn_math */
@@ -249,9 +252,13 @@ int tn__graph_exec_destroy(uintptr_t executable);
 
 /* ---- for the guest hook (exported by name, called through ctypes) ---- */
 
-/* Called, from the thread that reads, whenever the program copies bytes to the host that a kernel would have computed.
- * NULL takes it back. */
-TN_EXPORT void tn_vgpu_set_read_observer(void (*observer)(uint64_t bytes));
+/* Called, from the thread that reads, whenever the program copies bytes to the host that a kernel would have computed; no
+ * lock is held. The observer may set `choice` (likely.h). NULL takes it back. */
+struct tn_value_read;
+TN_EXPORT void tn_vgpu_set_read_observer(void (*observer)(struct tn_value_read *read));
+/* The program reads, on this thread, `count` elements of this type (enum tn_element) that lie at an address or are copied
+ * from there first. Forgotten with the next read. */
+TN_EXPORT void tn_vgpu_reading(int element, uint64_t address, uint64_t count);
 /* Keeps `bytes` (at most 16) at a device address as known until that memory is freed, whatever kernels run: for state
  * whose value does not depend on what kernels compute, such as the scale of a GradScaler. */
 TN_EXPORT int tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t bytes);

@@ -195,6 +195,19 @@ after_fork_in_child(void)
 	tn__work_after_fork();
 }
 
+/* --assume full, none or a share from 0 to 1; anything else is full. */
+static double
+share_of(const char *text)
+{
+	char *end;
+	if (!text || strcmp(text, "full") == 0)
+		return 1;
+	if (strcmp(text, "none") == 0)
+		return 0;
+	double share = strtod(text, &end);
+	return end != text && *end == '\0' && share >= 0 && share <= 1 ? share : 1;
+}
+
 static void
 attach_locked(void)
 {
@@ -206,6 +219,7 @@ attach_locked(void)
 		tn__core.private_ledger = true;
 	}
 	const char *values = getenv("TONNAGE_VALUES");
+	tn__core.assumed_share = share_of(getenv("TONNAGE_ASSUME"));
 	tn__core.values_bound = values && strcmp(values, "all") == 0 ? UINT64_MAX : UINT64_C(1) << 20;
 	tn__core.slot = -1;
 	init_tables();

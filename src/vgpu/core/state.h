@@ -13,6 +13,7 @@
 #include "device/clock.h"
 #include "device/ledger.h"
 #include "device/space.h"
+#include "vgpu/core/likely.h"
 #include "vgpu/core/runtime.h"
 
 /* Where the virtual devices' addresses lie: user addresses that no loader uses, below sanitizers' and above programs'. */
@@ -68,6 +69,7 @@ struct tn_core {
 	int slot;
 	int count;
 	uint64_t values_bound; /* copies above this move no bytes */
+	double assumed_share;  /* of what could be selected: 1 full, 0 none */
 	struct tn_device_state devices[TN_MAX_DEVICES];
 	struct tn_space vmm;
 	struct tn_table streams, events, graphs, nodes, executables, memory_handles;
@@ -121,6 +123,14 @@ bool tn__values_known(uint64_t address, void *host, uint64_t bytes);
 void tn__values_put(uint64_t address, const void *bytes_or_null, uint64_t bytes);
 /* A pattern of at most 16 bytes, again and again. */
 void tn__values_fill(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes);
+/* What these bytes are taken to be from now on, as long as nothing is known of them: an element again and again. */
+void tn__values_assume(uint64_t address, uint64_t bytes, const struct tn_likely *likely);
+/* The same for elements that differ. */
+void tn__values_assume_bytes(uint64_t address, const void *bytes, uint64_t count, const struct tn_likely *likely);
+/* Overwrites `host` where something is known or, as elements of this type, assumed. Nothing is counted. */
+void tn__values_likely(uint64_t address, void *host, uint64_t bytes, enum tn_element element);
+/* What the byte at an address is taken to be; false: nothing is assumed of it. */
+bool tn__values_assumed(uint64_t address, struct tn_likely *out);
 /* What a launch does to values, by the kernel's name and arguments: meaning.c. */
 void tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
 /* What a launch moves and computes, by the kernel's name, arguments and grid: traffic.c. */

@@ -8,7 +8,9 @@
  *   - direct copies up to a bound, and fills, are known;
  *   - a kernel that is not known by name may have written anything: everything is forgotten, since a stale byte can pass
  *     for a size (nonzero() once asked for a gigabyte because a freed block handed its old bytes on);
- *   - what is not known reads as zero, is counted (computed_reads) and shown to the read observer;
+ *   - what is not known is an assumption (likely.c): extents may say what their bytes are taken to be, else the reader's
+ *     own word about the type does, else it reads as zero. Each such read is counted (computed_reads) and shown to the read
+ *     observer, who may choose another value;
  *   - a large read moves no pages: it leaves holes, and brings what is known only as long as that is little;
  *   - pinned values stay until their memory is freed or written directly.
  * tn__values_lock guards the table; it is taken inside the core lock or alone.
@@ -27,11 +29,13 @@ struct extent {
 	unsigned char pattern[16];
 	uint8_t pattern_bytes;
 	bool pinned;
+	struct tn_likely likely; /* kind TN_LIKELY_NONE: the bytes are known; else they are assumed */
 };
 
-enum which { ALL, NOT_ZEROS }; /* of the extents */
+enum which { KNOWN, NOT_ZEROS, ASSUMED }; /* of the extents; the first two: what is known */
 
 #define EXTENTS_MAX 65536
+#define LIKELY_MAX (UINT64_C(1) << 20) /* bytes that are filled with an assumption at a time; larger reads are zeros */
 #define SMALL (UINT64_C(1) << 17) /* bytes whose pages are not worth dropping */
 #define STORED_MAX (UINT64_C(64) << 20) /* bytes of direct copies kept at a time, unless TONNAGE_VALUES=all */
 
@@ -40,7 +44,12 @@ static struct extent *extents;
 static size_t extent_count, extent_capacity;
 static _Atomic bool forgettable; /* there may be extents that a kernel makes stale; read without the lock */
 static uint64_t stored_bytes;
-static _Atomic(void (*)(uint64_t)) read_observer;
+static _Atomic(void (*)(struct tn_value_read *)) read_observer;
+/* What the thread reads, in the words of its program: tn_vgpu_reading. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+	struct tn_likely likely;
+	uint64_t address, bytes;
+} said;
 
 static size_t
 first_above(uint64_t address)
@@ -236,6 +245,52 @@ tn__values_set(uint64_t address, int value, uint64_t bytes)
 	tn__values_fill(address, bytes, &byte, 1);
 }
 
+void
+tn__values_assume(uint64_t address, uint64_t bytes, const struct tn_likely *likely)
+{
+	struct extent extent = {.address = address, .size = bytes, .likely = *likely};
+	extent.pattern_bytes = (uint8_t)tn__likely_pattern(likely, tn__likely_value(likely, 0), extent.pattern);
+	pthread_mutex_lock(&values_lock);
+	if (bytes && extent.pattern_bytes)
+		put(&extent);
+	pthread_mutex_unlock(&values_lock);
+}
+
+void
+tn__values_assume_bytes(uint64_t address, const void *bytes, uint64_t count, const struct tn_likely *likely)
+{
+	struct extent extent = {.address = address, .size = count, .likely = *likely, .bytes = malloc(count)};
+	extent.likely.each = true;
+	extent.pattern_bytes = (uint8_t)tn__element_bytes((enum tn_element)likely->element);
+	if (!extent.bytes)
+		return tn__values_forget_range(address, count);
+	memcpy(extent.bytes, bytes, count);
+	pthread_mutex_lock(&values_lock);
+	put(&extent);
+	pthread_mutex_unlock(&values_lock);
+}
+
+/* The first assumption in a range; NULL: there is none. */
+static const struct extent *
+assumption_in(uint64_t address, uint64_t bytes)
+{
+	for (size_t i = first_above(address); i < extent_count && extents[i].address < address + bytes; i++)
+		if (extents[i].likely.kind != TN_LIKELY_NONE)
+			return &extents[i];
+	return NULL;
+}
+
+bool
+tn__values_assumed(uint64_t address, struct tn_likely *out)
+{
+	pthread_mutex_lock(&values_lock);
+	const struct extent *found = assumption_in(address, 1);
+	if (found)
+		*out = found->likely;
+	pthread_mutex_unlock(&values_lock);
+	return found != NULL;
+}
+
 int
 tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t bytes)
 {
@@ -270,13 +325,14 @@ is_zeros(const struct extent *extent)
 	return extent->bytes == NULL;
 }
 
-/* Writes what is known into `host` (may be NULL); returns how many bytes were known. */
+/* Writes what is known (or assumed) into `host` (may be NULL); returns how many bytes were. */
 static uint64_t
 read_known(uint64_t address, unsigned char *host, uint64_t bytes, enum which which)
 {
 	uint64_t known = 0, end = address + bytes;
 	for (size_t i = first_above(address); i < extent_count && extents[i].address < end; i++) {
-		if (which == NOT_ZEROS && is_zeros(&extents[i]))
+		bool assumed = extents[i].likely.kind != TN_LIKELY_NONE;
+		if (assumed != (which == ASSUMED) || (which == NOT_ZEROS && is_zeros(&extents[i])))
 			continue;
 		uint64_t from = extents[i].address > address ? extents[i].address : address;
 		uint64_t stop = extents[i].address + extents[i].size;
@@ -294,7 +350,7 @@ static uint64_t
 read_large(uint64_t address, unsigned char *host, uint64_t bytes)
 {
 	uint64_t others = read_known(address, NULL, bytes, NOT_ZEROS);
-	uint64_t zeros = read_known(address, NULL, bytes, ALL) - others;
+	uint64_t zeros = read_known(address, NULL, bytes, KNOWN) - others;
 	bool few = others <= tn__core.values_bound;
 	return zeros + (few ? read_known(address, host, bytes, NOT_ZEROS) : 0);
 }
@@ -327,9 +383,93 @@ zero_host(unsigned char *host, size_t bytes)
 }
 
 void
-tn_vgpu_set_read_observer(void (*observer)(uint64_t bytes))
+tn_vgpu_set_read_observer(void (*observer)(struct tn_value_read *read))
 {
 	atomic_store(&read_observer, observer);
+}
+
+void
+tn_vgpu_reading(int number, uint64_t address, uint64_t count)
+{
+	enum tn_element element = number > 0 && number < TN_ELEMENTS ? (enum tn_element)number : TN_ELEMENT_NONE;
+	said.likely = (struct tn_likely){.element = (unsigned char)element, .truth = true};
+	said.address = address;
+	said.bytes = count * tn__element_bytes(element);
+	if (element == TN_ELEMENT_BOOL)
+		said.likely.kind = TN_LIKELY_TRUTH;
+	else if (tn__element_is_real(element) || element >= TN_ELEMENT_C64)
+		said.likely.kind = TN_LIKELY_REAL;
+	else if (element != TN_ELEMENT_NONE) /* of many, each may be an index: zero is always in range */
+		said.likely.kind = count > 1 ? TN_LIKELY_INDEX : TN_LIKELY_WHOLE;
+}
+
+/* What the program said of these bytes; kind TN_LIKELY_NONE: nothing. Many may have been made contiguous elsewhere. */
+static struct tn_likely
+said_of(uint64_t address, uint64_t bytes)
+{
+	bool many = bytes > sizeof(double), same = bytes == said.bytes && (address == said.address || many);
+	return same ? said.likely : (struct tn_likely){.kind = TN_LIKELY_NONE};
+}
+
+void
+tn__values_likely(uint64_t address, void *host, uint64_t bytes, enum tn_element element)
+{
+	pthread_mutex_lock(&values_lock);
+	const struct extent *assumed = assumption_in(address, bytes);
+	if (assumed && assumed->likely.element == element)
+		read_known(address, host, bytes, ASSUMED);
+	read_known(address, host, bytes, KNOWN);
+	pthread_mutex_unlock(&values_lock);
+}
+
+/* Whether an assumption is of the type that is read. What is not may be that of an earlier owner of the memory: 1 in each
+ * byte of a mask would be a giant as a count. */
+static bool
+is_of_type(const struct extent *assumed, uint64_t address, uint64_t bytes)
+{
+	const struct tn_likely *likely = &assumed->likely;
+	struct tn_likely of = said_of(address, bytes);
+	if (likely->element == TN_ELEMENT_NONE)
+		return bytes == sizeof(int32_t) || bytes == sizeof(int64_t);
+	if (of.kind != TN_LIKELY_NONE)
+		return of.element == likely->element;
+	return bytes == assumed->pattern_bytes || (address == assumed->address && bytes == assumed->size);
+}
+
+/* What a range is taken to be: what launches told of it, else what the reader says of its type. */
+static struct tn_likely
+likely_of(uint64_t address, uint64_t bytes)
+{
+	const struct extent *assumed = assumption_in(address, bytes);
+	return assumed && is_of_type(assumed, address, bytes) ? assumed->likely : said_of(address, bytes);
+}
+
+static struct tn_value_read
+offer(const struct tn_likely *likely, uint64_t bytes)
+{
+	struct tn_value_read read = {.bytes = bytes, .kind = likely->kind};
+	if (likely->kind == TN_LIKELY_COUNT)
+		read.bound = likely->bound;
+	for (int i = 0; i < TN_OFFERED; i++)
+		read.offered[i] = tn__likely_value(likely, i);
+	return read;
+}
+
+/* Every element of the range is the chosen value, but where something is known, or something likelier was said. */
+static void
+fill_host(uint64_t address, unsigned char *host, uint64_t bytes, const struct tn_likely *likely,
+          const struct tn_value_read *read)
+{
+	unsigned char pattern[16];
+	int choice = read->choice >= 0 && read->choice < TN_OFFERED ? read->choice : 0;
+	size_t width = tn__likely_pattern(likely, read->offered[choice], pattern);
+	for (uint64_t i = 0; i < bytes; i++)
+		host[i] = pattern[i % width];
+	pthread_mutex_lock(&values_lock);
+	if (choice == 0 && likely->each)
+		read_known(address, host, bytes, ASSUMED);
+	read_known(address, host, bytes, KNOWN);
+	pthread_mutex_unlock(&values_lock);
 }
 
 void
@@ -337,22 +477,28 @@ tn__values_read(uint64_t address, void *host, uint64_t bytes)
 {
 	zero_host(host, bytes);
 	pthread_mutex_lock(&values_lock);
-	uint64_t known = bytes <= tn__core.values_bound ? read_known(address, host, bytes, ALL)
+	bool small = bytes <= tn__core.values_bound && bytes <= LIKELY_MAX;
+	uint64_t known = bytes <= tn__core.values_bound ? read_known(address, host, bytes, KNOWN)
 	                                                  : read_large(address, host, bytes);
+	struct tn_likely likely = known < bytes && small ? likely_of(address, bytes) : (struct tn_likely){0};
 	pthread_mutex_unlock(&values_lock);
+	said.bytes = 0;
 	if (known == bytes)
 		return;
 	atomic_fetch_add_explicit(&tn__core.ledger->computed_reads, 1, memory_order_relaxed);
-	void (*observer)(uint64_t) = atomic_load(&read_observer);
+	struct tn_value_read read = offer(&likely, bytes);
+	void (*observer)(struct tn_value_read *) = atomic_load(&read_observer);
 	if (observer)
-		observer(bytes);
+		observer(&read);
+	if (likely.kind != TN_LIKELY_NONE)
+		fill_host(address, host, bytes, &likely, &read);
 }
 
 bool
 tn__values_known(uint64_t address, void *host, uint64_t bytes)
 {
 	pthread_mutex_lock(&values_lock);
-	uint64_t known = extent_count ? read_known(address, host, bytes, ALL) : 0;
+	uint64_t known = extent_count ? read_known(address, host, bytes, KNOWN) : 0;
 	pthread_mutex_unlock(&values_lock);
 	return known == bytes;
 }

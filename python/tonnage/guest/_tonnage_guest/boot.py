@@ -9,6 +9,7 @@ import os
 import sys
 
 from . import guard, imports
+from .methods import watch_network
 from .state import renew, state
 
 
@@ -19,6 +20,7 @@ def start():
     imports.if_missing("torch", _no_torch)
     imports.install()
     _hold_back()
+    watch_network()
     os.register_at_fork(after_in_child=_in_child)
     if os.environ.get("TONNAGE_FORKS"):
         from . import forks

@@ -8,6 +8,9 @@ to those tensors, torch's own bound method to all others: those calls run as wit
 
 import functools
 
+from . import guard, imports
+from .state import state
+
 
 class Method:
     """The descriptor."""
@@ -31,6 +34,29 @@ class Method:
         return self.original.__get__(tensor, owner)
 
 
+class Noticed:
+    """A descriptor that tells `notice(tensor)` when a method is looked up on a tensor, and gives torch's own."""
+
+    __slots__ = ("original", "notice")
+
+    def __init__(self, original, notice):
+        self.original = original
+        self.notice = notice
+
+    def __get__(self, tensor, owner=None):
+        if tensor is None:
+            return self.original
+        self.notice(tensor)
+        return self.original.__get__(tensor, owner)
+
+
+def notice(cls, name, function):
+    """Calls function(tensor) before a method that `cls` inherits or has is called, or merely looked up."""
+    original = getattr(cls, name, None)
+    if original is not None and not isinstance(cls.__dict__.get(name), (Method, Noticed)):
+        setattr(cls, name, Noticed(original, function))
+
+
 def put(cls, name, concerns, replacement):
     """Replaces a method that `cls` inherits or has. replacement(original, tensor, *args, **kwargs)."""
     original = getattr(cls, name, None)
@@ -47,3 +73,18 @@ def take_back(cls, name):
     delattr(cls, name)
     if getattr(cls, name, None) is not method.original:
         setattr(cls, name, method.original)
+
+
+def watch_network():
+    """Notes whether the program asks for a connection: what was sent once must not be sent again by another run."""
+    imports.watch("socket", guard.guarded(_watch_sockets))
+
+
+def _watch_sockets(module):
+    for name in ("connect", "connect_ex", "sendto"):
+        notice(module.socket, name, _connects)
+
+
+def _connects(socket):
+    if socket.family.name != "AF_UNIX":
+        state.connected = True

@@ -44,6 +44,7 @@ def enter(name, frame=None):
     if name == state.phase:
         return
     state.phase = name
+    state.passes += 1
     marks.phases.append((marks.now(), state.steps + 1, name))
     if name not in state.regions:
         place = frames.place(frame) if frame is not None else None

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import growth, guard, habits, oom, peaks, rehearse, torchapi
+from . import growth, guard, habits, oom, peaks, reads, rehearse, torchapi
 from .state import settings, state
 
 _SCHEMA = "tonnage.guest/1"
@@ -84,6 +84,8 @@ def document():
         "growth": growth.document(),
         "rehearsal_broken": state.rehearsal_broken,
         "computed_reads": _reads(),
+        "assumptions": reads.document(),
+        "connected": state.connected,
         "computed_reads_saved": state.reads_saved,
         "exception": state.exception,
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
@@ -108,8 +110,7 @@ def _handled():
 
 
 def _reads():
-    rows = sorted(state.reads.items(), key=lambda row: -row[1])
-    return [{"file": file, "line": line, "count": count} for (file, line), count in rows]
+    return [{"file": file, "line": line, "count": count} for (file, line), count in reads.counts()]
 
 
 def _seconds():

@@ -38,7 +38,10 @@ class State:
         self.exception = None
         self.rehearsal_broken = None  # one line: the program failed because its loops were shortened
 
-        self.reads = {}  # (file, line) -> count
+        self.reads = {}  # ((file, line), what) -> reads.Assumption
+        self.read_count = 0
+        self.connected = False  # it asked for a connection to the network
+        self.passes = 0  # batches handed out and top-level passes begun: something goes on
         self.reads_lost = 0
         self.reads_saved = 0  # for a file: what is in it nobody has looked at
         self.init_tensors = 0
@@ -69,6 +72,7 @@ class Settings:
         self.library = environ.get("TONNAGE_LIB", "")
         self.gpu = environ.get("TONNAGE_GPU", "virtual")
         self.init = environ.get("TONNAGE_INIT", "skip")
+        self.assumptions = environ.get("TONNAGE_ASSUMPTIONS", "")
         self.snapshot = environ.get("TONNAGE_SNAPSHOT", "")
         self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"
         self.trial = environ.get("TONNAGE_TRIAL") == "1"

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that write what programs read next: how many are selected, whether all or any are, sums, norms, indices. Their
+ * results are exact when what they read is known, else assumptions (likely.c); anything else becomes unknown, as with a
+ * kernel that nobody knows.
+ *
+ * Names and orders of parameters: CUB (dispatch_reduce, dispatch_select_if, dispatch_reduce_by_key, dispatch_scan, the same
+ * from 2013 to 2026), Thrust's unique, and PyTorch's Reduce.cuh, Nonzero.cu, UniqueCub.cu, SummaryOps.cu in
+ * aten/src/ATen/native/cuda. An argument is believed only where it is an address of a device, or a plausible number.
+ *
+ * Called with the core lock held.
+ */
+#include "vgpu/core/selected.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum selection {
+	SELECTION_UNREAD,
+	SELECTION_NONE,
+	SELECTION_ALL, /* whether all, whether any */
+	SELECTION_ANY,
+	SELECTION_SUM,
+	SELECTION_EXTREME, /* max, min */
+	SELECTION_INDEX,
+	SELECTION_FIGURE, /* any other reduction: mean, norm */
+	SELECTION_COUNT_PARTS, /* of what is not zero: a number for each block, then their sum */
+	SELECTION_COUNT,
+	SELECTION_UNIQUE,
+	SELECTION_RUNS, /* of equal elements, with their lengths */
+	SELECTION_THRUST_UNIQUE,
+	SELECTION_SCAN,
+	SELECTION_SCRATCH, /* prepares the memory that one of the above works in, and nothing else */
+	SELECTION_HISTOGRAM,
+};
+
+#define MOST_ELEMENTS (INT64_C(1) << 31)
+#define FOLLOWED_MAX (UINT64_C(1) << 20) /* bytes of an operand that is looked through */
+
+/* ---- names ---- */
+
+static const char *
+behind(const char *text, const char *part)
+{
+	const char *found = text ? strstr(text, part) : NULL;
+	return found ? found + strlen(part) : NULL;
+}
+
+/* ReduceOp<type, operator, 32-bit index, type of the result, ...>; a type that was named before is a substitution. */
+static enum tn_element
+result_of_reduction(const char *reduction)
+{
+	static const char *const types[] = {"f", "d", "i", "l", "s", "h", "a", "b", "N3c104HalfE", "N3c108BFloat16E"};
+	char wanted[32];
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		strcpy(wanted, "j");
+		strcat(strcat(wanted, types[i]), "Li4E");
+		if (strstr(reduction, wanted))
+			return tn__element_of(types[i]);
+	}
+	const char *substituted = strstr(reduction, "EjS");
+	return substituted ? tn__element_of(reduction) : TN_ELEMENT_NONE;
+}
+
+static void
+understand_reduction(struct tn_kernel *kernel, const char *reduction)
+{
+	static const struct {
+		const char *part;
+		unsigned char selection;
+	} operators[] = {
+		{"and_kernel_cuda", SELECTION_ALL},   {"or_kernel_cuda", SELECTION_ANY},    {"ArgMaxOps", SELECTION_INDEX},
+		{"ArgMinOps", SELECTION_INDEX},       {"sum_functor", SELECTION_SUM},       {"MaxNanFunctor", SELECTION_EXTREME},
+		{"MinNanFunctor", SELECTION_EXTREME},
+	};
+	kernel->selection = SELECTION_FIGURE;
+	kernel->selected = (unsigned char)result_of_reduction(reduction);
+	for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++)
+		if (strstr(reduction, operators[i].part))
+			kernel->selection = operators[i].selection;
+	if (kernel->selected == TN_ELEMENT_NONE)
+		kernel->selection = SELECTION_NONE;
+}
+
+static void
+understand(struct tn_kernel *kernel)
+{
+	const char *name = kernel->name, *found;
+	kernel->selection = SELECTION_NONE;
+	if ((found = behind(behind(name, "13reduce_kernelILi"), "8ReduceOpI"))) {
+		understand_reduction(kernel, found);
+	} else if (strstr(name, "DeviceReduceSingleTileKernel") || strstr(name, "18DeviceReduceKernel")) {
+		found = behind(name, "NonZeroOpI");
+		kernel->selected = (unsigned char)(found ? tn__element_of(found) : TN_ELEMENT_NONE);
+		kernel->selection = strstr(name, "SingleTile") ? SELECTION_COUNT : SELECTION_COUNT_PARTS;
+	} else if (strstr(name, "DeviceSelectSweepKernel")) {
+		kernel->selection = SELECTION_UNIQUE;
+	} else if (strstr(name, "DeviceReduceByKeyKernel")) {
+		kernel->selection = SELECTION_RUNS;
+	} else if (strstr(name, "20DeviceScanInitKernel") || strstr(name, "23DeviceCompactInitKernel")) {
+		kernel->selection = SELECTION_SCRATCH;
+	} else if (strstr(name, "8__unique11UniqueAgent")) {
+		kernel->selection = SELECTION_THRUST_UNIQUE;
+	} else if (strstr(name, "16DeviceScanKernel") && strstr(name, "PKlPl") && strstr(name, "plus")) {
+		kernel->selection = SELECTION_SCAN;
+	} else if (strstr(name, "kernelHistogram1DI")) {
+		kernel->selection = SELECTION_HISTOGRAM;
+		kernel->selected = (unsigned char)tn__element_of(behind(name, "kernelHistogram1DI"));
+	}
+}
+
+/* ---- arguments ---- */
+
+/* The address that stands in the first 16 bytes of an argument: a pointer, or an iterator that holds one. 0: none. */
+static uint64_t
+address_in(const struct tn_launch *launch, size_t number)
+{
+	uint64_t words[2];
+	memcpy(words, launch->arguments[number], sizeof(words));
+	return tn__on_device(words[0]) ? words[0] : tn__on_device(words[1]) ? words[1] : 0;
+}
+
+static uint64_t
+pointer_in(const struct tn_launch *launch, size_t number)
+{
+	uint64_t pointer;
+	memcpy(&pointer, launch->arguments[number], sizeof(pointer));
+	return tn__on_device(pointer) ? pointer : 0;
+}
+
+/* A number of elements: the low half will do, there are fewer than 2^31 a launch. */
+static uint64_t
+count_in(const struct tn_launch *launch, size_t number)
+{
+	int32_t count;
+	memcpy(&count, launch->arguments[number], sizeof(count));
+	return count > 0 ? (uint64_t)count : 0;
+}
+
+static void
+assume_count(uint64_t address, uint64_t bytes, uint64_t bound)
+{
+	const struct tn_likely likely = {.kind = TN_LIKELY_COUNT, .bound = bound};
+	tn__values_assume(address, bytes, &likely);
+}
+
+/* ---- what is not zero ---- */
+
+static bool
+is_zero(const unsigned char *at, enum tn_element element)
+{
+	return tn__element_is_integer(element) ? tn__integer_at(at, element) == 0 : tn__real_at(at, element) == 0;
+}
+
+/* How many of a known range are not zero; false when it is not known, or large. */
+static bool
+count_known(uint64_t address, uint64_t count, enum tn_element element, int32_t *out)
+{
+	uint64_t width = tn__element_bytes(element), bytes = count * width;
+	bool followed = tn__element_is_integer(element) || tn__element_is_real(element);
+	unsigned char *values = followed && bytes <= tn__core.values_bound ? malloc(bytes) : NULL;
+	bool known = values && tn__values_known(address, values, bytes);
+	*out = 0;
+	for (uint64_t i = 0; known && i < count; i++)
+		*out += !is_zero(values + i * width, element);
+	free(values);
+	return known;
+}
+
+/* Parameters: (what is counted, result, how many, ...). Partial counts carry the bound of them all. */
+static void
+count_selected(const struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	uint64_t in = address_in(launch, 0), out = pointer_in(launch, 1), count = count_in(launch, 2);
+	struct tn_likely part;
+	int32_t known;
+	bool of_parts = kernel->selected == TN_ELEMENT_NONE;
+	if (!in || !out || !count)
+		return tn__values_forget();
+	if (of_parts) {
+		bool counted = tn__values_assumed(in, &part) && part.kind == TN_LIKELY_COUNT;
+		bool exact = tn__values_known(in, &known, sizeof(known));
+		tn__values_forget();
+		if (exact)
+			tn__values_put(out, (const void *)&known, sizeof(known));
+		else if (counted)
+			assume_count(out, sizeof(uint64_t), part.bound);
+		return;
+	}
+	bool exact = count_known(in, count, (enum tn_element)kernel->selected, &known);
+	uint64_t bound = tn__likely_share_of(in, count);
+	tn__values_forget();
+	if (exact) /* of parts the first stands for all */
+		tn__values_put(out, (const void *)&known, sizeof(known));
+	else
+		assume_count(out, sizeof(uint64_t), bound);
+}
+
+/* ---- unique ---- */
+
+static void
+count_unique(const struct tn_launch *launch, size_t result, size_t items)
+{
+	uint64_t out = pointer_in(launch, result), count = count_in(launch, items);
+	tn__values_forget();
+	if (out && count)
+		assume_count(out, sizeof(uint64_t), count);
+}
+
+/* Each run may be as long as all there is: the bound of each length, not of their sum. */
+static void
+count_runs(const struct tn_launch *launch)
+{
+	uint64_t lengths = pointer_in(launch, 3), out = pointer_in(launch, 4), count = count_in(launch, 9);
+	const struct tn_likely length = {.kind = TN_LIKELY_COUNT, .element = TN_ELEMENT_I64, .bound = count};
+	tn__values_forget();
+	if (!out || !count)
+		return;
+	if (lengths)
+		tn__values_assume(lengths, count * sizeof(int64_t), &length);
+	assume_count(out, sizeof(uint64_t), count);
+}
+
+/* ---- sums ---- */
+
+/* Whole numbers as they are known or assumed, 1 where neither; the caller frees. *known: all are. */
+static unsigned char *
+likely_whole(uint64_t address, uint64_t count, enum tn_element element, bool *known)
+{
+	uint64_t width = tn__element_bytes(element), bytes = count * width;
+	const struct tn_likely one = {.kind = TN_LIKELY_WHOLE, .element = (unsigned char)element};
+	unsigned char pattern[16], *values = bytes <= FOLLOWED_MAX ? malloc(bytes) : NULL;
+	*known = false;
+	if (!values)
+		return NULL;
+	(void)tn__likely_pattern(&one, 1, pattern);
+	for (uint64_t i = 0; i < count; i++)
+		memcpy(values + i * width, pattern, width);
+	*known = tn__values_known(address, NULL, bytes);
+	tn__values_likely(address, values, bytes, element);
+	return values;
+}
+
+/* Inclusive sums of 64-bit numbers. Parameters: (in, out, state, first tile, operator, start, how many). */
+static void
+scan(const struct tn_launch *launch)
+{
+	uint64_t in = pointer_in(launch, 0), out = pointer_in(launch, 1), count = count_in(launch, 6);
+	bool known = false;
+	unsigned char *values = in && out && count ? likely_whole(in, count, TN_ELEMENT_I64, &known) : NULL;
+	tn__values_forget();
+	if (!values)
+		return;
+	int64_t sum = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		sum += tn__integer_at(values + i * sizeof(sum), TN_ELEMENT_I64);
+		memcpy(values + i * sizeof(sum), &sum, sizeof(sum));
+	}
+	const struct tn_likely likely = {
+		.kind = TN_LIKELY_COUNT, .element = TN_ELEMENT_I64, .bound = sum > 0 ? (uint64_t)sum : 0};
+	if (known)
+		tn__values_put(out, values, count * sizeof(sum));
+	else
+		tn__values_assume_bytes(out, values, count * sizeof(sum), &likely);
+	free(values);
+}
+
+/* ---- histograms ---- */
+
+/* TensorInfo of a dense result: its address, its sizes. The bins share what there is, the first ones what is left over. */
+static void
+share_out(const struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	struct {
+		uint64_t data;
+		int64_t sizes[1];
+	} result, input;
+	enum tn_element element = (enum tn_element)kernel->selected;
+	memcpy(&result, launch->arguments[0], sizeof(result));
+	memcpy(&input, launch->arguments[2], sizeof(input));
+	int64_t bins = result.sizes[0], count = input.sizes[0], width = (int64_t)tn__element_bytes(element);
+	bool plausible = tn__on_device(result.data) && tn__on_device(input.data) && bins > 0 && bins <= 65536 && count > 0 &&
+	                 count < MOST_ELEMENTS && width > 0;
+	unsigned char pattern[16], *values = plausible ? malloc((size_t)(bins * width)) : NULL;
+	struct tn_likely likely = {.kind = TN_LIKELY_COUNT, .element = (unsigned char)element};
+	tn__values_forget();
+	if (!values)
+		return;
+	for (int64_t i = 0; i < bins; i++) {
+		(void)tn__likely_pattern(&likely, (double)(count / bins + (i < count % bins)), pattern);
+		memcpy(values + i * width, pattern, (size_t)width);
+	}
+	likely.bound = (uint64_t)(count / bins + (count % bins > 0));
+	tn__values_assume_bytes(result.data, values, (uint64_t)(bins * width), &likely);
+	free(values);
+}
+
+/* ---- reductions ---- */
+
+/* Where ReduceOp's fields lie depends on the size of the operator and of its start: meaning.c has the whole struct. */
+struct reduction {
+	int32_t inputs, outputs; /* inputs of each output */
+	uint64_t source, result;
+};
+
+#define CONFIG_TO_SOURCE 972
+
+static bool
+read_reduction(const struct tn_launch *launch, struct reduction *out)
+{
+	static const size_t starts[] = {4, 8, 12, 16, 24, 32};
+	const unsigned char *bytes = launch->arguments[0];
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+		size_t source = (starts[i] + CONFIG_TO_SOURCE + 7) & ~(size_t)7;
+		int32_t config[3];
+		uint64_t addresses[2];
+		memcpy(config, bytes + starts[i], sizeof(config));
+		memcpy(addresses, bytes + source, sizeof(addresses));
+		bool width = config[0] == 1 || config[0] == 2 || config[0] == 4 || config[0] == 8 || config[0] == 16;
+		if (!width || config[1] <= 0 || config[2] <= 0 || !tn__on_device(addresses[0]) || !tn__on_device(addresses[1]))
+			continue;
+		*out = (struct reduction){config[1], config[2], addresses[0], addresses[1]};
+		return true;
+	}
+	return false;
+}
+
+/* Of numbers that each say whether something is selected: how many are. Of counts: what they come to. */
+static struct tn_likely
+sum_of(const struct reduction *r, enum tn_element element, const struct tn_likely *of)
+{
+	struct tn_likely likely = {.kind = TN_LIKELY_WHOLE, .element = (unsigned char)element};
+	uint64_t inputs = (uint64_t)r->inputs;
+	if (of->kind == TN_LIKELY_SELECTED) {
+		likely.kind = TN_LIKELY_COUNT;
+		likely.bound = inputs;
+	} else if (of->kind == TN_LIKELY_COUNT && r->outputs == 1) {
+		bool known;
+		unsigned char *values = likely_whole(r->source, inputs, (enum tn_element)of->element, &known);
+		size_t width = tn__element_bytes((enum tn_element)of->element);
+		likely.kind = TN_LIKELY_COUNT;
+		for (uint64_t i = 0; values && i < inputs; i++)
+			likely.bound += (uint64_t)tn__integer_at(values + i * width, (enum tn_element)of->element);
+		free(values);
+	}
+	return likely;
+}
+
+static struct tn_likely
+result_of(const struct tn_kernel *kernel, const struct reduction *r)
+{
+	enum tn_element element = (enum tn_element)kernel->selected;
+	struct tn_likely of = {.kind = TN_LIKELY_NONE}, likely = {.element = (unsigned char)element, .truth = true};
+	bool assumed = tn__values_assumed(r->source, &of), whole = tn__element_is_integer(element);
+	switch ((enum selection)kernel->selection) {
+	case SELECTION_ALL:
+	case SELECTION_ANY:
+		likely.kind = TN_LIKELY_TRUTH;
+		likely.element = TN_ELEMENT_BOOL;
+		likely.truth = assumed && of.kind == TN_LIKELY_TRUTH ? of.truth : !assumed ? tn__likely_last_mask() : true;
+		return likely;
+	case SELECTION_INDEX:
+		likely.kind = TN_LIKELY_INDEX;
+		likely.element = TN_ELEMENT_I64;
+		return likely;
+	case SELECTION_SUM:
+		if (whole)
+			return sum_of(r, element, &of);
+		break;
+	case SELECTION_EXTREME:
+		if (assumed && of.element == element)
+			return of;
+		break;
+	default:
+		break;
+	}
+	likely.kind = whole ? TN_LIKELY_WHOLE : TN_LIKELY_REAL;
+	return likely;
+}
+
+static void
+reduce(const struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	struct reduction r;
+	if (!read_reduction(launch, &r))
+		return tn__values_forget();
+	struct tn_likely likely = result_of(kernel, &r);
+	tn__values_forget();
+	tn__values_assume(r.result, (uint64_t)r.outputs * tn__element_bytes((enum tn_element)likely.element), &likely);
+}
+
+/* ---- launches ---- */
+
+bool
+tn__selected_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	if (kernel->selection == SELECTION_UNREAD)
+		understand(kernel);
+	if (kernel->selection == SELECTION_NONE || !launch->arguments)
+		return false;
+	switch ((enum selection)kernel->selection) {
+	case SELECTION_SCRATCH:
+		break;
+	case SELECTION_COUNT_PARTS:
+	case SELECTION_COUNT:
+		count_selected(kernel, launch);
+		break;
+	case SELECTION_UNIQUE:
+		count_unique(launch, 3, 7);
+		break;
+	case SELECTION_THRUST_UNIQUE:
+		count_unique(launch, 3, 4);
+		break;
+	case SELECTION_RUNS:
+		count_runs(launch);
+		break;
+	case SELECTION_SCAN:
+		scan(launch);
+		break;
+	case SELECTION_HISTOGRAM:
+		share_out(kernel, launch);
+		break;
+	default:
+		reduce(kernel, launch);
+	}
+	return true;
+}
