@@ -25,6 +25,7 @@ struct tn_likely {
 	unsigned char kind;    /* enum tn_likely_kind */
 	unsigned char element; /* enum tn_element; TN_ELEMENT_NONE: a whole number as wide as the reader wants */
 	bool truth;            /* of TN_LIKELY_TRUTH */
+	bool mixed;            /* a mask of two tensors: programs assert that all hold, and stop when any does */
 	bool each;             /* the elements differ, and stand where this is kept */
 	uint64_t bound;        /* of TN_LIKELY_COUNT: how many there are at most */
 };

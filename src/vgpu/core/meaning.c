@@ -259,9 +259,10 @@ holds(struct order order, bool equality, int32_t op)
 /* ---- what a mask is taken to be ---- */
 
 static void
-assume_mask(const struct map *map, bool truth)
+assume_mask(const struct map *map, bool truth, bool mixed)
 {
-	const struct tn_likely likely = {.kind = TN_LIKELY_TRUTH, .element = TN_ELEMENT_BOOL, .truth = truth};
+	const struct tn_likely likely = {
+		.kind = TN_LIKELY_TRUTH, .element = TN_ELEMENT_BOOL, .truth = truth, .mixed = mixed};
 	tn__values_assume(map->addresses[0], map->count, &likely);
 }
 
@@ -323,7 +324,7 @@ compare(const struct tn_launch *launch, enum tn_element element, bool equality, 
 	if (result)
 		tn__values_put(map.addresses[0], result, map.count);
 	else
-		assume_mask(&map, likely_truth(&map, element, equality, op, scalar ? right : NULL));
+		assume_mask(&map, likely_truth(&map, element, equality, op, scalar ? right : NULL), !scalar && !equality);
 	free(result);
 	free(b);
 	free(a);
@@ -350,7 +351,7 @@ combine_masks(const struct tn_launch *launch, enum meaning meaning)
 		bool x = truth_of(map.addresses[1]), y = one || truth_of(map.addresses[2]);
 		struct tn_likely of;
 		bool flipped = one && tn__values_assumed(map.addresses[1], &of);
-		assume_mask(&map, meaning == MEANING_AND ? x && y : meaning == MEANING_NOT ? !(flipped && x) : x || y);
+		assume_mask(&map, meaning == MEANING_AND ? x && y : meaning == MEANING_NOT ? !(flipped && x) : x || y, false);
 	}
 	free(b);
 	free(a);
@@ -399,23 +400,12 @@ convert(const struct tn_kernel *kernel, const struct tn_launch *launch, enum tn_
 
 /* ---- masks whose place is not known ---- */
 
-static struct {
-	bool there, truth;
-} last_mask;
+static bool last_is_mask;
 
 bool
-tn__likely_last_mask(void)
+tn__likely_last_is_mask(void)
 {
-	return !last_mask.there || last_mask.truth;
-}
-
-/* The mask itself is nobody's until the next launch, which may ask whether all or any hold. */
-static bool
-mask_elsewhere(const struct tn_kernel *kernel)
-{
-	last_mask.there = true;
-	last_mask.truth = !strstr(kernel->name, "16CompareEqFunctorI");
-	return false;
+	return last_is_mask;
 }
 
 uint64_t
@@ -559,8 +549,6 @@ follow(const struct tn_kernel *kernel, const struct tn_launch *launch)
 		return copy(launch, element);
 	case MEANING_CONVERT:
 		return convert(kernel, launch, element);
-	case MEANING_MASK_ELSEWHERE:
-		return mask_elsewhere(kernel);
 	default:
 		return false;
 	}
@@ -574,6 +562,5 @@ tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 	bool known = kernel->meaning != MEANING_UNKNOWN && launch->arguments && follow(kernel, launch);
 	if (!known && !tn__selected_launch(kernel, launch))
 		tn__values_forget();
-	if (kernel->meaning != MEANING_MASK_ELSEWHERE)
-		last_mask.there = false;
+	last_is_mask = kernel->meaning == MEANING_MASK_ELSEWHERE;
 }

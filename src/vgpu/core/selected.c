@@ -346,6 +346,16 @@ sum_of(const struct reduction *r, enum tn_element element, const struct tn_likel
 	return likely;
 }
 
+/* Of a mask that compares two tensors all are taken to hold, and none where the program asks for any. */
+static bool
+truth_of_mask(const struct tn_kernel *kernel, const struct tn_likely *mask)
+{
+	bool mixed = mask ? mask->mixed : tn__likely_last_is_mask();
+	if (mixed)
+		return kernel->selection == SELECTION_ALL && (!mask || mask->truth);
+	return !mask || mask->truth;
+}
+
 static struct tn_likely
 result_of(const struct tn_kernel *kernel, const struct reduction *r)
 {
@@ -357,7 +367,7 @@ result_of(const struct tn_kernel *kernel, const struct reduction *r)
 	case SELECTION_ANY:
 		likely.kind = TN_LIKELY_TRUTH;
 		likely.element = TN_ELEMENT_BOOL;
-		likely.truth = assumed && of.kind == TN_LIKELY_TRUTH ? of.truth : !assumed ? tn__likely_last_mask() : true;
+		likely.truth = truth_of_mask(kernel, assumed && of.kind == TN_LIKELY_TRUTH ? &of : NULL);
 		return likely;
 	case SELECTION_INDEX:
 		likely.kind = TN_LIKELY_INDEX;

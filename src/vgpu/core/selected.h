@@ -11,7 +11,7 @@
 bool tn__selected_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
 /* How many of `count` elements can be selected at most, by what is known of the tensor at `address`: meaning.c. */
 uint64_t tn__likely_share_of(uint64_t address, uint64_t count);
-/* What the mask that the launch before wrote is taken to be, where it was one whose place is not known; else true. */
-bool tn__likely_last_mask(void);
+/* Whether the launch before wrote a mask whose place is not known. */
+bool tn__likely_last_is_mask(void);
 
 #endif

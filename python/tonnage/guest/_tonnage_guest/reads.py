@@ -127,11 +127,11 @@ class Assumption:
         self.reads = self.waits = self.choice = self.order = 0
         self.progress = None
 
-    def choose(self, wished, progress):
-        """Which of the offered values it gets now."""
+    def choose(self, wished, progress, settled):
+        """Which of the offered values it gets now; a `settled` one is never exchanged for waiting."""
         self.waits = self.waits + 1 if progress == self.progress else 1
         self.progress = progress
-        turns = 0 if self.kind == _INDEX else (self.waits - 1) // _ENDLESS
+        turns = 0 if settled else (self.waits - 1) // _ENDLESS
         self.choice = (wished + turns) % (2 if self.kind == _TRUTH else 3)
         return self.choice
 
@@ -145,18 +145,35 @@ def _note(pointer):
     frame = frames.place(reader)
     if frame is None:
         return
+    state.read_count += 1
+    site = (frames.file_of(frame), frame.f_lineno)
+    if site in state.read_sites or len(state.read_sites) < _MAX_SITES:
+        state.read_sites[site] = state.read_sites.get(site, 0) + 1
+    else:
+        state.reads_lost += 1
+    _assume(read, _asker(reader))
+
+
+def _asker(frame):
+    """Where the value is asked for, also inside an installed library: one line of the program may ask for many."""
+    while frame is not None and frames.kind(frame.f_code, frame.f_globals) in (frames.SYSTEM, frames.OWN):
+        frame = frame.f_back
+    return frame
+
+
+def _assume(read, frame):
+    """Chooses the value, and notes it."""
     site = (frames.file_of(frame), frame.f_lineno)
     what = _WHAT.get(read.kind, "zeros")
     found = state.reads.get((site, what))
     if found is None:
         if len(state.reads) >= _MAX_SITES:
-            state.reads_lost += 1
             return
         found = state.reads[site, what] = Assumption(read.kind)
-    state.read_count += 1
     found.order = state.read_count
     found.reads += 1
-    read.choice = found.choose(_wished.get((site, what), 0), (state.steps, state.passes))
+    full = read.kind == _COUNT and read.offered[0] == read.bound
+    read.choice = found.choose(_wished.get((site, what), 0), (state.steps, state.passes), full or read.kind == _INDEX)
     value = read.offered[read.choice]
     if read.kind == _COUNT:  # of counts the largest is told
         if read.bound < found.bound:
@@ -185,17 +202,14 @@ def document():
     rows = sorted(state.reads.items(), key=lambda row: -row[1].order)
     return [
         {"file": file, "line": line, "what": what, "value": _words(found), "bound": found.bound,
-         "reads": found.reads, "choice": found.choice, "endless": found.waits > 3 * _ENDLESS}
+         "reads": found.reads, "choice": found.choice, "endless": found.waits > 4 * _ENDLESS}
         for ((file, line), what), found in rows
     ]  # fmt: skip
 
 
 def counts():
-    """How often each line read, all sorts of values together: the most first."""
-    total = {}
-    for (site, _what), found in state.reads.items():
-        total[site] = total.get(site, 0) + found.reads
-    return sorted(total.items(), key=lambda row: -row[1])
+    """How often each line of the program read, the most first."""
+    return sorted(state.read_sites.items(), key=lambda row: -row[1])
 
 
 _read = guard.guarded(_note)

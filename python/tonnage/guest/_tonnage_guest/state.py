@@ -39,6 +39,7 @@ class State:
         self.rehearsal_broken = None  # one line: the program failed because its loops were shortened
 
         self.reads = {}  # ((file, line), what) -> reads.Assumption
+        self.read_sites = {}  # (file, line) of the program -> how often it read
         self.read_count = 0
         self.connected = False  # it asked for a connection to the network
         self.passes = 0  # batches handed out and top-level passes begun: something goes on
