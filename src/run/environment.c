@@ -148,7 +148,7 @@ static void
 set_run(struct builder *builder, const struct tn_run_options *options, const struct tn_install *install,
         const struct tn_folder *folder, bool real_gpu)
 {
-	char path[PATH_MAX], preload[PATH_MAX + 32];
+	char path[PATH_MAX], cache[PATH_MAX], preload[PATH_MAX + 32];
 	if (!real_gpu && overcommit_is_refused()) {
 		snprintf(preload, sizeof(preload), "%s/libtonnage-lean.so", install->libraries);
 		prepend(builder, "LD_PRELOAD", preload);
@@ -162,6 +162,13 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	set(builder, "TONNAGE_GPU", real_gpu ? "real" : "virtual");
 	if (tn__helper_cache(path) != NULL)
 		set(builder, TN_DNN_CACHE_VARIABLE, path);
+	/* Never the user's own: what is tuned here is tuned by times that no kernel took. */
+	if (!real_gpu && tn__compile_cache(options, cache) != NULL) {
+		snprintf(path, sizeof(path), "%.*s/inductor", PATH_MAX - 16, cache);
+		set(builder, "TORCHINDUCTOR_CACHE_DIR", path);
+		snprintf(path, sizeof(path), "%.*s/triton", PATH_MAX - 16, cache);
+		set(builder, "TRITON_CACHE_DIR", path);
+	}
 	/* Triton links its launchers against the driver and looks for the file. */
 	if (!real_gpu && snprintf(path, sizeof(path), "%s/vgpu", install->libraries) < (int)sizeof(path))
 		set(builder, "TRITON_LIBCUDA_PATH", path);

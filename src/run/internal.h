@@ -53,6 +53,13 @@ void tn__environment_free(char **environment);
 /* The time limit of --steps auto: --seconds, else TONNAGE_SECONDS, else 120. */
 double tn__limit_seconds(const struct tn_run_options *options);
 
+/* ---- compile_cache.c: what Inductor and Triton have compiled ---- */
+
+/* The folder of the cache that the program of these options is told of, or NULL where there is no home for it. */
+const char *tn__compile_cache(const struct tn_run_options *options, char path[PATH_MAX]);
+/* Moves what the program has written there out of the run's scratch folder. Called when no process of the run lives. */
+void tn__compile_cache_keep(const struct tn_run_options *options, const struct tn_folder *folder);
+
 /* ---- keeper.c: the process between supervisor and program ---- */
 
 enum tn_news_kind { TN_NEWS_STARTED, TN_NEWS_ENDED, TN_NEWS_NOT_EXECUTED, TN_NEWS_NO_NET, TN_NEWS_RAW_WALL };

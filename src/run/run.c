@@ -370,8 +370,11 @@ start_and_watch(struct run *run, int *exit_status)
 		close(watch.asked);
 	TN_FORWARD_IF_ERROR(status);
 	status = judge_start(run, &watch, exit_status);
-	if (status == TN_OK)
+	if (status == TN_OK) {
+		if (!run->card.real)
+			tn__compile_cache_keep(run->options, &run->folder);
 		status = report_run(run, &watch, exit_status);
+	}
 	tn__folder_remove(&run->folder, run->keep_files);
 	tn__keeper_finish(&watch.keeper);
 	tn__process_list_free(&watch.seen);
