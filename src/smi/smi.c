@@ -593,7 +593,7 @@ query_processes(const struct options *options)
 static void
 print_card(const struct card *card)
 {
-	char name[TEXT] = "[N/A]", memory[TEXT];
+	char name[TEXT] = "[N/A]", memory[2 * TEXT];
 	struct value bus = { "[N/A]", NULL }, used = { "N/A", NULL }, rate = { "N/A", NULL }, heat = { "N/A", NULL };
 	struct value state = { "N/A", NULL };
 	ask_text(card->handle, "nvmlDeviceGetName", name);

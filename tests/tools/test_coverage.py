@@ -90,7 +90,7 @@ def test_a_built_library_must_export_its_table(tmp_path):
 
 
 def test_installed_wheels_are_covered():
-    environments = sorted(path for path in ENVIRONMENTS.glob("*") if (path / "bin/python").exists())
+    environments = sorted(path for path in ENVIRONMENTS.glob("torch-*") if (path / "bin/python").exists())
     if not environments:
         pytest.skip("no environments in %s" % ENVIRONMENTS)
     result = coverage("--json", "-", *environments)
