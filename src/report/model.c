@@ -136,7 +136,6 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->held_back);
 	free(report->download_refused);
 	tn__assumptions_free(&report->assumptions);
-	free_counted(&report->uploads_suppressed);
 	free_counted(&report->habits);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);

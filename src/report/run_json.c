@@ -385,7 +385,6 @@ read_all(const json_t *root, struct tn_report *report)
 	const char *mode = words(json_object_get(root, "network"), "mode");
 	report->network_allowed = mode == NULL || strcmp(mode, "allow") == 0;
 	TN_FORWARD_IF_ERROR(tn__assumptions_read(root, report));
-	TN_FORWARD_IF_ERROR(read_counted(json_object_get(skipped, "uploads"), &report->uploads_suppressed));
 	int64_t tensors = figure(skipped, "initialization_tensors"), bytes = figure(skipped, "initialization_bytes");
 	report->init_skipped_tensors = tensors > 0 ? tensors : 0;
 	report->init_skipped_bytes = bytes > 0 ? bytes : 0;

@@ -399,6 +399,8 @@ say_held_back(const struct tn_printer *printer, const struct tn_report *report)
 	fclose(out);
 	tn__say(printer, TN_TINT_NONE, 2, "Held back from the network: %s. --network allow lets the program send.", text);
 	free(text);
+}
+
 /* An assumption that sizes may hang on, or that had to be another one than usual. */
 static bool
 matters(const struct tn_assumption *item)

@@ -422,7 +422,6 @@ take_sums(const json_t *document, struct tn_report *report)
 	take_counted(json_object_get(document, "computed_reads"), NULL, &report->computed_reads);
 	take_assumptions(json_object_get(document, "assumptions"), report);
 	report->connected |= truth(document, "connected");
-	take_counted(json_object_get(document, "uploads_suppressed"), "what", &report->uploads_suppressed);
 	take_counted(json_object_get(document, "habits"), "what", &report->habits);
 	if (whole(skipped, "bytes") > 0) {
 		report->init_skipped_tensors += whole(skipped, "tensors");

@@ -155,7 +155,6 @@ def _fetched(iterator, first, frame):
     new_shape = shapes.note_batch(batch) if frame is not None else False
     inputs.note_batch(batch)
     state.passes += 1
-    new_shape = shapes.note_batch(frame.f_locals.get("data")) if frame is not None else False
     if not state.cuda_initialized or frame is None:
         return False
     before = state.phase
