@@ -69,11 +69,18 @@ is_about_the_ending(const struct tn_finding *finding)
 	return strcmp(finding->id, "ended_by_oom_inside") == 0 || strcmp(finding->id, "ended_with_zero") == 0;
 }
 
+/* A refused call may be what the program failed of. */
+static bool
+is_about_a_failure(const struct tn_report *report, const struct tn_finding *finding)
+{
+	return report->verdict == TN_VERDICT_FAILED && strcmp(finding->id, "refused_calls") == 0;
+}
+
 /* The findings that a person reads before anything else. */
 static bool
 is_told_first(const struct tn_report *report, const struct tn_finding *finding)
 {
-	return is_about_the_ending(finding) ||
+	return is_about_the_ending(finding) || is_about_a_failure(report, finding) ||
 	       (report->verdict == TN_VERDICT_UNDECIDED && finding->severity == TN_SEVERITY_ERROR);
 }
 
@@ -152,7 +159,7 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		        tn__human_bytes((int64_t)report->gpu.total_bytes - report->device_peak, spare));
 	}
 	for (size_t i = 0; i < report->finding_count; i++)
-		if (is_about_the_ending(&report->findings[i]))
+		if (is_about_the_ending(&report->findings[i]) || is_about_a_failure(report, &report->findings[i]))
 			say_finding(printer, report, &report->findings[i]);
 	if (report->narrowly && report->verdict == TN_VERDICT_FITS) /* what did not fit was not seen to its end */
 		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "

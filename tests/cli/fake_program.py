@@ -5,7 +5,7 @@ guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTor
     fake_program.py '{"base": 1, "sample": 1, "batch": 8, "possible": [...], "saves": {...}}' [BATCH]
 
 base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
-refuses: changes that do not apply; breaks: changes that make it fail; sleep: seconds that it goes on for; fails: its own
+refuses: changes that do not apply; idle: changes under which it does nothing; breaks: changes that make it fail; sleep: seconds that it goes on for; fails: its own
 status; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
 """
 
@@ -93,6 +93,8 @@ def main():
     if "times" in wish:
         tell_work(wish, changes)
     broken = any(name in wish.get("breaks", ()) for name, value in changes)
+    if any(name in wish.get("idle", ()) for name, value in changes):
+        os._exit(0)  # no card is used, and no guest tells of anything
     size = size_of(wish, changes)
     fits = take(size)
     document = fake_guest.empty_document()

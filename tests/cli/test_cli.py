@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from command import TONNAGE, UNDECIDED, fake_words
+from command import HERE, TONNAGE, UNDECIDED, fake_words
 
 OOM = {
     "device": 0, "requested_bytes": 3 << 30, "free_bytes": 1 << 30, "allocated_bytes": 7 << 30,
@@ -429,3 +429,36 @@ def test_no_more_is_counted_than_is_allowed(tonnage):
 def test_seconds_that_are_none(tonnage, words):
     done = tonnage("run", *words, "--", "true")
     assert done.returncode == 2 and "is a whole number of seconds" in one_line(done)
+
+
+# ---- work that was refused ----
+
+REFUSED = """
+import ctypes, glob, os, sys
+sys.path.insert(0, %r)
+import fake_guest
+fake_guest.take([["forward", 4 << 20]], None)
+(path,) = glob.glob(os.path.join(os.environ["TONNAGE_LIB"], "vgpu", "lib%s.so*"))[:1]
+print(ctypes.CDLL(path).%s(*[None] * 8))
+fake_guest.write_word(6, int(sys.argv[1]))  # complete steps and passes
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("library, call, passes, status, verdict", [
+    ("cusolver", "cusolverDnCaxpyHost", 0, 0, "undecided"),  # swallowed, and nothing came after it
+    ("cusolver", "cusolverDnCaxpyHost", 1, 0, "fits"),
+    ("cusolver", "cusolverDnCaxpyHost", 0, 4, "failed"),  # of that, perhaps: the report explains it at once
+    ("nvidia-ml", "nvmlDeviceGetSamples", 0, 0, "fits"),  # a monitor asks; no memory hangs on it
+])  # fmt: skip
+def test_work_that_was_refused(tonnage, library, call, passes, status, verdict):
+    words = REFUSED % (str(HERE), library, call)
+    done = tonnage("run", "--json", "report.json", "--", sys.executable, "-I", "-c", words, passes, status)
+    report = json.loads((tonnage.cwd / "report.json").read_text())
+    assert [row["name"] for row in report["coverage"]["refused_calls"]] == [call], done.stderr
+    assert report["verdict"] == verdict and done.returncode == {"undecided": UNDECIDED}.get(verdict, status)
+    told = [row for row in report["findings"] if call in row["what"]]
+    assert [row["severity"] for row in told] == {"undecided": ["error"], "fits": ["hint"], "failed": ["warning"]}[verdict] * (
+        library == "cusolver")  # fmt: skip
+    if verdict == "failed":
+        assert "a solver of cuSOLVER" in done.stderr.splitlines()[1]

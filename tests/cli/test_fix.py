@@ -340,3 +340,28 @@ def test_fit_for_several_cards_is_a_table(tonnage, schema):
         table = done.stderr.split(f"Batches on {card['name']}")[1].split("Batches on")[0]
         assert re.search(rf"batch {card['largest_batch']} .* fits$", table, re.M), done.stderr
     assert tonnage.left_behind() == []
+
+
+# ---- a program that shows nothing ----
+
+
+@pytest.mark.parametrize("words", [["fix", "--json", "out.json", "--", "true"], ["fit", "--", "sh", "-c", ": {batch}"]])
+def test_a_program_that_shows_nothing_is_undecided(tonnage, schema, words):
+    done = tonnage(words[0], "--gpu", "rtx3060", *words[1:])
+    assert done.returncode == 12 and "undecided: the program never used a GPU" in done.stderr, done.stderr
+    if words[0] == "fix":
+        report = json.loads((tonnage.cwd / "out.json").read_text())
+        schema("fix", report)
+        assert report["verdict"] == "undecided" and report["changes"] == []
+
+
+def test_a_change_whose_trial_shows_nothing_never_fits(tonnage, schema):
+    """Under this change the program uses no card and ends with 0, as one does that a change made to do nothing."""
+    wish = {"base": 13000, "batch": 8, "possible": [row("foreach")], "saves": {"foreach": 5000}, "idle": ["foreach"]}
+    command = [sys.executable, "-I", str(HERE / "fake_program.py"), json.dumps(wish)]
+    done = tonnage("fix", "--gpu", "rtx3060", "--json", "out.json", "--", *command)
+    report = json.loads((tonnage.cwd / "out.json").read_text())
+    schema("fix", report)
+    assert done.returncode == 10 and report["verdict"] == "nothing_fits", done.stderr
+    (change,) = [one for one in report["changes"] if one["id"] == "foreach"]
+    assert change["outcome"] == "unknown" and not change["fits"] and "never used a GPU" in change["why_not"]

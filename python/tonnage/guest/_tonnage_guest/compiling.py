@@ -4,7 +4,7 @@
 While it does, the file guest/<pid>.compiling exists in the run's folder; the supervisor looks for it, and for children that are
 compilers (src/run/compiling.c). Known are: Dynamo, by torch's own handler of compilations, which covers everything that a
 backend does in it (AOTAutograd, Inductor, max-autotune), the backward pass that is compiled later and the recording of
-CUDA graphs; Inductor's tuning of a kernel at its first call, and its ahead-of-time compiler; Triton's compiler, and a trial of
+CUDA graphs; the import of such a compiler, which takes seconds; Inductor's tuning of a kernel at its first call, and its ahead-of-time compiler; Triton's compiler, and a trial of
 a configuration by Triton's autotuner.
 
 Invariant: the file is there exactly while a thread of this process is between begin() and its end().
@@ -18,11 +18,14 @@ from . import guard, imports
 from .state import settings, state
 
 _open, _close, _unlink = os.open, os.close, os.unlink
+_COMPILERS = ("torch._dynamo", "torch._inductor.compile_fx", "triton")  # importing one takes seconds
 _INDUCTOR = "torch._inductor.runtime.triton_heuristics"
 
 
 def install():
     """Called once torch is imported."""
+    for name in _COMPILERS:
+        imports.around(name, begin, end)
     imports.watch("torch._dynamo.callback", guard.guarded(_watch_dynamo))
     imports.watch("torch._inductor.compile_fx", guard.guarded(_around_function("compile_fx_aot")))
     imports.watch(_INDUCTOR, guard.guarded(_around_methods("CachingAutotuner", "autotune_to_one_config", "precompile")))

@@ -17,6 +17,7 @@ from .state import state
 
 _watched = {}  # name -> callbacks, in the order of their wishes
 _if_missing = {}
+_around = {}  # name -> what is called before and after its code runs
 
 
 class Finder:
@@ -68,6 +69,13 @@ def watch(name, callback):
         spec.__class__ = _Beginning  # the hook was started in the middle of this import
 
 
+def around(name, begin, end):
+    """Calls begin() before the code of the module `name` runs, and end() when it has, however that ended. Neither raises."""
+    if name not in sys.modules:
+        _watched.setdefault(name, [])
+        _around[name] = begin, end
+
+
 def if_missing(name, callback):
     """Calls callback() once when a program looks for the watched module `name` and nobody finds it."""
     _if_missing[name] = callback
@@ -94,8 +102,16 @@ def _arm(loader, name):
         return
     original = loader.exec_module
 
+    begin, end = _around.pop(name, (None, None))
+
     def exec_module(module):
-        original(module)
+        if begin is not None:
+            begin()
+        try:
+            original(module)
+        finally:
+            if end is not None:
+                end()
         if module.__name__ == name:
             _done(loader, name, module)
 

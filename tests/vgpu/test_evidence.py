@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A verdict needs evidence, on real programs: doc/design/0018-evidence.md."""
+
+import pytest
+from conftest import MAIN
+
+MODEL = """
+import torch
+m = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 256)).cuda()
+"""
+TRAIN = """
+o = torch.optim.AdamW(m.parameters())
+for i in range(12):
+    c(torch.randn(64, 256, device="cuda")).pow(2).mean().backward()
+    o.step()
+    o.zero_grad()
+print("done")
+"""
+
+# A backend that takes as long as it takes until the run has counted twelve seconds of compiling.
+SLOW_BACKEND = MODEL + """
+import os, time
+def slow(graph, inputs):
+    while True:
+        with open(os.path.join(os.environ["TONNAGE_RUN"], "ledger"), "rb") as file:
+            file.seek(64 + 8 * 7)
+            if int.from_bytes(file.read(8), "little") >= 12000:
+                return graph.forward
+        time.sleep(0.05)
+c = torch.compile(m, backend=slow)
+""" + TRAIN
+
+TUNED = """
+import torch, triton, triton.language as tl
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 1 << b}, num_warps=w) for b in range(7, 12) for w in (1, 2, 4, 8)], key=["n"])
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+class Double(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        double[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel())
+        return y
+
+m = Double()
+for i in range(400):
+    m(torch.ones(1 << 20, device="cuda"))
+"""
+
+INDUCTOR = MODEL + "c = torch.compile(m, mode='max-autotune-no-cudagraphs')\n" + TRAIN
+
+COMPILED = {"backend": (SLOW_BACKEND, 6), "triton": (TUNED, 6), "inductor": (INDUCTOR, 30)}
+
+
+@pytest.fixture
+def program(tonnage, tmp_path):
+    """program(text, *options): the text as a program, without anybody's cached kernels."""
+
+    def run(text, *options, words=()):
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        env = {"TRITON_CACHE_DIR": str(tmp_path / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
+               "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}  # fmt: skip
+        return tonnage(MAIN, [*words, str(path)], "--gpu=rtx3060", *options, env=env)
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["backend", "triton", pytest.param("inductor", marks=pytest.mark.long)])
+def test_the_limit_waits_for_compilers(program, kind):
+    """Without compiling, none of these takes so long (and the five seconds that a stop is given) until its first step."""
+    text, seconds = COMPILED[kind]
+    run = program(text, "--seconds=%d" % seconds)
+    assert run.verdict == "fits" and run.status == 0, run.explain()
+    assert run.report["steps"]["seen"] >= 1, run.explain()
+
+
+def test_a_limit_that_came_while_it_compiled_decides_nothing(program):
+    run = program(SLOW_BACKEND, "--seconds=6", "--compile-seconds=1")
+    assert run.verdict == "undecided" and run.status == run.report["exit_status"] == 12, run.explain()
+    assert run.report["findings"][0]["id"] == "no_step" and "still compiling" in run.report["findings"][0]["what"]
+    assert "--compile-seconds" in run.report["findings"][0]["do"] and run.stderr.splitlines()[-1]
+
+
+ENDS = {  # what programs without steps do, by themselves -> verdict
+    "import torch": "undecided",
+    "import torch; torch.ones(3) + 1; torch.cuda.is_available()": "undecided",
+    "import torch; torch.ones(1 << 20, device='cuda')": "fits",
+    "import torch; torch.nn.Linear(8, 8).cuda()(torch.ones(2, 8, device='cuda'))": "fits",
+}
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_programs_that_end_without_a_step(program, text):
+    run = program(text)
+    assert run.verdict == ENDS[text] and run.status == (0 if ENDS[text] == "fits" else 12), run.explain()
+
+
+HALVES = MODEL + """
+for shift in (42, 41, 40, 10):
+    try:
+        y = m(torch.empty(1 << shift, 256, device="cuda"))
+        break
+    except torch.OutOfMemoryError:
+        print("halving")
+raise IndexError("counts.max() of nothing")
+"""
+
+TESTS = """
+import pytest, torch
+
+def test_out_of_memory():
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.empty(100 << 30, device="cuda")
+
+def test_values():
+    assert torch.ones(3, device="cuda").cpu().sum() == -7
+"""
+
+
+@pytest.mark.parametrize("text, words, handled", [(HALVES, (), 3), (TESTS, ("-m", "pytest", "-p", "no:cacheprovider"), 1)])
+def test_what_was_got_over_is_not_the_verdict(program, text, words, handled):
+    run = program(text, words=words)
+    assert run.verdict == "failed" and run.status == 1 and run.report["out_of_memory"] is None, run.explain()
+    assert [(row["count"], row["by"]) for row in run.report["handled_out_of_memory"]] == [(handled, "program")]
