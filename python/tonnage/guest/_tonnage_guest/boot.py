@@ -66,8 +66,8 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import calls, compiling, ending, files, frames, generation, graph, habits, history, holds, init, ledger, peaks
-    from . import phases, record, steps, torchapi, values
+    from . import calls, compiling, ending, files, frames, generated, generation, graph, habits, history, holds, init
+    from . import ledger, peaks, phases, record, steps, torchapi, values
     from .state import settings
 
     state.torch = torch
@@ -88,6 +88,7 @@ def _set_up(torch):
             guard.attempt(habits.install, torch)
     guard.attempt(steps.on_torch, torch)
     guard.attempt(compiling.install)
+    guard.attempt(generated.install)
     if settings.init == "skip" and settings.gpu == "virtual":
         guard.attempt(init.install, torch)
     if settings.gpu == "virtual":

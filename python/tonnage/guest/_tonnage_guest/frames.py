@@ -9,7 +9,10 @@ taken then.
 import os
 import sys
 
+from . import generated
+
 USER, LIBRARY, SYSTEM, OWN = range(4)  # LIBRARY: installed, but neither torch nor the standard library
+GENERATED = 4  # by Inductor: the program's line behind it tells, where it is known (generated.py)
 MAX_STACK = 64
 
 _own = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -59,7 +62,17 @@ def kind(code, globals_of_frame=None):
     return found
 
 
+def kind_of_file(name):
+    """As kind(), for a file by its name."""
+    found = _kinds.get(name)
+    if found is None:
+        found = _kinds[name] = _classify(name)
+    return found
+
+
 def _classify(name):
+    if generated.is_generated(name):
+        return GENERATED
     if name[:1] == "<":
         return SYSTEM if name.startswith(("<frozen", "<eval_with_key", "<__array", "<torch")) else USER
     if name.startswith((_own, _changes)):
@@ -82,6 +95,10 @@ def is_users(name):
 def describe(frame, line=None):
     """{"file", "line", "function"} of a frame."""
     code = frame.f_code
+    if kind(code) is GENERATED:
+        found = generated.place_of(code.co_filename, line if line is not None else frame.f_lineno)
+        if found is not None:
+            return dict(zip(("file", "line", "function"), found))
     return {
         "file": absolute(code.co_filename),
         "line": line if line is not None else frame.f_lineno,
@@ -94,7 +111,7 @@ def place(frame):
     fallback = None
     while frame is not None:
         found = kind(frame.f_code, frame.f_globals)
-        if found is USER:
+        if found is USER or (found is GENERATED and generated.place_of(frame.f_code.co_filename, frame.f_lineno)):
             return frame
         if found is LIBRARY and fallback is None:
             fallback = frame
@@ -118,7 +135,7 @@ def place_of_traceback(trace):
     while trace is not None:
         frame = trace.tb_frame
         found = kind(frame.f_code, frame.f_globals)
-        if found is USER:
+        if found is USER or (found is GENERATED and generated.place_of(frame.f_code.co_filename, trace.tb_lineno)):
             best = describe(frame, trace.tb_lineno)
         elif found is LIBRARY:
             fallback = describe(frame, trace.tb_lineno)

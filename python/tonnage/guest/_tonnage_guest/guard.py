@@ -36,6 +36,7 @@ SENSORS = (
     ("initialization", ("init", "pages"), "random initialisation on the CPU runs in full, so the run takes longer"),
     ("uploads", ("uploads", "files"), "libraries that upload or write files past the C library are not held back here"),
     ("ending", ("ending",), "what ended the program is judged by its exit status alone"),
+    ("compiled_lines", ("generated",), "memory of compiled code is named by the call, not by the line it was compiled from"),
     ("compilers", ("compiling",), "the time limit does not wait while the program compiles"),
     ("work", ("work", "collectives"), "there is no estimate of the time of a step"),
 )  # fmt: skip

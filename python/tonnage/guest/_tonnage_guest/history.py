@@ -15,7 +15,7 @@ import os
 import pickle
 import time
 
-from . import guard, holds, marks, notes, peaks, torchapi
+from . import generated, guard, holds, marks, notes, peaks, torchapi
 from .state import settings, state
 
 _MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
@@ -231,6 +231,7 @@ def dump(path):
     """Writes a snapshot to `path` by way of a temporary name and returns it; None when that failed."""
     snapshot = _take()
     if isinstance(snapshot, dict):
+        generated.name_frames(snapshot, os.path.dirname(state.torch.__file__))
         snapshot["tonnage"] = marks.text()
     part = path + ".part"
     try:
