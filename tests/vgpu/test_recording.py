@@ -80,3 +80,27 @@ def test_the_hook_may_come_in_the_middle_of_the_import_of_torch(tonnage):
     text = (HERE / "programs/mask_backward.py").read_text()
     run = tonnage(MAIN, ["-S", "-c", f"import sys; sys.path.append({packages!r})\n{text}"], GPU)
     assert run.status == 0 and run.report["steps"]["seen"] == 5, run.explain()
+
+
+def test_what_is_kept_for_backward_is_known_of_a_late_peak(tonnage):
+    """By hand: at step 30 exp keeps its result, and the product its second factor, 16 MiB each."""
+    run = tonnage(MAIN, "programs/late_peak.py", GPU, "--steps=all")
+    held = run.report["at_peak"]["by_category"]
+    assert run.report["at_peak"]["step"] == 30, run.explain()
+    assert held["activations"] == 16 << 20 and held["inputs"] == 16 << 20, run.explain()
+
+
+def test_compiled_code_is_kept_and_named_by_the_programs_lines(tonnage, tmp_path):
+    """Two runs. The second compiles nothing; in both, the large activation is that of line 15."""
+    own, theirs = tmp_path / "cache", tmp_path / "theirs"
+    theirs.mkdir()
+    env = {"XDG_CACHE_HOME": str(own), "TORCHINDUCTOR_CACHE_DIR": str(theirs), "TRITON_CACHE_DIR": str(theirs)}
+    for hits in (False, True):
+        run = tonnage(MAIN, "programs/compiled.py", GPU, "--steps=all", env=env)
+        assert run.status == 0 and (int(run.stdout.split()[1]) > 0) is hits, run.explain()
+        assert lost(run) == [] and run.report["scratch"] is None, run.explain()
+        largest = max((row for row in run.report["at_peak"]["holders"] if row["category"] == "activations"),
+                      key=lambda row: row["bytes"])  # fmt: skip
+        assert largest["file"] == str(HERE / "programs/compiled.py"), run.explain()
+        assert largest["line"] in (14, 15) and largest["function"] == "forward (compiled)", run.explain()
+    assert list(theirs.iterdir()) == [] and len(list((own / "tonnage/compile").glob("*/inductor"))) == 1

@@ -12,11 +12,13 @@ without unpacking what somebody's hooks have packed (checkpointing would compute
 
 import gc
 import logging
+import time
 
 from . import frames, guard, history, holds, imports, marks, phases, torchapi
 from .state import state
 
-_ALWAYS = 12  # passes that are walked in any case; later ones only when more is allocated than ever at a beginning
+_SECONDS = 2.0  # of walking in any case; then passes are walked where more is allocated than ever at a beginning, and
+_SHARE = 0.15  # while walking takes no more than this part of the time
 _MAX_NODES = 200000
 _VIEWS = ("View", "UnsafeView", "Transpose", "T", "Permute", "Expand", "Slice", "Select", "Split", "SplitWithSizes",
           "Unsqueeze", "Squeeze", "Reshape", "ReshapeAlias", "Alias", "AsStrided", "Unbind", "Chunk", "Narrow",
@@ -24,7 +26,10 @@ _VIEWS = ("View", "UnsafeView", "Transpose", "T", "Permute", "Expand", "Slice", 
 _LABELS = {"SoftmaxBackward0": "softmax", "LogSoftmaxBackward0": "log_softmax"}  # results worth naming
 _OWN_RESULTS = ("_raw_saved_result", "_raw_saved_output", "_raw_saved_out")
 
+_clock = time.monotonic
+
 _walked = 0
+_spent = 0.0  # seconds
 _highest = 0  # bytes allocated at the beginning of a walked pass
 _next_node = 0
 _kinds = {}  # class of a node -> (its name, is it a view, names of its saved tensors)
@@ -92,15 +97,17 @@ def _begins(outputs):
     if state.in_backward == 1:
         phases.enter("backward", frames.caller(1))
     allocated = torchapi.allocated()
-    global _walked, _highest
+    global _walked, _highest, _spent
     if not history.wanted():
         return
-    if _walked >= _ALWAYS and allocated <= _highest:
+    began = _clock()
+    if allocated <= _highest and _spent > max(_SECONDS, _SHARE * (began - state.started)):
         marks.passes.append((marks.now(), _walked, ()))
         return
     _walked += 1
     _highest = max(_highest, allocated)
     mark_pass(roots_of(outputs), hooks=True)
+    _spent += _clock() - began
 
 
 @guard.guarded

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each sensor of the hook fails alone, and none fails on a thread that has no frame of Python's below: autograd's, gloo's."""
+
+import sys
+
+import pytest
+
+PROGRAM = """
+    import _thread, sys, torch, fake_cuda, torch.utils.data, torch._dynamo
+    fake_cuda.start()
+    guard, state = sys.modules["_tonnage_guest.guard"], sys.modules["_tonnage_guest.state"].state
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    x = torch.ones(2, 4, requires_grad=True)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    iterator = iter(torch.utils.data.DataLoader(torch.ones(8, 4), batch_size=2))
+    error = RuntimeError("words")
+    warning = type("W", (), {"message": UserWarning("To copy construct from a tensor, torch says"), "category": UserWarning,
+                             "filename": "a.py", "lineno": 1, "file": None, "line": None, "source": None})
+
+    ARGUMENTS = {
+        "begin": (), "end": (), "_note": None, "_compiled_begins_at": (None,), "_compiled_ends_at": (None,),
+        "_tell_begin": (net, (x,), {}, None), "_tell_end": ((x,), {}, None), "_registered": (net, "weight", x),
+        "_copied": (net,), "_mark_forward": (), "_hand_over": (False,), "_call_begins": (net, (x,), {}, None),
+        "_update_begins": (optimizer, (), {}), "_update_ended": (optimizer, (), {}), "_ask_for_rest": (None, None),
+        "_observed": (0, 1000, 5, None), "_uncaught_in_thread": (error,), "_test_failed": (error,), "_begins": ((net(x),),),
+        "_ended": (), "_constructed": (), "_count_updates": (optimizer, (), {}), "_count_passes": ((x,), {}, None),
+        "_fetched": (iterator, True, None), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),
+        "_warned": (warning,), "_needs_none": (torch.utils.data.DataLoader([1]),), "_read": (8,),
+    }
+    # These watch an import, or the end of the process, which Python brings about.
+    ELSEWHERE = ("_watch", "watch", "_answer", "_leave_ours_alone", "_cuda_is_there", "_uncaught", "_exit_status",
+                 "_ends_at_once", "_final", "_test_ended", "_pin_scaler", "_begin", "_end", "tell")
+    lock = _thread.allocate_lock()
+
+    def bare(function, args):
+        '''The function is the thread's outermost frame, as where C calls it.'''
+        before = _thread._count()
+        _thread.start_new_thread(function, args)
+        while _thread._count() > before:
+            pass
+
+    tried = set()
+    for callback in list(guard.callbacks):
+        name, module = callback.__name__, callback.__module__.rpartition(".")[2]
+        if name == "<lambda>":
+            args = (None,) if callback.__wrapped__.__code__.co_argcount else ()
+        elif name == "_note":
+            args = (8,) if module == "reads" else (None,)
+        elif name in ARGUMENTS:
+            args = ARGUMENTS[name]
+        elif name.startswith(ELSEWHERE):
+            continue
+        else:
+            print("no arguments for", module, name)
+            continue
+        tried.add(name)
+        bare(callback, args)
+    # The same by the roads that a program takes.
+    bare(net, (x,))
+    bare(optimizer.step, ())
+    bare(optimizer.zero_grad, ())
+    bare(next, (iterator,))
+    bare(torch._C._cuda_emptyCache, ()) if hasattr(torch._C, "_cuda_emptyCache") else None
+    for observer in fake_cuda.observers:
+        bare(observer, (0, 1000, 2000, 5))
+    print(len(tried) > 20, state.lost)
+    """
+
+
+def test_no_sensor_needs_a_frame(run_with, wheel):
+    done = run_with(wheel, PROGRAM)
+    assert done.stdout == "True {}\n", done.stdout + done.stderr
+
+
+BREAKS = {
+    "steps": "sys.modules['_tonnage_guest.steps']._finished = None",
+    "inputs": "sys.modules['_tonnage_guest.inputs'].tensors = None",
+    "holders": "sys.modules['_tonnage_guest.holds'].rows_of = None",
+    "phases": "sys.modules['_tonnage_guest.phases'].marks = None",
+    "backward": "sys.modules['_tonnage_guest.graph'].roots_of = None",
+    "out_of_memory": "sys.modules['_tonnage_guest.oom'].describe = None",
+    "history": "sys.modules['_tonnage_guest.history'].marks = None",
+    "habits": "sys.modules['_tonnage_guest.habits'].frames = None",
+}
+
+
+@pytest.mark.parametrize("sensor", BREAKS)
+def test_a_sensor_is_lost_alone(run_with, wheel, sensor):
+    """Each is broken in turn: the program goes on, and what the others learn is as before."""
+    done = run_with(wheel, f"""
+        import sys, torch, fake_cuda
+        fake_cuda.start()
+        fake_cuda.use(1000)
+        net = torch.nn.Linear(4, 4)
+        optimizer = torch.optim.SGD(net.parameters(), lr=.1)
+        {BREAKS[sensor]}
+        for _ in range(3):
+            fake_cuda.use(10); fake_cuda.free(10)
+            net(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        try:
+            fake_cuda.run_out(5000)
+        except Exception as error:
+            print(type(error).__name__)
+        """)
+    assert done.status == 0 and done.stdout.strip() == "OutOfMemoryError", done.stderr
+    document = done.document
+    rows = {row["name"]: row for row in document["sensors"]}
+    lost = {name for name, row in rows.items() if row["state"] == "lost"}
+    assert lost == {sensor} and rows[sensor]["costs"] and rows[sensor]["error"], (rows, done.stderr)
+    assert done.stderr.count("one sensor of the hook stopped") == 1 and document["hook_error"] is None
+    if sensor != "steps":
+        assert document["steps"]["seen"] == 3
+    if sensor != "out_of_memory":
+        assert document["out_of_memory"]["requested_bytes"] == 5000
