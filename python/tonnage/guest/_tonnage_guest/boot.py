@@ -38,8 +38,8 @@ def _hold_back():
         return
     from . import trackers, uploads
 
-    uploads.install()
-    trackers.install()
+    guard.attempt(uploads.install)
+    guard.attempt(trackers.install)
 
 
 def _load_changes(text):
