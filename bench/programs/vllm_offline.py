@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vLLM offline with dummy weights: its own profile run, the KV cache it sizes from what is free, then requests."""
+"""vLLM offline (FlashInfer's sampler off, which wants nvcc) with dummy weights: its own profile run, the KV cache it sizes from what is free, then requests."""
 
 import argparse
 
