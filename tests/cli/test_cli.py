@@ -462,3 +462,18 @@ def test_work_that_was_refused(tonnage, library, call, passes, status, verdict):
         library == "cusolver")  # fmt: skip
     if verdict == "failed":
         assert "a solver of cuSOLVER" in done.stderr.splitlines()[1]
+
+
+@pytest.mark.parametrize("status, oom, verdict", [(0, False, "undecided"), (1, False, "undecided"), (1, True, "out_of_memory")])
+def test_a_download_that_was_refused(tonnage, status, oom, verdict):
+    """The wall leaves such a line: what the program did without the file says nothing, unless memory ended it."""
+    document = {"out_of_memory": OOM, "out_of_memory_ended_process": True} if oom else {}
+    words = ("import json, os, sys; sys.path.insert(0, %r); import fake_guest; "
+             "open(os.path.join(os.environ['TONNAGE_RUN'], %r), 'a').write('download\\tweights.example\\n'); "
+             "sys.argv[1:] = [%r]; fake_guest.main()"
+             % (str(HERE), "state/held", json.dumps({"document": document, "exit": status})))  # fmt: skip
+    done = tonnage("run", "--json", "report.json", "--", sys.executable, "-I", "-c", words)
+    report = json.loads((tonnage.cwd / "report.json").read_text())
+    assert report["verdict"] == verdict and done.returncode == {"undecided": UNDECIDED, "out_of_memory": 10}[verdict]
+    if verdict == "undecided":
+        assert "weights.example" in report["findings"][0]["what"] and "--network allow" in report["findings"][0]["do"]
