@@ -33,6 +33,7 @@ static const char help[] =
 	"                   nothing real; allow: it writes where it wants, made-up values included\n"
 	"  --network MODE   closed (default): uploads and trackers are held back, and after the first kernel\n"
 	"                   only hosts that were used before can be read from; allow: nothing is held back\n"
+	"  --scratch SIZE   the scratch folder's limit on the disk: beyond it writing fails with ENOSPC\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
@@ -68,6 +69,7 @@ enum {
 	TOLERANCE,
 	WRITE_BASELINE,
 	NO_DETAIL,
+	SCRATCH,
 	QUIET,
 	HELP
 };
@@ -86,6 +88,7 @@ static const struct option long_options[] = {
 	{ "budget", required_argument, NULL, BUDGET }, { "baseline", required_argument, NULL, BASELINE },
 	{ "tolerance", required_argument, NULL, TOLERANCE },
 	{ "write-baseline", required_argument, NULL, WRITE_BASELINE },
+	{ "scratch", required_argument, NULL, SCRATCH },
 	{ "no-detail", no_argument, NULL, NO_DETAIL }, { "quiet", no_argument, NULL, QUIET },
 	{ "help", no_argument, NULL, HELP },           { NULL, 0, NULL, 0 },
 };
@@ -119,6 +122,8 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return option_word("writes", "scratch", "allow", &out->allow_writes);
 	case NETWORK:
 		return option_word("network", "closed", "allow", &out->allow_network);
+	case SCRATCH:
+		return option_size("scratch", false, &out->scratch_bytes);
 	case JSON:
 		out->json_path = optarg;
 		return 0;

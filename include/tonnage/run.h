@@ -42,6 +42,7 @@ struct tn_run_options {
 	bool all_values;           /* copies of any size keep their bytes */
 	bool allow_writes;         /* the program may write real files */
 	bool allow_network;        /* what the program sends leaves the machine, made-up values included */
+	uint64_t scratch_bytes;    /* what the scratch folder may take of the disk; 0: no limit */
 	bool no_detail;            /* nothing is learnt of what the memory is for */
 	bool quiet;                /* no progress line, no report for a person */
 	const char *json_path;     /* "-" is `output`; NULL: none */

@@ -35,6 +35,15 @@ map(int dirfd, const char *path, int flags, struct tn__target *target)
 	return 0;
 }
 
+/* A change that the file's permissions allow, and the kernel's net does not: it is counted for the report. */
+static TN_SLOW void
+note_refusal(const char *path)
+{
+	if (tn__mode() == TN__ACTIVE && TN_CALL(SYS_faccessat, AT_FDCWD, path, W_OK) == 0)
+		atomic_fetch_add(&tn__head->refused, 1);
+	errno = EACCES;
+}
+
 static bool
 passes(int flags)
 {
@@ -59,7 +68,10 @@ passes(int flags)
 		struct tn__target target;                                        \
 		if (map(AT_FDCWD, path, flags, &target))                         \
 			return -1;                                                   \
-		return TN_NEXT(name)(target.path, flags, mode);                  \
+		int fd = TN_NEXT(name)(target.path, flags, mode);                \
+		if (fd < 0 && errno == EACCES && may_change(flags))              \
+			note_refusal(target.path);                                   \
+		return fd;                                                       \
 	}                                                                    \
 	TN_ENTRY int name(const char *path, int flags, ...)                  \
 	{                                                                    \
@@ -143,7 +155,10 @@ flags_of_mode(const char *mode)
 		struct tn__target target;                                                \
 		if (map(AT_FDCWD, path, flags, &target))                                 \
 			return NULL;                                                         \
-		return TN_NEXT(name)(target.path, mode);                                 \
+		FILE *file = TN_NEXT(name)(target.path, mode);                           \
+		if (!file && errno == EACCES && may_change(flags))                       \
+			note_refusal(target.path);                                           \
+		return file;                                                             \
 	}                                                                            \
 	TN_ENTRY FILE *name(const char *path, const char *mode)                      \
 	{                                                                            \

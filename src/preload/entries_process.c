@@ -170,6 +170,8 @@ execute_file(const char *path, char *const *arguments, char *const *environment)
 	struct tn__target target;
 
 	tn__map_read(AT_FDCWD, path, TN__FOLLOW, &target);
+	if (tn__mode() == TN__ACTIVE)
+		tn__note_program(tn__shield.run, target.path);
 	return (int)TN_CALL(SYS_execve, target.path, arguments, environment);
 }
 
@@ -205,6 +207,8 @@ execveat(int dirfd, const char *path, char *const arguments[], char *const envir
 
 	COMPLETE(all);
 	tn__map_read(dirfd, path, flags & AT_SYMLINK_NOFOLLOW ? 0 : TN__FOLLOW, &target);
+	if (tn__mode() == TN__ACTIVE && target.path && target.path[0] == '/')
+		tn__note_program(tn__shield.run, target.path);
 	return tn__result(TN_CALL(SYS_execveat, target.dirfd, target.path, arguments, all, flags));
 }
 
@@ -364,6 +368,8 @@ spawn(spawn_function *function, pid_t *pid, const char *path, const posix_spawn_
 		path = script.interpreter;
 	}
 	tn__map_read(AT_FDCWD, path, TN__FOLLOW, &target);
+	if (tn__mode() == TN__ACTIVE)
+		tn__note_program(tn__shield.run, target.path);
 	return function(pid, target.path, actions, attributes, arguments, environment);
 }
 

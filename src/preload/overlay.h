@@ -141,6 +141,8 @@ tn__result(long result)
 {
 	if (result >= 0)
 		return (int)result;
+	if (result == -ENOSPC || result == -EDQUOT)
+		atomic_fetch_add(&tn__head->full, 1);
 	errno = (int)-result;
 	return -1;
 }
@@ -239,6 +241,10 @@ int tn__hide(const struct tn__place *place);
 /* unlinkat and renameat2 in the merged tree. */
 int tn__remove(int dirfd, const char *path, int flags);
 int tn__rename(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path, unsigned flags);
+
+/* Notes in <run>/state/unseen the name of a program that is about to be started and calls the kernel itself. Uses the
+ * stack alone. */
+void tn__note_program(const char *run, const char *path);
 
 /* ---- listings (overlay_list.c) ---- */
 

@@ -22,6 +22,9 @@ enum tn__raw_wall {
  * before exec, by its one thread. */
 enum tn__raw_wall tn__raw_install(const char *run_folder, bool landlock, int *listener);
 
+/* As in the shield (overlay.h), for the program that is started first. */
+void tn__note_program(const char *run, const char *path);
+
 /* ---- in the keeper, one thread ---- */
 
 /* From now on this process answers for the run. TN_IO when its index cannot be mapped. */

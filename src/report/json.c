@@ -323,6 +323,23 @@ network(const struct tn_report *report)
 	                 "download_refused", text(report->download_refused));
 }
 
+static json_t *
+files(const struct tn_report *report)
+{
+	const struct tn_report_files *files = &report->files;
+	json_t *refusals = json_array(), *unseen = json_array();
+	for (size_t i = 0; i < files->refusals.count; i++)
+		json_array_append_new(refusals, json_pack("{s:o, s:o, s:I}", "call", text(files->refusals.items[i].library),
+		                                          "program", text(files->refusals.items[i].name), "count",
+		                                          (json_int_t)files->refusals.items[i].count));
+	for (size_t i = 0; i < files->unseen.count; i++)
+		json_array_append_new(unseen, text(files->unseen.items[i].name));
+	return json_pack("{s:o, s:o, s:o, s:b, s:I, s:o, s:o, s:{s:b, s:b}}", "scratch_bytes", figure(files->bytes),
+	                 "scratch_disk_bytes", figure(files->disk_bytes), "limit_bytes", figure(files->limit_bytes), "full",
+	                 files->full, "refused", (json_int_t)files->refused, "refusals", refusals, "unseen_programs", unseen,
+	                 "walls", "landlock", !files->no_landlock, "raw_calls", !files->no_filter);
+}
+
 /* ---- for other commands ---- */
 
 json_t *
@@ -413,6 +430,7 @@ build(const struct tn_report *report)
 		{ "sensors", sensors(report) },
 		{ "network", network(report) },
 		{ "scratch", text(report->scratch) },
+		{ "files", files(report) },
 		{ "snapshot", text(report->snapshot) },
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",
 		                    report->seconds) },

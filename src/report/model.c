@@ -46,6 +46,7 @@ tn__report_init(struct tn_report *report)
 	report->oom.step = report->peak_rss_bytes = TN_NO_FIGURE;
 	report->launches = report->computed_read_count = TN_NO_FIGURE;
 	report->assumptions = (struct tn_assumed_list){ .bytes = TN_NO_FIGURE, .share = 1 };
+	report->files.bytes = report->files.disk_bytes = report->files.limit_bytes = TN_NO_FIGURE;
 }
 
 static void
@@ -137,6 +138,8 @@ tn__report_free(struct tn_report *report)
 	free(report->download_refused);
 	tn__assumptions_free(&report->assumptions);
 	free_counted(&report->habits);
+	free_counted(&report->files.refusals);
+	free_counted(&report->files.unseen);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);
 	free_moment(&report->at_peak);

@@ -77,6 +77,17 @@ struct tn_sensor {
 	char *error;       /* of a lost one; NULL: unknown */
 };
 
+/* What became of the program's files, and what is known of it. */
+struct tn_report_files {
+	int64_t bytes, disk_bytes; /* of the scratch folder: lengths, and what they take on the disk; TN_NO_FIGURE: no run */
+	int64_t limit_bytes;       /* --scratch; TN_NO_FIGURE: none */
+	bool full;                 /* the disk, or the limit, was full at some time */
+	int64_t refused;           /* changes that the walls refused, as far as they were seen */
+	struct tn_counted_list refusals; /* library: the call, name: the program, count; the first ones */
+	struct tn_counted_list unseen;   /* name of programs that call the kernel themselves */
+	bool no_landlock, no_filter;     /* which of the kernel's walls is missing */
+};
+
 /* An out-of-memory that ended the program. */
 struct tn_report_oom {
 	bool seen;
@@ -302,6 +313,7 @@ struct tn_report {
 
 	char *exception; /* "ValueError: words" of a program that failed */
 	struct tn_place *exception_at;
+	struct tn_report_files files;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made; /* where the guest left it, inside the run folder */
 	struct tn_sensor sensors[24]; /* of all processes: lost where one lost it */

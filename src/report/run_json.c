@@ -350,6 +350,35 @@ read_sensors(const json_t *rows, struct tn_report *report)
 		tn__report_add_sensor(report, words(row, "name"), words(row, "state"), words(row, "costs"), words(row, "error"));
 }
 
+static void
+read_files(const json_t *files, struct tn_report *report)
+{
+	const json_t *walls = json_object_get(files, "walls"), *item;
+	size_t i;
+	if (!json_is_object(files))
+		return;
+	report->files.bytes = figure(files, "scratch_bytes");
+	report->files.disk_bytes = figure(files, "scratch_disk_bytes");
+	report->files.limit_bytes = figure(files, "limit_bytes");
+	report->files.full = json_is_true(json_object_get(files, "full"));
+	report->files.refused = figure(files, "refused") > 0 ? figure(files, "refused") : 0;
+	report->files.no_landlock = json_is_false(json_object_get(walls, "landlock"));
+	report->files.no_filter = json_is_false(json_object_get(walls, "raw_calls"));
+	json_array_foreach(json_object_get(files, "refusals"), i, item) {
+		struct tn_counted row = { .place = { NULL, TN_NO_FIGURE, NULL, false },
+			                      .library = (char *)(uintptr_t)words(item, "call"),
+			                      .name = (char *)(uintptr_t)words(item, "program"),
+			                      .count = figure(item, "count"), .bytes = TN_NO_FIGURE };
+		(void)tn__report_add_counted(&report->files.refusals, &row);
+	}
+	json_array_foreach(json_object_get(files, "unseen_programs"), i, item) {
+		struct tn_counted row = { .place = { NULL, TN_NO_FIGURE, NULL, false },
+			                      .name = (char *)(uintptr_t)json_string_value(item), .count = 1,
+			                      .bytes = TN_NO_FIGURE };
+		(void)tn__report_add_counted(&report->files.unseen, &row);
+	}
+}
+
 static tn_status
 read_all(const json_t *root, struct tn_report *report)
 {
@@ -390,6 +419,7 @@ read_all(const json_t *root, struct tn_report *report)
 	report->init_skipped_bytes = bytes > 0 ? bytes : 0;
 	read_sensors(json_object_get(root, "sensors"), report);
 	report->scratch = copied(root, "scratch");
+	read_files(json_object_get(root, "files"), report);
 	report->snapshot = copied(root, "snapshot");
 	const char *writes = words(program, "writes"); /* where it is unknown, nothing is said of it */
 	report->writes_allowed = writes == NULL || strcmp(writes, "allow") == 0;

@@ -173,11 +173,8 @@ say_files(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_NONE, 2, "the baseline is in %s", report->gate.written);
 	if (report->snapshot != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "PyTorch's memory snapshot is in %s", report->snapshot);
-	if (report->scratch != NULL)
-		tn__say(printer, TN_TINT_NONE, 2, "what the program wrote is in %s; nothing real was changed",
-		        report->scratch);
-	else if (!report->writes_allowed)
-		tn__say(printer, TN_TINT_DIM, 2, "the program changed no file");
+	if (!report->writes_allowed)
+		tn__say_changes(printer, report);
 }
 
 /* What the verdict has seen: without this it would claim too much. */

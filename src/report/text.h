@@ -26,6 +26,11 @@ const struct tn_finding *tn__reason_of(const struct tn_report *report);
 void tn__say_over(const struct tn_printer *printer, const struct tn_report *report, const char *card);
 void tn__say_gate(const struct tn_printer *printer, const struct tn_report *report);
 
+/* ---- text_files.c ---- */
+
+/* The closing lines: what the program changed, and how much of that is known. For runs that do not allow writes. */
+void tn__say_changes(const struct tn_printer *printer, const struct tn_report *report);
+
 /* ---- places.c ---- */
 
 /* A path for a person: below the working folder, or below the folder that packages are installed in, its middle left out

@@ -246,10 +246,7 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 	if (watch->ledger->calls_lost > 0)
 		tn__report_add_finding(report, "refused_calls_lost", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
 		                       "%u more refused calls were not listed", watch->ledger->calls_lost);
-	if (watch->no_net)
-		tn__report_add_finding(report, "no_kernel_net", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
-		                       "this kernel has no Landlock to back the write shield: a program that writes without "
-		                       "the C library is not kept from it");
+	tn__files_findings(watch, report);
 }
 
 void
@@ -271,6 +268,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	report->command = tn__program_quote(options->arguments);
 	if (!options->allow_writes && tn__folder_has_files(watch->folder))
 		report->scratch = strdup(tn__folder_path(watch->folder, "scratch/files", path));
+	if (!options->allow_writes)
+		tn__files_collect(options, watch, &report->files);
 	take_ledger(card, watch->ledger, watch, report);
 	take_regions(watch->ledger, worst, report);
 	tn__guest_collect(watch->folder, refusing != NULL ? refusing->refusal.pid : 0, worst, report, &watch->ending, &news);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,40 @@ holds_files(const char *path)
 	}
 	closedir(listing);
 	return found;
+}
+
+tn_status
+tn__folder_limit(const struct tn_folder *folder, uint64_t bytes)
+{
+	char path[PATH_MAX];
+	int file = open(tn__folder_path(folder, "state/index", path), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t written = file < 0 ? -1
+	                           : pwrite(file, &bytes, sizeof(bytes), offsetof(struct tn__index_head, limit));
+	if (file >= 0)
+		close(file);
+	TN_RETURN_IF(written != (ssize_t)sizeof(bytes), TN_IO, "%s cannot be written: %s", path, strerror(errno));
+	return TN_OK;
+}
+
+void
+tn__folder_size(const char *path, int64_t *bytes, int64_t *disk_bytes)
+{
+	char below[PATH_MAX];
+	struct stat about;
+	const struct dirent *item;
+	DIR *listing = opendir(path);
+	while (listing != NULL && (item = readdir(listing)) != NULL) {
+		if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0 ||
+		    snprintf(below, sizeof(below), "%s/%s", path, item->d_name) >= PATH_MAX || lstat(below, &about) != 0)
+			continue;
+		*disk_bytes += (int64_t)about.st_blocks * 512;
+		if (S_ISREG(about.st_mode))
+			*bytes += about.st_size;
+		if (S_ISDIR(about.st_mode))
+			tn__folder_size(below, bytes, disk_bytes);
+	}
+	if (listing != NULL)
+		closedir(listing);
 }
 
 bool

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "tonnage/status.h"
 
@@ -17,6 +18,10 @@ struct tn_folder {
 
 /* Makes the folder with its parts and takes the lock. TN_IO with words when it cannot. */
 tn_status tn__folder_create(struct tn_folder *out);
+/* Sets what the scratch folder may take of the disk; 0: no limit. Before the program starts. */
+tn_status tn__folder_limit(const struct tn_folder *folder, uint64_t bytes);
+/* What lies in scratch/files: the lengths of its files, and what they take on the disk. */
+void tn__folder_size(const char *path, int64_t *bytes, int64_t *disk_bytes);
 /* <folder>/<name>, in a buffer of PATH_MAX that is returned. */
 const char *tn__folder_path(const struct tn_folder *folder, const char *name, char buffer[PATH_MAX]);
 /* True when the program may have made this file inside the folder, and it can be read. */

@@ -201,6 +201,13 @@ void tn__network_collect(const struct tn_run_options *options, const struct tn_f
 /* Adds the findings that need no trace. */
 void tn__add_habits(struct tn_report *report);
 
+/* ---- files.c ---- */
+
+/* What became of the program's files: sizes, what was refused, which walls stood. */
+void tn__files_collect(const struct tn_run_options *options, const struct tn_watch *watch, struct tn_report_files *files);
+/* Findings on them: a full disk, a missing wall. */
+void tn__files_findings(const struct tn_watch *watch, struct tn_report *report);
+
 /* ---- collect.c ---- */
 
 /* Fills the report from the options, the card, the ledger, the guests and the watch, and judges it. */

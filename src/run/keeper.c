@@ -81,6 +81,7 @@ static void
 put_behind_walls(const struct tn_start *start, int news, int channel)
 {
 	int listener = -1;
+	tn__note_program(start->folder->path, start->path);
 	bool landlock = tn__net_apply(start->folder->path) == TN_OK;
 	if (!landlock)
 		send_news(news, (struct tn_news){ .kind = TN_NEWS_NO_NET, .pid = getpid() });

@@ -121,6 +121,7 @@ prepare(struct run *run)
 	char path[PATH_MAX];
 	(void)tn__folder_remove_orphans();
 	TN_FORWARD_IF_ERROR(tn__folder_create(&run->folder));
+	TN_FORWARD_IF_ERROR(tn__folder_limit(&run->folder, run->options->scratch_bytes));
 	TN_FORWARD_IF_ERROR(avoid_separators(run));
 	for (int i = 0; i < run->options->gpus; i++)
 		gpus[i] = run->card.figures;
