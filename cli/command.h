@@ -14,6 +14,7 @@ int cmd_report(int argc, char **argv);
 int cmd_fix(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
+int cmd_clean(int argc, char **argv);
 
 /* Says one line, "tonnage: ...", on stderr and returns 2. */
 int wrong_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

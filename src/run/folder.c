@@ -409,3 +409,52 @@ tn__folder_remove_orphans(void)
 	remove_shared_orphans(beginning);
 	return removed;
 }
+
+/* ---- looking ---- */
+
+static enum tn_left
+kind_of(const char *path)
+{
+	char name[PATH_MAX];
+	struct stat about;
+	int lock;
+	if (lstat(path, &about) != 0 || !S_ISDIR(about.st_mode) || about.st_uid != getuid())
+		return TN_LEFT_NONE;
+	if (take_orphan(path, &lock)) {
+		close(lock);
+		return TN_LEFT_ORPHAN;
+	}
+	if (lstat(in_folder(path, "lock", name), &about) == 0)
+		return TN_LEFT_RUNNING;
+	return lstat(in_folder(path, "lock.new", name), &about) != 0 && lstat(in_folder(path, "scratch", name), &about) == 0
+	           ? TN_LEFT_SCRATCH
+	           : TN_LEFT_NONE;
+}
+
+tn_status
+tn__folder_each(void (*each)(void *context, const char *path, enum tn_left kind), void *context)
+{
+	char beginning[64], path[PATH_MAX];
+	const struct dirent *item;
+	DIR *listing = opendir(temporary_folder());
+	TN_RETURN_IF(listing == NULL, TN_IO, "%s cannot be read: %s", temporary_folder(), strerror(errno));
+	snprintf(beginning, sizeof(beginning), "tonnage-%u-", (unsigned)getuid());
+	while ((item = readdir(listing)) != NULL) {
+		if (strncmp(item->d_name, beginning, strlen(beginning)) != 0 ||
+		    snprintf(path, sizeof(path), "%s/%s", temporary_folder(), item->d_name) >= (int)sizeof(path))
+			continue;
+		enum tn_left kind = kind_of(path);
+		if (kind != TN_LEFT_NONE)
+			each(context, path, kind);
+	}
+	closedir(listing);
+	listing = opendir(SHARED_FOLDER);
+	while (listing != NULL && (item = readdir(listing)) != NULL)
+		if (strncmp(item->d_name, beginning, strlen(beginning)) == 0 &&
+		    snprintf(path, sizeof(path), SHARED_FOLDER "/%s", item->d_name) < (int)sizeof(path) &&
+		    is_shared_orphan(path))
+			each(context, path, TN_LEFT_ORPHAN);
+	if (listing != NULL)
+		closedir(listing);
+	return TN_OK;
+}

@@ -32,6 +32,17 @@ bool tn__folder_has_files(const struct tn_folder *folder);
 void tn__folder_remove(struct tn_folder *folder, bool keep_files);
 /* Removes folders of this user whose lock nobody holds: what killed supervisors left. Returns how many. */
 int tn__folder_remove_orphans(void);
+
+/* What a folder left in the temporary folder is. */
+enum tn_left {
+	TN_LEFT_NONE,    /* nothing of ours, or a run that is just being made */
+	TN_LEFT_RUNNING, /* of a run that goes on */
+	TN_LEFT_ORPHAN,  /* of a run that was killed */
+	TN_LEFT_SCRATCH  /* what a program wrote, kept after its run */
+};
+/* Calls `each` for every folder of this user's runs in the temporary folder, and for what ended runs left in /dev/shm (an
+ * orphan). The context is handed on. TN_IO when the temporary folder cannot be read. */
+tn_status tn__folder_each(void (*each)(void *context, const char *path, enum tn_left kind), void *context);
 /* Removes a tree without following links; entries that cannot be removed stay. */
 void tn__folder_remove_tree(const char *path);
 
