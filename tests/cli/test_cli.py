@@ -279,7 +279,7 @@ def test_scratch_is_kept_and_said(tonnage):
     done = tonnage("run", "--json", report, "--", "sh", "-c", words, "sh", "file")
     scratch = json.loads(report.read_text())["scratch"]
     words = " ".join(done.stderr.split())
-    assert done.returncode == UNDECIDED and f"what the program wrote is in {scratch}; nothing real" in words
+    assert done.returncode == UNDECIDED and f"what the program wrote is in {scratch} (5 B); nothing real" in words
     assert pathlib.Path(scratch, "a/b/c").read_text() == "kept\n"
     (folder,) = tonnage.temporary.iterdir()
     assert [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()] == ["scratch/files/a/b/c"]
