@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the write shield costs programs that use many files, as ratios to the same program without Tonnage, and what single
+calls cost. Writes bench/results/file_cost.csv: name, plain, inside a run, ratio (seconds of processor time of the program's
+own, or microseconds a call; best of five). One column can be compared with the other, not with another machine's.
+
+    python3 bench/file_cost.py            status 1 when a ratio is above its goal
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TONNAGE = pathlib.Path(os.environ.get("TONNAGE", HERE.parent / "build/bin/tonnage"))
+GOALS = {"600 pictures": 1.15, "40,000 stat": 1.15}  # before the program writes anything, nothing is looked up
+
+PROGRAM = r"""
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+here = ctypes.c_long(-100)
+
+def best(work, clock=time.process_time):
+    times = []
+    for _ in range(5):
+        begin = clock()
+        work()
+        times.append(clock() - begin)
+    return min(times)
+
+def pictures():
+    for i in range(600):
+        with open("pictures/%d" % i, "rb") as file:
+            file.read()
+
+def stats():
+    for _ in range(40000):
+        os.stat("pictures/7")
+
+def calls(call, count=2000):
+    def work():
+        for _ in range(count):
+            call()
+    return best(work, time.perf_counter) / count * 1e6
+
+print("600 pictures", best(pictures), sep="\t")
+print("40,000 stat", best(stats), sep="\t")
+print("getppid (not trapped)", calls(lambda: libc.syscall(ctypes.c_long(110)), 20000), sep="\t")
+open("own", "w").close()
+print("600 pictures after a write", best(pictures), sep="\t")
+print("40,000 stat after a write", best(stats), sep="\t")
+print("chmod by libc, a call", calls(lambda: os.chmod("own", 0o600)), sep="\t")
+name = os.path.abspath("own").encode()
+mode = ctypes.c_long(0o600)
+print("chmod by a raw call", calls(lambda: libc.syscall(ctypes.c_long(268), here, name, mode)), sep="\t")
+"""
+
+
+def measure(before, folder):
+    done = subprocess.run([*before, sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True)
+    rows = dict(line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
+    if len(rows) < 7:
+        sys.exit(f"file_cost: status {done.returncode}\n{done.stderr}")
+    return {name: float(value) for name, value in rows.items()}
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        pictures = pathlib.Path(folder, "pictures")
+        pictures.mkdir()
+        for i in range(600):
+            (pictures / str(i)).write_bytes(os.urandom(100_000))
+        plain = measure([], folder)
+        os.unlink(pathlib.Path(folder, "own"))
+        inside = measure([TONNAGE, "run", "--quiet", "--gpu", "t4", "--"], folder)
+    lines = ["what,plain,inside,ratio"]
+    for name in plain:
+        lines.append(f'"{name}",{plain[name]:.6f},{inside[name]:.6f},{inside[name] / plain[name]:.2f}')
+    (HERE / "results/file_cost.csv").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    return any(inside[name] > goal * plain[name] for name, goal in GOALS.items())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
