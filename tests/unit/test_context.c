@@ -98,6 +98,22 @@ test_destroyed_contexts(void **state)
 	assert_int_equal(tn__context_release(0), TN_CUDA_INVALID_CONTEXT);
 }
 
+/* A reset gives back the context and what was allocated, small and large; the next call begins anew. */
+static void
+test_a_reset_leaves_nothing(void **state)
+{
+	uint64_t small, large;
+	uint64_t before = held() - tn__gpu(0)->context_bytes;
+	assert_int_equal(tn__malloc(100, &small), TN_CUDA_OK);
+	assert_int_equal(tn__malloc(UINT64_C(64) << 20, &large), TN_CUDA_OK);
+	tn__device_reset(0);
+	assert_int_equal(held(), before);
+	assert_false(tn__has_context(0));
+	assert_int_equal(tn__free(large), TN_CUDA_INVALID_VALUE);
+	assert_int_equal(tn__enter(), TN_CUDA_OK);
+	assert_int_equal(held(), before + tn__gpu(0)->context_bytes);
+}
+
 int
 main(void)
 {
@@ -106,6 +122,7 @@ main(void)
 		cmocka_unit_test(test_setting_replaces_the_top_and_null_pops_it),
 		cmocka_unit_test(test_the_runtime_binds_the_primary_context),
 		cmocka_unit_test(test_destroyed_contexts),
+		cmocka_unit_test(test_a_reset_leaves_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,3 +195,21 @@ def test_kill_9_in_mid_step_leaves_nothing(tmp_path, victim):
 def test_contexts_of_the_driver(tonnage):
     run = tonnage(MAIN, "programs/driver_contexts.py", "--gpu=rtx3060")
     assert "contexts as documented" in run.stdout and not run.report["coverage"]["refused_calls"], run.explain()
+
+
+@pytest.mark.parametrize(
+    "gpu, watts, fan, cores", [("rtx3060", "170000", "0", "3584"), ("a100-80", "400000", "Not Supported", "6912")]
+)
+def test_monitors_get_their_figures(tonnage, gpu, watts, fan, cores):
+    """Boards with a fan of their own answer for it, those that a server cools do not."""
+    run = tonnage(MAIN, "programs/monitor_figures.py", f"--gpu={gpu}")
+    told = dict(line.split(maxsplit=1) for line in run.stdout.splitlines())
+    assert told == {
+        "EnforcedPowerLimit": watts,
+        "TotalEnergyConsumption": "72000000",
+        "FanSpeed": fan,
+        "CurrPcieLinkGeneration": "4",
+        "CurrPcieLinkWidth": "16",
+        "NumGpuCores": cores,
+    }, run.explain()
+    assert not run.report["coverage"]["refused_calls"], run.explain()

@@ -190,6 +190,27 @@ tn__share_of_locked(uint64_t address, uint64_t *base)
 	return share;
 }
 
+void
+tn__device_reset(int device)
+{
+	struct tn_device_state *state = &tn__core.devices[device];
+	tn__lock();
+	while (state->space.count > 0) {
+		struct tn_range range = state->space.ranges[0];
+		tn__values_forget_range(range.address, range.size);
+		if (range.tag == TAG_SHARED) {
+			give_shared_page(device, range.object);
+			continue;
+		}
+		give_bytes(device, (enum tn_bytes_class)range.tag, range.size, range.object);
+		tn_space_give(&state->space, range.address, NULL);
+	}
+	if (state->has_context)
+		tn__memory_give(device, TN_BYTES_CONTEXT, tn__gpu(device)->context_bytes);
+	state->has_context = false;
+	tn__unlock();
+}
+
 int
 tn__malloc(uint64_t bytes, uint64_t *address)
 {

@@ -63,6 +63,10 @@ int tn__context_destroy(uintptr_t context);
 int tn__context_retain(int device);
 int tn__context_release(int device);
 
+/* Ends a device's primary context, with all that was allocated by tn__malloc; physical memory behind handles stays
+ * (driver documentation). The next call makes a new one. */
+void tn__device_reset(int device);
+
 /* ---- memory ---- */
 
 enum tn_memory_kind { TN_MEMORY_UNKNOWN, TN_MEMORY_HOST, TN_MEMORY_DEVICE, TN_MEMORY_MANAGED };

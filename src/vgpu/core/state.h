@@ -55,7 +55,7 @@ struct tn_device_state {
 	struct tn_clock clock;
 	struct tn_space space;
 	struct tn_stream default_stream;
-	_Atomic bool has_context; /* only ever set; read without the lock */
+	_Atomic bool has_context; /* read without the lock; cleared by a reset only */
 	int physical; /* number in the ledger */
 	uint64_t other_tail; /* of streams that were destroyed with work on them */
 };

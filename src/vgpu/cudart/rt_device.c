@@ -110,6 +110,15 @@ cudaSetDevice(int device)
 }
 
 TN_EXPORT cudaError_t CUDARTAPI
+cudaDeviceReset(void)
+{
+	if (tn__device_count() == 0)
+		return rt(cudaErrorNoDevice);
+	tn__device_reset(tn__current_device());
+	return cudaSuccess;
+}
+
+TN_EXPORT cudaError_t CUDARTAPI
 cudaInitDevice(int device, unsigned int device_flags, unsigned int flags)
 {
 	if (!tn__gpu(device))

@@ -140,6 +140,15 @@ cuDevicePrimaryCtxRelease_v2(CUdevice device)
 }
 
 TN_EXPORT CUresult CUDAAPI
+cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	if (!tn__gpu(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	tn__device_reset(device);
+	return CUDA_SUCCESS;
+}
+
+TN_EXPORT CUresult CUDAAPI
 cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 {
 	return tn__gpu(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;

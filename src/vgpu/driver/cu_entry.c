@@ -90,7 +90,7 @@ cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t
 	*function = found;
 	if (status)
 		*status = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	if (!found)
+	if (!found && *symbol)
 		tn__refuse("cuda", symbol, 0);
 	return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
