@@ -133,7 +133,8 @@ struct tn_ledger {
 	uint64_t size; /* of the whole file, bytes */
 	uint32_t device_count;
 	uint32_t flags;
-	uint64_t unused[5];
+	_Atomic uint64_t managed_bytes, managed_peak; /* of cudaMallocManaged, all processes; on no device's account */
+	uint64_t unused[3];
 	struct tn_ledger_guest guest; /* at TN_LEDGER_GUEST_OFFSET */
 	pthread_mutex_t lock;
 	_Atomic uint64_t sequence;       /* one number orders everything: taken by every change of what a device holds */

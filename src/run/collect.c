@@ -213,6 +213,20 @@ lacks_a_card(const struct tn_report *report)
 	return !report->real_gpu && report->exception != NULL && strstr(report->exception, "invalid device ordinal") != NULL;
 }
 
+/* Managed memory is on no card's account (vgpu/core/memory.c): its size is told, and what it means. */
+static void
+tell_managed(const struct tn_ledger *ledger, struct tn_report *report)
+{
+	uint64_t peak = ledger->managed_peak;
+	if (peak == 0)
+		return;
+	tn__report_add_finding(report, "managed_memory", TN_SEVERITY_HINT, (int64_t)peak, NULL,
+	                       "when the card has room for all of it beside the peak, steps do not wait for pages",
+	                       "managed memory (cudaMallocManaged, paged optimizers): %.1f MiB at most, counted as 0 on the card, since "
+	                       "the driver moves its pages to the host where the card is full",
+	                       (double)peak / 1048576);
+}
+
 static void
 add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 {
@@ -243,6 +257,7 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 		tn__report_add_finding(report, "more_gpus", TN_SEVERITY_HINT, TN_NO_FIGURE, report->exception_at,
 		                       "tonnage run --gpus N gives it N of them",
 		                       "the program asked for a GPU that is not there: it sees %d", report->gpus);
+	tell_managed(watch->ledger, report);
 	if (watch->ledger->calls_lost > 0)
 		tn__report_add_finding(report, "refused_calls_lost", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
 		                       "%u more refused calls were not listed", watch->ledger->calls_lost);

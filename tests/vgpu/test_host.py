@@ -213,3 +213,9 @@ def test_monitors_get_their_figures(tonnage, gpu, watts, fan, cores):
         "NumGpuCores": cores,
     }, run.explain()
     assert not run.report["coverage"]["refused_calls"], run.explain()
+
+
+def test_managed_memory_is_told_and_takes_no_room(tonnage):
+    run = tonnage(MAIN, "programs/managed.py", "--gpu=rtx3060")
+    told = [finding for finding in run.report["findings"] if finding["id"] == "managed_memory"]
+    assert "managed" in run.stdout and [finding["bytes"] for finding in told] == [96 << 20], run.explain()

@@ -340,8 +340,21 @@ tn__free_host(void *pointer)
 	return to_cuda(status);
 }
 
-/* Managed memory lives where it is touched; since no kernel touches it, it stays on the host and costs the device
- * nothing. */
+/* Managed memory lies where it was touched last, and the driver moves pages to the host when the card is full (CUDA
+ * programming guide, unified memory): it takes no room that an allocation could not have. So none of it is counted on the
+ * card; how much there was is told beside it. */
+static void
+note_managed(int64_t change)
+{
+	struct tn_ledger *ledger = tn__core.ledger;
+	uint64_t now = atomic_fetch_add_explicit(&ledger->managed_bytes, (uint64_t)change, memory_order_relaxed) + (uint64_t)change;
+	uint64_t peak = atomic_load_explicit(&ledger->managed_peak, memory_order_relaxed);
+	while (change > 0 && now > peak &&
+	       !atomic_compare_exchange_weak_explicit(&ledger->managed_peak, &peak, now, memory_order_relaxed,
+	                                              memory_order_relaxed))
+		;
+}
+
 int
 tn__malloc_managed(uint64_t bytes, uint64_t *address)
 {
@@ -352,11 +365,13 @@ tn__malloc_managed(uint64_t bytes, uint64_t *address)
 	if (!mapping)
 		return TN_CUDA_OUT_OF_MEMORY;
 	int result = note_host(mapping, size, TAG_MANAGED);
-	if (result != TN_CUDA_OK)
+	if (result != TN_CUDA_OK) {
 		munmap(mapping, size);
-	else
-		*address = (uintptr_t)mapping;
-	return result;
+		return result;
+	}
+	note_managed((int64_t)size);
+	*address = (uintptr_t)mapping;
+	return TN_CUDA_OK;
 }
 
 static void
@@ -364,8 +379,10 @@ free_managed(uint64_t address, tn_status *status)
 {
 	struct tn_range range;
 	*status = take_back(address, TAG_MANAGED, &range);
-	if (*status == TN_OK)
-		munmap((void *)(uintptr_t)address, range.size);
+	if (*status != TN_OK)
+		return;
+	note_managed(-(int64_t)range.size);
+	munmap((void *)(uintptr_t)address, range.size);
 }
 
 int
