@@ -18,7 +18,7 @@
 #include "run/internal.h"
 
 /* Below the folder that holds the answers of cuDNN. */
-static const char *const cache_folders[] = { "cudnn", "inductor", "triton", "compile" };
+static const char *const cache_folders[] = { "cudnn", "compile" };
 
 struct cleaning {
 	const struct tn_clean_options *options;
