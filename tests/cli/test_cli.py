@@ -155,7 +155,7 @@ def test_environment_of_the_program(tonnage):
     assert env["TONNAGE_WRITES"] == "scratch" and env["TONNAGE_VALUES"] == "small" and env["TONNAGE_SECONDS"] == "120"
     assert env["LD_PRELOAD"].endswith("/libtonnage-preload.so") and env["PYTHONPATH"].endswith(":/mine")
     assert env["TMPDIR"] == env["TONNAGE_RUN"] + "/scratch/tmp" and env["TONNAGE_SNAPSHOT"] == ""
-    assert env["WANDB_MODE"] == "offline" and env["MLFLOW_TRACKING_URI"].startswith("file:///")
+    assert env["WANDB_MODE"] == "offline" and env["MLFLOW_TRACKING_URI"].startswith("sqlite:///%s/" % env["TMPDIR"])
 
 
 def test_signals_reach_the_program_as_they_were(tonnage):
