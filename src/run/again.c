@@ -20,6 +20,7 @@
 #include "run/internal.h"
 
 #define RETRIES 3
+#define RETRY_SECONDS 120       /* after these no further one begins */
 #define WISHES 8
 #define LAST_READ 4
 #define SITES_APART 3           /* of counts: each is looked at alone */
@@ -255,9 +256,10 @@ retry(const struct tn_again *again, struct tn_report *report)
 {
 	struct wishes wishes = { .count = 0 };
 	struct tn_report seen, next;
+	double until = tn__now() + RETRY_SECONDS;
 	bool moved = false;
 	tn__report_init(&seen);
-	for (int i = 0; i < RETRIES; i++) {
+	for (int i = 0; i < RETRIES && tn__now() < until; i++) {
 		const struct tn_report *from = moved ? &seen : report;
 		if (!wish_for_another(&from->assumptions, &wishes))
 			break;
@@ -291,16 +293,25 @@ counts_in(const struct tn_assumed_list *list)
 	return count;
 }
 
-/* The peak that another choice leaves, as a difference; TN_NO_FIGURE when that run says nothing. */
+static int64_t
+apart(int64_t one, int64_t other)
+{
+	return one == TN_NO_FIGURE || other == TN_NO_FIGURE ? 0 : one > other ? one - other : other - one;
+}
+
+/* What another choice changes of the peak: of the device's, or of tensors, which may change below what PyTorch keeps.
+ * TN_NO_FIGURE when that run says nothing. */
 static int64_t
 difference(const struct tn_again *again, const struct tn_report *report, const struct wishes *wishes, double assume)
 {
 	struct tn_report other;
 	int64_t bytes = TN_NO_FIGURE;
 	bool ran = run_again(again, wishes, assume, false, &other);
-	if (ran && other.verdict == report->verdict && other.device_peak != TN_NO_FIGURE)
-		bytes = report->device_peak > other.device_peak ? report->device_peak - other.device_peak
-		                                               : other.device_peak - report->device_peak;
+	if (ran && other.verdict == report->verdict && other.device_peak != TN_NO_FIGURE) {
+		int64_t tensors = apart(report->allocated_peak, other.allocated_peak);
+		bytes = apart(report->device_peak, other.device_peak);
+		bytes = tensors > bytes ? tensors : bytes;
+	}
 	tn__report_free(&other);
 	return bytes;
 }

@@ -77,13 +77,13 @@ def python_of(environment):
     return str(python)
 
 
-def run_tonnage(options, program, cwd, env=None, timeout=300):
+def run_tonnage(options, program, cwd, env=None, timeout=300, **streams):
     """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report."""
     report = pathlib.Path(cwd) / "tonnage-report.json"
     report.unlink(missing_ok=True)
     command = [str(TONNAGE), "run", "--json", str(report), *options, "--", *map(str, program)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TMPDIR": TEMPORARY.name, **(env or {})}
-    done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
     text = report.read_text() if report.exists() else "{}"
     return Run(done.returncode, json.loads(text), done.stdout, done.stderr, command)
 
@@ -94,12 +94,12 @@ def tonnage(tmp_path):
     if not TONNAGE.exists():
         pytest.fail(f"{TONNAGE} is missing: make build")
 
-    def run(environment, program, *options, cwd=tmp_path, env=None, timeout=300):
+    def run(environment, program, *options, cwd=tmp_path, env=None, timeout=300, **streams):
         python = python_of(environment)
         words = [program] if isinstance(program, str) else list(program)
         if words[0].endswith(".py"):
             words[0] = str(HERE / words[0])
-        return run_tonnage(options, [python, *words], cwd, env, timeout)
+        return run_tonnage(options, [python, *words], cwd, env, timeout, **streams)
 
     return run
 

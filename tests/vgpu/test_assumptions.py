@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that only a kernel would know: likely ones, what is listed of them, and another one where the program fails."""
+
+import pathlib
+
+import pytest
+from conftest import MAIN, WHEELS
+
+TABLE = """\
+import torch
+x = torch.randn(40, 50, device="cuda")
+mask = x > 0.5
+ids = torch.randint(0, 7, (1000,), device="cuda")
+
+def same(found, wanted):
+    assert found == wanted, (found, wanted)
+
+same((mask.nonzero().shape, x[mask].shape, x.masked_select(mask).shape), ((2000, 2), (2000,), (2000,)))
+same([len(part) for part in torch.where(mask)], [2000, 2000])
+same((torch.randn(3_000_000, device="cuda") > 0).nonzero().shape, (3_000_000, 1))
+same((ids.unique().shape, torch.unique_consecutive(ids).shape, torch.unique(ids.view(-1, 2), dim=0).shape), ((1000,), (1000,), (500, 2)))
+same([len(part) for part in ids.unique(return_counts=True)], [1000, 1000])
+same((mask.sum().item(), mask.all().item(), mask.any().item()), (2000, True, True))
+same((x.isnan().any().item(), x.isinf().any().item(), torch.isfinite(x).all().item()), (False, False, True))
+same((torch.allclose(x, x + 1), torch.equal(x, x + 1)), (True, True))
+boxes = torch.rand(9, 4, device="cuda")
+assert (boxes[:, 2:] >= boxes[:, :2]).all() and not (boxes[:, 2:] <= boxes[:, :2]).any()
+assert x.min() >= 0 and 0 < x.norm().item() < 10 and 0 < x.mean().item() < 10
+assert not (ids[-1] == 2).item() and not torch.isin(ids, torch.tensor([3, 4], device="cuda")).any()
+same((x.argmax().item(), x[:, 0].topk(2).indices.tolist(), torch.multinomial(x.abs(), 1)[0].tolist()), (0, [0, 0], [0]))
+same(torch.repeat_interleave(torch.arange(3, device="cuda"), torch.tensor([1, 2, 3], device="cuda")).shape, (6,))
+same(torch.repeat_interleave(ids.clamp(0)).shape, (1000,))
+known = torch.arange(10, device="cuda")
+same(known[known > 6].shape, (3,))
+same((torch.arange(10, device="cuda") < 4).nonzero().shape, (4, 1))
+routed = ids.float().histc(8, 0, 7).tolist()
+same(sum(routed), 1000)
+print("as likely")
+"""
+
+SELECTED = """\
+import torch
+rows = torch.randn(1 << 20, device="cuda")
+kept = rows[rows.sigmoid() > 0.5]
+wide = torch.zeros(len(kept), 16, device="cuda")
+print("rows", len(kept))
+"""
+
+FAILS = """\
+import sys, torch
+x = torch.randn(8, 8, device="cuda")
+print("begins", len(sys.stdin.read()), flush=True)
+open("written.txt", "a").write("once")
+assert len(open("written.txt").read()) == 4
+if not (x.sum() < 0).item():
+    raise ValueError("positive")
+held = torch.empty(100 << 20, dtype=torch.uint8, device="cuda")
+print("ends")
+"""
+
+ENDLESS = """\
+import torch
+x = torch.randn(8, 8, device="cuda")
+while x.norm() > 1e-6:
+    x = x * 0.5
+while not (x.sum(1) > 100).any():
+    x = x * 0.5
+print("ended")
+"""
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_what_is_read_is_likely(tonnage, wheel):
+    run = tonnage(wheel, ["-c", TABLE], "--steps=all")
+    assert "as likely" in run.stdout, run.explain()
+
+
+@pytest.mark.parametrize("share, rows", [("full", 1 << 20), ("none", 0), ("0.25", 1 << 18)])
+def test_how_much_is_selected_can_be_said(tonnage, share, rows):
+    run = tonnage(MAIN, ["-c", SELECTED], "--steps=all", f"--assume={share}")
+    assert f"rows {rows}\n" in run.stdout, run.explain()
+    (count,) = [row for row in run.report["assumptions"] if row["what"] == "count"]
+    assert (count["line"], count["value"]) == (3, f"{rows} of {1 << 20}"), run.explain()
+    assert run.report["bound"] == {"full": "upper"}.get(share, "lower"), run.explain()
+    if share == "full":  # 16 numbers for each row, at the least
+        assert count["bytes_hanging"] >= (1 << 20) * 64, run.explain()
+        assert "at most" in run.stderr.splitlines()[0], run.explain()
+
+
+def test_a_program_that_fails_of_a_value_is_run_again_with_another(tonnage, tmp_path):
+    typed = tmp_path / "typed"
+    typed.write_text("words")
+    with typed.open() as given:
+        run = tonnage(MAIN, ["-c", FAILS], "--steps=all", stdin=given)
+    assert run.stdout == "begins 5\n", "nothing is shown twice"
+    assert run.report["retry"] == {"runs": 1, "file": "<string>", "line": 6, "what": "truth", "value": "true"}, run.explain()
+    assert run.device_bytes > 100 << 20 and "passed when" in run.stderr, run.explain()
+    (written,) = pathlib.Path(run.report["scratch"]).rglob("written.txt")
+    assert written.read_text() == "once"
+
+
+def test_a_program_whose_input_is_gone_is_not_run_again(tonnage):
+    run = tonnage(MAIN, ["-c", FAILS], "--steps=all", input="words")
+    assert run.verdict == "failed" and run.status == 1 and run.report["retry"] is None, run.explain()
+
+
+def test_a_line_that_is_asked_for_ever_gets_another_value(tonnage):
+    run = tonnage(MAIN, ["-c", ENDLESS], "--steps=all")
+    assert "ended" in run.stdout, run.explain()
+    found = {row["line"]: row["value"] for row in run.report["assumptions"]}
+    assert found == {3: "true, then false", 5: "false, then true"}, run.explain()
+
+
+def test_everything_selected_is_as_if_the_sizes_were_known(tonnage):
+    """Faster R-CNN: the peak with all that can be selected is that of a program whose selections are written as ranges."""
+    runs = [tonnage(MAIN, ["programs/detection.py", word], "--steps=all", "--gpu=a100-40") for word in ("as_is", "forced")]
+    assert all("trained" in run.stdout for run in runs), runs[0].explain() + runs[1].explain()
+    assert runs[0].report["peak"]["allocated_bytes"] == runs[1].report["peak"]["allocated_bytes"], runs[0].explain()
+    assert runs[0].report["bound"] == "upper"
