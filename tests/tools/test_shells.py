@@ -196,7 +196,7 @@ def test_nvml_through_pynvml(nvml):
     for call in (pynvml.nvmlDeviceGetComputeRunningProcesses_v2, pynvml.nvmlDeviceGetComputeRunningProcesses_v3):
         assert [(process.pid, process.usedGpuMemory) for process in call(device)] == [(os.getpid(), 2000)]
     assert pynvml.nvmlDeviceGetComputeRunningProcesses(pynvml.nvmlDeviceGetHandleByIndex(0)) == []
-    for absent in (pynvml.nvmlDeviceGetEccMode, pynvml.nvmlDeviceGetPersistenceMode):
+    for absent in (pynvml.nvmlDeviceGetEccMode, pynvml.nvmlDeviceGetSerial):
         with pytest.raises(pynvml.NVMLError_NotSupported):
             absent(device)
     with pytest.raises(pynvml.NVMLError_InvalidArgument):
