@@ -156,6 +156,7 @@ def test_environment_of_the_program(tonnage):
     assert env["LD_PRELOAD"].endswith("/libtonnage-preload.so") and env["PYTHONPATH"].endswith(":/mine")
     assert env["TMPDIR"] == env["TONNAGE_RUN"] + "/scratch/tmp" and env["TONNAGE_SNAPSHOT"] == ""
     assert env["WANDB_MODE"] == "offline" and env["MLFLOW_TRACKING_URI"].startswith("sqlite:///%s/" % env["TMPDIR"])
+    assert env["TORCHINDUCTOR_CACHE_DIR"].endswith("/inductor") and "/tonnage/compile/" in env["TRITON_CACHE_DIR"]
 
 
 def test_signals_reach_the_program_as_they_were(tonnage):
