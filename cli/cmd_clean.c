@@ -47,6 +47,6 @@ cmd_clean(int argc, char **argv)
 		return wrong_usage("clean: it takes no arguments (tonnage clean --help)");
 	if (tn_clean(&options) == TN_OK)
 		return 0;
-	fprintf(stderr, "tonnage: %s\n", tn_error_text());
+	say_error("%s", tn_error_text());
 	return TN_EXIT_OWN_FAILURE;
 }

@@ -4,11 +4,13 @@
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "outputs.h"
 #include "tonnage/message.h"
 #include "tonnage/run.h" /* exit statuses */
 
@@ -89,15 +91,21 @@ explain(const struct options *options, FILE *in, const struct tn_snapshot *snaps
 {
 	bool to_file = options->output != NULL && strcmp(options->output, "-") != 0;
 	FILE *json = options->json ? stdout : NULL;
+	char *inputs[] = { (char *)(uintptr_t)(options->input != NULL ? options->input : options->snapshot),
+		               (char *)(uintptr_t)options->snapshot, NULL };
+	const struct output outputs[] = { { "--json", options->output }, { NULL, NULL } };
+	int usage = inputs[0] != NULL ? check_outputs("explain", outputs, inputs) : 0;
+	if (usage != 0)
+		return usage;
 	if (to_file && holds_other_things(options->output))
 		return wrong_usage("explain: %s exists and holds no JSON; it is left as it is", options->output);
 	if (to_file && (json = fopen(options->output, "w")) == NULL)
 		return wrong_usage("explain: cannot write %s: %s", options->output, strerror(errno));
 	tn_status status = tn_explain(in, snapshot, json == stdout ? NULL : stdout, json);
 	if (status != TN_OK)
-		fprintf(stderr, "tonnage: %s\n", tn_error_text());
+		say_error("%s", tn_error_text());
 	if (to_file && fclose(json) != 0 && status == TN_OK) {
-		fprintf(stderr, "tonnage: cannot write %s: %s\n", options->output, strerror(errno));
+		say_error("cannot write %s: %s", options->output, strerror(errno));
 		return TN_EXIT_OWN_FAILURE;
 	}
 	return status == TN_OK ? 0 : TN_EXIT_OWN_FAILURE;
@@ -142,7 +150,7 @@ cmd_explain(int argc, char **argv)
 	if (options.snapshot != NULL) {
 		tn_status status = tn_snapshot_open(options.snapshot, NULL, &snapshot);
 		if (status == TN_NO_MEMORY) {
-			fprintf(stderr, "tonnage: %s\n", tn_error_text());
+			say_error("%s", tn_error_text());
 			return TN_EXIT_OWN_FAILURE;
 		}
 		if (status != TN_OK)

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "options.h"
+#include "outputs.h"
 #include "search_options.h"
 #include "tonnage/fix.h"
 
@@ -79,7 +80,12 @@ cmd_fit(int argc, char **argv)
 	if (optind >= argc)
 		return wrong_usage("fit: no program given: tonnage fit --gpu rtx3060 -- python train.py");
 	options.search.run.arguments = argv + optind;
+	const struct output outputs[] = { { "--json", options.search.run.json_path }, { "--html", options.search.run.html_path },
+		                              { NULL, NULL } };
+	int usage = check_outputs("fit", outputs, options.search.run.arguments);
+	if (usage != 0)
+		return usage;
 	if (tn_fit(&options, &exit_status) != TN_OK)
-		fprintf(stderr, "tonnage: %s\n", tn_error_text());
+		say_error("%s", tn_error_text());
 	return exit_status;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "outputs.h"
 #include "search_options.h"
 #include "tonnage/fix.h"
 
@@ -75,7 +76,12 @@ cmd_fix(int argc, char **argv)
 	if (options.apply != NULL && strcmp(options.apply, "0") == 0)
 		return wrong_usage("fix: the list begins with 1");
 	options.search.run.arguments = argv + optind;
+	const struct output outputs[] = { { "--json", options.search.run.json_path }, { "--html", options.search.run.html_path },
+		                              { "--patch", options.patch_path }, { NULL, NULL } };
+	int usage = check_outputs("fix", outputs, options.search.run.arguments);
+	if (usage != 0)
+		return usage;
 	if (tn_fix(&options, &exit_status) != TN_OK)
-		fprintf(stderr, "tonnage: %s\n", tn_error_text());
+		say_error("%s", tn_error_text());
 	return exit_status;
 }

@@ -33,7 +33,7 @@ finish(tn_status status)
 {
 	if (status == TN_OK)
 		return 0;
-	fprintf(stderr, "tonnage: %s\n", tn_error_text());
+	say_error("%s", tn_error_text());
 	return status == TN_NOT_FOUND ? TN_EXIT_USAGE : TN_EXIT_OWN_FAILURE;
 }
 

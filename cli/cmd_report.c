@@ -3,11 +3,13 @@
  * tonnage report: what held the memory, from a snapshot or the JSON of a run.
  */
 #include <getopt.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
+#include "outputs.h"
 #include "tonnage/report.h"
 #include "tonnage/run.h" /* exit statuses */
 
@@ -113,7 +115,7 @@ finish(tn_status status)
 {
 	if (status == TN_OK)
 		return 0;
-	fprintf(stderr, "tonnage: %s\n", tn_error_text());
+	say_error("%s", tn_error_text());
 	return status == TN_STATE || status == TN_NO_MEMORY ? TN_EXIT_OWN_FAILURE : TN_EXIT_USAGE;
 }
 
@@ -136,6 +138,13 @@ cmd_report(int argc, char **argv)
 	if (count_on_stdout(&options) + text > 1)
 		return wrong_usage("report: only one format can go to stdout");
 	options.path = argv[optind];
+	const struct output outputs[] = { { "--json", options.json_path }, { "--html", options.html_path },
+		                              { "--folded", options.folded_path }, { "--csv", options.csv_path },
+		                              { "--perfetto", options.perfetto_path }, { NULL, NULL } };
+	char *inputs[] = { argv[optind], (char *)(uintptr_t)options.other_path, NULL };
+	int usage = check_outputs("report", outputs, inputs);
+	if (usage != 0)
+		return usage;
 	options.text = text || count_on_stdout(&options) == 0;
 	return finish(tn_report_write(&options));
 }

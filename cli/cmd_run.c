@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "options.h"
+#include "outputs.h"
 #include "tonnage/run.h"
 
 static const char help[] =
@@ -174,7 +175,13 @@ cmd_run(int argc, char **argv)
 	if (options.tolerance >= 0 && options.baseline_path == NULL)
 		return wrong_usage("run: --tolerance goes with --baseline FILE");
 	options.arguments = argv + optind;
+	const struct output outputs[] = { { "--json", options.json_path }, { "--html", options.html_path },
+		                              { "--snapshot", options.snapshot_path },
+		                              { "--write-baseline", options.write_baseline_path }, { NULL, NULL } };
+	int wrong = check_outputs("run", outputs, options.arguments);
+	if (wrong != 0)
+		return wrong;
 	if (tn_run(&options, &exit_status) != TN_OK)
-		fprintf(stderr, "tonnage: %s\n", tn_error_text());
+		say_error("%s", tn_error_text());
 	return exit_status;
 }

@@ -3,11 +3,13 @@
  * tonnage validate: the options, and the call.
  */
 #include <getopt.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
 #include "options.h"
+#include "outputs.h"
 #include "tonnage/run.h" /* exit statuses */
 #include "tonnage/validate.h"
 
@@ -97,8 +99,13 @@ cmd_validate(int argc, char **argv)
 		return wrong_usage("validate: one Python at most (tonnage validate --help)");
 	if (optind < argc)
 		options.python = argv[optind];
+	const struct output outputs[] = { { "--json", options.json_path }, { NULL, NULL } };
+	char *inputs[] = { (char *)(uintptr_t)options.python, NULL };
+	int usage = check_outputs("validate", outputs, inputs);
+	if (usage != 0)
+		return usage;
 	tn_status status = list ? tn_validate_list(&options, stdout) : tn_validate(&options, &exit_status);
 	if (status != TN_OK)
-		fprintf(stderr, "tonnage: %s\n", tn_error_text());
+		say_error("%s", tn_error_text());
 	return list && status == TN_OK ? 0 : exit_status;
 }

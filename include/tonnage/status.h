@@ -40,6 +40,10 @@ const char *tn_status_text(tn_status status);
  * the same thread. */
 const char *tn_error_text(void);
 
+/* Makes a text fit for a terminal, in place: control characters of any kind, marks of direction and what is no UTF-8 become
+ * blanks. Returns it. */
+char *tn_plain_text(char *text);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/plain.h"
+
 static _Thread_local char last_text[512];
 
 const char *
@@ -35,5 +37,6 @@ tn__fail(tn_status status, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(last_text, sizeof(last_text), format, arguments);
 	va_end(arguments);
+	tn__make_plain(last_text, ' '); /* it goes to a terminal, and names of files and documents stand in it */
 	return status;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/plain.h"
 #include "message/message.h"
 #include "report/explain_snapshot.h"
 #include "report/printer.h"
@@ -27,47 +28,36 @@ struct writer {
 
 /* ---- JSON ---- */
 
-/* Length of the UTF-8 sequence at `bytes`, or 0 if it is none. */
-static int
-utf8_length(const unsigned char *bytes)
-{
-	int length = bytes[0] >= 0xf0 && bytes[0] < 0xf5 ? 4 : bytes[0] >= 0xe0 ? 3 : bytes[0] >= 0xc2 ? 2 : 0;
-	if (bytes[0] >= 0xf5)
-		return 0;
-	for (int i = 1; i < length; i++)
-		if ((bytes[i] & 0xc0) != 0x80)
-			return 0;
-	bool overlong = (bytes[0] == 0xe0 && bytes[1] < 0xa0) || (bytes[0] == 0xf0 && bytes[1] < 0x90);
-	bool outside = (bytes[0] == 0xed && bytes[1] >= 0xa0) || (bytes[0] == 0xf4 && bytes[1] >= 0x90);
-	return overlong || outside ? 0 : length;
-}
-
 /* Length of what can be written as it is. */
 static size_t
 plain_length(const unsigned char *text)
 {
 	size_t length = 0;
-	while (text[length] >= 0x20 && text[length] < 0x80 && text[length] != '"' && text[length] != '\\')
+	while (text[length] >= 0x20 && text[length] < 0x7f && text[length] != '"' && text[length] != '\\')
 		length++;
 	return length;
 }
 
+/* Only ASCII: the document may go to a terminal. */
 void
 tn__write_json_string(FILE *out, const char *text)
 {
 	fputc('"', out);
-	for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
-		size_t plain = plain_length(at);
-		int length = plain > 0 ? (int)plain : *at >= 0x80 ? utf8_length(at) : 1;
-		if (length == 0)
+	while (*text != '\0') {
+		size_t plain = plain_length((const unsigned char *)text);
+		uint32_t code;
+		int length = plain > 0 ? (int)plain : tn__utf8(text, &code);
+		if (plain > 0)
+			fwrite(text, 1, plain, out);
+		else if (length == 0)
 			fputs("\\ufffd", out);
-		else if (*at == '"' || *at == '\\')
-			fprintf(out, "\\%c", *at);
-		else if (*at < 0x20)
-			fprintf(out, "\\u%04x", *at);
+		else if (code == '"' || code == '\\')
+			fprintf(out, "\\%c", (int)code);
+		else if (code >= 0x10000)
+			fprintf(out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
 		else
-			fwrite(at, 1, (size_t)length, out);
-		at += length > 0 ? length : 1;
+			fprintf(out, "\\u%04x", code);
+		text += length > 0 ? length : 1;
 	}
 	fputc('"', out);
 }

@@ -447,8 +447,7 @@ say_place(const struct row *row, int room, char out[512])
 		if (tn__columns_of(out) <= room)
 			break;
 	}
-	for (char *at = out; *at; at++)
-		*at = (unsigned char)*at < 0x20 || *at == 0x7f ? '?' : *at;
+	tn__make_plain(out, '?');
 	if (tn__columns_of(out) > room && room > 3) {
 		out[room - 3] = '\0';
 		strcat(out, "...");

@@ -5,18 +5,24 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/plain.h"
 #include "report/study.h"
 #include "report/text.h"
 
 static void
 put_name(FILE *out, const char *name)
 {
-	for (; name != NULL && *name != '\0'; name++) {
-		unsigned char byte = (unsigned char)*name;
-		fputc(byte == ';' ? ':' : byte < 0x20 || byte == 0x7f ? '?' : byte, out);
-	}
+	char *copy = strdup(name != NULL ? name : "");
+	if (copy == NULL)
+		return;
+	tn__make_plain(copy, '?');
+	for (char *at = copy; (at = strchr(at, ';')) != NULL;)
+		*at = ':';
+	fputs(copy, out);
+	free(copy);
 }
 
 static void

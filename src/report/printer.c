@@ -58,14 +58,6 @@ tint_code(const struct tn_printer *printer, enum tn_tint tint)
 	return printer->style.colour ? codes[tint] : "";
 }
 
-void
-tn__make_plain(char *text, char instead)
-{
-	for (; *text != '\0'; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = instead;
-}
-
 /* From column `at` on; further lines begin at column `hang`. */
 static void
 print_wrapped(const struct tn_printer *printer, int at, int hang, char *text)

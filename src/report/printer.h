@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "base/plain.h" /* tn__make_plain */
 #include "report/report.h"
 
 #define TN_COLUMNS 100
@@ -52,8 +53,6 @@ void tn__say_remark(const struct tn_printer *printer, const char *remark);
 /* How wide a remark may be. */
 int tn__remark_columns(const struct tn_printer *printer);
 
-/* Replaces control characters: what a terminal would obey must not reach it in the program's own words. */
-void tn__make_plain(char *text, char instead);
 
 /* How many columns a UTF-8 text takes, taking one for each code point. */
 int tn__columns_of(const char *text);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/plain.h"
 #include "gpu/catalogue.h"
 #include "run/fix_search.h"
 #include "run/internal.h"
@@ -510,7 +511,7 @@ write_patch(const struct tn_fix_search *search, const struct tn_fixes *fixes)
 	if (path == NULL)
 		return TN_OK;
 	if (change == NULL || change->patch == NULL) {
-		fprintf(search->options->search.run.messages, "tonnage: %s has no patch: %s is not written\n",
+		tn__tell(search->options->search.run.messages, "%s has no patch: %s is not written",
 		        change != NULL ? change->changes : "what fits", path);
 		return TN_OK;
 	}
@@ -529,7 +530,7 @@ apply(const struct tn_fix_options *options, const char *changes, int *exit_statu
 	}
 	setenv("TONNAGE_CHANGES", changes, 1);
 	if (!run.quiet)
-		fprintf(run.messages, "tonnage: running with %s\n", changes);
+		tn__tell(run.messages, "running with %s", changes);
 	tn_status status = tn_run(&run, exit_status);
 	unsetenv("TONNAGE_CHANGES");
 	return status;
@@ -539,7 +540,7 @@ static void
 say_undecided(const struct tn_fix_search *search)
 {
 	char *doubt = tn__trial_doubt(&search->unchanged_card);
-	fprintf(search->options->search.run.messages, "tonnage: the program as it is: %s\n",
+	tn__tell(search->options->search.run.messages, "the program as it is: %s",
 	        doubt != NULL ? doubt : "undecided");
 	free(doubt);
 }
@@ -551,7 +552,7 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 	if (fixes->failed && search->unchanged_card.words != NULL && !fixes->interrupted)
 		fputs(search->unchanged_card.words, stderr); /* the program's own */
 	if (fixes->failed && !fixes->interrupted)
-		fprintf(options->run.messages, "tonnage: the program fails as it is, and not for want of memory\n");
+		tn__tell(options->run.messages, "the program fails as it is, and not for want of memory");
 	else if (fixes->undecided && !fixes->interrupted)
 		say_undecided(search);
 	else if (!options->run.quiet)

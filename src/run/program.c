@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "run/internal.h"
 
 /* 0 when it can be executed, else why not. */
@@ -82,13 +83,15 @@ tn__program_quote(char *const *arguments)
 	if (out == NULL)
 		return NULL;
 	for (int i = 0; arguments[i] != NULL; i++) {
-		const char *word = arguments[i];
+		char *masked = tn__mask_secrets(arguments[i], i > 0 ? arguments[i - 1] : NULL);
+		const char *word = masked != NULL ? masked : "***";
 		bool quoted = needs_quotes(word);
 		fprintf(out, "%s%s", i > 0 ? " " : "", quoted ? "'" : "");
 		for (; *word != '\0'; word++)
 			fputs(*word == '\'' ? "'\\''" : (char[2]){ *word, '\0' }, out);
 		if (quoted)
 			fputc('\'', out);
+		free(masked);
 	}
 	fclose(out);
 	return text;

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * By name and by form. What is only likely is left: a word too much that is hidden makes a command useless, and figures ("--max-token=5")
+ * are no secrets.
+ */
+#include "base/secrets.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool
+ends_with(const char *text, size_t length, const char *end)
+{
+	size_t size = strlen(end);
+	return length >= size && strncasecmp(text + length - size, end, size) == 0;
+}
+
+/* "--hf-token", "WANDB_API_KEY", "db.password". Tokens of a tokenizer are none. */
+static bool
+is_secret_name(const char *name, size_t length)
+{
+	static const char *const ends[] = { "apikey", "api-key", "api_key", "access-key", "access_key", "secret", "secret-key",
+		                                "secret_key", "password", "passwd", "passphrase", "credential", "credentials",
+		                                "private-key", "private_key", "wandb-key", "wandb_key", "auth" };
+	static const char *const harmless[] = { "pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "image", "stop", "start",
+		                                    "end", "max", "min", "per", "new", "video", "audio", "trigger", "placeholder",
+		                                    "instance", "initializer", "class", "prefix", "suffix", "no", "use" };
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (ends_with(name, length, ends[i]))
+			return true;
+	if (!ends_with(name, length, "token"))
+		return false;
+	length -= strlen("token");
+	while (length > 0 && !isalnum((unsigned char)name[length - 1]))
+		length--;
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		if (ends_with(name, length, harmless[i]))
+			return false;
+	return true;
+}
+
+static bool
+is_secret_value(const char *value, size_t length)
+{
+	static const char *const plain[] = { "true", "false", "none", "null", "yes", "no" };
+	size_t digits = strspn(value, "0123456789.,e-");
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (length == strlen(plain[i]) && strncasecmp(value, plain[i], length) == 0)
+			return false;
+	return length > 0 && digits < length && value[0] != '$' && value[0] != '{' && value[0] != '<';
+}
+
+/* The length of a secret of a known form that begins here; 0. */
+static size_t
+known_form(const char *text)
+{
+	static const struct {
+		const char *start;
+		size_t least;
+	} forms[] = { { "hf_", 20 }, { "sk-", 20 }, { "ghp_", 20 }, { "gho_", 20 }, { "ghs_", 20 }, { "github_pat_", 20 }, { "glpat-", 16 },
+		          { "xoxb-", 16 }, { "xoxp-", 16 }, { "AKIA", 16 }, { "ASIA", 16 }, { "AIza", 30 }, { "eyJhbGciOi", 20 }, { "npm_", 30 },
+		          { "pypi-", 40 } };
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		size_t start = strlen(forms[i].start);
+		if (strncmp(text, forms[i].start, start) != 0)
+			continue;
+		size_t length = start;
+		while (isalnum((unsigned char)text[length]) || text[length] == '_' || text[length] == '-' || text[length] == '.')
+			length++;
+		if (length - start >= forms[i].least)
+			return length;
+	}
+	return 0;
+}
+
+/* The password in "scheme://user:password@host" that begins at this "://"; 0 where there is none. */
+static size_t
+password_of(const char *text, size_t *from)
+{
+	size_t end = strcspn(text + 3, "/ \t\"'") + 3;
+	const char *at = memrchr(text, '@', end), *colon = at != NULL ? memchr(text + 3, ':', (size_t)(at - text) - 3) : NULL;
+	if (colon == NULL)
+		return 0;
+	*from = (size_t)(colon - text) + 1;
+	return (size_t)(at - colon) - 1;
+}
+
+static void
+write_masked(FILE *out, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		size_t from = 0, size = i == 0 || !isalnum((unsigned char)text[i - 1]) ? known_form(text + i) : 0;
+		if (size == 0 && strncmp(text + i, "://", 3) == 0)
+			size = password_of(text + i, &from);
+		if (size == 0) {
+			fputc(text[i++], out);
+			continue;
+		}
+		fwrite(text + i, 1, from, out);
+		fputs("***", out);
+		i += from + size;
+	}
+}
+
+/* One word without blanks; `before` names it, or not. */
+static void
+mask_word(FILE *out, const char *word, size_t length, const char *before, size_t before_length)
+{
+	const char *equals = memchr(word, '=', length);
+	size_t name = equals != NULL ? (size_t)(equals - word) : 0;
+	bool named = before_length > 1 && before[0] == '-' && memchr(before, '=', before_length) == NULL &&
+	             is_secret_name(before, before_length);
+	if (equals != NULL && is_secret_name(word, name) && is_secret_value(equals + 1, length - name - 1))
+		fprintf(out, "%.*s=***", (int)name, word);
+	else if (named && word[0] != '-' && is_secret_value(word, length))
+		fputs("***", out);
+	else
+		write_masked(out, word, length);
+}
+
+char *
+tn__mask_secrets(const char *word, const char *before)
+{
+	char *text = NULL;
+	size_t size = 0, before_length = before != NULL ? strlen(before) : 0;
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return NULL;
+	if (before_length > 1 && before[0] == '-' && strchr(before, '=') == NULL && is_secret_name(before, before_length) &&
+	    strpbrk(word, " \t\n") != NULL)
+		word = fputs("***", out) == EOF ? word : "";
+	while (*word != '\0') {
+		size_t blanks = strspn(word, " \t\n"), length = strcspn(word + blanks, " \t\n");
+		fwrite(word, 1, blanks, out);
+		word += blanks;
+		mask_word(out, word, length, before, before_length);
+		before = word;
+		before_length = length;
+		word += length;
+	}
+	fclose(out);
+	return text;
+}
