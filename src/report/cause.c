@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/advice.h"
 #include "report/model.h"
 #include "report/report.h"
 
@@ -17,13 +18,14 @@ struct facts {
 	int64_t cached;      /* reserved, in use by no tensor */
 	int64_t lasting;     /* parameters, gradients and optimizer state: there whatever the batch */
 	int64_t passing;     /* what a batch brings */
+	int64_t lacks;       /* in all, where that is known, else by the request that failed */
 };
 
 struct rule {
 	const char *cause, *id; /* of the out-of-memory, and of the finding */
 	bool (*holds)(const struct facts *);
 	void (*why)(const struct facts *, FILE *);
-	const char *advice;
+	const char *advice; /* ids of the table of advice, best first: those whose condition holds are given */
 };
 
 static int64_t
@@ -104,10 +106,17 @@ why_limited(const struct facts *facts, FILE *out)
 	fputs("the card had room: the program has limited itself (set_per_process_memory_fraction)", out);
 }
 
+/* True when more than this request will be missing: it is only the first that failed. */
+static bool
+more_is_to_come(const struct facts *facts)
+{
+	return facts->report->need.least > 0 && facts->lacks > facts->asked;
+}
+
 static bool
 a_workspace(const struct facts *facts)
 {
-	return facts->oom->workspace;
+	return facts->oom->workspace && !more_is_to_come(facts);
 }
 
 static void
@@ -137,7 +146,7 @@ static bool
 others_hold_it(const struct facts *facts)
 {
 	int64_t others = of(facts, TN_CATEGORY_other_processes);
-	return facts->oom->short_by_bytes > 0 && others >= facts->oom->short_by_bytes && others >= facts->cached;
+	return facts->lacks > 0 && others >= facts->lacks && others >= facts->cached;
 }
 
 static void
@@ -146,11 +155,21 @@ why_others(const struct facts *facts, FILE *out)
 	print_bytes(out, "other processes hold ", of(facts, TN_CATEGORY_other_processes), " of the card");
 }
 
-/* Enough of it would do, and it is enough to speak of: a little is lost between pieces in every program. */
+/* Enough of it would do, and it is enough to speak of: a little is lost between pieces in every program. Not for one whose
+ * tensors alone are more than the card has. */
 static bool
 in_pieces(const struct facts *facts)
 {
+	if (facts->report->need.least > (int64_t)facts->report->gpu.total_bytes)
+		return false;
 	return facts->asked > 0 && facts->cached >= facts->asked && facts->cached >= facts->room / 16;
+}
+
+/* What settings can do about it has not been set yet. */
+static bool
+in_pieces_by_settings(const struct facts *facts)
+{
+	return in_pieces(facts) && !facts->report->facts.expandable_segments;
 }
 
 static void
@@ -175,7 +194,8 @@ while_building(const struct facts *facts)
 static void
 why_building(const struct facts *facts, FILE *out)
 {
-	fprintf(out, "the model: the card is full before training begins, while %s it",
+	bool trains = !facts->report->facts.known || facts->report->facts.trains;
+	fprintf(out, "the model: the card is full before %s, while %s it", trains ? "training begins" : "the first pass",
 	        phase_is(facts, "load") ? "loading" : "building");
 	print_bytes(out, " (", facts->moment->device_bytes, " so far)");
 }
@@ -246,6 +266,8 @@ why_updating(const struct facts *facts, FILE *out)
 	print_bytes(out, ", the optimizer's state ", of(facts, TN_CATEGORY_optimizer_state), "");
 }
 
+#define MANY_SAMPLES 16
+
 /* Activations of one line, a few parts of which fill the card. */
 static const struct tn_report_holder *
 few_large_ones(const struct facts *facts)
@@ -261,27 +283,61 @@ few_large_ones(const struct facts *facts)
 	return NULL;
 }
 
+/* A large tensor of a large batch is the batch's doing: it shrinks with it. */
 static bool
 a_few_fill_it(const struct facts *facts)
 {
-	return few_large_ones(facts) != NULL;
+	return few_large_ones(facts) != NULL && facts->report->batch_size < MANY_SAMPLES;
 }
 
-/* Weights of an attention that is written out: length times length for each head. */
+/* Activations that are as large and as many as what a softmax made: scores before and after masks and dropout. */
+static int64_t
+bytes_like(const struct facts *facts, const struct tn_report_holder *softmax)
+{
+	int64_t bytes = 0;
+	for (size_t i = 0; i < facts->moment->holder_count; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		bool alike = holder->category == TN_CATEGORY_activations && holder->blocks > 0 && softmax->blocks > 0 &&
+		             holder->bytes / holder->blocks == softmax->bytes / softmax->blocks;
+		bytes += alike ? holder->bytes : 0;
+	}
+	return bytes;
+}
+
+/* What softmax made inside the layers of a model, with all that is of its size, when that is most of the activations;
+ * NULL when it is not. */
+static const struct tn_report_holder *
+scores_of_layers(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->moment->holder_count; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		if (holder->category != TN_CATEGORY_activations || holder->what == NULL || strcmp(holder->what, "softmax") != 0)
+			continue;
+		return 5 * bytes_like(facts, holder) >= 2 * facts->passing ? holder : NULL;
+	}
+	return NULL;
+}
+
+/* Scores of an attention that is written out: length times length for each head. */
 static bool
 attention_fills_it(const struct facts *facts)
 {
 	const struct tn_report_holder *holder = few_large_ones(facts);
-	return holder != NULL && holder->what != NULL && strcmp(holder->what, "softmax") == 0;
+	bool large = holder != NULL && holder->what != NULL && strcmp(holder->what, "softmax") == 0;
+	return large || scores_of_layers(facts) != NULL;
 }
 
 static void
 why_attention(const struct facts *facts, FILE *out)
 {
-	const struct tn_report_holder *holder = few_large_ones(facts);
-	print_bytes(out, "attention weights: ", holder->bytes, " that a softmax made");
-	print_line(out, " at ", &holder->at);
-	fputs(", one number for each pair of places in the text", out);
+	const struct tn_report_holder *holder = scores_of_layers(facts);
+	holder = holder != NULL ? holder : few_large_ones(facts);
+	int64_t all = bytes_like(facts, holder);
+	print_bytes(out, "an attention that is written out keeps its scores: ", all, "");
+	if (holder->blocks > 1)
+		print_bytes(out, " in pieces of ", holder->bytes / holder->blocks, "");
+	print_line(out, ", by the softmax at ", &holder->at);
+	fputs("; they grow with the square of the length", out);
 }
 
 /* The loss over a large vocabulary: logits, their softmax, and the gradients of both. */
@@ -298,14 +354,19 @@ logits_fill_it(const struct facts *facts)
 		loss |= holder->what != NULL && strcmp(holder->what, "log_softmax") == 0 && holder->at.file != NULL &&
 		        holder->at.line == facts->oom->at->line && strcmp(holder->at.file, facts->oom->at->file) == 0;
 	}
-	return loss && facts->asked >= facts->room / 16;
+	return (loss || facts->oom->vocabulary > 0) && facts->asked >= facts->room / 16;
 }
 
 static void
 why_logits(const struct facts *facts, FILE *out)
 {
-	print_bytes(out, "the loss over a large vocabulary: its logits take ", facts->asked,
-	            ", and their softmax and their gradients as much again each");
+	if (facts->oom->vocabulary > 0)
+		fprintf(out, "the loss over a vocabulary of %lld: its logits take ", (long long)facts->oom->vocabulary);
+	else
+		fputs("the loss over a large vocabulary: its logits take ", out);
+	print_bytes(out, "", facts->asked, facts->report->facts.known && !facts->report->facts.trains
+	                                       ? ""
+	                                       : ", and their softmax and their gradients as much again each");
 }
 
 static void
@@ -330,7 +391,8 @@ one_tensor(const struct facts *facts)
 		if (bytes > largest)
 			largest = bytes;
 	}
-	return facts->moment->detailed && facts->asked >= facts->room / 5 && facts->asked >= facts->lasting &&
+	return facts->moment->detailed && facts->report->batch_size < MANY_SAMPLES && facts->asked >= facts->room / 5 &&
+	       facts->asked >= facts->lasting &&
 	       2 * facts->asked >= facts->passing && facts->asked >= largest;
 }
 
@@ -454,7 +516,7 @@ gradients_of_before(const struct facts *facts)
 {
 	int64_t gradients = of(facts, TN_CATEGORY_gradients);
 	return facts->moment->detailed && phase_is(facts, "forward") && facts->oom->step >= 2 &&
-	       gradients >= facts->room / 8 && gradients >= facts->oom->short_by_bytes;
+	       gradients >= facts->room / 8 && gradients >= facts->lacks;
 }
 
 static void
@@ -462,6 +524,22 @@ why_gradients(const struct facts *facts, FILE *out)
 {
 	print_bytes(out, "gradients of the step before, ", of(facts, TN_CATEGORY_gradients),
 	            ", are still there in the forward pass");
+}
+
+/* Checkpointing that is configured acts in train() only. */
+static bool
+left_in_eval(const struct facts *facts)
+{
+	const struct tn_facts *seen = &facts->report->facts;
+	return seen->trained_in_eval && seen->checkpoints_wait && activations_outweigh(facts) &&
+	       of(facts, TN_CATEGORY_activations) >= facts->room / 16;
+}
+
+static void
+why_left_in_eval(const struct facts *facts, FILE *out)
+{
+	print_bytes(out, "the model is trained in eval() mode, where its gradient checkpointing does nothing: ",
+	            of(facts, TN_CATEGORY_activations), " of activations are kept");
 }
 
 static bool
@@ -518,53 +596,39 @@ why_batch(const struct facts *facts, FILE *out)
 	print_bytes(out, "the batch: what it brings takes ", facts->passing, "");
 }
 
-#define LET_GO "find what keeps these tensors: a list, or a graph that a loss still holds (loss.item() or .detach() lets it go)"
-#define KEEP_LESS "keep them on the CPU (.cpu()), or only what is needed of them"
-
 static const struct rule rules[] = {
-	{ "host_ram", "host_ram", host_is_full, why_host, "fewer data loader workers, or less pinned memory" },
-	{ "too_big_single_request", "too_big_single_request", larger_than_the_card, why_larger,
-	  "make this tensor smaller, or do its work in pieces: no setting helps" },
-	{ "memory_fraction_limit", "memory_fraction_limit", limited_by_itself, why_limited,
-	  "raise the limit that the program has set itself (set_per_process_memory_fraction)" },
-	{ "library_workspace", "library_workspace", a_workspace, why_workspace,
-	  "a smaller batch, or less working memory (torch.backends.cudnn.benchmark = False, CUBLAS_WORKSPACE_CONFIG)" },
-	{ "leak_suspected", "growth", grew, why_grew, LET_GO },
-	{ "other_process", "other_process", others_hold_it, why_others, "end the other processes, or wait for them" },
-	{ "model_or_batch_too_big", "optimizer_state", first_update, why_first_update,
-	  "an optimizer with less state (8-bit Adam, Adafactor, SGD), or train fewer parameters (LoRA)" },
-	{ "leak_suspected", "growth", piles_up_in_pieces, why_kept, KEEP_LESS },
-	{ "fragmentation", "fragmentation", in_pieces, why_in_pieces,
-	  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment" },
-	{ "leak_suspected", "growth", graphs_are_kept, why_graphs, LET_GO },
-	{ "model_or_batch_too_big", "evaluation_with_graph", graph_in_evaluation, why_graph_in_evaluation,
-	  "with torch.no_grad(): around the evaluation" },
+	{ "host_ram", "host_ram", host_is_full, why_host, "fewer_workers less_pinned" },
+	{ "too_big_single_request", "too_big_single_request", larger_than_the_card, why_larger, "in_pieces" },
+	{ "memory_fraction_limit", "memory_fraction_limit", limited_by_itself, why_limited, "raise_limit" },
+	{ "library_workspace", "library_workspace", a_workspace, why_workspace, "accumulate smaller_batch less_workspace" },
+	{ "leak_suspected", "growth", grew, why_grew, "let_go" },
+	{ "other_process", "other_process", others_hold_it, why_others, "end_others" },
+	{ "model_or_batch_too_big", "optimizer_state", first_update, why_first_update, "small_state lora more_cards" },
+	{ "leak_suspected", "growth", piles_up_in_pieces, why_kept, "keep_less" },
+	{ "fragmentation", "fragmentation", in_pieces_by_settings, why_in_pieces, "expandable" },
+	{ "leak_suspected", "growth", graphs_are_kept, why_graphs, "let_go" },
+	{ "model_or_batch_too_big", "trained_in_eval", left_in_eval, why_left_in_eval, "train_mode" },
+	{ "model_or_batch_too_big", "evaluation_with_graph", graph_in_evaluation, why_graph_in_evaluation, "no_grad" },
 	{ "model_or_batch_too_big", "model_too_big", while_building, why_building,
-	  "parameters in 16 bits (dtype=torch.bfloat16), or build them on the CPU and keep a part there" },
-	{ "model_or_batch_too_big", "foreach_temporaries", all_at_once, why_all_at_once,
-	  "foreach=False or fused=True among the optimizer's arguments" },
-	{ "model_or_batch_too_big", "optimizer_state", while_updating, why_updating,
-	  "an optimizer with less state (8-bit Adam, Adafactor, SGD), or train fewer parameters (LoRA)" },
-	{ "model_or_batch_too_big", "gradients_live_through_forward", gradients_of_before, why_gradients,
-	  "optimizer.zero_grad() before the forward pass, unless gradients are being accumulated" },
-	{ "model_or_batch_too_big", "attention_weights", attention_fills_it, why_attention,
-	  "torch.nn.functional.scaled_dot_product_attention, which keeps none of them, or shorter texts" },
+	  "parameters_16_bits quantise build_on_cpu" },
+	{ "model_or_batch_too_big", "foreach_temporaries", all_at_once, why_all_at_once, "no_foreach" },
+	{ "model_or_batch_too_big", "optimizer_state", while_updating, why_updating, "small_state lora more_cards" },
+	{ "model_or_batch_too_big", "gradients_live_through_forward", gradients_of_before, why_gradients, "zero_grad" },
+	{ "model_or_batch_too_big", "attention_weights", attention_fills_it, why_attention, "sdpa shorter" },
 	{ "model_or_batch_too_big", "logits", logits_fill_it, why_logits,
-	  "the loss in pieces (a chunked cross-entropy), logits only where they are wanted, or a smaller batch" },
+	  "chunked_loss fewer_logits accumulate smaller_batch" },
 	{ "model_or_batch_too_big", "large_activations", a_few_fill_it, why_a_few,
-	  "do this work in pieces (for attention: scaled_dot_product_attention), shorter sequences, or a smaller batch" },
-	{ "model_or_batch_too_big", "large_tensor", one_tensor, why_one_tensor,
-	  "do this work in pieces, or a smaller batch" },
-	{ "leak_suspected", "growth", piles_up, why_kept, KEEP_LESS },
-	{ "model_or_batch_too_big", "large_temporaries", keeps_much, why_kept,
-	  "keep this on the CPU, make it in pieces, or a smaller batch" },
+	  "work_in_pieces accumulate smaller_batch" },
+	{ "model_or_batch_too_big", "large_tensor", one_tensor, why_one_tensor, "work_in_pieces accumulate smaller_batch" },
+	{ "leak_suspected", "growth", piles_up, why_kept, "keep_less" },
+	{ "model_or_batch_too_big", "large_temporaries", keeps_much, why_kept, "keep_on_cpu accumulate smaller_batch" },
 	{ "model_or_batch_too_big", "model_too_big", model_outweighs, why_model,
-	  "16-bit parameters, an optimizer with less state (8-bit Adam), or train fewer parameters (LoRA)" },
+	  "parameters_16_bits small_state lora quantise more_cards" },
 	{ "model_or_batch_too_big", "batch_too_big", activations_outweigh, why_activations,
-	  "a smaller batch with gradient accumulation, or checkpointing (torch.utils.checkpoint), or autocast to 16 bits" },
+	  "accumulate smaller_batch checkpointing autocast inference_16_bits more_cards" },
 	{ "model_or_batch_too_big", "batch_too_big", temporaries_outweigh, why_temporaries,
-	  "a smaller batch, or do this work in pieces" },
-	{ "model_or_batch_too_big", "batch_too_big", batch_outweighs, why_batch, "a smaller batch" },
+	  "accumulate smaller_batch work_in_pieces" },
+	{ "model_or_batch_too_big", "batch_too_big", batch_outweighs, why_batch, "accumulate smaller_batch more_cards" },
 };
 
 static int64_t
@@ -585,6 +649,7 @@ facts_of(const struct tn_report *report)
 		                   .oom = oom,
 		                   .moment = moment,
 		                   .asked = oom->requested_bytes,
+		                   .lacks = tn__report_short_by(report),
 		                   .room = (int64_t)(report->gpu.total_bytes - report->gpu.context_bytes) };
 	if (moment->detailed)
 		facts.cached = of(&facts, TN_CATEGORY_cached);
@@ -622,8 +687,16 @@ tn__report_find_cause(struct tn_report *report)
 	if (report->oom.cause == NULL)
 		report->oom.cause = strdup(rule != NULL ? rule->cause : "unknown");
 	char *why = rule != NULL ? words_of(rule, &facts) : NULL;
-	if (why != NULL)
+	if (why == NULL)
+		return;
+	char *held, *advice = tn__advice_words(report, rule->advice, &held);
+	struct tn_finding *finding =
 		tn__report_add_finding(report, rule->id, TN_SEVERITY_ERROR, report->oom.short_by_bytes,
-		                       grew(&facts) ? report->growth.at : report->oom.at, rule->advice, "%s", why);
+	                           grew(&facts) ? report->growth.at : report->oom.at, advice, "%s", why);
+	if (finding != NULL)
+		finding->advice_ids = held;
+	else
+		free(held);
+	free(advice);
 	free(why);
 }

@@ -20,14 +20,26 @@ is_there(const struct tn_report *report, const char *id)
 	return false;
 }
 
+/* In the first step most may still be to come: then what the batch has brought already weighs more than the little that
+ * one request lacked. */
+static bool
+outweighed(const struct tn_report *report, const struct tn_found *found)
+{
+	const struct tn_report_moment *moment = &report->at_oom;
+	int64_t activations = moment->by_category[TN_CATEGORY_activations];
+	return moment->detailed && activations != TN_NO_FIGURE && found->bytes < (uint64_t)activations;
+}
+
 /* That model or batch are too big, or that something piles up, is what is left to say when nothing in particular was
  * seen. A leak that was watched over several steps stays one. */
 static bool
 is_the_reason(const struct tn_report *report, const struct tn_found *found)
 {
 	const struct tn_report_oom *oom = &report->oom;
-	if (!found->avoidable || !oom->seen || oom->cause == NULL || oom->short_by_bytes <= 0 ||
-	    found->bytes < (uint64_t)oom->short_by_bytes)
+	int64_t lacks = tn__report_short_by(report);
+	if (!found->avoidable || !oom->seen || oom->cause == NULL || lacks <= 0 || found->bytes < (uint64_t)lacks)
+		return false;
+	if (report->need.bytes <= 0 && report->steps_seen <= 0 && outweighed(report, found))
 		return false;
 	if (strcmp(oom->cause, "leak_suspected") == 0)
 		return found->grows || !report->growth.seen;

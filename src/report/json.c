@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "report/advice.h"
 #include "report/assumed.h"
 #include "report/gate.h"
 #include "report/json_parts.h"
@@ -201,6 +202,50 @@ findings(const struct tn_report *report)
 		                                       "sure", text(item->sure)));
 	}
 	return array;
+}
+
+/* Each piece of advice that is given, with its finding and the condition that held. */
+static json_t *
+advice(const struct tn_report *report)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->finding_count; i++) {
+		const char *ids = report->findings[i].advice_ids != NULL ? report->findings[i].advice_ids : "";
+		const struct tn_advice *piece;
+		for (size_t j = 0; (piece = tn__advice_at(j)) != NULL; j++)
+			if (tn__advice_is_among(piece, ids))
+				json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s, s:b}", "id", piece->id, "finding",
+				                                       report->findings[i].id, "text", piece->text, "condition",
+				                                       piece->condition, "holds",
+				                                       piece->holds == NULL || piece->holds(report)));
+	}
+	return array;
+}
+
+/* What the program does about its memory already; null: nothing told it. */
+static json_t *
+facts(const struct tn_report *report)
+{
+	const struct tn_facts *seen = &report->facts;
+	if (!seen->known)
+		return json_null();
+	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "trains", seen->trains, "autocast",
+	                 seen->autocast, "checkpointing", seen->checkpoints, "checkpointing_waits", seen->checkpoints_wait,
+	                 "trained_in_eval", seen->trained_in_eval, "loader", seen->loader, "expandable_segments",
+	                 seen->expandable_segments, "small_optimizer_state", seen->small_state, "parameter_bytes",
+	                 (json_int_t)seen->parameter_bytes, "wide_parameter_bytes", (json_int_t)seen->wide_bytes,
+	                 "small_parameter_bytes", (json_int_t)seen->small_bytes, "trained_parameter_bytes",
+	                 (json_int_t)seen->trained_bytes);
+}
+
+/* What a program that ran out of memory needs in all; null: unknown. */
+static json_t *
+need(const struct tn_report *report)
+{
+	const struct tn_need *need = &report->need;
+	return need->bytes > 0 ? json_pack("{s:I, s:I, s:I}", "device_bytes", (json_int_t)need->bytes, "least_device_bytes",
+	                                   (json_int_t)need->least, "steps", (json_int_t)need->steps)
+	                       : json_null();
 }
 
 static json_t *
@@ -420,7 +465,10 @@ build(const struct tn_report *report)
 		{ "smallest_gpu", text(report->smallest_gpu) },
 		{ "out_of_memory", out_of_memory(report) },
 		{ "handled_out_of_memory", handled(report) },
+		{ "need", need(report) },
 		{ "findings", findings(report) },
+		{ "advice", advice(report) },
+		{ "facts", facts(report) },
 		{ "sources", sources(report) },
 		{ "coverage", coverage(report) },
 		{ "assumptions", tn__assumptions_json(&report->assumptions) },

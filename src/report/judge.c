@@ -213,7 +213,14 @@ needed_bytes(const struct tn_report *report)
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && report->oom.requested_bytes != TN_NO_FIGURE &&
 	    held != TN_NO_FIGURE && held + report->oom.requested_bytes > needed)
 		needed = held + report->oom.requested_bytes;
-	return needed;
+	return report->verdict == TN_VERDICT_OUT_OF_MEMORY && report->need.bytes > needed ? report->need.bytes : needed;
+}
+
+int64_t
+tn__report_short_by(const struct tn_report *report)
+{
+	int64_t in_all = report->need.least - (int64_t)report->gpu.total_bytes;
+	return report->need.least > 0 && in_all > report->oom.short_by_bytes ? in_all : report->oom.short_by_bytes;
 }
 
 static void
@@ -256,6 +263,48 @@ needed_card(const struct tn_report *report)
 	return whole > needed ? whole : needed;
 }
 
+bool
+tn__report_has_kernels(const struct tn_report *report, const struct tn_gpu_figures *card)
+{
+	int major = card->compute_major, minor = card->compute_minor;
+	for (size_t i = 0; i < report->facts.kernel_count; i++) {
+		int number = report->facts.kernels[i], of = number < 0 ? -number : number;
+		/* Machine code runs on its own generation from its own card on, code to be compiled on all that are newer. */
+		if (number < 0 ? of <= 10 * major + minor : of / 10 == major && of % 10 <= minor)
+			return true;
+	}
+	return report->facts.kernel_count == 0;
+}
+
+/* The smallest card that holds so much for sure, and that the program's PyTorch has kernels for. Its context is smaller or
+ * larger than this card's, which nobody has measured: what it holds is less than its total in any case. */
+static const struct tn_gpu_row *
+smallest_card(const struct tn_report *report, int64_t needed)
+{
+	const struct tn_gpu_row *best = NULL;
+	for (int i = 0; i < tn__gpu_count(); i++) {
+		const struct tn_gpu_figures *card = &tn__gpu_row(i)->figures;
+		int64_t total = (int64_t)card->total_bytes, own = (int64_t)card->context_bytes;
+		int64_t beside = needed - (int64_t)report->gpu.context_bytes + report->unseen_above;
+		if (total >= needed && total - own >= beside && tn__report_has_kernels(report, card) &&
+		    (best == NULL || card->total_bytes < best->figures.total_bytes))
+			best = tn__gpu_row(i);
+	}
+	return best;
+}
+
+/* torch says so itself as it starts, and fails at its first kernel. */
+static void
+judge_kernels(struct tn_report *report)
+{
+	if (report->real_gpu || tn__report_has_kernels(report, &report->gpu))
+		return;
+	tn__report_add_finding(report, "no_kernels", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
+	                       "this build of PyTorch has no kernels for this card (compute capability %d.%d): on a real one the "
+	                       "program fails with \"no kernel image is available\", whatever its memory",
+	                       report->gpu.compute_major, report->gpu.compute_minor);
+}
+
 /* Limits below the card's own. Only a program that fits was seen to its peak. */
 static void
 judge_limits(struct tn_report *report)
@@ -289,9 +338,10 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 		judge_oom(report);
 	judge_bounds(report);
 	judge_limits(report);
+	judge_kernels(report);
 	int64_t needed = needed_card(report);
 	if (needed > 0) {
-		const struct tn_gpu_row *row = tn__gpu_smallest((uint64_t)needed, report->gpu.context_bytes);
+		const struct tn_gpu_row *row = smallest_card(report, needed);
 		report->smallest_gpu = row != NULL ? row->figures.alias : NULL;
 	}
 }

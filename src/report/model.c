@@ -156,6 +156,7 @@ tn__report_free(struct tn_report *report)
 		tn__report_free_place(report->findings[i].at);
 		free(report->findings[i].what);
 		free(report->findings[i].advice);
+		free(report->findings[i].advice_ids);
 	}
 	for (size_t i = 0; i < report->source_count; i++)
 		free(report->sources[i].text);
@@ -274,6 +275,7 @@ tn__report_drop_findings(struct tn_report *report, const char *id)
 		tn__report_free_place(finding->at);
 		free(finding->what);
 		free(finding->advice);
+		free(finding->advice_ids);
 	}
 	report->finding_count = kept;
 }

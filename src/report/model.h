@@ -99,6 +99,7 @@ struct tn_report_oom {
 	char *phase, *cause, *message;
 	bool computed;  /* the size asked for came from a value that was not computed */
 	bool workspace; /* a library asked, for a workspace */
+	int64_t vocabulary; /* it is logits over so many words; not known: it is not, or nobody can tell */
 	double fraction; /* of the card that PyTorch may use, as the program has set it; 0: unknown */
 };
 
@@ -159,6 +160,7 @@ struct tn_finding {
 	int64_t bytes;
 	struct tn_place *at;
 	char *what, *advice;
+	char *advice_ids; /* of the table of advice, separated by spaces; NULL: not from there */
 	const char *sure; /* literal: how sure it is, where it is not; else NULL */
 };
 
@@ -183,6 +185,30 @@ struct tn_drift {
 struct tn_version { /* of something that is not the same as when the baseline was made */
 	const char *name; /* literal */
 	char *before, *now; /* NULL: unknown */
+};
+
+/* What the program does about its memory already (src/report/advice.c). Nothing is true that was not seen. */
+struct tn_facts {
+	bool known;
+	bool trains;
+	bool autocast;
+	bool checkpoints;
+	bool checkpoints_wait; /* checkpointing is configured, and has not acted */
+	bool trained_in_eval;  /* the model is trained, and in eval() */
+	bool loader;
+	bool expandable_segments;
+	bool small_state; /* no optimizer is known to keep two full numbers a parameter */
+	int64_t parameter_bytes, wide_bytes, small_bytes, trained_bytes; /* of 32 bits and more; of 8 and fewer; 0: unknown */
+	int32_t kernels[32]; /* compute capabilities that the wheel has kernels for, 86 is 8.6; negative: code that the driver
+	                      * compiles for that one and all newer ones */
+	size_t kernel_count; /* 0: unknown */
+};
+
+/* What the program needs on a card that is never full, as far as a few steps show. */
+struct tn_need {
+	int64_t bytes; /* of the device; 0: unknown */
+	int64_t least; /* without what PyTorch only caches */
+	int64_t steps;
 };
 
 struct tn_baseline;
@@ -276,6 +302,8 @@ struct tn_report {
 
 	struct tn_report_oom oom;
 	struct tn_report_moment at_oom;
+	struct tn_facts facts;
+	struct tn_need need; /* of a program that ran out of memory */
 	struct tn_report_growth growth;
 	struct tn_report_gate gate;
 	struct tn_region regions[64]; /* in the order of first appearance */
@@ -419,6 +447,13 @@ struct tn_refusal {
 const struct tn_refusal *tn__refusal_of(const char *library, const char *name);
 /* Adds a finding for each family of refused calls that work depends on. */
 void tn__report_explain_refusals(struct tn_report *report);
+
+/* What an out-of-memory lacked: what the program needs in all, where that is known, else what the request that failed
+ * lacked. Not known when neither is. */
+int64_t tn__report_short_by(const struct tn_report *report);
+
+/* True when the program's PyTorch has kernels for a card, or nothing is known of them. */
+bool tn__report_has_kernels(const struct tn_report *report, const struct tn_gpu_figures *card);
 
 /* Names the cause of an out-of-memory, and adds the finding that says why and what to do. Part of judging. */
 void tn__report_find_cause(struct tn_report *report);

@@ -238,6 +238,25 @@ say_oom_place(const struct tn_printer *printer, const struct tn_report *report)
 	free(places);
 }
 
+/* What one request lacked says little of what is missing in all. */
+static void
+say_need(const struct tn_printer *printer, const struct tn_report *report)
+{
+	int64_t least = report->need.least, more = least - (int64_t)report->gpu.total_bytes;
+	char needed[32], missing[32], steps[48] = "its first step";
+	if (least <= 0)
+		return;
+	tn__human_bytes(least, needed);
+	if (report->need.steps > 1)
+		snprintf(steps, sizeof(steps), "its first %lld steps", (long long)report->need.steps);
+	if (more > 0)
+		tn__say(printer, TN_TINT_NONE, 2, "in all it needs %s for %s: %s more than the card has", needed, steps,
+		        tn__human_bytes(more, missing));
+	else
+		tn__say(printer, TN_TINT_NONE, 2, "in all it needs %s for %s, and what lies unused between its tensors", needed,
+		        steps);
+}
+
 static void
 say_oom(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -256,6 +275,7 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 		        tn__human_bytes(oom->free_bytes, available));
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "asked %s", asked);
+	say_need(printer, report);
 	if (oom->computed)
 		tn__say(printer, TN_TINT_NONE, 2, "the size came from a value that was not computed (kernels do not run on a "
 		                                  "virtual GPU): this may not be a real shortage");
@@ -490,10 +510,12 @@ say_smallest(const struct tn_printer *printer, const struct tn_report *report, c
 {
 	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY;
 	bool whole = !out && report->verdict != TN_VERDICT_FAILED && report->verdict != TN_VERDICT_UNDECIDED;
-	const char *what = whole ? "this peak" : "what was seen";
+	const char *what = out ? "it" : whole ? "this peak" : "what was seen";
 	char total[32];
 	if (report->device_peak <= 0 || report->stopped == TN_STOPPED_INTERRUPTED ||
 	    report->verdict == TN_VERDICT_GROWS || (out && (row != NULL || limits_itself(report))))
+		return;
+	if (out && report->need.bytes <= 0)
 		return;
 	if (row == NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "Smallest card that would hold %s: none of the catalogue", what);
@@ -506,7 +528,7 @@ static void
 say_larger_card(const struct tn_printer *printer, const struct tn_gpu_row *row)
 {
 	char total[32];
-	tn__say_labelled(printer, "", LABEL_COLUMN, "or a larger card: what was seen so far would fit %s (%s)", row->figures.name,
+	tn__say_labelled(printer, "", LABEL_COLUMN, "or a larger card: %s (%s) would hold it as it is", row->figures.name,
 	                 tn__human_bytes((int64_t)row->figures.total_bytes, total));
 }
 
@@ -558,7 +580,7 @@ say_next(const struct tn_printer *printer, const struct tn_report *report, const
 		tn__say_labelled(printer, "Next", LABEL_COLUMN, "%s", reason->advice);
 	else
 		tn__say_labelled(printer, "Next", LABEL_COLUMN, "a smaller batch%s", row == NULL ? ", or more than one card" : "");
-	if (out && row != NULL && report->device_peak > 0 && larger_card_helps(report))
+	if (out && row != NULL && report->need.bytes > 0 && larger_card_helps(report))
 		say_larger_card(printer, row);
 	if (report->command != NULL && !(out && strcmp(report->oom.cause, "host_ram") == 0))
 		say_fix_command(printer, report);

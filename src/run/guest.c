@@ -280,6 +280,7 @@ take_oom(const json_t *oom, struct tn_report_oom *out)
 	out->message = copied(oom, "message");
 	out->computed = truth(oom, "computed");
 	out->workspace = truth(oom, "workspace");
+	out->vocabulary = whole(oom, "vocabulary");
 	out->fraction = number(oom, "fraction");
 	out->at = place(json_object_get(oom, "at"), truth(oom, "backward"));
 	json_array_foreach(stack, i, frame) {
@@ -335,6 +336,90 @@ take_exception(const json_t *exception, struct tn_report *report)
 	report->exception_at = place(json_object_get(exception, "at"), false);
 }
 
+/* True when one of the names is an Adam whose two numbers a parameter are kept whole. */
+static bool
+has_full_adam(const json_t *names)
+{
+	static const char *const smaller[] = { "8bit", "4bit", "Fp8", "fp8", "Adafactor", "mini" };
+	const json_t *item;
+	size_t i;
+	json_array_foreach(names, i, item) {
+		const char *name = json_string_value(item);
+		bool full = name != NULL && (strstr(name, "Adam") != NULL || strstr(name, "Lamb") != NULL);
+		for (size_t j = 0; full && j < sizeof(smaller) / sizeof(smaller[0]); j++)
+			full = strstr(name, smaller[j]) == NULL;
+		if (full)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_one_of(const char *name, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static void
+take_parameters(const json_t *rows, struct tn_facts *out)
+{
+	static const char *const wide[] = { "float32", "float64", "complex64", "complex128" };
+	static const char *const sixteen[] = { "bfloat16", "float16" };
+	const json_t *row;
+	size_t i;
+	json_array_foreach(rows, i, row) {
+		const char *type = text(row, "type");
+		int64_t bytes = whole(row, "bytes"), trained = whole(row, "trained_bytes");
+		if (type == NULL || bytes <= 0)
+			continue;
+		out->parameter_bytes += bytes;
+		out->trained_bytes += trained > 0 ? trained : 0;
+		if (is_one_of(type, wide, sizeof(wide) / sizeof(wide[0])))
+			out->wide_bytes += bytes;
+		else if (!is_one_of(type, sixteen, sizeof(sixteen) / sizeof(sixteen[0])))
+			out->small_bytes += bytes;
+	}
+}
+
+/* "sm_86", "sm_90a" (for that card alone), "compute_90" (and all newer ones). */
+static void
+take_kernels(const json_t *list, struct tn_facts *out)
+{
+	const json_t *item;
+	size_t i;
+	json_array_foreach(list, i, item) {
+		const char *name = json_string_value(item);
+		int number = 0;
+		bool compiled = name != NULL && sscanf(name, "compute_%d", &number) == 1;
+		if (!compiled && (name == NULL || sscanf(name, "sm_%d", &number) != 1))
+			continue;
+		if (number > 0 && out->kernel_count < sizeof(out->kernels) / sizeof(out->kernels[0]))
+			out->kernels[out->kernel_count++] = compiled ? -number : number;
+	}
+}
+
+static void
+take_facts(const json_t *facts, struct tn_facts *out)
+{
+	if (!json_is_object(facts))
+		return;
+	const json_t *optimizers = json_object_get(facts, "optimizers");
+	out->known = true;
+	out->trains = truth(facts, "trains");
+	out->autocast = json_array_size(json_object_get(facts, "autocast")) > 0;
+	out->checkpoints = truth(facts, "checkpointing");
+	out->checkpoints_wait = truth(facts, "checkpointing_waits");
+	out->trained_in_eval = truth(facts, "trained_in_eval");
+	out->loader = truth(facts, "loader");
+	out->expandable_segments = truth(facts, "expandable_segments");
+	out->small_state = json_array_size(optimizers) > 0 && !has_full_adam(optimizers);
+	take_parameters(json_object_get(facts, "parameters"), out);
+	take_kernels(json_object_get(facts, "architectures"), out);
+}
+
 static void
 take_steps(const json_t *steps, struct tn_report *report)
 {
@@ -360,6 +445,7 @@ take_worst(const json_t *document, struct tn_report *report)
 	report->reserved_peak = worst_device(document, "reserved_peak");
 	report->requested_peak = worst_device(document, "requested_peak");
 	take_oom(json_object_get(document, "out_of_memory"), &report->oom);
+	take_facts(json_object_get(document, "facts"), &report->facts);
 }
 
 static void

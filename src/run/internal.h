@@ -247,6 +247,13 @@ struct tn_again {
 /* After a run: makes it again with other assumptions where that may tell more, and replaces or completes its report. */
 void tn__look_again(const struct tn_again *again, struct tn_report *report);
 
+/* ---- need.c: what a program that ran out of memory needs in all ---- */
+
+/* Runs a few steps of it again, on a card that is never full; bytes are 0 when that is not known, too dear, or ended by a
+ * signal. `mask` is what the program's processes get; `signals` tells of those that end the run. */
+struct tn_need tn__need_find(const struct tn_run_options *options, const struct tn_report *report, int signals,
+                             const sigset_t *mask);
+
 tn_status tn__run_for(const struct tn_run_options *options, const struct tn_run_caller *caller, int *exit_status);
 
 #endif

@@ -287,17 +287,38 @@ hand_over(struct run *run, struct tn_report *report)
 	return status;
 }
 
+static void
+begin_report(const struct run *run, struct tn_report *report)
+{
+	tn__report_init(report);
+	if (run->options->budget_bytes > 0)
+		report->gate.budget = (int64_t)run->options->budget_bytes;
+	report->gate.baseline = run->baseline;
+	report->gate.tolerance = run->options->tolerance >= 0 ? run->options->tolerance : TN_TOLERANCE;
+	report->gate.wanted = run->options->write_baseline_path;
+}
+
+/* With what the program needs in all, other causes may be the right ones: all is judged anew. */
+static void
+collect_with_need(struct run *run, struct tn_watch *watch, struct tn_report *report)
+{
+	struct tn_need need = tn__need_find(run->options, report, run->signals, &run->old_mask);
+	if (need.bytes <= 0)
+		return;
+	tn__report_free(report);
+	begin_report(run, report);
+	report->need = need;
+	tn__collect(run->options, &run->card, watch, report);
+}
+
 static tn_status
 report_run(struct run *run, struct tn_watch *watch, int *exit_status)
 {
 	struct tn_report report;
-	tn__report_init(&report);
-	if (run->options->budget_bytes > 0)
-		report.gate.budget = (int64_t)run->options->budget_bytes;
-	report.gate.baseline = run->baseline;
-	report.gate.tolerance = run->options->tolerance >= 0 ? run->options->tolerance : TN_TOLERANCE;
-	report.gate.wanted = run->options->write_baseline_path;
+	begin_report(run, &report);
 	tn__collect(run->options, &run->card, watch, &report);
+	if (run->caller->take == NULL && run->caller->into == NULL)
+		collect_with_need(run, watch, &report);
 	if (run->caller->take != NULL) {
 		*exit_status = report.exit_status;
 		run->caller->take(run->caller->context, &run->folder, &report);

@@ -97,6 +97,7 @@ out_of_memory(struct tn_report *report)
 	tn__report_set_split(&report->at_oom, &split);
 	hold(&report->at_oom, holders, sizeof(holders) / sizeof(holders[0]));
 	report->at_oom.largest_free_block_bytes = 96 * MIB;
+	report->need = (struct tn_need){ .bytes = 22400 * MIB, .least = 22360 * MIB, .steps = 3 };
 	tn__report_add_region(report, "build", 1500 * MIB, 1400 * MIB, 1500 * MIB);
 	tn__report_add_region(report, "forward", held, held - 200 * MIB, held);
 	tn__report_judge(report, &out);

@@ -66,8 +66,8 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import calls, compiling, ending, files, frames, generated, generation, graph, habits, history, holds, init
-    from . import ledger, peaks, phases, record, steps, torchapi, values
+    from . import calls, compiling, ending, facts, files, frames, generated, generation, graph, habits, history, holds
+    from . import init, ledger, peaks, phases, record, steps, torchapi, values
     from .state import settings
 
     state.torch = torch
@@ -86,6 +86,7 @@ def _set_up(torch):
             guard.attempt(holds.install)
             guard.attempt(graph.install)
             guard.attempt(habits.install, torch)
+            guard.attempt(facts.install, torch)
     guard.attempt(steps.on_torch, torch)
     guard.attempt(compiling.install)
     guard.attempt(generated.install)

@@ -14,7 +14,7 @@ import gc
 import logging
 import time
 
-from . import frames, guard, history, holds, imports, marks, phases, torchapi
+from . import facts, frames, guard, history, holds, imports, marks, phases, torchapi
 from .state import state
 
 _SECONDS = 2.0  # of walking in any case; then passes are walked where more is allocated than ever at a beginning, and
@@ -49,6 +49,8 @@ def _noting(push):
     def _push_saved_tensors_default_hooks(pack, unpack):
         global _packed
         _packed = True
+        if getattr(pack, "__module__", None) == "torch.utils.checkpoint":
+            facts.note_checkpoint()
         return push(pack, unpack)
 
     return _push_saved_tensors_default_hooks
@@ -173,6 +175,8 @@ def _kind(node):
     if found is None:
         name = node.name().rpartition("::")[2]
         stem = name[:name.find("Backward")] if "Backward" in name else name
+        if "checkpoint" in name.lower():
+            facts.note_checkpoint()
         saved = [attribute for attribute in dir(cls) if attribute.startswith("_raw_saved_")]
         found = _kinds[cls] = (name, int(stem in _VIEWS), saved)
     return found

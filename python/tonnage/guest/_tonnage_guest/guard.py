@@ -31,6 +31,7 @@ SENSORS = (
     ("out_of_memory", ("oom",), "an out-of-memory error has no line, and handled ones are not counted"),
     ("reads", ("reads", "assumptions"), "values that were read back and that no kernel computed are not listed"),
     ("habits", ("habits", "keepers"), "advice on zero_grad, empty_cache and pinned memory is missing"),
+    ("facts", ("facts",), "advice may name what the program does already"),
     ("loaders", ("rehearse", "consumers", "trainers", "workers"), "epochs are not ended early, so the run takes longer"),
     ("values", ("values", "generation"), "computed values are zero where a likely value is given otherwise"),
     ("initialization", ("init", "pages"), "random initialisation on the CPU runs in full, so the run takes longer"),

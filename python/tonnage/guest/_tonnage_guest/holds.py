@@ -9,7 +9,7 @@ state is set; optimizers from their first update. All by weak references: nothin
 import functools
 import weakref
 
-from . import guard, habits, imports, marks
+from . import facts, guard, habits, imports, marks
 from .state import state
 
 _modules = {}  # id -> weak reference to a module that owns parameters
@@ -20,6 +20,11 @@ _owned = {}  # id -> weak reference to a parameter that some module has, or had
 def install():
     """Called once torch is imported."""
     imports.watch("torch.nn.modules.module", guard.guarded(_watch_modules))
+
+
+def modules():
+    """Living modules that own parameters."""
+    return _living(_modules)
 
 
 @guard.alone
@@ -34,6 +39,7 @@ def look():
     """Marks what every tensor is now."""
     rows = []
     seen = set()
+    facts.begin_survey()
     for module in _living(_modules):
         for parameter in tuple(module._parameters.values()):
             _add_parameter(rows, seen, parameter)
@@ -59,7 +65,7 @@ def look_at_gradients(optimizer):
     rows, seen = [], set()
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            _add_parameter(rows, seen, parameter)
+            _add_parameter(rows, seen, parameter, survey=False)
     marks.looks.append((marks.now(), rows))
 
 
@@ -123,10 +129,12 @@ def _is_mask(module, name):
     return name.endswith("_mask") and name[:-len("_mask")] + "_orig" in module._parameters
 
 
-def _add_parameter(rows, seen, parameter, label=""):
+def _add_parameter(rows, seen, parameter, label="", survey=True):
     if parameter is None or id(parameter) in seen:
         return
     seen.add(id(parameter))
+    if survey:
+        facts.note_parameter(parameter)
     try:
         rows.extend(rows_of("parameters", parameter, label))
         if parameter.is_leaf and parameter.grad is not None:

@@ -10,7 +10,7 @@ Backward has no Python stack where autograd runs it in a thread of its own: the 
 backward stands in for it, and `backward` says so.
 """
 
-from . import frames, guard, history, keepers, ledger, marks, notes, peaks, phases, record, torchapi
+from . import facts, frames, guard, history, holds, keepers, ledger, marks, notes, peaks, phases, record, torchapi
 from .state import state
 
 _MAX_PENDING = 256
@@ -40,7 +40,7 @@ def _observed(device, requested, free, frame):
     found = describe(frame)
     found.update(device=int(device), requested_bytes=int(requested), free_bytes=int(free),
                  workspace=notes.workspace_wanted(int(requested)) is not None,
-                 fraction=torchapi.memory_fraction(int(device)))
+                 fraction=torchapi.memory_fraction(int(device)), vocabulary=facts.vocabulary_of(int(requested), holds.modules()))
     stats = torchapi.stats(device)
     if stats:
         found["allocated_bytes"] = stats["allocated_bytes"]["all"]["current"]
@@ -84,6 +84,7 @@ def describe(frame):
         "message": None,
         "computed": False,
         "workspace": False,
+        "vocabulary": None,
         "fraction": None,
     }
 
@@ -163,11 +164,16 @@ _PHASES = (
 )
 
 
+def _kind_of_forward():
+    """Decided as the outermost call began: inside, a checkpointed part builds no graph either."""
+    return state.phase if state.phase in ("forward", "evaluation") else phases.forward_name()
+
+
 def phase(stack):
     """What the program was doing, by the frames of torch on its stack; None when they do not tell."""
     for row in stack:
         function = row["function"].rpartition(".")[2]
         for part, name, result in _PHASES:
             if part in row["file"] and (name is None or name == function):
-                return phases.forward_name() if result == "forward" else result
+                return _kind_of_forward() if result == "forward" else result
     return None

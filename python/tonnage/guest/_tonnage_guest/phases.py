@@ -13,7 +13,7 @@ the peak of each phase by itself. How the beginnings are seen, without a frame o
 
 import ctypes
 
-from . import calls, frames, guard, holds, imports, inputs, marks, virtual
+from . import calls, facts, frames, guard, holds, imports, inputs, marks, virtual
 from .state import state
 
 _enter_region = None
@@ -65,7 +65,8 @@ def _tell():
 
 
 def forward_name(training=True):
-    """What a forward pass is called now: evaluation where a program that trains does not build a graph."""
+    """What a forward pass that begins now is called: evaluation where a program that trains does not build a graph, or
+    has its model in eval(), unless that is how it trains."""
     from . import steps
 
     evaluating = steps.trains() and not (state.torch.is_grad_enabled() and training)
@@ -76,11 +77,11 @@ def forward_name(training=True):
 def _call_begins(module, args, kwargs, frame):
     from . import steps
 
-    name = forward_name(module is None or module.training)
+    name = forward_name(module is None or module.training or facts.trained_in_eval(module))
     if name == state.phase and steps.trains():
         return
     enter(name, frame)
-    inputs.note_call(module, args, kwargs)
+    facts.note_call(module, inputs.note_call(module, args, kwargs) or [])
 
 
 @guard.guarded

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import growth, guard, habits, oom, peaks, reads, rehearse, torchapi
+from . import facts, growth, guard, habits, oom, peaks, reads, rehearse, torchapi
 from .state import settings, state
 
 _SCHEMA = "tonnage.guest/1"
@@ -90,6 +90,7 @@ def document():
         "exception": state.exception,
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
         "habits": habits.document(),
+        "facts": facts.document() if state.torch is not None else None,
         "kept": state.kept,
         "snapshot": state.snapshot,
         "peak_snapshot": state.peak_snapshot,

@@ -106,6 +106,16 @@ def updated():
     _updates += 1
 
 
+def updates():
+    """How many updates optimizers have made."""
+    return _updates
+
+
+def has_loader():
+    """True when a data loader has given a batch."""
+    return bool(_loops)
+
+
 @guard.alone
 def fetched(iterator, frame, first, new_shape, before):
     """A batch was fetched and not given yet; `first` of its epoch, `before` is the phase until now. True when the epoch

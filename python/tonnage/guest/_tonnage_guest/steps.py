@@ -13,7 +13,7 @@ the unit changes.
 
 import sys
 
-from . import calls, collectives, frames, growth, guard, history, imports, inputs, ledger, oom, peaks, phases, record, rehearse
+from . import calls, collectives, facts, frames, growth, guard, history, imports, inputs, ledger, oom, peaks, phases, record, rehearse
 from . import settle, shapes, torchapi, trainers, work, workers
 from .state import settings, state
 
@@ -42,15 +42,16 @@ def _watch_construction(cls):
         return
 
     def _patch_step_function(self):
-        _constructed()
+        _constructed(self)
         return original(self)
 
     cls._patch_step_function = _patch_step_function
 
 
 @guard.guarded
-def _constructed():
+def _constructed(optimizer):
     global _optimizer_seen
+    facts.note_optimizer(optimizer)
     if not _optimizer_seen and state.unit is not None:  # what ran before were trials: warm-up, anchors, checks of autocast
         _begin_counting(None)
     _optimizer_seen = True
@@ -68,7 +69,7 @@ def _count_updates(optimizer, args, kwargs):
         if task == _last_backward:
             return
         _last_backward = task
-    _constructed()  # an optimizer that was made before the hook was there
+    _constructed(optimizer)  # an optimizer that was made before the hook was there
     if _is_part(optimizer):
         return
     if settings.gpu == "virtual":

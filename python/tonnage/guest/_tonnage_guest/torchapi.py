@@ -38,6 +38,12 @@ def _cudnn():
     return major * 10000 + minor * 100 + patch if major >= 9 else major * 1000 + minor * 100 + patch
 
 
+def architectures():
+    """What the wheel has kernels for, as nvcc calls it ("sm_90", "compute_90"); nothing where that is unknown."""
+    flags = getattr(core(), "_cuda_getArchFlags", None)
+    return ((flags() or "").split() if flags is not None else [])[:32]
+
+
 def queue_at_cuda_init(callback):
     """Runs callback() while torch initialises CUDA. Goes round torch.cuda._lazy_call, which formats a traceback."""
     cuda = state.torch.cuda

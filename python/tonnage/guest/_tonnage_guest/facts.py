@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the program does about its memory already, so that nothing is advised that is so (src/report/advice.c).
+
+All of it is seen in passing: autocast as it is entered, checkpointing as autograd meets it, modules as they are called,
+parameters when somebody looks at what tensors are. What was not seen is not there: a fact only ever takes advice away, or
+names a cause that it is evidence of.
+
+`trained in eval()`: no call of a module with something to train was in training mode, though the program trains. What
+from_pretrained returns is in eval() until somebody says train().
+"""
+
+import os
+import sys
+import weakref
+
+from . import frames, guard, methods, torchapi
+from .state import state
+
+_LARGE = 4096  # words: a vocabulary
+_MOST_PARTS = 4
+_SEGMENT = 2 << 20  # PyTorch asks the card for multiples of this
+
+_autocast = set()  # names of types
+_optimizers = set()  # names of classes
+_called = {}  # id -> weak reference to a module that has been called
+_in_train = _in_eval = 0  # calls of modules with something to train
+_eval_asked = False  # the program's own code has called eval()
+_parts = []  # weak references to parts of called modules that have checkpointing configured
+_waiting = False  # checkpointing is configured, and acts in training mode only
+_checkpoints = False
+_survey = {}  # type of parameters -> [bytes, of which are trained]
+_shapes = []  # of the tensors that the last call of a module was given
+
+
+def install(torch):
+    """Called once torch is imported."""
+    methods.put(torch.amp.autocast_mode.autocast, "__enter__", guard.guarded(_entered), None)
+    methods.put(torch.nn.Module, "eval", guard.guarded(_asked), None)
+
+
+@guard.alone
+def note_optimizer(optimizer):
+    """An optimizer is being made."""
+    if len(_optimizers) < 16:
+        _optimizers.add(type(optimizer).__name__[:60])
+
+
+@guard.alone
+def note_checkpoint():
+    """A part of the model is computed again in the backward pass."""
+    global _checkpoints
+    _checkpoints = True
+
+
+@guard.alone
+def note_call(module, tensors):
+    """A call of a module from outside, or of a compiled function (module None), with these tensors."""
+    global _in_train, _in_eval, _waiting
+    _shapes[:] = [tuple(tensor.shape) for tensor in tensors[:8]]
+    if module is None or not state.torch.is_grad_enabled():
+        return
+    known = _called.get(id(module))
+    if known is None or known() is not module:
+        _called[id(module)] = weakref.ref(module)
+        found = [part for part in module.modules() if getattr(part, "gradient_checkpointing", False) is True]
+        _parts.extend(weakref.ref(part) for part in found[:_MOST_PARTS])
+        _waiting = _waiting or bool(found)
+    if any(parameter.requires_grad for parameter in module.parameters()):
+        if _in_training_mode(module):
+            _in_train += 1
+        else:
+            _in_eval += 1
+
+
+def _in_training_mode(module):
+    # An adapter's own module is in training mode as it is made, while the model in it is still in eval().
+    parts = [part for part in (reference() for reference in _parts) if part is not None]
+    return any(part.training for part in parts) if parts else module.training
+
+
+@guard.alone
+def trained_in_eval(module=None):
+    """True when the program trains a model that is in eval(). With `module`: also when this is its first call."""
+    from . import rehearse, steps
+
+    calls = _in_eval + (module is not None)
+    return steps.trains() and not _in_train and calls > 0 and (rehearse.updates() > 0 or not _eval_asked)
+
+
+@guard.alone
+def begin_survey():
+    """Parameters are looked at anew."""
+    _survey.clear()
+
+
+@guard.alone
+def note_parameter(parameter):
+    """A parameter of a module or an optimizer, once a survey."""
+    if parameter.is_cuda:
+        row = _survey.setdefault(str(parameter.dtype).rpartition(".")[2], [0, 0])
+        row[0] += parameter.nbytes
+        row[1] += parameter.nbytes if parameter.requires_grad else 0
+
+
+@guard.alone
+def document():
+    """For guest/<pid>.json."""
+    from . import rehearse, steps
+
+    return {
+        "trains": steps.trains(),
+        "autocast": sorted(_autocast),
+        "optimizers": sorted(_optimizers),
+        "checkpointing": _checkpoints,
+        "checkpointing_waits": _waiting and not _checkpoints,
+        "trained_in_eval": trained_in_eval(),
+        "loader": rehearse.has_loader(),
+        "expandable_segments": "expandable_segments:true" in _settings(),
+        "parameters": [{"type": name, "bytes": row[0], "trained_bytes": row[1]} for name, row in sorted(_survey.items())],
+        "architectures": torchapi.architectures(),
+    }
+
+
+@guard.alone
+def vocabulary_of(requested, modules):
+    """How many words a request that was refused is logits over; None when it is none. Told from sizes alone: to look at a
+    frame's variables would keep its tensors alive."""
+    words = {module.num_embeddings for module in modules
+             if isinstance(module, state.torch.nn.Embedding) and module.num_embeddings >= _LARGE}
+    for shape in _shapes:
+        if len(shape) == 2:
+            for rows in (shape[0] * shape[1], shape[0] * (shape[1] - 1)):
+                for count in words:
+                    if _is_size(rows * count, requested):
+                        return count
+    return None
+
+
+def _is_size(elements, requested):
+    return any(0 <= requested - elements * size < _SEGMENT for size in (2, 4))
+
+
+def _entered(context):
+    if getattr(context, "_enabled", False) and getattr(context, "device", None) == "cuda":
+        _autocast.add(str(getattr(context, "fast_dtype", "")).rpartition(".")[2])
+
+
+def _asked(module):
+    global _eval_asked
+    frame = sys._getframe(1)
+    while frame is not None and frames.kind(frame.f_code) is frames.OWN:
+        frame = frame.f_back
+    _eval_asked = _eval_asked or frame is not None and frames.kind(frame.f_code, frame.f_globals) is frames.USER
+
+
+def _settings():
+    return "".join(os.environ.get(name, "") for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")).lower()

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a program that ran out of memory needs: a few steps of it once more, on a card that is never full. The first request
+ * that fails says little of that: it may lack 100 MiB with 10 GiB still to come.
+ *
+ * Under the rules of a trial: nothing that the program says is shown again, its scratch folder is its own and empty, its
+ * input is at its end. Not where that costs much, or where files or devices are real.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run/internal.h"
+#include "run/search.h"
+#include "run/trial.h"
+
+#define STEPS "3"            /* the second update has the state that the first one made */
+#define LONGEST_RUN 60.0     /* seconds: a longer one is not done again for this */
+#define LEAST_PATIENCE 15.0  /* seconds, or twice what the run took */
+#define LARGEST_ANSWER (32 << 20)
+
+static bool
+is_wanted(const struct tn_run_options *options, const struct tn_report *report)
+{
+	const char *wish = getenv("TONNAGE_NEED");
+	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY || report->real_gpu || options->gpus != 1)
+		return false;
+	if (options->no_detail || options->allow_writes || strcmp(options->steps, "auto") != 0)
+		return false;
+	return report->seconds <= LONGEST_RUN && (wish == NULL || strcmp(wish, "0") != 0);
+}
+
+/* Everything that comes before the end, a signal to this process, or the time; NULL when it was not the end. */
+static json_t *
+read_answer(int pipe, int signals, double until)
+{
+	char *text = NULL;
+	size_t size = 0, room = 0;
+	json_error_t error;
+	bool ended = false;
+	while (!ended && size < LARGEST_ANSWER) {
+		struct pollfd waiting[2] = { { .fd = pipe, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+		double left = until - tn__now();
+		if (left <= 0 || (poll(waiting, 2, (int)(left * 1000) + 1) < 0 && errno != EINTR) || waiting[1].revents != 0)
+			break;
+		if (waiting[0].revents == 0)
+			continue;
+		if (size == room) {
+			char *larger = realloc(text, room = room > 0 ? 2 * room : 1 << 16);
+			if (larger == NULL)
+				break;
+			text = larger;
+		}
+		ssize_t got = read(pipe, text + size, room - size);
+		ended = got == 0;
+		if (got < 0 && errno != EINTR)
+			break;
+		size += got > 0 ? (size_t)got : 0;
+	}
+	json_t *answer = ended ? json_loadb(text, size, 0, &error) : NULL;
+	free(text);
+	return answer;
+}
+
+static int64_t
+figure(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+	return json_is_integer(value) ? (int64_t)json_integer_value(value) : TN_NO_FIGURE;
+}
+
+static struct tn_need
+need_of(const json_t *report)
+{
+	const json_t *peak = json_object_get(report, "peak");
+	const char *verdict = json_string_value(json_object_get(report, "verdict"));
+	struct tn_need need = { .steps = figure(json_object_get(report, "steps"), "seen") };
+	int64_t device = figure(peak, "device_bytes"), reserved = figure(peak, "reserved_bytes");
+	int64_t allocated = figure(peak, "allocated_bytes");
+	/* A program that failed, or took no step, may have been about to take more. */
+	if (verdict == NULL || (strcmp(verdict, "fits") != 0 && strcmp(verdict, "grows") != 0) || need.steps <= 0 ||
+	    device <= 0 || reserved < allocated || allocated <= 0)
+		return (struct tn_need){ 0 };
+	need.bytes = device;
+	need.least = device - (reserved - allocated); /* a card that fills up makes PyTorch give back what it only caches */
+	return need;
+}
+
+struct tn_need
+tn__need_find(const struct tn_run_options *options, const struct tn_report *report, int signals, const sigset_t *mask)
+{
+	struct tn_need none = { 0 };
+	int answer[2];
+	if (!is_wanted(options, report) || pipe2(answer, O_CLOEXEC) != 0)
+		return none;
+	struct tn_trial trial = { .options = *options, .said = -1, .server = -1, .result = answer[1] };
+	trial.options.memory_bytes = TN_SEARCH_LARGE;
+	trial.options.steps = STEPS;
+	trial.options.budget_bytes = 0;
+	trial.options.baseline_path = trial.options.write_baseline_path = NULL;
+	double patience = 2 * report->seconds > LEAST_PATIENCE ? 2 * report->seconds : LEAST_PATIENCE;
+	pid_t parent = getpid(), child = fork();
+	if (child == 0)
+		tn__trial_become(&trial, mask, parent);
+	close(answer[1]);
+	if (child > 0) {
+		json_t *outcome = read_answer(answer[0], signals, tn__now() + patience);
+		kill(child, SIGKILL); /* the keeper below it ends the program and removes its folder */
+		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+			;
+		none = need_of(json_object_get(outcome, "report"));
+		json_decref(outcome);
+	}
+	close(answer[0]);
+	return none;
+}
