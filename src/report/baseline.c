@@ -98,7 +98,7 @@ tn__baseline_write(const struct tn_report *report, FILE *out)
 	                           detailed ? tn__json_categories(&report->at_peak) : json_null(), "holders",
 	                           detailed ? write_holders(report) : json_array());
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing the baseline");
-	bool written = json_dumpf(object, out, JSON_INDENT(1) | JSON_ENSURE_ASCII) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
+	bool written = tn__json_write(object, out, JSON_INDENT(1)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
 	json_decref(object);
 	TN_RETURN_IF(!written, TN_IO, "the baseline could not be written: %s", strerror(errno));
 	return TN_OK;

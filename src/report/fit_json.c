@@ -91,7 +91,7 @@ tn__fits_json(const struct tn_fits *fits, FILE *out)
 	                           tn__json_text(fits->not_forked), "out_of_memory_trials", fits->out_of_memory, "seconds",
 	                           fits->seconds, "interrupted", fits->interrupted);
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory");
-	bool good = json_dumpf(object, out, JSON_INDENT(1) | JSON_ENSURE_ASCII) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
+	bool good = tn__json_write(object, out, JSON_INDENT(1)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
 	json_decref(object);
 	TN_RETURN_IF(!good, TN_IO, "the table could not be written: %s", strerror(errno));
 	return TN_OK;

@@ -170,7 +170,7 @@ tn__fixes_json(const struct tn_fixes *fixes, FILE *out)
 	                           "trial_seconds", trial_seconds(&fixes->took), "seconds", fixes->seconds, "seconds_to_first",
 	                           fixes->first_seconds < 0 ? json_null() : json_real(fixes->first_seconds));
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory");
-	bool good = json_dumpf(object, out, JSON_INDENT(1) | JSON_ENSURE_ASCII) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
+	bool good = tn__json_write(object, out, JSON_INDENT(1)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
 	json_decref(object);
 	TN_RETURN_IF(!good, TN_IO, "the list could not be written: %s", strerror(errno));
 	return TN_OK;

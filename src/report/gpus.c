@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "report/json_parts.h"
 #include "gpu/catalogue.h"
 #include "gpu/machine.h"
 #include "report/printer.h"
@@ -149,7 +150,7 @@ write_json(FILE *out, const struct tn_gpu_row *only)
 			json_array_append_new(gpus, card_object(tn__gpu_row(i)));
 	json_t *object = json_pack("{s:s, s:o}", "schema", "tonnage.gpus/1", "gpus", gpus);
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
-	int failed = json_dumpf(object, out, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(10));
+	int failed = tn__json_write(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
 	json_decref(object);
 	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF, TN_IO, "writing failed: %s", strerror(errno));
 	return TN_OK;

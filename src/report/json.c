@@ -505,7 +505,7 @@ tn__report_json(const struct tn_report *report, FILE *out)
 {
 	json_t *object = build(report);
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
-	bool written = json_dumpf(object, out, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', out) != EOF &&
+	bool written = tn__json_write(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', out) != EOF &&
 	               fflush(out) == 0;
 	json_decref(object);
 	TN_RETURN_IF(!written, TN_IO, "the JSON report could not be written: %s", strerror(errno));

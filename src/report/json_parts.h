@@ -28,4 +28,7 @@ json_t *tn__json_findings(const struct tn_report *report);
 json_t *tn__json_peak(const struct tn_report *report);
 json_t *tn__json_regions(const struct tn_report *report);
 
+/* Writes a document with jansson's flags, in ASCII: nothing of it moves a terminal. 0, or -1 where writing failed. */
+int tn__json_write(const json_t *object, FILE *out, size_t flags);
+
 #endif

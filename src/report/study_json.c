@@ -322,7 +322,7 @@ tn__study_json(const struct tn_study *study, const struct tn_comparison *compari
 	json_t *object = json_object();
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
 	tn_status status = fill(object, study, comparison, top);
-	if (status == TN_OK && (json_dumpf(object, out, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0 || fputc('\n', out) == EOF || fflush(out) != 0))
+	if (status == TN_OK && (tn__json_write(object, out, JSON_INDENT(1)) != 0 || fputc('\n', out) == EOF || fflush(out) != 0))
 		status = tn__fail(TN_STATE, "the JSON report could not be written: %s", strerror(errno));
 	json_decref(object);
 	return status;
