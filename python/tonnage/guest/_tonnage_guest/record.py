@@ -4,6 +4,7 @@
 The functions of os are taken at import time, so that a program that replaces them (mock file systems) does not meet us.
 """
 
+import _thread
 import json
 import os
 import sys
@@ -37,7 +38,7 @@ def write_sometimes():
 def write_file(folder, name, data):
     """Puts `data` into folder/name by way of a temporary name, so that no reader sees half of it."""
     path = os.path.join(folder, name)
-    part = "%s.part" % path
+    part = "%s.%d.part" % (path, _thread.get_ident())  # threads may write at once: the last one whole counts
     try:
         handle = _open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
