@@ -15,6 +15,7 @@ from transformers import (
 parser = argparse.ArgumentParser()
 parser.add_argument("kind", choices=["detr", "rtdetr"])
 parser.add_argument("--batch", type=int, default=4)
+parser.add_argument("--unfrozen", action="store_true", help="train the backbone but its first stage, as the paper does")
 options = parser.parse_args()
 if options.kind == "detr":
     backbone = ResNetConfig(out_features=["stage4"])
@@ -22,6 +23,10 @@ if options.kind == "detr":
     model, size = DetrForObjectDetection(config), (800, 1066)
 else:
     model, size = RTDetrForObjectDetection(RTDetrConfig(num_labels=80)), (640, 640)
+if options.unfrozen:
+    for name, parameter in model.named_parameters():
+        if "encoder.stages." in name and "stages.0" not in name:
+            parameter.requires_grad_(True)
 model = model.cuda().train()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-4)
 for step in range(8):

@@ -119,7 +119,7 @@ def environment_of(row, folder, mark):
         "VIRTUAL_ENV": str(python.parent.parent),
         "HF_HUB_OFFLINE": "1",
         "HF_HOME": f"{folder}/hf",
-        "TMPDIR": f"{folder}/t",
+        "TMPDIR": str(folder),
         "YOLO_CONFIG_DIR": f"{folder}/yolo",
         MARK: mark,
     }
@@ -158,7 +158,6 @@ def start(row, options, folder):
     """Runs a program under tonnage; returns (status or None, report, seconds, what it printed, processes left behind)."""
     out = folder / "report.json"
     mark = uuid.uuid4().hex
-    (folder / "t").mkdir()  # short: sockets lie beneath it
     (folder / "work").mkdir()
     words = [TONNAGE, "run", "--json", out, f"--gpu={row['gpu']}", *row.get("options", []), "--", *words_of(row, folder)]
     began = time.monotonic()
@@ -185,7 +184,7 @@ def versions(row):
 
 
 def run(row, options, keys):
-    with tempfile.TemporaryDirectory(prefix="b") as name:
+    with tempfile.TemporaryDirectory(prefix="b") as name:  # short: sockets lie beneath it
         status, document, seconds, text, left = start(row, options, pathlib.Path(name))
     result = {
         "name": row["name"], "build": keys[0], "program": keys[1], "commit": commit(), "status": status,
@@ -264,7 +263,7 @@ def main():
     if not options.check:
         run_all([row for row in chosen(rows, options) if not is_fresh(row, build, options)], options, build)
     results = {row["name"]: stored(row) for row in rows}
-    wrong_advice = advice.check_all(results)
+    wrong_advice = advice.check_all(rows, results)
     right, known = report.write(rows, results, ROOT)
     for line in wrong_advice:
         print(f"advice that the program already follows: {line}")
