@@ -30,7 +30,7 @@ def yolo():
 
 
 def folders():
-    for number in range(64):
+    for number in range(120):  # denoising-diffusion-pytorch wants a hundred
         picture(folder / f"{number % 4}/{number}.jpg", 256, 256)
 
 
