@@ -197,7 +197,7 @@ keep_small(const char *all, int folder)
 		int inner = strlen(entry->d_name) == 16 ? open_folder(folder, entry->d_name) : -1;
 		if (inner >= 0 && fstat(inner, &status) == 0) {
 			rows[count] = (struct kept){ .used = status.st_mtime, .bytes = bytes_below(inner, 0) };
-			snprintf(rows[count++].name, sizeof(rows[0].name), "%s", entry->d_name);
+			memcpy(rows[count++].name, entry->d_name, 17); /* its length is 16 */
 		}
 		if (inner >= 0)
 			close(inner);

@@ -41,7 +41,7 @@ def tools():
     else:
         sources = [s for s in (ROOT / "src/preload").glob("*.c") if s.name not in ("net.c", "loader.c")]
         compile_c(folder / "libtonnage-preload.so", sources, "-shared", "-fPIC", "-fvisibility=hidden")
-    compile_c(folder / "net", [HERE / "apply_net.c", ROOT / "src/preload/net.c", ROOT / "src/base/error.c"])
+    compile_c(folder / "net", [HERE / "apply_net.c", ROOT / "src/preload/net.c", ROOT / "src/base/error.c", ROOT / "src/base/plain.c"])
     compile_c(folder / "static-write", [HERE / "static_write.c"], "-static")
     compile_c(folder / "descriptors", [HERE / "descriptors.c"])
     compile_c(folder / "old-names", [HERE / "old_names.c"])
