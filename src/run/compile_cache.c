@@ -123,6 +123,8 @@ move_below(int from, int to, int depth)
 	DIR *listing = fdopendir(dup(from));
 	struct dirent *entry;
 	struct stat status;
+	if (listing != NULL)
+		rewinddir(listing);
 	while (listing != NULL && (entry = readdir(listing)) != NULL) {
 		const char *name = entry->d_name;
 		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
@@ -159,11 +161,13 @@ bytes_below(int folder, int depth)
 	struct dirent *entry;
 	struct stat status;
 	int64_t bytes = 0;
+	if (listing != NULL)
+		rewinddir(listing); /* the duplicate shares its position */
 	while (listing != NULL && (entry = readdir(listing)) != NULL) {
 		const char *name = entry->d_name;
 		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;
-		bytes += (int64_t)status.st_blocks * 512;
+		bytes += S_ISDIR(status.st_mode) ? 0 : (int64_t)status.st_blocks * 512;
 		int inner = S_ISDIR(status.st_mode) && depth < DEEPEST ? open_folder(folder, name) : -1;
 		if (inner >= 0) {
 			bytes += bytes_below(inner, depth + 1);
@@ -229,7 +233,8 @@ tn__compile_cache_keep(const struct tn_run_options *options, const struct tn_fol
 	if (tn__compile_cache(options, cache) == NULL ||
 	    snprintf(written, sizeof(written), "%s%s", tn__folder_path(folder, "scratch/files", files), cache) >= PATH_MAX)
 		return;
-	int from = open_folder(AT_FDCWD, written), to = from >= 0 ? make_folders(cache) : -1;
+	int from = open_folder(AT_FDCWD, written);
+	int to = from >= 0 && bytes_below(from, 0) > 0 ? make_folders(cache) : -1; /* folders alone are no cache */
 	if (from >= 0 && to >= 0) {
 		snprintf(all, sizeof(all), "%s", cache);
 		*strrchr(all, '/') = '\0';
