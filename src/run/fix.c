@@ -518,6 +518,44 @@ write_patch(const struct tn_fix_search *search, const struct tn_fixes *fixes)
 	return tn__search_write(path, search->options->search.run.output, patch_writer, change);
 }
 
+/* "2" means a line of the list; anything else is the change itself. */
+static bool
+is_number(const char *text)
+{
+	return text != NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* `context` is a char *: the patch that a change made of the program. */
+static void
+take_patch(void *context, const struct tn_folder *folder, const struct tn_report *report)
+{
+	char **patch = context;
+	json_t *documents = tn__changes_read(folder), *document;
+	size_t index;
+	json_array_foreach(documents, index, document) {
+		const char *text = json_string_value(json_object_get(document, "patch"));
+		if (text != NULL && *patch == NULL)
+			*patch = strdup(text);
+	}
+	json_decref(documents);
+}
+
+/* As tn_run; what the changes patched goes to the file that was asked for. */
+static tn_status
+run_for_patch(const struct tn_fix_options *options, const struct tn_run_options *run, int *exit_status)
+{
+	struct tn_fix_change change = { .patch = NULL };
+	if (strcmp(options->patch_path, "-") != 0)
+		TN_FORWARD_IF_ERROR(tn__check_writable(options->patch_path));
+	tn_status status = tn__run_for(run, &(struct tn_run_caller){ .look = take_patch, .context = &change.patch }, exit_status);
+	if (status == TN_OK && change.patch != NULL)
+		status = tn__search_write(options->patch_path, run->output, patch_writer, &change);
+	else if (status == TN_OK)
+		tn__tell(run->messages, "%s has no patch: %s is not written", getenv("TONNAGE_CHANGES"), options->patch_path);
+	free(change.patch);
+	return status;
+}
+
 /* The program with a change, as `tonnage run` does it, on the card that was named. */
 static tn_status
 apply(const struct tn_fix_options *options, const char *changes, int *exit_status)
@@ -531,7 +569,8 @@ apply(const struct tn_fix_options *options, const char *changes, int *exit_statu
 	setenv("TONNAGE_CHANGES", changes, 1);
 	if (!run.quiet)
 		tn__tell(run.messages, "running with %s", changes);
-	tn_status status = tn_run(&run, exit_status);
+	bool by_name = options->patch_path != NULL && !is_number(options->apply); /* by number, the search has written it */
+	tn_status status = by_name ? run_for_patch(options, &run, exit_status) : tn_run(&run, exit_status);
 	unsetenv("TONNAGE_CHANGES");
 	return status;
 }
@@ -605,13 +644,6 @@ run_search(struct tn_fix_search *search, int *exit_status)
 	status = finish(search, &fixes, exit_status);
 	tn__fixes_free(&fixes);
 	return status;
-}
-
-/* "2" means a line of the list; anything else is the change itself. */
-static bool
-is_number(const char *text)
-{
-	return text != NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
 tn_status

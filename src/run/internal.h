@@ -224,7 +224,8 @@ typedef void tn__run_taker(void *context, const struct tn_folder *folder, const 
 /* Who has a program run, and how. */
 struct tn_run_caller {
 	tn__run_taker *take; /* gets the report: nothing is written then, and no file is kept; NULL: as tn_run */
-	void *context;
+	tn__run_taker *look; /* sees the report of a run as tn_run makes it, before it is written; or NULL */
+	void *context;       /* of both */
 	struct tn_report *into; /* gets the whole report, to keep; nothing is told, and no run is made again */
 	bool keeps; /* with `into`: what the program wrote is kept, unless it failed */
 	bool serves; /* the program is a fork server */

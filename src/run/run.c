@@ -328,6 +328,8 @@ report_run(struct run *run, struct tn_watch *watch, int *exit_status)
 	}
 	if (run->caller->into != NULL)
 		return hand_over(run, &report);
+	if (run->caller->look != NULL)
+		run->caller->look(run->caller->context, &run->folder, &report);
 	tn_status status = save_snapshot(run, &report);
 	const char *scratch = report.scratch;
 	tn__look_again(&(struct tn_again){ run->options, run->input }, &report);

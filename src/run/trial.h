@@ -121,6 +121,9 @@ void tn__forks_end(struct tn_forks *forks);
 /* What the program with most modules has imported, from its run's folder; the caller frees; NULL: no list. */
 char *tn__modules_read(const struct tn_folder *folder);
 
+/* What the changes of a run reported, a document for each process (python/tonnage/changes): an array, the caller's. */
+json_t *tn__changes_read(const struct tn_folder *folder);
+
 /* ---- several side by side ---- */
 
 struct tn_trials {

@@ -39,8 +39,8 @@ read_told(const char *path)
 	return NULL;
 }
 
-static json_t *
-read_all_told(const struct tn_folder *folder)
+json_t *
+tn__changes_read(const struct tn_folder *folder)
 {
 	char path[PATH_MAX], file[PATH_MAX];
 	const struct dirent *item;
@@ -91,7 +91,7 @@ take(void *context, const struct tn_folder *folder, const struct tn_report *repo
 	json_t *outcome = context, *object = report_object(report);
 	char *work = tn__work_read(folder);
 	json_object_set_new(outcome, "report", object != NULL ? object : json_null());
-	json_object_set_new(outcome, "changes", read_all_told(folder));
+	json_object_set_new(outcome, "changes", tn__changes_read(folder));
 	json_object_set_new(outcome, "work", text_or_null(work));
 	json_object_set_new(outcome, "exception", text_or_null(report->exception));
 	char *modules = tn__modules_read(folder);

@@ -50,7 +50,7 @@ def tell_changes(wish, changes):
                      "results": wish.get("results", {}).get(name, "same")})  # fmt: skip
     facts = {"facts": {"batches": [wish["batch"]] if wish.get("batch") else []}, "possible": wish.get("possible", [])}
     write("changes", {"schema": "tonnage.changes/1", "pid": os.getpid(), "changes": rows,
-                      "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-%s\n+b\n" % rows[0]["id"] if rows else None,
+                      "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-%s\n+b\n" % rows[0]["id"] if rows and rows[0]["applied"] else None,
                       "survey": facts if ("survey", "") in changes else None})  # fmt: skip
 
 

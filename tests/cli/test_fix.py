@@ -241,6 +241,17 @@ def test_the_patch_and_the_change_are_applied_by_number_and_by_name(fix, tonnage
     assert done.returncode == 0 and document is None and "words of the program" in done.stderr
 
 
+def test_a_change_by_name_writes_its_patch_or_says_why_not(fix, tonnage):
+    wish = {"base": 1500, "saves": {"zero_grad": 800}, "possible": [row("zero_grad")]}
+    _, document = fix(wish, "--patch", tonnage.cwd / "listed.diff")
+    patch = tonnage.cwd / "named.diff"
+    done, _ = fix(wish, "--apply", "zero_grad", "--patch", patch)
+    assert done.returncode == 0 and patch.read_text() == document["changes"][0]["patch"]
+    nothing = tonnage.cwd / "none.diff"
+    done, _ = fix({**wish, "refuse": ["checkpoint"]}, "--apply", "checkpoint=1", "--patch", nothing)
+    assert "checkpoint=1 has no patch" in done.stderr and not nothing.exists()
+
+
 def test_trials_do_not_meet(fix, tonnage):
     """Each has its own port and TMPDIR, and the same seed of hashes."""
     program = "import os; open(os.environ['TMPDIR'] + '/x', 'x'); assert os.environ['PYTHONHASHSEED'] == '0'; print(1 / 0)"
