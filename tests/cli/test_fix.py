@@ -248,7 +248,7 @@ def test_a_change_by_name_writes_its_patch_or_says_why_not(fix, tonnage):
     done, _ = fix(wish, "--apply", "zero_grad", "--patch", patch)
     assert done.returncode == 0 and patch.read_text() == document["changes"][0]["patch"]
     nothing = tonnage.cwd / "none.diff"
-    done, _ = fix({**wish, "refuse": ["checkpoint"]}, "--apply", "checkpoint=1", "--patch", nothing)
+    done, _ = fix({**wish, "refuses": ["checkpoint"]}, "--apply", "checkpoint=1", "--patch", nothing)
     assert "checkpoint=1 has no patch" in done.stderr and not nothing.exists()
 
 
