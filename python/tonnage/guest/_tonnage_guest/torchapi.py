@@ -39,7 +39,10 @@ def _cudnn():
 
 
 def architectures():
-    """What the wheel has kernels for, as nvcc calls it ("sm_90", "compute_90"); nothing where that is unknown."""
+    """What the wheel has kernels for, as nvcc calls it ("sm_90", "compute_90"); nothing where that is unknown, or CUDA not
+    initialised: the question marks a process as one that must not fork."""
+    if not state.cuda_initialized:
+        return []
     flags = getattr(core(), "_cuda_getArchFlags", None)
     return ((flags() or "").split() if flags is not None else [])[:32]
 
