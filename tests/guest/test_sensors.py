@@ -23,10 +23,10 @@ PROGRAM = """
         "_copied": (net,), "_mark_forward": (), "_hand_over": (False,), "_call_begins": (net, (x,), {}, None),
         "_update_begins": (optimizer, (), {}), "_update_ended": (optimizer, (), {}), "_ask_for_rest": (None, None),
         "_observed": (0, 1000, 5, None), "_uncaught_in_thread": (error,), "_test_failed": (error,), "_begins": ((net(x),),),
-        "_ended": (), "_constructed": (), "_count_updates": (optimizer, (), {}), "_count_passes": ((x,), {}, None),
+        "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, (), {}), "_count_passes": ((x,), {}, None),
         "_fetched": (iterator, True, None), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),
         "_warned": (warning,), "_needs_none": (torch.utils.data.DataLoader([1]),),
-        "_entered": (torch.autocast("cpu"),), "_asked": (net,),
+        "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_nothing_overflows": ({"found_inf_per_device": {}},),
     }
     # These watch an import, or the end of the process, which Python brings about.
     ELSEWHERE = ("_watch", "watch", "_answer", "_leave_ours_alone", "_cuda_is_there", "_uncaught", "_exit_status",
