@@ -213,7 +213,7 @@ struct tn_need {
 
 struct tn_baseline;
 
-/* What a run is held against beside its card, and what came of it: see gate.h. */
+/* What a run is held against beside its card, and the result: see gate.h. */
 struct tn_report_gate {
 	int64_t budget;      /* not known: none */
 	int64_t over_budget; /* 0: within it; not known where the program was not seen to its peak */

@@ -22,7 +22,7 @@ static const char *const cache_folders[] = { "cudnn", "compile" };
 
 struct cleaning {
 	const struct tn_clean_options *options;
-	json_t *folders; /* what was found, with what came of it */
+	json_t *folders; /* what was found, each with its result */
 	int64_t freed;
 	size_t failed, removed;
 };

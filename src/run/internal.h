@@ -143,7 +143,7 @@ struct tn_watch {
 	double started;
 	double limit_seconds; /* with --steps auto: after torch was imported, compiling not counted; 0: none */
 	double compile_limit_seconds; /* what of compiling is not counted */
-	/* what came of it */
+	/* the result */
 	pid_t program;
 	struct tn_ending ending;
 	bool compiling;          /* now, or when it ended */

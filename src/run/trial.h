@@ -4,7 +4,7 @@
  * (doc/design/0010-trials.md).
  *
  * A trial is a process of its own that is a supervisor like `tonnage run`, with its own run folder, TMPDIR and port. It
- * leaves what came of it in a nameless file of memory. Invariant: when tn__trials_run returns, no process of a
+ * leaves its result in a nameless file of memory. Invariant: when tn__trials_run returns, no process of a
  * trial is left; when this process dies, the trials do. Not thread-safe.
  */
 #ifndef TN_RUN_TRIAL_H
@@ -26,7 +26,7 @@
 enum tn_trial_end {
 	TN_TRIAL_WAITS,
 	TN_TRIAL_RUNS,
-	TN_TRIAL_DONE,        /* `report` says what came of it */
+	TN_TRIAL_DONE,        /* `report` has the result */
 	TN_TRIAL_SLOW,        /* ended for want of time */
 	TN_TRIAL_HOST_MEMORY, /* ended since the computer's own memory ran out */
 	TN_TRIAL_FAILED,      /* never became a run: `error` says why */
@@ -40,7 +40,7 @@ struct tn_trial {
 	bool keep_words;               /* what the program says on stderr is kept */
 	bool lists_modules;            /* what the program has imported is kept */
 	bool alone;                    /* nothing runs beside it: set for one that was ended for want of the computer's memory */
-	/* what came of it */
+	/* the result */
 	enum tn_trial_end end;
 	json_t *report;  /* as `tonnage run --json` writes it */
 	json_t *changes_told; /* array of what <run>/changes/ held */

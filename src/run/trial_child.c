@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process of a trial: a supervisor like `tonnage run` that is quiet, and writes what came of it into a file that
+ * The process of a trial: a supervisor like `tonnage run` that is quiet, and writes its result into a file that
  * its parent reads. Nothing of the program reaches the terminal, and a Ctrl-C is the parent's to act on.
  */
 #include <arpa/inet.h>

@@ -34,9 +34,6 @@ tn__likely_value(const struct tn_likely *likely, int choice)
 	case TN_LIKELY_REAL:
 		return choice == 0 ? LIKELY_REAL : choice == 1 ? SMALL_REAL : LARGE_REAL;
 	case TN_LIKELY_WHOLE:
-		if (likely->element == TN_ELEMENT_I32) /* mostly a library's report, such as cuSOLVER's info: 0 is success */
-			return choice;
-		return choice == 0 ? 1 : choice == 1 ? 0 : 2;
 	case TN_LIKELY_SELECTED:
 		return choice == 0 ? 1 : choice == 1 ? 0 : 2;
 	case TN_LIKELY_INDEX:
