@@ -87,7 +87,7 @@ down before the run, in `bench/programs/table.toml`, with its reason. The peak i
 otherwise. "Assumed" counts values that the program read from the card and that Tonnage made up with an effect it lists;
 "refused" names CUDA calls that the virtual libraries do not answer.
 
-{right} of {known} programs end with the right verdict, on {commits}.
+{tally}
 
 | program | packages | card | expected | verdict, GiB | right | steps | s | host GiB | assumed | refused |
 |---|---|---|---|---|---|---:|---:|---:|---:|---|
@@ -103,11 +103,19 @@ def line_of(row, values):
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |\n"
 
 
+def tally(rows, records):
+    """How many of the whole table are right: a program without a result counts, and one build is told from several."""
+    right = sum(values["right"] == "yes" for values in records.values())
+    without = [row["name"] for row in rows if row["name"] not in records]
+    builds = sorted({values["commit"] for values in records.values()})
+    text = f"Of {len(rows)} programs {right} end with the right verdict and {len(records) - right} with a wrong one"
+    text += f"; {len(without)} have no result: {', '.join(without)}." if without else "."
+    return text + (f" All on commit {builds[0]}." if len(builds) == 1 else f" The results are of {len(builds)} builds: {', '.join(builds)}.")
+
+
 def document(rows, records):
     """The text of doc/what-runs.md."""
-    right = sum(values["right"] == "yes" for values in records.values())
-    commits = ", ".join(sorted({values["commit"] for values in records.values()}))
-    text = HEAD.format(right=right, known=len(records), commits=f"commit {commits}")
+    text = HEAD.format(tally=tally(rows, records))
     known = [row for row in rows if row["name"] in records]
     text += "".join(line_of(row, records[row["name"]]) for row in known)
     wrong = [values for values in records.values() if values["right"] == "no"]
@@ -120,10 +128,22 @@ def document(rows, records):
     return text
 
 
+def committed(path):
+    """{program: its row} of the file as it is."""
+    if not path.exists():
+        return {}
+    with open(path, newline="") as file:
+        return {values["program"]: values for values in csv.DictReader(file)}
+
+
 def write(rows, results, root):
-    """Writes both files; (how many are right, how many were run)."""
-    records = {row["name"]: record(row, results[row["name"]]) for row in rows if results.get(row["name"])}
-    with open(root / "bench/results/programs.csv", "w", newline="") as file:
+    """Writes both files; (how many are right, how many have a result). A program without a new result keeps its old row, whose
+    commit says how old."""
+    path = root / "bench/results/programs.csv"
+    records = committed(path)
+    records.update({row["name"]: record(row, results[row["name"]]) for row in rows if results.get(row["name"])})
+    records = {row["name"]: records[row["name"]] for row in rows if row["name"] in records}
+    with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(records.values())
