@@ -54,6 +54,15 @@ print("40,000 stat after a write", best(stats), sep="\t")
 print("chmod by libc, a call", calls(lambda: os.chmod("own", 0o600)), sep="\t")
 name = os.path.abspath("own").encode()
 mode = ctypes.c_long(0o600)
+import socket, struct
+one, other = socket.socketpair()
+print("send by libc, a call", calls(lambda: (one.send(b"x"), other.recv(9))), sep="\t")
+print("sendmsg by libc, a call", calls(lambda: (one.sendmsg([b"x"]), other.recv(9))), sep="\t")
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+address = struct.pack("=HH4s8x", 2, socket.htons(53), b"\x7f\0\0\1")
+print("connect by libc, a call", calls(lambda: udp.connect(("127.0.0.1", 53))), sep="\t")
+number = ctypes.c_long(udp.fileno())
+print("connect by a raw call", calls(lambda: libc.syscall(ctypes.c_long(42), number, address, ctypes.c_long(16))), sep="\t")
 print("chmod by a raw call", calls(lambda: libc.syscall(ctypes.c_long(268), here, name, mode)), sep="\t")
 """
 

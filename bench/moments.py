@@ -2,7 +2,8 @@
 """What a report of `tonnage run` says of each moment that it tells of: do the categories add up to what the card held,
 and how much of the live tensors has a line of the program? For tests and benches alike."""
 
-LIVE = ("parameters", "gradients", "optimizer_state", "activations", "inputs", "temporaries", "workspaces")
+LIVE = ("parameters", "gradients", "optimizer_state", "activations", "inputs", "temporaries", "workspaces", "gathered",
+        "communication")
 
 
 def moments_of(report):

@@ -27,6 +27,8 @@ static const char help[] =
 	"  --seconds N      the time limit of auto, counted after the imports (default 120)\n"
 	"  --compile-seconds N  what compiling may take beside that (torch.compile, nvcc; default 900)\n"
 	"  --init MODE      skip (default): leave out large random initialisation on the CPU; real: do it\n"
+	"  --weights MODE   auto (default): shapes stand in for checkpoints that are headers only; shape: for\n"
+	"                   whole ones, too, which are not read; real: files are read as they are\n"
 	"  --values MODE    small (default): copies up to 1 MiB keep their values; all: all copies do\n"
 	"  --assume SHARE   how much is selected where only a kernel would know (masks, nonzero, unique):\n"
 	"                   full (default): the most that can be; none; or a share from 0 to 1\n"
@@ -60,6 +62,7 @@ enum {
 	INIT,
 	VALUES,
 	ASSUME,
+	WEIGHTS,
 	WRITES,
 	NETWORK,
 	JSON,
@@ -81,7 +84,7 @@ static const struct option long_options[] = {
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
 	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
-	{ "assume", required_argument, NULL, ASSUME },
+	{ "assume", required_argument, NULL, ASSUME }, { "weights", required_argument, NULL, WEIGHTS },
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
 	{ "network", required_argument, NULL, NETWORK },
 	{ "json", required_argument, NULL, JSON },     { "html", required_argument, NULL, HTML },
@@ -117,6 +120,8 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return option_word("init", "skip", "real", &out->real_initialization);
 	case VALUES:
 		return option_word("values", "small", "all", &out->all_values);
+	case WEIGHTS:
+		return option_weights(&out->weights);
 	case ASSUME:
 		return option_assume(&out->assume);
 	case WRITES:

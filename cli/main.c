@@ -2,7 +2,6 @@
  *
  * The `tonnage` command: finds the subcommand.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,34 +24,6 @@ static const char help[] =
 	"  tonnage run --gpu rtx3060 -- python train.py\n"
 	"\n"
 	"tonnage COMMAND --help says more; so does the manual page tonnage-COMMAND(1).\n";
-
-static void
-say(const char *format, va_list arguments)
-{
-	char *text = NULL;
-	if (vasprintf(&text, format, arguments) >= 0)
-		fprintf(stderr, "tonnage: %s\n", tn_plain_text(text));
-	free(text);
-}
-
-void
-say_error(const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	say(format, arguments);
-	va_end(arguments);
-}
-
-int
-wrong_usage(const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	say(format, arguments);
-	va_end(arguments);
-	return TN_EXIT_USAGE;
-}
 
 int
 main(int argc, char **argv)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tonnage/run.h"
+
 #define TN_RUN_GPUS 8 /* at most */
 
 /* Whole numbers from 1 on; -1 for anything else. */
@@ -23,6 +25,8 @@ int option_assume(double *out);
 int option_share(const char *option, int64_t *out);
 /* A number of seconds above 0, or, where zero_is_fine, 0. */
 int option_seconds(const char *option, bool zero_is_fine, double *out);
+/* auto, shape or real. */
+int option_weights(enum tn_weights *out);
 /* A number, "auto" or "all". */
 int option_steps(const char **out);
 

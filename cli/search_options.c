@@ -63,8 +63,12 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 		return option_steps(&out->run.steps);
 	case SEARCH_INIT:
 		return option_word("init", "skip", "real", &out->run.real_initialization);
+	case SEARCH_WEIGHTS:
+		return option_weights(&out->run.weights);
 	case SEARCH_VALUES:
 		return option_word("values", "small", "all", &out->run.all_values);
+	case SEARCH_ASSUME:
+		return option_assume(&out->run.assume);
 	case SEARCH_WRITES:
 		return option_word("writes", "scratch", "allow", &out->run.allow_writes);
 	case SEARCH_NETWORK:

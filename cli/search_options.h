@@ -11,7 +11,9 @@
 
 enum {
 	SEARCH_GPU = 1, SEARCH_GPUS, SEARCH_MEMORY, SEARCH_OTHER, SEARCH_MARGIN, SEARCH_STEPS, SEARCH_INIT, SEARCH_VALUES,
-	SEARCH_WRITES, SEARCH_NETWORK, SEARCH_SECONDS, SEARCH_JOBS, SEARCH_FRESH, SEARCH_JSON, SEARCH_HTML, SEARCH_QUIET, SEARCH_HELP, SEARCH_OPTIONS_END
+	SEARCH_WEIGHTS, SEARCH_ASSUME, SEARCH_WRITES, SEARCH_NETWORK, SEARCH_SECONDS, SEARCH_JOBS, SEARCH_FRESH, SEARCH_JSON, SEARCH_HTML,
+	SEARCH_QUIET, SEARCH_HELP,
+	SEARCH_OPTIONS_END
 };
 
 #define SEARCH_OPTIONS                                                                                              \
@@ -19,6 +21,8 @@ enum {
 		{ "memory", required_argument, NULL, SEARCH_MEMORY }, { "other", required_argument, NULL, SEARCH_OTHER },   \
 		{ "margin", required_argument, NULL, SEARCH_MARGIN }, { "steps", required_argument, NULL, SEARCH_STEPS },   \
 		{ "init", required_argument, NULL, SEARCH_INIT }, { "values", required_argument, NULL, SEARCH_VALUES },     \
+		{ "weights", required_argument, NULL, SEARCH_WEIGHTS },                                                \
+		{ "assume", required_argument, NULL, SEARCH_ASSUME },                                                       \
 		{ "writes", required_argument, NULL, SEARCH_WRITES },                                                       \
 		{ "network", required_argument, NULL, SEARCH_NETWORK },                                                     \
 		{ "seconds", required_argument, NULL, SEARCH_SECONDS }, \

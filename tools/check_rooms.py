@@ -38,6 +38,7 @@ SEES = {
 EXCEPTIONS = {
     "run": {"preload/net.h": "the two ends of one small protocol",
             "preload/index.h": "made by the supervisor, used by the shield",
+            "preload/weights.h": "the table that the shield fills and the report reads",
             "preload/raw.h": "the keeper answers what the filter below the shield traps",
             "preload/network.h": "the supervisor makes the table that the processes of a run share, and reads it"},
     "preload": {"vgpu/sonames.def": "the one list of library names; it holds no code"},

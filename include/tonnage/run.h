@@ -28,6 +28,9 @@ enum tn_exit {
 	TN_EXIT_INTERRUPTED = 130
 };
 
+/* Files of weights: what is not there is stood in for by its shape; so is what is there; all is read as it is. */
+enum tn_weights { TN_WEIGHTS_AUTO, TN_WEIGHTS_SHAPE, TN_WEIGHTS_REAL };
+
 /* All strings are borrowed for the time of the call. tn_run_defaults gives what a plain `tonnage run` does. */
 struct tn_run_options {
 	const char *gpu;           /* name or alias, "auto" or "real" */
@@ -38,6 +41,7 @@ struct tn_run_options {
 	double seconds;            /* with steps "auto", after the imports; 0: TONNAGE_SECONDS, else 120 */
 	double compile_seconds;    /* of compiling, which is not counted in `seconds`; below 0: 900 */
 	bool real_initialization;  /* large random initialisation is done, not skipped */
+	enum tn_weights weights;   /* on a virtual card; on a real one everything is read as it is */
 	double assume;             /* share of what could be selected that is taken to be: 1 all, 0 none */
 	bool all_values;           /* copies of any size keep their bytes */
 	bool allow_writes;         /* the program may write real files */

@@ -100,6 +100,9 @@ tn__is_alive(const struct tn_interval *interval, uint32_t state)
 /* The state at a time of a mark: all events that came before it. */
 uint32_t tn__state_at(const struct tn_analysis *analysis, int64_t nanoseconds);
 
+/* Makes the two curves, of an analysis that has its events and intervals. TN_NO_MEMORY. */
+tn_status tn__find_curves(struct tn_analysis *analysis);
+
 /* One moment: how it stood in a state. Release with tn__moment_free. */
 tn_status tn__moment_of_state(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *out);
 
@@ -186,6 +189,13 @@ struct tn_piece {
 	uint32_t step;  /* how many steps had ended before it was made */
 	uint8_t category;
 };
+
+/* Labels temporaries that are a second copy of the model, or the buckets of DistributedDataParallel. TN_NO_MEMORY. */
+tn_status tn__label_pieces(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count);
+extern const char *const tn__label_of_copy; /* as the marks call it, too */
+
+/* True for what DistributedDataParallel itself asked for. */
+bool tn__made_by_ddp(const struct tn_analysis *analysis, tn_stack stack);
 
 /* Joins pieces of the same category and line; fills holders, holder_count and labels of the moment. The pieces are put
  * in another order. */

@@ -9,7 +9,8 @@
 #include "base/error.h"
 
 /* doc/format/marks.md: a byte is the first of these that claims it. */
-static const uint8_t order[] = {TN_CATEGORY_parameters,  TN_CATEGORY_gradients, TN_CATEGORY_optimizer_state,
+static const uint8_t order[] = {TN_CATEGORY_gathered,    TN_CATEGORY_communication,
+                                TN_CATEGORY_parameters,  TN_CATEGORY_gradients, TN_CATEGORY_optimizer_state,
                                 TN_CATEGORY_temporaries, TN_CATEGORY_inputs,    TN_CATEGORY_activations,
                                 TN_CATEGORY_workspaces};
 
@@ -117,7 +118,8 @@ tn__split_interval(const struct tn_analysis *analysis, uint32_t interval, struct
 	take_labels(claims, count, parts);
 	for (size_t category = 0; category < TN_CATEGORIES; category++)
 		rest -= parts->bytes[category];
-	parts->bytes[TN_CATEGORY_temporaries] += rest;
+	bool bucket = rest && tn__made_by_ddp(analysis, analysis->blocks.intervals[interval].stack);
+	parts->bytes[bucket ? TN_CATEGORY_communication : TN_CATEGORY_temporaries] += rest;
 	return TN_OK;
 }
 

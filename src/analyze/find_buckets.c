@@ -23,7 +23,7 @@ tn__made_by_ddp(const struct tn_analysis *analysis, tn_stack stack)
 static bool
 is_bucket(const struct tn_analysis *analysis, const struct tn_site *site)
 {
-	return site->category == TN_CATEGORY_temporaries && tn__made_by_ddp(analysis, site->origin.stack);
+	return site->category == TN_CATEGORY_communication && tn__made_by_ddp(analysis, site->origin.stack);
 }
 
 tn_status
@@ -39,7 +39,7 @@ tn__find_buckets(const struct tn_look_around *around, struct tn_found_list *list
 	if (found) {
 		found->avoidable = true;
 		found->at = tn__line_of_origin(&sum.largest->origin);
-		found->advice = "DistributedDataParallel(model, gradient_as_bucket_view=True): gradients lie in the buckets";
+		found->advice = "bucket_view";
 	}
 	return TN_OK;
 }

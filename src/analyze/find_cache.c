@@ -28,6 +28,6 @@ tn__find_unused_cache(const struct tn_look_around *around, struct tn_found_list 
 		tn__found(list, "unused_cache", TN_WEIGHT_HINT, reserved - most,
 	              "PyTorch keeps %s that the last two steps never used", tn__found_size(reserved - most, a));
 	if (found)
-		found->advice = "torch.cuda.empty_cache() once, behind what needed it, gives it to other processes";
+		found->advice = "empty_cache_once";
 	return TN_OK;
 }

@@ -102,7 +102,7 @@ tn__find_churn(const struct tn_look_around *around, struct tn_found_list *list)
 	                                   tn__found_size(worst.bytes / worst.count, b));
 	if (found) {
 		found->at = tn__line_of_stack(analysis, worst.stack);
-		found->advice = "work in place, or into tensors that are made once (out=)";
+		found->advice = "in_place";
 	}
 	return TN_OK;
 }
@@ -184,11 +184,10 @@ tn__find_segment_churn(const struct tn_look_around *around, struct tn_found_list
 		rounds.count, tn__found_size(rounds.bytes, a));
 	if (!found)
 		return TN_OK;
-	found->advice = "no empty_cache() in the loop; where there is none, the card is so full that the allocator had to "
-	                "give back its cache: a little less memory makes it faster";
+	found->advice = "less_memory";
 	if (call.file) {
 		found->at = call;
-		found->advice = "leave empty_cache() out of the loop: what it gives back is asked for again at once";
+		found->advice = "no_empty_cache";
 	}
 	return TN_OK;
 }

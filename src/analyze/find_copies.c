@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies on the card that copy.deepcopy made: of the model (an average of its weights, a reference model), or of what is
- * to be saved. Layers that are copied to build a model are the model.
+ * A second copy of the model on the card (an average of its weights, a reference model), by owner and shapes or by sizes;
+ * else what copy.deepcopy made: of what is to be saved, say. Layers that are copied to build a model are the model.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/findings.h"
+#include "base/error.h"
 
 #define LEAST ((uint64_t)256 << 20)
 
@@ -28,36 +30,83 @@ lasts(const struct tn_site *site)
 	return site->category == TN_CATEGORY_parameters || site->category == TN_CATEGORY_optimizer_state;
 }
 
-tn_status
-tn__find_copies(const struct tn_look_around *around, struct tn_found_list *list)
+/* What the marks or the sizes say to be a second copy of the model. */
+static tn_status
+labelled_copies(const struct tn_look_around *around, uint64_t *bytes, struct tn_line *at)
+{
+	const struct tn_analysis *analysis = around->analysis;
+	struct tn_piece *pieces = calloc(around->parts->count + 1, sizeof(*pieces));
+	size_t count = 0;
+	uint64_t most = 0;
+	TN_RETURN_IF(!pieces, TN_NO_MEMORY, "no host memory for %zu blocks", around->parts->count);
+	for (size_t index = 0; index < around->parts->count; index++) {
+		const struct tn_part *part = &around->parts->items[index];
+		const struct tn_interval *block = &analysis->blocks.intervals[part->interval];
+		if (tn__is_alive(block, around->state))
+			pieces[count++] = (struct tn_piece){.bytes = part->bytes,
+			                                    .origin = tn__origin_of_interval(analysis, block),
+			                                    .label = part->label,
+			                                    .category = part->category};
+	}
+	tn_status status = tn__label_pieces(analysis, pieces, count);
+	for (size_t index = 0; index < count && status == TN_OK; index++) {
+		if (!pieces[index].label || strcmp(pieces[index].label, tn__label_of_copy) != 0)
+			continue;
+		*bytes += pieces[index].bytes;
+		if (pieces[index].bytes > most) {
+			most = pieces[index].bytes;
+			*at = tn__line_of_origin(&pieces[index].origin);
+		}
+	}
+	free(pieces);
+	return status;
+}
+
+/* What copy.deepcopy made, where nothing says what it is a copy of. */
+static void
+deep_copies(const struct tn_look_around *around, uint64_t *bytes, struct tn_line *at)
 {
 	const struct tn_site *largest = NULL;
 	uint64_t copied = 0, model = 0;
-	struct tn_line at = {0};
-	char a[40];
 	for (size_t index = 0; index < around->site_count; index++) {
 		const struct tn_site *site = &around->sites[index];
 		if (!largest && is_copy(around, site)) {
 			largest = site;
-			at = tn__line_of_origin(&site->origin);
+			*at = tn__line_of_origin(&site->origin);
 		}
 	}
 	for (size_t index = 0; index < around->site_count && largest; index++) {
 		const struct tn_site *site = &around->sites[index];
 		struct tn_line its = tn__line_of_origin(&site->origin);
-		if (is_copy(around, site) && is_same_line(&its, &at))
+		if (is_copy(around, site) && is_same_line(&its, at))
 			copied += site->bytes;
 		else if (lasts(site))
 			model += site->bytes;
 	}
-	if (!tn__is_worth_saying(around, copied, LEAST, 10) || copied > model + model / 10)
+	*bytes = copied <= model + model / 10 ? copied : 0;
+}
+
+tn_status
+tn__find_copies(const struct tn_look_around *around, struct tn_found_list *list)
+{
+	uint64_t bytes = 0;
+	struct tn_line at = {0};
+	char a[40];
+	TN_FORWARD_IF_ERROR(labelled_copies(around, &bytes, &at));
+	bool named = bytes > 0;
+	if (!named)
+		deep_copies(around, &bytes, &at);
+	if (!tn__is_worth_saying(around, bytes, LEAST, 10))
 		return TN_OK;
-	struct tn_found *found = tn__found(list, "model_copy", TN_WEIGHT_WARNING, copied,
-	                                   "copy.deepcopy put a copy of %s on the card", tn__found_size(copied, a));
+	tn__found_size(bytes, a);
+	struct tn_found *found = named ?
+		tn__found(list, "model_copy", TN_WEIGHT_WARNING, bytes,
+	              "a second copy of the model, %s, is on the card and is not trained", a) :
+		tn__found(list, "model_copy", TN_WEIGHT_WARNING, bytes, "copy.deepcopy put a copy of %s on the card", a);
 	if (found) {
 		found->avoidable = true;
 		found->at = at;
-		found->advice = "make the copy on the CPU (.cpu(), map_location=\"cpu\"), or in 16 bits";
+		found->advice = "copy_on_cpu copy_in_16_bits";
 	}
 	return TN_OK;
 }

@@ -85,6 +85,19 @@ parameters_at(const struct tn_look_around *around)
 	return sum;
 }
 
+/* What is known to be a copy of the model is told as that. */
+static bool
+is_told(const struct tn_found_list *list, const struct tn_line *at)
+{
+	for (size_t index = 0; index < list->count; index++) {
+		const struct tn_found *found = &list->items[index];
+		if (strcmp(found->id, "model_copy") == 0 && found->at.file && found->at.line == at->line &&
+		    strcmp(found->at.file, at->file) == 0)
+			return true;
+	}
+	return false;
+}
+
 tn_status
 tn__find_resident_data(const struct tn_look_around *around, struct tn_found_list *list)
 {
@@ -94,7 +107,7 @@ tn__find_resident_data(const struct tn_look_around *around, struct tn_found_list
 	if (!analysis->marked)
 		return TN_OK;
 	struct resident worst = sum_up(around, first_forward(analysis)), model = parameters_at(around);
-	if (worst.bytes < LEAST || worst.bytes < reserved / 5)
+	if (worst.bytes < LEAST || worst.bytes < reserved / 5 || is_told(list, &worst.at))
 		return TN_OK;
 	bool copy = model.blocks >= 4 && worst.blocks >= model.blocks && worst.blocks <= 2 * model.blocks &&
 		worst.bytes >= model.bytes / 2 && worst.bytes <= model.bytes + model.bytes / 4;
@@ -107,8 +120,7 @@ tn__find_resident_data(const struct tn_look_around *around, struct tn_found_list
 	if (found) {
 		found->avoidable = true;
 		found->at = worst.at;
-		found->advice = copy ? "keep the copy on the CPU, or in 16 bits" :
-		                       "keep it on the CPU, and move it to the card batch by batch";
+		found->advice = copy ? "copy_on_cpu copy_in_16_bits" : "batch_by_batch";
 		found->sure = "told by when and where it was made";
 	}
 	return TN_OK;

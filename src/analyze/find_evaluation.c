@@ -36,7 +36,7 @@ tn__find_evaluation_graph(const struct tn_look_around *around, struct tn_found_l
 	                                   tn__found_size(sum.bytes, a));
 	if (found) {
 		found->at = tn__line_of_origin(&sum.largest->origin);
-		found->advice = "with torch.no_grad(): around the evaluation";
+		found->advice = "no_grad";
 	}
 	return TN_OK;
 }

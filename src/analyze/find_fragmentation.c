@@ -67,6 +67,6 @@ tn__find_fragmentation(const struct tn_look_around *around, struct tn_found_list
 		found->at = tn__line_of_origin(&origin);
 	}
 	if (found && pages >= pinned / 2)
-		found->advice = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment gives most of it back";
+		found->advice = "expandable";
 	return TN_OK;
 }

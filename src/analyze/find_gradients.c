@@ -120,7 +120,7 @@ tn__find_gradients_in_forward(const struct tn_look_around *around, struct tn_fou
 	                                   "backward pass", tn__found_size(most, a));
 	if (found) {
 		found->at = line_of_end(analysis, at);
-		found->advice = "optimizer.zero_grad() before the forward pass";
+		found->advice = "zero_grad";
 	}
 	return TN_OK;
 }
@@ -157,7 +157,7 @@ tn__find_zeroing(const struct tn_look_around *around, struct tn_found_list *list
 	                                   "used them", lost, passes);
 	if (found) {
 		found->at = line_of_end(analysis, at);
-		found->advice = "optimizer.zero_grad() only after optimizer.step()";
+		found->advice = "zero_grad_after_step";
 		found->sure = "told by what a backward pass left behind";
 	}
 	return TN_OK;

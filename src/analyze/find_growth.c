@@ -49,8 +49,7 @@ tn__find_growth(const struct tn_look_around *around, struct tn_found_list *list)
 	                                   tn__found_size(each, a));
 	if (found) {
 		found->at = lines[0].user.file ? lines[0].user : lines[0].at;
-		found->advice = "find what keeps these tensors: a list, or a graph that a loss still holds (loss.item() or "
-						".detach() lets it go)";
+		found->advice = "let_go";
 	}
 	free(lines);
 	return TN_OK;

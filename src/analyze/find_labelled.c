@@ -16,10 +16,10 @@ static const struct kind {
 } kinds[] = {
 	{ "deleted_but_held", "held by an optimizer alone", TN_CATEGORY_parameters,
 	  "of parameters belong to no model any more: an optimizer still holds them, and its state",
-	  "delete the optimizer, too, and whatever else holds its parameters (a scheduler, a trainer)", "deleted" },
+	  "delete_optimizer", "deleted" },
 	{ "pruning_masks", "pruning masks", TN_CATEGORY_temporaries,
 	  "of masks lie beside the weights that they prune: pruning makes a model larger while it is trained",
-	  "prune.remove(module, \"weight\") once it is pruned drops mask and original", NULL },
+	  "prune_remove", NULL },
 };
 
 static void

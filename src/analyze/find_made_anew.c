@@ -86,9 +86,7 @@ tell(const struct tn_look_around *around, const struct anew *stacks, bool module
 	struct tn_origin origin = tn__origin_of_interval(around->analysis, largest);
 	found->avoidable = found->grows = true;
 	found->at = tn__line_of_origin(&origin);
-	found->advice = modules ? "fewer or shorter texts at once, or keys and values on the host "
-	                          "(cache_implementation=\"offloaded\") or quantised" :
-	                          "make it once, as large as it gets, and write into its parts (or torch.cat a list at the end)";
+	found->advice = modules ? "smaller_kv_cache" : "make_once";
 }
 
 tn_status

@@ -25,7 +25,7 @@ tn__find_foreach(const struct tn_look_around *around, struct tn_found_list *list
 	              tn__found_size(sum.bytes, a));
 	if (found) {
 		found->at = tn__line_of_origin(&sum.largest->origin);
-		found->advice = "foreach=False or fused=True among the optimizer's arguments";
+		found->advice = "no_foreach";
 	}
 	return TN_OK;
 }

@@ -27,7 +27,7 @@ tn__find_pinned(const struct tn_look_around *around, struct tn_found_list *list)
 		found->at = (struct tn_line){
 			.file = holders[0].file, .function = holders[0].function, .line = holders[0].line};
 	if (found)
-		found->advice = "pin few large tensors and use them again: each is rounded up to a power of two";
+		found->advice = "pin_few";
 	free(holders);
 	return TN_OK;
 }

@@ -25,7 +25,7 @@ tn__find_workspaces(const struct tn_look_around *around, struct tn_found_list *l
 	                                   tn__found_size(sum.bytes, a), library);
 	if (found) {
 		found->at = tn__line_of_origin(&sum.largest->origin);
-		found->advice = "torch.backends.cudnn.benchmark = False, or CUBLAS_WORKSPACE_CONFIG, limits it";
+		found->advice = "no_benchmark workspace_config";
 	}
 	return TN_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a trace shows that somebody can do something about: one rule a file (find_*.c), one table of them (findings.c).
+ * What a trace shows that somebody can do something about: one rule a file (find_*.c), what they share
+ * (findings.c), one table of them (rules.c).
  *
  * A rule speaks only of what it sees: where the marks that it needs are missing, it is silent. It must not take what
  * every ordinary training loop does for a mistake.
@@ -19,7 +20,7 @@ struct tn_found {
 	bool grows;        /* it is itself what a leak may be taken for */
 	uint64_t bytes;
 	struct tn_line at; /* file NULL: no line; its texts belong to the analysis */
-	const char *advice;
+	const char *advice; /* ids of the table of advice, separated by spaces, best first; NULL: none */
 	const char *sure; /* how sure, where it is inferred; else NULL */
 	char what[400];
 };
@@ -70,9 +71,6 @@ struct tn_line tn__line_of_origin(const struct tn_origin *origin);
 
 /* The line of a call of that name between two times (nanoseconds); file NULL when there was none. */
 struct tn_line tn__line_of_call(const struct tn_analysis *analysis, const char *name, int64_t from, int64_t until);
-
-/* True for what DistributedDataParallel itself asked for. */
-bool tn__made_by_ddp(const struct tn_analysis *analysis, tn_stack stack);
 
 /* The line that a stack of a free or a segment belongs to. */
 struct tn_line tn__line_of_stack(const struct tn_analysis *analysis, tn_stack stack);

@@ -352,6 +352,7 @@ join_one(const struct tn_analysis *analysis, struct joining *joining, struct tn_
 		.user = pieces->origin.user,
 		.alike = count_alike(pieces, count, bytes),
 		.layers = analysis->traits[pieces->origin.stack] & TN_STACK_NESTED && !are_of_many_steps(pieces, count),
+		.in_module = analysis->traits[pieces->origin.stack] & TN_STACK_MODULE,
 		.stack = pieces->origin.stack,
 	};
 	TN_FORWARD_IF_ERROR(

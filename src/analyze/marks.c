@@ -166,8 +166,8 @@ take_category(struct line *line, uint8_t *category)
 {
 	const char *name;
 	TN_FORWARD_IF_ERROR(take_text(line, &name));
-	for (*category = 0; *category <= TN_CATEGORY_temporaries; ++*category) {
-		if (strcmp(name, tn__category_name((enum tn_category)*category)) == 0)
+	for (*category = 0; *category <= TN_CATEGORY_communication; ++*category) {
+		if (*category != TN_CATEGORY_workspaces && strcmp(name, tn__category_name((enum tn_category)*category)) == 0)
 			return TN_OK;
 	}
 	return wrong(line, "no category that a tensor can be held as");

@@ -10,28 +10,6 @@
 #include "analyze/history.h"
 #include "base/error.h"
 
-const char *
-tn__category_name(enum tn_category category)
-{
-	static const char *const names[] = {
-#define CATEGORY(name, words) #name,
-#include "analyze/categories.def"
-#undef CATEGORY
-	};
-	return category < TN_CATEGORIES ? names[category] : "unknown";
-}
-
-const char *
-tn__category_words(enum tn_category category)
-{
-	static const char *const texts[] = {
-#define CATEGORY(name, words) words,
-#include "analyze/categories.def"
-#undef CATEGORY
-	};
-	return category < TN_CATEGORIES ? texts[category] : "unknown";
-}
-
 /* ---- what was alive ---- */
 
 struct pieces {
@@ -92,6 +70,7 @@ add_blocks(const struct tn_analysis *analysis, uint32_t state, struct tn_scratch
 		if (tn__is_alive(&analysis->blocks.intervals[number], state))
 			TN_FORWARD_IF_ERROR(add_block(analysis, number, scratch, pieces, moment));
 	}
+	TN_FORWARD_IF_ERROR(tn__label_pieces(analysis, pieces->items, pieces->count));
 	return tn__join_pieces(analysis, pieces->items, pieces->count, moment);
 }
 

@@ -42,6 +42,7 @@ struct tn_holding {
 	struct tn_line user; /* innermost frame of the program itself, when that is another one; else file is NULL */
 	size_t alike;        /* the same set of sizes so many times (24 layers); 1 when it is not made of equal parts */
 	bool layers;         /* made by modules inside of others; then `alike` counts these layers, or is 1 */
+	bool in_module;      /* made within a call of a module */
 	tn_stack stack;      /* of the largest block; 0: none */
 	const char *label;   /* what most of it is ("exp_avg, exp_avg_sq float32"), or NULL; owned by the moment */
 };

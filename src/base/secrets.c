@@ -25,7 +25,7 @@ is_secret_name(const char *name, size_t length)
 {
 	static const char *const ends[] = { "apikey", "api-key", "api_key", "access-key", "access_key", "secret", "secret-key",
 		                                "secret_key", "password", "passwd", "passphrase", "credential", "credentials",
-		                                "private-key", "private_key", "wandb-key", "wandb_key", "auth" };
+		                                "private-key", "private_key", "wandb-key", "wandb_key", "auth", "_pass", "-pass" };
 	static const char *const harmless[] = { "pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "image", "stop", "start",
 		                                    "end", "max", "min", "per", "new", "video", "audio", "trigger", "placeholder",
 		                                    "instance", "initializer", "class", "prefix", "suffix", "no", "use" };
@@ -106,18 +106,29 @@ write_masked(FILE *out, const char *text, size_t length)
 	}
 }
 
-/* One word without blanks; `before` names it, or not. */
-static void
-mask_word(FILE *out, const char *word, size_t length, const char *before, size_t before_length)
+/* The part of a word without blanks that its own name, or the word before it, makes a secret: its length, and where it begins.
+ * 0: none of it is. */
+static size_t
+named_part(const char *word, size_t length, const char *before, size_t before_length, size_t *from)
 {
 	const char *equals = memchr(word, '=', length);
 	size_t name = equals != NULL ? (size_t)(equals - word) : 0;
 	bool named = before_length > 1 && before[0] == '-' && memchr(before, '=', before_length) == NULL &&
 	             is_secret_name(before, before_length);
+	*from = equals != NULL ? name + 1 : 0;
 	if (equals != NULL && is_secret_name(word, name) && is_secret_value(equals + 1, length - name - 1))
-		fprintf(out, "%.*s=***", (int)name, word);
-	else if (named && word[0] != '-' && is_secret_value(word, length))
-		fputs("***", out);
+		return length - name - 1;
+	*from = 0;
+	return named && word[0] != '-' && is_secret_value(word, length) ? length : 0;
+}
+
+/* One word without blanks; `before` names it, or not. */
+static void
+mask_word(FILE *out, const char *word, size_t length, const char *before, size_t before_length)
+{
+	size_t from;
+	if (named_part(word, length, before, before_length, &from) > 0)
+		fprintf(out, "%.*s***", (int)from, word);
 	else
 		write_masked(out, word, length);
 }
@@ -144,4 +155,123 @@ tn__mask_secrets(const char *word, const char *before)
 	}
 	fclose(out);
 	return text;
+}
+
+/* ---- known values, wherever they turn up ---- */
+
+enum { SHORTEST = 5 }; /* what is shorter turns up in other words, too */
+
+struct tn_secrets {
+	size_t count;
+	char **values; /* longest first, so that one that begins another leaves nothing of it */
+};
+
+static bool
+add_value(struct tn_secrets *secrets, const char *value, size_t length)
+{
+	if (length < SHORTEST)
+		return true;
+	char **values = realloc(secrets->values, (secrets->count + 1) * sizeof(*values));
+	char *copy = strndup(value, length);
+	if (values != NULL)
+		secrets->values = values;
+	if (values == NULL || copy == NULL) {
+		free(copy);
+		return false;
+	}
+	values[secrets->count++] = copy;
+	return true;
+}
+
+/* The secrets of one word of a list; the words within it are looked at each by itself. */
+static bool
+add_word(struct tn_secrets *secrets, const char *word, const char *before)
+{
+	size_t from, before_length = before != NULL ? strlen(before) : 0, length = strlen(word);
+	bool good = true;
+	if (strpbrk(word, " \t\n") != NULL && before_length > 1 && before[0] == '-' && is_secret_name(before, before_length))
+		good = add_value(secrets, word, length); /* a passphrase */
+	while (good && *word != '\0') {
+		word += strspn(word, " \t\n");
+		length = strcspn(word, " \t\n");
+		size_t size = named_part(word, length, before, before_length, &from);
+		for (size_t i = 0; size == 0 && i + 3 <= length; i++)
+			if (strncmp(word + i, "://", 3) == 0 && (size = password_of(word + i, &from)) > 0)
+				from += i;
+		good = size == 0 || add_value(secrets, word + from, size);
+		before = word;
+		before_length = length;
+		word += length;
+	}
+	return good;
+}
+
+static int
+longer_first(const void *left, const void *right)
+{
+	size_t one = strlen(*(char *const *)left), other = strlen(*(char *const *)right);
+	return one < other ? 1 : one > other ? -1 : 0;
+}
+
+struct tn_secrets *
+tn__secrets_of(char *const *arguments, char *const *environment)
+{
+	struct tn_secrets *secrets = calloc(1, sizeof(*secrets));
+	bool good = secrets != NULL;
+	for (size_t i = 0; good && arguments != NULL && arguments[i] != NULL; i++)
+		good = add_word(secrets, arguments[i], i > 0 ? arguments[i - 1] : NULL);
+	for (size_t i = 0; good && environment != NULL && environment[i] != NULL; i++) {
+		const char *equals = strchr(environment[i], '=');
+		if (equals == NULL)
+			continue;
+		if (is_secret_name(environment[i], (size_t)(equals - environment[i])) && is_secret_value(equals + 1, strlen(equals + 1)))
+			good = add_value(secrets, equals + 1, strlen(equals + 1));
+		else
+			good = add_word(secrets, equals + 1, NULL);
+	}
+	if (good && secrets->count > 1)
+		qsort(secrets->values, secrets->count, sizeof(*secrets->values), longer_first);
+	if (good)
+		return secrets;
+	tn__secrets_free(secrets);
+	return NULL;
+}
+
+void
+tn__secrets_free(struct tn_secrets *secrets)
+{
+	for (size_t i = 0; secrets != NULL && i < secrets->count; i++)
+		free(secrets->values[i]);
+	if (secrets != NULL)
+		free(secrets->values);
+	free(secrets);
+}
+
+char *
+tn__mask_known(const struct tn_secrets *secrets, const char *text)
+{
+	char *known = NULL, *masked = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&known, &size);
+	if (out == NULL)
+		return NULL;
+	while (*text != '\0') {
+		size_t length = 0;
+		for (size_t i = 0; secrets != NULL && i < secrets->count && length == 0; i++)
+			if (strncmp(text, secrets->values[i], strlen(secrets->values[i])) == 0)
+				length = strlen(secrets->values[i]);
+		if (length > 0)
+			fputs("***", out);
+		else
+			fputc(*text, out);
+		text += length > 0 ? length : 1;
+	}
+	fclose(out);
+	out = known != NULL ? open_memstream(&masked, &size) : NULL;
+	if (out != NULL) {
+		write_masked(out, known, strlen(known));
+		fclose(out);
+	}
+	free(known);
+	return masked;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values on a command line that look like secrets do not belong in a report.
+ * Values on a command line, or in the environment, that look like secrets do not belong in a report.
  */
 #ifndef TN_BASE_SECRETS_H
 #define TN_BASE_SECRETS_H
@@ -9,5 +9,15 @@
  * known form ("hf_...", "sk-...", "ghp_..."), the password of a URL; in a word of several words each by itself. `before` is
  * the word before it on the command line, or NULL: "--password" makes all of this one a secret. NULL without memory. */
 char *tn__mask_secrets(const char *word, const char *before);
+
+/* The values of a command line and of an environment that look like secrets. Immutable once made: any thread may read it. */
+struct tn_secrets;
+
+/* Looks through both lists (they end with NULL; NULL is an empty one). Released with tn__secrets_free; NULL without memory. */
+struct tn_secrets *tn__secrets_of(char *const *arguments, char *const *environment);
+void tn__secrets_free(struct tn_secrets *secrets);
+/* A copy of `text`, released with free, in which each of these values, and whatever has the form of a secret, is "***". NULL without
+ * memory. `secrets` may be NULL. */
+char *tn__mask_known(const struct tn_secrets *secrets, const char *text);
 
 #endif

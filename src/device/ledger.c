@@ -213,10 +213,31 @@ is_alive(const struct tn_ledger_process *process)
 	return process->state == TN_PROCESS_ALIVE && tn__process_start_time(process->pid) == process->start_time;
 }
 
+/* The row of a process among the ranks; NULL: it has none. */
+static struct tn_ledger_rank *
+find_rank(struct tn_ledger *ledger, const struct tn_ledger_process *process)
+{
+	for (uint32_t i = 0; i < ledger->rank_count; i++)
+		if (ledger->ranks[i].pid == process->pid && ledger->ranks[i].start_time == process->start_time)
+			return &ledger->ranks[i];
+	return NULL;
+}
+
+static void
+keep_peaks(struct tn_ledger *ledger, const struct tn_ledger_process *process)
+{
+	struct tn_ledger_rank *row = find_rank(ledger, process);
+	if (row) {
+		memcpy(row->peak_bytes, process->peak_bytes, sizeof(row->peak_bytes));
+		memcpy(row->at_peak, process->at_peak, sizeof(row->at_peak));
+	}
+}
+
 static void
 clear_slot(struct tn_ledger *ledger, int slot)
 {
 	tn__shares_leave(ledger, slot);
+	keep_peaks(ledger, &ledger->processes[slot]);
 	memset(&ledger->processes[slot], 0, sizeof(ledger->processes[slot]));
 }
 
@@ -406,6 +427,18 @@ note_peak(struct tn_ledger *ledger, struct tn_ledger_device *device, uint64_t se
 	device->peak_sequence = sequence;
 }
 
+static void
+note_process_peak(struct tn_ledger_process *process, int device)
+{
+	uint64_t held = 0;
+	for (int class = 0; class < TN_BYTES_CLASSES; class++)
+		held += process->bytes[device][class];
+	if (held <= process->peak_bytes[device])
+		return;
+	process->peak_bytes[device] = held;
+	memcpy(process->at_peak[device], process->bytes[device], sizeof(process->at_peak[device]));
+}
+
 static bool
 must_fail(struct tn_ledger_device *device)
 {
@@ -441,6 +474,7 @@ tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 	bool granted = !must_fail(of) && (fits(of, bytes) || (sweep_locked(ledger) > 0 && fits(of, bytes)));
 	if (granted) {
 		ledger->processes[slot].bytes[device][class] += bytes;
+		note_process_peak(&ledger->processes[slot], device);
 		of->used_bytes += bytes;
 		if (class == TN_BYTES_PROGRAM)
 			of->program_bytes += bytes;
@@ -481,6 +515,45 @@ tn_ledger_free_bytes(struct tn_ledger *ledger, int device)
 	uint64_t free_bytes = ledger->devices[device].gpu.total_bytes - ledger->devices[device].used_bytes;
 	tn__ledger_unlock(ledger);
 	return free_bytes;
+}
+
+/* Ranks */
+
+struct tn_ledger_rank *
+tn_ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device)
+{
+	if (slot < 0 || slot >= TN_LEDGER_PROCESSES)
+		return NULL;
+	const struct tn_ledger_process *process = &ledger->processes[slot];
+	tn__ledger_lock(ledger);
+	struct tn_ledger_rank *row = find_rank(ledger, process);
+	if (!row && ledger->rank_count < TN_LEDGER_RANKS) {
+		row = &ledger->ranks[ledger->rank_count++];
+		row->pid = process->pid;
+		row->start_time = process->start_time;
+	} else if (!row) {
+		ledger->ranks_lost++;
+	}
+	if (row && ranks > row->ranks) {
+		row->rank = rank;
+		row->ranks = ranks;
+		row->device = device;
+	}
+	tn__ledger_unlock(ledger);
+	return row;
+}
+
+bool
+tn_ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row)
+{
+	bool all = true;
+	row->settled = 1;
+	tn__ledger_lock(ledger);
+	for (uint32_t i = 0; i < ledger->rank_count && all; i++)
+		all = ledger->ranks[i].settled ||
+		      tn__process_start_time(ledger->ranks[i].pid) != ledger->ranks[i].start_time;
+	tn__ledger_unlock(ledger);
+	return all;
 }
 
 /* Refused calls */

@@ -5,7 +5,7 @@
  * part is used.
  *
  * Invariants (checked by tn__ledger_check):
- *   1. for each device: used_bytes = other_bytes + sum over processes of (context + program + library bytes)
+ *   1. for each device: used_bytes = other_bytes + sum over processes of (context + program + library + communication bytes)
  *   2. used_bytes <= total_bytes, peak_used_bytes >= used_bytes
  *   3. a process slot with state FREE holds nothing and is in no region
  *   4. for each device: program_bytes = sum over processes of their program bytes
@@ -30,16 +30,18 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 4u
+#define TN_LEDGER_VERSION 5u
 #define TN_MAX_DEVICES 8
 #define TN_LEDGER_PROCESSES 256
 #define TN_LEDGER_CALLS 512
 #define TN_LEDGER_REGIONS 64 /* one bit each in regions_occupied */
 #define TN_LEDGER_REGION_NAME 48
 #define TN_LEDGER_SHARES 4096
+#define TN_LEDGER_RANKS 64
+#define TN_LEDGER_PLACE 256
 
 /* What bytes of a process are for, as the ledger can tell them apart. */
-enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_CLASSES };
+enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_COMMUNICATION, TN_BYTES_CLASSES };
 
 /* Written by the guest hook (Python, struct.pack_into on the mapped file) at offset TN_LEDGER_GUEST_OFFSET: little-endian
  * u64 each, in this order. Read at any time by the supervisor; each is one aligned word, so no lock. */
@@ -89,6 +91,57 @@ struct tn_ledger_process {
 	uint32_t region;     /* row + 1; 0: in none */
 	uint32_t unused;
 	uint64_t bytes[TN_MAX_DEVICES][TN_BYTES_CLASSES];
+	uint64_t peak_bytes[TN_MAX_DEVICES]; /* the most that it held of each device, */
+	uint64_t at_peak[TN_MAX_DEVICES][TN_BYTES_CLASSES]; /* and what that was made of */
+};
+
+/* What ranks do together, in the order of doc/design/0022-many-cards.md. */
+enum tn_collective {
+	TN_ALL_REDUCE,
+	TN_REDUCE,
+	TN_BROADCAST,
+	TN_REDUCE_SCATTER,
+	TN_ALL_GATHER,
+	TN_ALL_TO_ALL,
+	TN_GATHER,
+	TN_SCATTER,
+	TN_SEND,
+	TN_RECEIVE,
+	TN_COLLECTIVES
+};
+
+/* Why a rank waits for others. */
+enum tn_waiting {
+	TN_WAITS_NOT,
+	TN_WAITS,         /* for what another rank has not put on its stream yet */
+	TN_WAITS_ENDED,   /* for a rank that has ended or has left the communicator */
+	TN_WAITS_OTHER_OPERATION, /* another rank has put another operation in that place */
+};
+
+struct tn_ledger_wait {
+	_Atomic uint32_t why;      /* enum tn_waiting; written last */
+	int32_t operation;         /* enum tn_collective; -1: making a communicator */
+	int32_t peer;              /* the rank that is waited for, in the communicator; -1: several */
+	int32_t peer_pid;          /* its process; 0: it has not come yet */
+	int32_t peer_operation;    /* TN_WAITS_OTHER_OPERATION: what it did */
+	int32_t line;              /* of the program; 0: unknown */
+	uint64_t number;           /* how many operations of the communicator came before */
+	uint64_t bytes, peer_bytes; /* of one rank's part */
+	char file[TN_LEDGER_PLACE];
+};
+
+/* A process that talks to others by communicators. The row stays when the process has ended, and is never used twice. */
+struct tn_ledger_rank {
+	int32_t pid;         /* 0: a free row */
+	int32_t rank, ranks; /* in the largest communicator, and its size */
+	int32_t device;      /* of that communicator, a number in this ledger */
+	uint64_t start_time;
+	_Atomic uint32_t settled; /* it has seen enough: the run may stop when all have */
+	uint32_t unused;
+	uint64_t peak_bytes[TN_MAX_DEVICES];
+	uint64_t at_peak[TN_MAX_DEVICES][TN_BYTES_CLASSES];
+	_Atomic uint64_t calls[TN_COLLECTIVES], bytes[TN_COLLECTIVES]; /* bytes: of one rank's part, summed */
+	struct tn_ledger_wait wait;
 };
 
 struct tn_ledger_call { /* a refused call, counted over all processes */
@@ -153,6 +206,9 @@ struct tn_ledger {
 	uint32_t share_count; /* rows in use lie below */
 	uint32_t unused_shares;
 	struct tn_ledger_share shares[TN_LEDGER_SHARES];
+	uint32_t rank_count; /* rows in use lie below */
+	uint32_t ranks_lost; /* processes that found no row */
+	struct tn_ledger_rank ranks[TN_LEDGER_RANKS];
 };
 
 _Static_assert(offsetof(struct tn_ledger, guest) == TN_LEDGER_GUEST_OFFSET, "the guest hook writes at this offset");
@@ -197,6 +253,13 @@ uint64_t tn_ledger_free_bytes(struct tn_ledger *ledger, int device);
  * TN_LEDGER_REGION_NAME - 1 bytes are cut, between characters of UTF-8. TN_LIMIT, and in no region, when all rows are
  * taken by other names; TN_INVALID for a slot that is none or free. Thread-safe. */
 tn_status tn_ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name);
+
+/* The row of the slot's process among the ranks; made when there is none, with the rank it has in a communicator of `ranks`
+ * processes on a device. A larger communicator replaces what the row says of a smaller one. NULL when all rows are taken.
+ * The row is the process's own to write; the ledger's lock guards rank_count and the peaks. Thread-safe. */
+struct tn_ledger_rank *tn_ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device);
+/* The row has settled (see doc/design/0022-many-cards.md). True when all ranks that have not ended have. */
+bool tn_ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row);
 
 /* Counts a refused call. */
 void tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name);

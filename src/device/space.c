@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 
 void
@@ -72,14 +73,8 @@ fits_at(const struct tn_space *space, uint64_t wanted, uint64_t size, size_t *in
 static tn_status
 reserve_one(struct tn_space *space)
 {
-	if (space->count < space->capacity)
-		return TN_OK;
-	size_t capacity = space->capacity ? space->capacity * 2 : 64;
-	struct tn_range *grown = realloc(space->ranges, capacity * sizeof(*grown));
-	if (!grown)
-		return tn__fail(TN_NO_MEMORY, "no host memory for the address space of a device");
-	space->ranges = grown;
-	space->capacity = capacity;
+	TN_RETURN_IF(!tn__array_room(&space->ranges, &space->capacity, space->count + 1, sizeof(*space->ranges), SIZE_MAX),
+	             TN_NO_MEMORY, "no host memory for the address space of a device");
 	return TN_OK;
 }
 

@@ -205,6 +205,12 @@ stops_to(int fd, const struct sockaddr *address, socklen_t length, int flags, co
 {
 	struct tn_network *network = tn__network();
 
+	if (address && address->sa_family == AF_UNIX && length > sizeof(sa_family_t)) {
+		if (!tn__network_refuses_path(address, length))
+			return false;
+		errno = EACCES;
+		return true;
+	}
 	if (network && address && (flags & MSG_FASTOPEN)) {
 		(void)tn__network_made(fd);
 		if (tn_network_connect(network, address, length) != TN_NETWORK_REFUSED)
@@ -222,13 +228,19 @@ sendto(int fd, const void *bytes, size_t size, int flags, const struct sockaddr 
 {
 	if (stops_to(fd, address, length, flags, bytes, size))
 		return -1;
-	return TN_NEXT(sendto)(fd, bytes, size, flags, address, length);
+	if (!address || !tn__network())
+		return TN_NEXT(sendto)(fd, bytes, size, flags, address, length);
+	/* The filter asks for each sendto with an address; sendmsg has a register left for the pass word. */
+	struct iovec piece = {(void *)(uintptr_t)bytes, size};
+	struct msghdr message = {
+		.msg_name = (void *)(uintptr_t)address, .msg_namelen = length, .msg_iov = &piece, .msg_iovlen = 1};
+	return tn__network_call(SYS_sendmsg, fd, (long)&message, flags, 0);
 }
 
 static bool
 stops_message(int fd, const struct msghdr *message, int flags)
 {
-	if (!message || (!tn__network_is_closed() && !(flags & MSG_FASTOPEN)))
+	if (!message || (!tn__network_is_closed() && !(flags & MSG_FASTOPEN) && !message->msg_name))
 		return false;
 	const struct iovec *first = message->msg_iovlen > 0 ? message->msg_iov : NULL;
 	return stops_to(fd, message->msg_name, message->msg_namelen, flags,
@@ -238,16 +250,20 @@ stops_message(int fd, const struct msghdr *message, int flags)
 TN_ENTRY ssize_t
 sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	return stops_message(fd, message, flags) ? -1 : TN_NEXT(sendmsg)(fd, message, flags);
+	if (stops_message(fd, message, flags))
+		return -1;
+	return tn__network() ? tn__network_call(SYS_sendmsg, fd, (long)message, flags, 0)
+	                     : TN_NEXT(sendmsg)(fd, message, flags);
 }
 
 TN_ENTRY int
 sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
-	for (unsigned i = 0; i < count && (tn__network_is_closed() || flags & MSG_FASTOPEN); i++)
+	for (unsigned i = 0; i < count; i++)
 		if (stops_message(fd, &messages[i].msg_hdr, flags))
 			return -1;
-	return TN_NEXT(sendmmsg)(fd, messages, count, flags);
+	return tn__network() ? tn__network_call(SYS_sendmmsg, fd, (long)messages, count, flags)
+	                     : TN_NEXT(sendmmsg)(fd, messages, count, flags);
 }
 
 TN_ENTRY ssize_t

@@ -6,6 +6,7 @@
  */
 #include "preload/overlay.h"
 #include "preload/shield.h"
+#include "preload/weights.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,6 +52,15 @@ passes(int flags)
 	return tn__quiet() && !may_change(flags);
 }
 
+/* A file of weights that was opened for reading may be stood in for. */
+static int
+with_weights(int fd, const char *path, int flags)
+{
+	if (fd >= 0 && (flags & O_ACCMODE) == O_RDONLY && !(flags & O_PATH) && tn__weights_may_be(path))
+		tn__weights_open(fd);
+	return fd;
+}
+
 #define READ_MODE(flags, mode)              \
 	do {                                    \
 		if (takes_mode(flags)) {            \
@@ -77,7 +87,8 @@ passes(int flags)
 	{                                                                    \
 		mode_t mode = 0;                                                 \
 		READ_MODE(flags, mode);                                          \
-		return passes(flags) ? TN_NEXT(name)(path, flags, mode) : slow_##name(path, flags, mode); \
+		int fd = passes(flags) ? TN_NEXT(name)(path, flags, mode) : slow_##name(path, flags, mode); \
+		return with_weights(fd, path, flags);                            \
 	}
 OPEN(open)
 OPEN(open64)
@@ -94,7 +105,8 @@ OPEN(open64)
 	{                                                                     \
 		mode_t mode = 0;                                                  \
 		READ_MODE(flags, mode);                                           \
-		return passes(flags) ? TN_NEXT(name)(dirfd, path, flags, mode) : slow_##name(dirfd, path, flags, mode); \
+		int fd = passes(flags) ? TN_NEXT(name)(dirfd, path, flags, mode) : slow_##name(dirfd, path, flags, mode); \
+		return with_weights(fd, path, flags);                             \
 	}
 OPENAT(openat)
 OPENAT(openat64)
@@ -115,7 +127,8 @@ CREAT(creat64)
 	int name(const char *path, int flags);                                         \
 	TN_ENTRY int name(const char *path, int flags)                                 \
 	{                                                                              \
-		return passes(flags) || takes_mode(flags) ? TN_NEXT(name)(path, flags) : slow_##plain(path, flags, 0); \
+		int fd = passes(flags) || takes_mode(flags) ? TN_NEXT(name)(path, flags) : slow_##plain(path, flags, 0); \
+		return with_weights(fd, path, flags);                                      \
 	}
 OPEN_2(__open_2, open)
 OPEN_2(__open64_2, open64)
@@ -125,8 +138,8 @@ OPEN_2(__open64_2, open64)
 	TN_ENTRY int name(int dirfd, const char *path, int flags)                      \
 	{                                                                              \
 		if (passes(flags) || takes_mode(flags)) /* libc ends a program that forgets the mode */ \
-			return TN_NEXT(name)(dirfd, path, flags);                              \
-		return slow_##plain(dirfd, path, flags, 0);                                \
+			return with_weights(TN_NEXT(name)(dirfd, path, flags), path, flags);   \
+		return with_weights(slow_##plain(dirfd, path, flags, 0), path, flags);     \
 	}
 OPENAT_2(__openat_2, openat)
 OPENAT_2(__openat64_2, openat64)
@@ -163,7 +176,10 @@ flags_of_mode(const char *mode)
 	TN_ENTRY FILE *name(const char *path, const char *mode)                      \
 	{                                                                            \
 		int flags = flags_of_mode(mode);                                         \
-		return passes(flags) ? TN_NEXT(name)(path, mode) : slow_##name(path, mode, flags); \
+		FILE *file = passes(flags) ? TN_NEXT(name)(path, mode) : slow_##name(path, mode, flags); \
+		if (file)                                                                \
+			(void)with_weights(fileno(file), path, flags);                       \
+		return file;                                                             \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)

@@ -46,18 +46,7 @@ make_address(const char *name, struct sockaddr_un *address, int *folder)
 static bool
 path_of(const struct sockaddr *address, socklen_t length, char *path)
 {
-	const struct sockaddr_un *named = (const void *)address;
-	size_t size = length - offsetof(struct sockaddr_un, sun_path);
-
-	if (!address || length <= offsetof(struct sockaddr_un, sun_path) || address->sa_family != AF_UNIX)
-		return false;
-	if (!named->sun_path[0])
-		return false;
-	if (size > sizeof(named->sun_path))
-		size = sizeof(named->sun_path);
-	memcpy(path, named->sun_path, size);
-	path[size] = 0;
-	return true;
+	return tn_network_path_of(address, length, path) && ((const struct sockaddr_un *)(const void *)address)->sun_path[0];
 }
 
 static long
@@ -67,8 +56,8 @@ call_with(long number, int socket, const char *name)
 	int folder;
 	long result = make_address(name, &address, &folder);
 
-	if (result == 0)
-		result = TN_CALL(number, socket, &address, sizeof(address));
+	if (result == 0) /* the pass word lies in a register that neither call uses */
+		result = TN_PASS_CALL(number, socket, &address, sizeof(address), 0L, 0L);
 	if (folder >= 0)
 		(void)TN_CALL(SYS_close, folder);
 	return result;
@@ -87,15 +76,22 @@ bind_name(int socket, const char *path, const struct sockaddr *address, socklen_
 	return tn__result(call_with(SYS_bind, socket, target.path));
 }
 
-/* A datagram socket with a port of its own is a server's: it answers whom it likes. */
+/* What was bound is the run's own. A datagram socket with a port of its own is a server's: it answers whom it likes. */
 static int
 bound(int result, int socket, const struct sockaddr *address, socklen_t length)
 {
 	struct tn_network *network = result == 0 ? tn__network() : NULL;
 	struct sockaddr_in in;
+	char path[TN_NETWORK_PATH], real[PATH_MAX];
 	int type = 0;
 	socklen_t size = sizeof(type);
 
+	if (network && tn_network_path_of(address, length, path)) {
+		if (path_of(address, length, path))
+			tn_network_real_path(path, real);
+		tn_network_binds(network, path_of(address, length, path) ? real : path);
+		return result;
+	}
 	if (!network || !address || length < sizeof(in) || (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return result;
 	memcpy(&in, address, sizeof(in)); /* the port lies at the same place in both */
@@ -110,24 +106,42 @@ bound(int result, int socket, const struct sockaddr *address, socklen_t length)
 TN_ENTRY int
 bind(int socket, const struct sockaddr *address, socklen_t length)
 {
-	char path[sizeof(struct sockaddr_un) + 1];
+	char path[TN_NETWORK_PATH];
 
 	if (!path_of(address, length, path) || tn__mode() == TN__OFF)
 		return bound(TN_NEXT(bind)(socket, address, length), socket, address, length);
 	return bind_name(socket, path, address, length);
 }
 
-/* Does the path lead to a socket of the run's own? */
-static bool
-is_of_the_run(const char *path)
+/* May the address be reached, which is one of the file system or abstract? */
+static TN_SLOW bool
+is_path_refused(struct tn_network *network, const struct sockaddr *address, socklen_t length)
 {
-	struct tn__place place;
+	struct tn__place place = {.error = -ENOENT};
+	char path[TN_NETWORK_PATH], real[PATH_MAX];
+	bool own = false;
 
-	if (tn__mode() != TN__ACTIVE)
+	if (!tn_network_path_of(address, length, path))
 		return false;
-	tn__resolve(AT_FDCWD, path, TN__FOLLOW, &place);
-	return !place.error &&
-	       (!place.lower || (!strncmp(place.path, tn__shield.run, tn__shield.run_length) && place.path[tn__shield.run_length] == '/'));
+	if (!path_of(address, length, path))
+		return tn_network_path(network, path, false) == TN_NETWORK_REFUSED;
+	if (tn__mode() == TN__ACTIVE) {
+		tn__resolve(AT_FDCWD, path, TN__FOLLOW, &place);
+		own = !place.error && (!place.lower || (!strncmp(place.path, tn__shield.run, tn__shield.run_length) &&
+		                                        place.path[tn__shield.run_length] == '/'));
+	}
+	if (place.error)
+		tn_network_real_path(path, real);
+	return tn_network_path(network, place.error ? real : place.path, own) == TN_NETWORK_REFUSED;
+}
+
+bool
+tn__network_refuses_path(const struct sockaddr *address, socklen_t length)
+{
+	struct tn_network *network = tn__network();
+
+	return network && address && length > sizeof(sa_family_t) && address->sa_family == AF_UNIX &&
+	       is_path_refused(network, address, length);
 }
 
 static bool
@@ -155,17 +169,23 @@ is_datagram_refused(struct tn_network *network, const struct sockaddr *address, 
 static bool
 is_refused(int socket, const struct sockaddr *address, socklen_t length, bool *shut_in)
 {
-	char path[sizeof(struct sockaddr_un) + 1];
 	struct tn_network *network = tn__network();
 
 	(void)tn__network_made(socket);
 	if (!network || !address)
 		return false;
-	if (path_of(address, length, path))
-		return tn_network_path(network, path, is_of_the_run(path)) == TN_NETWORK_REFUSED;
+	if (length > sizeof(sa_family_t) && address->sa_family == AF_UNIX)
+		return is_path_refused(network, address, length);
 	if (!is_stream(socket))
 		return is_datagram_refused(network, address, length, shut_in);
 	return tn_network_connect(network, address, length) == TN_NETWORK_REFUSED;
+}
+
+static int
+connect_plainly(int socket, const struct sockaddr *address, socklen_t length)
+{
+	return tn__network() ? tn__network_call(SYS_connect, socket, (long)address, length, 0)
+	                     : TN_NEXT(connect)(socket, address, length);
 }
 
 static TN_SLOW int
@@ -175,14 +195,14 @@ connect_name(int socket, const char *path, const struct sockaddr *address, sockl
 
 	tn__map_read(AT_FDCWD, path, TN__FOLLOW, &target);
 	if (target.path == path)
-		return TN_NEXT(connect)(socket, address, length);
+		return connect_plainly(socket, address, length);
 	return tn__result(call_with(SYS_connect, socket, target.path));
 }
 
 TN_ENTRY int
 connect(int socket, const struct sockaddr *address, socklen_t length)
 {
-	char path[sizeof(struct sockaddr_un) + 1];
+	char path[TN_NETWORK_PATH];
 	bool shut_in = false;
 
 	if (is_refused(socket, address, length, &shut_in)) {
@@ -190,11 +210,11 @@ connect(int socket, const struct sockaddr *address, socklen_t length)
 		return -1;
 	}
 	if (shut_in) {
-		int result = TN_NEXT(connect)(socket, address, length);
+		int result = connect_plainly(socket, address, length);
 		(void)TN_CALL(SYS_setsockopt, socket, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3);
 		return result;
 	}
 	if (tn__quiet() || !path_of(address, length, path))
-		return TN_NEXT(connect)(socket, address, length);
+		return connect_plainly(socket, address, length);
 	return connect_name(socket, path, address, length);
 }

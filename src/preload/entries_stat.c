@@ -5,6 +5,7 @@
  * Invariant: while nothing was redirected each costs two loads more than libc's.
  */
 #include "preload/overlay.h"
+#include "preload/weights.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -50,13 +51,30 @@ slow_fstat(int fd, struct stat *st)
 	return 0;
 }
 
+/* The length of a file of weights that is stood in for is the whole file's. */
+static inline int
+with_weights(int result, int dirfd, const char *path, struct stat *st)
+{
+	if (result == 0 && tn__weights_may_be(path))
+		tn__weights_stat(dirfd, path, st);
+	return result;
+}
+
+static inline int
+with_weights_fd(int result, struct stat *st)
+{
+	if (result == 0 && tn__weights_met())
+		(void)tn__weights_fstat(st);
+	return result;
+}
+
 /* On our machines struct stat64 is struct stat. */
 #define STAT(name, type, flags)                                           \
 	TN_ENTRY int name(const char *path, struct type *st)                  \
 	{                                                                     \
 		if (tn__quiet())                                                  \
-			return TN_NEXT(name)(path, st);                               \
-		return slow_stat(AT_FDCWD, path, (struct stat *)st, flags);       \
+			return with_weights(TN_NEXT(name)(path, st), AT_FDCWD, path, (struct stat *)st);                               \
+		return with_weights(slow_stat(AT_FDCWD, path, (struct stat *)st, flags), AT_FDCWD, path, (struct stat *)st);       \
 	}
 STAT(stat, stat, 0)
 STAT(stat64, stat64, 0)
@@ -67,8 +85,8 @@ STAT(lstat64, stat64, AT_SYMLINK_NOFOLLOW)
 	TN_ENTRY int name(int fd, struct type *st)       \
 	{                                                \
 		if (tn__quiet())                             \
-			return TN_NEXT(name)(fd, st);            \
-		return slow_fstat(fd, (struct stat *)st);    \
+			return with_weights_fd(TN_NEXT(name)(fd, st), (struct stat *)st);            \
+		return with_weights_fd(slow_fstat(fd, (struct stat *)st), (struct stat *)st);    \
 	}
 FSTAT(fstat, stat)
 FSTAT(fstat64, stat64)
@@ -77,8 +95,8 @@ FSTAT(fstat64, stat64)
 	TN_ENTRY int name(int dirfd, const char *path, struct type *st, int flags)       \
 	{                                                                                \
 		if (tn__quiet())                                                             \
-			return TN_NEXT(name)(dirfd, path, st, flags);                            \
-		return slow_stat(dirfd, path, (struct stat *)st, flags);                     \
+			return with_weights(TN_NEXT(name)(dirfd, path, st, flags), dirfd, path, (struct stat *)st);                            \
+		return with_weights(slow_stat(dirfd, path, (struct stat *)st, flags), dirfd, path, (struct stat *)st);                     \
 	}
 FSTATAT(fstatat, stat)
 FSTATAT(fstatat64, stat64)
@@ -89,8 +107,8 @@ FSTATAT(fstatat64, stat64)
 	TN_ENTRY int name(int version, const char *path, struct type *st)            \
 	{                                                                            \
 		if (tn__quiet())                                                         \
-			return TN_NEXT(name)(version, path, st);                             \
-		return slow_stat(AT_FDCWD, path, (struct stat *)st, flags);              \
+			return with_weights(TN_NEXT(name)(version, path, st), AT_FDCWD, path, (struct stat *)st);                             \
+		return with_weights(slow_stat(AT_FDCWD, path, (struct stat *)st, flags), AT_FDCWD, path, (struct stat *)st);              \
 	}
 XSTAT(__xstat, stat, 0)
 XSTAT(__xstat64, stat64, 0)
@@ -102,8 +120,8 @@ XSTAT(__lxstat64, stat64, AT_SYMLINK_NOFOLLOW)
 	TN_ENTRY int name(int version, int fd, struct type *st)      \
 	{                                                            \
 		if (tn__quiet())                                         \
-			return TN_NEXT(name)(version, fd, st);               \
-		return slow_fstat(fd, (struct stat *)st);                \
+			return with_weights_fd(TN_NEXT(name)(version, fd, st), (struct stat *)st);               \
+		return with_weights_fd(slow_fstat(fd, (struct stat *)st), (struct stat *)st);                \
 	}
 FXSTAT(__fxstat, stat)
 FXSTAT(__fxstat64, stat64)
@@ -113,8 +131,8 @@ FXSTAT(__fxstat64, stat64)
 	TN_ENTRY int name(int version, int dirfd, const char *path, struct type *st, int flags)   \
 	{                                                                                         \
 		if (tn__quiet())                                                                      \
-			return TN_NEXT(name)(version, dirfd, path, st, flags);                            \
-		return slow_stat(dirfd, path, (struct stat *)st, flags);                              \
+			return with_weights(TN_NEXT(name)(version, dirfd, path, st, flags), dirfd, path, (struct stat *)st);                            \
+		return with_weights(slow_stat(dirfd, path, (struct stat *)st, flags), dirfd, path, (struct stat *)st);                              \
 	}
 FXSTATAT(__fxstatat, stat)
 FXSTATAT(__fxstatat64, stat64)
@@ -156,12 +174,30 @@ slow_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *
 	return 0;
 }
 
+/* By way of stat, which knows. */
+static TN_SLOW void
+statx_weights(int dirfd, const char *path, int flags, struct statx *st)
+{
+	struct stat about;
+
+	if (!path || !*path || (flags & AT_EMPTY_PATH && !*path)) {
+		if (fstat(dirfd, &about))
+			return;
+	} else if (!tn__weights_may_be(path) || fstatat(dirfd, path, &about, flags & AT_SYMLINK_NOFOLLOW)) {
+		return;
+	}
+	st->stx_size = (uint64_t)about.st_size;
+	st->stx_ino = about.st_ino;
+}
+
 TN_ENTRY int
 statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
 {
-	if (tn__quiet())
-		return TN_NEXT(statx)(dirfd, path, flags, mask, st);
-	return slow_statx(dirfd, path, flags, mask, st);
+	int result = tn__quiet() ? TN_NEXT(statx)(dirfd, path, flags, mask, st) : slow_statx(dirfd, path, flags, mask, st);
+
+	if (result == 0 && S_ISREG(st->stx_mode) && (tn__weights_met() || tn__weights_may_be(path)))
+		statx_weights(dirfd, path, flags, st);
+	return result;
 }
 
 /* ---- access ---- */

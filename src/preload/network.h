@@ -19,7 +19,7 @@
 
 #define TN_NETWORK_FILE "state/network"  /* in the run folder */
 #define TN_NETWORK_CALLS "state/held"    /* what the guests held back: lines "kind<tab>name<tab>detail" */
-#define TN_NETWORK_MAGIC 0x31776e4e4f54ull
+#define TN_NETWORK_MAGIC 0x32776e4e4f54ull
 #define TN_NETWORK_HOSTS 256
 #define TN_NETWORK_ADDRESSES 2048
 #define TN_NETWORK_NAME 104
@@ -48,6 +48,8 @@ struct tn_network {
 	_Atomic uint32_t kernels; /* not 0: a kernel was launched, what comes from now on may be made up */
 	_Atomic uint32_t host_count, address_count;
 	_Atomic uint32_t lost;    /* refusals that found no row */
+	_Atomic uint32_t left;    /* connections that lead out of the run and were allowed */
+	uint64_t pass;            /* the filter's pass word (raw.h), as in the index */
 	uint64_t inherited[TN_NETWORK_INHERITED]; /* inodes of sockets that the program was started with: its terminal */
 	_Atomic uint64_t tcp[1024], udp[1024];    /* a bit for each port that a process of the run listens at */
 	struct tn_network_host hosts[TN_NETWORK_HOSTS];
@@ -60,8 +62,8 @@ enum tn_network_answer {
 	TN_NETWORK_REFUSED
 };
 
-/* Makes the file of a run; sockets among the descriptors 0 to 2 stay the program's. */
-tn_status tn_network_create(const char *run_folder);
+/* Makes the file of a run; sockets among the descriptors 0 to 2 stay the program's. `pass` is the run's pass word. */
+tn_status tn_network_create(const char *run_folder, uint64_t pass);
 /* Maps it; NULL when there is none. */
 struct tn_network *tn_network_open(const char *run_folder);
 void tn_network_close(struct tn_network *network);
@@ -80,14 +82,33 @@ enum tn_network_answer tn_network_connect(struct tn_network *network, const stru
 /* May it send a datagram there? `server`: the socket was bound to a port by name. */
 enum tn_network_answer tn_network_datagram(struct tn_network *network, const struct sockaddr *address, socklen_t length,
                                            bool server);
-/* May it connect to a socket of this path in the file system? `own`: the path lies in the run. */
+/* May it connect, or send, to a socket of this path in the file system? `own`: the path lies in the run. An abstract name is
+ * handed over with an @ in the place of its first byte. */
 enum tn_network_answer tn_network_path(struct tn_network *network, const char *path, bool own);
+/* A process of the run made a socket of this name (absolute, without links; or abstract). */
+void tn_network_binds(struct tn_network *network, const char *path);
+/* The name of a file without links, as the kernel has it (PATH_MAX bytes); the path itself where nothing is. */
+void tn_network_real_path(const char *path, char *out);
+/* The name in an address of the file system's kind, as tn_network_path wants it, but a path may be relative; false: there is
+ * none in it. `out` has TN_NETWORK_PATH bytes. */
+#define TN_NETWORK_PATH 112
+bool tn_network_path_of(const struct sockaddr *address, socklen_t length, char *out);
 /* A process of the run listens at the port of this address. */
 void tn_network_listens(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);
 /* A name was looked up and has this address. */
 void tn_network_named(struct tn_network *network, const char *name, const struct sockaddr *address, socklen_t length);
 /* Counts a refused send to where the socket leads. */
 void tn_network_refused_send(struct tn_network *network, const struct sockaddr *address, socklen_t length);
+
+/* What went over a TCP connection so far, as the kernel counts: `sent` with what still waits to be. False: it is none. */
+struct tn_network_count {
+	uint64_t sent, received;
+};
+bool tn_network_count(int fd, struct tn_network_count *out);
+/* Was more sent since `first` than reading needs, or would it be with `more` bytes? */
+bool tn_network_is_too_much(const struct tn_network_count *first, const struct tn_network_count *now, uint64_t more);
+/* Calls `visit` for every socket among the descriptors of all processes that may be looked at, until it says true. */
+void tn_network_each_socket(bool (*visit)(pid_t process, int fd, unsigned long long inode, void *context), void *context);
 
 /* Is the port of this local address one that the run listens at? Asks /proc where the table does not know. */
 bool tn_network_is_own(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);

@@ -9,12 +9,10 @@
 #include "preload/network_state.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -27,10 +25,7 @@ static _Atomic int set_up; /* 0 not yet, 1 somebody is at it, 2 done */
 _Atomic uint8_t tn__socket_kinds[TN_DESCRIPTORS];
 _Atomic uint32_t *tn__network_kernels = &no_kernels;
 
-struct count {
-	uint64_t sent, received;
-};
-static struct count before[TN_DESCRIPTORS]; /* of bounded connections: what had gone over them when the wall closed */
+static struct tn_network_count before[TN_DESCRIPTORS]; /* of bounded connections: what had gone over them when the wall closed */
 
 struct tn_network *
 tn__network(void)
@@ -63,6 +58,16 @@ tn__network_renew(void)
 	(void)tn__network();
 }
 
+int
+tn__network_call(long number, long a, long b, long c, long d)
+{
+	int kind;
+	(void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &kind); /* libc's are cancellation points, too */
+	long result = TN_CALL(number, a, b, c, d, 0L, network->pass);
+	(void)pthread_setcanceltype(kind, &kind);
+	return tn__result(result);
+}
+
 __attribute__((constructor)) static void
 start(void)
 {
@@ -74,8 +79,12 @@ TN_ENTRY void tn_preload_kernels_ran(void);
 TN_ENTRY void
 tn_preload_kernels_ran(void)
 {
-	if (network != NULL && !tn__network_is_closed())
-		atomic_store(&network->kernels, 1);
+	if (network == NULL || tn__network_is_closed())
+		return;
+	atomic_store(&network->kernels, 1);
+	/* A call that fails, but that the keeper is asked about: when it returns, connections of programs that pass libc are
+	 * counted. */
+	(void)TN_CALL(SYS_connect, -1, 0, 0);
 }
 
 /* ---- what a descriptor is ---- */
@@ -119,21 +128,6 @@ was_accepted(const struct sockaddr_storage *own, socklen_t length)
 	return length > 0 && (atomic_load(&network->tcp[port / 64]) >> port % 64 & 1) != 0;
 }
 
-static bool
-counts_of(int fd, struct count *out)
-{
-	struct tcp_info info;
-	socklen_t length = sizeof(info);
-	int waiting = 0;
-	memset(&info, 0, sizeof(info));
-	if (TN_CALL(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
-		return false;
-	(void)TN_CALL(SYS_ioctl, fd, SIOCOUTQ, &waiting);
-	out->sent = info.tcpi_bytes_acked + (uint64_t)waiting;
-	out->received = info.tcpi_bytes_received;
-	return true;
-}
-
 static enum tn__socket_kind
 look_at(int fd)
 {
@@ -166,8 +160,8 @@ kind_of(int fd)
 	if (kind != TN__SOCKET_UNKNOWN)
 		return kind;
 	kind = look_at(fd);
-	if (kind == TN__SOCKET_BOUNDED && !counts_of(fd, &before[fd]))
-		before[fd] = (struct count){ 0, 0 };
+	if (kind == TN__SOCKET_BOUNDED && !tn_network_count(fd, &before[fd]))
+		before[fd] = (struct tn_network_count){ 0, 0 };
 	atomic_store_explicit(&tn__socket_kinds[fd], (uint8_t)kind, memory_order_relaxed);
 	return kind;
 }
@@ -203,16 +197,16 @@ is_writing_request(const void *data, size_t size)
 static bool
 exceeds(int fd, const void *bytes, size_t size)
 {
-	struct count now, first = { 0, 0 };
+	struct tn_network_count now, first = { 0, 0 };
 	if (is_writing_request(bytes, size))
 		return true;
-	if (!counts_of(fd, &now))
+	if (!tn_network_count(fd, &now))
 		return size > TN_NETWORK_ALLOWANCE;
 	if (fd < TN_DESCRIPTORS)
 		first = before[fd];
 	if (now.sent < first.sent || now.received < first.received)
-		first = (struct count){ 0, 0 }; /* of another connection */
-	return now.sent - first.sent + size > TN_NETWORK_ALLOWANCE + (now.received - first.received);
+		first = (struct tn_network_count){ 0, 0 }; /* of another connection */
+	return tn_network_is_too_much(&first, &now, size);
 }
 
 static bool

@@ -28,6 +28,10 @@ extern _Atomic uint32_t *tn__network_kernels;
 /* The run's table; NULL: no wall. Set up at the first call. */
 struct tn_network *tn__network(void);
 
+/* A system call that the filter (raw.h) lets pass as ours, for processes whose tn__network is not NULL: as libc's function of
+ * that name, with errno, and a cancellation point. */
+int tn__network_call(long number, long a, long b, long c, long d);
+
 /* This process was forked into another run: the table of the run that the environment names now. */
 void tn__network_renew(void);
 
@@ -53,7 +57,11 @@ tn__network_stops(int fd, const void *bytes, size_t size)
 	return tn__network_holds_back(fd, bytes, size, NULL, 0);
 }
 
-/* The same for a list of buffers. */
+/* True when a socket of the file system, or an abstract one, must not be reached at this address; then it is counted. Keeps
+ * errno. */
+_Bool tn__network_refuses_path(const struct sockaddr *address, socklen_t length);
+
+/* tn__network_stops for a list of buffers. */
 struct iovec;
 _Bool tn__network_stops_pieces(int fd, const struct iovec *pieces, size_t count);
 

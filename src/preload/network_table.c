@@ -8,9 +8,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -39,7 +44,7 @@ file_of(const char *run_folder, char path[4096])
 }
 
 tn_status
-tn_network_create(const char *run_folder)
+tn_network_create(const char *run_folder, uint64_t pass)
 {
 	char path[4096];
 	struct tn_network *network = MAP_FAILED;
@@ -58,6 +63,7 @@ tn_network_create(const char *run_folder)
 	for (int i = 0; i <= 2; i++)
 		if (fstat(i, &about) == 0 && S_ISSOCK(about.st_mode))
 			network->inherited[kept++] = about.st_ino;
+	network->pass = pass;
 	network->magic = TN_NETWORK_MAGIC;
 	munmap(network, sizeof(*network));
 	return TN_OK;
@@ -121,6 +127,37 @@ read_address(const struct sockaddr *address, socklen_t length, struct internet *
 		return true;
 	}
 	return false;
+}
+
+void
+tn_network_real_path(const char *path, char *out)
+{
+	char link[64];
+	long length, fd = CALL(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+	snprintf(link, sizeof(link), "/proc/self/fd/%ld", fd);
+	length = fd < 0 ? -1 : CALL(SYS_readlinkat, AT_FDCWD, link, out, PATH_MAX - 1);
+	if (length < 0)
+		length = snprintf(out, PATH_MAX, "%s", path);
+	out[length] = '\0';
+	if (fd >= 0)
+		(void)CALL(SYS_close, fd);
+}
+
+bool
+tn_network_path_of(const struct sockaddr *address, socklen_t length, char *out)
+{
+	const struct sockaddr_un *named = (const void *)address;
+	if (address == NULL || length <= offsetof(struct sockaddr_un, sun_path) || address->sa_family != AF_UNIX)
+		return false;
+	size_t size = length - offsetof(struct sockaddr_un, sun_path);
+	if (size > sizeof(named->sun_path))
+		size = sizeof(named->sun_path);
+	memcpy(out, named->sun_path, size);
+	out[size] = '\0';
+	for (size_t i = 0; named->sun_path[0] == '\0' && i < size; i++)
+		if (out[i] == '\0') /* as /proc/net/unix shows it */
+			out[i] = '@';
+	return true;
 }
 
 static bool
@@ -331,7 +368,7 @@ any_line(const char *path, bool (*take)(const char *line, void *context), void *
 struct listener {
 	unsigned port;
 	char state[3];
-	char link[40]; /* "socket:[inode]" */
+	unsigned long long inode;
 };
 
 /* A line of /proc/net/tcp or udp: number, local and remote address, state, queues, timer, retransmits, uid, timeout,
@@ -347,32 +384,8 @@ is_listener(const char *line, void *context)
 		return false;
 	if (port != listener->port || strcmp(state, listener->state) != 0)
 		return false;
-	snprintf(listener->link, sizeof(listener->link), "socket:[%llu]", inode);
+	listener->inode = inode;
 	return true;
-}
-
-/* Is one of a process's descriptors this socket? */
-static bool
-holds(long processes, const char *pid, const char *link)
-{
-	char path[300], buffer[4096], text[64];
-	bool found = false;
-	long got;
-	snprintf(path, sizeof(path), "%s/fd", pid);
-	long fd = CALL(SYS_openat, processes, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	while (!found && (got = CALL(SYS_getdents64, fd, buffer, sizeof(buffer))) > 0)
-		for (long at = 0; at < got && !found;) {
-			unsigned short size;
-			memcpy(&size, buffer + at + 16, sizeof(size));
-			long length = CALL(SYS_readlinkat, fd, buffer + at + 19, text, sizeof(text) - 1);
-			text[length > 0 ? length : 0] = '\0';
-			found = strcmp(text, link) == 0;
-			at += size;
-		}
-	(void)CALL(SYS_close, fd);
-	return found;
 }
 
 /* Was a process started with the run's variable that this one was started with? */
@@ -410,26 +423,79 @@ run_variable(void)
 	return NULL;
 }
 
-/* Does a process of this run hold the socket? For programs that do not call libc to listen. */
+typedef bool visitor(pid_t process, int fd, unsigned long long inode, void *context);
+
 static bool
-is_held_by_run(const char *link)
+each_socket_of(long processes, const char *pid, visitor *visit, void *context)
+{
+	char path[300], buffer[4096], text[64];
+	bool found = false;
+	long got;
+	snprintf(path, sizeof(path), "%s/fd", pid);
+	long fd = CALL(SYS_openat, processes, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	while (!found && (got = CALL(SYS_getdents64, fd, buffer, sizeof(buffer))) > 0)
+		for (long at = 0; at < got && !found;) {
+			unsigned short size;
+			unsigned long long inode;
+			memcpy(&size, buffer + at + 16, sizeof(size));
+			long length = CALL(SYS_readlinkat, fd, buffer + at + 19, text, sizeof(text) - 1);
+			text[length > 0 ? length : 0] = '\0';
+			if (sscanf(text, "socket:[%llu]", &inode) == 1)
+				found = visit(atoi(pid), atoi(buffer + at + 19), inode, context);
+			at += size;
+		}
+	(void)CALL(SYS_close, fd);
+	return found;
+}
+
+void
+tn_network_each_socket(visitor *visit, void *context)
 {
 	char buffer[4096];
-	const char *run = run_variable();
 	bool found = false;
-	long got, processes = run != NULL ? CALL(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -1;
+	long got, processes = CALL(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (processes < 0)
-		return false;
+		return;
 	while (!found && (got = CALL(SYS_getdents64, processes, buffer, sizeof(buffer))) > 0)
 		for (long at = 0; at < got && !found;) {
 			unsigned short size;
 			const char *name = buffer + at + 19;
 			memcpy(&size, buffer + at + 16, sizeof(size));
-			found = name[0] >= '1' && name[0] <= '9' && holds(processes, name, link) && same_run(processes, name, run);
+			found = name[0] >= '1' && name[0] <= '9' && each_socket_of(processes, name, visit, context);
 			at += size;
 		}
 	(void)CALL(SYS_close, processes);
-	return found;
+}
+
+struct held_socket {
+	unsigned long long inode;
+	const char *run;
+	bool found;
+};
+
+static bool
+is_of_this_run(pid_t process, int fd, unsigned long long inode, void *context)
+{
+	struct held_socket *socket = context;
+	char pid[32];
+	(void)fd;
+	if (inode != socket->inode)
+		return false;
+	snprintf(pid, sizeof(pid), "/proc/%d", process);
+	socket->found = same_run(AT_FDCWD, pid, socket->run);
+	return socket->found;
+}
+
+/* Does a process of this run hold the socket? For programs that do not call libc to listen. */
+static bool
+is_held_by_run(unsigned long long inode)
+{
+	struct held_socket socket = { .inode = inode, .run = run_variable() };
+	if (socket.run != NULL)
+		tn_network_each_socket(is_of_this_run, &socket);
+	return socket.found;
 }
 
 static bool
@@ -440,7 +506,7 @@ ask_kernel(struct tn_network *network, unsigned port, bool udp)
 	for (int i = 0; i < 2; i++) {
 		struct listener listener = { .port = port };
 		strcpy(listener.state, udp ? "07" : "0A");
-		if (any_line(files[udp][i], is_listener, &listener) && is_held_by_run(listener.link)) {
+		if (any_line(files[udp][i], is_listener, &listener) && is_held_by_run(listener.inode)) {
 			set_port(udp ? network->udp : network->tcp, port);
 			return true;
 		}
@@ -459,6 +525,40 @@ tn_network_is_own(struct tn_network *network, const struct sockaddr *address, so
 {
 	struct internet at;
 	return read_address(address, length, &at) && is_own(network, &at, udp);
+}
+
+/* A line of /proc/net/unix: address, references, protocol, flags, type, state, inode, name. */
+static bool
+is_name_of_run(const char *line, void *context)
+{
+	unsigned long long inode;
+	int name = 0;
+	if (sscanf(line, "%*x: %*x %*x %*x %*x %*x %llu %n", &inode, &name) != 1 || name == 0 || strcmp(line + name, context) != 0)
+		return false;
+	return is_held_by_run(inode);
+}
+
+/* ---- what went over a connection ---- */
+
+bool
+tn_network_count(int fd, struct tn_network_count *out)
+{
+	struct tcp_info info;
+	socklen_t length = sizeof(info);
+	int waiting = 0;
+	memset(&info, 0, sizeof(info));
+	if (CALL(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+		return false;
+	(void)CALL(SYS_ioctl, fd, SIOCOUTQ, &waiting);
+	out->sent = info.tcpi_bytes_acked + (uint64_t)waiting;
+	out->received = info.tcpi_bytes_received;
+	return true;
+}
+
+bool
+tn_network_is_too_much(const struct tn_network_count *first, const struct tn_network_count *now, uint64_t more)
+{
+	return now->sent - first->sent + more > TN_NETWORK_ALLOWANCE + (now->received - first->received);
 }
 
 /* ---- the decision ---- */
@@ -486,13 +586,16 @@ tn_network_connect(struct tn_network *network, const struct sockaddr *address, s
 	if (local && (has_port(network->tcp, at.port) || (closed && is_own(network, &at, false))))
 		return TN_NETWORK_FREE;
 	if (!closed) {
+		atomic_fetch_add(&network->left, 1);
 		note_read(network, &at, local);
 		return TN_NETWORK_FREE;
 	}
 	uint32_t host = host_at(network, &at, local);
-	if (host != NO_HOST && atomic_load(&network->hosts[host].read))
+	if ((host != NO_HOST && atomic_load(&network->hosts[host].read)) || at.port == DNS_PORT) {
+		atomic_fetch_add(&network->left, 1);
 		return TN_NETWORK_BOUNDED;
-	return at.port == DNS_PORT ? TN_NETWORK_BOUNDED : refuse(network, host, true);
+	}
+	return refuse(network, host, true);
 }
 
 enum tn_network_answer
@@ -548,11 +651,23 @@ tn_network_path(struct tn_network *network, const char *path, bool own)
 		return TN_NETWORK_FREE;
 	uint32_t host = host_of(network, path);
 	if (!tn_network_is_closed(network)) {
+		atomic_fetch_add(&network->left, 1);
 		if (host != NO_HOST)
 			atomic_store(&network->hosts[host].read, 1);
 		return TN_NETWORK_FREE;
 	}
-	return host != NO_HOST && atomic_load(&network->hosts[host].read) ? TN_NETWORK_FREE : refuse(network, host, true);
+	if ((host != NO_HOST && atomic_load(&network->hosts[host].read)) ||
+	    any_line("/proc/self/net/unix", is_name_of_run, (void *)(uintptr_t)path))
+		return TN_NETWORK_FREE;
+	return refuse(network, host, true);
+}
+
+void
+tn_network_binds(struct tn_network *network, const char *path)
+{
+	uint32_t host = host_of(network, path);
+	if (host != NO_HOST)
+		atomic_store(&network->hosts[host].read, 1);
 }
 
 void

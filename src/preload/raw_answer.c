@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "preload/overlay.h"
+#include "preload/raw_caller.h"
 
 #define LONGEST_VALUE 65536 /* of an extended attribute, the kernel's own limit */
 #define MOST_NOTES 64       /* refusals that are written down one by one */
@@ -29,22 +30,17 @@
 static int run_folder = -1, shared_folder = -1;
 static unsigned notes;
 
-struct caller {
-	const struct seccomp_notif *call;
-	int listener, memory;
-};
-
 /* ---- reading the caller ---- */
 
-static long
-read_memory(const struct caller *caller, uint64_t at, void *buffer, size_t size)
+long
+tn__raw_read(const struct tn__raw_caller *caller, uint64_t at, void *buffer, size_t size)
 {
 	return TN_CALL(SYS_pread64, caller->memory, buffer, size, at) == (long)size ? 0 : -EFAULT;
 }
 
 /* A text that ends within `size` bytes: read page by page, since what follows it may not be there. */
 static long
-read_text(const struct caller *caller, uint64_t at, char *buffer, size_t size)
+read_text(const struct tn__raw_caller *caller, uint64_t at, char *buffer, size_t size)
 {
 	size_t used = 0;
 
@@ -52,7 +48,7 @@ read_text(const struct caller *caller, uint64_t at, char *buffer, size_t size)
 		size_t piece = 4096 - (size_t)((at + used) & 4095);
 		if (piece > size - used)
 			piece = size - used;
-		if (read_memory(caller, at + used, buffer + used, piece))
+		if (tn__raw_read(caller, at + used, buffer + used, piece))
 			return -EFAULT;
 		if (memchr(buffer + used, 0, piece))
 			return 0;
@@ -62,7 +58,7 @@ read_text(const struct caller *caller, uint64_t at, char *buffer, size_t size)
 }
 
 static long
-link_of_caller(const struct caller *caller, const char *what, char *buffer)
+link_of_caller(const struct tn__raw_caller *caller, const char *what, char *buffer)
 {
 	char name[64];
 	long length;
@@ -74,18 +70,13 @@ link_of_caller(const struct caller *caller, const char *what, char *buffer)
 	return length < 0 ? length : 0;
 }
 
-/* The caller's name for a file, as an absolute one of ours. */
-static long
-read_path(const struct caller *caller, int dirfd, uint64_t at, char *path)
+long
+tn__raw_absolute(const struct tn__raw_caller *caller, int dirfd, const char *text, char *path)
 {
-	char text[PATH_MAX], what[32] = "cwd";
-	long result = read_text(caller, at, text, sizeof(text));
+	char what[32] = "cwd";
+	long result;
 	size_t length;
 
-	if (result)
-		return result;
-	if (!text[0])
-		return -ENOENT;
 	if (!strncmp(text, "/proc/self/", 11) || !strncmp(text, "/proc/thread-self/", 18)) {
 		const char *rest = strchr(text + 6, '/');
 		return snprintf(path, PATH_MAX, "/proc/%u%s", caller->call->pid, rest) < PATH_MAX ? 0 : -ENAMETOOLONG;
@@ -110,9 +101,21 @@ read_path(const struct caller *caller, int dirfd, uint64_t at, char *path)
 	return 0;
 }
 
+/* The caller's name for a file, as an absolute one of ours. */
+static long
+read_path(const struct tn__raw_caller *caller, int dirfd, uint64_t at, char *path)
+{
+	char text[PATH_MAX];
+	long result = read_text(caller, at, text, sizeof(text));
+
+	if (result)
+		return result;
+	return text[0] ? tn__raw_absolute(caller, dirfd, text, path) : -ENOENT;
+}
+
 /* A caller that has changed its root means other files by its names. */
-static bool
-has_our_root(const struct caller *caller)
+bool
+tn__raw_has_our_root(const struct tn__raw_caller *caller)
 {
 	char name[64];
 	struct stat theirs, ours;
@@ -123,8 +126,8 @@ has_our_root(const struct caller *caller)
 	       theirs.st_ino == ours.st_ino;
 }
 
-static bool
-still_waits(const struct caller *caller)
+bool
+tn__raw_still_waits(const struct tn__raw_caller *caller)
 {
 	uint64_t id = caller->call->id;
 	return TN_CALL(SYS_ioctl, caller->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
@@ -174,7 +177,7 @@ find_place(const char *path, bool follow, struct tn__place *place)
 }
 
 static long
-open_path(const struct caller *caller, int dirfd, uint64_t at, bool follow, char *path)
+open_path(const struct tn__raw_caller *caller, int dirfd, uint64_t at, bool follow, char *path)
 {
 	struct tn__place place;
 	char name[TN__NAME];
@@ -190,7 +193,7 @@ open_path(const struct caller *caller, int dirfd, uint64_t at, bool follow, char
 
 /* The file of a caller's descriptor, when it is the run's or has no name at all. */
 static long
-open_descriptor(const struct caller *caller, int number, char *path)
+open_descriptor(const struct tn__raw_caller *caller, int number, char *path)
 {
 	char name[64], ours[64];
 	struct stat about;
@@ -233,7 +236,7 @@ change_owner(long fd, uint64_t user, uint64_t group)
 enum clock { SECONDS, MICROSECONDS, NANOSECONDS };
 
 static long
-change_times(const struct caller *caller, long fd, uint64_t at, enum clock clock)
+change_times(const struct tn__raw_caller *caller, long fd, uint64_t at, enum clock clock)
 {
 	struct timespec times[2] = {{0}, {0}};
 	struct timeval coarse[2];
@@ -242,13 +245,13 @@ change_times(const struct caller *caller, long fd, uint64_t at, enum clock clock
 	long result = 0;
 
 	if (at && clock == NANOSECONDS) {
-		result = read_memory(caller, at, times, sizeof(times));
+		result = tn__raw_read(caller, at, times, sizeof(times));
 	} else if (at && clock == MICROSECONDS) {
-		result = read_memory(caller, at, coarse, sizeof(coarse));
+		result = tn__raw_read(caller, at, coarse, sizeof(coarse));
 		for (int i = 0; result == 0 && i < 2; i++)
 			times[i] = (struct timespec){coarse[i].tv_sec, coarse[i].tv_usec * 1000};
 	} else if (at) {
-		result = read_memory(caller, at, &seconds, sizeof(seconds));
+		result = tn__raw_read(caller, at, &seconds, sizeof(seconds));
 		times[0].tv_sec = seconds.actime;
 		times[1].tv_sec = seconds.modtime;
 	}
@@ -260,7 +263,7 @@ change_times(const struct caller *caller, long fd, uint64_t at, enum clock clock
 
 /* size -1: the attribute is removed. */
 static long
-change_attribute(const struct caller *caller, long fd, uint64_t name_at, uint64_t value_at, int64_t size, int flags)
+change_attribute(const struct tn__raw_caller *caller, long fd, uint64_t name_at, uint64_t value_at, int64_t size, int flags)
 {
 	static char value[LONGEST_VALUE];
 	char file[64], name[256];
@@ -273,13 +276,13 @@ change_attribute(const struct caller *caller, long fd, uint64_t name_at, uint64_
 		return TN_PASS_CALL(SYS_removexattr, file, name, 0L, 0L, 0L);
 	if (size > LONGEST_VALUE)
 		return -E2BIG;
-	if (size && read_memory(caller, value_at, value, (size_t)size))
+	if (size && tn__raw_read(caller, value_at, value, (size_t)size))
 		return -EFAULT;
 	return TN_PASS_CALL(SYS_setxattr, file, name, value, size, flags);
 }
 
 static long
-change(const struct caller *caller, long fd)
+change(const struct tn__raw_caller *caller, long fd)
 {
 	const __u64 *a = caller->call->data.args;
 
@@ -315,7 +318,7 @@ change(const struct caller *caller, long fd)
 
 /* Which file the call is about. */
 static long
-open_target(const struct caller *caller, char *path)
+open_target(const struct tn__raw_caller *caller, char *path)
 {
 	const struct seccomp_data *data = &caller->call->data;
 	const __u64 *a = data->args;
@@ -345,19 +348,19 @@ open_target(const struct caller *caller, char *path)
 	}
 	int flags = data->nr == SYS_fchownat ? (int)a[4] : data->nr == SYS_utimensat || data->nr == 452 ? (int)a[3] : 0;
 	char first = 1;
-	if ((flags & AT_EMPTY_PATH) && dirfd != AT_FDCWD && read_memory(caller, a[1], &first, 1) == 0 && !first)
+	if ((flags & AT_EMPTY_PATH) && dirfd != AT_FDCWD && tn__raw_read(caller, a[1], &first, 1) == 0 && !first)
 		return open_descriptor(caller, dirfd, path);
 	return open_path(caller, dirfd, a[1], !(flags & AT_SYMLINK_NOFOLLOW), path);
 }
 
 static long
-answer_change(const struct caller *caller, char *path)
+answer_change(const struct tn__raw_caller *caller, char *path)
 {
 	long result, fd = open_target(caller, path);
 
 	if (fd < 0)
 		return fd;
-	result = still_waits(caller) ? change(caller, fd) : -EINTR;
+	result = tn__raw_still_waits(caller) ? change(caller, fd) : -EINTR;
 	(void)TN_CALL(SYS_close, fd);
 	return result;
 }
@@ -366,7 +369,7 @@ answer_change(const struct caller *caller, char *path)
 
 /* A new node, in a folder that the run has made. */
 static long
-answer_node(const struct caller *caller, char *path)
+answer_node(const struct tn__raw_caller *caller, char *path)
 {
 	const __u64 *a = caller->call->data.args;
 	bool at = caller->call->data.nr == SYS_mknodat;
@@ -393,13 +396,13 @@ answer_node(const struct caller *caller, char *path)
 	folder = open_own(name);
 	if (folder < 0)
 		return folder;
-	result = still_waits(caller) ? TN_PASS_CALL(SYS_mknodat, folder, last + 1, mode, 0L, 0L) : -EINTR;
+	result = tn__raw_still_waits(caller) ? TN_PASS_CALL(SYS_mknodat, folder, last + 1, mode, 0L, 0L) : -EINTR;
 	(void)TN_CALL(SYS_close, folder);
 	return result;
 }
 
 static long
-answer_rename(const struct caller *caller, char *path)
+answer_rename(const struct tn__raw_caller *caller, char *path)
 {
 	const __u64 *a = caller->call->data.args;
 	bool at = caller->call->data.nr != SYS_rename;
@@ -413,13 +416,13 @@ answer_rename(const struct caller *caller, char *path)
 		result = find_place(path, false, &place);
 	if (result)
 		return result;
-	return still_waits(caller)
+	return tn__raw_still_waits(caller)
 	           ? tn__rename(AT_FDCWD, path, AT_FDCWD, to, caller->call->data.nr == SYS_renameat2 ? (unsigned)a[4] : 0)
 	           : -EINTR;
 }
 
 static long
-answer_link(const struct caller *caller, char *path)
+answer_link(const struct tn__raw_caller *caller, char *path)
 {
 	const __u64 *a = caller->call->data.args;
 	bool at = caller->call->data.nr == SYS_linkat;
@@ -430,13 +433,13 @@ answer_link(const struct caller *caller, char *path)
 
 	if (result)
 		return result;
-	if ((flags & AT_EMPTY_PATH) && read_memory(caller, a[1], &first, 1) == 0 && !first)
+	if ((flags & AT_EMPTY_PATH) && tn__raw_read(caller, a[1], &first, 1) == 0 && !first)
 		from = open_descriptor(caller, (int)a[0], path);
 	else
 		from = open_path(caller, at ? (int)a[0] : AT_FDCWD, a[at ? 1 : 0], flags & AT_SYMLINK_FOLLOW, path);
 	if (from < 0)
 		return from;
-	result = still_waits(caller) ? tn__map_make(AT_FDCWD, to, &target) : -EINTR;
+	result = tn__raw_still_waits(caller) ? tn__map_make(AT_FDCWD, to, &target) : -EINTR;
 	snprintf(name, sizeof(name), "/proc/self/fd/%ld", from);
 	if (result == 0)
 		result = TN_PASS_CALL(SYS_linkat, AT_FDCWD, name, target.dirfd, target.path, AT_SYMLINK_FOLLOW);
@@ -465,7 +468,7 @@ name_of_call(int number)
 
 /* A line of <run>/state/refused: call, program, file. */
 static void
-note_refusal(const struct caller *caller, const char *path)
+note_refusal(const struct tn__raw_caller *caller, const char *path)
 {
 	char line[PATH_MAX + 128], program[64] = "?", name[64];
 	int length;
@@ -495,14 +498,16 @@ note_refusal(const struct caller *caller, const char *path)
 /* ---- one call ---- */
 
 static long
-decide(struct caller *caller)
+decide(struct tn__raw_caller *caller)
 {
 	char name[64], path[PATH_MAX] = "";
 	long result;
 
 	snprintf(name, sizeof(name), "/proc/%u/mem", caller->call->pid);
 	caller->memory = (int)TN_CALL(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0L);
-	if (caller->memory < 0 || !has_our_root(caller)) {
+	if (tn__raw_is_network(caller->call)) {
+		result = tn__raw_network_answer(caller);
+	} else if (caller->memory < 0 || !tn__raw_has_our_root(caller)) {
 		result = -EACCES;
 	} else {
 		switch (caller->call->data.nr) {
@@ -525,7 +530,7 @@ decide(struct caller *caller)
 	}
 	if (caller->memory >= 0)
 		(void)TN_CALL(SYS_close, caller->memory);
-	if (result == -EACCES)
+	if (result == -EACCES && !tn__raw_is_network(caller->call))
 		note_refusal(caller, path);
 	return result;
 }
@@ -550,23 +555,31 @@ tn__raw_answer(int listener)
 	memset(call, 0, sizes.seccomp_notif < sizeof(*call) ? sizeof(*call) : sizes.seccomp_notif);
 	if (TN_CALL(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_RECV, call) < 0)
 		return true; /* it was killed while it waited, or a signal came */
-	struct caller caller = {call, listener, -1};
+	struct tn__raw_caller caller = {call, listener, -1};
 	long result = decide(&caller);
-	*response = (struct seccomp_notif_resp){.id = call->id, .val = result > 0 ? result : 0,
-	                                        .error = result < 0 ? (int)result : 0};
+	*response = (struct seccomp_notif_resp){.id = call->id, .error = result < 0 ? (int)result : 0,
+	                                        .flags = result == TN__RAW_GO_ON && tn__raw_is_network(call) ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0};
 	(void)TN_CALL(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, response);
 	return true;
 }
 
-tn_status
-tn__raw_attach(const char *folder)
+static tn_status
+attach_files(const char *folder)
 {
-	TN_RETURN_IF(setenv("TONNAGE_RUN", folder, 1) || unsetenv("TONNAGE_WRITES") || tn__shield_renew() ||
-	                 tn__mode() != TN__ACTIVE,
-	             TN_IO, "the index of %s cannot be used", folder);
+	TN_RETURN_IF(unsetenv("TONNAGE_WRITES") || tn__shield_renew() || tn__mode() != TN__ACTIVE, TN_IO,
+	             "the index of %s cannot be used", folder);
 	run_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__shield.run, O_PATH | O_DIRECTORY | O_CLOEXEC, 0L);
 	if (tn__shield.shared_length)
 		shared_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__shield.shared, O_PATH | O_DIRECTORY | O_CLOEXEC, 0L);
 	TN_RETURN_IF(run_folder < 0, TN_IO, "%s cannot be opened", folder);
 	return TN_OK;
+}
+
+tn_status
+tn__raw_attach(const char *folder, struct tn__raw_walls walls)
+{
+	TN_RETURN_IF(setenv("TONNAGE_RUN", folder, 1), TN_NO_MEMORY, "out of host memory");
+	if (walls.files)
+		TN_FORWARD_IF_ERROR(attach_files(folder));
+	return walls.network ? tn__raw_network_attach(folder) : TN_OK;
 }

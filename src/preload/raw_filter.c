@@ -27,7 +27,7 @@
 #endif
 #define X32_BIT 0x40000000u
 
-enum road { ASK, NAME, ABSENT, NEVER };
+enum road { ASK, NAME, ABSENT, NEVER, CALL, SEND, RINGS };
 static const struct trapped {
 	uint32_t number, number32;
 	enum road road;
@@ -45,6 +45,7 @@ static const uint32_t requests[] = {
 	0x800c6613,             /* FS_IOC_SET_ENCRYPTION_POLICY */
 	0x40806685,             /* FS_IOC_ENABLE_VERITY */
 	0x40047211,             /* FAT_IOCTL_SET_ATTRIBUTES */
+	0xc0045877, 0xc0045878, /* FIFREEZE, FITHAW */
 	0x5000940e, 0x50009401, 0x50009417, 0x50009418, /* BTRFS_IOC_SUBVOL_CREATE, SNAP_CREATE, their second versions */
 	0x5000940f, 0x5000943f,                         /* BTRFS_IOC_SNAP_DESTROY, its second version */
 	0x4008941a, 0xc0c89425,                         /* BTRFS_IOC_SUBVOL_SETFLAGS, SET_RECEIVED_SUBVOL */
@@ -52,7 +53,7 @@ static const uint32_t requests[] = {
 
 /* ---- putting it together ---- */
 
-enum label { NEXT, OLD_ABI, ALLOW, CHECK, CHECK_IOCTL, ANSWER, REFUSE, UNKNOWN, FORBID, IOCTL, LABELS };
+enum label { NEXT, OLD_ABI, ALLOW, CHECK, CHECK_IOCTL, CHECK_SEND, ANSWER, REFUSE, UNKNOWN, FORBID, IOCTL, LABELS };
 
 struct program {
 	struct sock_filter code[512];
@@ -99,20 +100,44 @@ resolve(struct program *program)
 	}
 }
 
+/* What the filter is to do. */
+struct plan {
+	uint64_t pass;
+	bool asks;      /* somebody listens */
+	bool files;     /* trap what changes files */
+	bool names_too; /* and names, too */
+	bool network;   /* trap what reaches others */
+};
+
 static enum label
-label_of(enum road road, bool names_too)
+label_of(const struct plan *plan, enum road road)
 {
 	switch (road) {
 	case ASK:
-		return CHECK;
+		return plan->files ? CHECK : ALLOW;
 	case NAME:
-		return names_too ? CHECK : ALLOW;
+		return plan->files && plan->names_too ? CHECK : ALLOW;
 	case ABSENT:
-		return UNKNOWN;
+		return plan->files ? UNKNOWN : ALLOW;
 	case NEVER:
+		return plan->files ? FORBID : ALLOW;
+	case CALL:
+		return plan->network ? CHECK : ALLOW;
+	case SEND:
+		return plan->network ? CHECK_SEND : ALLOW;
+	case RINGS:
 		return FORBID;
 	}
 	return ALLOW;
+}
+
+/* The same for a 32-bit program, whose registers cannot hold the pass word: of files it is refused, of the network the keeper
+ * looks at each call. */
+static enum label
+old_label_of(const struct plan *plan, enum road road)
+{
+	enum label label = label_of(plan, road);
+	return label == ALLOW || label == UNKNOWN || label == FORBID ? label : road == CALL || road == SEND ? ANSWER : REFUSE;
 }
 
 static void
@@ -126,8 +151,20 @@ emit_check(struct program *program, enum label label, uint64_t pass, enum label 
 	emit(program, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(pass >> 32), ALLOW, otherwise);
 }
 
+/* A send without an address goes where its socket leads already. */
 static void
-build(struct program *program, uint64_t pass, bool asks, bool names_too)
+emit_check_send(struct program *program)
+{
+	const size_t fifth = offsetof(struct seccomp_data, args) + 4 * sizeof(uint64_t);
+	place(program, CHECK_SEND);
+	load(program, fifth);
+	emit(program, BPF_JMP | BPF_JEQ | BPF_K, 0, NEXT, ANSWER);
+	load(program, fifth + 4);
+	emit(program, BPF_JMP | BPF_JEQ | BPF_K, 0, ALLOW, ANSWER);
+}
+
+static void
+build(struct program *program, const struct plan *plan)
 {
 	const size_t count = sizeof(trapped) / sizeof(*trapped);
 	load(program, offsetof(struct seccomp_data, arch));
@@ -135,26 +172,25 @@ build(struct program *program, uint64_t pass, bool asks, bool names_too)
 	load(program, offsetof(struct seccomp_data, nr));
 	emit(program, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, UNKNOWN, NEXT);
 	for (size_t i = 0; i < count; i++)
-		if (trapped[i].number)
-			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number, label_of(trapped[i].road, names_too), NEXT);
-	emit(program, BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, IOCTL, ALLOW);
+		if (trapped[i].number && label_of(plan, trapped[i].road) != ALLOW)
+			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number, label_of(plan, trapped[i].road), NEXT);
+	emit(program, BPF_JMP | BPF_JEQ | BPF_K, plan->files ? SYS_ioctl : UINT32_MAX, IOCTL, ALLOW);
 	place(program, IOCTL);
 	load(program, offsetof(struct seccomp_data, args) + sizeof(uint64_t));
 	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++)
 		emit(program, BPF_JMP | BPF_JEQ | BPF_K, requests[i], CHECK_IOCTL, NEXT);
 	emit(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, NEXT, NEXT);
-	emit_check(program, CHECK, pass, ANSWER);
-	emit_check(program, CHECK_IOCTL, pass, REFUSE);
+	emit_check(program, CHECK, plan->pass, ANSWER);
+	emit_check(program, CHECK_IOCTL, plan->pass, REFUSE);
+	emit_check_send(program);
 	place(program, OLD_ABI); /* the accumulator holds the architecture */
 	emit(program, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_I386, NEXT, UNKNOWN);
 	load(program, offsetof(struct seccomp_data, nr));
-	for (size_t i = 0; i < count; i++) {
-		enum label label = label_of(trapped[i].road, names_too);
-		if (trapped[i].number32 && label != ALLOW)
-			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number32, label == CHECK ? REFUSE : label, NEXT);
-	}
+	for (size_t i = 0; i < count; i++)
+		if (trapped[i].number32 && old_label_of(plan, trapped[i].road) != ALLOW)
+			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number32, old_label_of(plan, trapped[i].road), NEXT);
 	end(program, ALLOW, SECCOMP_RET_ALLOW);
-	end(program, ANSWER, asks ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | EACCES);
+	end(program, ANSWER, plan->asks ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | EACCES);
 	end(program, REFUSE, SECCOMP_RET_ERRNO | EACCES);
 	end(program, UNKNOWN, SECCOMP_RET_ERRNO | ENOSYS);
 	end(program, FORBID, SECCOMP_RET_ERRNO | EPERM);
@@ -164,16 +200,16 @@ build(struct program *program, uint64_t pass, bool asks, bool names_too)
 /* ---- installing it ---- */
 
 static long
-install(uint64_t pass, bool asks, bool names_too, unsigned long flags)
+install(const struct plan *plan, unsigned long flags)
 {
 	struct program program = {.length = 0};
-	build(&program, pass, asks, names_too);
+	build(&program, plan);
 	struct sock_fprog filter = {program.length, program.code};
 	return syscall(SYS_seccomp, (long)SECCOMP_SET_MODE_FILTER, flags, &filter);
 }
 
-static uint64_t
-read_pass(const char *run_folder)
+uint64_t
+tn__raw_pass(const char *run_folder)
 {
 	struct tn__index_head head = {.pass = 0};
 	char name[PATH_MAX];
@@ -190,26 +226,35 @@ read_pass(const char *run_folder)
 	return head.pass;
 }
 
-enum tn__raw_wall
-tn__raw_install(const char *run_folder, bool landlock, int *listener)
+/* The keeper must look at a caller's sockets (Linux 5.6), which is newer than letting a call go on (5.5). */
+static bool
+can_look_at_sockets(void)
 {
-	const unsigned long plain = SECCOMP_FILTER_FLAG_SPEC_ALLOW; /* no slower indirect branches for a filter's sake */
-	uint64_t pass = read_pass(run_folder);
+	return syscall(SYS_pidfd_getfd, -1L, -1L, 0L) == -1 && errno == EBADF;
+}
+
+enum tn__raw_wall
+tn__raw_install(const char *run_folder, struct tn__raw_walls walls, int *listener)
+{
+	const unsigned long flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW; /* no slower indirect branches for a filter's sake */
+	struct plan plan = {.pass = tn__raw_pass(run_folder), .asks = true, .files = walls.files, .names_too = true,
+	                    .network = walls.network && can_look_at_sockets()};
 	long result = -1;
 
 	if (listener)
 		*listener = -1;
-	if (!pass || prctl(PR_SET_NO_NEW_PRIVS, 1UL, 0UL, 0UL, 0UL))
+	if (!plan.pass || prctl(PR_SET_NO_NEW_PRIVS, 1UL, 0UL, 0UL, 0UL))
 		return TN__RAW_NONE;
-	if (listener) {
-		result = install(pass, true, true, plain | SECCOMP_FILTER_FLAG_NEW_LISTENER |
-		                                       SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+	if (listener && (plan.files || plan.network)) {
+		result = install(&plan, flags | SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 		if (result < 0 && errno == EINVAL)
-			result = install(pass, true, true, plain | SECCOMP_FILTER_FLAG_NEW_LISTENER);
+			result = install(&plan, flags | SECCOMP_FILTER_FLAG_NEW_LISTENER);
 		if (result >= 0) {
 			*listener = (int)result;
-			return TN__RAW_ASKS;
+			return plan.network || !walls.network ? TN__RAW_ASKS : TN__RAW_ASKS_OF_FILES;
 		}
 	}
-	return install(pass, false, !landlock, plain) == 0 ? TN__RAW_REFUSES : TN__RAW_NONE;
+	plan.asks = plan.network = false;
+	plan.names_too = !walls.landlock;
+	return install(&plan, flags) == 0 ? TN__RAW_REFUSES : TN__RAW_NONE;
 }

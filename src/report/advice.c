@@ -87,10 +87,37 @@ can_quantise(const struct tn_report *report)
 	return !trains(report) && !evaluates(report) && 2 * facts(report)->small_bytes <= facts(report)->parameter_bytes;
 }
 
+/* Adapters beside weights that stay as they are and have more than 8 bits. */
 static bool
-has_large_state(const struct tn_report *report)
+can_quantise_frozen(const struct tn_report *report)
 {
-	return trains(report) && !facts(report)->small_state;
+	const struct tn_facts *seen = facts(report);
+	return seen->known && seen->trains && seen->parameter_bytes > 0 && 4 * seen->trained_bytes <= seen->parameter_bytes &&
+	       2 * seen->small_bytes <= seen->parameter_bytes;
+}
+
+static bool
+copy_rests(const struct tn_report *report)
+{
+	return !facts(report)->copy_called;
+}
+
+static bool
+copy_is_called(const struct tn_report *report)
+{
+	return facts(report)->copy_called && is_wide(report);
+}
+
+static bool
+searches(const struct tn_report *report)
+{
+	return !facts(report)->known || facts(report)->cudnn_benchmark;
+}
+
+static bool
+has_no_workspace_config(const struct tn_report *report)
+{
+	return !facts(report)->workspace_config;
 }
 
 /* Adapters train a few per cent of what they stand beside. */
@@ -102,9 +129,15 @@ trains_most(const struct tn_report *report)
 }
 
 static bool
-is_plain_evaluation(const struct tn_report *report)
+has_large_state(const struct tn_report *report)
 {
-	return evaluates(report) && !facts(report)->trained_in_eval;
+	return trains_most(report) && !facts(report)->small_state;
+}
+
+static bool
+is_no_training(const struct tn_report *report)
+{
+	return !facts(report)->trained_in_eval;
 }
 
 static bool
@@ -134,12 +167,14 @@ static const struct tn_advice table[] = {
 	  "it does not train, and most parameters have 32 bits", can_halve_for_inference },
 	{ "quantise", "weights in 8 or 4 bits (bitsandbytes, torchao)",
 	  "it does not train, and most parameters have more than 8 bits", can_quantise },
+	{ "quantise_frozen", "the frozen weights in 4 bits (QLoRA: bitsandbytes)",
+	  "it trains less than a quarter of its parameters, and most have more than 8 bits", can_quantise_frozen },
 	{ "small_state", "an optimizer with less state (8-bit Adam, Adafactor, SGD)",
-	  "it trains with an optimizer of two full numbers a parameter", has_large_state },
+	  "it trains more than a quarter of its parameters, with an optimizer of two full numbers for each", has_large_state },
 	{ "lora", "train fewer parameters (LoRA)", "it trains more than a quarter of them", trains_most },
 	{ "more_cards", "more than one card, or a part of the model on the CPU", "nothing else is left", NULL },
-	{ "no_grad", "with torch.no_grad(): around the evaluation", "it evaluates, and does not train that way",
-	  is_plain_evaluation },
+	{ "no_grad", "with torch.no_grad(): around the evaluation", "its training does not look like evaluation: it is not in eval()",
+	  is_no_training },
 	{ "expandable", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment",
 	  "the environment does not say so already", has_plain_segments },
 	{ "fewer_workers", "fewer data loader workers", "it has a data loader", has_a_loader },
@@ -148,14 +183,15 @@ static const struct tn_advice table[] = {
 	{ "work_in_pieces", "do this work in pieces", "always", NULL },
 	{ "raise_limit", "raise the limit that the program has set itself (set_per_process_memory_fraction)",
 	  "such a limit is what refused", NULL },
-	{ "less_workspace",
-	  "less working memory (torch.backends.cudnn.benchmark = False, CUBLAS_WORKSPACE_CONFIG)", "a library asked", NULL },
+	{ "no_benchmark", "torch.backends.cudnn.benchmark = False", "the program has set it to True", searches },
+	{ "workspace_config", "smaller workspaces of cuBLAS (CUBLAS_WORKSPACE_CONFIG)",
+	  "the environment does not say so already", has_no_workspace_config },
 	{ "let_go", "find what keeps these tensors: a list, or a graph that a loss still holds (loss.item() or .detach() lets "
 	            "it go)", "memory grows", NULL },
 	{ "end_others", "end the other processes, or wait for them", "other processes hold what is missing", NULL },
 	{ "keep_less", "keep them on the CPU (.cpu()), or only what is needed of them", "they pile up", NULL },
 	{ "keep_on_cpu", "keep this on the CPU, make it in pieces", "one line keeps that much", NULL },
-	{ "build_on_cpu", "build them on the CPU and keep a part there", "the card is full while the model is built", NULL },
+	{ "build_on_cpu", "leave a part of the model on the CPU", "the card is full while the model is built", NULL },
 	{ "no_foreach", "foreach=False or fused=True among the optimizer's arguments", "an update made that many temporaries",
 	  NULL },
 	{ "zero_grad", "optimizer.zero_grad() before the forward pass, unless gradients are being accumulated",
@@ -164,6 +200,39 @@ static const struct tn_advice table[] = {
 	  NULL },
 	{ "shorter", "shorter sequences", "scores of an attention are kept", NULL },
 	{ "chunked_loss", "the loss in pieces (a chunked cross-entropy)", "it trains, and logits are what is large", trains },
+	{ "copy_on_cpu", "keep the copy on the CPU (.cpu())", "the copy has not been called", copy_rests },
+	{ "copy_in_16_bits", "store the copy in 16 bits", "the copy is called, and most parameters have 32 bits",
+	  copy_is_called },
+	{ "bucket_view", "DistributedDataParallel(model, gradient_as_bucket_view=True): gradients lie in the buckets",
+	  "gradients lie beside the buckets", NULL },
+	{ "empty_cache_once", "torch.cuda.empty_cache() once, behind what needed it, gives it to other processes",
+	  "much of the cache is not used any more", NULL },
+	{ "in_place", "work in place, or into tensors that are made once (out=)", "the same tensors are made again and again",
+	  NULL },
+	{ "no_empty_cache", "leave empty_cache() out of the loop: what it gives back is asked for again at once",
+	  "it is called there", NULL },
+	{ "less_memory", "the card is so full that the allocator had to give back its cache: a little less memory makes it "
+	                 "faster", "segments come and go without empty_cache()", NULL },
+	{ "batch_by_batch", "keep it on the CPU, and move it to the card batch by batch", "a data set lies on the card", NULL },
+	{ "zero_grad_after_step", "optimizer.zero_grad() only after optimizer.step()",
+	  "gradients are dropped before they are used", NULL },
+	{ "delete_optimizer", "delete the optimizer, too, and whatever else holds its parameters (a scheduler, a trainer)",
+	  "an optimizer holds parameters of no model", NULL },
+	{ "prune_remove", "prune.remove(module, \"weight\") once it is pruned drops mask and original",
+	  "masks of torch.nn.utils.prune are there", NULL },
+	{ "smaller_kv_cache", "fewer or shorter texts at once, or keys and values on the host "
+	                      "(cache_implementation=\"offloaded\") or quantised", "a cache of keys and values grows", NULL },
+	{ "make_once", "make it once, as large as it gets, and write into its parts (or torch.cat a list at the end)",
+	  "a tensor is made anew, a little larger each time", NULL },
+	{ "pin_few", "pin few large tensors and use them again: each is rounded up to a power of two", "much is pinned", NULL },
+	{ "pin_by_loader", "let the DataLoader do it (pin_memory=True)", "it has a data loader", has_a_loader },
+	{ "tensor_itself", "use the tensor itself, or tensor.detach() (tensor.clone() where a copy is wanted)",
+	  "torch.tensor() was given a tensor", NULL },
+	{ "memory_reserved", "torch.cuda.memory_reserved()", "memory_cached() was called", NULL },
+	{ "keep_the_graph", "take torch.no_grad(), .detach() and .item() out of the way from the parameters to the loss; train "
+	                    "something that requires_grad", "backward() found no graph", NULL },
+	{ "lazy_linear", "let nn.LazyLinear find the number, or print the shape in front of this layer",
+	  "a matrix had another number of columns", NULL },
 	{ "fewer_logits", "logits only where they are wanted", "logits are what is large", NULL },
 };
 
@@ -225,4 +294,14 @@ tn__advice_words(const struct tn_report *report, const char *wanted, char **held
 	free(words);
 	free(ids);
 	return NULL;
+}
+
+void
+tn__report_advise(const struct tn_report *report, struct tn_finding *finding, const char *wanted)
+{
+	if (finding == NULL || wanted == NULL)
+		return;
+	free(finding->advice);
+	free(finding->advice_ids);
+	finding->advice = tn__advice_words(report, wanted, &finding->advice_ids);
 }

@@ -28,4 +28,8 @@ const struct tn_advice *tn__advice_at(size_t index);
  * without memory. */
 char *tn__advice_words(const struct tn_report *report, const char *wanted, char **held);
 
+/* Gives a finding of the report those of the pieces in `wanted` (ids, separated by spaces, best first) whose conditions hold,
+ * in the place of what it has. Nothing happens where either is NULL. */
+void tn__report_advise(const struct tn_report *report, struct tn_finding *finding, const char *wanted);
+
 #endif

@@ -77,13 +77,14 @@ void
 tn__report_set_bound(struct tn_report *report)
 {
 	const struct tn_assumed_list *list = &report->assumptions;
-	bool hang = list->bytes > 0;
+	bool hang = list->bytes > 0, fewer = report->facts.never_updated;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct tn_assumption *item = &list->items[i];
+		fewer |= item->chosen && tn__assumption_is_count(item);
 		hang |= item->bytes > 0 ||
 		        (item->bytes == TN_NO_FIGURE && list->bytes == TN_NO_FIGURE && tn__assumption_is_count(item));
 	}
-	report->bound = !hang ? TN_PEAK_MEASURED : list->share > 0.5 ? TN_PEAK_UPPER : TN_PEAK_LOWER;
+	report->bound = hang && list->share > 0.5 && !fewer ? TN_PEAK_UPPER : hang || fewer ? TN_PEAK_LOWER : TN_PEAK_MEASURED;
 }
 
 /* ---- JSON ---- */

@@ -162,6 +162,11 @@ read_categories(const char *path, const json_t *object, int64_t by_category[TN_C
 {
 	for (int i = 0; i < TN_CATEGORIES; i++) {
 		const char *name = tn__category_name((enum tn_category)i);
+		bool newer = i == TN_CATEGORY_gathered || i == TN_CATEGORY_communication; /* baselines of before have none */
+		if (newer && json_object_get(object, name) == NULL) {
+			by_category[i] = 0;
+			continue;
+		}
 		by_category[i] = tn__json_read_figure(object, name);
 		if (!is_size(by_category[i]) && !json_is_null(json_object_get(object, name)))
 			return bad(path, name);

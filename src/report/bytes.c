@@ -95,6 +95,14 @@ end_of(const char *name, int columns, struct tn_style style, char buffer[TN_PLAC
 	return buffer;
 }
 
+/* What is on the card a second time is told as that, not by its parts. */
+static bool
+says_what(const struct tn_report_holder *holder)
+{
+	return holder->what != NULL &&
+	       (strcmp(holder->what, "copy of the model") == 0 || strcmp(holder->what, "DDP's buckets") == 0);
+}
+
 /* The fullest form that fits: place, function and parts; without the function; the file's name alone; parts in brief; the
  * end of the name; without parts. */
 static void
@@ -103,7 +111,7 @@ say_holder(const struct tn_printer *printer, const struct tn_report *report, con
 {
 	enum { FULL, NO_FUNCTION, NAME, BRIEF, END_OF_NAME, NO_PARTS, FORMS };
 	int room = tn__remark_columns(printer), over = 0;
-	char parts[64], words[TN_PLACE_TEXT], end[TN_PLACE_TEXT];
+	char parts[64], bytes[32], words[TN_PLACE_TEXT], end[TN_PLACE_TEXT];
 	struct tn_place place = holder->at;
 	const char *name = tn__file_name(place.file);
 	for (int form = FULL; form < FORMS; form++) {
@@ -113,6 +121,9 @@ say_holder(const struct tn_printer *printer, const struct tn_report *report, con
 			name = end_of(name, tn__columns_of(name) - over, printer->style, end);
 		if (form == NO_PARTS)
 			parts[0] = '\0';
+		if (form < NO_PARTS && says_what(holder))
+			snprintf(parts, sizeof(parts), "%.30s%s%s", holder->what, form < BRIEF ? ", " : "",
+			         form < BRIEF ? short_bytes(holder->bytes, bytes) : "");
 		tn__place_words(report, printer->style, &place, words);
 		if (form >= NAME)
 			snprintf(words, sizeof(words), "%s%.300s:%lld", place.backward ? "backward of " : "", name,
@@ -180,6 +191,8 @@ tint_of(enum tn_category category)
 	case TN_CATEGORY_inputs:
 	case TN_CATEGORY_temporaries:
 	case TN_CATEGORY_workspaces:
+	case TN_CATEGORY_gathered:
+	case TN_CATEGORY_communication:
 		return TN_TINT_BATCH;
 	default:
 		return TN_TINT_DIM;

@@ -185,6 +185,34 @@ why_in_pieces(const struct facts *facts, FILE *out)
 
 /* ---- the model or the batch ---- */
 
+/* What lasts is more than the card has, as a card that is never full shows: no batch is small enough. */
+static bool
+alone_too_large(const struct facts *facts)
+{
+	return facts->report->need.lasting > facts->room;
+}
+
+static void
+print_part(FILE *out, const char *name, int64_t bytes, int64_t whole, const char **between)
+{
+	if (bytes < whole / 50)
+		return;
+	fprintf(out, "%s%s ", *between, name);
+	print_bytes(out, "", bytes, "");
+	*between = ", ";
+}
+
+static void
+why_alone(const struct facts *facts, FILE *out)
+{
+	const struct tn_need *need = &facts->report->need;
+	const char *between = "the model alone does not fit: ";
+	print_part(out, "parameters", need->parameters, need->lasting, &between);
+	print_part(out, "gradients", need->gradients, need->lasting, &between);
+	print_part(out, "optimizer state", need->state, need->lasting, &between);
+	fputs(" stay, whatever the batch", out);
+}
+
 static bool
 while_building(const struct facts *facts)
 {
@@ -290,6 +318,21 @@ a_few_fill_it(const struct facts *facts)
 	return few_large_ones(facts) != NULL && facts->report->batch_size < MANY_SAMPLES;
 }
 
+#define NEAR 4 /* lines */
+
+/* Made a line or two from the softmax, as often: its dropout, scores and mask of one line together. */
+static bool
+is_beside(const struct tn_report_holder *holder, const struct tn_report_holder *softmax)
+{
+	if (holder->at.file == NULL || softmax->at.file == NULL || strcmp(holder->at.file, softmax->at.file) != 0)
+		return false;
+	int64_t away = holder->at.line > softmax->at.line ? holder->at.line - softmax->at.line
+	                                                  : softmax->at.line - holder->at.line;
+	int64_t part = holder->bytes / (holder->alike > 0 ? holder->alike : 1);
+	int64_t scores = softmax->bytes / (softmax->alike > 0 ? softmax->alike : 1);
+	return away <= NEAR && holder->alike > 1 && holder->alike == softmax->alike && part >= scores && part <= 2 * scores;
+}
+
 /* Activations that are as large and as many as what a softmax made: scores before and after masks and dropout. */
 static int64_t
 bytes_like(const struct facts *facts, const struct tn_report_holder *softmax)
@@ -298,7 +341,7 @@ bytes_like(const struct facts *facts, const struct tn_report_holder *softmax)
 	for (size_t i = 0; i < facts->moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
 		bool alike = holder->category == TN_CATEGORY_activations && holder->blocks > 0 && softmax->blocks > 0 &&
-		             holder->bytes / holder->blocks == softmax->bytes / softmax->blocks;
+		             (holder->bytes / holder->blocks == softmax->bytes / softmax->blocks || is_beside(holder, softmax));
 		bytes += alike ? holder->bytes : 0;
 	}
 	return bytes;
@@ -404,15 +447,22 @@ why_one_tensor(const struct facts *facts, FILE *out)
 
 /* ---- what the program keeps beside model and batch ---- */
 
-/* Buffers and other tensors of modules: part of the model. */
+/* Buffers and other tensors of modules, a copy of the model: as large whatever the batch. */
 static bool
 is_of_modules(const struct tn_report_holder *holder)
 {
-	static const char *const names[] = { "kept by modules", "pruning masks", "pruned weights" };
+	static const char *const names[] = { "kept by modules", "pruning masks", "pruned weights", "copy of the model" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (holder->category == TN_CATEGORY_temporaries && holder->what != NULL && strstr(holder->what, names[i]) != NULL)
 			return true;
 	return false;
+}
+
+/* One tensor, or a few, that a module has just made: its work, kept by nobody as far as is known. */
+static bool
+is_at_work(const struct tn_report_holder *holder)
+{
+	return holder->in_module && holder->alike < 4 && holder->blocks < 16;
 }
 
 static const struct tn_report_holder *
@@ -420,7 +470,8 @@ largest_kept(const struct facts *facts)
 {
 	for (size_t i = 0; i < facts->moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
-		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL && !is_of_modules(holder))
+		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL && !is_of_modules(holder) &&
+		    !is_at_work(holder))
 			return holder->bytes >= facts->room / 4 ? holder : NULL;
 	}
 	return NULL;
@@ -600,7 +651,7 @@ static const struct rule rules[] = {
 	{ "host_ram", "host_ram", host_is_full, why_host, "fewer_workers less_pinned" },
 	{ "too_big_single_request", "too_big_single_request", larger_than_the_card, why_larger, "in_pieces" },
 	{ "memory_fraction_limit", "memory_fraction_limit", limited_by_itself, why_limited, "raise_limit" },
-	{ "library_workspace", "library_workspace", a_workspace, why_workspace, "accumulate smaller_batch less_workspace" },
+	{ "library_workspace", "library_workspace", a_workspace, why_workspace, "accumulate smaller_batch no_benchmark workspace_config" },
 	{ "leak_suspected", "growth", grew, why_grew, "let_go" },
 	{ "other_process", "other_process", others_hold_it, why_others, "end_others" },
 	{ "model_or_batch_too_big", "optimizer_state", first_update, why_first_update, "small_state lora more_cards" },
@@ -609,8 +660,10 @@ static const struct rule rules[] = {
 	{ "leak_suspected", "growth", graphs_are_kept, why_graphs, "let_go" },
 	{ "model_or_batch_too_big", "trained_in_eval", left_in_eval, why_left_in_eval, "train_mode" },
 	{ "model_or_batch_too_big", "evaluation_with_graph", graph_in_evaluation, why_graph_in_evaluation, "no_grad" },
+	{ "model_or_batch_too_big", "model_too_big", alone_too_large, why_alone,
+	  "parameters_16_bits small_state lora quantise quantise_frozen build_on_cpu" },
 	{ "model_or_batch_too_big", "model_too_big", while_building, why_building,
-	  "parameters_16_bits quantise build_on_cpu" },
+	  "parameters_16_bits quantise quantise_frozen build_on_cpu" },
 	{ "model_or_batch_too_big", "foreach_temporaries", all_at_once, why_all_at_once, "no_foreach" },
 	{ "model_or_batch_too_big", "optimizer_state", while_updating, why_updating, "small_state lora more_cards" },
 	{ "model_or_batch_too_big", "gradients_live_through_forward", gradients_of_before, why_gradients, "zero_grad" },
@@ -623,7 +676,7 @@ static const struct rule rules[] = {
 	{ "leak_suspected", "growth", piles_up, why_kept, "keep_less" },
 	{ "model_or_batch_too_big", "large_temporaries", keeps_much, why_kept, "keep_on_cpu accumulate smaller_batch" },
 	{ "model_or_batch_too_big", "model_too_big", model_outweighs, why_model,
-	  "parameters_16_bits small_state lora quantise more_cards" },
+	  "parameters_16_bits small_state lora quantise quantise_frozen more_cards" },
 	{ "model_or_batch_too_big", "batch_too_big", activations_outweigh, why_activations,
 	  "accumulate smaller_batch checkpointing autocast inference_16_bits more_cards" },
 	{ "model_or_batch_too_big", "batch_too_big", temporaries_outweigh, why_temporaries,
@@ -657,7 +710,7 @@ facts_of(const struct tn_report *report)
 		facts.cached = oom->reserved_bytes - oom->allocated_bytes;
 	int64_t kept = bytes_of_modules(moment);
 	facts.lasting = of(&facts, TN_CATEGORY_parameters) + of(&facts, TN_CATEGORY_gradients) +
-	                of(&facts, TN_CATEGORY_optimizer_state) + kept;
+	                of(&facts, TN_CATEGORY_optimizer_state) + of(&facts, TN_CATEGORY_communication) + kept;
 	facts.passing = of(&facts, TN_CATEGORY_activations) + of(&facts, TN_CATEGORY_inputs) +
 	                of(&facts, TN_CATEGORY_temporaries) - kept + of(&facts, TN_CATEGORY_workspaces);
 	return facts;
@@ -676,6 +729,15 @@ words_of(const struct rule *rule, const struct facts *facts)
 	return text;
 }
 
+bool
+tn__is_cause(const char *id)
+{
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (strcmp(rules[i].id, id) == 0)
+			return true;
+	return false;
+}
+
 void
 tn__report_find_cause(struct tn_report *report)
 {
@@ -689,14 +751,8 @@ tn__report_find_cause(struct tn_report *report)
 	char *why = rule != NULL ? words_of(rule, &facts) : NULL;
 	if (why == NULL)
 		return;
-	char *held, *advice = tn__advice_words(report, rule->advice, &held);
-	struct tn_finding *finding =
-		tn__report_add_finding(report, rule->id, TN_SEVERITY_ERROR, report->oom.short_by_bytes,
-	                           grew(&facts) ? report->growth.at : report->oom.at, advice, "%s", why);
-	if (finding != NULL)
-		finding->advice_ids = held;
-	else
-		free(held);
-	free(advice);
+	tn__report_advise(report, tn__report_add_finding(report, rule->id, TN_SEVERITY_ERROR, report->oom.short_by_bytes,
+	                                          grew(&facts) ? report->growth.at : report->oom.at, NULL, "%s", why),
+	           rule->advice);
 	free(why);
 }

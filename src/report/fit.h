@@ -24,6 +24,7 @@ struct tn_fit_card {
 	int largest;      /* 0: none fits; -1: not known */
 	bool unbounded;   /* the largest that may be tried fits */
 	int64_t reserved_peak, device_peak, margin;
+	int64_t uncertain; /* so much higher may the peak be; 0: unknown */
 	int micro_batch, steps; /* the accumulation plan; 0: none */
 	struct tn_fit_point *curve; /* by batch */
 	size_t curve_count;

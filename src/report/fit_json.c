@@ -67,7 +67,7 @@ cards(const struct tn_fits *fits)
 		const struct tn_fit_card *card = &fits->cards[i];
 		bool some = card->largest > 0;
 		json_array_append_new(
-			array, json_pack("{s:o, s:o, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o}", "gpu",
+			array, json_pack("{s:o, s:o, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o, s:b}", "gpu",
 		                     tn__json_text(card->asked), "name", tn__json_text(card->gpu.name), "total_bytes",
 		                     (json_int_t)card->gpu.total_bytes, "largest_batch",
 		                     card->largest < 0 ? json_null() : json_integer(card->largest), "unbounded",
@@ -76,7 +76,7 @@ cards(const struct tn_fits *fits)
 		                     some ? tn__json_figure(card->device_peak) : json_null(), "margin_bytes",
 		                     some ? tn__json_figure(card->margin) : json_null(), "margin_wanted_bytes",
 		                     (json_int_t)card->margin_wanted, "accumulation", accumulation(card), "curve",
-		                     curve(card)));
+		                     curve(card), "narrowly", some && card->margin < card->uncertain));
 	}
 	return array;
 }

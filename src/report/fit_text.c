@@ -25,6 +25,9 @@ say_card(const struct tn_printer *printer, const struct tn_fit_card *card)
 		tn__say(printer, TN_TINT_GOOD, 0, "Batch %d%s fits on %s (%s): %s at the peak, %s to spare", card->largest,
 		        card->unbounded ? " and perhaps more" : "", card->gpu.name, total,
 		        tn__human_bytes(card->device_peak, peak), tn__human_bytes(card->margin, spare));
+	if (card->largest > 0 && card->margin != TN_NO_FIGURE && card->margin < card->uncertain)
+		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
+		        "load), and that decides", tn__human_bytes(card->uncertain, peak));
 }
 
 /* How the batch that was asked for comes about in pieces. */

@@ -18,6 +18,7 @@ enum tn_fix_end {
 	TN_FIX_NO_HELP,     /* it saves nothing */
 	TN_FIX_NOT_APPLIED, /* the program has nothing that it acts on */
 	TN_FIX_BROKE,       /* the program failed under it */
+	TN_FIX_OWN_ERROR,   /* the program failed as it does without any change once memory is enough */
 	TN_FIX_UNKNOWN      /* not tried to the end */
 };
 
@@ -34,6 +35,7 @@ struct tn_fix_change {
 	struct tn_time_ratio time; /* of a step, for as many samples, to the unchanged program's */
 	int pieces;  /* that a batch is cut into; 0: it stays whole */
 	int64_t reserved_peak, device_peak, saved, margin;
+	int64_t uncertain; /* so much higher may the peak be; 0: unknown */
 };
 
 enum tn_cards_method { TN_CARDS_DDP, TN_CARDS_FSDP };
@@ -60,6 +62,7 @@ struct tn_fixes {
 	int64_t missing;                    /* what the card lacks for that */
 	const char *smallest_gpu;
 	char *cause, *why, *advice, *at; /* of the out-of-memory; at: "model.py:32" */
+	char *own_error; /* with which the program ends by itself where memory is enough; NULL: it does not */
 	bool wrong; /* it is no want of room, and none of the changes cures it: the advice comes before the list */
 	char *command, *card_options;    /* to be typed again */
 	int64_t margin_wanted;

@@ -22,7 +22,7 @@ tn__promise_name(enum tn_promise promise)
 const char *
 tn__fix_end_name(enum tn_fix_end end)
 {
-	static const char *const names[] = { "fits", "not_enough", "no_help", "not_applied", "broke", "unknown" };
+	static const char *const names[] = { "fits", "not_enough", "no_help", "not_applied", "broke", "own_error", "unknown" };
 	return names[end];
 }
 
@@ -48,6 +48,7 @@ tn__fixes_free(struct tn_fixes *fixes)
 	free(fixes->changes);
 	free(fixes->cause);
 	free(fixes->why);
+	free(fixes->own_error);
 	free(fixes->advice);
 	free(fixes->at);
 	free(fixes->command);
@@ -80,7 +81,7 @@ time_range(const struct tn_time_ratio *time)
 static json_t *
 change_object(const struct tn_fix_change *change)
 {
-	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:b}", "id",
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:b, s:b}", "id",
 	                 tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change),
 	                 "outcome", tn__fix_end_name(change->end), "fits", change->end == TN_FIX_FITS, "peak_reserved_bytes",
 	                 tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
@@ -89,7 +90,8 @@ change_object(const struct tn_fix_change *change)
 	                 "step_time_ratio", ratio(change->time.known, change->time.ratio),
 	                 "step_time_range", time_range(&change->time), "results", tn__promise_name(change->results), "how",
 	                 tn__json_text(change->how), "patch", tn__json_text(change->patch), "why_not",
-	                 tn__json_text(change->why_not), "cure", change->cure, "enough", change->enough);
+	                 tn__json_text(change->why_not), "cure", change->cure, "enough", change->enough, "narrowly",
+	                 change->end == TN_FIX_FITS && change->margin < change->uncertain);
 }
 
 static json_t *
@@ -119,11 +121,13 @@ verdict(const struct tn_fixes *fixes)
 static json_t *
 unchanged(const struct tn_fixes *fixes)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "peak_reserved_bytes", tn__json_figure(fixes->reserved_peak),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "peak_reserved_bytes",
+	                 tn__json_figure(fixes->reserved_peak),
 	                 "peak_device_bytes", tn__json_figure(fixes->device_peak), "missing_bytes",
 	                 tn__json_figure(fixes->missing), "smallest_gpu", tn__json_text(fixes->smallest_gpu), "cause",
 	                 tn__json_text(fixes->cause), "why", tn__json_text(fixes->why), "at", tn__json_text(fixes->at), "do_first",
-	                 tn__json_text(fixes->wrong ? fixes->advice : NULL));
+	                 tn__json_text(fixes->wrong ? fixes->advice : NULL), "own_error",
+	                 tn__json_text(fixes->own_error));
 }
 
 static json_t *

@@ -115,6 +115,7 @@ static const char *
 end_words(enum tn_fix_end end)
 {
 	static const char *const words[] = { "fits", "not enough", "no help", "not applicable", "broke the program",
+		                                 "the program's own error",
 		                                 "not tried to the end" };
 	return words[end];
 }

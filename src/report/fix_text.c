@@ -46,6 +46,8 @@ say_card(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	if (fixes->why != NULL)
 		tn__say_labelled(printer, "Why", HOW_COLUMN, "%s%s%s%s", fixes->why, at != NULL ? " (" : "",
 		                 at != NULL ? at : "", at != NULL ? ")" : "");
+	if (fixes->own_error != NULL)
+		tn__say(printer, TN_TINT_BAD, 2, "With memory enough the program, unchanged, ends by itself: %s", fixes->own_error);
 	if (fixes->wrong)
 		tn__say_labelled(printer, "First", HOW_COLUMN, "%s", fixes->advice);
 }
@@ -86,13 +88,16 @@ saved_words(const struct tn_fix_change *change, char words[64])
 static void
 say_change(const struct tn_printer *printer, const struct tn_fixes *fixes, const struct tn_fix_change *change, int number)
 {
-	char saved[64], margin[32], time[64];
+	char saved[64], margin[32], time[64], above[32];
 	fputc('\n', printer->out);
 	tn__say(printer, change->enough ? TN_TINT_GOOD : TN_TINT_STRONG, 2, "%d  %s%s", number, change->title,
 	        change->enough ? "   <- the first that is enough and keeps the results" : "");
 	tn__say(printer, TN_TINT_NONE, 5, "%sleaves %s; %s; %s", saved_words(change, saved),
 	        tn__human_bytes(change->margin, margin), tn__promise_words(fixes, change->results),
 	        tn__time_words(&change->time, time));
+	if (change->margin != TN_NO_FIGURE && change->margin < change->uncertain)
+		tn__say(printer, TN_TINT_NONE, 5, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
+		        "load), and that decides", tn__human_bytes(change->uncertain, above));
 	say_how(printer, change);
 }
 
@@ -121,7 +126,7 @@ say_others(const struct tn_printer *printer, const struct tn_fixes *fixes, enum 
 		fprintf(out, "%s%s", told++ > 0 ? "; " : "", change->changes);
 		if (end == TN_FIX_NOT_ENOUGH && change->saved > 0)
 			fprintf(out, " (saves %s)", tn__human_bytes(change->saved, saved));
-		else if (end != TN_FIX_NO_HELP && change->why_not != NULL)
+		else if (end != TN_FIX_NO_HELP && end != TN_FIX_OWN_ERROR && change->why_not != NULL)
 			fprintf(out, " (%s)", change->why_not);
 	}
 	if (count > told)
@@ -200,6 +205,7 @@ say_list(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	say_others(printer, fixes, TN_FIX_NO_HELP, "No help");
 	say_others(printer, fixes, TN_FIX_NOT_APPLIED, "Not applicable");
 	say_others(printer, fixes, TN_FIX_BROKE, "Broke the program");
+	say_others(printer, fixes, TN_FIX_OWN_ERROR, "Ended by the program's own error");
 	say_others(printer, fixes, TN_FIX_UNKNOWN, "Not tried to the end");
 }
 

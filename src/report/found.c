@@ -10,6 +10,7 @@
 
 #include "analyze/findings.h"
 #include "base/error.h"
+#include "report/advice.h"
 
 static bool
 is_there(const struct tn_report *report, const char *id)
@@ -55,8 +56,9 @@ add(struct tn_report *report, const struct tn_found *found)
 	struct tn_place *at =
 		line->file != NULL ? tn__report_new_place(line->file, line->line, line->function, line->backward) : NULL;
 	enum tn_severity severity = found->weight == TN_WEIGHT_WARNING ? TN_SEVERITY_WARNING : TN_SEVERITY_HINT;
-	struct tn_finding *finding = tn__report_add_finding(report, found->id, severity, (int64_t)found->bytes, at,
-	                                                    found->advice, "%s", found->what);
+	struct tn_finding *finding =
+		tn__report_add_finding(report, found->id, severity, (int64_t)found->bytes, at, NULL, "%s", found->what);
+	tn__report_advise(report, finding, found->advice);
 	if (finding != NULL)
 		finding->sure = found->sure;
 	if (finding != NULL && is_the_reason(report, found)) {

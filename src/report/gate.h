@@ -54,12 +54,18 @@ struct tn_baseline {
 bool tn__gate_budget(struct tn_report *report);
 bool tn__gate_baseline(struct tn_report *report);
 
+/* ---- held.c ---- */
+
 /* What held the memory at a report's peak; texts and places stay the report's. TN_NO_MEMORY. Release with
  * tn__held_free. */
 tn_status tn__held_of_report(const struct tn_report *report, struct tn_held_list *out);
 /* Sorts; what of a category's bytes no item has becomes an item of its own. TN_NO_MEMORY. */
 tn_status tn__held_complete(struct tn_held_list *list, const int64_t by_category[TN_CATEGORIES]);
 void tn__held_free(struct tn_held_list *list);
+/* Order of the list: by category, file, function and pass. */
+int tn__compare_held(const void *left, const void *right);
+/* As strcmp; NULL comes first. */
+int tn__compare_texts(const char *one, const char *other);
 
 /* ---- line_code.c ---- */
 

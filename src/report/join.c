@@ -24,11 +24,13 @@ tn__report_set_split(struct tn_report_moment *moment, const struct tn_report_spl
 	moment->split = *split;
 	moment->device_bytes = split->program == TN_NO_FIGURE ? TN_NO_FIGURE
 	                                                      : known(split->context) + known(split->program) +
-	                                                            known(split->libraries) + known(split->other_processes);
+	                                                            known(split->libraries) + known(split->communication) +
+	                                                            known(split->other_processes);
 	moment->by_category[TN_CATEGORY_other] = split->program;
 	moment->by_category[TN_CATEGORY_context] = split->context;
 	moment->by_category[TN_CATEGORY_libraries] = split->libraries;
 	moment->by_category[TN_CATEGORY_other_processes] = split->other_processes;
+	moment->by_category[TN_CATEGORY_communication] = known(split->communication);
 }
 
 bool
@@ -67,6 +69,7 @@ take_holders(struct tn_report_moment *moment, const struct tn_moment *pytorch)
 			        copied(from->at.function), from->at.backward },
 			.alike = from->alike > 0 ? (int64_t)from->alike : 1,
 			.layers = from->layers,
+			.in_module = from->in_module,
 			.what = copied(from->label),
 		};
 	}
@@ -101,6 +104,7 @@ tn__report_join(struct tn_report_moment *moment, const struct tn_moment *pytorch
 	TN_FORWARD_IF_ERROR(take_holders(moment, pytorch));
 	for (int i = 0; i < TN_CATEGORY_context; i++)
 		moment->by_category[i] = (int64_t)pytorch->by_category[i];
+	moment->by_category[TN_CATEGORY_communication] += known(moment->split.communication);
 	moment->by_category[TN_CATEGORY_other] =
 		rest == TN_NO_FIGURE ? TN_NO_FIGURE : (int64_t)pytorch->by_category[TN_CATEGORY_other] + rest;
 	moment->detailed = true;

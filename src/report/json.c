@@ -11,7 +11,9 @@
 #include "report/assumed.h"
 #include "report/gate.h"
 #include "report/json_parts.h"
+#include "report/ranks.h"
 #include "report/report.h"
+#include "report/stand_ins.h"
 
 #define LISTED_HOLDERS 200
 #define LISTED_FRAMES 64
@@ -19,24 +21,13 @@
 static json_t *
 figure(int64_t value)
 {
-	return value == TN_NO_FIGURE ? json_null() : json_integer(value);
+	return tn__json_figure(value);
 }
 
-/* Names of files need not be UTF-8: what is not is replaced, so that the rest of the report survives. */
 static json_t *
 text(const char *value)
 {
-	if (value == NULL)
-		return json_null();
-	json_t *string = json_string(value);
-	if (string != NULL)
-		return string;
-	char plain[1024];
-	size_t length = 0;
-	for (; value[length] != '\0' && length + 1 < sizeof(plain); length++)
-		plain[length] = (unsigned char)value[length] < 0x80 ? value[length] : '?';
-	plain[length] = '\0';
-	return json_string(plain);
+	return tn__json_text(value);
 }
 
 static json_t *
@@ -95,12 +86,13 @@ holders(const struct tn_report_moment *moment)
 	for (size_t i = 0; i < moment->holder_count && i < LISTED_HOLDERS; i++) {
 		const struct tn_report_holder *item = &moment->holders[i];
 		json_array_append_new(
-			array, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:I, s:b}", "category",
+			array, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:I, s:b, s:b}", "category",
 		                     tn__category_name(item->category),
 		                     "bytes", figure(item->bytes), "blocks", figure(item->blocks), "file", text(item->at.file),
 		                     "line", figure(item->at.line), "function", text(item->at.function), "backward",
 		                     item->at.backward, "what", text(item->what), "alike",
-		                     (json_int_t)(item->alike > 1 ? item->alike : 1), "layers", item->layers));
+		                     (json_int_t)(item->alike > 1 ? item->alike : 1), "layers", item->layers, "in_module",
+		                     item->in_module));
 	}
 	return array;
 }
@@ -142,13 +134,14 @@ out_of_memory(const struct tn_report *report)
 	const struct tn_report_oom *oom = &report->oom;
 	if (!oom->seen)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "requested_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o}", "requested_bytes",
 	                 figure(oom->requested_bytes), "free_bytes", figure(oom->free_bytes), "largest_free_block_bytes",
 	                 figure(oom->largest_free_block_bytes), "short_by_bytes", figure(oom->short_by_bytes), "at",
 	                 place(oom->at), "phase", phase(oom->phase), "cause", text(oom->cause), "message",
 	                 text(oom->message), "by_category", categories(&report->at_oom), "holders",
 	                 holders(&report->at_oom), "step", figure(oom->step), "stack", stack(&oom->stack), "computed",
-	                 oom->computed);
+	                 oom->computed, "workspace", oom->workspace, "vocabulary",
+	                 figure(oom->vocabulary > 0 ? oom->vocabulary : TN_NO_FIGURE));
 }
 
 static json_t *
@@ -229,10 +222,12 @@ facts(const struct tn_report *report)
 	const struct tn_facts *seen = &report->facts;
 	if (!seen->known)
 		return json_null();
-	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "trains", seen->trains, "autocast",
+	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "trains", seen->trains, "autocast",
 	                 seen->autocast, "checkpointing", seen->checkpoints, "checkpointing_waits", seen->checkpoints_wait,
-	                 "trained_in_eval", seen->trained_in_eval, "loader", seen->loader, "expandable_segments",
-	                 seen->expandable_segments, "small_optimizer_state", seen->small_state, "parameter_bytes",
+	                 "trained_in_eval", seen->trained_in_eval, "never_updated", seen->never_updated, "loader", seen->loader, "expandable_segments",
+	                 seen->expandable_segments, "copy_called", seen->copy_called, "cudnn_benchmark",
+	                 seen->cudnn_benchmark, "workspace_config", seen->workspace_config, "small_optimizer_state",
+	                 seen->small_state, "parameter_bytes",
 	                 (json_int_t)seen->parameter_bytes, "wide_parameter_bytes", (json_int_t)seen->wide_bytes,
 	                 "small_parameter_bytes", (json_int_t)seen->small_bytes, "trained_parameter_bytes",
 	                 (json_int_t)seen->trained_bytes);
@@ -272,20 +267,6 @@ coverage(const struct tn_report *report)
 		                                      figure(item->place.line), "count", (json_int_t)item->count));
 	}
 	return json_pack("{s:o, s:o}", "refused_calls", refused, "computed_values_read", read);
-}
-
-static json_t *
-ranks(const struct tn_report *report)
-{
-	json_t *array = json_array();
-	for (size_t i = 0; i < report->rank_count; i++) {
-		const struct tn_rank *item = &report->ranks[i];
-		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:{s:o, s:o}, s:b}", "rank", figure(item->rank), "pid",
-		                                       figure(item->pid), "steps", figure(item->steps), "peak",
-		                                       "allocated_bytes", figure(item->allocated_peak), "reserved_bytes",
-		                                       figure(item->reserved_peak), "out_of_memory", item->out_of_memory));
-	}
-	return array;
 }
 
 static json_t *
@@ -354,9 +335,8 @@ sensors(const struct tn_report *report)
 	return rows;
 }
 
-/* What the network wall held back. */
-static json_t *
-network(const struct tn_report *report)
+json_t *
+tn__json_network(const struct tn_report *report)
 {
 	json_t *held = json_array();
 	for (size_t i = 0; i < report->held_back.count; i++) {
@@ -364,7 +344,8 @@ network(const struct tn_report *report)
 		json_array_append_new(held, json_pack("{s:o, s:o, s:I}", "what", text(item->library), "name", text(item->name),
 		                                      "count", (json_int_t)item->count));
 	}
-	return json_pack("{s:s, s:o, s:o}", "mode", report->network_allowed ? "allow" : "closed", "held_back", held,
+	return json_pack("{s:s, s:o, s:b, s:o}", "mode", report->network_allowed ? "allow" : "closed", "held_back", held,
+	                 "raw_calls", !report->network_allowed && !report->network_raw_open,
 	                 "download_refused", text(report->download_refused));
 }
 
@@ -386,18 +367,6 @@ files(const struct tn_report *report)
 }
 
 /* ---- for other commands ---- */
-
-json_t *
-tn__json_figure(int64_t value)
-{
-	return figure(value);
-}
-
-json_t *
-tn__json_text(const char *value)
-{
-	return text(value);
-}
 
 json_t *
 tn__json_place(const struct tn_place *at)
@@ -476,9 +445,10 @@ build(const struct tn_report *report)
 		{ "retry", tn__assumption_passed_json(&report->assumptions) },
 		{ "skipped", skipped(report) },
 		{ "sensors", sensors(report) },
-		{ "network", network(report) },
+		{ "network", tn__json_network(report) },
 		{ "scratch", text(report->scratch) },
 		{ "files", files(report) },
+		{ "stand_ins", tn__stand_ins_json(&report->stand_ins) },
 		{ "snapshot", text(report->snapshot) },
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",
 		                    report->seconds) },
@@ -487,7 +457,9 @@ build(const struct tn_report *report)
 		{ "baseline", tn__json_baseline(report) },
 		{ "baseline_written", text(report->gate.written) },
 		{ "regions", regions(report) },
-		{ "ranks", ranks(report) },
+		{ "ranks", tn__json_ranks(report) },
+		{ "cards", tn__json_cards(report) },
+		{ "hang", tn__json_hang(report) },
 	};
 	json_t *object = json_object();
 	bool complete = object != NULL;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "gpu/catalogue.h"
+#include "report/advice.h"
 #include "report/gate.h"
 #include "report/model.h"
 #include "report/report.h"
@@ -80,6 +81,8 @@ decide(struct tn_report *report, const struct tn_ending *ending)
 		set(report, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 2);
 	else if (ending->interrupted_by != 0)
 		set(report, TN_VERDICT_FAILED, TN_STOPPED_INTERRUPTED, 128 + ending->interrupted_by);
+	else if (ending->hung)
+		set(report, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 124);
 	else if (out)
 		set(report, TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10);
 	else if (well)
@@ -153,7 +156,8 @@ capacity_of(const struct tn_report *report)
 	const struct tn_report_split *split = &report->at_peak.split;
 	if (split->context == TN_NO_FIGURE)
 		return (int64_t)(report->gpu.total_bytes - report->gpu.context_bytes);
-	return (int64_t)report->gpu.total_bytes - split->context - split->libraries - split->other_processes;
+	return (int64_t)report->gpu.total_bytes - split->context - split->libraries - split->communication -
+	       split->other_processes;
 }
 
 static const char *
@@ -192,11 +196,10 @@ judge_growth(struct tn_report *report)
 	} else {
 		report->verdict = TN_VERDICT_GROWS;
 		report->exit_status = 10;
-		tn__report_add_finding(report, "growth", TN_SEVERITY_ERROR, growth->bytes, growth->at,
-		                       "find what keeps these tensors: a list, or a graph that a loss still holds "
-		                       "(loss.item() or .detach() lets it go)",
-		                       "memory that is never given back: %s more with each %s",
-		                       tn__human_bytes(growth->bytes, bytes), unit_of(growth));
+		tn__report_advise(report, tn__report_add_finding(report, "growth", TN_SEVERITY_ERROR, growth->bytes, growth->at, NULL,
+		                                          "memory that is never given back: %s more with each %s",
+		                                          tn__human_bytes(growth->bytes, bytes), unit_of(growth)),
+		           "let_go");
 	}
 }
 
@@ -214,13 +217,6 @@ needed_bytes(const struct tn_report *report)
 	    held != TN_NO_FIGURE && held + report->oom.requested_bytes > needed)
 		needed = held + report->oom.requested_bytes;
 	return report->verdict == TN_VERDICT_OUT_OF_MEMORY && report->need.bytes > needed ? report->need.bytes : needed;
-}
-
-int64_t
-tn__report_short_by(const struct tn_report *report)
-{
-	int64_t in_all = report->need.least - (int64_t)report->gpu.total_bytes;
-	return report->need.least > 0 && in_all > report->oom.short_by_bytes ? in_all : report->oom.short_by_bytes;
 }
 
 static void
@@ -305,6 +301,16 @@ judge_kernels(struct tn_report *report)
 	                       report->gpu.compute_major, report->gpu.compute_minor);
 }
 
+/* A loss scaler skips each update where it finds no finite gradient, and a made-up value may be what it reads. */
+static void
+judge_updates(struct tn_report *report)
+{
+	if (report->facts.never_updated && report->verdict == TN_VERDICT_FITS)
+		tn__report_add_finding(report, "no_update", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
+		                       "let it make at least one update: a smaller number of accumulated batches, or a fixed loss scale",
+		                       "backward passes ran, and no optimizer made an update: what its state takes is not in this peak");
+}
+
 /* Limits below the card's own. Only a program that fits was seen to its peak. */
 static void
 judge_limits(struct tn_report *report)
@@ -337,6 +343,7 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY)
 		judge_oom(report);
 	judge_bounds(report);
+	judge_updates(report);
 	judge_limits(report);
 	judge_kernels(report);
 	int64_t needed = needed_card(report);

@@ -4,6 +4,7 @@
  */
 #include "report/assumed.h"
 #include "report/model.h"
+#include "report/stand_ins.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,10 +15,10 @@
 
 #define ROOM(array) (sizeof(array) / sizeof((array)[0]))
 
-static void
-init_moment(struct tn_report_moment *moment)
+void
+tn__report_init_moment(struct tn_report_moment *moment)
 {
-	moment->split = (struct tn_report_split){ TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE };
+	moment->split = (struct tn_report_split){ TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, 0 };
 	moment->device_bytes = moment->largest_free_block_bytes = moment->step = TN_NO_FIGURE;
 	for (int i = 0; i < TN_CATEGORIES; i++)
 		moment->by_category[i] = TN_NO_FIGURE;
@@ -34,8 +35,8 @@ tn__report_init(struct tn_report *report)
 {
 	memset(report, 0, sizeof(*report));
 	report->gate.budget = report->gate.over_budget = report->gate.before = TN_NO_FIGURE;
-	init_moment(&report->at_peak);
-	init_moment(&report->at_oom);
+	tn__report_init_moment(&report->at_peak);
+	tn__report_init_moment(&report->at_oom);
 	init_growth(&report->growth);
 	report->cudnn = report->steps_seen = report->input_shapes = report->batch_size = TN_NO_FIGURE;
 	report->allocated_peak = report->reserved_peak = report->requested_peak = report->device_peak = TN_NO_FIGURE;
@@ -140,12 +141,22 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->habits);
 	free_counted(&report->files.refusals);
 	free_counted(&report->files.unseen);
+	tn__stand_ins_free(&report->stand_ins);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);
 	free_moment(&report->at_peak);
 	free_moment(&report->at_oom);
 	tn__report_free_place(report->growth.at);
 	free_gate(&report->gate);
+	for (size_t i = 0; i < report->rank_count; i++) {
+		free_moment(&report->ranks[i].at_peak);
+		free(report->ranks[i].record.path);
+	}
+	for (size_t i = 0; i < report->card_count; i++)
+		free_moment(&report->cards[i].at_peak);
+	tn__report_free_place(report->hang.who.at);
+	for (size_t i = 0; i < report->hang.count; i++)
+		tn__report_free_place(report->hang.waiting[i].at);
 	for (size_t i = 0; i < report->not_seen_count; i++)
 		free(report->not_seen[i]);
 	for (size_t i = 0; i < report->region_count; i++) {

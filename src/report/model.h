@@ -88,6 +88,20 @@ struct tn_report_files {
 	bool no_landlock, no_filter;     /* which of the kernel's walls is missing */
 };
 
+/* A file of weights that the run stood in for (stand_ins.h). */
+struct tn_stand_in {
+	char *path;
+	bool whole;         /* its tensors are there, and were not to be read (--weights shape) */
+	int64_t tensors;    /* TN_NO_FIGURE: not counted (a file with holes) */
+	int64_t bytes;      /* of the tensors that were stood in for */
+	int64_t read_bytes; /* of these, what calls that read (not mappings) handed to the program, as zeros */
+};
+
+struct tn_stand_in_list {
+	struct tn_stand_in *items;
+	size_t count;
+};
+
 /* An out-of-memory that ended the program. */
 struct tn_report_oom {
 	bool seen;
@@ -105,7 +119,7 @@ struct tn_report_oom {
 
 /* The ledger's split of a device at one moment: adds up to the device's used bytes. */
 struct tn_report_split {
-	int64_t context, program, libraries, other_processes;
+	int64_t context, program, libraries, other_processes, communication;
 };
 
 /* Live bytes of one category from one line of the program. */
@@ -116,6 +130,7 @@ struct tn_report_holder {
 	int64_t alike;      /* made of so many equal parts; 1: of no equal parts */
 	bool layers;        /* the parts are layers of the model */
 	char *what;         /* "exp_avg, exp_avg_sq float32", or NULL */
+	bool in_module;     /* made within a call of a module */
 };
 
 /* What a device held at one moment. */
@@ -195,8 +210,12 @@ struct tn_facts {
 	bool checkpoints;
 	bool checkpoints_wait; /* checkpointing is configured, and has not acted */
 	bool trained_in_eval;  /* the model is trained, and in eval() */
+	bool never_updated;    /* an optimizer was made and gradients were, and no update */
 	bool loader;
 	bool expandable_segments;
+	bool copy_called;      /* a second copy of the model is called, too */
+	bool cudnn_benchmark;  /* cuDNN searches for the fastest algorithm */
+	bool workspace_config; /* CUBLAS_WORKSPACE_CONFIG is set */
 	bool small_state; /* no optimizer is known to keep two full numbers a parameter */
 	int64_t parameter_bytes, wide_bytes, small_bytes, trained_bytes; /* of 32 bits and more; of 8 and fewer; 0: unknown */
 	int32_t kernels[32]; /* compute capabilities that the wheel has kernels for, 86 is 8.6; negative: code that the driver
@@ -209,6 +228,8 @@ struct tn_need {
 	int64_t bytes; /* of the device; 0: unknown */
 	int64_t least; /* without what PyTorch only caches */
 	int64_t steps;
+	int64_t parameters, gradients, state, lasting; /* at that peak; lasting: all three */
+	struct tn_facts facts; /* that were seen there */
 };
 
 struct tn_baseline;
@@ -238,9 +259,37 @@ struct tn_doubt {
 	bool failed_too; /* a program that failed may have done so because of this, so that its failure decides nothing either */
 };
 
+#define TN_RANK_OPERATIONS 10 /* enum tn_collective of the ledger */
+
 struct tn_rank {
 	int64_t rank, pid, steps, allocated_peak, reserved_peak;
 	bool out_of_memory;
+	int64_t card; /* TN_NO_FIGURE: it has none, or nobody knows */
+	struct tn_report_moment at_peak; /* of the process alone */
+	struct {
+		int64_t calls, bytes; /* bytes: of its own part */
+	} communication[TN_RANK_OPERATIONS];
+	struct tn_record record; /* of its allocator, in the run's folder */
+};
+
+/* A card of a run that has several. */
+struct tn_card_held {
+	int64_t index;
+	struct tn_report_moment at_peak; /* of all processes on it */
+	bool out_of_memory;
+};
+
+struct tn_waiting_rank {
+	int64_t rank, operation; /* operation: enum tn_collective, -1: making a communicator; TN_NO_FIGURE: none */
+	struct tn_place *at;
+};
+
+/* Ranks that waited for ever. */
+struct tn_hang {
+	bool seen;
+	struct tn_waiting_rank who; /* the one that the others waited for, and what it did instead */
+	struct tn_waiting_rank waiting[64];
+	size_t count;
 };
 
 /* A part of the device's peak that was not measured: how much less and more it may be. */
@@ -314,11 +363,12 @@ struct tn_report {
 	struct tn_counted_list refused_calls;  /* library, name, count */
 	struct tn_counted_list computed_reads; /* place, count */
 	struct tn_assumed_list assumptions;
-	bool connected; /* a process of the run asked for a connection to the network */
+	bool connected; /* a connection led out of the run: something may have been sent */
 	enum tn_peak_bound bound; /* what the peak is while bytes of it hang on assumptions */
 	int64_t launches, computed_read_count;
 	int64_t init_skipped_tensors, init_skipped_bytes;
 	struct tn_counted_list held_back; /* library (what: "call", "connection" or "data"), name (whose, or the host), count */
+	bool network_raw_open; /* --network closed, but calls that pass the C library are not held back */
 	char *download_refused; /* host of a download that the network wall refused, NULL: none is known of */
 	bool network_allowed;
 	struct tn_place *kept_at; /* the line that adds to what keeps tensors; NULL: unknown */
@@ -329,8 +379,11 @@ struct tn_report {
 	size_t finding_count;
 	struct tn_source sources[16];
 	size_t source_count;
-	struct tn_rank ranks[64];
+	struct tn_rank ranks[64]; /* by rank */
 	size_t rank_count;
+	struct tn_card_held cards[8]; /* none for one card */
+	size_t card_count;
+	struct tn_hang hang;
 
 	bool passed;              /* a process of the run completed a step or pass */
 	bool compiling;           /* as the time limit came */
@@ -342,6 +395,7 @@ struct tn_report {
 	char *exception; /* "ValueError: words" of a program that failed */
 	struct tn_place *exception_at;
 	struct tn_report_files files;
+	struct tn_stand_in_list stand_ins;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made; /* where the guest left it, inside the run folder */
 	struct tn_sensor sensors[24]; /* of all processes: lost where one lost it */
@@ -353,6 +407,10 @@ struct tn_report {
 	int64_t peak_rss_bytes;
 	double seconds;
 };
+
+/* Takes secrets out of every text that the program, or its command line, may have put there (redact.c). Call last. */
+struct tn_secrets;
+void tn__mask_report(const struct tn_secrets *secrets, struct tn_report *report);
 
 /* A report in which nothing is known. Release with tn__report_free. */
 void tn__report_init(struct tn_report *report);
@@ -396,6 +454,7 @@ struct tn_place *tn__report_new_place(const char *file, int64_t line, const char
 void tn__report_free_place(struct tn_place *place); /* NULL is allowed */
 
 /* Sets the device's part of a moment: the split, what it adds up to, and the categories that follow from it. */
+void tn__report_init_moment(struct tn_report_moment *moment);
 void tn__report_set_split(struct tn_report_moment *moment, const struct tn_report_split *split);
 
 /* True when anything is known of what a moment's bytes were for. */
@@ -420,6 +479,7 @@ struct tn_ending {
 	bool guest_oom_last;  /* an out-of-memory ended a process of the run, and no other one took the work up after it */
 	bool guest_oom_open;  /* a process saw one, and did nothing on the card after that */
 	int guest_stop;       /* as stop_reason, for a program that was made to end early and then ended by itself */
+	bool hung; /* ranks waited for ever, and we ended them */
 	bool ledger_refused_last; /* the card refused memory to a process that had no guest and took nothing after that */
 };
 
@@ -457,6 +517,13 @@ bool tn__report_has_kernels(const struct tn_report *report, const struct tn_gpu_
 
 /* Names the cause of an out-of-memory, and adds the finding that says why and what to do. Part of judging. */
 void tn__report_find_cause(struct tn_report *report);
+
+/* True for the id of a finding that a cause gives. */
+bool tn__is_cause(const char *id);
+
+/* What another run on a card that is never full has shown, where it got at least as far. To be called before the report is
+ * judged. */
+void tn__report_take_need(struct tn_report *report, const struct tn_need *need);
 
 const char *tn__verdict_text(enum tn_verdict verdict);
 const char *tn__stopped_text(enum tn_stopped stopped);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "report/assumed.h"
 #include "report/json_parts.h"
 #include "report/page_course.h"
 #include "report/page_template.h"
@@ -18,6 +19,7 @@
 
 #define WIDE 100000 /* columns: a browser wraps lines itself */
 #define MOST_LINES 2000
+#define MOST_ASSUMED 200
 
 /* ---- words ---- */
 
@@ -164,6 +166,33 @@ regions(const struct tn_study *study)
 	return array;
 }
 
+/* What a run took for granted, the lines that bytes hang on first; of a recording alone nothing is known. */
+static json_t *
+assumptions(const struct tn_study *study)
+{
+	json_t *rows = json_array(), *all = tn__assumptions_json(&study->report.assumptions);
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < json_array_size(all) && json_array_size(rows) < MOST_ASSUMED; i++) {
+			json_t *item = json_array_get(all, i), *at = json_pack("{s:O, s:O, s:n, s:b}", "file", json_object_get(item, "file"),
+			                                                       "line", json_object_get(item, "line"), "function", "backward", 0);
+			json_t *bytes = json_object_get(item, "bytes_hanging");
+			if ((json_integer_value(bytes) > 0) == (pass == 0))
+				json_array_append_new(rows, json_pack("{s:o, s:O, s:O, s:O}", "at", at, "what", json_object_get(item, "what"),
+				                                      "value", json_object_get(item, "value"), "bytes_hanging", bytes));
+			else
+				json_decref(at);
+		}
+	json_decref(all);
+	return rows;
+}
+
+static json_t *
+network(const struct tn_study *study)
+{
+	bool run = (study->snapshot == NULL || study->of_run) && !study->report.real_gpu;
+	return run ? tn__json_network(&study->report) : json_null();
+}
+
 static json_t *
 categories(void)
 {
@@ -252,6 +281,8 @@ fill(const struct tn_study *study, const struct tn_comparison *comparison, struc
 		{ "card", card(study) },
 		{ "findings", findings(study) },
 		{ "regions", regions(study) },
+		{ "assumptions", assumptions(study) },
+		{ "network", network(study) },
 		{ "categories", categories() },
 		{ "comparison", comparison_object(comparison, tables) },
 	};

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "report/study.h"
 #include "report/text.h"
 
@@ -148,6 +149,54 @@ forget(char **text)
 {
 	free(*text);
 	*text = NULL;
+}
+
+static void
+mask(const struct tn_secrets *secrets, char **text)
+{
+	char *masked = *text != NULL ? tn__mask_known(secrets, *text) : NULL;
+	free(*text);
+	*text = masked;
+}
+
+static void
+mask_list(const struct tn_secrets *secrets, struct tn_counted_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		mask(secrets, &list->items[i].name);
+}
+
+/* Texts that are made of what the program said, or of how it was called. */
+void
+tn__mask_report(const struct tn_secrets *secrets, struct tn_report *report)
+{
+	mask(secrets, &report->command);
+	mask(secrets, &report->exception);
+	mask(secrets, &report->oom.message);
+	mask(secrets, &report->hook_error);
+	mask(secrets, &report->download_refused);
+	mask(secrets, &report->kept_in);
+	mask_list(secrets, &report->ended_inside);
+	mask_list(secrets, &report->held_back);
+	mask_list(secrets, &report->habits);
+	mask_list(secrets, &report->files.refusals);
+	mask_list(secrets, &report->files.unseen);
+	for (size_t i = 0; i < report->finding_count; i++) {
+		mask(secrets, &report->findings[i].what);
+		mask(secrets, &report->findings[i].advice);
+	}
+	for (size_t i = 0; i < report->doubt_count; i++) {
+		mask(secrets, &report->doubts[i].what);
+		mask(secrets, &report->doubts[i].advice);
+	}
+	for (size_t i = 0; i < report->region_count; i++)
+		mask(secrets, &report->regions[i].name);
+	for (size_t i = 0; i < report->not_seen_count; i++)
+		mask(secrets, &report->not_seen[i]);
+	for (size_t i = 0; i < report->assumptions.count; i++)
+		mask(secrets, &report->assumptions.items[i].value);
+	for (size_t i = 0; i < report->sensor_count; i++)
+		mask(secrets, &report->sensors[i].error);
 }
 
 void

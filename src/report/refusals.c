@@ -25,9 +25,6 @@ static const struct tn_refusal families[] = {
 	{ "cudart", "cudaProfiler", "profiling", "a profile is missing", NULL, true },
 	{ "cudnn", "plan from JSON", "a convolution plan that was stored", "PyTorch takes another one", NULL, true },
 	/* what work depends on */
-	{ "nccl", "ncclCommInit", "an NCCL communicator of several ranks",
-	  "the buffers of collectives, and all work after the first one, are missing",
-	  "a run of one rank (torchrun --nproc-per-node 1) shows what each rank holds without sharding", false },
 	{ "nccl", ANY, "an NCCL collective", "its buffers, and what the program does with its result, are missing",
 	  "a run of one rank (torchrun --nproc-per-node 1) shows what each rank holds without sharding", false },
 	{ "nvshmem", ANY, "communication through NVSHMEM", MAY_BE_MORE, NULL, false },

@@ -12,31 +12,8 @@
 #include "report/assumed.h"
 #include "report/gate.h"
 #include "report/json_parts.h"
+#include "report/stand_ins.h"
 #include "report/study.h"
-
-int64_t
-tn__json_read_figure(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-	return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value) : TN_NO_FIGURE;
-}
-
-char *
-tn__json_read_text(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text != NULL ? strdup(text) : NULL;
-}
-
-int
-tn__json_read_category(const json_t *object)
-{
-	const char *name = json_string_value(json_object_get(object, "category"));
-	for (int i = 0; name != NULL && i < TN_CATEGORIES; i++)
-		if (strcmp(tn__category_name((enum tn_category)i), name) == 0)
-			return i;
-	return -1;
-}
 
 static int64_t
 figure(const json_t *object, const char *name)
@@ -127,6 +104,7 @@ read_holders(const json_t *array, struct tn_report_moment *moment)
 			.at = { copied(item, "file"), figure(item, "line"), copied(item, "function"), is_true(item, "backward") },
 			.alike = alike > 0 ? alike : 1,
 			.layers = is_true(item, "layers"),
+			.in_module = is_true(item, "in_module"),
 			.what = copied(item, "what"),
 		};
 	}
@@ -147,6 +125,7 @@ read_moment(const json_t *object, struct tn_report_moment *moment)
 		moment->split.context = moment->by_category[TN_CATEGORY_context];
 		moment->split.libraries = moment->by_category[TN_CATEGORY_libraries];
 		moment->split.other_processes = moment->by_category[TN_CATEGORY_other_processes];
+		moment->split.communication = moment->by_category[TN_CATEGORY_communication];
 		moment->detailed = moment->by_category[TN_CATEGORY_cached] != TN_NO_FIGURE;
 	}
 	moment->at = place(json_object_get(object, "at"));
@@ -184,6 +163,8 @@ read_oom(const json_t *object, struct tn_report *report)
 	oom->message = copied(object, "message");
 	oom->step = figure(object, "step");
 	oom->computed = is_true(object, "computed");
+	oom->workspace = is_true(object, "workspace");
+	oom->vocabulary = figure(object, "vocabulary");
 	TN_FORWARD_IF_ERROR(read_stack(json_object_get(object, "stack"), &oom->stack));
 	TN_FORWARD_IF_ERROR(read_moment(object, &report->at_oom));
 	report->at_oom.largest_free_block_bytes = oom->largest_free_block_bytes;
@@ -413,6 +394,8 @@ read_all(const json_t *root, struct tn_report *report)
 	report->download_refused = copied(json_object_get(root, "network"), "download_refused");
 	const char *mode = words(json_object_get(root, "network"), "mode");
 	report->network_allowed = mode == NULL || strcmp(mode, "allow") == 0;
+	report->network_raw_open = !report->network_allowed &&
+	                           json_is_false(json_object_get(json_object_get(root, "network"), "raw_calls"));
 	TN_FORWARD_IF_ERROR(tn__assumptions_read(root, report));
 	int64_t tensors = figure(skipped, "initialization_tensors"), bytes = figure(skipped, "initialization_bytes");
 	report->init_skipped_tensors = tensors > 0 ? tensors : 0;
@@ -420,6 +403,7 @@ read_all(const json_t *root, struct tn_report *report)
 	read_sensors(json_object_get(root, "sensors"), report);
 	report->scratch = copied(root, "scratch");
 	read_files(json_object_get(root, "files"), report);
+	TN_FORWARD_IF_ERROR(tn__stand_ins_read(json_object_get(root, "stand_ins"), &report->stand_ins));
 	report->snapshot = copied(root, "snapshot");
 	const char *writes = words(program, "writes"); /* where it is unknown, nothing is said of it */
 	report->writes_allowed = writes == NULL || strcmp(writes, "allow") == 0;
@@ -428,6 +412,12 @@ read_all(const json_t *root, struct tn_report *report)
 	report->peak_rss_bytes = figure(host, "peak_rss_bytes");
 	report->seconds = json_number_value(json_object_get(host, "seconds"));
 	return TN_OK;
+}
+
+tn_status
+tn__run_json_read(const json_t *root, struct tn_report *report)
+{
+	return read_all(root, report);
 }
 
 /* The first byte that is no blank. */

@@ -219,14 +219,14 @@ take_card(struct tn_study *study)
 {
 	const struct tn_marks *marks = &study->analysis->marks;
 	study->card_total = TN_NO_FIGURE;
-	study->card = (struct tn_report_split){ TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE };
+	study->card = (struct tn_report_split){ TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, 0 };
 	for (size_t i = 0; i < marks->cards_count; i++) {
 		const struct tn_mark_card *card = &marks->cards[i];
 		if (card->device != study->device)
 			continue;
 		study->card_total = (int64_t)card->total;
 		study->card = (struct tn_report_split){ (int64_t)card->context, (int64_t)card->program,
-			                                    (int64_t)card->libraries, (int64_t)card->others };
+			                                    (int64_t)card->libraries, (int64_t)card->others, 0 };
 	}
 	if (study->card_total == TN_NO_FIGURE)
 		return;

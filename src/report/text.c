@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "gpu/catalogue.h"
+#include "report/ranks.h"
 #include "report/report.h"
+#include "report/stand_ins.h"
 #include "report/text.h"
 
 #define SHOWN_NAMES 4
@@ -33,7 +35,9 @@ static void
 say_failure(const struct tn_printer *printer, const struct tn_report *report)
 {
 	int status = report->exit_status;
-	if (status > 128 && status < 128 + 65)
+	if (report->hang.seen)
+		tn__say(printer, TN_TINT_BAD, 0, "Ranks of the program wait for each other for ever: no verdict about memory");
+	else if (status > 128 && status < 128 + 65)
 		tn__say(printer, TN_TINT_BAD, 0, "The program was ended by signal %d (%s): no verdict about memory",
 		        status - 128, strsignal(status - 128));
 	else
@@ -481,10 +485,19 @@ say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 	say_handled(printer, report, true,
 	            "%lld workspace%s of a library that did not fit, and PyTorch chose a smaller one by itself");
 	say_held_back(printer, report);
+	tn__say_stand_ins(printer, &report->stand_ins);
 	if (report->init_skipped_bytes > 0)
 		tn__say(printer, TN_TINT_DIM, 2,
 		        "random initialisation of %lld tensors (%s) on the CPU was skipped; --init real does it",
 		        (long long)report->init_skipped_tensors, tn__human_bytes(report->init_skipped_bytes, bytes));
+}
+
+/* What the moment alone seemed to say, where the trace has shown what is enough. */
+static bool
+is_outdone(const struct tn_report *report, const struct tn_finding *finding)
+{
+	return report->verdict == TN_VERDICT_OUT_OF_MEMORY && finding->severity == TN_SEVERITY_HINT && tn__is_cause(finding->id) &&
+	       finding->bytes == report->oom.short_by_bytes;
 }
 
 static void
@@ -493,7 +506,7 @@ say_caveats(const struct tn_printer *printer, const struct tn_report *report)
 	say_unreal(printer, report);
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *finding = &report->findings[i];
-		if (finding != reason_of(report) && !is_told_first(report, finding))
+		if (finding != reason_of(report) && !is_told_first(report, finding) && !is_outdone(report, finding))
 			say_finding(printer, report, finding);
 	}
 }
@@ -602,6 +615,7 @@ tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
 void
 tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
 {
+	tn__say_cards(printer, report);
 	tn__say_regions(printer, report);
 	say_scope(printer, report);
 	say_not_seen(printer, report);
@@ -625,6 +639,7 @@ tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out
 	tn__say_bytes(&printer, report);
 	say_next(&printer, report, row);
 	fputc('\n', out);
+	tn__say_cards(&printer, report);
 	tn__say_regions(&printer, report);
 	tn__say_allocator(&printer, report);
 	say_smallest(&printer, report, row);

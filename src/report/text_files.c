@@ -50,6 +50,13 @@ say_scratch(const struct tn_printer *printer, const struct tn_report *report, co
 		        tn__human_bytes(files->bytes, bytes), known);
 }
 
+/* Connections are held back, but not those of programs that pass the C library. */
+static bool
+is_network_open(const struct tn_report *report)
+{
+	return report->network_raw_open && !report->real_gpu;
+}
+
 void
 tn__say_changes(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -72,9 +79,12 @@ tn__say_changes(const struct tn_printer *printer, const struct tn_report *report
 	if (files->unseen.count > 0)
 		tn__say(printer, TN_TINT_NONE, 2, "%s call%s the kernel without the C library: %s", names_of(&files->unseen, names, sizeof(names)),
 		        files->unseen.count == 1 ? "s" : "",
-		        walls ? "what was written outside the run was refused, not redirected"
+		        walls ? "files that are opened for writing that way, outside the run, are refused and not counted"
 		              : "what was written is not known");
 	if (!walls)
-		tn__say(printer, TN_TINT_NONE, 2, "only what goes through the C library is known to have changed nothing real: %s",
-		        missing_wall(files));
+		tn__say(printer, TN_TINT_NONE, 2, "only what goes through the C library is known to have changed nothing real%s: %s",
+		        is_network_open(report) ? ", and sent nothing" : "", missing_wall(files));
+	else if (is_network_open(report))
+		tn__say(printer, TN_TINT_NONE, 2, "only what goes through the C library is known to have sent nothing: %s",
+		        "the kernel cannot ask us about connections here");
 }

@@ -34,6 +34,7 @@ struct wish {
 	int64_t line;
 	char what[24];
 	int64_t choice;
+	bool kept; /* it let a run get further: not tried again */
 };
 
 struct wishes {
@@ -207,6 +208,8 @@ wish_for_another(const struct tn_assumed_list *list, struct wishes *wishes)
 		if (at == WISHES)
 			return false;
 		struct wish *wish = &wishes->items[at];
+		if (at < wishes->count && wish->kept)
+			continue;
 		if (at == wishes->count) {
 			wishes->count++;
 			*wish = (struct wish){ .line = item->place.line };
@@ -274,6 +277,7 @@ retry(const struct tn_again *again, struct tn_report *report)
 			tn__report_free(&seen);
 			seen = next;
 			moved = true;
+			wishes.items[wishes.count - 1].kept = true;
 			continue;
 		}
 		tn__report_free(&next);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/secrets.h"
 #include "report/found.h"
 #include "run/internal.h"
 
@@ -52,7 +53,8 @@ split_of(const struct tn_ledger_device *device)
 	return (struct tn_report_split){ .context = (int64_t)split->bytes[TN_BYTES_CONTEXT],
 		                             .program = (int64_t)split->bytes[TN_BYTES_PROGRAM],
 		                             .libraries = (int64_t)split->bytes[TN_BYTES_LIBRARY],
-		                             .other_processes = (int64_t)split->other_bytes };
+		                             .other_processes = (int64_t)split->other_bytes,
+		                             .communication = (int64_t)split->bytes[TN_BYTES_COMMUNICATION] };
 }
 
 /* What the card held when this much of it was free: contexts and libraries are never given back in between, so the rest
@@ -65,7 +67,7 @@ split_at_oom(const struct tn_ledger_device *device, int64_t free_bytes, struct t
 		return;
 	split.other_processes = (int64_t)device->other_bytes;
 	split.program = (int64_t)device->gpu.total_bytes - free_bytes - split.context - split.libraries -
-	                split.other_processes;
+	                split.communication - split.other_processes;
 	if (split.program >= 0)
 		tn__report_set_split(&report->at_oom, &split);
 }
@@ -106,7 +108,7 @@ take_ledger(const struct tn_card *card, const struct tn_ledger *ledger, const st
 	if (card->real) {
 		report->device_peak = watch->real_device_peak > 0 ? (int64_t)watch->real_device_peak : TN_NO_FIGURE;
 		tn__report_set_split(&report->at_peak, &(struct tn_report_split){ TN_NO_FIGURE, report->device_peak,
-		                                                                  TN_NO_FIGURE, TN_NO_FIGURE });
+		                                                                  TN_NO_FIGURE, TN_NO_FIGURE, 0 });
 		return;
 	}
 	const struct tn_ledger_device *worst = &ledger->devices[worst_device(ledger)];
@@ -287,19 +289,34 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 		tn__files_collect(options, watch, &report->files);
 	take_ledger(card, watch->ledger, watch, report);
 	take_regions(watch->ledger, worst, report);
-	tn__guest_collect(watch->folder, refusing != NULL ? refusing->refusal.pid : 0, worst, report, &watch->ending, &news);
+	tn__guest_collect(watch->folder, watch->ledger, refusing != NULL ? refusing->refusal.pid : 0, worst, report, &watch->ending, &news);
+	tn__stand_ins_collect(watch->folder, &report->stand_ins);
+	tn__stand_ins_findings(watch, report);
 	/* PyTorch's own allocator takes 2 MiB at least when it goes on. */
 	watch->ending.ledger_refused_last = refusing != NULL && !news.refused_guest && refusing->refusal.taken < GONE_ON;
-	tn__network_collect(options, watch->folder, report);
+	tn__network_collect(options, watch, report);
 	take_refusal(card, refusing, &watch->ledger->devices[worst], report);
 	add_sources(options, card, report);
 	add_answers(&watch->ledger->answers, report);
+	if (report->at_peak.split.communication > 0)
+		tn__report_add_source(report, "at_peak.by_category.communication",
+		                      "model: NCCL's default buffers by channel and connection; half to twice as much");
 	tn__detail_collect(watch->folder, &news, report);
+	if (!card->real)
+		tn__ranks_collect(watch->folder, watch->ledger, &news, report);
+	if (watch->ending.hung)
+		tn__ranks_collect_hang(watch->ledger, report);
 	add_findings(watch, news.count, report);
 	tn__guest_news_free(&news);
 	report->assumptions.share = options->assume;
 	tn__report_set_bound(report);
+	struct tn_need need = report->need; /* what the caller has found, of a run that is judged for the second time */
+	report->need = (struct tn_need){ 0 };
+	tn__report_take_need(report, &need);
 	tn__report_judge(report, &watch->ending);
 	tn__report_add_found_of_run(report);
 	tn__report_name_keeper(report);
+	struct tn_secrets *secrets = tn__secrets_of(options->arguments, environ);
+	tn__mask_report(secrets, report);
+	tn__secrets_free(secrets);
 }

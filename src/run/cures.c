@@ -29,6 +29,7 @@ static const struct tn_cure cures[] = {
 	{ "chunked_loss", 1, "large_tensor large_temporaries logits", "", 0, 0, 0, 0.3, 1, 0, "forward backward" },
 	{ "accumulate", 2, "batch_too_big", "", 0, 0, 0, 1, 1, 1, NULL },
 	{ "checkpoint", 4, "", "", 0, 0, 0, 0.9, 0.3, 0, NULL },
+	{ "train_mode", 0, "trained_in_eval", "", 0, 0, 0, 0.9, 0.3, 0, NULL },
 	{ "offload_activations", 6, "", "", 0, 0, 0, 0.9, 0, 0, NULL },
 	{ "offload_optimizer", 7, "optimizer_state", "", 0, 0, 1, 0, 1, 0, NULL },
 	{ "kv_cache", 5, "kv_cache", "", 0, 0, 0, 0, 1, 0, NULL },
@@ -69,7 +70,7 @@ tn__finding_is_room(const char *id)
 {
 	static const char words[] = "batch_too_big model_too_big optimizer_state attention_weights logits kv_cache "
 								"foreach_temporaries too_big_single_request large_activations large_temporaries "
-								"large_tensor";
+								"large_tensor trained_in_eval";
 	return names(words, id);
 }
 

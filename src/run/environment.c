@@ -184,6 +184,9 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	snprintf(path, sizeof(path), "%g", tn__limit_seconds(options));
 	set(builder, "TONNAGE_SECONDS", path);
 	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");
+	static const char *const weights[] = { [TN_WEIGHTS_AUTO] = "auto", [TN_WEIGHTS_SHAPE] = "shape",
+		                                   [TN_WEIGHTS_REAL] = "real" };
+	set(builder, "TONNAGE_WEIGHTS", real_gpu ? "real" : weights[options->weights]);
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
 	snprintf(path, sizeof(path), "%.9g", options->assume);
 	set(builder, "TONNAGE_ASSUME", path);
@@ -195,7 +198,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	if (options->allow_writes)
 		return;
 	static const char *const temporary[] = { "TMPDIR", "TMP", "TEMP" };
-	tn__folder_path(folder, "scratch/tmp", path);
+	tn__folder_temporary(folder, path);
 	for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++)
 		if (i == 0 || value_of(builder, temporary[i]) != NULL)
 			set(builder, temporary[i], path);

@@ -521,6 +521,7 @@ fill_card(struct search *search, int index, int batch, struct tn_fit_card *out)
 		out->reserved_peak = tn__trial_figure(&best->trial, "peak", "reserved_bytes");
 		out->device_peak = tn__trial_figure(&best->trial, "peak", "device_bytes") - target->card.hidden;
 		out->margin = (int64_t)target->card.total - out->device_peak;
+		out->uncertain = tn__trial_uncertain(&best->trial);
 	}
 	fill_curve(search, index, out);
 	fill_plan(batch, out);

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/plain.h"
 #include "gpu/catalogue.h"
+#include "report/json_parts.h"
 #include "run/fix_search.h"
 #include "run/internal.h"
 
@@ -153,6 +154,8 @@ judge_unchanged(struct tn_fix_search *search)
 		search->need = tn__trial_figure(large, "peak", "device_bytes");
 	if (search->need != TN_NO_FIGURE)
 		search->missing = search->need + search->card.hidden - (int64_t)search->card.total;
+	if (search->need != TN_NO_FIGURE)
+		tn__report_judge_need(search->unchanged_card.report, large->report);
 	search->direct = grows(search) || search->missing <= 0;
 	if (search->missing <= 0)
 		search->missing = TN_NO_FIGURE;
@@ -374,11 +377,19 @@ by_worth(const void *one, const void *two)
 static void
 mark_enough(struct tn_fixes *fixes)
 {
-	for (size_t i = 0; i < fixes->change_count; i++)
-		if (fixes->changes[i].end == TN_FIX_FITS && fixes->changes[i].results != TN_PROMISE_DIFFERENT) {
-			fixes->changes[i].enough = true;
+	struct tn_fix_change *narrow = NULL;
+	for (size_t i = 0; i < fixes->change_count; i++) {
+		struct tn_fix_change *change = &fixes->changes[i];
+		if (change->end != TN_FIX_FITS || change->results == TN_PROMISE_DIFFERENT)
+			continue;
+		if (change->margin >= change->uncertain) {
+			change->enough = true;
 			return;
 		}
+		narrow = narrow != NULL ? narrow : change;
+	}
+	if (narrow != NULL) /* none leaves more than what is not known of the peak */
+		narrow->enough = true;
 }
 
 static bool
@@ -458,6 +469,8 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 	if (!fits)
 		tn__more_cards(search, out);
 	fill_cause(&search->unchanged_card, out);
+	if (!fits)
+		tn__replace_text(&out->own_error, tn__fix_own_error(search));
 }
 
 /* ---- the command ---- */

@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum tn_promise
-tn__promise_of(const char *name)
-{
-	if (name != NULL && strcmp(name, "same") == 0)
-		return TN_PROMISE_SAME;
-	return name != NULL && strcmp(name, "same_up_to_rounding") == 0 ? TN_PROMISE_ROUNDING : TN_PROMISE_DIFFERENT;
-}
-
 static const json_t *
 told_of(const struct tn_trial *trial, const char *part, const json_t **document_out)
 {
@@ -91,12 +83,21 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 	if (found->device_peak == TN_NO_FIGURE)
 		return;
 	found->margin = (int64_t)search->card.total - found->device_peak;
+	found->uncertain = tn__trial_uncertain(trial);
 	found->saved = search->need != TN_NO_FIGURE ? search->need - found->device_peak : TN_NO_FIGURE;
+}
+
+const char *
+tn__fix_own_error(const struct tn_fix_search *search)
+{
+	const struct tn_trial *large = &search->unchanged_large;
+	const char *verdict = tn__trial_verdict(large);
+	return large->end == TN_TRIAL_DONE && verdict != NULL && strcmp(verdict, "failed") == 0 ? large->exception : NULL;
 }
 
 /* Why a trial is no saving; false when it is a run whose figures count. */
 static bool
-is_broken(struct tn_attempt *attempt, const struct tn_trial *trial)
+is_broken(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial)
 {
 	const char *verdict = tn__trial_verdict(trial);
 	if (trial->end == TN_TRIAL_DONE && tn__trial_is_undecided(trial)) { /* it proves nothing, either way */
@@ -107,7 +108,9 @@ is_broken(struct tn_attempt *attempt, const struct tn_trial *trial)
 	}
 	if (trial->end == TN_TRIAL_DONE && verdict != NULL && strcmp(verdict, "failed") != 0)
 		return false;
-	attempt->found.end = TN_FIX_BROKE;
+	const char *own = tn__fix_own_error(search);
+	bool same = own != NULL && trial->exception != NULL && strcmp(own, trial->exception) == 0;
+	attempt->found.end = same ? TN_FIX_OWN_ERROR : TN_FIX_BROKE;
 	if (trial->end == TN_TRIAL_SLOW)
 		tn__replace_text(&attempt->found.why_not, "took too long");
 	else if (trial->end == TN_TRIAL_HOST_MEMORY)
@@ -128,13 +131,13 @@ too_little(struct tn_attempt *attempt)
 
 /* Over, unless something follows; false when the trial says nothing of its change. */
 static bool
-is_told_and_whole(struct tn_attempt *attempt, const struct tn_trial *trial)
+is_told_and_whole(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial)
 {
 	attempt->stage = TN_STAGE_OVER;
 	if (trial->end != TN_TRIAL_DONE) /* what it had to tell may be lost */
-		return !is_broken(attempt, trial);
+		return !is_broken(search, attempt, trial);
 	if (take_told(attempt, trial))
-		return !is_broken(attempt, trial);
+		return !is_broken(search, attempt, trial);
 	attempt->found.end = TN_FIX_NOT_APPLIED;
 	return false;
 }
@@ -143,7 +146,7 @@ void
 tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	const struct tn_trial *trial = &attempt->large;
-	if (!is_told_and_whole(attempt, trial))
+	if (!is_told_and_whole(search, attempt, trial))
 		return;
 	take_peaks(search, attempt, trial, 0);
 	tn__fix_judge_time(search, attempt, trial);
@@ -166,7 +169,7 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		attempt->stage = TN_STAGE_SHORT; /* it may have ended before the change could do anything */
 		return;
 	}
-	if (!is_told_and_whole(attempt, trial))
+	if (!is_told_and_whole(search, attempt, trial))
 		return;
 	if (!tn__trial_fits(trial)) {
 		too_little(attempt);

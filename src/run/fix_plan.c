@@ -245,13 +245,6 @@ saves_something(const struct tn_attempt *attempt, int64_t missing)
 	       (missing == TN_NO_FIGURE || attempt->found.saved >= missing / TN_FIX_LEAST_SHARE);
 }
 
-const char *
-tn__fix_id_of(const char *part, char id[64])
-{
-	snprintf(id, 64, "%.*s", (int)strcspn(part, "="), part);
-	return id;
-}
-
 bool
 tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two)
 {

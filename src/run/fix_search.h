@@ -58,6 +58,13 @@ struct tn_fix_search {
 	int failure_status;
 };
 
+/* ---- fix_names.c ---- */
+
+/* The change that a part such as "accumulate=4" is of, into `id`, which is returned. */
+const char *tn__fix_id_of(const char *part, char id[64]);
+/* Of the word that a survey or a trial has for it; different results where there is none. */
+enum tn_promise tn__promise_of(const char *name);
+
 /* ---- fix_plan.c ---- */
 
 /* Adds the single changes that the survey allows, in the order of trying. Attempts do not move afterwards. */
@@ -68,18 +75,18 @@ void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_
 /* Adds the `most` cheapest pairs of an attempt that was not enough and a change that may save what is left of its peak; only
  * where its trial on the card without end told what that peak is made of. */
 void tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most);
-/* The change that a part such as "accumulate=4" is of, into `id`, which is returned. */
-const char *tn__fix_id_of(const char *part, char id[64]);
 /* True when two attempts have a change in common. */
 bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two);
 
 /* ---- fix_judge.c ---- */
 
-enum tn_promise tn__promise_of(const char *name);
 /* Takes what the trial on the card without end, or on the card itself, has shown. */
 void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
 /* Replaces an owned text by a copy of `value`, which may be NULL. */
+/* The exception with which the program as it is ends where memory is enough; NULL: none, or it is not known. Borrowed. */
+const char *tn__fix_own_error(const struct tn_fix_search *search);
+
 void tn__replace_text(char **text, const char *value);
 
 /* ---- more_cards.c ---- */

@@ -107,7 +107,11 @@ make_index(const struct tn_folder *folder)
 	return TN_OK;
 }
 
-/* The run's own part of /dev/shm; <run>/shm leads there, and back from there `run` leads here. Without it what is shared
+/* Programs make sockets below their temporary folder, whose whole names take 107 bytes (unix(7)); Ray adds 68 of them. */
+#define LONGEST_TEMPORARY 38
+
+/* The run's own part of /dev/shm; <run>/shm leads there, and back from there `run` leads here and `tmp` to the
+ * program's temporary folder. Without it what is shared
  * lies in the scratch folder. */
 static void
 make_shared(const struct tn_folder *folder)
@@ -122,8 +126,25 @@ make_shared(const struct tn_folder *folder)
 		good = good && snprintf(link, sizeof(link), "%s/%s", shared, parts[i]) < (int)sizeof(link) &&
 		       mkdir(link, i == 0 ? 01777 : 0700) == 0;
 	good = good && snprintf(link, sizeof(link), "%s/run", shared) < (int)sizeof(link) && symlink(folder->path, link) == 0;
+	char temporary[PATH_MAX];
+	good = good && snprintf(link, sizeof(link), "%s/tmp", shared) < (int)sizeof(link) &&
+	       symlink(tn__folder_path(folder, "scratch/tmp", temporary), link) == 0;
 	if (!good || symlink(shared, tn__folder_path(folder, "shm", link)) != 0)
 		tn__folder_remove_tree(shared);
+}
+
+const char *
+tn__folder_temporary(const struct tn_folder *folder, char buffer[PATH_MAX])
+{
+	char link[PATH_MAX];
+	tn__folder_path(folder, "scratch/tmp", buffer);
+	if (strlen(buffer) <= LONGEST_TEMPORARY)
+		return buffer;
+	ssize_t length = readlink(tn__folder_path(folder, "shm", link), buffer, PATH_MAX - 5);
+	if (length <= 0)
+		return tn__folder_path(folder, "scratch/tmp", buffer);
+	strcpy(buffer + length, "/tmp");
+	return buffer;
 }
 
 /* What belongs to a run folder outside of it. */

@@ -24,6 +24,8 @@ tn_status tn__folder_limit(const struct tn_folder *folder, uint64_t bytes);
 void tn__folder_size(const char *path, int64_t *bytes, int64_t *disk_bytes);
 /* <folder>/<name>, in a buffer of PATH_MAX that is returned. */
 const char *tn__folder_path(const struct tn_folder *folder, const char *name, char buffer[PATH_MAX]);
+/* What the program is to take as its temporary folder: scratch/tmp, or a shorter name of it where that is long. */
+const char *tn__folder_temporary(const struct tn_folder *folder, char buffer[PATH_MAX]);
 /* True when the program may have made this file inside the folder, and it can be read. */
 bool tn__folder_owns(const struct tn_folder *folder, const char *path);
 /* True when the program wrote something that is kept in scratch/files. */

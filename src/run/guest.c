@@ -413,8 +413,12 @@ take_facts(const json_t *facts, struct tn_facts *out)
 	out->checkpoints = truth(facts, "checkpointing");
 	out->checkpoints_wait = truth(facts, "checkpointing_waits");
 	out->trained_in_eval = truth(facts, "trained_in_eval");
+	out->never_updated = truth(facts, "never_updated");
 	out->loader = truth(facts, "loader");
 	out->expandable_segments = truth(facts, "expandable_segments");
+	out->copy_called = truth(facts, "copy_called");
+	out->cudnn_benchmark = truth(facts, "cudnn_benchmark");
+	out->workspace_config = truth(facts, "workspace_config");
 	out->small_state = json_array_size(optimizers) > 0 && !has_full_adam(optimizers);
 	take_parameters(json_object_get(facts, "parameters"), out);
 	take_kernels(json_object_get(facts, "architectures"), out);
@@ -518,18 +522,50 @@ take_sums(const json_t *document, struct tn_report *report)
 	take_sensors(document, report);
 }
 
-static void
-take_rank(const json_t *document, struct tn_report *report)
+/* PyTorch's number of the device of which this process's allocator held most. */
+static int
+device_of_record(const json_t *document)
 {
-	if (whole(document, "rank") == TN_NO_FIGURE || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
+	const json_t *devices = json_object_get(document, "devices"), *item;
+	int64_t most = -1, device = 0;
+	size_t i;
+	json_array_foreach(devices, i, item) {
+		if (whole(item, "reserved_peak") <= most)
+			continue;
+		most = whole(item, "reserved_peak");
+		device = whole(item, "index");
+	}
+	return (int)device;
+}
+
+static bool
+row_is(const struct tn_ledger *ledger, int64_t pid)
+{
+	bool found = false;
+	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++)
+		found |= ledger->ranks[i].pid == pid;
+	return found;
+}
+
+static void
+take_rank(const json_t *document, const struct tn_ledger *ledger, struct tn_report *report)
+{
+	bool ranked = whole(document, "rank") != TN_NO_FIGURE || row_is(ledger, whole(document, "pid"));
+	if (!ranked || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
 		return;
-	report->ranks[report->rank_count++] =
+	const char *path = text(document, "peak_snapshot");
+	struct tn_rank *rank = &report->ranks[report->rank_count++];
+	*rank =
 		(struct tn_rank){ .rank = whole(document, "rank"),
 		                  .pid = whole(document, "pid"),
 		                  .steps = whole(json_object_get(document, "steps"), "seen"),
 		                  .allocated_peak = worst_device(document, "allocated_peak"),
 		                  .reserved_peak = worst_device(document, "reserved_peak"),
-		                  .out_of_memory = truth(document, "out_of_memory_ended_process") };
+		                  .out_of_memory = truth(document, "out_of_memory_ended_process"),
+		                  .card = TN_NO_FIGURE };
+	tn__report_init_moment(&rank->at_peak);
+	if (path != NULL)
+		rank->record = (struct tn_record){ strdup(path), device_of_record(document) };
 }
 
 /* An out-of-memory that a program outlived: caught inside of the process it counts as handled; one that ended a process
@@ -626,8 +662,8 @@ tn__guest_news_free(struct tn_guest_news *news)
 }
 
 void
-tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_device, struct tn_report *report,
-                  struct tn_ending *ending, struct tn_guest_news *news)
+tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger, pid_t refused_pid, int peak_device,
+                  struct tn_report *report, struct tn_ending *ending, struct tn_guest_news *news)
 {
 	struct guests *guests = calloc(1, sizeof(*guests));
 	*news = (struct tn_guest_news){ 0 };
@@ -660,7 +696,7 @@ tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_de
 		if (ended_well || item->followed)
 			take_outlived(item, report);
 		take_sums(item->document, report);
-		take_rank(item->document, report);
+		take_rank(item->document, ledger, report);
 	}
 	news->count = (int)guests->count;
 	free_guests(guests);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "report/advice.h"
 #include "report/report.h"
 #include "run/internal.h"
 
@@ -16,16 +17,16 @@ static const struct habit {
 	enum tn_severity severity;
 	int64_t least_bytes;
 	const char *format; /* one %s: a size */
-	const char *advice;
+	const char *advice; /* ids of the table of advice */
 } habits[] = {
 	{ "pin_memory", "pinned_host_memory", TN_SEVERITY_HINT, 256 * MIB,
 	  "%s of the computer's memory was pinned here: each tensor takes the next power of two, and cannot be swapped out",
-	  "pin few large tensors and use them again, or let the DataLoader do it (pin_memory=True)" },
+	  "pin_few pin_by_loader" },
 	{ "tensor_of_a_tensor", NULL, TN_SEVERITY_WARNING, 0,
 	  "torch.tensor() of a tensor makes a second copy of it on the card",
-	  "use the tensor itself, or tensor.detach() (tensor.clone() where a copy is wanted)" },
+	  "tensor_itself" },
 	{ "memory_cached", NULL, TN_SEVERITY_WARNING, 0, "torch.cuda.memory_cached() has gone by another name since 2019",
-	  "torch.cuda.memory_reserved()" },
+	  "memory_reserved" },
 };
 
 static const struct {
@@ -34,11 +35,10 @@ static const struct {
 } errors[] = {
 	{ "does not require grad and does not have a grad_fn", "backward_without_graph",
 	  "backward() on a loss that was computed without a graph",
-	  "take torch.no_grad(), .detach() and .item() out of the way from the parameters to the loss; train something "
-	  "that requires_grad" },
+	  "keep_the_graph" },
 	{ "mat1 and mat2 shapes cannot be multiplied", "shapes_do_not_match",
 	  "a layer expects another number of features than it gets",
-	  "let nn.LazyLinear find the number, or print the shape in front of this layer" },
+	  "lazy_linear" },
 };
 
 /* The entry of a habit with the most bytes; of equals the first. */
@@ -62,9 +62,11 @@ add_habit(const struct habit *habit, struct tn_report *report)
 	tn__human_bytes(worst->bytes, size);
 	const char *where = strstr(habit->format, "%s");
 	int before = where != NULL ? (int)(where - habit->format) : (int)strlen(habit->format);
-	tn__report_add_finding(report, habit->id != NULL ? habit->id : habit->what, habit->severity,
-	                       worst->bytes > 0 ? worst->bytes : TN_NO_FIGURE, &worst->place, habit->advice, "%.*s%s%s",
-	                       before, habit->format, where != NULL ? size : "", where != NULL ? where + 2 : "");
+	tn__report_advise(report, tn__report_add_finding(report, habit->id != NULL ? habit->id : habit->what, habit->severity,
+	                                          worst->bytes > 0 ? worst->bytes : TN_NO_FIGURE, &worst->place, NULL,
+	                                          "%.*s%s%s", before, habit->format, where != NULL ? size : "",
+	                                          where != NULL ? where + 2 : ""),
+	           habit->advice);
 }
 
 void
@@ -72,8 +74,9 @@ tn__add_habits(struct tn_report *report)
 {
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]) && report->exception != NULL; i++)
 		if (strstr(report->exception, errors[i].words) != NULL)
-			tn__report_add_finding(report, errors[i].id, TN_SEVERITY_ERROR, TN_NO_FIGURE, report->exception_at,
-			                       errors[i].advice, "%s", errors[i].what);
+			tn__report_advise(report, tn__report_add_finding(report, errors[i].id, TN_SEVERITY_ERROR, TN_NO_FIGURE,
+			                                          report->exception_at, NULL, "%s", errors[i].what),
+			           errors[i].advice);
 	for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++)
 		add_habit(&habits[i], report);
 }

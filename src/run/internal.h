@@ -77,6 +77,7 @@ struct tn_start {
 	char *const *environment;
 	const struct tn_folder *folder;
 	bool net; /* forbid writing outside the run folder, where the kernel can */
+	bool network; /* the run has a network wall: calls that pass libc are asked about, where the kernel can */
 	bool serves; /* the program is a fork server: processes of other runs will be below it */
 };
 
@@ -181,8 +182,8 @@ struct tn_guest_news { /* what else the guests know */
 };
 /* Fills the report and the guests' part of the ending from all guests' files. refused_pid is the process that the card
  * refused memory last, peak_device the device that the report is about. Release *news with tn__guest_news_free. */
-void tn__guest_collect(const struct tn_folder *folder, pid_t refused_pid, int peak_device, struct tn_report *report,
-                       struct tn_ending *ending, struct tn_guest_news *news);
+void tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger, pid_t refused_pid, int peak_device,
+                       struct tn_report *report, struct tn_ending *ending, struct tn_guest_news *news);
 void tn__guest_news_free(struct tn_guest_news *news);
 
 /* ---- detail.c ---- */
@@ -191,10 +192,24 @@ void tn__guest_news_free(struct tn_guest_news *news);
  * be joined the moment stays as it is, and a finding says why. */
 void tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_news *news, struct tn_report *report);
 
+/* ---- ranks.c ---- */
+
+struct tn_rank_watch {
+	double since;     /* when ranks began to wait as they do */
+	uint64_t numbers; /* changes when any of them goes on */
+};
+/* True when ranks wait for something that will not come. Call it a few times a second. */
+bool tn__ranks_hang(const struct tn_ledger *ledger, struct tn_rank_watch *watch, double now);
+/* Who waited for whom, when that ended the run. */
+void tn__ranks_collect_hang(const struct tn_ledger *ledger, struct tn_report *report);
+/* What each rank that the guests told of, and each card, held. */
+void tn__ranks_collect(const struct tn_folder *folder, const struct tn_ledger *ledger, const struct tn_guest_news *news,
+                       struct tn_report *report);
+
 /* ---- network.c ---- */
 
 /* Adds what was held back from the network. Call when no process of the run is left. */
-void tn__network_collect(const struct tn_run_options *options, const struct tn_folder *folder, struct tn_report *report);
+void tn__network_collect(const struct tn_run_options *options, const struct tn_watch *watch, struct tn_report *report);
 
 /* ---- habits.c ---- */
 
@@ -207,6 +222,13 @@ void tn__add_habits(struct tn_report *report);
 void tn__files_collect(const struct tn_run_options *options, const struct tn_watch *watch, struct tn_report_files *files);
 /* Findings on them: a full disk, a missing wall. */
 void tn__files_findings(const struct tn_watch *watch, struct tn_report *report);
+
+/* ---- stand_ins.c ---- */
+
+/* Which files of weights were stood in for. What cannot be read is left out. */
+void tn__stand_ins_collect(const struct tn_folder *folder, struct tn_stand_in_list *list);
+/* A program that failed after it had read bytes that were not there: the finding names the file. After the guests'. */
+void tn__stand_ins_findings(const struct tn_watch *watch, struct tn_report *report);
 
 /* ---- collect.c ---- */
 

@@ -21,6 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <fcntl.h>
@@ -52,9 +53,9 @@ send_news(int pipe, struct tn_news news)
 
 /* ---- in the program's process, before exec ---- */
 
-/* Hands the listener to the keeper, or says that there is none. */
+/* Hands the listener to the keeper, or says that there is none. The filter stands already, so the pass word goes along. */
 static void
-send_listener(int channel, int listener)
+send_listener(int channel, int listener, uint64_t pass)
 {
 	union {
 		struct cmsghdr header;
@@ -70,25 +71,34 @@ send_listener(int channel, int listener)
 			                               .cmsg_type = SCM_RIGHTS };
 		memcpy(CMSG_DATA(&control.header), &listener, sizeof(int));
 	}
-	ssize_t ignored = sendmsg(channel, &parcel, MSG_NOSIGNAL);
+	long ignored = syscall(SYS_sendmsg, (long)channel, &parcel, (long)MSG_NOSIGNAL, 0L, 0L, pass);
 	(void)ignored; /* a keeper that is gone needs none */
 	close(channel);
 	if (listener >= 0)
 		close(listener);
 }
 
+static struct tn__raw_walls
+walls_of(const struct tn_start *start)
+{
+	return (struct tn__raw_walls){ .files = start->net, .network = start->network };
+}
+
 static void
 put_behind_walls(const struct tn_start *start, int news, int channel)
 {
 	int listener = -1;
+	uint64_t pass = tn__raw_pass(start->folder->path);
+	struct tn__raw_walls walls = walls_of(start);
 	tn__note_program(start->folder->path, start->path);
-	bool landlock = tn__net_apply(start->folder->path) == TN_OK;
-	if (!landlock)
+	if (start->net)
+		walls.landlock = tn__net_apply(start->folder->path) == TN_OK;
+	if (start->net && !walls.landlock)
 		send_news(news, (struct tn_news){ .kind = TN_NEWS_NO_NET, .pid = getpid() });
-	enum tn__raw_wall wall = tn__raw_install(start->folder->path, landlock, channel >= 0 ? &listener : NULL);
+	enum tn__raw_wall wall = tn__raw_install(start->folder->path, walls, channel >= 0 ? &listener : NULL);
 	send_news(news, (struct tn_news){ .kind = TN_NEWS_RAW_WALL, .pid = getpid(), .status = (int32_t)wall });
 	if (channel >= 0)
-		send_listener(channel, listener);
+		send_listener(channel, listener, pass);
 }
 
 static void
@@ -97,7 +107,7 @@ become_program(const struct tn_start *start, const sigset_t *mask, int news, int
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(TN_EXIT_OWN_FAILURE);
-	if (start->net)
+	if (start->net || start->network)
 		put_behind_walls(start, news, channel);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvpe(start->path, start->arguments, start->environment);
@@ -166,7 +176,7 @@ keep(struct keeper *keeper, int children)
 	for (;;) {
 		struct signalfd_siginfo info;
 		char word;
-		if (poll(watched, 3, -1) < 0 && errno != EINTR)
+		if (poll(watched, 3, tn__raw_watch()) < 0 && errno != EINTR)
 			supervisor_is_gone(keeper);
 		if (watched[2].revents & POLLIN ? !tn__raw_answer(keeper->listener) : watched[2].revents != 0)
 			watched[2].fd = -1; /* nobody is left that could call */
@@ -194,7 +204,7 @@ watch_children(void)
 
 /* Waits for the program's process to be behind its walls; -1 when nobody is to be listened to. */
 static int
-receive_listener(int channel, const char *folder)
+receive_listener(int channel, const struct tn_start *start)
 {
 	union {
 		struct cmsghdr header;
@@ -212,7 +222,7 @@ receive_listener(int channel, const char *folder)
 	if (header != NULL && header->cmsg_type == SCM_RIGHTS)
 		memcpy(&listener, CMSG_DATA(header), sizeof(int));
 	close(channel);
-	if (listener >= 0 && tn__raw_attach(folder) != TN_OK) { /* closed, it fails with ENOSYS what it would refuse */
+	if (listener >= 0 && tn__raw_attach(start->folder->path, walls_of(start)) != TN_OK) { /* closed, it fails with ENOSYS what it would refuse */
 		close(listener);
 		listener = -1;
 	}
@@ -226,7 +236,7 @@ become_keeper(const struct tn_start *start, const sigset_t *mask, int life, int 
 		                     .serves = start->serves };
 	pid_t self = getpid();
 	int children = watch_children(), channel[2] = { -1, -1 };
-	if (start->net && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) != 0)
+	if ((start->net || start->network) && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) != 0)
 		channel[0] = channel[1] = -1;
 	pid_t pid = children >= 0 ? fork() : -1;
 	if (pid == 0)
@@ -239,7 +249,7 @@ become_keeper(const struct tn_start *start, const sigset_t *mask, int life, int 
 	send_news(news, (struct tn_news){ .kind = TN_NEWS_STARTED, .pid = pid });
 	if (channel[0] >= 0) {
 		close(channel[1]);
-		keeper.listener = receive_listener(channel[0], start->folder->path);
+		keeper.listener = receive_listener(channel[0], start);
 	}
 	keep(&keeper, children);
 }

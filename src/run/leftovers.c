@@ -3,6 +3,7 @@
  * Reads /proc/<pid>/maps before the process is killed; afterwards only names are left.
  */
 #include "run/leftovers.h"
+#include "base/array.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -34,14 +35,8 @@ add(struct tn_leftovers *leftovers, const char *name)
 	for (size_t i = 0; i < leftovers->count; i++)
 		if (strcmp(leftovers->names[i], name) == 0)
 			return;
-	if (leftovers->count == leftovers->capacity) {
-		size_t capacity = leftovers->capacity == 0 ? 32 : leftovers->capacity * 2;
-		void *names = reallocarray(leftovers->names, capacity, sizeof(leftovers->names[0]));
-		if (names == NULL)
-			return;
-		leftovers->names = names;
-		leftovers->capacity = capacity;
-	}
+	if (!tn__array_room(&leftovers->names, &leftovers->capacity, leftovers->count + 1, sizeof(leftovers->names[0]), SIZE_MAX))
+		return;
 	strcpy(leftovers->names[leftovers->count++], name);
 }
 

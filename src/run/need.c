@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "report/json_parts.h"
 #include "run/internal.h"
 #include "run/search.h"
 #include "run/trial.h"
@@ -68,30 +69,6 @@ read_answer(int pipe, int signals, double until)
 	return answer;
 }
 
-static int64_t
-figure(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-	return json_is_integer(value) ? (int64_t)json_integer_value(value) : TN_NO_FIGURE;
-}
-
-static struct tn_need
-need_of(const json_t *report)
-{
-	const json_t *peak = json_object_get(report, "peak");
-	const char *verdict = json_string_value(json_object_get(report, "verdict"));
-	struct tn_need need = { .steps = figure(json_object_get(report, "steps"), "seen") };
-	int64_t device = figure(peak, "device_bytes"), reserved = figure(peak, "reserved_bytes");
-	int64_t allocated = figure(peak, "allocated_bytes");
-	/* A program that failed, or took no step, may have been about to take more. */
-	if (verdict == NULL || (strcmp(verdict, "fits") != 0 && strcmp(verdict, "grows") != 0) || need.steps <= 0 ||
-	    device <= 0 || reserved < allocated || allocated <= 0)
-		return (struct tn_need){ 0 };
-	need.bytes = device;
-	need.least = device - (reserved - allocated); /* a card that fills up makes PyTorch give back what it only caches */
-	return need;
-}
-
 struct tn_need
 tn__need_find(const struct tn_run_options *options, const struct tn_report *report, int signals, const sigset_t *mask)
 {
@@ -101,7 +78,7 @@ tn__need_find(const struct tn_run_options *options, const struct tn_report *repo
 		return none;
 	struct tn_trial trial = { .options = *options, .said = -1, .server = -1, .result = answer[1] };
 	trial.options.memory_bytes = TN_SEARCH_LARGE;
-	trial.options.steps = STEPS;
+	trial.options.steps = STEPS " updates";
 	trial.options.budget_bytes = 0;
 	trial.options.baseline_path = trial.options.write_baseline_path = NULL;
 	double patience = 2 * report->seconds > LEAST_PATIENCE ? 2 * report->seconds : LEAST_PATIENCE;
@@ -114,7 +91,7 @@ tn__need_find(const struct tn_run_options *options, const struct tn_report *repo
 		kill(child, SIGKILL); /* the keeper below it ends the program and removes its folder */
 		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 			;
-		none = need_of(json_object_get(outcome, "report"));
+		none = tn__need_of(json_object_get(outcome, "report"));
 		json_decref(outcome);
 	}
 	close(answer[0]);

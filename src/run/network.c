@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "preload/network.h"
+#include "preload/raw.h"
 #include "run/internal.h"
 
 static void
@@ -55,9 +57,16 @@ field(char **at)
 	return start;
 }
 
-/* A download that the wall refused is asked for by name; anything else was held back for good reason. */
+static bool
+failed(const struct tn_ending *ending)
+{
+	return ending->ended && WIFEXITED(ending->wait_status) && WEXITSTATUS(ending->wait_status) != 0;
+}
+
+/* A download that the wall refused is asked for by name; anything else was held back for good reason. A request that only read
+ * counts as one where the program then failed: it may as well have looked for a newer version of itself. */
 static void
-take_lines(FILE *in, struct tn_report *report)
+take_lines(FILE *in, const struct tn_watch *watch, struct tn_report *report)
 {
 	char *line = NULL;
 	size_t size = 0;
@@ -65,27 +74,32 @@ take_lines(FILE *in, struct tn_report *report)
 		char *at = line, *kind = field(&at), *name = field(&at);
 		if (*name == '\0')
 			continue;
-		if (strcmp(kind, "download") != 0)
+		bool reading = strcmp(kind, "reading") == 0;
+		if (!reading && strcmp(kind, "download") != 0)
 			add(report, "call", name, 1);
-		else if (report->download_refused == NULL)
+		else if (report->download_refused == NULL && (!reading || failed(&watch->ending)))
 			report->download_refused = strdup(name);
 	}
 	free(line);
 }
 
 void
-tn__network_collect(const struct tn_run_options *options, const struct tn_folder *folder, struct tn_report *report)
+tn__network_collect(const struct tn_run_options *options, const struct tn_watch *watch, struct tn_report *report)
 {
 	char path[PATH_MAX];
+	const struct tn_folder *folder = watch->folder;
 	report->network_allowed = options->allow_network;
 	struct tn_network *network = tn_network_open(folder->path);
+	report->network_raw_open = !report->network_allowed && (network == NULL || watch->raw_wall != TN__RAW_ASKS);
 	if (network != NULL)
 		take_table(network, report);
+	if (network != NULL && network->left > 0)
+		report->connected = true;
 	if (network != NULL)
 		tn_network_close(network);
 	FILE *in = fopen(tn__folder_path(folder, TN_NETWORK_CALLS, path), "re");
 	if (in != NULL)
-		take_lines(in, report);
+		take_lines(in, watch, report);
 	if (in != NULL)
 		fclose(in);
 	if (report->download_refused != NULL)

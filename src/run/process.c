@@ -4,6 +4,7 @@
  * none.
  */
 #include "run/process.h"
+#include "base/array.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -60,14 +61,8 @@ read_entry(pid_t pid, struct entry *out)
 static bool
 table_add(struct table *table, const struct entry *entry)
 {
-	if (table->count == table->capacity) {
-		size_t capacity = table->capacity == 0 ? 256 : table->capacity * 2;
-		struct entry *entries = reallocarray(table->entries, capacity, sizeof(*entries));
-		if (entries == NULL)
-			return false;
-		table->entries = entries;
-		table->capacity = capacity;
-	}
+	if (!tn__array_room(&table->entries, &table->capacity, table->count + 1, sizeof(*table->entries), SIZE_MAX))
+		return false;
 	table->entries[table->count++] = *entry;
 	return true;
 }
@@ -105,14 +100,8 @@ tn__process_list_add(struct tn_process_list *list, pid_t pid)
 	for (size_t i = 0; i < list->count; i++)
 		if (list->pids[i] == pid)
 			return;
-	if (list->count == list->capacity) {
-		size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-		pid_t *pids = reallocarray(list->pids, capacity, sizeof(*pids));
-		if (pids == NULL)
-			return;
-		list->pids = pids;
-		list->capacity = capacity;
-	}
+	if (!tn__array_room(&list->pids, &list->capacity, list->count + 1, sizeof(*list->pids), SIZE_MAX))
+		return;
 	list->pids[list->count++] = pid;
 }
 

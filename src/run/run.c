@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "preload/network.h"
+#include "preload/raw.h"
 #include "report/gate.h"
 #include "report/report.h"
 #include "run/internal.h"
@@ -128,7 +129,7 @@ prepare(struct run *run)
 	TN_FORWARD_IF_ERROR(tn_ledger_create(tn__folder_path(&run->folder, "ledger", path), gpus, run->options->gpus,
 	                                     run->options->other_bytes, &run->ledger));
 	if (!run->card.real && !run->options->allow_network)
-		TN_RETURN_IF(tn_network_create(run->folder.path) != TN_OK, TN_IO, "%s cannot be written: %s",
+		TN_RETURN_IF(tn_network_create(run->folder.path, tn__raw_pass(run->folder.path)) != TN_OK, TN_IO, "%s cannot be written: %s",
 		             tn__folder_path(&run->folder, TN_NETWORK_FILE, path), strerror(errno));
 	run->environment = tn__environment_make(run->options, &run->install, &run->folder, run->card.real);
 	TN_RETURN_IF(run->environment == NULL, TN_NO_MEMORY, "out of host memory");
@@ -376,7 +377,8 @@ start_and_watch(struct run *run, int *exit_status)
 {
 	const struct tn_run_caller *caller = run->caller;
 	struct tn_start start = { run->program, run->options->arguments, run->environment, &run->folder,
-		                      !run->options->allow_writes && !caller->serves, caller->serves };
+		                      !run->options->allow_writes && !caller->serves,
+		                      !run->card.real && !run->options->allow_network && !caller->serves, caller->serves };
 	struct tn_watch watch = { .folder = &run->folder, .ledger = run->ledger, .signals = run->signals,
 		                      .asked = -1, .raw_wall = -1, .install = &run->install, .real_gpu = run->card.real, .started = tn__now() };
 	if (!run->options->quiet && isatty(fileno(run->options->messages)))

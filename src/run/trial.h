@@ -62,6 +62,8 @@ void tn__trial_clear(struct tn_trial *trial);
 
 /* A figure of a trial's report, such as ("peak", "device_bytes"); TN_NO_FIGURE where unknown. */
 int64_t tn__trial_figure(const struct tn_trial *trial, const char *object, const char *name);
+/* How much higher its device peak may be than it was seen (the context, kernels as they load); 0 where unknown. */
+int64_t tn__trial_uncertain(const struct tn_trial *trial);
 /* The verdict of a trial that is done, else NULL. */
 const char *tn__trial_verdict(const struct tn_trial *trial);
 bool tn__trial_fits(const struct tn_trial *trial);

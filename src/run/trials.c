@@ -597,6 +597,14 @@ tn__trial_figure(const struct tn_trial *trial, const char *object, const char *n
 	return json_is_integer(value) ? (int64_t)json_integer_value(value) : TN_NO_FIGURE;
 }
 
+int64_t
+tn__trial_uncertain(const struct tn_trial *trial)
+{
+	const json_t *highest = json_array_get(json_object_get(trial->report, "uncertainty_bytes"), 1);
+	int64_t device = tn__trial_figure(trial, "peak", "device_bytes");
+	return json_is_integer(highest) && device != TN_NO_FIGURE ? (int64_t)json_integer_value(highest) - device : 0;
+}
+
 const char *
 tn__trial_text(const struct tn_trial *trial, const char *object, const char *name)
 {

@@ -31,6 +31,7 @@ struct state {
 	double compilers_seen;                 /* when it was last looked for them */
 	double torch_seen;                     /* when a usable torch was there; 0: not yet */
 	bool program_ended, torch_is_fine, over;
+	struct tn_rank_watch ranks;
 	pid_t helper; /* 0: none runs */
 };
 
@@ -157,6 +158,8 @@ sample(struct state *state, double now)
 	    bytes > watch->real_device_peak)
 		watch->real_device_peak = bytes;
 	tn_ledger_sweep(watch->ledger);
+	if (!state->program_ended && tn__ranks_hang(watch->ledger, &state->ranks, now))
+		watch->ending.hung = state->over = true;
 	if (state->program_ended && list.count == 0)
 		state->over = true;
 	tn__process_list_free(&list);

@@ -175,3 +175,29 @@ def test_accelerate_goes_through_the_same_loop(virtual):
     before, after = virtual(program), virtual(program, "accumulate=4")
     assert before.stdout == after.stdout == "updates 2\n"
     assert before.allocated - after.allocated >= 8 * 40 * MIB
+
+
+IN_EVAL = MODEL.replace("    optimizer = torch", "%s\n    optimizer = torch") % """
+    model = model.eval()  # the line that from_pretrained ends with
+    model.gradient_checkpointing_enable()
+""".rstrip()
+LEFT = IN_EVAL.replace("model = model.eval()", "torch.nn.Module.train(model, False)")
+
+
+def test_a_model_left_in_eval_is_put_into_train(saves):
+    """Its checkpointing is configured, and works in train() only; without dropout nothing else changes."""
+    before, after, entry = saves(LEFT, "train_mode")
+    assert before.allocated - after.allocated >= 4 * LAYER
+    assert entry["results"] == "same_up_to_rounding" and "model.train()" in entry["patch"]
+
+
+def test_a_model_that_the_program_puts_into_eval_stays_there(virtual):
+    """It may mean it: batch normalisation is frozen so."""
+    before, after = virtual(IN_EVAL), virtual(IN_EVAL, "train_mode")
+    assert after.allocated == before.allocated
+    assert not any(entry["applied"] for entry in after.document["changes"])
+
+
+def test_dropout_makes_it_another_training(virtual):
+    after = virtual(LEFT.replace("vocab_size=1000", "vocab_size=1000, attention_dropout=0.1"), "train_mode")
+    assert after.change("train_mode")["results"] == "different_training"

@@ -4,8 +4,9 @@ guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTor
 
     fake_program.py '{"base": 1, "sample": 1, "batch": 8, "possible": [...], "saves": {...}}' [BATCH]
 
-base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
-refuses: changes that do not apply; idle: changes under which it does nothing; breaks: changes that make it fail; sleep: seconds that it goes on for; fails: its own
+selected: MiB that it takes of what --assume says is selected; base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
+refuses: changes that do not apply; idle: changes under which it does nothing; breaks: changes that make it fail; own: it fails by itself
+where memory is enough; sleep: seconds that it goes on for; fails: its own
 status; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
 """
 
@@ -75,7 +76,8 @@ def size_of(wish, changes):
             batch = int(value)
         elif name not in wish.get("refuses", ()):
             saved += wish.get("saves", {}).get(name, 0)
-    return (wish["base"] + wish.get("sample", 0) * batch - saved) * MIB
+    selected = int(wish.get("selected", 0) * float(os.environ["TONNAGE_ASSUME"]))
+    return (wish["base"] + wish.get("sample", 0) * batch + selected - saved) * MIB
 
 
 def take(size):
@@ -99,6 +101,9 @@ def main():
     fits = take(size)
     document = fake_guest.empty_document()
     document["devices"][0].update(reserved_peak=size if fits else 0, allocated_peak=size if fits else 0)
+    own = bool(wish.get("own")) and fits and not broken
+    if own:
+        document["exception"] = {"type": "IndexError", "message": "its own", "at": None}
     if broken:
         document["exception"] = {"type": "ValueError", "message": "it broke", "at": None}
     elif not fits:
@@ -112,7 +117,7 @@ def main():
     write("guest", document)
     time.sleep(wish.get("sleep", 0))
     print("words of the program", file=sys.stderr)
-    os._exit(wish.get("fails", 0) or (3 if broken else 0 if fits else 1))
+    os._exit(wish.get("fails", 0) or (3 if broken or own else 0 if fits else 1))
 
 
 main()

@@ -146,6 +146,19 @@ def test_script_without_interpreter_line(tonnage):
     assert tonnage("run", "--", "./script").returncode == 5
 
 
+@pytest.mark.parametrize("length", [0, 200])
+def test_a_socket_with_a_long_name_fits_below_the_temporary_folder(tonnage, length):
+    """Ray's are 68 bytes longer than the folder's name, and a socket's whole name has 107."""
+    folder = tonnage.cwd / ("x" * length)
+    folder.mkdir(exist_ok=True)
+    tonnage.env["TMPDIR"] = str(folder)
+    words = ("import os, socket, tempfile; n = tempfile.gettempdir() + '/' + 'r' * 67; assert len(n) <= 107, n\n"
+             "s = socket.socket(socket.AF_UNIX); s.bind(n); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect(n)\n"
+             "print(os.path.realpath(os.environ['TMPDIR']) == os.environ['TONNAGE_RUN'] + '/scratch/tmp')")
+    done = tonnage("run", "--", sys.executable, "-S", "-c", words)
+    assert done.stdout == "True\n", done.stderr
+
+
 def test_environment_of_the_program(tonnage):
     tonnage.env.update(LD_PRELOAD="", PYTHONPATH="/mine", MLFLOW_TRACKING_URI="https://example.org")
     words = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -154,8 +167,8 @@ def test_environment_of_the_program(tonnage):
     assert env["TONNAGE_GPU"] == "virtual" and env["TONNAGE_STEPS"] == "7" and env["TONNAGE_INIT"] == "real"
     assert env["TONNAGE_WRITES"] == "scratch" and env["TONNAGE_VALUES"] == "small" and env["TONNAGE_SECONDS"] == "120"
     assert env["LD_PRELOAD"].endswith("/libtonnage-preload.so") and env["PYTHONPATH"].endswith(":/mine")
-    assert env["TMPDIR"] == env["TONNAGE_RUN"] + "/scratch/tmp" and env["TONNAGE_SNAPSHOT"] == ""
-    assert env["WANDB_MODE"] == "offline" and env["MLFLOW_TRACKING_URI"].startswith("sqlite:///%s/" % env["TMPDIR"])
+    assert env["TONNAGE_SNAPSHOT"] == "" and env["WANDB_MODE"] == "offline"
+    assert env["MLFLOW_TRACKING_URI"].startswith("sqlite:///%s/scratch/tmp/" % env["TONNAGE_RUN"])
     assert env["TORCHINDUCTOR_CACHE_DIR"].endswith("/inductor") and "/tonnage/compile/" in env["TRITON_CACHE_DIR"]
 
 

@@ -138,6 +138,18 @@ def test_what_breaks_the_program_or_does_not_apply_is_no_saving(fix):
         assert line in done.stderr
 
 
+def test_an_error_of_the_programs_own_is_nobody_elses(fix):
+    """What it ends with unchanged, once memory is enough, no change has brought about; another exception one has."""
+    wish = {"base": 1500, "saves": {"zero_grad": 800, "no_grad": 800}, "own": True, "breaks": ["no_grad"],
+            "possible": [row("zero_grad"), row("no_grad")]}  # fmt: skip
+    done, document = fix(wish)
+    assert done.returncode == 10 and document["unchanged"]["own_error"] == "IndexError: its own"
+    outcomes = {name: change["outcome"] for name, change in by_id(document).items()}
+    assert outcomes == {"zero_grad": "own_error", "no_grad": "broke"}
+    assert "With memory enough the program, unchanged, ends by itself: IndexError: its own" in " ".join(done.stderr.split())
+    assert "Broke the program: no_grad" in done.stderr and "Broke the program: zero_grad" not in done.stderr
+
+
 class Page(html.parser.HTMLParser):
     """The words and the elements of a page; fails on anything that asks another place or runs."""
 
@@ -307,6 +319,22 @@ def test_fit_finds_the_largest_batch_through_the_loader(fix):
     tried = {point["batch"]: point["verdict"] for point in card["curve"] if point["tried"]}
     assert tried[card["largest_batch"]] == "fits" and tried[card["largest_batch"] + 1] == "out_of_memory"
     assert document["smallest_card"] is not None and document["trials"] <= 6
+    # Less than a batch is left, which is less than what is not known of the context: 30 % of it, and 64 MiB of kernels.
+    assert card["narrowly"] is True and card["margin_bytes"] < 14 * MIB
+    assert "narrowly: the peak may be up to %.1f MiB higher" % (context * 0.3 / MIB + 64) in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("wide, narrow", [(800, 620), (None, 620)])
+def test_what_fits_narrowly_is_enough_only_where_nothing_else_is(fix, wide, narrow):
+    """The room that is left must be more than what is not known of the peak: then it is the first that is enough."""
+    saves = {"zero_grad": narrow, "foreach": wide or 1}
+    wish = {"base": 1500, "saves": saves, "possible": [row("zero_grad"), row("foreach", "same_up_to_rounding")],
+            "results": {"foreach": "same_up_to_rounding"}}  # fmt: skip
+    done, document = fix(wish)
+    found = by_id(document)
+    assert found["zero_grad"]["fits"] and found["zero_grad"]["narrowly"] and "narrowly" in done.stderr
+    assert found["foreach"]["narrowly"] is False
+    assert found["foreach"]["enough"] is bool(wide) and found["zero_grad"]["enough"] is not bool(wide)
 
 
 def test_fit_finds_the_largest_batch_through_an_argument(fix):
@@ -376,3 +404,22 @@ def test_a_change_whose_trial_shows_nothing_never_fits(tonnage, schema):
     assert done.returncode == 10 and report["verdict"] == "nothing_fits", done.stderr
     (change,) = [one for one in report["changes"] if one["id"] == "foreach"]
     assert change["outcome"] == "unknown" and not change["fits"] and "never used a GPU" in change["why_not"]
+
+
+@pytest.mark.parametrize("command", ["fix", "fit"])
+@pytest.mark.parametrize("share, selected", [("none", 0), ("0.25", 250), ("full", 1000)])
+def test_every_trial_assumes_what_was_asked_for(fix, command, share, selected):
+    more = ["{batch}"] if command == "fit" else []
+    done, document = fix({"base": 400, "selected": 1000, "sample": 1}, "--assume", share, command=command, more=more)
+    fits = 400 + selected < CARD - 200
+    if command == "fix":
+        assert done.returncode == (0 if fits else 10), done.stderr
+    else:
+        largest = document["cards"][0]["largest_batch"]
+        assert (largest or 0) == pytest.approx(max(0, CARD - 130 - 400 - selected), abs=8), done.stderr
+
+
+def test_a_share_that_is_none_is_refused(tonnage):
+    for command in ("fix", "fit"):
+        done = tonnage(command, "--assume", "most", "--", "true")
+        assert done.returncode == 2 and "--assume" in done.stderr and len(done.stderr.splitlines()) == 1

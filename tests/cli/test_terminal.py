@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What comes from elsewhere reaches the terminal harmlessly, outputs do not replace inputs, secrets stay out of reports."""
 
+import html
 import json
 import os
 import random
 import sys
 import unicodedata
+import urllib.parse
 
 import pytest
-from command import TONNAGE
+from command import HERE, TONNAGE
 
 NASTY = ["\x1b]0;pwn\x07", "\x1b[2J", "\x7f", "\x00"[:0] + "\x08\r", "\x85", "\x9b31m", "\u202e", "\u2066", "\u200f", "\u061c", "\u200b",
          "\u2028", "\u2029", "\ufeff"]  # fmt: skip
@@ -125,3 +127,47 @@ def test_secrets_are_masked_in_every_report(tonnage):
         assert "geheim" not in text and "abcdefghij" not in text
     for word in [*SECRETS.values(), *HARMLESS]:
         assert word in command
+
+
+# Where a secret stands in how the program is called, and what the program then says of it.
+SOURCES = {
+    "an option": (["--api-key=%s"], {}), "the word behind an option": (["--password", "%s"], {}), "a URL": (["https://me:%s@host/"], {}),
+    "the environment": ([], {"SERVICE_API_KEY": "%s"}), "a token of the environment": ([], {"HF_TOKEN": "%s"}),
+    "a URL of the environment": ([], {"DATABASE": "postgres://me:%s@host/"}), "a line for a shell": (["train --secret-key %s --lr 1"], {}),
+}  # fmt: skip
+VALUES = ["geheim-7&<x>", "correct/horse", 'a"b\'c-geheim', "ümlaut-geheim", "hf_" + "a1" * 12]
+
+
+def with_forms(value):
+    """A secret as the writers may spell it: plain, in JSON, in HTML, in a shell's quotes."""
+    return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], html.escape(value), html.escape(value, quote=False)}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("value", VALUES)
+def test_no_writer_of_any_command_shows_a_secret(tonnage, source, value):
+    """Whatever a program says of its secrets (its exception, its out-of-memory, a name of its own) is masked by every writer."""
+    words, environment = SOURCES[source]
+    if "URL" in source:
+        value = urllib.parse.quote(value, safe="")
+    words = [word.replace("%s", value) for word in words]
+    tonnage.env.update({name: text % value for name, text in environment.items()})
+    wish = {"base": 13000, "batch": 8, "possible": []}
+    program = [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), json.dumps(wish), "8"]
+    document = {"exception": {"type": "PermissionError", "message": "no access with %s at all" % value, "at": None},
+                "steps": {"stopped": None, "seen": 1, "not_seen": ["the part of %s" % value]}}
+    fake = tonnage.cwd / "says.py"
+    fake.write_text("import json, sys; sys.path.insert(0, %r); import fake_guest\n"
+                    "sys.argv[1:] = [%r]; fake_guest.main()\n" % (str(HERE), json.dumps({"document": document, "exit": 3})))  # fmt: skip
+    outputs = [("run", [sys.executable, "-I", "-X", "tonnage=off", str(fake)], ["--json", "r.json", "--html", "r.html"]),
+               ("fix", program, ["--json", "f.json", "--html", "f.html", "--patch", "f.diff"]),
+               ("fit", program, ["--json", "t.json", "--html", "t.html"])]
+    forms = with_forms(value)
+    for command, words_of, options in outputs:
+        done = tonnage(command, "--gpu", "rtx3060", *options, "--", *words_of, *words, timeout=120)
+        texts = {"terminal": done.stdout + done.stderr}
+        texts.update({path.name: path.read_text() for path in tonnage.cwd.iterdir() if path.suffix in (".json", ".html", ".diff")})
+        for name, text in texts.items():
+            assert not [form for form in forms if form in text], (command, name)
+        if command == "run":
+            assert "no access with *** at all" in " ".join(done.stderr.split()), done.stderr

@@ -23,6 +23,20 @@ def test_pinned_tensors_count_as_the_powers_of_two_that_they_take(run_with, whee
     assert places(done, "pin_memory") == [(5, 3, 3 * 4096), (9, 3, 3 * (8 << 20))]
 
 
+def test_what_a_data_loader_pins_is_its_own_affair(run_with, wheel):
+    done = run_with(wheel, """
+        import torch
+        from torch.utils.data._utils.pin_memory import pin_memory
+        for pin in (pin_memory, lambda tensor: tensor.pin_memory()):
+            try:
+                pin(torch.zeros(5 << 20, dtype=torch.uint8))
+            except RuntimeError:
+                pass  # there is no GPU here
+        """)
+    assert done.document["hook_error"] is None, done.stderr
+    assert [(count, size) for _, count, size in places(done, "pin_memory")] == [(1, 8 << 20)]
+
+
 def test_warnings_of_torch_are_noted_where_they_point_and_shown_as_ever(run_with, wheel):
     program = """
         import warnings

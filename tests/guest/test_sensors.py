@@ -6,7 +6,7 @@ import sys
 import pytest
 
 PROGRAM = """
-    import _thread, sys, torch, fake_cuda, torch.utils.data, torch._dynamo
+    import _thread, ctypes, sys, types, torch, fake_cuda, torch.utils.data, torch._dynamo
     fake_cuda.start()
     guard, state = sys.modules["_tonnage_guest.guard"], sys.modules["_tonnage_guest.state"].state
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
@@ -26,7 +26,9 @@ PROGRAM = """
         "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, (), {}), "_count_passes": ((x,), {}, None),
         "_fetched": (iterator, True, None), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),
         "_warned": (warning,), "_needs_none": (torch.utils.data.DataLoader([1]),),
-        "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_nothing_overflows": ({"found_inf_per_device": {}},),
+        "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_asked_by_train": (net,), "_put_into": (net, "0", net[0]),
+        "_group_is_whole": (types.SimpleNamespace(fsdp_params=[]),), "_flat_is_whole": (types.SimpleNamespace(world_size=1),),
+        "_waits": (ctypes.create_string_buffer(64), 64, [0]), "_nothing_overflows": ({"found_inf_per_device": {}},),
     }
     # These watch an import, or the end of the process, which Python brings about.
     ELSEWHERE = ("_watch", "watch", "_answer", "_leave_ours_alone", "_cuda_is_there", "_uncaught", "_exit_status",

@@ -81,3 +81,14 @@ def test_losses_kept_on_the_device_are_no_growth(run_with, wheel):
 def test_a_larger_batch_later_is_waited_for(run_with, wheel):
     body = LOADERS + "n = 0\nwhile True: n += 1; update(1 << 20 if n == 9 else 2)"
     assert stop_after(run_with, wheel, body, TONNAGE_STEPS="auto") == (27, "settled", 1)
+
+
+@pytest.mark.parametrize("graph, expected", [(False, (10, "settled", 1)), (True, (200, "limit", 2))])
+def test_passes_that_build_graphs_may_be_a_warm_up(run_with, wheel, graph, expected):
+    body = f"torch.set_grad_enabled({graph})\nwhile True: net(torch.ones(2, 4))"
+    assert stop_after(run_with, wheel, body, train="", TONNAGE_STEPS="auto") == expected
+
+
+def test_what_comes_after_a_warm_up_is_seen(run_with, wheel):
+    body = "for _ in range(40): net(torch.ones(2, 4))\n" + TRAIN + "while True: update()"
+    assert stop_after(run_with, wheel, body, train="", TONNAGE_STEPS="auto") == (9, "settled", 1)

@@ -149,7 +149,7 @@ for workers in (0, 2):
     assert len(done.documents) == 1
 
 
-def stop_after(run_with, wheel, body, **environment):
+def stop_after(run_with, wheel, body, train=TRAIN, **environment):
     # the program plays the supervisor: it sees the request and ends itself
     play = """
 import os, struct, threading, time
@@ -162,7 +162,7 @@ def supervise():
         time.sleep(.005)
 threading.Thread(target=supervise, daemon=True).start()
 """
-    done = run_with(wheel, HEAD + TRAIN + play + body, **environment)
+    done = run_with(wheel, HEAD + train + play + body, **environment)
     assert done.status == -9, done.stderr
     assert done.words[5] == done.document["pid"]
     return seen(done)[0], seen(done)[2], done.words[3]

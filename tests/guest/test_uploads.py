@@ -42,6 +42,7 @@ def test_hub_where_the_network_is_allowed(run_with, held, wheel):
     assert done.stdout == "would be sent\n" and held() == [], done.stderr
 
 
+GCS = "import asyncio; from gcsfs.core import GCSFileSystem as F; print(asyncio.run(F()._request(%s))[1].get('Range'))"
 SHAPES = {
     "wandb/__init__.py": "from wandb.sdk import init\n",
     "wandb/sdk/__init__.py": "from .wandb_init import init\n",
@@ -55,6 +56,8 @@ SHAPES = {
     "swanlab/sdk/cmd/init.py": "def init(*, mode=None):\n    return mode\n",
     "botocore/__init__.py": "",
     "botocore/client.py": "class BaseClient:\n    class meta:\n        class service_model:\n            service_name = 's3'\n    def _make_api_call(self, operation, parameters):\n        return 'sent'\n",
+    "gcsfs/__init__.py": "",
+    "gcsfs/core.py": "class GCSFileSystem:\n    async def _request(self, method, path, *args, headers=None, **kwargs):\n        return 'sent'\n",
     "clearml/__init__.py": "from .task import Task\n",
     "clearml/task.py": "class Task:\n    offline = False\n    @classmethod\n    def set_offline(cls, offline_mode=False):\n        cls.offline = offline_mode\n    @classmethod\n    def init(cls):\n        return cls.offline\n",
 }  # fmt: skip
@@ -70,6 +73,10 @@ TRACKERS = {
     "swanlab": ("import swanlab; print(swanlab.init(mode='online'))", "offline", ["swanlab"]),
     "swanlab switched off stays so": ("import swanlab; print(swanlab.init(mode='disabled'))", "disabled", []),
     "clearml": ("from clearml import Task; Task.set_offline(False); print(Task.init())", "True", ["clearml"]),
+    "a resumable upload is told that all has come": (GCS % "'POST', 'x', headers={'Content-Range': 'bytes 9-62/63'}", "bytes=0-62", ["gcsfs"]),
+    "a piece of unknown whole": (GCS % "'PUT', 'x', headers={'Content-Range': 'bytes 0-262143/*'}", "bytes=0-262143", ["gcsfs"]),
+    "the end of an empty buffer": (GCS % "'PUT', 'x', headers={'Content-Range': 'bytes */100'}", "bytes=0-99", ["gcsfs"]),
+    "a plain upload": (GCS % "'POST', 'x'", "None", ["gcsfs"]),
     "S3 writes": ("from botocore.client import BaseClient as B; print(B()._make_api_call('PutObject', {})['ETag'][:3])", '"00', ["s3"]),
     "S3 reads": ("from botocore.client import BaseClient as B; print(B()._make_api_call('GetObject', {}))", "sent", []),
 }  # fmt: skip
@@ -85,3 +92,42 @@ def test_trackers_stay_offline(run_with, held, wheel, tmp_path, name):
     done = run_with(wheel, program + "\n", search=str(tmp_path / "shapes"))
     assert done.stdout.strip() == printed, done.stderr
     assert [line[1] for line in held()] == libraries
+
+
+RETRIES = {
+    "google/__init__.py": "", "google/api_core/__init__.py": "", "google/api_core/retry/__init__.py": "",
+    "google/api_core/retry/retry_base.py": "def _retry_error_helper(exc, deadline, sleep_iterator, error_list, predicate_fn, on_error_fn, factory, timeout):\n    return predicate_fn(exc)\n",
+    "gcsfs/__init__.py": "", "gcsfs/retry.py": "def is_retriable(exception):\n    return True\n",
+    "botocore/__init__.py": "",
+    "botocore/retryhandler.py": "class RetryHandler:\n    def __call__(self, attempts, response, caught_exception, **kwargs):\n        return 1\n",
+    "aiobotocore/__init__.py": "",
+    "aiobotocore/retryhandler.py": "class AioRetryHandler:\n    async def _call(self, attempts, response, caught_exception, **kwargs):\n        return 1\n",
+}  # fmt: skip
+ASKS = """
+import asyncio, errno
+from google.api_core.retry.retry_base import _retry_error_helper as google
+from gcsfs.retry import is_retriable
+from botocore.retryhandler import RetryHandler
+from aiobotocore.retryhandler import AioRetryHandler
+class Client(Exception): pass
+def raised(error):
+    try:
+        try: raise error
+        except OSError as inner: raise Client("cannot connect") from inner
+    except Client as outer: return outer
+for error in (raised(OSError(errno.ENETUNREACH, "x")), Client("last error: addr: ipv4:1.2.3.4:5 error: Network is unreachable"), raised(OSError(errno.ETIMEDOUT, "x"))):
+    print(google(error, None, None, [], lambda e: True, None, None, None), is_retriable(error), RetryHandler()(1, None, error), asyncio.run(AioRetryHandler()._call(1, None, error)))
+"""
+
+
+@pytest.mark.parametrize("kernels", [0, 1])
+def test_clients_of_object_stores_do_not_ask_again_what_the_wall_refuses(run_with, held, wheel, tmp_path, kernels):
+    """Another error, and a network that is not there before the first kernel, are their own business."""
+    for path, text in RETRIES.items():
+        file = tmp_path / "shapes" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (tmp_path / "run/state/network").write_bytes(bytes(8) + bytes([kernels]) + bytes(7))
+    done = run_with(wheel, ASKS, search=str(tmp_path / "shapes"))
+    asks, does_not = "True True 1 1", "False False None None"
+    assert done.stdout.splitlines() == [does_not if kernels else asks] * 2 + [asks], done.stderr

@@ -9,7 +9,8 @@ import itertools
 
 CATEGORIES = [("parameters", "parameters"), ("gradients", "gradients"), ("optimizer_state", "optimizer state"),
               ("activations", "activations"), ("inputs", "inputs"), ("temporaries", "temporaries"),
-              ("workspaces", "workspaces"), ("other", "other"), ("rounding", "rounding"), ("cached", "cached, unused"),
+              ("workspaces", "workspaces"), ("gathered", "gathered"),
+              ("communication", "communication"), ("other", "other"), ("rounding", "rounding"), ("cached", "cached, unused"),
               ("context", "CUDA context"), ("libraries", "libraries"), ("other_processes", "other processes")]
 NUMBER = {name: number for number, (name, _) in enumerate(CATEGORIES)}
 PLACED = NUMBER["other"] + 1  # categories below this have a place
@@ -346,7 +347,7 @@ def write(trace, named, **words):
         "notes": [], "inferred": False, "device": 0, "devices": [0],
         "card": trace.card and {"name": trace.card[0], "total_bytes": trace.card[1], "context_bytes": trace.context,
                                 "libraries_bytes": trace.libraries, "other_processes_bytes": None},
-        "findings": [], "regions": [],
+        "findings": [], "regions": [], "assumptions": [], "network": None,
         "categories": [{"name": name, "words": text} for name, text in CATEGORIES],
         "strings": trace.strings.rows,
         "frames": dict(zip(("function", "file", "line", "kind"), map(list, zip(*trace.frames.rows)))),

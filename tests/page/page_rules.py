@@ -8,7 +8,8 @@ import itertools
 import json
 import sys
 
-PLACED = ["parameters", "gradients", "optimizer_state", "activations", "inputs", "temporaries", "workspaces", "other"]
+PLACED = ["parameters", "gradients", "optimizer_state", "activations", "inputs", "temporaries", "workspaces", "gathered",
+          "communication", "other"]
 ALLOCATED = [*PLACED, "rounding"]
 
 

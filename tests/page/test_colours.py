@@ -59,7 +59,7 @@ def contrast(left, right):
 @pytest.mark.parametrize("eye", EYES)
 def test_categories_differ(theme, eye):
     known = colours(theme)
-    assert len(STACKED) == 13
+    assert len(STACKED) == 15
     for left, right in itertools.combinations(STACKED, 2):
         near = STACKED.index(right) == STACKED.index(left) + 1
         seen = distance(known[f"c-{left}"], known[f"c-{right}"], eye)

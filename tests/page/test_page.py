@@ -487,3 +487,19 @@ def test_a_million_events(opened, scene, build):
         count = int(joined.get_attribute("aria-label").split()[0])
         joined.click()
         assert shown.tab.locator("#flame .box[aria-level='4']").count() > count / 10
+
+
+def test_what_was_assumed_and_what_was_held_back(opened, scene):
+    """Each row of the object is a row of the page; without any of them there is no such part."""
+    _, data = scene("out_of_memory")
+    with opened(data) as shown:
+        rows = {name: shown.tab.eval_on_selector_all("#%s tbody tr" % name, "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))")
+                for name in ("assumptions", "network")}  # fmt: skip
+        assert [row[1:] for row in rows["assumptions"]] == [
+            ["count", "300 of 1200", "90.0 MiB"], ["number", "0.5", "none"], ["truth", "true, then false", "unknown"]]
+        assert [[row[0], row[2]] for row in rows["network"]] == [["wandb", "3"], ["api.example.org", "1"]]
+        text = shown.tab.text_content("#network")
+        assert "weights.example.org" in text and "bypass the C library were not held back" in text
+    nothing = {"mode": "closed", "held_back": [], "raw_calls": True, "download_refused": None}
+    with opened({**data, "assumptions": [], "network": nothing}) as shown:
+        assert not shown.tab.is_visible("#assumptions") and not shown.tab.is_visible("#network")

@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/io_uring.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +246,157 @@ by_x32(void)
 	return CALL(0x40000000L + SYS_chmod, OLD, 0777L);
 }
 
+/* ---- 32-bit calls: every pointer below 4 GiB ---- */
+
+static char *
+low(const char *text)
+{
+	static char *memory;
+	static size_t used;
+	if (!memory)
+		memory = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	char *copy = strcpy(memory + used, text);
+	used += strlen(text) + 1;
+	return copy;
+}
+
+static bool
+is_text(const void *word)
+{
+	return (unsigned long)word > 1 << 20;
+}
+
+static long
+old_call(long number, const char *path, const void *second, long third)
+{
+	long result;
+	if (is_text(second))
+		second = low(second);
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(low(path)), "c"(second), "d"(third) : "memory");
+	if (result < 0)
+		errno = (int)-result;
+	return result < 0 ? -1 : result;
+}
+
+/* ---- by way of files of the run ---- */
+
+static const char *
+own(const char *file)
+{
+	static char names[4][4096];
+	static int next;
+	char *path = names[next++ % 4];
+	snprintf(path, sizeof(names[0]), "%s/%s-%ld", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", file, (long)getpid());
+	return path;
+}
+
+static long
+by_link_into_run(void) /* another name of the same file */
+{
+	const char *path = own("name");
+	return CALL(SYS_link, OLD, path) < 0 ? -1 : CALL(SYS_chmod, path, 0777L);
+}
+
+static const char *
+absolute(const char *file)
+{
+	static char path[2 * 4096];
+	if (!realpath(folder, path))
+		return "/nowhere";
+	return strcat(strcat(path, "/"), file);
+}
+
+static long
+by_link_of_run(void)
+{
+	const char *path = own("link");
+	return CALL(SYS_symlink, absolute("old"), path) < 0 ? -1 : CALL(SYS_chmod, path, 0777L);
+}
+
+static long
+by_folder_link_of_run(void)
+{
+	char path[5000];
+	const char *link = own("folder");
+	snprintf(path, sizeof(path), "%s/old", link);
+	if (CALL(SYS_symlink, absolute(""), link) < 0)
+		return -1;
+	(void)CALL(SYS_utimensat, HERE, path, precise, 0L);
+	return CALL(SYS_chmod, path, 0777L);
+}
+
+static long
+by_exchange_with_run(void)
+{
+	const char *path = own("mine");
+	(void)CALL(SYS_openat, HERE, path, (long)(O_WRONLY | O_CREAT), 0600L);
+	return CALL(SYS_renameat2, HERE, path, HERE, OLD, 2L);
+}
+
+/* ---- by other tasks and names ---- */
+
+static void *
+chmod_in_thread(void *result)
+{
+	*(long *)result = CALL(SYS_chmod, OLD, 0777L);
+	return NULL;
+}
+
+static long
+by_thread_call(void)
+{
+	pthread_t thread;
+	long result = -1;
+	pthread_create(&thread, NULL, chmod_in_thread, &result);
+	pthread_join(thread, NULL);
+	return result;
+}
+
+static long
+by_child(void)
+{
+	int status = 1;
+	if (fork() == 0)
+		_exit(CALL(SYS_chmod, OLD, 0777L) < 0);
+	wait(&status);
+	return status == 0 ? 0 : -1;
+}
+
+static long
+chmod_below_root(void)
+{
+	char path[5000], here[4096];
+	if (CALL(SYS_chdir, folder) < 0 || CALL(SYS_getcwd, here, sizeof(here)) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/root%s/old", here);
+	return CALL(SYS_chmod, path, 0777L);
+}
+
+static long
+chmod_by_device(void)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/dev/fd/%ld", open_read());
+	return CALL(SYS_chmod, path, 0777L);
+}
+
+/* The machine's own name, which is left as it is wherever this is allowed. */
+static long
+by_host_name(void)
+{
+	char host[65] = "";
+	gethostname(host, sizeof(host) - 1);
+	return CALL(SYS_sethostname, host, strlen(host));
+}
+
+static long
+by_domain_name(void)
+{
+	char domain[65] = "";
+	(void)getdomainname(domain, sizeof(domain) - 1);
+	return CALL(SYS_setdomainname, domain, strlen(domain));
+}
+
 #define ROADS                                                                                                    \
 	ROAD(open_write, write_to(CALL(SYS_openat, HERE, OLD, (long)O_WRONLY, 0L)))                                  \
 	ROAD(open_both, write_to(CALL(SYS_openat, HERE, OLD, (long)O_RDWR, 0L)))                                     \
@@ -356,6 +509,47 @@ by_x32(void)
 	ROAD(other_memory, by_proc_mem())                                                                            \
 	ROAD(others_root, by_outsiders_root("root"))                                                                 \
 	ROAD(others_folder, by_outsiders_root("cwd/../../../../../.."))                                              \
+	ROAD(old_unlink, old_call(10, OLD, 0, 0)) \
+	ROAD(old_rename, old_call(38, OLD, NEW, 0)) \
+	ROAD(old_truncate, old_call(92, OLD, 0, 0)) \
+	ROAD(old_creat, old_call(8, OLD, (void *)0600L, 0)) \
+	ROAD(old_utime, old_call(30, OLD, NULL, 0)) \
+	ROAD(old_link, old_call(9, OLD, NEW, 0)) \
+	ROAD(old_mknod, old_call(14, NEW, (void *)(long)(S_IFIFO | 0600), 0)) \
+	ROAD(old_symlink, old_call(83, OLD, NEW, 0)) \
+	ROAD(old_lchown, old_call(198, OLD, (void *)5L, 5)) \
+	ROAD(old_mkdir, old_call(39, NEW, (void *)0700L, 0)) \
+	ROAD(old_setxattr, old_call(226, OLD, low("user.harm"), (long)low("1"))) \
+	ROAD(old_open, old_call(5, OLD, (void *)(long)(O_WRONLY | O_TRUNC), 0)) \
+	ROAD(open_direct, CALL(SYS_openat, HERE, OLD, (long)(O_WRONLY | O_TRUNC | O_DIRECT), 0L)) \
+	ROAD(open_dots, write_to(CALL(SYS_openat, HERE, at("tree/../old"), (long)O_WRONLY, 0L))) \
+	ROAD(open_slashes, write_to(CALL(SYS_openat, HERE, at("//.//old"), (long)O_WRONLY, 0L))) \
+	ROAD(open_proc_cwd, write_to(CALL(SYS_openat, CALL(SYS_chdir, folder), "/proc/self/cwd/old", (long)O_WRONLY, 0L))) \
+	ROAD(chmod_dots, CALL(SYS_chmod, at("tree/../old"), 0777L)) \
+	ROAD(chmod_proc_cwd, CALL(SYS_fchmodat, CALL(SYS_chdir, folder), "/proc/self/cwd/old", 0777L)) \
+	ROAD(chmod_thread_cwd, CALL(SYS_fchmodat, CALL(SYS_chdir, folder), "/proc/thread-self/cwd/old", 0777L)) \
+	ROAD(chmod_proc_root, chmod_below_root()) \
+	ROAD(chmod_relative, CALL(SYS_chdir, folder) < 0 ? -1 : CALL(SYS_chmod, "old", 0777L)) \
+	ROAD(chmod_dev_fd, chmod_by_device()) \
+	ROAD(chmod_special_bits, CALL(SYS_chmod, OLD, 06755L)) \
+	ROAD(chmod_parent, CALL(SYS_fchmodat, open_folder(), ".", 0711L)) \
+	ROAD(chown_nofollow, CALL(SYS_fchownat, HERE, at("link"), 5L, 5L, (long)AT_SYMLINK_NOFOLLOW)) \
+	ROAD(utimensat_proc, CALL(SYS_utimensat, HERE, link_of(open_path()), precise, 0L)) \
+	ROAD(utimensat_folder, CALL(SYS_utimensat, open_folder(), NULL, precise, 0L)) \
+	ROAD(utimes_by_link, CALL(SYS_utimes, at("link"), coarse)) \
+	ROAD(setxattr_by_link, CALL(SYS_setxattr, at("link"), "user.harm", "1", 1L, 0L)) \
+	ROAD(setxattr_trusted, CALL(SYS_setxattr, OLD, "trusted.harm", "1", 1L, 0L)) \
+	ROAD(setxattr_replace, CALL(SYS_setxattr, OLD, "user.kept", "2", 1L, 2L)) \
+	ROAD(link_into_run, by_link_into_run()) \
+	ROAD(link_of_run, by_link_of_run()) \
+	ROAD(folder_link_of_run, by_folder_link_of_run()) \
+	ROAD(rename_into_run, CALL(SYS_rename, OLD, own("moved"))) \
+	ROAD(exchange_with_run, by_exchange_with_run()) \
+	ROAD(in_thread, by_thread_call()) \
+	ROAD(in_child, by_child()) \
+	ROAD(host_name, by_host_name()) \
+	ROAD(domain_name, by_domain_name()) \
+	ROAD(load_module, CALL(SYS_init_module, NULL, 0L, "")) \
 	ROAD(others_descriptor, by_pidfd())
 
 /* These fail where they are harmless already: no test may ask that they be refused by us. */

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import socketserver
@@ -19,7 +20,8 @@ import threading
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 NOBODY = 65534
 BIG = 200_000
@@ -32,12 +34,23 @@ class Server:
 
     def __init__(self):
         self.got = []
-        self.connections = 0
+        self.connections = self.active = 0
+        self.lock = threading.Condition()
         outer = self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
-                outer.connections += 1
+                with outer.lock:
+                    outer.connections += 1
+                    outer.active += 1
+                try:
+                    self.take()
+                finally:
+                    with outer.lock:
+                        outer.active -= 1
+                        outer.lock.notify_all()
+
+            def take(self):
                 rest = b""
                 self.request.settimeout(5)
                 with contextlib.suppress(OSError):
@@ -74,22 +87,53 @@ class Server:
         self.servers.append(Local(self.path, Handler))
         self.docker = os.path.join(self.folder, "docker.sock")
         self.servers.append(Local(self.docker, Handler))
+        self.abstract = "tonnage-test-%d" % self.port
+        self.servers.append(Local("\0" + self.abstract, Handler))
         for path in (self.path, self.docker):
             os.chmod(path, 0o777)
         for server in self.servers:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         self.datagrams = []
-        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        self.datagram = os.path.join(self.folder, "datagrams")
+        for family, address, protocol in ((socket.AF_INET, ("127.0.0.1", self.port), 0), (socket.AF_INET6, ("::1", self.port), 0),
+                                          (socket.AF_UNIX, self.datagram, 0), (socket.AF_INET, ("127.0.0.1", self.port), 136)):
             with contextlib.suppress(OSError):
-                udp = socket.socket(family, socket.SOCK_DGRAM)
-                udp.bind((host, self.port))
+                udp = socket.socket(family, socket.SOCK_DGRAM, protocol)
+                udp.bind(address)
                 self.datagrams.append(udp)
                 threading.Thread(target=self._datagrams, args=(udp,), daemon=True).start()
+        os.chmod(self.datagram, 0o777)
 
     def _datagrams(self, udp):
         with contextlib.suppress(OSError):
             while True:
-                self.got.append(udp.recv(65536))
+                part = udp.recv(65536)
+                with self.lock:
+                    self.got.append(part)
+                    self.lock.notify_all()
+
+    def settle(self):
+        """Waits for all that was sent until now: what we send ourselves comes behind it, and connections end."""
+        before = self.connections
+        for server in self.servers:
+            with socket.socket(server.address_family) as fence:
+                fence.connect(server.server_address)
+        with self.lock:
+            self.lock.wait_for(lambda: self.connections >= before + len(self.servers) and self.active == 0, 30)
+            self.connections -= len(self.servers)
+        for udp in self.datagrams:
+            with socket.socket(udp.family, socket.SOCK_DGRAM, udp.proto) as fence:
+                word = b"fence %d" % id(fence)
+                with self.lock:
+                    for _ in range(30):  # datagrams may be lost, on loopback, too
+                        fence.sendto(word, udp.getsockname())
+                        if self.lock.wait_for(lambda: word in self.got, 1):
+                            break
+                    self.got[:] = [part for part in self.got if part != word]
+
+    def forget(self):
+        self.got.clear()
+        self.connections = 0
 
     def close(self):
         for server in self.servers:
@@ -112,9 +156,17 @@ def tools():
     """C programs that send, in a folder that everybody may read."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tonnage-network-tools-"))
     folder.chmod(0o755)
-    subprocess.run(["cc", "-O1", "-o", folder / "roads", pathlib.Path(__file__).with_name("network_roads.c")], check=True)
+    for name, options in (("roads", []), ("roads-static", ["-static"])):
+        subprocess.run(["cc", "-O1", "-pthread", *options, "-o", folder / name, HERE / "network_roads.c"], check=True)
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def walls(tools):
+    """A program that takes a wall of the kernel away, for what it starts."""
+    subprocess.run(["cc", "-O1", "-o", tools / "no-wall", HERE / "no_wall.c"], check=True)
+    return tools / "no-wall"
 
 
 def as_nobody():
@@ -129,19 +181,20 @@ def python_for_everybody():
     return None
 
 
-def run(server, tools, code, *options, nobody=False, shell=False, **more):
+def run(server, tools, code, *options, nobody=False, shell=False, wall=(), **more):
     """`tonnage run` of a program; returns the finished command and its report."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         report = os.path.join(folder, "report.json")
         python = python_for_everybody() if nobody else sys.executable
         env = {**os.environ, "TMPDIR": folder, "HOST": "127.0.0.1", "PORT": str(server.port), "URL": f"http://127.0.0.1:{server.port}",
-               "SOCKET": server.path, "DOCKER": server.docker, "ROADS": str(tools / "roads"), "PYTHON": python,
+               "SOCKET": server.path, "DOCKER": server.docker, "DATAGRAM": server.datagram, "ABSTRACT": server.abstract,
+               "ROADS": str(tools / "roads"), "PYTHON": python,
                "HOME": folder, "no_proxy": "*", "NO_PROXY": "*"}
         for name in [n for n in env if n.lower() in ("http_proxy", "https_proxy", "all_proxy")]:
             env.pop(name)
         words = ["sh", "-c", code] if shell else [python, "-c", code]
-        command = [str(TONNAGE), "run", "--gpu", "t4", "--json", report, *options, "--", *words]
+        command = [*map(str, wall), str(TONNAGE), "run", "--gpu", "t4", "--json", report, *options, "--", *words]
         done = subprocess.run(as_nobody() + command if nobody else command, env=env, cwd=folder, capture_output=True,
                               text=True, timeout=120, **more)
         document = json.loads(pathlib.Path(report).read_text()) if os.path.exists(report) else None
@@ -194,13 +247,6 @@ SHELL = {
     "bash /dev/udp": "bash -c 'echo made up > /dev/udp/127.0.0.1/'$PORT",
     "git push": "git init -q r && cd r && git -c user.name=a -c user.email=b@c commit -q --allow-empty -m a && git push $URL/r.git HEAD:x",
     "ssh": "ssh -o BatchMode=yes -o ConnectTimeout=9 -o StrictHostKeyChecking=no -p $PORT a@127.0.0.1 cat",
-    "C: connect, write": "$ROADS write $PORT",
-    "C: writev": "$ROADS writev $PORT",
-    "C: sendmsg": "$ROADS sendmsg $PORT",
-    "C: sendmmsg by UDP": "$ROADS sendmmsg $PORT",
-    "C: sendfile": "$ROADS sendfile $PORT",
-    "C: splice": "$ROADS splice $PORT",
-    "C: send in a vfork child": "$ROADS vfork $PORT",
 }
 NEEDS = {"curl": "curl", "git": "git", "ssh": "ssh", "bash": "bash"}
 
@@ -231,6 +277,72 @@ def test_nothing_is_sent_after_the_first_kernel(server, tools, name, user):
     held = document["network"]["held_back"]
     assert document["network"]["mode"] == "closed" and sum(item["count"] for item in held) >= 1, held
     assert "--network allow" in " ".join(done.stderr.split())
+
+
+def roads_of(tools):
+    return subprocess.run([tools / "roads"], capture_output=True, text=True, check=True).stdout.split()
+
+
+ABSENT_HERE = {"rings"}  # is closed by the file wall's filter in any run
+
+
+def take(server, tools, kind, close, *options, **more):
+    """Takes every road in one run. Returns the roads that reached a server, the report and what was said."""
+    script = (CLOSE if close else "") + f"for r in {' '.join(roads_of(tools))}; do {tools / kind} $r $PORT; test $? = 3 && echo absent $r; done"
+    done, document = run(server, tools, script, *options, shell=True, **more)
+    server.settle()
+    absent = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("absent")}
+    return {name.decode() for name in re.findall(rb"made up by (\w+)", arrived(server))}, absent, document, done
+
+
+@pytest.mark.parametrize("user", ["self", "nobody"])
+@pytest.mark.parametrize("kind", ["roads", "roads-static"])
+def test_no_road_of_c_leads_out_after_the_first_kernel(server, tools, kind, user):
+    """By libc, and by a static program, whose calls the keeper decides about; as root and as an ordinary user."""
+    nobody = user == "nobody"
+    if nobody and not python_for_everybody():
+        pytest.skip("not root, or no Python that everybody may run")
+    open_roads = set()
+    for _ in range(3):  # a datagram may be lost
+        reached, absent, _, done = take(server, tools, kind, False, "--network", "allow", nobody=nobody)
+        open_roads |= reached
+    assert open_roads >= set(roads_of(tools)) - absent - ABSENT_HERE, done.stderr[-2000:]
+    server.forget()
+    reached, _, document, done = take(server, tools, kind, True, nobody=nobody)
+    assert reached == set() and server.connections == 0, (reached, done.stderr[-2000:])
+    assert document["network"]["raw_calls"] is True
+    assert sum(item["count"] for item in document["network"]["held_back"]) >= len(roads_of(tools)) - len(absent) - 3
+
+
+@pytest.mark.parametrize("kind", ["roads", "roads-static"])
+@pytest.mark.parametrize("name", ["much_on_kept", "much_on_moved", "much_on_new", "much_after_many", "reading"])
+def test_a_known_host_may_be_read_from_and_is_sent_little(server, tools, kind, name):
+    """Of a static program's sending no call is seen: the keeper looks at its connections."""
+    code = f'CLOSE="{CLOSE.rstrip("; ")}"; export CLOSE; exec {tools / kind} {name} $PORT'
+    done, document = run(server, tools, code, shell=True)
+    server.settle()
+    held = document["network"]["held_back"]
+    if name == "reading":
+        assert held == [] and done.returncode == 12 and len(arrived(server)) >= 200 * 18, done.stderr
+    else:
+        assert [item["what"] for item in held] == ["data"] and len(arrived(server)) < 100_000 and done.returncode != 12
+
+
+def test_without_landlock_the_network_wall_stands(server, tools, walls):
+    reached, _, document, _ = take(server, tools, "roads-static", True, wall=[walls, "landlock"])
+    assert reached == set() and server.connections == 0 and document["network"]["raw_calls"] is True
+
+
+def test_without_seccomp_only_the_c_library_is_held_and_that_is_said(server, tools, walls):
+    direct = {"raw_connect", "raw_datagram", "fast_open_message", "old_connect", "old_wrapped_connect", "old_wrapped_send", "rings"}
+    reached, _, document, done = take(server, tools, "roads", True, wall=[walls, "seccomp"])
+    assert reached <= direct and document["network"]["raw_calls"] is False
+    assert "is known to have changed nothing real, and sent nothing" in " ".join(done.stderr.split())
+
+
+def test_with_writes_allowed_static_programs_are_held(server, tools):
+    reached, _, document, _ = take(server, tools, "roads-static", True, "--writes", "allow")
+    assert reached == set() and server.connections == 0 and document["network"]["raw_calls"] is True
 
 
 # ---- what must still work ----
@@ -273,6 +385,17 @@ c.sendall(b'x' * 1000000)
 n = 0
 while n < 100000: n += len(c.recv(65536))
 """,
+    "a server of the run is reached by a static program, and one by the other": """
+%(kernel)s
+import subprocess
+s = socket.create_server(('127.0.0.1', 0)); got = []
+for road in ('write', 'thread', 'raw_connect', 'duplicate'):
+  p = subprocess.Popen([os.environ['ROADS'] + '-static', road, str(s.getsockname()[1])]); c, a = s.accept(); assert c.recv(99)[:7] == b'made up'; assert p.wait() == 0
+""",
+    "looking up names in another libc's way": """
+%(kernel)s
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('127.0.0.1', 53)); s.send(b'x')
+""",
     "datagrams inside the run": """
 %(kernel)s
 a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); a.bind(('127.0.0.1', 45999)); b = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -305,6 +428,35 @@ def test_reading_and_the_runs_own_connections_go_on(server, tools, name):
     done, document = run(server, tools, python_of(READS[name] % {"kernel": KERNEL.strip()}))
     assert done.returncode in (0, 12) and "Traceback" not in done.stderr, done.stderr[-1500:]
     assert document["network"]["held_back"] == []
+
+
+GETS = {
+    # what fetches, and what it does with the error; the host that the report must name as that of a refused download
+    "a fetch, swallowed": ("import urllib.request as u\ntry: u.urlretrieve(URL + '/w.pt')\nexcept OSError: pass", True),
+    "a fetch that ends the program": ("import urllib.request as u; u.urlretrieve(URL + '/w.pt')", True),
+    "a request that ends the program": ("import urllib.request as u; u.urlopen(URL + '/w.pt')", True),
+    "a request for a newer version, swallowed": ("import urllib.request as u\ntry: u.urlopen(URL + '/version')\nexcept OSError: pass", False),
+    "an upload that ends the program": ("import urllib.request as u; u.urlopen(URL, data=M)", False),
+}
+
+
+@pytest.mark.parametrize("name", GETS)
+def test_a_refused_download_is_told_from_others(server, tools, name):
+    words, named = GETS[name]
+    _, document = run(server, tools, python_of(KERNEL + words))
+    assert document["network"]["download_refused"] == ("127.0.0.1" if named else None)
+    assert document["network"]["held_back"] and not server.got
+    if named:
+        assert document["verdict"] == "undecided" and "127.0.0.1" in document["findings"][0]["what"]
+
+
+def test_before_the_first_kernel_no_download_is_refused(server, tools):
+    """A machine without that server: the program's own trouble."""
+    free = socket.create_server(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+    free.close()
+    _, document = run(server, tools, python_of("import urllib.request as u; u.urlretrieve('http://127.0.0.1:%d/w')" % port))
+    assert document["network"]["download_refused"] is None and document["verdict"] == "failed"
 
 
 BOUNDED = {

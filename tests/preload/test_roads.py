@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roads past the C library (roads.c: some 110 ways to write a file or to change its metadata by direct system calls), in a
+"""Roads past the C library (roads.c: some 150 ways to write a file or to change its metadata by direct system calls), in a
 whole `tonnage run`: nothing of a real tree may change, whichever road is taken, as root and as an ordinary user, from a
 static and from a dynamic program, and with either of the kernel's walls missing as far as the other one goes.
 
@@ -27,15 +27,16 @@ GET_FLAGS = 0x80086601  # FS_IOC_GETFLAGS
 LANDLOCKS = {"open_write", "open_both", "open_append", "open_truncate", "open_old", "open_new", "open_how",
              "open_by_folder", "open_by_link", "open_hard_link", "reopen_read", "reopen_path", "creat", "truncate", "unlink",
              "unlinkat", "rmdir", "unlinkat_folder", "mkdir", "mkdirat", "symlink", "symlinkat", "bind", "nameless",
-             "others_root", "others_folder", "ptrace", "other_memory", "others_descriptor", "setns"}
+             "others_root", "others_folder", "ptrace", "other_memory", "others_descriptor", "setns", "old_unlink", "old_truncate",
+             "old_creat", "old_symlink", "old_mkdir", "old_open", "open_direct", "open_dots", "open_slashes", "open_proc_cwd"}
 
 
 @pytest.fixture(scope="session")
 def programs():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tonnage-roads-"))
     folder.chmod(0o755)
-    compile_c(folder / "static", [HERE / "roads.c"], "-static")
-    compile_c(folder / "dynamic", [HERE / "roads.c"])
+    compile_c(folder / "static", [HERE / "roads.c"], "-static", "-pthread")
+    compile_c(folder / "dynamic", [HERE / "roads.c"], "-pthread")
     compile_c(folder / "no-wall", [HERE / "no_wall.c"])
     yield folder
     shutil.rmtree(folder)
@@ -117,7 +118,7 @@ def take(place, program, names, wall=()):
 @pytest.mark.parametrize("kind", ["static", "dynamic"])
 def test_no_road_changes_anything(programs, place, kind):
     names = roads(programs)
-    assert len(names) >= 100
+    assert len(names) >= 150
     files, said = take(place, programs / kind, names)
     assert place.changed() == {}
     assert set(said) == set(names) and files["walls"] == {"landlock": True, "raw_calls": True}
@@ -135,6 +136,14 @@ def test_without_seccomp_contents_are_safe_and_the_rest_is_said(programs, place)
     names = sorted(LANDLOCKS - {"setns"})
     files, _ = take(place, programs / "static", names, [programs / "no-wall", "seccomp"])
     assert place.changed() == {} and files["walls"] == {"landlock": True, "raw_calls": False}
+
+
+def test_no_road_changes_anything_without_an_environment(programs, place):
+    """`env -i`: neither the preloaded library nor the run's variables are there, in a program that the run starts."""
+    names = roads(programs)
+    script = 'program=$1; shift; for road; do env -i $program $road . 2>&1; done; true'
+    files, _ = place.run(["sh", "-c", script, "sh", programs / "static", *names])
+    assert place.changed() == {} and files["refused"] > 20
 
 
 def test_a_missing_wall_is_said_at_the_end(programs, place):
@@ -163,6 +172,19 @@ def test_roads_lead_somewhere(programs, place):
             os.unlink(place.tree / "made")
         if name == "rename":
             os.rename(place.tree / "made", place.tree / "old")
+
+
+@pytest.mark.parametrize("name", [
+    "old_utime", "old_rename", "old_truncate", "old_open", "old_symlink", "old_mkdir", "old_lchown", "old_link", "old_mknod", "old_creat",
+    "old_unlink", "open_direct", "open_dots", "open_slashes", "open_proc_cwd", "chmod_dots", "chmod_proc_cwd", "chmod_thread_cwd",
+    "chmod_proc_root", "chmod_relative", "chmod_special_bits", "chmod_parent", "chown_nofollow", "utimensat_proc", "utimensat_folder",
+    "utimes_by_link", "link_into_run", "link_of_run", "folder_link_of_run", "rename_into_run", "exchange_with_run", "in_thread", "in_child",
+    "chmod_dev_fd"])  # fmt: skip
+def test_each_further_road_leads_somewhere(programs, place, name):
+    if place.user == "nobody":
+        pytest.skip("once is enough")
+    subprocess.run([programs / "static", name, "."], cwd=place.tree, capture_output=True, env={**os.environ, "TMPDIR": str(place.temporary)})
+    assert place.changed() != {}
 
 
 # ---- what must go on working ----

@@ -136,3 +136,99 @@ tn__library_free(uint64_t address)
 {
 	return address == 4096 ? TN_OK : TN_INVALID;
 }
+
+/* ---- other ranks: there are none ---- */
+
+TN_EXPORT const char *
+tn__run_folder(void)
+{
+	return NULL;
+}
+
+TN_EXPORT void
+tn__set_gatekeeper(tn_gate_wait wait)
+{
+}
+
+TN_EXPORT int
+tn__transfer(uintptr_t stream, uint64_t nanoseconds, uint64_t gate, uint64_t number, bool *captured)
+{
+	*captured = false;
+	return TN_CUDA_OK;
+}
+
+TN_EXPORT void
+tn__pending_add(uint64_t address, uint64_t bytes, uint64_t gate, uint64_t number, bool collective)
+{
+}
+
+TN_EXPORT bool
+tn__pending_take(uint64_t address, uint64_t gate, uint64_t number)
+{
+	return false;
+}
+
+TN_EXPORT void
+tn__pending_settle(uint64_t address, uint64_t bytes)
+{
+}
+
+TN_EXPORT uint64_t
+tn__process_started(int pid)
+{
+	return 1;
+}
+
+TN_EXPORT void
+tn__rank_join(int rank, int ranks, int device)
+{
+}
+
+TN_EXPORT void
+tn__rank_count(int operation, uint64_t bytes)
+{
+}
+
+TN_EXPORT void
+tn__rank_waits(const struct tn_ledger_wait *wait)
+{
+}
+
+TN_EXPORT void
+tn__rank_goes_on(void)
+{
+}
+
+TN_EXPORT tn_status
+tn__communication_malloc(int device, uint64_t bytes, uint64_t *address)
+{
+	return TN_OUT_OF_DEVICE_MEMORY;
+}
+
+TN_EXPORT bool
+tn__values_known(uint64_t address, void *host, uint64_t bytes)
+{
+	return false;
+}
+
+TN_EXPORT size_t
+tn__values_runs(uint64_t address, void *host, uint64_t bytes, struct tn_run *out, size_t room)
+{
+	return 0;
+}
+
+TN_EXPORT void
+tn__values_put(uint64_t address, const void *bytes_or_null, uint64_t bytes)
+{
+}
+
+TN_EXPORT const struct tn_gpu_figures *
+tn__gpu(int device)
+{
+	return &card;
+}
+
+TN_EXPORT void
+tn__values_move(uint64_t to, uint64_t from, uint64_t bytes)
+{
+}

@@ -60,7 +60,7 @@ play(const struct scene *scene, struct tn_report *report)
 	int64_t held = (int64_t)report->gpu.total_bytes - report->oom.free_bytes;
 	report->device_peak = held;
 	tn__report_set_split(&report->at_oom, &(struct tn_report_split){ 130 * MIB, held - 130 * MIB - scene->others * MIB, 0,
-	                                                                 scene->others * MIB });
+	                                                                 scene->others * MIB, 0 });
 	if (scene->told)
 		set_categories(&report->at_oom, scene);
 	report->oom.step = scene->step;

@@ -74,7 +74,7 @@ fill(struct tn_report *report, const struct row *row)
 	report->gpu = tn__gpu_find("rtx3060")->figures;
 	report->device_peak = row->used ? 4 * GIB : 0;
 	report->context_lowest = report->context_highest = 0;
-	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 0, report->device_peak, 0, 0 });
+	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 0, report->device_peak, 0, 0, 0 });
 	report->torch = strdup("2.11.0");
 	report->limit_seconds = 120;
 	report->steps_seen = row->passed ? 3 : 0;

@@ -65,7 +65,7 @@ make_report(struct tn_report *report, const struct held *rows, size_t count, int
 	tn__report_init(report);
 	report->gpu = tn__gpu_find("rtx3060")->figures;
 	report->device_peak = CONTEXT + program;
-	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ CONTEXT, program, 0, 0 });
+	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ CONTEXT, program, 0, 0, 0 });
 	struct tn_report_moment *moment = &report->at_peak;
 	for (int i = 0; i < TN_CATEGORY_context; i++)
 		moment->by_category[i] = 0;
@@ -75,7 +75,7 @@ make_report(struct tn_report *report, const struct held *rows, size_t count, int
 	moment->detailed = true;
 	for (size_t i = 0; i < count; i++) {
 		moment->holders[i] = (struct tn_report_holder){ rows[i].category, rows[i].bytes, 1,
-			                                            { strdup(source), rows[i].line, strdup("forward"), false }, 1, false, NULL };
+			                                            { strdup(source), rows[i].line, strdup("forward"), false }, 1, false, NULL, false };
 		moment->by_category[rows[i].category] += rows[i].bytes;
 	}
 }

@@ -15,7 +15,7 @@
 
 #define MIB (INT64_C(1) << 20)
 
-static const struct tn_report_split split = { 130 * MIB, 1000 * MIB, 77 * MIB, 5 * MIB };
+static const struct tn_report_split split = { 130 * MIB, 1000 * MIB, 77 * MIB, 5 * MIB, 0 };
 
 static int64_t
 sum_of(const struct tn_report_moment *moment)
@@ -90,7 +90,7 @@ test_a_real_card(void **state)
 	struct tn_report report;
 	tn__report_init(&report);
 	tn__report_set_split(&report.at_peak,
-	                     &(struct tn_report_split){ TN_NO_FIGURE, 1200 * MIB, TN_NO_FIGURE, TN_NO_FIGURE });
+	                     &(struct tn_report_split){ TN_NO_FIGURE, 1200 * MIB, TN_NO_FIGURE, TN_NO_FIGURE, 0 });
 	assert_int_equal(tn__report_join(&report.at_peak, &record), TN_OK);
 	assert_int_equal(sum_of(&report.at_peak), 1200 * MIB);
 	assert_int_equal(report.at_peak.by_category[TN_CATEGORY_context], TN_NO_FIGURE);

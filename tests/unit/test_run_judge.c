@@ -26,7 +26,7 @@ start(struct tn_report *report)
 	report->gpus = 1;
 	report->gpu = tn__gpu_find("rtx3060")->figures;
 	report->device_peak = 4 * GIB;
-	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 4 * GIB - 130 * MIB, 0, 0 });
+	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 4 * GIB - 130 * MIB, 0, 0, 0 });
 	report->context_lowest = 91 * MIB;
 	report->context_highest = 169 * MIB;
 }
@@ -91,7 +91,7 @@ test_bounds(void **state)
 
 	start(&report); /* two processes, each with a context, and 60 MiB to spare */
 	report.device_peak = (int64_t)report.gpu.total_bytes - 60 * MIB;
-	tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0 });
+	tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0, 0 });
 	tn__report_judge(&report, &well);
 	assert_int_equal(report.uncertainty_highest, report.device_peak + 78 * MIB);
 	assert_true(report.narrowly);
@@ -101,7 +101,7 @@ test_bounds(void **state)
 	report.device_peak = (int64_t)report.gpu.total_bytes - 150 * MIB;
 	report.unseen_below = 4 * MIB;
 	report.unseen_above = 64 * MIB;
-	tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0 });
+	tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0, 0 });
 	tn__report_judge(&report, &well);
 	assert_int_equal(report.uncertainty_lowest, report.device_peak - 2 * (39 + 4) * MIB);
 	assert_int_equal(report.uncertainty_highest, report.device_peak + 2 * (39 + 64) * MIB);
@@ -117,7 +117,7 @@ fill_oom(struct tn_report *report, int64_t asked, int64_t available)
 	report->oom.requested_bytes = asked;
 	report->oom.free_bytes = available;
 	report->device_peak = held;
-	const struct tn_report_split split = { 130 * MIB, held - 130 * MIB, 0, 0 };
+	const struct tn_report_split split = { 130 * MIB, held - 130 * MIB, 0, 0, 0 };
 	tn__report_set_split(&report->at_peak, &split);
 	tn__report_set_split(&report->at_oom, &split);
 }
@@ -358,7 +358,7 @@ test_categories_add_up(void **state)
 	start(&report);
 	report.device_peak = 5 * GIB + 7;
 	tn__report_set_split(&report.at_peak,
-	                     &(struct tn_report_split){ 130 * MIB, 2 * GIB + 7, 3 * GIB - 200 * MIB, 70 * MIB });
+	                     &(struct tn_report_split){ 130 * MIB, 2 * GIB + 7, 3 * GIB - 200 * MIB, 70 * MIB, 0 });
 	report.scratch = strdup("/tmp/\xff\xfe not UTF-8");
 	tn__report_judge(&report, &well);
 	json_t *object = as_json(&report);

@@ -65,13 +65,13 @@ static void
 out_of_memory(struct tn_report *report)
 {
 	static const struct tn_report_holder holders[] = {
-		{ TN_CATEGORY_activations, 6912 * MIB, 24, AT("/home/me/work/model.py", 88, "forward"), 24, true, NULL },
+		{ TN_CATEGORY_activations, 6912 * MIB, 24, AT("/home/me/work/model.py", 88, "forward"), 24, true, NULL, false },
 		{ TN_CATEGORY_optimizer_state, 2672 * MIB, 292, AT("/home/me/work/finetune.py", 30, "<module>"), 2, false,
-		  (char *)"exp_avg, exp_avg_sq float32" },
-		{ TN_CATEGORY_parameters, 1336 * MIB, 292, AT("/home/me/work/model.py", 20, "__init__"), 1, false, NULL },
+		  (char *)"exp_avg, exp_avg_sq float32", false },
+		{ TN_CATEGORY_parameters, 1336 * MIB, 292, AT("/home/me/work/model.py", 20, "__init__"), 1, false, NULL, false },
 		{ TN_CATEGORY_activations, 512 * MIB, 1,
-		  AT(PACKAGES "transformers/models/gpt2/modeling_gpt2.py", 1121, "forward"), 1, false, NULL },
-		{ TN_CATEGORY_temporaries, 96 * MIB, 1, BACK("/home/me/work/model.py", 61, "forward"), 1, false, NULL },
+		  AT(PACKAGES "transformers/models/gpt2/modeling_gpt2.py", 1121, "forward"), 1, false, NULL, false },
+		{ TN_CATEGORY_temporaries, 96 * MIB, 1, BACK("/home/me/work/model.py", 61, "forward"), 1, false, NULL, false },
 	};
 	static const struct tn_place stack[] = {
 		AT(PACKAGES "torch/nn/functional.py", 5, "linear"),
@@ -92,7 +92,7 @@ out_of_memory(struct tn_report *report)
 		assert_int_equal(tn__report_add_place(&report->oom.stack, &stack[i]), TN_OK);
 	int64_t held = (int64_t)report->gpu.total_bytes - 20 * MIB;
 	report->device_peak = held;
-	struct tn_report_split split = { 130 * MIB, held - 200 * MIB, 70 * MIB, 0 };
+	struct tn_report_split split = { 130 * MIB, held - 200 * MIB, 70 * MIB, 0, 0 };
 	tn__report_set_split(&report->at_peak, &split);
 	tn__report_set_split(&report->at_oom, &split);
 	hold(&report->at_oom, holders, sizeof(holders) / sizeof(holders[0]));
@@ -107,15 +107,15 @@ static void
 grows(struct tn_report *report)
 {
 	static const struct tn_report_holder holders[] = {
-		{ TN_CATEGORY_temporaries, 38 * MIB, 38, AT("/home/me/work/leak.py", 31, "train"), 38, false, NULL },
-		{ TN_CATEGORY_parameters, 8 * MIB, 4, AT(PACKAGES "torch/nn/modules/linear.py", 100, "__init__"), 4, false, NULL },
-		{ TN_CATEGORY_workspaces, 8 * MIB, 1, { NULL, TN_NO_FIGURE, NULL, false }, 1, false, (char *)"cublas" },
+		{ TN_CATEGORY_temporaries, 38 * MIB, 38, AT("/home/me/work/leak.py", 31, "train"), 38, false, NULL, false },
+		{ TN_CATEGORY_parameters, 8 * MIB, 4, AT(PACKAGES "torch/nn/modules/linear.py", 100, "__init__"), 4, false, NULL, false },
+		{ TN_CATEGORY_workspaces, 8 * MIB, 1, { NULL, TN_NO_FIGURE, NULL, false }, 1, false, (char *)"cublas", false },
 	};
 	start(report);
 	report->steps_seen = 41;
 	report->input_shapes = 1;
 	report->device_peak = 200 * MIB;
-	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 60 * MIB, 10 * MIB, 0 });
+	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 60 * MIB, 10 * MIB, 0, 0 });
 	hold(&report->at_peak, holders, sizeof(holders) / sizeof(holders[0]));
 	report->growth = (struct tn_report_growth){ .seen = true,
 		                                        .unit = strdup("step"),
@@ -136,13 +136,13 @@ fits(struct tn_report *report)
 {
 	static const struct tn_report_holder holders[] = {
 		{ TN_CATEGORY_activations, 3000 * MIB, 48,
-		  AT(PACKAGES "transformers/models/llama/modeling_llama.py", 260, "LlamaMLP.forward"), 48, true, NULL },
+		  AT(PACKAGES "transformers/models/llama/modeling_llama.py", 260, "LlamaMLP.forward"), 48, true, NULL, false },
 		{ TN_CATEGORY_optimizer_state, 200 * MIB, 20, { NULL, TN_NO_FIGURE, NULL, false }, 1, false,
-		  (char *)"exp_avg, exp_avg_sq \033[31mfloat32" },
+		  (char *)"exp_avg, exp_avg_sq \033[31mfloat32", false },
 		{ TN_CATEGORY_parameters, 1400 * MIB, 200, AT("/opt/a/very/deep/folder/that/goes/on/and/on/model.py", 7, "build"), 1,
-		  false, NULL },
+		  false, NULL, false },
 		{ TN_CATEGORY_gradients, 100 * MIB, 200, BACK("/opt/a/very/deep/folder/that/goes/on/and/on/model.py", 17, "forward"),
-		  1, false, NULL },
+		  1, false, NULL, false },
 	};
 	start(report);
 	report->steps_seen = 12;
@@ -155,7 +155,7 @@ fits(struct tn_report *report)
 	report->computed_read_count = 2;
 	const struct tn_counted read = { .place = AT("/home/me/work/train.py", 44, NULL), .count = 2 };
 	assert_int_equal(tn__report_add_counted(&report->computed_reads, &read), TN_OK);
-	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 5000 * MIB, 14 * MIB, 1000 * MIB });
+	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 5000 * MIB, 14 * MIB, 1000 * MIB, 0 });
 	tn__report_add_source(report, "at_peak.by_category.other_processes", "--other");
 	hold(&report->at_peak, holders, sizeof(holders) / sizeof(holders[0]));
 	tn__report_add_region(report, "build", 1500 * MIB, 1400 * MIB, 1500 * MIB);
@@ -175,7 +175,7 @@ plain(struct tn_report *report)
 {
 	start(report);
 	report->device_peak = 4 * GIB;
-	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 4 * GIB - 130 * MIB, 0, 0 });
+	tn__report_set_split(&report->at_peak, &(struct tn_report_split){ 130 * MIB, 4 * GIB - 130 * MIB, 0, 0, 0 });
 	tn__report_judge(report, &well);
 }
 

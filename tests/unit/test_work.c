@@ -82,7 +82,8 @@ static void
 test_elementwise_kernels_say_their_bytes(void **state)
 {
 	int32_t count = 1000;
-	void *arguments[] = { &count, NULL, NULL };
+	uint64_t addresses[3] = { 0 }, functor = 0; /* of no device: nothing is followed */
+	void *arguments[] = { &count, &functor, addresses };
 	launch("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_", 4, 1, 128,
 	       arguments);
 	tn_vgpu_work_step(2);
@@ -111,7 +112,8 @@ static void
 test_what_is_not_known_is_a_guess(void **state)
 {
 	int32_t nonsense = -5;
-	void *arguments[] = { &nonsense, NULL, NULL };
+	uint64_t addresses[3] = { 0 }, functor = 0; /* of no device: nothing is followed */
+	void *arguments[] = { &nonsense, &functor, addresses };
 	launch("a_kernel_of_somebody", 10, 2, 64, NULL);
 	launch("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_", 10, 2,
 	       64, arguments);

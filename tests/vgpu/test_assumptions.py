@@ -2,9 +2,10 @@
 """Values that only a kernel would know: likely ones, what is listed of them, and another one where the program fails."""
 
 import pathlib
+import subprocess
 
 import pytest
-from conftest import MAIN, WHEELS
+from conftest import MAIN, WHEELS, python_of
 
 TABLE = """\
 import torch
@@ -27,7 +28,7 @@ boxes = torch.rand(9, 4, device="cuda")
 assert (boxes[:, 2:] >= boxes[:, :2]).all() and not (boxes[:, 2:] <= boxes[:, :2]).any()
 assert x.min() >= 0 and 0 < x.norm().item() < 10 and 0 < x.mean().item() < 10
 assert not (ids[-1] == 2).item() and not torch.isin(ids, torch.tensor([3, 4], device="cuda")).any()
-same((x.argmax().item(), x[:, 0].topk(2).indices.tolist(), torch.multinomial(x.abs(), 1)[0].tolist()), (0, [0, 0], [0]))
+same((x.argmax().item(), x[:, 0].topk(2).indices.tolist(), torch.multinomial(x.abs(), 1)[0].tolist()), (0, [0, 1], [0]))
 same(torch.repeat_interleave(torch.arange(3, device="cuda"), torch.tensor([1, 2, 3], device="cuda")).shape, (6,))
 same(torch.repeat_interleave(ids.clamp(0)).shape, (1000,))
 known = torch.arange(10, device="cuda")
@@ -36,6 +37,33 @@ same((torch.arange(10, device="cuda") < 4).nonzero().shape, (4, 1))
 routed = ids.float().histc(8, 0, 7).tolist()
 same(sum(routed), 1000)
 print("as likely")
+"""
+
+# As balanced samplers of detectors draw: of all that are candidates, a fixed number.
+SAMPLED = """\
+import torch
+def draw(count):
+    candidates = torch.where(torch.randn(3000, device="cuda") > 0)[0]
+    mask = torch.zeros(3000, dtype=torch.uint8, device="cuda")
+    mask[candidates[torch.randperm(candidates.numel(), device="cuda")[:count]]] = 1
+    return mask
+positive, negative = draw(128), draw(384)
+both = torch.where(positive | negative)[0]
+many = torch.where(torch.cat([positive, positive]))[0]
+print("drawn", len(both), len(many), (negative > 0).sum().item() and len(torch.where(negative)[0]))
+"""
+
+TWICE = """\
+import torch
+x = torch.randn(300, 64, device="cuda", requires_grad=True)
+n = (x[:, 0] == x[:, 1]).sum()
+found = [bool(n), n.item()]
+y = torch.nn.functional.gelu(x @ torch.randn(64, 64, device="cuda")).sort(1)[0].cumsum(0)
+y.sum().backward()
+assert found[0] and n.item() == found[1] == 300 == len(torch.zeros(n, device="cuda")), (found, n.item())
+n = (x[:, 0] != x[:, 1]).sum() * 0 + 7  # another tensor, in the same memory perhaps
+del y
+print("the same")
 """
 
 SELECTED = """\
@@ -117,3 +145,43 @@ def test_everything_selected_is_as_if_the_sizes_were_known(tonnage):
     assert all("trained" in run.stdout for run in runs), runs[0].explain() + runs[1].explain()
     assert runs[0].report["peak"]["allocated_bytes"] == runs[1].report["peak"]["allocated_bytes"], runs[0].explain()
     assert runs[0].report["bound"] == "upper"
+
+
+def test_a_program_that_may_have_sent_something_is_not_run_again(tonnage):
+    """The wall is asked, which knows of every process: here a child without a hook sends before the first kernel."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        child = "import socket; socket.create_connection(('127.0.0.1', %d)).send(b'x')" % server.getsockname()[1]
+        program = "import subprocess, sys\nsubprocess.run([sys.executable, '-I', '-S', '-c', %r], check=True)\n" % child + FAILS
+        run = tonnage(MAIN, ["-c", program], "--steps=all")
+    assert run.verdict == "failed" and run.report["retry"] is None, run.explain()
+
+
+def test_a_program_whose_connection_was_refused_is_run_again(tonnage):
+    program = FAILS.replace("held =", "import socket\nif socket.socket().connect_ex(('192.0.2.1', 9)) == 0: raise OSError('sent')\nheld =")
+    program = program.replace("if not (x.sum()", "import socket\nassert socket.socket().connect_ex(('192.0.2.1', 9)) != 0\nif not (x.sum()")
+    run = tonnage(MAIN, ["-c", program], "--steps=all")
+    assert run.report["retry"] is not None and run.report["network"]["held_back"], run.explain()
+
+
+def test_everything_selected_has_the_shapes_of_the_cpu(tonnage):
+    """The same wheel on the CPU, which computes, with the same selection: what the forward pass holds at most is equal, to
+    the byte, over all tensors that operations make."""
+    run = tonnage(MAIN, ["programs/detection.py", "shapes"], "--steps=all", "--gpu=a100-40", "--no-detail")
+    program = pathlib.Path(__file__).parent / "programs/detection.py"
+    words = [python_of(MAIN), str(program), "shapes", "cpu", "forced"]
+    wanted = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300).stdout.splitlines()[0]
+    assert wanted.startswith("shapes 4") and wanted in run.stdout, run.explain()
+
+
+def test_what_a_sampler_draws_is_what_it_is_documented_to_draw(tonnage):
+    run = tonnage(MAIN, ["-c", SAMPLED], "--steps=all")
+    assert "drawn 512 256 384" in run.stdout, run.explain()
+    counts = [row["value"] for row in run.report["assumptions"] if row["what"] == "count"]
+    assert "512 of 512" in counts and "256 of 256" in counts, run.explain()
+
+
+def test_what_was_read_stays_until_something_writes_there(tonnage):
+    run = tonnage(MAIN, ["-c", TWICE], "--steps=all")
+    assert "the same" in run.stdout, run.explain()

@@ -99,6 +99,25 @@ def test_programs_that_end_without_a_step(program, text):
     assert run.verdict == ENDS[text] and run.status == (0 if ENDS[text] == "fits" else 12), run.explain()
 
 
+SKIPPED = MODEL + """
+o = torch.optim.AdamW(m.parameters())
+for i in range(8):
+    loss = m(torch.randn(64, 256, device="cuda")).pow(2).mean()
+    loss.backward()
+    if %s:
+        o.step()
+    o.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("when, updated", [("loss.item() > 1e6", False), ("i == 5", True)])
+def test_a_training_without_an_update_is_a_lower_bound(program, when, updated):
+    run = program(SKIPPED % when)
+    told = [row["id"] for row in run.report["findings"]]
+    assert run.verdict == "fits" and ("no_update" not in told) == updated, run.explain()
+    assert run.report["bound"] == (None if updated else "lower"), run.explain()
+
+
 HALVES = MODEL + """
 for shift in (42, 41, 40, 10):
     try:

@@ -107,7 +107,7 @@ CHECKS = {"out_of_memory": check_out_of_memory, "grows": check_grows, "failed": 
 
 @pytest.mark.parametrize("row", list(cases()))
 def test_an_example_ends_as_on_a_real_card(tonnage, row):
-    program = [str(EXAMPLES / row["program"]), *row.get("arguments", [])]
+    program = [*row.get("launcher", []), str(EXAMPLES / row["program"]), *row.get("arguments", [])]
     run = tonnage("torch-2.11.0", program, "--gpu=rtx3060", *row.get("options", []), env=row.get("env"))
     assert (run.verdict, run.status) == (row["verdict"], row["status"]), run.explain()
     assert run.report["coverage"]["refused_calls"] == [], run.explain()

@@ -11,8 +11,6 @@ RUNS = {
     *("lstsq", "ldl_solve", "ormqr", "csr mm", "csr mv", "csr transposed", "sampled_addmm"),
 }
 REFUSED = {"csr csr"}
-# A defect: the array of results that a batched call fills reads as bytes of the memory's earlier owner, and torch raises.
-BATCHED = {"batched cholesky", "batched inv", "batched svd", "batched eigh"}
 
 
 @pytest.mark.parametrize("environment", WHEELS)
@@ -20,19 +18,12 @@ def test_linear_algebra(tonnage, environment):
     run = tonnage(environment, "programs/linear_algebra.py", "--gpu=rtx3060")
     assert run.verdict == "undecided" and run.status == 12, run.explain()  # it goes on after the refused one
     lines = run.stdout.splitlines()
-    assert {line.removesuffix(" ran") for line in lines if line.endswith(" ran")} == RUNS - BATCHED, run.explain()
+    assert {line.removesuffix(" ran") for line in lines if line.endswith(" ran")} == RUNS, run.explain()
     assert {line.removesuffix(" refused True") for line in lines if line.endswith("refused True")} == REFUSED, run.explain()
     refused = run.report["coverage"]["refused_calls"]
     assert refused and all(call["name"].startswith("cusparseSpGEMM") for call in refused), run.explain()
     assert "refused" in run.stderr and "cusparse" in run.stderr, run.explain()
     assert "cuSOLVER, cuSPARSE" in run.report["sources"]["at_peak.by_category.workspaces"], run.explain()
-
-
-@pytest.mark.xfail(strict=True, reason="results of batched calls read as old bytes")
-@pytest.mark.parametrize("environment", WHEELS[:1])
-def test_batched_linear_algebra(tonnage, environment):
-    run = tonnage(environment, "programs/linear_algebra.py", "--gpu=rtx3060")
-    assert {f"{name} ran" for name in BATCHED} <= set(run.stdout.splitlines()), run.explain()
 
 
 @pytest.mark.parametrize("driver, wanted", [("gesvdj", 4 * (300 * 200 + 2 * 200 * 200)), ("gesvd", 4 * (600 + 64 * 500))])

@@ -8,7 +8,7 @@ and forgotten.
 import sys
 import weakref
 
-from . import arguments, blocks, command_line, hooks, loaders, results, rewrite, source, table
+from . import arguments, blocks, command_line, hooks, loaders, results, rewrite, source, table, train_mode
 
 _EDITS = ("zero_grad", "no_grad", "release_outputs", "data_on_host", "sdpa", "chunked_loss", "kv_cache",
           "kv_cache_limit", "step_in_backward", "offload_optimizer", "offload_activations", "autocast", "foreach",
@@ -30,6 +30,7 @@ class _Facts:
         self.block = None
         self.batch_norm = False
         self.eager_attention = False
+        self.checkpointing_waits = False  # a model is trained in eval(), where what was configured does nothing
         self.evaluation_with_graph = 0
         self.training_arguments = False  # transformers'
         self.trainer = None  # "hf" or "lightning" when one of them makes the updates
@@ -49,6 +50,7 @@ class _Facts:
             "block": self.block,
             "batch_norm": self.batch_norm,
             "eager_attention": self.eager_attention,
+            "checkpointing_waits": self.checkpointing_waits,
             "evaluation_with_graph": self.evaluation_with_graph,
             "training_arguments": self.training_arguments,
             "trainer": self.trainer,
@@ -100,6 +102,7 @@ def install(change):
         facts.evaluation_batches.setdefault(fields.per_device_eval_batch_size)
         return {}
 
+    hooks.on_torch(train_mode.watch)
     hooks.on_backward(change.guarded(backward))
     hooks.on_optimizer(change.guarded(optimizer))
     loaders.watch(change.guarded(loader))
@@ -118,6 +121,7 @@ def _look_at(facts, torch, module):
         facts.blocks, facts.block = len(found), type(found[0][1]).__name__
     norm = torch.nn.modules.batchnorm._BatchNorm
     facts.batch_norm = facts.batch_norm or any(isinstance(part, norm) and part.training for part in module.modules())
+    facts.checkpointing_waits = facts.checkpointing_waits or train_mode.waits(module)
     config = getattr(module, "config", None)
     facts.eager_attention = facts.eager_attention or getattr(config, "_attn_implementation", None) == "eager"
 

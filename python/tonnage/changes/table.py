@@ -101,6 +101,8 @@ ROWS = [
     Row("accumulate", "gradient accumulation over smaller batches", _accumulates, ROUNDING,
         ("batch", "step_in_backward"), ("2", "4", "8", "16", "32")),
     Row("checkpoint", "activation checkpointing of the repeated blocks", _blocks, ROUNDING, (), ("1", "2", "3")),
+    Row("train_mode", "model.train() before the loop, where checkpointing works", lambda facts: facts["checkpointing_waits"],
+        ROUNDING, (), (None,)),
     Row("step_in_backward", "each parameter is updated during backward", _written("step_in_backward"), ROUNDING,
         ("accumulate", "zero_grad", "offload_optimizer"), (None,)),
     Row("offload_activations", "activations wait for backward on the host", _trains, SAME, (), (None,)),

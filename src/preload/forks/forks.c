@@ -33,6 +33,6 @@ TN_ENTRY int
 tn_forks_net(const char *run_folder)
 {
 	tn_status status = tn__net_apply(run_folder);
-	(void)tn__raw_install(run_folder, status == TN_OK, NULL);
+	(void)tn__raw_install(run_folder, (struct tn__raw_walls){ .files = true, .landlock = status == TN_OK }, NULL);
 	return status == TN_OK || status == TN_UNSUPPORTED ? 0 : -1;
 }

@@ -27,6 +27,8 @@ const data = (() => {
 		'activations',
 		'temporaries',
 		'workspaces',
+		'gathered',
+		'communication',
 		'other',
 		'rounding',
 		'cached',

@@ -125,6 +125,8 @@ sections.findings((column) => {
 });
 sections.comparison();
 sections.regions();
+sections.assumptions();
+sections.network();
 if (line) {
 	timeline.build(choose);
 	bar.build();

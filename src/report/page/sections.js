@@ -307,6 +307,81 @@ const sections = (() => {
 		);
 	}
 
+	/* A table of rows of cells; `figures` are the columns of numbers. */
+	function plainTable(caption, heads, figures, rows) {
+		const cell = (content, i, head) =>
+			make(
+				head || i === 0 ? 'th' : 'td',
+				{ scope: head ? 'col' : i === 0 ? 'row' : null, class: figures.includes(i) ? 'figure' : '' },
+				content,
+			);
+		return make(
+			'div',
+			{ class: 'scroll' },
+			make(
+				'table',
+				{ class: 'regions' },
+				make('caption', { class: 'unseen' }, caption),
+				make('thead', {}, make('tr', {}, heads.map((head, i) => cell(head, i, true)))),
+				make('tbody', {}, rows.map((row) => make('tr', {}, row.map((content, i) => cell(content, i, false))))),
+			),
+		);
+	}
+
+	function assumptions() {
+		if (raw.assumptions.length === 0) return;
+		const hang = (bytes) => (bytes === null ? 'unknown' : bytes > 0 ? words.bytes(bytes) : 'none');
+		dom.show(
+			'assumptions',
+			make(
+				'p',
+				{ class: 'help' },
+				'Kernels do not run on a virtual GPU. What the program read of their results was taken to be this; ' +
+					'--assume says otherwise.',
+			),
+			plainTable(
+				'What was assumed, by line',
+				['Line', 'What', 'Taken as', 'Bytes of the peak that hang on it'],
+				[3],
+				raw.assumptions.map((row) => [placeOf(row.at), row.what, row.value, hang(row.bytes_hanging)]),
+			),
+		);
+	}
+
+	const HELD = {
+		call: 'calls of a library that would have sent something',
+		connection: 'connections',
+		data: 'data on a connection that stood, or datagrams',
+	};
+
+	function network() {
+		const { network: wall } = raw;
+		if (!wall || (wall.mode === 'closed' && wall.held_back.length === 0 && wall.raw_calls)) return;
+		const open = wall.mode === 'allow';
+		dom.show(
+			'network',
+			make(
+				'p',
+				{ class: 'help' },
+				open
+					? 'Nothing was held back: --network allow.'
+					: 'Values of this run are made up, and this was held back. --network allow lets the program send.',
+			),
+			!open &&
+				!wall.raw_calls &&
+				make('p', { class: 'note' }, 'Programs that bypass the C library were not held back here.'),
+			wall.download_refused &&
+				make('p', { class: 'note' }, `A download from ${wall.download_refused} was refused.`),
+			wall.held_back.length > 0 &&
+				plainTable(
+					'What was held back',
+					['Whose, or where to', 'What', 'How often'],
+					[2],
+					wall.held_back.map((row) => [row.name, HELD[row.what], words.count(row.count)]),
+				),
+		);
+	}
+
 	function about() {
 		const others = raw.devices.filter((device) => device !== raw.device);
 		dom.fill(dom.find('subject'), raw.title);
@@ -325,5 +400,5 @@ const sections = (() => {
 		document.title = `${raw.headline.title || raw.title} · Tonnage`;
 	}
 
-	return { headline, findings, comparison, regions, about };
+	return { headline, findings, comparison, regions, assumptions, network, about };
 })();

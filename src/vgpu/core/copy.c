@@ -48,6 +48,7 @@ copy_effort(uint64_t to, uint64_t from, uint64_t bytes)
 static int
 enqueue(uintptr_t stream_handle, const struct tn_node_description *work, bool asynchronous, bool *values)
 {
+	struct tn_gates gates = {0};
 	tn__lock();
 	struct tn_stream *stream = tn__stream_locked(stream_handle);
 	int result = stream ? TN_CUDA_OK : TN_CUDA_INVALID_HANDLE;
@@ -56,9 +57,13 @@ enqueue(uintptr_t stream_handle, const struct tn_node_description *work, bool as
 		result = TN_CUDA_CAPTURE_UNSUPPORTED;
 	else if (stream)
 		result = tn__enqueue_locked(stream, work);
-	if (result == TN_CUDA_OK && !asynchronous)
+	if (result == TN_CUDA_OK && !asynchronous) {
 		tn_clock_wait(&tn__core.devices[stream->device].clock, stream->tail);
+		gates = stream->gates;
+		stream->gates.count = 0;
+	}
 	tn__unlock();
+	tn__gates_wait(&gates);
 	return result;
 }
 

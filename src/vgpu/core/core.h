@@ -96,6 +96,44 @@ bool tn__stream_is_capturing(uintptr_t stream);
 tn_status tn__library_malloc(int device, uint64_t bytes, const char *library, uint64_t *address);
 tn_status tn__library_free(uint64_t address);
 
+/* ---- other ranks (ranks.c, doc/design/0022-many-cards.md) ---- */
+
+/* The run's folder, or NULL where there is no run: then no other process can be met. */
+const char *tn__run_folder(void);
+/* Something that other ranks open step by step: waits until `number` steps of it are there, or it is given up. Called on
+ * the program's thread, without a lock of ours. */
+typedef void (*tn_gate_wait)(uint64_t gate, uint64_t number);
+void tn__set_gatekeeper(tn_gate_wait wait);
+/* A transfer between ranks on a stream of the current device: time only. What waits for the stream waits for the gate (0:
+ * none), too. Returns CUDA's error numbers; *captured: it became a node of a graph. */
+int tn__transfer(uintptr_t stream, uint64_t nanoseconds, uint64_t gate, uint64_t number, bool *captured);
+/* These bytes will be known once the gate has been waited for. */
+void tn__pending_add(uint64_t address, uint64_t bytes, uint64_t gate, uint64_t number, bool collective);
+/* Takes a pending range back. False: it is not wanted any more. */
+bool tn__pending_take(uint64_t address, uint64_t gate, uint64_t number);
+/* When a process of this machine started; 0: it is not there, or has ended. Names it, with its number. */
+uint64_t tn__process_started(int pid);
+/* This process is a rank among others: its row in the ledger from now on. */
+void tn__rank_join(int rank, int ranks, int device);
+void tn__rank_count(int operation, uint64_t bytes); /* enum tn_collective; bytes of one rank's part */
+struct tn_ledger_wait;
+void tn__rank_waits(const struct tn_ledger_wait *wait);
+void tn__rank_goes_on(void);
+/* Device memory of a communicator, as tn__library_malloc. */
+tn_status tn__communication_malloc(int device, uint64_t bytes, uint64_t *address);
+/* Waits for the pending ranges among these bytes. */
+void tn__pending_settle(uint64_t address, uint64_t bytes);
+/* Whether all these bytes are known; writes them to `host` unless that is NULL. Nothing is counted, nothing waited for. */
+bool tn__values_known(uint64_t address, void *host, uint64_t bytes);
+/* Which of these bytes are known: up to `room` runs of them, in order, adjacent ones joined; those bytes are written to
+ * `host`. */
+struct tn_run {
+	uint32_t from, count;
+};
+size_t tn__values_runs(uint64_t address, void *host, uint64_t bytes, struct tn_run *out, size_t room);
+/* These bytes are known from now on, or unknown when `bytes_or_null` is NULL. */
+void tn__values_put(uint64_t address, const void *bytes_or_null, uint64_t bytes);
+
 /* ---- values ---- */
 
 /* Small direct copies are kept until the next kernel, so that a round trip returns its data; everything else reads zero.

@@ -7,6 +7,7 @@
  * Rules as in the CUDA runtime documentation ("Stream Management", cudaStreamBeginCapture and following).
  */
 #include "vgpu/core/state.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,14 +52,8 @@ static _Thread_local enum tn_capture_mode thread_mode = TN_CAPTURE_GLOBAL;
 static bool
 append(struct edge_list *list, uintptr_t node)
 {
-	if (list->count == list->capacity) {
-		size_t capacity = list->capacity ? list->capacity * 2 : 4;
-		uintptr_t *grown = realloc(list->nodes, capacity * sizeof(*grown));
-		if (!grown)
-			return false;
-		list->nodes = grown;
-		list->capacity = capacity;
-	}
+	if (!tn__array_room(&list->nodes, &list->capacity, list->count + 1, sizeof(*list->nodes), SIZE_MAX))
+		return false;
 	list->nodes[list->count++] = node;
 	return true;
 }

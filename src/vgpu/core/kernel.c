@@ -3,6 +3,7 @@
  * Kernels and library work: known by name, checked, counted, timed; never run.
  */
 #include "vgpu/core/state.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -85,15 +86,7 @@ reserve(void)
 {
 	if ((key_count + 2) * 2 >= key_slots && !grow_keys())
 		return false;
-	if (all_count < all_capacity)
-		return true;
-	size_t capacity = all_capacity ? all_capacity * 2 : 4096;
-	struct tn_kernel **grown = realloc(all, capacity * sizeof(*grown));
-	if (!grown)
-		return false;
-	all = grown;
-	all_capacity = capacity;
-	return true;
+	return tn__array_room(&all, &all_capacity, all_count + 1, sizeof(*all), SIZE_MAX);
 }
 
 int
@@ -220,7 +213,13 @@ int
 tn__kernel_launch(const void *key, const struct tn_launch *launch)
 {
 	tn__lock();
-	int result = launch_locked(find_by_key(key), launch);
+	struct tn_kernel *kernel = find_by_key(key);
+	if (__builtin_expect(tn__pending_any(), 0) && kernel && tn__kernel_reads_values_locked(kernel)) {
+		tn__unlock();
+		tn__pending_settle_collectives();
+		tn__lock();
+	}
+	int result = launch_locked(kernel, launch);
 	tn__unlock();
 	return result;
 }
@@ -254,8 +253,12 @@ tn__work_effort(uintptr_t stream_handle, uint64_t nanoseconds, const char *what,
 	struct tn_stream *stream = tn__stream_locked(stream_handle);
 	if (stream) {
 		count_work(what);
-		if (!stream->capture)
-			tn__values_forget();
+		if (!stream->capture) {
+			if (strcmp(what, "nccl") == 0) /* writes what ranks give each other, of any type */
+				tn__values_forget();
+			else
+				tn__values_forget_reals();
+		}
 		tn__enqueue_locked(stream, &(struct tn_node_description){
 									   .kind = TN_NODE_KERNEL, .duration = nanoseconds, .effort = *effort});
 	}
@@ -284,15 +287,8 @@ count_product(const struct tn_matmul *product)
 			return;
 		}
 	}
-	if (product_count == product_capacity) {
-		size_t capacity = product_capacity ? product_capacity * 2 : 256;
-		struct product_count *grown =
-			capacity <= PRODUCTS_MAX ? realloc(products, capacity * sizeof(*grown)) : NULL;
-		if (!grown)
-			return;
-		products = grown;
-		product_capacity = capacity;
-	}
+	if (!tn__array_room(&products, &product_capacity, product_count + 1, sizeof(*products), PRODUCTS_MAX))
+		return;
 	last = product_count;
 	products[product_count++] = (struct product_count){.product = *product, .count = 1};
 }

@@ -27,7 +27,7 @@ struct tn_likely {
 	bool truth;            /* of TN_LIKELY_TRUTH */
 	bool mixed;            /* a mask of two tensors: programs assert that all hold, and stop when any does */
 	bool each;             /* the elements differ, and stand where this is kept */
-	uint64_t bound;        /* of TN_LIKELY_COUNT: how many there are at most */
+	uint64_t bound;        /* of TN_LIKELY_COUNT: how many there are at most; of a mask: how many hold at most, 0: all */
 };
 
 /* One read, as the observer sees it. The observer may set `choice`: the value becomes offered[choice]. */

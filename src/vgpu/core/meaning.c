@@ -18,6 +18,9 @@
 #include <string.h>
 
 #include "vgpu/core/element.h"
+#include "vgpu/core/elementwise.h"
+#include "vgpu/core/reach.h"
+#include "vgpu/core/rearrange.h"
 #include "vgpu/core/selected.h"
 #include "vgpu/core/state.h"
 
@@ -36,6 +39,10 @@ enum meaning {
 	MEANING_NOT,
 	MEANING_ALL,
 	MEANING_ANY,
+	MEANING_ADD_NUMBER, /* to 64-bit whole numbers */
+	MEANING_ADD_TWO,
+	MEANING_SUM, /* of 64-bit whole numbers */
+	MEANING_CONCATENATE, /* of dense tensors in one dimension */
 	MEANING_COPY, /* the same type, the same order */
 	MEANING_CONVERT,
 	MEANING_MASK_ELSEWHERE, /* a comparison or logic whose operands are not in order: where it writes is not known */
@@ -118,8 +125,14 @@ understand_map(struct tn_kernel *kernel, const char *functor)
 		{"NS0_13BinaryFunctorIbbbNS0_17BitwiseXorFunctorIbEEEE", MEANING_XOR},
 		{"ZNS0_23bitwise_not_kernel_cudaERNS_18TensorIteratorBaseEEUlbE_", MEANING_NOT},
 		{"NS0_13BinaryFunctorIbbbNS0_15binary_internal10MulFunctorIbEEEE", MEANING_AND},
+		{"NS0_13BinaryFunctorIhhhNS0_17BitwiseAndFunctorIhEEEE", MEANING_AND},
+		{"NS0_13BinaryFunctorIhhhNS0_16BitwiseOrFunctorIhEEEE", MEANING_OR},
 	};
 	const char *type;
+	if (skip(functor, "NS0_21CUDAFunctorOnSelf_addIlEE"))
+		understand(kernel, MEANING_ADD_NUMBER, "l");
+	else if (skip(functor, "NS0_15CUDAFunctor_addIlEE"))
+		understand(kernel, MEANING_ADD_TWO, "l");
 	for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++)
 		if (skip(functor, masks[i].functor))
 			understand(kernel, masks[i].meaning, "b");
@@ -152,6 +165,18 @@ understand_arange(struct tn_kernel *kernel, const char *after_name)
 		understand(kernel, MEANING_ARANGE, types[number]);
 }
 
+/* What follows "OpaqueType<" in the name of a kernel that concatenates dense tensors element by element, or NULL. */
+static const char *
+cat_of(const char *name)
+{
+	static const char *const kernels[] = {"26CatArrayBatchedCopy_contigI", "36CatArrayBatchedCopy_aligned16_contigI",
+	                                      "35CatArrayBatchedCopy_alignedK_contigI"};
+	const char *found = NULL;
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels) && !found; i++)
+		found = skip_to(skip_to(name, kernels[i]), "10OpaqueTypeILj");
+	return found;
+}
+
 static void
 understand_kernel(struct tn_kernel *kernel)
 {
@@ -172,6 +197,10 @@ understand_kernel(struct tn_kernel *kernel)
 		kernel->meaning = skip(found, "15and_kernel_cudaE")  ? MEANING_ALL
 		                  : skip(found, "14or_kernel_cudaE") ? MEANING_ANY
 		                                                     : MEANING_UNKNOWN;
+	else if ((found = cat_of(name)) && strstr(found, "EEEjLi1ELi128ELi1E"))
+		kernel->meaning = MEANING_CONCATENATE;
+	else if (skip_to(name, "13reduce_kernelILi512ELi1ENS0_8ReduceOpIlNS0_14func_wrapper_tIlZNS0_11sum_functorIlllE"))
+		kernel->meaning = MEANING_SUM;
 }
 
 /* ---- maps ---- */
@@ -259,10 +288,10 @@ holds(struct order order, bool equality, int32_t op)
 /* ---- what a mask is taken to be ---- */
 
 static void
-assume_mask(const struct map *map, bool truth, bool mixed)
+assume_mask(const struct map *map, bool truth, bool mixed, uint64_t most)
 {
 	const struct tn_likely likely = {
-		.kind = TN_LIKELY_TRUTH, .element = TN_ELEMENT_BOOL, .truth = truth, .mixed = mixed};
+		.kind = TN_LIKELY_TRUTH, .element = TN_ELEMENT_BOOL, .truth = truth, .mixed = mixed, .bound = most < map->count ? most : 0};
 	tn__values_assume(map->addresses[0], map->count, &likely);
 }
 
@@ -289,7 +318,8 @@ likely_to_hold(const struct map *map, enum tn_element element, bool equality, in
 	if (equality && !(assumed && likely.kind == TN_LIKELY_COUNT))
 		return op == OP_NE;
 	(void)tn__likely_pattern(&likely, tn__likely_value(&likely, 0), pattern);
-	return holds(order_of(pattern, scalar, element), equality, op);
+	struct order order = order_of(pattern, scalar, element);
+	return (order.equal && !equality) || holds(order, equality, op); /* a threshold of just that is passed */
 }
 
 /* Two tensors are taken to be as compared; but one compared with itself is not not-a-number. */
@@ -324,11 +354,22 @@ compare(const struct tn_launch *launch, enum tn_element element, bool equality, 
 	if (result)
 		tn__values_put(map.addresses[0], result, map.count);
 	else
-		assume_mask(&map, likely_truth(&map, element, equality, op, scalar ? right : NULL), !scalar && !equality);
+		assume_mask(&map, likely_truth(&map, element, equality, op, scalar ? right : NULL), !scalar && !equality, map.count);
 	free(result);
 	free(b);
 	free(a);
 	return true;
+}
+
+/* How many hold at most. */
+static uint64_t
+most_of(const struct map *map, enum meaning meaning)
+{
+	uint64_t a = tn__values_selected(map->addresses[1], map->count, 1);
+	if (meaning == MEANING_NOT || a == 0) /* a bound of zero would be none */
+		return map->count;
+	uint64_t b = tn__values_selected(map->addresses[2], map->count, 1);
+	return meaning == MEANING_AND ? (b < a && b > 0 ? b : a) : a + b;
 }
 
 static bool
@@ -351,7 +392,8 @@ combine_masks(const struct tn_launch *launch, enum meaning meaning)
 		bool x = truth_of(map.addresses[1]), y = one || truth_of(map.addresses[2]);
 		struct tn_likely of;
 		bool flipped = one && tn__values_assumed(map.addresses[1], &of);
-		assume_mask(&map, meaning == MEANING_AND ? x && y : meaning == MEANING_NOT ? !(flipped && x) : x || y, false);
+		assume_mask(&map, meaning == MEANING_AND ? x && y : meaning == MEANING_NOT ? !(flipped && x) : x || y, false,
+		            most_of(&map, meaning));
 	}
 	free(b);
 	free(a);
@@ -409,10 +451,10 @@ tn__likely_last_is_mask(void)
 }
 
 uint64_t
-tn__likely_share_of(uint64_t address, uint64_t count)
+tn__likely_share_of(uint64_t address, uint64_t count, enum tn_element element)
 {
-	(void)address;
-	return count;
+	uint64_t width = tn__element_bytes(element);
+	return width ? tn__values_selected(address, count * width, width) : count;
 }
 
 /* ---- arange ---- */
@@ -463,9 +505,9 @@ arange(const struct tn_launch *launch, enum tn_element element)
 
 /* ---- all and any ---- */
 
-/* struct ReduceOp of Reduce.cuh for bool in and out and 32-bit indices, passed by value. */
+/* struct ReduceOp of Reduce.cuh for 32-bit indices, passed by value, from its configuration on: what stands before that is the
+ * functor and the identity, of the type that is summed. */
 struct reduction {
-	unsigned char functor, identity;
 	struct {
 		int32_t element_bytes, inputs, outputs, step_input, step_output, blocks_per_output;
 		int32_t input_factor[3], output_factor[2], block_width, block_height, threads;
@@ -484,18 +526,30 @@ struct reduction {
 	} output;
 	uint64_t source, results[2], accumulator, block_buffer, semaphores;
 	int64_t first;
-	unsigned char accumulate, final;
+	unsigned char accumulate, final, unused[2];
 	int32_t outputs;
-};
-_Static_assert(offsetof(struct reduction, source) == 976, "as in PyTorch");
+} __attribute__((packed, aligned(4)));
+_Static_assert(offsetof(struct reduction, output) + sizeof(((struct reduction *)0)->output) == 972, "as in PyTorch");
+
+/* Reads it for a type of so many bytes; returns the identity's place. */
+static const unsigned char *
+read_reduction(const struct tn_launch *launch, size_t width, struct reduction *out)
+{
+	const unsigned char *bytes = launch->arguments[0];
+	size_t config = width < 4 ? 4 : 2 * width, head = offsetof(struct reduction, source);
+	size_t source = (config + head + 7) & ~(size_t)7; /* the addresses are aligned */
+	memcpy(out, bytes + config, head);
+	memcpy(&out->source, bytes + source, sizeof(*out) - head);
+	return bytes + width;
+}
 
 /* One result of a dense tensor, by one block: nothing else is written. */
 static bool
-is_plain(const struct reduction *r, bool all)
+is_plain(const struct reduction *r, size_t width)
 {
 	bool dense = r->config.inputs == 1 || (r->input.dims == 1 && r->input.sizes[0][0] == (uint32_t)r->config.inputs &&
-	                                       r->input.strides[0] == 1);
-	return r->identity == all && r->config.element_bytes == 1 && r->config.inputs > 0 && r->config.outputs == 1 &&
+	                                       r->input.strides[0] == width);
+	return r->config.element_bytes == (int32_t)width && r->config.inputs > 0 && r->config.outputs == 1 &&
 	       r->config.blocks_per_output == 1 && dense && tn__on_device(r->source) && tn__on_device(r->results[0]) &&
 	       !r->results[1] && !r->accumulator && !r->block_buffer && !r->semaphores && r->first == 0 && !r->accumulate &&
 	       r->final == 1 && r->outputs == 1;
@@ -505,8 +559,8 @@ static bool
 reduce(const struct tn_launch *launch, bool all)
 {
 	struct reduction r;
-	memcpy(&r, launch->arguments[0], sizeof(r));
-	if (!is_plain(&r, all))
+	const unsigned char *identity = read_reduction(launch, 1, &r);
+	if (*identity != all || !is_plain(&r, 1))
 		return false;
 	uint64_t count = (uint64_t)r.config.inputs;
 	unsigned char *in = known_bytes(r.source, count);
@@ -516,6 +570,72 @@ reduce(const struct tn_launch *launch, bool all)
 	for (uint64_t i = 0; i < count; i++)
 		result = all ? result && in[i] : result || in[i];
 	tn__values_put(r.results[0], &result, 1);
+	free(in);
+	return true;
+}
+
+/* The functor of BinaryInternal.h holds (other, alpha), or alpha alone: self + alpha * other. */
+static bool
+add(const struct tn_launch *launch, bool two)
+{
+	struct map map;
+	int64_t numbers[2];
+	if (!read_map(launch, two ? 2 : 1, &map))
+		return false;
+	uint64_t bytes = map.count * sizeof(int64_t);
+	memcpy(numbers, map.functor, two ? sizeof(numbers[0]) : sizeof(numbers));
+	unsigned char *self = known_bytes(map.addresses[1], bytes);
+	unsigned char *other = self && two ? known_bytes(map.addresses[2], bytes) : NULL;
+	for (uint64_t i = 0; self && (other || !two) && i < map.count; i++) {
+		uint64_t a = (uint64_t)tn__integer_at(self + 8 * i, TN_ELEMENT_I64);
+		uint64_t b = two ? (uint64_t)tn__integer_at(other + 8 * i, TN_ELEMENT_I64) : (uint64_t)numbers[0];
+		a += b * (uint64_t)numbers[two ? 0 : 1];
+		memcpy(self + 8 * i, &a, sizeof(a));
+	}
+	tn__values_put(map.addresses[0], self && (other || !two) ? self : NULL, bytes);
+	free(self);
+	free(other);
+	return true;
+}
+
+/* The start of CatArrInputTensorMetadata of Shape.cu: of each input its address, where it goes and how long it is, in elements.
+ * Kernels of one dimension; arguments: (output, this, ...). The grid's second number is how many inputs there are. */
+#define CAT_INPUTS 128
+struct cat_inputs {
+	uint64_t from[CAT_INPUTS];
+	uint32_t to[CAT_INPUTS], length[CAT_INPUTS], elements[CAT_INPUTS];
+};
+
+static bool
+concatenate(const struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	uint64_t output, width = strtoul(cat_of(kernel->name), NULL, 10);
+	const struct cat_inputs *inputs = launch->arguments[1];
+	memcpy(&output, launch->arguments[0], sizeof(output));
+	uint32_t count = launch->grid[1];
+	bool plain = count <= CAT_INPUTS && tn__on_device(output);
+	for (uint32_t i = 0; plain && i < count; i++)
+		plain = tn__on_device(inputs->from[i]) && inputs->length[i] == inputs->elements[i];
+	for (uint32_t i = 0; plain && i < count; i++)
+		tn__values_move_known(output + inputs->to[i] * width, inputs->from[i], inputs->elements[i] * width);
+	return plain;
+}
+
+static bool
+sum(const struct tn_launch *launch)
+{
+	struct reduction r;
+	static const int64_t nothing;
+	const unsigned char *identity = read_reduction(launch, sizeof(int64_t), &r);
+	if (memcmp(identity, &nothing, sizeof(nothing)) != 0 || !is_plain(&r, sizeof(int64_t)))
+		return false;
+	uint64_t count = (uint64_t)r.config.inputs, result = 0;
+	unsigned char *in = known_bytes(r.source, count * sizeof(int64_t));
+	if (!in)
+		return false;
+	for (uint64_t i = 0; i < count; i++)
+		result += (uint64_t)tn__integer_at(in + i * sizeof(int64_t), TN_ELEMENT_I64);
+	tn__values_put(r.results[0], (const unsigned char *)&result, sizeof(result));
 	free(in);
 	return true;
 }
@@ -545,6 +665,13 @@ follow(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	case MEANING_ALL:
 	case MEANING_ANY:
 		return reduce(launch, kernel->meaning == MEANING_ALL);
+	case MEANING_ADD_NUMBER:
+	case MEANING_ADD_TWO:
+		return add(launch, kernel->meaning == MEANING_ADD_TWO);
+	case MEANING_SUM:
+		return sum(launch);
+	case MEANING_CONCATENATE:
+		return concatenate(kernel, launch);
 	case MEANING_COPY:
 		return copy(launch, element);
 	case MEANING_CONVERT:
@@ -554,13 +681,39 @@ follow(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	}
 }
 
+/* A kernel whose result is not known: what it can write is forgotten. */
+static void
+forget_result(struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	static struct tn_reach reach; /* guarded by the core lock */
+	uint64_t address, bytes;
+	if (tn__elementwise_result(kernel, launch, &address, &bytes)) {
+		tn__values_forget_range(address, bytes);
+		tn__values_forget_reached(&address, 1);
+	} else if (tn__reach_of(kernel, launch, &reach)) {
+		tn__values_forget_reached(reach.addresses, reach.count);
+	} else {
+		tn__values_forget();
+	}
+}
+
 void
 tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	if (kernel->meaning == MEANING_UNREAD)
 		understand_kernel(kernel);
-	bool known = kernel->meaning != MEANING_UNKNOWN && launch->arguments && follow(kernel, launch);
+	bool known = tn__elementwise_launch(kernel, launch) || tn__rearrange_launch(kernel, launch) ||
+	             (kernel->meaning != MEANING_UNKNOWN && launch->arguments && follow(kernel, launch));
 	if (!known && !tn__selected_launch(kernel, launch))
-		tn__values_forget();
-	last_is_mask = kernel->meaning == MEANING_MASK_ELSEWHERE;
+		forget_result(kernel, launch);
+	last_is_mask = !known && kernel->meaning == MEANING_MASK_ELSEWHERE;
+}
+
+bool
+tn__kernel_reads_values_locked(struct tn_kernel *kernel)
+{
+	if (kernel->meaning == MEANING_UNREAD)
+		understand_kernel(kernel);
+	bool known = kernel->meaning != MEANING_UNKNOWN && kernel->meaning != MEANING_FILL && kernel->meaning != MEANING_ARANGE;
+	return tn__elementwise_reads(kernel) || tn__rearrange_reads(kernel) || known;
 }

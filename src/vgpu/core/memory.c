@@ -247,11 +247,17 @@ tn_status
 tn__library_malloc(int device, uint64_t bytes, const char *library, uint64_t *address)
 {
 	(void)library;
+	return tn__class_malloc(device, TN_BYTES_LIBRARY, bytes, address);
+}
+
+tn_status
+tn__class_malloc(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address)
+{
 	tn_status status = tn__ensure_context(device);
 	if (status != TN_OK)
 		return status;
 	tn__lock();
-	status = malloc_locked(device, TN_BYTES_LIBRARY, bytes ? bytes : 1, address);
+	status = malloc_locked(device, class, bytes ? bytes : 1, address);
 	tn__unlock();
 	return status;
 }

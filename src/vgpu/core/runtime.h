@@ -169,6 +169,19 @@ struct tn_kernel {
 	bool converts, from_mask; /* its name says both types of a conversion; the first is bool */
 	unsigned char selection;  /* what its name tells about results that programs read next: selected.c */
 	unsigned char selected;   /* enum tn_element of these, where the selection has one */
+	unsigned char reduced;    /* enum tn_element of what a reduction reads */
+	struct {
+		unsigned char form, operation, inputs, element, from, width;
+		bool logical;
+	} elementwise; /* what its name tells about an elementwise kernel: elementwise.c */
+	struct {
+		unsigned char kind, width, batch;
+	} rearrange; /* what its name tells about a kernel that moves elements: rearrange.c */
+	struct {
+		uint64_t small, read; /* a bit a parameter: it has at most eight bytes; nothing is written through it */
+		unsigned char state, count;
+		bool large; /* its parameters may be larger than 4 KiB */
+	} signature; /* what its name tells about its parameters: reach.c */
 	struct {
 		unsigned char form, operands, width, first, second;
 		unsigned char math; /* enum tn_math */
@@ -269,6 +282,11 @@ TN_EXPORT int tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t by
 /* This process is in the region of this name from now on (tn_ledger_enter_region); NULL or "": in none. Returns a
  * tn_status: 0; TN_LIMIT when there are too many names. Does nothing before the process has a context. */
 TN_EXPORT int tn_vgpu_enter_region(const char *name);
+/* Called, from the thread that waits, when this process has waited for another rank for a second; no lock is held. Writes
+ * where the program is. NULL takes it back. */
+TN_EXPORT void tn_vgpu_set_wait_observer(void (*observer)(char *file, uint64_t room, int32_t *line));
+/* This process has seen enough. 1 when all ranks of the run have, or it is none of several: the run may stop. */
+TN_EXPORT int tn_vgpu_settled(void);
 /* What was put on streams since the last call is step `number`; 1 begins again with counting. The newest
  * TN_WORK_STEPS steps from the first on are kept, what comes later is not. */
 #define TN_WORK_STEPS 256

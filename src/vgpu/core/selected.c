@@ -32,6 +32,9 @@ enum selection {
 	SELECTION_SCAN,
 	SELECTION_SCRATCH, /* prepares the memory that one of the above works in, and nothing else */
 	SELECTION_HISTOGRAM,
+	SELECTION_TOPK,
+	SELECTION_NUMBER_SLICES, /* each slice's elements are 0, 1, 2, ... */
+	SELECTION_SORT, /* keys with values, in place */
 };
 
 #define MOST_ELEMENTS (INT64_C(1) << 31)
@@ -75,6 +78,7 @@ understand_reduction(struct tn_kernel *kernel, const char *reduction)
 	};
 	kernel->selection = SELECTION_FIGURE;
 	kernel->selected = (unsigned char)result_of_reduction(reduction);
+	kernel->reduced = (unsigned char)tn__element_of(reduction);
 	for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++)
 		if (strstr(reduction, operators[i].part))
 			kernel->selection = operators[i].selection;
@@ -103,6 +107,13 @@ understand(struct tn_kernel *kernel)
 		kernel->selection = SELECTION_THRUST_UNIQUE;
 	} else if (strstr(name, "16DeviceScanKernel") && strstr(name, "PKlPl") && strstr(name, "plus")) {
 		kernel->selection = SELECTION_SCAN;
+	} else if (strstr(name, "topk10gatherTopKI")) { /* sbtopk and mbtopk */
+		kernel->selection = SELECTION_TOPK;
+	} else if (strstr(name, "22fillSliceWithIndex_kernelI")) {
+		kernel->selection = SELECTION_NUMBER_SLICES;
+	} else if (strstr(name, "18radixSortKVInPlaceI") || strstr(name, "20bitonicSortKVInPlaceI") ||
+	           strstr(name, "23warpMergeSortKVInPlaceI")) {
+		kernel->selection = SELECTION_SORT;
 	} else if (strstr(name, "kernelHistogram1DI")) {
 		kernel->selection = SELECTION_HISTOGRAM;
 		kernel->selected = (unsigned char)tn__element_of(behind(name, "kernelHistogram1DI"));
@@ -111,8 +122,9 @@ understand(struct tn_kernel *kernel)
 
 /* ---- arguments ---- */
 
-/* The address that stands in the first 16 bytes of an argument: a pointer, or an iterator that holds one. 0: none. */
-static uint64_t
+/* The address that stands in the first 16 bytes of an argument: a pointer, or an iterator that holds one. 0: none. A
+ * pointer has 8; what stands behind it on the caller's stack is looked at, too, which is not for a sanitizer. */
+__attribute__((no_sanitize("address"))) static uint64_t
 address_in(const struct tn_launch *launch, size_t number)
 {
 	uint64_t words[2];
@@ -135,6 +147,16 @@ count_in(const struct tn_launch *launch, size_t number)
 	int32_t count;
 	memcpy(&count, launch->arguments[number], sizeof(count));
 	return count > 0 ? (uint64_t)count : 0;
+}
+
+/* These arguments point at what the kernel writes; its scratch memory is nobody's to read. */
+static void
+forget_written(const struct tn_launch *launch, const size_t numbers[], size_t count)
+{
+	uint64_t addresses[4];
+	for (size_t i = 0; i < count; i++)
+		addresses[i] = address_in(launch, numbers[i]);
+	tn__values_forget_reached(addresses, count);
 }
 
 static void
@@ -180,7 +202,7 @@ count_selected(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	if (of_parts) {
 		bool counted = tn__values_assumed(in, &part) && part.kind == TN_LIKELY_COUNT;
 		bool exact = tn__values_known(in, &known, sizeof(known));
-		tn__values_forget();
+		tn__values_forget_reached(&out, 1);
 		if (exact)
 			tn__values_put(out, (const void *)&known, sizeof(known));
 		else if (counted)
@@ -188,8 +210,8 @@ count_selected(const struct tn_kernel *kernel, const struct tn_launch *launch)
 		return;
 	}
 	bool exact = count_known(in, count, (enum tn_element)kernel->selected, &known);
-	uint64_t bound = tn__likely_share_of(in, count);
-	tn__values_forget();
+	uint64_t bound = tn__likely_share_of(in, count, (enum tn_element)kernel->selected);
+	tn__values_forget_reached(&out, 1);
 	if (exact) /* of parts the first stands for all */
 		tn__values_put(out, (const void *)&known, sizeof(known));
 	else
@@ -202,7 +224,7 @@ static void
 count_unique(const struct tn_launch *launch, size_t result, size_t items)
 {
 	uint64_t out = pointer_in(launch, result), count = count_in(launch, items);
-	tn__values_forget();
+	forget_written(launch, (const size_t[]){result - 1, result}, 2);
 	if (out && count)
 		assume_count(out, sizeof(uint64_t), count);
 }
@@ -213,7 +235,7 @@ count_runs(const struct tn_launch *launch)
 {
 	uint64_t lengths = pointer_in(launch, 3), out = pointer_in(launch, 4), count = count_in(launch, 9);
 	const struct tn_likely length = {.kind = TN_LIKELY_COUNT, .element = TN_ELEMENT_I64, .bound = count};
-	tn__values_forget();
+	forget_written(launch, (const size_t[]){1, 3, 4}, 3);
 	if (!out || !count)
 		return;
 	if (lengths)
@@ -248,7 +270,7 @@ scan(const struct tn_launch *launch)
 	uint64_t in = pointer_in(launch, 0), out = pointer_in(launch, 1), count = count_in(launch, 6);
 	bool known = false;
 	unsigned char *values = in && out && count ? likely_whole(in, count, TN_ELEMENT_I64, &known) : NULL;
-	tn__values_forget();
+	forget_written(launch, (const size_t[]){1}, 1);
 	if (!values)
 		return;
 	int64_t sum = 0;
@@ -283,7 +305,7 @@ share_out(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	                 count < MOST_ELEMENTS && width > 0;
 	unsigned char pattern[16], *values = plausible ? malloc((size_t)(bins * width)) : NULL;
 	struct tn_likely likely = {.kind = TN_LIKELY_COUNT, .element = (unsigned char)element};
-	tn__values_forget();
+	forget_written(launch, (const size_t[]){0, 1}, 2);
 	if (!values)
 		return;
 	for (int64_t i = 0; i < bins; i++) {
@@ -295,15 +317,74 @@ share_out(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	free(values);
 }
 
+/* ---- what is among the largest, what is sorted ---- */
+
+/* Indices that a slice has once each: 0, 1, 2, ...; NULL: too many. The caller frees them. */
+static int64_t *
+numbers_of(uint64_t slices, uint64_t each)
+{
+	bool plausible = each > 0 && slices > 0 && each <= FOLLOWED_MAX && slices <= FOLLOWED_MAX / each / sizeof(int64_t);
+	int64_t *numbers = plausible ? malloc(slices * each * sizeof(*numbers)) : NULL;
+	for (uint64_t i = 0; numbers && i < slices * each; i++)
+		numbers[i] = (int64_t)(i % each);
+	return numbers;
+}
+
+static const struct tn_likely some_index = {.kind = TN_LIKELY_INDEX, .element = TN_ELEMENT_I64};
+
+/* Arguments: (input, its slices' size, k, whether the largest, slices, stride, values, stride, indices, stride, ...). No two
+ * indices of a slice are the same: programs take them as keys. */
+static void
+topk(const struct tn_launch *launch)
+{
+	uint64_t indices = pointer_in(launch, 8), k = count_in(launch, 2), slices = count_in(launch, 4);
+	int64_t *numbers = indices ? numbers_of(slices, k) : NULL;
+	forget_written(launch, (const size_t[]){6, 8}, 2);
+	if (numbers)
+		tn__values_assume_bytes(indices, numbers, slices * k * sizeof(*numbers), &some_index);
+	free(numbers);
+}
+
+/* Arguments: (result, slices, size, stride). */
+static void
+number_slices(const struct tn_launch *launch)
+{
+	uint64_t out = pointer_in(launch, 0), slices = count_in(launch, 1), size = count_in(launch, 2);
+	int64_t *numbers = out && count_in(launch, 3) == 1 ? numbers_of(slices, size) : NULL;
+	forget_written(launch, (const size_t[]){0}, 1);
+	if (numbers)
+		tn__values_put(out, numbers, slices * size * sizeof(*numbers));
+	free(numbers);
+}
+
+/* Arguments: (keys, slices, size, stride, values, ...). The values are the same in another order. */
+static void
+sort(const struct tn_launch *launch)
+{
+	uint64_t values = pointer_in(launch, 4), slices = count_in(launch, 1), size = count_in(launch, 2);
+	int64_t *numbers = values ? numbers_of(slices, size) : NULL;
+	bool known = numbers && tn__values_known(values, numbers, slices * size * sizeof(*numbers));
+	struct tn_likely likely;
+	bool assumed = values && tn__values_assumed(values, &likely);
+	forget_written(launch, (const size_t[]){0}, 1);
+	if (known)
+		tn__values_assume_bytes(values, numbers, slices * size * sizeof(*numbers), &some_index);
+	else if (values && !assumed)
+		tn__values_forget_reached(&values, 1);
+	free(numbers);
+}
+
 /* ---- reductions ---- */
 
 /* Where ReduceOp's fields lie depends on the size of the operator and of its start: meaning.c has the whole struct. */
 struct reduction {
 	int32_t inputs, outputs; /* inputs of each output */
 	uint64_t source, result;
+	bool dense; /* one dimension whose elements adjoin */
 };
 
 #define CONFIG_TO_SOURCE 972
+#define CONFIG_TO_INPUT 64 /* OffsetCalculator of the inputs: dimensions, sizes of 12 bytes each, strides in bytes */
 
 static bool
 read_reduction(const struct tn_launch *launch, struct reduction *out)
@@ -319,7 +400,12 @@ read_reduction(const struct tn_launch *launch, struct reduction *out)
 		bool width = config[0] == 1 || config[0] == 2 || config[0] == 4 || config[0] == 8 || config[0] == 16;
 		if (!width || config[1] <= 0 || config[2] <= 0 || !tn__on_device(addresses[0]) || !tn__on_device(addresses[1]))
 			continue;
-		*out = (struct reduction){config[1], config[2], addresses[0], addresses[1]};
+		uint32_t dims, size, stride;
+		memcpy(&dims, bytes + starts[i] + CONFIG_TO_INPUT, 4);
+		memcpy(&size, bytes + starts[i] + CONFIG_TO_INPUT + 4, 4);
+		memcpy(&stride, bytes + starts[i] + CONFIG_TO_INPUT + 4 + 25 * 12, 4);
+		bool dense = config[1] == 1 || (dims == 1 && size == (uint32_t)config[1] && stride == (uint32_t)config[0]);
+		*out = (struct reduction){config[1], config[2], addresses[0], addresses[1], dense};
 		return true;
 	}
 	return false;
@@ -333,7 +419,7 @@ sum_of(const struct reduction *r, enum tn_element element, const struct tn_likel
 	uint64_t inputs = (uint64_t)r->inputs;
 	if (of->kind == TN_LIKELY_SELECTED) {
 		likely.kind = TN_LIKELY_COUNT;
-		likely.bound = inputs;
+		likely.bound = of->bound > 0 && of->bound < inputs && r->outputs == 1 ? of->bound : inputs;
 	} else if (of->kind == TN_LIKELY_COUNT && r->outputs == 1) {
 		bool known;
 		unsigned char *values = likely_whole(r->source, inputs, (enum tn_element)of->element, &known);
@@ -356,6 +442,18 @@ truth_of_mask(const struct tn_kernel *kernel, const struct tn_likely *mask)
 	return !mask || mask->truth;
 }
 
+/* Whether any or all of whole numbers are not zero must agree with what the numbers themselves read as: PyTorch asks
+ * infos.any() of a batched solver's reports first, and then looks for the one that is not zero (_linalg_check_errors in
+ * aten/src/ATen/native/BatchLinearAlgebra.cpp). Of many that nothing is assumed of, each reads as 0: tn_vgpu_reading. All
+ * are taken not to be zero all the same, since nobody looks for the first that is. */
+static bool
+truth_of_numbers(const struct tn_kernel *kernel, const struct tn_likely *numbers)
+{
+	if (numbers)
+		return tn__likely_value(numbers, 0) != 0;
+	return kernel->selection == SELECTION_ALL;
+}
+
 static struct tn_likely
 result_of(const struct tn_kernel *kernel, const struct reduction *r)
 {
@@ -367,7 +465,10 @@ result_of(const struct tn_kernel *kernel, const struct reduction *r)
 	case SELECTION_ANY:
 		likely.kind = TN_LIKELY_TRUTH;
 		likely.element = TN_ELEMENT_BOOL;
-		likely.truth = truth_of_mask(kernel, assumed && of.kind == TN_LIKELY_TRUTH ? &of : NULL);
+		if (kernel->reduced != TN_ELEMENT_BOOL && tn__element_is_integer((enum tn_element)kernel->reduced))
+			likely.truth = truth_of_numbers(kernel, assumed && of.element == kernel->reduced ? &of : NULL);
+		else
+			likely.truth = truth_of_mask(kernel, assumed && of.kind == TN_LIKELY_TRUTH ? &of : NULL);
 		return likely;
 	case SELECTION_INDEX:
 		likely.kind = TN_LIKELY_INDEX;
@@ -388,15 +489,46 @@ result_of(const struct tn_kernel *kernel, const struct reduction *r)
 	return likely;
 }
 
-static void
+/* The largest or smallest, or the sum, of whole numbers that are known and dense: sizes of what is built next hang on it. */
+static bool
+reduce_known(const struct tn_kernel *kernel, const struct reduction *r)
+{
+	enum tn_element element = (enum tn_element)kernel->selected;
+	uint64_t width = tn__element_bytes(element), bytes = (uint64_t)r->inputs * width;
+	bool least = strstr(kernel->name, "MinNanFunctor") != NULL, sum = kernel->selection == SELECTION_SUM;
+	if ((kernel->selection != SELECTION_EXTREME && !sum) || kernel->reduced != kernel->selected ||
+	    !tn__element_is_integer(element) || r->outputs != 1 || !r->dense || bytes > FOLLOWED_MAX)
+		return false;
+	unsigned char *values = malloc(bytes);
+	bool known = values && tn__values_known(r->source, values, bytes);
+	int64_t result = known ? tn__integer_at(values, element) : 0;
+	for (uint64_t i = 1; known && i < (uint64_t)r->inputs; i++) {
+		int64_t value = tn__integer_at(values + i * width, element);
+		if (sum)
+			result = (int64_t)((uint64_t)result + (uint64_t)value);
+		else if (least ? value < result : value > result)
+			result = value;
+	}
+	free(values);
+	if (known) { /* little-endian: its low bytes are the element */
+		tn__values_forget_reached(&r->result, 1);
+		tn__values_put(r->result, &result, width);
+	}
+	return known;
+}
+
+static bool
 reduce(const struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	struct reduction r;
 	if (!read_reduction(launch, &r))
-		return tn__values_forget();
+		return false;
+	if (reduce_known(kernel, &r))
+		return true;
 	struct tn_likely likely = result_of(kernel, &r);
-	tn__values_forget();
+	tn__values_forget_reached(&r.result, 1);
 	tn__values_assume(r.result, (uint64_t)r.outputs * tn__element_bytes((enum tn_element)likely.element), &likely);
+	return true;
 }
 
 /* ---- launches ---- */
@@ -430,8 +562,17 @@ tn__selected_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 	case SELECTION_HISTOGRAM:
 		share_out(kernel, launch);
 		break;
+	case SELECTION_TOPK:
+		topk(launch);
+		break;
+	case SELECTION_NUMBER_SLICES:
+		number_slices(launch);
+		break;
+	case SELECTION_SORT:
+		sort(launch);
+		break;
 	default:
-		reduce(kernel, launch);
+		return reduce(kernel, launch);
 	}
 	return true;
 }

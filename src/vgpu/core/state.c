@@ -193,6 +193,7 @@ after_fork_in_child(void)
 	tn__core.slot = -1; /* the bytes are the parent's */
 	tn__notes_after_fork();
 	tn__work_after_fork();
+	tn__ranks_after_fork();
 }
 
 /* --assume full, none or a share from 0 to 1; anything else is full. */

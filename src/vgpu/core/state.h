@@ -32,6 +32,15 @@ struct tn_table {
 	size_t count, capacity, free_count;
 };
 
+/* Steps of gates that must have been taken (ranks.c). */
+#define TN_GATES 6
+struct tn_gates {
+	uint32_t count;
+	struct tn_gate {
+		uint64_t gate, number;
+	} items[TN_GATES];
+};
+
 struct tn_stream {
 	uintptr_t handle;
 	unsigned flags;
@@ -40,6 +49,7 @@ struct tn_stream {
 	uint64_t tail; /* virtual time at which everything put on it is done */
 	struct tn_capture *capture;
 	uintptr_t last_node;
+	struct tn_gates gates; /* that nobody has waited for yet */
 };
 
 struct tn_event {
@@ -49,6 +59,7 @@ struct tn_event {
 	uint64_t time; /* completion, on its device's clock */
 	struct tn_capture *capture; /* recorded while this capture was going on; taken back when it ends */
 	uintptr_t node;
+	struct tn_gates gates;
 };
 
 struct tn_device_state {
@@ -116,11 +127,19 @@ struct tn_stream *tn__stream_locked(uintptr_t stream);
 int tn__enqueue_locked(struct tn_stream *stream, const struct tn_node_description *work);
 /* Drops what is known of values; see values.c. */
 void tn__values_forget(void);
+/* The same for a kernel that can write only where these addresses point: into the tensors that begin or lie there. */
+void tn__values_forget_reached(const uint64_t *addresses, size_t count);
+/* And for a library whose results are real numbers and 32-bit reports, wherever they lie: counts and truths stay. */
+void tn__values_forget_reals(void);
+/* What is known of a range: writes 1 to `known`, and the byte to `bytes`, for each that is; 0 for the others. */
+void tn__values_peek(uint64_t address, uint64_t bytes_count, unsigned char *bytes, unsigned char *known);
+/* How many of the elements of a range are not zero, at most: by what is known, and by masks whose number is bounded. */
+uint64_t tn__values_selected(uint64_t address, uint64_t bytes, uint64_t width);
+/* How far a piece of known zeros, or of one assumed mask, reaches from an address; 0: there is none. */
+uint64_t tn__values_extent(uint64_t address, struct tn_likely *likely);
+/* As tn__values_move, without waiting for pending bytes. */
+void tn__values_move_known(uint64_t to, uint64_t from, uint64_t bytes);
 void tn__values_forget_range(uint64_t address, uint64_t bytes);
-/* Whether all these bytes are known; writes them to `host` unless that is NULL. Nothing is counted. */
-bool tn__values_known(uint64_t address, void *host, uint64_t bytes);
-/* These bytes are known from now on, or unknown when `bytes_or_null` is NULL. */
-void tn__values_put(uint64_t address, const void *bytes_or_null, uint64_t bytes);
 /* A pattern of at most 16 bytes, again and again. */
 void tn__values_fill(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes);
 /* What these bytes are taken to be from now on, as long as nothing is known of them: an element again and again. */
@@ -162,6 +181,19 @@ struct tn_share *tn__vmm_share_locked(uintptr_t handle);
 uintptr_t tn__vmm_adopt_locked(struct tn_share *share);
 /* Whether an address is another process's memory that is open here. */
 bool tn__imported_locked(uint64_t address, struct tn_pointer_info *info);
+/* Gates (ranks.c). The last one wants no lock held. */
+void tn__gates_add(struct tn_gates *gates, uint64_t gate, uint64_t number);
+void tn__gates_merge(struct tn_gates *into, const struct tn_gates *from);
+void tn__gates_wait(const struct tn_gates *gates);
+/* Pending ranges (ranks.c): the result of what fills them is not wanted; whether there are any; waits for all that
+ * collectives fill. The last one wants no lock held. */
+void tn__pending_drop(uint64_t address, uint64_t bytes);
+bool tn__pending_any(void);
+void tn__pending_settle_collectives(void);
+void tn__ranks_after_fork(void);
+/* Whether what a kernel writes follows from values that it reads: meaning.c. */
+bool tn__kernel_reads_values_locked(struct tn_kernel *kernel);
+tn_status tn__class_malloc(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address);
 tn_status tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes);
 void tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes);
 

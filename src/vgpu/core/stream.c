@@ -31,8 +31,11 @@ join_legacy(struct tn_stream *stream)
 		return;
 	for (size_t i = 0; i < tn__core.streams.count; i++) {
 		const struct tn_stream *other = tn__core.streams.items[i];
-		if (other && other->device == stream->device && !(other->flags & 1) && other->tail > stream->tail)
+		if (!other || other->device != stream->device || other->flags & 1)
+			continue;
+		if (other->tail > stream->tail)
 			stream->tail = other->tail;
+		tn__gates_merge(&stream->gates, &other->gates);
 	}
 }
 
@@ -104,6 +107,7 @@ tn__stream_query(uintptr_t handle)
 int
 tn__stream_synchronize(uintptr_t handle)
 {
+	struct tn_gates gates = {0};
 	tn__lock();
 	struct tn_stream *stream = tn__stream_locked(handle);
 	int result = TN_CUDA_INVALID_HANDLE;
@@ -112,9 +116,12 @@ tn__stream_synchronize(uintptr_t handle)
 	} else if (stream) {
 		join_legacy(stream);
 		tn_clock_wait(clock_of(stream), stream->tail);
+		gates = stream->gates;
+		stream->gates.count = 0;
 		result = TN_CUDA_OK;
 	}
 	tn__unlock();
+	tn__gates_wait(&gates);
 	return result;
 }
 
@@ -135,23 +142,29 @@ tn__stream_info(uintptr_t handle, struct tn_stream_info *info)
 int
 tn__device_synchronize(void)
 {
+	struct tn_gates gates = {0};
 	tn__lock();
 	int index = tn__current_device();
 	struct tn_device_state *device = &tn__core.devices[index];
 	uint64_t latest = device->default_stream.tail > device->other_tail ? device->default_stream.tail : device->other_tail;
 	int result = device->default_stream.capture ? TN_CUDA_CAPTURE_UNSUPPORTED : TN_CUDA_OK;
 	for (size_t i = 0; i < tn__core.streams.count; i++) {
-		const struct tn_stream *stream = tn__core.streams.items[i];
+		struct tn_stream *stream = tn__core.streams.items[i];
 		if (!stream || stream->device != index)
 			continue;
+		tn__gates_merge(&gates, &stream->gates);
+		stream->gates.count = 0;
 		if (stream->capture)
 			result = TN_CUDA_CAPTURE_UNSUPPORTED;
 		if (stream->tail > latest)
 			latest = stream->tail;
 	}
+	tn__gates_merge(&gates, &device->default_stream.gates);
+	device->default_stream.gates.count = 0;
 	if (result == TN_CUDA_OK)
 		tn_clock_wait(&device->clock, latest);
 	tn__unlock();
+	tn__gates_wait(&gates);
 	return result;
 }
 
@@ -218,6 +231,8 @@ tn__event_record(uintptr_t handle, uintptr_t stream_handle)
 		event->recorded = true;
 		event->capture = stream->capture;
 		event->node = stream->last_node;
+		event->gates.count = 0;
+		tn__gates_merge(&event->gates, &stream->gates);
 		event->time = stream->tail > clock->now ? stream->tail : clock->now;
 		result = TN_CUDA_OK;
 	}
@@ -244,17 +259,21 @@ tn__event_query(uintptr_t handle)
 int
 tn__event_synchronize(uintptr_t handle)
 {
+	struct tn_gates gates = {0};
 	tn__lock();
-	const struct tn_event *event = tn__table_get(&tn__core.events, handle);
+	struct tn_event *event = tn__table_get(&tn__core.events, handle);
 	int result = TN_CUDA_INVALID_HANDLE;
 	if (event && event->capture) {
 		result = TN_CUDA_CAPTURE_UNSUPPORTED;
 	} else if (event) {
 		if (event->recorded)
 			tn_clock_wait(&tn__core.devices[event->device].clock, event->time);
+		gates = event->gates;
+		event->gates.count = 0;
 		result = TN_CUDA_OK;
 	}
 	tn__unlock();
+	tn__gates_wait(&gates);
 	return result;
 }
 
@@ -290,6 +309,8 @@ tn__stream_wait_event(uintptr_t stream_handle, uintptr_t event_handle)
 			tn__capture_join_locked(stream, event);
 		else if (event->recorded && event->device == stream->device && event->time > stream->tail)
 			stream->tail = event->time;
+		if (event->recorded && !event->capture)
+			tn__gates_merge(&stream->gates, &event->gates);
 	}
 	tn__unlock();
 	return result;

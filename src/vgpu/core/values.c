@@ -6,8 +6,11 @@
  *
  * A table of extents, sorted by address, without overlap, says which bytes are known. Policy:
  *   - direct copies up to a bound, and fills, are known;
- *   - a kernel that is not known by name may have written anything: everything is forgotten, since a stale byte can pass
- *     for a size (nonzero() once asked for a gigabyte because a freed block handed its old bytes on);
+ *   - a kernel that is not known by name may have written anything that its arguments point at (reach.c): that is
+ *     forgotten, and everything where the arguments cannot be seen, since a stale byte can pass for a size (nonzero() once
+ *     asked for a gigabyte because a freed block handed its old bytes on). What outlived such a kernel may belong to
+ *     an earlier owner of the memory: it counts only for ranges of which everything is known or assumed;
+ *   - what Python has read at an address stays the same until something that can write there does;
  *   - what is not known is an assumption (likely.c): extents may say what their bytes are taken to be, else the reader's
  *     own word about the type does, else it reads as zero. Each such read is counted (computed_reads) and shown to the read
  *     observer, who may choose another value;
@@ -22,6 +25,7 @@
 #include <unistd.h>
 
 #include "vgpu/core/state.h"
+#include "base/array.h"
 
 struct extent {
 	uint64_t address, size;
@@ -29,12 +33,16 @@ struct extent {
 	unsigned char pattern[16];
 	uint8_t pattern_bytes;
 	bool pinned;
+	bool outlived;  /* a kernel that is not known by name */
+	uint8_t choice; /* of an assumption: which of the offered values it has */
 	struct tn_likely likely; /* kind TN_LIKELY_NONE: the bytes are known; else they are assumed */
 };
 
 enum which { KNOWN, NOT_ZEROS, ASSUMED }; /* of the extents; the first two: what is known */
 
 #define EXTENTS_MAX 65536
+#define OUTLIVING_MAX 4096 /* extents that outlive a kernel: what is older than so many is hardly read again */
+#define GRANULE UINT64_C(512) /* no two tensors of PyTorch's share one: kMinBlockSize, c10/cuda/CUDACachingAllocator.cpp */
 #define LIKELY_MAX (UINT64_C(1) << 20) /* bytes that are filled with an assumption at a time; larger reads are zeros */
 #define SMALL (UINT64_C(1) << 17) /* bytes whose pages are not worth dropping */
 #define STORED_MAX (UINT64_C(64) << 20) /* bytes of direct copies kept at a time, unless TONNAGE_VALUES=all */
@@ -68,14 +76,8 @@ first_above(uint64_t address)
 static bool
 insert(size_t index, const struct extent *extent)
 {
-	if (extent_count == extent_capacity) {
-		size_t capacity = extent_capacity ? extent_capacity * 2 : 256;
-		struct extent *grown = capacity <= EXTENTS_MAX ? realloc(extents, capacity * sizeof(*grown)) : NULL;
-		if (!grown)
-			return false;
-		extents = grown;
-		extent_capacity = capacity;
-	}
+	if (!tn__array_room(&extents, &extent_capacity, extent_count + 1, sizeof(*extents), EXTENTS_MAX))
+		return false;
 	memmove(&extents[index + 1], &extents[index], (extent_count - index) * sizeof(*extents));
 	extents[index] = *extent;
 	extent_count++;
@@ -138,6 +140,7 @@ forget_range(uint64_t address, uint64_t size)
 void
 tn__values_forget_range(uint64_t address, uint64_t bytes)
 {
+	tn__pending_drop(address, bytes);
 	pthread_mutex_lock(&values_lock);
 	if (extent_count)
 		forget_range(address, bytes);
@@ -191,9 +194,86 @@ tn__values_forget(void)
 	pthread_mutex_unlock(&values_lock);
 }
 
+/* Whether an extent goes on where the one before it ends. At the edge of a granule another tensor may begin. */
+static bool
+goes_on(const struct extent *extent)
+{
+	uint64_t end = extent[-1].address + extent[-1].size;
+	return extent->address == end && end % GRANULE != 0;
+}
+
+/* Drops the extents that a kernel with this address among its arguments can write to: those at the address, and what goes on
+ * from them, which is the same tensor's. */
+static void
+forget_tensor_at(uint64_t address)
+{
+	uint64_t from = address & ~(GRANULE - 1), to = from + GRANULE;
+	size_t first = first_above(from), last = first;
+	while (last < extent_count && (extents[last].address < to || (last > first && goes_on(&extents[last])))) {
+		if (!extents[last].pinned)
+			stored_bytes -= extents[last].bytes ? extents[last].size : 0;
+		last++;
+	}
+	size_t kept = first;
+	for (size_t i = first; i < last; i++) {
+		if (extents[i].pinned)
+			extents[kept++] = extents[i];
+		else
+			free(extents[i].bytes);
+	}
+	memmove(&extents[kept], &extents[last], (extent_count - last) * sizeof(*extents));
+	extent_count -= last - kept;
+}
+
+void
+tn__values_forget_reached(const uint64_t *addresses, size_t count)
+{
+	tell_network();
+	if (!atomic_load_explicit(&forgettable, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&values_lock);
+	if (extent_count > OUTLIVING_MAX)
+		forget_all();
+	for (size_t i = 0; i < count; i++)
+		forget_tensor_at(addresses[i]);
+	for (size_t i = 0; i < extent_count; i++)
+		extents[i].outlived = true;
+	pthread_mutex_unlock(&values_lock);
+}
+
+/* One count or truth that is taken to be, or one of many. */
+static bool
+is_count_or_truth(const struct extent *extent)
+{
+	unsigned char element = extent->likely.element;
+	bool type = element == TN_ELEMENT_NONE || element == TN_ELEMENT_I64 || element == TN_ELEMENT_BOOL;
+	return extent->likely.kind != TN_LIKELY_NONE && type && extent->size <= sizeof(int64_t);
+}
+
+void
+tn__values_forget_reals(void)
+{
+	tell_network();
+	if (!atomic_load_explicit(&forgettable, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&values_lock);
+	size_t kept = 0;
+	for (size_t i = 0; i < extent_count; i++) {
+		extents[i].outlived = true;
+		if (extents[i].pinned || (extent_count <= OUTLIVING_MAX && is_count_or_truth(&extents[i])))
+			extents[kept++] = extents[i];
+		else
+			release(&extents[i]);
+	}
+	extent_count = kept;
+	pthread_mutex_unlock(&values_lock);
+}
+
 static void
 put(const struct extent *extent)
 {
+	if (extent_count + 4 > EXTENTS_MAX)
+		forget_all();
 	forget_range(extent->address, extent->size);
 	if (!insert(first_above(extent->address), extent))
 		free(extent->bytes);
@@ -204,6 +284,7 @@ tn__values_write(uint64_t address, const void *host, uint64_t bytes)
 {
 	struct extent extent = {.address = address, .size = bytes};
 	bool keep = bytes > 0 && bytes <= tn__core.values_bound;
+	tn__pending_drop(address, bytes);
 	pthread_mutex_lock(&values_lock);
 	if (keep && tn__core.values_bound != UINT64_MAX && stored_bytes + bytes > STORED_MAX)
 		forget_all();
@@ -232,6 +313,7 @@ tn__values_fill(uint64_t address, uint64_t bytes, const void *pattern, size_t pa
 {
 	struct extent extent = {.address = address, .size = bytes, .pattern_bytes = (uint8_t)pattern_bytes};
 	memcpy(extent.pattern, pattern, pattern_bytes);
+	tn__pending_drop(address, bytes);
 	pthread_mutex_lock(&values_lock);
 	if (bytes)
 		put(&extent);
@@ -270,12 +352,31 @@ tn__values_assume_bytes(uint64_t address, const void *bytes, uint64_t count, con
 	pthread_mutex_unlock(&values_lock);
 }
 
+/* Whether extents cover a range without a gap. */
+static bool
+is_covered(uint64_t address, uint64_t bytes)
+{
+	uint64_t end = address + bytes, at = address;
+	for (size_t i = first_above(address); i < extent_count && at < end && extents[i].address <= at; i++)
+		at = extents[i].address + extents[i].size;
+	return at >= end;
+}
+
+/* Whether an extent says something about a range that it overlaps, which is covered or not. One that outlived a kernel may
+ * be an earlier owner's, where something of the range is not known. */
+static bool
+counts_in(const struct extent *extent, bool covered)
+{
+	return covered || !extent->outlived || extent->pinned;
+}
+
 /* The first assumption in a range; NULL: there is none. */
 static const struct extent *
 assumption_in(uint64_t address, uint64_t bytes)
 {
+	bool covered = is_covered(address, bytes);
 	for (size_t i = first_above(address); i < extent_count && extents[i].address < address + bytes; i++)
-		if (extents[i].likely.kind != TN_LIKELY_NONE)
+		if (extents[i].likely.kind != TN_LIKELY_NONE && counts_in(&extents[i], covered))
 			return &extents[i];
 	return NULL;
 }
@@ -330,9 +431,11 @@ static uint64_t
 read_known(uint64_t address, unsigned char *host, uint64_t bytes, enum which which)
 {
 	uint64_t known = 0, end = address + bytes;
+	bool covered = is_covered(address, bytes);
 	for (size_t i = first_above(address); i < extent_count && extents[i].address < end; i++) {
 		bool assumed = extents[i].likely.kind != TN_LIKELY_NONE;
-		if (assumed != (which == ASSUMED) || (which == NOT_ZEROS && is_zeros(&extents[i])))
+		if (assumed != (which == ASSUMED) || (which == NOT_ZEROS && is_zeros(&extents[i])) ||
+		    !counts_in(&extents[i], covered))
 			continue;
 		uint64_t from = extents[i].address > address ? extents[i].address : address;
 		uint64_t stop = extents[i].address + extents[i].size;
@@ -475,6 +578,7 @@ fill_host(uint64_t address, unsigned char *host, uint64_t bytes, const struct tn
 void
 tn__values_read(uint64_t address, void *host, uint64_t bytes)
 {
+	tn__pending_settle(address, bytes);
 	zero_host(host, bytes);
 	pthread_mutex_lock(&values_lock);
 	bool small = bytes <= tn__core.values_bound && bytes <= LIKELY_MAX;
@@ -487,11 +591,117 @@ tn__values_read(uint64_t address, void *host, uint64_t bytes)
 		return;
 	atomic_fetch_add_explicit(&tn__core.ledger->computed_reads, 1, memory_order_relaxed);
 	struct tn_value_read read = offer(&likely, bytes);
+	if (likely.each && bytes == tn__element_bytes((enum tn_element)likely.element) &&
+	    tn__element_is_integer((enum tn_element)likely.element)) { /* the one that stands there */
+		fill_host(address, host, bytes, &likely, &read);
+		read.offered[0] = (double)tn__integer_at(host, (enum tn_element)likely.element);
+	}
 	void (*observer)(struct tn_value_read *) = atomic_load(&read_observer);
 	if (observer)
 		observer(&read);
 	if (likely.kind != TN_LIKELY_NONE)
 		fill_host(address, host, bytes, &likely, &read);
+}
+
+size_t
+tn__values_runs(uint64_t address, void *host, uint64_t bytes, struct tn_run *out, size_t room)
+{
+	size_t count = 0;
+	uint64_t end = address + bytes;
+	pthread_mutex_lock(&values_lock);
+	for (size_t i = first_above(address); i < extent_count && extents[i].address < end; i++) {
+		if (extents[i].likely.kind != TN_LIKELY_NONE)
+			continue;
+		uint64_t from = extents[i].address > address ? extents[i].address : address;
+		uint64_t stop = extents[i].address + extents[i].size;
+		uint64_t to = stop < end ? stop : end;
+		bool joined = count > 0 && out[count - 1].from + out[count - 1].count == from - address;
+		if (!joined && count == room)
+			break;
+		copy_out(&extents[i], from, to, (unsigned char *)host + (from - address));
+		if (joined)
+			out[count - 1].count += (uint32_t)(to - from);
+		else
+			out[count++] = (struct tn_run){(uint32_t)(from - address), (uint32_t)(to - from)};
+	}
+	pthread_mutex_unlock(&values_lock);
+	return count;
+}
+
+void
+tn__values_peek(uint64_t address, uint64_t bytes_count, unsigned char *bytes, unsigned char *known)
+{
+	uint64_t end = address + bytes_count;
+	memset(known, 0, bytes_count);
+	pthread_mutex_lock(&values_lock);
+	bool covered = is_covered(address, bytes_count);
+	for (size_t i = first_above(address); i < extent_count && extents[i].address < end; i++) {
+		uint64_t from = extents[i].address > address ? extents[i].address : address;
+		uint64_t stop = extents[i].address + extents[i].size, to = stop < end ? stop : end;
+		if (extents[i].likely.kind != TN_LIKELY_NONE || !counts_in(&extents[i], covered))
+			continue;
+		copy_out(&extents[i], from, to, bytes + (from - address));
+		memset(known + (from - address), 1, to - from);
+	}
+	pthread_mutex_unlock(&values_lock);
+}
+
+/* Of an extent's elements in a range. */
+static uint64_t
+selected_in(const struct extent *extent, uint64_t from, uint64_t to, uint64_t width)
+{
+	uint64_t count = (to - from + width - 1) / width, most = 0;
+	if (extent->likely.kind == TN_LIKELY_TRUTH && extent->likely.bound > 0)
+		return extent->likely.bound < count ? extent->likely.bound : count;
+	if (extent->likely.kind != TN_LIKELY_NONE)
+		return count;
+	if (is_zeros(extent))
+		return 0;
+	for (uint64_t at = from; at < to; at += width) {
+		unsigned char element[16];
+		uint64_t end = at + width < to ? at + width : to;
+		bool zero = true;
+		copy_out(extent, at, end, element);
+		for (uint64_t i = 0; i < end - at; i++)
+			zero &= element[i] == 0;
+		most += !zero;
+	}
+	return most;
+}
+
+uint64_t
+tn__values_selected(uint64_t address, uint64_t bytes, uint64_t width)
+{
+	uint64_t most = 0, told = 0, end = address + bytes;
+	pthread_mutex_lock(&values_lock);
+	bool covered = is_covered(address, bytes);
+	for (size_t i = first_above(address); i < extent_count && extents[i].address < end; i++) {
+		uint64_t from = extents[i].address > address ? extents[i].address : address;
+		uint64_t stop = extents[i].address + extents[i].size, to = stop < end ? stop : end;
+		if (!counts_in(&extents[i], covered))
+			continue;
+		most += selected_in(&extents[i], from, to, width);
+		told += to - from;
+	}
+	pthread_mutex_unlock(&values_lock);
+	most += (bytes - told) / width;
+	return most < bytes / width ? most : bytes / width;
+}
+
+uint64_t
+tn__values_extent(uint64_t address, struct tn_likely *likely)
+{
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&values_lock);
+	size_t i = first_above(address);
+	if (i < extent_count && extents[i].address <= address) {
+		bool mask = extents[i].likely.kind == TN_LIKELY_TRUTH && extents[i].address == address;
+		if (mask || (extents[i].likely.kind == TN_LIKELY_NONE && is_zeros(&extents[i])))
+			bytes = extents[i].address + extents[i].size - address;
+		*likely = extents[i].likely;
+	}
+	pthread_mutex_unlock(&values_lock);
+	return bytes;
 }
 
 bool
@@ -511,13 +721,16 @@ collect(uint64_t to, uint64_t from, uint64_t bytes, size_t *count)
 	while (last < extent_count && extents[last].address < from + bytes)
 		last++;
 	*count = 0;
+	bool covered = is_covered(from, bytes);
 	struct extent *parts = last > first ? malloc((last - first) * sizeof(*parts)) : NULL;
 	for (size_t i = first; parts && i < last; i++) {
 		uint64_t end = extents[i].address + extents[i].size;
+		if (!counts_in(&extents[i], covered))
+			continue;
 		struct extent part = part_of(&extents[i], extents[i].address > from ? extents[i].address : from,
 		                             end < from + bytes ? end : from + bytes);
 		part.address = part.address - from + to;
-		part.pinned = false;
+		part.pinned = part.outlived = false;
 		if (part.size)
 			parts[(*count)++] = part;
 	}
@@ -527,6 +740,14 @@ collect(uint64_t to, uint64_t from, uint64_t bytes, size_t *count)
 void
 tn__values_move(uint64_t to, uint64_t from, uint64_t bytes)
 {
+	tn__pending_settle(from, bytes);
+	tn__values_move_known(to, from, bytes);
+}
+
+void
+tn__values_move_known(uint64_t to, uint64_t from, uint64_t bytes)
+{
+	tn__pending_drop(to, bytes);
 	pthread_mutex_lock(&values_lock);
 	size_t count = 0;
 	struct extent *parts = bytes <= tn__core.values_bound ? collect(to, from, bytes, &count) : NULL;

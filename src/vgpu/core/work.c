@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "vgpu/core/state.h"
+#include "base/array.h"
 
 #define FIELDS (sizeof(struct tn_work) / sizeof(double))
 
@@ -43,15 +44,7 @@ tn__work_after_fork(void)
 static bool
 make_room(void)
 {
-	if (step_count < capacity)
-		return true;
-	size_t wanted = capacity ? capacity * 2 : 16;
-	struct tn_work *grown = wanted <= TN_WORK_STEPS ? realloc(steps, wanted * sizeof(*grown)) : NULL;
-	if (!grown)
-		return false;
-	steps = grown;
-	capacity = wanted;
-	return true;
+	return tn__array_room(&steps, &capacity, step_count + 1, sizeof(*steps), TN_WORK_STEPS);
 }
 
 void

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "vgpu/cudart/rt.h"
+#include "base/array.h"
 
 TN_EXPORT cudaError_t CUDARTAPI
 cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
@@ -55,14 +56,8 @@ static size_t retained_count, retained_capacity;
 static bool
 retain(const void *owner, struct user_object *object, unsigned count)
 {
-	if (retained_count == retained_capacity) {
-		size_t capacity = retained_capacity ? retained_capacity * 2 : 16;
-		struct retained *grown = realloc(retained, capacity * sizeof(*grown));
-		if (!grown)
-			return false;
-		retained = grown;
-		retained_capacity = capacity;
-	}
+	if (!tn__array_room(&retained, &retained_capacity, retained_count + 1, sizeof(*retained), SIZE_MAX))
+		return false;
 	retained[retained_count++] = (struct retained){.owner = owner, .object = object, .count = count};
 	return true;
 }

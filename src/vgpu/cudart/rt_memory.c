@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "vgpu/cudart/rt.h"
+#include "base/array.h"
 
 TN_EXPORT cudaError_t CUDARTAPI
 cudaMalloc(void **pointer, size_t size)
@@ -260,15 +261,7 @@ void
 tn__rt_note_symbol(const void *host, size_t size)
 {
 	pthread_mutex_lock(&symbols_lock);
-	if (symbol_count == symbol_capacity) {
-		size_t capacity = symbol_capacity ? symbol_capacity * 2 : 64;
-		struct symbol *grown = realloc(symbols, capacity * sizeof(*grown));
-		if (grown) {
-			symbols = grown;
-			symbol_capacity = capacity;
-		}
-	}
-	if (symbol_count < symbol_capacity)
+	if (tn__array_room(&symbols, &symbol_capacity, symbol_count + 1, sizeof(*symbols), SIZE_MAX))
 		symbols[symbol_count++] = (struct symbol){.host = host, .size = size};
 	pthread_mutex_unlock(&symbols_lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NCCL: communicators, memory, windows, version and errors. Communicators of one rank work; more ranks are refused with
- * words that ncclGetLastError gives. What the real library takes from the device for its channels is not modelled.
+ * NCCL: communicators, memory, windows, version and errors. Ranks meet in the run's folder (nccl_ranks.c); what the real
+ * library takes from the device for them is a model (nccl_memory.c).
  * Thread-safe: a communicator belongs to one thread at a time, as in the real library; errors are the thread's own.
  */
 #include <stdatomic.h>
@@ -69,7 +69,7 @@ ncclCommGetAsyncError(struct nccl_comm *comm, int *result)
 {
 	if (!comm || !result)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the communicator or the result is NULL");
-	*result = NCCL_SUCCESS;
+	*result = comm->transport->error(comm);
 	return NCCL_SUCCESS;
 }
 
@@ -97,99 +97,214 @@ ncclCommGetUniqueId(struct nccl_comm *comm, struct nccl_id *id)
 	return ncclGetUniqueId(id);
 }
 
+static bool
+has(const struct nccl_config *config, size_t end)
+{
+	return config && config->size >= end;
+}
+
+/* NCCL_CONFIG_UNDEF_INT, or a field that the program's header does not have, is 0 here. */
 static int
-create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, const char *name)
+max_channels_of(const struct nccl_config *config)
+{
+	bool there = has(config, offsetof(struct nccl_config, net_name)) && config->max_ctas > 0;
+	return there ? config->max_ctas : 0;
+}
+
+static bool
+shares(const struct nccl_config *config)
+{
+	return has(config, sizeof(struct nccl_config)) && config->split_share == 1;
+}
+
+static int
+finish_joining(void *what)
+{
+	struct nccl_comm *comm = what;
+	return comm->transport->meet(comm);
+}
+
+/* Makes the calling thread's device a rank of the communicator that an id names. */
+static int
+create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, const struct nccl_comm *model)
 {
 	if (!out || ranks < 1 || rank < 0 || rank >= ranks)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the rank is not below the number of ranks");
-	if (ranks > 1)
-		return tn__nccl_fail(tn__refuse("nccl", name, NCCL_INVALID_USAGE),
-		                     "several ranks are not supported yet on a virtual GPU: run with a world size of 1");
 	int device = tn__current_device();
 	if (tn__ensure_context(device) != TN_OK)
 		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the device has no room for a context");
 	struct nccl_comm *comm = calloc(1, sizeof(*comm));
 	if (!comm)
 		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
-	*comm = (struct nccl_comm){.rank = rank, .ranks = ranks, .device = device, .transport = &tn__nccl_self};
-	int result = comm->transport->connect(comm, id);
-	if (result == NCCL_SUCCESS)
-		*out = comm;
-	else
+	*comm = (struct nccl_comm){.rank = rank,
+	                           .ranks = ranks,
+	                           .device = device,
+	                           .id = *id,
+	                           .transport = ranks > 1 ? &tn__nccl_ranks : &tn__nccl_self,
+	                           .max_channels = model->max_channels,
+	                           .together = model->together,
+	                           .shares = model->shares};
+	int result = comm->transport->connect(comm);
+	if (result != NCCL_SUCCESS) {
 		free(comm);
-	return result;
+		return result;
+	}
+	*out = comm;
+	return tn__nccl_later(finish_joining, comm);
 }
 
 TN_EXPORT int
 ncclCommInitRank(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank)
 {
-	return create(comm, ranks, rank, &id, "ncclCommInitRank");
+	return create(comm, ranks, rank, &id, &(struct nccl_comm){0});
 }
 
 TN_EXPORT int
-ncclCommInitRankConfig(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank, void *config)
+ncclCommInitRankConfig(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank, struct nccl_config *config)
 {
-	return create(comm, ranks, rank, &id, "ncclCommInitRankConfig");
+	return create(comm, ranks, rank, &id, &(struct nccl_comm){.max_channels = max_channels_of(config)});
 }
 
 TN_EXPORT int
-ncclCommInitRankScalable(struct nccl_comm **comm, int ranks, int rank, int id_count, struct nccl_id *ids, void *config)
+ncclCommInitRankScalable(struct nccl_comm **comm, int ranks, int rank, int id_count, struct nccl_id *ids,
+                         struct nccl_config *config)
 {
 	if (id_count < 1 || !ids)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "no unique id");
-	return create(comm, ranks, rank, &ids[0], "ncclCommInitRankScalable");
+	return create(comm, ranks, rank, &ids[0], &(struct nccl_comm){.max_channels = max_channels_of(config)});
 }
+
+TN_EXPORT int ncclGroupStart(void);
+TN_EXPORT int ncclGroupEnd(void);
 
 /* One process with a communicator for each of its devices. */
 TN_EXPORT int
 ncclCommInitAll(struct nccl_comm **comms, int count, const int *list)
 {
 	struct nccl_id id;
-	int before = tn__current_device(), device = list ? list[0] : 0, result;
+	int before = tn__current_device(), result = NCCL_SUCCESS;
 
 	if (!comms || count < 1)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "no communicators are asked for");
-	if (tn__set_device(device) != TN_OK)
-		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "unknown device");
 	ncclGetUniqueId(&id);
-	result = create(comms, count, 0, &id, "ncclCommInitAll");
+	ncclGroupStart();
+	for (int rank = 0; rank < count && result == NCCL_SUCCESS; rank++) {
+		if (tn__set_device(list ? list[rank] : rank) != TN_OK)
+			result = tn__nccl_fail(NCCL_INVALID_ARGUMENT, "unknown device");
+		else
+			result = create(&comms[rank], count, rank, &id, &(struct nccl_comm){.together = true});
+	}
+	int ended = ncclGroupEnd();
 	tn__set_device(before);
-	return result;
+	return result != NCCL_SUCCESS ? result : ended;
 }
 
-static int
-clone(const struct nccl_comm *comm, struct nccl_comm **out, const char *name)
+/* The id of what is made of a communicator: the same on all its ranks, and no other's. */
+static struct nccl_id
+id_of_child(struct nccl_comm *comm, uint64_t what)
 {
-	struct nccl_id id;
+	struct nccl_id id = comm->id;
+	uint64_t words[4];
+	memcpy(words, id.bytes, sizeof(words));
+	const uint64_t more[] = {++comm->splits, what};
+	for (size_t i = 0; i < sizeof(more); i++) { /* FNV-1a */
+		words[2] = (words[2] ^ ((const unsigned char *)more)[i]) * UINT64_C(0x100000001b3);
+		words[3] = (words[3] ^ (words[2] >> 29)) * UINT64_C(0x100000001b3);
+	}
+	memcpy(id.bytes, words, sizeof(words));
+	return id;
+}
+
+/* As create, on the device of the communicator that it is made of. */
+static int
+create_child(const struct nccl_comm *comm, struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id,
+             const struct nccl_config *config)
+{
 	int before = tn__current_device(), result;
+	const struct nccl_comm model = {.max_channels = config ? max_channels_of(config) : comm->max_channels,
+	                                .together = comm->together,
+	                                .shares = shares(config)};
 
 	if (tn__set_device(comm->device) != TN_OK)
 		return tn__nccl_fail(NCCL_INTERNAL_ERROR, "the communicator's device is gone");
-	ncclGetUniqueId(&id);
-	result = create(out, comm->ranks, comm->rank, &id, name);
+	result = create(out, ranks, rank, id, &model);
 	tn__set_device(before);
 	return result;
 }
 
-TN_EXPORT int
-ncclCommSplit(struct nccl_comm *comm, int color, int key, struct nccl_comm **out, void *config)
+struct splitting {
+	struct nccl_comm *comm, **out;
+	struct nccl_split own;
+	struct nccl_config config;
+	bool configured;
+};
+
+/* Members of a color are ordered by key, and by their old rank among equals (NCCL documentation, ncclCommSplit). */
+static int
+split(const struct splitting *what)
 {
-	if (!comm || !out || color < NO_COLOR)
-		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "nothing to split, or a negative color");
-	if (color == NO_COLOR) {
-		*out = NULL;
-		return NCCL_SUCCESS;
+	struct nccl_comm *comm = what->comm;
+	struct nccl_split *all = calloc((size_t)comm->ranks, sizeof(*all));
+	int ranks = 0, rank = 0;
+	if (!all)
+		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
+	all[0] = what->own;
+	int result = comm->transport->hear ? comm->transport->hear(comm, all) : NCCL_SUCCESS;
+	for (int i = 0; i < comm->ranks; i++) {
+		bool member = all[i].color == what->own.color;
+		bool before = all[i].key < what->own.key || (all[i].key == what->own.key && i < comm->rank);
+		ranks += member;
+		rank += member && before;
 	}
-	return clone(comm, out, "ncclCommSplit");
+	free(all);
+	struct nccl_id id = id_of_child(comm, (uint64_t)(uint32_t)what->own.color);
+	*what->out = NULL;
+	if (result != NCCL_SUCCESS || what->own.color == NO_COLOR)
+		return result;
+	return create_child(comm, what->out, ranks, rank, &id, what->configured ? &what->config : NULL);
+}
+
+static int
+finish_splitting(void *what)
+{
+	int result = split(what);
+	free(what);
+	return result;
 }
 
 TN_EXPORT int
-ncclCommShrink(struct nccl_comm *comm, int *excluded, int excluded_count, struct nccl_comm **out, void *config,
-               int flags)
+ncclCommSplit(struct nccl_comm *comm, int color, int key, struct nccl_comm **out, struct nccl_config *config)
 {
-	if (!comm || !out || excluded_count != 0)
-		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the only rank cannot be excluded");
-	return clone(comm, out, "ncclCommShrink");
+	if (!comm || !out || color < NO_COLOR)
+		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "nothing to split, or a negative color");
+	struct splitting *what = calloc(1, sizeof(*what));
+	if (!what)
+		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
+	*what = (struct splitting){.comm = comm, .out = out, .own = {color, key}};
+	if (has(config, sizeof(what->config))) {
+		what->config = *config;
+		what->configured = true;
+	}
+	int result = comm->transport->say(comm, &what->own);
+	return result == NCCL_SUCCESS ? tn__nccl_later(finish_splitting, what) : result;
+}
+
+TN_EXPORT int
+ncclCommShrink(struct nccl_comm *comm, int *excluded, int excluded_count, struct nccl_comm **out,
+               struct nccl_config *config, int flags)
+{
+	int before = 0;
+	uint64_t what = UINT64_C(1) << 63;
+	if (!comm || !out || excluded_count < 0 || excluded_count >= comm->ranks || (excluded_count > 0 && !excluded))
+		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "no rank would be left, or the list is NULL");
+	for (int i = 0; i < excluded_count; i++) {
+		if (excluded[i] < 0 || excluded[i] >= comm->ranks || excluded[i] == comm->rank)
+			return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "an excluded rank calls, or is none of the communicator");
+		before += excluded[i] < comm->rank;
+		what += ((uint64_t)excluded[i] + 1) * ((uint64_t)excluded[i] + 1); /* in any order */
+	}
+	struct nccl_id id = id_of_child(comm, what);
+	return create_child(comm, out, comm->ranks - excluded_count, comm->rank - before, &id, config);
 }
 
 /* ---- ending communicators ---- */
@@ -200,19 +315,25 @@ ncclCommFinalize(struct nccl_comm *comm)
 	return comm ? NCCL_SUCCESS : tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the communicator is NULL");
 }
 
-TN_EXPORT int
-ncclCommDestroy(struct nccl_comm *comm)
+static int
+end(struct nccl_comm *comm, bool abort)
 {
 	if (comm)
-		comm->transport->disconnect(comm);
+		comm->transport->disconnect(comm, abort);
 	free(comm);
 	return NCCL_SUCCESS;
 }
 
 TN_EXPORT int
+ncclCommDestroy(struct nccl_comm *comm)
+{
+	return end(comm, false);
+}
+
+TN_EXPORT int
 ncclCommAbort(struct nccl_comm *comm)
 {
-	return ncclCommDestroy(comm);
+	return end(comm, true);
 }
 
 TN_EXPORT int
@@ -221,17 +342,18 @@ ncclCommRevoke(struct nccl_comm *comm, int flags)
 	return ncclCommFinalize(comm);
 }
 
-/* Giving memory back for a while: there is none to give. */
 TN_EXPORT int
 ncclCommSuspend(struct nccl_comm *comm, int flags)
 {
-	return ncclCommFinalize(comm);
+	int result = ncclCommFinalize(comm);
+	return result == NCCL_SUCCESS ? comm->transport->suspend(comm, false) : result;
 }
 
 TN_EXPORT int
 ncclCommResume(struct nccl_comm *comm)
 {
-	return ncclCommFinalize(comm);
+	int result = ncclCommFinalize(comm);
+	return result == NCCL_SUCCESS ? comm->transport->suspend(comm, true) : result;
 }
 
 /* ---- what a communicator is ---- */

@@ -2,6 +2,8 @@
  *
  * NCCL's collectives and point-to-point calls: each checks its arguments and becomes an operation.
  */
+#include <string.h>
+
 #include "vgpu/nccl/nccl_comm.h"
 
 /* The prototypes stand in the library's own header, which is not included. */
@@ -9,6 +11,12 @@
 
 /* In the order of ncclDataType_t: i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2. */
 static const size_t type_bytes[NCCL_TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+size_t
+tn__nccl_type_bytes(int type)
+{
+	return type_bytes[type];
+}
 
 /* What a call says, in the order of NCCL's parameters; `peer` is the root, too. */
 struct call {
@@ -23,7 +31,7 @@ static int
 submit(struct nccl_comm *comm, void *stream, struct call call)
 {
 	struct nccl_operation operation = {
-		comm, call.kind, call.send, call.receive, 0, call.peer, call.operator, (uintptr_t)stream,
+		comm, call.kind, call.send, call.receive, 0, call.peer, call.operator, (uintptr_t)stream, call.type,
 	};
 
 	if (!comm)
@@ -34,6 +42,10 @@ submit(struct nccl_comm *comm, void *stream, struct call call)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the root or peer is no rank of the communicator");
 	if (__builtin_mul_overflow(call.count, type_bytes[call.type], &operation.bytes))
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the count is too large");
+	bool reduces = call.kind == NCCL_ALL_REDUCE || call.kind == NCCL_REDUCE || call.kind == NCCL_REDUCE_SCATTER;
+	int made = call.operator - NCCL_BUILT_IN_OPERATORS;
+	if (reduces && (call.operator < 0 || made >= NCCL_MADE_OPERATORS || (made >= 0 && !comm->operators[made].used)))
+		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "unknown reduction operator");
 	return tn__nccl_submit(&operation);
 }
 
@@ -106,21 +118,35 @@ ncclRecv(void *receive, size_t count, int type, int peer, struct nccl_comm *comm
 	return submit(comm, stream, (struct call){NCCL_RECEIVE, NULL, receive, count, type, 0, peer});
 }
 
-/* Operators that the program makes: only told apart from the built-in ones, since no value is computed. */
+/* Operators that the program makes. `residence`: ncclScalarDevice 0, the scalar is read as an operation runs;
+ * ncclScalarHostImmediate 1, it is read now. */
 TN_EXPORT int
 ncclRedOpCreatePreMulSum(int *operator, void *scalar, int type, int residence, struct nccl_comm *comm)
 {
-	if (!operator || !comm)
-		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the operator or the communicator is NULL");
-	*operator = NCCL_BUILT_IN_OPERATORS;
+	int made = 0;
+	if (!operator || !scalar || !comm || type < 0 || type >= NCCL_TYPES)
+		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the operator, the scalar or the communicator is NULL, or the type unknown");
+	while (made < NCCL_MADE_OPERATORS && comm->operators[made].used)
+		made++;
+	if (made == NCCL_MADE_OPERATORS)
+		return tn__nccl_fail(NCCL_INTERNAL_ERROR, "more operators than a communicator can have");
+	comm->operators[made] = (struct nccl_made_operator){
+		.used = true, .type = type, .on_device = residence == 0, .address = (uintptr_t)scalar};
+	if (residence != 0)
+		memcpy(comm->operators[made].scalar, scalar, type_bytes[type]);
+	*operator = NCCL_BUILT_IN_OPERATORS + made;
 	return NCCL_SUCCESS;
 }
 
 TN_EXPORT int
 ncclRedOpDestroy(int operator, struct nccl_comm *comm)
 {
-	if (operator < NCCL_BUILT_IN_OPERATORS)
+	int made = operator - NCCL_BUILT_IN_OPERATORS;
+	if (made < 0)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "a built-in operator cannot be destroyed");
+	if (!comm || made >= NCCL_MADE_OPERATORS || !comm->operators[made].used)
+		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "no such operator");
+	comm->operators[made].used = false;
 	return NCCL_SUCCESS;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NCCL groups: operations between ncclGroupStart and the matching ncclGroupEnd are collected by the calling thread and
- * given to their transports together, one communicator after the other in order of first use.
+ * given to their transports together, one communicator after the other in order of first use. What waits for other ranks (new
+ * communicators) comes before them, in the order of its calls.
  */
 #include <stdlib.h>
 
@@ -10,10 +11,17 @@
 /* The prototypes stand in the library's own header, which is not included. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
+struct later {
+	int (*finish)(void *what);
+	void *what;
+};
+
 struct group {
 	int depth, result;
 	struct nccl_operation *operations;
 	size_t count, capacity;
+	struct later *later;
+	size_t later_count, later_capacity;
 };
 
 static _Thread_local struct group group;
@@ -39,6 +47,38 @@ tn__nccl_submit(const struct nccl_operation *operation)
 	if (group.depth > 0)
 		return collect(operation);
 	return operation->comm->transport->run(operation->comm, operation, 1);
+}
+
+int
+tn__nccl_later(int (*finish)(void *what), void *what)
+{
+	if (group.depth == 0)
+		return finish(what);
+	if (group.later_count == group.later_capacity) {
+		size_t capacity = group.later_capacity ? 2 * group.later_capacity : 16;
+		struct later *grown = realloc(group.later, capacity * sizeof(*grown));
+		if (!grown)
+			return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
+		group.later = grown;
+		group.later_capacity = capacity;
+	}
+	group.later[group.later_count++] = (struct later){finish, what};
+	return NCCL_SUCCESS;
+}
+
+/* A split makes communicators, which are joined after all splits of the group were heard. */
+static int
+finish_later(void)
+{
+	int result = NCCL_SUCCESS;
+	group.depth++;
+	for (size_t i = 0; i < group.later_count; i++) { /* the list grows meanwhile */
+		struct later later = group.later[i];
+		int one = later.finish(later.what);
+		result = result == NCCL_SUCCESS ? one : result;
+	}
+	group.depth--;
+	return result;
 }
 
 /* Runs what stands in the group, in place: the operations of the first communicator are moved to the front. */
@@ -69,6 +109,7 @@ static void
 clear(void)
 {
 	free(group.operations);
+	free(group.later);
 	group = (struct group){0};
 }
 
@@ -86,7 +127,9 @@ ncclGroupEnd(void)
 		return tn__nccl_fail(NCCL_INVALID_USAGE, "ncclGroupEnd without ncclGroupStart");
 	if (--group.depth > 0)
 		return NCCL_SUCCESS;
-	int result = run_group(group.operations, group.count);
+	int result = finish_later();
+	if (result == NCCL_SUCCESS)
+		result = run_group(group.operations, group.count);
 	clear();
 	return result;
 }

@@ -7,14 +7,26 @@
 #include "vgpu/nccl/nccl_comm.h"
 
 static int
-connect_self(struct nccl_comm *comm, const struct nccl_id *id)
+connect_self(struct nccl_comm *comm)
 {
 	return NCCL_SUCCESS;
 }
 
 static void
-disconnect_self(struct nccl_comm *comm)
+disconnect_self(struct nccl_comm *comm, bool abort)
 {
+}
+
+static int
+say_to_self(struct nccl_comm *comm, const struct nccl_split *own)
+{
+	return NCCL_SUCCESS;
+}
+
+static int
+suspend_self(struct nccl_comm *comm, bool back)
+{
+	return NCCL_SUCCESS;
 }
 
 static int
@@ -64,4 +76,7 @@ run_self(struct nccl_comm *comm, const struct nccl_operation *operations, size_t
 	return result;
 }
 
-const struct nccl_transport tn__nccl_self = {connect_self, disconnect_self, run_self};
+/* With nobody else there is nothing to hear: what this rank says is what all say (nccl.c). */
+const struct nccl_transport tn__nccl_self = {
+	connect_self, connect_self, disconnect_self, run_self, say_to_self, NULL, suspend_self, connect_self,
+};

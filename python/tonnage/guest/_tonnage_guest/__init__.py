@@ -14,6 +14,7 @@
     marks     what a snapshot cannot know, written into it
     phases    what the program is doing: build, forward, backward, optimizer, evaluation, ...
     holds     what tensors are: parameters, gradients, optimizer state
+    gathered  parameters that are gathered for a while
     inputs    which tensors are inputs
     habits    calls that say more: zero_grad, empty_cache, pin_memory, deleted modules, warnings
     graph     autograd's graph as a backward pass begins
@@ -29,13 +30,15 @@
     growth    memory that grows with every step
     keepers   what keeps tensors that pile up: a list of the program, and the line that adds to it
     reads     values that a kernel would have computed, read back
+    ranks     this process among the ranks of a job
     generation  ends a generation at its greatest length
     init      large random initialisation on the CPU, skipped
     pages     which pages of a tensor were ever touched
     methods   replaces methods of torch.Tensor without a frame of ours in tracebacks
     uploads   what would be sent to a hub is not sent
     trackers  trackers stay offline, what would be put into stores elsewhere is not put there
-    held      counts both
+    downloads what the network wall did not let a program fetch
+    held      counts all three
     ending    how the process ends
 
 Rule for all of them: what a program can see stays as it is, tracebacks included, unless a module's head says otherwise.

@@ -36,10 +36,11 @@ def _hold_back():
 
     if not held.closed():
         return
-    from . import trackers, uploads
+    from . import downloads, trackers, uploads
 
     guard.attempt(uploads.install)
     guard.attempt(trackers.install)
+    guard.attempt(downloads.install)
 
 
 def _load_changes(text):
@@ -66,7 +67,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import calls, compiling, ending, facts, files, frames, generated, generation, graph, habits, history, holds
+    from . import calls, compiling, ending, facts, files, frames, gathered, generated, generation, graph, habits, history, holds
     from . import init, ledger, peaks, phases, record, steps, torchapi, values
     from .state import settings
 
@@ -84,6 +85,7 @@ def _set_up(torch):
         if history.wanted():
             guard.attempt(phases.install, torch)
             guard.attempt(holds.install)
+            guard.attempt(gathered.install)
             guard.attempt(graph.install)
             guard.attempt(habits.install, torch)
             guard.attempt(facts.install, torch)
@@ -121,7 +123,7 @@ def _on_cuda():
 
 @guard.guarded
 def _cuda_is_there():
-    from . import history, oom, phases, reads, record, torchapi, work
+    from . import history, oom, phases, ranks, reads, record, torchapi, work
 
     state.cuda_initialized = True
     state.device_count = torchapi.device_count()
@@ -130,6 +132,7 @@ def _cuda_is_there():
     guard.attempt(oom.attach)
     guard.attempt(history.start)
     guard.attempt(reads.attach)
+    guard.attempt(ranks.attach)
     guard.attempt(work.start)
     if history.wanted():
         guard.attempt(phases.start)

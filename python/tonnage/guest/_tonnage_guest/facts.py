@@ -13,7 +13,7 @@ import os
 import sys
 import weakref
 
-from . import frames, guard, methods, torchapi
+from . import copies, frames, guard, methods, torchapi
 from .state import state
 
 _LARGE = 4096  # words: a vocabulary
@@ -28,6 +28,7 @@ _eval_asked = False  # the program's own code has called eval()
 _parts = []  # weak references to parts of called modules that have checkpointing configured
 _waiting = False  # checkpointing is configured, and acts in training mode only
 _checkpoints = False
+_copy_called = False
 _survey = {}  # type of parameters -> [bytes, of which are trained]
 _shapes = []  # of the tensors that the last call of a module was given
 
@@ -35,14 +36,28 @@ _shapes = []  # of the tensors that the last call of a module was given
 def install(torch):
     """Called once torch is imported."""
     methods.put(torch.amp.autocast_mode.autocast, "__enter__", guard.guarded(_entered), None)
+    watch_eval(torch)
+
+
+def watch_eval(torch):
+    """Notes whether the program's own code calls eval(), also in a run that looks at nothing else. May be called again."""
     methods.put(torch.nn.Module, "eval", guard.guarded(_asked), None)
+    methods.put(torch.nn.Module, "train", guard.guarded(_asked_by_train), None)
 
 
 @guard.alone
 def note_optimizer(optimizer):
     """An optimizer is being made."""
+    copies.note_optimizer(optimizer)
     if len(_optimizers) < 16:
         _optimizers.add(type(optimizer).__name__[:60])
+
+
+@guard.alone
+def note_copies(called):
+    """Tensors are looked at: whether a second copy of the model has been called until now."""
+    global _copy_called
+    _copy_called = _copy_called or called
 
 
 @guard.alone
@@ -57,6 +72,8 @@ def note_call(module, tensors):
     """A call of a module from outside, or of a compiled function (module None), with these tensors."""
     global _in_train, _in_eval, _waiting
     _shapes[:] = [tuple(tensor.shape) for tensor in tensors[:8]]
+    if module is not None:
+        copies.note_call(module)
     if module is None or not state.torch.is_grad_enabled():
         return
     known = _called.get(id(module))
@@ -87,6 +104,11 @@ def trained_in_eval(module=None):
     return steps.trains() and not _in_train and calls > 0 and (rehearse.updates() > 0 or not _eval_asked)
 
 
+def eval_was_asked():
+    """True when the program's own code has called eval()."""
+    return _eval_asked
+
+
 @guard.alone
 def begin_survey():
     """Parameters are looked at anew."""
@@ -114,7 +136,11 @@ def document():
         "checkpointing": _checkpoints,
         "checkpointing_waits": _waiting and not _checkpoints,
         "trained_in_eval": trained_in_eval(),
+        "never_updated": steps.trains() and state.backwards > 1 and rehearse.updates() == 0,
         "loader": rehearse.has_loader(),
+        "copy_called": _copy_called,
+        "cudnn_benchmark": bool(state.torch.backends.cudnn.benchmark),
+        "workspace_config": "CUBLAS_WORKSPACE_CONFIG" in os.environ,
         "expandable_segments": "expandable_segments:true" in _settings(),
         "parameters": [{"type": name, "bytes": row[0], "trained_bytes": row[1]} for name, row in sorted(_survey.items())],
         "architectures": torchapi.architectures(),
@@ -147,10 +173,25 @@ def _entered(context):
 
 def _asked(module):
     global _eval_asked
-    frame = sys._getframe(1)
+    _eval_asked = _eval_asked or _is_users(sys._getframe(1))
+
+
+def _asked_by_train(module):
+    """A library's own eval() may set the mode by train(False)."""
+    global _eval_asked
+    if _eval_asked:
+        return
+    frame, seen = sys._getframe(1), False
+    while frame is not None and (frame.f_code.co_name in ("eval", "train") or frames.kind(frame.f_code) is frames.OWN):
+        seen = seen or frame.f_code.co_name == "eval"
+        frame = frame.f_back
+    _eval_asked = seen and _is_users(frame)
+
+
+def _is_users(frame):
     while frame is not None and frames.kind(frame.f_code) is frames.OWN:
         frame = frame.f_back
-    _eval_asked = _eval_asked or frame is not None and frames.kind(frame.f_code, frame.f_globals) is frames.USER
+    return frame is not None and frames.kind(frame.f_code, frame.f_globals) is frames.USER
 
 
 def _settings():

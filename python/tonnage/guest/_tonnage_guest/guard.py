@@ -24,7 +24,7 @@ SENSORS = (
     ("calls", ("calls",), "calls of modules and compiled functions are not seen: forward passes count for no step"),
     ("phases", ("phases", "regions"), "forward, backward, evaluation and their peaks are not told apart"),
     ("inputs", ("inputs", "shapes"), "inputs are counted as temporaries, and new shapes of inputs are not noticed"),
-    ("holders", ("holds",), "parameters, gradients and optimizer state are counted as temporaries"),
+    ("holders", ("holds", "gathered"), "parameters, gradients and optimizer state are counted as temporaries"),
     ("backward", ("graph",), "what is kept for backward is inferred from when it is freed"),
     ("history", ("history", "marks", "notes"), "what memory is for, and whose line allocated it, is unknown"),
     ("allocator", ("peaks",), "peaks before a reset of torch's statistics by the program are unknown"),
@@ -35,11 +35,11 @@ SENSORS = (
     ("loaders", ("rehearse", "consumers", "trainers", "workers"), "epochs are not ended early, so the run takes longer"),
     ("values", ("values", "generation"), "computed values are zero where a likely value is given otherwise"),
     ("initialization", ("init", "pages"), "random initialisation on the CPU runs in full, so the run takes longer"),
-    ("uploads", ("uploads", "trackers", "held", "files"), "libraries that upload or write files past the C library are not held back here"),
+    ("uploads", ("uploads", "trackers", "downloads", "held", "files"), "libraries that upload or write files past the C library are not held back here"),
     ("ending", ("ending",), "what ended the program is judged by its exit status alone"),
     ("compiled_lines", ("generated",), "memory of compiled code is named by the call, not by the line it was compiled from"),
     ("compilers", ("compiling",), "the time limit does not wait while the program compiles"),
-    ("work", ("work", "collectives"), "there is no estimate of the time of a step"),
+    ("work", ("work", "collectives", "ranks"), "there is no estimate of the time of a step"),
 )  # fmt: skip
 
 _NAMES = {module: name for name, modules, _ in SENSORS for module in modules}

@@ -6,6 +6,7 @@ Methods are noted as they are looked up, and the program gets torch's own; funct
 are wrapped at torch._C, where torch's Python code looks them up at each call.
 """
 
+import os
 import sys
 import warnings
 
@@ -14,6 +15,7 @@ from .state import state
 
 _MOST_PLACES = 256
 _PIECE = 4096  # smallest pinned block
+_OF_LOADERS = "torch/utils/data/_utils/pin_memory.py"
 # What torch warns of, and how it is called in guest/<pid>.json.
 _WARNINGS = (
     ("To copy construct from a tensor", "tensor_of_a_tensor"),
@@ -72,8 +74,14 @@ def _zeroes(owner):
 
 
 def _pins(tensor):
-    """torch's allocator of pinned memory rounds up to powers of two."""
-    frame = frames.place(frames.caller())
+    """torch's allocator of pinned memory rounds up to powers of two. What a DataLoader pins is not told: it is given back
+    and used again, batch by batch."""
+    caller = frames.caller()
+    while caller is not None and frames.kind(caller.f_code) is frames.OWN:
+        caller = caller.f_back
+    if caller is None or caller.f_code.co_filename.replace(os.sep, "/").endswith(_OF_LOADERS):
+        return
+    frame = frames.place(caller)
     if frame is not None and frames.is_users(frame.f_code.co_filename) and not tensor.is_cuda and tensor.nbytes:
         _count("pin_memory", frames.describe(frame), max(_PIECE, 1 << (tensor.nbytes - 1).bit_length()))
 

@@ -9,6 +9,11 @@ def closed():
     return os.environ.get("TONNAGE_NETWORK", "closed") != "allow" and bool(os.environ.get("TONNAGE_RUN"))
 
 
+def walled():
+    """True where the run has a table of its connections (src/preload/network.h)."""
+    return os.path.exists(os.path.join(os.environ.get("TONNAGE_RUN", "/nowhere"), "state", "network"))
+
+
 def count(library, name, kind="call"):
     """Never raises. A short line is appended whole."""
     try:

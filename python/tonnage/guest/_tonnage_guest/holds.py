@@ -9,7 +9,7 @@ state is set; optimizers from their first update. All by weak references: nothin
 import functools
 import weakref
 
-from . import facts, guard, habits, imports, marks
+from . import copies, facts, guard, habits, imports, marks
 from .state import state
 
 _modules = {}  # id -> weak reference to a module that owns parameters
@@ -40,9 +40,12 @@ def look():
     rows = []
     seen = set()
     facts.begin_survey()
-    for module in _living(_modules):
+    owners = tuple(_living(_modules))
+    second, called = copies.find(owners)
+    facts.note_copies(called)
+    for module in owners:
         for parameter in tuple(module._parameters.values()):
-            _add_parameter(rows, seen, parameter)
+            _add_parameter(rows, seen, parameter, "copy of the model" if id(parameter) in second else "")
         for name, tensor in tuple(module._buffers.items()):
             if tensor is not None:
                 _add_kept(rows, tensor, "pruning masks" if _is_mask(module, name) else "kept by modules")
@@ -186,6 +189,9 @@ def _watch_modules(module):
     register = getattr(module, "register_module_parameter_registration_hook", None)
     if register is not None:
         register(_registered)
+    register = getattr(module, "register_module_module_registration_hook", None)
+    if register is not None:
+        register(_put_into)
     cls = module.Module
     original = cls.__setstate__
 
@@ -205,7 +211,14 @@ def _registered(module, name, parameter):
 
 
 @guard.guarded
+def _put_into(module, name, child):
+    copies.note_child(module, child)
+
+
+@guard.guarded
 def _copied(module):
+    for child in module._modules.values():
+        copies.note_child(module, child)
     if module._parameters:
         _note(_modules, module, _module_gone)
         for parameter in module._parameters.values():

@@ -15,7 +15,7 @@ tensor is untouched since its random fill; these methods are ours only from the 
 
 import sys
 
-from . import guard, methods, pages
+from . import guard, methods, pages, weights
 from .state import state
 
 _LARGE = 1 << 20
@@ -81,7 +81,12 @@ def _is_zeroable(tensor):
 
 
 def _is_marked(tensor):
-    return bool(_marks) and _is_large(tensor) and tensor.untyped_storage()._cdata in _marks
+    return _is_large(tensor) and (tensor.untyped_storage()._cdata in _marks or _is_stand_in(tensor))
+
+
+def _is_stand_in(tensor):
+    """Weights that are not there: zeros that nobody touched."""
+    return tensor.is_contiguous() and weights.is_stand_in(tensor.data_ptr(), _bytes(tensor))
 
 
 def _is_marked_here(tensor):
@@ -152,7 +157,7 @@ def _install_chain():
 
 
 def _is_random(tensor):
-    return _is_marked(tensor) and _marks[tensor.untyped_storage()._cdata] and tensor.is_contiguous() \
+    return _is_marked(tensor) and _marks.get(tensor.untyped_storage()._cdata) and tensor.is_contiguous() \
         and not _is_refused(tensor)
 
 
@@ -201,8 +206,8 @@ def _sparse(tensor, dtype):
     """A copy in another dtype that touches what was touched in the original. None where torch should do it."""
     if not tensor.is_contiguous() or (tensor.requires_grad and _torch.is_grad_enabled()):
         return None
-    ranges = pages.touched(tensor.data_ptr(), _bytes(tensor))
-    if ranges is None or pages.total(ranges) * 2 > _bytes(tensor):
+    ranges = _written(tensor)
+    if ranges is None:
         return None
     try:
         result = _torch.empty(tensor.shape, dtype=dtype, device="cpu")
@@ -215,6 +220,14 @@ def _sparse(tensor, dtype):
     _copy_ranges(result, tensor, ranges)
     _mark(result, _marks.get(tensor.untyped_storage()._cdata, False))
     return result
+
+
+def _written(tensor):
+    """The ranges of bytes that hold something. None where that is most of it, or cannot be told."""
+    ranges = pages.touched(tensor.data_ptr(), _bytes(tensor))
+    if ranges is not None and pages.total(ranges) * 2 > _bytes(tensor):
+        ranges = pages.not_zero(tensor.data_ptr(), ranges)
+    return ranges if ranges is not None and pages.total(ranges) * 2 <= _bytes(tensor) else None
 
 
 def _copy_ranges(target, source, ranges):
@@ -270,12 +283,12 @@ def _copy(original, tensor, source, *args, **kwargs):
     """Copies untouched memory over zeros or over untouched memory without touching either."""
     if type(source) in _kinds and source.shape == tensor.shape and _is_marked(source) and _is_zeroable(tensor) \
             and source.is_contiguous():
-        ranges = pages.touched(source.data_ptr(), _bytes(source))
+        ranges = _written(source)
         dirty = pages.touched(tensor.data_ptr(), _bytes(tensor))
-        if ranges is not None and dirty is not None and pages.total(ranges) * 2 <= _bytes(source):
+        if ranges is not None and dirty is not None:
             _wipe(tensor, dirty)
             _copy_ranges(tensor.detach(), source, ranges)
-            _mark(tensor, _marks[source.untyped_storage()._cdata])
+            _mark(tensor, _marks.get(source.untyped_storage()._cdata, False))
             return tensor
     return original(tensor, source, *args, **kwargs)
 

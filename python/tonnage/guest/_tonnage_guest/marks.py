@@ -15,9 +15,11 @@ _MAX_LABEL = 80
 _MAX_PATH = 1000
 _LASTING = ("deleted", "memory_fraction", "zero_grad")  # calls that outlast a window,
 _MOST_LASTING = 16  # so many of them
+_MOST_GATHERED = 64  # groups that may still be whole when a window begins
 
 phases = []  # (time, step, name)
 looks = []  # (time, [(category, address, bytes, label)])
+gathers = []  # as looks, of parameters that are gathered for a while
 passes = []  # (time, number, [(id, sequence, bytes, evidence, view, name)])
 runs = []  # (time, node's id); appended to by hooks on autograd's nodes
 steps = []  # (time, number, allocated)
@@ -29,6 +31,7 @@ def new_window():
     """Forgets what an emptied history has no use for."""
     del phases[:-1]
     del looks[:-1]
+    del gathers[:-_MOST_GATHERED]
     lasting = {row[1:]: row for row in calls if row[1] in _LASTING}  # of each place the last
     calls[:] = sorted(lasting.values())[-_MOST_LASTING:]
     for rows in (passes, runs, steps, out_of_memories):
@@ -39,7 +42,7 @@ def text():
     """The lines for the snapshot, sorted by time within a kind."""
     lines = ["tonnage-marks\t1"]
     lines.extend("phase\t%d\t%d\t%s" % row for row in phases)
-    for time_ns, rows in looks:
+    for time_ns, rows in sorted(looks + gathers, key=lambda look: look[0]):
         lines.append("look\t%d" % time_ns)
         lines.extend("hold\t%s\t%d\t%d\t%s" % (category, address, size, escaped(label))
                      for category, address, size, label in rows)

@@ -81,7 +81,10 @@ def watch_network():
 
 
 def _watch_sockets(module):
-    for name in ("connect", "connect_ex", "sendto"):
+    from . import held
+
+    # Where there is a network wall it knows of every connection, whatever program made it (src/run/network.c).
+    for name in ("sendto",) if held.walled() else ("connect", "connect_ex", "sendto"):
         notice(module.socket, name, _connects)
 
 

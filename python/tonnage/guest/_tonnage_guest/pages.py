@@ -10,6 +10,7 @@ import ctypes
 import mmap
 
 _PAGE = mmap.PAGESIZE
+_PIECE = 1 << 20
 _RESIDENT = bytes(byte & 1 for byte in range(256))  # translation table: only the lowest bit of mincore's answer counts
 
 _libc = None
@@ -21,7 +22,14 @@ def _mincore():
         _libc = ctypes.CDLL(None, use_errno=True)
         _libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
         _libc.mincore.restype = ctypes.c_int
+        _libc.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+        _libc.memcmp.restype = ctypes.c_int
     return _libc.mincore
+
+
+def _memcmp():
+    _mincore()
+    return _libc.memcmp
 
 
 def touched(address, size):
@@ -40,6 +48,23 @@ def touched(address, size):
     if end > last:
         ranges.append((last - address, size))
     return _joined(ranges)
+
+
+def not_zero(address, ranges):
+    """The parts of ranges that hold something other than zero. What was only read is resident, too: of a page that nobody
+    wrote to the kernel shows its page of zeros."""
+    return _joined((start, stop) for first, last in ranges for start, stop in _pieces(first, last)
+                   if not _is_zero(address + start, stop - start))
+
+
+def _pieces(first, last):
+    for start in range(first, last, _PIECE):
+        yield start, min(start + _PIECE, last)
+
+
+def _is_zero(address, size):
+    # Equal to itself moved by one, and the first byte is zero.
+    return ctypes.string_at(address, 1) == b"\0" and _memcmp()(address, address + 1, size - 1) == 0
 
 
 def total(ranges):

@@ -4,11 +4,12 @@
 `auto`: memory has settled when nothing grew for max(8, twice the step of the last growth, at most 50) steps: neither the
 allocated nor the reserved peak, nor what stays allocated at a step's end (by more than a trifle); and no input brought anything new for
 max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
-differ from step to step. It has settled, too,
-when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
+differ from step to step. Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
+warm-up. It has settled, too, when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
 TONNAGE_SECONDS after the imports; compiling is not counted. Where the work comes from data loaders, their epochs end early from then on
 (rehearse.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
-`--steps N`: stopped after N steps. `all`: never.
+`--steps N`: stopped after N steps. `N updates` (Tonnage's own runs say it): after N updates of an optimizer; passes without one
+settle as under `auto`. `all`: never.
 
 Everything is flushed before a stop. The supervisor then ends the processes; if it does not within ten seconds, the
 program goes on and is not asked about again.
@@ -17,7 +18,7 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import growth, guard, history, ledger, peaks, reads, record, rehearse, shapes, work
+from . import growth, guard, history, ledger, peaks, ranks, reads, record, rehearse, shapes, work
 from .state import settings, state
 
 _MAX_STEPS = 200
@@ -57,11 +58,14 @@ def after_step(new_input, may_stop):
     reason = _reason(may_stop)
     if reason is None or _asked:
         return
-    if settings.watch_settling and may_stop and rehearse.possible() and _elapsed() < settings.seconds:
+    rehearses = settings.watch_settling and not settings.updates_only
+    if rehearses and may_stop and rehearse.possible() and _elapsed() < settings.seconds:
         _tell_of_shapes("when the loops were cut short")
         rehearse.begin(reason)
-    else:
+    elif reason == "limit" or ranks.all_settled():
         _stop(reason)
+    else:
+        record.write_sometimes()  # the last rank to settle stops all
 
 
 @guard.alone
@@ -84,14 +88,16 @@ def _grew():
 
 def _reason(may_stop):
     if settings.step_limit is not None:
-        return "limit" if state.steps >= settings.step_limit else None
+        if state.unit == "optimizer" or not settings.updates_only:
+            return "limit" if state.steps >= settings.step_limit else None
     if not settings.watch_settling:
         return None
     if _elapsed() >= settings.seconds * (_REHEARSAL if rehearse.possible() else 1):
         return "limit"
     if not may_stop:
         return None
-    if growth.certain() or (settled(state.steps, _last_peak, _last_new, _new_inputs) and not _may_vary_on()):
+    quiet = settled(state.steps, _last_peak, _last_new, _new_inputs) and not _may_vary_on() and not _may_train_yet()
+    if growth.certain() or quiet:
         return "settled"
     return "limit" if state.steps >= _MAX_STEPS else None
 
@@ -105,6 +111,11 @@ def settled(steps, last_peak, last_new, new_inputs=0):
 
 def _may_vary_on():
     return state.steps - _last_new < _VARYING_WINDOW and shapes.vary()
+
+
+def _may_train_yet():
+    """True where passes build graphs and no backward pass has come: they may be a warm-up."""
+    return state.unit == "forward" and state.backwards == 0 and state.torch.is_grad_enabled()
 
 
 def _elapsed():

@@ -80,8 +80,9 @@ class Settings:
         self.modules = environ.get("TONNAGE_MODULES") == "1"
         self.seconds = _number(environ.get("TONNAGE_SECONDS"), 120.0)
         wish = environ.get("TONNAGE_STEPS", "auto")
-        self.step_limit = _integer(wish)  # None: auto or all
-        self.watch_settling = wish not in ("all",) and self.step_limit is None
+        self.updates_only = wish.endswith(" updates")  # without one, passes settle as ever
+        self.step_limit = _integer(wish.partition(" ")[0])  # None: auto or all
+        self.watch_settling = wish not in ("all",) and (self.step_limit is None or self.updates_only)
 
 
 def _integer(text):

@@ -54,6 +54,7 @@ def _constructed(optimizer):
     facts.note_optimizer(optimizer)
     if not _optimizer_seen and state.unit is not None:  # what ran before were trials: warm-up, anchors, checks of autocast
         _begin_counting(None)
+        phases.enter("other")  # the next call is the first of training, whatever was called before
     _optimizer_seen = True
 
 

@@ -272,6 +272,15 @@ def _aiobotocore(module):
     module.AioBaseClient._make_api_call = call
 
 
+def _taken(headers):
+    """What a resumable upload's server answers: everything up to this piece's end has come. A client that is told less sends
+    the rest again, without end."""
+    piece = str((headers or {}).get("Content-Range", ""))  # "bytes 0-99/100", "bytes 0-99/*" or "bytes */100"
+    span, _, total = piece.partition(" ")[2].partition("/")
+    end = span.partition("-")[2] if "-" in span else str(int(total) - 1) if total.isdigit() else ""
+    return {"Range": "bytes=0-%s" % end} if end.isdigit() else {}
+
+
 def _gcsfs(module):
     original = module.GCSFileSystem._request
 
@@ -280,7 +289,7 @@ def _gcsfs(module):
         if method.upper() in ("GET", "HEAD", "OPTIONS"):
             return await original(self, method, path, *args, **kwargs)
         held.count("gcsfs", method)
-        headers = {"Location": "https://storage.googleapis.com/held-back", "Range": "bytes=0-0"}
+        headers = {"Location": "https://storage.googleapis.com/held-back", **_taken(kwargs.get("headers"))}
         return 200, headers, None, b'{"name": "held-back", "size": "0", "done": true, "resource": {}}'
 
     module.GCSFileSystem._request = request

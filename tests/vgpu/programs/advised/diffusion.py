@@ -34,7 +34,7 @@ class Block(torch.nn.Module):
 
 os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=os.environ.get("MASTER_PORT", "29511"), RANK="0", WORLD_SIZE="1")
 dist.init_process_group("nccl")
-model = torch.nn.Sequential(*(Block() for _ in range(12))).cuda()
+model = torch.nn.Sequential(*(Block() for _ in range(20))).cuda()
 average = copy.deepcopy(list(model.parameters()))
 model = DistributedDataParallel(model, device_ids=[0])
 optimizer = torch.optim.AdamW(model.parameters())

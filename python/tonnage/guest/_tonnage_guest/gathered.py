@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of a shard group that are whole for a while: what FullyShardedDataParallel and fully_shard gather before a module's
+work, and the buffer that they are gathered in. Two methods of theirs are wrapped, so one frame of ours stands in a traceback through them.
+"""
+
+import functools
+
+from . import guard, holds, imports, marks
+
+_LABEL = "gathered for a while"
+
+
+def install():
+    """Called once torch is imported."""
+    imports.watch("torch.distributed.fsdp._fully_shard._fsdp_param_group", guard.guarded(_watch_groups))
+    imports.watch("torch.distributed.fsdp._flat_param", guard.guarded(_watch_flat))
+
+
+def _wrap(cls, name, note):
+    original = getattr(cls, name, None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def wrapper(self, *args, **kwargs):
+        result = original(self, *args, **kwargs)
+        note(self)
+        return result
+
+    setattr(cls, name, wrapper)
+
+
+def _watch_groups(module):
+    _wrap(module.FSDPParamGroup, "wait_for_unshard", _group_is_whole)
+
+
+def _watch_flat(module):
+    _wrap(module.FlatParamHandle, "unshard", _flat_is_whole)
+
+
+def _mark(rows):
+    if rows:
+        marks.gathers.append((marks.now(), rows))
+
+
+@guard.guarded
+def _group_is_whole(group):
+    rows = []
+    for parameter in group.fsdp_params:
+        if parameter.mesh_info.mesh.size() > 1:
+            for tensor in parameter.all_gather_outputs:
+                rows.extend(holds.rows_of("gathered", tensor, _LABEL, whole=True))
+    _mark(rows)
+
+
+@guard.guarded
+def _flat_is_whole(handle):
+    rows = []
+    if handle.world_size > 1:
+        for name in ("_full_param_padded", "_full_prec_full_param_padded"):
+            tensor = getattr(handle.flat_param, name, None)
+            if tensor is not None:
+                rows.extend(holds.rows_of("gathered", tensor, _LABEL, whole=True))
+    _mark(rows)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This process among the ranks of a job: when all have seen enough, and where the program is while it waits for another.
+
+libtonnage-vgpu.so calls us when this process has waited for another rank for a second, on the thread that waits; ctypes takes the
+interpreter lock, so the library must hold no lock of its own meanwhile.
+"""
+
+import ctypes
+import sys
+import threading
+
+from . import frames, guard, virtual
+
+_callback = None  # kept: the library holds its address
+_settled = None
+
+
+def attach():
+    """Registers with the virtual GPU, if there is one."""
+    global _callback, _settled
+    observe = virtual.function("tn_vgpu_set_wait_observer", None, ctypes.c_void_p)
+    if observe is None:
+        return
+    _callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))(_waits)
+    observe(ctypes.cast(_callback, ctypes.c_void_p))
+    _settled = virtual.function("tn_vgpu_settled", ctypes.c_int)
+
+
+def detach():
+    """The library calls us no more."""
+    observe = virtual.function("tn_vgpu_set_wait_observer", None, ctypes.c_void_p)
+    if observe is not None:
+        observe(None)
+
+
+def all_settled():
+    """Says that this rank has seen enough. True when all have, or there is but one."""
+    return _settled is None or _settled() != 0
+
+
+def _place():
+    """The program's line on this thread, or where the thread that it waits for is: autograd's has no Python frames."""
+    frame = sys._getframe(0)
+    while frame is not None and frames.kind(frame.f_code) is frames.OWN:
+        frame = frame.f_back
+    if frame is None:
+        frame = frames.backward_caller() or sys._current_frames().get(threading.main_thread().ident)
+    return frames.place(frame) if frame is not None else None
+
+
+@guard.guarded
+def _waits(file, room, line):
+    place = _place()
+    if place is None:
+        return
+    name = frames.file_of(place).encode("utf-8", "replace")[:room - 1]
+    ctypes.memmove(file, name + b"\0", len(name) + 1)
+    line[0] = place.f_lineno

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The names of categories, as documents and as screens have them.
+ */
+#include "analyze/moment.h"
+
+const char *
+tn__category_name(enum tn_category category)
+{
+	static const char *const names[] = {
+#define CATEGORY(name, words) #name,
+#include "analyze/categories.def"
+#undef CATEGORY
+	};
+	return category < TN_CATEGORIES ? names[category] : "unknown";
+}
+
+const char *
+tn__category_words(enum tn_category category)
+{
+	static const char *const texts[] = {
+#define CATEGORY(name, words) words,
+#include "analyze/categories.def"
+#undef CATEGORY
+	};
+	return category < TN_CATEGORIES ? texts[category] : "unknown";
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/json_parts.h"
+#include "report/ranks.h"
+#include "report/text.h"
+
+#define MIB (1 << 20)
+#define MOST_CARDS_SAID 8
+#define WORTH_SAYING 0.02 /* of the worst card: a difference that is told */
+
+const char *
+tn__operation_text(int64_t operation)
+{
+	static const char *const names[] = { "all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather",
+		                                 "all_to_all", "gather", "scatter",   "send",           "recv" };
+	bool known = operation >= 0 && operation < (int64_t)(sizeof(names) / sizeof(names[0]));
+	return known ? names[operation] : "init";
+}
+
+/* ---- JSON ---- */
+
+static json_t *
+peak(int64_t allocated, int64_t reserved, const struct tn_report_moment *moment)
+{
+	return json_pack("{s:o, s:o, s:o}", "allocated_bytes", tn__json_figure(allocated), "reserved_bytes",
+	                 tn__json_figure(reserved), "device_bytes", tn__json_figure(moment->device_bytes));
+}
+
+static json_t *
+moment(const struct tn_report_moment *of)
+{
+	if (of->device_bytes == TN_NO_FIGURE)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o}", "at", tn__json_place(of->at), "step", tn__json_figure(of->step), "phase",
+	                 tn__json_text(of->phase), "by_category", tn__json_categories(of));
+}
+
+static json_t *
+communication(const struct tn_rank *rank)
+{
+	json_t *array = json_array();
+	for (int64_t i = 0; i < TN_RANK_OPERATIONS; i++)
+		if (rank->communication[i].calls > 0)
+			json_array_append_new(array, json_pack("{s:s, s:I, s:I}", "operation", tn__operation_text(i), "calls",
+			                                       (json_int_t)rank->communication[i].calls, "bytes",
+			                                       (json_int_t)rank->communication[i].bytes));
+	return array;
+}
+
+json_t *
+tn__json_ranks(const struct tn_report *report)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->rank_count; i++) {
+		const struct tn_rank *item = &report->ranks[i];
+		json_array_append_new(
+			array, json_pack("{s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:n, s:o, s:b}", "rank", tn__json_figure(item->rank),
+		                     "pid", tn__json_figure(item->pid), "node", 0, "card", tn__json_figure(item->card), "steps",
+		                     tn__json_figure(item->steps), "peak",
+		                     peak(item->allocated_peak, item->reserved_peak, &item->at_peak), "at_peak",
+		                     moment(&item->at_peak), "same_as", "communication", communication(item), "out_of_memory",
+		                     item->out_of_memory));
+	}
+	return array;
+}
+
+static json_t *
+processes(const struct tn_report *report, int64_t card)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->rank_count; i++)
+		if (report->ranks[i].card == card)
+			json_array_append_new(array, json_pack("{s:o, s:o}", "rank", tn__json_figure(report->ranks[i].rank),
+			                                       "device_bytes",
+			                                       tn__json_figure(report->ranks[i].at_peak.device_bytes)));
+	return array;
+}
+
+json_t *
+tn__json_cards(const struct tn_report *report)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < report->card_count; i++) {
+		const struct tn_card_held *card = &report->cards[i];
+		json_array_append_new(array,
+		                      json_pack("{s:I, s:i, s:s, s:s, s:{s:o}, s:o, s:b, s:o}", "index", (json_int_t)card->index,
+		                                "node", 0, "gpu", report->gpu.name, "verdict",
+		                                card->out_of_memory ? "out_of_memory" : tn__verdict_text(report->verdict) , "peak",
+		                                "device_bytes", tn__json_figure(card->at_peak.device_bytes), "at_peak",
+		                                moment(&card->at_peak), "out_of_memory", card->out_of_memory, "processes",
+		                                processes(report, card->index)));
+	}
+	return array;
+}
+
+static json_t *
+waiting(const struct tn_waiting_rank *item)
+{
+	return json_pack("{s:o, s:s, s:o}", "rank", tn__json_figure(item->rank), "operation",
+	                 tn__operation_text(item->operation), "at", tn__json_place(item->at));
+}
+
+json_t *
+tn__json_hang(const struct tn_report *report)
+{
+	const struct tn_hang *hang = &report->hang;
+	if (!hang->seen)
+		return json_null();
+	json_t *others = json_array();
+	for (size_t i = 0; i < hang->count; i++)
+		json_array_append_new(others, waiting(&hang->waiting[i]));
+	return json_pack("{s:o, s:o, s:o, s:o}", "rank", tn__json_figure(hang->who.rank), "operation",
+	                 hang->who.operation == TN_NO_FIGURE ? json_null()
+	                                                     : json_string(tn__operation_text(hang->who.operation)),
+	                 "at", tn__json_place(hang->who.at), "waiting", others);
+}
+
+/* ---- text ---- */
+
+static int
+by_bytes(const void *one, const void *two)
+{
+	const struct tn_card_held *const *a = one, *const *b = two;
+	int64_t difference = (*b)->at_peak.device_bytes - (*a)->at_peak.device_bytes;
+	return difference != 0 ? (difference > 0 ? 1 : -1) : (*a)->index > (*b)->index ? 1 : -1;
+}
+
+static void
+say_ranks_of(const struct tn_report *report, int64_t card, char out[64])
+{
+	size_t count = 0, length = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < report->rank_count; i++)
+		if (report->ranks[i].card == card && length < 40)
+			length += (size_t)snprintf(out + length, 64 - length, "%s%lld", count++ > 0 ? ", " : "rank ",
+			                           (long long)report->ranks[i].rank);
+}
+
+static bool
+any_is_out(const struct tn_report *report)
+{
+	bool out = false;
+	for (size_t i = 0; i < report->card_count; i++)
+		out |= report->cards[i].out_of_memory;
+	return out;
+}
+
+/* The category in which the worst card differs most from the least one. */
+static void
+say_spread(const struct tn_printer *printer, const struct tn_report_moment *most, const struct tn_report_moment *least)
+{
+	char bytes[32], part[32];
+	int64_t spread = most->device_bytes - least->device_bytes, widest = 0;
+	int category = -1;
+	for (int i = 0; i < TN_CATEGORIES; i++) {
+		int64_t difference = most->by_category[i] - least->by_category[i];
+		if (most->by_category[i] == TN_NO_FIGURE || least->by_category[i] == TN_NO_FIGURE || difference <= widest)
+			continue;
+		widest = difference;
+		category = i;
+	}
+	if (spread < (int64_t)(WORTH_SAYING * (double)most->device_bytes))
+		return;
+	if (category >= 0)
+		tn__say(printer, TN_TINT_NONE, 2, "they differ by %s, most of it %s: %s", tn__human_bytes(spread, bytes),
+		        tn__category_words((enum tn_category)category), tn__human_bytes(widest, part));
+	else
+		tn__say(printer, TN_TINT_NONE, 2, "they differ by %s", tn__human_bytes(spread, bytes));
+}
+
+void
+tn__say_cards(const struct tn_printer *printer, const struct tn_report *report)
+{
+	const struct tn_card_held *sorted[sizeof(report->cards) / sizeof(report->cards[0])];
+	char bytes[32], ranks[64];
+	if (report->card_count < 2 || report->device_peak <= 0)
+		return;
+	for (size_t i = 0; i < report->card_count; i++)
+		sorted[i] = &report->cards[i];
+	qsort(sorted, report->card_count, sizeof(sorted[0]), by_bytes);
+	if (sorted[0]->at_peak.device_bytes == sorted[report->card_count - 1]->at_peak.device_bytes && !any_is_out(report)) {
+		tn__say(printer, TN_TINT_NONE, 2, "each of the %zu cards: %s at its peak", report->card_count,
+		        tn__human_bytes(sorted[0]->at_peak.device_bytes, bytes));
+		return;
+	}
+	for (size_t i = 0; i < report->card_count && i < MOST_CARDS_SAID; i++) {
+		say_ranks_of(report, sorted[i]->index, ranks);
+		tn__say(printer, TN_TINT_NONE, 2, "card %lld: %s at its peak%s%s%s", (long long)sorted[i]->index,
+		        tn__human_bytes(sorted[i]->at_peak.device_bytes, bytes), ranks[0] != '\0' ? ", " : "", ranks,
+		        sorted[i]->out_of_memory ? ", out of memory" : "");
+	}
+	say_spread(printer, &sorted[0]->at_peak, &sorted[report->card_count - 1]->at_peak);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A run over several cards, or of several ranks (doc/design/0022-many-cards.md): what each held, and what they said to each other.
+ */
+#ifndef TN_REPORT_RANKS_H
+#define TN_REPORT_RANKS_H
+
+#include <jansson.h>
+
+#include "report/model.h"
+#include "report/printer.h"
+
+/* "all_reduce" and so on, by enum tn_collective's number; "init" for anything else: ranks that make a communicator. */
+const char *tn__operation_text(int64_t operation);
+
+json_t *tn__json_cards(const struct tn_report *report);
+json_t *tn__json_ranks(const struct tn_report *report);
+json_t *tn__json_hang(const struct tn_report *report);
+
+/* The table of cards, the worst first, and why they differ; nothing for one card. */
+void tn__say_cards(const struct tn_printer *printer, const struct tn_report *report);
+
+#endif

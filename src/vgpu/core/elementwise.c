@@ -1,0 +1,737 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Elementwise kernels of PyTorch over operands of any shape, strides and types: what they compute of known bytes is
+ * computed here, and where they write is known even where what they compute is not.
+ *
+ * Four forms of launches, all made by gpu_kernel (ATen/native/cuda/CUDALoops.cuh, in the wheel's own headers):
+ *   dense         (count, functor, addresses)
+ *   dense, cast   (count, functor, addresses, two offset calculators, loader, storer): the last two say the types
+ *   strided       (count, closure): OffsetCalculator of bytes, addresses, functor
+ *   strided, cast (count, closure): the same, then the types
+ * A closure holds its captures in the order of their first use. The mangled name carries the functor and its types. A launch
+ * that does not look as expected is not followed.
+ *
+ * Exact: integers wrap as on the device; real numbers are rounded once after each operation, as the device does.
+ *
+ * Called with the core lock held.
+ */
+#include "vgpu/core/elementwise.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgpu/core/element.h"
+
+enum form { FORM_UNREAD, FORM_NONE, FORM_DENSE, FORM_DENSE_CAST, FORM_STRIDED, FORM_STRIDED_CAST };
+
+enum operation {
+	OPERATION_UNKNOWN,
+	OPERATION_FILL,
+	OPERATION_COPY,
+	OPERATION_ORDER,        /* <, <=, >, >= of two */
+	OPERATION_ORDER_NUMBER, /* of one and a number */
+	OPERATION_EQUAL,        /* ==, != */
+	OPERATION_EQUAL_NUMBER,
+	OPERATION_AND, /* of bits */
+	OPERATION_OR,
+	OPERATION_XOR,
+	OPERATION_NOT_MASK,
+	OPERATION_LOGICAL_NOT,
+	OPERATION_LOGICAL_AND,
+	OPERATION_LOGICAL_OR,
+	OPERATION_MULTIPLY,
+	OPERATION_MULTIPLY_NUMBER,
+	OPERATION_ADD,        /* a + alpha * b */
+	OPERATION_ADD_NUMBER, /* the second is a number */
+	OPERATION_ADD_TO,     /* the first is a number */
+	OPERATION_NEGATE,
+	OPERATION_WHERE,
+	OPERATION_MASKED_FILL,
+};
+
+#define OPERANDS 4 /* the result first */
+#define DIMS 25    /* MAX_DIMS of OffsetCalculator.cuh */
+#define BYTES_MAX (UINT64_C(1) << 20) /* of an operand that is computed with, whatever --values says */
+#define WIDEST 8 /* bytes of an element, but for complex numbers in double */
+#define RUNS_MAX 4096 /* pieces that a strided result leaves */
+
+/* ---- names ---- */
+
+static const char *
+skip(const char *text, const char *prefix)
+{
+	size_t length = strlen(prefix);
+	return text && strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+static const char *
+skip_to(const char *text, const char *part)
+{
+	const char *found = text ? strstr(text, part) : NULL;
+	return found ? found + strlen(part) : NULL;
+}
+
+/* Where the functor stands in the name; NULL: no such kernel. */
+static const char *
+functor_in(const char *name, enum form *form)
+{
+	const char *found = skip_to(name, "29vectorized_elementwise_kernelILi");
+	*form = FORM_DENSE;
+	if (found) {
+		while (isdigit((unsigned char)*found))
+			found++;
+		return skip(found, "E");
+	}
+	if ((found = skip_to(name, "27unrolled_elementwise_kernelI"))) {
+		if (!strstr(found, "23TrivialOffsetCalculator") || strstr(found, "16OffsetCalculator"))
+			return NULL;
+		*form = strstr(found, "12LoadWithCast") ? FORM_DENSE_CAST : FORM_DENSE;
+		return found;
+	}
+	*form = FORM_STRIDED;
+	if (!strstr(name, "18elementwise_kernelILi"))
+		return NULL;
+	if ((found = skip_to(name, "22gpu_kernel_impl_nocastI")))
+		return found;
+	*form = FORM_STRIDED_CAST;
+	return skip_to(name, "15gpu_kernel_implI");
+}
+
+/* The type that the functor's own lambda takes, the last one in its name: "_clEvEUl<type>...E_". */
+static const char *
+lambda_type(const char *functor)
+{
+	const char *found = NULL;
+	for (const char *next = functor; (next = skip_to(next, "_clEvEUl"));)
+		found = next;
+	return found;
+}
+
+static const struct {
+	const char *prefix; /* of the functor */
+	const char *part;   /* somewhere in it, or NULL */
+	unsigned char operation, operands;
+	bool lambda, logical; /* the type is the lambda's; the result is a mask */
+} functors[] = {
+	{"NS0_11FillFunctorI", NULL, OPERATION_FILL, 0, false, false},
+	{"ZZZNS0_23direct_copy_kernel_cuda", NULL, OPERATION_COPY, 1, true, false},
+	{"ZNS0_27converting_copy_kernel_cudaI", NULL, OPERATION_COPY, 1, false, false}, /* <from, to>: torch 2.15 */
+	{"NS0_13BinaryFunctorI", "17BitwiseAndFunctorI", OPERATION_AND, 2, false, false},
+	{"NS0_13BinaryFunctorI", "16BitwiseOrFunctorI", OPERATION_OR, 2, false, false},
+	{"NS0_13BinaryFunctorI", "17BitwiseXorFunctorI", OPERATION_XOR, 2, false, false},
+	{"NS0_13BinaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY, 2, false, false},
+	{"NS0_13BinaryFunctorI", "16CompareEqFunctorI", OPERATION_EQUAL, 2, false, true},
+	{"NS0_13BinaryFunctorI", "23logical_and_kernel_cuda", OPERATION_LOGICAL_AND, 2, false, true},
+	{"NS0_13BinaryFunctorI", "22logical_or_kernel_cuda", OPERATION_LOGICAL_OR, 2, false, true},
+	{"NS0_13AUnaryFunctorI", "16CompareEqFunctorI", OPERATION_EQUAL_NUMBER, 1, false, true},
+	{"NS0_13AUnaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY_NUMBER, 1, false, false},
+	{"NS0_13BUnaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY_NUMBER, 1, false, false},
+	{"NS0_15CUDAFunctor_addI", NULL, OPERATION_ADD, 2, false, false},
+	{"NS0_21CUDAFunctorOnSelf_addI", NULL, OPERATION_ADD_NUMBER, 1, false, false},
+	{"NS0_22CUDAFunctorOnOther_addI", NULL, OPERATION_ADD_TO, 1, false, false},
+	{"ZNS0_21compare_scalar_kernelI", NULL, OPERATION_ORDER_NUMBER, 1, false, true},
+	{"ZNS0_23bitwise_not_kernel_cuda", "EEUlbE_", OPERATION_NOT_MASK, 1, false, true},
+	{"ZZZNS0_23logical_not_kernel_cuda", NULL, OPERATION_LOGICAL_NOT, 1, true, true},
+	{"ZZZNS0_15neg_kernel_cuda", NULL, OPERATION_NEGATE, 1, true, false},
+	{"ZZZNS0_", "17where_kernel_impl", OPERATION_WHERE, 3, true, false},
+	{"ZZZNS0_", "18masked_fill_kernel", OPERATION_MASKED_FILL, 2, true, false},
+	{"NS0_", "14CompareFunctorI", OPERATION_ORDER, 2, false, true},
+};
+
+/* Behind a builtin type, or one of PyTorch's: the first of a template's arguments. */
+static const char *
+behind_type(const char *type)
+{
+	if (*type != 'N')
+		return type + 1;
+	const char *end = strchr(type, 'E');
+	return end ? end + 1 : NULL;
+}
+
+/* where() of torch 2.15 moves numbers as unsigned ones of their width. */
+static enum tn_element
+moved(enum tn_element element)
+{
+	return element == TN_ELEMENT_U16   ? TN_ELEMENT_I16
+	       : element == TN_ELEMENT_U32 ? TN_ELEMENT_I32
+	       : element == TN_ELEMENT_U64 ? TN_ELEMENT_I64
+	                                   : element;
+}
+
+/* Bytes of an element of the result, at most: that of the type that the functor takes first, where its name tells. */
+static size_t
+width_of(const char *functor)
+{
+	const char *lambda = lambda_type(functor), *template = skip_to(functor, "FunctorI");
+	const char *type = lambda ? lambda : template;
+	size_t width = type && *type != 'b' ? tn__element_bytes(tn__element_of(type)) : 0;
+	return width ? width : WIDEST;
+}
+
+static void
+understand(struct tn_kernel *kernel)
+{
+	enum form form;
+	const char *functor = functor_in(kernel->name, &form);
+	kernel->elementwise.form = FORM_NONE;
+	if (!functor || strstr(functor, "multi_outputs"))
+		return;
+	kernel->elementwise.form = (unsigned char)form;
+	kernel->elementwise.width = (unsigned char)width_of(functor);
+	for (size_t i = 0; i < sizeof(functors) / sizeof(*functors); i++) {
+		const char *type = skip(functor, functors[i].prefix);
+		if (!type || (functors[i].part && !strstr(type, functors[i].part)))
+			continue;
+		if (functors[i].operation == OPERATION_NOT_MASK)
+			type = "b";
+		else if (functors[i].operation == OPERATION_ORDER)
+			type = skip_to(type, "14CompareFunctorI");
+		else if (functors[i].lambda)
+			type = lambda_type(functor);
+		if (functors[i].operation == OPERATION_WHERE) /* (bool, T, T) */
+			type = skip(type, "b");
+		kernel->elementwise.from = TN_ELEMENT_NONE;
+		if (functors[i].operation == OPERATION_COPY && !functors[i].lambda) {
+			kernel->elementwise.from = (unsigned char)tn__element_of(type);
+			type = behind_type(type);
+		}
+		enum tn_element element = type ? moved(tn__element_of(type)) : TN_ELEMENT_NONE;
+		if (!tn__element_is_integer(element) && !tn__element_is_real(element))
+			return;
+		kernel->elementwise.operation = functors[i].operation;
+		kernel->elementwise.inputs = functors[i].operands;
+		kernel->elementwise.element = (unsigned char)element;
+		kernel->elementwise.logical = functors[i].logical;
+		return;
+	}
+}
+
+/* ---- launches ---- */
+
+struct operand {
+	uint64_t address;
+	enum tn_element computed, stored; /* as the functor takes it, as it lies in memory */
+	uint32_t strides[DIMS];           /* in bytes */
+	uint64_t span;                    /* bytes from the first element to the last one's end */
+	unsigned char *bytes, *known;     /* of the span; owned */
+};
+
+struct work {
+	uint64_t count;
+	const unsigned char *functor;
+	int32_t dims;
+	uint32_t sizes[DIMS];
+	size_t operand_count;
+	struct operand operands[OPERANDS];
+};
+
+/* c10::ScalarType's numbers: c10/core/ScalarType.h (torch/headeronly/core/ScalarType.h). */
+static enum tn_element
+element_of_scalar(signed char number)
+{
+	static const unsigned char elements[] = {
+		TN_ELEMENT_U8,   TN_ELEMENT_I8,   TN_ELEMENT_I16,  TN_ELEMENT_I32,  TN_ELEMENT_I64,  TN_ELEMENT_F16,
+		TN_ELEMENT_F32,  TN_ELEMENT_F64,  TN_ELEMENT_NONE, TN_ELEMENT_NONE, TN_ELEMENT_NONE, TN_ELEMENT_BOOL,
+		TN_ELEMENT_NONE, TN_ELEMENT_NONE, TN_ELEMENT_NONE, TN_ELEMENT_BF16};
+	bool known = number >= 0 && (size_t)number < sizeof(elements);
+	return known ? (enum tn_element)elements[(size_t)number] : TN_ELEMENT_NONE;
+}
+
+static enum tn_element
+computed_type(const struct tn_kernel *kernel, size_t operand)
+{
+	enum operation operation = (enum operation)kernel->elementwise.operation;
+	bool mask = (operand == 0 && kernel->elementwise.logical) || (operation == OPERATION_WHERE && operand == 1) ||
+	            (operation == OPERATION_MASKED_FILL && operand == 2);
+	return mask ? TN_ELEMENT_BOOL : (enum tn_element)kernel->elementwise.element;
+}
+
+static void
+read_dense(const struct tn_launch *launch, struct work *work)
+{
+	work->functor = launch->arguments[1];
+	work->dims = 1;
+	work->sizes[0] = (uint32_t)work->count;
+	for (size_t i = 0; i < work->operand_count; i++)
+		memcpy(&work->operands[i].address, (const unsigned char *)launch->arguments[2] + i * sizeof(uint64_t),
+		       sizeof(uint64_t));
+}
+
+/* OffsetCalculator: the number of dimensions, their sizes (each with what makes dividing by it fast), the strides. */
+static bool
+read_closure(const struct tn_launch *launch, struct work *work, const unsigned char **types)
+{
+	const unsigned char *closure = launch->arguments[1];
+	size_t operands = work->operand_count, strides = 4 + DIMS * 12, end = strides + DIMS * 4 * operands;
+	size_t addresses = (end + 7) & ~(size_t)7;
+	uint64_t count = 1;
+	memcpy(&work->dims, closure, sizeof(work->dims));
+	if (work->dims < 0 || work->dims > DIMS)
+		return false;
+	for (size_t d = 0; d < (size_t)work->dims; d++) {
+		memcpy(&work->sizes[d], closure + 4 + d * 12, sizeof(uint32_t));
+		count *= work->sizes[d];
+		for (size_t i = 0; i < operands; i++)
+			memcpy(&work->operands[i].strides[d], closure + strides + (d * operands + i) * 4, sizeof(uint32_t));
+		if (work->sizes[d] == 0 || count > work->count)
+			return false;
+	}
+	for (size_t i = 0; i < operands; i++)
+		memcpy(&work->operands[i].address, closure + addresses + i * sizeof(uint64_t), sizeof(uint64_t));
+	work->functor = closure + addresses + operands * sizeof(uint64_t);
+	*types = work->functor;
+	return count == work->count;
+}
+
+/* How many bytes the functor takes in a closure, where types stand behind it; 0: not known. */
+static size_t
+functor_bytes(const struct tn_kernel *kernel)
+{
+	enum tn_element element = (enum tn_element)kernel->elementwise.element;
+	bool narrow = element == TN_ELEMENT_F16 || element == TN_ELEMENT_BF16;
+	size_t width = tn__element_bytes(element), wide = narrow ? sizeof(float) : width;
+	switch ((enum operation)kernel->elementwise.operation) {
+	case OPERATION_FILL:
+	case OPERATION_MASKED_FILL:
+		return width;
+	case OPERATION_ADD:
+		return wide;
+	case OPERATION_ADD_NUMBER:
+	case OPERATION_ADD_TO:
+	case OPERATION_MULTIPLY_NUMBER:
+		return 2 * wide;
+	case OPERATION_EQUAL:
+	case OPERATION_ORDER:
+		return sizeof(int32_t);
+	case OPERATION_ORDER_NUMBER: /* a lambda that captures more than its name tells */
+		return 0;
+	case OPERATION_EQUAL_NUMBER: /* aligned as its larger part */
+		return width > sizeof(int32_t) ? 2 * width : 2 * sizeof(int32_t);
+	default:
+		return 1; /* an empty object */
+	}
+}
+
+static bool
+read_types(const struct tn_kernel *kernel, const struct tn_launch *launch, struct work *work,
+           const unsigned char *types)
+{
+	enum form form = (enum form)kernel->elementwise.form;
+	signed char numbers[OPERANDS];
+	if (form == FORM_DENSE_CAST) {
+		memcpy(numbers + 1, launch->arguments[5], work->operand_count - 1);
+		memcpy(numbers, launch->arguments[6], 1);
+	} else if (form == FORM_STRIDED_CAST) {
+		if (!functor_bytes(kernel))
+			return false;
+		memcpy(numbers, types + functor_bytes(kernel), work->operand_count);
+	}
+	for (size_t i = 0; i < work->operand_count; i++) {
+		bool cast = form == FORM_DENSE_CAST || form == FORM_STRIDED_CAST;
+		struct operand *operand = &work->operands[i];
+		operand->computed = computed_type(kernel, i);
+		operand->stored = cast ? element_of_scalar(numbers[i]) : operand->computed;
+		if (i == 1 && kernel->elementwise.from != TN_ELEMENT_NONE)
+			operand->stored = (enum tn_element)kernel->elementwise.from;
+		if (!tn__element_is_integer(operand->stored) && !tn__element_is_real(operand->stored))
+			return false;
+	}
+	return true;
+}
+
+static bool
+read_work(const struct tn_kernel *kernel, const struct tn_launch *launch, struct work *work)
+{
+	enum form form = (enum form)kernel->elementwise.form;
+	bool dense = form == FORM_DENSE || form == FORM_DENSE_CAST;
+	const unsigned char *types = NULL;
+	int32_t count;
+	memcpy(&count, launch->arguments[0], sizeof(count));
+	*work = (struct work){.count = count > 0 ? (uint64_t)count : 0};
+	work->operand_count = 1 + (size_t)kernel->elementwise.inputs;
+	if (count <= 0)
+		return false;
+	if (dense)
+		read_dense(launch, work);
+	else if (!read_closure(launch, work, &types))
+		return false;
+	if (!read_types(kernel, launch, work, types))
+		return false;
+	for (size_t i = 0; i < work->operand_count; i++) {
+		struct operand *operand = &work->operands[i];
+		uint64_t width = tn__element_bytes(operand->stored);
+		if (!tn__on_device(operand->address))
+			return false;
+		if (dense)
+			operand->strides[0] = (uint32_t)width;
+		operand->span = width;
+		for (int32_t d = 0; d < work->dims; d++)
+			operand->span += (uint64_t)(work->sizes[d] - 1) * operand->strides[d];
+	}
+	return true;
+}
+
+/* ---- numbers ---- */
+
+struct number {
+	int64_t whole;
+	double real;
+};
+
+static struct number
+load(const unsigned char *at, enum tn_element stored, enum tn_element computed)
+{
+	struct number n;
+	if (tn__element_is_integer(stored)) {
+		n.whole = tn__integer_at(at, stored);
+		n.real = (double)n.whole;
+	} else {
+		n.real = tn__real_at(at, stored);
+		n.whole = n.real >= -0x1p63 && n.real < 0x1p63 ? (int64_t)n.real : INT64_MIN;
+	}
+	if (computed == TN_ELEMENT_BOOL && stored != TN_ELEMENT_BOOL)
+		n.whole = tn__element_is_integer(stored) ? n.whole != 0 : n.real != 0;
+	return n;
+}
+
+static double
+rounded(double value, enum tn_element element)
+{
+	switch (element) {
+	case TN_ELEMENT_F16:
+		return tn__float_of_half(tn__half_of_float((float)value));
+	case TN_ELEMENT_BF16:
+		return tn__float_of_bfloat16(tn__bfloat16_of_float((float)value));
+	case TN_ELEMENT_F32:
+		return (double)(float)value;
+	default:
+		return value;
+	}
+}
+
+/* What the functor gave, as its own type first, then as what is stored. */
+static void
+store(unsigned char *at, struct number n, enum tn_element computed, enum tn_element stored)
+{
+	bool whole = tn__element_is_integer(computed);
+	double real = whole ? (double)n.whole : rounded(n.real, computed);
+	uint64_t bits = (uint64_t)n.whole;
+	unsigned char wrapped[sizeof(bits)];
+	float single;
+	uint16_t narrow;
+	if (whole) { /* wraps */
+		memcpy(wrapped, &bits, sizeof(bits));
+		n.whole = computed == TN_ELEMENT_BOOL ? n.whole != 0 : tn__integer_at(wrapped, computed);
+		real = (double)n.whole;
+	} else {
+		n.whole = real >= -0x1p63 && real < 0x1p63 ? (int64_t)real : INT64_MIN;
+	}
+	switch (stored) {
+	case TN_ELEMENT_F64:
+		memcpy(at, &real, sizeof(real));
+		break;
+	case TN_ELEMENT_F32:
+		single = (float)real;
+		memcpy(at, &single, sizeof(single));
+		break;
+	case TN_ELEMENT_F16:
+	case TN_ELEMENT_BF16:
+		narrow = stored == TN_ELEMENT_F16 ? tn__half_of_float((float)real) : tn__bfloat16_of_float((float)real);
+		memcpy(at, &narrow, sizeof(narrow));
+		break;
+	case TN_ELEMENT_BOOL:
+		*at = whole ? n.whole != 0 : real != 0;
+		break;
+	default: /* little-endian: its low bytes are the element */
+		memcpy(at, &n.whole, tn__element_bytes(stored));
+	}
+}
+
+/* Numbers of PyTorch's enum OpType of CompareKernels.cu and EqOpType of CompareEQKernel.cu. */
+enum { OP_GE, OP_GT, OP_LE, OP_LT, OPS, OP_EQ = 0, OP_NE = 1 };
+
+static bool
+holds(struct number a, struct number b, bool whole, bool equality, int32_t op)
+{
+	bool less = whole ? a.whole < b.whole : a.real < b.real, equal = whole ? a.whole == b.whole : a.real == b.real;
+	bool greater = whole ? a.whole > b.whole : a.real > b.real;
+	if (equality)
+		return equal == (op == OP_EQ);
+	return op == OP_GE ? greater || equal : op == OP_GT ? greater : op == OP_LE ? less || equal : less;
+}
+
+/* ---- operations ---- */
+
+/* What the functor carries: numbers in the type that it computes in (float for the narrow ones). */
+struct carried {
+	int32_t op;
+	struct number first, second;
+};
+
+static bool
+read_carried(const struct tn_kernel *kernel, const struct work *work, struct carried *out)
+{
+	enum operation operation = (enum operation)kernel->elementwise.operation;
+	enum tn_element element = (enum tn_element)kernel->elementwise.element;
+	bool narrow = element == TN_ELEMENT_F16 || element == TN_ELEMENT_BF16;
+	enum tn_element wide = narrow ? TN_ELEMENT_F32 : element;
+	size_t width = tn__element_bytes(element), wide_width = tn__element_bytes(wide);
+	*out = (struct carried){0};
+	switch (operation) {
+	case OPERATION_FILL:
+	case OPERATION_MASKED_FILL:
+		out->first = load(work->functor, element, element);
+		return true;
+	case OPERATION_ORDER:
+	case OPERATION_ORDER_NUMBER:
+	case OPERATION_EQUAL:
+	case OPERATION_EQUAL_NUMBER:
+		memcpy(&out->op, work->functor, sizeof(out->op));
+		if (operation == OPERATION_ORDER_NUMBER || operation == OPERATION_EQUAL_NUMBER)
+			out->first = load(work->functor + (width > sizeof(out->op) ? width : sizeof(out->op)), element, element);
+		bool equality = operation == OPERATION_EQUAL || operation == OPERATION_EQUAL_NUMBER;
+		return out->op >= 0 && out->op < (equality ? 2 : OPS);
+	case OPERATION_MULTIPLY_NUMBER: /* an empty object, then the number */
+		out->first = load(work->functor + wide_width, wide, wide);
+		return true;
+	case OPERATION_ADD:
+		out->first = load(work->functor, wide, wide);
+		break;
+	case OPERATION_ADD_NUMBER:
+	case OPERATION_ADD_TO:
+		out->second = load(work->functor, wide, wide);
+		out->first = load(work->functor + wide_width, wide, wide);
+		break;
+	default:
+		return true;
+	}
+	/* alpha: where it is one, it does not matter whether the device rounds between */
+	return tn__element_is_integer(element) || out->first.real == 1 || out->first.real == -1;
+}
+
+static struct number
+whole(uint64_t value)
+{
+	return (struct number){.whole = (int64_t)value, .real = (double)(int64_t)value};
+}
+
+static struct number
+plus(struct number a, struct number alpha, struct number b)
+{
+	return (struct number){.whole = (int64_t)((uint64_t)a.whole + (uint64_t)alpha.whole * (uint64_t)b.whole),
+	                       .real = a.real + alpha.real * b.real};
+}
+
+static struct number
+times(struct number a, struct number b)
+{
+	return (struct number){.whole = (int64_t)((uint64_t)a.whole * (uint64_t)b.whole), .real = a.real * b.real};
+}
+
+static struct number
+apply(const struct tn_kernel *kernel, const struct carried *carried, const struct number in[])
+{
+	bool is_whole = tn__element_is_integer((enum tn_element)kernel->elementwise.element);
+	bool x = is_whole ? in[0].whole != 0 : in[0].real != 0, y = is_whole ? in[1].whole != 0 : in[1].real != 0;
+	switch ((enum operation)kernel->elementwise.operation) {
+	case OPERATION_FILL:
+		return carried->first;
+	case OPERATION_ORDER:
+		return whole(holds(in[0], in[1], is_whole, false, carried->op));
+	case OPERATION_ORDER_NUMBER:
+		return whole(holds(in[0], carried->first, is_whole, false, carried->op));
+	case OPERATION_EQUAL:
+		return whole(holds(in[0], in[1], is_whole, true, carried->op));
+	case OPERATION_EQUAL_NUMBER:
+		return whole(holds(in[0], carried->first, is_whole, true, carried->op));
+	case OPERATION_AND:
+		return whole((uint64_t)in[0].whole & (uint64_t)in[1].whole);
+	case OPERATION_OR:
+		return whole((uint64_t)in[0].whole | (uint64_t)in[1].whole);
+	case OPERATION_XOR:
+		return whole((uint64_t)in[0].whole ^ (uint64_t)in[1].whole);
+	case OPERATION_NOT_MASK:
+	case OPERATION_LOGICAL_NOT:
+		return whole(!x);
+	case OPERATION_LOGICAL_AND:
+		return whole(x && y);
+	case OPERATION_LOGICAL_OR:
+		return whole(x || y);
+	case OPERATION_MULTIPLY:
+		return times(in[0], in[1]);
+	case OPERATION_MULTIPLY_NUMBER:
+		return times(in[0], carried->first);
+	case OPERATION_ADD:
+		return plus(in[0], carried->first, in[1]);
+	case OPERATION_ADD_NUMBER:
+		return plus(in[0], carried->first, carried->second);
+	case OPERATION_ADD_TO:
+		return plus(carried->second, carried->first, in[0]);
+	case OPERATION_NEGATE:
+		return times(in[0], (struct number){.whole = -1, .real = -1});
+	case OPERATION_WHERE:
+		return in[0].whole ? in[1] : in[2];
+	case OPERATION_MASKED_FILL:
+		return in[1].whole ? carried->first : in[0];
+	default:
+		return in[0];
+	}
+}
+
+/* ---- what is known of the operands ---- */
+
+static bool
+take(struct operand *operand)
+{
+	operand->bytes = malloc(2 * operand->span);
+	operand->known = operand->bytes ? operand->bytes + operand->span : NULL;
+	if (operand->bytes)
+		tn__values_peek(operand->address, operand->span, operand->bytes, operand->known);
+	return operand->bytes != NULL;
+}
+
+/* Offsets of the next element, the first dimension fastest. */
+static void
+advance(const struct work *work, uint32_t at[], uint64_t offsets[])
+{
+	for (int32_t d = 0; d < work->dims; d++) {
+		for (size_t i = 0; i < work->operand_count; i++)
+			offsets[i] += work->operands[i].strides[d];
+		if (++at[d] < work->sizes[d])
+			return;
+		at[d] = 0;
+		for (size_t i = 0; i < work->operand_count; i++)
+			offsets[i] -= (uint64_t)work->operands[i].strides[d] * work->sizes[d];
+	}
+}
+
+static bool
+all_known(const struct operand *operand, uint64_t offset)
+{
+	const unsigned char *known = operand->known + offset;
+	for (size_t i = 0; i < tn__element_bytes(operand->stored); i++)
+		if (!known[i])
+			return false;
+	return true;
+}
+
+/* Computes every element into the result's bytes; false: an input is not known. */
+static bool
+compute(const struct tn_kernel *kernel, struct work *work)
+{
+	struct carried carried;
+	struct operand *result = &work->operands[0];
+	uint32_t at[DIMS] = {0};
+	uint64_t offsets[OPERANDS] = {0};
+	if (!read_carried(kernel, work, &carried))
+		return false;
+	memset(result->known, 0, result->span);
+	for (uint64_t n = 0; n < work->count; n++, advance(work, at, offsets)) {
+		struct number in[OPERANDS] = {{0}};
+		for (size_t i = 1; i < work->operand_count; i++) {
+			const struct operand *operand = &work->operands[i];
+			if (!all_known(operand, offsets[i]))
+				return false;
+			in[i - 1] = load(operand->bytes + offsets[i], operand->stored, operand->computed);
+		}
+		store(result->bytes + offsets[0], apply(kernel, &carried, in), result->computed, result->stored);
+		memset(result->known + offsets[0], 1, tn__element_bytes(result->stored));
+	}
+	return true;
+}
+
+/* The pieces of the result that were written become known; what lies between them stays as it was. */
+static void
+put_result(const struct operand *result)
+{
+	size_t runs = 0;
+	for (uint64_t from = 0, to; from < result->span; from = to) {
+		to = from + 1;
+		while (to < result->span && result->known[to] == result->known[from])
+			to++;
+		if (!result->known[from])
+			continue;
+		if (++runs > RUNS_MAX)
+			return tn__values_forget_range(result->address + from, result->span - from);
+		tn__values_put(result->address + from, result->bytes + from, to - from);
+	}
+}
+
+/* A fill of any size over dense memory is a pattern. */
+static bool
+fill(const struct tn_kernel *kernel, const struct work *work)
+{
+	const struct operand *result = &work->operands[0];
+	struct carried carried;
+	unsigned char pattern[16];
+	size_t width = tn__element_bytes(result->stored);
+	if (kernel->elementwise.operation != OPERATION_FILL || result->span != work->count * width)
+		return false;
+	(void)read_carried(kernel, work, &carried);
+	store(pattern, carried.first, result->computed, result->stored);
+	tn__values_fill(result->address, result->span, pattern, width);
+	return true;
+}
+
+bool
+tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	struct work work;
+	bool done = false, room = true;
+	if (kernel->elementwise.form == FORM_UNREAD)
+		understand(kernel);
+	if (kernel->elementwise.operation == OPERATION_UNKNOWN || !launch->arguments || !read_work(kernel, launch, &work))
+		return false;
+	if (fill(kernel, &work))
+		return true;
+	for (size_t i = 0; i < work.operand_count; i++)
+		room &= work.operands[i].span <= BYTES_MAX && work.operands[i].span <= tn__core.values_bound;
+	for (size_t i = 0; i < work.operand_count && room; i++)
+		room = take(&work.operands[i]);
+	if (room && compute(kernel, &work)) {
+		put_result(&work.operands[0]);
+		done = true;
+	}
+	for (size_t i = 0; i < work.operand_count; i++)
+		free(work.operands[i].bytes);
+	return done;
+}
+
+bool
+tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *launch, uint64_t *address,
+                       uint64_t *bytes)
+{
+	struct work work = {.operand_count = 1 + (size_t)kernel->elementwise.inputs};
+	enum form form = (enum form)kernel->elementwise.form;
+	bool dense = form == FORM_DENSE || form == FORM_DENSE_CAST;
+	const unsigned char *types;
+	int32_t count;
+	if (form <= FORM_NONE || !launch->arguments || (!dense && kernel->elementwise.operation == OPERATION_UNKNOWN))
+		return false;
+	memcpy(&count, launch->arguments[0], sizeof(count));
+	work.count = count > 0 ? (uint64_t)count : 0;
+	if (work.count == 0)
+		return false;
+	if (dense) {
+		work.operand_count = 1;
+		read_dense(launch, &work);
+		work.operands[0].strides[0] = kernel->elementwise.width;
+	} else if (!read_closure(launch, &work, &types)) {
+		return false;
+	}
+	*address = work.operands[0].address;
+	*bytes = kernel->elementwise.width;
+	for (int32_t d = 0; d < work.dims; d++)
+		*bytes += (uint64_t)(work.sizes[d] - 1) * work.operands[0].strides[d];
+	return tn__on_device(*address);
+}
+
+bool
+tn__elementwise_reads(struct tn_kernel *kernel)
+{
+	if (kernel->elementwise.form == FORM_UNREAD)
+		understand(kernel);
+	return kernel->elementwise.operation != OPERATION_UNKNOWN && kernel->elementwise.operation != OPERATION_FILL;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Elementwise kernels: what they compute, and where they write.
+ */
+#ifndef TN_VGPU_ELEMENTWISE_H
+#define TN_VGPU_ELEMENTWISE_H
+
+#include "vgpu/core/state.h"
+
+/* Makes the result known where all operands are, nothing else being touched; false: it was not followed. Wants the core lock. */
+bool tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
+/* Where such a launch writes, whatever it computes; false: not known. After tn__elementwise_launch. */
+bool tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *launch, uint64_t *address, uint64_t *bytes);
+/* Whether such a launch looks at values. Wants the core lock. */
+bool tn__elementwise_reads(struct tn_kernel *kernel);
+
+#endif

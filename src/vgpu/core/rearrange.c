@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that move elements without computing. What is known or assumed of them moves along; and a mask of zeros in which
+ * N places are set at indices that nobody knows has N that are set at most: samplers of detectors make masks so.
+ *
+ * Parameters: CatArrayBatchedCopy of aten/src/ATen/native/cuda/Shape.cu (inputs of one launch: grid.y), and gpu_index_kernel
+ * of aten/src/ATen/native/cuda/IndexKernel.cu, whose closure holds its captures in the order of their first use.
+ *
+ * Called with the core lock held.
+ */
+#include "vgpu/core/rearrange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgpu/core/element.h"
+
+enum { REARRANGE_UNREAD, REARRANGE_NONE, REARRANGE_CAT, REARRANGE_INDEX, REARRANGE_INDEX_PUT, REARRANGE_GATHER };
+
+#define DIMS 25 /* of an OffsetCalculator, and of indices */
+#define PIECES_MAX 65536
+#define INDEXED_MAX (UINT64_C(1) << 17) /* elements that are looked at one by one */
+
+static size_t
+number_behind(const char *name, const char *part)
+{
+	const char *found = strstr(name, part);
+	return found ? strtoul(found + strlen(part), NULL, 10) : 0;
+}
+
+static void
+understand(struct tn_kernel *kernel)
+{
+	const char *name = kernel->name;
+	kernel->rearrange.kind = REARRANGE_NONE;
+	if (strstr(name, "CatArrayBatchedCopy")) {
+		const char *width = strstr(name, "10OpaqueTypeILj"), *index = width ? strstr(width, "EEjLi") : NULL;
+		const char *batch = index ? strstr(index + 5, "ELi") : NULL;
+		kernel->rearrange.width = (unsigned char)number_behind(name, "10OpaqueTypeILj");
+		kernel->rearrange.batch = batch ? (unsigned char)strtoul(batch + 3, NULL, 10) : 0;
+		if (kernel->rearrange.width && kernel->rearrange.batch)
+			kernel->rearrange.kind = REARRANGE_CAT;
+	} else if (strstr(name, "24vectorized_gather_kernelILi") && strstr(name, "ElEEv")) { /* 64-bit indices */
+		kernel->rearrange.kind = REARRANGE_GATHER;
+	} else if (strstr(name, "24index_elementwise_kernelILi") && strstr(name, "16gpu_index_kernelI")) {
+		kernel->rearrange.width = (unsigned char)number_behind(name, "10OpaqueTypeILi");
+		if (kernel->rearrange.width && strstr(name, "21index_put_kernel_impl"))
+			kernel->rearrange.kind = REARRANGE_INDEX_PUT;
+		else if (kernel->rearrange.width && strstr(name, "17index_kernel_implI"))
+			kernel->rearrange.kind = REARRANGE_INDEX;
+	}
+}
+
+/* ---- cat ---- */
+
+struct cat_input {
+	uint64_t address;
+	uint32_t offset, size, elements; /* along the dimension; in all */
+};
+
+static struct cat_input
+cat_input(const unsigned char *metadata, size_t batch, size_t number)
+{
+	struct cat_input input;
+	memcpy(&input.address, metadata + number * 8, 8);
+	memcpy(&input.offset, metadata + batch * 8 + number * 4, 4);
+	memcpy(&input.size, metadata + batch * 12 + number * 4, 4);
+	memcpy(&input.elements, metadata + batch * 16 + number * 4, 4);
+	return input;
+}
+
+/* How far the dimension reaches, over the inputs of this launch; 0: they do not follow each other. */
+static uint64_t
+cat_size(const unsigned char *metadata, size_t batch, size_t inputs)
+{
+	uint64_t size = 0;
+	for (size_t i = 0; i < inputs; i++) {
+		struct cat_input input = cat_input(metadata, batch, i);
+		if (input.offset != size)
+			return 0;
+		size += input.size;
+	}
+	return size;
+}
+
+/* Arguments: (result, {addresses, offsets, sizes, elements, whether contiguous}, sizes, dimension, elements of what lies
+ * inside the dimension). Each input is dense; where more than one piece of each is copied, the launch must have them all. */
+static bool
+cat(const struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	const unsigned char *metadata = launch->arguments[1];
+	size_t batch = kernel->rearrange.batch, inputs = launch->grid[1];
+	uint64_t result, width = kernel->rearrange.width;
+	uint32_t inner;
+	memcpy(&result, launch->arguments[0], sizeof(result));
+	memcpy(&inner, launch->arguments[4], sizeof(inner));
+	if (!tn__on_device(result) || inputs == 0 || inputs > batch || inner == 0)
+		return false;
+	uint64_t whole = inputs < batch ? cat_size(metadata, batch, inputs) * inner * width : 0;
+	for (size_t i = 0; i < inputs; i++) {
+		struct cat_input input = cat_input(metadata, batch, i);
+		uint64_t piece = (uint64_t)input.size * inner * width, bytes = (uint64_t)input.elements * width;
+		bool dense = metadata[batch * 20 + i] != 0;
+		if (!tn__on_device(input.address) || !dense || piece == 0 || bytes % piece != 0 ||
+		    (bytes > piece && (whole == 0 || bytes / piece > PIECES_MAX)))
+			return false;
+	}
+	for (size_t i = 0; i < inputs; i++) {
+		struct cat_input input = cat_input(metadata, batch, i);
+		uint64_t piece = (uint64_t)input.size * inner * width, to = result + (uint64_t)input.offset * inner * width;
+		for (uint64_t done = 0; done < (uint64_t)input.elements * width; done += piece, to += whole)
+			tn__values_move_known(to, input.address + done, piece);
+	}
+	return true;
+}
+
+/* ---- indices ---- */
+
+/* The closure: an OffsetCalculator of (result, input, index) in bytes, then these. */
+struct closure {
+	int32_t dims;
+	uint32_t sizes[DIMS][3]; /* each with what makes dividing by it fast */
+	uint32_t strides[DIMS][3];
+	uint64_t result, input;
+	int32_t indices;
+	uint64_t index[DIMS];
+	int64_t index_sizes[DIMS], index_strides[DIMS];
+};
+_Static_assert(offsetof(struct closure, result) == 608 && offsetof(struct closure, index) == 632, "as in PyTorch");
+
+static bool
+is_plausible(const struct closure *c, uint64_t count)
+{
+	uint64_t product = 1;
+	bool good = count > 0 && c->dims >= 0 && c->dims <= DIMS && c->indices > 0 && c->indices <= DIMS &&
+	            tn__on_device(c->result) && tn__on_device(c->input);
+	for (int32_t d = 0; good && d < c->dims; d++) {
+		product *= c->sizes[d][0];
+		good = c->sizes[d][0] > 0 && product <= count;
+	}
+	for (int32_t i = 0; good && i < c->indices; i++)
+		good = tn__on_device(c->index[i]) && c->index_sizes[i] > 0;
+	return good && product == count;
+}
+
+static void
+offsets_of(const struct closure *c, uint64_t n, uint64_t offsets[3])
+{
+	memset(offsets, 0, 3 * sizeof(*offsets));
+	for (int32_t d = 0; d < c->dims; d++) {
+		uint64_t at = n % c->sizes[d][0];
+		n /= c->sizes[d][0];
+		for (int i = 0; i < 3; i++)
+			offsets[i] += at * c->strides[d][i];
+	}
+}
+
+/* The place that the indices name, in bytes; false: one is not known, or out of range. */
+static bool
+place_of(const struct closure *c, uint64_t index_offset, uint64_t *place)
+{
+	*place = 0;
+	for (int32_t i = 0; i < c->indices; i++) {
+		int64_t index;
+		if (!tn__values_known(c->index[i] + index_offset, &index, sizeof(index)) || index >= c->index_sizes[i] ||
+		    index < -c->index_sizes[i])
+			return false;
+		*place += (uint64_t)((index < 0 ? index + c->index_sizes[i] : index) * c->index_strides[i]);
+	}
+	return true;
+}
+
+/* Each element where all indices are known; false: they are not. */
+static bool
+move_each(const struct closure *c, uint64_t count, bool put, uint64_t width)
+{
+	uint64_t offsets[3], place;
+	if (count > INDEXED_MAX)
+		return false;
+	for (uint64_t n = 0; n < count; n++) {
+		offsets_of(c, n, offsets);
+		if (!place_of(c, offsets[2], &place))
+			return false;
+	}
+	for (uint64_t n = 0; n < count; n++) {
+		offsets_of(c, n, offsets);
+		(void)place_of(c, offsets[2], &place);
+		tn__values_move_known(c->result + offsets[0] + (put ? place : 0), c->input + offsets[1] + (put ? 0 : place), width);
+	}
+	return true;
+}
+
+/* A mask of zeros of which at most `count` are set afterwards; or one that had some already. */
+static void
+set_some(uint64_t mask, uint64_t count)
+{
+	struct tn_likely likely;
+	uint64_t bytes = tn__values_extent(mask, &likely);
+	if (bytes == 0)
+		return tn__values_forget_reached(&mask, 1);
+	uint64_t set = tn__values_selected(mask, bytes, 1);
+	likely = (struct tn_likely){.kind = TN_LIKELY_TRUTH, .element = TN_ELEMENT_BOOL, .truth = true};
+	likely.bound = set + count < bytes ? set + count : 0;
+	tn__values_assume(mask, bytes, &likely);
+}
+
+/* Arguments: (64-bit count, closure). */
+static bool
+move_indexed(const struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	struct closure c;
+	uint64_t count, last[3], width = kernel->rearrange.width;
+	bool put = kernel->rearrange.kind == REARRANGE_INDEX_PUT;
+	memcpy(&count, launch->arguments[0], sizeof(count));
+	memcpy(&c, launch->arguments[1], sizeof(c));
+	if (!is_plausible(&c, count))
+		return false;
+	if (move_each(&c, count, put, width))
+		return true;
+	if (put && width == 1) {
+		set_some(c.result, count);
+	} else if (put) {
+		tn__values_forget_reached(&c.result, 1);
+	} else {
+		offsets_of(&c, count - 1, last);
+		tn__values_forget_range(c.result, last[0] + width);
+		tn__values_forget_reached(&c.result, 1);
+	}
+	return true;
+}
+
+/* Rows at indices (aten/src/ATen/native/cuda/IndexKernelUtils.h). Arguments: (result, input, indices, how many, bytes of a
+ * row, rows of the input, bytes between rows of the input, and of the result, whether indices may be negative). */
+static bool
+gather(const struct tn_launch *launch)
+{
+	uint64_t result, input, indices;
+	int64_t row, rows, from, to;
+	int32_t count;
+	memcpy(&result, launch->arguments[0], 8);
+	memcpy(&input, launch->arguments[1], 8);
+	memcpy(&indices, launch->arguments[2], 8);
+	memcpy(&count, launch->arguments[3], 4);
+	memcpy(&row, launch->arguments[4], 8);
+	memcpy(&rows, launch->arguments[5], 8);
+	memcpy(&from, launch->arguments[6], 8);
+	memcpy(&to, launch->arguments[7], 8);
+	if (!tn__on_device(result) || !tn__on_device(input) || !tn__on_device(indices) || count <= 0 || row <= 0 || rows <= 0 ||
+	    from < row || to < row || (uint64_t)row > UINT64_MAX / 4 / (uint64_t)count)
+		return false;
+	bool known = (uint64_t)count <= INDEXED_MAX && tn__values_known(indices, NULL, (uint64_t)count * 8);
+	uint64_t bytes = (uint64_t)(count - 1) * (uint64_t)to + (uint64_t)row;
+	if (!known) {
+		tn__values_forget_range(result, bytes);
+		tn__values_forget_reached(&result, 1);
+	}
+	for (int32_t i = 0; known && i < count; i++) {
+		int64_t index = 0;
+		(void)tn__values_known(indices + (uint64_t)i * 8, &index, sizeof(index));
+		index += index < 0 ? rows : 0;
+		if (index >= 0 && index < rows)
+			tn__values_move_known(result + (uint64_t)i * (uint64_t)to, input + (uint64_t)index * (uint64_t)from, (uint64_t)row);
+		else
+			tn__values_forget_range(result + (uint64_t)i * (uint64_t)to, (uint64_t)row);
+	}
+	return true;
+}
+
+bool
+tn__rearrange_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	if (kernel->rearrange.kind == REARRANGE_UNREAD)
+		understand(kernel);
+	if (kernel->rearrange.kind == REARRANGE_NONE || !launch->arguments)
+		return false;
+	if (kernel->rearrange.kind == REARRANGE_GATHER)
+		return gather(launch);
+	return kernel->rearrange.kind == REARRANGE_CAT ? cat(kernel, launch) : move_indexed(kernel, launch);
+}
+
+bool
+tn__rearrange_reads(struct tn_kernel *kernel)
+{
+	if (kernel->rearrange.kind == REARRANGE_UNREAD)
+		understand(kernel);
+	return kernel->rearrange.kind != REARRANGE_NONE;
+}

@@ -1,0 +1,59 @@
+"""A small model, trained for four steps in one of the ways to share it: sharded.py WAY."""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("nccl")
+local = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local)
+
+
+way = sys.argv[1]
+WIDTH = 1000 if way == "tp" else 1001  # tensor parallelism wants whole parts
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(500, WIDTH), nn.Linear(WIDTH, 500)
+
+    def forward(self, values):
+        return self.down(self.up(values).relu())
+
+
+model = nn.Sequential(*[Block() for _ in range(24)])
+if way in ("ddp", "ddp_view", "zero"):
+    model = nn.parallel.DistributedDataParallel(model.cuda(), [local], gradient_as_bucket_view=way == "ddp_view")
+elif way == "fsdp1":
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({Block}), device_id=local)
+elif way == "fsdp2":
+    from torch.distributed.fsdp import fully_shard
+
+    model.cuda()
+    for block in model:
+        fully_shard(block)
+    fully_shard(model)
+elif way == "tp":
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    plan = {f"{i}.up": ColwiseParallel() for i in range(24)} | {f"{i}.down": RowwiseParallel() for i in range(24)}
+    model = parallelize_module(model.cuda(), init_device_mesh("cuda", (dist.get_world_size(),)), plan)
+if way == "zero":
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW)
+else:
+    optimizer = torch.optim.AdamW(model.parameters())
+for step in range(4):
+    model(torch.randn(8, 500, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+dist.destroy_process_group()

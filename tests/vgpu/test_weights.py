@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of which only the headers are there, and whole ones that are not to be read: peaks, allocated and reserved,
+are those of the run that reads whole files, to the byte."""
+
+import json
+import subprocess
+
+import pytest
+from conftest import HERE, MAIN, python_of
+
+PEAKS = ("allocated_bytes", "reserved_bytes", "requested_bytes", "device_bytes")
+ROADS = ["map", "cpu", "checked", *(pytest.param(road, marks=pytest.mark.long) for road in ("auto", "cast", "load_file", "safe_open"))]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    folders = {}
+    for kind in ("whole", "headers", "holes"):
+        folders[kind] = tmp_path_factory.mktemp(kind)
+        script = HERE / "programs/checkpoint.py"
+        done = subprocess.run([python_of(MAIN), script, folders[kind], kind], capture_output=True, text=True, check=True,
+                              env={"CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"})
+        files = json.loads(done.stdout[done.stdout.index("["):])
+        assert sum(name.endswith(".safetensors") for name in files) > 2
+    return folders
+
+
+def peaks(run):
+    assert run.verdict == "fits" and run.status == 0, run.explain()
+    return [run.report["peak"][name] for name in PEAKS]
+
+
+def load(tonnage, folder, how, *options):
+    return tonnage(MAIN, ["programs/load_checkpoint.py", str(folder), how], "--gpu=a100-80", "--steps=all", *options)
+
+
+@pytest.mark.parametrize("how", ROADS)
+def test_headers_have_the_peak_of_whole_files(tonnage, checkpoints, how):
+    whole, headers = (load(tonnage, checkpoints[kind], how) for kind in ("whole", "headers"))
+    assert peaks(whole) == peaks(headers)
+    assert whole.report["stand_ins"] == []
+    rows = headers.report["stand_ins"]
+    assert len(rows) > 2 and {row["kind"] for row in rows} == {"weights"}
+    assert "are headers only" in " ".join(headers.stderr.split())
+
+
+@pytest.mark.parametrize("how", ["pickle", *(pytest.param(road, marks=pytest.mark.long) for road in ("map", "mapped"))])
+def test_whole_files_left_unread_have_it_too(tonnage, checkpoints, how):
+    whole, shape = load(tonnage, checkpoints["whole"], how), load(tonnage, checkpoints["whole"], how, "--weights=shape")
+    assert peaks(whole) == peaks(shape)
+    assert {row["kind"] for row in shape.report["stand_ins"]} == {"weights_not_read"}
+
+
+def test_files_with_holes_are_stood_in_for(tonnage, checkpoints):
+    holes, real = load(tonnage, checkpoints["holes"], "cpu"), load(tonnage, checkpoints["holes"], "cpu", "--weights=real")
+    assert peaks(holes) == peaks(real)
+    assert len(holes.report["stand_ins"]) > 2 and real.report["stand_ins"] == []
