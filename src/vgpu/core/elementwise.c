@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "vgpu/core/element.h"
+#include "vgpu/core/names.h"
 
 enum form { FORM_UNREAD, FORM_NONE, FORM_DENSE, FORM_DENSE_CAST, FORM_STRIDED, FORM_STRIDED_CAST };
 
@@ -54,24 +55,12 @@ enum operation {
 #define OPERANDS 4 /* the result first */
 #define DIMS 25    /* MAX_DIMS of OffsetCalculator.cuh */
 #define BYTES_MAX (UINT64_C(1) << 20) /* of an operand that is computed with, whatever --values says */
+#define FEW 4096 /* elements of a launch that is always computed */
+#define MANY_MAX (UINT64_C(1) << 25) /* elements of all larger launches of a process: half a second */
 #define WIDEST 8 /* bytes of an element, but for complex numbers in double */
 #define RUNS_MAX 4096 /* pieces that a strided result leaves */
 
 /* ---- names ---- */
-
-static const char *
-skip(const char *text, const char *prefix)
-{
-	size_t length = strlen(prefix);
-	return text && strncmp(text, prefix, length) == 0 ? text + length : NULL;
-}
-
-static const char *
-skip_to(const char *text, const char *part)
-{
-	const char *found = text ? strstr(text, part) : NULL;
-	return found ? found + strlen(part) : NULL;
-}
 
 /* Where the functor stands in the name; NULL: no such kernel. */
 static const char *
@@ -675,6 +664,20 @@ fill(const struct tn_kernel *kernel, const struct work *work)
 	return true;
 }
 
+/* Small operands whose first elements are known. Sizes and masks are few: a program that computes its data from known numbers
+ * on and on (pictures made ready on the card) must not pay for each of them. */
+static bool
+is_worth(const struct work *work)
+{
+	bool worth = work->count <= FEW || tn__core.computed_elements + work->count <= MANY_MAX;
+	for (size_t i = 0; i < work->operand_count && worth; i++) {
+		const struct operand *operand = &work->operands[i];
+		worth = operand->span <= BYTES_MAX && operand->span <= tn__core.values_bound &&
+		        (i == 0 || tn__values_known(operand->address, NULL, tn__element_bytes(operand->stored)));
+	}
+	return worth;
+}
+
 bool
 tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
@@ -686,12 +689,13 @@ tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 		return false;
 	if (fill(kernel, &work))
 		return true;
-	for (size_t i = 0; i < work.operand_count; i++)
-		room &= work.operands[i].span <= BYTES_MAX && work.operands[i].span <= tn__core.values_bound;
+	if (!is_worth(&work))
+		return false;
 	for (size_t i = 0; i < work.operand_count && room; i++)
 		room = take(&work.operands[i]);
 	if (room && compute(kernel, &work)) {
 		put_result(&work.operands[0]);
+		tn__core.computed_elements += work.count > FEW ? work.count : 0;
 		done = true;
 	}
 	for (size_t i = 0; i < work.operand_count; i++)

@@ -19,6 +19,7 @@
 
 #include "vgpu/core/element.h"
 #include "vgpu/core/elementwise.h"
+#include "vgpu/core/names.h"
 #include "vgpu/core/reach.h"
 #include "vgpu/core/rearrange.h"
 #include "vgpu/core/selected.h"
@@ -51,21 +52,6 @@ enum meaning {
 #define COMPUTED_MAX (UINT64_C(64) << 20) /* bytes of one operand, whatever --values says */
 
 /* ---- reading names ---- */
-
-/* What follows `prefix` if `text` starts with it, else NULL; NULL in, NULL out. */
-static const char *
-skip(const char *text, const char *prefix)
-{
-	size_t length = strlen(prefix);
-	return text && strncmp(text, prefix, length) == 0 ? text + length : NULL;
-}
-
-static const char *
-skip_to(const char *text, const char *part)
-{
-	const char *found = text ? strstr(text, part) : NULL;
-	return found ? found + strlen(part) : NULL;
-}
 
 /* "50_GLOBAL__N__..." is one name of 50 letters: the unnamed namespace of a file. */
 static const char *

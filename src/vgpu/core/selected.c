@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vgpu/core/names.h"
+
 enum selection {
 	SELECTION_UNREAD,
 	SELECTION_NONE,
@@ -41,13 +43,6 @@ enum selection {
 #define FOLLOWED_MAX (UINT64_C(1) << 20) /* bytes of an operand that is looked through */
 
 /* ---- names ---- */
-
-static const char *
-behind(const char *text, const char *part)
-{
-	const char *found = text ? strstr(text, part) : NULL;
-	return found ? found + strlen(part) : NULL;
-}
 
 /* ReduceOp<type, operator, 32-bit index, type of the result, ...>; a type that was named before is a substitution. */
 static enum tn_element
@@ -91,10 +86,10 @@ understand(struct tn_kernel *kernel)
 {
 	const char *name = kernel->name, *found;
 	kernel->selection = SELECTION_NONE;
-	if ((found = behind(behind(name, "13reduce_kernelILi"), "8ReduceOpI"))) {
+	if ((found = skip_to(skip_to(name, "13reduce_kernelILi"), "8ReduceOpI"))) {
 		understand_reduction(kernel, found);
 	} else if (strstr(name, "DeviceReduceSingleTileKernel") || strstr(name, "18DeviceReduceKernel")) {
-		found = behind(name, "NonZeroOpI");
+		found = skip_to(name, "NonZeroOpI");
 		kernel->selected = (unsigned char)(found ? tn__element_of(found) : TN_ELEMENT_NONE);
 		kernel->selection = strstr(name, "SingleTile") ? SELECTION_COUNT : SELECTION_COUNT_PARTS;
 	} else if (strstr(name, "DeviceSelectSweepKernel")) {
@@ -116,7 +111,7 @@ understand(struct tn_kernel *kernel)
 		kernel->selection = SELECTION_SORT;
 	} else if (strstr(name, "kernelHistogram1DI")) {
 		kernel->selection = SELECTION_HISTOGRAM;
-		kernel->selected = (unsigned char)tn__element_of(behind(name, "kernelHistogram1DI"));
+		kernel->selected = (unsigned char)tn__element_of(skip_to(name, "kernelHistogram1DI"));
 	}
 }
 

@@ -80,6 +80,7 @@ struct tn_core {
 	int slot;
 	int count;
 	uint64_t values_bound; /* copies above this move no bytes */
+	uint64_t computed_elements; /* of kernels that were not small and were followed: elementwise.c */
 	double assumed_share;  /* of what could be selected: 1 full, 0 none */
 	struct tn_device_state devices[TN_MAX_DEVICES];
 	struct tn_space vmm;
