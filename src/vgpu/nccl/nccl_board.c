@@ -80,6 +80,12 @@ tn__board_close(struct nccl_board *board)
 	*board = (struct nccl_board){.descriptor = -1};
 }
 
+const struct nccl_record *
+tn__board_record(const struct nccl_board *board, int rank, uint64_t number)
+{
+	return &board->members[rank].ring[(number - 1) % NCCL_RING];
+}
+
 struct nccl_pair *
 tn__board_pair(const struct nccl_board *board, int from, int to)
 {

@@ -64,6 +64,8 @@ int tn__board_open(struct nccl_board *board, const struct nccl_id *id, int ranks
 /* Leaves it; the last of `ranks` removes the file. */
 void tn__board_close(struct nccl_board *board);
 
+/* Of a rank's collective; there once its `posted` is at least `number`, which counts from 1. */
+const struct nccl_record *tn__board_record(const struct nccl_board *board, int rank, uint64_t number);
 struct nccl_pair *tn__board_pair(const struct nccl_board *board, int from, int to);
 
 /* Payloads. `pair`: of the sends from `from` to `to`, else of `from`'s collectives. False: the file cannot be written or

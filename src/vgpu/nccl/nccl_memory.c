@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vgpu/core/runtime.h"
 #include "vgpu/nccl/nccl_memory.h"
+#include "vgpu/nccl/nccl_ranks.h"
 
 #define GRANULE (UINT64_C(2) << 20)
 #define OTHER_PROTOCOLS (524288 + 4915200)
@@ -62,14 +64,63 @@ bytes_of(const struct nccl_comm *comm, uint64_t channels)
 	return channels * (granules((simple ? simple : UINT64_C(4) << 20) + OTHER_PROTOCOLS + HEADER) + granules(HEADER));
 }
 
-uint64_t
-tn__nccl_ring_bytes(const struct nccl_comm *comm)
+/* The rings of a communicator, and what it takes to send to and receive from one peer. */
+static uint64_t
+ring_bytes(const struct nccl_comm *comm)
 {
 	return bytes_of(comm, behind_switch(comm) ? 24 : 2);
 }
 
-uint64_t
-tn__nccl_peer_bytes(const struct nccl_comm *comm)
+static uint64_t
+peer_bytes(const struct nccl_comm *comm)
 {
 	return bytes_of(comm, behind_switch(comm) ? 32 : 2);
+}
+
+static int
+take(const struct nccl_comm *comm, uint64_t bytes, uint64_t *address)
+{
+	if (*address || comm->shares)
+		return NCCL_SUCCESS;
+	if (tn__communication_malloc(comm->device, bytes, address) != TN_OK)
+		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the device has no room for the communicator's buffers");
+	return NCCL_SUCCESS;
+}
+
+static int
+connect_peer(const struct nccl_comm *comm, int peer)
+{
+	const struct nccl_ranks *state = comm->state;
+	return peer == comm->rank ? NCCL_SUCCESS : take(comm, peer_bytes(comm), &state->peer_memory[peer]);
+}
+
+int
+tn__nccl_take_memory(const struct nccl_operation *operation)
+{
+	const struct nccl_comm *comm = operation->comm;
+	struct nccl_ranks *state = comm->state;
+	enum nccl_kind kind = operation->kind;
+	int result = NCCL_SUCCESS;
+	if (kind == NCCL_SEND || kind == NCCL_RECEIVE)
+		return connect_peer(comm, operation->peer);
+	if (kind != NCCL_ALL_TO_ALL && kind != NCCL_GATHER && kind != NCCL_SCATTER)
+		return take(comm, ring_bytes(comm), &state->ring_memory);
+	for (int peer = 0; peer < comm->ranks && result == NCCL_SUCCESS; peer++)
+		if (kind == NCCL_ALL_TO_ALL || operation->peer == comm->rank || operation->peer == peer)
+			result = connect_peer(comm, peer);
+	return result;
+}
+
+void
+tn__nccl_give_memory_back(const struct nccl_comm *comm)
+{
+	struct nccl_ranks *state = comm->state;
+	if (state->ring_memory)
+		(void)tn__library_free(state->ring_memory);
+	state->ring_memory = 0;
+	for (int peer = 0; peer < comm->ranks; peer++) {
+		if (state->peer_memory[peer])
+			(void)tn__library_free(state->peer_memory[peer]);
+		state->peer_memory[peer] = 0;
+	}
 }

@@ -7,8 +7,9 @@
 
 #include "vgpu/nccl/nccl_comm.h"
 
-/* Bytes that the rings of a communicator take, and those for sending to and receiving from one peer. */
-uint64_t tn__nccl_ring_bytes(const struct nccl_comm *comm);
-uint64_t tn__nccl_peer_bytes(const struct nccl_comm *comm);
+/* Takes what an operation needs and the communicator does not have yet: NCCL connects as an algorithm is first used. */
+int tn__nccl_take_memory(const struct nccl_operation *operation);
+/* Gives back all that was taken. */
+void tn__nccl_give_memory_back(const struct nccl_comm *comm);
 
 #endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gates: names for "the operations of a communicator, or the receives from one rank, up to a number". The core keeps them with streams,
+ * events and pending values (core.h) and has them waited for by name; a communicator may be gone by then, and its gate leads nowhere.
+ *
+ * A gate is generation, row and peer in one number. The table of rows has its own lock, which is not held while somebody waits.
+ */
+#ifndef TN_NCCL_GATE_H
+#define TN_NCCL_GATE_H
+
+#include "vgpu/nccl/nccl_ranks.h"
+
+/* Waits for a communicator's operations up to a number: receives from `peer`, or, where it is -1, collectives. */
+typedef int (*nccl_gate_wait)(struct nccl_comm *comm, int peer, uint64_t number);
+
+/* The gate of a communicator's receives from `peer`, or, where it is -1, of its collectives. */
+uint64_t tn__nccl_gate(const struct nccl_comm *comm, int peer);
+
+/* Gives a communicator its row. False: all are taken. */
+bool tn__nccl_gate_add(struct nccl_comm *comm, nccl_gate_wait wait);
+/* Takes it back, once those that wait have gone: the communicator was marked as aborted before. */
+void tn__nccl_gate_remove(const struct nccl_ranks *state);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "vgpu/core/runtime.h"
+#include "vgpu/nccl/nccl_agree.h"
+#include "vgpu/nccl/nccl_gate.h"
+#include "vgpu/nccl/nccl_memory.h"
+#include "vgpu/nccl/nccl_operation.h"
+#include "vgpu/nccl/nccl_post.h"
+#include "vgpu/nccl/nccl_results.h"
+
+#define QUEUED_MAX 64 /* results nobody has asked for, until the oldest is waited for */
+
+/* The slowest of the others, by what it has posted or taken. */
+static uint64_t
+slowest(const struct nccl_comm *comm, bool taken, int *rank_of)
+{
+	const struct nccl_ranks *state = comm->state;
+	uint64_t least = UINT64_MAX;
+	for (int rank = 0; rank < comm->ranks; rank++) {
+		const struct nccl_member *member = &state->board.members[rank];
+		uint64_t value = atomic_load(taken ? &member->taken : &member->posted);
+		if (rank == comm->rank || atomic_load(&member->presence) == NCCL_GONE || value >= least)
+			continue;
+		least = value;
+		*rank_of = rank;
+	}
+	return least;
+}
+
+/* Waits until a record, or a payload, of this number has room. */
+static int
+wait_for_room(struct nccl_comm *comm, const struct nccl_operation *operation, uint64_t number, bool payload)
+{
+	const struct nccl_ranks *state = comm->state;
+	uint64_t room = payload ? NCCL_SLOTS : NCCL_RING;
+	int rank = 0;
+	while (number > room && slowest(comm, payload, &rank) < number - room) {
+		struct nccl_member *member = &state->board.members[rank];
+		struct nccl_awaited awaited = {comm, rank, (int)operation->kind, number, operation->bytes, -1, 0};
+		int result = tn__nccl_wait(&awaited, payload ? &member->taken : &member->posted, number - room);
+		if (result != NCCL_SUCCESS)
+			return result;
+	}
+	return NCCL_SUCCESS;
+}
+
+/* What is known of the bytes that this rank gives, multiplied by the operator's own scalar; NULL: nothing. A reduction takes
+ * all or nothing. The caller frees it. */
+static struct nccl_payload_bytes *
+payload_of(const struct nccl_operation *operation, size_t bytes)
+{
+	double scalar = 1;
+	uint64_t address = (uintptr_t)operation->send;
+	bool reducing = tn__nccl_reduces(operation->kind);
+	struct nccl_payload_bytes *out = calloc(1, offsetof(struct nccl_payload_bytes, bytes) + bytes + 1);
+	tn__pending_settle(address, bytes);
+	if (out)
+		out->run_count = (uint32_t)tn__values_runs(address, out->bytes, bytes, out->runs, NCCL_RUNS);
+	bool all = out && out->run_count == 1 && out->runs[0].count == bytes;
+	if (!out || out->run_count == 0 ||
+	    (reducing && (!all || !tn__nccl_scalar(operation->comm, operation->operator, &scalar)))) {
+		free(out);
+		return NULL;
+	}
+	if (reducing && scalar != 1)
+		tn__nccl_scale(out->bytes, bytes / tn__nccl_type_bytes(operation->type), (enum nccl_type)operation->type, scalar);
+	return out;
+}
+
+static enum nccl_payload
+kind_of_payload(const struct nccl_payload_bytes *payload, bool small, size_t bytes)
+{
+	if (!payload)
+		return small ? NCCL_UNKNOWN : NCCL_LARGE;
+	return payload->runs[0].count == bytes ? NCCL_KNOWN : NCCL_PARTLY;
+}
+
+/* What the receiving buffer holds before the result is there. */
+static void
+forget_result(const struct nccl_operation *operation)
+{
+	uint64_t to = (uintptr_t)operation->receive, from = (uintptr_t)operation->send;
+	bool root = operation->kind == NCCL_BROADCAST && operation->peer == operation->comm->rank;
+	if (!tn__nccl_receives(operation) || (root && to == from))
+		return;
+	if (root)
+		tn__values_move(to, from, operation->bytes);
+	else
+		tn__values_put(to, NULL, tn__nccl_receive_bytes(operation));
+}
+
+static int
+post_collective(const struct nccl_operation *operation)
+{
+	struct nccl_comm *comm = operation->comm;
+	struct nccl_ranks *state = comm->state;
+	struct nccl_member *own = &state->board.members[comm->rank];
+	uint64_t number = state->posted + 1;
+	size_t gives = tn__nccl_send_bytes(operation);
+	bool captured, small = gives <= NCCL_SMALL, root = operation->peer == comm->rank;
+	bool waits = tn__nccl_receives(operation) && !(tn__nccl_from_root(operation->kind) && root);
+	int result = wait_for_room(comm, operation, number, false);
+	if (result == NCCL_SUCCESS && atomic_load(&state->board.head->broken))
+		result = tn__nccl_wait_at_disagreement(comm);
+	if (result == NCCL_SUCCESS)
+		result = tn__nccl_take_memory(operation);
+	if (result != NCCL_SUCCESS)
+		return result;
+	uint64_t duration = tn__time_of_bytes(tn__nccl_send_bytes(operation) + tn__nccl_receive_bytes(operation));
+	if (tn__transfer(operation->stream, duration, waits ? tn__nccl_gate(comm, -1) : 0, number, &captured) != TN_CUDA_OK)
+		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
+	struct nccl_payload_bytes *payload = small && tn__nccl_contributes(operation) && !captured ? payload_of(operation, gives) : NULL;
+	if (payload && (result = wait_for_room(comm, operation, number, true)) != NCCL_SUCCESS) {
+		free(payload);
+		return result;
+	}
+	bool known = payload && tn__board_write(&state->board, comm->rank, 0, false, number - 1, payload, gives);
+	enum nccl_payload given = kind_of_payload(known ? payload : NULL, small, gives);
+	free(payload);
+	bool hopeful = small && waits && !captured && (known || !tn__nccl_contributes(operation) || !tn__nccl_reduces(operation->kind));
+	own->ring[(number - 1) % NCCL_RING] =
+		(struct nccl_record){.kind = (uint8_t)operation->kind,
+	                         .type = (uint8_t)operation->type,
+	                         .payload = (uint8_t)given,
+	                         .root = operation->peer,
+	                         .operator = operation->operator,
+	                         .bytes = operation->bytes};
+	struct nccl_record record = own->ring[(number - 1) % NCCL_RING], other;
+	if (!captured)
+		forget_result(operation);
+	if (hopeful)
+		tn__pending_add((uintptr_t)operation->receive, tn__nccl_receive_bytes(operation), tn__nccl_gate(comm, -1), number, true);
+	pthread_mutex_lock(&state->lock);
+	state->posted = number;
+	struct nccl_awaited bad;
+	bool agreed = tn__nccl_agrees(comm, &record, number, &bad, &other); /* before the others see that it is there, */
+	if (hopeful && !tn__nccl_queue(&state->collectives, operation, number))
+		hopeful = false;
+	atomic_store(&own->posted, number);
+	tn__nccl_finish_collectives(comm, number);
+	bool full = state->collectives.count >= QUEUED_MAX / 2;
+	pthread_mutex_unlock(&state->lock);
+	tn__board_tell(&state->board);
+	tn__rank_count((int)operation->kind, operation->bytes);
+	if (!agreed || !tn__nccl_agrees(comm, &record, number, &bad, &other)) /* and after: both may have come at once */
+		return tn__nccl_wait_for_ever(&bad, &other);
+	return full ? tn__nccl_wait_for_results(comm, -1, number - QUEUED_MAX / 4) : NCCL_SUCCESS;
+}
+
+static int
+post_send(const struct nccl_operation *operation)
+{
+	struct nccl_comm *comm = operation->comm;
+	struct nccl_ranks *state = comm->state;
+	struct nccl_pair *pair = tn__board_pair(&state->board, comm->rank, operation->peer);
+	uint64_t number = atomic_load(&pair->posted) + 1;
+	bool captured, small = operation->bytes <= NCCL_SMALL;
+	int result = tn__nccl_take_memory(operation);
+	if (result == NCCL_SUCCESS && number > NCCL_PAIR_RING) {
+		struct nccl_awaited awaited = {comm, operation->peer, NCCL_SEND, number, operation->bytes, -1, 0};
+		result = tn__nccl_wait(&awaited, &pair->taken, number - NCCL_PAIR_RING);
+	}
+	if (result != NCCL_SUCCESS)
+		return result;
+	if (tn__transfer(operation->stream, tn__time_of_bytes(operation->bytes), 0, 0, &captured) != TN_CUDA_OK)
+		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
+	struct nccl_payload_bytes *payload = small && !captured ? payload_of(operation, operation->bytes) : NULL;
+	bool known = payload && tn__board_write(&state->board, comm->rank, operation->peer, true, number - 1, payload, operation->bytes);
+	enum nccl_payload given = kind_of_payload(known ? payload : NULL, small, operation->bytes);
+	free(payload);
+	pair->ring[(number - 1) % NCCL_PAIR_RING] =
+		(struct nccl_record){.kind = NCCL_SEND,
+	                         .type = (uint8_t)operation->type,
+	                         .payload = (uint8_t)given,
+	                         .root = operation->peer,
+	                         .bytes = operation->bytes};
+	atomic_store(&pair->posted, number);
+	tn__board_tell(&state->board);
+	tn__rank_count(NCCL_SEND, operation->bytes);
+	return NCCL_SUCCESS;
+}
+
+static int
+post_receive(const struct nccl_operation *operation)
+{
+	struct nccl_comm *comm = operation->comm;
+	struct nccl_ranks *state = comm->state;
+	uint64_t number = state->received[operation->peer] + 1, gate = tn__nccl_gate(comm, operation->peer);
+	struct nccl_awaited bad;
+	struct nccl_record other;
+	bool captured;
+	int result = tn__nccl_take_memory(operation);
+	if (result != NCCL_SUCCESS)
+		return result;
+	if (tn__transfer(operation->stream, tn__time_of_bytes(operation->bytes), gate, number, &captured) != TN_CUDA_OK)
+		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
+	state->received[operation->peer] = number;
+	if (!captured)
+		tn__values_put((uintptr_t)operation->receive, NULL, operation->bytes);
+	if (!captured && operation->bytes <= NCCL_SMALL && operation->bytes > 0)
+		tn__pending_add((uintptr_t)operation->receive, operation->bytes, gate, number, false);
+	pthread_mutex_lock(&state->lock);
+	bool queued = tn__nccl_queue(&state->receives[operation->peer], operation, number);
+	bool fits = queued && tn__nccl_finish_receives(comm, operation->peer, number, &bad, &other);
+	bool full = state->receives[operation->peer].count > QUEUED_MAX;
+	pthread_mutex_unlock(&state->lock);
+	tn__rank_count(NCCL_RECEIVE, operation->bytes);
+	if (!queued)
+		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
+	if (!fits)
+		return tn__nccl_wait_for_ever(&bad, &other);
+	return full ? tn__nccl_wait_for_results(comm, operation->peer, number - QUEUED_MAX / 2) : NCCL_SUCCESS;
+}
+
+int
+tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
+{
+	const struct nccl_ranks *state = comm->state;
+	int result = NCCL_SUCCESS;
+	if (atomic_load(&state->aborted) || atomic_load(&state->board.head->aborted))
+		return tn__nccl_fail(NCCL_REMOTE_ERROR, "the communicator was aborted");
+	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++)
+		result = operations[i].kind == NCCL_SEND      ? post_send(&operations[i])
+		         : operations[i].kind == NCCL_RECEIVE ? post_receive(&operations[i])
+		                                              : post_collective(&operations[i]);
+	return result;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Puts operations on their streams and on the board. A small payload whose values are known goes with its record; what it makes is pending
+ * until somebody waits for it. Only a rank that is a whole ring ahead waits here.
+ */
+#ifndef TN_NCCL_POST_H
+#define TN_NCCL_POST_H
+
+#include "vgpu/nccl/nccl_comm.h"
+
+/* Those of one group, in the program's order: `run` of struct nccl_transport. */
+int tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgpu/nccl/nccl_agree.h"
+#include "vgpu/nccl/nccl_gate.h"
+#include "vgpu/nccl/nccl_operation.h"
+#include "vgpu/nccl/nccl_results.h"
+
+bool
+tn__nccl_queue(struct nccl_queue *queue, const struct nccl_operation *operation, uint64_t number)
+{
+	if (queue->count == queue->capacity) {
+		size_t capacity = queue->capacity ? 2 * queue->capacity : 16;
+		struct nccl_queued *grown = realloc(queue->items, capacity * sizeof(*grown));
+		if (!grown)
+			return false;
+		queue->items = grown;
+		queue->capacity = capacity;
+	}
+	queue->items[queue->count++] = (struct nccl_queued){*operation, number};
+	return true;
+}
+
+static void
+pop(struct nccl_queue *queue)
+{
+	memmove(&queue->items[0], &queue->items[1], --queue->count * sizeof(queue->items[0]));
+}
+
+/* Makes known what a rank gave, as far as its values were: `count` bytes from `offset` of its payload, to an address. */
+static void
+take_part(const struct nccl_board *board, int from, int to, bool pair, uint64_t number, size_t offset, size_t count,
+          uint64_t address)
+{
+	struct nccl_payload_bytes head;
+	unsigned char *bytes = malloc(count + 1);
+	bool read = bytes && tn__board_read_runs(board, from, to, pair, number, &head) &&
+	            tn__board_read(board, from, to, pair, number, bytes, offset, count);
+	for (uint32_t i = 0; read && i < head.run_count; i++) {
+		size_t begin = head.runs[i].from > offset ? head.runs[i].from : offset;
+		size_t end = (size_t)head.runs[i].from + head.runs[i].count;
+		end = end < offset + count ? end : offset + count;
+		if (begin < end)
+			tn__values_put(address + (begin - offset), bytes + (begin - offset), end - begin);
+	}
+	free(bytes);
+}
+
+/* What comes of a collective that moves bytes and all have posted. */
+static void
+take_parts(const struct nccl_operation *operation, uint64_t number)
+{
+	const struct nccl_comm *comm = operation->comm;
+	const struct nccl_ranks *state = comm->state;
+	enum nccl_kind kind = operation->kind;
+	size_t part = operation->bytes;
+	for (int rank = 0; rank < comm->ranks; rank++)
+		if (tn__nccl_needs(comm, kind, operation->peer, rank) && tn__board_record(&state->board, rank, number)->payload >= NCCL_PARTLY)
+			take_part(&state->board, rank, 0, false, number - 1, tn__nccl_scatters(kind) ? (size_t)comm->rank * part : 0, part,
+			          (uintptr_t)operation->receive + (tn__nccl_gathers(kind) ? (size_t)rank * part : 0));
+}
+
+/* What comes of a reduction that all have posted: known when all that is reduced is. `out` has room for two parts. */
+static bool
+reduce(const struct nccl_operation *operation, uint64_t number, unsigned char *out)
+{
+	const struct nccl_comm *comm = operation->comm;
+	const struct nccl_ranks *state = comm->state;
+	enum nccl_type type = (enum nccl_type)operation->type;
+	size_t part = operation->bytes, count = part / tn__nccl_type_bytes(type);
+	size_t offset = tn__nccl_scatters(operation->kind) ? (size_t)comm->rank * part : 0;
+	int operator = operation->operator < NCCL_BUILT_IN_OPERATORS ? operation->operator : NCCL_SUM;
+	for (int rank = 0; rank < comm->ranks; rank++) {
+		unsigned char *to = rank == 0 ? out : out + part;
+		if (tn__board_record(&state->board, rank, number)->payload != NCCL_KNOWN ||
+		    !tn__board_read(&state->board, rank, 0, false, number - 1, to, offset, part))
+			return false;
+		if (rank > 0)
+			tn__nccl_combine(out, to, count, type, operator);
+	}
+	if (operator == NCCL_AVERAGE)
+		tn__nccl_divide(out, count, type, comm->ranks);
+	return true;
+}
+
+static void
+finish_collective(const struct nccl_queued *queued)
+{
+	const struct nccl_operation *operation = &queued->operation;
+	uint64_t address = (uintptr_t)operation->receive;
+	if (!tn__pending_take(address, tn__nccl_gate(operation->comm, -1), queued->number))
+		return;
+	if (!tn__nccl_reduces(operation->kind)) {
+		take_parts(operation, queued->number);
+		return;
+	}
+	unsigned char *out = malloc(2 * operation->bytes + 1);
+	if (out && reduce(operation, queued->number, out))
+		tn__values_put(address, out, operation->bytes);
+	free(out);
+}
+
+/* Whether all that an operation needs is there. */
+static bool
+is_met(const struct nccl_operation *operation, uint64_t number)
+{
+	const struct nccl_comm *comm = operation->comm;
+	const struct nccl_ranks *state = comm->state;
+	bool met = true;
+	for (int rank = 0; rank < comm->ranks && met; rank++)
+		met = rank == comm->rank || !tn__nccl_needs(comm, operation->kind, operation->peer, rank) ||
+		      atomic_load(&state->board.members[rank].posted) >= number;
+	return met;
+}
+
+void
+tn__nccl_finish_collectives(struct nccl_comm *comm, uint64_t number)
+{
+	struct nccl_ranks *state = comm->state;
+	struct nccl_queue *queue = &state->collectives;
+	while (queue->count > 0 && queue->items[0].number <= number &&
+	       is_met(&queue->items[0].operation, queue->items[0].number)) {
+		finish_collective(&queue->items[0]);
+		pop(queue);
+	}
+	uint64_t taken = queue->count > 0 ? queue->items[0].number - 1 : state->posted;
+	atomic_store(&state->board.members[comm->rank].taken, taken);
+}
+
+static void
+finish_receive(const struct nccl_queued *queued, const struct nccl_record *record)
+{
+	const struct nccl_operation *operation = &queued->operation;
+	const struct nccl_comm *comm = operation->comm;
+	const struct nccl_ranks *state = comm->state;
+	uint64_t address = (uintptr_t)operation->receive;
+	bool wanted = tn__pending_take(address, tn__nccl_gate(comm, operation->peer), queued->number);
+	if (wanted && record->payload >= NCCL_PARTLY)
+		take_part(&state->board, operation->peer, comm->rank, true, queued->number - 1, 0, operation->bytes, address);
+}
+
+bool
+tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, struct nccl_awaited *bad, struct nccl_record *other)
+{
+	struct nccl_ranks *state = comm->state;
+	struct nccl_queue *queue = &state->receives[peer];
+	struct nccl_pair *pair = tn__board_pair(&state->board, peer, comm->rank);
+	bool fits = true;
+	while (fits && queue->count > 0 && queue->items[0].number <= number &&
+	       atomic_load(&pair->posted) >= queue->items[0].number) {
+		const struct nccl_queued *queued = &queue->items[0];
+		*other = pair->ring[(queued->number - 1) % NCCL_PAIR_RING];
+		fits = other->bytes == queued->operation.bytes;
+		if (fits) {
+			finish_receive(queued, other);
+			pop(queue);
+			atomic_fetch_add(&pair->taken, 1);
+			tn__board_tell(&state->board);
+		} else {
+			*bad = (struct nccl_awaited){comm, peer, NCCL_RECEIVE, queued->number, queued->operation.bytes, -1, 0};
+		}
+	}
+	return fits;
+}
+
+static int
+wait_for_collectives(struct nccl_comm *comm, uint64_t number)
+{
+	struct nccl_ranks *state = comm->state;
+	const struct nccl_member *own = &state->board.members[comm->rank];
+	uint64_t from = state->waited > number ? number : state->waited;
+	if (number > from + NCCL_RING)
+		from = number - NCCL_RING;
+	int result = NCCL_SUCCESS;
+	for (int rank = 0; rank < comm->ranks && result == NCCL_SUCCESS; rank++) {
+		uint64_t last = 0; /* the last one that needs this rank */
+		for (uint64_t n = number; n > from && last == 0 && rank != comm->rank; n--) {
+			const struct nccl_record *record = &own->ring[(n - 1) % NCCL_RING];
+			last = tn__nccl_needs(comm, record->kind, record->root, rank) ? n : 0;
+		}
+		if (last == 0)
+			continue;
+		const struct nccl_record *record = &own->ring[(last - 1) % NCCL_RING];
+		struct nccl_awaited awaited = {comm, rank, record->kind, last, record->bytes, -1, 0};
+		result = tn__nccl_wait(&awaited, &state->board.members[rank].posted, last);
+	}
+	uint64_t broken = atomic_load(&state->board.head->broken);
+	if (result == NCCL_SUCCESS && broken && number >= broken)
+		result = tn__nccl_wait_at_disagreement(comm);
+	pthread_mutex_lock(&state->lock);
+	if (result == NCCL_SUCCESS && state->waited < number)
+		state->waited = number;
+	tn__nccl_finish_collectives(comm, number);
+	pthread_mutex_unlock(&state->lock);
+	tn__board_tell(&state->board);
+	return result;
+}
+
+static int
+wait_for_receives(struct nccl_comm *comm, int peer, uint64_t number)
+{
+	struct nccl_ranks *state = comm->state;
+	struct nccl_awaited awaited = {comm, peer, NCCL_RECEIVE, number, 0, -1, 0};
+	struct nccl_record other;
+	int result = tn__nccl_wait(&awaited, &tn__board_pair(&state->board, peer, comm->rank)->posted, number);
+	pthread_mutex_lock(&state->lock);
+	bool fits = tn__nccl_finish_receives(comm, peer, number, &awaited, &other);
+	pthread_mutex_unlock(&state->lock);
+	return fits ? result : tn__nccl_wait_for_ever(&awaited, &other);
+}
+
+int
+tn__nccl_wait_for_results(struct nccl_comm *comm, int peer, uint64_t number)
+{
+	return peer < 0 ? wait_for_collectives(comm, number) : wait_for_receives(comm, peer, number);
+}
