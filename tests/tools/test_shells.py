@@ -28,7 +28,8 @@ def build(tmp_path_factory):
                                               "-fvisibility=default"])
 
     def shell(folder_name, soname):
-        library = compile_one(soname, [*sorted((ROOT / "src/vgpu" / folder_name).glob("*.c")), core])
+        sources = sorted((ROOT / "src/vgpu" / folder_name).glob("*.c"))
+        library = compile_one(soname, [*sources, ROOT / "src/base/array.c", core])
         return ctypes.CDLL(str(library))
 
     build_of = {"core": ctypes.CDLL(str(core), mode=ctypes.RTLD_GLOBAL), "folder": folder, "shell": shell}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NCCL: communicators, memory, windows, version and errors. Ranks meet in the run's folder (nccl_ranks.c); what the real
+ * NCCL: communicators, memory, windows and version. Ranks meet in the run's folder (nccl_ranks.c); what the real
  * library takes from the device for them is a model (nccl_memory.c).
- * Thread-safe: a communicator belongs to one thread at a time, as in the real library; errors are the thread's own.
+ * Thread-safe: a communicator belongs to one thread at a time, as in the real library.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,17 +27,6 @@ struct window {
 	size_t bytes;
 };
 
-static _Thread_local const char *last_error = "";
-
-int
-tn__nccl_fail(int result, const char *text)
-{
-	last_error = text;
-	return result;
-}
-
-/* ---- version and errors ---- */
-
 TN_EXPORT int
 ncclGetVersion(int *version)
 {
@@ -45,23 +34,6 @@ ncclGetVersion(int *version)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the version pointer is NULL");
 	*version = VERSION;
 	return NCCL_SUCCESS;
-}
-
-TN_EXPORT const char *
-ncclGetErrorString(int result)
-{
-	static const char *const texts[] = {
-		"no error",         "unhandled cuda error", "unhandled system error", "internal error",
-		"invalid argument", "invalid usage",        "remote process error",   "operation in progress",
-	};
-
-	return result >= NCCL_SUCCESS && result <= NCCL_IN_PROGRESS ? texts[result] : "unknown result code";
-}
-
-TN_EXPORT const char *
-ncclGetLastError(struct nccl_comm *comm)
-{
-	return last_error;
 }
 
 TN_EXPORT int
@@ -460,8 +432,6 @@ ncclWinGetUserPtr(struct nccl_comm *comm, struct window *window, void **memory)
 }
 
 TN_NCCL_PROFILING(ncclGetVersion)
-TN_NCCL_PROFILING(ncclGetErrorString)
-TN_NCCL_PROFILING(ncclGetLastError)
 TN_NCCL_PROFILING(ncclCommGetAsyncError)
 TN_NCCL_PROFILING(ncclGetUniqueId)
 TN_NCCL_PROFILING(ncclCommGetUniqueId)

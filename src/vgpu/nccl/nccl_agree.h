@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether the ranks put the same collective in the same place. The first that they did not agree on is `broken` of the board's head: nobody
- * gets past it, as on cards.
+ * Whether the ranks put the same collective in the same place. The first that they did not agree on is `broken` of the
+ * board's head: nobody gets past it, as on cards.
  */
 #ifndef TN_NCCL_AGREE_H
 #define TN_NCCL_AGREE_H

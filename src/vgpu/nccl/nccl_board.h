@@ -30,7 +30,7 @@ struct nccl_record {
 };
 
 struct nccl_member {
-	_Atomic uint32_t presence;
+	_Atomic uint64_t presence; /* enum nccl_presence; only grows */
 	int32_t pid;
 	uint64_t start_time;
 	_Atomic uint64_t posted, taken; /* collectives; those whose payloads of others it needs no more */

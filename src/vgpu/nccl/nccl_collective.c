@@ -4,19 +4,11 @@
  */
 #include <string.h>
 
-#include "vgpu/nccl/nccl_comm.h"
+#include "vgpu/nccl/nccl_operation.h"
+#include "vgpu/nccl/nccl_reduce.h"
 
 /* The prototypes stand in the library's own header, which is not included. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
-/* In the order of ncclDataType_t: i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2. */
-static const size_t type_bytes[NCCL_TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-
-size_t
-tn__nccl_type_bytes(int type)
-{
-	return type_bytes[type];
-}
 
 /* What a call says, in the order of NCCL's parameters; `peer` is the root, too. */
 struct call {
@@ -40,11 +32,10 @@ submit(struct nccl_comm *comm, void *stream, struct call call)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "unknown data type");
 	if (call.peer < 0 || call.peer >= comm->ranks)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the root or peer is no rank of the communicator");
-	if (__builtin_mul_overflow(call.count, type_bytes[call.type], &operation.bytes))
+	if (__builtin_mul_overflow(call.count, tn__nccl_type_bytes(call.type), &operation.bytes))
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the count is too large");
-	bool reduces = call.kind == NCCL_ALL_REDUCE || call.kind == NCCL_REDUCE || call.kind == NCCL_REDUCE_SCATTER;
 	int made = call.operator - NCCL_BUILT_IN_OPERATORS;
-	if (reduces && (call.operator < 0 || made >= NCCL_MADE_OPERATORS || (made >= 0 && !comm->operators[made].used)))
+	if (tn__nccl_reduces(call.kind) && (call.operator < 0 || made >= NCCL_MADE_OPERATORS || (made >= 0 && !comm->operators[made].used)))
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "unknown reduction operator");
 	return tn__nccl_submit(&operation);
 }
@@ -133,7 +124,7 @@ ncclRedOpCreatePreMulSum(int *operator, void *scalar, int type, int residence, s
 	comm->operators[made] = (struct nccl_made_operator){
 		.used = true, .type = type, .on_device = residence == 0, .address = (uintptr_t)scalar};
 	if (residence != 0)
-		memcpy(comm->operators[made].scalar, scalar, type_bytes[type]);
+		memcpy(comm->operators[made].scalar, scalar, tn__nccl_type_bytes(type));
 	*operator = NCCL_BUILT_IN_OPERATORS + made;
 	return NCCL_SUCCESS;
 }

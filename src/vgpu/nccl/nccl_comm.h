@@ -141,16 +141,6 @@ int tn__nccl_submit(const struct nccl_operation *operation);
  * begin it for several devices. `finish` frees what it is given. */
 int tn__nccl_later(int (*finish)(void *what), void *what);
 
-size_t tn__nccl_type_bytes(int type);
-
-/* The scalar of an operator that the program made as a number; 1 for a built-in one. False: its value is not known. */
-bool tn__nccl_scalar(const struct nccl_comm *comm, int operator, double *out);
-
-/* Multiplies `count` elements by a scalar, and combines them with others: nccl_reduce.c. */
-void tn__nccl_scale(void *values, size_t count, enum nccl_type type, double scalar);
-void tn__nccl_combine(void *into, const void *with, size_t count, enum nccl_type type, int operator);
-void tn__nccl_divide(void *values, size_t count, enum nccl_type type, int by);
-
 /* The profiling interface: every name exists a second time with a p before it. */
 #define TN_NCCL_PROFILING(name) \
 	extern __typeof__(name) p##name __attribute__((alias(#name), visibility("default")));

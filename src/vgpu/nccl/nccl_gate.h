@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gates: names for "the operations of a communicator, or the receives from one rank, up to a number". The core keeps them with streams,
- * events and pending values (core.h) and has them waited for by name; a communicator may be gone by then, and its gate leads nowhere.
+ * Gates: numbers that name the collectives of a communicator, or its receives from one rank. The core keeps them with
+ * streams, events and pending values, and asks by them to wait (core.h). A communicator may be gone by then: its gates
+ * are open.
  *
- * A gate is generation, row and peer in one number. The table of rows has its own lock, which is not held while somebody waits.
+ * A gate is made of generation, row and peer. The table of rows has its own lock, which is not held while somebody waits.
  */
 #ifndef TN_NCCL_GATE_H
 #define TN_NCCL_GATE_H

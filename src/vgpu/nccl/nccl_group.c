@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "vgpu/nccl/nccl_comm.h"
 
 /* The prototypes stand in the library's own header, which is not included. */
@@ -29,14 +30,8 @@ static _Thread_local struct group group;
 static int
 collect(const struct nccl_operation *operation)
 {
-	if (group.count == group.capacity) {
-		size_t capacity = group.capacity ? 2 * group.capacity : 64;
-		struct nccl_operation *grown = realloc(group.operations, capacity * sizeof(*grown));
-		if (!grown)
-			return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
-		group.operations = grown;
-		group.capacity = capacity;
-	}
+	if (!tn__array_room(&group.operations, &group.capacity, group.count + 1, sizeof(*operation), SIZE_MAX))
+		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
 	group.operations[group.count++] = *operation;
 	return NCCL_SUCCESS;
 }
@@ -54,14 +49,8 @@ tn__nccl_later(int (*finish)(void *what), void *what)
 {
 	if (group.depth == 0)
 		return finish(what);
-	if (group.later_count == group.later_capacity) {
-		size_t capacity = group.later_capacity ? 2 * group.later_capacity : 16;
-		struct later *grown = realloc(group.later, capacity * sizeof(*grown));
-		if (!grown)
-			return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
-		group.later = grown;
-		group.later_capacity = capacity;
-	}
+	if (!tn__array_room(&group.later, &group.later_capacity, group.later_count + 1, sizeof(*group.later), SIZE_MAX))
+		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
 	group.later[group.later_count++] = (struct later){finish, what};
 	return NCCL_SUCCESS;
 }

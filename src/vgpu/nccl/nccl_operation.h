@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What operations are made of: how many bytes one reads and writes, and which ranks take part in it how. Pure: looks at no other rank.
+ * What operations are made of: how many bytes one reads and writes, and which ranks give and take. Looks at nothing but
+ * the operation.
  */
 #ifndef TN_NCCL_OPERATION_H
 #define TN_NCCL_OPERATION_H
 
 #include "vgpu/nccl/nccl_comm.h"
 
-/* Each rank gives a part of its own to each; takes one of each; all that is given is combined. */
+/* A rank that gives has a part for each rank; one that takes gets a part of each; what is given is combined into one. */
 bool tn__nccl_scatters(enum nccl_kind kind);
 bool tn__nccl_gathers(enum nccl_kind kind);
 bool tn__nccl_reduces(enum nccl_kind kind);

@@ -7,6 +7,7 @@
 #include "vgpu/nccl/nccl_memory.h"
 #include "vgpu/nccl/nccl_operation.h"
 #include "vgpu/nccl/nccl_post.h"
+#include "vgpu/nccl/nccl_reduce.h"
 #include "vgpu/nccl/nccl_results.h"
 
 #define QUEUED_MAX 64 /* results nobody has asked for, until the oldest is waited for */
@@ -68,12 +69,31 @@ payload_of(const struct nccl_operation *operation, size_t bytes)
 	return out;
 }
 
+/* Puts a payload (NULL: none is known) in its place on the board, frees it, and says what is there. */
 static enum nccl_payload
-kind_of_payload(const struct nccl_payload_bytes *payload, bool small, size_t bytes)
+put_payload(const struct nccl_operation *operation, uint64_t number, struct nccl_payload_bytes *payload, size_t bytes)
 {
-	if (!payload)
-		return small ? NCCL_UNKNOWN : NCCL_LARGE;
-	return payload->runs[0].count == bytes ? NCCL_KNOWN : NCCL_PARTLY;
+	const struct nccl_comm *comm = operation->comm;
+	const struct nccl_ranks *state = comm->state;
+	bool pair = operation->kind == NCCL_SEND;
+	bool written = payload && tn__board_write(&state->board, comm->rank, pair ? operation->peer : 0, pair, number - 1,
+	                                          payload, bytes);
+	bool whole = written && payload->runs[0].count == bytes;
+	free(payload);
+	if (bytes > NCCL_SMALL)
+		return NCCL_LARGE;
+	return whole ? NCCL_KNOWN : written ? NCCL_PARTLY : NCCL_UNKNOWN;
+}
+
+static struct nccl_record
+record_of(const struct nccl_operation *operation, enum nccl_payload payload)
+{
+	return (struct nccl_record){.kind = (uint8_t)operation->kind,
+	                            .type = (uint8_t)operation->type,
+	                            .payload = (uint8_t)payload,
+	                            .root = operation->peer,
+	                            .operator = operation->operator,
+	                            .bytes = operation->bytes};
 }
 
 /* What the receiving buffer holds before the result is there. */
@@ -99,6 +119,7 @@ post_collective(const struct nccl_operation *operation)
 	uint64_t number = state->posted + 1;
 	size_t gives = tn__nccl_send_bytes(operation);
 	bool captured, small = gives <= NCCL_SMALL, root = operation->peer == comm->rank;
+	bool contributes = tn__nccl_contributes(operation);
 	bool waits = tn__nccl_receives(operation) && !(tn__nccl_from_root(operation->kind) && root);
 	int result = wait_for_room(comm, operation, number, false);
 	if (result == NCCL_SUCCESS && atomic_load(&state->board.head->broken))
@@ -107,36 +128,29 @@ post_collective(const struct nccl_operation *operation)
 		result = tn__nccl_take_memory(operation);
 	if (result != NCCL_SUCCESS)
 		return result;
-	uint64_t duration = tn__time_of_bytes(tn__nccl_send_bytes(operation) + tn__nccl_receive_bytes(operation));
-	if (tn__transfer(operation->stream, duration, waits ? tn__nccl_gate(comm, -1) : 0, number, &captured) != TN_CUDA_OK)
+	uint64_t gate = tn__nccl_gate(comm, -1), duration = tn__time_of_bytes(gives + tn__nccl_receive_bytes(operation));
+	if (tn__transfer(operation->stream, duration, waits ? gate : 0, number, &captured) != TN_CUDA_OK)
 		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
-	struct nccl_payload_bytes *payload = small && tn__nccl_contributes(operation) && !captured ? payload_of(operation, gives) : NULL;
+	struct nccl_payload_bytes *payload = small && contributes && !captured ? payload_of(operation, gives) : NULL;
 	if (payload && (result = wait_for_room(comm, operation, number, true)) != NCCL_SUCCESS) {
 		free(payload);
 		return result;
 	}
-	bool known = payload && tn__board_write(&state->board, comm->rank, 0, false, number - 1, payload, gives);
-	enum nccl_payload given = kind_of_payload(known ? payload : NULL, small, gives);
-	free(payload);
-	bool hopeful = small && waits && !captured && (known || !tn__nccl_contributes(operation) || !tn__nccl_reduces(operation->kind));
-	own->ring[(number - 1) % NCCL_RING] =
-		(struct nccl_record){.kind = (uint8_t)operation->kind,
-	                         .type = (uint8_t)operation->type,
-	                         .payload = (uint8_t)given,
-	                         .root = operation->peer,
-	                         .operator = operation->operator,
-	                         .bytes = operation->bytes};
-	struct nccl_record record = own->ring[(number - 1) % NCCL_RING], other;
+	enum nccl_payload given = put_payload(operation, number, payload, gives);
+	bool pending = small && waits && !captured &&
+	               (given >= NCCL_PARTLY || !contributes || !tn__nccl_reduces(operation->kind));
+	struct nccl_record record = record_of(operation, given), other;
+	own->ring[(number - 1) % NCCL_RING] = record;
 	if (!captured)
 		forget_result(operation);
-	if (hopeful)
-		tn__pending_add((uintptr_t)operation->receive, tn__nccl_receive_bytes(operation), tn__nccl_gate(comm, -1), number, true);
+	if (pending)
+		tn__pending_add((uintptr_t)operation->receive, tn__nccl_receive_bytes(operation), gate, number, true);
 	pthread_mutex_lock(&state->lock);
 	state->posted = number;
 	struct nccl_awaited bad;
 	bool agreed = tn__nccl_agrees(comm, &record, number, &bad, &other); /* before the others see that it is there, */
-	if (hopeful && !tn__nccl_queue(&state->collectives, operation, number))
-		hopeful = false;
+	if (pending)
+		(void)tn__nccl_queue(&state->collectives, operation, number); /* without memory the values stay unknown */
 	atomic_store(&own->posted, number);
 	tn__nccl_finish_collectives(comm, number);
 	bool full = state->collectives.count >= QUEUED_MAX / 2;
@@ -166,15 +180,8 @@ post_send(const struct nccl_operation *operation)
 	if (tn__transfer(operation->stream, tn__time_of_bytes(operation->bytes), 0, 0, &captured) != TN_CUDA_OK)
 		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
 	struct nccl_payload_bytes *payload = small && !captured ? payload_of(operation, operation->bytes) : NULL;
-	bool known = payload && tn__board_write(&state->board, comm->rank, operation->peer, true, number - 1, payload, operation->bytes);
-	enum nccl_payload given = kind_of_payload(known ? payload : NULL, small, operation->bytes);
-	free(payload);
-	pair->ring[(number - 1) % NCCL_PAIR_RING] =
-		(struct nccl_record){.kind = NCCL_SEND,
-	                         .type = (uint8_t)operation->type,
-	                         .payload = (uint8_t)given,
-	                         .root = operation->peer,
-	                         .bytes = operation->bytes};
+	enum nccl_payload given = put_payload(operation, number, payload, operation->bytes);
+	pair->ring[(number - 1) % NCCL_PAIR_RING] = record_of(operation, given);
 	atomic_store(&pair->posted, number);
 	tn__board_tell(&state->board);
 	tn__rank_count(NCCL_SEND, operation->bytes);

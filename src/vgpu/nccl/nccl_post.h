@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Puts operations on their streams and on the board. A small payload whose values are known goes with its record; what it makes is pending
- * until somebody waits for it. Only a rank that is a whole ring ahead waits here.
+ * Puts operations on their streams and on the board. Small payloads whose values are known are moved over the board; what
+ * they make is pending until somebody waits for it. Nothing else waits, but a rank that is a whole ring ahead.
  */
 #ifndef TN_NCCL_POST_H
 #define TN_NCCL_POST_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The transport for several ranks (doc/design/0022-many-cards.md): coming to a communicator and leaving it. The n-th collective of a rank belongs to the n-th of all others,
- * the n-th receive from a rank to that one's n-th send. Small payloads whose values are known are moved over the board;
- * what they make is pending until somebody waits for it. Nothing else waits, but a rank that is a whole ring ahead.
+ * The transport for several ranks (doc/design/0022-many-cards.md): coming to a communicator, leaving it, and splits. What
+ * comes between, operations, is in nccl_post.c and nccl_results.c.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -61,11 +60,14 @@ connect_ranks(struct nccl_comm *comm)
 static int
 meet_ranks(struct nccl_comm *comm)
 {
+	const struct nccl_ranks *state = comm->state;
 	int result = NCCL_SUCCESS;
 	if (!comm->together)
 		tn__rank_join(comm->rank, comm->ranks, comm->device);
-	for (int rank = 0; rank < comm->ranks && result == NCCL_SUCCESS; rank++)
-		result = tn__nccl_wait_until_here(comm, rank);
+	for (int rank = 0; rank < comm->ranks && result == NCCL_SUCCESS; rank++) {
+		const struct nccl_awaited awaited = {comm, rank, -1, 0, 0, -1, 0};
+		result = tn__nccl_wait(&awaited, &state->board.members[rank].presence, NCCL_HERE);
+	}
 	return result;
 }
 

@@ -9,8 +9,10 @@
  *     nccl_wait.c       waits for another rank
  *     nccl_gate.c       names for what a stream or a value waits for
  *
- * One thread at a time puts operations on a communicator (NCCL's own rule); any thread may wait for them. `lock` guards what
- * is queued; it is not held while a rank waits.
+ * The n-th collective of a rank belongs to the n-th of all others, the n-th receive from a rank to that one's n-th send.
+ *
+ * One thread at a time puts operations on a communicator (NCCL's own rule); any thread may wait for them. `lock` guards
+ * what is queued; it is not held while a rank waits.
  */
 #ifndef TN_NCCL_RANKS_H
 #define TN_NCCL_RANKS_H

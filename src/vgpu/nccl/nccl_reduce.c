@@ -1,12 +1,17 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Arithmetic of reductions on the types of ncclDataType_t: integers wrap, floating point is computed in float (double for
- * double) and rounded to its type after each step, to the nearest, ties to even.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
-#include "vgpu/nccl/nccl_comm.h"
+#include "vgpu/nccl/nccl_reduce.h"
+
+/* In the order of ncclDataType_t: i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2. */
+static const size_t type_bytes[NCCL_TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+size_t
+tn__nccl_type_bytes(int type)
+{
+	return type_bytes[type];
+}
 
 /* ---- small floating-point types: sign, `exponent_bits`, `fraction_bits` ---- */
 

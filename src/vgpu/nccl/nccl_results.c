@@ -2,22 +2,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "vgpu/nccl/nccl_agree.h"
 #include "vgpu/nccl/nccl_gate.h"
 #include "vgpu/nccl/nccl_operation.h"
+#include "vgpu/nccl/nccl_reduce.h"
 #include "vgpu/nccl/nccl_results.h"
 
 bool
 tn__nccl_queue(struct nccl_queue *queue, const struct nccl_operation *operation, uint64_t number)
 {
-	if (queue->count == queue->capacity) {
-		size_t capacity = queue->capacity ? 2 * queue->capacity : 16;
-		struct nccl_queued *grown = realloc(queue->items, capacity * sizeof(*grown));
-		if (!grown)
-			return false;
-		queue->items = grown;
-		queue->capacity = capacity;
-	}
+	if (!tn__array_room(&queue->items, &queue->capacity, queue->count + 1, sizeof(*queue->items), SIZE_MAX))
+		return false;
 	queue->items[queue->count++] = (struct nccl_queued){*operation, number};
 	return true;
 }
@@ -55,9 +51,11 @@ take_parts(const struct nccl_operation *operation, uint64_t number)
 	const struct nccl_ranks *state = comm->state;
 	enum nccl_kind kind = operation->kind;
 	size_t part = operation->bytes;
+	size_t offset = tn__nccl_scatters(kind) ? (size_t)comm->rank * part : 0;
 	for (int rank = 0; rank < comm->ranks; rank++)
-		if (tn__nccl_needs(comm, kind, operation->peer, rank) && tn__board_record(&state->board, rank, number)->payload >= NCCL_PARTLY)
-			take_part(&state->board, rank, 0, false, number - 1, tn__nccl_scatters(kind) ? (size_t)comm->rank * part : 0, part,
+		if (tn__nccl_needs(comm, kind, operation->peer, rank) &&
+		    tn__board_record(&state->board, rank, number)->payload >= NCCL_PARTLY)
+			take_part(&state->board, rank, 0, false, number - 1, offset, part,
 			          (uintptr_t)operation->receive + (tn__nccl_gathers(kind) ? (size_t)rank * part : 0));
 }
 
@@ -141,7 +139,8 @@ finish_receive(const struct nccl_queued *queued, const struct nccl_record *recor
 }
 
 bool
-tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, struct nccl_awaited *bad, struct nccl_record *other)
+tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, struct nccl_awaited *bad,
+                         struct nccl_record *other)
 {
 	struct nccl_ranks *state = comm->state;
 	struct nccl_queue *queue = &state->receives[peer];

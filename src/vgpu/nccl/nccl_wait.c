@@ -19,7 +19,7 @@ now_ns(void)
 static bool
 has_ended(const struct nccl_member *member)
 {
-	uint32_t presence = atomic_load(&member->presence);
+	uint64_t presence = atomic_load(&member->presence);
 	return presence == NCCL_GONE || (presence == NCCL_HERE && tn__process_started(member->pid) != member->start_time);
 }
 
@@ -79,29 +79,4 @@ tn__nccl_wait_for_ever(struct nccl_awaited *awaited, const struct nccl_record *o
 	awaited->other_bytes = other->bytes;
 	tell_wait(awaited);
 	return tn__nccl_wait(awaited, &nothing, 1);
-}
-
-/* Presence as a counter for wait_for: it is a word of 32 bits. */
-int
-tn__nccl_wait_until_here(struct nccl_comm *comm, int rank)
-{
-	struct nccl_ranks *state = comm->state;
-	const struct nccl_awaited awaited = {comm, rank, -1, 0, 0, -1, 0};
-	uint64_t began = now_ns(), told = 0;
-	for (;;) {
-		uint32_t news = atomic_load(&state->board.head->news);
-		if (atomic_load(&state->board.members[rank].presence) != NCCL_ABSENT)
-			break;
-		if (atomic_load(&state->aborted) || atomic_load(&state->board.head->aborted))
-			return tn__nccl_fail(NCCL_REMOTE_ERROR, "the communicator was aborted");
-		tn__board_sleep(&state->board, news);
-		uint64_t now = now_ns();
-		if (now - began >= TOLD_AFTER_NS && now - told >= TOLD_AFTER_NS / 2) {
-			tell_wait(&awaited);
-			told = now;
-		}
-	}
-	if (told)
-		tn__rank_goes_on();
-	return NCCL_SUCCESS;
 }

@@ -21,7 +21,5 @@ int tn__nccl_wait(const struct nccl_awaited *awaited, const _Atomic uint64_t *co
 /* The peer has put something else in this place: as on cards, nothing comes of it. Ends when the run or the communicator
  * does. */
 int tn__nccl_wait_for_ever(struct nccl_awaited *awaited, const struct nccl_record *other);
-/* Waits until a rank has come to the communicator. */
-int tn__nccl_wait_until_here(struct nccl_comm *comm, int rank);
 
 #endif
