@@ -100,6 +100,92 @@ def test_the_patch_has_the_same_gradients(on_cpu):
         assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
 
 
+# A program that accumulates by itself: two batches of 16 make an update.
+OWN = {
+    "by_number": """
+    for epoch in range(2):
+        for number, (x, y) in enumerate(DataLoader(data, batch_size=16)):
+            loss = nn.functional.cross_entropy(model(x), y) / 2
+            loss.backward()
+            if (number + 1) % 2 == 0:
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+                optimizer.step()
+                optimizer.zero_grad()
+                schedule.step()
+    """,
+    "nested": """
+    def cycle(loader):
+        while True:
+            yield from loader
+
+    batches = cycle(DataLoader(data, batch_size=16))
+    for update in range(4 * (4 if os.environ.get("TONNAGE_CHANGES") else 1)):
+        optimizer.zero_grad()
+        for _ in range(2):
+            x, y = next(batches)
+            loss = nn.functional.cross_entropy(model(x), y) / 2
+            loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        schedule.step()
+    """,
+    "scaler": """
+    scaler = torch.amp.GradScaler(enabled=False)
+    for epoch in range(2):
+        for number, (x, y) in enumerate(DataLoader(data, batch_size=16)):
+            if number % 2 == 0:
+                model.zero_grad()
+            scaler.scale(nn.functional.cross_entropy(model(x), y) / 2).backward()
+            if number % 2 == 1:
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+                scaler.step(optimizer)
+                scaler.update()
+                schedule.step()
+    """,
+}
+OWN_HEAD = HEAD.replace("import json", "import json, os") + MODELS["perceptron"].replace("44", "64") + """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer.register_step_pre_hook(note)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+"""
+
+
+@pytest.mark.parametrize("pieces", [2, 4])
+@pytest.mark.parametrize("way", OWN)
+def test_a_program_that_accumulates_keeps_its_updates(on_cpu, way, pieces):
+    """Four updates of 32 samples each, with the gradients that they had."""
+    program = OWN_HEAD + OWN[way] + "print(json.dumps(seen))\n"
+    before, after = on_cpu(program), on_cpu(program, f"accumulate={pieces}")
+    entry = after.change("accumulate")
+    one, two = json.loads(before.stdout), json.loads(after.stdout)
+    assert len(one) == 4 and len(two) >= 4 and entry["results"] == "same_up_to_rounding", entry
+    for a, b in zip(one, two):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+    assert f"every {2 * pieces} micro-batches" in entry["how"], entry["how"]
+    if way == "by_number":
+        patched = on_cpu(program, patch=entry["patch"])
+        for a, b in zip(one, json.loads(patched.stdout), strict=True):
+            assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+def test_an_update_of_a_rest_may_be_another_training(on_cpu):
+    """Three batches an epoch, two an update: whether the third one waits is not seen."""
+    program = OWN_HEAD.replace("64", "48").replace("float48", "float64") + OWN["by_number"] + "print(json.dumps(seen))\n"
+    assert on_cpu(program, "accumulate=4").change("accumulate")["results"] == "different_training"
+
+
+def test_a_step_that_was_left_out_does_not_become_a_habit(on_cpu):
+    """As of a loss that is not finite: the third batch of eight makes no update, the others do."""
+    loop = LOOP.replace("optimizer.step()", "if not (x[:, 0] == 7).any(): optimizer.step()").replace(", shuffle=True", "")
+    program = HEAD + MODELS["perceptron"].replace("44", "64") + "data.tensors[0][32:48, 0] = 7\n" + loop
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    one, two = json.loads(before.stdout), json.loads(after.stdout)
+    assert len(one) == len(two) == 6
+    for a, b in zip(one, two):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
 def test_batch_normalisation_makes_it_another_training(on_cpu):
     program = HEAD + MODELS["convolution"].replace("nn.GroupNorm(2, 8)", "nn.BatchNorm2d(8)") + LOOP
     assert on_cpu(program, "accumulate=4").change("accumulate")["results"] == "different_training"

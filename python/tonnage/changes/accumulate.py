@@ -2,9 +2,11 @@
 """Gradient accumulation: the same batches, handed out in k pieces, with one update for all pieces of a batch.
 
 In a program with a loop of its own the loader gives each batch in pieces. Only the last piece's step() updates;
-zero_grad(), clipping, gradient scalers and schedulers follow it. A loss that is a mean is divided by the number of
-pieces (exactly: by the ratio of the batch to the piece, which matters for a last batch that is smaller); a loss
-that is a sum stays. transformers and Lightning do it themselves and are told to.
+zero_grad(), clipping, gradient scalers and schedulers follow it. A program that accumulates by itself, and calls
+step() after n batches, calls it after n pieces now: an update comes after the pieces of n whole batches, as before.
+A loss that is a mean is divided by the number of pieces (exactly: by the ratio of the batch to the piece, which
+matters for a last batch that is smaller); a loss that is a sum stays. transformers and Lightning do it themselves
+and are told to.
 
 Means over something else than samples (tokens that are not ignored) weigh the pieces a little differently. Batch
 normalisation sees smaller batches: that is a different training.
@@ -50,8 +52,8 @@ class _Chunks:
                 self.size = max(1, -(-len(whole) // self.pieces))
             for start in range(0, len(whole), self.size):
                 part = whole[start:start + self.size]
-                last = start + self.size >= len(whole)
-                self.waiting.append((part, _Piece(len(whole) / len(part), start == 0, last)))
+                left = -(-(len(whole) - start) // self.size) - 1
+                self.waiting.append((part, _Piece(len(whole) / len(part), start == 0, left)))
         part, piece = self.waiting.popleft()
         self.plan.append(piece)
         return part
@@ -60,11 +62,26 @@ class _Chunks:
 class _Piece:
     """One piece of a batch as it is used."""
 
-    def __init__(self, ratio, first, last):
+    def __init__(self, ratio, first, left):
         self.ratio = ratio
         self.first = first
-        self.last = last
-        self.tried = weakref.WeakSet()  # optimizers whose step() was called
+        self.left = left  # pieces of its batch that follow
+        self.last = left == 0
+        self.decided = weakref.WeakKeyDictionary()  # optimizer whose step() was called -> whether it updates
+
+
+class _Pace:
+    """How an optimizer is stepped, counted in pieces and batches of the whole run."""
+
+    def __init__(self):
+        self.called = 0  # pieces there were at the last call of step()
+        self.updated = 0  # batches there were at the last update
+        self.intervals = collections.Counter()  # pieces between two calls of step() -> how often
+
+    def batches(self, interval=None):
+        """Batches that the program itself takes for an update: what it did most often, one more interval included."""
+        seen = self.intervals + collections.Counter([interval] if interval else [])
+        return max(seen, key=lambda n: (seen[n], n), default=1)
 
 
 class _Batches:
@@ -100,6 +117,8 @@ class _Accumulation:
         self.pieces = pieces
         self.piece = None  # the piece that the program works on
         self.ahead = None  # the piece after it, where somebody fetches ahead
+        self.used = self.finished = 0  # pieces and whole batches handed out, the present one included
+        self.paces = weakref.WeakKeyDictionary()  # optimizer -> _Pace
         self.sites = {}  # what -> places
         self.loaders = []  # (place, batch size) where loaders of loops of the program's own were made
         self.divided = True
@@ -184,8 +203,44 @@ class _Accumulation:
             self.piece, self.ahead = self.ahead, fetched
         else:
             self.piece = fetched
+        if self.piece is None:
+            self.check_rest()
+        else:
+            self.used += 1
+            self.finished += self.piece.last
 
     # ---- the loop ----
+
+    def is_due(self, pace):
+        """(whether a step() at this piece updates, whether that is after whole batches)."""
+        own = pace.batches(self.used - pace.called)
+        early = self.used - pace.called < own  # a rest at the end of an epoch: the program asks for an update of it
+        if self.finished - pace.updated < own and not early:
+            return False, True
+        if self.piece.last:
+            return self.finished > pace.updated, True
+        # No later call of this batch falls on its last piece.
+        return not early and self.piece.left % own != 0, False
+
+    def decide(self, optimizer):
+        """Whether a step() of the program updates; the same for every call that belongs to a piece."""
+        decided = self.piece.decided
+        if optimizer not in decided:
+            pace = self.paces.setdefault(optimizer, _Pace())
+            decided[optimizer], whole = self.is_due(pace)
+            pace.intervals[self.used - pace.called] += 1
+            pace.called = self.used
+            if decided[optimizer]:
+                pace.updated = self.finished
+                if not whole:
+                    self.change.weaken(table.DIFFERENT)
+        return decided[optimizer]
+
+    def check_rest(self):
+        """An epoch that ends between two updates: whether the program made one of the rest is not known."""
+        for pace in self.paces.values():
+            if 0 < self.finished - pace.updated < pace.batches():
+                self.change.weaken(table.DIFFERENT)
 
     def backward(self, tensors, frame):
         import torch
@@ -210,8 +265,7 @@ class _Accumulation:
         if self.piece is None:
             return None
         self.see("step", frame)
-        self.piece.tried.add(optimizer)
-        if self.piece.last:
+        if self.decide(optimizer):
             self.change.effect()
             return None
         return True
@@ -219,20 +273,36 @@ class _Accumulation:
     def skip_zero_grad(self, called, frame):
         if self.piece is None:
             return None
-        owner = called[0]
-        tried = owner in self.piece.tried if hasattr(owner, "param_groups") else bool(len(self.piece.tried))
+        owner, decided = called[0], self.piece.decided
+        tried = owner in decided if hasattr(owner, "param_groups") else bool(decided)
         self.see("zero_after" if tried else "zero_before", frame)
-        honoured = (self.piece.last and tried) or (self.piece.first and not tried)
+        if tried:
+            honoured = decided[owner] if owner in decided else any(decided.values())
+        else:
+            honoured = self.piece.first and not self.is_within(owner)
         return None if honoured else True
+
+    def is_within(self, owner):
+        """Whether batches before the present one wait for their update."""
+        before = self.finished - self.piece.last
+        paces = [self.paces[owner]] if owner in self.paces else self.paces.values()
+        return any(0 < before - pace.updated < pace.batches() for pace in paces)
 
     def skip_around_step(self, called, frame):
         if self.piece is None or frame.f_globals.get("__name__", "").startswith("torch."):
             return None
+        self.see("step", frame)
         for optimizer in called[1:]:
             if hasattr(optimizer, "param_groups"):
-                self.piece.tried.add(optimizer)
-        self.see("step", frame)
-        return None if self.piece.last else True
+                self.decide(optimizer)
+        decided = self.piece.decided
+        if decided:
+            honoured = any(decided.values())
+        elif hasattr(called[0], "optimizer"):  # a scheduler that is stepped with each batch
+            honoured = self.piece.last
+        else:
+            honoured = any(self.is_due(pace)[0] for pace in list(self.paces.values()) or [_Pace()])
+        return None if honoured else True
 
     def see(self, what, frame):
         place = hooks.place(frame)
@@ -249,18 +319,21 @@ class _Accumulation:
         if not self.loaders or "backward" not in self.sites or "step" not in self.sites:
             return
         scale = ", divide the loss by %d" % self.pieces if self.divided else ""
+        own = {pace.batches() for pace in self.paces.values()}
         arguments.say(self.change, "Update only every %d micro-batches%s, and zero the gradients after the update." % (
-            self.pieces, scale))
+            self.pieces * max(own, default=1), scale))
         self.change.patches.clear()
         try:
+            if len(own) > 1:
+                raise _NotOneLoop()
             for place, size in self.loaders:
                 if loaders.edit_size(self.change, place, size, self.piece_text) is None:
                     raise _NotOneLoop()
-            self.edit_loop()
+            self.edit_loop(self.pieces * max(own, default=1))
         except (Conflict, _NotOneLoop):
             self.change.patches.clear()
 
-    def edit_loop(self):
+    def edit_loop(self, every):
         places = [place for rows in self.sites.values() for place in rows]
         text = rewrite.source_at(places[0])
         if text is None or any(place["file"] != text.path for place in places):
@@ -279,7 +352,7 @@ class _Accumulation:
             edits.replace(step.loss, "(%s)" % divided if step.loss is step.call.func.value else divided)
         for what, test in (("zero_before", _ZERO), ("step", _STEP), ("zero_after", _STEP)):
             for statement in self.statements(text, step.loop, what):
-                self.guard(edits, text, statement, "if %s %% %d %s:" % (name, self.pieces, test))
+                self.guard(edits, text, statement, "if %s %% %d %s:" % (name, every, test))
 
     def statements(self, text, loop, what):
         found = []
