@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds call_cost.c, runs it under `tonnage run` and writes bench/results/call_cost.csv (nanoseconds, best of 9)."""
 
-import os
 import pathlib
 import subprocess
 import sys
 
+from places import ROOT, TONNAGE
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 GOALS = {"launch": 100, "malloc_free_pair": 400}
 
 

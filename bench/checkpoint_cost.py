@@ -15,8 +15,9 @@ import sys
 import tempfile
 import time
 
+from places import TONNAGE
+
 HERE = pathlib.Path(__file__).resolve().parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", HERE.parent / "build/bin/tonnage"))
 GOALS = {"seconds of the save": 3.0, "bytes on the disk": 50 << 20}
 PROGRAM = """
 import sys, time, torch

@@ -20,11 +20,9 @@ import subprocess
 import sys
 import tempfile
 
+from places import PYTHON, ROOT, TONNAGE
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
-PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
 PROGRAM = ROOT / "tests/vgpu/cudnn/calls.py"
 NETS = {"resnet50": 8, "vgg16": 4, "convnext_tiny": 4, "mobilenet_v2": 8, "unet": 8}
 MODES = ["fp32", "amp", "channels_last", "benchmark"]

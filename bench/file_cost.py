@@ -13,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+from places import TONNAGE
+
 HERE = pathlib.Path(__file__).resolve().parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", HERE.parent / "build/bin/tonnage"))
 GOALS = {"600 pictures": 1.15, "40,000 stat": 1.15}  # before the program writes anything, nothing is looked up
 
 PROGRAM = r"""

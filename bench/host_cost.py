@@ -39,13 +39,10 @@ import tempfile
 import time
 
 import moments
+from places import PYTHON, ROOT, TONNAGE
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
 JOBS = ROOT / "tests/vgpu/jobs"
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
-PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
 MIB = 1 << 20
 FIELDS = [
     "job", "verdict", "seconds", "import_seconds", "extra_seconds", "least_extra_seconds", "late_seconds", "own_seconds",

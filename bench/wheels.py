@@ -13,16 +13,15 @@ import argparse
 import ast
 import csv
 import datetime
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from places import ENVIRONMENTS, ROOT
+
 JOBS = ROOT / "tests/vgpu/jobs"
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 WHEELS = ["2.6.0", "2.11.0", "2.15.0"]
 PACKAGES = ["torch", "torchvision", "transformers", "accelerate", "peft", "lightning"]
 RECORDED = ["peak_device_bytes", "needed_bytes", "verdict_just_above", "verdict_at_80_percent", "seconds"]

@@ -15,7 +15,6 @@ import argparse
 import concurrent.futures
 import csv
 import json
-import os
 import pathlib
 import statistics
 import subprocess
@@ -24,12 +23,10 @@ import sys
 from models import ALWAYS_FULL
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 import moments  # noqa: E402
+from places import ENVIRONMENTS, ROOT, TONNAGE  # noqa: E402
 
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 CACHE = ROOT / "build/accuracy"
 GPUS = {"RTX 3060": "rtx3060", "RTX 4060": "rtx4060", "A100-SXM4-40GB": "a100-40"}
 FULL = "128,128,128,128"

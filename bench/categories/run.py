@@ -18,10 +18,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
-PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
+sys.path.insert(0, str(HERE.parent))
+from places import PYTHON, ROOT, TONNAGE  # noqa: E402
+
 RESULTS = ROOT / "bench/results/categories.csv"
 F32, I64 = 4, 8  # bytes
 # No such library: each convolution then takes 8 MiB. With the real figures ResNet-50's peak lies in the backward of a layer

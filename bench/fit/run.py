@@ -23,10 +23,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
-PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
+sys.path.insert(0, str(HERE.parent))
+from places import PYTHON, ROOT, TONNAGE  # noqa: E402
+
 MEMORY = {"resnet18": 2, "resnet50": 4, "mobilenet": 2, "vit": 5, "convnext": 4, "gpt2": 5, "llama": 4, "bert": 4, "lstm": 3,
           "autoencoder": 3}  # GiB  # fmt: skip
 FIELDS = ["model", "memory_gib", "fit", "fit_trials", "fit_out_of_memory", "fit_seconds", "by_trial", "tried", "accelerate",

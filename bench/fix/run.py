@@ -25,10 +25,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
-PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
+sys.path.insert(0, str(HERE.parent))
+from places import PYTHON, ROOT, TONNAGE  # noqa: E402
+
 UNIT = 2 << 20
 FIELDS = [
     "job", "peak_bytes", "memory_bytes", "first_entry", "results", "saved_bytes", "step_time_ratio", "fitting", "again", "same",

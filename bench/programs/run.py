@@ -16,7 +16,6 @@ Every process that a program leaves behind is ended: those of its group, and all
 
 import argparse
 import concurrent.futures
-import csv
 import fcntl
 import hashlib
 import json
@@ -32,13 +31,11 @@ import tomllib
 import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import advice  # noqa: E402
 import report  # noqa: E402
+from places import ENVIRONMENTS, ROOT, TONNAGE  # noqa: E402
 
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 STATE = ROOT / "build/programs"
 SOURCES = ["cli", "include", "python", "src"]
 MARK = "TONNAGE_BENCH_MARK"

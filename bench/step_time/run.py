@@ -10,13 +10,15 @@ estimate / published - 1, `inside` says whether the published ratio lies between
 
 import argparse
 import csv
-import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+from places import ENVIRONMENTS, ROOT, TONNAGE  # noqa: E402
+
 RELEASE = ROOT / "build/release"
 FIELDS = ["name", "gpu", "published", "estimate", "lowest", "highest", "error", "inside", "unchanged_seconds",
           "changed_seconds"]  # fmt: skip
@@ -36,7 +38,7 @@ def work_of(folder, python, gpu, job):
     """The file with what the job's steps did on a card that is never full."""
     path = pathlib.Path(folder) / ("%s %s.tsv" % (gpu, job))
     if not path.exists():
-        words = [ROOT / "build/bin/tonnage", "run", "--quiet", "--gpu", gpu, "--memory", "1TiB", "--steps", "all",
+        words = [TONNAGE, "run", "--quiet", "--gpu", gpu, "--memory", "1TiB", "--steps", "all",
                  "--no-detail", "--", python, HERE / "job.py", *job.split()]  # fmt: skip
         done = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
@@ -56,8 +58,7 @@ def main():
     parser.add_argument("--environment", default="torch-2.6.0")
     parser.add_argument("rows", nargs="*", type=int)
     options = parser.parse_args()
-    environments = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
-    python = environments / options.environment / "bin/python"
+    python = ENVIRONMENTS / options.environment / "bin/python"
     rows = list(csv.DictReader(open(HERE / "published.csv")))
     known = {}
     if (HERE / "results.csv").exists():

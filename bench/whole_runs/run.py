@@ -25,10 +25,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
-PYTHON = ENVIRONMENTS / "torch-2.11.0/bin/python"
+sys.path.insert(0, str(HERE.parent))
+from places import PYTHON, ROOT, TONNAGE  # noqa: E402
+
 RESULTS = ROOT / "bench/results/whole_runs.csv"
 FIELDS = ["program", "verdict", "seconds", "import_seconds", "ratio", "cpu_seconds", "steps", "stopped", "device_bytes"]
 # name: the program, the package that it imports beside torch, and whether the turns before it left a compile cache

@@ -166,8 +166,6 @@ read_at(struct tn__weights_record *record, int fd, char *buffer, size_t size, of
 	return (long)done;
 }
 
-#define AT_OFFSET (-1)
-
 /* -ENOSYS: none of ours. */
 static TN_SLOW long
 read_weights(int fd, void *buffer, size_t size, off_t position)
@@ -178,23 +176,14 @@ read_weights(int fd, void *buffer, size_t size, off_t position)
 
 	if (!record)
 		return -ENOSYS;
-	if (position == AT_OFFSET)
+	if (position == TN__AT_OFFSET)
 		at = TN_CALL(SYS_lseek, fd, 0L, SEEK_CUR);
 	if (at < 0)
 		return -ENOSYS;
 	result = read_at(record, fd, buffer, size, at);
-	if (result > 0 && position == AT_OFFSET)
+	if (result > 0 && position == TN__AT_OFFSET)
 		(void)TN_CALL(SYS_lseek, fd, at + result, SEEK_SET);
 	return result;
-}
-
-static ssize_t
-take(long result)
-{
-	if (result >= 0)
-		return result;
-	errno = (int)-result;
-	return -1;
 }
 
 #define READ(name, parameters, position, ...)                                       \
@@ -203,14 +192,14 @@ take(long result)
 		if (tn__weights_met() && size >= LARGE) {                                   \
 			long result = read_weights(fd, buffer, size, position);                 \
 			if (result != -ENOSYS)                                                  \
-				return take(result);                                                \
+				return tn__moved(result);                                           \
 		}                                                                           \
 		return TN_NEXT(name)(__VA_ARGS__);                                          \
 	}
 ssize_t __read(int fd, void *buffer, size_t size);
 ssize_t __pread64(int fd, void *buffer, size_t size, off64_t at);
-READ(read, (int fd, void *buffer, size_t size), AT_OFFSET, fd, buffer, size)
-READ(__read, (int fd, void *buffer, size_t size), AT_OFFSET, fd, buffer, size)
+READ(read, (int fd, void *buffer, size_t size), TN__AT_OFFSET, fd, buffer, size)
+READ(__read, (int fd, void *buffer, size_t size), TN__AT_OFFSET, fd, buffer, size)
 READ(pread, (int fd, void *buffer, size_t size, off_t at), at, fd, buffer, size, at)
 READ(pread64, (int fd, void *buffer, size_t size, off64_t at), at, fd, buffer, size, at)
 READ(__pread64, (int fd, void *buffer, size_t size, off64_t at), at, fd, buffer, size, at)
@@ -223,11 +212,11 @@ READ(__pread64, (int fd, void *buffer, size_t size, off64_t at), at, fd, buffer,
 		if (tn__weights_met() && size >= LARGE && size <= room) {                   \
 			long result = read_weights(fd, buffer, size, position);                 \
 			if (result != -ENOSYS)                                                  \
-				return take(result);                                                \
+				return tn__moved(result);                                           \
 		}                                                                           \
 		return TN_NEXT(name)(__VA_ARGS__);                                          \
 	}
-READ_CHK(__read_chk, (int fd, void *buffer, size_t size, size_t room), AT_OFFSET, fd, buffer, size, room)
+READ_CHK(__read_chk, (int fd, void *buffer, size_t size, size_t room), TN__AT_OFFSET, fd, buffer, size, room)
 READ_CHK(__pread_chk, (int fd, void *buffer, size_t size, off_t at, size_t room), at, fd, buffer, size, at, room)
 READ_CHK(__pread64_chk, (int fd, void *buffer, size_t size, off64_t at, size_t room), at, fd, buffer, size, at, room)
 
@@ -241,7 +230,7 @@ read_parts(int fd, const struct iovec *parts, int count, off_t position)
 		return -ENOSYS;
 	for (int i = 0; i < count; i++) {
 		long result = read_weights(fd, parts[i].iov_base, parts[i].iov_len,
-		                           position == AT_OFFSET ? AT_OFFSET : position + done);
+		                           position == TN__AT_OFFSET ? TN__AT_OFFSET : position + done);
 		if (result < 0)
 			return done ? done : result;
 		done += result;
@@ -257,11 +246,11 @@ read_parts(int fd, const struct iovec *parts, int count, off_t position)
 		if (tn__weights_met()) {                                                    \
 			long result = read_parts(fd, parts, count, position);                   \
 			if (result != -ENOSYS)                                                  \
-				return take(result);                                                \
+				return tn__moved(result);                                           \
 		}                                                                           \
 		return TN_NEXT(name)(__VA_ARGS__);                                          \
 	}
-READV(readv, (int fd, const struct iovec *parts, int count), AT_OFFSET, fd, parts, count)
+READV(readv, (int fd, const struct iovec *parts, int count), TN__AT_OFFSET, fd, parts, count)
 READV(preadv, (int fd, const struct iovec *parts, int count, off_t at), at, fd, parts, count, at)
 READV(preadv64, (int fd, const struct iovec *parts, int count, off64_t at), at, fd, parts, count, at)
 READV(preadv2, (int fd, const struct iovec *parts, int count, off_t at, int flags), at, fd, parts, count, at, flags)

@@ -19,7 +19,6 @@
 
 #define LARGE ((size_t)64 << 10)
 #define PAGE 4096u
-#define AT_OFFSET (-1) /* in the place of a position: the file's own */
 
 /* ---- zeros ---- */
 
@@ -125,7 +124,7 @@ is_over_limit(size_t size)
 static long
 write_bytes(int fd, const char *bytes, size_t size, off_t position)
 {
-	long result = position == AT_OFFSET ? TN_CALL(SYS_write, fd, bytes, size)
+	long result = position == TN__AT_OFFSET ? TN_CALL(SYS_write, fd, bytes, size)
 	                                    : TN_CALL(SYS_pwrite64, fd, bytes, size, position);
 	if (result == -ENOSPC || result == -EDQUOT)
 		atomic_fetch_add(&tn__head->full, 1);
@@ -190,12 +189,12 @@ write_sparsely(int fd, const char *bytes, size_t size, off_t position)
 
 	if (!is_own_file(fd, &about))
 		return -ENOSYS;
-	if (position == AT_OFFSET)
+	if (position == TN__AT_OFFSET)
 		at = TN_CALL(SYS_lseek, fd, 0L, SEEK_CUR);
 	if (at < 0)
 		return -ENOSYS;
 	result = write_pieces(fd, bytes, size, at, about.st_size);
-	if (result > 0 && position == AT_OFFSET)
+	if (result > 0 && position == TN__AT_OFFSET)
 		(void)TN_CALL(SYS_lseek, fd, at + result, SEEK_SET);
 	return result;
 }
@@ -207,15 +206,6 @@ is_held_back(int fd, size_t size)
 	return is_own_file(fd, &about) && is_over_limit(size);
 }
 
-static ssize_t
-take(long result)
-{
-	if (result >= 0)
-		return result;
-	errno = (int)-result;
-	return -1;
-}
-
 /* Defines a call that writes `size` bytes, the real one by TN_NEXT: it is a point where threads are cancelled. */
 #define WRITE(name, parameters, position, ...)                                         \
 	TN_ENTRY ssize_t name parameters                                                   \
@@ -225,9 +215,9 @@ take(long result)
 		if (may_be_zero(bytes, size)) {                                                \
 			long result = write_sparsely(fd, bytes, size, position);                   \
 			if (result != -ENOSYS)                                                     \
-				return take(result);                                                   \
+				return tn__moved(result);                                              \
 		} else if (tn__head->limit && is_held_back(fd, size)) {                        \
-			return take(-ENOSPC);                                                      \
+			return tn__moved(-ENOSPC);                                                 \
 		}                                                                              \
 		ssize_t written = TN_NEXT(name)(__VA_ARGS__);                                  \
 		if (written < 0 && errno == ENOSPC)                                            \
@@ -236,8 +226,8 @@ take(long result)
 	}
 ssize_t __write(int fd, const void *bytes, size_t size);
 ssize_t __pwrite64(int fd, const void *bytes, size_t size, off64_t at);
-WRITE(write, (int fd, const void *bytes, size_t size), AT_OFFSET, fd, bytes, size)
-WRITE(__write, (int fd, const void *bytes, size_t size), AT_OFFSET, fd, bytes, size)
+WRITE(write, (int fd, const void *bytes, size_t size), TN__AT_OFFSET, fd, bytes, size)
+WRITE(__write, (int fd, const void *bytes, size_t size), TN__AT_OFFSET, fd, bytes, size)
 WRITE(pwrite, (int fd, const void *bytes, size_t size, off_t at), at, fd, bytes, size, at)
 WRITE(pwrite64, (int fd, const void *bytes, size_t size, off64_t at), at, fd, bytes, size, at)
 WRITE(__pwrite64, (int fd, const void *bytes, size_t size, off64_t at), at, fd, bytes, size, at)

@@ -100,6 +100,8 @@ void tn_network_named(struct tn_network *network, const char *name, const struct
 /* Counts a refused send to where the socket leads. */
 void tn_network_refused_send(struct tn_network *network, const struct sockaddr *address, socklen_t length);
 
+/* An option of a socket that is a whole number (SOL_SOCKET), or -1. */
+int tn_network_option(int fd, int option);
 /* What went over a TCP connection so far, as the kernel counts: `sent` with what still waits to be. False: it is none. */
 struct tn_network_count {
 	uint64_t sent, received;

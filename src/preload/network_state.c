@@ -89,14 +89,6 @@ tn_preload_kernels_ran(void)
 
 /* ---- what a descriptor is ---- */
 
-static int
-option_of(int fd, int option)
-{
-	int value = -1;
-	socklen_t length = sizeof(value);
-	return TN_CALL(SYS_getsockopt, fd, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
-}
-
 /* The terminal or log that the program was started with may be a socket. */
 static bool
 was_inherited(int fd)
@@ -133,7 +125,7 @@ look_at(int fd)
 {
 	struct sockaddr_storage own, peer;
 	socklen_t own_length, peer_length;
-	int domain = option_of(fd, SO_DOMAIN), type = option_of(fd, SO_TYPE);
+	int domain = tn_network_option(fd, SO_DOMAIN), type = tn_network_option(fd, SO_TYPE);
 	if (domain == AF_PACKET)
 		return TN__SOCKET_DATAGRAM;
 	if ((domain != AF_INET && domain != AF_INET6) || was_inherited(fd))

@@ -540,6 +540,14 @@ is_name_of_run(const char *line, void *context)
 
 /* ---- what went over a connection ---- */
 
+int
+tn_network_option(int fd, int option)
+{
+	int value = -1;
+	socklen_t length = sizeof(value);
+	return CALL(SYS_getsockopt, fd, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
+}
+
 bool
 tn_network_count(int fd, struct tn_network_count *out)
 {

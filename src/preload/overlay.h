@@ -131,10 +131,6 @@ tn__call(long number, long a, long b, long c, long d, long e, long f)
  * none of them uses. Five arguments, zeros where the call has fewer. */
 #define TN_PASS_CALL(number, a, b, c, d, e) TN_CALL(number, a, b, c, d, e, tn__head->pass)
 
-/* The same for calls that the filter below the shield traps (raw.h): the pass word lies in the sixth register, which
- * none of them uses. Five arguments, zeros where the call has fewer. */
-#define TN_PASS_CALL(number, a, b, c, d, e) TN_CALL(number, a, b, c, d, e, tn__head->pass)
-
 /* Turns one of our results into libc's: sets errno and returns -1 for a negative one. */
 static inline int
 tn__result(long result)
@@ -146,6 +142,18 @@ tn__result(long result)
 	errno = (int)-result;
 	return -1;
 }
+
+/* The same for calls that read or write bytes, which count a full disk themselves. */
+static inline ssize_t
+tn__moved(long result)
+{
+	if (result >= 0)
+		return result;
+	errno = (int)-result;
+	return -1;
+}
+
+#define TN__AT_OFFSET (-1) /* in the place of a position: the file's own */
 
 /* ---- where a path leads (overlay_resolve.c) ---- */
 

@@ -23,115 +23,13 @@
 #include "base/error.h"
 #include "preload/overlay.h"
 #include "preload/raw_caller.h"
+#include "preload/raw_network.h"
 
 #define LONGEST_VALUE 65536 /* of an extended attribute, the kernel's own limit */
 #define MOST_NOTES 64       /* refusals that are written down one by one */
 
 static int run_folder = -1, shared_folder = -1;
 static unsigned notes;
-
-/* ---- reading the caller ---- */
-
-long
-tn__raw_read(const struct tn__raw_caller *caller, uint64_t at, void *buffer, size_t size)
-{
-	return TN_CALL(SYS_pread64, caller->memory, buffer, size, at) == (long)size ? 0 : -EFAULT;
-}
-
-/* A text that ends within `size` bytes: read page by page, since what follows it may not be there. */
-static long
-read_text(const struct tn__raw_caller *caller, uint64_t at, char *buffer, size_t size)
-{
-	size_t used = 0;
-
-	while (used < size) {
-		size_t piece = 4096 - (size_t)((at + used) & 4095);
-		if (piece > size - used)
-			piece = size - used;
-		if (tn__raw_read(caller, at + used, buffer + used, piece))
-			return -EFAULT;
-		if (memchr(buffer + used, 0, piece))
-			return 0;
-		used += piece;
-	}
-	return -ENAMETOOLONG;
-}
-
-static long
-link_of_caller(const struct tn__raw_caller *caller, const char *what, char *buffer)
-{
-	char name[64];
-	long length;
-
-	snprintf(name, sizeof(name), "/proc/%u/%s", caller->call->pid, what);
-	length = TN_CALL(SYS_readlinkat, AT_FDCWD, name, buffer, PATH_MAX - 1);
-	if (length >= 0)
-		buffer[length] = 0;
-	return length < 0 ? length : 0;
-}
-
-long
-tn__raw_absolute(const struct tn__raw_caller *caller, int dirfd, const char *text, char *path)
-{
-	char what[32] = "cwd";
-	long result;
-	size_t length;
-
-	if (!strncmp(text, "/proc/self/", 11) || !strncmp(text, "/proc/thread-self/", 18)) {
-		const char *rest = strchr(text + 6, '/');
-		return snprintf(path, PATH_MAX, "/proc/%u%s", caller->call->pid, rest) < PATH_MAX ? 0 : -ENAMETOOLONG;
-	}
-	if (text[0] == '/') {
-		strcpy(path, text);
-		return 0;
-	}
-	if (dirfd != AT_FDCWD)
-		snprintf(what, sizeof(what), "fd/%d", dirfd);
-	result = link_of_caller(caller, what, path);
-	if (result)
-		return result == -ENOENT ? -EBADF : result;
-	if (path[0] != '/')
-		return -ENOTDIR;
-	(void)tn__strip_upper(path);
-	length = strlen(path);
-	if (length + strlen(text) + 2 > PATH_MAX)
-		return -ENAMETOOLONG;
-	path[length] = '/';
-	strcpy(path + length + 1, text);
-	return 0;
-}
-
-/* The caller's name for a file, as an absolute one of ours. */
-static long
-read_path(const struct tn__raw_caller *caller, int dirfd, uint64_t at, char *path)
-{
-	char text[PATH_MAX];
-	long result = read_text(caller, at, text, sizeof(text));
-
-	if (result)
-		return result;
-	return text[0] ? tn__raw_absolute(caller, dirfd, text, path) : -ENOENT;
-}
-
-/* A caller that has changed its root means other files by its names. */
-bool
-tn__raw_has_our_root(const struct tn__raw_caller *caller)
-{
-	char name[64];
-	struct stat theirs, ours;
-
-	snprintf(name, sizeof(name), "/proc/%u/root/.", caller->call->pid);
-	return TN_CALL(SYS_newfstatat, AT_FDCWD, name, &theirs, 0L) == 0 &&
-	       TN_CALL(SYS_newfstatat, AT_FDCWD, "/", &ours, 0L) == 0 && theirs.st_dev == ours.st_dev &&
-	       theirs.st_ino == ours.st_ino;
-}
-
-bool
-tn__raw_still_waits(const struct tn__raw_caller *caller)
-{
-	uint64_t id = caller->call->id;
-	return TN_CALL(SYS_ioctl, caller->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
-}
 
 /* ---- the file that is meant ---- */
 
@@ -181,7 +79,7 @@ open_path(const struct tn__raw_caller *caller, int dirfd, uint64_t at, bool foll
 {
 	struct tn__place place;
 	char name[TN__NAME];
-	long result = read_path(caller, dirfd, at, path);
+	long result = tn__raw_read_path(caller, dirfd, at, path);
 
 	if (result == 0)
 		result = find_place(path, follow, &place);
@@ -267,7 +165,7 @@ change_attribute(const struct tn__raw_caller *caller, long fd, uint64_t name_at,
 {
 	static char value[LONGEST_VALUE];
 	char file[64], name[256];
-	long result = read_text(caller, name_at, name, sizeof(name));
+	long result = tn__raw_read_text(caller, name_at, name, sizeof(name));
 
 	if (result)
 		return result == -ENAMETOOLONG ? -ERANGE : result;
@@ -376,7 +274,7 @@ answer_node(const struct tn__raw_caller *caller, char *path)
 	uint64_t mode = a[at ? 2 : 1];
 	struct tn__place place;
 	char name[TN__NAME], *last;
-	long folder, result = read_path(caller, at ? (int)a[0] : AT_FDCWD, a[at ? 1 : 0], path);
+	long folder, result = tn__raw_read_path(caller, at ? (int)a[0] : AT_FDCWD, a[at ? 1 : 0], path);
 
 	if (result)
 		return result;
@@ -408,10 +306,10 @@ answer_rename(const struct tn__raw_caller *caller, char *path)
 	bool at = caller->call->data.nr != SYS_rename;
 	char to[PATH_MAX];
 	struct tn__place place;
-	long result = read_path(caller, at ? (int)a[0] : AT_FDCWD, a[at ? 1 : 0], path);
+	long result = tn__raw_read_path(caller, at ? (int)a[0] : AT_FDCWD, a[at ? 1 : 0], path);
 
 	if (result == 0)
-		result = read_path(caller, at ? (int)a[2] : AT_FDCWD, a[at ? 3 : 1], to);
+		result = tn__raw_read_path(caller, at ? (int)a[2] : AT_FDCWD, a[at ? 3 : 1], to);
 	if (result == 0)
 		result = find_place(path, false, &place);
 	if (result)
@@ -429,7 +327,7 @@ answer_link(const struct tn__raw_caller *caller, char *path)
 	int flags = at ? (int)a[4] : 0;
 	char name[64], to[PATH_MAX], first = 1;
 	struct tn__target target;
-	long from, result = read_path(caller, at ? (int)a[2] : AT_FDCWD, a[at ? 3 : 1], to);
+	long from, result = tn__raw_read_path(caller, at ? (int)a[2] : AT_FDCWD, a[at ? 3 : 1], to);
 
 	if (result)
 		return result;

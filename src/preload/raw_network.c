@@ -10,7 +10,7 @@
  *
  * Invariant: no descriptor of the program's is kept, or a connection would outlive its close.
  */
-#include "preload/raw_caller.h"
+#include "preload/raw_network.h"
 
 #include <asm/unistd_64.h>
 #include <errno.h>
@@ -66,14 +66,6 @@ duplicate(pid_t process, int number)
 	return (int)fd;
 }
 
-static int
-option_of(int fd, int option)
-{
-	int value = -1;
-	socklen_t length = sizeof(value);
-	return TN_CALL(SYS_getsockopt, fd, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
-}
-
 static uint64_t
 cookie_of(int fd)
 {
@@ -91,7 +83,7 @@ set_option(int fd, int option, const void *value, socklen_t size)
 static bool
 is_datagram(int fd)
 {
-	int type = option_of(fd, SO_TYPE);
+	int type = tn_network_option(fd, SO_TYPE);
 	return type == SOCK_DGRAM || type == SOCK_RAW;
 }
 
@@ -219,7 +211,7 @@ begin_to_bound(struct watched *item, int fd)
 	struct sockaddr_storage peer;
 	socklen_t length;
 	if (!peer_of(fd, &peer, &length))
-		return option_of(fd, SO_ERROR) == 0; /* it is still being made */
+		return tn_network_option(fd, SO_ERROR) == 0; /* it is still being made */
 	if (tn_network_is_local((void *)&peer, length) && tn_network_is_own(network, (void *)&peer, length, item->datagram))
 		return false;
 	if (item->datagram) {
@@ -328,25 +320,31 @@ connect_stream(const struct tn__raw_caller *caller, int number, int fd, const st
 	return answer == TN_NETWORK_BOUNDED ? -ENETUNREACH : TN__RAW_GO_ON; /* what cannot be counted is not sent */
 }
 
+/* The address that a call names. False: *answer is the call's answer already. A bad address is the kernel's to refuse, and a
+ * path needs no look at the socket. */
 static bool
-read_sockaddr(const struct tn__raw_caller *caller, uint64_t at, uint64_t length, struct sockaddr_storage *out)
+read_address(const struct tn__raw_caller *caller, uint64_t at, uint64_t length, struct sockaddr_storage *out, long *answer)
 {
 	memset(out, 0, sizeof(*out));
-	return at && length >= sizeof(sa_family_t) && length <= sizeof(*out) && !tn__raw_read(caller, at, out, length);
+	*answer = TN__RAW_GO_ON;
+	if (!at || length < sizeof(sa_family_t) || length > sizeof(*out) || tn__raw_read(caller, at, out, length))
+		return false;
+	if (out->ss_family != AF_UNIX)
+		return true;
+	*answer = decide_path(caller, (const struct sockaddr *)out, (socklen_t)length);
+	return false;
 }
 
-/* A bad address is the kernel's to refuse. */
 static long
 decide_connect(const struct tn__raw_caller *caller, int number, uint64_t at, uint64_t length)
 {
 	struct sockaddr_storage storage;
 	const struct sockaddr *address = (void *)&storage;
-	if (!read_sockaddr(caller, at, length, &storage))
-		return TN__RAW_GO_ON;
-	if (address->sa_family == AF_UNIX)
-		return decide_path(caller, address, (socklen_t)length);
+	long result;
+	if (!read_address(caller, at, length, &storage, &result))
+		return result;
 	int fd = duplicate(process_of((pid_t)caller->call->pid), number);
-	long result = fd >= 0 && is_datagram(fd) ? connect_datagram(caller, number, fd, address, (socklen_t)length)
+	result = fd >= 0 && is_datagram(fd) ? connect_datagram(caller, number, fd, address, (socklen_t)length)
 	                                         : connect_stream(caller, number, fd, address, (socklen_t)length);
 	if (fd >= 0)
 		(void)TN_CALL(SYS_close, fd);
@@ -357,18 +355,16 @@ static long
 decide_send(const struct tn__raw_caller *caller, int number, uint64_t at, uint64_t length, uint64_t flags)
 {
 	struct sockaddr_storage storage;
-	const struct sockaddr *address = (void *)&storage;
-	if (!read_sockaddr(caller, at, length, &storage))
-		return TN__RAW_GO_ON;
-	if (address->sa_family == AF_UNIX)
-		return decide_path(caller, address, (socklen_t)length);
+	long answer;
+	if (!read_address(caller, at, length, &storage, &answer))
+		return answer;
 	if (flags & MSG_FASTOPEN)
 		return decide_connect(caller, number, at, length);
 	int fd = duplicate(process_of((pid_t)caller->call->pid), number);
 	bool stream = fd >= 0 && !is_datagram(fd); /* where it leads was decided when it was connected */
 	if (fd >= 0)
 		(void)TN_CALL(SYS_close, fd);
-	if (stream || tn_network_datagram(network, address, (socklen_t)length, false) != TN_NETWORK_REFUSED)
+	if (stream || tn_network_datagram(network, (void *)&storage, (socklen_t)length, false) != TN_NETWORK_REFUSED)
 		return TN__RAW_GO_ON;
 	return -ENETUNREACH;
 }
