@@ -7,7 +7,6 @@
  * where it stood. It is not made when the program may have told somebody something, wrote real files, or used a real card.
  * Whatever goes wrong here leaves the first report as it was.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
@@ -124,6 +123,25 @@ write_wishes(const struct wishes *wishes, char path[])
 	return good;
 }
 
+/* What one run is to leave: its report, and, where that is wanted, what the program wrote. */
+struct outcome {
+	struct tn_report *report;
+	bool keeps;
+};
+
+/* `context` is a struct outcome. */
+static tn_status
+keep_report(void *context, struct tn_once *once, int *exit_status)
+{
+	const struct outcome *outcome = context;
+	tn__once_report(once, NULL, outcome->report);
+	*exit_status = outcome->report->exit_status;
+	bool keep = outcome->keeps && outcome->report->stopped != TN_STOPPED_FAILED;
+	tn_status status = keep ? tn__save_snapshot(once->options, &once->folder, outcome->report) : TN_OK;
+	once->keep_files = keep && outcome->report->scratch != NULL;
+	return status;
+}
+
 /* The report is the caller's afterwards; false: there was no run. */
 static bool
 run_again(const struct tn_again *again, const struct wishes *wishes, double assume, bool keep, struct tn_report *out)
@@ -142,8 +160,9 @@ run_again(const struct tn_again *again, const struct wishes *wishes, double assu
 		return false;
 	bool silent = silence(&again->input, &streams);
 	setenv(ASSUMPTIONS_VARIABLE, path, 1);
-	const struct tn_run_caller caller = { .into = out, .keeps = keep };
-	bool ran = silent && tn__run_for(&options, &caller, &status) == TN_OK;
+	struct outcome outcome = { out, keep };
+	const struct tn_once_way way = { .ended = keep_report, .context = &outcome };
+	bool ran = silent && tn__run_once(&options, &way, &status) == TN_OK;
 	unsetenv(ASSUMPTIONS_VARIABLE);
 	if (silent)
 		restore(&streams);

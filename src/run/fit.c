@@ -587,9 +587,9 @@ finish(struct search *search, const struct tn_fits *fits, int *exit_status)
 	if (!run->quiet)
 		TN_FORWARD_IF_ERROR(tn__fits_text(fits, tn__style_of(run->messages), run->messages));
 	if (run->json_path != NULL)
-		TN_FORWARD_IF_ERROR(tn__search_write(run->json_path, run->output, json_writer, fits));
+		TN_FORWARD_IF_ERROR(tn__save_to(run->json_path, run->output, json_writer, fits));
 	if (run->html_path != NULL)
-		TN_FORWARD_IF_ERROR(tn__search_write(run->html_path, run->output, page_writer, fits));
+		TN_FORWARD_IF_ERROR(tn__save_to(run->html_path, run->output, page_writer, fits));
 	for (size_t i = 0; i < fits->card_count; i++)
 		some |= fits->cards[i].largest > 0;
 	*exit_status = fits->interrupted ? 128 + search->trials.interrupted_by

@@ -528,7 +528,7 @@ write_patch(const struct tn_fix_search *search, const struct tn_fixes *fixes)
 		        change != NULL ? change->changes : "what fits", path);
 		return TN_OK;
 	}
-	return tn__search_write(path, search->options->search.run.output, patch_writer, change);
+	return tn__save_to(path, search->options->search.run.output, patch_writer, change);
 }
 
 /* "2" means a line of the list; anything else is the change itself. */
@@ -558,11 +558,10 @@ static tn_status
 run_for_patch(const struct tn_fix_options *options, const struct tn_run_options *run, int *exit_status)
 {
 	struct tn_fix_change change = { .patch = NULL };
-	if (strcmp(options->patch_path, "-") != 0)
-		TN_FORWARD_IF_ERROR(tn__check_writable(options->patch_path));
-	tn_status status = tn__run_for(run, &(struct tn_run_caller){ .look = take_patch, .context = &change.patch }, exit_status);
+	TN_FORWARD_IF_ERROR(tn__check_writable(options->patch_path));
+	tn_status status = tn__run_and_look(run, take_patch, &change.patch, exit_status);
 	if (status == TN_OK && change.patch != NULL)
-		status = tn__search_write(options->patch_path, run->output, patch_writer, &change);
+		status = tn__save_to(options->patch_path, run->output, patch_writer, &change);
 	else if (status == TN_OK)
 		tn__tell(run->messages, "%s has no patch: %s is not written", getenv("TONNAGE_CHANGES"), options->patch_path);
 	free(change.patch);
@@ -610,9 +609,9 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 	else if (!options->run.quiet)
 		TN_FORWARD_IF_ERROR(tn__fixes_text(fixes, tn__style_of(options->run.messages), options->run.messages));
 	if (options->run.json_path != NULL)
-		TN_FORWARD_IF_ERROR(tn__search_write(options->run.json_path, options->run.output, json_writer, fixes));
+		TN_FORWARD_IF_ERROR(tn__save_to(options->run.json_path, options->run.output, json_writer, fixes));
 	if (options->run.html_path != NULL && !fixes->failed && !fixes->undecided)
-		TN_FORWARD_IF_ERROR(tn__search_write(options->run.html_path, options->run.output, page_writer, fixes));
+		TN_FORWARD_IF_ERROR(tn__save_to(options->run.html_path, options->run.output, page_writer, fixes));
 	TN_FORWARD_IF_ERROR(write_patch(search, fixes));
 	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
 	               : fixes->fits_unchanged || fixes->failed || fixes->undecided
@@ -680,7 +679,7 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)
 		status = tn__search_card(&options->search, options->search.run.gpu, &search->card, exit_status);
-	if (status == TN_OK && options->patch_path != NULL && strcmp(options->patch_path, "-") != 0)
+	if (status == TN_OK && options->patch_path != NULL)
 		status = tn__check_writable(options->patch_path);
 	if (status == TN_OK)
 		status = run_search(search, exit_status);

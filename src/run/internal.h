@@ -6,6 +6,7 @@
 #define TN_RUN_INTERNAL_H
 
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -96,7 +97,8 @@ tn_status tn__keeper_start(const struct tn_start *start, const sigset_t *mask, s
 tn_status tn__keeper_pipes(int life[2], int news[2]);
 /* Tells the keeper that all is done, and waits for it. */
 void tn__keeper_finish(struct tn_keeper *keeper);
-/* ---- forks.c: the program's process comes from a fork server ---- */
+
+/* ---- keeper_by_server.c: the program's process comes from a fork server ---- */
 
 /* As tn__keeper_start: the server behind `server` forks the program. `alive`, when not -1, is open in the keeper as long
  * as anything of the run is left. Tells TN_STATE when the server does not do it. */
@@ -236,24 +238,59 @@ void tn__stand_ins_findings(const struct tn_watch *watch, struct tn_report *repo
 void tn__collect(const struct tn_run_options *options, const struct tn_card *card, struct tn_watch *watch,
                  struct tn_report *report);
 
-/* ---- run.c ---- */
+/* ---- save.c: the files that a run is asked to leave ---- */
 
-/* TN_IO with words when a file of this name could not be written; nothing is left of the asking. */
+/* TN_IO with words when a file of this name could not be written; nothing is left of the asking. "-" is the output, as for
+ * tn__save_to. */
 tn_status tn__check_writable(const char *path);
+/* Writes into a file, or into `output` for "-". */
+tn_status tn__save_to(const char *path, FILE *output, tn_status (*write)(const void *what, FILE *out), const void *what);
+/* Copies the snapshot that the program's hook says it made, if it lies in the run's folder. */
+tn_status tn__save_snapshot(const struct tn_run_options *options, const struct tn_folder *folder, struct tn_report *report);
+/* The report as JSON and as a page, and a baseline, as far as they are asked for. */
+tn_status tn__save_report(const struct tn_run_options *options, struct tn_report *report);
 
-/* Gets the report of a run while its folder still stands; both are the caller's. */
-typedef void tn__run_taker(void *context, const struct tn_folder *folder, const struct tn_report *report);
-/* Who has a program run, and how. */
-struct tn_run_caller {
-	tn__run_taker *take; /* gets the report: nothing is written then, and no file is kept; NULL: as tn_run */
-	tn__run_taker *look; /* sees the report of a run as tn_run makes it, before it is written; or NULL */
-	void *context;       /* of both */
-	struct tn_report *into; /* gets the whole report, to keep; nothing is told, and no run is made again */
-	bool keeps; /* with `into`: what the program wrote is kept, unless it failed */
+/* ---- once.c: one run of a program ---- */
+
+struct tn_once {
+	const struct tn_run_options *options;
+	const struct tn_once_way *way;
+	struct tn_install install;
+	struct tn_card card;
+	struct tn_folder folder;
+	struct tn_ledger *ledger;
+	struct tn_watch watch;
+	char program[PATH_MAX];
+	char **environment;
+	sigset_t old_mask; /* what the program's processes get */
+	int signals;       /* signalfd: those that end the run */
+	struct tn_baseline *baseline; /* NULL: none is asked for */
+	bool keep_files;   /* `ended` sets it: what the program wrote stays */
+};
+
+/* How a program is run, and who hears of it. */
+struct tn_once_way {
+	/* Called when the program has ended and the run's folder still stands. *exit_status is the run's. */
+	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
+	void *context;
 	bool serves; /* the program is a fork server */
 	bool forked; /* a fork server makes the program's process: */
 	int server, alive; /* as for tn__keeper_start_by_server */
 };
+tn_status tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way, int *exit_status);
+
+/* Makes the report of a run that has ended. `need`: what the program needs in all, or NULL. */
+void tn__once_report(struct tn_once *once, const struct tn_need *need, struct tn_report *report);
+/* Where the Python cannot be used for a run, one line that says what to do: no report would make sense. */
+tn_status tn__explain_misuse(const struct tn_report *report);
+
+/* ---- run.c ---- */
+
+/* Sees the report of a run before it is written, while the run's folder still stands; both are the caller's. */
+typedef void tn__run_looker(void *context, const struct tn_folder *folder, const struct tn_report *report);
+/* As tn_run, with a look at the report. */
+tn_status tn__run_and_look(const struct tn_run_options *options, tn__run_looker *look, void *context, int *exit_status);
+
 /* ---- again.c ---- */
 
 /* What the program's standard input is, before it starts. */
@@ -276,7 +313,5 @@ void tn__look_again(const struct tn_again *again, struct tn_report *report);
  * signal. `mask` is what the program's processes get; `signals` tells of those that end the run. */
 struct tn_need tn__need_find(const struct tn_run_options *options, const struct tn_report *report, int signals,
                              const sigset_t *mask);
-
-tn_status tn__run_for(const struct tn_run_options *options, const struct tn_run_caller *caller, int *exit_status);
 
 #endif

@@ -10,7 +10,7 @@
  * pipe and does the same. The keeper ignores what the supervisor handles (the signals are blocked since before the
  * fork) and has one thread.
  *
- * Where a fork server makes the program's process (forks.c), the keeper is the server's child instead, and a program of
+ * Where a fork server makes the program's process (keeper_by_server.c), the keeper is the server's child instead, and a program of
  * its own (tn_keeper_main): pipes and all else are the same.
  */
 #include <errno.h>

@@ -4,9 +4,7 @@
  */
 #include "run/search.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,7 +27,7 @@ tn__search_card(const struct tn_search_options *options, const char *gpu, struct
 	TN_FORWARD_IF_ERROR(tn__card_choose(&out->options, &card));
 	const char *paths[] = { options->run.json_path, options->run.html_path };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		if (paths[i] != NULL && strcmp(paths[i], "-") != 0)
+		if (paths[i] != NULL)
 			TN_FORWARD_IF_ERROR(tn__check_writable(paths[i]));
 	TN_FORWARD_IF_ERROR(tn__program_find(options->run.arguments[0], program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
@@ -61,18 +59,6 @@ tn__search_card_options(const struct tn_run_options *options)
 		fprintf(out, "--other %llu ", (unsigned long long)options->other_bytes);
 	fclose(out);
 	return text;
-}
-
-tn_status
-tn__search_write(const char *path, FILE *output, tn_status (*write)(const void *what, FILE *out), const void *what)
-{
-	if (strcmp(path, "-") == 0)
-		return write(what, output);
-	FILE *out = fopen(path, "we");
-	TN_RETURN_IF(out == NULL, TN_IO, "%s cannot be written: %s", path, strerror(errno));
-	tn_status status = write(what, out);
-	TN_RETURN_IF(fclose(out) != 0 && status == TN_OK, TN_IO, "%s could not be written: %s", path, strerror(errno));
-	return status;
 }
 
 /* ---- a line on a terminal ---- */

@@ -25,10 +25,6 @@ tn_status tn__search_card(const struct tn_search_options *options, const char *g
 /* "--gpu rtx3060 --memory 8589934592 " as it was asked for; the caller frees; NULL without memory. */
 char *tn__search_card_options(const struct tn_run_options *options);
 
-/* Writes into a file, or into `output` for "-". */
-tn_status tn__search_write(const char *path, FILE *output, tn_status (*write)(const void *what, FILE *out),
-                           const void *what);
-
 /* ---- a line on a terminal ---- */
 
 struct tn_progress_line {

@@ -120,8 +120,13 @@ void tn__forks_listen(struct tn_forks *forks);
 void tn__forks_distrust(struct tn_forks *forks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Ends it; its supervisor is still to be waited for. */
 void tn__forks_end(struct tn_forks *forks);
+
+/* ---- modules.c ---- */
+
 /* What the program with most modules has imported, from its run's folder; the caller frees; NULL: no list. */
 char *tn__modules_read(const struct tn_folder *folder);
+
+/* ---- trial_child.c: what the changes have told ---- */
 
 /* What the changes of a run reported, a document for each process (python/tonnage/changes): an array, the caller's. */
 json_t *tn__changes_read(const struct tn_folder *folder);

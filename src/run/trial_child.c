@@ -5,7 +5,6 @@
  */
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -85,27 +84,35 @@ text_or_null(const char *text)
 	return string != NULL ? string : json_null();
 }
 
-static void
-take(void *context, const struct tn_folder *folder, const struct tn_report *report)
+/* What a run tells of itself. `context` is a JSON object. */
+static tn_status
+take(void *context, struct tn_once *once, int *exit_status)
 {
-	json_t *outcome = context, *object = report_object(report);
-	char *work = tn__work_read(folder);
+	struct tn_report report;
+	tn__once_report(once, NULL, &report);
+	*exit_status = report.exit_status;
+	json_t *outcome = context, *object = report_object(&report);
+	char *work = tn__work_read(&once->folder), *modules = tn__modules_read(&once->folder);
 	json_object_set_new(outcome, "report", object != NULL ? object : json_null());
-	json_object_set_new(outcome, "changes", tn__changes_read(folder));
+	json_object_set_new(outcome, "changes", tn__changes_read(&once->folder));
 	json_object_set_new(outcome, "work", text_or_null(work));
-	json_object_set_new(outcome, "exception", text_or_null(report->exception));
-	char *modules = tn__modules_read(folder);
+	json_object_set_new(outcome, "exception", text_or_null(report.exception));
 	json_object_set_new(outcome, "modules", text_or_null(modules));
 	free(modules);
 	free(work);
+	tn_status status = tn__explain_misuse(&report);
+	tn__report_free(&report);
+	return status;
 }
 
-static void
-take_nothing(void *context, const struct tn_folder *folder, const struct tn_report *report)
+/* A fork server is no run that anybody wants to hear of. */
+static tn_status
+take_nothing(void *context, struct tn_once *once, int *exit_status)
 {
 	(void)context;
-	(void)folder;
-	(void)report;
+	(void)once;
+	*exit_status = 0;
+	return TN_OK;
 }
 
 /* ---- the process ---- */
@@ -187,7 +194,7 @@ tn__trial_become_server(const struct tn_run_options *wanted, int channel, const 
 {
 	struct tn_run_options options = quietly(wanted);
 	const struct tn_trial nothing = { .said = -1, .server = -1 };
-	const struct tn_run_caller caller = { .take = take_nothing, .serves = true };
+	const struct tn_once_way way = { .ended = take_nothing, .serves = true };
 	int exit_status = TN_EXIT_OWN_FAILURE;
 	char number[16];
 	settle(-1, mask, parent);
@@ -196,7 +203,7 @@ tn__trial_become_server(const struct tn_run_options *wanted, int channel, const 
 	setenv(TN_FORKS_VARIABLE, number, 1);
 	fcntl(channel, F_SETFD, 0);
 	options.steps = "all";
-	(void)tn__run_for(&options, &caller, &exit_status);
+	(void)tn__run_once(&options, &way, &exit_status);
 	_exit(exit_status);
 }
 
@@ -208,9 +215,9 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 	settle(trial->said, mask, parent);
 	choose_environment(trial);
 	json_t *outcome = json_object();
-	const struct tn_run_caller caller = { .take = take, .context = outcome, .forked = trial->server >= 0,
-		                                  .server = trial->server, .alive = trial->alive };
-	tn_status status = tn__run_for(&options, &caller, &exit_status);
+	const struct tn_once_way way = { .ended = take, .context = outcome, .forked = trial->server >= 0,
+		                             .server = trial->server, .alive = trial->alive };
+	tn_status status = tn__run_once(&options, &way, &exit_status);
 	if (status != TN_OK)
 		json_object_set_new(outcome, "error", text_or_null(tn_error_text()));
 	json_object_set_new(outcome, "exit_status", json_integer(exit_status));
