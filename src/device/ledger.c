@@ -17,87 +17,7 @@
 
 #include "base/error.h"
 
-/* A dead owner's half-made change is impossible to see: sums are only touched after the slot, by single stores of values
- * computed before, and a sweep recomputes the sums from the slots. */
-static void recompute(struct tn_ledger *ledger);
-
-void
-tn__ledger_lock(struct tn_ledger *ledger)
-{
-	if (pthread_mutex_lock(&ledger->lock) == EOWNERDEAD) {
-		pthread_mutex_consistent(&ledger->lock);
-		recompute(ledger);
-	}
-}
-
-void
-tn__ledger_unlock(struct tn_ledger *ledger)
-{
-	pthread_mutex_unlock(&ledger->lock);
-}
-
-static uint64_t
-sum_of_device(const struct tn_ledger *ledger, int device)
-{
-	uint64_t sum = ledger->devices[device].other_bytes;
-	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++)
-		for (int class = 0; class < TN_BYTES_CLASSES; class++)
-			sum += ledger->processes[slot].bytes[device][class];
-	return sum;
-}
-
-static uint64_t
-program_sum_of_device(const struct tn_ledger *ledger, int device)
-{
-	uint64_t sum = 0;
-	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++)
-		sum += ledger->processes[slot].bytes[device][TN_BYTES_PROGRAM];
-	return sum;
-}
-
-static void
-count_regions(const struct tn_ledger *ledger, uint32_t processes[TN_LEDGER_REGIONS])
-{
-	memset(processes, 0, TN_LEDGER_REGIONS * sizeof(*processes));
-	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
-		uint32_t region = ledger->processes[slot].region;
-		if (region > 0 && region <= TN_LEDGER_REGIONS)
-			processes[region - 1]++;
-	}
-}
-
-static void
-recompute(struct tn_ledger *ledger)
-{
-	uint32_t processes[TN_LEDGER_REGIONS];
-	for (uint32_t device = 0; device < ledger->device_count; device++) {
-		ledger->devices[device].used_bytes = sum_of_device(ledger, (int)device);
-		ledger->devices[device].program_bytes = program_sum_of_device(ledger, (int)device);
-	}
-	count_regions(ledger, processes);
-	ledger->regions_occupied = 0;
-	for (uint32_t i = 0; i < TN_LEDGER_REGIONS; i++) {
-		ledger->regions[i].processes = processes[i];
-		ledger->regions_occupied |= (uint64_t)(processes[i] > 0) << i;
-	}
-}
-
 /* Mapping and making */
-
-static tn_status
-init_lock(pthread_mutex_t *mutex)
-{
-	pthread_mutexattr_t attributes;
-	int failed = pthread_mutexattr_init(&attributes);
-	if (!failed)
-		failed = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-	if (!failed)
-		failed = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-	if (!failed)
-		failed = pthread_mutex_init(mutex, &attributes);
-	TN_RETURN_IF(failed, TN_IO, "cannot make a lock shared between processes: %s", strerror(failed));
-	return TN_OK;
-}
 
 static tn_status
 map_file(int fd, const char *path, struct tn_ledger **out)
@@ -130,7 +50,7 @@ tn_ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count,
 		status = map_file(fd, path, &ledger);
 	close(fd);
 	if (status == TN_OK)
-		status = init_lock(&ledger->lock);
+		status = tn__ledger_init_lock(&ledger->lock);
 	if (status != TN_OK) {
 		unlink(path);
 		return status;
@@ -252,7 +172,7 @@ sweep_locked(struct tn_ledger *ledger)
 		freed++;
 	}
 	if (freed)
-		recompute(ledger);
+		tn__ledger_recompute(ledger);
 	return freed;
 }
 
@@ -307,7 +227,7 @@ tn_ledger_leave(struct tn_ledger *ledger, int slot)
 {
 	tn__ledger_lock(ledger);
 	clear_slot(ledger, slot);
-	recompute(ledger);
+	tn__ledger_recompute(ledger);
 	tn__ledger_unlock(ledger);
 }
 
@@ -594,52 +514,4 @@ tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words)
 		snprintf(answers->why, sizeof(answers->why), "%s", words);
 	}
 	tn__ledger_unlock(ledger);
-}
-
-static tn_status
-check_regions(const struct tn_ledger *ledger)
-{
-	uint32_t processes[TN_LEDGER_REGIONS];
-	count_regions(ledger, processes);
-	for (uint32_t i = 0; i < TN_LEDGER_REGIONS; i++) {
-		const struct tn_ledger_region *region = &ledger->regions[i];
-		bool occupied = ledger->regions_occupied >> i & 1;
-		TN_RETURN_IF(region->processes != processes[i] || occupied != (processes[i] > 0) ||
-		                 (occupied && i >= ledger->region_count),
-		             TN_STATE, "invariant 5: region %u counts other processes than are in it", i);
-		for (uint32_t device = 0; occupied && device < ledger->device_count; device++)
-			TN_RETURN_IF(region->peak_used_bytes[device] < ledger->devices[device].used_bytes ||
-			                 region->peak_program_bytes[device] < ledger->devices[device].program_bytes,
-			             TN_STATE, "invariant 5: region %u peaked below what device %u holds", i, device);
-	}
-	return TN_OK;
-}
-
-tn_status
-tn__ledger_check(struct tn_ledger *ledger)
-{
-	tn_status status = TN_OK;
-	tn__ledger_lock(ledger);
-	for (uint32_t i = 0; i < ledger->device_count && status == TN_OK; i++) {
-		const struct tn_ledger_device *device = &ledger->devices[i];
-		if (device->used_bytes != sum_of_device(ledger, (int)i))
-			status = tn__fail(TN_STATE, "invariant 1: device %u uses other bytes than its processes hold", i);
-		else if (device->used_bytes > device->gpu.total_bytes || device->peak_used_bytes < device->used_bytes)
-			status = tn__fail(TN_STATE, "invariant 2: device %u holds more than it can or than its peak", i);
-		else if (device->program_bytes != program_sum_of_device(ledger, (int)i))
-			status = tn__fail(TN_STATE, "invariant 4: device %u counts other program bytes than its processes hold", i);
-	}
-	for (int slot = 0; slot < TN_LEDGER_PROCESSES && status == TN_OK; slot++) {
-		static const struct tn_ledger_process nothing;
-		const struct tn_ledger_process *process = &ledger->processes[slot];
-		if (process->state == TN_PROCESS_FREE &&
-		    (process->region != 0 || memcmp(process->bytes, nothing.bytes, sizeof(process->bytes)) != 0))
-			status = tn__fail(TN_STATE, "invariant 3: free slot %d holds bytes or a region", slot);
-	}
-	if (status == TN_OK)
-		status = check_regions(ledger);
-	if (status == TN_OK)
-		status = tn__shares_check(ledger);
-	tn__ledger_unlock(ledger);
-	return status;
 }

@@ -269,9 +269,17 @@ void tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *wor
 /* Walks the invariants above; TN_STATE with the broken one's number in tn_error_text(). For tests and debug builds. */
 tn_status tn__ledger_check(struct tn_ledger *ledger);
 
-/* Shared by the ledger's files; all but the first two want the lock held (shares.c). */
+/* Shared by the ledger's files. */
+tn_status tn__ledger_init_lock(pthread_mutex_t *lock); /* shared by processes, and robust */
 void tn__ledger_lock(struct tn_ledger *ledger);
 void tn__ledger_unlock(struct tn_ledger *ledger);
+/* The rest wants the lock held. What is held of a device by the slots: in all, and of that by programs; how many processes are
+ * in each region. */
+uint64_t tn__ledger_bytes_of(const struct tn_ledger *ledger, int device);
+uint64_t tn__ledger_program_bytes_of(const struct tn_ledger *ledger, int device);
+void tn__ledger_count_regions(const struct tn_ledger *ledger, uint32_t processes[TN_LEDGER_REGIONS]);
+/* Makes all sums anew from the slots. */
+void tn__ledger_recompute(struct tn_ledger *ledger);
 void tn__shares_leave(struct tn_ledger *ledger, int slot);
 tn_status tn__shares_check(const struct tn_ledger *ledger);
 

@@ -33,10 +33,7 @@ text(const char *value)
 static json_t *
 place(const struct tn_place *at)
 {
-	if (at == NULL || at->file == NULL)
-		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:b}", "file", text(at->file), "line", figure(at->line), "function",
-	                 text(at->function), "backward", at->backward);
+	return tn__json_place(at);
 }
 
 static json_t *
@@ -71,12 +68,7 @@ steps(const struct tn_report *report)
 static json_t *
 categories(const struct tn_report_moment *moment)
 {
-	if (!tn__report_is_told(moment))
-		return json_null();
-	json_t *object = json_object();
-	for (int i = 0; i < TN_CATEGORIES; i++)
-		json_object_set_new(object, tn__category_name((enum tn_category)i), figure(moment->by_category[i]));
-	return object;
+	return tn__json_categories(moment);
 }
 
 static json_t *
@@ -367,18 +359,6 @@ files(const struct tn_report *report)
 }
 
 /* ---- for other commands ---- */
-
-json_t *
-tn__json_place(const struct tn_place *at)
-{
-	return place(at);
-}
-
-json_t *
-tn__json_categories(const struct tn_report_moment *moment)
-{
-	return categories(moment);
-}
 
 json_t *
 tn__json_at_peak(const struct tn_report *report)
