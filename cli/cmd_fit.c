@@ -14,7 +14,7 @@
 static const char help[] =
 	"usage: tonnage fit [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
 	"\n"
-	"Finds the largest batch of PROGRAM that fits each card, on pretended GPUs. The batch is set through its\n"
+	"Finds the largest batch of PROGRAM that fits each card, on virtual GPUs. The batch is set through its\n"
 	"data loader, or where {batch} stands in ARGUMENTS:\n"
 	"\n"
 	"  tonnage fit --gpu rtx3060,a100-40 -- python train.py --batch-size {batch}\n"

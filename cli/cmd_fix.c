@@ -15,7 +15,7 @@
 static const char help[] =
 	"usage: tonnage fix [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
 	"\n"
-	"Tries changes to PROGRAM on a pretended GPU and lists those that make it fit, best first.\n"
+	"Tries changes to PROGRAM on a virtual GPU and lists those that make it fit, best first.\n"
 	"\n"
 	"  --gpu NAME       the card: a name or alias of tonnage gpus; auto (default): a virtual copy of this\n"
 	"                   machine's GPU, else of rtx3060\n"

@@ -13,7 +13,7 @@ static const char help[] =
 	"usage: tonnage gpus [--json] [NAME]\n"
 	"       tonnage gpus --probe\n"
 	"\n"
-	"Lists the cards that tonnage run --gpu can pretend, or says all about one: figures, and how sure.\n"
+	"Lists the cards that tonnage run --gpu knows, or says all about one: figures, and how sure.\n"
 	"\n"
 	"  --json   as JSON, each figure with its source\n"
 	"  --probe  measure this machine's GPU and print it as a row of the catalogue (CSV)\n"

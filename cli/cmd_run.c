@@ -15,10 +15,10 @@
 static const char help[] =
 	"usage: tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
 	"\n"
-	"Runs PROGRAM, unmodified, on a pretended GPU and says whether it fits, and if not, where and why.\n"
+	"Runs PROGRAM, unmodified, on a virtual GPU and says whether it fits, and if not, where and why.\n"
 	"\n"
 	"  --gpu NAME       the card: a name or alias of tonnage gpus; auto (default): a virtual copy of this\n"
-	"                   machine's GPU, else of rtx3060; real: the machine's own GPU, nothing is pretended\n"
+	"                   machine's GPU, else of rtx3060; real: the machine's own GPU, no virtual one\n"
 	"  --gpus N         how many of them, 1 to 8 (default 1)\n"
 	"  --memory SIZE    total memory of a card instead of its own (12GiB, 500MiB, bytes)\n"
 	"  --other SIZE     memory that other processes hold on each card\n"

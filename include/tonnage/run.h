@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running a program on a pretended (or the real) GPU, and what it came to.
+ * Running a program on a virtual (or the real) GPU, and what it came to.
  */
 #ifndef TONNAGE_RUN_H
 #define TONNAGE_RUN_H
@@ -28,8 +28,12 @@ enum tn_exit {
 	TN_EXIT_INTERRUPTED = 130
 };
 
-/* Files of weights: what is not there is stood in for by its shape; so is what is there; all is read as it is. */
-enum tn_weights { TN_WEIGHTS_AUTO, TN_WEIGHTS_SHAPE, TN_WEIGHTS_REAL };
+/* How the program's files of weights are read. */
+enum tn_weights {
+	TN_WEIGHTS_AUTO,  /* tensors that are missing from a file are read as zeros of their shape */
+	TN_WEIGHTS_SHAPE, /* so are those that are there: they are not read */
+	TN_WEIGHTS_REAL   /* files are read as they are */
+};
 
 /* All strings are borrowed for the time of the call. tn_run_defaults gives what a plain `tonnage run` does. */
 struct tn_run_options {

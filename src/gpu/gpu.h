@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The figures of one card, as they stand in the catalogue (src/gpu/gpus.csv) or as a run was told to pretend.
+ * The figures of one card, as they stand in the catalogue (src/gpu/gpus.csv) or as the options of a run change them.
  * Plain data of fixed size, so that it can lie in the shared ledger.
  */
 #ifndef TN_GPU_GPU_H

@@ -4,7 +4,7 @@
  * launcher that empties the environment of its children (doc/design/0005-guest-hook.md).
  *
  * The first file that an initialised interpreter opens (its site's, else the script) is the moment: a pending call is queued,
- * which the interpreter makes before the next instruction of its main thread. Where the usual road is open, nothing is
+ * which the interpreter makes before the next instruction of its main thread. Where the hook is found as usual, nothing is
  * queued. Processes that are no Python pay for one look at a word a call.
  * Invariant: nothing of Python's is called before Py_IsInitialized() says so, and at most once afterwards.
  */

@@ -22,7 +22,7 @@ enum tn__raw_wall {
 struct tn__raw_walls {
 	bool files;
 	bool network;  /* the run has a network wall. It needs a listener: without one such calls are allowed */
-	bool landlock; /* the kernel's net stands, so that names may be left to it where nobody listens */
+	bool landlock; /* Landlock is in force: where nobody listens, names may be left to it */
 };
 
 /* The pass word of a run, read from its index; 0: it has none. */

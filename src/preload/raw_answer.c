@@ -354,7 +354,7 @@ name_of_call(int number)
 		int number;
 		const char *name;
 	} names[] = {
-#define TN_RAW(name, number, number32, road) {number, #name},
+#define TN_RAW(name, number, number32, treatment) {number, #name},
 #include "preload/raw.def"
 #undef TN_RAW
 	};

@@ -27,12 +27,12 @@
 #endif
 #define X32_BIT 0x40000000u
 
-enum road { ASK, NAME, ABSENT, NEVER, CALL, SEND, RINGS };
+enum treatment { ASK, NAME, ABSENT, NEVER, CALL, SEND, RINGS };
 static const struct trapped {
 	uint32_t number, number32;
-	enum road road;
+	enum treatment treatment;
 } trapped[] = {
-#define TN_RAW(name, number, number32, road) {number, number32, road},
+#define TN_RAW(name, number, number32, treatment) {number, number32, treatment},
 #include "preload/raw.def"
 #undef TN_RAW
 };
@@ -110,9 +110,9 @@ struct plan {
 };
 
 static enum label
-label_of(const struct plan *plan, enum road road)
+label_of(const struct plan *plan, enum treatment treatment)
 {
-	switch (road) {
+	switch (treatment) {
 	case ASK:
 		return plan->files ? CHECK : ALLOW;
 	case NAME:
@@ -134,10 +134,10 @@ label_of(const struct plan *plan, enum road road)
 /* The same for a 32-bit program, whose registers cannot hold the pass word: of files it is refused, of the network the keeper
  * looks at each call. */
 static enum label
-old_label_of(const struct plan *plan, enum road road)
+old_label_of(const struct plan *plan, enum treatment treatment)
 {
-	enum label label = label_of(plan, road);
-	return label == ALLOW || label == UNKNOWN || label == FORBID ? label : road == CALL || road == SEND ? ANSWER : REFUSE;
+	enum label label = label_of(plan, treatment);
+	return label == ALLOW || label == UNKNOWN || label == FORBID ? label : treatment == CALL || treatment == SEND ? ANSWER : REFUSE;
 }
 
 static void
@@ -172,8 +172,8 @@ build(struct program *program, const struct plan *plan)
 	load(program, offsetof(struct seccomp_data, nr));
 	emit(program, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, UNKNOWN, NEXT);
 	for (size_t i = 0; i < count; i++)
-		if (trapped[i].number && label_of(plan, trapped[i].road) != ALLOW)
-			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number, label_of(plan, trapped[i].road), NEXT);
+		if (trapped[i].number && label_of(plan, trapped[i].treatment) != ALLOW)
+			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number, label_of(plan, trapped[i].treatment), NEXT);
 	emit(program, BPF_JMP | BPF_JEQ | BPF_K, plan->files ? SYS_ioctl : UINT32_MAX, IOCTL, ALLOW);
 	place(program, IOCTL);
 	load(program, offsetof(struct seccomp_data, args) + sizeof(uint64_t));
@@ -187,8 +187,8 @@ build(struct program *program, const struct plan *plan)
 	emit(program, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_I386, NEXT, UNKNOWN);
 	load(program, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < count; i++)
-		if (trapped[i].number32 && old_label_of(plan, trapped[i].road) != ALLOW)
-			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number32, old_label_of(plan, trapped[i].road), NEXT);
+		if (trapped[i].number32 && old_label_of(plan, trapped[i].treatment) != ALLOW)
+			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number32, old_label_of(plan, trapped[i].treatment), NEXT);
 	end(program, ALLOW, SECCOMP_RET_ALLOW);
 	end(program, ANSWER, plan->asks ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | EACCES);
 	end(program, REFUSE, SECCOMP_RET_ERRNO | EACCES);

@@ -4,8 +4,8 @@
  *
  * A *stand-in* is a file in <run>/state/stand-ins with the length that the whole file has: what is there is copied, the
  * tensors that are not are holes. A program that opens such a file for reading gets a descriptor of its stand-in, so that
- * lengths and offsets are the kernel's own answers on every road; mappings and large reads of its holes become private
- * zero memory here, since the kernel would fill the page cache with zeros. A road that is not taken over sees the same
+ * lengths and offsets are the kernel's own answers to every call; mappings and large reads of its holes become private
+ * zero memory here, since the kernel would fill the page cache with zeros. A call that is not replaced sees the same
  * bytes and costs file pages.
  *
  * <run>/state/weights, one table that all processes of the run map shared, has a record of each stand-in. Records are only

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run over several cards, or of several ranks (doc/design/0022-many-cards.md): what each held, and what they said to each other.
+ * A run over several cards, or of several ranks (doc/design/0022-many-cards.md): what each held, and what they sent to
+ * each other.
  */
 #ifndef TN_REPORT_RANKS_H
 #define TN_REPORT_RANKS_H
@@ -13,6 +14,7 @@
 /* "all_reduce" and so on, by enum tn_collective's number; "init" for anything else: ranks that make a communicator. */
 const char *tn__operation_text(int64_t operation);
 
+/* The fields `cards`, `ranks` and `hang` of `run --json`; the caller owns them. `hang` is null where no ranks waited for ever. */
 json_t *tn__json_cards(const struct tn_report *report);
 json_t *tn__json_ranks(const struct tn_report *report);
 json_t *tn__json_hang(const struct tn_report *report);

@@ -73,8 +73,8 @@ tn__card_choose(const struct tn_run_options *options, struct tn_card *out)
 {
 	struct tn_card card = { .real = false };
 	TN_FORWARD_IF_ERROR(choose(options, &card));
-	bool pretended = options->memory_bytes != 0 || options->other_bytes != 0 || options->gpus != 1;
-	TN_RETURN_IF(card.real && pretended, TN_INVALID, "--memory, --other and --gpus need a virtual GPU, not --gpu real");
+	bool changed = options->memory_bytes != 0 || options->other_bytes != 0 || options->gpus != 1;
+	TN_RETURN_IF(card.real && changed, TN_INVALID, "--memory, --other and --gpus need a virtual GPU, not --gpu real");
 	if (options->memory_bytes != 0) {
 		card.figures.total_bytes = options->memory_bytes;
 		snprintf(card.total_source, sizeof(card.total_source), "--memory");

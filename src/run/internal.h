@@ -27,7 +27,7 @@ struct tn_install {
 /* TN_NOT_FOUND when the installation is incomplete. */
 tn_status tn__install_find(struct tn_install *out);
 
-/* ---- card.c: which card is pretended ---- */
+/* ---- card.c: which card the program sees ---- */
 
 struct tn_card {
 	struct tn_gpu_figures figures;

@@ -18,7 +18,7 @@ tn__search_card(const struct tn_search_options *options, const char *gpu, struct
 	char program[PATH_MAX];
 	*exit_status = TN_EXIT_USAGE;
 	*out = (struct tn_search_card){ .options = options->run };
-	out->options.gpu = strcmp(gpu, "real") == 0 ? "auto" : gpu; /* the machine's own card, pretended */
+	out->options.gpu = strcmp(gpu, "real") == 0 ? "auto" : gpu; /* a virtual card like the machine's own */
 	out->options.quiet = true;
 	out->options.allow_writes = false;
 	out->options.json_path = out->options.snapshot_path = out->options.html_path = NULL;

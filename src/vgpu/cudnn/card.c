@@ -18,7 +18,7 @@ enum {
 	SHARED_PER_BLOCK_OPTIN = 97, BLOCKS_PER_SM = 106, RESERVED_SHARED_PER_BLOCK = 111
 };
 
-/* Heuristics were seen not to depend on it (doc/design/0011-cudnn.md), and what --memory pretends should not make every
+/* Heuristics were seen not to depend on it (doc/design/0011-cudnn.md), and what --memory sets should not make every
  * question a new one. */
 #define TOTAL_BYTES (16ull << 30)
 
