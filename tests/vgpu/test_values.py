@@ -101,7 +101,27 @@ def test_constants_and_what_is_compared_with_them_are_known(tonnage, wheel):
 @pytest.mark.parametrize("wheel", WHEELS)
 def test_elementwise_work_on_what_is_known_is_exact(tonnage, wheel):
     run = tonnage(wheel, "programs/followed.py", "--steps=all")
-    assert run.verdict == "fits" and "compared 288 different []" in run.stdout, run.explain()
+    assert run.verdict == "fits" and "compared 318 different []" in run.stdout, run.explain()
+    assert run.report["coverage"]["computed_values_read"] == [], run.explain()
+
+
+INDICES = """
+import torch
+batch = torch.tensor([0, 0, 1, 2, 2, 2, 4], device="cuda")
+x = torch.ones(7, 16, device="cuda") @ torch.ones(16, 16, device="cuda")
+rows = batch.unsqueeze(1).repeat(1, 16)
+torch.zeros(5, 16, device="cuda").scatter_reduce_(0, rows, x, reduce="mean", include_self=False)
+torch.zeros(5, 16, device="cuda").scatter_add_(0, batch[:, None].expand(-1, 16), x)
+torch.zeros(5, 16, device="cuda").index_add_(0, batch, x)
+counts = torch.zeros(5, dtype=torch.long, device="cuda").scatter_add_(0, batch, torch.ones_like(batch))
+print("graphs", int(batch.max()) + 1, "nodes", counts.tolist(), tuple(torch.nn.functional.one_hot(batch).shape))
+"""
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_indices_stay_known_to_the_kernels_that_read_them(tonnage, wheel):
+    run = tonnage(wheel, ["-c", INDICES], "--steps=all")
+    assert run.verdict == "fits" and "graphs 5 nodes [2, 1, 3, 0, 1] (7, 5)" in run.stdout, run.explain()
     assert run.report["coverage"]["computed_values_read"] == [], run.explain()
 
 

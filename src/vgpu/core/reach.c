@@ -67,7 +67,10 @@ ends_with(const char *text, size_t length, const char *end)
 	return length >= wanted && memcmp(text + length - wanted, end, wanted) == 0;
 }
 
-/* A parameter of at most eight bytes, and one that points at what is only read. */
+/* at::cuda::detail::TensorInfo with 64-bit sizes: an address, 25 sizes, 25 strides, and how many. */
+#define TENSOR_INFO_BYTES 416
+
+/* A parameter of at most eight bytes, one that describes a tensor, and one that points at what is only read. */
 static void
 classify(struct tn_kernel *kernel, size_t number, const char *type, size_t length)
 {
@@ -78,10 +81,15 @@ classify(struct tn_kernel *kernel, size_t number, const char *type, size_t lengt
 		type++;
 		length--;
 	}
-	bool small = ends_with(type, length, "*"), read = ends_with(type, length, " const*");
+	static const char info[] = "at::cuda::detail::TensorInfo<";
+	bool small = ends_with(type, length, "*") || ends_with(type, length, "&");
+	bool read = ends_with(type, length, " const*") || ends_with(type, length, " const&");
+	bool tensor = length > sizeof(info) && strncmp(type, info, sizeof(info) - 1) == 0;
+	read |= tensor && (ends_with(type, length, " const, unsigned int>") || ends_with(type, length, " const, unsigned long>"));
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
 		read |= strlen(plain[i]) == length && memcmp(type, plain[i], length) == 0;
 	kernel->signature.small |= (uint64_t)(small || read) << number;
+	kernel->signature.tensor |= (uint64_t)tensor << number;
 	kernel->signature.read |= (uint64_t)read << number;
 }
 
@@ -148,6 +156,7 @@ end_of(const struct tn_kernel *kernel, const struct tn_launch *launch, size_t nu
 {
 	uintptr_t from = (uintptr_t)launch->arguments[number];
 	uintptr_t bytes = kernel->signature.small >> number & 1 ? sizeof(uint64_t)
+	                  : kernel->signature.tensor >> number & 1 ? TENSOR_INFO_BYTES
 	                  : kernel->signature.large             ? LARGE_PARAMETER_BYTES
 	                                                        : PARAMETER_BYTES;
 	uintptr_t end = bytes < limit - from ? from + bytes : limit, list = (uintptr_t)launch->arguments;

@@ -3,8 +3,9 @@
  * Kernels that move elements without computing. What is known or assumed of them moves along; and a mask of zeros in which
  * N places are set at indices that nobody knows has N that are set at most: samplers of detectors make masks so.
  *
- * Parameters: CatArrayBatchedCopy of aten/src/ATen/native/cuda/Shape.cu (inputs of one launch: grid.y), and gpu_index_kernel
- * of aten/src/ATen/native/cuda/IndexKernel.cu, whose closure holds its captures in the order of their first use.
+ * Parameters: CatArrayBatchedCopy of aten/src/ATen/native/cuda/Shape.cu (inputs of one launch: grid.y), gpu_index_kernel of
+ * IndexKernel.cu and _scatter_gather_elementwise_kernel of ScatterGatherKernel.cu. The closures of these two hold their
+ * captures in the order of their first use.
  *
  * Called with the core lock held.
  */
@@ -14,8 +15,21 @@
 #include <string.h>
 
 #include "vgpu/core/element.h"
+#include "vgpu/core/names.h"
 
-enum { REARRANGE_UNREAD, REARRANGE_NONE, REARRANGE_CAT, REARRANGE_INDEX, REARRANGE_INDEX_PUT, REARRANGE_GATHER };
+enum {
+	REARRANGE_UNREAD,
+	REARRANGE_NONE,
+	REARRANGE_CAT,
+	REARRANGE_INDEX,
+	REARRANGE_INDEX_PUT,
+	REARRANGE_ROWS,         /* rows at indices */
+	REARRANGE_GATHER,
+	REARRANGE_SCATTER,
+	REARRANGE_SCATTER_FILL, /* one number */
+	REARRANGE_SCATTER_ADD,  /* of 64-bit whole numbers */
+	REARRANGE_SCATTER_INTO, /* what comes out is not followed */
+};
 
 #define DIMS 25 /* of an OffsetCalculator, and of indices */
 #define PIECES_MAX 65536
@@ -26,6 +40,29 @@ number_behind(const char *name, const char *part)
 {
 	const char *found = strstr(name, part);
 	return found ? strtoul(found + strlen(part), NULL, 10) : 0;
+}
+
+/* "<scatters?, scalar, index>" behind the name of the function that launches it; the index's type since torch 2.8, 64 bits
+ * before. Where only assigned, scalars are OpaqueType<bytes>. */
+static void
+understand_scatter(struct tn_kernel *kernel, const char *name)
+{
+	const char *internal = skip_to(name, "36_cuda_scatter_gather_internal_kernelILb");
+	const char *fill = skip_to(name, "34_cuda_scatter_fill_internal_kernelI");
+	const char *opaque = skip_to(internal ? internal : fill, "10OpaqueTypeILi");
+	bool assigns = strstr(name, "12TensorAssign") != NULL;
+	if (!internal && !fill)
+		return;
+	kernel->rearrange.width = (unsigned char)(opaque ? strtoul(opaque, NULL, 10) : sizeof(int64_t));
+	kernel->rearrange.kind = REARRANGE_SCATTER_INTO;
+	if (strstr(name, "EEiEcl")) /* 32-bit indices */
+		return;
+	if (fill)
+		kernel->rearrange.kind = assigns && opaque ? REARRANGE_SCATTER_FILL : REARRANGE_SCATTER_INTO;
+	else if (assigns && opaque)
+		kernel->rearrange.kind = *internal == '1' ? REARRANGE_SCATTER : REARRANGE_GATHER;
+	else if ((skip(internal, "1ElEcl") || skip(internal, "1EllEcl")) && strstr(name, "9ReduceAdd"))
+		kernel->rearrange.kind = REARRANGE_SCATTER_ADD;
 }
 
 static void
@@ -41,7 +78,9 @@ understand(struct tn_kernel *kernel)
 		if (kernel->rearrange.width && kernel->rearrange.batch)
 			kernel->rearrange.kind = REARRANGE_CAT;
 	} else if (strstr(name, "24vectorized_gather_kernelILi") && strstr(name, "ElEEv")) { /* 64-bit indices */
-		kernel->rearrange.kind = REARRANGE_GATHER;
+		kernel->rearrange.kind = REARRANGE_ROWS;
+	} else if (strstr(name, "34_scatter_gather_elementwise_kernelILi")) {
+		understand_scatter(kernel, name);
 	} else if (strstr(name, "24index_elementwise_kernelILi") && strstr(name, "16gpu_index_kernelI")) {
 		kernel->rearrange.width = (unsigned char)number_behind(name, "10OpaqueTypeILi");
 		if (kernel->rearrange.width && strstr(name, "21index_put_kernel_impl"))
@@ -232,7 +271,7 @@ move_indexed(const struct tn_kernel *kernel, const struct tn_launch *launch)
 /* Rows at indices (aten/src/ATen/native/cuda/IndexKernelUtils.h). Arguments: (result, input, indices, how many, bytes of a
  * row, rows of the input, bytes between rows of the input, and of the result, whether indices may be negative). */
 static bool
-gather(const struct tn_launch *launch)
+gather_rows(const struct tn_launch *launch)
 {
 	uint64_t result, input, indices;
 	int64_t row, rows, from, to;
@@ -266,6 +305,107 @@ gather(const struct tn_launch *launch)
 	return true;
 }
 
+/* ---- scatter and gather ---- */
+
+/* Captures behind the OffsetCalculator, which ends at 604 bytes for (result, input, index) and 504 for (result, index).
+ * index_stride is in elements; the input's address, or the number of a fill, comes last. */
+struct scatter_captures {
+	uint64_t index;
+	int64_t index_size;
+	unsigned char functor[8];
+	uint64_t result;
+	int64_t index_stride, elements;
+	unsigned char last[16];
+};
+
+#define FILL_CAPTURES 504
+
+/* Arguments: (32-bit count, closure). As if it were indexed along one dimension. */
+static bool
+read_scatter(const struct tn_kernel *kernel, const struct tn_launch *launch, struct closure *c, unsigned char number[16])
+{
+	struct scatter_captures captures;
+	const unsigned char *bytes = launch->arguments[1];
+	bool fill = strstr(kernel->name, "34_cuda_scatter_fill_internal_kernelI") != NULL;
+	memset(c, 0, sizeof(*c));
+	size_t last = fill ? kernel->rearrange.width : sizeof(c->input);
+	memcpy(&captures, bytes + (fill ? FILL_CAPTURES : offsetof(struct closure, result)),
+	       offsetof(struct scatter_captures, last) + last);
+	memcpy(number, captures.last, last);
+	memcpy(c, bytes, fill ? offsetof(struct closure, strides) : offsetof(struct closure, result));
+	for (size_t d = 0; fill && d < DIMS; d++) {
+		memcpy(&c->strides[d][0], bytes + offsetof(struct closure, strides) + d * 8, 4);
+		memcpy(&c->strides[d][2], bytes + offsetof(struct closure, strides) + d * 8 + 4, 4);
+	}
+	c->result = c->input = captures.result;
+	if (!fill)
+		memcpy(&c->input, number, sizeof(c->input));
+	c->indices = 1;
+	c->index[0] = captures.index;
+	c->index_sizes[0] = captures.index_size;
+	c->index_strides[0] = captures.index_stride * kernel->rearrange.width;
+	int32_t count;
+	memcpy(&count, launch->arguments[0], sizeof(count));
+	return count > 0 && is_plausible(c, (uint64_t)count);
+}
+
+static uint64_t
+elements_of(const struct closure *c)
+{
+	uint64_t count = 1;
+	for (int32_t d = 0; d < c->dims; d++)
+		count *= c->sizes[d][0];
+	return count;
+}
+
+/* Puts a number, or adds whole ones, at indices that are all known; false: something is not. */
+static bool
+put_each(const struct closure *c, const unsigned char *number, uint64_t width)
+{
+	uint64_t offsets[3], place, count = elements_of(c);
+	int64_t old, more;
+	bool known = count <= INDEXED_MAX;
+	for (uint64_t n = 0; known && n < count; n++) {
+		offsets_of(c, n, offsets);
+		known = place_of(c, offsets[2], &place) &&
+		        (number || (tn__values_known(c->result + offsets[0] + place, &old, 8) &&
+		                    tn__values_known(c->input + offsets[1], &more, 8)));
+	}
+	for (uint64_t n = 0; known && n < count; n++) {
+		offsets_of(c, n, offsets);
+		(void)place_of(c, offsets[2], &place);
+		uint64_t address = c->result + offsets[0] + place;
+		if (!number) {
+			(void)tn__values_known(address, &old, 8);
+			(void)tn__values_known(c->input + offsets[1], &more, 8);
+			old = (int64_t)((uint64_t)old + (uint64_t)more);
+		}
+		tn__values_put(address, number ? number : (const unsigned char *)&old, width);
+	}
+	return known;
+}
+
+/* Where indices are not known, the result is not either. Nothing else is written. */
+static bool
+scatter(const struct tn_kernel *kernel, const struct tn_launch *launch)
+{
+	struct closure c;
+	unsigned char number[16], kind = kernel->rearrange.kind;
+	uint64_t width = kernel->rearrange.width;
+	bool known = false;
+	if (!read_scatter(kernel, launch, &c, number))
+		return false;
+	if (kind == REARRANGE_GATHER || kind == REARRANGE_SCATTER)
+		known = move_each(&c, elements_of(&c), kind == REARRANGE_SCATTER, width);
+	else if (kind == REARRANGE_SCATTER_FILL || kind == REARRANGE_SCATTER_ADD)
+		known = put_each(&c, kind == REARRANGE_SCATTER_FILL ? number : NULL, width);
+	if (!known && width == 1 && kind == REARRANGE_SCATTER_FILL)
+		set_some(c.result, elements_of(&c));
+	else if (!known)
+		tn__values_forget_reached(&c.result, 1);
+	return true;
+}
+
 bool
 tn__rearrange_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
@@ -273,9 +413,17 @@ tn__rearrange_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 		understand(kernel);
 	if (kernel->rearrange.kind == REARRANGE_NONE || !launch->arguments)
 		return false;
-	if (kernel->rearrange.kind == REARRANGE_GATHER)
-		return gather(launch);
-	return kernel->rearrange.kind == REARRANGE_CAT ? cat(kernel, launch) : move_indexed(kernel, launch);
+	switch (kernel->rearrange.kind) {
+	case REARRANGE_CAT:
+		return cat(kernel, launch);
+	case REARRANGE_ROWS:
+		return gather_rows(launch);
+	case REARRANGE_INDEX:
+	case REARRANGE_INDEX_PUT:
+		return move_indexed(kernel, launch);
+	default:
+		return scatter(kernel, launch);
+	}
 }
 
 bool

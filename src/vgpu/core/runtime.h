@@ -178,7 +178,7 @@ struct tn_kernel {
 		unsigned char kind, width, batch;
 	} rearrange; /* what its name tells about a kernel that moves elements: rearrange.c */
 	struct {
-		uint64_t small, read; /* a bit a parameter: it has at most eight bytes; nothing is written through it */
+		uint64_t small, tensor, read; /* a bit a parameter: at most eight bytes; a TensorInfo; nothing is written through it */
 		unsigned char state, count;
 		bool large; /* its parameters may be larger than 4 KiB */
 	} signature; /* what its name tells about its parameters: reach.c */

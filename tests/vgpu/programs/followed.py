@@ -17,6 +17,10 @@ def assign(x):
     return x
 
 
+def at(x):
+    return torch.tensor([[3, 0, 1], [1, 2, 0], [0, 3, 2], [2, 1, 3]], device=x.device)
+
+
 def like(x, kind):
     return torch.ones(6, dtype=kind, device=x.device)
 
@@ -44,6 +48,9 @@ OF_ANY = {
     "cat": lambda x: torch.cat([x, x], 1),
     "index": lambda x: x[torch.tensor([2, -1], device=x.device)],
     "assign": assign,
+    "gather": lambda x: x.gather(1, at(x)),
+    "scatter": lambda x: x.clone().scatter_(1, at(x), x[:, 3:]),
+    "scatter number": lambda x: x.clone().scatter_(0, at(x)[:, :1], 1),
 }
 OF_NUMBERS = {
     "+ column": lambda x: x + x[:, :1],
