@@ -109,6 +109,8 @@ INDICES = """
 import torch
 batch = torch.tensor([0, 0, 1, 2, 2, 2, 4], device="cuda")
 x = torch.ones(7, 16, device="cuda") @ torch.ones(16, 16, device="cuda")
+for _ in range(2):  # in thousands of pieces
+    torch.cat([torch.ones(3000, 8, device="cuda")[torch.arange(3000, device="cuda")], torch.zeros(3000, 4, device="cuda")], 1)
 rows = batch.unsqueeze(1).repeat(1, 16)
 torch.zeros(5, 16, device="cuda").scatter_reduce_(0, rows, x, reduce="mean", include_self=False)
 torch.zeros(5, 16, device="cuda").scatter_add_(0, batch[:, None].expand(-1, 16), x)

@@ -129,7 +129,7 @@ cat(const struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	const unsigned char *metadata = launch->arguments[1];
 	size_t batch = kernel->rearrange.batch, inputs = launch->grid[1];
-	uint64_t result, width = kernel->rearrange.width;
+	uint64_t result, end = 0, width = kernel->rearrange.width;
 	uint32_t inner;
 	memcpy(&result, launch->arguments[0], sizeof(result));
 	memcpy(&inner, launch->arguments[4], sizeof(inner));
@@ -147,9 +147,12 @@ cat(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	for (size_t i = 0; i < inputs; i++) {
 		struct cat_input input = cat_input(metadata, batch, i);
 		uint64_t piece = (uint64_t)input.size * inner * width, to = result + (uint64_t)input.offset * inner * width;
-		for (uint64_t done = 0; done < (uint64_t)input.elements * width; done += piece, to += whole)
+		for (uint64_t done = 0; done < (uint64_t)input.elements * width; done += piece, to += whole) {
 			tn__values_move_known(to, input.address + done, piece);
+			end = to + piece > end ? to + piece : end;
+		}
 	}
+	tn__values_join(result, end > result ? end - result : 0);
 	return true;
 }
 
@@ -213,7 +216,7 @@ place_of(const struct closure *c, uint64_t index_offset, uint64_t *place)
 static bool
 move_each(const struct closure *c, uint64_t count, bool put, uint64_t width)
 {
-	uint64_t offsets[3], place;
+	uint64_t offsets[3], place, end = c->result;
 	if (count > INDEXED_MAX)
 		return false;
 	for (uint64_t n = 0; n < count; n++) {
@@ -224,8 +227,11 @@ move_each(const struct closure *c, uint64_t count, bool put, uint64_t width)
 	for (uint64_t n = 0; n < count; n++) {
 		offsets_of(c, n, offsets);
 		(void)place_of(c, offsets[2], &place);
-		tn__values_move_known(c->result + offsets[0] + (put ? place : 0), c->input + offsets[1] + (put ? 0 : place), width);
+		uint64_t to = c->result + offsets[0] + (put ? place : 0);
+		tn__values_move_known(to, c->input + offsets[1] + (put ? 0 : place), width);
+		end = to + width > end ? to + width : end;
 	}
+	tn__values_join(c->result, end - c->result);
 	return true;
 }
 
@@ -302,6 +308,7 @@ gather_rows(const struct tn_launch *launch)
 		else
 			tn__values_forget_range(result + (uint64_t)i * (uint64_t)to, (uint64_t)row);
 	}
+	tn__values_join(result, bytes);
 	return true;
 }
 
@@ -362,7 +369,7 @@ elements_of(const struct closure *c)
 static bool
 put_each(const struct closure *c, const unsigned char *number, uint64_t width)
 {
-	uint64_t offsets[3], place, count = elements_of(c);
+	uint64_t offsets[3], place, count = elements_of(c), end = c->result;
 	int64_t old, more;
 	bool known = count <= INDEXED_MAX;
 	for (uint64_t n = 0; known && n < count; n++) {
@@ -381,7 +388,9 @@ put_each(const struct closure *c, const unsigned char *number, uint64_t width)
 			old = (int64_t)((uint64_t)old + (uint64_t)more);
 		}
 		tn__values_put(address, number ? number : (const unsigned char *)&old, width);
+		end = address + width > end ? address + width : end;
 	}
+	tn__values_join(c->result, end - c->result);
 	return known;
 }
 

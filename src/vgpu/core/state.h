@@ -133,6 +133,7 @@ void tn__values_forget_reached(const uint64_t *addresses, size_t count);
 /* And for a library whose results are real numbers and 32-bit reports, wherever they lie: counts and truths stay. */
 void tn__values_forget_reals(void);
 /* What is known of a range: writes 1 to `known`, and the byte to `bytes`, for each that is; 0 for the others. */
+void tn__values_join(uint64_t address, uint64_t bytes);
 void tn__values_peek(uint64_t address, uint64_t bytes_count, unsigned char *bytes, unsigned char *known);
 /* How many of the elements of a range are not zero, at most: by what is known, and by masks whose number is bounded. */
 uint64_t tn__values_selected(uint64_t address, uint64_t bytes, uint64_t width);

@@ -41,6 +41,8 @@ struct extent {
 enum which { KNOWN, NOT_ZEROS, ASSUMED }; /* of the extents; the first two: what is known */
 
 #define EXTENTS_MAX 65536
+#define JOINED_FROM 16  /* pieces of what a kernel moved that become one extent */
+#define PIECES_MAX 1024 /* and those that may stay */
 #define OUTLIVING_MAX 4096 /* extents that outlive a kernel: what is older than so many is hardly read again */
 #define GRANULE UINT64_C(512) /* no two tensors of PyTorch's share one: kMinBlockSize, c10/cuda/CUDACachingAllocator.cpp */
 #define LIKELY_MAX (UINT64_C(1) << 20) /* bytes that are filled with an assumption at a time; larger reads are zeros */
@@ -742,6 +744,26 @@ tn__values_move(uint64_t to, uint64_t from, uint64_t bytes)
 {
 	tn__pending_settle(from, bytes);
 	tn__values_move_known(to, from, bytes);
+}
+
+/* What was moved piece by piece would fill the table: it becomes one extent where all of it is known, and is forgotten
+ * where it is not and stays in too many pieces. */
+void
+tn__values_join(uint64_t address, uint64_t bytes)
+{
+	pthread_mutex_lock(&values_lock);
+	size_t pieces = 0;
+	for (size_t i = first_above(address); i < extent_count && extents[i].address < address + bytes; i++)
+		pieces++;
+	bool known = pieces > JOINED_FROM && bytes <= tn__core.values_bound && read_known(address, NULL, bytes, KNOWN) == bytes;
+	unsigned char *joined = known ? malloc(bytes) : NULL;
+	if (joined) {
+		read_known(address, joined, bytes, KNOWN);
+		put(&(struct extent){.address = address, .size = bytes, .bytes = joined});
+	} else if (pieces > PIECES_MAX) {
+		forget_range(address, bytes);
+	}
+	pthread_mutex_unlock(&values_lock);
 }
 
 void
