@@ -253,6 +253,15 @@ NEEDS = {"curl": "curl", "git": "git", "ssh": "ssh", "bash": "bash"}
 CLOSE = "$PYTHON -c 'import ctypes; ctypes.CDLL(None).tn_preload_kernels_ran()'; "
 
 
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as made:
+            made.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
 def arrived(server):
     return b"".join(server.got)
 
@@ -267,11 +276,14 @@ def test_nothing_is_sent_after_the_first_kernel(server, tools, name, user):
     if user == "nobody" and not python_for_everybody():
         pytest.skip("not root, or no Python that everybody may run")
     code, shell = (CLOSE + SHELL[name], True) if name in SHELL else (python_of(KERNEL + PYTHON[name]), False)
-    run(server, tools, code, "--network", "allow", nobody=user == "nobody", shell=shell)
-    if not server.connections and not server.got:
-        pytest.skip("this road does not lead to the server here")
-    server.got.clear()
-    server.connections = 0
+    if "IPv6" in name and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    for _ in range(3):  # a datagram may be lost
+        if not server.connections and not server.got:
+            run(server, tools, code, "--network", "allow", nobody=user == "nobody", shell=shell)
+            server.settle()
+    assert server.connections or server.got
+    server.forget()
     done, document = run(server, tools, code, nobody=user == "nobody", shell=shell)
     assert not server.got and not server.connections, (arrived(server)[:200], done.stderr[-500:])
     held = document["network"]["held_back"]
