@@ -201,3 +201,29 @@ tn__context_release(int device)
 	tn__unlock();
 	return held ? TN_CUDA_OK : TN_CUDA_INVALID_CONTEXT;
 }
+
+/* ---- before each call ---- */
+
+int
+tn__enter(void)
+{
+	int current_device = tn__current_device();
+	if (__builtin_expect(tn__core.attached && !tn__core.used_before_fork && current_device < tn__core.count &&
+	                         tn__core.devices[current_device].has_context && tn__context_depth,
+	                     1))
+		return TN_CUDA_OK;
+	if (tn__device_count() == 0)
+		return 100; /* cudaErrorNoDevice, CUDA_ERROR_NO_DEVICE */
+	if (tn__core.used_before_fork)
+		return TN_CUDA_NOT_INITIALIZED;
+	switch (tn__ensure_context(current_device)) {
+	case TN_OK:
+		if (tn__context_depth == 0)
+			tn__context_bind();
+		return TN_CUDA_OK;
+	case TN_OUT_OF_DEVICE_MEMORY:
+		return TN_CUDA_OUT_OF_MEMORY;
+	default:
+		return TN_CUDA_INVALID_DEVICE;
+	}
+}

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory and events that processes of a run share: tokens, and what was opened of other processes. Bytes are counted once,
- * by the ledger (device/shares.c); here are only addresses. A token is good in every process of the run and in no other
+ * Memory and events that processes of a run share, by tokens; what is open here is in share.c. A token is good in every process of the run and in no other
  * run. Lock: the core's. Knows no API of CUDA's.
  *
  * Values do not travel: what a process reads of another's memory is not known to it, reads zero and is counted.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,8 +14,6 @@
 
 enum { FLAG_NO_TIMING = 2, FLAG_INTERPROCESS = 4 }; /* of events, CUDA's own */
 enum { ALREADY_OPEN_HERE = 201 };                   /* cudaErrorDeviceUninitialized: the process's own handle */
-
-static struct tn_space imports = {.base = TN_IMPORT_BASE, .size = TN_IMPORT_SIZE};
 
 _Static_assert(sizeof(struct tn_ipc_token) == TN_IPC_BYTES, "CUDA's handles have this size");
 
@@ -32,63 +27,6 @@ static bool
 is_token(const struct tn_ipc_token *token, enum tn_ipc_kind kind)
 {
 	return token->magic == MAGIC && token->kind == (uint32_t)kind;
-}
-
-/* ---- shares ---- */
-
-struct tn_share *
-tn__share_make(int device, enum tn_bytes_class class, uint64_t bytes)
-{
-	struct tn_share *share = calloc(1, sizeof(*share));
-	if (!share)
-		return NULL;
-	share->size = bytes;
-	share->device = device;
-	if (tn__core.slot < 0 || tn_ledger_share(tn__core.ledger, tn__core.devices[device].physical, tn__core.slot, class,
-	                                         bytes, &share->row, &share->id) != TN_OK) {
-		free(share);
-		return NULL;
-	}
-	return share;
-}
-
-void
-tn__share_close(struct tn_share *share)
-{
-	if (tn__core.slot >= 0)
-		tn_ledger_close_share(tn__core.ledger, tn__core.slot, share->row, share->id);
-	free(share);
-}
-
-/* The visible device of a physical one; the current one when this process does not see it. */
-static int
-visible_device(int physical)
-{
-	for (int device = 0; device < tn__core.count; device++)
-		if (tn__core.devices[device].physical == physical)
-			return device;
-	return tn__current_device();
-}
-
-/* Joins what a token names. NULL: it is gone, or there is no host memory. */
-static struct tn_share *
-join(const struct tn_ipc_token *token)
-{
-	struct tn_ledger_share about;
-	struct tn_share *share = calloc(1, sizeof(*share));
-	if (!share)
-		return NULL;
-	if (tn__core.slot < 0 ||
-	    tn_ledger_open_share(tn__core.ledger, tn__core.slot, token->row, token->id, &about) != TN_OK) {
-		free(share);
-		return NULL;
-	}
-	*share = (struct tn_share){.row = token->row,
-	                           .id = token->id,
-	                           .size = about.bytes,
-	                           .device = visible_device(about.device),
-	                           .openings = 1};
-	return share;
 }
 
 /* ---- memory ---- */
@@ -109,36 +47,6 @@ tn__ipc_memory_token(uint64_t address, struct tn_ipc_token *token)
 	return share ? TN_CUDA_OK : TN_CUDA_INVALID_VALUE;
 }
 
-static struct tn_share *
-find_open(const struct tn_ipc_token *token)
-{
-	for (size_t i = 0; i < imports.count; i++) {
-		struct tn_share *share = imports.ranges[i].object;
-		if (share->row == token->row && share->id == token->id)
-			return share;
-	}
-	return NULL;
-}
-
-static struct tn_share *
-open_locked(const struct tn_ipc_token *token)
-{
-	struct tn_range range;
-	struct tn_share *share = find_open(token);
-	if (share) {
-		share->openings++;
-		return share;
-	}
-	share = join(token);
-	if (share && tn_space_take(&imports, share->size, TN_GRANULARITY, 0, 0, share, &range) != TN_OK) {
-		tn__share_close(share);
-		share = NULL;
-	}
-	if (share)
-		share->address = range.address;
-	return share;
-}
-
 int
 tn__ipc_memory_open(const struct tn_ipc_token *token, uint64_t *address)
 {
@@ -147,7 +55,7 @@ tn__ipc_memory_open(const struct tn_ipc_token *token, uint64_t *address)
 	if (token->pid == (int32_t)getpid())
 		return ALREADY_OPEN_HERE;
 	tn__lock();
-	struct tn_share *share = open_locked(token);
+	struct tn_share *share = tn__share_open_locked(token->row, token->id);
 	if (share)
 		*address = share->address + token->offset;
 	tn__unlock();
@@ -158,28 +66,13 @@ int
 tn__ipc_memory_close(uint64_t address)
 {
 	tn__lock();
-	struct tn_range *range = tn_space_find(&imports, address);
-	struct tn_share *share = range ? range->object : NULL;
+	struct tn_share *share = tn__share_at_locked(address);
 	if (share && --share->openings == 0) {
 		tn__values_forget_range(share->address, share->size);
-		tn_space_give(&imports, share->address, NULL);
-		tn__share_close(share);
+		tn__share_unmap_locked(share);
 	}
 	tn__unlock();
-	return range ? TN_CUDA_OK : TN_CUDA_INVALID_VALUE;
-}
-
-bool
-tn__imported_locked(uint64_t address, struct tn_pointer_info *info)
-{
-	const struct tn_range *range = tn_space_find(&imports, address);
-	if (!range)
-		return false;
-	*info = (struct tn_pointer_info){.kind = TN_MEMORY_DEVICE,
-	                                 .device = ((const struct tn_share *)range->object)->device,
-	                                 .base = range->address,
-	                                 .size = range->size};
-	return true;
+	return share ? TN_CUDA_OK : TN_CUDA_INVALID_VALUE;
 }
 
 /* ---- physical memory ---- */
@@ -223,7 +116,7 @@ tn__vmm_import(int descriptor, uintptr_t *handle)
 	if (pread(descriptor, &token, sizeof(token), 0) != (ssize_t)sizeof(token) || !is_token(&token, TN_IPC_PHYSICAL))
 		return TN_CUDA_INVALID_VALUE;
 	tn__lock();
-	struct tn_share *share = join(&token);
+	struct tn_share *share = tn__share_join_locked(token.row, token.id);
 	uintptr_t made = share ? tn__vmm_adopt_locked(share) : 0;
 	if (share && !made)
 		tn__share_close(share);

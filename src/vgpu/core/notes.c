@@ -75,18 +75,24 @@ tn__note_copied(uint64_t address, uint64_t bytes)
 		note(TN_NOTE_COPIED, TN_LIBRARY_NONE, address, bytes);
 }
 
-void
-tn__notes_after_fork(void)
+/* A forked child starts with notes off and none kept. */
+static void
+forget(void)
 {
 	pthread_mutex_init(&notes_lock, NULL);
 	atomic_store(&enabled, false);
 	noted = 0;
 }
 
+__attribute__((constructor)) static void
+start(void)
+{
+	pthread_atfork(NULL, NULL, forget);
+}
+
 void
 tn_vgpu_notes_enable(int on)
 {
-	tn__device_count(); /* attaches, which sees to forks */
 	pthread_mutex_lock(&notes_lock);
 	if (on && !ring)
 		ring = calloc(TN_NOTES_MAX, sizeof(*ring));

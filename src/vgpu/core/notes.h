@@ -32,8 +32,6 @@ void tn__note_workspace(enum tn_library library, const void *address, uint64_t b
 /* A library told the calling thread that it wants so many bytes to work in: true until the thread hands some over. */
 void tn__note_wanted(enum tn_library library, uint64_t bytes);
 void tn__note_copied(uint64_t address, uint64_t bytes);
-/* A forked child starts with notes off and none kept. */
-void tn__notes_after_fork(void);
 
 /* ---- for the guest hook ---- */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attaching to a run, devices and contexts, handles, refusing, and what a fork does.
+ * Attaching to a run, devices and their primary contexts, handles, and refusing.
  */
-#include "vgpu/core/notes.h"
 #include "vgpu/core/state.h"
 
 #include <errno.h>
@@ -191,9 +190,6 @@ after_fork_in_child(void)
 	if (tn__core.private_ledger)
 		pthread_mutex_init(&tn__core.ledger->lock, NULL);
 	tn__core.slot = -1; /* the bytes are the parent's */
-	tn__notes_after_fork();
-	tn__work_after_fork();
-	tn__ranks_after_fork();
 }
 
 /* --assume full, none or a share from 0 to 1; anything else is full. */
@@ -411,29 +407,6 @@ bool
 tn__has_context(int device)
 {
 	return device >= 0 && device < tn__device_count() && tn__core.devices[device].has_context;
-}
-
-int
-tn__enter(void)
-{
-	if (__builtin_expect(tn__core.attached && !tn__core.used_before_fork && current_device < tn__core.count &&
-	                         tn__core.devices[current_device].has_context && tn__context_depth,
-	                     1))
-		return TN_CUDA_OK;
-	if (tn__device_count() == 0)
-		return 100; /* cudaErrorNoDevice, CUDA_ERROR_NO_DEVICE */
-	if (tn__core.used_before_fork)
-		return TN_CUDA_NOT_INITIALIZED;
-	switch (tn__ensure_context(current_device)) {
-	case TN_OK:
-		if (tn__context_depth == 0)
-			tn__context_bind();
-		return TN_CUDA_OK;
-	case TN_OUT_OF_DEVICE_MEMORY:
-		return TN_CUDA_OUT_OF_MEMORY;
-	default:
-		return TN_CUDA_INVALID_DEVICE;
-	}
 }
 
 /* ---- refusing ---- */

@@ -19,7 +19,7 @@
 /* Where the virtual devices' addresses lie: user addresses that no loader uses, below sanitizers' and above programs'. */
 #define TN_VMM_BASE UINT64_C(0x110000000000)
 #define TN_VMM_SIZE UINT64_C(0x1b0000000000)
-#define TN_IMPORT_BASE UINT64_C(0x2c0000000000) /* memory of other processes (ipc.c) */
+#define TN_IMPORT_BASE UINT64_C(0x2c0000000000) /* memory of other processes (share.c) */
 #define TN_IMPORT_SIZE UINT64_C(0x040000000000)
 #define TN_MALLOC_BASE UINT64_C(0x300000000000)
 #define TN_MALLOC_SIZE UINT64_C(0x040000000000) /* a device */
@@ -32,7 +32,7 @@ struct tn_table {
 	size_t count, capacity, free_count;
 };
 
-/* Steps of gates that must have been taken (ranks.c). */
+/* Steps of gates that must have been taken (gates.c). */
 #define TN_GATES 6
 struct tn_gates {
 	uint32_t count;
@@ -159,7 +159,6 @@ struct tn_effort tn__traffic_of(struct tn_kernel *kernel, const struct tn_launch
 /* Counts work for the step that goes on: work.c. */
 void tn__work_count_locked(const struct tn_effort *effort);
 void tn__work_count_graph_locked(const struct tn_work *work);
-void tn__work_after_fork(void);
 /* Capture, as streams and events meet it (graph.c). */
 int tn__capture_add_locked(struct tn_stream *stream, const struct tn_node_description *work);
 void tn__capture_join_locked(struct tn_stream *stream, const struct tn_event *event);
@@ -175,6 +174,13 @@ struct tn_share {
 struct tn_share *tn__share_make(int device, enum tn_bytes_class class, uint64_t bytes);
 /* Ends this process's part in it, and frees it. The last process gives the bytes back. */
 void tn__share_close(struct tn_share *share);
+/* Joins another process's, by its row and number in the ledger; with an address here, unless it has one. NULL: it is gone, or
+ * there is no host memory. */
+struct tn_share *tn__share_join_locked(uint32_t row, uint64_t id);
+struct tn_share *tn__share_open_locked(uint32_t row, uint64_t id);
+/* The one that is open at an address, or NULL; and gives the address back and closes it. */
+struct tn_share *tn__share_at_locked(uint64_t address);
+void tn__share_unmap_locked(struct tn_share *share);
 /* The whole pages behind an address of tn__malloc, shared from now on. NULL: there are none, or no room. */
 struct tn_share *tn__share_of_locked(uint64_t address, uint64_t *base);
 /* The physical memory behind a handle, shared from now on; and a handle for one that another process shares, which
@@ -183,16 +189,15 @@ struct tn_share *tn__vmm_share_locked(uintptr_t handle);
 uintptr_t tn__vmm_adopt_locked(struct tn_share *share);
 /* Whether an address is another process's memory that is open here. */
 bool tn__imported_locked(uint64_t address, struct tn_pointer_info *info);
-/* Gates (ranks.c). The last one wants no lock held. */
+/* Gates (gates.c). The last one wants no lock held. */
 void tn__gates_add(struct tn_gates *gates, uint64_t gate, uint64_t number);
 void tn__gates_merge(struct tn_gates *into, const struct tn_gates *from);
 void tn__gates_wait(const struct tn_gates *gates);
-/* Pending ranges (ranks.c): the result of what fills them is not wanted; whether there are any; waits for all that
+/* Pending ranges (gates.c): the result of what fills them is not wanted; whether there are any; waits for all that
  * collectives fill. The last one wants no lock held. */
 void tn__pending_drop(uint64_t address, uint64_t bytes);
 bool tn__pending_any(void);
 void tn__pending_settle_collectives(void);
-void tn__ranks_after_fork(void);
 /* Whether what a kernel writes follows from values that it reads: meaning.c. */
 bool tn__kernel_reads_values_locked(struct tn_kernel *kernel);
 tn_status tn__class_malloc(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address);

@@ -34,11 +34,18 @@ tn__work_count_graph_locked(const struct tn_work *work)
 		to[i] += from[i];
 }
 
-void
-tn__work_after_fork(void)
+/* In the child of a fork. */
+static void
+forget(void)
 {
 	step_count = 0;
 	now = (struct tn_work){0};
+}
+
+__attribute__((constructor)) static void
+start(void)
+{
+	pthread_atfork(NULL, NULL, forget);
 }
 
 static bool
