@@ -420,11 +420,49 @@ test_lists_are_bounded(void **state)
 	tn__report_free(&report);
 }
 
+/* Full counts make the peak an upper bound, unless the program only went on with fewer than full. */
+static void
+test_assumed_counts_bound_the_peak(void **state)
+{
+	static const struct {
+		const char *what;
+		int64_t bytes;
+		bool chosen, never_updated;
+		double share;
+		enum tn_peak_bound bound;
+	} rows[] = {
+		{ "truth", 0, false, false, 1, TN_PEAK_MEASURED },
+		{ "count", 0, false, false, 1, TN_PEAK_MEASURED },
+		{ "count", 5 * MIB, false, false, 1, TN_PEAK_UPPER },
+		{ "count", TN_NO_FIGURE, false, false, 1, TN_PEAK_UPPER },
+		{ "count", 5 * MIB, false, false, 0, TN_PEAK_LOWER },
+		{ "count", 5 * MIB, true, false, 1, TN_PEAK_LOWER },
+		{ "count", TN_NO_FIGURE, true, false, 1, TN_PEAK_LOWER },
+		{ "truth", 0, true, false, 1, TN_PEAK_MEASURED },
+		{ "count", 5 * MIB, false, true, 1, TN_PEAK_LOWER },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct tn_report report;
+		start(&report);
+		const struct tn_assumption item = { .place = { "train.py", 7, NULL, false }, .what = (char *)(uintptr_t)rows[i].what,
+			                                .value = (char *)(uintptr_t)"0 of 128", .reads = 1, .bytes = rows[i].bytes,
+			                                .chosen = rows[i].chosen };
+		assert_int_equal(tn__report_add_assumption(&report, &item), TN_OK);
+		report.assumptions.share = rows[i].share;
+		report.facts.never_updated = rows[i].never_updated;
+		tn__report_set_bound(&report);
+		if (report.bound != rows[i].bound)
+			fail_msg("row %zu: bound %d", i, (int)report.bound);
+		tn__report_free(&report);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts),     cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_assumed_counts_bound_the_peak),
 		cmocka_unit_test(test_shortage),     cmocka_unit_test(test_categories_add_up),
 		cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_a_full_disk_is_an_error),
 		cmocka_unit_test(test_lists_are_bounded), cmocka_unit_test(test_growth_is_a_verdict),
