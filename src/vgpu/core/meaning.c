@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels whose name says what they write: PyTorch's fill, arange, comparisons, logic on masks, all and any. Their
- * results are computed here when what they read is known (values.c), and are as unknown as that otherwise; either way
- * nothing else becomes stale.
+ * Kernels whose name says what they write: PyTorch's arange, sums of whole numbers, all and any, which are computed here when
+ * what they read is known (values.c); and comparisons, logic on masks, copies and conversions of what is not (elementwise.c
+ * has the rest): their results are assumed. Either way nothing else becomes stale.
  *
  * The name carries the template arguments, so the types are certain; how the functor lies in the argument buffer is not
  * in the name and was read off torch 2.6.0, 2.11.0 and 2.15.0 (the tests run all three). A launch that does not look as
  * expected counts as a kernel that nobody knows. Sources, in PyTorch's aten/src/ATen/native/cuda: CUDALoops.cuh,
- * Loops.cuh, Reduce.cuh, FillKernel.cu, RangeFactories.cu, CompareKernels.cu, CompareEQKernel.cu,
- * BinaryBitwiseOpsKernels.cu, ReduceLogicKernel.cu.
+ * Loops.cuh, Reduce.cuh, RangeFactories.cu, CompareKernels.cu, CompareEQKernel.cu, BinaryBitwiseOpsKernels.cu,
+ * ReduceLogicKernel.cu.
  *
  * Called with the core lock held.
  */
@@ -28,7 +28,6 @@
 enum meaning {
 	MEANING_UNREAD,
 	MEANING_UNKNOWN,
-	MEANING_FILL,
 	MEANING_ARANGE,
 	MEANING_ORDER_TWO,    /* <, <=, >, >= of two tensors */
 	MEANING_ORDER_SCALAR, /* of a tensor and a number */
@@ -40,10 +39,7 @@ enum meaning {
 	MEANING_NOT,
 	MEANING_ALL,
 	MEANING_ANY,
-	MEANING_ADD_NUMBER, /* to 64-bit whole numbers */
-	MEANING_ADD_TWO,
-	MEANING_SUM, /* of 64-bit whole numbers */
-	MEANING_CONCATENATE, /* of dense tensors in one dimension */
+	MEANING_SUM,  /* of 64-bit whole numbers */
 	MEANING_COPY, /* the same type, the same order */
 	MEANING_CONVERT,
 	MEANING_MASK_ELSEWHERE, /* a comparison or logic whose operands are not in order: where it writes is not known */
@@ -115,16 +111,10 @@ understand_map(struct tn_kernel *kernel, const char *functor)
 		{"NS0_13BinaryFunctorIhhhNS0_16BitwiseOrFunctorIhEEEE", MEANING_OR},
 	};
 	const char *type;
-	if (skip(functor, "NS0_21CUDAFunctorOnSelf_addIlEE"))
-		understand(kernel, MEANING_ADD_NUMBER, "l");
-	else if (skip(functor, "NS0_15CUDAFunctor_addIlEE"))
-		understand(kernel, MEANING_ADD_TWO, "l");
 	for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++)
 		if (skip(functor, masks[i].functor))
 			understand(kernel, masks[i].meaning, "b");
-	if ((type = skip(functor, "NS0_11FillFunctorI")))
-		understand(kernel, MEANING_FILL, type);
-	else if ((type = skip(functor, "ZNS0_21compare_scalar_kernelI")) && strstr(type, "E_St5arrayIPcLm2EE"))
+	if ((type = skip(functor, "ZNS0_21compare_scalar_kernelI")) && strstr(type, "E_St5arrayIPcLm2EE"))
 		understand(kernel, MEANING_ORDER_SCALAR, type);
 	else if ((type = skip(skip_unnamed(skip(functor, "NS0_")), "14CompareFunctorI")))
 		understand(kernel, MEANING_ORDER_TWO, type);
@@ -151,18 +141,6 @@ understand_arange(struct tn_kernel *kernel, const char *after_name)
 		understand(kernel, MEANING_ARANGE, types[number]);
 }
 
-/* What follows "OpaqueType<" in the name of a kernel that concatenates dense tensors element by element, or NULL. */
-static const char *
-cat_of(const char *name)
-{
-	static const char *const kernels[] = {"26CatArrayBatchedCopy_contigI", "36CatArrayBatchedCopy_aligned16_contigI",
-	                                      "35CatArrayBatchedCopy_alignedK_contigI"};
-	const char *found = NULL;
-	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels) && !found; i++)
-		found = skip_to(skip_to(name, kernels[i]), "10OpaqueTypeILj");
-	return found;
-}
-
 static void
 understand_kernel(struct tn_kernel *kernel)
 {
@@ -183,8 +161,6 @@ understand_kernel(struct tn_kernel *kernel)
 		kernel->meaning = skip(found, "15and_kernel_cudaE")  ? MEANING_ALL
 		                  : skip(found, "14or_kernel_cudaE") ? MEANING_ANY
 		                                                     : MEANING_UNKNOWN;
-	else if ((found = cat_of(name)) && strstr(found, "EEEjLi1ELi128ELi1E"))
-		kernel->meaning = MEANING_CONCATENATE;
 	else if (skip_to(name, "13reduce_kernelILi512ELi1ENS0_8ReduceOpIlNS0_14func_wrapper_tIlZNS0_11sum_functorIlllE"))
 		kernel->meaning = MEANING_SUM;
 }
@@ -222,17 +198,6 @@ known_bytes(uint64_t address, uint64_t bytes)
 		return out;
 	free(out);
 	return NULL;
-}
-
-static bool
-fill(const struct tn_launch *launch, enum tn_element element)
-{
-	struct map map;
-	size_t width = tn__element_bytes(element);
-	if (!read_map(launch, 0, &map))
-		return false;
-	tn__values_fill(map.addresses[0], map.count * width, map.functor, width);
-	return true;
 }
 
 /* Numbers of PyTorch's enum OpType of CompareKernels.cu and EqOpType of CompareEQKernel.cu. */
@@ -331,19 +296,8 @@ compare(const struct tn_launch *launch, enum tn_element element, bool equality, 
 	memcpy(&op, map.functor, sizeof(op));
 	if (op < 0 || op >= (equality ? 2 : OPS))
 		return false;
-	unsigned char *a = known_bytes(map.addresses[1], map.count * width);
-	unsigned char *b = scalar ? NULL : known_bytes(map.addresses[2], map.count * width);
-	unsigned char *result = a && (b || scalar) ? malloc(map.count) : NULL;
-	const unsigned char *right = scalar ? map.functor + (width > sizeof(op) ? width : sizeof(op)) : b;
-	for (uint64_t i = 0; result && i < map.count; i++)
-		result[i] = holds(order_of(a + i * width, right + (scalar ? 0 : i * width), element), equality, op);
-	if (result)
-		tn__values_put(map.addresses[0], result, map.count);
-	else
-		assume_mask(&map, likely_truth(&map, element, equality, op, scalar ? right : NULL), !scalar && !equality, map.count);
-	free(result);
-	free(b);
-	free(a);
+	const unsigned char *right = scalar ? map.functor + (width > sizeof(op) ? width : sizeof(op)) : NULL;
+	assume_mask(&map, likely_truth(&map, element, equality, op, right), !scalar && !equality, map.count);
 	return true;
 }
 
@@ -365,24 +319,11 @@ combine_masks(const struct tn_launch *launch, enum meaning meaning)
 	bool one = meaning == MEANING_NOT;
 	if (!read_map(launch, one ? 1 : 2, &map))
 		return false;
-	unsigned char *a = known_bytes(map.addresses[1], map.count);
-	unsigned char *b = a && !one ? known_bytes(map.addresses[2], map.count) : NULL;
-	bool known = a && (b || one);
-	for (uint64_t i = 0; known && i < map.count; i++) {
-		bool x = a[i], y = one ? true : b[i];
-		a[i] = meaning == MEANING_AND ? x && y : meaning == MEANING_OR ? x || y : x != y;
-	}
-	if (known) {
-		tn__values_put(map.addresses[0], a, map.count);
-	} else {
-		bool x = truth_of(map.addresses[1]), y = one || truth_of(map.addresses[2]);
-		struct tn_likely of;
-		bool flipped = one && tn__values_assumed(map.addresses[1], &of);
-		assume_mask(&map, meaning == MEANING_AND ? x && y : meaning == MEANING_NOT ? !(flipped && x) : x || y, false,
-		            most_of(&map, meaning));
-	}
-	free(b);
-	free(a);
+	bool x = truth_of(map.addresses[1]), y = one || truth_of(map.addresses[2]);
+	struct tn_likely of;
+	bool flipped = one && tn__values_assumed(map.addresses[1], &of);
+	assume_mask(&map, meaning == MEANING_AND ? x && y : meaning == MEANING_NOT ? !(flipped && x) : x || y, false,
+	            most_of(&map, meaning));
 	return true;
 }
 
@@ -560,53 +501,6 @@ reduce(const struct tn_launch *launch, bool all)
 	return true;
 }
 
-/* The functor of BinaryInternal.h holds (other, alpha), or alpha alone: self + alpha * other. */
-static bool
-add(const struct tn_launch *launch, bool two)
-{
-	struct map map;
-	int64_t numbers[2];
-	if (!read_map(launch, two ? 2 : 1, &map))
-		return false;
-	uint64_t bytes = map.count * sizeof(int64_t);
-	memcpy(numbers, map.functor, two ? sizeof(numbers[0]) : sizeof(numbers));
-	unsigned char *self = known_bytes(map.addresses[1], bytes);
-	unsigned char *other = self && two ? known_bytes(map.addresses[2], bytes) : NULL;
-	for (uint64_t i = 0; self && (other || !two) && i < map.count; i++) {
-		uint64_t a = (uint64_t)tn__integer_at(self + 8 * i, TN_ELEMENT_I64);
-		uint64_t b = two ? (uint64_t)tn__integer_at(other + 8 * i, TN_ELEMENT_I64) : (uint64_t)numbers[0];
-		a += b * (uint64_t)numbers[two ? 0 : 1];
-		memcpy(self + 8 * i, &a, sizeof(a));
-	}
-	tn__values_put(map.addresses[0], self && (other || !two) ? self : NULL, bytes);
-	free(self);
-	free(other);
-	return true;
-}
-
-/* The start of CatArrInputTensorMetadata of Shape.cu: of each input its address, where it goes and how long it is, in elements.
- * Kernels of one dimension; arguments: (output, this, ...). The grid's second number is how many inputs there are. */
-#define CAT_INPUTS 128
-struct cat_inputs {
-	uint64_t from[CAT_INPUTS];
-	uint32_t to[CAT_INPUTS], length[CAT_INPUTS], elements[CAT_INPUTS];
-};
-
-static bool
-concatenate(const struct tn_kernel *kernel, const struct tn_launch *launch)
-{
-	uint64_t output, width = strtoul(cat_of(kernel->name), NULL, 10);
-	const struct cat_inputs *inputs = launch->arguments[1];
-	memcpy(&output, launch->arguments[0], sizeof(output));
-	uint32_t count = launch->grid[1];
-	bool plain = count <= CAT_INPUTS && tn__on_device(output);
-	for (uint32_t i = 0; plain && i < count; i++)
-		plain = tn__on_device(inputs->from[i]) && inputs->length[i] == inputs->elements[i];
-	for (uint32_t i = 0; plain && i < count; i++)
-		tn__values_move_known(output + inputs->to[i] * width, inputs->from[i], inputs->elements[i] * width);
-	return plain;
-}
-
 static bool
 sum(const struct tn_launch *launch)
 {
@@ -633,8 +527,6 @@ follow(const struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	enum tn_element element = kernel->element;
 	switch ((enum meaning)kernel->meaning) {
-	case MEANING_FILL:
-		return fill(launch, element);
 	case MEANING_ARANGE:
 		return arange(launch, element);
 	case MEANING_ORDER_TWO:
@@ -651,13 +543,8 @@ follow(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	case MEANING_ALL:
 	case MEANING_ANY:
 		return reduce(launch, kernel->meaning == MEANING_ALL);
-	case MEANING_ADD_NUMBER:
-	case MEANING_ADD_TWO:
-		return add(launch, kernel->meaning == MEANING_ADD_TWO);
 	case MEANING_SUM:
 		return sum(launch);
-	case MEANING_CONCATENATE:
-		return concatenate(kernel, launch);
 	case MEANING_COPY:
 		return copy(launch, element);
 	case MEANING_CONVERT:
@@ -700,6 +587,6 @@ tn__kernel_reads_values_locked(struct tn_kernel *kernel)
 {
 	if (kernel->meaning == MEANING_UNREAD)
 		understand_kernel(kernel);
-	bool known = kernel->meaning != MEANING_UNKNOWN && kernel->meaning != MEANING_FILL && kernel->meaning != MEANING_ARANGE;
+	bool known = kernel->meaning != MEANING_UNKNOWN && kernel->meaning != MEANING_ARANGE;
 	return tn__elementwise_reads(kernel) || tn__rearrange_reads(kernel) || known;
 }
