@@ -198,6 +198,11 @@ def test_contexts_of_the_driver(tonnage):
     assert "contexts as documented" in run.stdout and not run.report["coverage"]["refused_calls"], run.explain()
 
 
+def test_linker_of_the_driver(tonnage):
+    run = tonnage(MAIN, "programs/driver_linker.py", "--gpu=rtx3060")
+    assert "linked and launched" in run.stdout and not run.report["coverage"]["refused_calls"], run.explain()
+
+
 @pytest.mark.parametrize(
     "gpu, watts, fan, cores", [("rtx3060", "170000", "0", "3584"), ("a100-80", "400000", "Not Supported", "6912")]
 )

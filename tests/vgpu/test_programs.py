@@ -24,7 +24,7 @@ def cases():
 
 @pytest.mark.parametrize("row", list(cases()))
 def test_a_program_has_the_verdict_that_was_written_down(row):
-    if not bench.python_of(row["env"]).exists():
+    if not bench.runs.python_of(row["env"]).exists():
         pytest.skip(f"environment {row['env']} is missing: tools/envs {row['env']}")
     with tempfile.TemporaryDirectory() as folder:
         status, document, seconds, text, left = bench.start(row, types.SimpleNamespace(patience=3), bench.pathlib.Path(folder))
