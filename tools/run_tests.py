@@ -157,6 +157,7 @@ def parts(long):
     if long:
         yield "changes", lambda tally: python_tests(tally, "changes", "tests/changes", *parallel())
         yield "programs", lambda tally: tally.add_status("programs", run([sys.executable, "bench/programs/run.py"]))
+        yield "repeats", lambda tally: tally.add_status("repeats", run([sys.executable, "bench/repeats/run.py", "--long"]))
         yield "accuracy", lambda tally: tally.add_status("accuracy", run([sys.executable, "bench/accuracy/run.py"]))
 
 

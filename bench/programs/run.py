@@ -22,23 +22,19 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
-import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import advice  # noqa: E402
 import report  # noqa: E402
-from places import ENVIRONMENTS, ROOT, TONNAGE  # noqa: E402
+import runs  # noqa: E402
+from places import ROOT, TONNAGE  # noqa: E402
 
 STATE = ROOT / "build/programs"
-SOURCES = ["cli", "include", "python", "src"]
-MARK = "TONNAGE_BENCH_MARK"
 SECONDS = 300  # of one run, unless its row says otherwise
 GIB = 1 << 30
 
@@ -57,30 +53,12 @@ def own_files(row):
     return sorted(HERE / name for name in named | {"made.py"})
 
 
-def build_key():
-    """What the sources of Tonnage are: the committed trees, and what was changed since."""
-    done = subprocess.run(["git", "rev-parse", *(f"HEAD:{tree}" for tree in SOURCES)], cwd=ROOT, capture_output=True)
-    changed = subprocess.run(["git", "diff", "HEAD", "--", *SOURCES], cwd=ROOT, capture_output=True)
-    return hashlib.sha256(done.stdout + changed.stdout).hexdigest()[:16]
-
-
 def program_key(row):
     requirements = ROOT / f"tools/requirements/{row['env']}.txt"
     run_by = {name: row[name] for name in ("command", "env", "gpu", "options", "model", "environment") if name in row}
     parts = [json.dumps(run_by, sort_keys=True).encode()]
     parts += [path.read_bytes() for path in [requirements, *own_files(row)]]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
-
-
-def commit():
-    """The last commit that changed the sources, which outlives a rebase of what stands above it."""
-    words = ["git", "log", "-1", "--format=%h", "--abbrev=10", "--", *SOURCES]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
-def python_of(environment):
-    return ENVIRONMENTS / environment / "bin/python"
 
 
 def model_folder(name):
@@ -92,14 +70,14 @@ def model_folder(name):
         stamp = hashlib.sha256((HERE / "made.py").read_bytes()).hexdigest()
         if not (folder / "stamp").exists() or (folder / "stamp").read_text() != stamp:
             shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([python_of("torch-2.11.0"), HERE / "made.py", name, folder], check=True)
+            subprocess.run([runs.python_of("torch-2.11.0"), HERE / "made.py", name, folder], check=True)
             (folder / "stamp").write_text(stamp)
     return folder
 
 
 def words_of(row, folder):
     """The command with its places filled in: {python}, {bin}, {here}, {model}, {work}."""
-    python = python_of(row["env"])
+    python = runs.python_of(row["env"])
     places = {"python": python, "bin": python.parent, "here": HERE, "work": folder}
     if "model" in row:
         places["model"] = model_folder(row["model"])
@@ -110,7 +88,7 @@ def words_of(row, folder):
 
 
 def environment_of(row, folder, mark):
-    python = python_of(row["env"])
+    python = runs.python_of(row["env"])
     known = {
         "PATH": f"{python.parent}:{os.environ['PATH']}",
         "VIRTUAL_ENV": str(python.parent.parent),
@@ -118,74 +96,28 @@ def environment_of(row, folder, mark):
         "HF_HOME": f"{folder}/hf",
         "TMPDIR": str(folder),
         "YOLO_CONFIG_DIR": f"{folder}/yolo",
-        MARK: mark,
+        runs.MARK: mark,
     }
     return {**os.environ, **known, **row.get("environment", {})}
-
-
-def marked(mark):
-    """The processes that carry the mark."""
-    wanted = f"{MARK}={mark}".encode()
-    for entry in pathlib.Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name)
-            except OSError:
-                pass
-
-
-def end_all(process, mark):
-    """Ends the group of a program and whatever it started elsewhere. Returns how many were left."""
-    left = list(marked(mark))
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in marked(mark):
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                pass
-        for _ in range(30):
-            if not any(True for _ in marked(mark)):
-                return len(left)
-            time.sleep(0.1)
-    return len(left)
 
 
 def start(row, options, folder):
     """Runs a program under tonnage; returns (status or None, report, seconds, what it printed, processes left behind)."""
     out = folder / "report.json"
-    mark = uuid.uuid4().hex
+    mark = runs.new_mark()
     (folder / "work").mkdir()
     words = [TONNAGE, "run", "--json", out, f"--gpu={row['gpu']}", *row.get("options", []), "--", *words_of(row, folder)]
-    began = time.monotonic()
-    with open(folder / "log", "w+", errors="replace") as log:
-        process = subprocess.Popen(list(map(str, words)), cwd=folder / "work", env=environment_of(row, folder, mark),
-                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)  # fmt: skip
-        try:
-            status = process.wait(row.get("seconds", SECONDS) * options.patience)
-        except subprocess.TimeoutExpired:
-            status = None
-        seconds = time.monotonic() - began
-        left = end_all(process, mark)
-        process.wait()
-        log.seek(0)
-        text = log.read()
-    document = json.loads(out.read_text()) if out.exists() and out.stat().st_size else {}
-    return status, document, seconds, text, left
-
-
-def versions(row):
-    code = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"
-    done = subprocess.run([python_of(row["env"]), "-c", code, *row["packages"]], capture_output=True, text=True, check=True)
-    return dict(zip(row["packages"], done.stdout.split()))
+    status, seconds, text, left = runs.start(
+        words, folder / "work", environment_of(row, folder, mark), row.get("seconds", SECONDS) * options.patience, folder / "log")
+    return status, runs.document_at(out), seconds, text, left
 
 
 def run(row, options, keys):
     with tempfile.TemporaryDirectory(prefix="b") as name:  # short: sockets lie beneath it
         status, document, seconds, text, left = start(row, options, pathlib.Path(name))
     result = {
-        "name": row["name"], "build": keys[0], "program": keys[1], "commit": commit(), "status": status,
-        "seconds": round(seconds, 1), "left": left, "versions": versions(row), "report": document,
+        "name": row["name"], "build": keys[0], "program": keys[1], "commit": runs.commit(), "status": status,
+        "seconds": round(seconds, 1), "left": left, "versions": runs.versions(row["env"], row["packages"]), "report": document,
     }  # fmt: skip
     (STATE / "logs").mkdir(parents=True, exist_ok=True)
     (STATE / "logs" / f"{row['name']}.txt").write_text(text)
@@ -240,7 +172,7 @@ def show(row, result):
 
 
 def run_all(todo, options, build):
-    missing = sorted({row["env"] for row in todo if not python_of(row["env"]).exists()})
+    missing = sorted({row["env"] for row in todo if not runs.python_of(row["env"]).exists()})
     if missing:
         sys.exit(f"run.py: environments are missing: tools/envs {' '.join(missing)}")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -256,7 +188,7 @@ def main():
         for row in chosen(rows, options):
             print(f"{row['name']:34} {row['gpu']:9} {row['expect']:14} {' '.join(row.get('tags', []))}")
         return 0
-    build = build_key()
+    build = runs.build_key()
     if not options.check:
         run_all([row for row in chosen(rows, options) if not is_fresh(row, build, options)], options, build)
     results = {row["name"]: stored(row) for row in rows}
