@@ -71,6 +71,18 @@ def test_autocast_halves_activations(saves):
     assert entry["results"] == "different_training"
 
 
+@pytest.mark.parametrize("device", ["torch.accelerator.current_accelerator() or torch.device(\"cpu\")", "torch.device(os.environ[\"D\"])"])
+def test_autocast_finds_the_card_however_it_is_named(saves, monkeypatch, device):
+    """A text that names the CPU only, as many that take what device there is."""
+    monkeypatch.setenv("D", "cu" + "da")
+    program = ADAM.replace("Net().cuda()", f"Net().to({device})").replace('device="cuda"', f"device={device}")
+    program = program.replace("import torch\n", "import os\n    import torch\n    host = torch.zeros(1, device=\"cpu\")\n", 1)
+    assert "cuda" not in program
+    before, after, entry = saves(program, "autocast=bf16")
+    assert before.allocated - after.allocated >= 8 * BLOCK // 2 - PARAMETERS
+    assert 'torch.autocast("cuda"' in entry["patch"]
+
+
 def test_autocast_with_float16_brings_a_gradient_scaler(saves):
     before, after, entry = saves(ADAM, "autocast=fp16")
     assert before.allocated - after.allocated >= 8 * BLOCK // 2 - PARAMETERS

@@ -2,6 +2,7 @@
 """Mixed precision: forward and loss under torch.autocast; float16 with a gradient scaler as well."""
 
 import ast
+import os
 
 from . import arguments, code, wrap
 
@@ -42,8 +43,11 @@ def _switch_on(change, source, present, kind):
 
 
 def _device(source):
+    """A run with a virtual GPU is about that, however the program names it; elsewhere what the text names."""
     text = source.text
-    return "cuda" if "cuda" in text or '"cpu"' not in text else "cpu"
+    if os.environ.get("TONNAGE_GPU", "virtual") == "virtual" or "cuda" in text or "accelerator" in text:
+        return "cuda"
+    return "cpu" if '"cpu"' in text else "cuda"
 
 
 def _scale(change, source, step):
