@@ -133,11 +133,13 @@ def run_tests(row, tests, options):
         seconds = 2 * SECONDS * options.patience
         status, taken, text, _ = runs.start(words, ROOT, environment, seconds, pathlib.Path(name) / "log")
         found = list(xml.etree.ElementTree.parse(out).getroot().iter("testcase")) if out.exists() else []
-    bad = [case.get("name") for case in found if {child.tag for child in case} & {"failure", "error", "skipped"}]
-    faults = [f"{name} failed or was skipped" for name in bad] or ([] if status == 0 else [f"pytest ended with {status}"])
+    bad = [case.get("name") for case in found if {child.tag for child in case} & {"failure", "error"}]
+    skipped = sum(case.find("skipped") is not None for case in found)
+    passed = len(found) - len(bad) - skipped
+    faults = [f"{name} failed" for name in bad] or ([] if status == 0 and passed else [f"pytest ended with {status}, {skipped} skipped"])
     with open(STATE / "logs" / f"{row['name']}.txt", "a") as log:
         log.write(text)
-    return faults, f"{len(found) - len(bad)} of {len(found)} tests passed", taken
+    return faults, f"{passed} of {len(found)} tests passed" + (f", {skipped} skipped" if skipped else ""), taken
 
 
 def folders_of(tests):

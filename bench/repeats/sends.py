@@ -34,7 +34,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 HOST = f"127.0.0.1:{server.server_port}"
 URL = f"http://{HOST}"
-TORCH = "import torch\nheld = torch.ones(3, device='cuda') + 1\n"  # what is sent before a kernel ran holds nothing made up
+TORCH = "import torch\nheld = torch.randn(64, 64, device='cuda') @ torch.randn(64, 64, device='cuda')\n"  # from here on it holds what a kernel made
 HUB = f"import os\nos.environ.update(HF_ENDPOINT='{URL}', HF_TOKEN='hf_x')\n"
 CALLS = """
 for call in (lambda: delete_repo("a/b"), lambda: HfApi().upload_file(path_or_fileobj=b"x", path_in_repo="x", repo_id="a/b"),

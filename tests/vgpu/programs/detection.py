@@ -2,7 +2,7 @@
 """Faster R-CNN in training. With the word "forced" what is selected is everything by construction: selections are written as
 ranges of a size that is known on the host, so that no count is read from the card for them; of what its samplers draw,
 as many as they are documented to draw (batch_size_per_image, positive_fraction). With "cpu" it runs on the CPU, with "shapes"
-it prints what the tensors of the forward pass come to at most."""
+it prints what the tensors of a forward and a backward pass come to at most."""
 
 import sys
 import weakref
@@ -67,7 +67,7 @@ for _ in range(2):
     targets = [{"boxes": torch.tensor([[10.0, 10, 100, 100]], device=device), "labels": torch.tensor([1], device=device)}] * 2
     if "shapes" in sys.argv:
         with Shapes():
-            losses = net(images, targets)
+            sum(net(images, targets).values()).backward()
         print("shapes", Shapes.peak)
         break
     sum(net(images, targets).values()).backward()
