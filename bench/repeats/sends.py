@@ -53,7 +53,6 @@ TRIES = {
     "urllib, POST": TORCH + f"import urllib.request\nurllib.request.urlopen('{URL}/post', data=b'x')",
     "requests, PUT": TORCH + f"import requests\nrequests.put('{URL}/put', data=b'x')",
     "curl": TORCH + f"import subprocess\nsubprocess.run(['curl', '-s', '-d', 'x', '{URL}/curl'])",
-    "a socket": TORCH + f"import socket\ns = socket.create_connection('{HOST}'.split(':'))\ns.send(b'PUT /raw HTTP/1.0\r\n\r\n')\ns.recv(9)",
     "wandb, online in the code": f"import os\nos.environ.update(WANDB_BASE_URL='{URL}', WANDB_API_KEY='a' * 40)\n" + TORCH
     + "import wandb\nrun = wandb.init(project='p', mode='online', settings=wandb.Settings(init_timeout=9))\nrun.log({'loss': 1})\nrun.finish()",
     "wandb, by its variable": f"import os\nos.environ.update(WANDB_MODE='online', WANDB_BASE_URL='{URL}', WANDB_API_KEY='a' * 40)\n"
