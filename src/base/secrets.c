@@ -54,24 +54,29 @@ is_secret_value(const char *value, size_t length)
 	return length > 0 && digits < length && value[0] != '$' && value[0] != '{' && value[0] != '<';
 }
 
-/* The length of a secret of a known form that begins here; 0. */
+/* The length of a secret of a known form that begins here; 0. Names of files may begin in the same way: where no other sign tells
+ * them apart, some letters and digits in a row do. */
 static size_t
 known_form(const char *text)
 {
 	static const struct {
 		const char *start;
-		size_t least;
-	} forms[] = { { "hf_", 20 }, { "sk-", 20 }, { "ghp_", 20 }, { "gho_", 20 }, { "ghs_", 20 }, { "github_pat_", 20 }, { "glpat-", 16 },
-		          { "xoxb-", 16 }, { "xoxp-", 16 }, { "AKIA", 16 }, { "ASIA", 16 }, { "AIza", 30 }, { "eyJhbGciOi", 20 }, { "npm_", 30 },
-		          { "pypi-", 40 } };
+		size_t least, in_a_row;
+	} forms[] = { { "hf_", 20, 16 }, { "sk-", 20, 16 }, { "ghp_", 20, 16 }, { "gho_", 20, 16 }, { "ghs_", 20, 16 }, { "github_pat_", 20, 16 },
+		          { "glpat-", 16, 0 }, { "xoxb-", 16, 0 }, { "xoxp-", 16, 0 }, { "AKIA", 16, 16 }, { "ASIA", 16, 16 }, { "AIza", 30, 0 },
+		          { "eyJhbGciOi", 20, 0 }, { "npm_", 30, 16 }, { "pypi-", 40, 16 } };
+	if (strchr("hsgxAenp", *text) == NULL)
+		return 0;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		size_t start = strlen(forms[i].start);
+		size_t start = strlen(forms[i].start), row = 0, longest = 0;
 		if (strncmp(text, forms[i].start, start) != 0)
 			continue;
 		size_t length = start;
-		while (isalnum((unsigned char)text[length]) || text[length] == '_' || text[length] == '-' || text[length] == '.')
-			length++;
-		if (length - start >= forms[i].least)
+		for (; isalnum((unsigned char)text[length]) || (text[length] != '\0' && strchr("_-.", text[length]) != NULL); length++) {
+			row = isalnum((unsigned char)text[length]) ? row + 1 : 0;
+			longest = row > longest ? row : longest;
+		}
+		if (length - start >= forms[i].least && longest >= forms[i].in_a_row)
 			return length;
 	}
 	return 0;
@@ -89,13 +94,51 @@ password_of(const char *text, size_t *from)
 	return (size_t)(at - colon) - 1;
 }
 
+/* A secret behind its name in a sentence, that begins behind this "=" or ":" of `text`: "?token=...", "api_key='...'",
+ * "{'password': '...'}". Its length, and how far behind the sign it begins; 0. */
+static size_t
+named_in_text(const char *text, const char *sign, size_t *from)
+{
+	const char *end = sign, *name, *value = sign + 1;
+	if (end > text && (end[-1] == '"' || end[-1] == '\''))
+		end--;
+	for (name = end; name > text && (isalnum((unsigned char)name[-1]) || strchr("_-.", name[-1]) != NULL); name--)
+		;
+	if (name == end || !is_secret_name(name, (size_t)(end - name)))
+		return 0;
+	value += strspn(value, " ");
+	bool quoted = *value == '"' || *value == '\'';
+	const char quote[] = { quoted ? *value++ : ' ', '\0' };
+	size_t length = strcspn(value, quoted ? quote : " \t\n,;&\"')]}>");
+	*from = (size_t)(value - sign);
+	if (*sign == ':' && !quoted && (length < 8 || strcspn(value, "0123456789") >= length))
+		return 0; /* "invalid token: end of text" */
+	return is_secret_value(value, length) ? length : 0;
+}
+
+/* "Bearer " and what follows it in a header. */
+static size_t
+bearer_of(const char *text, size_t *from)
+{
+	*from = strlen("Bearer ");
+	if (strncasecmp(text, "Bearer ", *from) != 0)
+		return 0;
+	size_t length = strcspn(text + *from, " \t\n,;\"')]}>");
+	return length >= 8 && strcspn(text + *from, "0123456789") < length ? length : 0;
+}
+
+/* `said`: it is a sentence, in which names may tell of secrets, too. */
 static void
-write_masked(FILE *out, const char *text, size_t length)
+write_masked(FILE *out, const char *text, size_t length, bool said)
 {
 	for (size_t i = 0; i < length;) {
 		size_t from = 0, size = i == 0 || !isalnum((unsigned char)text[i - 1]) ? known_form(text + i) : 0;
 		if (size == 0 && strncmp(text + i, "://", 3) == 0)
 			size = password_of(text + i, &from);
+		if (size == 0 && said && (text[i] == '=' || text[i] == ':'))
+			size = named_in_text(text, text + i, &from);
+		if (size == 0 && said && (text[i] == 'B' || text[i] == 'b'))
+			size = bearer_of(text + i, &from);
 		if (size == 0) {
 			fputc(text[i++], out);
 			continue;
@@ -130,7 +173,7 @@ mask_word(FILE *out, const char *word, size_t length, const char *before, size_t
 	if (named_part(word, length, before, before_length, &from) > 0)
 		fprintf(out, "%.*s***", (int)from, word);
 	else
-		write_masked(out, word, length);
+		write_masked(out, word, length, false);
 }
 
 char *
@@ -247,10 +290,10 @@ tn__secrets_free(struct tn_secrets *secrets)
 	free(secrets);
 }
 
-char *
-tn__mask_known(const struct tn_secrets *secrets, const char *text)
+static char *
+masked(const struct tn_secrets *secrets, const char *text, bool said)
 {
-	char *known = NULL, *masked = NULL;
+	char *known = NULL, *made = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&known, &size);
 	if (out == NULL)
@@ -267,11 +310,43 @@ tn__mask_known(const struct tn_secrets *secrets, const char *text)
 		text += length > 0 ? length : 1;
 	}
 	fclose(out);
-	out = known != NULL ? open_memstream(&masked, &size) : NULL;
+	out = known != NULL ? open_memstream(&made, &size) : NULL;
 	if (out != NULL) {
-		write_masked(out, known, strlen(known));
+		write_masked(out, known, strlen(known), said);
 		fclose(out);
 	}
 	free(known);
-	return masked;
+	return made;
+}
+
+char *
+tn__mask_known(const struct tn_secrets *secrets, const char *text)
+{
+	return masked(secrets, text, false);
+}
+
+char *
+tn__mask_said(const struct tn_secrets *secrets, const char *text)
+{
+	return masked(secrets, text, true);
+}
+
+/* A password that is a plain word may be one of the format's own. */
+static bool
+is_word(const char *value)
+{
+	return value[strspn(value, "abcdefghijklmnopqrstuvwxyz_")] == '\0';
+}
+
+void
+tn__blot_known(const struct tn_secrets *secrets, char *bytes, size_t size)
+{
+	for (size_t i = 0; secrets != NULL && i < secrets->count; i++) {
+		size_t length = strlen(secrets->values[i]);
+		if (is_word(secrets->values[i]))
+			continue;
+		for (char *at = bytes, *end = bytes + size; (at = memmem(at, (size_t)(end - at), secrets->values[i], length)) != NULL;
+		     at += length)
+			memset(at, '*', length);
+	}
 }

@@ -65,6 +65,7 @@ struct tn_fixes {
 	char *own_error; /* with which the program ends by itself where memory is enough; NULL: it does not */
 	bool wrong; /* it is no want of room, and none of the changes cures it: the advice comes before the list */
 	char *command, *card_options;    /* to be typed again */
+	struct tn_secrets *secrets;      /* that the program was started with */
 	int64_t margin_wanted;
 	struct tn_more_cards more_cards[2]; /* the fewest that do, a row for each method that does at all */
 	size_t more_cards_count;
@@ -87,6 +88,8 @@ const char *tn__promise_words(const struct tn_fixes *fixes, enum tn_promise prom
 /* Where the memory ran out, where `why` does not say it; else NULL. */
 const char *tn__fixes_place(const struct tn_fixes *fixes);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);
+/* The change's patch as a report may show it, with no secret in it; --patch writes the real one. The caller frees; NULL: none. */
+char *tn__fix_shown_patch(const struct tn_fixes *fixes, const struct tn_fix_change *change);
 /* What the cards are used with, for a person: "DistributedDataParallel (gradient_as_bucket_view=True)". */
 const char *tn__cards_words(enum tn_cards_method method);
 

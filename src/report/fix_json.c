@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "report/fix.h"
 #include "report/json_parts.h"
 
@@ -53,7 +54,23 @@ tn__fixes_free(struct tn_fixes *fixes)
 	free(fixes->at);
 	free(fixes->command);
 	free(fixes->card_options);
+	tn__secrets_free(fixes->secrets);
 	*fixes = (struct tn_fixes){ 0 };
+}
+
+char *
+tn__fix_shown_patch(const struct tn_fixes *fixes, const struct tn_fix_change *change)
+{
+	return change->patch != NULL ? tn__mask_known(fixes->secrets, change->patch) : NULL;
+}
+
+static json_t *
+patch_text(const struct tn_fixes *fixes, const struct tn_fix_change *change)
+{
+	char *patch = tn__fix_shown_patch(fixes, change);
+	json_t *text = tn__json_text(patch);
+	free(patch);
+	return text;
 }
 
 static json_t *
@@ -79,7 +96,7 @@ time_range(const struct tn_time_ratio *time)
 }
 
 static json_t *
-change_object(const struct tn_fix_change *change)
+change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 {
 	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:b, s:b}", "id",
 	                 tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change),
@@ -89,7 +106,7 @@ change_object(const struct tn_fix_change *change)
 	                 "margin_bytes", change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(),
 	                 "step_time_ratio", ratio(change->time.known, change->time.ratio),
 	                 "step_time_range", time_range(&change->time), "results", tn__promise_name(change->results), "how",
-	                 tn__json_text(change->how), "patch", tn__json_text(change->patch), "why_not",
+	                 tn__json_text(change->how), "patch", patch_text(fixes, change), "why_not",
 	                 tn__json_text(change->why_not), "cure", change->cure, "enough", change->enough, "narrowly",
 	                 change->end == TN_FIX_FITS && change->margin < change->uncertain);
 }
@@ -99,7 +116,7 @@ all_changes(const struct tn_fixes *fixes)
 {
 	json_t *array = json_array();
 	for (size_t i = 0; i < fixes->change_count; i++)
-		json_array_append_new(array, change_object(&fixes->changes[i]));
+		json_array_append_new(array, change_object(fixes, &fixes->changes[i]));
 	return array;
 }
 

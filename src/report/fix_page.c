@@ -2,6 +2,7 @@
  *
  * The found changes as a page: the whole list, with what to do for each and its patch, and what was tried in vain.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/fix.h"
@@ -51,18 +52,20 @@ put_bar(int64_t bytes, int64_t most, FILE *out)
 }
 
 static void
-put_how(const struct tn_fix_change *change, FILE *out)
+put_how(const struct tn_fixes *fixes, const struct tn_fix_change *change, FILE *out)
 {
+	char *patch = tn__fix_shown_patch(fixes, change);
 	if (change->how != NULL) {
 		fputs("<pre class=\"code\">", out);
 		tn__html_text(out, change->how);
 		fputs("</pre>", out);
 	}
-	if (change->patch != NULL) {
+	if (patch != NULL) {
 		fputs("<details><summary>the patch</summary><pre class=\"code\">", out);
-		tn__html_text(out, change->patch);
+		tn__html_text(out, patch);
 		fputs("</pre></details>", out);
 	}
+	free(patch);
 }
 
 static int64_t
@@ -84,7 +87,7 @@ put_change(const struct tn_fixes *fixes, const struct tn_fix_change *change, int
 	fputs("</strong>", out);
 	if (change->enough)
 		fputs(" <span class=\"good\">the first that is enough and keeps the results</span>", out);
-	put_how(change, out);
+	put_how(fixes, change, out);
 	fputs("</td>", out);
 	put_bar(change->saved, most_saved(fixes), out);
 	fputs("<td class=\"figure\">", out);

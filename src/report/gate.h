@@ -35,6 +35,8 @@ struct tn_held {
 struct tn_held_list { /* in the order of category, file, function, backward */
 	struct tn_held *items;
 	size_t count;
+	char **masked; /* names of files that held a secret, without it */
+	size_t masked_count;
 };
 
 struct tn_baseline {

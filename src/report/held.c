@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "report/gate.h"
 #include "report/report.h"
 #include "report/text.h"
@@ -44,21 +45,38 @@ tn__held_free(struct tn_held_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		free(list->items[i].lines);
+	for (size_t i = 0; i < list->masked_count; i++)
+		free(list->masked[i]);
+	free(list->masked);
 	free(list->items);
 	*list = (struct tn_held_list){ 0 };
 }
 
-static tn_status
-one_line(const struct tn_report *report, const struct tn_report_holder *holder, struct tn_held *out)
+/* The holder's file as on any machine, without secrets; NULL without memory. */
+static const char *
+file_of(const struct tn_report *report, const struct tn_report_holder *holder, struct tn_held_list *list)
 {
+	const char *file = tn__portable_path(report, holder->at.file);
+	char *masked = tn__mask_known(report->secrets, file);
+	if (masked == NULL || strcmp(masked, file) == 0) {
+		free(masked);
+		return masked != NULL ? file : NULL;
+	}
+	return list->masked[list->masked_count++] = masked;
+}
+
+static tn_status
+one_line(const struct tn_report *report, const struct tn_report_holder *holder, struct tn_held_list *list)
+{
+	struct tn_held *out = &list->items[list->count++];
 	*out = (struct tn_held){ .category = holder->category,
-		                     .file = tn__portable_path(report, holder->at.file),
+		                     .file = file_of(report, holder, list),
 		                     .function = holder->at.function,
 		                     .backward = holder->at.backward,
 		                     .bytes = holder->bytes,
 		                     .lines = malloc(sizeof(*out->lines)),
 		                     .line_count = 1 };
-	TN_RETURN_IF(out->lines == NULL, TN_NO_MEMORY, "out of host memory");
+	TN_RETURN_IF(out->lines == NULL || out->file == NULL, TN_NO_MEMORY, "out of host memory");
 	out->lines[0] = (struct tn_held_line){ holder->bytes, tn__line_code(holder->at.file, holder->at.line), &holder->at };
 	return TN_OK;
 }
@@ -121,11 +139,12 @@ tn_status
 tn__held_of_report(const struct tn_report *report, struct tn_held_list *out)
 {
 	const struct tn_report_moment *moment = &report->at_peak;
-	struct tn_held_list list = { calloc(moment->holder_count + 1, sizeof(*list.items)), 0 };
-	tn_status status = list.items != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
+	struct tn_held_list list = { .items = calloc(moment->holder_count + 1, sizeof(*list.items)),
+		                         .masked = calloc(moment->holder_count + 1, sizeof(*list.masked)) };
+	tn_status status = list.items != NULL && list.masked != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	for (size_t i = 0; i < moment->holder_count && status == TN_OK; i++)
 		if (moment->holders[i].at.file != NULL)
-			status = one_line(report, &moment->holders[i], &list.items[list.count++]);
+			status = one_line(report, &moment->holders[i], &list);
 	if (status == TN_OK) {
 		qsort(list.items, list.count, sizeof(*list.items), compare_with_lines);
 		status = merge_all(&list);

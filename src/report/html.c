@@ -10,12 +10,14 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "report/page_template.h"
 
 void
 tn__html_text(FILE *out, const char *text)
 {
-	for (const char *at = text != NULL ? text : ""; *at != '\0'; at++) {
+	char *masked = text != NULL ? tn__mask_known(NULL, text) : NULL;
+	for (const char *at = masked != NULL ? masked : ""; *at != '\0'; at++) {
 		unsigned char c = (unsigned char)*at;
 		if (c == '<')
 			fputs("&lt;", out);
@@ -28,6 +30,7 @@ tn__html_text(FILE *out, const char *text)
 		else if ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t')
 			fputc(c, out);
 	}
+	free(masked);
 }
 
 static void

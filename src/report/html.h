@@ -14,7 +14,8 @@
 void tn__html_begin(FILE *out, const char *title);
 /* The rest, with a last line in small print (printf form). TN_IO when anything could not be written. */
 tn_status tn__html_end(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Words of others: what HTML would obey is escaped, control characters are left out. NULL is nothing. */
+/* Words of others: what HTML would obey is escaped, control characters are left out, what has the form of a secret is masked.
+ * NULL is nothing. */
 void tn__html_text(FILE *out, const char *text);
 /* The same in printf form. */
 void tn__html_say(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,7 +2,10 @@
  *
  * A string of JSON, written as it comes: documents that are not collected first.
  */
+#include <stdlib.h>
+
 #include "base/plain.h"
+#include "base/secrets.h"
 #include "report/explain_snapshot.h"
 
 /* Length of what can be written as it is. */
@@ -17,8 +20,10 @@ plain_length(const unsigned char *text)
 
 /* Only ASCII: the document may go to a terminal. */
 void
-tn__write_json_string(FILE *out, const char *text)
+tn__write_json_string(FILE *out, const char *string)
 {
+	char *masked = tn__mask_known(NULL, string);
+	const char *text = masked != NULL ? masked : "";
 	fputc('"', out);
 	while (*text != '\0') {
 		size_t plain = plain_length((const unsigned char *)text);
@@ -37,4 +42,5 @@ tn__write_json_string(FILE *out, const char *text)
 		text += length > 0 ? length : 1;
 	}
 	fputc('"', out);
+	free(masked);
 }

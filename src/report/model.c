@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 
 #define ROOM(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -171,6 +172,7 @@ tn__report_free(struct tn_report *report)
 	}
 	for (size_t i = 0; i < report->source_count; i++)
 		free(report->sources[i].text);
+	tn__secrets_free(report->secrets);
 	tn__report_init(report);
 }
 

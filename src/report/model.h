@@ -322,6 +322,7 @@ struct tn_assumed_list {
 enum tn_peak_bound { TN_PEAK_MEASURED, TN_PEAK_LOWER, TN_PEAK_UPPER };
 
 struct tn_report {
+	struct tn_secrets *secrets; /* that the run was started with; NULL: not known */
 	enum tn_verdict verdict;
 	enum tn_misuse misuse;
 	int exit_status;
@@ -408,9 +409,11 @@ struct tn_report {
 	double seconds;
 };
 
-/* Takes secrets out of every text that the program, or its command line, may have put there (redact.c). Call last. */
-struct tn_secrets;
-void tn__mask_report(const struct tn_secrets *secrets, struct tn_report *report);
+/* Takes secrets out of every text that the program, or its command line, may have put there (redact.c). Call when all texts are
+ * there. */
+void tn__mask_report(struct tn_report *report);
+/* The same of all paths. Call last: the files are not found by them any more. */
+void tn__mask_paths(struct tn_report *report);
 
 /* A report in which nothing is known. Release with tn__report_free. */
 void tn__report_init(struct tn_report *report);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "report/assumed.h"
 #include "report/json_parts.h"
 #include "report/page_course.h"
@@ -305,7 +306,9 @@ tn__study_page(const struct tn_study *study, const struct tn_comparison *compari
 	tn_status status = tables != NULL && object != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)
 		status = fill(study, comparison, tables, object);
-	char *text = status == TN_OK ? json_dumps(object, JSON_COMPACT) : NULL;
+	char *dumped = status == TN_OK ? json_dumps(object, JSON_COMPACT) : NULL;
+	char *text = dumped != NULL ? tn__mask_known(NULL, dumped) : NULL;
+	free(dumped);
 	json_decref(object);
 	tn__page_tables_free(tables);
 	if (status != TN_OK)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/secrets.h"
+
 #define NAME_INDENT 4
 #define NAME_COLUMNS 17
 #define FIGURE_COLUMNS 8
@@ -58,6 +60,20 @@ tint_code(const struct tn_printer *printer, enum tn_tint tint)
 	return printer->style.colour ? codes[tint] : "";
 }
 
+/* What was said, fit for a terminal and without what has the form of a secret; the caller frees. NULL without memory. */
+static char *
+text_of(const char *format, va_list arguments)
+{
+	char *text = NULL;
+	if (vasprintf(&text, format, arguments) < 0)
+		return NULL;
+	char *masked = tn__mask_known(NULL, text);
+	free(text);
+	if (masked != NULL)
+		tn__make_plain(masked, ' ');
+	return masked;
+}
+
 /* From column `at` on; further lines begin at column `hang`. */
 static void
 print_wrapped(const struct tn_printer *printer, int at, int hang, char *text)
@@ -84,13 +100,11 @@ void
 tn__say(const struct tn_printer *printer, enum tn_tint tint, int indent, const char *format, ...)
 {
 	va_list arguments;
-	char *text = NULL;
 	va_start(arguments, format);
-	int length = vasprintf(&text, format, arguments);
+	char *text = text_of(format, arguments);
 	va_end(arguments);
-	if (length < 0)
+	if (text == NULL)
 		return;
-	tn__make_plain(text, ' ');
 	fprintf(printer->out, "%s%*s", tint_code(printer, tint), indent, "");
 	print_wrapped(printer, indent, indent + 2, text);
 	if (printer->style.colour && tint != TN_TINT_NONE)
@@ -103,13 +117,11 @@ void
 tn__say_labelled(const struct tn_printer *printer, const char *label, int column, const char *format, ...)
 {
 	va_list arguments;
-	char *text = NULL;
 	va_start(arguments, format);
-	int length = vasprintf(&text, format, arguments);
+	char *text = text_of(format, arguments);
 	va_end(arguments);
-	if (length < 0)
+	if (text == NULL)
 		return;
-	tn__make_plain(text, ' ');
 	fprintf(printer->out, "  %s%-*s%s", tint_code(printer, TN_TINT_STRONG), column - 2, label,
 	        printer->style.colour ? "\033[0m" : "");
 	print_wrapped(printer, column, column, text);

@@ -23,11 +23,13 @@ enum { BUCKETS = 4096 };
 
 struct tn_redactor {
 	uint64_t secret;
+	const struct tn_secrets *secrets;
+	bool folders; /* are hidden */
 	struct name *buckets[BUCKETS];
 };
 
 tn_status
-tn__redactor_new(struct tn_redactor **out)
+tn__redactor_new(const struct tn_secrets *secrets, bool folders, struct tn_redactor **out)
 {
 	struct tn_redactor *redactor = calloc(1, sizeof(*redactor));
 	TN_RETURN_IF(redactor == NULL, TN_NO_MEMORY, "out of host memory");
@@ -35,6 +37,8 @@ tn__redactor_new(struct tn_redactor **out)
 		free(redactor);
 		return tn__fail(TN_IO, "no random number for --redact");
 	}
+	redactor->secrets = secrets;
+	redactor->folders = folders;
 	*out = redactor;
 	return TN_OK;
 }
@@ -79,7 +83,7 @@ well_known(const char *file)
 }
 
 static char *
-make_shown(const struct tn_redactor *redactor, const char *file)
+without_folder(const struct tn_redactor *redactor, const char *file)
 {
 	char *shown = NULL;
 	const char *known = well_known(file), *name = tn__file_name(file);
@@ -89,6 +93,15 @@ make_shown(const struct tn_redactor *redactor, const char *file)
 		return strdup(known);
 	uint64_t folder = hash_of(redactor->secret, file, (size_t)(name - file));
 	return asprintf(&shown, "%08x/%s", (unsigned)(folder & 0xffffffff), name) < 0 ? NULL : shown;
+}
+
+static char *
+make_shown(const struct tn_redactor *redactor, const char *file)
+{
+	char *name = redactor->folders ? without_folder(redactor, file) : strdup(file);
+	char *shown = name != NULL ? tn__mask_known(redactor->secrets, name) : NULL;
+	free(name);
+	return shown;
 }
 
 const char *
@@ -114,47 +127,97 @@ tn__redacted(struct tn_redactor *redactor, const char *file)
 	return shown;
 }
 
-static void
-redact(struct tn_redactor *redactor, char **file)
-{
-	char *shown = *file != NULL ? strdup(tn__redacted(redactor, *file)) : NULL;
-	free(*file);
-	*file = shown;
-}
+/* ---- every path of a report ---- */
+
+typedef void change_path(const void *how, char **path);
 
 static void
-redact_place(struct tn_redactor *redactor, struct tn_place *place)
+change_place(change_path *change, const void *how, struct tn_place *place)
 {
 	if (place != NULL)
-		redact(redactor, &place->file);
+		change(how, &place->file);
 }
 
 static void
-redact_list(struct tn_redactor *redactor, struct tn_counted_list *list)
+change_list(change_path *change, const void *how, struct tn_counted_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		redact_place(redactor, &list->items[i].place);
+		change_place(change, how, &list->items[i].place);
 }
 
 static void
-redact_moment(struct tn_redactor *redactor, struct tn_report_moment *moment)
+change_moment(change_path *change, const void *how, struct tn_report_moment *moment)
 {
-	redact_place(redactor, moment->at);
+	change_place(change, how, moment->at);
 	for (size_t i = 0; i < moment->holder_count; i++)
-		redact_place(redactor, &moment->holders[i].at);
+		change_place(change, how, &moment->holders[i].at);
 }
 
 static void
-forget(char **text)
+change_cards(change_path *change, const void *how, struct tn_report *report)
 {
+	for (size_t i = 0; i < report->rank_count; i++)
+		change_moment(change, how, &report->ranks[i].at_peak);
+	for (size_t i = 0; i < report->card_count; i++)
+		change_moment(change, how, &report->cards[i].at_peak);
+	change_place(change, how, report->hang.who.at);
+	for (size_t i = 0; i < report->hang.count; i++)
+		change_place(change, how, report->hang.waiting[i].at);
+}
+
+static void
+change_paths(change_path *change, const void *how, struct tn_report *report)
+{
+	change_moment(change, how, &report->at_peak);
+	change_moment(change, how, &report->at_oom);
+	change_place(change, how, report->oom.at);
+	for (size_t i = 0; i < report->oom.stack.count; i++)
+		change_place(change, how, &report->oom.stack.items[i]);
+	change_place(change, how, report->growth.at);
+	change_place(change, how, report->exception_at);
+	change_place(change, how, report->kept_at);
+	for (size_t i = 0; i < report->region_count; i++)
+		change_place(change, how, report->regions[i].at);
+	for (size_t i = 0; i < report->finding_count; i++)
+		change_place(change, how, report->findings[i].at);
+	change_list(change, how, &report->handled_ooms);
+	change_list(change, how, &report->ended_inside);
+	change_list(change, how, &report->computed_reads);
+	change_list(change, how, &report->habits);
+	for (size_t i = 0; i < report->assumptions.count; i++)
+		change_place(change, how, &report->assumptions.items[i].place);
+	for (size_t i = 0; i < report->gate.drift_count; i++)
+		change_place(change, how, &report->gate.drifts[i].at);
+	for (size_t i = 0; i < report->stand_ins.count; i++)
+		change(how, &report->stand_ins.items[i].path);
+	change_cards(change, how, report);
+	change(how, &report->gate.path);
+	change(how, &report->gate.written);
+	change(how, &report->scratch);
+	change(how, &report->snapshot);
+}
+
+/* ---- secrets ---- */
+
+static void
+mask_path(const void *secrets, char **text)
+{
+	char *masked = *text != NULL ? tn__mask_known(secrets, *text) : NULL;
 	free(*text);
-	*text = NULL;
+	*text = masked;
+}
+
+void
+tn__mask_paths(struct tn_report *report)
+{
+	change_paths(mask_path, report->secrets, report);
+	mask_path(report->secrets, &report->working_folder); /* as in the paths below it */
 }
 
 static void
 mask(const struct tn_secrets *secrets, char **text)
 {
-	char *masked = *text != NULL ? tn__mask_known(secrets, *text) : NULL;
+	char *masked = *text != NULL ? tn__mask_said(secrets, *text) : NULL;
 	free(*text);
 	*text = masked;
 }
@@ -168,8 +231,9 @@ mask_list(const struct tn_secrets *secrets, struct tn_counted_list *list)
 
 /* Texts that are made of what the program said, or of how it was called. */
 void
-tn__mask_report(const struct tn_secrets *secrets, struct tn_report *report)
+tn__mask_report(struct tn_report *report)
 {
+	const struct tn_secrets *secrets = report->secrets;
 	mask(secrets, &report->command);
 	mask(secrets, &report->exception);
 	mask(secrets, &report->oom.message);
@@ -199,30 +263,27 @@ tn__mask_report(const struct tn_secrets *secrets, struct tn_report *report)
 		mask(secrets, &report->sensors[i].error);
 }
 
+/* ---- --redact ---- */
+
+static void
+redact(const void *redactor, char **file)
+{
+	char *shown = *file != NULL ? strdup(tn__redacted((struct tn_redactor *)(uintptr_t)redactor, *file)) : NULL;
+	free(*file);
+	*file = shown;
+}
+
+static void
+forget(char **text)
+{
+	free(*text);
+	*text = NULL;
+}
+
 void
 tn__redact_report(struct tn_redactor *redactor, struct tn_report *report)
 {
-	redact_moment(redactor, &report->at_peak);
-	redact_moment(redactor, &report->at_oom);
-	redact_place(redactor, report->oom.at);
-	for (size_t i = 0; i < report->oom.stack.count; i++)
-		redact_place(redactor, &report->oom.stack.items[i]);
-	redact_place(redactor, report->growth.at);
-	redact_place(redactor, report->exception_at);
-	for (size_t i = 0; i < report->region_count; i++)
-		redact_place(redactor, report->regions[i].at);
-	for (size_t i = 0; i < report->finding_count; i++)
-		redact_place(redactor, report->findings[i].at);
-	redact_list(redactor, &report->handled_ooms);
-	redact_list(redactor, &report->computed_reads);
-	for (size_t i = 0; i < report->assumptions.count; i++)
-		redact_place(redactor, &report->assumptions.items[i].place);
-	for (size_t i = 0; i < report->gate.drift_count; i++)
-		redact_place(redactor, &report->gate.drifts[i].at);
-	redact(redactor, &report->gate.path);
-	redact(redactor, &report->gate.written);
-	redact(redactor, &report->scratch);
-	redact(redactor, &report->snapshot);
+	change_paths(redact, redactor, report);
 	forget(&report->command); /* these hold what the program likes to say */
 	forget(&report->exception);
 	forget(&report->working_folder);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "report/found.h"
 
 #define MIB (INT64_C(1) << 20)
@@ -48,7 +49,7 @@ tn__study_moment(const struct tn_study *study)
 const char *
 tn__study_file(const struct tn_study *study, const char *file)
 {
-	return study->redactor != NULL ? tn__redacted(study->redactor, file) : file;
+	return tn__redacted(study->redactor, file);
 }
 
 /* ---- the device ---- */
@@ -425,10 +426,12 @@ fill(struct tn_study *study, const struct tn_study_wish *wish)
 	}
 	if (study->report.working_folder == NULL)
 		study->report.working_folder = getcwd(NULL, 0);
-	if (!wish->redact)
-		return TN_OK;
-	TN_FORWARD_IF_ERROR(tn__redactor_new(&study->redactor));
-	tn__redact_report(study->redactor, &study->report);
+	study->report.secrets = tn__secrets_of(NULL, environ);
+	TN_FORWARD_IF_ERROR(tn__redactor_new(study->report.secrets, wish->redact, &study->redactor));
+	if (wish->redact)
+		tn__redact_report(study->redactor, &study->report);
+	else
+		tn__mask_paths(&study->report);
 	study->path = tn__redacted(study->redactor, study->path);
 	return TN_OK;
 }
@@ -462,7 +465,10 @@ tn_status
 tn__study_of_run(const struct tn_report *report, struct tn_study *study)
 {
 	bool oom = report->oom.seen && report->oom_record.path != NULL;
-	*study = (struct tn_study){ .path = "tonnage run", .of_run = true, .report = *report, .oom_event = -1 };
+	struct tn_redactor *redactor;
+	TN_FORWARD_IF_ERROR(tn__redactor_new(report->secrets, false, &redactor));
+	*study = (struct tn_study){ .path = "tonnage run", .of_run = true, .report = *report, .oom_event = -1,
+		                         .redactor = redactor };
 	tn_status status = fill_of_run(study, oom ? &report->oom_record : &report->peak_record, oom ? NULL : "peak");
 	if (status != TN_OK)
 		tn__study_free(study);

@@ -81,8 +81,9 @@ tn_status tn__read_run_json(const char *path, json_t **document, struct tn_repor
 
 /* ---- redact.c ---- */
 
-/* Names for files that say no folder: the same folder has the same name in one report. TN_NO_MEMORY. */
-tn_status tn__redactor_new(struct tn_redactor **out);
+/* Names for files as a report may show them: without `secrets` (lent; NULL: what has the form of one) and, with `folders`, without
+ * folders: the same folder has the same name in one report. TN_NO_MEMORY. */
+tn_status tn__redactor_new(const struct tn_secrets *secrets, bool folders, struct tn_redactor **out);
 void tn__redactor_free(struct tn_redactor *redactor); /* NULL is allowed */
 /* Lives as long as the redactor. NULL stays NULL; what cannot be kept for want of memory is "?". */
 const char *tn__redacted(struct tn_redactor *redactor, const char *file);

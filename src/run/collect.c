@@ -283,6 +283,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	report->writes_allowed = options->allow_writes;
 	report->working_folder = getcwd(NULL, 0);
 	report->command = tn__program_quote(options->arguments);
+	report->secrets = tn__secrets_of(options->arguments, environ);
 	if (!options->allow_writes && tn__folder_has_files(watch->folder))
 		report->scratch = strdup(tn__folder_path(watch->folder, "scratch/files", path));
 	if (!options->allow_writes)
@@ -316,7 +317,5 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__report_judge(report, &watch->ending);
 	tn__report_add_found_of_run(report);
 	tn__report_name_keeper(report);
-	struct tn_secrets *secrets = tn__secrets_of(options->arguments, environ);
-	tn__mask_report(secrets, report);
-	tn__secrets_free(secrets);
+	tn__mask_report(report);
 }

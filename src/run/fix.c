@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "base/plain.h"
 #include "gpu/catalogue.h"
 #include "report/json_parts.h"
@@ -447,6 +448,7 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 	if (grows(search))
 		out->smallest_gpu = NULL; /* what was seen is not all that it would take */
 	out->command = tn__program_quote(search->card.options.arguments);
+	out->secrets = tn__secrets_of(search->card.options.arguments, environ);
 	out->card_options = tn__search_card_options(&search->options->search.run);
 	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
 	for (int i = 0; i < search->count && out->changes != NULL; i++) {

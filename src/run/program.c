@@ -82,8 +82,10 @@ tn__program_quote(char *const *arguments)
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
 		return NULL;
+	struct tn_secrets *secrets = tn__secrets_of(arguments, environ);
 	for (int i = 0; arguments[i] != NULL; i++) {
-		char *masked = tn__mask_secrets(arguments[i], i > 0 ? arguments[i - 1] : NULL);
+		char *plain = tn__mask_secrets(arguments[i], i > 0 ? arguments[i - 1] : NULL);
+		char *masked = plain != NULL ? tn__mask_known(secrets, plain) : NULL; /* the same value may be part of another word */
 		const char *word = masked != NULL ? masked : "***";
 		bool quoted = needs_quotes(word);
 		fprintf(out, "%s%s", i > 0 ? " " : "", quoted ? "'" : "");
@@ -91,8 +93,10 @@ tn__program_quote(char *const *arguments)
 			fputs(*word == '\'' ? "'\\''" : (char[2]){ *word, '\0' }, out);
 		if (quoted)
 			fputc('\'', out);
+		free(plain);
 		free(masked);
 	}
+	tn__secrets_free(secrets);
 	fclose(out);
 	return text;
 }

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/secrets.h"
 #include "report/gate.h"
 #include "report/report.h"
 #include "run/internal.h"
@@ -50,12 +52,34 @@ copy_file(const char *from, const char *to)
 	return TN_OK;
 }
 
+/* PyTorch's file holds names that the program gave (record_function). */
+static tn_status
+blot_secrets(const struct tn_secrets *secrets, const char *path)
+{
+	struct stat about;
+	int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	bool good = file >= 0 && fstat(file, &about) == 0;
+	if (good && S_ISREG(about.st_mode) && about.st_size > 0) {
+		char *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+		good = bytes != MAP_FAILED;
+		if (good) {
+			tn__blot_known(secrets, bytes, (size_t)about.st_size);
+			munmap(bytes, (size_t)about.st_size);
+		}
+	}
+	if (file >= 0)
+		close(file);
+	TN_RETURN_IF(!good, TN_IO, "%s cannot be read: %s", path, strerror(errno));
+	return TN_OK;
+}
+
 tn_status
 tn__save_snapshot(const struct tn_run_options *options, const struct tn_folder *folder, struct tn_report *report)
 {
 	const char *wanted = options->snapshot_path, *made = report->snapshot_made;
 	if (wanted == NULL || made == NULL || !tn__folder_owns(folder, made))
 		return TN_OK;
+	TN_FORWARD_IF_ERROR(blot_secrets(report->secrets, made));
 	TN_FORWARD_IF_ERROR(copy_file(made, wanted));
 	report->snapshot = strdup(wanted);
 	return TN_OK;
@@ -109,6 +133,7 @@ tn__save_report(const struct tn_run_options *options, struct tn_report *report)
 {
 	const char *json = options->json_path, *html = options->html_path;
 	TN_FORWARD_IF_ERROR(save_baseline(options, report));
+	tn__mask_paths(report);
 	if (json != NULL)
 		TN_FORWARD_IF_ERROR(tn__save_to(json, options->output, write_json, report));
 	if (html != NULL && report->misuse == TN_MISUSE_NONE)
