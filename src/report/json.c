@@ -440,6 +440,7 @@ build(const struct tn_report *report)
 		{ "ranks", tn__json_ranks(report) },
 		{ "cards", tn__json_cards(report) },
 		{ "hang", tn__json_hang(report) },
+		{ "dead", tn__json_dead(report) },
 	};
 	json_t *object = json_object();
 	bool complete = object != NULL;

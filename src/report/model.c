@@ -152,6 +152,7 @@ tn__report_free(struct tn_report *report)
 	for (size_t i = 0; i < report->rank_count; i++) {
 		free_moment(&report->ranks[i].at_peak);
 		free(report->ranks[i].record.path);
+		tn__report_free_place(report->ranks[i].ended_at);
 	}
 	for (size_t i = 0; i < report->card_count; i++)
 		free_moment(&report->cards[i].at_peak);

@@ -270,6 +270,7 @@ struct tn_rank {
 		int64_t calls, bytes; /* bytes: of its own part */
 	} communication[TN_RANK_OPERATIONS];
 	struct tn_record record; /* of its allocator, in the run's folder */
+	struct tn_place *ended_at; /* its exception, or its call of exit; NULL: unknown */
 };
 
 /* A card of a run that has several. */
@@ -290,6 +291,14 @@ struct tn_hang {
 	struct tn_waiting_rank who; /* the one that the others waited for, and what it did instead */
 	struct tn_waiting_rank waiting[64];
 	size_t count;
+};
+
+/* The rank that failed first, where one did. */
+struct tn_dead {
+	bool seen;
+	int64_t rank;
+	int wait_status;     /* as wait(2) gives it */
+	struct tn_place *at; /* the rank's own; NULL: unknown */
 };
 
 /* A part of the device's peak that was not measured: how much less and more it may be. */
@@ -385,6 +394,7 @@ struct tn_report {
 	struct tn_card_held cards[8]; /* none for one card */
 	size_t card_count;
 	struct tn_hang hang;
+	struct tn_dead dead;
 
 	bool passed;              /* a process of the run completed a step or pass */
 	bool compiling;           /* as the time limit came */

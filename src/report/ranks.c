@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "report/json_parts.h"
 #include "report/ranks.h"
@@ -117,6 +118,19 @@ tn__json_hang(const struct tn_report *report)
 	                 "at", tn__json_place(hang->who.at), "waiting", others);
 }
 
+json_t *
+tn__json_dead(const struct tn_report *report)
+{
+	const struct tn_dead *dead = &report->dead;
+	if (!dead->seen)
+		return json_null();
+	bool by_signal = WIFSIGNALED(dead->wait_status);
+	return json_pack("{s:o, s:o, s:o, s:o}", "rank", tn__json_figure(dead->rank), "signal",
+	                 tn__json_figure(by_signal ? WTERMSIG(dead->wait_status) : TN_NO_FIGURE), "status",
+	                 tn__json_figure(by_signal ? TN_NO_FIGURE : WEXITSTATUS(dead->wait_status)), "at",
+	                 tn__json_place(dead->at));
+}
+
 /* ---- text ---- */
 
 static int
@@ -192,4 +206,29 @@ tn__say_cards(const struct tn_printer *printer, const struct tn_report *report)
 		        sorted[i]->out_of_memory ? ", out of memory" : "");
 	}
 	say_spread(printer, &sorted[0]->at_peak, &sorted[report->card_count - 1]->at_peak);
+}
+
+static void
+say_waiting(const struct tn_printer *printer, const struct tn_report *report, const struct tn_waiting_rank *rank)
+{
+	char place[TN_PLACE_TEXT] = "nobody knows where";
+	if (rank->at != NULL)
+		tn__place_words(report, printer->style, rank->at, place);
+	if (rank->rank != TN_NO_FIGURE)
+		tn__say(printer, TN_TINT_NONE, 2, "rank %lld %s %s: %s", (long long)rank->rank,
+		        rank->operation != TN_NO_FIGURE ? "waits in" : "has", rank->operation != TN_NO_FIGURE
+		                                                                  ? tn__operation_text(rank->operation)
+		                                                                  : "ended",
+		        place);
+}
+
+void
+tn__say_hang(const struct tn_printer *printer, const struct tn_report *report)
+{
+	const struct tn_hang *hang = &report->hang;
+	if (!hang->seen)
+		return;
+	say_waiting(printer, report, &hang->who);
+	for (size_t i = 0; i < hang->count && i < MOST_CARDS_SAID; i++)
+		say_waiting(printer, report, &hang->waiting[i]);
 }

@@ -18,8 +18,11 @@ const char *tn__operation_text(int64_t operation);
 json_t *tn__json_cards(const struct tn_report *report);
 json_t *tn__json_ranks(const struct tn_report *report);
 json_t *tn__json_hang(const struct tn_report *report);
+json_t *tn__json_dead(const struct tn_report *report);
 
 /* The table of cards, the worst first, and why they differ; nothing for one card. */
 void tn__say_cards(const struct tn_printer *printer, const struct tn_report *report);
+/* The ranks that waited for ever, each with its operation and line; nothing where none did. */
+void tn__say_hang(const struct tn_printer *printer, const struct tn_report *report);
 
 #endif

@@ -49,6 +49,7 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 		        (long long)report->exception_at->line, report->exception);
 	else if (report->exception != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s", report->exception);
+	tn__say_hang(printer, report);
 }
 
 /* "12,345" */
@@ -77,7 +78,11 @@ is_about_the_ending(const struct tn_finding *finding)
 static bool
 is_about_a_failure(const struct tn_report *report, const struct tn_finding *finding)
 {
-	return report->verdict == TN_VERDICT_FAILED && strcmp(finding->id, "refused_calls") == 0;
+	static const char *const ids[] = { "refused_calls", "hang", "dead_rank" };
+	bool found = false;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		found |= strcmp(finding->id, ids[i]) == 0;
+	return found && report->verdict == TN_VERDICT_FAILED;
 }
 
 /* The findings that a person reads before anything else. */

@@ -304,9 +304,9 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 		                      "model: NCCL's default buffers by channel and connection; half to twice as much");
 	tn__detail_collect(watch->folder, &news, report);
 	if (!card->real)
-		tn__ranks_collect(watch->folder, watch->ledger, &news, report);
+		tn__ranks_collect(watch, &news, report);
 	if (watch->ending.hung)
-		tn__ranks_collect_hang(watch->ledger, report);
+		tn__ranks_collect_hang(watch->ledger, &watch->endings, report);
 	add_findings(watch, news.count, report);
 	tn__guest_news_free(&news);
 	report->assumptions.share = options->assume;

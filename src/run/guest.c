@@ -554,6 +554,9 @@ take_rank(const json_t *document, const struct tn_ledger *ledger, struct tn_repo
 	if (!ranked || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
 		return;
 	const char *path = text(document, "peak_snapshot");
+	static const char *const ends[] = { "exception", "out_of_memory" };
+	bool out_of_memory = truth(document, "out_of_memory_ended_process");
+	const json_t *at = json_object_get(json_object_get(document, ends[out_of_memory]), "at");
 	struct tn_rank *rank = &report->ranks[report->rank_count++];
 	*rank =
 		(struct tn_rank){ .rank = whole(document, "rank"),
@@ -561,8 +564,9 @@ take_rank(const json_t *document, const struct tn_ledger *ledger, struct tn_repo
 		                  .steps = whole(json_object_get(document, "steps"), "seen"),
 		                  .allocated_peak = worst_device(document, "allocated_peak"),
 		                  .reserved_peak = worst_device(document, "reserved_peak"),
-		                  .out_of_memory = truth(document, "out_of_memory_ended_process"),
-		                  .card = TN_NO_FIGURE };
+		                  .out_of_memory = out_of_memory,
+		                  .card = TN_NO_FIGURE,
+		                  .ended_at = place(at != NULL ? at : json_object_get(document, "left_at"), false) };
 	tn__report_init_moment(&rank->at_peak);
 	if (path != NULL)
 		rank->record = (struct tn_record){ strdup(path), device_of_record(document) };

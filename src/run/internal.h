@@ -132,6 +132,25 @@ bool tn__is_compiler(pid_t pid);
 /* True while the hook of a living process says that it compiles. */
 bool tn__guest_compiles(const struct tn_folder *folder);
 
+/* ---- endings.c: how processes of the run ended ---- */
+
+struct tn_process_end {
+	pid_t pid;
+	int status; /* as wait(2) gives it */
+};
+struct tn_endings {
+	struct tn_process_end *items; /* in the order in which it was learned */
+	size_t count, capacity;
+	off_t read; /* of the file in the run's folder */
+};
+/* Takes what processes of the run have written since. */
+void tn__endings_read(struct tn_endings *endings, const struct tn_folder *folder);
+void tn__endings_add(struct tn_endings *endings, pid_t pid, int status);
+/* Asks the kernel about one that may have ended without being waited for. */
+void tn__endings_look(struct tn_endings *endings, pid_t pid);
+bool tn__endings_find(const struct tn_endings *endings, pid_t pid, int *status);
+void tn__endings_free(struct tn_endings *endings);
+
 /* ---- watch.c: while the program runs ---- */
 
 struct tn_watch {
@@ -161,6 +180,7 @@ struct tn_watch {
 	uint64_t real_device_peak; /* --gpu real: sampled, 0 when unknown */
 	double seconds;
 	struct tn_process_list seen; /* every process of the run that was met */
+	struct tn_endings endings;   /* until it was ended from here */
 };
 /* Runs until the program and all its descendants are gone. */
 void tn__watch_until_end(struct tn_watch *watch);
@@ -200,13 +220,14 @@ struct tn_rank_watch {
 	double since;     /* when ranks began to wait as they do */
 	uint64_t numbers; /* changes when any of them goes on */
 };
-/* True when ranks wait for something that will not come. Call it a few times a second. */
-bool tn__ranks_hang(const struct tn_ledger *ledger, struct tn_rank_watch *watch, double now);
+/* Learns which ranks have ended, and how. */
+void tn__ranks_look(const struct tn_ledger *ledger, const struct tn_folder *folder, struct tn_endings *endings);
+/* True when ranks wait for something that will not come. Call it a few times a second, after tn__ranks_look. */
+bool tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_rank_watch *watch, double now);
 /* Who waited for whom, when that ended the run. */
-void tn__ranks_collect_hang(const struct tn_ledger *ledger, struct tn_report *report);
-/* What each rank that the guests told of, and each card, held. */
-void tn__ranks_collect(const struct tn_folder *folder, const struct tn_ledger *ledger, const struct tn_guest_news *news,
-                       struct tn_report *report);
+void tn__ranks_collect_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_report *report);
+/* What each rank that the guests told of, and each card, held; and the rank that failed first. */
+void tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report);
 
 /* ---- network.c ---- */
 

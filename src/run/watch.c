@@ -73,6 +73,7 @@ take_news(struct state *state, const struct tn_news *news)
 	case TN_NEWS_ENDED:
 		note_rss(watch, news->peak_rss_bytes);
 		tn__process_list_add(&watch->seen, news->pid);
+		tn__endings_add(&watch->endings, news->pid, news->status);
 		if (news->program)
 			program_ended(state, news->status);
 		break;
@@ -158,7 +159,8 @@ sample(struct state *state, double now)
 	    bytes > watch->real_device_peak)
 		watch->real_device_peak = bytes;
 	tn_ledger_sweep(watch->ledger);
-	if (!state->program_ended && tn__ranks_hang(watch->ledger, &state->ranks, now))
+	tn__ranks_look(watch->ledger, watch->folder, &watch->endings);
+	if (!state->program_ended && tn__ranks_hang(watch->ledger, &watch->endings, &state->ranks, now))
 		watch->ending.hung = state->over = true;
 	if (state->program_ended && list.count == 0)
 		state->over = true;
@@ -244,10 +246,15 @@ finish(struct state *state)
 {
 	struct tn_watch *watch = state->watch;
 	bool lost = watch->keeper_lost;
+	tn__ranks_look(watch->ledger, watch->folder, &watch->endings); /* what is killed here has not ended by itself */
+	struct tn_endings endings = watch->endings;
+	watch->endings = (struct tn_endings){ 0 };
 	(void)tn__process_kill_all(&(struct tn_process_tree){ getpid(), watch->keeper.group, lost ? 0 : watch->keeper.pid },
 	                           before_kill, reap, state);
 	drain_news(state);
 	watch->keeper_lost = lost;
+	tn__endings_free(&watch->endings);
+	watch->endings = endings;
 	tn__leftovers_remove(&state->leftovers, watch->seen.pids, watch->seen.count);
 	tn__leftovers_free(&state->leftovers);
 	tn_ledger_sweep(watch->ledger);

@@ -3,8 +3,8 @@
 equals a count by hand, and ranks that wait for ever, die or run out of memory are named."""
 
 import math
-import os
 import pathlib
+import re
 
 import pytest
 from conftest import ENDS, MAIN
@@ -132,48 +132,113 @@ def test_one_process_with_two_cards(tonnage):
 
 # ---- bad ends ----
 
+TWO_AND_FOUR = pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
+
 
 def line_of(text):
     lines = (PROGRAMS / "ending.py").read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-def test_a_skipped_collective_is_named(ranks):
-    run = ranks(2, "ending.py", "skip")
+def mentions(path, folder):
+    try:
+        return f"TONNAGE_RUN={folder}".encode() in path.read_bytes()
+    except OSError:
+        return False  # it has ended meanwhile, or is somebody else's
+
+
+def nothing_is_left(run):
+    """No process of the run, no folder, no shared memory."""
+    folder = pathlib.Path(re.search(r"^run (\S+) at", run.stdout, re.MULTILINE)[1])
+    assert not [path for path in pathlib.Path("/proc").glob("[0-9]*/environ") if mentions(path, folder)], run.explain()
+    assert not folder.exists() and not (pathlib.Path("/dev/shm") / folder.name).exists(), run.explain()
+
+
+def ended(ranks, count, way):
+    run = ranks(count, "ending.py", way)
+    nothing_is_left(run)
+    return run
+
+
+# What the last rank does wrong: what it waits in and at which line, and the same of the others.
+HANGS = {
+    "skip": ("broadcast", "# has skipped", "all_reduce", "# waits"),
+    "shapes": ("all_reduce", "# of another size", "all_reduce", "# waits"),
+    "order": ("all_reduce", "# waits", "all_reduce", "# waits"),
+    "exits": (None, "os._exit", "all_reduce", "# waits"),
+    "receive": ("recv", "# has sent nothing", "recv", "# waits for a send"),
+}
+
+
+@TWO_AND_FOUR
+@pytest.mark.parametrize("way", HANGS)
+def test_ranks_that_wait_for_ever_are_named(ranks, way, count):
+    """Each with its operation and line; of several the odd one stands first."""
+    run = ended(ranks, count, way)
     assert (run.status, run.verdict) == (124, "failed"), run.explain()
-    hang = run.report["hang"]
-    both = {row["rank"]: (row["operation"], row["at"] and row["at"]["line"]) for row in [hang, *hang["waiting"]]}
-    assert {rank: operation for rank, (operation, _) in both.items()} == {0: "all_reduce", 1: "broadcast"}, run.explain()
-    assert both[1][1] in (line_of("dist.broadcast"), line_of("# waits")), run.explain()
+    hang, last = run.report["hang"], count - 1
+    own, at, others, others_at = HANGS[way]
+    found = {row["rank"]: row for row in [hang, *hang["waiting"]]}
+    assert sorted(found) == list(range(count)), run.explain()
+    assert count == 2 or way == "receive" or hang["rank"] == last, run.explain()
+    assert found[last]["operation"] == own, run.explain()
+    near = {line_of(at), line_of(at) - 1}  # a rank that comes second waits in the call itself, the first one where it needs the result
+    assert found[last]["at"]["line"] in near, run.explain()
+    for rank in range(last):
+        if way == "receive" and found[rank]["operation"] == "init":
+            continue  # it waits for the last one to come to the communicator of the two
+        assert found[rank]["operation"] == others, run.explain()
+        assert found[rank]["at"]["line"] in {line_of(others_at), line_of(others_at) - 1}, run.explain()
+    if way == "shapes":
+        assert "4194304" in run.stderr and "4194308" in run.stderr, run.explain()
+    assert run.report["dead"] is None, run.explain()
 
 
-def test_mismatched_shapes_are_named(ranks):
-    run = ranks(2, "ending.py", "shapes")
-    assert (run.status, run.verdict) == (124, "failed"), run.explain()
-    assert run.report["hang"]["operation"] == "all_reduce", run.explain()
-    assert run.report["hang"]["at"]["file"].endswith("ending.py"), run.explain()
-    assert "4194304" in run.stderr and "4194308" in run.stderr, run.explain()
+# signal, status, line
+DEATHS = {"killed": (9, None, None), "raises": (None, 1, "# nobody catches it")}
 
 
-def test_a_rank_that_left_is_named(ranks):
-    run = ranks(2, "ending.py", "exits")
-    assert (run.status, run.verdict) == (124, "failed"), run.explain()
-    assert run.report["hang"]["rank"] == 1, run.explain()
-    waiting, = run.report["hang"]["waiting"]
-    assert (waiting["rank"], waiting["operation"]) == (0, "all_reduce"), run.explain()
-    assert waiting["at"]["line"] == line_of("# waits, too"), run.explain()
-
-
-def test_a_killed_rank_ends_the_run_and_leaves_nothing(ranks):
-    run = ranks(2, "ending.py", "killed")
+@TWO_AND_FOUR
+@pytest.mark.parametrize("way", DEATHS)
+def test_a_rank_that_dies_is_named(ranks, way, count):
+    run = ended(ranks, count, way)
     assert (run.status, run.verdict) == (1, "failed"), run.explain()  # torchrun's own status
-    for row in run.report["ranks"]:
-        assert not os.path.exists(f"/proc/{row['pid']}"), run.explain()
+    signal, status, at = DEATHS[way]
+    dead = run.report["dead"]
+    assert (dead["rank"], dead["signal"], dead["status"]) == (count - 1, signal, status), run.explain()
+    assert (dead["at"] and dead["at"]["line"]) == (at and line_of(at)), run.explain()
+    assert f"rank {count - 1} " in run.stderr, run.explain()
 
 
-def test_one_rank_out_of_memory_is_the_verdict(ranks):
-    run = ranks(2, "ending.py", "memory")
+def test_a_killed_launcher_leaves_nothing(ranks):
+    run = ended(ranks, 2, "launcher")
+    assert (run.status, run.verdict) == (137, "failed"), run.explain()
+
+
+@TWO_AND_FOUR
+def test_one_rank_out_of_memory_is_the_verdict(ranks, count):
+    run = ended(ranks, count, "memory")
     assert (run.status, run.verdict) == (10, "out_of_memory"), run.explain()
-    assert [row["out_of_memory"] for row in run.report["ranks"]] == [False, True], run.explain()
-    assert [card["out_of_memory"] for card in run.report["cards"]] == [False, True], run.explain()
+    out = [False] * (count - 1) + [True]
+    assert [row["out_of_memory"] for row in run.report["ranks"]] == out, run.explain()
+    assert [card["out_of_memory"] for card in run.report["cards"]] == out, run.explain()
     assert run.report["out_of_memory"]["requested_bytes"] == 120 << 30, run.explain()
+    assert run.report["dead"]["at"]["line"] == line_of("# more than the card has"), run.explain()
+
+
+def test_children_that_nobody_waits_for_are_known(tonnage):
+    """A launcher that waits for its ranks in order does not learn that the last one has died; the run does."""
+    launcher = ("import os, subprocess, sys; base = dict(os.environ, MASTER_ADDR='localhost', MASTER_PORT='29571', WORLD_SIZE='2')\n"
+                "ranks = [subprocess.Popen([sys.executable, sys.argv[1], 'killed'], env={**base, 'RANK': r, 'LOCAL_RANK': r}) for r in '01']\n"
+                "for rank in ranks: rank.wait()")
+    run = tonnage(MAIN, ["-c", launcher, str(PROGRAMS / "ending.py")], "--gpus=2", CARDS, env=THREADS)
+    assert (run.status, run.verdict) == (124, "failed"), run.explain()
+    assert (run.report["dead"]["rank"], run.report["dead"]["signal"]) == (1, 9), run.explain()
+    assert (run.report["hang"]["rank"], run.report["hang"]["waiting"][0]["rank"]) == (1, 0), run.explain()
+
+
+def test_waiting_when_the_interpreter_has_gone(ranks):
+    """The hook's function that says where a rank waits is not called then: it lay in freed memory."""
+    run = ranks(2, "late.py")
+    assert (run.status, run.verdict) == (124, "failed"), run.explain()
+    assert run.report["dead"] is None and run.report["hang"]["waiting"][0]["rank"] == 0, run.explain()

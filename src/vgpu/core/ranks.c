@@ -2,11 +2,13 @@
  *
  * This process among the ranks (doc/design/0022-many-cards.md): transfers between them, and its row in the ledger.
  */
+#include <sched.h>
 #include <stdlib.h>
 
 #include "vgpu/core/state.h"
 
 static _Atomic(void (*)(char *, uint64_t, int32_t *)) wait_observer;
+static _Atomic int observing; /* threads that may be in it */
 static struct tn_ledger_rank *_Atomic own_row;
 
 int
@@ -71,9 +73,11 @@ tn__rank_waits(const struct tn_ledger_wait *wait)
 		row->wait.why = TN_WAITS_NOT;
 		row->wait.line = 0;
 		row->wait.file[0] = '\0';
+		atomic_fetch_add(&observing, 1);
 		void (*observer)(char *, uint64_t, int32_t *) = atomic_load(&wait_observer);
 		if (observer)
 			observer(row->wait.file, sizeof(row->wait.file), &row->wait.line);
+		atomic_fetch_sub(&observing, 1);
 	}
 	row->wait.operation = wait->operation;
 	row->wait.peer = wait->peer;
@@ -99,12 +103,26 @@ tn__communication_malloc(int device, uint64_t bytes, uint64_t *address)
 	return tn__class_malloc(device, TN_BYTES_COMMUNICATION, bytes, address);
 }
 
+<<<<<<< HEAD
+=======
+void
+tn__ranks_after_fork(void)
+{
+	pthread_mutex_init(&pending_lock, NULL);
+	pending_count = 0;
+	atomic_store(&observing, 0);
+	own_row = NULL;
+}
+
+>>>>>>> 10c2aea (ranks: how each ended is known, a rank that died is named, and nothing is called after the interpreter)
 /* ---- for the guest ---- */
 
 void
 tn_vgpu_set_wait_observer(void (*observer)(char *file, uint64_t room, int32_t *line))
 {
 	atomic_store(&wait_observer, observer);
+	while (!observer && atomic_load(&observing) > 0) /* what the old one needs is about to go */
+		sched_yield();
 }
 
 int

@@ -283,7 +283,7 @@ TN_EXPORT int tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t by
  * tn_status: 0; TN_LIMIT when there are too many names. Does nothing before the process has a context. */
 TN_EXPORT int tn_vgpu_enter_region(const char *name);
 /* Called, from the thread that waits, when this process has waited for another rank for a second; no lock is held. Writes
- * where the program is. NULL takes it back. */
+ * where the program is. NULL takes it back, and returns when no thread is in it any more. */
 TN_EXPORT void tn_vgpu_set_wait_observer(void (*observer)(char *file, uint64_t room, int32_t *line));
 /* This process has seen enough. 1 when all ranks of the run have, or it is none of several: the run may stop. */
 TN_EXPORT int tn_vgpu_settled(void);

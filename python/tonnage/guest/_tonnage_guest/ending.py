@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 
-from . import forks, frames, growth, guard, history, imports, ledger, oom, peaks, reads, record, rehearse, work
+from . import forks, frames, growth, guard, history, imports, ledger, oom, peaks, ranks, reads, record, rehearse, work
 from .state import settings, state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -156,8 +156,15 @@ def _wrap_exit(original, note):
     return leave
 
 
+def _leaves():
+    """Where this thread calls for the end of the process; the last such call is the one."""
+    frame = frames.place(frames.caller(2))
+    state.left_at = frames.describe(frame) if frame is not None else None
+
+
 @guard.guarded
 def _exit_status(status):
+    _leaves()
     if status in (None, 0):
         return
     if oom.is_open() and not _tests_are_run:
@@ -183,6 +190,7 @@ def _final():
         note_exception(last)  # another excepthook took our place
     settle_accounts()
     reads.detach()
+    ranks.detach()  # C++ objects that go after the interpreter may wait for other ranks
     if settings.trial:
         gc.freeze()  # Python looks through all objects twice before it ends; nothing of a trial is kept
 

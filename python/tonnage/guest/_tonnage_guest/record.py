@@ -89,6 +89,7 @@ def document():
         "connected": state.connected,
         "computed_reads_saved": state.reads_saved,
         "exception": state.exception,
+        "left_at": state.left_at,
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
         "habits": habits.document(),
         "facts": facts.document() if state.torch is not None else None,

@@ -36,6 +36,7 @@ class State:
         self.oom_ended_process = False
         self.final_oom = None  # reported as the program's failure: never becomes handled
         self.exception = None
+        self.left_at = None  # the line that called sys.exit or os._exit
         self.rehearsal_broken = None  # one line: the program failed because its loops were shortened
 
         self.reads = {}  # ((file, line), what) -> reads.Assumption

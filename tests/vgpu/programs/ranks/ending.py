@@ -1,26 +1,59 @@
-"""Two ranks that do not come to a good end: ending.py WAY. What each does wrong stands behind its name."""
+"""Ranks that do not come to a good end: ending.py WAY. What the last rank does wrong stands behind the way's name."""
 
 import os
 import signal
 import sys
+import time
 
 import torch
 import torch.distributed as dist
 
 dist.init_process_group("nccl")
-rank, way = dist.get_rank(), sys.argv[1]
+rank, last, way = dist.get_rank(), dist.get_world_size() - 1, sys.argv[1]
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-values = torch.randn((1 << 20) + (rank if way == "shapes" else 0), device="cuda")
-if way == "skip" and rank == 1:
+other = dist.new_group(backend="nccl")
+values = torch.randn(1 << 20, device="cuda")
+for group in (None, other):
+    dist.all_reduce(values, group=group)
+torch.cuda.synchronize()
+if rank == last:
+    print(f"run {os.environ['TONNAGE_RUN']} at {time.time():.3f}", flush=True)
+
+
+def meet(*groups):
+    for group in groups:
+        dist.all_reduce(values, group=group)
+        torch.cuda.synchronize()  # waits
+
+
+if way == "nothing":  # all is well
+    meet(None, other)
+elif rank != last:
+    if way == "receive":
+        dist.recv(values, last)
+        torch.cuda.synchronize()  # waits for a send
+    meet(None, other)
+elif way == "skip":  # a collective is left out
     dist.broadcast(values[:4], 0)
-else:
-    dist.all_reduce(values)
-torch.cuda.synchronize()  # waits
-if way == "exits" and rank == 1:
+    torch.cuda.synchronize()  # has skipped
+elif way == "shapes":
+    values = torch.randn((1 << 20) + 1, device="cuda")
+    dist.all_reduce(values)  # of another size
+    torch.cuda.synchronize()
+elif way == "order":
+    meet(other, None)
+elif way == "exits":
     os._exit(0)
-if way == "killed" and rank == 1:
+elif way == "receive":
+    dist.recv(values, 0)
+    torch.cuda.synchronize()  # has sent nothing
+elif way == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
-if way == "memory" and rank == 1:
-    torch.empty(30 << 30, device="cuda")
-dist.all_reduce(values)
-torch.cuda.synchronize()  # waits, too
+elif way == "launcher":  # all of them get nobody's word
+    os.kill(os.getppid(), signal.SIGKILL)
+    meet(None)
+elif way == "memory":
+    torch.empty(30 << 30, device="cuda")  # more than the card has
+elif way == "raises":
+    raise RuntimeError("a mistake of one rank")  # nobody catches it
+dist.destroy_process_group()
