@@ -9,10 +9,9 @@
 #include "base/error.h"
 
 /* doc/format/marks.md: a byte is the first of these that claims it. */
-static const uint8_t order[] = {TN_CATEGORY_gathered,    TN_CATEGORY_communication,
-                                TN_CATEGORY_parameters,  TN_CATEGORY_gradients, TN_CATEGORY_optimizer_state,
-                                TN_CATEGORY_temporaries, TN_CATEGORY_inputs,    TN_CATEGORY_activations,
-                                TN_CATEGORY_workspaces};
+static const uint8_t order[] = {TN_CATEGORY_gathered,        TN_CATEGORY_parameters,    TN_CATEGORY_gradients,
+                                TN_CATEGORY_optimizer_state, TN_CATEGORY_communication, TN_CATEGORY_temporaries,
+                                TN_CATEGORY_inputs,          TN_CATEGORY_activations,   TN_CATEGORY_workspaces};
 
 /* Where claims of a category begin or end. */
 struct tn_edge {

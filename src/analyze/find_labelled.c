@@ -20,6 +20,9 @@ static const struct kind {
 	{ "pruning_masks", "pruning masks", TN_CATEGORY_temporaries,
 	  "of masks lie beside the weights that they prune: pruning makes a model larger while it is trained",
 	  "prune_remove", NULL },
+	{ "zero_buckets", "DeepSpeed's bucket", TN_CATEGORY_communication,
+	  "are DeepSpeed's buckets for gradients: reduce_bucket_size numbers each, however few the model has",
+	  "reduce_bucket_size", NULL },
 };
 
 static void

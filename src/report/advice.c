@@ -205,6 +205,8 @@ static const struct tn_advice table[] = {
 	  copy_is_called },
 	{ "bucket_view", "DistributedDataParallel(model, gradient_as_bucket_view=True): gradients lie in the buckets",
 	  "gradients lie beside the buckets", NULL },
+	{ "reduce_bucket_size", "a smaller \"reduce_bucket_size\" in the configuration's \"zero_optimization\" (5e8 unless it says otherwise)",
+	  "DeepSpeed's buckets are large", NULL },
 	{ "empty_cache_once", "torch.cuda.empty_cache() once, behind what needed it, gives it to other processes",
 	  "much of the cache is not used any more", NULL },
 	{ "in_place", "work in place, or into tensors that are made once (out=)", "the same tensors are made again and again",

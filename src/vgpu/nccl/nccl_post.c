@@ -12,6 +12,9 @@
 
 #define QUEUED_MAX 64 /* results nobody has asked for, until the oldest is waited for */
 
+#define HANDSHAKE 128 /* bytes: a receive of sizes or flags, which a kernel sums before the host reads it (PyTorch's recv_object_list).
+                       * For larger ones no kernel waits: they may be waited for by what this rank sends next */
+
 /* The slowest of the others, by what it has posted or taken. */
 static uint64_t
 slowest(const struct nccl_comm *comm, bool taken, int *rank_of)
@@ -122,7 +125,8 @@ post_collective(const struct nccl_operation *operation)
 	bool contributes = tn__nccl_contributes(operation);
 	bool waits = tn__nccl_receives(operation) && !(tn__nccl_from_root(operation->kind) && root);
 	int result = wait_for_room(comm, operation, number, false);
-	if (result == NCCL_SUCCESS && atomic_load(&state->board.head->broken))
+	uint64_t broken = atomic_load(&state->board.head->broken);
+	if (result == NCCL_SUCCESS && broken && number > broken) /* until then its own record has to be there */
 		result = tn__nccl_wait_at_disagreement(comm);
 	if (result == NCCL_SUCCESS)
 		result = tn__nccl_take_memory(operation);
@@ -206,7 +210,7 @@ post_receive(const struct nccl_operation *operation)
 	if (!captured)
 		tn__values_put((uintptr_t)operation->receive, NULL, operation->bytes);
 	if (!captured && operation->bytes <= NCCL_SMALL && operation->bytes > 0)
-		tn__pending_add((uintptr_t)operation->receive, operation->bytes, gate, number, false);
+		tn__pending_add((uintptr_t)operation->receive, operation->bytes, gate, number, operation->bytes <= HANDSHAKE);
 	pthread_mutex_lock(&state->lock);
 	bool queued = tn__nccl_queue(&state->receives[operation->peer], operation, number);
 	bool fits = queued && tn__nccl_finish_receives(comm, operation->peer, number, &bad, &other);

@@ -67,8 +67,8 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import calls, compiling, ending, facts, files, frames, gathered, generated, generation, graph, habits, history, holds
-    from . import init, ledger, peaks, phases, record, steps, torchapi, values
+    from . import calls, compiling, ending, facts, files, frames, gathered, generated, generation, graph, habits, history
+    from . import holds, init, ledger, peaks, phases, record, steps, torchapi, values, zero
     from .state import settings
 
     state.torch = torch
@@ -86,6 +86,7 @@ def _set_up(torch):
             guard.attempt(phases.install, torch)
             guard.attempt(holds.install)
             guard.attempt(gathered.install)
+            guard.attempt(zero.install)
             guard.attempt(graph.install)
             guard.attempt(habits.install, torch)
             guard.attempt(facts.install, torch)

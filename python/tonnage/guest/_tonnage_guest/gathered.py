@@ -16,7 +16,8 @@ def install():
     imports.watch("torch.distributed.fsdp._flat_param", guard.guarded(_watch_flat))
 
 
-def _wrap(cls, name, note):
+def after(cls, name, note):
+    """`note` gets the object each time that a method of its class has been through."""
     original = getattr(cls, name, None)
     if original is None:
         return
@@ -31,11 +32,11 @@ def _wrap(cls, name, note):
 
 
 def _watch_groups(module):
-    _wrap(module.FSDPParamGroup, "wait_for_unshard", _group_is_whole)
+    after(module.FSDPParamGroup, "wait_for_unshard", _group_is_whole)
 
 
 def _watch_flat(module):
-    _wrap(module.FlatParamHandle, "unshard", _flat_is_whole)
+    after(module.FlatParamHandle, "unshard", _flat_is_whole)
 
 
 def _mark(rows):

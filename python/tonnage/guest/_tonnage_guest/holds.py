@@ -14,6 +14,7 @@ from .state import state
 
 _modules = {}  # id -> weak reference to a module that owns parameters
 _optimizers = {}
+lasting = []  # functions that give the rows of what a library keeps
 _owned = {}  # id -> weak reference to a parameter that some module has, or had
 
 
@@ -59,6 +60,8 @@ def look():
                 _add_parameter(rows, seen, parameter, "held by an optimizer alone" if _was_owned(parameter) else "")
         for values in tuple(optimizer.state.values()):
             _add_state(rows, values)
+    for of_library in lasting:
+        rows.extend(of_library())
     marks.looks.append((marks.now(), rows))
 
 

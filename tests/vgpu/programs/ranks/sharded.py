@@ -25,7 +25,8 @@ class Block(nn.Module):
         return self.down(self.up(values).relu())
 
 
-model = nn.Sequential(*[Block() for _ in range(24)])
+BLOCKS = 24 // dist.get_world_size() if way == "pipeline" else 24
+model = nn.Sequential(*[Block() for _ in range(BLOCKS)])
 if way in ("ddp", "ddp_view", "zero"):
     model = nn.parallel.DistributedDataParallel(model.cuda(), [local], gradient_as_bucket_view=way == "ddp_view")
 elif way == "fsdp1":
@@ -46,6 +47,12 @@ elif way == "tp":
 
     plan = {f"{i}.up": ColwiseParallel() for i in range(24)} | {f"{i}.down": RowwiseParallel() for i in range(24)}
     model = parallelize_module(model.cuda(), init_device_mesh("cuda", (dist.get_world_size(),)), plan)
+elif way == "pipeline":
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+    rank, world = dist.get_rank(), dist.get_world_size()
+    stage = PipelineStage(model.cuda(), rank, world, torch.device("cuda", local))
+    schedule = ScheduleGPipe(stage, n_microbatches=world, loss_fn=lambda output, target: (output - target).square().mean())
 if way == "zero":
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -53,7 +60,13 @@ if way == "zero":
 else:
     optimizer = torch.optim.AdamW(model.parameters())
 for step in range(4):
-    model(torch.randn(8, 500, device="cuda")).sum().backward()
+    values = torch.randn(8, 500, device="cuda")
+    if way != "pipeline":
+        model(values).sum().backward()
+    elif rank == world - 1:
+        schedule.step(target=values)
+    else:
+        schedule.step(*([values] if rank == 0 else []))
     optimizer.step()
     optimizer.zero_grad()
 dist.destroy_process_group()
