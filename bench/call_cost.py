@@ -9,7 +9,7 @@ import sys
 from places import ROOT, TONNAGE
 
 HERE = pathlib.Path(__file__).resolve().parent
-GOALS = {"launch": 100, "malloc_free_pair": 400}
+GOALS = {"launch": 100, "malloc_free_pair": 400, "collective_of_1_rank": 2000, "collective_of_2_ranks": 2000}
 
 
 def main():
@@ -17,7 +17,8 @@ def main():
     compiler = ["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra"]
     subprocess.run([*compiler, HERE / "call_cost.c", "-o", program, "-ldl"], check=True)
     # By its SONAME: the virtual library of the run answers, as it does for PyTorch.
-    command = [TONNAGE, "run", "--quiet", "--steps=all", "--gpu=h200", "--", program, "libcudart.so.13"]
+    command = [TONNAGE, "run", "--quiet", "--steps=all", "--gpu=h200", "--gpus=2", "--", program, "libcudart.so.13",
+               "libnccl.so.2"]
     done = subprocess.run(command, capture_output=True, text=True)
     rows = dict(line.split(",") for line in done.stdout.splitlines() if line.count(",") == 1)
     if not rows:

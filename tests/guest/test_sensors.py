@@ -32,7 +32,7 @@ PROGRAM = """
     }
     # These watch an import, or the end of the process, which Python brings about.
     ELSEWHERE = ("_watch", "watch", "_answer", "_leave_ours_alone", "_cuda_is_there", "_uncaught", "_exit_status",
-                 "_ends_at_once", "_final", "_test_ended", "_pin_scaler", "_begin", "_end", "tell")
+                 "_ends_at_once", "_final", "_test_ended", "_pin_scaler", "_are_there", "_begin", "_end", "tell")
     lock = _thread.allocate_lock()
 
     def bare(function, args):

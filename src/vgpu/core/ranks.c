@@ -103,18 +103,6 @@ tn__communication_malloc(int device, uint64_t bytes, uint64_t *address)
 	return tn__class_malloc(device, TN_BYTES_COMMUNICATION, bytes, address);
 }
 
-<<<<<<< HEAD
-=======
-void
-tn__ranks_after_fork(void)
-{
-	pthread_mutex_init(&pending_lock, NULL);
-	pending_count = 0;
-	atomic_store(&observing, 0);
-	own_row = NULL;
-}
-
->>>>>>> 10c2aea (ranks: how each ended is known, a rank that died is named, and nothing is called after the interpreter)
 /* ---- for the guest ---- */
 
 void
@@ -136,6 +124,7 @@ tn_vgpu_settled(void)
 static void
 forget(void)
 {
+	atomic_store(&observing, 0);
 	own_row = NULL;
 }
 
