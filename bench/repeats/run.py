@@ -225,8 +225,8 @@ shown stands in `bench/repeats/table.toml`; tests are named there.
 def tally(rows, records):
     count = {answer: sum(values["right"] == answer for values in records.values()) for answer in ("yes", "no", "not known")}
     without = [row["name"] for row in rows if row["name"] not in records]
-    text = f"Of {len(rows)} cases {count['yes']} are right, {count['no']} are wrong, and of {count['not known']} nobody knows without cards"
-    text += f"; {len(without)} were not run: {', '.join(without)}." if without else "."
+    text = f"Of {len(rows)} cases: right {count['yes']}, wrong {count['no']}, not known without cards {count['not known']}"
+    text += f", not run {len(without)} ({', '.join(without)})." if without else "."
     return f"{text} Commits: {', '.join(sorted({values['commit'] for values in records.values()}))}."
 
 

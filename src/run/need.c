@@ -26,15 +26,24 @@
 #define LEAST_PATIENCE 15.0  /* seconds, or twice what the run took */
 #define LARGEST_ANSWER (32 << 20)
 
+/* Seconds for the second run; 0: none. TONNAGE_NEED says them, else they follow from how long the first one took. */
+static double
+patience_for(double seconds)
+{
+	const char *wish = getenv("TONNAGE_NEED");
+	if (wish != NULL && *wish != '\0')
+		return strtod(wish, NULL);
+	if (seconds > LONGEST_RUN)
+		return 0;
+	return 2 * seconds > LEAST_PATIENCE ? 2 * seconds : LEAST_PATIENCE;
+}
+
 static bool
 is_wanted(const struct tn_run_options *options, const struct tn_report *report)
 {
-	const char *wish = getenv("TONNAGE_NEED");
 	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY || report->real_gpu || options->gpus != 1)
 		return false;
-	if (options->no_detail || options->allow_writes || strcmp(options->steps, "auto") != 0)
-		return false;
-	return report->seconds <= LONGEST_RUN && (wish == NULL || strcmp(wish, "0") != 0);
+	return !options->no_detail && !options->allow_writes && strcmp(options->steps, "auto") == 0;
 }
 
 /* Everything that comes before the end, a signal to this process, or the time; NULL when it was not the end. */
@@ -73,15 +82,15 @@ struct tn_need
 tn__need_find(const struct tn_run_options *options, const struct tn_report *report, int signals, const sigset_t *mask)
 {
 	struct tn_need none = { 0 };
+	double patience = patience_for(report->seconds);
 	int answer[2];
-	if (!is_wanted(options, report) || pipe2(answer, O_CLOEXEC) != 0)
+	if (!(patience > 0) || !is_wanted(options, report) || pipe2(answer, O_CLOEXEC) != 0)
 		return none;
 	struct tn_trial trial = { .options = *options, .said = -1, .server = -1, .result = answer[1] };
 	trial.options.memory_bytes = TN_SEARCH_LARGE;
 	trial.options.steps = STEPS " updates";
 	trial.options.budget_bytes = 0;
 	trial.options.baseline_path = trial.options.write_baseline_path = NULL;
-	double patience = 2 * report->seconds > LEAST_PATIENCE ? 2 * report->seconds : LEAST_PATIENCE;
 	pid_t parent = getpid(), child = fork();
 	if (child == 0)
 		tn__trial_become(&trial, mask, parent);
