@@ -333,14 +333,17 @@ is_beside(const struct tn_report_holder *holder, const struct tn_report_holder *
 	return away <= NEAR && holder->alike > 1 && holder->alike == softmax->alike && part >= scores && part <= 2 * scores;
 }
 
-/* Activations that are as large and as many as what a softmax made: scores before and after masks and dropout. */
+/* Scores before and after masks and dropout: activations as large as what a softmax made, and copies that the program keeps of
+ * each layer's. */
 static int64_t
 bytes_like(const struct facts *facts, const struct tn_report_holder *softmax)
 {
 	int64_t bytes = 0;
 	for (size_t i = 0; i < facts->moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
-		bool alike = holder->category == TN_CATEGORY_activations && holder->blocks > 0 && softmax->blocks > 0 &&
+		bool copies = holder->category == TN_CATEGORY_temporaries && holder->layers && holder->alike > 1 &&
+		              holder->alike == softmax->alike;
+		bool alike = (holder->category == TN_CATEGORY_activations || copies) && holder->blocks > 0 && softmax->blocks > 0 &&
 		             (holder->bytes / holder->blocks == softmax->bytes / softmax->blocks || is_beside(holder, softmax));
 		bytes += alike ? holder->bytes : 0;
 	}

@@ -25,7 +25,7 @@ struct scene {
 	bool workspace, leak, told;
 	int64_t parameters, gradients, optimizer_state, activations, inputs, temporaries, cached, others;
 	int64_t step;
-	struct tn_report_holder holder; /* one line of interest, bytes in MiB */
+	struct tn_report_holder holder, beside; /* lines of interest, bytes in MiB */
 	const char *cause, *why, *id; /* id: of the finding; NULL: the cause */
 };
 
@@ -64,13 +64,14 @@ play(const struct scene *scene, struct tn_report *report)
 	if (scene->told)
 		set_categories(&report->at_oom, scene);
 	report->oom.step = scene->step;
-	if (scene->holder.bytes > 0) {
-		struct tn_report_holder *holder = report->at_oom.holders = calloc(1, sizeof(*holder));
-		*holder = scene->holder;
+	const struct tn_report_holder *lines[] = { &scene->holder, &scene->beside };
+	report->at_oom.holders = calloc(2, sizeof(*report->at_oom.holders));
+	for (size_t i = 0; i < 2 && lines[i]->bytes > 0; i++) {
+		struct tn_report_holder *holder = &report->at_oom.holders[report->at_oom.holder_count++];
+		*holder = *lines[i];
 		holder->bytes *= MIB;
 		holder->at.file = holder->at.file != NULL ? strdup(holder->at.file) : NULL;
 		holder->what = holder->what != NULL ? strdup(holder->what) : NULL;
-		report->at_oom.holder_count = 1;
 	}
 	report->growth.seen = scene->leak;
 	report->growth.bytes = MIB;
@@ -85,6 +86,12 @@ play(const struct scene *scene, struct tn_report *report)
 	{                                                                                                           \
 		.category = TN_CATEGORY_temporaries, .bytes = (mib), .blocks = (count), .alike = (parts), .layers = (in_layers), \
 		.at = { (char *)(uintptr_t)"/x/keep.py", 12, NULL, false }                                              \
+	}
+
+#define SOFTMAX(mib, parts)                                                                                     \
+	{                                                                                                           \
+		.category = TN_CATEGORY_activations, .bytes = (mib), .blocks = (parts), .alike = (parts), .layers = true,   \
+		.what = (char *)(uintptr_t)"softmax", .at = { (char *)(uintptr_t)"/x/keep.py", 30, NULL, false }            \
 	}
 
 #define BATCHES(count)                                                                                          \
@@ -151,6 +158,12 @@ static const struct scene scenes[] = {
 	  .why = "gradients of the step before, 3.71 GiB, are still there" },
 	{ .told = true, .phase = "forward", .step = 1, .parameters = 5000, .gradients = 2000, .activations = 3000,
 	  .cause = "model_or_batch_too_big", .id = "model_too_big", .why = "the model: parameters" },
+	/* scores of an attention: copies of each layer's belong to them, others of their size do not */
+	{ .told = true, .parameters = 700, .activations = 5400, .temporaries = 5400, .batch = 8, .holder = SOFTMAX(2560, 5),
+	  .beside = KEPT(5120, 10, 5, true), .cause = "model_or_batch_too_big", .id = "attention_weights",
+	  .why = "keeps its scores: 7.50 GiB in pieces of 512.0 MiB, by the softmax at keep.py:30" },
+	{ .told = true, .parameters = 700, .activations = 5400, .temporaries = 5400, .batch = 8, .holder = SOFTMAX(2560, 5),
+	  .beside = KEPT(5120, 10, 2, true), .cause = "model_or_batch_too_big", .id = "large_temporaries", .why = "5.00 GiB from one line" },
 	{ .told = true, .parameters = 500, .temporaries = 4000, .holder = KEPT(4000, 24, 24, true),
 	  .cause = "model_or_batch_too_big", .id = "large_temporaries", .why = "from one line" },
 	{ .told = true, .parameters = 500, .temporaries = 2000, .holder = KEPT(2000, 24, 24, false),
