@@ -81,4 +81,4 @@ def test_cases_that_were_not_run_keep_their_row(monkeypatch, tmp_path):
     assert {name: (values["right"], values["commit"]) for name, values in records.items()} == {
         "first": ("yes", "aaa"), "second": ("no", "bbb")}  # fmt: skip
     page = (tmp_path / "PAGE").read_text()
-    assert "Of 3 cases 1 are right, 1 are wrong" in page and "1 were not run: third." in page and "| no: broken |" in page
+    assert "Of 3 cases: right 1, wrong 1," in page and "not run 1 (third)." in page and "| no: broken |" in page
