@@ -74,8 +74,7 @@ tn__device_attribute(const struct tn_gpu_figures *gpu, int physical, int attribu
 }
 
 tn_status
-tn__work_written(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort,
-                 const struct tn_written *written)
+tn__work_effort(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort)
 {
 	fake.effort = *effort;
 	fake.launches++;

@@ -72,16 +72,6 @@ tn_status tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what);
 /* The same for work whose operations and bytes are known. */
 tn_status tn__work_effort(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort);
 
-/* Tensors that work may write to, and of the first one how many bytes (0: not known). */
-struct tn_written {
-	const uint64_t *addresses;
-	size_t count;
-	uint64_t bytes;
-};
-/* The same for work that writes nothing else: other values stay as they are. */
-tn_status tn__work_written(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort,
-                           const struct tn_written *written);
-
 /* How long moving `bytes` through device memory takes, and how long `flops` operations of a type take, on the current
  * device, launch included (roofline of the catalogue's figures). */
 uint64_t tn__time_of_bytes(uint64_t bytes);
@@ -93,8 +83,6 @@ struct tn_matmul {
 	int32_t a_type, b_type, c_type; /* cudaDataType_t numbers */
 	int32_t compute_type;           /* cublasComputeType_t number, or -1 */
 	const char *library;            /* literal */
-	const void *result;             /* on the device; NULL: not known */
-	int64_t result_elements;        /* from there to the last one */
 };
 tn_status tn__work_matmul(uintptr_t stream, const struct tn_matmul *product, enum tn_math math);
 
