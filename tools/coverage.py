@@ -6,11 +6,11 @@
     tools/coverage.py --json - ENVIRONMENT...
     tools/coverage.py --built build/release/lib/tonnage/vgpu
 
-Compares the tables src/vgpu/*/*.def with what the libraries of each wheel import, and with the names that they look up
+Compares the names src/vgpu/*/*.names with what the libraries of each wheel import, and with the names that they look up
 at run time: strings in them, and names in the few source files that are compiled or loaded with ctypes when a program
-runs. With --built, also that every library that was built exports every name of its table.
+runs. With --built, also that every library that was built exports every name of its list.
 
-Exit status: 0 every name is answered or refused; 1 some name stands in no table (listed), or is not exported; 2 wrong
+Exit status: 0 every name is answered or refused; 1 some name stands in no list (printed), or is not exported; 2 wrong
 usage; 77 nothing could be checked because all environments are missing.
 """
 import argparse
@@ -164,7 +164,7 @@ def print_environment(result):
     for wheel in result["wheels"]:
         for row in wheel["libraries"]:
             for name in row["unknown"]:
-                print("  unknown: %s (%s, asked for by %s): add it to src/vgpu/%s/%s.def" % (
+                print("  unknown: %s (%s, asked for by %s): add it to src/vgpu/%s/%s.names" % (
                     name, row["library"], wheel["wheel"], row["library"], row["library"]))
 
 

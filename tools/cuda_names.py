@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which replaced library a function name belongs to, and how the name tables are read and written.
+"""Which replaced library a function name belongs to, and how the lists of names are read.
 
-The tables are src/vgpu/<folder>/<folder>.def; what their rows mean stands in src/vgpu/core/shell.h.
+src/vgpu/<folder>/<folder>.names has every name, <folder>.def a row for each that is more than refused; what the rows
+mean stands in src/vgpu/core/shell.h.
 """
 import pathlib
 import re
@@ -51,7 +52,8 @@ cudaPeerRegister cudaPeerUnregister cudaPeerGetDevicePointer
 """.split())
 
 REFUSED = {"TN_REFUSE", "TN_REFUSE_NULL"}  # every other verdict answers, in one way or another
-ROW = re.compile(r"^(TN_[A-Z0-9_]+)\((\w+)\)", re.MULTILINE)
+_ROW = re.compile(r"^(TN_[A-Z0-9_]+)\((\w+)\)", re.MULTILINE)
+_NAME = re.compile(r"^(\w+)( null)?$", re.MULTILINE)
 
 
 def folder_of(name):
@@ -65,16 +67,25 @@ def is_function(name):
     return folder_of(name) is not None and name not in OTHERS and not _SHAPES.fullmatch(name)
 
 
-def table_path(folder):
+def names_path(folder):
+    return VGPU / folder / (folder + ".names")
+
+
+def rows_path(folder):
     return VGPU / folder / (folder + ".def")
 
 
+def read_names(folder):
+    """name -> whether the function returns a pointer or a size; empty when the library is new."""
+    path = names_path(folder)
+    return {name: bool(null) for name, null in _NAME.findall(path.read_text())} if path.exists() else {}
+
+
 def read_table(folder):
-    """name -> verdict of one table; empty when the table does not exist."""
-    path = table_path(folder)
-    if not path.exists():
-        return {}
-    return {name: verdict for verdict, name in ROW.findall(path.read_text())}
+    """name -> verdict of one library: its row, or refused."""
+    rows = {name: verdict for verdict, name in _ROW.findall(rows_path(folder).read_text())}
+    return {name: rows.get(name, "TN_REFUSE_NULL" if null else "TN_REFUSE")
+            for name, null in read_names(folder).items()}
 
 
 def read_tables():

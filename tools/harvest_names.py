@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the name tables src/vgpu/<folder>/<folder>.def complete.
+"""Makes the lists of names src/vgpu/<folder>/<folder>.names complete.
 
-A table holds every function that the library's headers declare, in any of the versions given, plus what the real
-libraries export and what programs import from them: so it is a superset of what can be asked for. Names that are
-already in a table keep their verdict; new ones are refused.
+A list holds every function that the library's headers declare, in any of the versions given, plus what the real
+libraries export and what programs import from them: so it is a superset of what can be asked for. Names are only added,
+with the packages that were read; the build refuses those that have no row in <folder>.def.
 
     tools/harvest_names.py --headers DIR... --environment SITE_PACKAGES...
 
 Only names are taken from the headers: no text, type or comment of theirs.
 """
 import argparse
+import importlib.metadata
 import pathlib
 import re
 import sys
@@ -184,43 +185,46 @@ def harvest_pynvml(environment):
     return set(re.findall(r"""_nvmlGetFunctionPointer\(["'](\w+)["']\)""", path.read_text()))
 
 
-HEAD = """/* SPDX-License-Identifier: Apache-2.0
- *
- * Every function of {library} that a header declares, a real library exports or a program is known to import, over all
- * supported versions, and what we do with it: see vgpu/core/shell.h. Sorted by name. Made complete by
- * tools/harvest_names.py, which keeps the verdicts; the verdicts are ours.
- */
+def packages(environments):
+    """folder -> {"package version"}: NVIDIA's packages that hold a header or a library of it."""
+    found, owned = {folder: set() for folder in cuda_names.FOLDERS}, cuda_names.sonames()
+    for package in importlib.metadata.distributions(path=[str(environment) for environment in environments]):
+        name = package.metadata["Name"]
+        for path in package.files or () if name.startswith("nvidia-") else ():
+            folders = {folder for folder, patterns in HEADERS.items() if any(path.match(pattern) for pattern in patterns)}
+            folders |= {owned[path.name]} if path.name in owned else set()
+            folders |= {"nvml"} if path.name == "pynvml.py" else set()
+            for folder in folders:
+                found[folder].add("%s %s" % (name, package.version))
+    return found
+
+
+HEAD = """# SPDX-License-Identifier: Apache-2.0
+# Every function of {library} that a header declares, a real library exports or a program is known to
+# ask for, over all supported versions. `null`: returns a pointer or a size. The build refuses a name that has no row
+# in {folder}.def. tools/harvest_names.py adds names. It has read, of NVIDIA's packages:
 """
+SOURCE = "#   "
 LIBRARY = {"driver": "the CUDA driver", "cudart": "the CUDA runtime", "cublas": "cuBLAS", "cublaslt": "cuBLASLt",
            "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND", "cusparse": "cuSPARSE", "cusparselt": "cuSPARSELt",
            "cusolver": "cuSOLVER", "nccl": "NCCL", "nvml": "NVML", "cupti": "CUPTI", "cufile": "cuFile",
            "nvshmem": "NVSHMEM", "nvtx": "NVTX", "nvrtc": "NVRTC"}
 
 
-def write_table(folder, names):
-    """Adds `names` (name -> returns_pointer) to the table of a folder, leaving its other lines as they are. Returns how
-    many were new."""
-    path = cuda_names.table_path(folder)
-    rows = cuda_names.read_table(folder)
-    new = sorted(set(names) - set(rows))
-    refusal = "TN_QUIET" if folder == "nvtx" else "TN_REFUSE"
-    lines = path.read_text().splitlines() if path.exists() else HEAD.format(library=LIBRARY[folder]).splitlines()
-    for name in new:
-        at = len(lines)
-        for index, line in enumerate(lines):
-            match = cuda_names.ROW.match(line)
-            if match and match.group(2) > name:
-                at = index
-                break
-        lines.insert(at, "%s(%s)" % ("TN_REFUSE_NULL" if names[name] else refusal, name))
-    if new:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + "\n")
-    return len(new)
+def write_names(folder, names, sources):
+    """Adds `names` (name -> returns_pointer) and the packages they are from to the list of a folder. Returns how many
+    were new."""
+    path, listed = cuda_names.names_path(folder), cuda_names.read_names(folder)
+    if path.exists():
+        sources = sources | {line[len(SOURCE):] for line in path.read_text().splitlines() if line.startswith(SOURCE)}
+    lines = [SOURCE + source for source in sorted(sources)]
+    lines += [name + " null" * bool(listed.get(name) or names.get(name)) for name in sorted({*listed, *names})]
+    path.write_text(HEAD.format(library=LIBRARY[folder], folder=folder) + "\n".join(lines) + "\n")
+    return len(set(names) - set(listed))
 
 
 def main():
-    parser = argparse.ArgumentParser(description="complete the name tables from headers and environments")
+    parser = argparse.ArgumentParser(description="complete the lists of names from headers and environments")
     parser.add_argument("--headers", type=pathlib.Path, nargs="*", default=[], metavar="DIR")
     parser.add_argument("--environment", type=pathlib.Path, nargs="*", default=[], metavar="SITE_PACKAGES")
     parser.add_argument("--only", nargs="*", default=cuda_names.FOLDERS, metavar="FOLDER")
@@ -237,9 +241,10 @@ def main():
                     tables[folder].setdefault(name, None)
         for name in harvest_pynvml(environment):
             tables["nvml"].setdefault(name, None)
+    sources = packages(arguments.environment)
     for folder in arguments.only:
-        new = write_table(folder, tables[folder])
-        print("%-11s %5d names, %d new" % (folder, len(cuda_names.read_table(folder)), new))
+        new = write_names(folder, tables[folder], sources[folder])
+        print("%-11s %5d names, %d new" % (folder, len(cuda_names.read_names(folder)), new))
     return 0
 
 

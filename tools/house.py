@@ -127,7 +127,9 @@ def measure(root, build):
             for path in guest.glob("*.py")),
         "globals": sum(len(re.findall(r"^\s+global\s", path.read_text(), re.M)) for path in guest.glob("*.py")),
         "json_accesses_in_search": sum(len(JSON_ACCESS.findall(path.read_text())) for path in search),
-        "refused_rows": sum(text.count("\nTN_REFUSE(") for text in tables),
+        "refused_rows": sum(len(re.findall(r"^TN_REFUSE\w*\(", text, re.M)) for text in tables),
+        "library_names": sum(len(re.findall(r"^\w", path.read_text(), re.M))
+                             for path in (root / "src/vgpu").rglob("*.names")),
         "answered_rows": sum(len(re.findall(r"^TN_(?!REFUSE)\w+\(", text, re.M)) for text in tables),
         "files_above_500_lines": long_files,
         "lines": dict(sorted(lines.items())),
@@ -138,7 +140,8 @@ def as_text(figures):
     for name in ("circles_c", "circles_guest"):
         yield f"{name} {len(figures[name])}"
         yield from (f"  {len(members)}: {' '.join(members)}" for members in figures[name])
-    for name in ("imports_inside_functions", "globals", "json_accesses_in_search", "refused_rows", "answered_rows"):
+    for name in ("imports_inside_functions", "globals", "json_accesses_in_search", "refused_rows", "answered_rows",
+                 "library_names"):
         yield f"{name} {figures[name]}"
     for name in ("files_above_500_lines", "lines"):
         yield f"{name} {len(figures[name]) if name != 'lines' else sum(figures[name].values())}"

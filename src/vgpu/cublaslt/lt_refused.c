@@ -3,6 +3,6 @@
  * cuBLASLt: stubs of everything that the table refuses.
  */
 #define TN_SHELL_LIBRARY "cublasLt"
-#define TN_SHELL_TABLE "vgpu/cublaslt/cublaslt.def"
+#define TN_SHELL_TABLE "vgpu/cublaslt/table.def"
 #define TN_SHELL_REFUSAL 15 /* CUBLAS_STATUS_NOT_SUPPORTED */
 #include "vgpu/core/stubs.h"

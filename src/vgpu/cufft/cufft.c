@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #define TN_SHELL_LIBRARY "cufft"
-#define TN_SHELL_TABLE "vgpu/cufft/cufft.def"
+#define TN_SHELL_TABLE "vgpu/cufft/table.def"
 #define TN_SHELL_REFUSAL 16 /* CUFFT_NOT_SUPPORTED */
 #include "vgpu/core/stubs.h"
 #include "vgpu/cufft/plan.h"

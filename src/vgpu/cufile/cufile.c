@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #define TN_SHELL_LIBRARY "cufile"
-#define TN_SHELL_TABLE "vgpu/cufile/cufile.def"
+#define TN_SHELL_TABLE "vgpu/cufile/table.def"
 #define TN_SHELL_REFUSAL 5007 /* CU_FILE_PLATFORM_NOT_SUPPORTED */
 #include "vgpu/core/stubs.h"
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #define TN_SHELL_LIBRARY "cupti"
-#define TN_SHELL_TABLE "vgpu/cupti/cupti.def"
+#define TN_SHELL_TABLE "vgpu/cupti/table.def"
 #define TN_SHELL_REFUSAL 27 /* CUPTI_ERROR_NOT_SUPPORTED */
 #include "vgpu/core/stubs.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define TN_SHELL_LIBRARY "curand"
-#define TN_SHELL_TABLE "vgpu/curand/curand.def"
+#define TN_SHELL_TABLE "vgpu/curand/table.def"
 #define TN_SHELL_REFUSAL 204 /* CURAND_STATUS_ARCH_MISMATCH */
 #include "vgpu/core/stubs.h"
 

@@ -9,7 +9,7 @@
 #define TN_SHELL_COMPUTE handle_work
 
 #define TN_SHELL_LIBRARY "cusolver"
-#define TN_SHELL_TABLE "vgpu/cusolver/cusolver.def"
+#define TN_SHELL_TABLE "vgpu/cusolver/table.def"
 #define TN_SHELL_REFUSAL 9 /* CUSOLVER_STATUS_NOT_SUPPORTED */
 #include "vgpu/core/stubs.h"
 

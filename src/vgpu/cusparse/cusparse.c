@@ -10,7 +10,7 @@
 #define TN_SHELL_COMPUTE handle_work
 
 #define TN_SHELL_LIBRARY "cusparse"
-#define TN_SHELL_TABLE "vgpu/cusparse/cusparse.def"
+#define TN_SHELL_TABLE "vgpu/cusparse/table.def"
 #define TN_SHELL_REFUSAL 10 /* CUSPARSE_STATUS_NOT_SUPPORTED */
 #include "vgpu/core/stubs.h"
 

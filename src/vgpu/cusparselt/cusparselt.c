@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #define TN_SHELL_LIBRARY "cusparselt"
-#define TN_SHELL_TABLE "vgpu/cusparselt/cusparselt.def"
+#define TN_SHELL_TABLE "vgpu/cusparselt/table.def"
 #define TN_SHELL_REFUSAL 10 /* CUSPARSE_STATUS_NOT_SUPPORTED: cuSPARSELt shares cuSPARSE's statuses */
 #include "vgpu/core/stubs.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define TN_SHELL_LIBRARY "nccl"
-#define TN_SHELL_TABLE "vgpu/nccl/nccl.def"
+#define TN_SHELL_TABLE "vgpu/nccl/table.def"
 #define TN_SHELL_REFUSAL 5 /* ncclInvalidUsage: there is no status for "not supported" */
 #include "vgpu/core/stubs.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define TN_SHELL_LIBRARY "nvml"
-#define TN_SHELL_TABLE "vgpu/nvml/nvml.def"
+#define TN_SHELL_TABLE "vgpu/nvml/table.def"
 #define TN_SHELL_REFUSAL 3 /* NVML_ERROR_NOT_SUPPORTED */
 #include "vgpu/core/stubs.h"
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #define TN_SHELL_LIBRARY "nvrtc"
-#define TN_SHELL_TABLE "vgpu/nvrtc/nvrtc.def"
+#define TN_SHELL_TABLE "vgpu/nvrtc/table.def"
 #define TN_SHELL_REFUSAL 11 /* NVRTC_ERROR_INTERNAL_ERROR: there is no status for "not supported" */
 #include "vgpu/core/stubs.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define TN_SHELL_LIBRARY "nvshmem"
-#define TN_SHELL_TABLE "vgpu/nvshmem/nvshmem.def"
+#define TN_SHELL_TABLE "vgpu/nvshmem/table.def"
 #define TN_SHELL_REFUSAL 3 /* NVSHMEMX_ERROR_NOT_SUPPORTED */
 #include "vgpu/core/stubs.h"
 

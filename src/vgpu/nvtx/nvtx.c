@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define TN_SHELL_LIBRARY "nvtx"
-#define TN_SHELL_TABLE "vgpu/nvtx/nvtx.def"
+#define TN_SHELL_TABLE "vgpu/nvtx/table.def"
 #define TN_SHELL_REFUSAL 0
 #include "vgpu/core/stubs.h"
 
