@@ -7,10 +7,8 @@
 #define TN_REPORT_FIX_H
 
 #include "gpu/roofline.h" /* struct tn_time_ratio */
+#include "report/change.h"
 #include "report/report.h"
-
-/* What a change promises of the program's results. Ordered: worst last. */
-enum tn_promise { TN_PROMISE_SAME, TN_PROMISE_ROUNDING, TN_PROMISE_DIFFERENT };
 
 enum tn_fix_end {
 	TN_FIX_FITS,
@@ -79,8 +77,6 @@ struct tn_fixes {
 
 void tn__fixes_free(struct tn_fixes *fixes);
 void tn__fix_change_free(struct tn_fix_change *change);
-/* "same", "same_up_to_rounding", "different_training". */
-const char *tn__promise_name(enum tn_promise promise);
 const char *tn__fix_end_name(enum tn_fix_end end);
 
 /* For a person: "results the same up to rounding"; "1.3x the time (1.2-1.5)", into `words`, or a literal. */

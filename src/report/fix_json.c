@@ -14,13 +14,6 @@
 #include "report/json_parts.h"
 
 const char *
-tn__promise_name(enum tn_promise promise)
-{
-	static const char *const names[] = { "same", "same_up_to_rounding", "different_training" };
-	return names[promise];
-}
-
-const char *
 tn__fix_end_name(enum tn_fix_end end)
 {
 	static const char *const names[] = { "fits", "not_enough", "no_help", "not_applied", "broke", "own_error", "unknown" };

@@ -392,8 +392,8 @@ tn__json_regions(const struct tn_report *report)
 
 /* ---- the whole ---- */
 
-static json_t *
-build(const struct tn_report *report)
+json_t *
+tn__json_run(const struct tn_report *report)
 {
 	const struct {
 		const char *name;
@@ -456,7 +456,7 @@ build(const struct tn_report *report)
 tn_status
 tn__report_json(const struct tn_report *report, FILE *out)
 {
-	json_t *object = build(report);
+	json_t *object = tn__json_run(report);
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
 	bool written = tn__json_write(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', out) != EOF &&
 	               fflush(out) == 0;

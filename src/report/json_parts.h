@@ -21,20 +21,14 @@ int64_t tn__json_read_figure(const json_t *object, const char *name);
 char *tn__json_read_text(const json_t *object, const char *name);
 int tn__json_read_category(const json_t *object);
 
-/* Fields of `tonnage run --json` by their names. */
+/* The whole of `tonnage run --json`, and fields of it by their names. */
+json_t *tn__json_run(const struct tn_report *report);
 json_t *tn__json_at_peak(const struct tn_report *report);
 json_t *tn__json_out_of_memory(const struct tn_report *report);
 json_t *tn__json_findings(const struct tn_report *report);
 json_t *tn__json_peak(const struct tn_report *report);
 json_t *tn__json_regions(const struct tn_report *report);
 json_t *tn__json_network(const struct tn_report *report);
-
-/* What a run on a card that is never full has shown (its JSON); all 0 where it shows nothing. */
-struct tn_need tn__need_of(const json_t *report);
-
-/* Finds the cause of an out-of-memory in a run's JSON anew, with what the same program did on a card that is never full
- * (its JSON), and changes the document: cause and findings. */
-void tn__report_judge_need(json_t *document, const json_t *large);
 
 /* Writes a document with jansson's flags, in ASCII: nothing of it moves a terminal. 0, or -1 where writing failed. */
 int tn__json_write(const json_t *object, FILE *out, size_t flags);

@@ -537,6 +537,11 @@ bool tn__is_cause(const char *id);
 /* What another run on a card that is never full has shown, where it got at least as far. To be called before the report is
  * judged. */
 void tn__report_take_need(struct tn_report *report, const struct tn_need *need);
+/* What a run on a card that is never full has shown; all 0 where it shows nothing. */
+struct tn_need tn__need_of(const struct tn_report *large);
+/* Finds the cause of an out-of-memory in a report that was judged anew, with what the same program did on a card that is
+ * never full: changes cause and findings. */
+void tn__report_judge_need(struct tn_report *report, const struct tn_report *large);
 
 const char *tn__verdict_text(enum tn_verdict verdict);
 const char *tn__stopped_text(enum tn_stopped stopped);

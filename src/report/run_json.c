@@ -322,6 +322,36 @@ read_growth(const json_t *root, struct tn_report *report)
 	report->growth.at = place(json_object_get(object, "at"));
 }
 
+/* 0 where it is unknown. */
+static int64_t
+bytes_or_zero(const json_t *object, const char *name)
+{
+	int64_t bytes = figure(object, name);
+	return bytes != TN_NO_FIGURE ? bytes : 0;
+}
+
+void
+tn__facts_read(const json_t *object, struct tn_facts *facts)
+{
+	facts->known = json_is_object(object);
+	facts->trains = is_true(object, "trains");
+	facts->autocast = is_true(object, "autocast");
+	facts->checkpoints = is_true(object, "checkpointing");
+	facts->checkpoints_wait = is_true(object, "checkpointing_waits");
+	facts->trained_in_eval = is_true(object, "trained_in_eval");
+	facts->never_updated = is_true(object, "never_updated");
+	facts->loader = is_true(object, "loader");
+	facts->expandable_segments = is_true(object, "expandable_segments");
+	facts->copy_called = is_true(object, "copy_called");
+	facts->cudnn_benchmark = is_true(object, "cudnn_benchmark");
+	facts->workspace_config = is_true(object, "workspace_config");
+	facts->small_state = is_true(object, "small_optimizer_state");
+	facts->parameter_bytes = bytes_or_zero(object, "parameter_bytes");
+	facts->wide_bytes = bytes_or_zero(object, "wide_parameter_bytes");
+	facts->small_bytes = bytes_or_zero(object, "small_parameter_bytes");
+	facts->trained_bytes = bytes_or_zero(object, "trained_parameter_bytes");
+}
+
 static void
 read_sensors(const json_t *rows, struct tn_report *report)
 {

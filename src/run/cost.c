@@ -114,8 +114,8 @@ share_of_samples(const struct tn_fix_search *search, const struct tn_fix_change 
 {
 	double share = 1;
 	for (size_t i = 0; i < change->part_count; i++)
-		if (strncmp(change->parts[i], "batch=", 6) == 0)
-			share = search->batch > 0 ? atof(change->parts[i] + 6) / search->batch : 0;
+		if (tn__change_is(change->parts[i], "batch"))
+			share = search->batch > 0 ? (double)tn__change_number(change->parts[i]) / search->batch : 0;
 	return share;
 }
 

@@ -77,14 +77,13 @@ tn__finding_is_room(const char *id)
 bool
 tn__cure_fits(const struct tn_cure *cure, const struct tn_trial *unchanged, bool *not_of_room)
 {
-	const char *cause = tn__trial_text(unchanged, "out_of_memory", "cause");
-	const json_t *findings = json_object_get(unchanged->report, "findings"), *finding;
+	const struct tn_report *report = tn__trial_report(unchanged);
+	const char *cause = report->oom.cause;
 	bool found = cause != NULL && names(cure->causes, cause);
-	size_t i;
-	*not_of_room = found && json_array_size(findings) == 0 && names(cure->not_of_room, cause);
-	json_array_foreach(findings, i, finding) {
-		const char *id = json_string_value(json_object_get(finding, "id"));
-		if (id == NULL || !names(cure->causes, id))
+	*not_of_room = found && report->finding_count == 0 && names(cure->not_of_room, cause);
+	for (size_t i = 0; i < report->finding_count; i++) {
+		const char *id = report->findings[i].id;
+		if (!names(cure->causes, id))
 			continue;
 		found = true;
 		*not_of_room |= i == 0 && names(cure->not_of_room, id); /* the first is what is wrong, the others stand beside it */
@@ -92,34 +91,33 @@ tn__cure_fits(const struct tn_cure *cure, const struct tn_trial *unchanged, bool
 	return found;
 }
 
-static double
-category(const struct tn_trial *large, const char *name)
-{
-	const json_t *all = json_object_get(json_object_get(large->report, "at_peak"), "by_category");
-	return json_number_value(json_object_get(all, name));
-}
-
 bool
 tn__cure_is_told(const struct tn_trial *large)
 {
-	const json_t *all = json_object_get(json_object_get(large->report, "at_peak"), "by_category");
-	return json_is_integer(json_object_get(all, "parameters"));
+	return tn__trial_report(large)->at_peak.by_category[TN_CATEGORY_parameters] != TN_NO_FIGURE;
+}
+
+static double
+held_by(const struct tn_report_moment *moment, enum tn_category category)
+{
+	return moment->by_category[category] != TN_NO_FIGURE ? (double)moment->by_category[category] : 0;
 }
 
 int64_t
 tn__cure_most(const struct tn_cure *cure, const struct tn_trial *large, int pieces)
 {
-	const char *phase = tn__trial_text(large, "at_peak", "phase");
+	const struct tn_report_moment *peak = &tn__trial_report(large)->at_peak;
 	if (!tn__cure_is_told(large))
-		return tn__trial_figure(large, "peak", "device_bytes"); /* who knows */
-	double passing = cure->activations * category(large, "activations") +
-	                 cure->temporaries * (category(large, "temporaries") + category(large, "other")) +
-	                 cure->cached * (category(large, "cached") + category(large, "rounding"));
-	if (cure->phases != NULL && phase != NULL && !names(cure->phases, phase))
+		return tn__trial_report(large)->device_peak; /* unknown */
+	double passing = cure->activations * held_by(peak, TN_CATEGORY_activations) +
+	                 cure->temporaries * (held_by(peak, TN_CATEGORY_temporaries) + held_by(peak, TN_CATEGORY_other)) +
+	                 cure->cached * (held_by(peak, TN_CATEGORY_cached) + held_by(peak, TN_CATEGORY_rounding));
+	if (cure->phases != NULL && peak->phase != NULL && !names(cure->phases, peak->phase))
 		return 0;
-	double most = cure->parameters * category(large, "parameters") + cure->gradients * category(large, "gradients") +
-	              cure->state * category(large, "optimizer_state");
+	double most = cure->parameters * held_by(peak, TN_CATEGORY_parameters) +
+	              cure->gradients * held_by(peak, TN_CATEGORY_gradients) +
+	              cure->state * held_by(peak, TN_CATEGORY_optimizer_state);
 	if (pieces > 1)
-		passing = (passing + category(large, "inputs")) * (1.0 - 1.0 / pieces);
+		passing = (passing + held_by(peak, TN_CATEGORY_inputs)) * (1.0 - 1.0 / pieces);
 	return (int64_t)(most + passing);
 }

@@ -37,7 +37,7 @@ struct point {
 	int card; /* LARGE, or an index */
 	int batch; /* 0: as the program has it */
 	bool over, fits;
-	char changes[32];
+	char *changes; /* NULL: none */
 	char **arguments; /* with the batch in them; NULL: the program's */
 	struct tn_trial trial;
 };
@@ -128,15 +128,16 @@ try_batch(struct search *search, int card, int batch)
 	else
 		point->trial.options.other_bytes += (uint64_t)target->card.hidden;
 	if (batch == 0) {
-		point->trial.changes = "survey";
+		point->trial.changes = TN_CHANGE_SURVEY;
 		point->trial.keep_words = true;
 	} else if (search->by_word) {
 		point->arguments = arguments_with(target->card.options.arguments, batch);
 		point->trial.options.arguments = point->arguments;
 		point->trial.keep_words = card == LARGE;
 	} else {
-		snprintf(point->changes, sizeof(point->changes), "batch=%d", batch);
-		point->trial.changes = point->changes;
+		char value[16];
+		snprintf(value, sizeof(value), "%d", batch);
+		point->trial.changes = point->changes = tn__change_part("batch", value);
 	}
 	return &point->trial;
 }
@@ -147,6 +148,7 @@ free_point(struct point *point)
 	for (size_t i = 0; point->arguments != NULL && point->arguments[i] != NULL; i++)
 		free(point->arguments[i]);
 	free(point->arguments);
+	free(point->changes);
 	tn__trial_clear(&point->trial);
 	free(point);
 }
@@ -164,7 +166,7 @@ batch_of(const struct search *search, const struct point *point)
 static int64_t
 device_of(const struct search *search, const struct point *point, const struct target *target)
 {
-	int64_t device = tn__trial_figure(&point->trial, "peak", "device_bytes");
+	int64_t device = tn__trial_report(&point->trial)->device_peak;
 	if (!point->over || !point->fits || device == TN_NO_FIGURE)
 		return TN_NO_FIGURE;
 	const struct target *there = &search->targets[point->card == LARGE ? 0 : point->card];
@@ -354,11 +356,10 @@ next(void *context)
 static bool
 was_applied(const struct tn_trial *trial)
 {
-	const json_t *document, *entry;
-	size_t i, j;
-	json_array_foreach(trial->changes_told, i, document)
-		json_array_foreach(json_object_get(document, "changes"), j, entry)
-			if (json_is_true(json_object_get(entry, "applied")))
+	const struct tn_change_results *results = &trial->outcome.changes;
+	for (size_t i = 0; i < results->count; i++)
+		for (size_t j = 0; j < results->processes[i].count; j++)
+			if (results->processes[i].items[j].applied)
 				return true;
 	return false;
 }
@@ -374,25 +375,25 @@ static void
 judge_first(struct search *search, const struct point *point)
 {
 	const struct tn_trial *trial = &point->trial;
-	const char *verdict = tn__trial_verdict(trial);
+	const struct tn_outcome *outcome = &trial->outcome;
+	const struct tn_report *report = tn__trial_report(trial);
 	if (trial->end != TN_TRIAL_DONE) {
-		fail(search, trial->error != NULL ? trial->error : "the program took too much of the computer's own memory",
-		     trial->error_status != 0 ? trial->error_status : TN_EXIT_OWN_FAILURE);
-	} else if (verdict == NULL || strcmp(verdict, "failed") == 0) {
+		fail(search, outcome->error != NULL ? outcome->error : "the program took too much of the computer's own memory",
+		     outcome->exit_status != 0 ? outcome->exit_status : TN_EXIT_OWN_FAILURE);
+	} else if (report->verdict == TN_VERDICT_FAILED) {
 		tn__progress_line_erase(&search->line);
 		if (trial->words != NULL)
 			fputs(trial->words, stderr); /* the program's own */
-		fail(search, "the program fails, and not for want of memory",
-		     (int)json_integer_value(json_object_get(trial->report, "exit_status")));
-	} else if (tn__trial_is_undecided(trial)) {
+		fail(search, "the program fails, and not for want of memory", report->exit_status);
+	} else if (report->verdict == TN_VERDICT_UNDECIDED) {
 		search->doubt = tn__trial_doubt(trial);
 		fail(search, search->doubt != NULL ? search->doubt : "undecided", TN_EXIT_UNDECIDED);
 	}
-	search->detail |= json_is_object(json_object_get(trial->report, "growth"));
-	tn__trials_adapt(&search->trials, tn__trial_figure(trial, "host", "peak_rss_bytes"));
+	search->detail |= report->growth.seen;
+	tn__trials_adapt(&search->trials, report->peak_rss_bytes);
 	if (point->batch != 0 || search->failure != NULL)
 		return;
-	search->own_batch = tn__survey_batch(tn__trial_told(trial, "survey"), LARGEST_BATCH);
+	search->own_batch = tn__survey_batch(&outcome->changes.survey, LARGEST_BATCH);
 	if (search->own_batch == 0)
 		fail(search,
 		     "no data loader was seen whose batch could be set: write {batch} into the program's arguments, as in "
@@ -422,8 +423,8 @@ ended(void *context, struct tn_trial *trial)
 	if (point == NULL)
 		return;
 	point->over = true;
-	point->fits = tn__trial_fits(trial) && tn__trial_figure(trial, "steps", "seen") != 0;
-	if (point->changes[0] != '\0' && trial->end == TN_TRIAL_DONE && !was_applied(trial)) {
+	point->fits = tn__trial_fits(trial) && tn__trial_report(trial)->steps_seen != 0;
+	if (point->changes != NULL && trial->end == TN_TRIAL_DONE && !was_applied(trial)) {
 		fail(search,
 		     "the batch of the program's data loader could not be set: write {batch} into the program's arguments",
 		     TN_EXIT_USAGE);
@@ -459,6 +460,7 @@ add_to_curve(const struct search *search, const struct target *target, const str
 {
 	int batch = batch_of(search, point);
 	int64_t device = device_of(search, point, target);
+	const struct tn_report *report = tn__trial_report(&point->trial);
 	bool tried = point->card != LARGE;
 	if (batch == 0 || !point->over)
 		return;
@@ -466,20 +468,19 @@ add_to_curve(const struct search *search, const struct target *target, const str
 		if (out->curve[i].batch == batch) {
 			if (out->curve[i].device_peak == TN_NO_FIGURE && device != TN_NO_FIGURE) {
 				out->curve[i].device_peak = device; /* all of what did not fit was seen on the card without end */
-				out->curve[i].reserved_peak = tn__trial_figure(&point->trial, "peak", "reserved_bytes");
+				out->curve[i].reserved_peak = report->reserved_peak;
 			}
 			return;
 		}
 	bool room = device != TN_NO_FIGURE && device + target->card.hidden <= (int64_t)target->card.total;
-	const char *verdict = tn__trial_verdict(&point->trial);
-	bool undecided = !point->fits && tn__trial_is_undecided(&point->trial);
-	bool failed = !point->fits && (verdict == NULL || strcmp(verdict, "failed") == 0);
+	bool undecided = !point->fits && report->verdict == TN_VERDICT_UNDECIDED;
+	bool failed = !point->fits && report->verdict == TN_VERDICT_FAILED;
 	out->curve[out->curve_count++] = (struct tn_fit_point){
 		.batch = batch, .device_peak = device, .tried = tried, .fits = tried ? point->fits : room,
-		.reserved_peak = point->fits ? tn__trial_figure(&point->trial, "peak", "reserved_bytes") : TN_NO_FIGURE,
+		.reserved_peak = point->fits ? report->reserved_peak : TN_NO_FIGURE,
 		.undecided = undecided,
 		.why_not = undecided ? tn__trial_doubt(&point->trial)
-		           : failed  ? strdup(point->trial.exception != NULL ? point->trial.exception : "the trial failed")
+		           : failed  ? strdup(report->exception != NULL ? report->exception : "the trial failed")
 		                     : NULL
 	};
 }
@@ -518,8 +519,8 @@ fill_card(struct search *search, int index, int batch, struct tn_fit_card *out)
 		                         .unbounded = target->low >= search->most, .reserved_peak = TN_NO_FIGURE,
 		                         .device_peak = TN_NO_FIGURE, .margin = TN_NO_FIGURE };
 	if (best != NULL) {
-		out->reserved_peak = tn__trial_figure(&best->trial, "peak", "reserved_bytes");
-		out->device_peak = tn__trial_figure(&best->trial, "peak", "device_bytes") - target->card.hidden;
+		out->reserved_peak = tn__trial_report(&best->trial)->reserved_peak;
+		out->device_peak = tn__trial_report(&best->trial)->device_peak - target->card.hidden;
 		out->margin = (int64_t)target->card.total - out->device_peak;
 		out->uncertain = tn__trial_uncertain(&best->trial);
 	}
@@ -559,10 +560,8 @@ fill(struct search *search, struct tn_fits *out)
 	out->cards = calloc((size_t)search->target_count, sizeof(*out->cards));
 	for (int i = 0; i < search->target_count && out->cards != NULL; i++)
 		fill_card(search, i, batch, &out->cards[out->card_count++]);
-	for (int i = 0; i < search->count; i++) {
-		const char *verdict = tn__trial_verdict(&search->points[i]->trial);
-		out->out_of_memory += verdict != NULL && strcmp(verdict, "out_of_memory") == 0;
-	}
+	for (int i = 0; i < search->count; i++)
+		out->out_of_memory += tn__trial_report(&search->points[i]->trial)->verdict == TN_VERDICT_OUT_OF_MEMORY;
 }
 
 /* ---- the command ---- */

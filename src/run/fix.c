@@ -18,7 +18,6 @@
 #include "base/secrets.h"
 #include "base/plain.h"
 #include "gpu/catalogue.h"
-#include "report/json_parts.h"
 #include "run/fix_search.h"
 #include "run/internal.h"
 
@@ -86,25 +85,23 @@ is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt
 static bool
 grows(const struct tn_fix_search *search)
 {
-	const char *cause = tn__trial_text(&search->unchanged_card, "out_of_memory", "cause");
-	const char *verdict = tn__trial_verdict(&search->unchanged_card);
-	return (cause != NULL && strcmp(cause, "leak_suspected") == 0) ||
-	       (verdict != NULL && strcmp(verdict, "grows") == 0) ||
-	       json_is_object(json_object_get(search->unchanged_card.report, "growth"));
+	const struct tn_report *report = tn__trial_report(&search->unchanged_card);
+	return (report->oom.cause != NULL && strcmp(report->oom.cause, "leak_suspected") == 0) ||
+	       report->verdict == TN_VERDICT_GROWS || report->growth.seen;
 }
 
 static void
 judge_unchanged_card(struct tn_fix_search *search)
 {
 	struct tn_trial *trial = &search->unchanged_card;
-	const char *verdict = tn__trial_verdict(trial);
+	const struct tn_outcome *outcome = &trial->outcome;
+	enum tn_verdict verdict = tn__trial_report(trial)->verdict;
 	if (trial->end != TN_TRIAL_DONE) {
 		search->over = true;
-		search->failure = trial->error != NULL ? trial->error
-		                                       : "the program as it is took too much of the computer's own memory";
-		search->failure_status = trial->error_status != 0 ? trial->error_status : TN_EXIT_OWN_FAILURE;
-	} else if (verdict == NULL || strcmp(verdict, "failed") == 0 || strcmp(verdict, "fits") == 0 ||
-	           tn__trial_is_undecided(trial)) {
+		search->failure = outcome->error != NULL ? outcome->error
+		                                         : "the program as it is took too much of the computer's own memory";
+		search->failure_status = outcome->exit_status != 0 ? outcome->exit_status : TN_EXIT_OWN_FAILURE;
+	} else if (verdict == TN_VERDICT_FAILED || verdict == TN_VERDICT_FITS || verdict == TN_VERDICT_UNDECIDED) {
 		search->over = true;
 	}
 	search->trials.over = search->over;
@@ -117,18 +114,16 @@ judge_unchanged_card(struct tn_fix_search *search)
 static bool
 wants_roomy(const struct tn_fix_search *search)
 {
-	const struct tn_trial *large = &search->unchanged_large;
-	int64_t reserved = tn__trial_figure(large, "peak", "reserved_bytes");
-	int64_t allocated = tn__trial_figure(large, "peak", "allocated_bytes");
-	return tn__trial_fits(large) && !grows(search) && allocated > 0 && reserved >= BLOATED * allocated;
+	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
+	return tn__trial_fits(&search->unchanged_large) && !grows(search) && large->allocated_peak > 0 &&
+	       large->reserved_peak >= BLOATED * large->allocated_peak;
 }
 
 static struct tn_trial *
 start_roomy(struct tn_fix_search *search)
 {
-	const struct tn_trial *large = &search->unchanged_large;
-	int64_t allocated = tn__trial_figure(large, "peak", "allocated_bytes");
-	int64_t outside = tn__trial_figure(large, "peak", "device_bytes") - tn__trial_figure(large, "peak", "reserved_bytes");
+	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
+	int64_t allocated = large->allocated_peak, outside = large->device_peak - large->reserved_peak;
 	search->unchanged_roomy.options = search->card.options;
 	search->unchanged_roomy.options.memory_bytes = (uint64_t)(allocated + allocated / 4 + outside) >> 21 << 21;
 	return &search->unchanged_roomy;
@@ -152,16 +147,16 @@ judge_unchanged(struct tn_fix_search *search)
 		search->large_bytes = search->unchanged_roomy.options.memory_bytes;
 	}
 	if (tn__trial_fits(large) && !grows(search)) /* what grows would take more with every step */
-		search->need = tn__trial_figure(large, "peak", "device_bytes");
+		search->need = tn__trial_report(large)->device_peak;
 	if (search->need != TN_NO_FIGURE)
 		search->missing = search->need + search->card.hidden - (int64_t)search->card.total;
-	if (search->need != TN_NO_FIGURE)
-		tn__report_judge_need(search->unchanged_card.report, large->report);
+	if (search->need != TN_NO_FIGURE && search->unchanged_card.outcome.report != NULL)
+		tn__report_judge_need(search->unchanged_card.outcome.report, tn__trial_report(large));
 	search->direct = grows(search) || search->missing <= 0;
 	if (search->missing <= 0)
 		search->missing = TN_NO_FIGURE;
 	search->trials.limit_seconds = 4 * longest + 30;
-	tn__trials_adapt(&search->trials, tn__trial_figure(large, "host", "peak_rss_bytes"));
+	tn__trials_adapt(&search->trials, tn__trial_report(large)->peak_rss_bytes);
 	tn__fix_plan(search);
 }
 
@@ -193,13 +188,14 @@ seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attem
 static void
 limit_steps(struct tn_attempt *attempt, struct tn_run_options *options)
 {
-	const char *phase = tn__trial_text(&attempt->card, "out_of_memory", "phase");
-	int64_t step = tn__trial_figure(&attempt->card, "out_of_memory", "step");
+	const struct tn_report_oom *oom = &tn__trial_report(&attempt->card)->oom;
+	const char *phase = oom->phase;
 	bool trains = phase != NULL && (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 ||
 	                                strcmp(phase, "optimizer") == 0);
-	if (attempt->stage != TN_STAGE_SHORT || !trains || step <= 0 || step > EARLY_STEP || strcmp(options->steps, "auto") != 0)
+	if (attempt->stage != TN_STAGE_SHORT || !trains || oom->step <= 0 || oom->step > EARLY_STEP ||
+	    strcmp(options->steps, "auto") != 0)
 		return;
-	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)step + MORE_STEPS);
+	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)oom->step + MORE_STEPS);
 	options->steps = attempt->steps;
 }
 
@@ -232,7 +228,7 @@ start_unchanged(struct tn_fix_search *search)
 		return NULL;
 	search->unchanged_large.options = search->card.options;
 	search->unchanged_large.options.memory_bytes = TN_SEARCH_LARGE;
-	search->unchanged_large.changes = "survey";
+	search->unchanged_large.changes = TN_CHANGE_SURVEY;
 	return &search->unchanged_large;
 }
 
@@ -404,42 +400,41 @@ has_cure(const struct tn_fixes *fixes)
 
 /* Called once the changes are known. */
 static void
-fill_cause(const struct tn_trial *trial, struct tn_fixes *out)
+fill_cause(const struct tn_report *report, struct tn_fixes *out)
 {
-	const json_t *finding = json_array_get(json_object_get(trial->report, "findings"), 0);
-	const char *id = json_string_value(json_object_get(finding, "id"));
-	const json_t *at = json_object_get(json_object_get(trial->report, "out_of_memory"), "at");
-	const char *cause = tn__trial_text(trial, "out_of_memory", "cause"), *verdict = tn__trial_verdict(trial);
-	const char *file = json_string_value(json_object_get(at, "file"));
-	const char *slash = file != NULL ? strrchr(file, '/') : NULL;
-	if (verdict != NULL && strcmp(verdict, "fits") == 0)
+	const struct tn_finding *finding = report->finding_count > 0 ? &report->findings[0] : NULL;
+	const struct tn_place *at = report->oom.at;
+	const char *cause = report->oom.cause;
+	if (report->verdict == TN_VERDICT_FITS)
 		return;
-	if (cause == NULL && verdict != NULL && strcmp(verdict, "grows") == 0)
+	if (cause == NULL && report->verdict == TN_VERDICT_GROWS)
 		cause = "growth";
 	tn__replace_text(&out->cause, cause);
-	tn__replace_text(&out->why, json_string_value(json_object_get(finding, "what")));
-	tn__replace_text(&out->advice, json_string_value(json_object_get(finding, "do")));
-	out->wrong = out->advice != NULL && id != NULL && !tn__finding_is_room(id) && !has_cure(out);
-	if (file != NULL && asprintf(&out->at, "%s:%lld", slash != NULL ? slash + 1 : file,
-	                             (long long)json_integer_value(json_object_get(at, "line"))) < 0)
+	tn__replace_text(&out->why, finding != NULL ? finding->what : NULL);
+	tn__replace_text(&out->advice, finding != NULL ? finding->advice : NULL);
+	out->wrong = out->advice != NULL && !tn__finding_is_room(finding->id) && !has_cure(out);
+	if (at == NULL)
+		return;
+	const char *slash = strrchr(at->file, '/');
+	if (asprintf(&out->at, "%s:%lld", slash != NULL ? slash + 1 : at->file,
+	             (long long)(at->line != TN_NO_FIGURE ? at->line : 0)) < 0)
 		out->at = NULL;
 }
 
 static void
 fill(struct tn_fix_search *search, struct tn_fixes *out)
 {
-	const char *verdict = tn__trial_verdict(&search->unchanged_card);
-	bool fits = verdict != NULL && strcmp(verdict, "fits") == 0;
-	const struct tn_trial *whole = fits ? &search->unchanged_card : search->whole;
-	const char *smallest = json_string_value(json_object_get(whole->report, "smallest_gpu"));
-	const struct tn_gpu_row *row = smallest != NULL ? tn__gpu_find(smallest) : NULL;
+	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	bool fits = card->verdict == TN_VERDICT_FITS;
+	const struct tn_report *whole = fits ? card : tn__trial_report(search->whole);
+	const struct tn_gpu_row *row = whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu) : NULL;
 	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
-		                      .failed = verdict == NULL || strcmp(verdict, "failed") == 0,
-		                      .undecided = tn__trial_is_undecided(&search->unchanged_card),
+		                      .failed = card->verdict == TN_VERDICT_FAILED,
+		                      .undecided = card->verdict == TN_VERDICT_UNDECIDED,
 		                      .interrupted = search->trials.interrupted_by != 0,
-		                      .reserved_peak = tn__trial_figure(whole, "peak", "reserved_bytes"),
-		                      .device_peak = fits ? tn__trial_figure(whole, "peak", "device_bytes") - search->card.hidden
-		                                          : search->need,
+		                      .reserved_peak = whole->reserved_peak,
+		                      .device_peak = fits ? whole->device_peak - search->card.hidden : search->need,
 		                      .missing = search->missing, .margin_wanted = search->card.hidden,
 		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
 		                      .forked = search->trials.forked, .took = search->trials.took,
@@ -465,12 +460,10 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 	if (out->changes != NULL)
 		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
 	mark_enough(out);
-	const json_t *survey = tn__trial_told(&search->unchanged_large, "survey");
-	const json_t *backward = json_object_get(json_object_get(survey, "facts"), "backward");
-	out->infers = json_is_integer(backward) && json_integer_value(backward) == 0;
+	out->infers = survey->known && survey->backward == 0;
 	if (!fits)
 		tn__more_cards(search, out);
-	fill_cause(&search->unchanged_card, out);
+	fill_cause(card, out);
 	if (!fits)
 		tn__replace_text(&out->own_error, tn__fix_own_error(search));
 }
@@ -545,14 +538,14 @@ static void
 take_patch(void *context, const struct tn_folder *folder, const struct tn_report *report)
 {
 	char **patch = context;
-	json_t *documents = tn__changes_read(folder), *document;
-	size_t index;
-	json_array_foreach(documents, index, document) {
-		const char *text = json_string_value(json_object_get(document, "patch"));
-		if (text != NULL && *patch == NULL)
-			*patch = strdup(text);
-	}
-	json_decref(documents);
+	char path[PATH_MAX];
+	struct tn_change_results results;
+	(void)report;
+	(void)tn__change_results_read(tn__folder_path(folder, "changes", path), &results);
+	for (size_t i = 0; i < results.count; i++)
+		if (results.processes[i].patch != NULL && *patch == NULL)
+			*patch = strdup(results.processes[i].patch);
+	tn__change_results_free(&results);
 }
 
 /* As tn_run; what the changes patched goes to the file that was asked for. */
@@ -576,7 +569,7 @@ apply(const struct tn_fix_options *options, const char *changes, int *exit_statu
 {
 	struct tn_run_options run = options->search.run;
 	run.json_path = run.html_path = NULL;
-	if (strcmp(changes, TN_FIX_WITHOUT_OTHERS) == 0) {
+	if (strcmp(changes, TN_CHANGE_WITHOUT_OTHERS) == 0) {
 		run.other_bytes = 0;
 		return tn_run(&run, exit_status);
 	}
@@ -617,7 +610,7 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 	TN_FORWARD_IF_ERROR(write_patch(search, fixes));
 	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
 	               : fixes->fits_unchanged || fixes->failed || fixes->undecided
-	                   ? (int)json_integer_value(json_object_get(search->unchanged_card.report, "exit_status"))
+	                   ? tn__trial_report(&search->unchanged_card)->exit_status
 	               : chosen(fixes, NULL) != NULL ? TN_EXIT_FITS
 	                                             : TN_EXIT_OUT_OF_MEMORY;
 	if (search->options->apply == NULL || fixes->interrupted)

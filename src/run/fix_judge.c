@@ -7,22 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const json_t *
-told_of(const struct tn_trial *trial, const char *part, const json_t **document_out)
+/* What the processes of a trial say of a part, and the one that says it: one that applied it counts most. NULL: nothing. */
+static const struct tn_change_result *
+result_of(const struct tn_trial *trial, const char *part, const struct tn_change_process **process_out)
 {
-	const json_t *document, *entry, *found = NULL;
+	const struct tn_change_results *results = &trial->outcome.changes;
+	const struct tn_change_result *found = NULL;
 	char id[64];
-	size_t i, j;
-	tn__fix_id_of(part, id);
-	json_array_foreach(trial->changes_told, i, document)
-		json_array_foreach(json_object_get(document, "changes"), j, entry) {
-			const char *name = json_string_value(json_object_get(entry, "id"));
-			if (name == NULL || strcmp(name, id) != 0)
+	tn__change_id(part, id);
+	for (size_t i = 0; i < results->count; i++)
+		for (size_t j = 0; j < results->processes[i].count; j++) {
+			const struct tn_change_result *result = &results->processes[i].items[j];
+			if (result->id == NULL || strcmp(result->id, id) != 0 || (found != NULL && !result->applied))
 				continue;
-			if (found == NULL || json_is_true(json_object_get(entry, "applied"))) {
-				found = entry;
-				*document_out = document;
-			}
+			found = result;
+			*process_out = &results->processes[i];
 		}
 	return found;
 }
@@ -50,26 +49,25 @@ tn__replace_text(char **text, const char *value)
 
 /* False when a part was not applied. */
 static bool
-take_told(struct tn_attempt *attempt, const struct tn_trial *trial)
+read_change_result(struct tn_attempt *attempt, const struct tn_trial *trial)
 {
 	struct tn_fix_change *found = &attempt->found;
-	const json_t *document = NULL;
+	const struct tn_change_process *process = NULL;
 	if (attempt->without_others)
 		return true;
 	tn__replace_text(&found->how, NULL);
 	for (size_t i = 0; i < found->part_count; i++) {
-		const json_t *entry = told_of(trial, found->parts[i], &document);
-		if (!json_is_true(json_object_get(entry, "applied"))) {
-			const char *why = json_string_value(json_object_get(entry, "why_not"));
+		const struct tn_change_result *result = result_of(trial, found->parts[i], &process);
+		if (result == NULL || !result->applied) {
+			const char *why = result != NULL ? result->why_not : NULL;
 			tn__replace_text(&found->why_not, why != NULL ? why : "it was not applied");
 			return false;
 		}
-		enum tn_promise results = tn__promise_of(json_string_value(json_object_get(entry, "results")));
-		if (results > found->results)
-			found->results = results;
-		append_line(&found->how, json_string_value(json_object_get(entry, "how")));
+		if (result->results > found->results)
+			found->results = result->results;
+		append_line(&found->how, result->how);
 	}
-	tn__replace_text(&found->patch, json_string_value(json_object_get(document, "patch")));
+	tn__replace_text(&found->patch, process != NULL ? process->patch : NULL);
 	return true;
 }
 
@@ -77,9 +75,9 @@ static void
 take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial, int64_t hidden)
 {
 	struct tn_fix_change *found = &attempt->found;
-	int64_t device = tn__trial_figure(trial, "peak", "device_bytes");
-	found->reserved_peak = tn__trial_figure(trial, "peak", "reserved_bytes");
-	found->device_peak = device == TN_NO_FIGURE ? TN_NO_FIGURE : device - hidden;
+	const struct tn_report *report = tn__trial_report(trial);
+	found->reserved_peak = report->reserved_peak;
+	found->device_peak = report->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : report->device_peak - hidden;
 	if (found->device_peak == TN_NO_FIGURE)
 		return;
 	found->margin = (int64_t)search->card.total - found->device_peak;
@@ -91,34 +89,35 @@ const char *
 tn__fix_own_error(const struct tn_fix_search *search)
 {
 	const struct tn_trial *large = &search->unchanged_large;
-	const char *verdict = tn__trial_verdict(large);
-	return large->end == TN_TRIAL_DONE && verdict != NULL && strcmp(verdict, "failed") == 0 ? large->exception : NULL;
+	const struct tn_report *report = tn__trial_report(large);
+	return large->end == TN_TRIAL_DONE && report->verdict == TN_VERDICT_FAILED ? report->exception : NULL;
 }
 
 /* Why a trial is no saving; false when it is a run whose figures count. */
 static bool
 is_broken(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial)
 {
-	const char *verdict = tn__trial_verdict(trial);
-	if (trial->end == TN_TRIAL_DONE && tn__trial_is_undecided(trial)) { /* it proves nothing, either way */
+	const struct tn_report *report = tn__trial_report(trial);
+	const char *exception = report->exception, *error = trial->outcome.error;
+	if (trial->end == TN_TRIAL_DONE && report->verdict == TN_VERDICT_UNDECIDED) { /* it proves nothing, either way */
 		attempt->found.end = TN_FIX_UNKNOWN;
 		free(attempt->found.why_not);
 		attempt->found.why_not = tn__trial_doubt(trial);
 		return true;
 	}
-	if (trial->end == TN_TRIAL_DONE && verdict != NULL && strcmp(verdict, "failed") != 0)
+	if (trial->end == TN_TRIAL_DONE && report->verdict != TN_VERDICT_FAILED)
 		return false;
 	const char *own = tn__fix_own_error(search);
-	bool same = own != NULL && trial->exception != NULL && strcmp(own, trial->exception) == 0;
+	bool same = own != NULL && exception != NULL && strcmp(own, exception) == 0;
 	attempt->found.end = same ? TN_FIX_OWN_ERROR : TN_FIX_BROKE;
 	if (trial->end == TN_TRIAL_SLOW)
 		tn__replace_text(&attempt->found.why_not, "took too long");
 	else if (trial->end == TN_TRIAL_HOST_MEMORY)
 		tn__replace_text(&attempt->found.why_not, "too much of the computer's own memory");
-	else if (trial->exception != NULL)
-		tn__replace_text(&attempt->found.why_not, trial->exception);
+	else if (exception != NULL)
+		tn__replace_text(&attempt->found.why_not, exception);
 	else
-		tn__replace_text(&attempt->found.why_not, trial->error != NULL ? trial->error : "the program failed");
+		tn__replace_text(&attempt->found.why_not, error != NULL ? error : "the program failed");
 	return true;
 }
 
@@ -136,7 +135,7 @@ is_told_and_whole(const struct tn_fix_search *search, struct tn_attempt *attempt
 	attempt->stage = TN_STAGE_OVER;
 	if (trial->end != TN_TRIAL_DONE) /* what it had to tell may be lost */
 		return !is_broken(search, attempt, trial);
-	if (take_told(attempt, trial))
+	if (read_change_result(attempt, trial))
 		return !is_broken(search, attempt, trial);
 	attempt->found.end = TN_FIX_NOT_APPLIED;
 	return false;
@@ -150,7 +149,7 @@ tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 		return;
 	take_peaks(search, attempt, trial, 0);
 	tn__fix_judge_time(search, attempt, trial);
-	int64_t cached = tn__trial_figure(trial, "peak", "reserved_bytes") - tn__trial_figure(trial, "peak", "allocated_bytes");
+	int64_t cached = tn__trial_report(trial)->reserved_peak - tn__trial_report(trial)->allocated_peak;
 	int64_t room = (int64_t)search->card.total - search->card.hidden;
 	/* What is only cached is given back where memory is short: then the card itself must tell. */
 	bool tried = attempt->card.end != TN_TRIAL_WAITS;

@@ -8,13 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-same_id(const char *part, const char *id)
-{
-	size_t length = strlen(id);
-	return strncmp(part, id, length) == 0 && (part[length] == '=' || part[length] == '\0');
-}
-
 /* ---- attempts ---- */
 
 static struct tn_attempt *
@@ -33,18 +26,12 @@ static void
 add_part(struct tn_attempt *attempt, const char *part)
 {
 	struct tn_fix_change *found = &attempt->found;
-	char *joined = NULL;
 	char **parts = reallocarray(found->parts, found->part_count + 1, sizeof(*parts));
 	if (parts == NULL)
 		return;
 	found->parts = parts;
 	parts[found->part_count++] = strdup(part);
-	if (found->changes == NULL)
-		found->changes = strdup(part);
-	else if (asprintf(&joined, "%s,%s", found->changes, part) >= 0) {
-		free(found->changes);
-		found->changes = joined;
-	}
+	tn__change_join(&found->changes, part);
 }
 
 static bool
@@ -56,47 +43,44 @@ is_tried(const struct tn_fix_search *search, const char *part)
 	return false;
 }
 
+/* As the survey tells of it, or of something like it. */
 static void
-add_single(struct tn_fix_search *search, const json_t *row, const char *value, int pieces)
+add_single(struct tn_fix_search *search, const struct tn_possible_change *row, const char *value, int pieces)
 {
-	const char *id = json_string_value(json_object_get(row, "id"));
-	const char *title = json_string_value(json_object_get(row, "title"));
-	const struct tn_cure *knowledge = tn__cure_of(id);
+	const struct tn_cure *knowledge = tn__cure_of(row->id);
 	int64_t most = tn__cure_most(knowledge, search->whole, pieces);
 	bool not_of_room, cures = tn__cure_fits(knowledge, &search->unchanged_card, &not_of_room);
-	char part[256], words[320];
+	char *part = tn__change_part(row->id, value);
+	char *title = tn__change_title(row->title != NULL ? row->title : row->id, value);
 	bool hopeless = !cures && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
-	snprintf(part, sizeof(part), value != NULL ? "%s=%s" : "%s", id, value);
-	snprintf(words, sizeof(words), value != NULL ? "%s (%s)" : "%s", title != NULL ? title : id, value);
-	if (is_tried(search, part))
-		return;
-	struct tn_attempt *attempt = add_attempt(search, words, tn__promise_of(json_string_value(json_object_get(row, "results"))));
-	if (attempt == NULL)
-		return;
-	add_part(attempt, part);
-	attempt->found.cost = knowledge->cost;
-	attempt->found.pieces = pieces;
-	attempt->found.cure = not_of_room;
-	bool kept = attempt->found.results != TN_PROMISE_DIFFERENT;
-	attempt->most = cures && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
-	if (hopeless)
-		attempt->stage = TN_STAGE_SPARE;
+	struct tn_attempt *attempt = part != NULL && title != NULL && !is_tried(search, part)
+	                                 ? add_attempt(search, title, row->results) : NULL;
+	if (attempt != NULL) {
+		add_part(attempt, part);
+		attempt->found.cost = knowledge->cost;
+		attempt->found.pieces = pieces;
+		attempt->found.cure = not_of_room;
+		bool kept = attempt->found.results != TN_PROMISE_DIFFERENT;
+		attempt->most = cures && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
+		if (hopeless)
+			attempt->stage = TN_STAGE_SPARE;
+	}
+	free(part);
+	free(title);
 }
 
 /* ---- which values ---- */
 
 /* A batch in k pieces: the fewest that should do, and the next. */
 static void
-add_accumulation(struct tn_fix_search *search, const json_t *row)
+add_accumulation(struct tn_fix_search *search, const struct tn_possible_change *row)
 {
 	const struct tn_cure *cure = tn__cure_of("accumulate");
-	const json_t *values = json_object_get(row, "values"), *value;
 	int added = 0;
-	size_t i;
-	json_array_foreach(values, i, value) {
-		const char *text = json_string_value(value);
+	for (size_t i = 0; i < row->values.count; i++) {
+		const char *text = row->values.items[i];
 		int pieces = text != NULL ? atoi(text) : 0;
-		bool last = i + 1 == json_array_size(values);
+		bool last = i + 1 == row->values.count;
 		bool should = search->missing == TN_NO_FIGURE ||
 		              tn__cure_most(cure, search->whole, pieces) >= search->missing;
 		if (pieces > 1 && added < 2 && (should || last)) {
@@ -108,9 +92,9 @@ add_accumulation(struct tn_fix_search *search, const json_t *row)
 
 /* The largest half, quarter ... of a batch that should do, and the next. */
 static void
-add_batch(struct tn_fix_search *search, const json_t *row, int batch)
+add_batch(struct tn_fix_search *search, const struct tn_possible_change *row, int batch)
 {
-	const struct tn_cure *cure = tn__cure_of(json_string_value(json_object_get(row, "id")));
+	const struct tn_cure *cure = tn__cure_of(row->id);
 	char text[16];
 	int pieces = 2;
 	while (batch / pieces > 1 && search->missing != TN_NO_FIGURE &&
@@ -124,37 +108,31 @@ add_batch(struct tn_fix_search *search, const json_t *row, int batch)
 
 /* All settings are tried where the cache is to blame; else only the one that may help anywhere. */
 static void
-add_settings(struct tn_fix_search *search, const json_t *row)
+add_settings(struct tn_fix_search *search, const struct tn_possible_change *row)
 {
 	const struct tn_cure *cure = tn__cure_of("alloc");
 	bool all;
-	const json_t *value;
-	size_t i;
 	tn__cure_fits(cure, &search->unchanged_card, &all);
 	if (!all && search->missing != TN_NO_FIGURE)
 		all = tn__cure_most(cure, search->whole, 0) >= search->missing;
-	json_array_foreach(json_object_get(row, "values"), i, value)
-		if (json_is_string(value) && (all || i == 0))
-			add_single(search, row, json_string_value(value), 0);
+	for (size_t i = 0; i < row->values.count; i++)
+		if (row->values.items[i] != NULL && (all || i == 0))
+			add_single(search, row, row->values.items[i], 0);
 }
 
 static void
-add_row(struct tn_fix_search *search, const json_t *row, const json_t *survey)
+add_row(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
 {
-	const char *id = json_string_value(json_object_get(row, "id"));
-	const json_t *values = json_object_get(row, "values");
-	if (id == NULL)
-		return;
-	if (strcmp(id, "accumulate") == 0) {
+	if (strcmp(row->id, "accumulate") == 0) {
 		add_accumulation(search, row);
-	} else if (strcmp(id, "batch") == 0) {
+	} else if (strcmp(row->id, "batch") == 0) {
 		add_batch(search, row, search->batch);
-	} else if (strcmp(id, "evaluation_batch") == 0) {
+	} else if (strcmp(row->id, "evaluation_batch") == 0) {
 		add_batch(search, row, tn__survey_evaluation_batch(survey));
-	} else if (strcmp(id, "alloc") == 0) {
+	} else if (strcmp(row->id, "alloc") == 0) {
 		add_settings(search, row);
-	} else if (json_array_size(values) > 0) {
-		add_single(search, row, json_string_value(json_array_get(values, 0)), 0);
+	} else if (row->values.count > 0) {
+		add_single(search, row, row->values.items[0], 0);
 	}
 }
 
@@ -162,14 +140,14 @@ add_row(struct tn_fix_search *search, const json_t *row, const json_t *survey)
 static void
 add_without_others(struct tn_fix_search *search)
 {
-	const char *cause = tn__trial_text(&search->unchanged_card, "out_of_memory", "cause");
+	const char *cause = tn__trial_report(&search->unchanged_card)->oom.cause;
 	char held[32], *how = NULL;
 	if (search->card.options.other_bytes == 0)
 		return;
 	struct tn_attempt *attempt = add_attempt(search, "the other processes end", TN_PROMISE_SAME);
 	if (attempt == NULL)
 		return;
-	add_part(attempt, TN_FIX_WITHOUT_OTHERS);
+	add_part(attempt, TN_CHANGE_WITHOUT_OTHERS);
 	attempt->without_others = true;
 	attempt->most = INT64_MAX;
 	attempt->stage = TN_STAGE_HOPES;
@@ -206,27 +184,25 @@ by_promise(const void *one, const void *two)
 	return a->most == b->most ? 0 : a->most > b->most ? -1 : 1;
 }
 
+/* Nothing was learnt of the program: only what acts on every program. */
 static void
 add_unsurveyed(struct tn_fix_search *search)
 {
-	json_t *row = json_pack("{s:s, s:s, s:s, s:[s]}", "id", "alloc", "title", "settings of PyTorch's allocator", "results",
-	                        "same", "values", "expandable_segments:True");
-	if (row != NULL)
-		add_single(search, row, "expandable_segments:True", 0);
-	json_decref(row);
+	char id[] = "alloc", title[] = "settings of PyTorch's allocator";
+	struct tn_possible_change row = { .id = id, .title = title, .results = TN_PROMISE_SAME };
+	add_single(search, &row, "expandable_segments:True", 0);
 }
 
 void
 tn__fix_plan(struct tn_fix_search *search)
 {
-	const json_t *survey = tn__trial_told(&search->unchanged_large, "survey"), *row;
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
 	search->batch = tn__survey_batch(survey, INT_MAX);
-	size_t i;
 	add_without_others(search);
-	if (survey == NULL) /* nothing was learnt of the program: only what acts on every program */
+	if (!survey->known)
 		add_unsurveyed(search);
-	json_array_foreach(json_object_get(survey, "possible"), i, row)
-		add_row(search, row, survey);
+	for (size_t i = 0; i < survey->possible_count; i++)
+		add_row(search, &survey->possible[i], survey);
 	order_missing = search->missing;
 	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_promise);
 	if (search->direct)
@@ -251,36 +227,31 @@ tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two)
 	for (size_t i = 0; i < one->found.part_count; i++)
 		for (size_t j = 0; j < two->found.part_count; j++) {
 			char id[64];
-			if (same_id(two->found.parts[j], tn__fix_id_of(one->found.parts[i], id)))
+			if (tn__change_is(two->found.parts[j], tn__change_id(one->found.parts[i], id)))
 				return true;
 		}
 	return false;
 }
 
-static const json_t *
-conflicts_of(const struct tn_fix_search *search, const char *part)
+/* True when the survey says that the change of one part does not go together with that of the other. */
+static bool
+part_refuses(const struct tn_fix_search *search, const char *one, const char *two)
 {
-	const json_t *survey = tn__trial_told(&search->unchanged_large, "survey"), *row;
-	size_t i;
-	json_array_foreach(json_object_get(survey, "possible"), i, row) {
-		const char *id = json_string_value(json_object_get(row, "id"));
-		if (id != NULL && same_id(part, id))
-			return json_object_get(row, "conflicts");
-	}
-	return NULL;
+	const struct tn_possible_change *row = tn__survey_find(&search->unchanged_large.outcome.changes.survey, one);
+	for (size_t i = 0; row != NULL && i < row->conflicts.count; i++)
+		if (row->conflicts.items[i] != NULL && tn__change_is(two, row->conflicts.items[i]))
+			return true;
+	return false;
 }
 
 /* True when one says that it does not go together with the other. */
 static bool
 refuses(const struct tn_fix_search *search, const struct tn_attempt *one, const struct tn_attempt *two)
 {
-	const json_t *id;
-	size_t k;
 	for (size_t i = 0; i < one->found.part_count; i++)
 		for (size_t j = 0; j < two->found.part_count; j++)
-			json_array_foreach(conflicts_of(search, one->found.parts[i]), k, id)
-				if (json_is_string(id) && same_id(two->found.parts[j], json_string_value(id)))
-					return true;
+			if (part_refuses(search, one->found.parts[i], two->found.parts[j]))
+				return true;
 	return false;
 }
 
@@ -393,7 +364,7 @@ static int64_t
 most_of_rest(const struct tn_attempt *first, const struct tn_attempt *then)
 {
 	char id[64];
-	return tn__cure_most(tn__cure_of(tn__fix_id_of(then->found.parts[0], id)), &first->large, then->found.pieces);
+	return tn__cure_most(tn__cure_of(tn__change_id(then->found.parts[0], id)), &first->large, then->found.pieces);
 }
 
 void

@@ -13,7 +13,6 @@
 
 #define TN_FIX_ATTEMPTS 160
 #define TN_FIX_LEAST_SHARE 50 /* a change that can save no more than this part of what is missing is not tried */
-#define TN_FIX_WITHOUT_OTHERS "end_other_processes" /* no change of the program */
 
 enum tn_stage {
 	TN_STAGE_WAITS,
@@ -58,13 +57,6 @@ struct tn_fix_search {
 	int failure_status;
 };
 
-/* ---- fix_names.c ---- */
-
-/* The change that a part such as "accumulate=4" is of, into `id`, which is returned. */
-const char *tn__fix_id_of(const char *part, char id[64]);
-/* Of the word that a survey or a trial has for it; different results where there is none. */
-enum tn_promise tn__promise_of(const char *name);
-
 /* ---- fix_plan.c ---- */
 
 /* Adds the single changes that the survey allows, in the order of trying. Attempts do not move afterwards. */
@@ -83,10 +75,9 @@ bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two
 /* Takes what the trial on the card without end, or on the card itself, has shown. */
 void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
-/* Replaces an owned text by a copy of `value`, which may be NULL. */
 /* The exception with which the program as it is ends where memory is enough; NULL: none, or it is not known. Borrowed. */
 const char *tn__fix_own_error(const struct tn_fix_search *search);
-
+/* Replaces an owned text by a copy of `value`, which may be NULL. */
 void tn__replace_text(char **text, const char *value);
 
 /* ---- more_cards.c ---- */

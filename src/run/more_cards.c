@@ -13,9 +13,10 @@ struct parts {
 };
 
 static int64_t
-figure(const json_t *categories, const char *name)
+held_by(const struct tn_report *whole, enum tn_category category)
 {
-	return json_integer_value(json_object_get(categories, name));
+	int64_t bytes = whole->at_peak.by_category[category];
+	return bytes != TN_NO_FIGURE ? bytes : 0;
 }
 
 static int64_t
@@ -25,16 +26,15 @@ at_least(int64_t one, int64_t two)
 }
 
 static struct parts
-parts_of(const struct tn_trial *whole, const json_t *facts)
+parts_of(const struct tn_report *whole, int64_t blocks)
 {
-	const json_t *categories = json_object_get(json_object_get(whole->report, "at_peak"), "by_category");
-	json_int_t blocks = json_integer_value(json_object_get(facts, "blocks"));
-	struct parts parts = { .parameters = figure(categories, "parameters"), .gradients = figure(categories, "gradients"),
-		                   .state = figure(categories, "optimizer_state") };
-	parts.passing = figure(categories, "activations") + figure(categories, "inputs") + figure(categories, "temporaries") +
-	                figure(categories, "rounding") + figure(categories, "cached");
-	parts.fixed = tn__trial_figure(whole, "peak", "device_bytes") - parts.parameters - parts.gradients - parts.state -
-	              parts.passing;
+	struct parts parts = { .parameters = held_by(whole, TN_CATEGORY_parameters),
+		                   .gradients = held_by(whole, TN_CATEGORY_gradients),
+		                   .state = held_by(whole, TN_CATEGORY_optimizer_state) };
+	parts.passing = held_by(whole, TN_CATEGORY_activations) + held_by(whole, TN_CATEGORY_inputs) +
+	                held_by(whole, TN_CATEGORY_temporaries) + held_by(whole, TN_CATEGORY_rounding) +
+	                held_by(whole, TN_CATEGORY_cached);
+	parts.fixed = whole->device_peak - parts.parameters - parts.gradients - parts.state - parts.passing;
 	/* of frozen parameters there is no state, and no gradient */
 	int64_t trained = parts.state > 0 && parts.state < parts.parameters ? parts.state : parts.parameters;
 	parts.all_gradients = at_least(parts.gradients, trained);
@@ -65,14 +65,13 @@ tn__more_cards(const struct tn_fix_search *search, struct tn_fixes *out)
 		enum tn_cards_method method;
 		int64_t (*bytes)(const struct parts *parts, int cards);
 	} methods[] = { { TN_CARDS_FSDP, with_fsdp }, { TN_CARDS_DDP, with_ddp } };
-	const json_t *facts = json_object_get(tn__trial_told(&search->unchanged_large, "survey"), "facts");
-	const json_t *categories = json_object_get(json_object_get(search->whole->report, "at_peak"), "by_category");
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	const struct tn_report *whole = tn__trial_report(search->whole);
 	int64_t room = (int64_t)search->card.total - search->card.hidden;
-	if (search->missing == TN_NO_FIGURE || search->card.options.gpus != 1 ||
-	    json_integer_value(json_object_get(facts, "backward")) == 0 ||
-	    !json_is_integer(json_object_get(categories, "parameters")))
+	if (search->missing == TN_NO_FIGURE || search->card.options.gpus != 1 || !survey->known || survey->backward <= 0 ||
+	    whole->at_peak.by_category[TN_CATEGORY_parameters] == TN_NO_FIGURE)
 		return;
-	struct parts parts = parts_of(search->whole, facts);
+	struct parts parts = parts_of(whole, survey->blocks);
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
 		for (int cards = 2; cards <= 8 && (search->batch == 0 || cards <= search->batch); cards *= 2) {
 			int64_t bytes = methods[i].bytes(&parts, cards);

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "report/json_parts.h"
+#include "report/outcome.h"
 #include "run/internal.h"
 #include "run/search.h"
 #include "run/trial.h"
@@ -46,13 +45,12 @@ is_wanted(const struct tn_run_options *options, const struct tn_report *report)
 	return !options->no_detail && !options->allow_writes && strcmp(options->steps, "auto") == 0;
 }
 
-/* Everything that comes before the end, a signal to this process, or the time; NULL when it was not the end. */
-static json_t *
-read_answer(int pipe, int signals, double until)
+/* Everything that comes before the end, a signal to this process, or the time; false when it was not the end. */
+static bool
+read_answer(int pipe, int signals, double until, struct tn_outcome *out)
 {
 	char *text = NULL;
 	size_t size = 0, room = 0;
-	json_error_t error;
 	bool ended = false;
 	while (!ended && size < LARGEST_ANSWER) {
 		struct pollfd waiting[2] = { { .fd = pipe, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
@@ -73,19 +71,19 @@ read_answer(int pipe, int signals, double until)
 			break;
 		size += got > 0 ? (size_t)got : 0;
 	}
-	json_t *answer = ended ? json_loadb(text, size, 0, &error) : NULL;
+	tn__outcome_read(ended ? text : NULL, size, out);
 	free(text);
-	return answer;
+	return out->report != NULL;
 }
 
 struct tn_need
 tn__need_find(const struct tn_run_options *options, const struct tn_report *report, int signals, const sigset_t *mask)
 {
-	struct tn_need none = { 0 };
+	struct tn_need need = { 0 };
 	double patience = patience_for(report->seconds);
 	int answer[2];
 	if (!(patience > 0) || !is_wanted(options, report) || pipe2(answer, O_CLOEXEC) != 0)
-		return none;
+		return need;
 	struct tn_trial trial = { .options = *options, .said = -1, .server = -1, .result = answer[1] };
 	trial.options.memory_bytes = TN_SEARCH_LARGE;
 	trial.options.steps = STEPS " updates";
@@ -96,13 +94,15 @@ tn__need_find(const struct tn_run_options *options, const struct tn_report *repo
 		tn__trial_become(&trial, mask, parent);
 	close(answer[1]);
 	if (child > 0) {
-		json_t *outcome = read_answer(answer[0], signals, tn__now() + patience);
+		struct tn_outcome outcome;
+		bool answered = read_answer(answer[0], signals, tn__now() + patience, &outcome);
 		kill(child, SIGKILL); /* the keeper below it ends the program and removes its folder */
 		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 			;
-		none = tn__need_of(json_object_get(outcome, "report"));
-		json_decref(outcome);
+		if (answered)
+			need = tn__need_of(outcome.report);
+		tn__outcome_free(&outcome);
 	}
 	close(answer[0]);
-	return none;
+	return need;
 }

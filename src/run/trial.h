@@ -10,7 +10,6 @@
 #ifndef TN_RUN_TRIAL_H
 #define TN_RUN_TRIAL_H
 
-#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +18,7 @@
 
 #include "gpu/roofline.h" /* struct tn_steps */
 #include "report/fix.h" /* struct tn_trial_seconds */
+#include "report/outcome.h"
 #include "report/report.h"
 #include "run/folder.h"
 #include "tonnage/run.h"
@@ -26,10 +26,10 @@
 enum tn_trial_end {
 	TN_TRIAL_WAITS,
 	TN_TRIAL_RUNS,
-	TN_TRIAL_DONE,        /* `report` has the result */
+	TN_TRIAL_DONE,        /* it came to a report */
 	TN_TRIAL_SLOW,        /* ended for want of time */
 	TN_TRIAL_HOST_MEMORY, /* ended since the computer's own memory ran out */
-	TN_TRIAL_FAILED,      /* never became a run: `error` says why */
+	TN_TRIAL_FAILED,      /* never became a run: `outcome.error` says why */
 	TN_TRIAL_STOPPED      /* not needed any more, or interrupted */
 };
 
@@ -42,14 +42,9 @@ struct tn_trial {
 	bool alone;                    /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* the result */
 	enum tn_trial_end end;
-	json_t *report;  /* as `tonnage run --json` writes it */
-	json_t *changes_told; /* array of what <run>/changes/ held */
+	struct tn_outcome outcome;
 	struct tn_steps steps; /* what each step did, of the process that did most */
-	char *exception; /* of a program that failed, or NULL */
-	char *error;     /* of a trial that failed */
-	int error_status;
-	char *words;
-	char *modules; /* lines "name\tfile" */
+	char *words;           /* that the program said on stderr */
 	double started, seconds;
 	/* while it runs */
 	pid_t pid;
@@ -60,27 +55,17 @@ struct tn_trial {
 /* Releases what came of a trial. */
 void tn__trial_clear(struct tn_trial *trial);
 
-/* A figure of a trial's report, such as ("peak", "device_bytes"); TN_NO_FIGURE where unknown. */
-int64_t tn__trial_figure(const struct tn_trial *trial, const char *object, const char *name);
+/* ---- trial_result.c ---- */
+
+/* The report of a trial; where it came to none, one in which nothing is known and the verdict is that it failed. Borrowed. */
+const struct tn_report *tn__trial_report(const struct tn_trial *trial);
 /* How much higher its device peak may be than it was seen (the context, kernels as they load); 0 where unknown. */
 int64_t tn__trial_uncertain(const struct tn_trial *trial);
-/* The verdict of a trial that is done, else NULL. */
-const char *tn__trial_verdict(const struct tn_trial *trial);
+/* True for a trial that is done, and fits. */
 bool tn__trial_fits(const struct tn_trial *trial);
-/* True when nothing was seen that decides, so that the trial proves nothing. */
-bool tn__trial_is_undecided(const struct tn_trial *trial);
-/* Why, as the report's first finding says it, and what would decide; the caller frees; NULL: without memory. */
+/* Why nothing was seen that decides, as the report's first finding says it, and what would decide; the caller frees; NULL:
+ * without memory. */
 char *tn__trial_doubt(const struct tn_trial *trial);
-/* A text of the report, such as ("out_of_memory", "cause"); NULL where there is none. */
-const char *tn__trial_text(const struct tn_trial *trial, const char *object, const char *name);
-
-/* What the program's own side has told under a name, such as "survey": borrowed, NULL when it has not. */
-const json_t *tn__trial_told(const struct tn_trial *trial, const char *name);
-/* The largest batch of training that a survey saw, of those up to `most`; 0 when it saw none. Loaders come before what the
- * command line says. */
-int tn__survey_batch(const json_t *survey, int most);
-/* The largest batch of evaluation that a survey saw; 0 when it saw none. */
-int tn__survey_evaluation_batch(const json_t *survey);
 
 /* ---- cost.c: what steps did ---- */
 
@@ -125,11 +110,6 @@ void tn__forks_end(struct tn_forks *forks);
 
 /* What the program with most modules has imported, from its run's folder; the caller frees; NULL: no list. */
 char *tn__modules_read(const struct tn_folder *folder);
-
-/* ---- trial_child.c: what the changes have told ---- */
-
-/* What the changes of a run reported, a document for each process (python/tonnage/changes): an array, the caller's. */
-json_t *tn__changes_read(const struct tn_folder *folder);
 
 /* ---- several side by side ---- */
 

@@ -4,7 +4,6 @@
  * its parent reads. Nothing of the program reaches the terminal, and a Ctrl-C is the parent's to act on.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -12,92 +11,23 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "run/internal.h"
 #include "run/trial.h"
 
-#define LARGEST_FILE (16 << 20)
-
-/* ---- what the changes have told ---- */
-
-static json_t *
-read_told(const char *path)
-{
-	struct stat about;
-	json_error_t error;
-	if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > LARGEST_FILE)
-		return NULL;
-	json_t *document = json_load_file(path, 0, &error);
-	const char *schema = json_string_value(json_object_get(document, "schema"));
-	if (schema != NULL && strcmp(schema, "tonnage.changes/1") == 0)
-		return document;
-	json_decref(document);
-	return NULL;
-}
-
-json_t *
-tn__changes_read(const struct tn_folder *folder)
-{
-	char path[PATH_MAX], file[PATH_MAX];
-	const struct dirent *item;
-	json_t *all = json_array();
-	DIR *listing = opendir(tn__folder_path(folder, "changes", path));
-	while (listing != NULL && (item = readdir(listing)) != NULL) {
-		size_t length = strlen(item->d_name);
-		if (length < 6 || strcmp(item->d_name + length - 5, ".json") != 0 ||
-		    snprintf(file, sizeof(file), "%s/%s", path, item->d_name) >= PATH_MAX)
-			continue;
-		json_t *document = read_told(file);
-		if (document != NULL)
-			json_array_append_new(all, document);
-	}
-	if (listing != NULL)
-		closedir(listing);
-	return all;
-}
-
-/* ---- the outcome ---- */
-
-static json_t *
-report_object(const struct tn_report *report)
-{
-	char *text = NULL;
-	size_t size = 0;
-	json_error_t error;
-	FILE *out = open_memstream(&text, &size);
-	if (out == NULL)
-		return NULL;
-	tn_status status = tn__report_json(report, out);
-	fclose(out);
-	json_t *object = status == TN_OK ? json_loadb(text, size, 0, &error) : NULL;
-	free(text);
-	return object;
-}
-
-static json_t *
-text_or_null(const char *text)
-{
-	json_t *string = text != NULL ? json_string(text) : NULL;
-	return string != NULL ? string : json_null();
-}
-
-/* What a run tells of itself. `context` is a JSON object. */
+/* What is known of a run while its folder stands. `context` is where the start of the outcome goes. */
 static tn_status
 take(void *context, struct tn_once *once, int *exit_status)
 {
+	struct json_t **of_run = context;
 	struct tn_report report;
+	char changes[PATH_MAX];
 	tn__once_report(once, NULL, &report);
 	*exit_status = report.exit_status;
-	json_t *outcome = context, *object = report_object(&report);
 	char *work = tn__work_read(&once->folder), *modules = tn__modules_read(&once->folder);
-	json_object_set_new(outcome, "report", object != NULL ? object : json_null());
-	json_object_set_new(outcome, "changes", tn__changes_read(&once->folder));
-	json_object_set_new(outcome, "work", text_or_null(work));
-	json_object_set_new(outcome, "exception", text_or_null(report.exception));
-	json_object_set_new(outcome, "modules", text_or_null(modules));
+	*of_run = tn__outcome_of_run(&report, tn__folder_path(&once->folder, "changes", changes), work, modules);
 	free(modules);
 	free(work);
 	tn_status status = tn__explain_misuse(&report);
@@ -214,14 +144,11 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 	int exit_status = TN_EXIT_OWN_FAILURE;
 	settle(trial->said, mask, parent);
 	choose_environment(trial);
-	json_t *outcome = json_object();
-	const struct tn_once_way way = { .ended = take, .context = outcome, .forked = trial->server >= 0,
+	struct json_t *of_run = NULL;
+	const struct tn_once_way way = { .ended = take, .context = &of_run, .forked = trial->server >= 0,
 		                             .server = trial->server, .alive = trial->alive };
 	tn_status status = tn__run_once(&options, &way, &exit_status);
-	if (status != TN_OK)
-		json_object_set_new(outcome, "error", text_or_null(tn_error_text()));
-	json_object_set_new(outcome, "exit_status", json_integer(exit_status));
-	FILE *out = fdopen(trial->result, "w"); /* json_dumpfd would write word by word */
-	bool written = out != NULL && json_dumpf(outcome, out, JSON_COMPACT) == 0 && fflush(out) == 0;
+	FILE *out = fdopen(trial->result, "w");
+	bool written = out != NULL && tn__outcome_write(of_run, status != TN_OK ? tn_error_text() : NULL, exit_status, out) == TN_OK;
 	_exit(written ? 0 : TN_EXIT_OWN_FAILURE);
 }

@@ -151,16 +151,10 @@ tn__trials_close(struct tn_trials *trials)
 void
 tn__trial_clear(struct tn_trial *trial)
 {
-	json_decref(trial->report);
-	json_decref(trial->changes_told);
+	tn__outcome_free(&trial->outcome);
 	tn__steps_free(&trial->steps);
-	free(trial->exception);
-	free(trial->error);
 	free(trial->words);
-	free(trial->modules);
-	trial->modules = NULL;
-	trial->report = trial->changes_told = NULL;
-	trial->exception = trial->error = trial->words = NULL;
+	trial->words = NULL;
 	trial->end = TN_TRIAL_WAITS;
 }
 
@@ -223,56 +217,35 @@ contents(int file, off_t most)
 	return text;
 }
 
-static char *
-copied(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text != NULL ? strdup(text) : NULL;
-}
-
 static void
 read_outcome(struct tn_trial *trial)
 {
-	json_error_t error;
+	struct tn_outcome *outcome = &trial->outcome;
 	char *text = contents(trial->result, 0);
-	json_t *outcome = text != NULL ? json_loads(text, 0, &error) : NULL;
-	json_t *report = json_object_get(outcome, "report");
+	tn__outcome_read(text, text != NULL ? strlen(text) : 0, outcome);
 	free(text);
-	trial->error = copied(outcome, "error");
-	trial->error_status = (int)json_integer_value(json_object_get(outcome, "exit_status"));
-	trial->exception = copied(outcome, "exception");
-	trial->modules = copied(outcome, "modules");
-	trial->report = json_is_object(report) ? json_incref(report) : NULL;
-	trial->changes_told = json_incref(json_object_get(outcome, "changes"));
-	tn__steps_parse(json_string_value(json_object_get(outcome, "work")), &trial->steps);
-	json_decref(outcome);
+	tn__steps_parse(outcome->work, &trial->steps);
 	if (trial->end != TN_TRIAL_RUNS)
 		return; /* it was ended, and why is known */
-	trial->end = trial->report != NULL && trial->error == NULL ? TN_TRIAL_DONE : TN_TRIAL_FAILED;
-	if (trial->end == TN_TRIAL_FAILED && trial->error == NULL) {
-		trial->error = strdup("the trial was ended from outside");
-		trial->error_status = TN_EXIT_OWN_FAILURE;
+	trial->end = outcome->report != NULL && outcome->error == NULL ? TN_TRIAL_DONE : TN_TRIAL_FAILED;
+	if (trial->end == TN_TRIAL_FAILED && outcome->error == NULL) {
+		outcome->error = strdup("the trial was ended from outside");
+		outcome->exit_status = TN_EXIT_OWN_FAILURE;
 	}
 }
 
 /* ---- the fork server ---- */
 
-static bool
-same_figure(const struct tn_trial *one, const struct tn_trial *other, const char *object, const char *name)
-{
-	return tn__trial_figure(one, object, name) == tn__trial_figure(other, object, name);
-}
-
 /* A process that the server has forked must be to the program what a new one is. */
 static void
 compare(struct tn_trials *trials)
 {
-	const struct tn_trial *one = trials->first, *other = &trials->check;
-	const char *verdict = tn__trial_verdict(one), *again = tn__trial_verdict(other);
-	if (verdict == NULL || again == NULL || strcmp(verdict, again) != 0)
+	const struct tn_outcome *one = &trials->first->outcome, *other = &trials->check.outcome;
+	if (one->report == NULL || other->report == NULL || one->report->verdict != other->report->verdict)
 		tn__forks_distrust(&trials->server, "forked, the program ends otherwise");
-	else if (!same_figure(one, other, "peak", "device_bytes") || !same_figure(one, other, "peak", "allocated_bytes") ||
-	         !same_figure(one, other, "out_of_memory", "requested_bytes"))
+	else if (one->report->device_peak != other->report->device_peak ||
+	         one->report->allocated_peak != other->report->allocated_peak ||
+	         one->report->oom.requested_bytes != other->report->oom.requested_bytes)
 		tn__forks_distrust(&trials->server, "forked, the program has another peak");
 	tn__trial_clear(&trials->check);
 	trials->checked = true;
@@ -289,7 +262,7 @@ start_again(struct tn_trials *trials, struct tn_trial *trial)
 	if (status == TN_OK)
 		return;
 	trial->end = TN_TRIAL_FAILED;
-	trial->error = strdup(tn_error_text());
+	trial->outcome.error = strdup(tn_error_text());
 	trials->ended(trials->context, trial);
 }
 
@@ -318,7 +291,7 @@ first_or_check(struct tn_trials *trials, bool *wait)
 		return NULL;
 	if (!trials->listed) {
 		trials->listed = true;
-		tn__forks_import(server, trials->first->modules);
+		tn__forks_import(server, trials->first->outcome.modules);
 		return NULL;
 	}
 	if (trials->check.end != TN_TRIAL_WAITS)
@@ -339,7 +312,7 @@ came_to_nothing(const struct tn_trial *trial)
 static void
 distrust(struct tn_trials *trials, const struct tn_trial *trial)
 {
-	tn__forks_distrust(&trials->server, "a trial %s", trial->error != NULL ? trial->error : "took too long");
+	tn__forks_distrust(&trials->server, "a trial %s", trial->outcome.error != NULL ? trial->outcome.error : "took too long");
 }
 
 static void
@@ -586,98 +559,4 @@ tn__trials_run(struct tn_trials *trials)
 	}
 	wait_for_keepers(trials);
 	return status;
-}
-
-/* ---- what came of one ---- */
-
-int64_t
-tn__trial_figure(const struct tn_trial *trial, const char *object, const char *name)
-{
-	const json_t *value = json_object_get(json_object_get(trial->report, object), name);
-	return json_is_integer(value) ? (int64_t)json_integer_value(value) : TN_NO_FIGURE;
-}
-
-int64_t
-tn__trial_uncertain(const struct tn_trial *trial)
-{
-	const json_t *highest = json_array_get(json_object_get(trial->report, "uncertainty_bytes"), 1);
-	int64_t device = tn__trial_figure(trial, "peak", "device_bytes");
-	return json_is_integer(highest) && device != TN_NO_FIGURE ? (int64_t)json_integer_value(highest) - device : 0;
-}
-
-const char *
-tn__trial_text(const struct tn_trial *trial, const char *object, const char *name)
-{
-	return json_string_value(json_object_get(json_object_get(trial->report, object), name));
-}
-
-const json_t *
-tn__trial_told(const struct tn_trial *trial, const char *name)
-{
-	const json_t *document;
-	size_t i;
-	json_array_foreach(trial->changes_told, i, document) {
-		const json_t *told = json_object_get(document, name);
-		if (json_is_object(told))
-			return told;
-	}
-	return NULL;
-}
-
-static int
-largest_of(const json_t *survey, const char *fact, int most)
-{
-	const json_t *batch;
-	json_int_t largest = 0;
-	size_t i;
-	json_array_foreach(json_object_get(json_object_get(survey, "facts"), fact), i, batch)
-		if (json_integer_value(batch) > largest && json_integer_value(batch) <= most)
-			largest = json_integer_value(batch);
-	return (int)largest;
-}
-
-int
-tn__survey_batch(const json_t *survey, int most)
-{
-	int largest = largest_of(survey, "batches", most);
-	return largest > 0 ? largest : largest_of(survey, "batch_options", most);
-}
-
-int
-tn__survey_evaluation_batch(const json_t *survey)
-{
-	return largest_of(survey, "evaluation_batches", INT_MAX);
-}
-
-const char *
-tn__trial_verdict(const struct tn_trial *trial)
-{
-	return json_string_value(json_object_get(trial->report, "verdict"));
-}
-
-bool
-tn__trial_fits(const struct tn_trial *trial)
-{
-	const char *verdict = tn__trial_verdict(trial);
-	return trial->end == TN_TRIAL_DONE && verdict != NULL && strcmp(verdict, "fits") == 0;
-}
-
-bool
-tn__trial_is_undecided(const struct tn_trial *trial)
-{
-	const char *verdict = tn__trial_verdict(trial);
-	return verdict != NULL && strcmp(verdict, "undecided") == 0;
-}
-
-char *
-tn__trial_doubt(const struct tn_trial *trial)
-{
-	const json_t *finding = json_array_get(json_object_get(trial->report, "findings"), 0);
-	const char *what = json_string_value(json_object_get(finding, "what"));
-	const char *advice = json_string_value(json_object_get(finding, "do"));
-	char *text = NULL;
-	if (asprintf(&text, "undecided: %s%s%s", what != NULL ? what : "nothing was seen that decides",
-	             advice != NULL ? "; " : "", advice != NULL ? advice : "") < 0)
-		return NULL;
-	return text;
 }

@@ -244,14 +244,14 @@ next(void *context)
 static const json_t *
 counted(const struct tn_trial *trial)
 {
-	return tn__trial_told(trial, "kit");
+	return trial->outcome.kit;
 }
 
 /* Why there is nothing: the last line that the job has said. */
 static const char *
 why_nothing(const struct tn_trial *trial, char buffer[256])
 {
-	const char *words = trial->error != NULL ? trial->error : trial->words != NULL ? trial->words : "";
+	const char *words = trial->outcome.error != NULL ? trial->outcome.error : trial->words != NULL ? trial->words : "";
 	size_t end = strlen(words);
 	if (counted(trial) != NULL)
 		return NULL;
@@ -322,15 +322,15 @@ judge(struct validation *validation, struct job *job)
 static void
 stop_with(struct validation *validation, const struct tn_trial *trial)
 {
-	validation->status = trial->error_status == TN_EXIT_USAGE ? TN_INVALID : TN_STATE;
-	snprintf(validation->why, sizeof(validation->why), "%s", trial->error);
+	validation->status = trial->outcome.exit_status == TN_EXIT_USAGE ? TN_INVALID : TN_STATE;
+	snprintf(validation->why, sizeof(validation->why), "%s", trial->outcome.error);
 }
 
 static void
 ended(void *context, struct tn_trial *trial)
 {
 	struct validation *validation = context;
-	if (trial->end == TN_TRIAL_FAILED && trial->error != NULL && validation->status == TN_OK)
+	if (trial->end == TN_TRIAL_FAILED && trial->outcome.error != NULL && validation->status == TN_OK)
 		stop_with(validation, trial);
 	for (int i = 0; i < validation->count; i++) {
 		struct job *job = &validation->jobs[i];

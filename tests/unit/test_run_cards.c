@@ -23,14 +23,17 @@ estimate(int64_t card, int backward, int batch, int64_t missing)
 	search.card.total = (uint64_t)card;
 	search.card.options.gpus = 1;
 	search.whole = &search.unchanged_large;
-	search.unchanged_large.report = json_pack(
-		"{s:{s:I}, s:{s:{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i}}}", "peak", "device_bytes", (json_int_t)(29 * GIB), "at_peak",
-		"by_category", "parameters", (json_int_t)(4 * GIB), "gradients", (json_int_t)0, "optimizer_state",
-		(json_int_t)(8 * GIB), "activations", (json_int_t)(16 * GIB), "inputs", 0, "temporaries", 0, "rounding", 0, "cached", 0);
-	search.unchanged_large.changes_told = json_pack("[{s:{s:{s:i, s:i}}}]", "survey", "facts", "backward", backward, "blocks", 8);
+	struct tn_report report;
+	tn__report_init(&report);
+	report.device_peak = 29 * GIB;
+	report.at_peak.by_category[TN_CATEGORY_parameters] = 4 * GIB;
+	report.at_peak.by_category[TN_CATEGORY_gradients] = 0;
+	report.at_peak.by_category[TN_CATEGORY_optimizer_state] = 8 * GIB;
+	report.at_peak.by_category[TN_CATEGORY_activations] = 16 * GIB;
+	search.unchanged_large.outcome.report = &report;
+	search.unchanged_large.outcome.changes.survey = (struct tn_survey){ .known = true, .backward = backward, .blocks = 8 };
 	tn__more_cards(&search, &fixes);
-	json_decref(search.unchanged_large.report);
-	json_decref(search.unchanged_large.changes_told);
+	tn__report_free(&report);
 	return fixes;
 }
 

@@ -11,21 +11,34 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "run/fix_search.h"
 
 #define GIB (INT64_C(1) << 30)
 
+/* What of a peak is told: no bytes of anything else. */
+struct held {
+	int64_t parameters, gradients, state, activations, temporaries;
+};
+
 /* A trial that is over, with a peak of this, made of that. */
 static void
-end_trial(struct tn_trial *trial, const char *verdict, double gib, const char *phase, const char *categories)
+end_trial(struct tn_trial *trial, enum tn_verdict verdict, double gib, const char *phase, struct held held)
 {
-	json_error_t error;
+	struct tn_report *report = malloc(sizeof(*report));
+	assert_non_null(report);
+	tn__report_init(report);
+	report->verdict = verdict;
+	report->device_peak = (int64_t)(gib * (double)GIB);
+	report->at_peak.phase = strdup(phase);
+	report->at_peak.by_category[TN_CATEGORY_parameters] = held.parameters;
+	report->at_peak.by_category[TN_CATEGORY_gradients] = held.gradients;
+	report->at_peak.by_category[TN_CATEGORY_optimizer_state] = held.state;
+	report->at_peak.by_category[TN_CATEGORY_activations] = held.activations;
+	report->at_peak.by_category[TN_CATEGORY_temporaries] = held.temporaries;
+	trial->outcome.report = report;
 	trial->end = TN_TRIAL_DONE;
-	trial->report = json_pack_ex(&error, 0, "{s:s, s:{s:I}, s:{s:s, s:o}}", "verdict", verdict, "peak", "device_bytes",
-	                             (json_int_t)(gib * (double)GIB), "at_peak", "phase", phase, "by_category",
-	                             json_loads(categories, 0, &error));
-	assert_non_null(trial->report);
 }
 
 /* 24 GiB are needed and 16 are there: 8 of activations, the others stay. */
@@ -47,12 +60,13 @@ begin(void **state)
 	search->card.total = 16 * GIB;
 	search->need = 24 * GIB;
 	search->missing = 8 * GIB;
-	end_trial(&search->unchanged_card, "out_of_memory", 16, "forward", "{\"parameters\": 1}");
-	end_trial(&search->unchanged_large, "fits", 24, "backward",
-	          "{\"parameters\": 3758096384, \"gradients\": 3758096384, \"optimizer_state\": 7516192768,"
-	          " \"activations\": 10200547328, \"temporaries\": 0, \"other\": 0, \"cached\": 0, \"rounding\": 0, \"inputs\": 0}");
-	search->unchanged_large.changes_told = json_loads(possible, 0, &error);
-	assert_non_null(search->unchanged_large.changes_told);
+	end_trial(&search->unchanged_card, TN_VERDICT_OUT_OF_MEMORY, 16, "forward", (struct held){ .parameters = 1 });
+	end_trial(&search->unchanged_large, TN_VERDICT_FITS, 24, "backward",
+	          (struct held){ 3758096384, 3758096384, 7516192768, 10200547328, 0 });
+	json_t *documents = json_loads(possible, 0, &error);
+	assert_non_null(documents);
+	assert_int_equal(tn__change_results_of(documents, &search->unchanged_large.outcome.changes), TN_OK);
+	json_decref(documents);
 	*state = search;
 	return 0;
 }
@@ -97,11 +111,11 @@ test_what_can_do_nothing_for_the_peak_waits_for_another(void **state)
 
 /* The change was seen on the card without end: this is what it leaves. */
 static int
-fall_short(struct tn_fix_search *search, const char *changes, const char *phase, const char *categories)
+fall_short(struct tn_fix_search *search, const char *changes, const char *phase, struct held held)
 {
 	int index = place_of(search, changes);
 	struct tn_attempt *attempt = &search->attempts[index];
-	end_trial(&attempt->large, "fits", 17, phase, categories);
+	end_trial(&attempt->large, TN_VERDICT_FITS, 17, phase, held);
 	attempt->stage = TN_STAGE_OVER;
 	attempt->found.end = TN_FIX_NOT_ENOUGH;
 	attempt->found.device_peak = 17 * GIB;
@@ -115,8 +129,7 @@ test_a_sequel_saves_of_what_is_left(void **state)
 	struct tn_fix_search *search = *state;
 	tn__fix_plan(search);
 	int first = fall_short(search, "accumulate=8", "optimizer",
-	                       "{\"parameters\": 3758096384, \"gradients\": 3758096384, \"optimizer_state\": 7516192768,"
-	                       " \"activations\": 0, \"temporaries\": 3221225472, \"other\": 0, \"cached\": 0}");
+	                       (struct held){ 3758096384, 3758096384, 7516192768, 0, 3221225472 });
 	int before = search->count;
 	tn__fix_plan_sequels(search, first, 1);
 	assert_int_equal(search->count, before + 1); /* the cheapest, and no more than asked for */
@@ -132,11 +145,11 @@ test_no_sequel_where_the_peak_is_not_told_or_nothing_helps_it(void **state)
 {
 	struct tn_fix_search *search = *state;
 	tn__fix_plan(search);
-	int first = fall_short(search, "accumulate=8", "forward", "{\"parameters\": 18253611008, \"gradients\": 0}");
+	int first = fall_short(search, "accumulate=8", "forward", (struct held){ .parameters = 18253611008 });
 	int before = search->count;
 	tn__fix_plan_sequels(search, first, 8);
 	assert_int_equal(search->count, before);
-	json_object_del(search->attempts[first].large.report, "at_peak");
+	search->attempts[first].large.outcome.report->at_peak.by_category[TN_CATEGORY_parameters] = TN_NO_FIGURE;
 	tn__fix_plan_sequels(search, first, 8);
 	assert_int_equal(search->count, before);
 }

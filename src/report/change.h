@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a change is spelled, as a user types it and as TONNAGE_CHANGES has it (doc/design/0009-changes.md): parts such as
+ * "accumulate=4", joined by commas; and what a change promises of the program's results.
+ */
+#ifndef TN_REPORT_CHANGE_H
+#define TN_REPORT_CHANGE_H
+
+#include <stdbool.h>
+
+#define TN_CHANGE_WITHOUT_OTHERS "end_other_processes" /* no change of the program */
+#define TN_CHANGE_SURVEY "survey"                      /* changes nothing: what can be tried is written down */
+
+/* What a change promises of the program's results. Ordered: worst last. */
+enum tn_promise { TN_PROMISE_SAME, TN_PROMISE_ROUNDING, TN_PROMISE_DIFFERENT };
+
+/* "same", "same_up_to_rounding", "different_training". */
+const char *tn__promise_name(enum tn_promise promise);
+/* Of such a name; different results where it is another one, or NULL. */
+enum tn_promise tn__promise_of(const char *name);
+
+/* The change that a part is of: "accumulate" of "accumulate=4", into `id`, which is returned. */
+const char *tn__change_id(const char *part, char id[64]);
+/* True where the part is of the change of this name. */
+bool tn__change_is(const char *part, const char *id);
+/* The number behind the "=" of a part; 0 where there is none. */
+int tn__change_number(const char *part);
+
+/* "accumulate=4", or "zero_grad" where there is no value; the caller frees; NULL without memory. */
+char *tn__change_part(const char *id, const char *value);
+/* "several small batches an update (4)", for a person; the same. */
+char *tn__change_title(const char *title, const char *value);
+/* Adds a part to a list of them, which the caller frees and which may be NULL; without memory it stays as it is. */
+void tn__change_join(char **changes, const char *part);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The reader of tonnage.changes/1.
+ */
+#include "report/change_results.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "report/json_parts.h"
+
+#define LARGEST_FILE (16 << 20)
+
+/* ---- files ---- */
+
+static json_t *
+read_document(const char *path)
+{
+	struct stat about;
+	json_error_t error;
+	if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > LARGEST_FILE)
+		return NULL;
+	json_t *document = json_load_file(path, 0, &error);
+	const char *schema = json_string_value(json_object_get(document, "schema"));
+	if (schema != NULL && strcmp(schema, "tonnage.changes/1") == 0)
+		return document;
+	json_decref(document);
+	return NULL;
+}
+
+json_t *
+tn__change_documents(const char *folder)
+{
+	char file[PATH_MAX];
+	const struct dirent *item;
+	json_t *all = json_array();
+	DIR *listing = opendir(folder);
+	while (listing != NULL && (item = readdir(listing)) != NULL) {
+		size_t length = strlen(item->d_name);
+		if (length < 6 || strcmp(item->d_name + length - 5, ".json") != 0 ||
+		    snprintf(file, sizeof(file), "%s/%s", folder, item->d_name) >= PATH_MAX)
+			continue;
+		json_t *document = read_document(file);
+		if (document != NULL)
+			json_array_append_new(all, document);
+	}
+	if (listing != NULL)
+		closedir(listing);
+	return all;
+}
+
+/* ---- documents ---- */
+
+/* Room for the items of an array; *status says when there is none. */
+static void *
+room_for(const json_t *array, size_t width, tn_status *status)
+{
+	size_t count = json_array_size(array);
+	void *items = count > 0 ? calloc(count, width) : NULL;
+	if (count > 0 && items == NULL)
+		*status = tn__fail(TN_NO_MEMORY, "out of host memory");
+	return items;
+}
+
+static struct tn_text_list
+texts(const json_t *array, tn_status *status)
+{
+	struct tn_text_list list = { .items = room_for(array, sizeof(*list.items), status) };
+	for (size_t i = 0; list.items != NULL && i < json_array_size(array); i++) {
+		const char *text = json_string_value(json_array_get(array, i));
+		list.items[list.count++] = text != NULL ? strdup(text) : NULL;
+	}
+	return list;
+}
+
+static struct tn_number_list
+numbers(const json_t *array, tn_status *status)
+{
+	struct tn_number_list list = { .items = room_for(array, sizeof(*list.items), status) };
+	for (size_t i = 0; list.items != NULL && i < json_array_size(array); i++)
+		list.items[list.count++] = json_integer_value(json_array_get(array, i));
+	return list;
+}
+
+static enum tn_promise
+promise(const json_t *object)
+{
+	return tn__promise_of(json_string_value(json_object_get(object, "results")));
+}
+
+static tn_status
+read_survey(const json_t *object, struct tn_survey *survey)
+{
+	const json_t *facts = json_object_get(object, "facts"), *possible = json_object_get(object, "possible");
+	tn_status status = TN_OK;
+	survey->known = true;
+	survey->backward = tn__json_read_figure(facts, "backward");
+	survey->blocks = tn__json_read_figure(facts, "blocks");
+	survey->batches = numbers(json_object_get(facts, "batches"), &status);
+	survey->batch_options = numbers(json_object_get(facts, "batch_options"), &status);
+	survey->evaluation_batches = numbers(json_object_get(facts, "evaluation_batches"), &status);
+	survey->possible = room_for(possible, sizeof(*survey->possible), &status);
+	for (size_t i = 0; survey->possible != NULL && i < json_array_size(possible); i++) {
+		const json_t *row = json_array_get(possible, i);
+		char *id = tn__json_read_text(row, "id");
+		if (id == NULL)
+			continue;
+		survey->possible[survey->possible_count++] =
+			(struct tn_possible_change){ .id = id, .title = tn__json_read_text(row, "title"), .results = promise(row),
+			                             .values = texts(json_object_get(row, "values"), &status),
+			                             .conflicts = texts(json_object_get(row, "conflicts"), &status) };
+	}
+	return status;
+}
+
+static tn_status
+read_process(const json_t *document, struct tn_change_process *process)
+{
+	const json_t *changes = json_object_get(document, "changes");
+	tn_status status = TN_OK;
+	process->patch = tn__json_read_text(document, "patch");
+	process->items = room_for(changes, sizeof(*process->items), &status);
+	for (size_t i = 0; process->items != NULL && i < json_array_size(changes); i++) {
+		const json_t *entry = json_array_get(changes, i);
+		process->items[process->count++] =
+			(struct tn_change_result){ .id = tn__json_read_text(entry, "id"),
+			                           .applied = json_is_true(json_object_get(entry, "applied")),
+			                           .results = promise(entry), .why_not = tn__json_read_text(entry, "why_not"),
+			                           .how = tn__json_read_text(entry, "how") };
+	}
+	return status;
+}
+
+tn_status
+tn__change_results_of(const json_t *documents, struct tn_change_results *out)
+{
+	tn_status status = TN_OK;
+	*out = (struct tn_change_results){ 0 };
+	out->processes = room_for(documents, sizeof(*out->processes), &status);
+	for (size_t i = 0; status == TN_OK && i < json_array_size(documents); i++) {
+		const json_t *document = json_array_get(documents, i), *survey = json_object_get(document, "survey");
+		status = read_process(document, &out->processes[out->count++]);
+		if (status == TN_OK && json_is_object(survey) && !out->survey.known)
+			status = read_survey(survey, &out->survey);
+	}
+	if (status != TN_OK)
+		tn__change_results_free(out);
+	return status;
+}
+
+tn_status
+tn__change_results_read(const char *folder, struct tn_change_results *out)
+{
+	json_t *documents = tn__change_documents(folder);
+	tn_status status = tn__change_results_of(documents, out);
+	json_decref(documents);
+	return status;
+}
+
+static void
+free_texts(struct tn_text_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->items[i]);
+	free(list->items);
+}
+
+static void
+free_survey(struct tn_survey *survey)
+{
+	for (size_t i = 0; i < survey->possible_count; i++) {
+		struct tn_possible_change *row = &survey->possible[i];
+		free(row->id);
+		free(row->title);
+		free_texts(&row->values);
+		free_texts(&row->conflicts);
+	}
+	free(survey->possible);
+	free(survey->batches.items);
+	free(survey->batch_options.items);
+	free(survey->evaluation_batches.items);
+}
+
+void
+tn__change_results_free(struct tn_change_results *results)
+{
+	for (size_t i = 0; i < results->count; i++) {
+		struct tn_change_process *process = &results->processes[i];
+		for (size_t j = 0; j < process->count; j++) {
+			free(process->items[j].id);
+			free(process->items[j].why_not);
+			free(process->items[j].how);
+		}
+		free(process->items);
+		free(process->patch);
+	}
+	free(results->processes);
+	free_survey(&results->survey);
+	*results = (struct tn_change_results){ 0 };
+}
+
+/* ---- what a survey says ---- */
+
+static int
+largest_of(const struct tn_number_list *list, int most)
+{
+	int64_t largest = 0;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i] > largest && list->items[i] <= most)
+			largest = list->items[i];
+	return (int)largest;
+}
+
+int
+tn__survey_batch(const struct tn_survey *survey, int most)
+{
+	int largest = largest_of(&survey->batches, most);
+	return largest > 0 ? largest : largest_of(&survey->batch_options, most);
+}
+
+int
+tn__survey_evaluation_batch(const struct tn_survey *survey)
+{
+	return largest_of(&survey->evaluation_batches, INT_MAX);
+}
+
+const struct tn_possible_change *
+tn__survey_find(const struct tn_survey *survey, const char *part)
+{
+	for (size_t i = 0; i < survey->possible_count; i++)
+		if (tn__change_is(part, survey->possible[i].id))
+			return &survey->possible[i];
+	return NULL;
+}

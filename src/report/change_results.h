@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the changes of a run reported, and what a survey found that can be tried: the documents that
+ * python/tonnage/changes writes (doc/design/0009-changes.md), read into plain data at one place. They come from the program's
+ * processes: fields that are missing, or of another kind, are unknown. Unknown is TN_NO_FIGURE or NULL.
+ */
+#ifndef TN_REPORT_CHANGE_RESULTS_H
+#define TN_REPORT_CHANGE_RESULTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "report/change.h"
+#include "tonnage/status.h"
+
+struct json_t;
+
+struct tn_text_list {
+	char **items; /* one may be NULL */
+	size_t count;
+};
+
+struct tn_number_list {
+	int64_t *items;
+	size_t count;
+};
+
+/* What one process says of one change. */
+struct tn_change_result {
+	char *id;
+	bool applied;
+	enum tn_promise results;
+	char *why_not, *how;
+};
+
+struct tn_change_process {
+	struct tn_change_result *items;
+	size_t count;
+	char *patch; /* of all changes that were applied */
+};
+
+/* A change that can be tried in the program. */
+struct tn_possible_change {
+	char *id, *title;
+	enum tn_promise results;
+	struct tn_text_list values; /* worth trying; NULL among them: it takes none */
+	struct tn_text_list conflicts; /* ids */
+};
+
+struct tn_survey {
+	bool known;       /* else the rest says nothing */
+	int64_t backward; /* passes that were seen */
+	int64_t blocks;   /* of one kind, in the largest list of them */
+	struct tn_number_list batches, batch_options, evaluation_batches;
+	struct tn_possible_change *possible;
+	size_t possible_count;
+};
+
+struct tn_change_results {
+	struct tn_change_process *processes;
+	size_t count;
+	struct tn_survey survey; /* of the first process that made one */
+};
+
+/* The documents in a folder, as an array; NULL without memory. */
+struct json_t *tn__change_documents(const char *folder);
+/* Reads such an array; NULL gives no results. Release with tn__change_results_free. */
+tn_status tn__change_results_of(const struct json_t *documents, struct tn_change_results *out);
+/* Both. */
+tn_status tn__change_results_read(const char *folder, struct tn_change_results *out);
+void tn__change_results_free(struct tn_change_results *results);
+
+/* The largest batch of training that a survey saw, of those up to `most`; 0 when it saw none. Loaders come before what the
+ * command line says. */
+int tn__survey_batch(const struct tn_survey *survey, int most);
+/* The largest batch of evaluation that a survey saw; 0 when it saw none. */
+int tn__survey_evaluation_batch(const struct tn_survey *survey);
+/* The row of a change; NULL when it cannot be tried, or there was no survey. */
+const struct tn_possible_change *tn__survey_find(const struct tn_survey *survey, const char *part);
+
+#endif
