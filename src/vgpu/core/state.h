@@ -159,7 +159,7 @@ struct tn_effort tn__traffic_of(struct tn_kernel *kernel, const struct tn_launch
 /* Counts work for the step that goes on: work.c. */
 void tn__work_count_locked(const struct tn_effort *effort);
 void tn__work_count_graph_locked(const struct tn_work *work);
-/* Capture, as streams and events meet it (graph.c). */
+/* Capture, as streams and events meet it (capture.c). */
 int tn__capture_add_locked(struct tn_stream *stream, const struct tn_node_description *work);
 void tn__capture_join_locked(struct tn_stream *stream, const struct tn_event *event);
 void tn__capture_forget_stream(struct tn_stream *stream);
