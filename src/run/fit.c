@@ -567,28 +567,12 @@ fill(struct search *search, struct tn_fits *out)
 /* ---- the command ---- */
 
 static tn_status
-json_writer(const void *what, FILE *out)
-{
-	return tn__fits_json(what, out);
-}
-
-static tn_status
-page_writer(const void *what, FILE *out)
-{
-	return tn__fits_page(what, out);
-}
-
-static tn_status
 finish(struct search *search, const struct tn_fits *fits, int *exit_status)
 {
 	const struct tn_run_options *run = &search->options->search.run;
 	bool some = false;
-	if (!run->quiet)
-		TN_FORWARD_IF_ERROR(tn__fits_text(fits, tn__style_of(run->messages), run->messages));
-	if (run->json_path != NULL)
-		TN_FORWARD_IF_ERROR(tn__save_to(run->json_path, run->output, json_writer, fits));
-	if (run->html_path != NULL)
-		TN_FORWARD_IF_ERROR(tn__save_to(run->html_path, run->output, page_writer, fits));
+	TN_FORWARD_IF_ERROR(tn__print_document(&tn__fit_document, fits, run));
+	TN_FORWARD_IF_ERROR(tn__save_document(&tn__fit_document, fits, run, true));
 	for (size_t i = 0; i < fits->card_count; i++)
 		some |= fits->cards[i].largest > 0;
 	*exit_status = fits->interrupted ? 128 + search->trials.interrupted_by

@@ -471,18 +471,6 @@ fill(struct tn_fix_search *search, struct tn_fixes *out)
 /* ---- the command ---- */
 
 static tn_status
-json_writer(const void *what, FILE *out)
-{
-	return tn__fixes_json(what, out);
-}
-
-static tn_status
-page_writer(const void *what, FILE *out)
-{
-	return tn__fixes_page(what, out);
-}
-
-static tn_status
 patch_writer(const void *what, FILE *out)
 {
 	const struct tn_fix_change *change = what;
@@ -601,12 +589,9 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 		tn__tell(options->run.messages, "the program fails as it is, and not for want of memory");
 	else if (fixes->undecided && !fixes->interrupted)
 		say_undecided(search);
-	else if (!options->run.quiet)
-		TN_FORWARD_IF_ERROR(tn__fixes_text(fixes, tn__style_of(options->run.messages), options->run.messages));
-	if (options->run.json_path != NULL)
-		TN_FORWARD_IF_ERROR(tn__save_to(options->run.json_path, options->run.output, json_writer, fixes));
-	if (options->run.html_path != NULL && !fixes->failed && !fixes->undecided)
-		TN_FORWARD_IF_ERROR(tn__save_to(options->run.html_path, options->run.output, page_writer, fixes));
+	else
+		TN_FORWARD_IF_ERROR(tn__print_document(&tn__fix_document, fixes, &options->run));
+	TN_FORWARD_IF_ERROR(tn__save_document(&tn__fix_document, fixes, &options->run, !fixes->failed && !fixes->undecided));
 	TN_FORWARD_IF_ERROR(write_patch(search, fixes));
 	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
 	               : fixes->fits_unchanged || fixes->failed || fixes->undecided

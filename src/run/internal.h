@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "device/ledger.h"
+#include "report/document.h"
 #include "report/model.h"
 #include "run/folder.h"
 #include "run/process.h"
@@ -266,6 +267,10 @@ void tn__collect(const struct tn_run_options *options, const struct tn_card *car
 tn_status tn__check_writable(const char *path);
 /* Writes into a file, or into `output` for "-". */
 tn_status tn__save_to(const char *path, FILE *output, tn_status (*write)(const void *what, FILE *out), const void *what);
+/* Writes the JSON and, with `page`, the page of a result, as far as they are asked for. */
+tn_status tn__save_document(const struct tn_document *kind, const void *what, const struct tn_run_options *options, bool page);
+/* The result for a person, unless quiet. */
+tn_status tn__print_document(const struct tn_document *kind, const void *what, const struct tn_run_options *options);
 /* Copies the snapshot that the program's hook says it made, if it lies in the run's folder. */
 tn_status tn__save_snapshot(const struct tn_run_options *options, const struct tn_folder *folder, struct tn_report *report);
 /* The report as JSON and as a page, and a baseline, as far as they are asked for. */

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 
-#include "report/report.h"
 #include "run/internal.h"
 
 struct wish { /* what is wanted of a run beside its report */
@@ -53,8 +52,8 @@ report_run(void *context, struct tn_once *once, int *exit_status)
 	*exit_status = status == TN_OK ? report.exit_status : TN_EXIT_OWN_FAILURE;
 	if (status == TN_OK && report.misuse != TN_MISUSE_NONE)
 		status = tn__explain_misuse(&report);
-	else if (status == TN_OK && !options->quiet)
-		(void)tn__report_text(&report, tn__style_of(options->messages), options->messages);
+	else if (status == TN_OK)
+		(void)tn__print_document(&tn__run_document, &report, options);
 	tn__report_free(&report);
 	return status;
 }

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/secrets.h"
+#include "report/document.h"
 #include "report/gate.h"
-#include "report/report.h"
 #include "run/internal.h"
 
 tn_status
@@ -97,16 +97,21 @@ tn__save_to(const char *path, FILE *output, tn_status (*write)(const void *what,
 	return status;
 }
 
-static tn_status
-write_json(const void *report, FILE *out)
+tn_status
+tn__save_document(const struct tn_document *kind, const void *what, const struct tn_run_options *options, bool page)
 {
-	return tn__report_json(report, out);
+	const char *json = options->json_path, *html = options->html_path;
+	if (json != NULL)
+		TN_FORWARD_IF_ERROR(tn__save_to(json, options->output, kind->json, what));
+	if (html != NULL && page)
+		TN_FORWARD_IF_ERROR(tn__save_to(html, options->output, kind->page, what));
+	return TN_OK;
 }
 
-static tn_status
-write_page(const void *report, FILE *out)
+tn_status
+tn__print_document(const struct tn_document *kind, const void *what, const struct tn_run_options *options)
 {
-	return tn__report_page(report, out);
+	return options->quiet ? TN_OK : kind->text(what, tn__style_of(options->messages), options->messages);
 }
 
 static tn_status
@@ -131,12 +136,7 @@ save_baseline(const struct tn_run_options *options, struct tn_report *report)
 tn_status
 tn__save_report(const struct tn_run_options *options, struct tn_report *report)
 {
-	const char *json = options->json_path, *html = options->html_path;
 	TN_FORWARD_IF_ERROR(save_baseline(options, report));
 	tn__mask_paths(report);
-	if (json != NULL)
-		TN_FORWARD_IF_ERROR(tn__save_to(json, options->output, write_json, report));
-	if (html != NULL && report->misuse == TN_MISUSE_NONE)
-		TN_FORWARD_IF_ERROR(tn__save_to(html, options->output, write_page, report));
-	return TN_OK;
+	return tn__save_document(&tn__run_document, report, options, report->misuse == TN_MISUSE_NONE);
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kinds of result that a command ends with, and how each is written: for a person, as JSON, as a page.
+ */
+#ifndef TN_REPORT_DOCUMENT_H
+#define TN_REPORT_DOCUMENT_H
+
+#include "report/report.h"
+
+/* `what` is of the kind's own type. Each function fails as the writer that it stands for. */
+struct tn_document {
+	tn_status (*text)(const void *what, struct tn_style style, FILE *out);
+	tn_status (*json)(const void *what, FILE *out);
+	tn_status (*page)(const void *what, FILE *out);
+};
+
+extern const struct tn_document tn__run_document; /* of a struct tn_report */
+extern const struct tn_document tn__fix_document; /* of a struct tn_fixes */
+extern const struct tn_document tn__fit_document; /* of a struct tn_fits */
+
+#endif
