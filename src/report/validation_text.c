@@ -119,7 +119,7 @@ count_of(const json_t *summary, const char *name)
 }
 
 tn_status
-tn__validation_text(const json_t *document, int left, struct tn_style style, FILE *out)
+tn__validation_summary(const json_t *document, int left, struct tn_style style, FILE *out)
 {
 	const struct tn_printer printer = { out, style };
 	const json_t *summary = json_object_get(document, "summary");

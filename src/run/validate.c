@@ -20,10 +20,8 @@
 #include "report/validation.h"
 #include "run/search.h"
 #include "run/trial.h"
-#include "run/validate.h"
 #include "tonnage/gpu.h"
 
-#define SCHEMA "tonnage.validate/1"
 #define MOST_JOBS 512
 #define MOST_SECONDS 300 /* for one job on one side */
 
@@ -47,7 +45,7 @@ struct validation {
 	struct job *jobs;
 	int count;
 	bool stand_in, late;
-	json_t *document;
+	struct tn_validation_results *results;
 	tn_status status; /* of writing, or of results that do not belong together */
 	char why[512];
 };
@@ -106,38 +104,6 @@ list_jobs(struct validation *validation)
 
 /* ---- results so far ---- */
 
-static json_t *
-results(const struct validation *validation)
-{
-	return json_object_get(validation->document, "jobs");
-}
-
-static bool
-is_known(const struct validation *validation, const char *name)
-{
-	const json_t *entry;
-	size_t i;
-	json_array_foreach(results(validation), i, entry) {
-		const char *its = json_string_value(json_object_get(entry, "job"));
-		if (its != NULL && strcmp(its, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-static json_t *
-new_document(const struct validation *validation)
-{
-	const struct tn_gpu_figures *gpu = &validation->figures;
-	char capability[32];
-	snprintf(capability, sizeof(capability), "%d.%d", gpu->compute_major, gpu->compute_minor);
-	return json_pack("{s:s, s:s, s:{s:s, s:s, s:I, s:I}, s:b, s:n, s:n, s:n, s:n, s:[], s:n}", "schema", SCHEMA, "tonnage",
-	                 TONNAGE_VERSION, "gpu", "name", gpu->name, "compute_capability", capability, "total_bytes",
-	                 (json_int_t)gpu->total_bytes, "context_bytes", (json_int_t)gpu->context_bytes, "stand_in",
-	                 validation->stand_in, "about", "driver", "catalogue_row", "cudnn_properties", "jobs",
-	                 "summary");
-}
-
 /* The row of the catalogue as this machine measures it. */
 static void
 measure_row(struct validation *validation)
@@ -149,58 +115,22 @@ measure_row(struct validation *validation)
 		return;
 	bool measured = tn_gpus_probe(out) == TN_OK;
 	fclose(out);
-	json_t *row = measured ? json_string(text) : NULL;
-	if (row != NULL)
-		json_object_set_new(validation->document, "catalogue_row", row);
+	if (measured)
+		tn__validation_set_row(validation->results, text);
 	free(text);
-}
-
-static tn_status
-go_on_with(struct validation *validation, const char *path)
-{
-	json_error_t error;
-	json_t *document = json_load_file(path, 0, &error);
-	const char *schema = json_string_value(json_object_get(document, "schema"));
-	bool ours = schema != NULL && strcmp(schema, SCHEMA) == 0 && json_is_array(json_object_get(document, "jobs"));
-	const json_t *gpu = json_object_get(document, "gpu"), *here = json_object_get(validation->document, "gpu");
-	bool same = ours && json_equal((json_t *)gpu, (json_t *)here) &&
-	            json_is_true(json_object_get(document, "stand_in")) == validation->stand_in;
-	if (same) {
-		json_decref(validation->document);
-		validation->document = document;
-		return TN_OK;
-	}
-	json_decref(document);
-	return ours ? tn__fail(TN_INVALID, "%s holds the results of another card: name another file", path)
-	            : tn__fail(TN_INVALID, "%s is there and holds no results of tonnage validate: name another file", path);
 }
 
 static tn_status
 open_results(struct validation *validation)
 {
 	const char *path = validation->options->json_path;
-	validation->document = new_document(validation);
-	TN_RETURN_IF(validation->document == NULL, TN_NO_MEMORY, "out of host memory");
+	validation->results = tn__validation_new(&validation->figures, validation->stand_in);
+	TN_RETURN_IF(validation->results == NULL, TN_NO_MEMORY, "out of host memory");
 	if (path != NULL && access(path, F_OK) == 0)
-		return go_on_with(validation, path);
+		return tn__validation_resume(validation->results, path);
 	if (path != NULL)
 		TN_FORWARD_IF_ERROR(tn__check_writable(path));
 	measure_row(validation);
-	return TN_OK;
-}
-
-/* By way of a temporary name: an interrupted call leaves what was known. */
-static tn_status
-save_results(struct validation *validation)
-{
-	const char *path = validation->options->json_path;
-	char part[PATH_MAX];
-	json_object_set_new(validation->document, "summary", tn__validate_summary(results(validation)));
-	if (path == NULL)
-		return TN_OK;
-	TN_RETURN_IF(snprintf(part, sizeof(part), "%s.part", path) >= PATH_MAX, TN_INVALID, "the name is too long: %s", path);
-	bool good = json_dump_file(validation->document, part, JSON_INDENT(1)) == 0 && rename(part, path) == 0;
-	TN_RETURN_IF(!good, TN_IO, "%s could not be written: %s", path, strerror(errno));
 	return TN_OK;
 }
 
@@ -229,7 +159,7 @@ next(void *context)
 	validation->late = limit > 0 && tn__trials_seconds(&validation->trials) > limit;
 	for (int i = 0; i < validation->count && validation->status == TN_OK; i++) {
 		struct job *job = &validation->jobs[i];
-		if (is_known(validation, job->name))
+		if (tn__validation_has(validation->results, job->name))
 			continue;
 		if (job->started[MEASURED] && !job->started[COPY])
 			return start(validation, job, COPY);
@@ -240,20 +170,13 @@ next(void *context)
 	return NULL;
 }
 
-/* What the job has written; NULL when it did not come to that. */
-static const json_t *
-counted(const struct tn_trial *trial)
-{
-	return trial->outcome.kit;
-}
-
 /* Why there is nothing: the last line that the job has said. */
 static const char *
 why_nothing(const struct tn_trial *trial, char buffer[256])
 {
 	const char *words = trial->outcome.error != NULL ? trial->outcome.error : trial->words != NULL ? trial->words : "";
 	size_t end = strlen(words);
-	if (counted(trial) != NULL)
+	if (trial->outcome.kit != NULL)
 		return NULL;
 	if (trial->end == TN_TRIAL_SLOW)
 		return "it took too long and was ended";
@@ -266,55 +189,36 @@ why_nothing(const struct tn_trial *trial, char buffer[256])
 	return buffer;
 }
 
-/* What only the measured card can tell: its driver, and what cuDNN says of it, so that its heuristics can be asked where
- * there is none. */
 static void
-keep_facts(struct validation *validation, const json_t *kit)
+fail(struct validation *validation, tn_status status, const char *why)
 {
-	static const char *const names[] = { "driver", "cudnn_properties" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (json_is_string(json_object_get(kit, names[i])))
-			json_object_set(validation->document, names[i], json_object_get(kit, names[i]));
-}
-
-/* All results of a file are of one PyTorch. */
-static void
-check_about(struct validation *validation, const json_t *kit)
-{
-	const json_t *about = json_object_get(kit, "about"), *known = json_object_get(validation->document, "about");
-	if (about == NULL || json_equal((json_t *)about, (json_t *)known))
-		return;
-	if (json_is_object(known)) {
-		validation->status = TN_INVALID;
-		snprintf(validation->why, sizeof(validation->why),
-		         "%s holds the results of another PyTorch or card: name another file", validation->options->json_path);
-		return;
-	}
-	json_object_set(validation->document, "about", (json_t *)about);
+	validation->status = status;
+	snprintf(validation->why, sizeof(validation->why), "%s", why);
 }
 
 static void
 judge(struct validation *validation, struct job *job)
 {
-	char buffer[SIDES][256];
+	char buffer[SIDES][256], another[512];
 	const struct tn_trial *measured = &job->trial[MEASURED], *copy = &job->trial[COPY];
-	check_about(validation, counted(measured));
-	if (validation->status != TN_OK)
-		return;
-	keep_facts(validation, counted(measured));
-	json_t *entry = tn__validate_compare(job->name, counted(measured), why_nothing(measured, buffer[MEASURED]),
-	                                     counted(copy), why_nothing(copy, buffer[COPY]));
-	if (entry == NULL || json_array_append_new(results(validation), entry) != 0) {
-		validation->status = TN_NO_MEMORY;
-		snprintf(validation->why, sizeof(validation->why), "out of host memory");
+	const struct tn_validate_options *options = validation->options;
+	if (!tn__validation_learn(validation->results, measured->outcome.kit)) {
+		snprintf(another, sizeof(another), "%s holds the results of another PyTorch or card: name another file",
+		         options->json_path);
+		fail(validation, TN_INVALID, another);
 		return;
 	}
-	validation->status = save_results(validation);
-	if (validation->status != TN_OK)
-		snprintf(validation->why, sizeof(validation->why), "%s", tn_error_text());
-	if (!validation->options->quiet) {
+	tn_status status = tn__validation_add(validation->results, job->name, measured->outcome.kit,
+	                                      why_nothing(measured, buffer[MEASURED]), copy->outcome.kit,
+	                                      why_nothing(copy, buffer[COPY]));
+	bool added = status == TN_OK;
+	if (added)
+		status = tn__validation_save(validation->results, options->json_path);
+	if (status != TN_OK)
+		fail(validation, status, tn_error_text());
+	if (added && !options->quiet) {
 		tn__progress_line_erase(&validation->line);
-		(void)tn__validation_line(entry, tn__style_of(validation->options->messages), validation->options->messages);
+		(void)tn__validation_last_line(validation->results, tn__style_of(options->messages), options->messages);
 	}
 }
 
@@ -322,8 +226,7 @@ judge(struct validation *validation, struct job *job)
 static void
 stop_with(struct validation *validation, const struct tn_trial *trial)
 {
-	validation->status = trial->outcome.exit_status == TN_EXIT_USAGE ? TN_INVALID : TN_STATE;
-	snprintf(validation->why, sizeof(validation->why), "%s", trial->outcome.error);
+	fail(validation, trial->outcome.exit_status == TN_EXIT_USAGE ? TN_INVALID : TN_STATE, trial->outcome.error);
 }
 
 static void
@@ -348,7 +251,7 @@ static void
 tick(void *context)
 {
 	struct validation *validation = context;
-	tn__progress_line_show(&validation->line, "%zu of %d jobs, %.0f s", json_array_size(results(validation)),
+	tn__progress_line_show(&validation->line, "%zu of %d jobs, %.0f s", tn__validation_count(validation->results),
 	                       validation->count, tn__trials_seconds(&validation->trials));
 }
 
@@ -392,7 +295,7 @@ left(const struct validation *validation)
 {
 	int count = 0;
 	for (int i = 0; i < validation->count; i++)
-		count += !is_known(validation, validation->jobs[i].name);
+		count += !tn__validation_has(validation->results, validation->jobs[i].name);
 	return count;
 }
 
@@ -410,14 +313,12 @@ run_jobs(struct validation *validation, int *exit_status)
 		*exit_status = validation->status == TN_INVALID ? TN_EXIT_USAGE : TN_EXIT_OWN_FAILURE;
 		return tn__fail(validation->status, "%s", validation->why);
 	}
-	TN_FORWARD_IF_ERROR(save_results(validation));
+	TN_FORWARD_IF_ERROR(tn__validation_save(validation->results, validation->options->json_path));
 	if (!validation->options->quiet)
-		TN_FORWARD_IF_ERROR(tn__validation_text(validation->document, left(validation),
+		TN_FORWARD_IF_ERROR(tn__validation_text(validation->results, left(validation),
 		                                        tn__style_of(validation->options->messages),
 		                                        validation->options->messages));
-	const json_t *summary = json_object_get(validation->document, "summary");
-	bool agree = json_equal(json_object_get(summary, "agree"), json_object_get(summary, "jobs"));
-	*exit_status = signal != 0 ? 128 + signal : agree ? 0 : 1;
+	*exit_status = signal != 0 ? 128 + signal : tn__validation_all_agree(validation->results) ? 0 : 1;
 	return TN_OK;
 }
 
@@ -427,7 +328,7 @@ release(struct validation *validation)
 	for (int i = 0; i < validation->count; i++)
 		for (int side = 0; side < SIDES; side++)
 			tn__trial_clear(&validation->jobs[i].trial[side]);
-	json_decref(validation->document);
+	tn__validation_free(validation->results);
 	free(validation->jobs);
 	free(validation->listed);
 	free(validation);

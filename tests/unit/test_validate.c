@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "report/validation.h"
-#include "run/validate.h"
 
 #define MIB (INT64_C(1) << 20)
 

@@ -2,7 +2,7 @@
  *
  * What a job did on the measured card beside what it did on the virtual one.
  */
-#include "run/validate.h"
+#include "report/validation.h"
 
 #include <stdlib.h>
 #include <string.h>
