@@ -189,6 +189,8 @@ struct tn_share *tn__vmm_share_locked(uintptr_t handle);
 uintptr_t tn__vmm_adopt_locked(struct tn_share *share);
 /* Whether an address is another process's memory that is open here. */
 bool tn__imported_locked(uint64_t address, struct tn_pointer_info *info);
+/* Whether an address is one that physical memory is mapped to (vmm.c). */
+bool tn__vmm_pointer_locked(uint64_t address, struct tn_pointer_info *info);
 /* Gates (gates.c). The last one wants no lock held. */
 void tn__gates_add(struct tn_gates *gates, uint64_t gate, uint64_t number);
 void tn__gates_merge(struct tn_gates *into, const struct tn_gates *from);
@@ -203,5 +205,9 @@ bool tn__kernel_reads_values_locked(struct tn_kernel *kernel);
 tn_status tn__class_malloc(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address);
 tn_status tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes);
 void tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes);
+/* The same for bytes that may be shared with other processes: then only this process's part in them ends. */
+void tn__memory_give_back(int device, enum tn_bytes_class class, uint64_t bytes, struct tn_share *share);
+/* What CUDA calls a failure to take memory. */
+int tn__memory_status(tn_status status);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runtime: graphs built by hand, queried, instantiated and launched; user objects that live as long as a graph.
+ * Runtime: graphs built by hand, queried, instantiated and launched.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vgpu/cudart/rt.h"
-#include "base/array.h"
+#include "vgpu/cudart/rt_user_objects.h"
 
 TN_EXPORT cudaError_t CUDARTAPI
 cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
@@ -35,134 +34,11 @@ cudaGraphClone(cudaGraph_t *clone, cudaGraph_t original)
 	return rt(result);
 }
 
-/* ---- user objects ---- */
-
-struct user_object {
-	void *data;
-	cudaHostFn_t destroy;
-	unsigned references;
-};
-
-struct retained {
-	const void *owner; /* a graph or an executable */
-	struct user_object *object;
-	unsigned count;
-};
-
-static pthread_mutex_t retained_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct retained *retained;
-static size_t retained_count, retained_capacity;
-
-static bool
-retain(const void *owner, struct user_object *object, unsigned count)
-{
-	if (!tn__array_room(&retained, &retained_capacity, retained_count + 1, sizeof(*retained), SIZE_MAX))
-		return false;
-	retained[retained_count++] = (struct retained){.owner = owner, .object = object, .count = count};
-	return true;
-}
-
-static void
-unreference(struct user_object *object, unsigned count)
-{
-	pthread_mutex_lock(&retained_lock);
-	object->references -= count < object->references ? count : object->references;
-	bool last = object->references == 0;
-	pthread_mutex_unlock(&retained_lock);
-	if (!last)
-		return;
-	object->destroy(object->data);
-	free(object);
-}
-
-static void
-release_owner(const void *owner)
-{
-	for (;;) {
-		struct retained found = {0};
-		pthread_mutex_lock(&retained_lock);
-		for (size_t i = 0; i < retained_count && !found.owner; i++)
-			if (retained[i].owner == owner) {
-				found = retained[i];
-				retained[i] = retained[--retained_count];
-			}
-		pthread_mutex_unlock(&retained_lock);
-		if (!found.owner)
-			return;
-		unreference(found.object, found.count);
-	}
-}
-
-/* An executable keeps what its graph keeps. */
-static void
-share_with(const void *executable, const void *graph)
-{
-	pthread_mutex_lock(&retained_lock);
-	size_t count = retained_count;
-	for (size_t i = 0; i < count; i++)
-		if (retained[i].owner == graph && retain(executable, retained[i].object, 1))
-			retained[i].object->references++;
-	pthread_mutex_unlock(&retained_lock);
-}
-
-TN_EXPORT cudaError_t CUDARTAPI
-cudaUserObjectCreate(cudaUserObject_t *out, void *data, cudaHostFn_t destroy, unsigned int references,
-                     unsigned int flags)
-{
-	if (!out || !destroy || references == 0)
-		return rt(cudaErrorInvalidValue);
-	struct user_object *object = malloc(sizeof(*object));
-	if (!object)
-		return rt(cudaErrorMemoryAllocation);
-	*object = (struct user_object){.data = data, .destroy = destroy, .references = references};
-	*out = (cudaUserObject_t)object;
-	return cudaSuccess;
-}
-
-TN_EXPORT cudaError_t CUDARTAPI
-cudaUserObjectRetain(cudaUserObject_t object, unsigned int count)
-{
-	if (!object)
-		return rt(cudaErrorInvalidValue);
-	pthread_mutex_lock(&retained_lock);
-	((struct user_object *)object)->references += count;
-	pthread_mutex_unlock(&retained_lock);
-	return cudaSuccess;
-}
-
-TN_EXPORT cudaError_t CUDARTAPI
-cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
-{
-	if (!object)
-		return rt(cudaErrorInvalidValue);
-	unreference((struct user_object *)object, count);
-	return cudaSuccess;
-}
-
-TN_EXPORT cudaError_t CUDARTAPI
-cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags)
-{
-	if (!graph || !object)
-		return rt(cudaErrorInvalidValue);
-	pthread_mutex_lock(&retained_lock);
-	bool kept = retain(graph, (struct user_object *)object, count);
-	if (kept && !(flags & cudaGraphUserObjectMove))
-		((struct user_object *)object)->references += count;
-	pthread_mutex_unlock(&retained_lock);
-	return kept ? cudaSuccess : rt(cudaErrorMemoryAllocation);
-}
-
-TN_EXPORT cudaError_t CUDARTAPI
-cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count)
-{
-	return cudaUserObjectRelease(object, count);
-}
-
 TN_EXPORT cudaError_t CUDARTAPI
 cudaGraphDestroy(cudaGraph_t graph)
 {
 	int result = tn__graph_destroy(rt_handle(graph));
-	release_owner(graph);
+	tn__rt_release_objects(graph);
 	return rt(result);
 }
 
@@ -178,7 +54,7 @@ instantiate(cudaGraphExec_t *out, cudaGraph_t graph)
 	int result = tn__graph_instantiate(rt_handle(graph), &handle);
 	if (result == TN_CUDA_OK) {
 		*out = (cudaGraphExec_t)handle;
-		share_with(*out, graph);
+		tn__rt_share_objects(*out, graph);
 	}
 	return rt(result);
 }
@@ -210,7 +86,7 @@ TN_EXPORT cudaError_t CUDARTAPI
 cudaGraphExecDestroy(cudaGraphExec_t executable)
 {
 	int result = tn__graph_exec_destroy(rt_handle(executable));
-	release_owner(executable);
+	tn__rt_release_objects(executable);
 	return rt(result);
 }
 
