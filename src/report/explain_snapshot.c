@@ -6,80 +6,37 @@
  * A failed request of the snapshot belongs to an error of the text when device and size agree as far as they are
  * printed. Where the trace does not allow to go back to it, the snapshot's end is shown, and said to be that.
  */
-#include "report/explain_snapshot.h"
+#include "report/explain_snapshot_parts.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analysis.h"
 #include "base/error.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
-#define MOST_ROWS 8     /* for a person */
-#define MOST_HOLDERS 50 /* in JSON */
-#define NO_ERROR UINT64_MAX
-
-enum { KEPT_REQUESTS = 256 }; /* the last ones that failed; a batch finder makes a few dozen */
-
-struct request {
-	size_t trace, index;
-	uint64_t size, device_free;
-	int64_t time_us;
-	int device;
-};
-
-/* One row of what held the memory; texts belong to the snapshot. */
-struct row {
-	const char *category; /* its JSON name; NULL: unknown */
-	const char *words;
-	uint64_t bytes;
-	size_t blocks;
-	struct tn_line at;
-};
-
-struct tn_evidence {
-	const struct tn_snapshot *snapshot;
-	struct request requests[KEPT_REQUESTS]; /* oldest first */
-	size_t request_count;
-	const struct request *request; /* the one looked at; NULL: there is none */
-	uint64_t error;                /* of the text that it belongs to, or NO_ERROR */
-	enum tn_cause text_cause;      /* of that error */
-	int device;
-	bool at_request; /* the figures are of the request's moment, else of the end */
-	bool categories; /* there are any, `moment` is filled … */
-	struct tn_moment moment;
-	struct tn_holder *holders; /* … else these */
-	size_t holder_count;
-	uint64_t reserved, allocated, largest_free;
-	struct tn_line at; /* of the request */
-	enum tn_cause cause;
-	char reason[320];
-	char advice[2][320];
-	size_t advice_count;
-};
 
 /* ---- failed requests ---- */
 
 static int
 compare_requests(const void *left, const void *right)
 {
-	const struct request *one = left, *other = right;
+	const struct tn_failed_request *one = left, *other = right;
 	return (one->time_us > other->time_us) - (one->time_us < other->time_us);
 }
 
 /* Keeps the latest. */
 static void
-keep_request(struct tn_evidence *evidence, struct request request)
+keep_request(struct tn_evidence *evidence, struct tn_failed_request request)
 {
-	struct request *oldest = &evidence->requests[0];
-	if (evidence->request_count < KEPT_REQUESTS) {
+	struct tn_failed_request *oldest = &evidence->requests[0];
+	if (evidence->request_count < TN_EVIDENCE_REQUESTS) {
 		evidence->requests[evidence->request_count++] = request;
 		return;
 	}
-	for (size_t index = 1; index < KEPT_REQUESTS; index++)
+	for (size_t index = 1; index < TN_EVIDENCE_REQUESTS; index++)
 		oldest = evidence->requests[index].time_us < oldest->time_us ? &evidence->requests[index] : oldest;
 	if (request.time_us >= oldest->time_us)
 		*oldest = request;
@@ -93,7 +50,8 @@ find_requests(struct tn_evidence *evidence)
 		int device = tn_snapshot_trace_device(evidence->snapshot, trace);
 		for (size_t index = 0; device >= 0 && index < events.count; index++) {
 			if (events.actions[index] == TN_ACTION_OOM)
-				keep_request(evidence, (struct request){trace, index, events.sizes[index], events.addresses[index],
+				keep_request(evidence,
+				             (struct tn_failed_request){trace, index, events.sizes[index], events.addresses[index],
 				                                        events.times[index], device});
 		}
 	}
@@ -107,7 +65,7 @@ tn__evidence_new(const struct tn_snapshot *snapshot, struct tn_evidence **eviden
 	struct tn_evidence *fresh = calloc(1, sizeof(*fresh));
 	TN_RETURN_IF(!fresh, TN_NO_MEMORY, "no host memory to look at the snapshot");
 	fresh->snapshot = snapshot;
-	fresh->error = NO_ERROR;
+	fresh->error = TN_EVIDENCE_NO_ERROR;
 	find_requests(fresh);
 	*evidence = fresh;
 	return TN_OK;
@@ -147,7 +105,7 @@ void
 tn__evidence_match(struct tn_evidence *evidence, const struct tn_message *message, uint64_t number)
 {
 	for (size_t index = evidence->request_count; index-- > 0;) {
-		const struct request *request = &evidence->requests[index];
+		const struct tn_failed_request *request = &evidence->requests[index];
 		bool device = message->device_index < 0 || message->device_index == request->device;
 		if (!device || !looks_like(message->figures[TN_FIGURE_TRIED], printed_size(request->size)))
 			continue;
@@ -230,7 +188,7 @@ line_of_stack(const struct tn_snapshot *snapshot, tn_stack stack)
 static void
 find_place(struct tn_evidence *evidence)
 {
-	const struct request *request = evidence->request;
+	const struct tn_failed_request *request = evidence->request;
 	if (!request)
 		return;
 	evidence->at = line_of_stack(evidence->snapshot,
@@ -239,22 +197,22 @@ find_place(struct tn_evidence *evidence)
 		evidence->at = evidence->moment.at;
 }
 
-static size_t
-count_rows(const struct tn_evidence *evidence)
+size_t
+tn__evidence_rows(const struct tn_evidence *evidence)
 {
 	return evidence->categories ? evidence->moment.holder_count : evidence->holder_count;
 }
 
-static struct row
-row_of(const struct tn_evidence *evidence, size_t index)
+struct tn_evidence_row
+tn__evidence_row(const struct tn_evidence *evidence, size_t index)
 {
 	if (evidence->categories) {
 		const struct tn_holding *holding = &evidence->moment.holders[index];
-		return (struct row){tn__category_name(holding->category), tn__category_words(holding->category),
+		return (struct tn_evidence_row){tn__category_name(holding->category), tn__category_words(holding->category),
 		                    holding->bytes, holding->blocks, holding->at};
 	}
 	const struct tn_holder *holder = &evidence->holders[index];
-	return (struct row){NULL, "live blocks", holder->bytes, holder->blocks,
+	return (struct tn_evidence_row){NULL, "live blocks", holder->bytes, holder->blocks,
 	                    {.file = holder->file, .function = holder->function, .line = holder->line}};
 }
 
@@ -271,9 +229,8 @@ advise(struct tn_evidence *evidence, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Whether the allocator grew its segments; -1: the snapshot does not say. */
-static int
-expandable(const struct tn_snapshot *snapshot)
+int
+tn__evidence_expandable(const struct tn_snapshot *snapshot)
 {
 	const struct tn_setting *settings;
 	size_t count = tn_snapshot_settings(snapshot, &settings);
@@ -284,8 +241,8 @@ expandable(const struct tn_snapshot *snapshot)
 	return -1;
 }
 
-static const char *
-last_part(const char *file)
+const char *
+tn__evidence_last_part(const char *file)
 {
 	const char *slash = strrchr(file, '/');
 	return slash && slash[1] ? slash + 1 : file;
@@ -305,13 +262,13 @@ advise_largest(struct tn_evidence *evidence)
 		[TN_CATEGORY_workspaces] = "a library's workspace; its size can be limited (CUBLAS_WORKSPACE_CONFIG)",
 	};
 	const char *text = texts[TN_CATEGORY_temporaries];
-	if (count_rows(evidence) == 0)
+	if (tn__evidence_rows(evidence) == 0)
 		return;
-	struct row row = row_of(evidence, 0);
+	struct tn_evidence_row row = tn__evidence_row(evidence, 0);
 	if (evidence->categories && texts[evidence->moment.holders[0].category])
 		text = texts[evidence->moment.holders[0].category];
 	if (row.at.file)
-		advise(evidence, "Begin with %.150s:%" PRId64 ": %s.", last_part(row.at.file), row.at.line, text);
+		advise(evidence, "Begin with %.150s:%" PRId64 ": %s.", tn__evidence_last_part(row.at.file), row.at.line, text);
 	else
 		advise(evidence, "Begin with the %s: %s.", row.words, text);
 }
@@ -326,7 +283,7 @@ say_fragmented(struct tn_evidence *evidence, uint64_t cached)
 	         "%s is cached and unused, enough for the %s asked for, but its largest free block has %s",
 	         tn__message_size(cached, idle), tn__message_size(evidence->request->size, asked),
 	         tn__message_size(evidence->largest_free, piece));
-	if (expandable(evidence->snapshot) == 1)
+	if (tn__evidence_expandable(evidence->snapshot) == 1)
 		advise(evidence, "Expandable segments are on already: keep shapes alike, or call torch.cuda.empty_cache() "
 		                 "between phases whose sizes differ.");
 	else
@@ -350,7 +307,7 @@ static void
 say_full(struct tn_evidence *evidence, uint64_t cached)
 {
 	char asked[40], idle[40], live[40];
-	const struct request *request = evidence->request;
+	const struct tn_failed_request *request = evidence->request;
 	bool alone = request->size > evidence->allocated;
 	evidence->cause = alone ? TN_CAUSE_TOO_BIG : TN_CAUSE_MODEL_OR_BATCH;
 	snprintf(evidence->reason, sizeof(evidence->reason),
@@ -359,7 +316,7 @@ say_full(struct tn_evidence *evidence, uint64_t cached)
 	         tn__message_size(request->size, asked), alone ? ", which is more than all tensors together" : "");
 	if (alone && evidence->at.file)
 		advise(evidence, "Look at the shapes in %.150s:%" PRId64 ", or compute it in chunks.",
-		       last_part(evidence->at.file), evidence->at.line);
+		       tn__evidence_last_part(evidence->at.file), evidence->at.line);
 	if (!alone)
 		advise_largest(evidence);
 }
@@ -401,227 +358,4 @@ tn__evidence_weigh(struct tn_evidence *evidence)
 	find_place(evidence);
 	judge(evidence);
 	return TN_OK;
-}
-
-/* ---- for a person ---- */
-
-static bool
-is_small(const struct tn_evidence *evidence)
-{
-	return evidence->reserved < GIB;
-}
-
-/* Figures of a file that lies may be any. */
-static int64_t
-shown(uint64_t bytes)
-{
-	return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
-}
-
-static void
-say_row(const struct tn_evidence *evidence, const struct tn_printer *printer, const char *name, uint64_t bytes,
-        const char *remark)
-{
-	tn__say_table_row(printer, &(struct tn_row){.name = name,
-	                                            .bytes = shown(bytes),
-	                                            .total = shown(evidence->reserved),
-	                                            .small = is_small(evidence),
-	                                            .remark = remark});
-}
-
-/* "train.py:41 forward, 24 blocks", in the longest form that fits `room` columns. */
-static void
-say_place(const struct row *row, int room, char out[512])
-{
-	char blocks[40] = "";
-	if (row->blocks > 1)
-		snprintf(blocks, sizeof(blocks), ", %zu blocks", row->blocks);
-	for (int form = 0; form < 4; form++) {
-		const char *file = row->at.file ? form == 0 ? row->at.file : last_part(row->at.file) : NULL;
-		bool function = form <= 1 && row->at.function && row->at.function[0];
-		if (!file)
-			snprintf(out, 512, "no line of Python%s", blocks);
-		else
-			snprintf(out, 512, "%s%.300s:%" PRId64 "%s%.80s%s", row->at.backward ? "backward of " : "", file,
-			         row->at.line, function ? " " : "", function ? row->at.function : "", form < 3 ? blocks : "");
-		if (tn__columns_of(out) <= room)
-			break;
-	}
-	tn__make_plain(out, '?');
-	if (tn__columns_of(out) > room && room > 3) {
-		out[room - 3] = '\0';
-		strcat(out, "...");
-	}
-}
-
-static void
-say_rows(const struct tn_evidence *evidence, const struct tn_printer *printer)
-{
-	uint64_t named = 0, live = evidence->categories ? evidence->moment.requested : evidence->allocated;
-	size_t count = count_rows(evidence), rows = count < MOST_ROWS ? count : MOST_ROWS;
-	fputc('\n', printer->out);
-	tn__say_table_head(printer, evidence->at_request ? "What held the memory then" : "What held the memory at its end",
-	                   is_small(evidence) ? "MiB" : "GiB");
-	for (size_t index = 0; index < rows; index++) {
-		char place[512];
-		struct row row = row_of(evidence, index);
-		say_place(&row, tn__remark_columns(printer), place);
-		say_row(evidence, printer, row.words, row.bytes, place);
-		named += row.bytes;
-	}
-	if (count > rows && live > named)
-		say_row(evidence, printer, "the rest", live - named, NULL);
-	if (evidence->categories && evidence->moment.by_category[TN_CATEGORY_rounding])
-		say_row(evidence, printer, tn__category_words(TN_CATEGORY_rounding),
-		        evidence->moment.by_category[TN_CATEGORY_rounding], NULL);
-	if (evidence->reserved > evidence->allocated) {
-		char piece[40], remark[80];
-		snprintf(remark, sizeof(remark), "largest free block %s", tn__message_size(evidence->largest_free, piece));
-		say_row(evidence, printer, tn__category_words(TN_CATEGORY_cached), evidence->reserved - evidence->allocated,
-		        remark);
-	}
-	fputc('\n', printer->out);
-}
-
-static void
-say_headline(const struct tn_evidence *evidence, const struct tn_printer *printer, uint64_t errors)
-{
-	char asked[40], room[40];
-	const struct request *request = evidence->request;
-	if (!request) {
-		tn__say(printer, TN_TINT_STRONG, 0, "The snapshot of GPU %d has no failed request", evidence->device);
-		return;
-	}
-	tn__say(printer, TN_TINT_STRONG, 0, "The snapshot: GPU %d was asked for %s%s%s", evidence->device,
-	        tn__message_size(request->size, asked), request->device_free == TN_UNKNOWN ? "" : ", free on the card ",
-	        request->device_free == TN_UNKNOWN ? "" : tn__message_size(request->device_free, room));
-	if (evidence->error != NO_ERROR && errors > 1)
-		tn__say(printer, TN_TINT_NONE, 2, "It belongs to error %llu of the text.",
-		        (unsigned long long)evidence->error + 1);
-	else if (evidence->error == NO_ERROR && errors > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "No error of the text asks for that much on that device: text and snapshot "
-		                                  "may be of different failures. What follows is the snapshot's last one.");
-}
-
-void
-tn__evidence_text(const struct tn_evidence *evidence, const struct tn_printer *printer, uint64_t errors)
-{
-	say_headline(evidence, printer, errors);
-	if (evidence->at.file)
-		tn__say(printer, TN_TINT_NONE, 2, "asked by: %.300s:%" PRId64 " %.80s%s", evidence->at.file, evidence->at.line,
-		        evidence->at.function ? evidence->at.function : "", evidence->at.backward ? " (its backward)" : "");
-	say_rows(evidence, printer);
-	if (evidence->categories && evidence->moment.inferred)
-		tn__say(printer, TN_TINT_DIM, 2, "The kinds of memory are inferred from stacks and lifetimes: the snapshot has "
-		                                 "no marks of tonnage run.");
-	tn__say(printer, TN_TINT_NONE, 2, "Why: %s.", evidence->reason);
-	if (evidence->error != NO_ERROR && evidence->cause != TN_CAUSE_UNKNOWN && evidence->cause != evidence->text_cause)
-		tn__say(printer, TN_TINT_NONE, 2, "That is more than the text could tell, and counts before its likely cause.");
-	for (size_t index = 0; index < evidence->advice_count; index++)
-		tn__say(printer, TN_TINT_NONE, index ? 12 : 2, "%s%s", index ? "" : "Do first: ", evidence->advice[index]);
-}
-
-/* ---- JSON ---- */
-
-static void
-write_bytes(FILE *out, const char *name, uint64_t bytes)
-{
-	if (bytes == TN_UNKNOWN)
-		fprintf(out, "    \"%s\": null,\n", name);
-	else
-		fprintf(out, "    \"%s\": %" PRIu64 ",\n", name, bytes);
-}
-
-static void
-write_text_or_null(FILE *out, const char *text)
-{
-	if (text && text[0])
-		tn__write_json_string(out, text);
-	else
-		fputs("null", out);
-}
-
-/* "file", "line", "function", "backward". */
-static void
-write_line(FILE *out, const struct tn_line *line)
-{
-	fputs("\"file\": ", out);
-	write_text_or_null(out, line->file);
-	if (line->file)
-		fprintf(out, ", \"line\": %" PRId64, line->line);
-	else
-		fputs(", \"line\": null", out);
-	fputs(", \"function\": ", out);
-	write_text_or_null(out, line->function);
-	fprintf(out, ", \"backward\": %s", line->backward ? "true" : "false");
-}
-
-static void
-write_categories(const struct tn_evidence *evidence, FILE *out)
-{
-	fprintf(out, "    \"inferred\": %s,\n    \"by_category\": ",
-	        !evidence->categories ? "null" : evidence->moment.inferred ? "true" : "false");
-	for (int category = 0; evidence->categories && category <= TN_CATEGORY_cached; category++)
-		fprintf(out, "%s\n      \"%s\": %" PRIu64, category ? "," : "{", tn__category_name((enum tn_category)category),
-		        evidence->moment.by_category[category]);
-	fputs(evidence->categories ? "\n    },\n" : "null,\n", out);
-}
-
-static void
-write_holders(const struct tn_evidence *evidence, FILE *out)
-{
-	size_t count = count_rows(evidence);
-	fputs("    \"holders\": [", out);
-	for (size_t index = 0; index < count && index < MOST_HOLDERS; index++) {
-		struct row row = row_of(evidence, index);
-		fprintf(out, "%s\n      {\"category\": ", index ? "," : "");
-		write_text_or_null(out, row.category);
-		fprintf(out, ", \"bytes\": %" PRIu64 ", \"blocks\": %zu, ", row.bytes, row.blocks);
-		write_line(out, &row.at);
-		fputc('}', out);
-	}
-	fputs(count ? "\n    ],\n" : "],\n", out);
-}
-
-static void
-write_moment(const struct tn_evidence *evidence, FILE *out)
-{
-	int grows = expandable(evidence->snapshot);
-	write_bytes(out, "reserved_bytes", evidence->reserved);
-	write_bytes(out, "allocated_bytes", evidence->allocated);
-	write_bytes(out, "largest_free_block_bytes", evidence->largest_free);
-	fprintf(out, "    \"expandable_segments\": %s,\n", grows < 0 ? "null" : grows ? "true" : "false");
-	fputs("    \"at\": ", out);
-	if (evidence->at.file) {
-		fputc('{', out);
-		write_line(out, &evidence->at);
-		fputc('}', out);
-	} else {
-		fputs("null", out);
-	}
-	fputs(",\n    \"phase\": ", out);
-	write_text_or_null(out, evidence->categories ? evidence->moment.phase : NULL);
-	fputs(",\n", out);
-}
-
-void
-tn__evidence_json(const struct tn_evidence *evidence, FILE *out)
-{
-	const struct request *request = evidence->request;
-	fprintf(out, "  \"snapshot\": {\n    \"device_index\": %d,\n    \"moment\": \"%s\",\n", evidence->device,
-	        evidence->at_request ? "out_of_memory" : "end");
-	write_bytes(out, "error", evidence->error == NO_ERROR ? TN_UNKNOWN : evidence->error);
-	write_bytes(out, "requested_bytes", request ? request->size : TN_UNKNOWN);
-	write_bytes(out, "free_bytes", request ? request->device_free : TN_UNKNOWN);
-	write_moment(evidence, out);
-	write_categories(evidence, out);
-	write_holders(evidence, out);
-	fprintf(out, "    \"likely_cause\": \"%s\",\n    \"reason\": ", tn__cause_text(evidence->cause));
-	tn__write_json_string(out, evidence->reason);
-	fputs(",\n    \"do\": [", out);
-	for (size_t index = 0; index < evidence->advice_count; index++) {
-		fputs(index ? ",\n      " : "\n      ", out);
-		tn__write_json_string(out, evidence->advice[index]);
-	}
-	fputs(evidence->advice_count ? "\n    ]\n  }" : "]\n  }", out);
 }
