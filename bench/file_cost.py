@@ -54,6 +54,8 @@ print("600 pictures after a write", best(pictures), sep="\t")
 print("40,000 stat after a write", best(stats), sep="\t")
 print("chmod by libc, a call", calls(lambda: os.chmod("own", 0o600)), sep="\t")
 name = os.path.abspath("own").encode()
+raw_name = os.path.join(os.environ.get("TONNAGE_RUN") or ".", "raw-own").encode()  # where a raw call may write
+open(raw_name, "w").close()
 mode = ctypes.c_long(0o600)
 import socket, struct
 one, other = socket.socketpair()
@@ -64,6 +66,16 @@ address = struct.pack("=HH4s8x", 2, socket.htons(53), b"\x7f\0\0\1")
 print("connect by libc, a call", calls(lambda: udp.connect(("127.0.0.1", 53))), sep="\t")
 number = ctypes.c_long(udp.fileno())
 print("connect by a raw call", calls(lambda: libc.syscall(ctypes.c_long(42), number, address, ctypes.c_long(16))), sep="\t")
+def opened(flags):
+    return lambda: os.close(os.open("own", flags))
+
+file = ctypes.c_void_p
+libc.fopen.restype, libc.fclose.argtypes = file, [file]
+raw_flags = ctypes.c_long(os.O_WRONLY)
+print("open for reading by libc, a call", calls(opened(os.O_RDONLY)), sep="\t")
+print("open for writing by libc, a call", calls(opened(os.O_WRONLY)), sep="\t")
+print("fopen for writing by libc, a call", calls(lambda: libc.fclose(libc.fopen(b"own", b"r+"))), sep="\t")
+print("open for writing by a raw call", calls(lambda: os.close(libc.syscall(ctypes.c_long(257), here, raw_name, raw_flags))), sep="\t")
 print("chmod by a raw call", calls(lambda: libc.syscall(ctypes.c_long(268), here, name, mode)), sep="\t")
 """
 

@@ -31,9 +31,9 @@
 	}
 
 CHANGE(truncate, (const char *path, off_t size), AT_FDCWD, TN__FOLLOW, TN__CONTENT,
-       TN_CALL(SYS_truncate, target.path, size))
+       TN_PASS_CALL(SYS_truncate, target.path, size, 0L, 0L, 0L))
 CHANGE(truncate64, (const char *path, off64_t size), AT_FDCWD, TN__FOLLOW, TN__CONTENT,
-       TN_CALL(SYS_truncate, target.path, size))
+       TN_PASS_CALL(SYS_truncate, target.path, size, 0L, 0L, 0L))
 
 /* Of a link itself older kernels cannot change the mode; Linux has none for links. */
 static long

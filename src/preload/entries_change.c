@@ -18,7 +18,7 @@ remove_name(int dirfd, const char *path, int flags)
 	if (result == 0 && tn__mode() == TN__ACTIVE)
 		result = tn__remove(dirfd, path, flags);
 	else if (result == 0)
-		result = (int)TN_CALL(SYS_unlinkat, dirfd, path, flags);
+		result = (int)TN_PASS_CALL(SYS_unlinkat, dirfd, path, flags, 0L, 0L);
 	return tn__result(result);
 }
 
@@ -95,34 +95,31 @@ renameat2(int old_dirfd, const char *old_path, int new_dirfd, const char *new_pa
 
 /* ---- making ---- */
 
-/* Defines a call that makes something at `path`, in terms of libc's call of the same name with the target's
-   arguments. */
-#define MAKE(name, parameters, dirfd, ...)                                          \
-	TN_ENTRY int name parameters                                                    \
-	{                                                                               \
-		struct tn__target target;                                                   \
-		if (tn__result(tn__map_make(dirfd, path, &target)))                         \
-			return -1;                                                              \
-		return TN_NEXT(name)(__VA_ARGS__);                                          \
-	}
-MAKE(mkdir, (const char *path, mode_t mode), AT_FDCWD, target.path, mode)
-MAKE(mkdirat, (int dirfd, const char *path, mode_t mode), dirfd, target.dirfd, target.path, mode)
-
-/* Defines a call that makes a node, by the system call. */
-#define MAKE_NODE(name, parameters, folder, kind, number)                           \
+/* Defines a call that makes something at `path`, in terms of a system call with the target's arguments. */
+#define MAKE(name, parameters, folder, call)                                        \
 	TN_ENTRY int name parameters                                                    \
 	{                                                                               \
 		struct tn__target target;                                                   \
 		if (tn__result(tn__map_make(folder, path, &target)))                        \
 			return -1;                                                              \
-		return tn__result(TN_PASS_CALL(SYS_mknodat, target.dirfd, target.path, kind, number, 0L)); \
+		return tn__result(call);                                                    \
 	}
+#define MAKE_FOLDER(name, parameters, folder) \
+	MAKE(name, parameters, folder, TN_PASS_CALL(SYS_mkdirat, target.dirfd, target.path, mode, 0L, 0L))
+MAKE_FOLDER(mkdir, (const char *path, mode_t mode), AT_FDCWD)
+MAKE_FOLDER(mkdirat, (int dirfd, const char *path, mode_t mode), dirfd)
+
+#define MAKE_NODE(name, parameters, folder, kind, number) \
+	MAKE(name, parameters, folder, TN_PASS_CALL(SYS_mknodat, target.dirfd, target.path, kind, number, 0L))
 MAKE_NODE(mkfifo, (const char *path, mode_t mode), AT_FDCWD, mode | S_IFIFO, 0L)
 MAKE_NODE(mkfifoat, (int dirfd, const char *path, mode_t mode), dirfd, mode | S_IFIFO, 0L)
 MAKE_NODE(mknod, (const char *path, mode_t mode, dev_t device), AT_FDCWD, mode, device)
 MAKE_NODE(mknodat, (int dirfd, const char *path, mode_t mode, dev_t device), dirfd, mode, device)
-MAKE(symlink, (const char *text, const char *path), AT_FDCWD, text, target.path)
-MAKE(symlinkat, (const char *text, int dirfd, const char *path), dirfd, text, target.dirfd, target.path)
+
+#define MAKE_LINK(name, parameters, folder) \
+	MAKE(name, parameters, folder, TN_PASS_CALL(SYS_symlinkat, text, target.dirfd, target.path, 0L, 0L))
+MAKE_LINK(symlink, (const char *text, const char *path), AT_FDCWD)
+MAKE_LINK(symlinkat, (const char *text, int dirfd, const char *path), dirfd)
 
 /* The names that programs built before glibc 2.33 call. */
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);

@@ -8,6 +8,7 @@
 #include "preload/shield.h"
 #include "preload/weights.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,13 @@ may_change(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
+/* What an open for a change is: with O_PATH nothing is opened. */
+static bool
+changes(int flags)
+{
+	return may_change(flags) && !(flags & O_PATH);
+}
+
 static bool
 takes_mode(int flags)
 {
@@ -30,7 +38,7 @@ takes_mode(int flags)
 static TN_SLOW int
 map(int dirfd, const char *path, int flags, struct tn__target *target)
 {
-	if (may_change(flags) && !(flags & O_PATH))
+	if (changes(flags))
 		return tn__result(tn__map_open(dirfd, path, flags, target));
 	tn__map_read(dirfd, path, flags & O_NOFOLLOW ? 0 : TN__FOLLOW, target);
 	return 0;
@@ -38,11 +46,32 @@ map(int dirfd, const char *path, int flags, struct tn__target *target)
 
 /* A change that the file's permissions allow, and the kernel's net does not: it is counted for the report. */
 static TN_SLOW void
-note_refusal(const char *path)
+note_refusal(const struct tn__target *target)
 {
-	if (tn__mode() == TN__ACTIVE && TN_CALL(SYS_faccessat, AT_FDCWD, path, W_OK) == 0)
+	if (TN_CALL(SYS_faccessat, target->dirfd, target->path, W_OK) == 0)
 		atomic_fetch_add(&tn__head->refused, 1);
 	errno = EACCES;
+}
+
+/* Opens for a change what was mapped. Not libc's: it cannot carry the pass word, and the keeper would look at each. */
+static TN_SLOW int
+open_to_change(const struct tn__target *target, int flags, mode_t mode)
+{
+	int kind, fd;
+
+	(void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &kind); /* libc's are cancellation points, too */
+	fd = tn__result(TN_PASS_CALL(SYS_openat, target->dirfd, target->path, flags, mode, 0L));
+	(void)pthread_setcanceltype(kind, &kind);
+	if (fd < 0 && errno == EACCES)
+		note_refusal(target);
+	return fd;
+}
+
+/* Is it the shield that opens it? */
+static bool
+is_ours(int flags)
+{
+	return changes(flags) && tn__mode() == TN__ACTIVE;
 }
 
 static bool
@@ -78,10 +107,9 @@ with_weights(int fd, const char *path, int flags)
 		struct tn__target target;                                        \
 		if (map(AT_FDCWD, path, flags, &target))                         \
 			return -1;                                                   \
-		int fd = TN_NEXT(name)(target.path, flags, mode);                \
-		if (fd < 0 && errno == EACCES && may_change(flags))              \
-			note_refusal(target.path);                                   \
-		return fd;                                                       \
+		if (is_ours(flags))                                              \
+			return open_to_change(&target, flags, mode);                 \
+		return TN_NEXT(name)(target.path, flags, mode);                  \
 	}                                                                    \
 	TN_ENTRY int name(const char *path, int flags, ...)                  \
 	{                                                                    \
@@ -99,6 +127,8 @@ OPEN(open64)
 		struct tn__target target;                                         \
 		if (map(dirfd, path, flags, &target))                             \
 			return -1;                                                    \
+		if (is_ours(flags))                                               \
+			return open_to_change(&target, flags, mode);                  \
 		return TN_NEXT(name)(target.dirfd, target.path, flags, mode);     \
 	}                                                                     \
 	TN_ENTRY int name(int dirfd, const char *path, int flags, ...)        \
@@ -114,10 +144,7 @@ OPENAT(openat64)
 #define CREAT(name)                                                           \
 	TN_ENTRY int name(const char *path, mode_t mode)                          \
 	{                                                                         \
-		struct tn__target target;                                             \
-		if (map(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, &target))       \
-			return -1;                                                        \
-		return TN_NEXT(name)(target.path, mode);                              \
+		return slow_open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);           \
 	}
 CREAT(creat)
 CREAT(creat64)
@@ -162,16 +189,40 @@ flags_of_mode(const char *mode)
 	return flags;
 }
 
+/* fopen for a change, of what was mapped. libc's fdopen appends, and goes to the end, as its fopen does. */
+static TN_SLOW FILE *
+open_stream(const struct tn__target *target, const char *mode, int flags)
+{
+	FILE *file;
+	int error, fd = open_to_change(target, flags | (strchr(mode, 'e') ? O_CLOEXEC : 0), 0666);
+
+	if (fd < 0)
+		return NULL;
+	file = fdopen(fd, mode);
+	if (!file) {
+		error = errno;
+		(void)TN_CALL(SYS_close, fd);
+		errno = error;
+	}
+	return file;
+}
+
+/* Modes whose rest fdopen does not know: a character set, and no cancellation. */
+static bool
+is_plain_mode(const char *mode)
+{
+	return strchr("rwa", mode[0]) && mode[0] && !strchr(mode, 'c') && strlen(mode) <= 5;
+}
+
 #define FOPEN(name)                                                              \
 	static TN_SLOW FILE *slow_##name(const char *path, const char *mode, int flags)  \
 	{                                                                            \
 		struct tn__target target;                                                \
 		if (map(AT_FDCWD, path, flags, &target))                                 \
 			return NULL;                                                         \
-		FILE *file = TN_NEXT(name)(target.path, mode);                           \
-		if (!file && errno == EACCES && may_change(flags))                       \
-			note_refusal(target.path);                                           \
-		return file;                                                             \
+		if (is_ours(flags) && is_plain_mode(mode))                               \
+			return open_stream(&target, mode, flags);                            \
+		return TN_NEXT(name)(target.path, mode);                                 \
 	}                                                                            \
 	TN_ENTRY FILE *name(const char *path, const char *mode)                      \
 	{                                                                            \
@@ -291,7 +342,7 @@ open_nameless(void)
 	fd = make_temporary(name, 0, 0);
 	if (fd < 0)
 		return NULL;
-	(void)TN_CALL(SYS_unlinkat, AT_FDCWD, name, 0);
+	(void)TN_PASS_CALL(SYS_unlinkat, AT_FDCWD, name, 0, 0L, 0L);
 	file = fdopen(fd, "w+");
 	if (!file) {
 		error = errno;

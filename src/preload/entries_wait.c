@@ -35,7 +35,7 @@ note(pid_t pid, int status)
 		return;
 	memcpy(name, run, length);
 	memcpy(name + length, "/ended", sizeof("/ended"));
-	long fd = TN_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	long fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 	if (fd < 0)
 		return;
 	(void)TN_CALL(SYS_write, fd, record, sizeof(record));

@@ -64,8 +64,8 @@ enum tn_network_answer {
 
 /* Makes the file of a run; sockets among the descriptors 0 to 2 stay the program's. `pass` is the run's pass word. */
 tn_status tn_network_create(const char *run_folder, uint64_t pass);
-/* Maps it; NULL when there is none. */
-struct tn_network *tn_network_open(const char *run_folder);
+/* Maps it; NULL when there is none. Outside the run, `pass` is 0. */
+struct tn_network *tn_network_open(const char *run_folder, uint64_t pass);
 void tn_network_close(struct tn_network *network);
 
 /* True once what is sent may be made up. */

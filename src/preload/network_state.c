@@ -35,7 +35,8 @@ tn__network(void)
 		return network;
 	if (atomic_compare_exchange_strong(&set_up, &state, 1)) {
 		const char *run = getenv("TONNAGE_RUN");
-		network = run != NULL && *run ? tn_network_open(run) : NULL;
+		(void)tn__mode();
+		network = run != NULL && *run ? tn_network_open(run, tn__head->pass) : NULL;
 		if (network != NULL)
 			tn__network_kernels = &network->kernels;
 		atomic_store_explicit(&set_up, 2, memory_order_release);

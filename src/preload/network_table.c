@@ -70,14 +70,14 @@ tn_network_create(const char *run_folder, uint64_t pass)
 }
 
 struct tn_network *
-tn_network_open(const char *run_folder)
+tn_network_open(const char *run_folder, uint64_t pass)
 {
 	char path[4096];
 	struct stat about;
 	struct tn_network *network = NULL;
 	if (!file_of(run_folder, path))
 		return NULL;
-	long fd = CALL(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+	long fd = CALL(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0, 0L, pass);
 	if (fd < 0)
 		return NULL;
 	if (fstat((int)fd, &about) == 0 && about.st_size >= (off_t)sizeof(*network)) {

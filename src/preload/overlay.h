@@ -199,6 +199,8 @@ tn__is_merged(const struct tn__place *place)
 int tn__place_stat(const struct tn__place *place, struct stat *st);
 /* Makes a lower folder's stat that of the merged one. */
 void tn__merge_stat(const struct tn__place *place, struct stat *st);
+/* A real path that is not ours: the run folder, the run's part of /dev/shm, /proc, /sys. */
+bool tn__passes(const char *path);
 /* Takes the upper folder's name off a path, in place; true when it was there. */
 bool tn__strip_upper(char *path);
 

@@ -20,7 +20,7 @@ note_removed(const struct tn__place *place)
 
 	memcpy(name, tn__shield.run, tn__shield.run_length);
 	memcpy(name + tn__shield.run_length, file, sizeof(file));
-	fd = TN_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 	if (fd < 0)
 		return;
 	memcpy(name, place->path, place->length);
@@ -77,17 +77,17 @@ tn__remove(int dirfd, const char *path, int flags)
 		return place.error;
 	if (place.pass) {
 		tn__real_name(&place, name);
-		return (int)TN_CALL(SYS_unlinkat, place.moved ? AT_FDCWD : dirfd, place.moved ? name : path, flags);
+		return (int)TN_PASS_CALL(SYS_unlinkat, place.moved ? AT_FDCWD : dirfd, place.moved ? name : path, flags, 0L, 0L);
 	}
 	result = place.length ? check_removal(&place, flags) : -EBUSY;
 	if (result)
 		return result;
 	tn__upper_name(&place, name);
 	if (!place.lower)
-		return (int)TN_CALL(SYS_unlinkat, AT_FDCWD, name, flags);
+		return (int)TN_PASS_CALL(SYS_unlinkat, AT_FDCWD, name, flags, 0L, 0L);
 	result = tn__hide(&place);
 	if (result == 0 && tn__is_merged(&place))
-		(void)TN_CALL(SYS_unlinkat, AT_FDCWD, name, AT_REMOVEDIR);
+		(void)TN_PASS_CALL(SYS_unlinkat, AT_FDCWD, name, AT_REMOVEDIR, 0L, 0L);
 	return result;
 }
 

@@ -39,7 +39,7 @@ make_merged_folder(struct tn__place *place)
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
 	tn__upper_name(place, upper);
-	result = TN_CALL(SYS_mkdirat, AT_FDCWD, upper, 0700);
+	result = TN_PASS_CALL(SYS_mkdirat, AT_FDCWD, upper, 0700, 0L, 0L);
 	if (result == 0) {
 		(void)TN_PASS_CALL(SYS_fchmodat, AT_FDCWD, upper, (st.st_mode & 07777) | UPPER_FOLDER_MODE, 0L, 0L);
 		copy_owner_and_times(upper, &st);
@@ -218,7 +218,7 @@ copy_regular(const char *lower, const char *temporary, const struct stat *st, bo
 		if (from < 0)
 			return (int)from;
 	}
-	to = TN_CALL(SYS_openat, AT_FDCWD, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	to = TN_PASS_CALL(SYS_openat, AT_FDCWD, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0L);
 	if (to >= 0 && !empty) {
 		result = copy_bytes((int)from, (int)to, st->st_size);
 		copy_attributes((int)from, (int)to);
@@ -244,7 +244,7 @@ copy_link(const char *lower, const char *temporary, const struct stat *st)
 	if (result < 0)
 		return (int)result;
 	target[result] = 0;
-	result = TN_CALL(SYS_symlinkat, target, AT_FDCWD, temporary);
+	result = TN_PASS_CALL(SYS_symlinkat, target, AT_FDCWD, temporary, 0L, 0L);
 	if (result == 0)
 		copy_owner_and_times(temporary, st);
 	return (int)result;
@@ -272,7 +272,7 @@ put_in_place(const char *temporary, const char *upper)
 		result = TN_PASS_CALL(SYS_linkat, AT_FDCWD, temporary, AT_FDCWD, upper, 0);
 	else if (result == 0)
 		return 0;
-	(void)TN_CALL(SYS_unlinkat, AT_FDCWD, temporary, 0);
+	(void)TN_PASS_CALL(SYS_unlinkat, AT_FDCWD, temporary, 0, 0L, 0L);
 	return result == -EEXIST ? 0 : (int)result;
 }
 
@@ -287,7 +287,7 @@ copy_up_file(struct tn__place *place, const struct stat *st, bool empty)
 	temporary_name(place, temporary);
 	result = copy_file(place->path, temporary, st, empty);
 	if (result) {
-		(void)TN_CALL(SYS_unlinkat, AT_FDCWD, temporary, 0);
+		(void)TN_PASS_CALL(SYS_unlinkat, AT_FDCWD, temporary, 0, 0L, 0L);
 		return result;
 	}
 	tn__upper_name(place, upper);

@@ -58,7 +58,7 @@ tn__note_program(const char *run, const char *path)
 		return;
 	memcpy(name, run, length);
 	memcpy(name + length, "/state/unseen", sizeof("/state/unseen"));
-	fd = TN_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 	if (fd < 0)
 		return;
 	base = base ? base + 1 : path;

@@ -319,8 +319,8 @@ walk_all(struct walk *walk)
 	return result < 0 ? result : 0;
 }
 
-static bool
-passes(const char *path)
+bool
+tn__passes(const char *path)
 {
 	return is_below(path, tn__shield.run, tn__shield.run_length) || is_below(path, "/proc", 5) ||
 	       is_below(path, "/sys", 4) ||
@@ -334,7 +334,7 @@ resolve_rest(struct walk *walk)
 
 	tn__go_to_root(place);
 	place->error = walk_all(walk);
-	if (place->lower && passes(place->path))
+	if (place->lower && tn__passes(place->path))
 		place->pass = true;
 }
 

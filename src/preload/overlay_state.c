@@ -24,7 +24,7 @@ struct index {
 static _Atomic uint64_t not_set_up = 1; /* sends readers the slow way, where the shield is set up */
 static _Atomic uint64_t always_quiet = 0;
 static struct index *shared_index;
-static struct tn__index_head no_head; /* in the place of the index's, while there is none */
+static struct tn__index_head no_head; /* in the place of the index's, while there is none; has its pass word already */
 static _Atomic int current_mode = TN__UNKNOWN;
 static _Atomic int setting_up = 0;
 
@@ -88,6 +88,21 @@ find_run_folder(const char *named)
 	return tn__shield.run[0] == '/' && length > 1 ? 0 : -ENOENT;
 }
 
+/* What is made and opened before the index is mapped carries the pass word, too. */
+static void
+read_pass(void)
+{
+	char name[PATH_MAX];
+	struct tn__index_head head;
+	long fd = join(name, tn__shield.run, "/state/index")
+	              ? TN_CALL(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0L)
+	              : -ENAMETOOLONG;
+
+	no_head.pass = fd >= 0 && TN_CALL(SYS_pread64, fd, &head, sizeof(head), 0L) == (long)sizeof(head) ? head.pass : 0;
+	if (fd >= 0)
+		(void)TN_CALL(SYS_close, fd);
+}
+
 /* <run>/shm leads to the run's own part of /dev/shm. Without it new files there go where all others go. */
 static int
 find_shared_folder(void)
@@ -115,7 +130,7 @@ make_folders(void)
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		if (!join(name, tn__shield.run, folders[i]))
 			return -ENAMETOOLONG;
-		long result = TN_CALL(SYS_mkdirat, AT_FDCWD, name, 0700);
+		long result = TN_PASS_CALL(SYS_mkdirat, AT_FDCWD, name, 0700, 0L, 0L);
 		if (result < 0 && result != -EEXIST)
 			return (int)result;
 	}
@@ -151,7 +166,7 @@ map_index(void)
 
 	if (!join(name, tn__shield.run, "/state/index"))
 		return -ENAMETOOLONG;
-	fd = TN_CALL(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 	if (fd < 0)
 		return (int)fd;
 	result = give_blocks((int)fd);
@@ -217,8 +232,10 @@ set_up(void)
 		what = "the run folder";
 		result = find_run_folder(run);
 	}
-	if (result == 0)
+	if (result == 0) {
+		read_pass();
 		result = make_folders();
+	}
 	if (result == 0) {
 		what = "its index";
 		result = map_index();

@@ -24,6 +24,7 @@
 #include "preload/overlay.h"
 #include "preload/raw_caller.h"
 #include "preload/raw_network.h"
+#include "preload/raw_told.h"
 
 #define LONGEST_VALUE 65536 /* of an extended attribute, the kernel's own limit */
 #define MOST_NOTES 64       /* refusals that are written down one by one */
@@ -347,23 +348,6 @@ answer_link(const struct tn__raw_caller *caller, char *path)
 
 /* ---- what was refused ---- */
 
-static const char *
-name_of_call(int number)
-{
-	static const struct {
-		int number;
-		const char *name;
-	} names[] = {
-#define TN_RAW(name, number, number32, treatment) {number, #name},
-#include "preload/raw.def"
-#undef TN_RAW
-	};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (names[i].number == number)
-			return names[i].name;
-	return "?";
-}
-
 /* A line of <run>/state/refused: call, program, file. */
 static void
 note_refusal(const struct tn__raw_caller *caller, const char *path)
@@ -388,7 +372,7 @@ note_refusal(const struct tn__raw_caller *caller, const char *path)
 	fd = TN_CALL(SYS_openat, run_folder, "state/refused", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
-	length = snprintf(line, sizeof(line), "%s\t%s\t%s\n", name_of_call(caller->call->data.nr), program, path);
+	length = snprintf(line, sizeof(line), "%s\t%s\t%s\n", tn__raw_name(tn__raw_which(caller->call)), program, path);
 	(void)TN_CALL(SYS_write, fd, line, length);
 	(void)TN_CALL(SYS_close, fd);
 }
@@ -403,7 +387,11 @@ decide(struct tn__raw_caller *caller)
 
 	snprintf(name, sizeof(name), "/proc/%u/mem", caller->call->pid);
 	caller->memory = (int)TN_CALL(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0L);
-	if (tn__raw_is_network(caller->call)) {
+	if (tn__raw_is_told(caller->call)) {
+		if (tn__raw_would_change(caller, path))
+			note_refusal(caller, path);
+		result = TN__RAW_GO_ON;
+	} else if (tn__raw_is_network(caller->call)) {
 		result = tn__raw_network_answer(caller);
 	} else if (caller->memory < 0 || !tn__raw_has_our_root(caller)) {
 		result = -EACCES;
@@ -455,8 +443,9 @@ tn__raw_answer(int listener)
 		return true; /* it was killed while it waited, or a signal came */
 	struct tn__raw_caller caller = {call, listener, -1};
 	long result = decide(&caller);
+	bool goes_on = result == TN__RAW_GO_ON && (tn__raw_is_told(call) || tn__raw_is_network(call));
 	*response = (struct seccomp_notif_resp){.id = call->id, .error = result < 0 ? (int)result : 0,
-	                                        .flags = result == TN__RAW_GO_ON && tn__raw_is_network(call) ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0};
+	                                        .flags = goes_on ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0};
 	(void)TN_CALL(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, response);
 	return true;
 }

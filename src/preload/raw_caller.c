@@ -1,11 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/raw_caller.h"
 
+#include <linux/audit.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 #include "preload/overlay.h"
+
+static const struct {
+	int number, number32;
+	const char *name;
+} calls[] = {
+#define TN_RAW(name, number, number32, treatment) {number, number32, #name},
+#include "preload/raw.def"
+#undef TN_RAW
+};
+
+enum tn__raw_call
+tn__raw_which(const struct seccomp_notif *call)
+{
+	bool narrow = call->data.arch != AUDIT_ARCH_X86_64;
+	unsigned row = 0;
+
+	while (row < TN__RAW_UNKNOWN && (narrow ? calls[row].number32 : calls[row].number) != call->data.nr)
+		row++;
+	return row;
+}
+
+const char *
+tn__raw_name(enum tn__raw_call which)
+{
+	return which < TN__RAW_UNKNOWN ? calls[which].name : "?";
+}
 
 long
 tn__raw_read(const struct tn__raw_caller *caller, uint64_t at, void *buffer, size_t size)

@@ -10,11 +10,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The rows of raw.def. */
+enum tn__raw_call {
+#define TN_RAW(name, number, number32, treatment) TN__RAW_##name,
+#include "preload/raw.def"
+#undef TN_RAW
+	TN__RAW_UNKNOWN
+};
+
 struct tn__raw_caller {
 	const struct seccomp_notif *call;
 	int listener, memory; /* memory: of the caller, open for reading; -1: it cannot be read */
 };
 
+#define TN__RAW_GO_ON 1L /* an answer: the caller's own call is to be made by the kernel */
+
+enum tn__raw_call tn__raw_which(const struct seccomp_notif *call);
+const char *tn__raw_name(enum tn__raw_call which);
 /* Reads the caller's memory whole: 0 or -EFAULT. */
 long tn__raw_read(const struct tn__raw_caller *caller, uint64_t at, void *buffer, size_t size);
 /* A text that ends within `size` bytes: 0 or a negative errno number. */

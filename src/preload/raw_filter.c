@@ -27,7 +27,7 @@
 #endif
 #define X32_BIT 0x40000000u
 
-enum treatment { ASK, NAME, ABSENT, NEVER, CALL, SEND, RINGS };
+enum treatment { ASK, NAME, ABSENT, NEVER, CALL, SEND, RINGS, OPEN, OPENAT, TELL };
 static const struct trapped {
 	uint32_t number, number32;
 	enum treatment treatment;
@@ -53,7 +53,7 @@ static const uint32_t requests[] = {
 
 /* ---- putting it together ---- */
 
-enum label { NEXT, OLD_ABI, ALLOW, CHECK, CHECK_IOCTL, CHECK_SEND, ANSWER, REFUSE, UNKNOWN, FORBID, IOCTL, LABELS };
+enum label { NEXT, OLD_ABI, ALLOW, CHECK, CHECK_IOCTL, CHECK_SEND, CHECK_OPEN, CHECK_OPENAT, ANSWER, REFUSE, UNKNOWN, FORBID, IOCTL, LABELS };
 
 struct program {
 	struct sock_filter code[512];
@@ -107,6 +107,7 @@ struct plan {
 	bool files;     /* trap what changes files */
 	bool names_too; /* and names, too */
 	bool network;   /* trap what reaches others */
+	bool tells;     /* and what Landlock refuses, so that it is counted */
 };
 
 static enum label
@@ -127,17 +128,25 @@ label_of(const struct plan *plan, enum treatment treatment)
 		return plan->network ? CHECK_SEND : ALLOW;
 	case RINGS:
 		return FORBID;
+	case OPEN:
+		return plan->tells ? CHECK_OPEN : ALLOW;
+	case OPENAT:
+		return plan->tells ? CHECK_OPENAT : ALLOW;
+	case TELL:
+		return plan->tells ? CHECK : ALLOW;
 	}
 	return ALLOW;
 }
 
-/* The same for a 32-bit program, whose registers cannot hold the pass word: of files it is refused, of the network the keeper
- * looks at each call. */
+/* The same for a 32-bit program, whose registers cannot hold the pass word: of files it is refused, of the network, and of what
+ * Landlock decides, the keeper looks at each call. */
 static enum label
 old_label_of(const struct plan *plan, enum treatment treatment)
 {
 	enum label label = label_of(plan, treatment);
-	return label == ALLOW || label == UNKNOWN || label == FORBID ? label : treatment == CALL || treatment == SEND ? ANSWER : REFUSE;
+	if (label == ALLOW || label == UNKNOWN || label == FORBID || label == CHECK_OPEN || label == CHECK_OPENAT)
+		return label;
+	return treatment == CALL || treatment == SEND || treatment == TELL ? ANSWER : REFUSE;
 }
 
 static void
@@ -163,6 +172,15 @@ emit_check_send(struct program *program)
 	emit(program, BPF_JMP | BPF_JEQ | BPF_K, 0, ALLOW, ANSWER);
 }
 
+/* An open for reading goes on. Flags stand at the same place, and have the same values, in both ABIs. */
+static void
+emit_check_open(struct program *program, enum label label, size_t argument)
+{
+	place(program, label);
+	load(program, offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
+	emit(program, BPF_JMP | BPF_JSET | BPF_K, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, CHECK, ALLOW);
+}
+
 static void
 build(struct program *program, const struct plan *plan)
 {
@@ -180,15 +198,18 @@ build(struct program *program, const struct plan *plan)
 	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++)
 		emit(program, BPF_JMP | BPF_JEQ | BPF_K, requests[i], CHECK_IOCTL, NEXT);
 	emit(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, NEXT, NEXT);
-	emit_check(program, CHECK, plan->pass, ANSWER);
-	emit_check(program, CHECK_IOCTL, plan->pass, REFUSE);
-	emit_check_send(program);
 	place(program, OLD_ABI); /* the accumulator holds the architecture */
 	emit(program, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_I386, NEXT, UNKNOWN);
 	load(program, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < count; i++)
 		if (trapped[i].number32 && old_label_of(plan, trapped[i].treatment) != ALLOW)
 			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number32, old_label_of(plan, trapped[i].treatment), NEXT);
+	emit(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, NEXT, NEXT);
+	emit_check_open(program, CHECK_OPEN, 1);
+	emit_check_open(program, CHECK_OPENAT, 2);
+	emit_check(program, CHECK, plan->pass, ANSWER);
+	emit_check(program, CHECK_IOCTL, plan->pass, REFUSE);
+	emit_check_send(program);
 	end(program, ALLOW, SECCOMP_RET_ALLOW);
 	end(program, ANSWER, plan->asks ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | EACCES);
 	end(program, REFUSE, SECCOMP_RET_ERRNO | EACCES);
@@ -246,6 +267,7 @@ tn__raw_install(const char *run_folder, struct tn__raw_walls walls, int *listene
 	if (!plan.pass || prctl(PR_SET_NO_NEW_PRIVS, 1UL, 0UL, 0UL, 0UL))
 		return TN__RAW_NONE;
 	if (listener && (plan.files || plan.network)) {
+		plan.tells = plan.files && walls.landlock;
 		result = install(&plan, flags | SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 		if (result < 0 && errno == EINVAL)
 			result = install(&plan, flags | SECCOMP_FILTER_FLAG_NEW_LISTENER);
@@ -254,7 +276,7 @@ tn__raw_install(const char *run_folder, struct tn__raw_walls walls, int *listene
 			return plan.network || !walls.network ? TN__RAW_ASKS : TN__RAW_ASKS_OF_FILES;
 		}
 	}
-	plan.asks = plan.network = false;
+	plan.asks = plan.network = plan.tells = false;
 	plan.names_too = !walls.landlock;
 	return install(&plan, flags) == 0 ? TN__RAW_REFUSES : TN__RAW_NONE;
 }

@@ -29,6 +29,7 @@
 #include "preload/network.h"
 #include "preload/overlay.h"
 #include "preload/raw.h"
+#include "preload/raw_told.h"
 
 #define MOST_WATCHED 1024
 #define LOOK_MILLISECONDS 50
@@ -423,7 +424,7 @@ bool
 tn__raw_is_network(const struct seccomp_notif *call)
 {
 	if (call->data.arch != AUDIT_ARCH_X86_64)
-		return true; /* of 32-bit calls no others are asked about */
+		return !tn__raw_is_told(call); /* of other 32-bit calls nobody is asked */
 	return call->data.nr == __NR_connect || call->data.nr == __NR_sendto || call->data.nr == __NR_sendmsg ||
 	       call->data.nr == __NR_sendmmsg;
 }
@@ -461,7 +462,7 @@ tn_status
 tn__raw_network_attach(const char *folder)
 {
 	tn_network_real_path(folder, run_folder);
-	network = tn_network_open(folder);
+	network = tn_network_open(folder, 0);
 	TN_RETURN_IF(!network, TN_IO, "the network table of %s cannot be used", folder);
 	return TN_OK;
 }

@@ -8,8 +8,6 @@
 #include "preload/raw_caller.h"
 #include "tonnage/status.h"
 
-#define TN__RAW_GO_ON 1L /* the caller's own call is to be made by the kernel */
-
 /* Maps the run's network table. */
 tn_status tn__raw_network_attach(const char *run_folder);
 bool tn__raw_is_network(const struct seccomp_notif *call);

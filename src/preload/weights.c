@@ -351,10 +351,10 @@ open_stand_in(uint64_t number, int flags)
 	if (!name[0])
 		return -ENOENT;
 	if (flags & O_CREAT)
-		(void)TN_CALL(SYS_mkdirat, AT_FDCWD, name, 0700);
+		(void)TN_PASS_CALL(SYS_mkdirat, AT_FDCWD, name, 0700, 0L, 0L);
 	used = append(name, strlen(name), "/");
 	(void)append_number(name, used, number);
-	return TN_CALL(SYS_openat, AT_FDCWD, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return TN_PASS_CALL(SYS_openat, AT_FDCWD, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 }
 
 static void
@@ -380,7 +380,7 @@ note_name(const char *path)
 	for (size_t i = 0; i < length; i++)
 		line[i] = path[i] == '\n' ? '?' : path[i];
 	line[length] = '\n';
-	fd = TN_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 	if (fd >= 0) {
 		result = TN_CALL(SYS_write, fd, line, length + 1);
 		(void)TN_CALL(SYS_close, fd);
@@ -423,7 +423,7 @@ make(int fd, const struct stat *st, bool own, const char *path)
 	long lock;
 
 	name_in_run(name, "/state/weights");
-	lock = TN_CALL(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	lock = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 	if (lock < 0)
 		return NULL;
 	if (TN_CALL(SYS_flock, lock, LOCK_EX) == 0 && (table = map_table((int)lock))) {

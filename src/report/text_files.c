@@ -79,7 +79,7 @@ tn__say_changes(const struct tn_printer *printer, const struct tn_report *report
 	if (files->unseen.count > 0)
 		tn__say(printer, TN_TINT_NONE, 2, "%s call%s the kernel without the C library: %s", names_of(&files->unseen, names, sizeof(names)),
 		        files->unseen.count == 1 ? "s" : "",
-		        walls ? "files that are opened for writing that way, outside the run, are refused and not counted"
+		        walls ? "changes that are made that way, outside the run, are refused"
 		              : "what was written is not known");
 	if (!walls)
 		tn__say(printer, TN_TINT_NONE, 2, "only what goes through the C library is known to have changed nothing real%s: %s",

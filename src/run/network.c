@@ -89,7 +89,7 @@ tn__network_collect(const struct tn_run_options *options, const struct tn_watch 
 	char path[PATH_MAX];
 	const struct tn_folder *folder = watch->folder;
 	report->network_allowed = options->allow_network;
-	struct tn_network *network = tn_network_open(folder->path);
+	struct tn_network *network = tn_network_open(folder->path, 0);
 	report->network_raw_open = !report->network_allowed && (network == NULL || watch->raw_wall != TN__RAW_ASKS);
 	if (network != NULL)
 		take_table(network, report);
