@@ -173,7 +173,14 @@ OPENAT_2(__openat64_2, openat64)
 
 /* ---- stdio ---- */
 
-/* The open flags of a stdio mode. An unknown mode is libc's to refuse. */
+/* An unknown mode is libc's to refuse. */
+static bool
+is_known_mode(const char *mode)
+{
+	return mode[0] == 'r' || mode[0] == 'w' || mode[0] == 'a';
+}
+
+/* The open flags of a stdio mode. */
 static int
 flags_of_mode(const char *mode)
 {
@@ -211,7 +218,7 @@ open_stream(const struct tn__target *target, const char *mode, int flags)
 static bool
 is_plain_mode(const char *mode)
 {
-	return strchr("rwa", mode[0]) && mode[0] && !strchr(mode, 'c') && strlen(mode) <= 5;
+	return !strchr(mode, 'c') && strlen(mode) <= 5;
 }
 
 #define FOPEN(name)                                                              \
@@ -227,7 +234,7 @@ is_plain_mode(const char *mode)
 	TN_ENTRY FILE *name(const char *path, const char *mode)                      \
 	{                                                                            \
 		int flags = flags_of_mode(mode);                                         \
-		FILE *file = passes(flags) ? TN_NEXT(name)(path, mode) : slow_##name(path, mode, flags); \
+		FILE *file = passes(flags) || !is_known_mode(mode) ? TN_NEXT(name)(path, mode) : slow_##name(path, mode, flags); \
 		if (file)                                                                \
 			(void)with_weights(fileno(file), path, flags);                       \
 		return file;                                                             \
