@@ -15,10 +15,6 @@
 #include "base/error.h"
 #include "message/scanner.h"
 
-#define TRACE_LINES 60  /* between the last frame and its error */
-#define WRAPPED_LINES 3 /* that the line of an exception may be wrapped to before its known phrase */
-#define AFTER_LINES 15  /* between an error and the traceback that follows it */
-
 /* ---- making one ---- */
 
 static void
@@ -50,91 +46,6 @@ void
 tn__message_scanner_free(struct tn_message_scanner *scanner)
 {
 	free(scanner);
-}
-
-/* ---- tracebacks ---- */
-
-static struct tn_trace_state *
-trace_of(struct tn_message_scanner *scanner, uint64_t owner)
-{
-	struct tn_trace_state *oldest = &scanner->traces[0];
-	for (size_t i = 0; i < TN_OWNERS; i++) {
-		struct tn_trace_state *trace = &scanner->traces[i];
-		if (trace->line > 0 && trace->owner == owner)
-			return trace;
-		if (trace->line < oldest->line)
-			oldest = trace;
-	}
-	memset(oldest, 0, sizeof(*oldest));
-	oldest->owner = owner;
-	return oldest;
-}
-
-/* Gives frames that follow an error to it, if it has no own frame yet. */
-static void
-read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const char *culprit, bool own)
-{
-	struct tn_event *event = scanner->open ? &scanner->event : &scanner->held_event;
-	if ((!scanner->open && !scanner->held) || tn__strangers(event->owner, scanner->owner) ||
-	    event->after == AFTER_OVER)
-		return;
-	if (event->after == AFTER_WAITS) {
-		if (event->culprit[0] != '\0' || scanner->piece - event->last_line > AFTER_LINES) {
-			event->after = AFTER_OVER;
-			return;
-		}
-		if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME)
-			event->after = AFTER_READS;
-	}
-	if (event->after != AFTER_READS)
-		return;
-	if (own)
-		memcpy(event->culprit, culprit, TN_MESSAGE_CULPRIT);
-	bool ends =
-	    kind == TN_TRACE_OTHER || kind == TN_TRACE_END || (kind == TN_TRACE_START && event->culprit[0] != '\0');
-	if (ends || scanner->piece - event->last_line > 4 * TRACE_LINES)
-		event->after = AFTER_OVER;
-}
-
-static enum tn_trace_line
-read_frames(struct tn_message_scanner *scanner, const char *line, size_t length)
-{
-	char culprit[TN_MESSAGE_CULPRIT] = "";
-	bool own;
-	struct tn_trace_state *trace = trace_of(scanner, scanner->owner);
-	enum tn_trace_line kind = tn__frame_read(&trace->reader, line, length, culprit, &own);
-	if (kind == TN_TRACE_START) {
-		trace->culprit[0] = '\0';
-		trace->used = false;
-	}
-	if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME) {
-		if (trace->ended > 0)
-			trace->culprit[0] = '\0';
-		trace->ended = 0;
-		trace->active = true;
-		trace->rank = scanner->rank;
-		scanner->last_trace = (size_t)(trace - scanner->traces);
-		scanner->last_trace_line = trace->line = scanner->piece;
-		if (own && trace->used) /* a new stack without its opening line */
-			trace->used = false;
-		if (own)
-			memcpy(trace->culprit, culprit, TN_MESSAGE_CULPRIT);
-	}
-	read_after(scanner, kind, culprit, own);
-	return kind;
-}
-
-/* The own frame that led to an error in this line. */
-static void
-take_culprit(struct tn_message_scanner *scanner, struct tn_event *event)
-{
-	struct tn_trace_state *trace = trace_of(scanner, event->owner);
-	bool over = trace->ended > 0 && scanner->piece - trace->ended > WRAPPED_LINES;
-	if (!trace->active || trace->used || over || scanner->piece - trace->line > TRACE_LINES)
-		return;
-	if (trace->culprit[0] != '\0')
-		memcpy(event->culprit, trace->culprit, TN_MESSAGE_CULPRIT);
-	trace->used = true;
 }
 
 /* ---- anchors ---- */
@@ -243,7 +154,7 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 		event->owner = last->owner;
 	}
 	scanner->open = true;
-	take_culprit(scanner, event);
+	tn__traces_take_culprit(scanner, event);
 }
 
 static tn_status
@@ -262,7 +173,7 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		if (start < event->start)
 			event->start = region_start(scanner, start);
 		strengthen(event, anchor, end, scanner->piece, reported);
-		take_culprit(scanner, event);
+		tn__traces_take_culprit(scanner, event);
 		return TN_OK;
 	}
 	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && start - event->last_end <= 1500 &&
@@ -406,14 +317,14 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	TN_FORWARD_IF_ERROR(make_room(scanner, 2 * length));
 	scanner->rank = tn__line_rank(line, length);
 	scanner->owner = tn__line_owner(line, length, scanner->rank);
-	enum tn_trace_line kind = read_frames(scanner, line, length);
+	enum tn_trace_line kind = tn__traces_read(scanner, line, length);
 	size_t base = scanner->clean_used;
 	memcpy(scanner->clean + base, line, length);
 	scanner->clean[base + length] = '\n';
 	scanner->clean_used += length + 1;
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
-		trace_of(scanner, scanner->owner)->ended = scanner->piece;
+		tn__traces_end(scanner);
 	if (too_long(scanner))
 		TN_FORWARD_IF_ERROR(tn__event_close(scanner, scanner->squeezed_used));
 	if (length > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scanner's state: shared by scan.c, which fills it, and event.c, which closes messages.
+ * The scanner's state: shared by scan.c, which fills it, traces.c, which follows tracebacks, and event.c, which
+ * closes messages.
  *
  * Invariant: everything between the open message's start and the end of the window is kept; nothing else is needed.
  */
@@ -70,6 +71,15 @@ struct tn_message_scanner {
 /* Whether two lines come from different processes, as far as their prefixes tell: ranks are compared with ranks, pids
  * with pids. */
 bool tn__strangers(uint64_t a, uint64_t b);
+
+/* Reads a clean line as a possible frame of the current process's traceback; frames behind an error go to it. */
+enum tn_trace_line tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t length);
+
+/* The current process's exception stands in this line. */
+void tn__traces_end(struct tn_message_scanner *scanner);
+
+/* Gives an error the own frame that led to it. */
+void tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event *event);
 
 /* Closes the open message, if there is one: `end` is where the next begins, or the end of the window. Fails only as
  * the receiver does. */

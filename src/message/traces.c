@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tracebacks of several processes, read line by line: which own frame led to an error, before it or after it.
+ */
+#include <string.h>
+
+#include "message/scanner.h"
+
+#define TRACE_LINES 60  /* between the last frame and its error */
+#define WRAPPED_LINES 3 /* that the line of an exception may be wrapped to before its known phrase */
+#define AFTER_LINES 15  /* between an error and the traceback that follows it */
+
+static struct tn_trace_state *
+trace_of(struct tn_message_scanner *scanner, uint64_t owner)
+{
+	struct tn_trace_state *oldest = &scanner->traces[0];
+	for (size_t i = 0; i < TN_OWNERS; i++) {
+		struct tn_trace_state *trace = &scanner->traces[i];
+		if (trace->line > 0 && trace->owner == owner)
+			return trace;
+		if (trace->line < oldest->line)
+			oldest = trace;
+	}
+	memset(oldest, 0, sizeof(*oldest));
+	oldest->owner = owner;
+	return oldest;
+}
+
+/* Gives frames that follow an error to it, if it has no own frame yet. */
+static void
+read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const char *culprit, bool own)
+{
+	struct tn_event *event = scanner->open ? &scanner->event : &scanner->held_event;
+	if ((!scanner->open && !scanner->held) || tn__strangers(event->owner, scanner->owner) ||
+	    event->after == AFTER_OVER)
+		return;
+	if (event->after == AFTER_WAITS) {
+		if (event->culprit[0] != '\0' || scanner->piece - event->last_line > AFTER_LINES) {
+			event->after = AFTER_OVER;
+			return;
+		}
+		if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME)
+			event->after = AFTER_READS;
+	}
+	if (event->after != AFTER_READS)
+		return;
+	if (own)
+		memcpy(event->culprit, culprit, TN_MESSAGE_CULPRIT);
+	bool ends =
+	    kind == TN_TRACE_OTHER || kind == TN_TRACE_END || (kind == TN_TRACE_START && event->culprit[0] != '\0');
+	if (ends || scanner->piece - event->last_line > 4 * TRACE_LINES)
+		event->after = AFTER_OVER;
+}
+
+enum tn_trace_line
+tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t length)
+{
+	char culprit[TN_MESSAGE_CULPRIT] = "";
+	bool own;
+	struct tn_trace_state *trace = trace_of(scanner, scanner->owner);
+	enum tn_trace_line kind = tn__frame_read(&trace->reader, line, length, culprit, &own);
+	if (kind == TN_TRACE_START) {
+		trace->culprit[0] = '\0';
+		trace->used = false;
+	}
+	if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME) {
+		if (trace->ended > 0)
+			trace->culprit[0] = '\0';
+		trace->ended = 0;
+		trace->active = true;
+		trace->rank = scanner->rank;
+		scanner->last_trace = (size_t)(trace - scanner->traces);
+		scanner->last_trace_line = trace->line = scanner->piece;
+		if (own && trace->used) /* a new stack without its opening line */
+			trace->used = false;
+		if (own)
+			memcpy(trace->culprit, culprit, TN_MESSAGE_CULPRIT);
+	}
+	read_after(scanner, kind, culprit, own);
+	return kind;
+}
+
+void
+tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event *event)
+{
+	struct tn_trace_state *trace = trace_of(scanner, event->owner);
+	bool over = trace->ended > 0 && scanner->piece - trace->ended > WRAPPED_LINES;
+	if (!trace->active || trace->used || over || scanner->piece - trace->line > TRACE_LINES)
+		return;
+	if (trace->culprit[0] != '\0')
+		memcpy(event->culprit, trace->culprit, TN_MESSAGE_CULPRIT);
+	trace->used = true;
+}
+
+void
+tn__traces_end(struct tn_message_scanner *scanner)
+{
+	trace_of(scanner, scanner->owner)->ended = scanner->piece;
+}
