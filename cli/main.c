@@ -34,9 +34,9 @@ main(int argc, char **argv)
 	} commands[] = { { "run", cmd_run }, { "gpus", cmd_gpus }, { "explain", cmd_explain }, { "report", cmd_report },
 	                 { "fix", cmd_fix }, { "fit", cmd_fit },     { "validate", cmd_validate }, { "clean", cmd_clean } };
 	const char *name = argc > 1 ? argv[1] : "";
-	if (strcmp(name, "__keeper") == 0) /* a part of a run, started by another (src/run/keeper.c) */
+	if (strcmp(name, "__keeper") == 0) /* a part of a run, started by another (src/supervise/keeper.c) */
 		return tn_keeper_main(argc - 1, argv + 1);
-	if (strcmp(name, "__cudnn") == 0) /* another (src/run/helper.c) */
+	if (strcmp(name, "__cudnn") == 0) /* another (src/supervise/helper.c) */
 		return tn_cudnn_main();
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
 		return printf("tonnage %s\n", TONNAGE_VERSION) < 0 || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;

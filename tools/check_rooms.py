@@ -28,7 +28,10 @@ SEES = {
     "analyze": GROUND | {"allocator", "trace", "simulate"},
     "library": BASE | {"gpu", "message", "trace", "analyze"},
     "report": GROUND | {"allocator", "trace", "simulate", "analyze"},
-    "run": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "dnn"},
+    "supervise": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "dnn"},
+    "trials": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "supervise"},
+    "run": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "supervise", "trials"},
+    "search": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "supervise", "trials", "run"},
     "cli": set(),
     "vgpu": BASE | {"device", "gpu", "dnn"},
     "preload": BASE,
@@ -36,11 +39,11 @@ SEES = {
 }
 # Single headers that a room may include although it does not see their room: {room: {header: why}}.
 EXCEPTIONS = {
-    "run": {"preload/net.h": "the two ends of one small protocol",
-            "preload/index.h": "made by the supervisor, used by the shield",
-            "preload/weights.h": "the table that the shield fills and the report reads",
-            "preload/raw.h": "the keeper answers what the filter below the shield traps",
-            "preload/network.h": "the supervisor makes the table that the processes of a run share, and reads it"},
+    "supervise": {"preload/net.h": "the two ends of one small protocol",
+                  "preload/index.h": "made by the supervisor, used by the shield",
+                  "preload/weights.h": "the table that the shield fills and the report reads",
+                  "preload/raw.h": "the keeper answers what the filter below the shield traps",
+                  "preload/network.h": "the supervisor makes the table that the processes of a run share, and reads it"},
     "preload": {"vgpu/sonames.def": "the one list of library names; it holds no code"},
 }
 # Below these rooms each folder is a room of its own that sees only the folders named here.

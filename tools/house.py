@@ -20,7 +20,8 @@ import subprocess
 import sys
 
 LONG_FILE = 500
-SEARCH_ROOMS = ("run", "search", "trials")  # where fix and fit live, today and after the move
+SEARCH_ROOMS = ("run", "search", "trials")  # everything above one run: fix, fit, validate, their trials
+SUPERVISE_ROOMS = ("supervise",)  # one run: reads what the hook in the program has written
 JSON_ACCESS = re.compile(r"\b(?:json_(?:object_get|object_iter\w*|array_get|\w+_value|is_\w+|unpack\w*|loads?\w*)|tn__trial_figure)\s*\(")
 
 
@@ -109,6 +110,12 @@ def room_of(root, path):
     return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
 
 
+def json_accesses(root, rooms):
+    """How often C files of these rooms look into a JSON document."""
+    files = [path for room in rooms for path in (root / "src" / room).glob("*.c")]
+    return sum(len(JSON_ACCESS.findall(path.read_text())) for path in files)
+
+
 def measure(root, build):
     lines, long_files = collections.Counter(), {}
     for path in sources(root):
@@ -118,7 +125,6 @@ def measure(root, build):
             long_files[str(path.relative_to(root))] = count
     guest = root / "python/tonnage/guest/_tonnage_guest"
     tables = [path.read_text() for path in (root / "src/vgpu").rglob("*.def")]
-    search = [path for room in SEARCH_ROOMS for path in (root / "src" / room).glob("*.c")]
     return {
         "circles_c": strongly_connected(c_calls(build)),
         "circles_guest": strongly_connected(python_imports(guest)),
@@ -126,7 +132,8 @@ def measure(root, build):
             len(re.findall(r"^[ \t]+from \. ?import|^[ \t]+from \.\w* import", path.read_text(), re.M))
             for path in guest.glob("*.py")),
         "globals": sum(len(re.findall(r"^\s+global\s", path.read_text(), re.M)) for path in guest.glob("*.py")),
-        "json_accesses_in_search": sum(len(JSON_ACCESS.findall(path.read_text())) for path in search),
+        "json_accesses_in_search": json_accesses(root, SEARCH_ROOMS),
+        "json_accesses_in_supervise": json_accesses(root, SUPERVISE_ROOMS),
         "refused_rows": sum(len(re.findall(r"^TN_REFUSE\w*\(", text, re.M)) for text in tables),
         "library_names": sum(len(re.findall(r"^\w", path.read_text(), re.M))
                              for path in (root / "src/vgpu").rglob("*.names")),
@@ -140,7 +147,7 @@ def as_text(figures):
     for name in ("circles_c", "circles_guest"):
         yield f"{name} {len(figures[name])}"
         yield from (f"  {len(members)}: {' '.join(members)}" for members in figures[name])
-    for name in ("imports_inside_functions", "globals", "json_accesses_in_search", "refused_rows", "answered_rows",
+    for name in ("imports_inside_functions", "globals", "json_accesses_in_search", "json_accesses_in_supervise", "refused_rows", "answered_rows",
                  "library_names"):
         yield f"{name} {figures[name]}"
     for name in ("files_above_500_lines", "lines"):

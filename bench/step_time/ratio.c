@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "gpu/catalogue.h"
-#include "run/trial.h"
+#include "trials/trial.h"
 
 static struct tn_steps
 read_steps(const char *path)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a search for the largest batch came to: filled by src/run/fit.c, written for a person and as JSON. Unknown is
+ * What a search for the largest batch came to: filled by src/search/fit.c, written for a person and as JSON. Unknown is
  * TN_NO_FIGURE or NULL. All texts are owned but those of the catalogue. Plain data: not thread-safe.
  */
 #ifndef TN_REPORT_FIT_H

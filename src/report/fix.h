@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a search for changes came to: filled by src/run/fix.c, written for a person and as JSON. Unknown is TN_NO_FIGURE
+ * What a search for changes came to: filled by src/search/fix.c, written for a person and as JSON. Unknown is TN_NO_FIGURE
  * or NULL. All texts are owned. Plain data: not thread-safe.
  */
 #ifndef TN_REPORT_FIX_H

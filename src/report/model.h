@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is known about a run, in one place: filled from the ledger and the guest's files (src/run/collect.c),
+ * What is known about a run, in one place: filled from the ledger and the guest's files (src/supervise/collect.c),
  * judged by tn__report_judge, written by one writer a format. No writer computes a figure of its own.
  *
  * Unknown is TN_NO_FIGURE for figures and NULL for texts, never 0 or "". All texts are owned by the model; pointers to

@@ -16,7 +16,7 @@
 struct tn_outcome {
 	struct tn_report *report; /* of the run; NULL: it did not come to one */
 	struct tn_change_results changes;
-	char *work;    /* what its steps did, as the virtual GPU has written it (src/run/cost.c) */
+	char *work;    /* what its steps did, as the virtual GPU has written it (src/search/cost.c) */
 	char *modules; /* that were imported: lines "name\tfile" */
 	char *error;   /* of ours; NULL: none */
 	int exit_status;

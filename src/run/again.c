@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #include "report/report.h"
-#include "run/internal.h"
+#include "run/run_internal.h"
+#include "supervise/internal.h"
 
 #define RETRIES 3
 #define RETRY_SECONDS 120       /* after these no further one begins */

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "report/outcome.h"
-#include "run/internal.h"
-#include "run/search.h"
-#include "run/trial.h"
+#include "run/run_internal.h"
+#include "supervise/internal.h"
+#include "trials/trial.h"
 
 #define STEPS "3"            /* the second update has the state that the first one made */
 #define LONGEST_RUN 60.0     /* seconds: a longer one is not done again for this */
@@ -85,7 +85,7 @@ tn__need_find(const struct tn_run_options *options, const struct tn_report *repo
 	if (!(patience > 0) || !is_wanted(options, report) || pipe2(answer, O_CLOEXEC) != 0)
 		return need;
 	struct tn_trial trial = { .options = *options, .said = -1, .server = -1, .result = answer[1] };
-	trial.options.memory_bytes = TN_SEARCH_LARGE;
+	trial.options.memory_bytes = TN_UNLIMITED_CARD;
 	trial.options.steps = STEPS " updates";
 	trial.options.budget_bytes = 0;
 	trial.options.baseline_path = trial.options.write_baseline_path = NULL;

@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-#include "run/internal.h"
+#include "run/run_internal.h"
+#include "supervise/internal.h"
 
 struct wish { /* what is wanted of a run beside its report */
 	struct tn_input input;

@@ -29,10 +29,11 @@ LAWFUL = {
     "src/base/error.h": '#include "tonnage/status.h"\n',
     "src/device/ledger.h": '#include "base/error.h"\n',
     "src/preload/net.h": "",
-    "src/run/start.c": '#include "device/ledger.h"\n#include "preload/net.h"\n#include <stdio.h>\n',
+    "src/supervise/start.c": '#include "device/ledger.h"\n#include "preload/net.h"\n#include <stdio.h>\n',
     "src/vgpu/core/core.h": '#include "device/ledger.h"\n',
     "src/vgpu/nvml/nvml.c": '#include "vgpu/core/core.h"\n#include "cuda_runtime_api.h"\n',
     "src/vgpu/cudart/graph.h": "",
+    "src/search/plan.h": "",
     "cli/main.c": '#include "tonnage/status.h"\n#include "cmd.h"\n',
     "cli/cmd.h": "",
 }
@@ -51,7 +52,8 @@ def test_a_lawful_house_passes(tmp_path):
     [
         ("src/base/bad.c", '\n#include "device/ledger.h"\n', "src/base/bad.c:2: base does not see device/ledger.h"),
         ("src/device/bad.c", '#include "vgpu/core/core.h"\n', "device does not see vgpu/core/core.h"),
-        ("src/run/bad.c", '#  include "vgpu/core/core.h"\n', "run does not see vgpu/core/core.h"),
+        ("src/supervise/bad.c", '#  include "vgpu/core/core.h"\n', "supervise does not see vgpu/core/core.h"),
+        ("src/trials/bad.c", '#include "search/plan.h"\n', "trials does not see search/plan.h"),
         ("src/vgpu/core/bad.c", '#include "preload/net.h"\n', "vgpu does not see preload/net.h"),
         ("src/vgpu/nvml/bad.c", '#include "vgpu/cudart/graph.h"\n', "vgpu/nvml does not see vgpu/cudart/graph.h"),
         ("src/vgpu/nvml/bad.c", '#include "../cudart/graph.h"\n', "vgpu/nvml does not see vgpu/cudart/graph.h"),

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "run/fix_search.h"
+#include "search/fix_search.h"
 
 #define GIB (INT64_C(1) << 30)
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "run/fix_search.h"
+#include "search/fix_search.h"
 
 static void
 test_lines_are_read_into_their_steps(void **state)

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "run/fix_search.h"
+#include "search/fix_search.h"
 
 #define GIB (INT64_C(1) << 30)
 

@@ -2,7 +2,7 @@
 """Tells the supervisor while this process compiles or tunes kernels, since the time limit waits for that.
 
 While it does, the file guest/<pid>.compiling exists in the run's folder; the supervisor looks for it, and for children that are
-compilers (src/run/compiling.c). Known are: Dynamo, by torch's own handler of compilations, which covers everything that a
+compilers (src/supervise/compiling.c). Known are: Dynamo, by torch's own handler of compilations, which covers everything that a
 backend does in it (AOTAutograd, Inductor, max-autotune), the backward pass that is compiled later and the recording of
 CUDA graphs; the import of such a compiler, which takes seconds; Inductor's tuning of a kernel at its first call, and its ahead-of-time compiler; Triton's compiler, and a trial of
 a configuration by Triton's autotuner.

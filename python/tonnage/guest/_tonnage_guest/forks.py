@@ -19,7 +19,7 @@ from .state import state
 
 _LARGEST = 1 << 20
 _DESCRIPTORS = 7
-_KEEPER = "tonnage-keeper"  # TN_KEEPER_NAME of src/run/internal.h
+_KEEPER = "tonnage-keeper"  # TN_KEEPER_NAME of src/supervise/internal.h
 _exit = os._exit  # the program's own may be watched
 
 _channel = None

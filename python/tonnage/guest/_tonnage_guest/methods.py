@@ -83,7 +83,7 @@ def watch_network():
 def _watch_sockets(module):
     from . import held
 
-    # Where there is a network wall it knows of every connection, whatever program made it (src/run/network.c).
+    # Where there is a network wall it knows of every connection, whatever program made it (src/supervise/network.c).
     for name in ("sendto",) if held.walled() else ("connect", "connect_ex", "sendto"):
         notice(module.socket, name, _connects)
 

@@ -2,7 +2,7 @@
 """Experiment trackers stay offline although the program says otherwise, and what would be put into a store elsewhere is
 not put there.
 
-The supervisor sets the variables that trackers document (src/run/environment.c); a program may overrule them in its code.
+The supervisor sets the variables that trackers document (src/supervise/environment.c); a program may overrule them in its code.
 So the functions that begin a run are given the tracker's own offline mode as their modules' import ends. A tracker that is
 switched off altogether stays off. Nothing here may raise: a library of another shape is left to the network wall.
 """

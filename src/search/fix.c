@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tn_fix: the search for changes that make a program fit.
+ *
+ * First the program as it is, on the card and on one that is never full: this tells what is missing and why. Then every
+ * change that the program can take, in the order of promise; then pairs and triples of those that saved something. A
+ * change is first tried on the card without end, where what it saves is seen whole; one that should fit is tried again
+ * on the card itself. Where the peak there tells nothing (memory that grows, a limit that the program sets itself) only
+ * the card itself is asked.
+ */
+#include "tonnage/fix.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/secrets.h"
+#include "base/plain.h"
+#include "gpu/catalogue.h"
+#include "run/run_internal.h"
+#include "search/fix_search.h"
+#include "supervise/internal.h"
+
+#define MOST_PAIRS 8
+#define MOST_TRIPLES 4
+#define MOST_SEQUELS 3
+#define MOST_OF_IT (2 / 3.0) /* two that shrink the same moment often save more together than each by itself */
+#define EARLY_STEP 4
+#define MORE_STEPS 3
+#define MOST_SPARE_PAIRS 3 /* when single changes fit already */
+#define ENOUGH_KEPT 3 /* that fit and keep the results: then nothing is tried that trains differently */
+#define ENOUGH_FOUND 6
+#define BLOATED 2 /* a cache of as much as what is allocated, or more, says nothing of the need */
+/* ---- what has come so far ---- */
+
+static int
+fitting(const struct tn_fix_search *search, enum tn_promise worst)
+{
+	int count = 0;
+	for (int i = 0; i < search->count; i++)
+		count += search->attempts[i].found.end == TN_FIX_FITS && search->attempts[i].found.results <= worst;
+	return count;
+}
+
+/* True when fewer pieces of a batch are seen to be enough. */
+static bool
+is_outdone(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_fix_change *other = &search->attempts[i].found;
+		if (attempt->found.pieces > 0 && other->end == TN_FIX_FITS && other->pieces > 0 &&
+		    other->pieces < attempt->found.pieces && tn__fix_excludes(&search->attempts[i], attempt))
+			return true;
+	}
+	return false;
+}
+
+/* Once something fits the time is limited; for something that keeps the results there is twice as much. */
+static bool
+time_is_up(const struct tn_fix_search *search)
+{
+	double limit = search->options->search.seconds;
+	if (limit <= 0 || fitting(search, TN_PROMISE_DIFFERENT) == 0)
+		return false;
+	return tn__trials_seconds(&search->trials) > (fitting(search, TN_PROMISE_ROUNDING) > 0 ? limit : 2 * limit);
+}
+
+static bool
+is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	int kept = fitting(search, TN_PROMISE_ROUNDING), all = fitting(search, TN_PROMISE_DIFFERENT);
+	if (attempt->found.cure)
+		return true;
+	if (is_outdone(search, attempt) || time_is_up(search))
+		return false;
+	if (attempt->stage == TN_STAGE_SHORT && attempt->found.part_count > 1)
+		return kept == 0; /* only triples ask what a pair saved */
+	if (attempt->found.results == TN_PROMISE_DIFFERENT)
+		return kept < ENOUGH_KEPT && all < ENOUGH_FOUND;
+	return kept == 0 || all < ENOUGH_FOUND;
+}
+
+/* ---- the program as it is ---- */
+
+static bool
+grows(const struct tn_fix_search *search)
+{
+	const struct tn_report *report = tn__trial_report(&search->unchanged_card);
+	return (report->oom.cause != NULL && strcmp(report->oom.cause, "leak_suspected") == 0) ||
+	       report->verdict == TN_VERDICT_GROWS || report->growth.seen;
+}
+
+static void
+judge_unchanged_card(struct tn_fix_search *search)
+{
+	struct tn_trial *trial = &search->unchanged_card;
+	const struct tn_outcome *outcome = &trial->outcome;
+	enum tn_verdict verdict = tn__trial_report(trial)->verdict;
+	if (trial->end != TN_TRIAL_DONE) {
+		search->over = true;
+		search->failure = outcome->error != NULL ? outcome->error
+		                                         : "the program as it is took too much of the computer's own memory";
+		search->failure_status = outcome->exit_status != 0 ? outcome->exit_status : TN_EXIT_OWN_FAILURE;
+	} else if (verdict == TN_VERDICT_FAILED || verdict == TN_VERDICT_FITS || verdict == TN_VERDICT_UNDECIDED) {
+		search->over = true;
+	}
+	search->trials.over = search->over;
+	if (search->over && search->unchanged_large.end == TN_TRIAL_RUNS)
+		tn__trials_stop(&search->trials, &search->unchanged_large);
+}
+
+/* On a card without end nothing makes PyTorch give back what it has cached: a program that asks for ever larger tensors
+ * then seems to need them all. A card with a quarter more than what was allocated tells better. */
+static bool
+wants_roomy(const struct tn_fix_search *search)
+{
+	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
+	return tn__trial_fits(&search->unchanged_large) && !grows(search) && large->allocated_peak > 0 &&
+	       large->reserved_peak >= BLOATED * large->allocated_peak;
+}
+
+static struct tn_trial *
+start_roomy(struct tn_fix_search *search)
+{
+	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
+	int64_t allocated = large->allocated_peak, outside = large->device_peak - large->reserved_peak;
+	search->unchanged_roomy.options = search->card.options;
+	search->unchanged_roomy.options.memory_bytes = (uint64_t)(allocated + allocated / 4 + outside) >> 21 << 21;
+	return &search->unchanged_roomy;
+}
+
+static bool
+is_unchanged_seen(const struct tn_fix_search *search)
+{
+	if (search->unchanged_card.end <= TN_TRIAL_RUNS || search->unchanged_large.end <= TN_TRIAL_RUNS)
+		return false;
+	return !wants_roomy(search) || search->unchanged_roomy.end > TN_TRIAL_RUNS;
+}
+
+static void
+judge_unchanged(struct tn_fix_search *search)
+{
+	const struct tn_trial *large = &search->unchanged_large;
+	double longest = large->seconds > search->unchanged_card.seconds ? large->seconds : search->unchanged_card.seconds;
+	if (tn__trial_fits(&search->unchanged_roomy)) {
+		large = search->whole = &search->unchanged_roomy;
+		search->large_bytes = search->unchanged_roomy.options.memory_bytes;
+	}
+	if (tn__trial_fits(large) && !grows(search)) /* what grows would take more with every step */
+		search->need = tn__trial_report(large)->device_peak;
+	if (search->need != TN_NO_FIGURE)
+		search->missing = search->need + search->card.hidden - (int64_t)search->card.total;
+	if (search->need != TN_NO_FIGURE && search->unchanged_card.outcome.report != NULL)
+		tn__report_judge_need(search->unchanged_card.outcome.report, tn__trial_report(large));
+	search->direct = grows(search) || search->missing <= 0;
+	if (search->missing <= 0)
+		search->missing = TN_NO_FIGURE;
+	search->trials.limit_seconds = 4 * longest + 30;
+	tn__trials_adapt(&search->trials, tn__trial_report(large)->peak_rss_bytes);
+	tn__fix_plan(search);
+}
+
+/* ---- the scheduler's questions ---- */
+
+static struct tn_trial *
+start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
+{
+	struct tn_trial *trial = &attempt->card;
+	trial->options = search->card.options;
+	trial->options.no_detail = !grows(search);
+	trial->options.other_bytes += (uint64_t)search->card.hidden;
+	if (attempt->without_others)
+		trial->options.other_bytes -= search->card.options.other_bytes;
+	trial->changes = attempt->without_others ? NULL : attempt->found.changes;
+	attempt->stage = TN_STAGE_ON_CARD;
+	return trial;
+}
+
+/* What its peak is made of is wanted where it should have been enough and was not: something else has to follow. */
+static bool
+seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	return attempt->stage == TN_STAGE_SHORT && attempt->found.part_count == 1 &&
+	       attempt->found.results != TN_PROMISE_DIFFERENT && fitting(search, TN_PROMISE_ROUNDING) == 0;
+}
+
+/* The card was too small in an early step: what that takes is seen in a few more; the card has said that it is not enough. */
+static void
+limit_steps(struct tn_attempt *attempt, struct tn_run_options *options)
+{
+	const struct tn_report_oom *oom = &tn__trial_report(&attempt->card)->oom;
+	const char *phase = oom->phase;
+	bool trains = phase != NULL && (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 ||
+	                                strcmp(phase, "optimizer") == 0);
+	if (attempt->stage != TN_STAGE_SHORT || !trains || oom->step <= 0 || oom->step > EARLY_STEP ||
+	    strcmp(options->steps, "auto") != 0)
+		return;
+	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)oom->step + MORE_STEPS);
+	options->steps = attempt->steps;
+}
+
+static struct tn_trial *
+start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
+{
+	struct tn_trial *trial = &attempt->large;
+	trial->options = search->card.options;
+	limit_steps(attempt, &trial->options);
+	trial->options.no_detail = !seeks_sequels(search, attempt);
+	trial->options.memory_bytes = search->large_bytes;
+	trial->changes = attempt->found.changes;
+	attempt->stage = TN_STAGE_ON_LARGE;
+	return trial;
+}
+
+static struct tn_trial *
+start_unchanged(struct tn_fix_search *search)
+{
+	if (search->unchanged_card.end == TN_TRIAL_WAITS) {
+		search->unchanged_card.options = search->card.options;
+		search->unchanged_card.options.other_bytes += (uint64_t)search->card.hidden;
+		search->unchanged_card.keep_words = true;
+		return &search->unchanged_card;
+	}
+	if (search->unchanged_large.end > TN_TRIAL_RUNS && search->unchanged_card.end > TN_TRIAL_RUNS && wants_roomy(search) &&
+	    search->unchanged_roomy.end == TN_TRIAL_WAITS)
+		return start_roomy(search);
+	if (search->unchanged_large.end != TN_TRIAL_WAITS)
+		return NULL;
+	search->unchanged_large.options = search->card.options;
+	search->unchanged_large.options.memory_bytes = TN_UNLIMITED_CARD;
+	search->unchanged_large.changes = TN_CHANGE_SURVEY;
+	return &search->unchanged_large;
+}
+
+/* True when the card itself is to be asked first: where it fits that is all, and where not the trial is over early. */
+static bool
+may_be_enough(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	return search->missing != TN_NO_FIGURE && attempt->most >= search->missing;
+}
+
+static struct tn_attempt *
+first_in(struct tn_fix_search *search, enum tn_stage stage)
+{
+	for (int i = 0; i < search->count; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		bool allowed = attempt->most == INT64_MAX || attempt->found.results <= search->allowed; /* the first: a cure */
+		if (attempt->stage == stage && allowed && is_worth_it(search, attempt))
+			return attempt;
+	}
+	return NULL;
+}
+
+/* What follows when nothing is left to try: pairs that keep the results, where no single change that does is enough; single
+ * changes that do not; pairs with those, or some to choose from; triples. Attempts may not move while a trial of theirs
+ * runs: they are only added, within the room that there is. False at the end. */
+static bool
+plan_more(struct tn_fix_search *search)
+{
+	bool found = fitting(search, TN_PROMISE_ROUNDING) > 0;
+	if (search->trials.running_count > 0)
+		return false;
+	switch (search->round++) {
+	case 0:
+		if (!found)
+			tn__fix_plan_combinations(search, 1, MOST_PAIRS, true, MOST_OF_IT);
+		return true;
+	case 1:
+		search->allowed = TN_PROMISE_DIFFERENT;
+		return true;
+	case 2:
+		tn__fix_plan_combinations(search, 1, found ? MOST_SPARE_PAIRS : MOST_PAIRS, found, found ? 1 : MOST_OF_IT);
+		return true;
+	case 3:
+		if (!found)
+			tn__fix_plan_combinations(search, 2, MOST_TRIPLES, false, MOST_OF_IT);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static struct tn_trial *
+next(void *context)
+{
+	struct tn_fix_search *search = context;
+	if (search->over)
+		return NULL;
+	if (!search->planned)
+		return start_unchanged(search);
+	do {
+		struct tn_attempt *attempt = first_in(search, TN_STAGE_HOPES);
+		if (attempt != NULL)
+			return start_on_card(search, attempt);
+		attempt = first_in(search, TN_STAGE_WAITS);
+		if (attempt != NULL && may_be_enough(search, attempt))
+			return start_on_card(search, attempt);
+		struct tn_attempt *fell_short = first_in(search, TN_STAGE_SHORT);
+		if (fell_short != NULL && (attempt == NULL || seeks_sequels(search, fell_short)))
+			return start_on_large(search, fell_short);
+		if (attempt != NULL)
+			return start_on_large(search, attempt);
+	} while (plan_more(search));
+	return NULL;
+}
+
+static void
+judge_large(struct tn_fix_search *search, int index)
+{
+	tn__fix_judge_large(search, &search->attempts[index]);
+	if (search->attempts[index].found.end == TN_FIX_NOT_ENOUGH && fitting(search, TN_PROMISE_ROUNDING) == 0)
+		tn__fix_plan_sequels(search, index, MOST_SEQUELS);
+}
+
+static void
+ended(void *context, struct tn_trial *trial)
+{
+	struct tn_fix_search *search = context;
+	if (trial == &search->unchanged_card)
+		judge_unchanged_card(search);
+	for (int i = 0; i < search->count; i++) {
+		if (trial == &search->attempts[i].large)
+			judge_large(search, i);
+		else if (trial == &search->attempts[i].card)
+			tn__fix_judge_card(search, &search->attempts[i]);
+	}
+	if (!search->planned && !search->over && is_unchanged_seen(search))
+		judge_unchanged(search);
+}
+
+static void
+tick(void *context)
+{
+	struct tn_fix_search *search = context;
+	char now[160] = "the program as it is";
+	size_t length = 0;
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].stage == TN_STAGE_ON_LARGE || search->attempts[i].stage == TN_STAGE_ON_CARD)
+			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s",
+			                           length > 0 ? ", " : "", search->attempts[i].found.changes);
+	tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
+	                       fitting(search, TN_PROMISE_DIFFERENT), tn__trials_seconds(&search->trials), now);
+}
+
+/* ---- the list ---- */
+
+static int
+by_worth(const void *one, const void *two)
+{
+	const struct tn_fix_change *a = one, *b = two;
+	bool first = a->end == TN_FIX_FITS, second = b->end == TN_FIX_FITS;
+	bool cure_first = a->cure && (first || a->saved > 0), cure_second = b->cure && (second || b->saved > 0);
+	if (cure_first != cure_second)
+		return cure_first ? -1 : 1;
+	if (first != second)
+		return first ? -1 : 1;
+	if (!first && a->end != b->end)
+		return (int)a->end - (int)b->end;
+	if (a->results != b->results && (a->results == TN_PROMISE_DIFFERENT || b->results == TN_PROMISE_DIFFERENT))
+		return (int)a->results - (int)b->results;
+	if (tn__fix_time(a) != tn__fix_time(b))
+		return tn__fix_time(a) < tn__fix_time(b) ? -1 : 1;
+	if (a->cost != b->cost)
+		return a->cost - b->cost;
+	if (a->results != b->results)
+		return (int)a->results - (int)b->results;
+	if (a->part_count != b->part_count)
+		return a->part_count < b->part_count ? -1 : 1;
+	if (a->pieces != b->pieces)
+		return a->pieces - b->pieces;
+	return a->saved == b->saved ? 0 : a->saved > b->saved ? -1 : 1;
+}
+
+static void
+mark_enough(struct tn_fixes *fixes)
+{
+	struct tn_fix_change *narrow = NULL;
+	for (size_t i = 0; i < fixes->change_count; i++) {
+		struct tn_fix_change *change = &fixes->changes[i];
+		if (change->end != TN_FIX_FITS || change->results == TN_PROMISE_DIFFERENT)
+			continue;
+		if (change->margin >= change->uncertain) {
+			change->enough = true;
+			return;
+		}
+		narrow = narrow != NULL ? narrow : change;
+	}
+	if (narrow != NULL) /* none leaves more than what is not known of the peak */
+		narrow->enough = true;
+}
+
+static bool
+has_cure(const struct tn_fixes *fixes)
+{
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].cure && (fixes->changes[i].end == TN_FIX_FITS || fixes->changes[i].saved > 0))
+			return true;
+	return false;
+}
+
+/* Called once the changes are known. */
+static void
+fill_cause(const struct tn_report *report, struct tn_fixes *out)
+{
+	const struct tn_finding *finding = report->finding_count > 0 ? &report->findings[0] : NULL;
+	const struct tn_place *at = report->oom.at;
+	const char *cause = report->oom.cause;
+	if (report->verdict == TN_VERDICT_FITS)
+		return;
+	if (cause == NULL && report->verdict == TN_VERDICT_GROWS)
+		cause = "growth";
+	tn__replace_text(&out->cause, cause);
+	tn__replace_text(&out->why, finding != NULL ? finding->what : NULL);
+	tn__replace_text(&out->advice, finding != NULL ? finding->advice : NULL);
+	out->wrong = out->advice != NULL && !tn__finding_is_room(finding->id) && !has_cure(out);
+	if (at == NULL)
+		return;
+	const char *slash = strrchr(at->file, '/');
+	if (asprintf(&out->at, "%s:%lld", slash != NULL ? slash + 1 : at->file,
+	             (long long)(at->line != TN_NO_FIGURE ? at->line : 0)) < 0)
+		out->at = NULL;
+}
+
+static void
+fill(struct tn_fix_search *search, struct tn_fixes *out)
+{
+	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	bool fits = card->verdict == TN_VERDICT_FITS;
+	const struct tn_report *whole = fits ? card : tn__trial_report(search->whole);
+	const struct tn_gpu_row *row = whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu) : NULL;
+	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
+		                      .failed = card->verdict == TN_VERDICT_FAILED,
+		                      .undecided = card->verdict == TN_VERDICT_UNDECIDED,
+		                      .interrupted = search->trials.interrupted_by != 0,
+		                      .reserved_peak = whole->reserved_peak,
+		                      .device_peak = fits ? whole->device_peak - search->card.hidden : search->need,
+		                      .missing = search->missing, .margin_wanted = search->card.hidden,
+		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
+		                      .forked = search->trials.forked, .took = search->trials.took,
+		                      .not_forked = tn__trials_not_forked(&search->trials),
+		                      .seconds = tn__trials_seconds(&search->trials), .first_seconds = search->first_seconds };
+	if (grows(search))
+		out->smallest_gpu = NULL; /* what was seen is not all that it would take */
+	out->command = tn__program_quote(search->card.options.arguments);
+	out->secrets = tn__secrets_of(search->card.options.arguments, environ);
+	out->card_options = tn__search_card_options(&search->options->search.run);
+	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
+	for (int i = 0; i < search->count && out->changes != NULL; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		if (attempt->stage != TN_STAGE_OVER && attempt->stage != TN_STAGE_SHORT)
+			continue;
+		if (attempt->stage == TN_STAGE_SHORT) {
+			attempt->found.end = TN_FIX_NOT_ENOUGH;
+			attempt->found.saved = TN_NO_FIGURE;
+		}
+		out->changes[out->change_count++] = attempt->found;
+		attempt->kept = true;
+	}
+	if (out->changes != NULL)
+		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
+	mark_enough(out);
+	out->infers = survey->known && survey->backward == 0;
+	if (!fits)
+		tn__more_cards(search, out);
+	fill_cause(card, out);
+	if (!fits)
+		tn__replace_text(&out->own_error, tn__fix_own_error(search));
+}
+
+/* ---- the command ---- */
+
+static tn_status
+patch_writer(const void *what, FILE *out)
+{
+	const struct tn_fix_change *change = what;
+	TN_RETURN_IF(fputs(change->patch, out) == EOF, TN_IO, "the patch could not be written: %s", strerror(errno));
+	return TN_OK;
+}
+
+/* The change that a number of the list means; NULL when there is none. */
+static const struct tn_fix_change *
+chosen(const struct tn_fixes *fixes, const char *number)
+{
+	int wanted = number != NULL ? atoi(number) : 1, seen = 0;
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].end == TN_FIX_FITS && ++seen == wanted)
+			return &fixes->changes[i];
+	return NULL;
+}
+
+static const struct tn_fix_change *
+first_with_patch(const struct tn_fixes *fixes)
+{
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].end == TN_FIX_FITS && fixes->changes[i].patch != NULL)
+			return &fixes->changes[i];
+	return NULL;
+}
+
+static tn_status
+write_patch(const struct tn_fix_search *search, const struct tn_fixes *fixes)
+{
+	const char *path = search->options->patch_path;
+	const struct tn_fix_change *change = search->options->apply != NULL ? chosen(fixes, search->options->apply)
+	                                                                    : first_with_patch(fixes);
+	if (path == NULL)
+		return TN_OK;
+	if (change == NULL || change->patch == NULL) {
+		tn__tell(search->options->search.run.messages, "%s has no patch: %s is not written",
+		        change != NULL ? change->changes : "what fits", path);
+		return TN_OK;
+	}
+	return tn__save_to(path, search->options->search.run.output, patch_writer, change);
+}
+
+/* "2" means a line of the list; anything else is the change itself. */
+static bool
+is_number(const char *text)
+{
+	return text != NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* `context` is a char *: the patch that a change made of the program. */
+static void
+take_patch(void *context, const struct tn_folder *folder, const struct tn_report *report)
+{
+	char **patch = context;
+	char path[PATH_MAX];
+	struct tn_change_results results;
+	(void)report;
+	(void)tn__change_results_read(tn__folder_path(folder, "changes", path), &results);
+	for (size_t i = 0; i < results.count; i++)
+		if (results.processes[i].patch != NULL && *patch == NULL)
+			*patch = strdup(results.processes[i].patch);
+	tn__change_results_free(&results);
+}
+
+/* As tn_run; what the changes patched goes to the file that was asked for. */
+static tn_status
+run_for_patch(const struct tn_fix_options *options, const struct tn_run_options *run, int *exit_status)
+{
+	struct tn_fix_change change = { .patch = NULL };
+	TN_FORWARD_IF_ERROR(tn__check_writable(options->patch_path));
+	tn_status status = tn__run_and_look(run, take_patch, &change.patch, exit_status);
+	if (status == TN_OK && change.patch != NULL)
+		status = tn__save_to(options->patch_path, run->output, patch_writer, &change);
+	else if (status == TN_OK)
+		tn__tell(run->messages, "%s has no patch: %s is not written", getenv("TONNAGE_CHANGES"), options->patch_path);
+	free(change.patch);
+	return status;
+}
+
+/* The program with a change, as `tonnage run` does it, on the card that was named. */
+static tn_status
+apply(const struct tn_fix_options *options, const char *changes, int *exit_status)
+{
+	struct tn_run_options run = options->search.run;
+	run.json_path = run.html_path = NULL;
+	if (strcmp(changes, TN_CHANGE_WITHOUT_OTHERS) == 0) {
+		run.other_bytes = 0;
+		return tn_run(&run, exit_status);
+	}
+	setenv("TONNAGE_CHANGES", changes, 1);
+	if (!run.quiet)
+		tn__tell(run.messages, "running with %s", changes);
+	bool by_name = options->patch_path != NULL && !is_number(options->apply); /* by number, the search has written it */
+	tn_status status = by_name ? run_for_patch(options, &run, exit_status) : tn_run(&run, exit_status);
+	unsetenv("TONNAGE_CHANGES");
+	return status;
+}
+
+static void
+say_undecided(const struct tn_fix_search *search)
+{
+	char *doubt = tn__trial_doubt(&search->unchanged_card);
+	tn__tell(search->options->search.run.messages, "the program as it is: %s",
+	        doubt != NULL ? doubt : "undecided");
+	free(doubt);
+}
+
+static tn_status
+finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
+{
+	const struct tn_search_options *options = &search->options->search;
+	if (fixes->failed && search->unchanged_card.words != NULL && !fixes->interrupted)
+		fputs(search->unchanged_card.words, stderr); /* the program's own */
+	if (fixes->failed && !fixes->interrupted)
+		tn__tell(options->run.messages, "the program fails as it is, and not for want of memory");
+	else if (fixes->undecided && !fixes->interrupted)
+		say_undecided(search);
+	else
+		TN_FORWARD_IF_ERROR(tn__print_document(&tn__fix_document, fixes, &options->run));
+	TN_FORWARD_IF_ERROR(tn__save_document(&tn__fix_document, fixes, &options->run, !fixes->failed && !fixes->undecided));
+	TN_FORWARD_IF_ERROR(write_patch(search, fixes));
+	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
+	               : fixes->fits_unchanged || fixes->failed || fixes->undecided
+	                   ? tn__trial_report(&search->unchanged_card)->exit_status
+	               : chosen(fixes, NULL) != NULL ? TN_EXIT_FITS
+	                                             : TN_EXIT_OUT_OF_MEMORY;
+	if (search->options->apply == NULL || fixes->interrupted)
+		return TN_OK;
+	const struct tn_fix_change *change = chosen(fixes, search->options->apply);
+	return change != NULL ? apply(search->options, change->changes, exit_status) : TN_OK;
+}
+
+static void
+clear(struct tn_fix_search *search)
+{
+	for (int i = 0; i < search->count; i++) {
+		tn__trial_clear(&search->attempts[i].large);
+		tn__trial_clear(&search->attempts[i].card);
+		if (!search->attempts[i].kept)
+			tn__fix_change_free(&search->attempts[i].found);
+	}
+	tn__trial_clear(&search->unchanged_card);
+	tn__trial_clear(&search->unchanged_large);
+	tn__trial_clear(&search->unchanged_roomy);
+	free(search->attempts);
+	free(search);
+}
+
+static tn_status
+run_search(struct tn_fix_search *search, int *exit_status)
+{
+	struct tn_fixes fixes;
+	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
+	tn_status status = tn__trials_run(&search->trials);
+	tn__progress_line_erase(&search->line);
+	tn__trials_close(&search->trials);
+	TN_FORWARD_IF_ERROR(status);
+	*exit_status = search->failure_status;
+	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
+	fill(search, &fixes);
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	status = finish(search, &fixes, exit_status);
+	tn__fixes_free(&fixes);
+	return status;
+}
+
+tn_status
+tn_fix(const struct tn_fix_options *options, int *exit_status)
+{
+	*exit_status = TN_EXIT_USAGE;
+	if (options->apply != NULL && !is_number(options->apply))
+		return apply(options, options->apply, exit_status);
+	struct tn_fix_search *search = calloc(1, sizeof(*search));
+	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
+	search->options = options;
+	search->first_seconds = -1;
+	search->allowed = TN_PROMISE_ROUNDING;
+	search->need = search->missing = TN_NO_FIGURE;
+	search->whole = &search->unchanged_large;
+	search->large_bytes = TN_UNLIMITED_CARD;
+	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
+	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,
+		                                 .ended = ended, .tick = tick, .forks = !options->search.fresh };
+	search->line = tn__progress_line_of(&options->search.run);
+	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
+	if (status == TN_OK)
+		status = tn__search_card(&options->search, options->search.run.gpu, &search->card, exit_status);
+	if (status == TN_OK && options->patch_path != NULL)
+		status = tn__check_writable(options->patch_path);
+	if (status == TN_OK)
+		status = run_search(search, exit_status);
+	clear(search);
+	return status;
+}

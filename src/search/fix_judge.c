@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a trial of `fix` has shown: applied or not, broken, too little, or enough; and the figures.
+ */
+#include "search/fix_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the processes of a trial say of a part, and the one that says it: one that applied it counts most. NULL: nothing. */
+static const struct tn_change_result *
+result_of(const struct tn_trial *trial, const char *part, const struct tn_change_process **process_out)
+{
+	const struct tn_change_results *results = &trial->outcome.changes;
+	const struct tn_change_result *found = NULL;
+	char id[64];
+	tn__change_id(part, id);
+	for (size_t i = 0; i < results->count; i++)
+		for (size_t j = 0; j < results->processes[i].count; j++) {
+			const struct tn_change_result *result = &results->processes[i].items[j];
+			if (result->id == NULL || strcmp(result->id, id) != 0 || (found != NULL && !result->applied))
+				continue;
+			found = result;
+			*process_out = &results->processes[i];
+		}
+	return found;
+}
+
+static void
+append_line(char **text, const char *line)
+{
+	char *joined = NULL;
+	if (line == NULL || line[0] == '\0')
+		return;
+	if (*text == NULL) {
+		*text = strdup(line);
+	} else if (asprintf(&joined, "%s\n%s", *text, line) >= 0) {
+		free(*text);
+		*text = joined;
+	}
+}
+
+void
+tn__replace_text(char **text, const char *value)
+{
+	free(*text);
+	*text = value != NULL ? strdup(value) : NULL;
+}
+
+/* False when a part was not applied. */
+static bool
+read_change_result(struct tn_attempt *attempt, const struct tn_trial *trial)
+{
+	struct tn_fix_change *found = &attempt->found;
+	const struct tn_change_process *process = NULL;
+	if (attempt->without_others)
+		return true;
+	tn__replace_text(&found->how, NULL);
+	for (size_t i = 0; i < found->part_count; i++) {
+		const struct tn_change_result *result = result_of(trial, found->parts[i], &process);
+		if (result == NULL || !result->applied) {
+			const char *why = result != NULL ? result->why_not : NULL;
+			tn__replace_text(&found->why_not, why != NULL ? why : "it was not applied");
+			return false;
+		}
+		if (result->results > found->results)
+			found->results = result->results;
+		append_line(&found->how, result->how);
+	}
+	tn__replace_text(&found->patch, process != NULL ? process->patch : NULL);
+	return true;
+}
+
+static void
+take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial, int64_t hidden)
+{
+	struct tn_fix_change *found = &attempt->found;
+	const struct tn_report *report = tn__trial_report(trial);
+	found->reserved_peak = report->reserved_peak;
+	found->device_peak = report->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : report->device_peak - hidden;
+	if (found->device_peak == TN_NO_FIGURE)
+		return;
+	found->margin = (int64_t)search->card.total - found->device_peak;
+	found->uncertain = tn__trial_uncertain(trial);
+	found->saved = search->need != TN_NO_FIGURE ? search->need - found->device_peak : TN_NO_FIGURE;
+}
+
+const char *
+tn__fix_own_error(const struct tn_fix_search *search)
+{
+	const struct tn_trial *large = &search->unchanged_large;
+	const struct tn_report *report = tn__trial_report(large);
+	return large->end == TN_TRIAL_DONE && report->verdict == TN_VERDICT_FAILED ? report->exception : NULL;
+}
+
+/* Why a trial is no saving; false when it is a run whose figures count. */
+static bool
+is_broken(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial)
+{
+	const struct tn_report *report = tn__trial_report(trial);
+	const char *exception = report->exception, *error = trial->outcome.error;
+	if (trial->end == TN_TRIAL_DONE && report->verdict == TN_VERDICT_UNDECIDED) { /* it proves nothing, either way */
+		attempt->found.end = TN_FIX_UNKNOWN;
+		free(attempt->found.why_not);
+		attempt->found.why_not = tn__trial_doubt(trial);
+		return true;
+	}
+	if (trial->end == TN_TRIAL_DONE && report->verdict != TN_VERDICT_FAILED)
+		return false;
+	const char *own = tn__fix_own_error(search);
+	bool same = own != NULL && exception != NULL && strcmp(own, exception) == 0;
+	attempt->found.end = same ? TN_FIX_OWN_ERROR : TN_FIX_BROKE;
+	if (trial->end == TN_TRIAL_SLOW)
+		tn__replace_text(&attempt->found.why_not, "took too long");
+	else if (trial->end == TN_TRIAL_HOST_MEMORY)
+		tn__replace_text(&attempt->found.why_not, "too much of the computer's own memory");
+	else if (exception != NULL)
+		tn__replace_text(&attempt->found.why_not, exception);
+	else
+		tn__replace_text(&attempt->found.why_not, error != NULL ? error : "the program failed");
+	return true;
+}
+
+static void
+too_little(struct tn_attempt *attempt)
+{
+	attempt->found.end = attempt->found.saved > 0 ? TN_FIX_NOT_ENOUGH : TN_FIX_NO_HELP;
+	attempt->stage = TN_STAGE_OVER;
+}
+
+/* Over, unless something follows; false when the trial says nothing of its change. */
+static bool
+is_told_and_whole(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial)
+{
+	attempt->stage = TN_STAGE_OVER;
+	if (trial->end != TN_TRIAL_DONE) /* what it had to tell may be lost */
+		return !is_broken(search, attempt, trial);
+	if (read_change_result(attempt, trial))
+		return !is_broken(search, attempt, trial);
+	attempt->found.end = TN_FIX_NOT_APPLIED;
+	return false;
+}
+
+void
+tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
+{
+	const struct tn_trial *trial = &attempt->large;
+	if (!is_told_and_whole(search, attempt, trial))
+		return;
+	take_peaks(search, attempt, trial, 0);
+	tn__fix_judge_time(search, attempt, trial);
+	int64_t cached = tn__trial_report(trial)->reserved_peak - tn__trial_report(trial)->allocated_peak;
+	int64_t room = (int64_t)search->card.total - search->card.hidden;
+	/* What is only cached is given back where memory is short: then the card itself must tell. */
+	bool tried = attempt->card.end != TN_TRIAL_WAITS;
+	if (!tried && attempt->found.device_peak != TN_NO_FIGURE && attempt->found.device_peak - cached <= room)
+		attempt->stage = TN_STAGE_HOPES;
+	else
+		too_little(attempt);
+}
+
+void
+tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
+{
+	const struct tn_trial *trial = &attempt->card;
+	if (trial->end == TN_TRIAL_DONE && !tn__trial_fits(trial) && !search->direct && !attempt->without_others &&
+	    attempt->large.end == TN_TRIAL_WAITS) {
+		attempt->stage = TN_STAGE_SHORT; /* it may have ended before the change could do anything */
+		return;
+	}
+	if (!is_told_and_whole(search, attempt, trial))
+		return;
+	if (!tn__trial_fits(trial)) {
+		too_little(attempt);
+		return;
+	}
+	take_peaks(search, attempt, trial, search->card.hidden);
+	tn__fix_judge_time(search, attempt, trial);
+	attempt->found.end = TN_FIX_FITS;
+	if (search->first_seconds < 0)
+		search->first_seconds = tn__trials_seconds(&search->trials);
+	tn__progress_line_say(&search->line, "fits with %s", attempt->found.changes);
+}
+

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `fix` tries, and in which order: single changes by what they promise, then combinations of what saved something.
+ */
+#include "search/fix_search.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- attempts ---- */
+
+static struct tn_attempt *
+add_attempt(struct tn_fix_search *search, const char *title, enum tn_promise results)
+{
+	if (search->count == TN_FIX_ATTEMPTS)
+		return NULL;
+	struct tn_attempt *attempt = &search->attempts[search->count++];
+	*attempt = (struct tn_attempt){ .found = { .title = strdup(title), .results = results, .end = TN_FIX_UNKNOWN,
+		                                    .reserved_peak = TN_NO_FIGURE, .device_peak = TN_NO_FIGURE,
+		                                    .margin = TN_NO_FIGURE } };
+	return attempt;
+}
+
+static void
+add_part(struct tn_attempt *attempt, const char *part)
+{
+	struct tn_fix_change *found = &attempt->found;
+	char **parts = reallocarray(found->parts, found->part_count + 1, sizeof(*parts));
+	if (parts == NULL)
+		return;
+	found->parts = parts;
+	parts[found->part_count++] = strdup(part);
+	tn__change_join(&found->changes, part);
+}
+
+static bool
+is_tried(const struct tn_fix_search *search, const char *part)
+{
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].found.part_count == 1 && strcmp(search->attempts[i].found.parts[0], part) == 0)
+			return true;
+	return false;
+}
+
+/* As the survey tells of it, or of something like it. */
+static void
+add_single(struct tn_fix_search *search, const struct tn_possible_change *row, const char *value, int pieces)
+{
+	const struct tn_cure *knowledge = tn__cure_of(row->id);
+	int64_t most = tn__cure_most(knowledge, search->whole, pieces);
+	bool not_of_room, cures = tn__cure_fits(knowledge, &search->unchanged_card, &not_of_room);
+	char *part = tn__change_part(row->id, value);
+	char *title = tn__change_title(row->title != NULL ? row->title : row->id, value);
+	bool hopeless = !cures && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
+	struct tn_attempt *attempt = part != NULL && title != NULL && !is_tried(search, part)
+	                                 ? add_attempt(search, title, row->results) : NULL;
+	if (attempt != NULL) {
+		add_part(attempt, part);
+		attempt->found.cost = knowledge->cost;
+		attempt->found.pieces = pieces;
+		attempt->found.cure = not_of_room;
+		bool kept = attempt->found.results != TN_PROMISE_DIFFERENT;
+		attempt->most = cures && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
+		if (hopeless)
+			attempt->stage = TN_STAGE_SPARE;
+	}
+	free(part);
+	free(title);
+}
+
+/* ---- which values ---- */
+
+/* A batch in k pieces: the fewest that should do, and the next. */
+static void
+add_accumulation(struct tn_fix_search *search, const struct tn_possible_change *row)
+{
+	const struct tn_cure *cure = tn__cure_of("accumulate");
+	int added = 0;
+	for (size_t i = 0; i < row->values.count; i++) {
+		const char *text = row->values.items[i];
+		int pieces = text != NULL ? atoi(text) : 0;
+		bool last = i + 1 == row->values.count;
+		bool should = search->missing == TN_NO_FIGURE ||
+		              tn__cure_most(cure, search->whole, pieces) >= search->missing;
+		if (pieces > 1 && added < 2 && (should || last)) {
+			add_single(search, row, text, pieces);
+			added++;
+		}
+	}
+}
+
+/* The largest half, quarter ... of a batch that should do, and the next. */
+static void
+add_batch(struct tn_fix_search *search, const struct tn_possible_change *row, int batch)
+{
+	const struct tn_cure *cure = tn__cure_of(row->id);
+	char text[16];
+	int pieces = 2;
+	while (batch / pieces > 1 && search->missing != TN_NO_FIGURE &&
+	       tn__cure_most(cure, search->whole, pieces) < search->missing)
+		pieces *= 2;
+	for (int i = 0; i < 2 && batch / pieces >= 1; i++, pieces *= 2) {
+		snprintf(text, sizeof(text), "%d", batch / pieces);
+		add_single(search, row, text, pieces);
+	}
+}
+
+/* All settings are tried where the cache is to blame; else only the one that may help anywhere. */
+static void
+add_settings(struct tn_fix_search *search, const struct tn_possible_change *row)
+{
+	const struct tn_cure *cure = tn__cure_of("alloc");
+	bool all;
+	tn__cure_fits(cure, &search->unchanged_card, &all);
+	if (!all && search->missing != TN_NO_FIGURE)
+		all = tn__cure_most(cure, search->whole, 0) >= search->missing;
+	for (size_t i = 0; i < row->values.count; i++)
+		if (row->values.items[i] != NULL && (all || i == 0))
+			add_single(search, row, row->values.items[i], 0);
+}
+
+static void
+add_row(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
+{
+	if (strcmp(row->id, "accumulate") == 0) {
+		add_accumulation(search, row);
+	} else if (strcmp(row->id, "batch") == 0) {
+		add_batch(search, row, search->batch);
+	} else if (strcmp(row->id, "evaluation_batch") == 0) {
+		add_batch(search, row, tn__survey_evaluation_batch(survey));
+	} else if (strcmp(row->id, "alloc") == 0) {
+		add_settings(search, row);
+	} else if (row->values.count > 0) {
+		add_single(search, row, row->values.items[0], 0);
+	}
+}
+
+/* The other processes are not the program's: the cure is tried as a card without them. */
+static void
+add_without_others(struct tn_fix_search *search)
+{
+	const char *cause = tn__trial_report(&search->unchanged_card)->oom.cause;
+	char held[32], *how = NULL;
+	if (search->card.options.other_bytes == 0)
+		return;
+	struct tn_attempt *attempt = add_attempt(search, "the other processes end", TN_PROMISE_SAME);
+	if (attempt == NULL)
+		return;
+	add_part(attempt, TN_CHANGE_WITHOUT_OTHERS);
+	attempt->without_others = true;
+	attempt->most = INT64_MAX;
+	attempt->stage = TN_STAGE_HOPES;
+	attempt->found.cure = cause != NULL && strcmp(cause, "other_process") == 0;
+	if (asprintf(&how, "End the processes that hold %s of the card (nvidia-smi lists them), or wait for them.",
+	             tn__human_bytes((int64_t)search->card.options.other_bytes, held)) >= 0)
+		attempt->found.how = how;
+}
+
+/* ---- the order of trying ---- */
+
+static bool
+should_do(const struct tn_attempt *attempt, int64_t missing)
+{
+	return missing == TN_NO_FIGURE || attempt->most >= missing;
+}
+
+static int64_t order_missing; /* for qsort: single-threaded */
+
+static int
+by_promise(const void *one, const void *two)
+{
+	const struct tn_attempt *a = one, *b = two;
+	bool first = should_do(a, order_missing), second = should_do(b, order_missing);
+	if ((a->most == INT64_MAX) != (b->most == INT64_MAX))
+		return a->most == INT64_MAX ? -1 : 1;
+	if (a->found.results != b->found.results &&
+	    (a->found.results == TN_PROMISE_DIFFERENT || b->found.results == TN_PROMISE_DIFFERENT))
+		return (int)a->found.results - (int)b->found.results;
+	if (first != second)
+		return first ? -1 : 1;
+	if (a->found.cost != b->found.cost)
+		return a->found.cost - b->found.cost;
+	return a->most == b->most ? 0 : a->most > b->most ? -1 : 1;
+}
+
+/* Nothing was learnt of the program: only what acts on every program. */
+static void
+add_unsurveyed(struct tn_fix_search *search)
+{
+	char id[] = "alloc", title[] = "settings of PyTorch's allocator";
+	struct tn_possible_change row = { .id = id, .title = title, .results = TN_PROMISE_SAME };
+	add_single(search, &row, "expandable_segments:True", 0);
+}
+
+void
+tn__fix_plan(struct tn_fix_search *search)
+{
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	search->batch = tn__survey_batch(survey, INT_MAX);
+	add_without_others(search);
+	if (!survey->known)
+		add_unsurveyed(search);
+	for (size_t i = 0; i < survey->possible_count; i++)
+		add_row(search, &survey->possible[i], survey);
+	order_missing = search->missing;
+	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_promise);
+	if (search->direct)
+		for (int a = 0; a < search->count; a++)
+			if (search->attempts[a].stage == TN_STAGE_WAITS)
+				search->attempts[a].stage = TN_STAGE_HOPES;
+	search->planned = true;
+}
+
+/* ---- combinations ---- */
+
+static bool
+saves_something(const struct tn_attempt *attempt, int64_t missing)
+{
+	return attempt->stage == TN_STAGE_OVER && attempt->found.end == TN_FIX_NOT_ENOUGH && !attempt->without_others &&
+	       (missing == TN_NO_FIGURE || attempt->found.saved >= missing / TN_FIX_LEAST_SHARE);
+}
+
+bool
+tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two)
+{
+	for (size_t i = 0; i < one->found.part_count; i++)
+		for (size_t j = 0; j < two->found.part_count; j++) {
+			char id[64];
+			if (tn__change_is(two->found.parts[j], tn__change_id(one->found.parts[i], id)))
+				return true;
+		}
+	return false;
+}
+
+/* True when the survey says that the change of one part does not go together with that of the other. */
+static bool
+part_refuses(const struct tn_fix_search *search, const char *one, const char *two)
+{
+	const struct tn_possible_change *row = tn__survey_find(&search->unchanged_large.outcome.changes.survey, one);
+	for (size_t i = 0; row != NULL && i < row->conflicts.count; i++)
+		if (row->conflicts.items[i] != NULL && tn__change_is(two, row->conflicts.items[i]))
+			return true;
+	return false;
+}
+
+/* True when one says that it does not go together with the other. */
+static bool
+refuses(const struct tn_fix_search *search, const struct tn_attempt *one, const struct tn_attempt *two)
+{
+	for (size_t i = 0; i < one->found.part_count; i++)
+		for (size_t j = 0; j < two->found.part_count; j++)
+			if (part_refuses(search, one->found.parts[i], two->found.parts[j]))
+				return true;
+	return false;
+}
+
+static bool
+go_together(const struct tn_fix_search *search, const struct tn_attempt *one, const struct tn_attempt *two)
+{
+	return !tn__fix_excludes(one, two) && !refuses(search, one, two) && !refuses(search, two, one);
+}
+
+static bool
+has_part(const struct tn_attempt *attempt, const char *part)
+{
+	for (size_t i = 0; i < attempt->found.part_count; i++)
+		if (strcmp(attempt->found.parts[i], part) == 0)
+			return true;
+	return false;
+}
+
+/* True when an attempt of exactly these changes is there. */
+static bool
+is_there(const struct tn_fix_search *search, const struct tn_attempt *a, const struct tn_attempt *b)
+{
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_attempt *attempt = &search->attempts[i];
+		bool same = attempt->found.part_count == a->found.part_count + b->found.part_count;
+		for (size_t j = 0; same && j < attempt->found.part_count; j++)
+			same = has_part(a, attempt->found.parts[j]) || has_part(b, attempt->found.parts[j]);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+/* An attempt of the changes of both; NULL when there is no room for one more. */
+static struct tn_attempt *
+combine(struct tn_fix_search *search, int one, int two)
+{
+	const struct tn_attempt *a = &search->attempts[one], *b = &search->attempts[two];
+	enum tn_promise results = a->found.results > b->found.results ? a->found.results : b->found.results;
+	char words[700];
+	snprintf(words, sizeof(words), "%s, and %s", a->found.title, b->found.title);
+	int cost = a->found.cost + b->found.cost;
+	bool cure = a->found.cure || b->found.cure;
+	struct tn_attempt *made = add_attempt(search, words, results);
+	if (made == NULL)
+		return NULL;
+	for (size_t i = 0; i < a->found.part_count; i++)
+		add_part(made, a->found.parts[i]);
+	for (size_t i = 0; i < b->found.part_count; i++)
+		add_part(made, b->found.parts[i]);
+	made->found.cost = cost;
+	made->found.cure = cure;
+	made->most = a->found.saved + b->found.saved;
+	made->stage = search->direct ? TN_STAGE_HOPES : TN_STAGE_WAITS;
+	return made;
+}
+
+struct pair {
+	int one, two;
+	int rank; /* worse results and more time last */
+	int64_t sum;
+};
+
+static int
+by_rank(const void *one, const void *two)
+{
+	const struct pair *a = one, *b = two;
+	if (a->rank != b->rank)
+		return a->rank - b->rank;
+	return a->sum == b->sum ? 0 : a->sum > b->sum ? -1 : 1;
+}
+
+/* Adds the most promising combinations of an attempt of `parts` changes and a single one. */
+void
+tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising, double share)
+{
+	struct pair pairs[512];
+	size_t count = 0;
+	for (int i = 0; i < search->count; i++)
+		for (int j = 0; j < search->count && count < sizeof(pairs) / sizeof(pairs[0]); j++) {
+			const struct tn_attempt *a = &search->attempts[i], *b = &search->attempts[j];
+			if (a->found.part_count != parts || b->found.part_count != 1 || (parts == 1 && j <= i) ||
+			    !saves_something(a, search->missing) || !saves_something(b, search->missing) || !go_together(search, a, b) ||
+			    is_there(search, a, b))
+				continue;
+			int64_t sum = a->found.saved + b->found.saved;
+			enum tn_promise worst = a->found.results > b->found.results ? a->found.results : b->found.results;
+			bool kept = worst != TN_PROMISE_DIFFERENT;
+			bool reaches = search->missing == TN_NO_FIGURE || (double)sum >= share * (double)search->missing;
+			pairs[count++] = (struct pair){ i, j, (reaches ? 0 : 1000) + (kept ? 0 : 100) + a->found.cost + b->found.cost,
+				                            sum };
+		}
+	qsort(pairs, count, sizeof(pairs[0]), by_rank);
+	for (size_t i = 0; i < count && i < most && !(only_promising && pairs[i].rank >= 100); i++)
+		(void)combine(search, pairs[i].one, pairs[i].two);
+}
+
+/* A single change that keeps the results, and was not seen to be of no use. */
+static bool
+may_join(const struct tn_attempt *attempt)
+{
+	const struct tn_fix_change *found = &attempt->found;
+	bool judged = attempt->stage == TN_STAGE_OVER;
+	return found->part_count == 1 && found->results != TN_PROMISE_DIFFERENT && !attempt->without_others &&
+	       (!judged || found->end == TN_FIX_NOT_ENOUGH || found->end == TN_FIX_NO_HELP);
+}
+
+/* What a change may save of the peak that is left under another, at most. */
+static int64_t
+most_of_rest(const struct tn_attempt *first, const struct tn_attempt *then)
+{
+	char id[64];
+	return tn__cure_most(tn__cure_of(tn__change_id(then->found.parts[0], id)), &first->large, then->found.pieces);
+}
+
+void
+tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
+{
+	const struct tn_attempt *first = &search->attempts[index];
+	struct pair pairs[TN_FIX_ATTEMPTS];
+	size_t count = 0;
+	if (!may_join(first) || first->found.device_peak == TN_NO_FIGURE || !tn__cure_is_told(&first->large))
+		return;
+	int64_t rest = first->found.device_peak + search->card.hidden - (int64_t)search->card.total;
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_attempt *then = &search->attempts[i];
+		if (i == index || !may_join(then) || !go_together(search, first, then) || is_there(search, first, then))
+			continue;
+		int64_t sum = most_of_rest(first, then);
+		if (sum >= rest)
+			pairs[count++] = (struct pair){ index, i, then->found.cost, sum };
+	}
+	qsort(pairs, count, sizeof(pairs[0]), by_rank);
+	for (size_t i = 0; i < count && i < most; i++) {
+		struct tn_attempt *made = combine(search, pairs[i].one, pairs[i].two);
+		if (made != NULL)
+			made->stage = TN_STAGE_HOPES;
+	}
+}

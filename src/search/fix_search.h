@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of a search for changes. Internal to the files fix*.c: fix.c asks for trials and tells, fix_plan.c says what to
+ * try, fix_judge.c what a trial has shown.
+ */
+#ifndef TN_SEARCH_FIX_SEARCH_H
+#define TN_SEARCH_FIX_SEARCH_H
+
+#include "report/fix.h"
+#include "search/cures.h"
+#include "search/search.h"
+#include "trials/trial.h"
+
+#define TN_FIX_ATTEMPTS 160
+#define TN_FIX_LEAST_SHARE 50 /* a change that can save no more than this part of what is missing is not tried */
+
+enum tn_stage {
+	TN_STAGE_WAITS,
+	TN_STAGE_ON_LARGE,
+	TN_STAGE_HOPES, /* the card without end gave reason to try the card itself */
+	TN_STAGE_ON_CARD,
+	TN_STAGE_SHORT, /* the card itself is too small: how much it saves is to be seen on the card without end */
+	TN_STAGE_OVER,
+	TN_STAGE_SPARE /* it can do nothing for the peak as it is, but may for one that another change leaves */
+};
+
+struct tn_attempt {
+	struct tn_fix_change found;
+	enum tn_stage stage;
+	bool kept;          /* tn_fix_change was handed over */
+	bool without_others; /* the card is tried without other processes, and nothing is changed */
+	int64_t most;       /* what it may save, at most */
+	struct tn_trial large, card;
+	char steps[16];     /* of the trial on the card without end, where a few tell enough */
+};
+
+struct tn_fix_search {
+	const struct tn_fix_options *options;
+	struct tn_search_card card;
+	struct tn_trials trials;
+	struct tn_progress_line line;
+	struct tn_trial unchanged_card, unchanged_large;
+	struct tn_trial unchanged_roomy; /* made only where the cache of a card without end tells nothing of the need */
+	const struct tn_trial *whole;    /* the one of the last two that tells the need */
+	uint64_t large_bytes;            /* the card on which what a change saves is seen whole */
+	struct tn_attempt *attempts;
+	int count;
+	bool planned, over;
+	int round;               /* of planning: fix.c */
+	enum tn_promise allowed; /* changes that do more to the results wait */
+	bool direct;     /* only the card itself is asked */
+	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
+	int64_t need;    /* device peak of the program as it is; TN_NO_FIGURE: unknown */
+	int batch;       /* the largest of the program; 0: unknown */
+	double first_seconds;
+	const char *failure; /* why there is no list */
+	int failure_status;
+};
+
+/* ---- fix_plan.c ---- */
+
+/* Adds the single changes that the survey allows, in the order of trying. Attempts do not move afterwards. */
+void tn__fix_plan(struct tn_fix_search *search);
+/* Adds the `most` most promising combinations of an attempt of so many changes and a single one, but those that are there:
+ * those that together save this share of what is missing come first. */
+void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising, double share);
+/* Adds the `most` cheapest pairs of an attempt that was not enough and a change that may save what is left of its peak; only
+ * where its trial on the card without end told what that peak is made of. */
+void tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most);
+/* True when two attempts have a change in common. */
+bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two);
+
+/* ---- fix_judge.c ---- */
+
+/* Takes what the trial on the card without end, or on the card itself, has shown. */
+void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
+void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
+/* The exception with which the program as it is ends where memory is enough; NULL: none, or it is not known. Borrowed. */
+const char *tn__fix_own_error(const struct tn_fix_search *search);
+/* Replaces an owned text by a copy of `value`, which may be NULL. */
+void tn__replace_text(char **text, const char *value);
+
+/* ---- more_cards.c ---- */
+
+/* Sets what the program would take on several of the card, where the survey and the peak tell: an estimate. */
+void tn__more_cards(const struct tn_fix_search *search, struct tn_fixes *out);
+
+/* ---- cost.c ---- */
+
+/* Sets the time of the attempt's step from what its trial's steps did, where they can be compared. */
+void tn__fix_judge_time(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial);
+/* Rank of a change by its time, estimated or as it usually is: 0 for all that is nearly as fast as the unchanged program. */
+double tn__fix_time(const struct tn_fix_change *change);
+
+#endif

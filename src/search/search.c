@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the searches of `fix` and `fit` share.
+ */
+#include "search/search.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+tn_status
+tn__search_card(const struct tn_search_options *options, const char *gpu, struct tn_search_card *out, int *exit_status)
+{
+	struct tn_card card;
+	struct tn_install install;
+	char program[PATH_MAX];
+	*exit_status = TN_EXIT_USAGE;
+	*out = (struct tn_search_card){ .options = options->run };
+	out->options.gpu = strcmp(gpu, "real") == 0 ? "auto" : gpu; /* a virtual card like the machine's own */
+	out->options.quiet = true;
+	out->options.allow_writes = false;
+	out->options.json_path = out->options.snapshot_path = out->options.html_path = NULL;
+	TN_RETURN_IF(options->run.gpus < 1 || options->run.gpus > TN_MAX_DEVICES, TN_INVALID, "--gpus must be 1 to %d",
+	             TN_MAX_DEVICES);
+	TN_FORWARD_IF_ERROR(tn__card_choose(&out->options, &card));
+	const char *paths[] = { options->run.json_path, options->run.html_path };
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (paths[i] != NULL)
+			TN_FORWARD_IF_ERROR(tn__check_writable(paths[i]));
+	TN_FORWARD_IF_ERROR(tn__program_find(options->run.arguments[0], program, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	TN_FORWARD_IF_ERROR(tn__install_find(&install));
+	out->figures = card.figures;
+	out->total = card.figures.total_bytes;
+	out->hidden = (int64_t)(options->margin * (double)out->total);
+	*exit_status = TN_EXIT_USAGE;
+	TN_RETURN_IF(options->run.other_bytes + (uint64_t)out->hidden >= out->total, TN_INVALID,
+	             "--margin and --other leave nothing of the card");
+	return TN_OK;
+}
+
+char *
+tn__search_card_options(const struct tn_run_options *options)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return NULL;
+	if (strcmp(options->gpu, "auto") != 0)
+		fprintf(out, "--gpu %s ", options->gpu);
+	if (options->gpus != 1)
+		fprintf(out, "--gpus %d ", options->gpus);
+	if (options->memory_bytes != 0)
+		fprintf(out, "--memory %llu ", (unsigned long long)options->memory_bytes);
+	if (options->other_bytes != 0)
+		fprintf(out, "--other %llu ", (unsigned long long)options->other_bytes);
+	fclose(out);
+	return text;
+}
+
+/* ---- a line on a terminal ---- */
+
+#define LINE 100
+
+struct tn_progress_line
+tn__progress_line_of(const struct tn_run_options *options)
+{
+	bool shown = !options->quiet && isatty(fileno(options->messages));
+	return (struct tn_progress_line){ .out = shown ? options->messages : NULL };
+}
+
+void
+tn__progress_line_show(struct tn_progress_line *line, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+	if (line->out == NULL)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	fprintf(line->out, "\r\033[Ktonnage: %.*s", LINE - 20, text);
+	fflush(line->out);
+	line->shown = true;
+}
+
+void
+tn__progress_line_say(struct tn_progress_line *line, const char *format, ...)
+{
+	va_list arguments;
+	if (line->out == NULL)
+		return;
+	tn__progress_line_erase(line);
+	fputs("tonnage: ", line->out);
+	va_start(arguments, format);
+	vfprintf(line->out, format, arguments);
+	va_end(arguments);
+	fputc('\n', line->out);
+	fflush(line->out);
+}
+
+void
+tn__progress_line_erase(struct tn_progress_line *line)
+{
+	if (line->out == NULL || !line->shown)
+		return;
+	fputs("\r\033[K", line->out);
+	fflush(line->out);
+	line->shown = false;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every byte was for: the allocator's records that the guests left, joined with the ledger's account. The records
+ * come from the program's processes, so nothing in them is trusted: one that cannot be read, or that contradicts the
+ * ledger, leaves the report without categories and is said.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervise/internal.h"
+
+#define UNTOLD "what the memory was for is unknown"
+
+struct records {
+	struct tn_snapshot *peak, *oom;
+	int peak_device, oom_device;
+};
+
+static struct tn_snapshot *
+open_record(const struct tn_folder *folder, const struct tn_guest_record *record, struct tn_report *report)
+{
+	struct tn_snapshot *snapshot = NULL;
+	if (record->path == NULL || !tn__folder_owns(folder, record->path))
+		return NULL;
+	if (tn_snapshot_open(record->path, NULL, &snapshot) == TN_OK)
+		return snapshot;
+	tn__report_add_finding(report, "record_unreadable", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, UNTOLD,
+	                       "the record of PyTorch's allocator cannot be read: %s", tn_error_text());
+	return NULL;
+}
+
+static void
+join(struct tn_report *report, struct tn_report_moment *moment, struct tn_moment *pytorch)
+{
+	if (tn__report_join(moment, pytorch) != TN_OK)
+		tn__report_add_finding(report, "categories_do_not_add_up", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, UNTOLD,
+		                       "two accounts of one moment contradict each other: %s", tn_error_text());
+	tn__moment_free(pytorch);
+}
+
+/* The moment at which PyTorch held exactly what the ledger says, in either record; else the most it held, if that is not
+ * more: then the rest was somebody else's, or of the program outside PyTorch. */
+static tn_status
+find_peak(const struct records *records, const struct tn_guest_news *news, const struct tn_report *report,
+          struct tn_moment *out, bool *exact)
+{
+	int64_t program = report->at_peak.split.program;
+	bool told = !report->real_gpu && news->sharers == 1 && program != TN_NO_FIGURE;
+	tn_status status = TN_NOT_FOUND;
+	*exact = true;
+	if (told && records->peak != NULL)
+		status = tn__moment_of_peak(records->peak, records->peak_device, (uint64_t)program, out);
+	if (status != TN_OK && told && records->oom != NULL)
+		status = tn__moment_of_peak(records->oom, records->oom_device, (uint64_t)program, out);
+	if (status == TN_OK)
+		return TN_OK;
+	*exact = false;
+	if (records->peak != NULL)
+		return tn__moment_of_peak(records->peak, records->peak_device, TN_UNKNOWN, out);
+	return tn__moment_of_peak(records->oom, records->oom_device, TN_UNKNOWN, out);
+}
+
+static void
+detail_of_peak(const struct records *records, const struct tn_guest_news *news, struct tn_report *report)
+{
+	struct tn_moment moment;
+	bool exact;
+	if (records->peak == NULL && records->oom == NULL)
+		return;
+	if (find_peak(records, news, report, &moment, &exact) != TN_OK) {
+		tn__report_add_finding(report, "peak_not_recorded", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, UNTOLD,
+		                       "PyTorch's record does not hold the moment of the peak: %s", tn_error_text());
+		return;
+	}
+	join(report, &report->at_peak, &moment);
+	if (report->at_peak.detailed && !exact && !report->real_gpu)
+		tn__report_add_source(report, "at_peak.by_category",
+		                      "the moment at which PyTorch held most in its process; what the device held beyond "
+		                      "that is in other");
+}
+
+/* A stack alone cannot tell a forward pass of evaluation that builds a graph from one of training. */
+static void
+take_phase(struct tn_report *report)
+{
+	const char *told = report->at_oom.phase, *seen = report->oom.phase;
+	bool evaluation = told != NULL && strcmp(told, "evaluation") == 0;
+	if (told == NULL || (seen != NULL && !(evaluation && strcmp(seen, "forward") == 0)))
+		return;
+	free(report->oom.phase);
+	report->oom.phase = strdup(told);
+}
+
+/* Backward works on threads without a Python stack: the guest knows the line that called it, the analysis the line of the
+ * forward pass that the work belongs to. */
+static void
+take_forward_line(const struct tn_moment *moment, struct tn_report *report)
+{
+	const struct tn_line *line = moment->at_user.file != NULL ? &moment->at_user : &moment->at;
+	if (!line->backward || line->file == NULL || (report->oom.at != NULL && !report->oom.at->backward))
+		return;
+	struct tn_place *place = tn__report_new_place(line->file, line->line, line->function, true);
+	if (place != NULL) {
+		tn__report_free_place(report->oom.at);
+		report->oom.at = place;
+	}
+}
+
+static void
+detail_of_oom(const struct records *records, struct tn_report *report)
+{
+	struct tn_moment moment;
+	if (records->oom == NULL)
+		return;
+	if (tn__moment_of_end(records->oom, records->oom_device, &moment) == TN_OK) {
+		take_forward_line(&moment, report);
+		join(report, &report->at_oom, &moment);
+	} else {
+		tn__report_add_finding(report, "out_of_memory_not_recorded", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, UNTOLD,
+		                       "PyTorch's record of the out-of-memory does not tell of it: %s", tn_error_text());
+	}
+	take_phase(report);
+}
+
+/* The line that most of the growth comes from; the guest knows only the loop that it goes on in. */
+static void
+detail_of_growth(const struct records *records, struct tn_report *report)
+{
+	const struct tn_snapshot *snapshot = records->peak != NULL ? records->peak : records->oom;
+	int device = records->peak != NULL ? records->peak_device : records->oom_device;
+	struct tn_holding *holdings = NULL;
+	size_t count = 0;
+	if (!report->growth.seen || snapshot == NULL ||
+	    tn__growth_by_line(snapshot, device, &holdings, &count) != TN_OK)
+		return;
+	const struct tn_line *at = NULL;
+	for (size_t i = 0; i < count && at == NULL; i++)
+		at = holdings[i].user.file != NULL ? &holdings[i].user : holdings[i].at.file != NULL ? &holdings[i].at : NULL;
+	struct tn_place *place = at != NULL ? tn__report_new_place(at->file, at->line, at->function, at->backward) : NULL;
+	if (place != NULL) {
+		tn__report_free_place(report->growth.at);
+		report->growth.at = place;
+	}
+	free(holdings);
+}
+
+static struct tn_record
+keep(const struct tn_snapshot *snapshot, const struct tn_guest_record *record)
+{
+	return (struct tn_record){ snapshot != NULL ? strdup(record->path) : NULL, record->device };
+}
+
+void
+tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_news *news, struct tn_report *report)
+{
+	struct records records = { open_record(folder, &news->peak, report), open_record(folder, &news->oom, report),
+		                       news->peak.device, news->oom.device };
+	detail_of_peak(&records, news, report);
+	detail_of_oom(&records, report);
+	detail_of_growth(&records, report);
+	report->peak_record = keep(records.peak, &news->peak);
+	report->oom_record = keep(records.oom, &news->oom);
+	tn_snapshot_close(records.peak);
+	tn_snapshot_close(records.oom);
+}

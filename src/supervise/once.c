@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One run of a program: checks everything that can be checked before, starts, watches, hands over what was seen, and leaves
+ * nothing behind. What becomes of the report is the caller's.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "preload/network.h"
+#include "preload/raw.h"
+#include "report/gate.h"
+#include "report/report.h"
+#include "supervise/internal.h"
+
+#define COMPILE_SECONDS 900 /* what compiling may take beside the time limit */
+
+/* ---- before ---- */
+
+/* What the run is held against: known to be usable before anything is started. */
+static tn_status
+open_baseline(struct tn_once *once)
+{
+	const struct tn_run_options *options = once->options;
+	if (options->write_baseline_path != NULL)
+		TN_FORWARD_IF_ERROR(tn__check_writable(options->write_baseline_path));
+	if (options->baseline_path == NULL)
+		return TN_OK;
+	TN_FORWARD_IF_ERROR(tn__baseline_read(options->baseline_path, &once->baseline));
+	return tn__baseline_is_of(once->baseline, once->card.figures.name, options->gpus);
+}
+
+static tn_status
+check_options(struct tn_once *once, int *exit_status)
+{
+	const struct tn_run_options *options = once->options;
+	*exit_status = TN_EXIT_USAGE;
+	TN_RETURN_IF(options->gpus < 1 || options->gpus > TN_MAX_DEVICES, TN_INVALID, "--gpus must be 1 to %d",
+	             TN_MAX_DEVICES);
+	TN_FORWARD_IF_ERROR(tn__card_choose(options, &once->card));
+	const char *paths[] = { options->json_path, options->html_path, options->snapshot_path };
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (paths[i] != NULL)
+			TN_FORWARD_IF_ERROR(tn__check_writable(paths[i]));
+	TN_FORWARD_IF_ERROR(open_baseline(once));
+	TN_FORWARD_IF_ERROR(tn__program_find(options->arguments[0], once->program, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	return tn__install_find(&once->install);
+}
+
+/* The loader splits LD_PRELOAD at spaces and colons, Python splits PYTHONPATH at colons: a link in the run folder
+ * gives the same files a name without either. */
+static tn_status
+avoid_separators(struct tn_once *once)
+{
+	char link[PATH_MAX];
+	if (strpbrk(once->install.libraries, " :") == NULL && strchr(once->install.guest, ':') == NULL)
+		return TN_OK;
+	tn__folder_path(&once->folder, "lib", link);
+	TN_RETURN_IF(strpbrk(link, " :") != NULL, TN_IO,
+	             "the temporary folder's name holds a space or a colon: set TMPDIR");
+	TN_RETURN_IF(symlink(once->install.libraries, link) != 0, TN_IO, "%s cannot be made: %s", link, strerror(errno));
+	strcpy(once->install.libraries, link);
+	return tn__folder_path(&once->folder, "lib/guest", once->install.guest) != NULL ? TN_OK : TN_IO;
+}
+
+static tn_status
+prepare(struct tn_once *once)
+{
+	struct tn_gpu_figures gpus[TN_MAX_DEVICES];
+	char path[PATH_MAX];
+	(void)tn__folder_remove_orphans();
+	TN_FORWARD_IF_ERROR(tn__folder_create(&once->folder));
+	TN_FORWARD_IF_ERROR(tn__folder_limit(&once->folder, once->options->scratch_bytes));
+	TN_FORWARD_IF_ERROR(avoid_separators(once));
+	for (int i = 0; i < once->options->gpus; i++)
+		gpus[i] = once->card.figures;
+	TN_FORWARD_IF_ERROR(tn_ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, once->options->gpus,
+	                                     once->options->other_bytes, &once->ledger));
+	if (!once->card.real && !once->options->allow_network)
+		TN_RETURN_IF(tn_network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO, "%s cannot be written: %s",
+		             tn__folder_path(&once->folder, TN_NETWORK_FILE, path), strerror(errno));
+	once->environment = tn__environment_make(once->options, &once->install, &once->folder, once->card.real);
+	TN_RETURN_IF(once->environment == NULL, TN_NO_MEMORY, "out of host memory");
+	return TN_OK;
+}
+
+/* Signals that were ignored from the start (nohup, a shell's background) stay ignored. */
+static void
+add_unless_ignored(sigset_t *set, int signal)
+{
+	struct sigaction action;
+	if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+		sigaddset(set, signal);
+}
+
+/* The signals that end a run are read from a descriptor; those of children and closed pipes are only kept from
+ * acting. */
+static tn_status
+hold_signals(struct tn_once *once)
+{
+	sigset_t watched, blocked;
+	sigemptyset(&watched);
+	add_unless_ignored(&watched, SIGINT);
+	add_unless_ignored(&watched, SIGTERM);
+	add_unless_ignored(&watched, SIGHUP);
+	add_unless_ignored(&watched, SIGQUIT);
+	blocked = watched;
+	sigaddset(&blocked, SIGCHLD);
+	sigaddset(&blocked, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &blocked, &once->old_mask);
+	once->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+	TN_RETURN_IF(once->signals < 0, TN_IO, "signals cannot be watched: %s", strerror(errno));
+	return TN_OK;
+}
+
+static void
+release_signals(struct tn_once *once)
+{
+	const struct timespec none = { 0, 0 };
+	sigset_t left;
+	if (once->signals >= 0)
+		close(once->signals);
+	sigemptyset(&left);
+	sigaddset(&left, SIGPIPE);
+	sigaddset(&left, SIGCHLD);
+	sigaddset(&left, SIGINT); /* a second Ctrl-C has been obeyed by then */
+	sigaddset(&left, SIGTERM);
+	while (sigtimedwait(&left, NULL, &none) > 0)
+		;
+	sigprocmask(SIG_SETMASK, &once->old_mask, NULL);
+}
+
+/* ---- after ---- */
+
+void
+tn__once_report(struct tn_once *once, const struct tn_need *need, struct tn_report *report)
+{
+	const struct tn_run_options *options = once->options;
+	tn__report_init(report);
+	if (options->budget_bytes > 0)
+		report->gate.budget = (int64_t)options->budget_bytes;
+	report->gate.baseline = once->baseline;
+	report->gate.tolerance = options->tolerance >= 0 ? options->tolerance : TN_TOLERANCE;
+	report->gate.wanted = options->write_baseline_path;
+	if (need != NULL)
+		report->need = *need;
+	tn__collect(options, &once->card, &once->watch, report);
+}
+
+tn_status
+tn__explain_misuse(const struct tn_report *report)
+{
+	switch (report->misuse) {
+	case TN_MISUSE_NO_TORCH:
+		return tn__fail(TN_INVALID,
+		                "this Python has no PyTorch: run with the Python of the environment that the program is used "
+		                "in, or install a CUDA build of torch there (no GPU is needed)");
+	case TN_MISUSE_CPU_TORCH:
+		return tn__fail(TN_INVALID,
+		                "this Python has a CPU-only build of PyTorch (%s): install a CUDA build of it in this "
+		                "environment (no GPU is needed)", report->torch != NULL ? report->torch : "unknown");
+	case TN_MISUSE_NONE:
+		break;
+	}
+	return TN_OK;
+}
+
+static tn_status
+judge_start(const struct tn_once *once, int *exit_status)
+{
+	const struct tn_watch *watch = &once->watch;
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	TN_RETURN_IF(watch->keeper_lost, TN_STATE,
+	             "the keeper process of the run was killed, so the run was ended: no verdict");
+	if (watch->not_executed)
+		*exit_status = watch->exec_errno == ENOENT ? TN_EXIT_NOT_FOUND : TN_EXIT_NOT_EXECUTABLE;
+	TN_RETURN_IF(watch->not_executed, TN_INVALID, "program cannot be executed: %s: %s", once->program,
+	             strerror(watch->exec_errno));
+	return TN_OK;
+}
+
+/* ---- the run ---- */
+
+/* The time limit of --steps auto, as the hook has it from the environment. */
+static double
+limit_of(const struct tn_run_options *options)
+{
+	return strcmp(options->steps, "auto") == 0 ? tn__limit_seconds(options) : 0;
+}
+
+static tn_status
+start_and_watch(struct tn_once *once, int *exit_status)
+{
+	const struct tn_run_options *options = once->options;
+	const struct tn_once_way *way = once->way;
+	struct tn_watch *watch = &once->watch;
+	bool walled = !once->card.real && !options->allow_network;
+	struct tn_start start = { once->program, options->arguments, once->environment, &once->folder,
+		                      !options->allow_writes && !way->serves, walled && !way->serves, way->serves };
+	*watch = (struct tn_watch){ .folder = &once->folder, .ledger = once->ledger, .signals = once->signals, .asked = -1,
+		                        .raw_wall = -1, .install = &once->install, .real_gpu = once->card.real,
+		                        .started = tn__now() };
+	if (!options->quiet && isatty(fileno(options->messages)))
+		watch->progress = (struct tn_progress){ .out = options->messages, .shared = isatty(STDOUT_FILENO) };
+	watch->limit_seconds = limit_of(options);
+	watch->compile_limit_seconds = options->compile_seconds >= 0 ? options->compile_seconds : COMPILE_SECONDS;
+	if (!once->card.real && !way->serves)
+		watch->asked = tn__helper_listen(&once->folder);
+	tn_status status = way->forked ? tn__keeper_start_by_server(&start, way->server, way->alive, &watch->keeper)
+	                               : tn__keeper_start(&start, &once->old_mask, &watch->keeper);
+	if (status == TN_OK)
+		tn__watch_until_end(watch);
+	if (watch->asked >= 0)
+		close(watch->asked);
+	TN_FORWARD_IF_ERROR(status);
+	status = judge_start(once, exit_status);
+	if (status == TN_OK) {
+		if (!once->card.real)
+			tn__compile_cache_keep(options, &once->folder);
+		status = way->ended(way->context, once, exit_status);
+	}
+	tn__folder_remove(&once->folder, once->keep_files);
+	tn__keeper_finish(&watch->keeper);
+	tn__process_list_free(&watch->seen);
+	return status;
+}
+
+tn_status
+tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way, int *exit_status)
+{
+	struct tn_once *once = calloc(1, sizeof(*once));
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	TN_RETURN_IF(once == NULL, TN_NO_MEMORY, "out of host memory");
+	once->options = options;
+	once->way = way;
+	once->signals = -1;
+	tn_status status = check_options(once, exit_status);
+	if (status == TN_OK) {
+		status = hold_signals(once);
+		if (status == TN_OK)
+			status = prepare(once);
+		if (status == TN_OK)
+			status = start_and_watch(once, exit_status);
+		if (once->folder.path[0] != '\0' && !once->keep_files)
+			tn__folder_remove(&once->folder, false);
+		if (once->ledger != NULL)
+			tn_ledger_close(once->ledger);
+		release_signals(once);
+	}
+	tn__environment_free(once->environment);
+	tn__baseline_free(once->baseline);
+	free(once);
+	return status;
+}

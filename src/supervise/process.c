@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Walks /proc. A walk is not a snapshot: processes come and go in between, so killing repeats until a walk finds
+ * none.
+ */
+#include "supervise/process.h"
+#include "base/array.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KILL_SECONDS 10
+#define ROUND_NANOSECONDS 2000000
+
+struct entry {
+	pid_t pid, parent, group;
+	bool zombie, below;
+};
+
+struct table {
+	struct entry *entries;
+	size_t count, capacity;
+};
+
+static ssize_t
+read_file(const char *path, char *buffer, size_t capacity)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t length = read(fd, buffer, capacity - 1);
+	close(fd);
+	if (length >= 0)
+		buffer[length] = '\0';
+	return length;
+}
+
+/* Fields 3 to 5 of /proc/<pid>/stat: state, parent and group. The name before them may hold anything, ')' included. */
+static bool
+read_entry(pid_t pid, struct entry *out)
+{
+	char path[64], text[512], state;
+	int parent, group;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return false;
+	const char *after = strrchr(text, ')');
+	if (after == NULL || sscanf(after + 1, " %c %d %d", &state, &parent, &group) != 3)
+		return false;
+	*out = (struct entry){ pid, (pid_t)parent, (pid_t)group, state == 'Z' || state == 'X', false };
+	return true;
+}
+
+static bool
+table_add(struct table *table, const struct entry *entry)
+{
+	if (!tn__array_room(&table->entries, &table->capacity, table->count + 1, sizeof(*table->entries), SIZE_MAX))
+		return false;
+	table->entries[table->count++] = *entry;
+	return true;
+}
+
+static void
+read_table(struct table *table)
+{
+	DIR *proc = opendir("/proc");
+	const struct dirent *item;
+	if (proc == NULL)
+		return;
+	while ((item = readdir(proc)) != NULL) {
+		struct entry entry;
+		if (isdigit((unsigned char)item->d_name[0]) && read_entry((pid_t)atoi(item->d_name), &entry) &&
+		    !table_add(table, &entry))
+			break;
+	}
+	closedir(proc);
+}
+
+static bool
+parent_is_below(const struct table *table, pid_t root, pid_t parent)
+{
+	if (parent == root)
+		return true;
+	for (size_t i = 0; i < table->count; i++)
+		if (table->entries[i].pid == parent)
+			return table->entries[i].below;
+	return false;
+}
+
+void
+tn__process_list_add(struct tn_process_list *list, pid_t pid)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->pids[i] == pid)
+			return;
+	if (!tn__array_room(&list->pids, &list->capacity, list->count + 1, sizeof(*list->pids), SIZE_MAX))
+		return;
+	list->pids[list->count++] = pid;
+}
+
+void
+tn__process_list_free(struct tn_process_list *list)
+{
+	free(list->pids);
+	*list = (struct tn_process_list){ 0 };
+}
+
+void
+tn__process_descendants(const struct tn_process_tree *tree, struct tn_process_list *out)
+{
+	struct table table = { 0 };
+	bool changed = true;
+	read_table(&table);
+	for (size_t i = 0; i < table.count && tree->group > 0; i++)
+		table.entries[i].below = table.entries[i].group == tree->group && table.entries[i].pid != tree->root;
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < table.count; i++) {
+			struct entry *entry = &table.entries[i];
+			if (!entry->below && parent_is_below(&table, tree->root, entry->parent))
+				entry->below = changed = true;
+		}
+	}
+	for (size_t i = 0; i < table.count; i++)
+		if (table.entries[i].below && !table.entries[i].zombie && table.entries[i].pid != tree->except)
+			tn__process_list_add(out, table.entries[i].pid);
+	free(table.entries);
+}
+
+static bool
+listed(const struct tn_process_list *list, pid_t pid)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* One round; returns how many were there to be killed. */
+static size_t
+kill_round(const struct tn_process_tree *tree, struct tn_process_list *known, void (*before)(void *, pid_t),
+           void *context)
+{
+	struct tn_process_list found = { 0 };
+	tn__process_descendants(tree, &found);
+	for (size_t i = 0; i < found.count; i++) {
+		if (!listed(known, found.pids[i])) {
+			tn__process_list_add(known, found.pids[i]);
+			if (before != NULL)
+				before(context, found.pids[i]);
+		}
+		kill(found.pids[i], SIGKILL);
+	}
+	size_t count = found.count;
+	tn__process_list_free(&found);
+	return count;
+}
+
+bool
+tn__process_kill_all(const struct tn_process_tree *tree, void (*before)(void *context, pid_t pid),
+                     void (*reap)(void *context), void *context)
+{
+	struct tn_process_list known = { 0 };
+	struct timespec start, now, pause = { 0, ROUND_NANOSECONDS };
+	bool none = false;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		none = kill_round(tree, &known, before, context) == 0;
+		if (reap != NULL)
+			reap(context);
+		if (!none)
+			nanosleep(&pause, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (!none && now.tv_sec - start.tv_sec < KILL_SECONDS);
+	tn__process_list_free(&known);
+	return none;
+}
+
+uint64_t
+tn__process_peak_rss(pid_t pid)
+{
+	char path[64], text[4096];
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return 0;
+	const char *line = strstr(text, "\nVmHWM:");
+	return line != NULL ? strtoull(line + 7, NULL, 10) * 1024 : 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Trials: the program run quietly on a virtual card under a set of changes, several side by side
+ * (doc/design/0010-trials.md).
+ *
+ * A trial is a process of its own that is a supervisor like `tonnage run`, with its own run folder, TMPDIR and port. It
+ * leaves its result in a nameless file of memory. Invariant: when tn__trials_run returns, no process of a
+ * trial is left; when this process dies, the trials do. Not thread-safe.
+ */
+#ifndef TN_TRIALS_TRIAL_H
+#define TN_TRIALS_TRIAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "gpu/roofline.h" /* struct tn_steps */
+#include "report/fix.h" /* struct tn_trial_seconds */
+#include "report/outcome.h"
+#include "report/report.h"
+#include "supervise/folder.h"
+#include "tonnage/run.h"
+
+#define TN_UNLIMITED_CARD (UINT64_C(1) << 40) /* 1 TiB: a card that is never full */
+
+enum tn_trial_end {
+	TN_TRIAL_WAITS,
+	TN_TRIAL_RUNS,
+	TN_TRIAL_DONE,        /* it came to a report */
+	TN_TRIAL_SLOW,        /* ended for want of time */
+	TN_TRIAL_HOST_MEMORY, /* ended since the computer's own memory ran out */
+	TN_TRIAL_FAILED,      /* never became a run: `outcome.error` says why */
+	TN_TRIAL_STOPPED      /* not needed any more, or interrupted */
+};
+
+struct tn_trial {
+	/* what is tried; borrowed while the trial lives */
+	struct tn_run_options options; /* card, program, steps */
+	const char *changes;           /* TONNAGE_CHANGES, or NULL */
+	bool keep_words;               /* what the program says on stderr is kept */
+	bool lists_modules;            /* what the program has imported is kept */
+	bool alone;                    /* nothing runs beside it: set for one that was ended for want of the computer's memory */
+	/* the result */
+	enum tn_trial_end end;
+	struct tn_outcome outcome;
+	struct tn_steps steps; /* what each step did, of the process that did most */
+	char *words;           /* that the program said on stderr */
+	double started, seconds;
+	/* while it runs */
+	pid_t pid;
+	int result, said; /* descriptors */
+	int server, alive; /* as for tn__keeper_start_by_server; server -1: a process that is started anew */
+};
+
+/* Releases what came of a trial. */
+void tn__trial_clear(struct tn_trial *trial);
+
+/* ---- trial_result.c ---- */
+
+/* The report of a trial; where it came to none, one in which nothing is known and the verdict is that it failed. Borrowed. */
+const struct tn_report *tn__trial_report(const struct tn_trial *trial);
+/* How much higher its device peak may be than it was seen (the context, kernels as they load); 0 where unknown. */
+int64_t tn__trial_uncertain(const struct tn_trial *trial);
+/* True for a trial that is done, and fits. */
+bool tn__trial_fits(const struct tn_trial *trial);
+/* Why nothing was seen that decides, as the report's first finding says it, and what would decide; the caller frees; NULL:
+ * without memory. */
+char *tn__trial_doubt(const struct tn_trial *trial);
+
+/* ---- steps.c: what steps did ---- */
+
+/* The text that the virtual GPU of the process with most steps has left in the run's folder; the caller frees; NULL:
+ * none. */
+char *tn__work_read(const struct tn_folder *folder);
+/* Reads such a text; NULL, and one that is none, give no steps. Release with tn__steps_free. */
+void tn__steps_parse(const char *text, struct tn_steps *out);
+void tn__steps_free(struct tn_steps *steps);
+
+/* ---- forks.c: the fork server ---- */
+
+#define TN_FORKS_VARIABLE "TONNAGE_FORKS"     /* its descriptor, in the server's environment */
+#define TN_MODULES_VARIABLE "TONNAGE_MODULES" /* wishes for a list of what was imported */
+
+enum tn_forks_state {
+	TN_FORKS_OFF,     /* not wanted */
+	TN_FORKS_IMPORTS, /* it is busy importing */
+	TN_FORKS_READY,   /* it forks */
+	TN_FORKS_BROKEN   /* `why` says so; trials start anew */
+};
+
+/* A process that has imported what the program imports, and forks for each trial. */
+struct tn_forks {
+	enum tn_forks_state state;
+	pid_t pid;   /* its supervisor, a child of this process */
+	int channel; /* a socket */
+	char why[200];
+};
+/* Starts the server for a program. */
+void tn__forks_start(struct tn_forks *forks, const struct tn_run_options *options, const sigset_t *mask);
+/* Has it import these modules, too: lines "name\tfile". */
+void tn__forks_import(struct tn_forks *forks, const char *modules);
+/* Takes what it has said, without waiting. */
+void tn__forks_listen(struct tn_forks *forks);
+/* Trials start anew from now on. */
+void tn__forks_distrust(struct tn_forks *forks, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Ends it; its supervisor is still to be waited for. */
+void tn__forks_end(struct tn_forks *forks);
+
+/* ---- modules.c ---- */
+
+/* What the program with most modules has imported, from its run's folder; the caller frees; NULL: no list. */
+char *tn__modules_read(const struct tn_folder *folder);
+
+/* ---- several side by side ---- */
+
+struct tn_trials {
+	int jobs;             /* at most so many at once; tn__trials_adapt sets it */
+	int wanted_jobs;      /* 0: as the machine bears */
+	double limit_seconds; /* for one trial; 0: none */
+	bool forks;           /* import once and fork the rest, where that is found to be the same */
+	bool over;            /* set by the caller: no more trials will be asked for */
+	void *context;
+	/* The next trial to start, or NULL when there is none for now. */
+	struct tn_trial *(*next)(void *context);
+	/* A trial has ended. */
+	void (*ended)(void *context, struct tn_trial *trial);
+	/* Called a few times a second; may be NULL. */
+	void (*tick)(void *context);
+	/* what is told */
+	int interrupted_by; /* signal, or 0 */
+	int count;          /* trials started */
+	int forked;         /* of these, by a fork server */
+	struct tn_trial_seconds took;
+	struct tn_forks server;
+	/* inside */
+	struct tn_trial *running[64];
+	int running_count;
+	sigset_t old_mask;
+	int signals;
+	int forked_ended;
+	int64_t memory_bound; /* bytes of one trial's processes */
+	double started;
+	struct tn_trial *first; /* started anew; what the server makes must be the same */
+	struct tn_trial check;  /* which is seen here */
+	bool listed, checked;   /* the server knows all modules; it was found to be the same */
+	bool unlike;            /* it was found not to be: nothing that it made is believed */
+	struct tn_trial *held[128]; /* forked, and over before that was known */
+	int held_count;
+	struct tn_trial *lonely[64]; /* to be made again with nothing beside them */
+	int lonely_count;
+	int *alive;             /* reading ends of pipes that end with what is left of forked trials */
+	int alive_count;
+};
+
+/* Holds the signals that end the command, and looks at the machine. Close with tn__trials_close. */
+tn_status tn__trials_open(struct tn_trials *trials);
+void tn__trials_close(struct tn_trials *trials);
+/* Starts what `next` gives until it gives nothing and nothing runs, or a signal came. */
+tn_status tn__trials_run(struct tn_trials *trials);
+/* Ends a trial that runs. */
+void tn__trials_stop(struct tn_trials *trials, struct tn_trial *trial);
+/* Sets `jobs` from the cores and from the memory that one trial took; TN_NO_FIGURE: unknown. */
+void tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes);
+/* Why trials were started anew although forks were wanted; NULL where that is not so. */
+const char *tn__trials_not_forked(const struct tn_trials *trials);
+/* Seconds since tn__trials_open. */
+double tn__trials_seconds(const struct tn_trials *trials);
+
+/* ---- trial_child.c: in the trial's process ---- */
+
+/* Runs the trial in this process, a child of `parent`, and ends it. */
+_Noreturn void tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t parent);
+/* The same for a fork server of the program; `channel` is its end of the socket. */
+_Noreturn void tn__trial_become_server(const struct tn_run_options *options, int channel, const sigset_t *mask,
+                                       pid_t parent);
+
+#endif

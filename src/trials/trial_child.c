@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The process of a trial: a supervisor like `tonnage run` that is quiet, and writes its result into a file that
+ * its parent reads. Nothing of the program reaches the terminal, and a Ctrl-C is the parent's to act on.
+ */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "supervise/internal.h"
+#include "trials/trial.h"
+
+/* What is known of a run while its folder stands. `context` is where the start of the outcome goes. */
+static tn_status
+take(void *context, struct tn_once *once, int *exit_status)
+{
+	struct json_t **of_run = context;
+	struct tn_report report;
+	char changes[PATH_MAX];
+	tn__once_report(once, NULL, &report);
+	*exit_status = report.exit_status;
+	char *work = tn__work_read(&once->folder), *modules = tn__modules_read(&once->folder);
+	*of_run = tn__outcome_of_run(&report, tn__folder_path(&once->folder, "changes", changes), work, modules);
+	free(modules);
+	free(work);
+	tn_status status = tn__explain_misuse(&report);
+	tn__report_free(&report);
+	return status;
+}
+
+/* A fork server is no run that anybody wants to hear of. */
+static tn_status
+take_nothing(void *context, struct tn_once *once, int *exit_status)
+{
+	(void)context;
+	(void)once;
+	*exit_status = 0;
+	return TN_OK;
+}
+
+/* ---- the process ---- */
+
+/* 0 in, nothing out; what the program says goes where the parent can read it, or nowhere. */
+static void
+redirect(int said)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	dup2(nothing, STDIN_FILENO);
+	dup2(nothing, STDOUT_FILENO);
+	dup2(said >= 0 ? said : nothing, STDERR_FILENO);
+	if (nothing > STDERR_FILENO)
+		close(nothing);
+}
+
+/* Programs that meet through a port would meet those of other trials: each gets one that is free now. */
+static void
+choose_port(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t length = sizeof(address);
+	char number[16];
+	int handle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (handle < 0)
+		return;
+	if (bind(handle, (struct sockaddr *)&address, length) == 0 &&
+	    getsockname(handle, (struct sockaddr *)&address, &length) == 0) {
+		snprintf(number, sizeof(number), "%d", ntohs(address.sin_port));
+		setenv("MASTER_PORT", number, 1);
+		setenv("PET_MASTER_PORT", number, 1); /* torchrun's */
+	}
+	close(handle);
+}
+
+/* The same program twice must be the same run twice. */
+static void
+choose_environment(const struct tn_trial *trial)
+{
+	unsetenv(TN_FORKS_VARIABLE);
+	if (trial->lists_modules)
+		setenv(TN_MODULES_VARIABLE, "1", 1);
+	else
+		unsetenv(TN_MODULES_VARIABLE);
+	if (trial->changes != NULL)
+		setenv("TONNAGE_CHANGES", trial->changes, 1);
+	else
+		unsetenv("TONNAGE_CHANGES");
+	setenv("PYTHONHASHSEED", "0", 1);
+	setenv("TONNAGE_TRIAL", "1", 1);
+	setenv("OMP_WAIT_POLICY", "PASSIVE", 0); /* trials side by side: threads that wait for work must not take it from others */
+	choose_port();
+}
+
+/* This process ends with its parent, and is the first of a group. */
+static void
+settle(int said, const sigset_t *mask, pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(TN_EXIT_OWN_FAILURE);
+	setpgid(0, 0);
+	redirect(said);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+static struct tn_run_options
+quietly(const struct tn_run_options *wanted)
+{
+	struct tn_run_options options = *wanted;
+	options.quiet = true;
+	options.allow_writes = false;
+	options.json_path = options.snapshot_path = options.html_path = NULL;
+	return options;
+}
+
+_Noreturn void
+tn__trial_become_server(const struct tn_run_options *wanted, int channel, const sigset_t *mask, pid_t parent)
+{
+	struct tn_run_options options = quietly(wanted);
+	const struct tn_trial nothing = { .said = -1, .server = -1 };
+	const struct tn_once_way way = { .ended = take_nothing, .serves = true };
+	int exit_status = TN_EXIT_OWN_FAILURE;
+	char number[16];
+	settle(-1, mask, parent);
+	choose_environment(&nothing);
+	snprintf(number, sizeof(number), "%d", channel);
+	setenv(TN_FORKS_VARIABLE, number, 1);
+	fcntl(channel, F_SETFD, 0);
+	options.steps = "all";
+	(void)tn__run_once(&options, &way, &exit_status);
+	_exit(exit_status);
+}
+
+_Noreturn void
+tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t parent)
+{
+	struct tn_run_options options = quietly(&trial->options);
+	int exit_status = TN_EXIT_OWN_FAILURE;
+	settle(trial->said, mask, parent);
+	choose_environment(trial);
+	struct json_t *of_run = NULL;
+	const struct tn_once_way way = { .ended = take, .context = &of_run, .forked = trial->server >= 0,
+		                             .server = trial->server, .alive = trial->alive };
+	tn_status status = tn__run_once(&options, &way, &exit_status);
+	FILE *out = fdopen(trial->result, "w");
+	bool written = out != NULL && tn__outcome_write(of_run, status != TN_OK ? tn_error_text() : NULL, exit_status, out) == TN_OK;
+	_exit(written ? 0 : TN_EXIT_OWN_FAILURE);
+}

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Trials side by side: started while there is room, watched, read when they have ended, and all ended with the command.
+ *
+ * A trial is ended by killing its supervisor: the keeper below it then ends the program and removes the run's folder.
+ * Keepers become children of this process (a subreaper), so that it can wait for the last of them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "supervise/internal.h"
+#include "trials/trial.h"
+
+#define TICK_MILLISECONDS 250
+#define MOST_HELD 8 /* ended beside the check; no more are started then */
+#define LARGEST_WORDS (1 << 20)
+#define SHARE_OF_MEMORY 0.8 /* of what is available, for all trials together */
+#define LEAST_MEMORY 0.03   /* of the machine's, below which the youngest trial is ended */
+
+/* ---- the machine ---- */
+
+/* A figure of /proc/meminfo in bytes; TN_NO_FIGURE when it cannot be read. */
+static int64_t
+memory_figure(const char *name)
+{
+	char line[128];
+	long long kib = -1;
+	size_t length = strlen(name);
+	FILE *file = fopen("/proc/meminfo", "re");
+	if (file == NULL)
+		return TN_NO_FIGURE;
+	while (kib < 0 && fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, name, length) == 0 && line[length] == ':')
+			kib = strtoll(line + length + 1, NULL, 10);
+	fclose(file);
+	return kib < 0 ? TN_NO_FIGURE : (int64_t)kib * 1024;
+}
+
+static int
+cores(void)
+{
+	cpu_set_t set;
+	int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	return count > 0 ? count : 1;
+}
+
+/* What a process holds by itself: resident pages that are not shared. */
+static int64_t
+own_bytes(pid_t pid)
+{
+	char path[64];
+	long long size = 0, resident = 0, shared = 0;
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	FILE *file = fopen(path, "re");
+	if (file == NULL)
+		return 0;
+	int found = fscanf(file, "%lld %lld %lld", &size, &resident, &shared);
+	fclose(file);
+	return found == 3 && resident > shared ? (int64_t)(resident - shared) * sysconf(_SC_PAGESIZE) : 0;
+}
+
+void
+tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes)
+{
+	int64_t available = memory_figure("MemAvailable");
+	int most = (int)(sizeof(trials->running) / sizeof(trials->running[0]));
+	int jobs = trials->wanted_jobs > 0 ? trials->wanted_jobs : cores();
+	if (trials->wanted_jobs == 0 && peak_rss_bytes > 0 && available > 0) {
+		int64_t bearable = (int64_t)((double)available * SHARE_OF_MEMORY) / peak_rss_bytes;
+		if (bearable < jobs)
+			jobs = bearable < 1 ? 1 : (int)bearable;
+	}
+	trials->jobs = jobs > most ? most : jobs;
+}
+
+const char *
+tn__trials_not_forked(const struct tn_trials *trials)
+{
+	return trials->server.state == TN_FORKS_BROKEN ? trials->server.why : NULL;
+}
+
+double
+tn__trials_seconds(const struct tn_trials *trials)
+{
+	return tn__now() - trials->started;
+}
+
+/* ---- opening and closing ---- */
+
+static void
+add_unless_ignored(sigset_t *set, int signal)
+{
+	struct sigaction action;
+	if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+		sigaddset(set, signal);
+}
+
+tn_status
+tn__trials_open(struct tn_trials *trials)
+{
+	sigset_t watched;
+	sigemptyset(&watched);
+	add_unless_ignored(&watched, SIGINT);
+	add_unless_ignored(&watched, SIGTERM);
+	add_unless_ignored(&watched, SIGHUP);
+	add_unless_ignored(&watched, SIGQUIT);
+	sigaddset(&watched, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &watched, &trials->old_mask);
+	trials->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (trials->signals < 0) {
+		sigprocmask(SIG_SETMASK, &trials->old_mask, NULL);
+		return tn__fail(TN_IO, "signals cannot be watched: %s", strerror(errno));
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	trials->started = tn__now();
+	trials->memory_bound = (int64_t)((double)memory_figure("MemAvailable") * SHARE_OF_MEMORY);
+	tn__trials_adapt(trials, TN_NO_FIGURE);
+	return TN_OK;
+}
+
+void
+tn__trials_close(struct tn_trials *trials)
+{
+	const struct timespec none = { 0, 0 };
+	sigset_t left;
+	close(trials->signals);
+	sigemptyset(&left);
+	sigaddset(&left, SIGCHLD);
+	if (trials->interrupted_by != 0)
+		sigaddset(&left, trials->interrupted_by); /* it has been obeyed */
+	while (sigtimedwait(&left, NULL, &none) > 0)
+		;
+	sigprocmask(SIG_SETMASK, &trials->old_mask, NULL);
+}
+
+/* ---- one trial ---- */
+
+void
+tn__trial_clear(struct tn_trial *trial)
+{
+	tn__outcome_free(&trial->outcome);
+	tn__steps_free(&trial->steps);
+	free(trial->words);
+	trial->words = NULL;
+	trial->end = TN_TRIAL_WAITS;
+}
+
+/* A pipe that ends when nothing is left of a forked trial: its keeper is no child of ours to be waited for. */
+static int
+open_alive(struct tn_trials *trials)
+{
+	int ends[2];
+	int *grown = reallocarray(trials->alive, (size_t)trials->alive_count + 1, sizeof(*grown));
+	if (grown == NULL)
+		return -1;
+	trials->alive = grown;
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -1;
+	trials->alive[trials->alive_count++] = ends[0];
+	return ends[1];
+}
+
+static tn_status
+start(struct tn_trials *trials, struct tn_trial *trial)
+{
+	pid_t self = getpid();
+	bool forked = trials->server.state == TN_FORKS_READY && trial != trials->first;
+	trial->result = memfd_create("tonnage-trial", MFD_CLOEXEC);
+	trial->said = trial->keep_words ? memfd_create("tonnage-words", MFD_CLOEXEC) : -1;
+	trial->alive = forked ? open_alive(trials) : -1;
+	trial->server = trial->alive >= 0 ? trials->server.channel : -1;
+	TN_RETURN_IF(trial->result < 0, TN_IO, "no memory file can be made: %s", strerror(errno));
+	trial->pid = fork();
+	if (trial->pid == 0) {
+		close(trials->signals);
+		tn__trial_become(trial, &trials->old_mask, self);
+	}
+	TN_RETURN_IF(trial->pid < 0, TN_IO, "no process can be started: %s", strerror(errno));
+	if (trial->alive >= 0)
+		close(trial->alive);
+	trials->forked += trial->server >= 0;
+	trial->end = TN_TRIAL_RUNS;
+	trial->started = tn__now();
+	trials->running[trials->running_count++] = trial;
+	trials->count++;
+	return TN_OK;
+}
+
+/* The bytes of a file of memory, with a zero behind; NULL when empty. */
+static char *
+contents(int file, off_t most)
+{
+	off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : 0;
+	if (size <= 0)
+		return NULL;
+	off_t from = most > 0 && size > most ? size - most : 0;
+	char *text = malloc((size_t)(size - from) + 1);
+	ssize_t length = text != NULL ? pread(file, text, (size_t)(size - from), from) : -1;
+	if (length < 0) {
+		free(text);
+		return NULL;
+	}
+	text[length] = '\0';
+	return text;
+}
+
+static void
+read_outcome(struct tn_trial *trial)
+{
+	struct tn_outcome *outcome = &trial->outcome;
+	char *text = contents(trial->result, 0);
+	tn__outcome_read(text, text != NULL ? strlen(text) : 0, outcome);
+	free(text);
+	tn__steps_parse(outcome->work, &trial->steps);
+	if (trial->end != TN_TRIAL_RUNS)
+		return; /* it was ended, and why is known */
+	trial->end = outcome->report != NULL && outcome->error == NULL ? TN_TRIAL_DONE : TN_TRIAL_FAILED;
+	if (trial->end == TN_TRIAL_FAILED && outcome->error == NULL) {
+		outcome->error = strdup("the trial was ended from outside");
+		outcome->exit_status = TN_EXIT_OWN_FAILURE;
+	}
+}
+
+/* ---- the fork server ---- */
+
+/* A process that the server has forked must be to the program what a new one is. */
+static void
+compare(struct tn_trials *trials)
+{
+	const struct tn_outcome *one = &trials->first->outcome, *other = &trials->check.outcome;
+	if (one->report == NULL || other->report == NULL || one->report->verdict != other->report->verdict)
+		tn__forks_distrust(&trials->server, "forked, the program ends otherwise");
+	else if (one->report->device_peak != other->report->device_peak ||
+	         one->report->allocated_peak != other->report->allocated_peak ||
+	         one->report->oom.requested_bytes != other->report->oom.requested_bytes)
+		tn__forks_distrust(&trials->server, "forked, the program has another peak");
+	tn__trial_clear(&trials->check);
+	trials->checked = true;
+}
+
+/* A trial that is made again counts once. */
+static void
+start_again(struct tn_trials *trials, struct tn_trial *trial)
+{
+	trials->count--;
+	trials->forked--;
+	tn__trial_clear(trial);
+	tn_status status = start(trials, trial);
+	if (status == TN_OK)
+		return;
+	trial->end = TN_TRIAL_FAILED;
+	trial->outcome.error = strdup(tn_error_text());
+	trials->ended(trials->context, trial);
+}
+
+/* How long the server, and the trial that checks it, may take: what forks may also wait for a lock for ever. */
+static double
+patience(const struct tn_trials *trials)
+{
+	return 4 * trials->first->seconds + 10;
+}
+
+/* Before trials may be started: the check, or NULL with *wait set while the server is not known to be of use. */
+static struct tn_trial *
+first_or_check(struct tn_trials *trials, bool *wait)
+{
+	struct tn_forks *server = &trials->server;
+	*wait = false;
+	if (server->state == TN_FORKS_OFF || server->state == TN_FORKS_BROKEN || trials->first == NULL || trials->over)
+		return NULL;
+	bool ended = trials->first->end > TN_TRIAL_RUNS;
+	if (!trials->checked && ended && trials->first->end != TN_TRIAL_DONE)
+		tn__forks_distrust(server, "there is nothing to compare with");
+	if (ended && server->state == TN_FORKS_IMPORTS && tn__now() - trials->first->started > patience(trials))
+		tn__forks_distrust(server, "importing once more took too long");
+	*wait = !trials->checked && server->state != TN_FORKS_BROKEN;
+	if (!*wait || !ended || server->state != TN_FORKS_READY)
+		return NULL;
+	if (!trials->listed) {
+		trials->listed = true;
+		tn__forks_import(server, trials->first->outcome.modules);
+		return NULL;
+	}
+	if (trials->check.end != TN_TRIAL_WAITS)
+		return NULL;
+	trials->check.options = trials->first->options;
+	trials->check.changes = trials->first->changes;
+	return &trials->check;
+}
+
+/* ---- the end of a trial ---- */
+
+static bool
+came_to_nothing(const struct tn_trial *trial)
+{
+	return trial->end == TN_TRIAL_FAILED || trial->end == TN_TRIAL_SLOW;
+}
+
+static void
+distrust(struct tn_trials *trials, const struct tn_trial *trial)
+{
+	tn__forks_distrust(&trials->server, "a trial %s", trial->outcome.error != NULL ? trial->outcome.error : "took too long");
+}
+
+static void
+stop(struct tn_trial *trial, enum tn_trial_end why)
+{
+	if (trial->end != TN_TRIAL_RUNS)
+		return;
+	trial->end = why;
+	kill(trial->pid, SIGKILL);
+}
+
+/* A trial that found too little of the computer's memory beside others is made again when it has it for itself. */
+static bool
+is_put_off(struct tn_trials *trials, struct tn_trial *trial)
+{
+	size_t room = sizeof(trials->lonely) / sizeof(trials->lonely[0]);
+	if (trial->end != TN_TRIAL_HOST_MEMORY || trial->alone || trial == trials->first || trials->running_count == 0 ||
+	    (size_t)trials->lonely_count == room)
+		return false;
+	trials->count--;
+	trials->forked -= trial->server >= 0;
+	tn__trial_clear(trial);
+	trial->alone = true;
+	trials->lonely[trials->lonely_count++] = trial;
+	return true;
+}
+
+/* Tells the caller of a trial, unless it has to be made again. */
+static void
+tell(struct tn_trials *trials, struct tn_trial *trial)
+{
+	if (is_put_off(trials, trial))
+		return;
+	bool failed = trial->server >= 0 && came_to_nothing(trial);
+	if (failed)
+		distrust(trials, trial);
+	if (failed || (trial->server >= 0 && trials->unlike))
+		start_again(trials, trial);
+	else
+		trials->ended(trials->context, trial);
+}
+
+/* What was forked beside the check was waiting for it. */
+static void
+finish_check(struct tn_trials *trials)
+{
+	if (came_to_nothing(&trials->check)) {
+		distrust(trials, &trials->check);
+		tn__trial_clear(&trials->check);
+	} else {
+		compare(trials);
+	}
+	trials->unlike = trials->server.state == TN_FORKS_BROKEN;
+	for (int i = 0; trials->unlike && i < trials->running_count; i++)
+		if (trials->running[i]->server >= 0)
+			stop(trials->running[i], TN_TRIAL_SLOW);
+	for (int i = 0; i < trials->held_count; i++)
+		tell(trials, trials->held[i]);
+	trials->held_count = 0;
+}
+
+static void
+count_seconds(struct tn_trials *trials, const struct tn_trial *trial)
+{
+	struct tn_trial_seconds *took = &trials->took;
+	if (trial == trials->first)
+		took->fresh = trial->seconds;
+	if (trial->server < 0 || trial->end == TN_TRIAL_STOPPED)
+		return;
+	int ended = ++trials->forked_ended;
+	took->forked += (trial->seconds - took->forked) / ended;
+	if (ended == 1 || trial->seconds < took->forked_least)
+		took->forked_least = trial->seconds;
+}
+
+static void
+finish(struct tn_trials *trials, int index)
+{
+	struct tn_trial *trial = trials->running[index];
+	trials->running[index] = trials->running[--trials->running_count];
+	trial->seconds = tn__now() - trial->started;
+	count_seconds(trials, trial);
+	read_outcome(trial);
+	trial->words = contents(trial->said, LARGEST_WORDS);
+	close(trial->result);
+	if (trial->said >= 0)
+		close(trial->said);
+	if (trial->end == TN_TRIAL_STOPPED)
+		return;
+	if (trial == &trials->check)
+		finish_check(trials);
+	else if (trial->server >= 0 && trials->check.end == TN_TRIAL_RUNS)
+		trials->held[trials->held_count++] = trial;
+	else
+		tell(trials, trial);
+}
+
+void
+tn__trials_stop(struct tn_trials *trials, struct tn_trial *trial)
+{
+	(void)trials;
+	stop(trial, TN_TRIAL_STOPPED);
+}
+
+/* ---- while they run ---- */
+
+/* Trials that have ended, and keepers of those that were killed. */
+static void
+reap(struct tn_trials *trials)
+{
+	pid_t pid;
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		for (int i = 0; i < trials->running_count; i++)
+			if (trials->running[i]->pid == pid) {
+				finish(trials, i);
+				break;
+			}
+}
+
+static int64_t
+bytes_of(const struct tn_trial *trial)
+{
+	struct tn_process_list list = { 0 };
+	int64_t bytes = 0;
+	tn__process_descendants(&(struct tn_process_tree){ .root = trial->pid, .group = trial->pid }, &list);
+	for (size_t i = 0; i < list.count; i++)
+		bytes += own_bytes(list.pids[i]);
+	tn__process_list_free(&list);
+	return bytes;
+}
+
+static void
+look_at_limits(struct tn_trials *trials)
+{
+	int64_t available = memory_figure("MemAvailable"), total = memory_figure("MemTotal");
+	double now = tn__now();
+	for (int i = 0; i < trials->running_count; i++) {
+		struct tn_trial *trial = trials->running[i];
+		double limit = trial == &trials->check ? patience(trials) : trials->limit_seconds;
+		if (limit > 0 && now - trial->started > limit)
+			stop(trial, TN_TRIAL_SLOW);
+		else if (trials->memory_bound > 0 && bytes_of(trial) > trials->memory_bound) {
+			trial->alone = true; /* it would not do better */
+			stop(trial, TN_TRIAL_HOST_MEMORY);
+		}
+	}
+	if (available > 0 && (double)available < (double)total * LEAST_MEMORY && trials->running_count > 0)
+		stop(trials->running[trials->running_count - 1], TN_TRIAL_HOST_MEMORY);
+}
+
+static void
+take_signals(struct tn_trials *trials)
+{
+	struct signalfd_siginfo info;
+	while (read(trials->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo != SIGCHLD && trials->interrupted_by == 0)
+			trials->interrupted_by = (int)info.ssi_signo;
+	if (trials->interrupted_by != 0)
+		for (int i = 0; i < trials->running_count; i++)
+			stop(trials->running[i], TN_TRIAL_STOPPED);
+}
+
+/* Nothing of a trial outlives this: keepers end by themselves once the program and the folder are gone. */
+static void
+wait_for_keepers(struct tn_trials *trials)
+{
+	char nothing;
+	for (int i = 0; i < trials->alive_count; i++) {
+		while (read(trials->alive[i], &nothing, 1) > 0 || errno == EINTR)
+			errno = 0;
+		close(trials->alive[i]);
+	}
+	free(trials->alive);
+	trials->alive = NULL;
+	trials->alive_count = 0;
+	tn__forks_end(&trials->server);
+	errno = 0;
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+	(void)tn__folder_remove_orphans(); /* of a supervisor that was killed before it had a keeper */
+}
+
+/* The next trial, by the caller or of our own; NULL: none for now. Beside the check there may be others, which are
+ * believed once it is (finish_check). */
+static struct tn_trial *
+next_of(struct tn_trials *trials)
+{
+	bool wait;
+	struct tn_trial *own = first_or_check(trials, &wait);
+	if (trials->lonely_count > 0)
+		return trials->running_count == 0 ? trials->lonely[--trials->lonely_count] : NULL;
+	if (trials->running_count > 0 && trials->running[0]->alone)
+		return NULL;
+	if (own != NULL || (wait && (trials->check.end != TN_TRIAL_RUNS || trials->held_count >= MOST_HELD)))
+		return own;
+	struct tn_trial *trial = trials->next(trials->context);
+	if (trial != NULL && trials->forks && trials->server.state == TN_FORKS_OFF) {
+		trials->first = trial;
+		trial->lists_modules = true;
+		tn__forks_start(&trials->server, &trial->options, &trials->old_mask);
+	}
+	return trial;
+}
+
+static tn_status
+fill(struct tn_trials *trials)
+{
+	struct tn_trial *trial;
+	while (trials->interrupted_by == 0 && trials->running_count < trials->jobs && (trial = next_of(trials)) != NULL)
+		TN_FORWARD_IF_ERROR(start(trials, trial));
+	return TN_OK;
+}
+
+/* Something runs, or will once the server is known. */
+static bool
+goes_on(struct tn_trials *trials)
+{
+	bool wait;
+	(void)first_or_check(trials, &wait);
+	return trials->running_count > 0 || ((wait || trials->lonely_count > 0) && trials->interrupted_by == 0);
+}
+
+tn_status
+tn__trials_run(struct tn_trials *trials)
+{
+	tn_status status = fill(trials);
+	double looked = 0;
+	while (goes_on(trials)) {
+		struct pollfd watched[] = { { trials->signals, POLLIN, 0 }, { trials->server.channel, POLLIN, 0 } };
+		(void)poll(watched, trials->server.state == TN_FORKS_IMPORTS ? 2 : 1, TICK_MILLISECONDS);
+		take_signals(trials);
+		tn__forks_listen(&trials->server);
+		reap(trials);
+		if (tn__now() - looked >= TICK_MILLISECONDS / 1000.0) {
+			looked = tn__now();
+			look_at_limits(trials);
+			if (trials->tick != NULL)
+				trials->tick(trials->context);
+		}
+		if (status == TN_OK)
+			status = fill(trials);
+		for (int i = 0; status != TN_OK && i < trials->running_count; i++)
+			stop(trials->running[i], TN_TRIAL_STOPPED);
+	}
+	wait_for_keepers(trials);
+	return status;
+}
