@@ -20,6 +20,14 @@ void tn__say_scope(const struct tn_printer *printer, const struct tn_report *rep
 /* The finding that explains a bad verdict; NULL when nothing does. */
 const struct tn_finding *tn__reason_of(const struct tn_report *report);
 
+/* ---- text_unreal.c ---- */
+
+/* What was not real: assumed, read though it was not computed, refused, held back. */
+void tn__say_unreal(const struct tn_printer *printer, const struct tn_report *report);
+
+/* The parts of the program that the verdict does not speak of. */
+void tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *report);
+
 /* ---- gate_text.c ---- */
 
 /* What the run was held against beside its card: the first line where it is above that, and the lines below it. */
