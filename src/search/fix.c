@@ -10,15 +10,11 @@
  */
 #include "tonnage/fix.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/secrets.h"
 #include "base/plain.h"
-#include "gpu/catalogue.h"
-#include "run/run_internal.h"
 #include "search/fix_search.h"
 #include "supervise/internal.h"
 
@@ -32,6 +28,7 @@
 #define ENOUGH_KEPT 3 /* that fit and keep the results: then nothing is tried that trains differently */
 #define ENOUGH_FOUND 6
 #define BLOATED 2 /* a cache of as much as what is allocated, or more, says nothing of the need */
+
 /* ---- what has come so far ---- */
 
 static int
@@ -83,14 +80,6 @@ is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt
 
 /* ---- the program as it is ---- */
 
-static bool
-grows(const struct tn_fix_search *search)
-{
-	const struct tn_report *report = tn__trial_report(&search->unchanged_card);
-	return (report->oom.cause != NULL && strcmp(report->oom.cause, "leak_suspected") == 0) ||
-	       report->verdict == TN_VERDICT_GROWS || report->growth.seen;
-}
-
 static void
 judge_unchanged_card(struct tn_fix_search *search)
 {
@@ -116,7 +105,7 @@ static bool
 wants_roomy(const struct tn_fix_search *search)
 {
 	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
-	return tn__trial_fits(&search->unchanged_large) && !grows(search) && large->allocated_peak > 0 &&
+	return tn__trial_fits(&search->unchanged_large) && !tn__fix_grows(search) && large->allocated_peak > 0 &&
 	       large->reserved_peak >= BLOATED * large->allocated_peak;
 }
 
@@ -147,13 +136,13 @@ judge_unchanged(struct tn_fix_search *search)
 		large = search->whole = &search->unchanged_roomy;
 		search->large_bytes = search->unchanged_roomy.options.memory_bytes;
 	}
-	if (tn__trial_fits(large) && !grows(search)) /* what grows would take more with every step */
+	if (tn__trial_fits(large) && !tn__fix_grows(search)) /* what grows would take more with every step */
 		search->need = tn__trial_report(large)->device_peak;
 	if (search->need != TN_NO_FIGURE)
 		search->missing = search->need + search->card.hidden - (int64_t)search->card.total;
 	if (search->need != TN_NO_FIGURE && search->unchanged_card.outcome.report != NULL)
 		tn__report_judge_need(search->unchanged_card.outcome.report, tn__trial_report(large));
-	search->direct = grows(search) || search->missing <= 0;
+	search->direct = tn__fix_grows(search) || search->missing <= 0;
 	if (search->missing <= 0)
 		search->missing = TN_NO_FIGURE;
 	search->trials.limit_seconds = 4 * longest + 30;
@@ -168,7 +157,7 @@ start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	struct tn_trial *trial = &attempt->card;
 	trial->options = search->card.options;
-	trial->options.no_detail = !grows(search);
+	trial->options.no_detail = !tn__fix_grows(search);
 	trial->options.other_bytes += (uint64_t)search->card.hidden;
 	if (attempt->without_others)
 		trial->options.other_bytes -= search->card.options.other_bytes;
@@ -343,233 +332,7 @@ tick(void *context)
 	                       fitting(search, TN_PROMISE_DIFFERENT), tn__trials_seconds(&search->trials), now);
 }
 
-/* ---- the list ---- */
-
-static int
-by_worth(const void *one, const void *two)
-{
-	const struct tn_fix_change *a = one, *b = two;
-	bool first = a->end == TN_FIX_FITS, second = b->end == TN_FIX_FITS;
-	bool cure_first = a->cure && (first || a->saved > 0), cure_second = b->cure && (second || b->saved > 0);
-	if (cure_first != cure_second)
-		return cure_first ? -1 : 1;
-	if (first != second)
-		return first ? -1 : 1;
-	if (!first && a->end != b->end)
-		return (int)a->end - (int)b->end;
-	if (a->results != b->results && (a->results == TN_PROMISE_DIFFERENT || b->results == TN_PROMISE_DIFFERENT))
-		return (int)a->results - (int)b->results;
-	if (tn__fix_time(a) != tn__fix_time(b))
-		return tn__fix_time(a) < tn__fix_time(b) ? -1 : 1;
-	if (a->cost != b->cost)
-		return a->cost - b->cost;
-	if (a->results != b->results)
-		return (int)a->results - (int)b->results;
-	if (a->part_count != b->part_count)
-		return a->part_count < b->part_count ? -1 : 1;
-	if (a->pieces != b->pieces)
-		return a->pieces - b->pieces;
-	return a->saved == b->saved ? 0 : a->saved > b->saved ? -1 : 1;
-}
-
-static void
-mark_enough(struct tn_fixes *fixes)
-{
-	struct tn_fix_change *narrow = NULL;
-	for (size_t i = 0; i < fixes->change_count; i++) {
-		struct tn_fix_change *change = &fixes->changes[i];
-		if (change->end != TN_FIX_FITS || change->results == TN_PROMISE_DIFFERENT)
-			continue;
-		if (change->margin >= change->uncertain) {
-			change->enough = true;
-			return;
-		}
-		narrow = narrow != NULL ? narrow : change;
-	}
-	if (narrow != NULL) /* none leaves more than what is not known of the peak */
-		narrow->enough = true;
-}
-
-static bool
-has_cure(const struct tn_fixes *fixes)
-{
-	for (size_t i = 0; i < fixes->change_count; i++)
-		if (fixes->changes[i].cure && (fixes->changes[i].end == TN_FIX_FITS || fixes->changes[i].saved > 0))
-			return true;
-	return false;
-}
-
-/* Called once the changes are known. */
-static void
-fill_cause(const struct tn_report *report, struct tn_fixes *out)
-{
-	const struct tn_finding *finding = report->finding_count > 0 ? &report->findings[0] : NULL;
-	const struct tn_place *at = report->oom.at;
-	const char *cause = report->oom.cause;
-	if (report->verdict == TN_VERDICT_FITS)
-		return;
-	if (cause == NULL && report->verdict == TN_VERDICT_GROWS)
-		cause = "growth";
-	tn__replace_text(&out->cause, cause);
-	tn__replace_text(&out->why, finding != NULL ? finding->what : NULL);
-	tn__replace_text(&out->advice, finding != NULL ? finding->advice : NULL);
-	out->wrong = out->advice != NULL && !tn__finding_is_room(finding->id) && !has_cure(out);
-	if (at == NULL)
-		return;
-	const char *slash = strrchr(at->file, '/');
-	if (asprintf(&out->at, "%s:%lld", slash != NULL ? slash + 1 : at->file,
-	             (long long)(at->line != TN_NO_FIGURE ? at->line : 0)) < 0)
-		out->at = NULL;
-}
-
-static void
-fill(struct tn_fix_search *search, struct tn_fixes *out)
-{
-	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
-	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
-	bool fits = card->verdict == TN_VERDICT_FITS;
-	const struct tn_report *whole = fits ? card : tn__trial_report(search->whole);
-	const struct tn_gpu_row *row = whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu) : NULL;
-	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
-		                      .failed = card->verdict == TN_VERDICT_FAILED,
-		                      .undecided = card->verdict == TN_VERDICT_UNDECIDED,
-		                      .interrupted = search->trials.interrupted_by != 0,
-		                      .reserved_peak = whole->reserved_peak,
-		                      .device_peak = fits ? whole->device_peak - search->card.hidden : search->need,
-		                      .missing = search->missing, .margin_wanted = search->card.hidden,
-		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
-		                      .forked = search->trials.forked, .took = search->trials.took,
-		                      .not_forked = tn__trials_not_forked(&search->trials),
-		                      .seconds = tn__trials_seconds(&search->trials), .first_seconds = search->first_seconds };
-	if (grows(search))
-		out->smallest_gpu = NULL; /* what was seen is not all that it would take */
-	out->command = tn__program_quote(search->card.options.arguments);
-	out->secrets = tn__secrets_of(search->card.options.arguments, environ);
-	out->card_options = tn__search_card_options(&search->options->search.run);
-	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
-	for (int i = 0; i < search->count && out->changes != NULL; i++) {
-		struct tn_attempt *attempt = &search->attempts[i];
-		if (attempt->stage != TN_STAGE_OVER && attempt->stage != TN_STAGE_SHORT)
-			continue;
-		if (attempt->stage == TN_STAGE_SHORT) {
-			attempt->found.end = TN_FIX_NOT_ENOUGH;
-			attempt->found.saved = TN_NO_FIGURE;
-		}
-		out->changes[out->change_count++] = attempt->found;
-		attempt->kept = true;
-	}
-	if (out->changes != NULL)
-		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
-	mark_enough(out);
-	out->infers = survey->known && survey->backward == 0;
-	if (!fits)
-		tn__more_cards(search, out);
-	fill_cause(card, out);
-	if (!fits)
-		tn__replace_text(&out->own_error, tn__fix_own_error(search));
-}
-
 /* ---- the command ---- */
-
-static tn_status
-patch_writer(const void *what, FILE *out)
-{
-	const struct tn_fix_change *change = what;
-	TN_RETURN_IF(fputs(change->patch, out) == EOF, TN_IO, "the patch could not be written: %s", strerror(errno));
-	return TN_OK;
-}
-
-/* The change that a number of the list means; NULL when there is none. */
-static const struct tn_fix_change *
-chosen(const struct tn_fixes *fixes, const char *number)
-{
-	int wanted = number != NULL ? atoi(number) : 1, seen = 0;
-	for (size_t i = 0; i < fixes->change_count; i++)
-		if (fixes->changes[i].end == TN_FIX_FITS && ++seen == wanted)
-			return &fixes->changes[i];
-	return NULL;
-}
-
-static const struct tn_fix_change *
-first_with_patch(const struct tn_fixes *fixes)
-{
-	for (size_t i = 0; i < fixes->change_count; i++)
-		if (fixes->changes[i].end == TN_FIX_FITS && fixes->changes[i].patch != NULL)
-			return &fixes->changes[i];
-	return NULL;
-}
-
-static tn_status
-write_patch(const struct tn_fix_search *search, const struct tn_fixes *fixes)
-{
-	const char *path = search->options->patch_path;
-	const struct tn_fix_change *change = search->options->apply != NULL ? chosen(fixes, search->options->apply)
-	                                                                    : first_with_patch(fixes);
-	if (path == NULL)
-		return TN_OK;
-	if (change == NULL || change->patch == NULL) {
-		tn__tell(search->options->search.run.messages, "%s has no patch: %s is not written",
-		        change != NULL ? change->changes : "what fits", path);
-		return TN_OK;
-	}
-	return tn__save_to(path, search->options->search.run.output, patch_writer, change);
-}
-
-/* "2" means a line of the list; anything else is the change itself. */
-static bool
-is_number(const char *text)
-{
-	return text != NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
-}
-
-/* `context` is a char *: the patch that a change made of the program. */
-static void
-take_patch(void *context, const struct tn_folder *folder, const struct tn_report *report)
-{
-	char **patch = context;
-	char path[PATH_MAX];
-	struct tn_change_results results;
-	(void)report;
-	(void)tn__change_results_read(tn__folder_path(folder, "changes", path), &results);
-	for (size_t i = 0; i < results.count; i++)
-		if (results.processes[i].patch != NULL && *patch == NULL)
-			*patch = strdup(results.processes[i].patch);
-	tn__change_results_free(&results);
-}
-
-/* As tn_run; what the changes patched goes to the file that was asked for. */
-static tn_status
-run_for_patch(const struct tn_fix_options *options, const struct tn_run_options *run, int *exit_status)
-{
-	struct tn_fix_change change = { .patch = NULL };
-	TN_FORWARD_IF_ERROR(tn__check_writable(options->patch_path));
-	tn_status status = tn__run_and_look(run, take_patch, &change.patch, exit_status);
-	if (status == TN_OK && change.patch != NULL)
-		status = tn__save_to(options->patch_path, run->output, patch_writer, &change);
-	else if (status == TN_OK)
-		tn__tell(run->messages, "%s has no patch: %s is not written", getenv("TONNAGE_CHANGES"), options->patch_path);
-	free(change.patch);
-	return status;
-}
-
-/* The program with a change, as `tonnage run` does it, on the card that was named. */
-static tn_status
-apply(const struct tn_fix_options *options, const char *changes, int *exit_status)
-{
-	struct tn_run_options run = options->search.run;
-	run.json_path = run.html_path = NULL;
-	if (strcmp(changes, TN_CHANGE_WITHOUT_OTHERS) == 0) {
-		run.other_bytes = 0;
-		return tn_run(&run, exit_status);
-	}
-	setenv("TONNAGE_CHANGES", changes, 1);
-	if (!run.quiet)
-		tn__tell(run.messages, "running with %s", changes);
-	bool by_name = options->patch_path != NULL && !is_number(options->apply); /* by number, the search has written it */
-	tn_status status = by_name ? run_for_patch(options, &run, exit_status) : tn_run(&run, exit_status);
-	unsetenv("TONNAGE_CHANGES");
-	return status;
-}
 
 static void
 say_undecided(const struct tn_fix_search *search)
@@ -593,16 +356,16 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 	else
 		TN_FORWARD_IF_ERROR(tn__print_document(&tn__fix_document, fixes, &options->run));
 	TN_FORWARD_IF_ERROR(tn__save_document(&tn__fix_document, fixes, &options->run, !fixes->failed && !fixes->undecided));
-	TN_FORWARD_IF_ERROR(write_patch(search, fixes));
+	TN_FORWARD_IF_ERROR(tn__fix_write_patch(search, fixes));
 	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
 	               : fixes->fits_unchanged || fixes->failed || fixes->undecided
 	                   ? tn__trial_report(&search->unchanged_card)->exit_status
-	               : chosen(fixes, NULL) != NULL ? TN_EXIT_FITS
+	               : tn__fix_chosen(fixes, NULL) != NULL ? TN_EXIT_FITS
 	                                             : TN_EXIT_OUT_OF_MEMORY;
 	if (search->options->apply == NULL || fixes->interrupted)
 		return TN_OK;
-	const struct tn_fix_change *change = chosen(fixes, search->options->apply);
-	return change != NULL ? apply(search->options, change->changes, exit_status) : TN_OK;
+	const struct tn_fix_change *change = tn__fix_chosen(fixes, search->options->apply);
+	return change != NULL ? tn__fix_apply(search->options, change->changes, exit_status) : TN_OK;
 }
 
 static void
@@ -632,7 +395,7 @@ run_search(struct tn_fix_search *search, int *exit_status)
 	TN_FORWARD_IF_ERROR(status);
 	*exit_status = search->failure_status;
 	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
-	fill(search, &fixes);
+	tn__fix_list(search, &fixes);
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	status = finish(search, &fixes, exit_status);
 	tn__fixes_free(&fixes);
@@ -643,8 +406,8 @@ tn_status
 tn_fix(const struct tn_fix_options *options, int *exit_status)
 {
 	*exit_status = TN_EXIT_USAGE;
-	if (options->apply != NULL && !is_number(options->apply))
-		return apply(options, options->apply, exit_status);
+	if (options->apply != NULL && !tn__fix_is_number(options->apply))
+		return tn__fix_apply(options, options->apply, exit_status);
 	struct tn_fix_search *search = calloc(1, sizeof(*search));
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;

@@ -85,6 +85,14 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 	found->saved = search->need != TN_NO_FIGURE ? search->need - found->device_peak : TN_NO_FIGURE;
 }
 
+bool
+tn__fix_grows(const struct tn_fix_search *search)
+{
+	const struct tn_report *report = tn__trial_report(&search->unchanged_card);
+	return (report->oom.cause != NULL && strcmp(report->oom.cause, "leak_suspected") == 0) ||
+	       report->verdict == TN_VERDICT_GROWS || report->growth.seen;
+}
+
 const char *
 tn__fix_own_error(const struct tn_fix_search *search)
 {

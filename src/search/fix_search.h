@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a search for changes. Internal to the files fix*.c: fix.c asks for trials and tells, fix_plan.c says what to
- * try, fix_judge.c what a trial has shown.
+ * The state of a search for changes. Internal to the files fix*.c: fix.c asks for trials, fix_plan.c says what to try,
+ * fix_judge.c what a trial has shown, fix_list.c what all came to.
  */
 #ifndef TN_SEARCH_FIX_SEARCH_H
 #define TN_SEARCH_FIX_SEARCH_H
@@ -57,6 +57,22 @@ struct tn_fix_search {
 	int failure_status;
 };
 
+/* ---- fix_list.c ---- */
+
+/* Hands over what the search has found; attempts that are listed are marked `kept`. Release with tn__fixes_free. */
+void tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out);
+
+/* ---- fix_apply.c ---- */
+
+/* "2" means a line of the list; anything else is the change itself. */
+bool tn__fix_is_number(const char *text);
+/* The change that a number of the list means; NULL when there is none. */
+const struct tn_fix_change *tn__fix_chosen(const struct tn_fixes *fixes, const char *number);
+/* Writes the patch that was asked for, of the change that --apply names or the first that has one. */
+tn_status tn__fix_write_patch(const struct tn_fix_search *search, const struct tn_fixes *fixes);
+/* The program with a change, as `tonnage run` does it, on the card that was named. */
+tn_status tn__fix_apply(const struct tn_fix_options *options, const char *changes, int *exit_status);
+
 /* ---- fix_plan.c ---- */
 
 /* Adds the single changes that the survey allows, in the order of trying. Attempts do not move afterwards. */
@@ -75,6 +91,8 @@ bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two
 /* Takes what the trial on the card without end, or on the card itself, has shown. */
 void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
+/* True when the program as it is takes more memory with every step: its peak says nothing of its need. */
+bool tn__fix_grows(const struct tn_fix_search *search);
 /* The exception with which the program as it is ends where memory is enough; NULL: none, or it is not known. Borrowed. */
 const char *tn__fix_own_error(const struct tn_fix_search *search);
 /* Replaces an owned text by a copy of `value`, which may be NULL. */

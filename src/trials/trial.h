@@ -59,6 +59,8 @@ void tn__trial_clear(struct tn_trial *trial);
 
 /* ---- trial_result.c ---- */
 
+/* Takes what the process of a trial that is over has left. */
+void tn__trial_read(struct tn_trial *trial);
 /* The report of a trial; where it came to none, one in which nothing is known and the verdict is that it failed. Borrowed. */
 const struct tn_report *tn__trial_report(const struct tn_trial *trial);
 /* How much higher its device peak may be than it was seen (the context, kernels as they load); 0 where unknown. */
@@ -77,6 +79,15 @@ char *tn__work_read(const struct tn_folder *folder);
 /* Reads such a text; NULL, and one that is none, give no steps. Release with tn__steps_free. */
 void tn__steps_parse(const char *text, struct tn_steps *out);
 void tn__steps_free(struct tn_steps *steps);
+
+/* ---- this_machine.c ---- */
+
+/* A figure of /proc/meminfo in bytes; TN_NO_FIGURE when it cannot be read. */
+int64_t tn__machine_memory(const char *name);
+/* Those that this process may use; at least 1. */
+int tn__machine_cores(void);
+/* What the processes of a trial hold by themselves: resident pages that are not shared. */
+int64_t tn__trial_bytes(const struct tn_trial *trial);
 
 /* ---- forks.c: the fork server ---- */
 

@@ -3,8 +3,49 @@
  * What a trial has shown.
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "trials/trial.h"
+
+#define LARGEST_WORDS (1 << 20)
+
+/* The bytes of a file of memory, with a zero behind; NULL when empty. */
+static char *
+contents(int file, off_t most)
+{
+	off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : 0;
+	if (size <= 0)
+		return NULL;
+	off_t from = most > 0 && size > most ? size - most : 0;
+	char *text = malloc((size_t)(size - from) + 1);
+	ssize_t length = text != NULL ? pread(file, text, (size_t)(size - from), from) : -1;
+	if (length < 0) {
+		free(text);
+		return NULL;
+	}
+	text[length] = '\0';
+	return text;
+}
+
+void
+tn__trial_read(struct tn_trial *trial)
+{
+	struct tn_outcome *outcome = &trial->outcome;
+	char *text = contents(trial->result, 0);
+	tn__outcome_read(text, text != NULL ? strlen(text) : 0, outcome);
+	free(text);
+	trial->words = contents(trial->said, LARGEST_WORDS);
+	tn__steps_parse(outcome->work, &trial->steps);
+	if (trial->end != TN_TRIAL_RUNS)
+		return; /* it was ended, and why is known */
+	trial->end = outcome->report != NULL && outcome->error == NULL ? TN_TRIAL_DONE : TN_TRIAL_FAILED;
+	if (trial->end == TN_TRIAL_FAILED && outcome->error == NULL) {
+		outcome->error = strdup("the trial was ended from outside");
+		outcome->exit_status = TN_EXIT_OWN_FAILURE;
+	}
+}
 
 const struct tn_report *
 tn__trial_report(const struct tn_trial *trial)

@@ -7,9 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,58 +24,17 @@
 
 #define TICK_MILLISECONDS 250
 #define MOST_HELD 8 /* ended beside the check; no more are started then */
-#define LARGEST_WORDS (1 << 20)
 #define SHARE_OF_MEMORY 0.8 /* of what is available, for all trials together */
 #define LEAST_MEMORY 0.03   /* of the machine's, below which the youngest trial is ended */
 
-/* ---- the machine ---- */
-
-/* A figure of /proc/meminfo in bytes; TN_NO_FIGURE when it cannot be read. */
-static int64_t
-memory_figure(const char *name)
-{
-	char line[128];
-	long long kib = -1;
-	size_t length = strlen(name);
-	FILE *file = fopen("/proc/meminfo", "re");
-	if (file == NULL)
-		return TN_NO_FIGURE;
-	while (kib < 0 && fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, name, length) == 0 && line[length] == ':')
-			kib = strtoll(line + length + 1, NULL, 10);
-	fclose(file);
-	return kib < 0 ? TN_NO_FIGURE : (int64_t)kib * 1024;
-}
-
-static int
-cores(void)
-{
-	cpu_set_t set;
-	int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-	return count > 0 ? count : 1;
-}
-
-/* What a process holds by itself: resident pages that are not shared. */
-static int64_t
-own_bytes(pid_t pid)
-{
-	char path[64];
-	long long size = 0, resident = 0, shared = 0;
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	FILE *file = fopen(path, "re");
-	if (file == NULL)
-		return 0;
-	int found = fscanf(file, "%lld %lld %lld", &size, &resident, &shared);
-	fclose(file);
-	return found == 3 && resident > shared ? (int64_t)(resident - shared) * sysconf(_SC_PAGESIZE) : 0;
-}
+/* ---- how many at once ---- */
 
 void
 tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes)
 {
-	int64_t available = memory_figure("MemAvailable");
+	int64_t available = tn__machine_memory("MemAvailable");
 	int most = (int)(sizeof(trials->running) / sizeof(trials->running[0]));
-	int jobs = trials->wanted_jobs > 0 ? trials->wanted_jobs : cores();
+	int jobs = trials->wanted_jobs > 0 ? trials->wanted_jobs : tn__machine_cores();
 	if (trials->wanted_jobs == 0 && peak_rss_bytes > 0 && available > 0) {
 		int64_t bearable = (int64_t)((double)available * SHARE_OF_MEMORY) / peak_rss_bytes;
 		if (bearable < jobs)
@@ -126,7 +83,7 @@ tn__trials_open(struct tn_trials *trials)
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	trials->started = tn__now();
-	trials->memory_bound = (int64_t)((double)memory_figure("MemAvailable") * SHARE_OF_MEMORY);
+	trials->memory_bound = (int64_t)((double)tn__machine_memory("MemAvailable") * SHARE_OF_MEMORY);
 	tn__trials_adapt(trials, TN_NO_FIGURE);
 	return TN_OK;
 }
@@ -197,41 +154,6 @@ start(struct tn_trials *trials, struct tn_trial *trial)
 	trials->running[trials->running_count++] = trial;
 	trials->count++;
 	return TN_OK;
-}
-
-/* The bytes of a file of memory, with a zero behind; NULL when empty. */
-static char *
-contents(int file, off_t most)
-{
-	off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : 0;
-	if (size <= 0)
-		return NULL;
-	off_t from = most > 0 && size > most ? size - most : 0;
-	char *text = malloc((size_t)(size - from) + 1);
-	ssize_t length = text != NULL ? pread(file, text, (size_t)(size - from), from) : -1;
-	if (length < 0) {
-		free(text);
-		return NULL;
-	}
-	text[length] = '\0';
-	return text;
-}
-
-static void
-read_outcome(struct tn_trial *trial)
-{
-	struct tn_outcome *outcome = &trial->outcome;
-	char *text = contents(trial->result, 0);
-	tn__outcome_read(text, text != NULL ? strlen(text) : 0, outcome);
-	free(text);
-	tn__steps_parse(outcome->work, &trial->steps);
-	if (trial->end != TN_TRIAL_RUNS)
-		return; /* it was ended, and why is known */
-	trial->end = outcome->report != NULL && outcome->error == NULL ? TN_TRIAL_DONE : TN_TRIAL_FAILED;
-	if (trial->end == TN_TRIAL_FAILED && outcome->error == NULL) {
-		outcome->error = strdup("the trial was ended from outside");
-		outcome->exit_status = TN_EXIT_OWN_FAILURE;
-	}
 }
 
 /* ---- the fork server ---- */
@@ -395,8 +317,7 @@ finish(struct tn_trials *trials, int index)
 	trials->running[index] = trials->running[--trials->running_count];
 	trial->seconds = tn__now() - trial->started;
 	count_seconds(trials, trial);
-	read_outcome(trial);
-	trial->words = contents(trial->said, LARGEST_WORDS);
+	tn__trial_read(trial);
 	close(trial->result);
 	if (trial->said >= 0)
 		close(trial->said);
@@ -432,29 +353,17 @@ reap(struct tn_trials *trials)
 			}
 }
 
-static int64_t
-bytes_of(const struct tn_trial *trial)
-{
-	struct tn_process_list list = { 0 };
-	int64_t bytes = 0;
-	tn__process_descendants(&(struct tn_process_tree){ .root = trial->pid, .group = trial->pid }, &list);
-	for (size_t i = 0; i < list.count; i++)
-		bytes += own_bytes(list.pids[i]);
-	tn__process_list_free(&list);
-	return bytes;
-}
-
 static void
 look_at_limits(struct tn_trials *trials)
 {
-	int64_t available = memory_figure("MemAvailable"), total = memory_figure("MemTotal");
+	int64_t available = tn__machine_memory("MemAvailable"), total = tn__machine_memory("MemTotal");
 	double now = tn__now();
 	for (int i = 0; i < trials->running_count; i++) {
 		struct tn_trial *trial = trials->running[i];
 		double limit = trial == &trials->check ? patience(trials) : trials->limit_seconds;
 		if (limit > 0 && now - trial->started > limit)
 			stop(trial, TN_TRIAL_SLOW);
-		else if (trials->memory_bound > 0 && bytes_of(trial) > trials->memory_bound) {
+		else if (trials->memory_bound > 0 && tn__trial_bytes(trial) > trials->memory_bound) {
 			trial->alone = true; /* it would not do better */
 			stop(trial, TN_TRIAL_HOST_MEMORY);
 		}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a search for changes came to: the list, best first, and why the program does not fit as it is.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/secrets.h"
+#include "gpu/catalogue.h"
+#include "search/fix_search.h"
+#include "supervise/internal.h"
+
+static int
+by_worth(const void *one, const void *two)
+{
+	const struct tn_fix_change *a = one, *b = two;
+	bool first = a->end == TN_FIX_FITS, second = b->end == TN_FIX_FITS;
+	bool cure_first = a->cure && (first || a->saved > 0), cure_second = b->cure && (second || b->saved > 0);
+	if (cure_first != cure_second)
+		return cure_first ? -1 : 1;
+	if (first != second)
+		return first ? -1 : 1;
+	if (!first && a->end != b->end)
+		return (int)a->end - (int)b->end;
+	if (a->results != b->results && (a->results == TN_PROMISE_DIFFERENT || b->results == TN_PROMISE_DIFFERENT))
+		return (int)a->results - (int)b->results;
+	if (tn__fix_time(a) != tn__fix_time(b))
+		return tn__fix_time(a) < tn__fix_time(b) ? -1 : 1;
+	if (a->cost != b->cost)
+		return a->cost - b->cost;
+	if (a->results != b->results)
+		return (int)a->results - (int)b->results;
+	if (a->part_count != b->part_count)
+		return a->part_count < b->part_count ? -1 : 1;
+	if (a->pieces != b->pieces)
+		return a->pieces - b->pieces;
+	return a->saved == b->saved ? 0 : a->saved > b->saved ? -1 : 1;
+}
+
+static void
+mark_enough(struct tn_fixes *fixes)
+{
+	struct tn_fix_change *narrow = NULL;
+	for (size_t i = 0; i < fixes->change_count; i++) {
+		struct tn_fix_change *change = &fixes->changes[i];
+		if (change->end != TN_FIX_FITS || change->results == TN_PROMISE_DIFFERENT)
+			continue;
+		if (change->margin >= change->uncertain) {
+			change->enough = true;
+			return;
+		}
+		narrow = narrow != NULL ? narrow : change;
+	}
+	if (narrow != NULL) /* none leaves more than what is not known of the peak */
+		narrow->enough = true;
+}
+
+static bool
+has_cure(const struct tn_fixes *fixes)
+{
+	for (size_t i = 0; i < fixes->change_count; i++)
+		if (fixes->changes[i].cure && (fixes->changes[i].end == TN_FIX_FITS || fixes->changes[i].saved > 0))
+			return true;
+	return false;
+}
+
+/* Called once the changes are known. */
+static void
+fill_cause(const struct tn_report *report, struct tn_fixes *out)
+{
+	const struct tn_finding *finding = report->finding_count > 0 ? &report->findings[0] : NULL;
+	const struct tn_place *at = report->oom.at;
+	const char *cause = report->oom.cause;
+	if (report->verdict == TN_VERDICT_FITS)
+		return;
+	if (cause == NULL && report->verdict == TN_VERDICT_GROWS)
+		cause = "growth";
+	tn__replace_text(&out->cause, cause);
+	tn__replace_text(&out->why, finding != NULL ? finding->what : NULL);
+	tn__replace_text(&out->advice, finding != NULL ? finding->advice : NULL);
+	out->wrong = out->advice != NULL && !tn__finding_is_room(finding->id) && !has_cure(out);
+	if (at == NULL)
+		return;
+	const char *slash = strrchr(at->file, '/');
+	if (asprintf(&out->at, "%s:%lld", slash != NULL ? slash + 1 : at->file,
+	             (long long)(at->line != TN_NO_FIGURE ? at->line : 0)) < 0)
+		out->at = NULL;
+}
+
+void
+tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
+{
+	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	bool fits = card->verdict == TN_VERDICT_FITS;
+	const struct tn_report *whole = fits ? card : tn__trial_report(search->whole);
+	const struct tn_gpu_row *row = whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu) : NULL;
+	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
+		                      .failed = card->verdict == TN_VERDICT_FAILED,
+		                      .undecided = card->verdict == TN_VERDICT_UNDECIDED,
+		                      .interrupted = search->trials.interrupted_by != 0,
+		                      .reserved_peak = whole->reserved_peak,
+		                      .device_peak = fits ? whole->device_peak - search->card.hidden : search->need,
+		                      .missing = search->missing, .margin_wanted = search->card.hidden,
+		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
+		                      .forked = search->trials.forked, .took = search->trials.took,
+		                      .not_forked = tn__trials_not_forked(&search->trials),
+		                      .seconds = tn__trials_seconds(&search->trials), .first_seconds = search->first_seconds };
+	if (tn__fix_grows(search))
+		out->smallest_gpu = NULL; /* what was seen is not all that it would take */
+	out->command = tn__program_quote(search->card.options.arguments);
+	out->secrets = tn__secrets_of(search->card.options.arguments, environ);
+	out->card_options = tn__search_card_options(&search->options->search.run);
+	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
+	for (int i = 0; i < search->count && out->changes != NULL; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		if (attempt->stage != TN_STAGE_OVER && attempt->stage != TN_STAGE_SHORT)
+			continue;
+		if (attempt->stage == TN_STAGE_SHORT) {
+			attempt->found.end = TN_FIX_NOT_ENOUGH;
+			attempt->found.saved = TN_NO_FIGURE;
+		}
+		out->changes[out->change_count++] = attempt->found;
+		attempt->kept = true;
+	}
+	if (out->changes != NULL)
+		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
+	mark_enough(out);
+	out->infers = survey->known && survey->backward == 0;
+	if (!fits)
+		tn__more_cards(search, out);
+	fill_cause(card, out);
+	if (!fits)
+		tn__replace_text(&out->own_error, tn__fix_own_error(search));
+}
