@@ -26,34 +26,10 @@ struct shared_page {
 
 static struct shared_page *shared_pages[TN_MAX_DEVICES];
 
-int
-tn__memory_status(tn_status status)
-{
-	switch (status) {
-	case TN_OK:
-		return TN_CUDA_OK;
-	case TN_OUT_OF_DEVICE_MEMORY:
-	case TN_NO_MEMORY:
-	case TN_LIMIT:
-		return TN_CUDA_OUT_OF_MEMORY;
-	default:
-		return TN_CUDA_INVALID_VALUE;
-	}
-}
-
 static uint64_t
 round_up(uint64_t bytes, uint64_t unit)
 {
 	return (bytes + unit - 1) / unit * unit;
-}
-
-void
-tn__memory_give_back(int device, enum tn_bytes_class class, uint64_t bytes, struct tn_share *share)
-{
-	if (share)
-		tn__share_close(share);
-	else
-		tn__memory_give(device, class, bytes);
 }
 
 /* Takes whole pages: bytes first, then an address. */

@@ -33,6 +33,15 @@ tn__share_close(struct tn_share *share)
 	free(share);
 }
 
+void
+tn__memory_give_back(int device, enum tn_bytes_class class, uint64_t bytes, struct tn_share *share)
+{
+	if (share)
+		tn__share_close(share);
+	else
+		tn__memory_give(device, class, bytes);
+}
+
 /* The visible device of a physical one; the current one when this process does not see it. */
 static int
 visible_device(int physical)

@@ -358,6 +358,21 @@ tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes)
 }
 
 int
+tn__memory_status(tn_status status)
+{
+	switch (status) {
+	case TN_OK:
+		return TN_CUDA_OK;
+	case TN_OUT_OF_DEVICE_MEMORY:
+	case TN_NO_MEMORY:
+	case TN_LIMIT:
+		return TN_CUDA_OUT_OF_MEMORY;
+	default:
+		return TN_CUDA_INVALID_VALUE;
+	}
+}
+
+int
 tn_vgpu_enter_region(const char *name)
 {
 	if (!atomic_load_explicit(&tn__core.attached, memory_order_acquire))
