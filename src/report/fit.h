@@ -10,9 +10,9 @@
 
 struct tn_fit_point {
 	int batch;
-	int64_t reserved_peak, device_peak; /* of a batch that does not fit: unknown, or as a card without end told */
+	int64_t reserved_peak, device_peak; /* of a batch that does not fit: unknown, or as an unlimited card told */
 	bool fits;
-	bool tried; /* on this card; else told from a card without end */
+	bool tried; /* on this card; else told from an unlimited card */
 	bool undecided; /* nothing was seen that decides */
 	char *why_not; /* a program that broke, or showed nothing */
 };

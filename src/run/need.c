@@ -22,19 +22,19 @@
 
 #define STEPS "3"            /* the second update has the state that the first one made */
 #define LONGEST_RUN 60.0     /* seconds: a longer one is not done again for this */
-#define LEAST_PATIENCE 15.0  /* seconds, or twice what the run took */
+#define LEAST_TIMEOUT 15.0  /* seconds, or twice what the run took */
 #define LARGEST_ANSWER (32 << 20)
 
 /* Seconds for the second run; 0: none. TONNAGE_NEED says them, else they follow from how long the first one took. */
 static double
-patience_for(double seconds)
+timeout_for(double seconds)
 {
 	const char *wish = getenv("TONNAGE_NEED");
 	if (wish != NULL && *wish != '\0')
 		return strtod(wish, NULL);
 	if (seconds > LONGEST_RUN)
 		return 0;
-	return 2 * seconds > LEAST_PATIENCE ? 2 * seconds : LEAST_PATIENCE;
+	return 2 * seconds > LEAST_TIMEOUT ? 2 * seconds : LEAST_TIMEOUT;
 }
 
 static bool
@@ -80,9 +80,9 @@ struct tn_need
 tn__need_find(const struct tn_run_options *options, const struct tn_report *report, int signals, const sigset_t *mask)
 {
 	struct tn_need need = { 0 };
-	double patience = patience_for(report->seconds);
+	double timeout = timeout_for(report->seconds);
 	int answer[2];
-	if (!(patience > 0) || !is_wanted(options, report) || pipe2(answer, O_CLOEXEC) != 0)
+	if (!(timeout > 0) || !is_wanted(options, report) || pipe2(answer, O_CLOEXEC) != 0)
 		return need;
 	struct tn_trial trial = { .options = *options, .said = -1, .server = -1, .result = answer[1] };
 	trial.options.memory_bytes = TN_UNLIMITED_CARD;
@@ -95,7 +95,7 @@ tn__need_find(const struct tn_run_options *options, const struct tn_report *repo
 	close(answer[1]);
 	if (child > 0) {
 		struct tn_outcome outcome;
-		bool answered = read_answer(answer[0], signals, tn__now() + patience, &outcome);
+		bool answered = read_answer(answer[0], signals, tn__now() + timeout, &outcome);
 		kill(child, SIGKILL); /* the keeper below it ends the program and removes its folder */
 		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 			;

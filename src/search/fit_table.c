@@ -54,7 +54,7 @@ by_batch(const void *one, const void *two)
 	return a->batch - b->batch;
 }
 
-/* A trial on the card counts before one on the card without end. */
+/* A trial on the card counts before one on the unlimited card. */
 static void
 add_to_curve(const struct tn_fit_search *search, const struct tn_fit_target *target, const struct tn_fit_trial *point,
              struct tn_fit_card *out)
@@ -68,7 +68,7 @@ add_to_curve(const struct tn_fit_search *search, const struct tn_fit_target *tar
 	for (size_t i = 0; i < out->curve_count; i++)
 		if (out->curve[i].batch == batch) {
 			if (out->curve[i].device_peak == TN_NO_FIGURE && device != TN_NO_FIGURE) {
-				out->curve[i].device_peak = device; /* all of what did not fit was seen on the card without end */
+				out->curve[i].device_peak = device; /* all of what did not fit was seen on the unlimited card */
 				out->curve[i].reserved_peak = report->reserved_peak;
 			}
 			return;

@@ -4,7 +4,7 @@
  *
  * First the program as it is, on the card and on one that is never full: this tells what is missing and why. Then every
  * change that the program can take, in the order of promise; then pairs and triples of those that saved something. A
- * change is first tried on the card without end, where what it saves is seen whole; one that should fit is tried again
+ * change is first tried on the unlimited card, where what it saves is seen whole; one that should fit is tried again
  * on the card itself. Where the peak there tells nothing (memory that grows, a limit that the program sets itself) only
  * the card itself is asked.
  */
@@ -71,7 +71,7 @@ is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt
 		return true;
 	if (is_outdone(search, attempt) || time_is_up(search))
 		return false;
-	if (attempt->stage == TN_STAGE_SHORT && attempt->found.part_count > 1)
+	if (attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count > 1)
 		return kept == 0; /* only triples ask what a pair saved */
 	if (attempt->found.results == TN_PROMISE_DIFFERENT)
 		return kept < ENOUGH_KEPT && all < ENOUGH_FOUND;
@@ -99,10 +99,10 @@ judge_unchanged_card(struct tn_fix_search *search)
 		tn__trials_stop(&search->trials, &search->unchanged_large);
 }
 
-/* On a card without end nothing makes PyTorch give back what it has cached: a program that asks for ever larger tensors
+/* On an unlimited card nothing makes PyTorch give back what it has cached: a program that asks for ever larger tensors
  * then seems to need them all. A card with a quarter more than what was allocated tells better. */
 static bool
-wants_roomy(const struct tn_fix_search *search)
+wants_slack(const struct tn_fix_search *search)
 {
 	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
 	return tn__trial_fits(&search->unchanged_large) && !tn__fix_grows(search) && large->allocated_peak > 0 &&
@@ -110,13 +110,13 @@ wants_roomy(const struct tn_fix_search *search)
 }
 
 static struct tn_trial *
-start_roomy(struct tn_fix_search *search)
+start_with_slack(struct tn_fix_search *search)
 {
 	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
 	int64_t allocated = large->allocated_peak, outside = large->device_peak - large->reserved_peak;
-	search->unchanged_roomy.options = search->card.options;
-	search->unchanged_roomy.options.memory_bytes = (uint64_t)(allocated + allocated / 4 + outside) >> 21 << 21;
-	return &search->unchanged_roomy;
+	search->unchanged_with_slack.options = search->card.options;
+	search->unchanged_with_slack.options.memory_bytes = (uint64_t)(allocated + allocated / 4 + outside) >> 21 << 21;
+	return &search->unchanged_with_slack;
 }
 
 static bool
@@ -124,7 +124,7 @@ is_unchanged_seen(const struct tn_fix_search *search)
 {
 	if (search->unchanged_card.end <= TN_TRIAL_RUNS || search->unchanged_large.end <= TN_TRIAL_RUNS)
 		return false;
-	return !wants_roomy(search) || search->unchanged_roomy.end > TN_TRIAL_RUNS;
+	return !wants_slack(search) || search->unchanged_with_slack.end > TN_TRIAL_RUNS;
 }
 
 static void
@@ -132,9 +132,9 @@ judge_unchanged(struct tn_fix_search *search)
 {
 	const struct tn_trial *large = &search->unchanged_large;
 	double longest = large->seconds > search->unchanged_card.seconds ? large->seconds : search->unchanged_card.seconds;
-	if (tn__trial_fits(&search->unchanged_roomy)) {
-		large = search->whole = &search->unchanged_roomy;
-		search->large_bytes = search->unchanged_roomy.options.memory_bytes;
+	if (tn__trial_fits(&search->unchanged_with_slack)) {
+		large = search->whole = &search->unchanged_with_slack;
+		search->large_bytes = search->unchanged_with_slack.options.memory_bytes;
 	}
 	if (tn__trial_fits(large) && !tn__fix_grows(search)) /* what grows would take more with every step */
 		search->need = tn__trial_report(large)->device_peak;
@@ -170,7 +170,7 @@ start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 static bool
 seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
-	return attempt->stage == TN_STAGE_SHORT && attempt->found.part_count == 1 &&
+	return attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count == 1 &&
 	       attempt->found.results != TN_PROMISE_DIFFERENT && fitting(search, TN_PROMISE_ROUNDING) == 0;
 }
 
@@ -182,7 +182,7 @@ limit_steps(struct tn_attempt *attempt, struct tn_run_options *options)
 	const char *phase = oom->phase;
 	bool trains = phase != NULL && (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 ||
 	                                strcmp(phase, "optimizer") == 0);
-	if (attempt->stage != TN_STAGE_SHORT || !trains || oom->step <= 0 || oom->step > EARLY_STEP ||
+	if (attempt->stage != TN_STAGE_TOO_SMALL || !trains || oom->step <= 0 || oom->step > EARLY_STEP ||
 	    strcmp(options->steps, "auto") != 0)
 		return;
 	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)oom->step + MORE_STEPS);
@@ -211,9 +211,9 @@ start_unchanged(struct tn_fix_search *search)
 		search->unchanged_card.keep_words = true;
 		return &search->unchanged_card;
 	}
-	if (search->unchanged_large.end > TN_TRIAL_RUNS && search->unchanged_card.end > TN_TRIAL_RUNS && wants_roomy(search) &&
-	    search->unchanged_roomy.end == TN_TRIAL_WAITS)
-		return start_roomy(search);
+	if (search->unchanged_large.end > TN_TRIAL_RUNS && search->unchanged_card.end > TN_TRIAL_RUNS &&
+	    wants_slack(search) && search->unchanged_with_slack.end == TN_TRIAL_WAITS)
+		return start_with_slack(search);
 	if (search->unchanged_large.end != TN_TRIAL_WAITS)
 		return NULL;
 	search->unchanged_large.options = search->card.options;
@@ -279,13 +279,13 @@ next(void *context)
 	if (!search->planned)
 		return start_unchanged(search);
 	do {
-		struct tn_attempt *attempt = first_in(search, TN_STAGE_HOPES);
+		struct tn_attempt *attempt = first_in(search, TN_STAGE_RETRY_ON_CARD);
 		if (attempt != NULL)
 			return start_on_card(search, attempt);
 		attempt = first_in(search, TN_STAGE_WAITS);
 		if (attempt != NULL && may_be_enough(search, attempt))
 			return start_on_card(search, attempt);
-		struct tn_attempt *fell_short = first_in(search, TN_STAGE_SHORT);
+		struct tn_attempt *fell_short = first_in(search, TN_STAGE_TOO_SMALL);
 		if (fell_short != NULL && (attempt == NULL || seeks_sequels(search, fell_short)))
 			return start_on_large(search, fell_short);
 		if (attempt != NULL)
@@ -379,7 +379,7 @@ clear(struct tn_fix_search *search)
 	}
 	tn__trial_clear(&search->unchanged_card);
 	tn__trial_clear(&search->unchanged_large);
-	tn__trial_clear(&search->unchanged_roomy);
+	tn__trial_clear(&search->unchanged_with_slack);
 	free(search->attempts);
 	free(search);
 }

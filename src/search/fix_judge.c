@@ -162,7 +162,7 @@ tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	/* What is only cached is given back where memory is short: then the card itself must tell. */
 	bool tried = attempt->card.end != TN_TRIAL_WAITS;
 	if (!tried && attempt->found.device_peak != TN_NO_FIGURE && attempt->found.device_peak - cached <= room)
-		attempt->stage = TN_STAGE_HOPES;
+		attempt->stage = TN_STAGE_RETRY_ON_CARD;
 	else
 		too_little(attempt);
 }
@@ -173,7 +173,7 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 	const struct tn_trial *trial = &attempt->card;
 	if (trial->end == TN_TRIAL_DONE && !tn__trial_fits(trial) && !search->direct && !attempt->without_others &&
 	    attempt->large.end == TN_TRIAL_WAITS) {
-		attempt->stage = TN_STAGE_SHORT; /* it may have ended before the change could do anything */
+		attempt->stage = TN_STAGE_TOO_SMALL; /* it may have ended before the change could do anything */
 		return;
 	}
 	if (!is_told_and_whole(search, attempt, trial))

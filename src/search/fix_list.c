@@ -115,9 +115,9 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
 	for (int i = 0; i < search->count && out->changes != NULL; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
-		if (attempt->stage != TN_STAGE_OVER && attempt->stage != TN_STAGE_SHORT)
+		if (attempt->stage != TN_STAGE_OVER && attempt->stage != TN_STAGE_TOO_SMALL)
 			continue;
-		if (attempt->stage == TN_STAGE_SHORT) {
+		if (attempt->stage == TN_STAGE_TOO_SMALL) {
 			attempt->found.end = TN_FIX_NOT_ENOUGH;
 			attempt->found.saved = TN_NO_FIGURE;
 		}

@@ -63,7 +63,7 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 		bool kept = attempt->found.results != TN_PROMISE_DIFFERENT;
 		attempt->most = cures && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
 		if (hopeless)
-			attempt->stage = TN_STAGE_SPARE;
+			attempt->stage = TN_STAGE_LOW_PRIORITY;
 	}
 	free(part);
 	free(title);
@@ -150,7 +150,7 @@ add_without_others(struct tn_fix_search *search)
 	add_part(attempt, TN_CHANGE_WITHOUT_OTHERS);
 	attempt->without_others = true;
 	attempt->most = INT64_MAX;
-	attempt->stage = TN_STAGE_HOPES;
+	attempt->stage = TN_STAGE_RETRY_ON_CARD;
 	attempt->found.cure = cause != NULL && strcmp(cause, "other_process") == 0;
 	if (asprintf(&how, "End the processes that hold %s of the card (nvidia-smi lists them), or wait for them.",
 	             tn__human_bytes((int64_t)search->card.options.other_bytes, held)) >= 0)
@@ -208,7 +208,7 @@ tn__fix_plan(struct tn_fix_search *search)
 	if (search->direct)
 		for (int a = 0; a < search->count; a++)
 			if (search->attempts[a].stage == TN_STAGE_WAITS)
-				search->attempts[a].stage = TN_STAGE_HOPES;
+				search->attempts[a].stage = TN_STAGE_RETRY_ON_CARD;
 	search->planned = true;
 }
 
@@ -305,7 +305,7 @@ combine(struct tn_fix_search *search, int one, int two)
 	made->found.cost = cost;
 	made->found.cure = cure;
 	made->most = a->found.saved + b->found.saved;
-	made->stage = search->direct ? TN_STAGE_HOPES : TN_STAGE_WAITS;
+	made->stage = search->direct ? TN_STAGE_RETRY_ON_CARD : TN_STAGE_WAITS;
 	return made;
 }
 
@@ -388,6 +388,6 @@ tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
 	for (size_t i = 0; i < count && i < most; i++) {
 		struct tn_attempt *made = combine(search, pairs[i].one, pairs[i].two);
 		if (made != NULL)
-			made->stage = TN_STAGE_HOPES;
+			made->stage = TN_STAGE_RETRY_ON_CARD;
 	}
 }

@@ -17,11 +17,11 @@
 enum tn_stage {
 	TN_STAGE_WAITS,
 	TN_STAGE_ON_LARGE,
-	TN_STAGE_HOPES, /* the card without end gave reason to try the card itself */
+	TN_STAGE_RETRY_ON_CARD, /* the unlimited card gave reason to try the card itself */
 	TN_STAGE_ON_CARD,
-	TN_STAGE_SHORT, /* the card itself is too small: how much it saves is to be seen on the card without end */
+	TN_STAGE_TOO_SMALL, /* the card itself is too small: how much it saves is to be seen on the unlimited card */
 	TN_STAGE_OVER,
-	TN_STAGE_SPARE /* it can do nothing for the peak as it is, but may for one that another change leaves */
+	TN_STAGE_LOW_PRIORITY /* it can do nothing for the peak as it is, but may for one that another change leaves */
 };
 
 struct tn_attempt {
@@ -31,7 +31,7 @@ struct tn_attempt {
 	bool without_others; /* the card is tried without other processes, and nothing is changed */
 	int64_t most;       /* what it may save, at most */
 	struct tn_trial large, card;
-	char steps[16];     /* of the trial on the card without end, where a few tell enough */
+	char steps[16];     /* of the trial on the unlimited card, where a few tell enough */
 };
 
 struct tn_fix_search {
@@ -40,7 +40,7 @@ struct tn_fix_search {
 	struct tn_trials trials;
 	struct tn_progress_line line;
 	struct tn_trial unchanged_card, unchanged_large;
-	struct tn_trial unchanged_roomy; /* made only where the cache of a card without end tells nothing of the need */
+	struct tn_trial unchanged_with_slack; /* made only where the cache of an unlimited card tells nothing of the need */
 	const struct tn_trial *whole;    /* the one of the last two that tells the need */
 	uint64_t large_bytes;            /* the card on which what a change saves is seen whole */
 	struct tn_attempt *attempts;
@@ -81,14 +81,14 @@ void tn__fix_plan(struct tn_fix_search *search);
  * those that together save this share of what is missing come first. */
 void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising, double share);
 /* Adds the `most` cheapest pairs of an attempt that was not enough and a change that may save what is left of its peak; only
- * where its trial on the card without end told what that peak is made of. */
+ * where its trial on the unlimited card told what that peak is made of. */
 void tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most);
 /* True when two attempts have a change in common. */
 bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two);
 
 /* ---- fix_judge.c ---- */
 
-/* Takes what the trial on the card without end, or on the card itself, has shown. */
+/* Takes what the trial on the unlimited card, or on the card itself, has shown. */
 void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
 /* True when the program as it is takes more memory with every step: its peak says nothing of its need. */

@@ -19,7 +19,7 @@
 #include "trials/trial.h"
 
 void
-tn__forks_distrust(struct tn_forks *forks, const char *format, ...)
+tn__forks_disable(struct tn_forks *forks, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
@@ -38,7 +38,7 @@ tn__forks_start(struct tn_forks *forks, const struct tn_run_options *options, co
 	pid_t self = getpid();
 	*forks = (struct tn_forks){ .state = TN_FORKS_IMPORTS, .channel = -1 };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-		tn__forks_distrust(forks, "no socket can be made: %s", strerror(errno));
+		tn__forks_disable(forks, "no socket can be made: %s", strerror(errno));
 		return;
 	}
 	forks->channel = ends[0];
@@ -49,7 +49,7 @@ tn__forks_start(struct tn_forks *forks, const struct tn_run_options *options, co
 	}
 	close(ends[1]);
 	if (forks->pid < 0)
-		tn__forks_distrust(forks, "no process can be started: %s", strerror(errno));
+		tn__forks_disable(forks, "no process can be started: %s", strerror(errno));
 }
 
 void
@@ -80,7 +80,7 @@ tn__forks_listen(struct tn_forks *forks)
 	if (length > 0 && strcmp(words, "ready") == 0)
 		forks->state = TN_FORKS_READY;
 	else
-		tn__forks_distrust(forks, "%s", length > 4 ? words + 4 : "the program's process is none that can be forked");
+		tn__forks_disable(forks, "%s", length > 4 ? words + 4 : "the program's process is none that can be forked");
 }
 
 void

@@ -61,7 +61,8 @@ void tn__trial_clear(struct tn_trial *trial);
 
 /* Takes what the process of a trial that is over has left. */
 void tn__trial_read(struct tn_trial *trial);
-/* The report of a trial; where it came to none, one in which nothing is known and the verdict is that it failed. Borrowed. */
+/* The report of a trial; where it came to none, one in which nothing is known and the verdict is that it failed.
+ * Borrowed. */
 const struct tn_report *tn__trial_report(const struct tn_trial *trial);
 /* How much higher its device peak may be than it was seen (the context, kernels as they load); 0 where unknown. */
 int64_t tn__trial_uncertain(const struct tn_trial *trial);
@@ -115,7 +116,7 @@ void tn__forks_import(struct tn_forks *forks, const char *modules);
 /* Takes what it has said, without waiting. */
 void tn__forks_listen(struct tn_forks *forks);
 /* Trials start anew from now on. */
-void tn__forks_distrust(struct tn_forks *forks, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tn__forks_disable(struct tn_forks *forks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Ends it; its supervisor is still to be waited for. */
 void tn__forks_end(struct tn_forks *forks);
 
@@ -156,11 +157,11 @@ struct tn_trials {
 	struct tn_trial *first; /* started anew; what the server makes must be the same */
 	struct tn_trial check;  /* which is seen here */
 	bool listed, checked;   /* the server knows all modules; it was found to be the same */
-	bool unlike;            /* it was found not to be: nothing that it made is believed */
-	struct tn_trial *held[128]; /* forked, and over before that was known */
-	int held_count;
-	struct tn_trial *lonely[64]; /* to be made again with nothing beside them */
-	int lonely_count;
+	bool fork_mismatch;            /* it was found not to be: nothing that it made is believed */
+	struct tn_trial *deferred[128]; /* forked, and over before that was known */
+	int deferred_count;
+	struct tn_trial *run_exclusive[64]; /* to be made again with nothing beside them */
+	int run_exclusive_count;
 	int *alive;             /* reading ends of pipes that end with what is left of forked trials */
 	int alive_count;
 };

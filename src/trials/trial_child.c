@@ -98,7 +98,7 @@ choose_environment(const struct tn_trial *trial)
 
 /* This process ends with its parent, and is the first of a group. */
 static void
-settle(int said, const sigset_t *mask, pid_t parent)
+setup_child(int said, const sigset_t *mask, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -126,7 +126,7 @@ tn__trial_become_server(const struct tn_run_options *wanted, int channel, const 
 	const struct tn_once_way way = { .ended = take_nothing, .serves = true };
 	int exit_status = TN_EXIT_OWN_FAILURE;
 	char number[16];
-	settle(-1, mask, parent);
+	setup_child(-1, mask, parent);
 	choose_environment(&nothing);
 	snprintf(number, sizeof(number), "%d", channel);
 	setenv(TN_FORKS_VARIABLE, number, 1);
@@ -141,13 +141,14 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 {
 	struct tn_run_options options = quietly(&trial->options);
 	int exit_status = TN_EXIT_OWN_FAILURE;
-	settle(trial->said, mask, parent);
+	setup_child(trial->said, mask, parent);
 	choose_environment(trial);
 	struct json_t *of_run = NULL;
 	const struct tn_once_way way = { .ended = take, .context = &of_run, .forked = trial->server >= 0,
 		                             .server = trial->server, .alive = trial->alive };
 	tn_status status = tn__run_once(&options, &way, &exit_status);
 	FILE *out = fdopen(trial->result, "w");
-	bool written = out != NULL && tn__outcome_write(of_run, status != TN_OK ? tn_error_text() : NULL, exit_status, out) == TN_OK;
+	const char *error = status != TN_OK ? tn_error_text() : NULL;
+	bool written = out != NULL && tn__outcome_write(of_run, error, exit_status, out) == TN_OK;
 	_exit(written ? 0 : TN_EXIT_OWN_FAILURE);
 }

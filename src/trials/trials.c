@@ -23,7 +23,7 @@
 #include "trials/trial.h"
 
 #define TICK_MILLISECONDS 250
-#define MOST_HELD 8 /* ended beside the check; no more are started then */
+#define MOST_DEFERRED 8 /* ended beside the check; no more are started then */
 #define SHARE_OF_MEMORY 0.8 /* of what is available, for all trials together */
 #define LEAST_MEMORY 0.03   /* of the machine's, below which the youngest trial is ended */
 
@@ -164,11 +164,11 @@ compare(struct tn_trials *trials)
 {
 	const struct tn_outcome *one = &trials->first->outcome, *other = &trials->check.outcome;
 	if (one->report == NULL || other->report == NULL || one->report->verdict != other->report->verdict)
-		tn__forks_distrust(&trials->server, "forked, the program ends otherwise");
+		tn__forks_disable(&trials->server, "forked, the program ends otherwise");
 	else if (one->report->device_peak != other->report->device_peak ||
 	         one->report->allocated_peak != other->report->allocated_peak ||
 	         one->report->oom.requested_bytes != other->report->oom.requested_bytes)
-		tn__forks_distrust(&trials->server, "forked, the program has another peak");
+		tn__forks_disable(&trials->server, "forked, the program has another peak");
 	tn__trial_clear(&trials->check);
 	trials->checked = true;
 }
@@ -190,7 +190,7 @@ start_again(struct tn_trials *trials, struct tn_trial *trial)
 
 /* How long the server, and the trial that checks it, may take: what forks may also wait for a lock for ever. */
 static double
-patience(const struct tn_trials *trials)
+timeout_of(const struct tn_trials *trials)
 {
 	return 4 * trials->first->seconds + 10;
 }
@@ -205,9 +205,9 @@ first_or_check(struct tn_trials *trials, bool *wait)
 		return NULL;
 	bool ended = trials->first->end > TN_TRIAL_RUNS;
 	if (!trials->checked && ended && trials->first->end != TN_TRIAL_DONE)
-		tn__forks_distrust(server, "there is nothing to compare with");
-	if (ended && server->state == TN_FORKS_IMPORTS && tn__now() - trials->first->started > patience(trials))
-		tn__forks_distrust(server, "importing once more took too long");
+		tn__forks_disable(server, "there is nothing to compare with");
+	if (ended && server->state == TN_FORKS_IMPORTS && tn__now() - trials->first->started > timeout_of(trials))
+		tn__forks_disable(server, "importing once more took too long");
 	*wait = !trials->checked && server->state != TN_FORKS_BROKEN;
 	if (!*wait || !ended || server->state != TN_FORKS_READY)
 		return NULL;
@@ -226,15 +226,15 @@ first_or_check(struct tn_trials *trials, bool *wait)
 /* ---- the end of a trial ---- */
 
 static bool
-came_to_nothing(const struct tn_trial *trial)
+failed_or_timed_out(const struct tn_trial *trial)
 {
 	return trial->end == TN_TRIAL_FAILED || trial->end == TN_TRIAL_SLOW;
 }
 
 static void
-distrust(struct tn_trials *trials, const struct tn_trial *trial)
+disable_forks(struct tn_trials *trials, const struct tn_trial *trial)
 {
-	tn__forks_distrust(&trials->server, "a trial %s", trial->outcome.error != NULL ? trial->outcome.error : "took too long");
+	tn__forks_disable(&trials->server, "a trial %s", trial->outcome.error != NULL ? trial->outcome.error : "took too long");
 }
 
 static void
@@ -250,15 +250,15 @@ stop(struct tn_trial *trial, enum tn_trial_end why)
 static bool
 is_put_off(struct tn_trials *trials, struct tn_trial *trial)
 {
-	size_t room = sizeof(trials->lonely) / sizeof(trials->lonely[0]);
+	size_t room = sizeof(trials->run_exclusive) / sizeof(trials->run_exclusive[0]);
 	if (trial->end != TN_TRIAL_HOST_MEMORY || trial->alone || trial == trials->first || trials->running_count == 0 ||
-	    (size_t)trials->lonely_count == room)
+	    (size_t)trials->run_exclusive_count == room)
 		return false;
 	trials->count--;
 	trials->forked -= trial->server >= 0;
 	tn__trial_clear(trial);
 	trial->alone = true;
-	trials->lonely[trials->lonely_count++] = trial;
+	trials->run_exclusive[trials->run_exclusive_count++] = trial;
 	return true;
 }
 
@@ -268,10 +268,10 @@ tell(struct tn_trials *trials, struct tn_trial *trial)
 {
 	if (is_put_off(trials, trial))
 		return;
-	bool failed = trial->server >= 0 && came_to_nothing(trial);
+	bool failed = trial->server >= 0 && failed_or_timed_out(trial);
 	if (failed)
-		distrust(trials, trial);
-	if (failed || (trial->server >= 0 && trials->unlike))
+		disable_forks(trials, trial);
+	if (failed || (trial->server >= 0 && trials->fork_mismatch))
 		start_again(trials, trial);
 	else
 		trials->ended(trials->context, trial);
@@ -281,19 +281,19 @@ tell(struct tn_trials *trials, struct tn_trial *trial)
 static void
 finish_check(struct tn_trials *trials)
 {
-	if (came_to_nothing(&trials->check)) {
-		distrust(trials, &trials->check);
+	if (failed_or_timed_out(&trials->check)) {
+		disable_forks(trials, &trials->check);
 		tn__trial_clear(&trials->check);
 	} else {
 		compare(trials);
 	}
-	trials->unlike = trials->server.state == TN_FORKS_BROKEN;
-	for (int i = 0; trials->unlike && i < trials->running_count; i++)
+	trials->fork_mismatch = trials->server.state == TN_FORKS_BROKEN;
+	for (int i = 0; trials->fork_mismatch && i < trials->running_count; i++)
 		if (trials->running[i]->server >= 0)
 			stop(trials->running[i], TN_TRIAL_SLOW);
-	for (int i = 0; i < trials->held_count; i++)
-		tell(trials, trials->held[i]);
-	trials->held_count = 0;
+	for (int i = 0; i < trials->deferred_count; i++)
+		tell(trials, trials->deferred[i]);
+	trials->deferred_count = 0;
 }
 
 static void
@@ -326,7 +326,7 @@ finish(struct tn_trials *trials, int index)
 	if (trial == &trials->check)
 		finish_check(trials);
 	else if (trial->server >= 0 && trials->check.end == TN_TRIAL_RUNS)
-		trials->held[trials->held_count++] = trial;
+		trials->deferred[trials->deferred_count++] = trial;
 	else
 		tell(trials, trial);
 }
@@ -360,7 +360,7 @@ look_at_limits(struct tn_trials *trials)
 	double now = tn__now();
 	for (int i = 0; i < trials->running_count; i++) {
 		struct tn_trial *trial = trials->running[i];
-		double limit = trial == &trials->check ? patience(trials) : trials->limit_seconds;
+		double limit = trial == &trials->check ? timeout_of(trials) : trials->limit_seconds;
 		if (limit > 0 && now - trial->started > limit)
 			stop(trial, TN_TRIAL_SLOW);
 		else if (trials->memory_bound > 0 && tn__trial_bytes(trial) > trials->memory_bound) {
@@ -411,11 +411,11 @@ next_of(struct tn_trials *trials)
 {
 	bool wait;
 	struct tn_trial *own = first_or_check(trials, &wait);
-	if (trials->lonely_count > 0)
-		return trials->running_count == 0 ? trials->lonely[--trials->lonely_count] : NULL;
+	if (trials->run_exclusive_count > 0)
+		return trials->running_count == 0 ? trials->run_exclusive[--trials->run_exclusive_count] : NULL;
 	if (trials->running_count > 0 && trials->running[0]->alone)
 		return NULL;
-	if (own != NULL || (wait && (trials->check.end != TN_TRIAL_RUNS || trials->held_count >= MOST_HELD)))
+	if (own != NULL || (wait && (trials->check.end != TN_TRIAL_RUNS || trials->deferred_count >= MOST_DEFERRED)))
 		return own;
 	struct tn_trial *trial = trials->next(trials->context);
 	if (trial != NULL && trials->forks && trials->server.state == TN_FORKS_OFF) {
@@ -441,7 +441,7 @@ goes_on(struct tn_trials *trials)
 {
 	bool wait;
 	(void)first_or_check(trials, &wait);
-	return trials->running_count > 0 || ((wait || trials->lonely_count > 0) && trials->interrupted_by == 0);
+	return trials->running_count > 0 || ((wait || trials->run_exclusive_count > 0) && trials->interrupted_by == 0);
 }
 
 tn_status

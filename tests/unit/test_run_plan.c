@@ -105,7 +105,7 @@ test_what_can_do_nothing_for_the_peak_waits_for_another(void **state)
 	assert_true(place_of(search, "accumulate=2") < 0); /* cannot be enough */
 	assert_int_equal(pieces, 0);
 	assert_int_equal(search->attempts[pieces].stage, TN_STAGE_WAITS);
-	assert_int_equal(search->attempts[fused].stage, TN_STAGE_SPARE);
+	assert_int_equal(search->attempts[fused].stage, TN_STAGE_LOW_PRIORITY);
 	assert_int_equal(search->attempts[place_of(search, "step_in_backward=1")].stage, TN_STAGE_WAITS);
 }
 
@@ -134,7 +134,7 @@ test_a_sequel_saves_of_what_is_left(void **state)
 	tn__fix_plan_sequels(search, first, 1);
 	assert_int_equal(search->count, before + 1); /* the cheapest, and no more than asked for */
 	assert_int_equal(place_of(search, "accumulate=8,fused=True"), before);
-	assert_int_equal(search->attempts[before].stage, TN_STAGE_HOPES);
+	assert_int_equal(search->attempts[before].stage, TN_STAGE_RETRY_ON_CARD);
 	tn__fix_plan_sequels(search, first, 8);
 	assert_int_equal(place_of(search, "accumulate=8,step_in_backward=1"), before + 1);
 	assert_int_equal(search->count, before + 2); /* no other training, no second batch, nothing that refuses to be paired */
