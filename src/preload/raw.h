@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The filter below the write shield and the network wall (doc/design/0019-raw-calls.md): calls that change metadata or names,
- * or reach others by network, and were not made by the shield itself are answered by the keeper of the run, or refused.
+ * or reach others by network, and were not made by the shield itself are answered by the keeper of the run, or refused; those that
+ * Landlock decides are told to it, to be counted.
  */
 #ifndef TN_PRELOAD_RAW_H
 #define TN_PRELOAD_RAW_H

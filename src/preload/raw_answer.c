@@ -5,7 +5,8 @@
  * A call's text is read once from its caller's memory, and the call is then made here, never by the caller. Invariant: what
  * is changed was found by openat2 below the run folder or the run's part of /dev/shm, without links, or is the very file of
  * a descriptor that the kernel says lies there; names move by the shield's own tn__rename, whose target is an upper file.
- * Everything else is refused.
+ * Everything else is refused. Only calls that Landlock decides (raw_told.h) are made by the caller in the end, whatever is found:
+ * they are counted.
  */
 #include "preload/raw.h"
 
