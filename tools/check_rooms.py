@@ -33,7 +33,8 @@ SEES = {
     "run": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "supervise", "trials"},
     "search": GROUND | {"allocator", "trace", "simulate", "analyze", "report", "supervise", "trials", "run"},
     "cli": set(),
-    "vgpu": BASE | {"device", "gpu", "dnn"},
+    "code": BASE,
+    "vgpu": BASE | {"device", "gpu", "dnn", "code"},
     "preload": BASE,
     "smi": set(),
 }

@@ -74,7 +74,8 @@ tn__device_attribute(const struct tn_gpu_figures *gpu, int physical, int attribu
 }
 
 tn_status
-tn__work_effort(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort)
+tn__work_written(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort,
+                 const struct tn_written *written)
 {
 	fake.effort = *effort;
 	fake.launches++;

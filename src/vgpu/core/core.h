@@ -72,6 +72,16 @@ tn_status tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what);
 /* The same for work whose operations and bytes are known. */
 tn_status tn__work_effort(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort);
 
+/* Tensors that work may write to, and of the first one how many bytes (0: not known). */
+struct tn_written {
+	const uint64_t *addresses;
+	size_t count;
+	uint64_t bytes;
+};
+/* The same for work that writes nothing else: other values stay as they are. */
+tn_status tn__work_written(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort,
+                           const struct tn_written *written);
+
 /* How long moving `bytes` through device memory takes, and how long `flops` operations of a type take, on the current
  * device, launch included (roofline of the catalogue's figures). */
 uint64_t tn__time_of_bytes(uint64_t bytes);
@@ -83,6 +93,8 @@ struct tn_matmul {
 	int32_t a_type, b_type, c_type; /* cudaDataType_t numbers */
 	int32_t compute_type;           /* cublasComputeType_t number, or -1 */
 	const char *library;            /* literal */
+	const void *result;             /* on the device; NULL: not known */
+	int64_t result_elements;        /* from there to the last one */
 };
 tn_status tn__work_matmul(uintptr_t stream, const struct tn_matmul *product, enum tn_math math);
 
@@ -125,6 +137,12 @@ tn_status tn__communication_malloc(int device, uint64_t bytes, uint64_t *address
 void tn__pending_settle(uint64_t address, uint64_t bytes);
 /* Whether all these bytes are known; writes them to `host` unless that is NULL. Nothing is counted, nothing waited for. */
 bool tn__values_known(uint64_t address, void *host, uint64_t bytes);
+/* A mask in [address, address + bytes) was counted when all of it was known; the count, until something is known to write
+ * there (counted.h). */
+void tn__values_counted(uint64_t address, uint64_t bytes, int32_t count);
+bool tn__values_count_of(uint64_t address, uint64_t bytes, int32_t *count);
+/* A kernel was given the address as a pointer to what it may write. */
+void tn__values_written_at(uint64_t address);
 /* Which of these bytes are known: up to `room` runs of them, in order, adjacent ones joined; those bytes are written to
  * `host`. */
 struct tn_run {

@@ -153,8 +153,11 @@ moved(enum tn_element element)
 static size_t
 width_of(const char *functor)
 {
+	static const char half[] = "float16_copy_kernel_cuda"; /* and bfloat16; they take a float */
 	const char *lambda = lambda_type(functor), *template = skip_to(functor, "FunctorI");
-	const char *type = lambda ? lambda : template;
+	const char *type = lambda ? lambda : template ? template : skip_to(functor, "EEUl");
+	if (strstr(functor, half))
+		return sizeof(uint16_t);
 	size_t width = type && *type != 'b' ? tn__element_bytes(tn__element_of(type)) : 0;
 	return width ? width : WIDEST;
 }
@@ -705,7 +708,7 @@ tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 
 bool
 tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *launch, uint64_t *address,
-                       uint64_t *bytes)
+                       uint64_t *least, uint64_t *most)
 {
 	struct work work = {.operand_count = 1 + (size_t)kernel->elementwise.inputs};
 	enum form form = (enum form)kernel->elementwise.form;
@@ -726,9 +729,10 @@ tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *l
 		return false;
 	}
 	*address = work.operands[0].address;
-	*bytes = kernel->elementwise.width;
+	*most = kernel->elementwise.width;
 	for (int32_t d = 0; d < work.dims; d++)
-		*bytes += (uint64_t)(work.sizes[d] - 1) * work.operands[0].strides[d];
+		*most += (uint64_t)(work.sizes[d] - 1) * work.operands[0].strides[d];
+	*least = dense ? work.count : *most;
 	return tn__on_device(*address);
 }
 

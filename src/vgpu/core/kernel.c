@@ -123,6 +123,23 @@ tn__kernel_register(const void *host, const char *name, bool copy, struct tn_ker
 	return TN_CUDA_OK;
 }
 
+void
+tn__kernel_code_gone(struct tn_kernel_code *code)
+{
+	tn__lock();
+	code->image = NULL;
+	tn__unlock();
+}
+
+void
+tn__kernels_of_locked(const struct tn_kernel_code *code,
+                      void (*visit)(struct tn_kernel *kernel, const struct tn_code *read), const struct tn_code *read)
+{
+	for (size_t i = 0; i < all_count; i++)
+		if (all[i]->code == code)
+			visit(all[i], read);
+}
+
 struct tn_kernel *
 tn__kernel_find(const void *key)
 {
@@ -244,8 +261,32 @@ tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what)
 	return tn__work_effort(stream, nanoseconds, what, &unknown);
 }
 
+static void
+forget_written(const char *what, const struct tn_written *written)
+{
+	bool seen = written && written->count > 0;
+	for (size_t i = 0; seen && i < written->count; i++)
+		seen = tn__on_device(written->addresses[i]);
+	if (seen) {
+		if (written->bytes)
+			tn__values_forget_range(written->addresses[0], written->bytes);
+		tn__values_forget_reached(written->addresses, written->count);
+	} else if (strcmp(what, "nccl") == 0) { /* writes what ranks give each other, of any type */
+		tn__values_forget();
+	} else {
+		tn__values_forget_reals();
+	}
+}
+
 tn_status
-tn__work_effort(uintptr_t stream_handle, uint64_t nanoseconds, const char *what, const struct tn_effort *effort)
+tn__work_effort(uintptr_t stream, uint64_t nanoseconds, const char *what, const struct tn_effort *effort)
+{
+	return tn__work_written(stream, nanoseconds, what, effort, NULL);
+}
+
+tn_status
+tn__work_written(uintptr_t stream_handle, uint64_t nanoseconds, const char *what, const struct tn_effort *effort,
+                 const struct tn_written *written)
 {
 	if (tn__enter() != TN_CUDA_OK)
 		return TN_STATE;
@@ -253,12 +294,8 @@ tn__work_effort(uintptr_t stream_handle, uint64_t nanoseconds, const char *what,
 	struct tn_stream *stream = tn__stream_locked(stream_handle);
 	if (stream) {
 		count_work(what);
-		if (!stream->capture) {
-			if (strcmp(what, "nccl") == 0) /* writes what ranks give each other, of any type */
-				tn__values_forget();
-			else
-				tn__values_forget_reals();
-		}
+		if (!stream->capture)
+			forget_written(what, written);
 		tn__enqueue_locked(stream, &(struct tn_node_description){
 									   .kind = TN_NODE_KERNEL, .duration = nanoseconds, .effort = *effort});
 	}
@@ -319,7 +356,11 @@ tn_status
 tn__work_matmul(uintptr_t stream, const struct tn_matmul *product, enum tn_math math)
 {
 	struct tn_effort effort = effort_of(product, math);
-	tn_status status = tn__work_effort(stream, tn__time_of_flops(effort.flops, math), product->library, &effort);
+	uint64_t result = (uint64_t)(uintptr_t)product->result;
+	double bytes = (double)product->result_elements * bytes_of_type(product->c_type);
+	const struct tn_written written = {&result, 1, bytes > 0 ? (uint64_t)bytes : 0};
+	tn_status status = tn__work_written(stream, tn__time_of_flops(effort.flops, math), product->library, &effort,
+	                                    result ? &written : NULL);
 	if (status == TN_OK) {
 		tn__lock();
 		count_product(product);

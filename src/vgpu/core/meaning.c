@@ -559,9 +559,9 @@ static void
 forget_result(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	static struct tn_reach reach; /* guarded by the core lock */
-	uint64_t address, bytes;
-	if (tn__elementwise_result(kernel, launch, &address, &bytes)) {
-		tn__values_forget_range(address, bytes);
+	uint64_t address, least, most;
+	if (tn__elementwise_result(kernel, launch, &address, &least, &most)) {
+		tn__values_forget_at_most(address, least, most);
 		tn__values_forget_reached(&address, 1);
 	} else if (tn__reach_of(kernel, launch, &reach)) {
 		tn__values_forget_reached(reach.addresses, reach.count);

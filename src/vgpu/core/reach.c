@@ -2,12 +2,12 @@
  *
  * What a kernel that nobody knows can write: memory that an argument points at. How many arguments there are, and which of
  * them are plain numbers or point at what is only read, is told by the kernel's signature, which its mangled name carries
- * and the C++ runtime spells out (__cxa_demangle). How large a structure is, is not told: it ends at the latest where the
- * next argument begins, or after the 4 KiB that parameters may have (32,764 bytes since CUDA 12.1, which PyTorch's
- * multi_tensor_apply uses). What is looked at too much is only taken to be written.
+ * and the C++ runtime spells out (__cxa_demangle). How large a structure is, is told by the kernel's code (src/code). Where
+ * that is not at hand it ends at the latest where the next argument begins, or after the 4 KiB that parameters may have
+ * (32,764 bytes since CUDA 12.1, which PyTorch's multi_tensor_apply uses); what is looked at too much is taken to be written.
  *
- * Not seen: addresses that lie in device memory themselves. A launch whose arguments are not on the calling thread's stack,
- * where the stubs of the CUDA compiler have them, or whose kernel has no C++ name, can write anything.
+ * Not seen: addresses that lie in device memory themselves. Without its code a launch whose arguments are not on the calling
+ * thread's stack, where the stubs of the CUDA compiler have them, or whose kernel has no C++ name, can write anything.
  *
  * Called with the core lock held.
  */
@@ -16,6 +16,8 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "code/code.h"
 
 #define PARAMETERS_MAX 64
 #define PARAMETER_BYTES 4096
@@ -84,6 +86,10 @@ classify(struct tn_kernel *kernel, size_t number, const char *type, size_t lengt
 	static const char info[] = "at::cuda::detail::TensorInfo<";
 	bool small = ends_with(type, length, "*") || ends_with(type, length, "&");
 	bool read = ends_with(type, length, " const*") || ends_with(type, length, " const&");
+	static const char dims[] = "TensorDims<";
+	read |= memmem(type, length, dims, sizeof(dims) - 1) != NULL; /* holds sizes, and what was on the stack beyond them */
+	static const char iterator[] = "transform_iterator<";
+	read |= memmem(type, length, iterator, sizeof(iterator) - 1) && memmem(type, length, " const*,", 8);
 	bool tensor = length > sizeof(info) && strncmp(type, info, sizeof(info) - 1) == 0;
 	read |= tensor && (ends_with(type, length, " const, unsigned int>") || ends_with(type, length, " const, unsigned long>"));
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
@@ -127,9 +133,77 @@ read_signature(struct tn_kernel *kernel)
 	char *signature = demangle ? demangle(kernel->name, NULL, NULL, &status) : NULL;
 	char *parameters = signature && status == 0 ? parameters_of(signature) : NULL;
 	bool known = parameters && read_parameters(kernel, parameters);
+	if (!known)
+		kernel->signature.read = 0;
 	kernel->signature.state = known ? SIGNATURE_KNOWN : SIGNATURE_UNKNOWN;
 	kernel->signature.large = strstr(kernel->name, "multi_tensor_apply") != NULL;
 	free(signature);
+}
+
+/* ---- code ---- */
+
+static void
+note_sizes(struct tn_kernel *kernel, const struct tn_code *code)
+{
+	uint16_t sizes[TN_CODE_PARAMETERS_MAX];
+	int count = tn_code_parameters(code, kernel->name, sizes);
+	kernel->signature.asked = true;
+	kernel->signature.sizes = count > 0 ? malloc((size_t)count * sizeof(*sizes)) : NULL;
+	if (!kernel->signature.sizes)
+		return;
+	memcpy(kernel->signature.sizes, sizes, (size_t)count * sizeof(*sizes));
+	kernel->signature.sized = (unsigned char)count;
+}
+
+struct tn_code *
+tn__module_code_open(const void *image)
+{
+	struct tn_code *code = NULL;
+	return tn_code_open(image, SIZE_MAX, &code) == TN_OK ? code : NULL;
+}
+
+void
+tn__module_code_close(struct tn_code *code)
+{
+	tn_code_close(code);
+}
+
+void
+tn__kernel_learn(struct tn_kernel *kernel, const struct tn_code *code)
+{
+	tn__lock();
+	if (!kernel->signature.asked)
+		note_sizes(kernel, code);
+	tn__unlock();
+}
+
+/* Unpacking a cubin takes milliseconds: it is done once for all kernels in it. */
+static void
+ask_code(struct tn_kernel *kernel)
+{
+	struct tn_code *code = NULL;
+	kernel->signature.asked = true;
+	if (!kernel->code || !kernel->code->image || tn_code_open(kernel->code->image, SIZE_MAX, &code) != TN_OK)
+		return;
+	tn__kernels_of_locked(kernel->code, note_sizes, code);
+	tn_code_close(code);
+}
+
+/* Whether the name leaves open how large a parameter is. */
+static bool
+is_open(const struct tn_kernel *kernel)
+{
+	uint64_t told = kernel->signature.small | kernel->signature.read | kernel->signature.tensor;
+	size_t count = kernel->signature.count;
+	return kernel->signature.state == SIGNATURE_UNKNOWN || (count > 0 && ~told << (PARAMETERS_MAX - count));
+}
+
+/* Whether the code tells it. */
+static bool
+is_sized(const struct tn_kernel *kernel)
+{
+	return kernel->signature.sizes && (kernel->signature.state == SIGNATURE_UNKNOWN ||
+	                                   kernel->signature.sized == kernel->signature.count);
 }
 
 /* ---- arguments ---- */
@@ -150,11 +224,13 @@ stack_end(void)
 	return end;
 }
 
-/* Where what stands at `from` ends: with its type, with the next argument, with the room of a kernel's parameters. */
+/* Where an argument ends: as its code says; else with its type, with the next argument, with the room of parameters. */
 static uintptr_t
 end_of(const struct tn_kernel *kernel, const struct tn_launch *launch, size_t number, uintptr_t limit)
 {
 	uintptr_t from = (uintptr_t)launch->arguments[number];
+	if (is_sized(kernel))
+		return from + kernel->signature.sizes[number];
 	uintptr_t bytes = kernel->signature.small >> number & 1 ? sizeof(uint64_t)
 	                  : kernel->signature.tensor >> number & 1 ? TENSOR_INFO_BYTES
 	                  : kernel->signature.large             ? LARGE_PARAMETER_BYTES
@@ -179,25 +255,40 @@ add(struct tn_reach *reach, uint64_t address)
 	return true;
 }
 
+static bool
+are_on_stack(const struct tn_kernel *kernel, const struct tn_launch *launch, uintptr_t limit)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	for (size_t i = 0; i < kernel->signature.count; i++)
+		if ((uintptr_t)launch->arguments[i] < here || (uintptr_t)launch->arguments[i] >= limit)
+			return false;
+	return limit > 0;
+}
+
 /* Reads up to the end of the thread's stack at most, beyond an argument whose size is not known: not for a sanitizer. */
 __attribute__((no_sanitize("address"))) bool
 tn__reach_of(struct tn_kernel *kernel, const struct tn_launch *launch, struct tn_reach *out)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), limit = stack_end();
+	uintptr_t limit = stack_end();
 	out->count = 0;
+	if (!launch->arguments)
+		return false;
 	if (kernel->signature.state == SIGNATURE_UNREAD)
 		read_signature(kernel);
-	if (kernel->signature.state == SIGNATURE_UNKNOWN || !launch->arguments || limit == 0)
+	if (!kernel->signature.asked && is_open(kernel))
+		ask_code(kernel);
+	bool named = kernel->signature.state == SIGNATURE_KNOWN, sized = is_sized(kernel);
+	if (!sized && !(named && are_on_stack(kernel, launch, limit)))
 		return false;
-	for (size_t i = 0; i < kernel->signature.count; i++)
-		if ((uintptr_t)launch->arguments[i] < here || (uintptr_t)launch->arguments[i] >= limit)
-			return false;
-	for (size_t i = 0; i < kernel->signature.count; i++) {
+	size_t count = sized ? kernel->signature.sized : kernel->signature.count;
+	for (size_t i = 0; i < count; i++) {
 		if (kernel->signature.read >> i & 1)
 			continue;
 		uintptr_t end = end_of(kernel, launch, i, limit), from = ((uintptr_t)launch->arguments[i] + 7) & ~(uintptr_t)7;
 		for (uint64_t word; from + sizeof(word) <= end; from += sizeof(word)) {
 			memcpy(&word, (const void *)from, sizeof(word));
+			if (kernel->signature.small >> i & 1)
+				tn__values_written_at(word);
 			if (!add(out, word))
 				return false;
 		}

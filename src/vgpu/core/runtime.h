@@ -158,9 +158,17 @@ int tn__event_elapsed(uintptr_t start, uintptr_t end, float *milliseconds);
 
 /* ---- kernels ---- */
 
+struct tn_code; /* src/code */
+
+/* The fat binary that holds a kernel's code, as long as its module is loaded. */
+struct tn_kernel_code {
+	const void *image; /* NULL: it is not, or no longer, there */
+};
+
 struct tn_kernel {
 	const char *name;         /* mangled, as the program registered it; lives as long as its module */
 	const void *host;         /* the stub that stands for it in the program; NULL for one from a module */
+	const struct tn_kernel_code *code; /* never freed; NULL: not known */
 	uint64_t launches;        /* guarded by the core lock */
 	int max_dynamic_shared;   /* as set by the program; 0: the 48 KiB that need no consent */
 	int preferred_carveout;
@@ -181,7 +189,10 @@ struct tn_kernel {
 		uint64_t small, tensor, read; /* a bit a parameter: at most eight bytes; a TensorInfo; nothing is written through it */
 		unsigned char state, count;
 		bool large; /* its parameters may be larger than 4 KiB */
-	} signature; /* what its name tells about its parameters: reach.c */
+		bool asked; /* its code has been asked */
+		unsigned char sized; /* parameters that the code knows, and their sizes; NULL: none */
+		uint16_t *sizes;
+	} signature; /* what its name and its code tell about its parameters: reach.c */
 	struct {
 		unsigned char form, operands, width, first, second;
 		unsigned char math; /* enum tn_math */
@@ -192,6 +203,16 @@ struct tn_kernel {
 
 /* Names a kernel; `name` must outlive the process (the program's own string) unless `copy`. */
 int tn__kernel_register(const void *host, const char *name, bool copy, struct tn_kernel **kernel);
+/* What a module's image (a cubin or a fat binary) says about its kernels' parameters; NULL: nothing that can be read. */
+struct tn_code *tn__module_code_open(const void *image);
+void tn__module_code_close(struct tn_code *code_or_null);
+/* Gives a kernel of that module what it says. */
+void tn__kernel_learn(struct tn_kernel *kernel, const struct tn_code *code);
+/* Its module is being unloaded. */
+void tn__kernel_code_gone(struct tn_kernel_code *code);
+/* Calls `visit` with every kernel of a fat binary, and with `read`. Wants the core lock. */
+void tn__kernels_of_locked(const struct tn_kernel_code *code,
+                           void (*visit)(struct tn_kernel *kernel, const struct tn_code *read), const struct tn_code *read);
 /* The kernel behind a host stub or a handle that we gave out (a struct tn_kernel *); NULL for any other pointer. */
 struct tn_kernel *tn__kernel_find(const void *key);
 struct tn_launch {

@@ -204,7 +204,12 @@ count_selected(const struct tn_kernel *kernel, const struct tn_launch *launch)
 			assume_count(out, sizeof(uint64_t), part.bound);
 		return;
 	}
+	uint64_t bytes = count * tn__element_bytes((enum tn_element)kernel->selected);
 	bool exact = count_known(in, count, (enum tn_element)kernel->selected, &known);
+	if (exact)
+		tn__values_counted(in, bytes, known);
+	else
+		exact = tn__values_count_of(in, bytes, &known);
 	uint64_t bound = tn__likely_share_of(in, count, (enum tn_element)kernel->selected);
 	tn__values_forget_reached(&out, 1);
 	if (exact) /* of parts the first stands for all */

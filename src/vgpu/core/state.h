@@ -142,6 +142,8 @@ uint64_t tn__values_extent(uint64_t address, struct tn_likely *likely);
 /* As tn__values_move, without waiting for pending bytes. */
 void tn__values_move_known(uint64_t to, uint64_t from, uint64_t bytes);
 void tn__values_forget_range(uint64_t address, uint64_t bytes);
+/* The same where only the first `least` bytes are known to be written: counts of masks (counted.h) behind them stay. */
+void tn__values_forget_at_most(uint64_t address, uint64_t least, uint64_t most);
 /* A pattern of at most 16 bytes, again and again. */
 void tn__values_fill(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes);
 /* What these bytes are taken to be from now on, as long as nothing is known of them: an element again and again. */

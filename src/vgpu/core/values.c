@@ -24,8 +24,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "vgpu/core/state.h"
 #include "base/array.h"
+#include "vgpu/core/counted.h"
+#include "vgpu/core/state.h"
 
 struct extent {
 	uint64_t address, size;
@@ -117,7 +118,7 @@ part_of(const struct extent *extent, uint64_t from, uint64_t to)
 }
 
 static void
-forget_range(uint64_t address, uint64_t size)
+forget_bytes(uint64_t address, uint64_t size)
 {
 	uint64_t end = address + size;
 	size_t index = first_above(address);
@@ -139,13 +140,29 @@ forget_range(uint64_t address, uint64_t size)
 	}
 }
 
+static void
+forget_range(uint64_t address, uint64_t size)
+{
+	tn__counted_drop(address, size);
+	forget_bytes(address, size);
+}
+
 void
 tn__values_forget_range(uint64_t address, uint64_t bytes)
 {
 	tn__pending_drop(address, bytes);
 	pthread_mutex_lock(&values_lock);
-	if (extent_count)
-		forget_range(address, bytes);
+	forget_range(address, bytes);
+	pthread_mutex_unlock(&values_lock);
+}
+
+void
+tn__values_forget_at_most(uint64_t address, uint64_t least, uint64_t most)
+{
+	tn__pending_drop(address, most);
+	pthread_mutex_lock(&values_lock);
+	tn__counted_drop(address, least);
+	forget_bytes(address, most);
 	pthread_mutex_unlock(&values_lock);
 }
 
@@ -704,6 +721,31 @@ tn__values_extent(uint64_t address, struct tn_likely *likely)
 	}
 	pthread_mutex_unlock(&values_lock);
 	return bytes;
+}
+
+void
+tn__values_counted(uint64_t address, uint64_t bytes, int32_t count)
+{
+	pthread_mutex_lock(&values_lock);
+	tn__counted_note(address, bytes, count);
+	pthread_mutex_unlock(&values_lock);
+}
+
+bool
+tn__values_count_of(uint64_t address, uint64_t bytes, int32_t *count)
+{
+	pthread_mutex_lock(&values_lock);
+	bool found = tn__counted_find(address, bytes, count);
+	pthread_mutex_unlock(&values_lock);
+	return found;
+}
+
+void
+tn__values_written_at(uint64_t address)
+{
+	pthread_mutex_lock(&values_lock);
+	tn__counted_drop(address, 1);
+	pthread_mutex_unlock(&values_lock);
 }
 
 bool

@@ -6,16 +6,26 @@
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
+/* Where results lie: `batch` of m x n, `ld` elements from column to column and `stride` from one to the next. */
+struct result {
+	const void *address; /* NULL: an array on the device says it */
+	int64_t ld, stride;
+};
+
 static int
-product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int b, int c, int compute)
+product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int b, int c, int compute, struct result result)
 {
 	const struct blas_handle *handle = blas_handle_of(opaque);
 	if (!handle)
 		return BLAS_NOT_INITIALIZED;
 	if (m < 0 || n < 0 || k < 0 || batch < 0)
 		return BLAS_INVALID_VALUE;
+	bool empty = m == 0 || n == 0 || batch == 0;
 	const struct tn_matmul shape = {.m = m, .n = n, .k = k, .batch = batch, .a_type = a, .b_type = b, .c_type = c,
-	                                .compute_type = compute, .library = "cublas"};
+	                                .compute_type = compute, .library = "cublas",
+	                                .result = result.address,
+	                                .result_elements =
+	                                    empty ? 0 : m + (n - 1) * result.ld + (batch - 1) * result.stride};
 	tn__work_matmul(handle->stream, &shape, blas_math_of(a, compute, handle->math_mode));
 	return BLAS_OK;
 }
@@ -25,20 +35,20 @@ product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
 	                   integer lda, const void *b, integer ldb, const void *beta, void *c, integer ldc)               \
 	{                                                                                                                  \
-		return product(h, m, n, k, 1, type, type, type, compute);                                                      \
+		return product(h, m, n, k, 1, type, type, type, compute, (struct result){c, ldc, 0});                          \
 	}
 #define GEMM_BATCHED(name, integer, type, compute)                                                                     \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
 	                   integer lda, const void *b, integer ldb, const void *beta, void *c, integer ldc, integer batch) \
 	{                                                                                                                  \
-		return product(h, m, n, k, batch, type, type, type, compute);                                                  \
+		return product(h, m, n, k, batch, type, type, type, compute, (struct result){0});                              \
 	}
 #define GEMM_STRIDED(name, integer, type, compute)                                                                     \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
 	                   integer lda, long long sa, const void *b, integer ldb, long long sb, const void *beta, void *c, \
 	                   integer ldc, long long sc, integer batch)                                                       \
 	{                                                                                                                  \
-		return product(h, m, n, k, batch, type, type, type, compute);                                                  \
+		return product(h, m, n, k, batch, type, type, type, compute, (struct result){c, ldc, sc});                     \
 	}
 #define GEMM_FAMILY(letter, type, compute)                                \
 	GEMM(cublas##letter##gemm_v2, int, type, compute)                     \
@@ -66,14 +76,14 @@ GEMM_STRIDED(cublasHgemmStridedBatched_64, int64_t, TYPE_16F, COMPUTE_16F)
 	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c,    \
 	                   int c_type, integer ldc, int compute, int algorithm)                                           \
 	{                                                                                                                 \
-		return product(h, m, n, k, 1, a_type, b_type, c_type, compute);                                               \
+		return product(h, m, n, k, 1, a_type, b_type, c_type, compute, (struct result){c, ldc, 0});                   \
 	}
 #define GEMM_BATCHED_EX(name, integer)                                                                                \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,    \
 	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c,    \
 	                   int c_type, integer ldc, integer batch, int compute, int algorithm)                            \
 	{                                                                                                                 \
-		return product(h, m, n, k, batch, a_type, b_type, c_type, compute);                                           \
+		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct result){0});                       \
 	}
 #define GEMM_STRIDED_EX(name, integer)                                                                                \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,    \
@@ -81,7 +91,7 @@ GEMM_STRIDED(cublasHgemmStridedBatched_64, int64_t, TYPE_16F, COMPUTE_16F)
 	                   const void *beta, void *c, int c_type, integer ldc, long long sc, integer batch, int compute,  \
 	                   int algorithm)                                                                                 \
 	{                                                                                                                 \
-		return product(h, m, n, k, batch, a_type, b_type, c_type, compute);                                           \
+		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct result){c, ldc, sc});              \
 	}
 
 GEMM_EX(cublasGemmEx, int)
@@ -96,7 +106,7 @@ GEMM_STRIDED_EX(cublasGemmStridedBatchedEx_64, int64_t)
 	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c,    \
 	                   int c_type, integer ldc)                                                                       \
 	{                                                                                                                 \
-		return product(h, m, n, k, 1, a_type, b_type, c_type, type);                                                  \
+		return product(h, m, n, k, 1, a_type, b_type, c_type, type, (struct result){c, ldc, 0});                      \
 	}
 
 SGEMM_EX(cublasSgemmEx, int, COMPUTE_32F)

@@ -322,6 +322,18 @@ cublasLtMatmulAlgoConfigGetAttribute(const void *algorithm, int attribute, void 
 
 /* ---- the product ---- */
 
+#define EPILOGUE_WRITES_MORE (128 | 256 | 512) /* cublasLtEpilogue_t: ..._AUX, BGRADA, BGRADB */
+#define ORDER_COLUMNS 0                         /* CUBLASLT_ORDER_COL */
+
+/* From the first element of a result to the last. */
+static int64_t
+elements_of(const struct layout *d)
+{
+	if (d->rows == 0 || d->columns == 0)
+		return 0;
+	return (int64_t)d->rows + ((int64_t)d->columns - 1) * d->lead + (d->batch > 1 ? d->batch - 1 : 0) * d->stride;
+}
+
 TN_EXPORT int
 cublasLtMatmul(void *handle, const void *description, const void *alpha, const void *a, const void *a_layout,
                const void *b, const void *b_layout, const void *beta, const void *c, const void *c_layout, void *d,
@@ -341,6 +353,8 @@ cublasLtMatmul(void *handle, const void *description, const void *alpha, const v
 		.c_type = ld->type,
 		.compute_type = about->compute,
 		.library = "cublasLt",
+		.result = ld->order == ORDER_COLUMNS && !(about->epilogue & EPILOGUE_WRITES_MORE) ? d : NULL,
+		.result_elements = elements_of(ld),
 	};
 	tn__note_workspace(TN_LIBRARY_CUBLASLT, workspace, workspace_bytes);
 	tn__work_matmul(stream, &shape, blas_math_of(la->type, about->compute, 0));

@@ -4,6 +4,7 @@
  * entry points.
  */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "vgpu/core/attributes.h"
@@ -13,11 +14,26 @@ void tn__rt_note_symbol(const void *host, size_t size);
 
 /* ---- registration: declared in the compiler's crt/host_runtime.h ---- */
 
+/* What the compiler's host code registers: __fatBinC_Wrapper_t of its fatbinary_section.h. */
+struct fat_binary {
+	int32_t magic, version;
+	const void *image;
+	void *more; /* of version 2, whose code is linked from several */
+};
+#define FAT_BINARY_MAGIC 0x466243b1
+#define FAT_BINARY_ONE 1
+
+/* The handle is a struct tn_kernel_code, which kernels point at from then on. */
 TN_EXPORT void **
 __cudaRegisterFatBinary(void *binary)
 {
-	static void *handle;
-	return &handle;
+	static struct tn_kernel_code unknown;
+	const struct fat_binary *fat = binary;
+	bool one = fat && fat->magic == FAT_BINARY_MAGIC && fat->version == FAT_BINARY_ONE;
+	struct tn_kernel_code *code = one ? malloc(sizeof(*code)) : NULL;
+	if (code)
+		code->image = fat->image;
+	return (void **)(code ? code : &unknown);
 }
 
 TN_EXPORT void
@@ -28,6 +44,8 @@ __cudaRegisterFatBinaryEnd(void **handle)
 TN_EXPORT void
 __cudaUnregisterFatBinary(void **handle)
 {
+	struct tn_kernel_code *code = (struct tn_kernel_code *)handle;
+	tn__kernel_code_gone(code);
 }
 
 TN_EXPORT char
@@ -40,7 +58,9 @@ TN_EXPORT void
 __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int thread_limit, void *tid,
                        void *bid, void *block, void *grid, int *warp_size)
 {
-	tn__kernel_register(host, name, false, NULL);
+	struct tn_kernel *kernel;
+	if (tn__kernel_register(host, name, false, &kernel) == TN_CUDA_OK)
+		kernel->code = (const struct tn_kernel_code *)handle;
 }
 
 TN_EXPORT void

@@ -137,5 +137,8 @@ cudnnBackendExecute(const struct tn__dnn_handle *handle, const struct tn__dnn_de
 	const struct tn__dnn_graph *graph = &plan->graph;
 	const struct tn_effort effort = tn__dnn_effort(graph->flops, graph->flops_type, graph->bytes, plan->engine);
 	uint64_t nanoseconds = tn__dnn_graph_time(graph, plan->engine);
-	return tn__dnn_put(handle, nanoseconds + nanoseconds / 128 * (uint64_t)plan->rank, &effort);
+	const struct tn__dnn_attribute *tensors =
+		tn__dnn_attribute_find(variant_pack, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR);
+	const struct tn_written written = { tensors ? tensors->elements : NULL, tensors ? (size_t)tensors->count : 0, 0 };
+	return tn__dnn_put_written(handle, nanoseconds + nanoseconds / 128 * (uint64_t)plan->rank, &effort, &written);
 }

@@ -41,8 +41,15 @@ tn__dnn_status(tn_status status)
 int
 tn__dnn_put(const struct tn__dnn_handle *handle, uint64_t nanoseconds, const struct tn_effort *effort)
 {
+	return tn__dnn_put_written(handle, nanoseconds, effort, NULL);
+}
+
+int
+tn__dnn_put_written(const struct tn__dnn_handle *handle, uint64_t nanoseconds, const struct tn_effort *effort,
+                    const struct tn_written *written)
+{
 	DNN_REQUIRE_POINTER(handle);
-	return tn__dnn_status(tn__work_effort(handle->stream, nanoseconds, "cudnn", effort));
+	return tn__dnn_status(tn__work_written(handle->stream, nanoseconds, "cudnn", effort, written));
 }
 
 int

@@ -36,6 +36,9 @@ int tn__dnn_status(tn_status status);
 /* Puts work of about `nanoseconds` that computes and moves `effort`, or what moving `bytes` takes, on the handle's
  * stream. */
 int tn__dnn_put(const struct tn__dnn_handle *handle, uint64_t nanoseconds, const struct tn_effort *effort);
+/* The same where it is known which tensors it may write to. */
+int tn__dnn_put_written(const struct tn__dnn_handle *handle, uint64_t nanoseconds, const struct tn_effort *effort,
+                        const struct tn_written *written);
 int tn__dnn_put_bytes(const struct tn__dnn_handle *handle, uint64_t bytes);
 
 /* Bits that one element of a cudnnDataType_t takes (vector types: one vector); 0 for an unknown type. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Driver: modules, functions, launches, occupancy. A module's code is not read: any name may be asked of it, as JIT
- * compilers ask only for what they put in.
+ * Driver: modules, functions, launches, occupancy. Any name may be asked of a module, as JIT compilers ask only for what
+ * they put in; of its code only the sizes of parameters are read.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,9 +16,23 @@ struct module_function {
 
 struct module {
 	struct module_function *functions;
+	struct tn_code *code; /* NULL: it cannot be read */
 };
 
 static pthread_mutex_t modules_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static CUresult
+make_module(CUmodule *out, struct tn_code *code)
+{
+	struct module *module = calloc(1, sizeof(*module));
+	if (!module) {
+		tn__module_code_close(code);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	module->code = code;
+	*out = (CUmodule)module;
+	return CUDA_SUCCESS;
+}
 
 TN_EXPORT CUresult CUDAAPI
 cuModuleLoadData(CUmodule *out, const void *image)
@@ -26,11 +40,7 @@ cuModuleLoadData(CUmodule *out, const void *image)
 	CU_ENTER();
 	if (!out || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct module *module = calloc(1, sizeof(*module));
-	if (!module)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*out = (CUmodule)module;
-	return CUDA_SUCCESS;
+	return make_module(out, tn__module_code_open(image));
 }
 
 TN_EXPORT CUresult CUDAAPI
@@ -48,7 +58,10 @@ cuModuleLoadFatBinary(CUmodule *out, const void *image)
 TN_EXPORT CUresult CUDAAPI
 cuModuleLoad(CUmodule *out, const char *path)
 {
-	return cuModuleLoadData(out, path);
+	CU_ENTER();
+	if (!out || !path)
+		return CUDA_ERROR_INVALID_VALUE;
+	return make_module(out, NULL);
 }
 
 /* Functions stay known to the core for the list of launches; only the module's own list goes. */
@@ -63,6 +76,7 @@ cuModuleUnload(CUmodule handle)
 		module->functions = first->next;
 		free(first);
 	}
+	tn__module_code_close(module->code);
 	free(module);
 	return CUDA_SUCCESS;
 }
@@ -78,6 +92,8 @@ function_of(struct module *module, const char *name)
 		free(made);
 		return NULL;
 	}
+	if (module->code)
+		tn__kernel_learn(made->kernel, module->code);
 	made->next = module->functions;
 	module->functions = made;
 	return made->kernel;
@@ -277,7 +293,8 @@ cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchC
 	return CUDA_SUCCESS;
 }
 
-/* Tensor maps are host structures of 128 bytes that only kernels read. */
+/* Tensor maps are host structures of 128 bytes that only kernels read. One that is given one may write to the address in it
+ * (src/vgpu/core/reach.c). */
 TN_EXPORT CUresult CUDAAPI
 cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
                        const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box,
@@ -287,5 +304,6 @@ cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
 	if (!map || rank == 0 || rank > 5)
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(map, 0, sizeof(*map));
+	memcpy(map, &address, sizeof(address));
 	return CUDA_SUCCESS;
 }

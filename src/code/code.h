@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The GPU code that a program carries: fat binaries, and how the parameters of their kernels lie.
+ *
+ * The compiler's host code hands a fat binary to __cudaRegisterFatBinary: a container of cubins (ELF files, one for each
+ * architecture), compressed by LZ4 up to CUDA 12.6 and by zstd since. A cubin tells the driver about each kernel in a
+ * section .nv.info.<kernel>. NVIDIA documents how these are written (nvcc, fatbinary) and shown (cuobjdump --dump-elf), not
+ * their layout: it was read off the wheels of torch 2.6.0, 2.11.0 and 2.15.0, and everything is checked, so that a
+ * container in another layout is one that says nothing.
+ */
+#ifndef TN_CODE_CODE_H
+#define TN_CODE_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tonnage/status.h"
+
+#define TN_CODE_PARAMETERS_MAX 64
+
+struct tn_code;
+
+/* Reads a cubin, or the first one of a fat binary, at `image`, of which at most `room` bytes may be looked at (SIZE_MAX: as
+ * many as its header says). Takes as much memory as the cubin has until tn_code_close. TN_FORMAT: anything else. */
+tn_status tn_code_open(const void *image, size_t room, struct tn_code **out);
+void tn_code_close(struct tn_code *code_or_null);
+
+/* How many bytes each parameter of a kernel (its mangled name) has. Returns how many there are; -1 when the cubin does not
+ * say, or has no such kernel. */
+int tn_code_parameters(const struct tn_code *code, const char *kernel, uint16_t bytes[TN_CODE_PARAMETERS_MAX]);
+
+#endif
