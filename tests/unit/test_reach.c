@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "test_code_writer.h"
+#include "test_no_run.h"
 #include "vgpu/core/runtime.h"
 
 #define OK(call) assert_int_equal((call), TN_CUDA_OK)
@@ -197,9 +198,7 @@ test_a_count_ends_with_a_write_to_the_mask(void **state)
 int
 main(void)
 {
-	unsetenv("TONNAGE_RUN");
-	unsetenv("TONNAGE_VALUES");
-	unsetenv("CUDA_VISIBLE_DEVICES");
+	leave_run();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_structure_ends_where_its_code_says),
 		cmocka_unit_test(test_a_kernel_without_signature),

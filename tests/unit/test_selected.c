@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "test_no_run.h"
 #include "vgpu/core/element.h"
 #include "vgpu/core/likely.h"
 #include "vgpu/core/runtime.h"
@@ -238,9 +239,7 @@ test_what_a_kernel_cannot_write_stays(void **state)
 int
 main(void)
 {
-	unsetenv("TONNAGE_RUN");
-	unsetenv("TONNAGE_VALUES");
-	unsetenv("CUDA_VISIBLE_DEVICES");
+	leave_run();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_any_of_numbers_agrees_with_the_numbers),
 		cmocka_unit_test(test_a_sampler_selects_what_it_draws),

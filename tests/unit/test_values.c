@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "test_no_run.h"
 #include "vgpu/core/element.h"
 #include "vgpu/core/likely.h"
 #include "vgpu/core/runtime.h"
@@ -653,9 +654,7 @@ test_random_programs(void **state)
 int
 main(void)
 {
-	unsetenv("TONNAGE_RUN");
-	unsetenv("TONNAGE_VALUES");
-	unsetenv("CUDA_VISIBLE_DEVICES");
+	leave_run();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_freed_memory_is_forgotten),
