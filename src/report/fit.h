@@ -7,6 +7,7 @@
 #define TN_REPORT_FIT_H
 
 #include "report/report.h"
+#include "report/search_words.h"
 
 struct tn_fit_point {
 	int batch;
@@ -45,11 +46,20 @@ struct tn_fits {
 };
 
 void tn__fits_free(struct tn_fits *fits);
+/* For a person, into `words`: what came of a card, how the batch that was asked for comes about in pieces, that it is narrow,
+ * the smallest card for that batch; NULL where there is nothing to say. */
+const char *tn__fit_title(const struct tn_fit_card *card, char words[TN_WORDS_ROOM]);
+const char *tn__fit_plan(const struct tn_fit_card *card, int batch, char words[TN_WORDS_ROOM]);
+const char *tn__fit_narrow(const struct tn_fit_card *card, char words[TN_WORDS_ROOM]);
+const char *tn__fits_smallest(const struct tn_fits *fits, char words[TN_WORDS_ROOM]);
+/* "does not fit" */
+const char *tn__fit_point_words(const struct tn_fit_point *point);
+
 /* The table for a person; TN_IO when writing fails. */
 tn_status tn__fits_text(const struct tn_fits *fits, struct tn_style style, FILE *out);
 /* The object of doc/format/fit.schema.json. */
 tn_status tn__fits_json(const struct tn_fits *fits, FILE *out);
-/* The cards and their curves as a page of HTML that needs nothing else. */
+/* The cards and their curves as a page (doc/format/page.md). TN_STATE when writing fails. */
 tn_status tn__fits_page(const struct tn_fits *fits, FILE *out);
 
 #endif

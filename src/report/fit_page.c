@@ -2,147 +2,107 @@
  *
  * The largest batches as a page: for each card the answer, its plan, and the curve of memory against batch.
  */
-#include "gpu/catalogue.h"
+#include <stdlib.h>
+
 #include "report/fit.h"
-#include "report/html.h"
+#include "report/json_parts.h"
+#include "report/page_object.h"
+#include "report/search_words.h"
 
-enum { WIDE = 720, HIGH = 260, LEFT = 70, BELOW = 30, ABOVE = 14, ROOM = 60 };
+#define TITLE "The largest batch that fits"
 
-struct scale {
-	double most_batch, most_bytes;
-};
-
-static struct scale
-scale_of(const struct tn_fit_card *card)
+static const char *
+verdict(const struct tn_fit_card *card)
 {
-	struct scale scale = { 1, (double)card->gpu.total_bytes };
-	for (size_t i = 0; i < card->curve_count; i++) {
-		if (card->curve[i].device_peak == TN_NO_FIGURE)
-			continue;
-		if (card->curve[i].batch > scale.most_batch)
-			scale.most_batch = card->curve[i].batch;
-		if ((double)card->curve[i].device_peak > scale.most_bytes)
-			scale.most_bytes = (double)card->curve[i].device_peak;
-	}
-	return scale;
-}
-
-static double
-across(const struct scale *scale, double batch)
-{
-	return LEFT + (WIDE - LEFT - 20) * batch / scale->most_batch;
-}
-
-static double
-up(const struct scale *scale, double bytes)
-{
-	return HIGH - BELOW - (HIGH - BELOW - ABOVE) * bytes / scale->most_bytes;
+	return card->largest > 0 ? "fits" : card->largest == 0 ? "out_of_memory" : "undecided";
 }
 
 static void
-put_axes(const struct tn_fit_card *card, const struct scale *scale, FILE *out)
+add_answer(json_t *lines, const struct tn_fit_card *card, int batch)
 {
-	char total[32];
-	double limit = up(scale, (double)card->gpu.total_bytes), floor = up(scale, 0);
-	fprintf(out, "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", LEFT, WIDE, floor, floor);
-	fprintf(out, "<line class=\"limit\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", LEFT, WIDE, limit, limit);
-	fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", LEFT - 6, limit + 4,
-	        tn__human_bytes((int64_t)card->gpu.total_bytes, total));
-	fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">0</text>\n", LEFT - 6, floor + 4);
-	fprintf(out, "<text x=\"%d\" y=\"%.1f\">batch 0</text>\n", LEFT, floor + 18);
-	double end = across(scale, scale->most_batch), answer = across(scale, card->largest > 0 ? card->largest : 0);
-	if (end - answer > ROOM) /* else the two numbers would lie on each other */
-		fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%.0f</text>\n", end, floor + 18, scale->most_batch);
-	if (card->largest > 0)
-		fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%d</text>\n", across(scale, card->largest), floor + 18,
-		        card->largest);
+	char words[TN_WORDS_ROOM];
+	tn__page_add_line(lines, tn__fit_plan(card, batch, words));
+	tn__page_add_line(lines, tn__fit_narrow(card, words));
 }
 
-static void
-put_curve(const struct tn_fit_card *card, FILE *out)
+static json_t *
+headline(const struct tn_fits *fits)
 {
-	struct scale scale = scale_of(card);
-	fprintf(out, "<svg class=\"curve\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"memory against batch\">\n", WIDE, HIGH);
-	put_axes(card, &scale, out);
-	fputs("<polyline class=\"way\" points=\"", out);
-	for (size_t i = 0; i < card->curve_count; i++)
-		if (card->curve[i].device_peak != TN_NO_FIGURE)
-			fprintf(out, "%.1f,%.1f ", across(&scale, card->curve[i].batch), up(&scale, (double)card->curve[i].device_peak));
-	fputs("\"/>\n", out);
-	for (size_t i = 0; i < card->curve_count; i++)
-		if (card->curve[i].device_peak != TN_NO_FIGURE)
-			fprintf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", card->curve[i].fits ? "good" : "bad",
-			        across(&scale, card->curve[i].batch), up(&scale, (double)card->curve[i].device_peak));
-	fputs("</svg>\n", out);
+	const struct tn_fit_card *only = fits->card_count == 1 ? &fits->cards[0] : NULL;
+	char words[TN_WORDS_ROOM];
+	json_t *lines = json_array();
+	tn__page_add_line(lines, fits->interrupted ? TN_INTERRUPTED_WORDS : NULL);
+	if (only != NULL)
+		add_answer(lines, only, fits->batch);
+	tn__page_add_line(lines, tn__fits_smallest(fits, words));
+	return json_pack("{s:o, s:o, s:o, s:[], s:n, s:[]}", "verdict", only != NULL ? json_string(verdict(only)) : json_null(),
+	                 "title", tn__json_text(only != NULL ? tn__fit_title(only, words) : TITLE), "lines", lines, "at", "why",
+	                 "do");
 }
 
-static void
-put_points(const struct tn_fit_card *card, FILE *out)
+static json_t *
+about(const struct tn_fits *fits)
 {
-	char bytes[32];
-	fputs("<details><summary>every batch that was tried</summary>\n<table>\n<thead><tr><th>batch</th><th>peak of the card</th>"
-	      "<th></th></tr></thead>\n<tbody>\n", out);
+	char words[TN_WORDS_ROOM];
+	json_t *array = json_array();
+	tn__page_add_fact(array, "command", fits->command);
+	tn__page_add_fact(array, "search", tn__trials_words(fits->trials, fits->seconds, -1, words));
+	return array;
+}
+
+static json_t *
+curve(const struct tn_fit_card *card)
+{
+	json_t *array = json_array();
 	for (size_t i = 0; i < card->curve_count; i++) {
 		const struct tn_fit_point *point = &card->curve[i];
-		fprintf(out, "<tr><td>%d</td><td>%s</td><td class=\"%s\">", point->batch,
-		        tn__human_bytes(point->device_peak, bytes), point->fits ? "good" : "bad");
-		fputs(point->fits ? "fits" : point->undecided ? "" : point->why_not != NULL ? "the program fails: " : "does not fit", out);
-		fputs(point->tried ? "" : " (told from a larger card)", out);
-		tn__html_text(out, point->fits ? NULL : point->why_not);
-		fputs("</td></tr>\n", out);
+		json_array_append_new(array, json_pack("{s:i, s:o, s:b, s:s, s:b, s:o}", "batch", point->batch, "peak_device_bytes",
+		                                       tn__json_figure(point->device_peak), "fits", point->fits, "outcome",
+		                                       tn__fit_point_words(point), "tried", point->tried, "why_not",
+		                                       tn__json_text(point->fits ? NULL : point->why_not)));
 	}
-	fputs("</tbody>\n</table>\n</details>\n", out);
+	return array;
 }
 
-static void
-put_answer(const struct tn_fit_card *card, FILE *out)
+/* What stands in the page's headline is not said again at the only card. */
+static json_t *
+card_object(const struct tn_fits *fits, const struct tn_fit_card *card)
 {
-	char total[32], peak[32], spare[32];
-	tn__human_bytes((int64_t)card->gpu.total_bytes, total);
-	fprintf(out, "<h2><span class=\"sign %s\">%s</span>", card->largest > 0 ? "fits" : "out_of_memory",
-	        card->largest > 0 ? "&#10003;" : "&#10007;");
-	if (card->largest < 0)
-		tn__html_say(out, "Not known for %s (%s)", card->gpu.name, total);
-	else if (card->largest == 0)
-		tn__html_say(out, "No batch fits on %s (%s)", card->gpu.name, total);
-	else
-		tn__html_say(out, "Batch %d%s fits on %s (%s): %s at the peak, %s to spare", card->largest,
-		             card->unbounded ? " and perhaps more" : "", card->gpu.name, total, tn__human_bytes(card->device_peak, peak),
-		             tn__human_bytes(card->margin, spare));
-	fputs("</h2>\n", out);
+	bool only = fits->card_count == 1;
+	char title[TN_WORDS_ROOM];
+	json_t *lines = json_array();
+	if (!only)
+		add_answer(lines, card, fits->batch);
+	return json_pack("{s:o, s:I, s:s, s:o, s:o, s:o, s:o}", "name", tn__json_text(card->gpu.name), "total_bytes",
+	                 (json_int_t)card->gpu.total_bytes, "verdict", verdict(card), "title",
+	                 tn__json_text(only ? NULL : tn__fit_title(card, title)), "lines", lines, "largest_batch",
+	                 card->largest < 0 ? json_null() : json_integer(card->largest), "curve", curve(card));
 }
 
-static void
-put_card(const struct tn_fit_card *card, int batch, FILE *out)
+static json_t *
+cards(const struct tn_fits *fits)
 {
-	fputs("<section>\n", out);
-	put_answer(card, out);
-	if (batch > 0 && card->largest >= batch)
-		tn__html_say(out, "Batch %d fits as it is.", batch);
-	else if (batch > 0 && card->micro_batch > 0)
-		tn__html_say(out, "For batch %d: batch %d, with gradients accumulated over %d steps.", batch, card->micro_batch,
-		             card->steps);
-	if (card->curve_count > 0) {
-		put_curve(card, out);
-		put_points(card, out);
-	}
-	fputs("</section>\n", out);
+	json_t *array = json_array();
+	for (size_t i = 0; i < fits->card_count; i++)
+		json_array_append_new(array, card_object(fits, &fits->cards[i]));
+	return json_pack("{s:o}", "cards", array);
+}
+
+static tn_status
+fill(const struct tn_fits *fits, json_t *page)
+{
+	TN_FORWARD_IF_ERROR(tn__page_set(page, "about", about(fits)));
+	TN_FORWARD_IF_ERROR(tn__page_set(page, "headline", headline(fits)));
+	return tn__page_set(page, "fit", cards(fits));
 }
 
 tn_status
 tn__fits_page(const struct tn_fits *fits, FILE *out)
 {
-	const struct tn_gpu_row *row = fits->smallest_gpu != NULL ? tn__gpu_find(fits->smallest_gpu) : NULL;
-	tn__html_begin(out, "The largest batch that fits");
-	fputs("<p class=\"code\">", out);
-	tn__html_text(out, fits->command);
-	fputs("</p>\n", out);
-	if (fits->interrupted)
-		fputs("<p class=\"bad\">Interrupted: this is what was known by then.</p>\n", out);
-	if (row != NULL && fits->batch > 0)
-		tn__html_say(out, "The smallest card of the catalogue for batch %d: %s", fits->batch, row->figures.name);
-	for (size_t i = 0; i < fits->card_count; i++)
-		put_card(&fits->cards[i], fits->batch, out);
-	return tn__html_end(out, "%d trials on a virtual GPU in %.0f s; nothing real was changed. Tonnage %s", fits->trials,
-	                    fits->seconds, TONNAGE_VERSION);
+	json_t *page = tn__page_new(TITLE);
+	tn_status status = page != NULL ? fill(fits, page) : tn__fail(TN_NO_MEMORY, "out of host memory");
+	if (status == TN_OK)
+		status = tn__page_put(page, out);
+	json_decref(page);
+	return status;
 }

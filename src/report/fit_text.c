@@ -3,8 +3,6 @@
  * The largest batches for a person: one line a card, the curve of memory against batch, the plan for the batch that was
  * asked for.
  */
-#include <string.h>
-
 #include "base/error.h"
 #include "gpu/catalogue.h"
 #include "report/fit.h"
@@ -12,35 +10,78 @@
 
 #define MOST_POINTS 12
 
-static void
-say_card(const struct tn_printer *printer, const struct tn_fit_card *card)
+const char *
+tn__fit_title(const struct tn_fit_card *card, char words[TN_WORDS_ROOM])
 {
 	char total[32], peak[32], spare[32];
+	const char *name = card->gpu.name;
 	tn__human_bytes((int64_t)card->gpu.total_bytes, total);
 	if (card->largest < 0)
-		tn__say(printer, TN_TINT_BAD, 0, "Not known for %s (%s)", card->gpu.name, total);
+		snprintf(words, TN_WORDS_ROOM, "Not known for %s (%s)", name, total);
 	else if (card->largest == 0)
-		tn__say(printer, TN_TINT_BAD, 0, "No batch fits on %s (%s)", card->gpu.name, total);
+		snprintf(words, TN_WORDS_ROOM, "No batch fits on %s (%s)", name, total);
 	else
-		tn__say(printer, TN_TINT_GOOD, 0, "Batch %d%s fits on %s (%s): %s at the peak, %s to spare", card->largest,
-		        card->unbounded ? " and perhaps more" : "", card->gpu.name, total,
-		        tn__human_bytes(card->device_peak, peak), tn__human_bytes(card->margin, spare));
-	if (card->largest > 0 && card->margin != TN_NO_FIGURE && card->margin < card->uncertain)
-		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
-		        "load), and that decides", tn__human_bytes(card->uncertain, peak));
+		snprintf(words, TN_WORDS_ROOM, "Batch %d%s fits on %s (%s): %s at the peak, %s to spare", card->largest,
+		         card->unbounded ? " and perhaps more" : "", name, total, tn__human_bytes(card->device_peak, peak),
+		         tn__human_bytes(card->margin, spare));
+	return words;
 }
 
-/* How the batch that was asked for comes about in pieces. */
-static void
-say_plan(const struct tn_printer *printer, const struct tn_fit_card *card, int batch)
+const char *
+tn__fit_narrow(const struct tn_fit_card *card, char words[TN_WORDS_ROOM])
+{
+	return card->largest > 0 ? tn__narrow_words(card->margin, card->uncertain, words) : NULL;
+}
+
+const char *
+tn__fit_plan(const struct tn_fit_card *card, int batch, char words[TN_WORDS_ROOM])
 {
 	if (batch == 0 || card->largest <= 0)
-		return;
+		return NULL;
 	if (card->largest >= batch)
-		tn__say(printer, TN_TINT_NONE, 2, "batch %d fits as it is", batch);
+		snprintf(words, TN_WORDS_ROOM, "batch %d fits as it is", batch);
 	else if (card->micro_batch > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "for batch %d: batch %d, gradients accumulated over %d steps", batch,
-		        card->micro_batch, card->steps);
+		snprintf(words, TN_WORDS_ROOM, "for batch %d: batch %d, gradients accumulated over %d steps", batch, card->micro_batch,
+		         card->steps);
+	else
+		return NULL;
+	return words;
+}
+
+const char *
+tn__fits_smallest(const struct tn_fits *fits, char words[TN_WORDS_ROOM])
+{
+	const struct tn_gpu_row *row = fits->smallest_gpu != NULL ? tn__gpu_find(fits->smallest_gpu) : NULL;
+	char total[32];
+	if (fits->batch <= 0)
+		return NULL;
+	if (row != NULL)
+		snprintf(words, TN_WORDS_ROOM, "Smallest card for batch %d: %s (%s)", fits->batch, row->figures.name,
+		         tn__human_bytes((int64_t)row->figures.total_bytes, total));
+	else
+		snprintf(words, TN_WORDS_ROOM, "Smallest card for batch %d: none of the catalogue", fits->batch);
+	return words;
+}
+
+const char *
+tn__fit_point_words(const struct tn_fit_point *point)
+{
+	return point->fits              ? "fits"
+	       : point->undecided       ? "undecided"
+	       : point->why_not != NULL ? "the program fails"
+	                                : "does not fit";
+}
+
+static void
+say_card(const struct tn_printer *printer, const struct tn_fit_card *card, int batch)
+{
+	char words[TN_WORDS_ROOM];
+	const char *line;
+	tn__say(printer, card->largest > 0 ? TN_TINT_GOOD : TN_TINT_BAD, 0, "%s", tn__fit_title(card, words));
+	if ((line = tn__fit_narrow(card, words)) != NULL)
+		tn__say(printer, TN_TINT_NONE, 2, "%s", line);
+	if ((line = tn__fit_plan(card, batch, words)) != NULL)
+		tn__say(printer, TN_TINT_NONE, 2, "%s", line);
 }
 
 /* What was seen of one card; `named` where there are several, since a batch may fit one and not another. */
@@ -61,10 +102,7 @@ say_curve(const struct tn_printer *printer, const struct tn_fit_card *card, bool
 		char name[32];
 		struct tn_row row = { .name = name, .bytes = point->device_peak, .total = most,
 			                  .tint = point->fits ? TN_TINT_GOOD : TN_TINT_BAD,
-			                  .remark = point->fits              ? "fits"
-			                            : point->undecided       ? "undecided"
-			                            : point->why_not != NULL ? "the program fails"
-			                                                     : "does not fit" };
+			                  .remark = tn__fit_point_words(point) };
 		snprintf(name, sizeof(name), "batch %d", point->batch);
 		if (point->device_peak != TN_NO_FIGURE)
 			tn__say_table_row(printer, &row);
@@ -75,25 +113,18 @@ tn_status
 tn__fits_text(const struct tn_fits *fits, struct tn_style style, FILE *out)
 {
 	struct tn_printer printer = { out, style };
-	const struct tn_gpu_row *row = fits->smallest_gpu != NULL ? tn__gpu_find(fits->smallest_gpu) : NULL;
-	char total[32];
+	char words[TN_WORDS_ROOM];
 	if (fits->interrupted)
-		tn__say(&printer, TN_TINT_BAD, 0, "Interrupted: what is known so far");
-	for (size_t i = 0; i < fits->card_count; i++) {
-		say_card(&printer, &fits->cards[i]);
-		say_plan(&printer, &fits->cards[i], fits->batch);
-	}
+		tn__say(&printer, TN_TINT_BAD, 0, TN_INTERRUPTED_WORDS);
+	for (size_t i = 0; i < fits->card_count; i++)
+		say_card(&printer, &fits->cards[i], fits->batch);
 	for (size_t i = 0; i < fits->card_count; i++)
 		if (fits->cards[i].curve_count > 0)
 			say_curve(&printer, &fits->cards[i], fits->card_count > 1);
 	fputc('\n', out);
-	if (fits->batch > 0 && row != NULL)
-		tn__say(&printer, TN_TINT_NONE, 2, "Smallest card for batch %d: %s (%s)", fits->batch, row->figures.name,
-		        tn__human_bytes((int64_t)row->figures.total_bytes, total));
-	else if (fits->batch > 0)
-		tn__say(&printer, TN_TINT_NONE, 2, "Smallest card for batch %d: none of the catalogue", fits->batch);
-	tn__say(&printer, TN_TINT_DIM, 2, "%d trial%s on a virtual GPU in %.0f s; nothing real was changed", fits->trials,
-	        fits->trials == 1 ? "" : "s", fits->seconds);
+	if (tn__fits_smallest(fits, words) != NULL)
+		tn__say(&printer, TN_TINT_NONE, 2, "%s", words);
+	tn__say(&printer, TN_TINT_DIM, 2, "%s", tn__trials_words(fits->trials, fits->seconds, -1, words));
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "the table could not be written");
 	return TN_OK;
 }

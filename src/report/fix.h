@@ -9,6 +9,7 @@
 #include "gpu/roofline.h" /* struct tn_time_ratio */
 #include "report/change.h"
 #include "report/report.h"
+#include "report/search_words.h"
 
 enum tn_fix_end {
 	TN_FIX_FITS,
@@ -81,8 +82,11 @@ const char *tn__fix_end_name(enum tn_fix_end end);
 
 /* For a person: "results the same up to rounding"; "1.3x the time (1.2-1.5)", into `words`, or a literal. */
 const char *tn__promise_words(const struct tn_fixes *fixes, enum tn_promise promise);
-/* Where the memory ran out, where `why` does not say it; else NULL. */
-const char *tn__fixes_place(const struct tn_fixes *fixes);
+/* "Does not fit on NVIDIA GeForce RTX 3060 (11.75 GiB): ...", into `words`. */
+const char *tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM]);
+/* Why, with the line; and the error that the program itself ends with. The caller frees; NULL: unknown, or there is none. */
+char *tn__fixes_why(const struct tn_fixes *fixes);
+char *tn__fixes_own_error(const struct tn_fixes *fixes);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);
 /* The change's patch as a report may show it, with no secret in it; --patch writes the real one. The caller frees; NULL: none. */
 char *tn__fix_shown_patch(const struct tn_fixes *fixes, const struct tn_fix_change *change);
@@ -93,7 +97,7 @@ const char *tn__cards_words(enum tn_cards_method method);
 tn_status tn__fixes_text(const struct tn_fixes *fixes, struct tn_style style, FILE *out);
 /* The object of doc/format/fix.schema.json. */
 tn_status tn__fixes_json(const struct tn_fixes *fixes, FILE *out);
-/* The whole list as a page of HTML that needs nothing else. */
+/* The whole list as a page (doc/format/page.md). TN_STATE when writing fails. */
 tn_status tn__fixes_page(const struct tn_fixes *fixes, FILE *out);
 
 #endif

@@ -22,34 +22,57 @@ tn__promise_words(const struct tn_fixes *fixes, enum tn_promise promise)
 }
 
 const char *
-tn__fixes_place(const struct tn_fixes *fixes)
+tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 {
-	return fixes->why != NULL && fixes->at != NULL && strstr(fixes->why, fixes->at) == NULL ? fixes->at : NULL;
+	char total[32], peak[32], missing[32];
+	const char *name = fixes->gpu.name;
+	tn__human_bytes((int64_t)fixes->gpu.total_bytes, total);
+	tn__human_bytes(fixes->device_peak, peak);
+	if (fixes->fits_unchanged)
+		snprintf(words, TN_WORDS_ROOM, "Fits on %s (%s) as it is: %s at the peak, nothing needs a change", name, total, peak);
+	else if (fixes->device_peak == TN_NO_FIGURE || fixes->missing == TN_NO_FIGURE)
+		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s)", name, total);
+	else
+		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s): it needs %s, %s more", name, total, peak,
+		         tn__human_bytes(fixes->missing, missing));
+	return words;
+}
+
+char *
+tn__fixes_why(const struct tn_fixes *fixes)
+{
+	bool placed = fixes->why != NULL && fixes->at != NULL && strstr(fixes->why, fixes->at) == NULL;
+	char *words = NULL;
+	if (!placed)
+		return fixes->why != NULL ? strdup(fixes->why) : NULL;
+	return asprintf(&words, "%s (%s)", fixes->why, fixes->at) < 0 ? NULL : words;
+}
+
+char *
+tn__fixes_own_error(const struct tn_fixes *fixes)
+{
+	char *words = NULL;
+	if (fixes->own_error == NULL)
+		return NULL;
+	return asprintf(&words, "With memory enough the program, unchanged, ends by itself: %s", fixes->own_error) < 0 ? NULL
+	                                                                                                               : words;
 }
 
 static void
 say_card(const struct tn_printer *printer, const struct tn_fixes *fixes)
 {
-	char total[32], peak[32], missing[32];
-	tn__human_bytes((int64_t)fixes->gpu.total_bytes, total);
-	if (fixes->fits_unchanged) {
-		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s (%s) as it is: %s at the peak, nothing needs a change",
-		        fixes->gpu.name, total, tn__human_bytes(fixes->device_peak, peak));
-		return;
+	char title[TN_WORDS_ROOM], *why = tn__fixes_why(fixes), *own_error = tn__fixes_own_error(fixes);
+	tn__say(printer, fixes->fits_unchanged ? TN_TINT_GOOD : TN_TINT_BAD, 0, "%s", tn__fixes_title(fixes, title));
+	if (!fixes->fits_unchanged) {
+		if (why != NULL)
+			tn__say_labelled(printer, "Why", HOW_COLUMN, "%s", why);
+		if (own_error != NULL)
+			tn__say(printer, TN_TINT_BAD, 2, "%s", own_error);
+		if (fixes->wrong)
+			tn__say_labelled(printer, "First", HOW_COLUMN, "%s", fixes->advice);
 	}
-	if (fixes->device_peak == TN_NO_FIGURE || fixes->missing == TN_NO_FIGURE)
-		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s (%s)", fixes->gpu.name, total);
-	else
-		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s (%s): it needs %s, %s more", fixes->gpu.name, total,
-		        tn__human_bytes(fixes->device_peak, peak), tn__human_bytes(fixes->missing, missing));
-	const char *at = tn__fixes_place(fixes);
-	if (fixes->why != NULL)
-		tn__say_labelled(printer, "Why", HOW_COLUMN, "%s%s%s%s", fixes->why, at != NULL ? " (" : "",
-		                 at != NULL ? at : "", at != NULL ? ")" : "");
-	if (fixes->own_error != NULL)
-		tn__say(printer, TN_TINT_BAD, 2, "With memory enough the program, unchanged, ends by itself: %s", fixes->own_error);
-	if (fixes->wrong)
-		tn__say_labelled(printer, "First", HOW_COLUMN, "%s", fixes->advice);
+	free(own_error);
+	free(why);
 }
 
 /* Each line of `how` below the other. */
@@ -88,16 +111,16 @@ saved_words(const struct tn_fix_change *change, char words[64])
 static void
 say_change(const struct tn_printer *printer, const struct tn_fixes *fixes, const struct tn_fix_change *change, int number)
 {
-	char saved[64], margin[32], time[64], above[32];
+	char saved[64], margin[32], time[64], words[TN_WORDS_ROOM];
+	const char *narrow = tn__narrow_words(change->margin, change->uncertain, words);
 	fputc('\n', printer->out);
 	tn__say(printer, change->enough ? TN_TINT_GOOD : TN_TINT_STRONG, 2, "%d  %s%s", number, change->title,
 	        change->enough ? "   <- the first that is enough and keeps the results" : "");
 	tn__say(printer, TN_TINT_NONE, 5, "%sleaves %s; %s; %s", saved_words(change, saved),
 	        tn__human_bytes(change->margin, margin), tn__promise_words(fixes, change->results),
 	        tn__time_words(&change->time, time));
-	if (change->margin != TN_NO_FIGURE && change->margin < change->uncertain)
-		tn__say(printer, TN_TINT_NONE, 5, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
-		        "load), and that decides", tn__human_bytes(change->uncertain, above));
+	if (narrow != NULL)
+		tn__say(printer, TN_TINT_NONE, 5, "%s", narrow);
 	say_how(printer, change);
 }
 
@@ -213,16 +236,14 @@ tn_status
 tn__fixes_text(const struct tn_fixes *fixes, struct tn_style style, FILE *out)
 {
 	struct tn_printer printer = { out, style };
-	char first[64] = "";
+	char words[TN_WORDS_ROOM];
 	if (fixes->interrupted)
-		tn__say(&printer, TN_TINT_BAD, 0, "Interrupted: what is known so far");
+		tn__say(&printer, TN_TINT_BAD, 0, TN_INTERRUPTED_WORDS);
 	say_card(&printer, fixes);
 	if (!fixes->fits_unchanged)
 		say_list(&printer, fixes);
-	if (fixes->first_seconds >= 0)
-		snprintf(first, sizeof(first), ", the first that fits after %.0f s", fixes->first_seconds);
-	tn__say(&printer, TN_TINT_DIM, 2, "%d trial%s on a virtual GPU in %.0f s%s; nothing real was changed", fixes->trials,
-	        fixes->trials == 1 ? "" : "s", fixes->seconds, first);
+	tn__say(&printer, TN_TINT_DIM, 2, "%s",
+	        tn__trials_words(fixes->trials, fixes->seconds, fixes->first_seconds, words));
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "the list could not be written");
 	return TN_OK;
 }

@@ -4,18 +4,16 @@
  */
 #include "report/page.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/error.h"
-#include "base/secrets.h"
 #include "report/assumed.h"
 #include "report/json_parts.h"
 #include "report/page_course.h"
-#include "report/page_template.h"
+#include "report/page_object.h"
 #include "report/text.h"
 
 #define WIDE 100000 /* columns: a browser wraps lines itself */
@@ -83,19 +81,11 @@ headline(const struct tn_study *study)
 	json_t *title = json_array_size(lines) > 0 ? json_incref(json_array_get(lines, 0)) : json_string("");
 	json_array_remove(lines, 0);
 	drop_chain(study, lines);
-	if (reason != NULL && reason->advice != NULL)
-		json_array_append_new(advice, tn__json_text(reason->advice));
+	tn__page_add_line(advice, reason != NULL ? reason->advice : NULL);
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
 	                 run ? json_string(tn__verdict_text(study->report.verdict)) : json_null(), "title", title, "lines",
 	                 lines, "at", places_of(study), "why", tn__json_text(reason != NULL ? reason->what : NULL), "do",
 	                 advice);
-}
-
-static void
-add_fact(json_t *array, const char *name, const char *text)
-{
-	if (text != NULL)
-		json_array_append_new(array, json_pack("[s, o]", name, tn__json_text(text)));
 }
 
 static json_t *
@@ -104,19 +94,19 @@ about(const struct tn_study *study)
 	const struct tn_report *report = &study->report;
 	char number[64];
 	json_t *array = json_array();
-	add_fact(array, "input", study->path);
-	add_fact(array, "command", report->command);
-	add_fact(array, "PyTorch", report->torch);
-	add_fact(array, "CUDA", report->cuda);
+	tn__page_add_fact(array, "input", study->path);
+	tn__page_add_fact(array, "command", report->command);
+	tn__page_add_fact(array, "PyTorch", report->torch);
+	tn__page_add_fact(array, "CUDA", report->cuda);
 	if (study->snapshot != NULL) {
 		snprintf(number, sizeof(number), "%zu", study->analysis->events.count);
-		add_fact(array, "events", number);
+		tn__page_add_fact(array, "events", number);
 	}
 	if (study->first_us > 0) {
 		time_t seconds = (time_t)(study->first_us / 1000000);
 		struct tm parts;
 		if (gmtime_r(&seconds, &parts) != NULL && strftime(number, sizeof(number), "%Y-%m-%d %H:%M:%S UTC", &parts) > 0)
-			add_fact(array, "first event", number);
+			tn__page_add_fact(array, "first event", number);
 	}
 	return array;
 }
@@ -195,16 +185,6 @@ network(const struct tn_study *study)
 }
 
 static json_t *
-categories(void)
-{
-	json_t *array = json_array();
-	for (int i = 0; i < TN_CATEGORIES; i++)
-		json_array_append_new(array, json_pack("{s:s, s:s}", "name", tn__category_name((enum tn_category)i), "words",
-		                                       tn__category_words((enum tn_category)i)));
-	return array;
-}
-
-static json_t *
 devices(const struct tn_study *study)
 {
 	json_t *array = json_array();
@@ -270,9 +250,6 @@ fill(const struct tn_study *study, const struct tn_comparison *comparison, struc
 		const char *name;
 		json_t *value;
 	} fields[] = {
-		{ "schema", json_string("tonnage.page/1") },
-		{ "tool", json_string(TONNAGE_VERSION) },
-		{ "title", tn__json_text(tn__file_name(study->path)) },
 		{ "about", about(study) },
 		{ "headline", headline(study) },
 		{ "notes", lines_of(study, tn__study_scope) },
@@ -284,7 +261,6 @@ fill(const struct tn_study *study, const struct tn_comparison *comparison, struc
 		{ "regions", regions(study) },
 		{ "assumptions", assumptions(study) },
 		{ "network", network(study) },
-		{ "categories", categories() },
 		{ "comparison", comparison_object(comparison, tables) },
 	};
 	bool complete = true;
@@ -302,22 +278,15 @@ tn_status
 tn__study_page(const struct tn_study *study, const struct tn_comparison *comparison, FILE *out)
 {
 	struct tn_page_tables *tables = tn__page_tables_new(study);
-	json_t *object = json_object();
+	json_t *object = tn__page_new(tn__file_name(study->path));
 	tn_status status = tables != NULL && object != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)
 		status = fill(study, comparison, tables, object);
-	char *dumped = status == TN_OK ? json_dumps(object, JSON_COMPACT) : NULL;
-	char *text = dumped != NULL ? tn__mask_known(NULL, dumped) : NULL;
-	free(dumped);
-	json_decref(object);
 	tn__page_tables_free(tables);
-	if (status != TN_OK)
-		return status;
-	TN_RETURN_IF(text == NULL, TN_NO_MEMORY, "out of host memory for the page");
-	bool written = tn__page_write(out, text, strlen(text)) == TN_OK && fflush(out) == 0;
-	free(text);
-	TN_RETURN_IF(!written, TN_STATE, "the page could not be written: %s", strerror(errno));
-	return TN_OK;
+	if (status == TN_OK)
+		status = tn__page_put(object, out);
+	json_decref(object);
+	return status;
 }
 
 tn_status

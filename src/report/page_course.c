@@ -230,18 +230,7 @@ write_single(const struct single *singles, size_t count, struct tn_page_alive *a
 	for (size_t i = 0; i < count; i++)
 		TN_FORWARD_IF_ERROR(list_single(alive, &singles[i], (uint32_t)i));
 	tn__page_join_changes(alive);
-	TN_FORWARD_IF_ERROR(tn__page_set(object, "small", tn__page_small(alive)));
-	return tn__page_set(object, "segments", json_array());
-}
-
-static tn_status
-write_nothing(struct tn_page_alive *alive, json_t *object)
-{
-	TN_FORWARD_IF_ERROR(tn__page_set(object, "moments", json_array()));
-	TN_FORWARD_IF_ERROR(tn__page_set(object, "timeline", json_null()));
-	TN_FORWARD_IF_ERROR(tn__page_set(object, "intervals", tn__page_intervals(alive, 0)));
-	TN_FORWARD_IF_ERROR(tn__page_set(object, "small", tn__page_small(alive)));
-	return tn__page_set(object, "segments", json_array());
+	return tn__page_set(object, "small", tn__page_small(alive));
 }
 
 static tn_status
@@ -256,7 +245,7 @@ write_run(const struct tn_study *study, struct tn_page_tables *tables, json_t *o
 		singles[count++] = (struct single){ &report->at_oom, TN_MOMENT_OOM };
 	struct tn_timeline timeline = { .count = count };
 	struct tn_page_alive alive = { .study = study, .timeline = &timeline, .tables = tables };
-	tn_status status = count > 0 ? write_single(singles, count, &alive, object) : write_nothing(&alive, object);
+	tn_status status = count > 0 ? write_single(singles, count, &alive, object) : TN_OK;
 	tn__page_alive_free(&alive);
 	return status;
 }

@@ -6,6 +6,7 @@
 #define TN_REPORT_PAGE_COURSE_PARTS_H
 
 #include "base/error.h"
+#include "report/page_object.h"
 #include "report/page_tables.h"
 
 #define TN_PAGE_LARGEST ((INT64_C(1) << 53) - 1) /* that a page can count to */
@@ -40,13 +41,6 @@ static inline void
 tn__page_push(json_t *array, json_int_t value)
 {
 	json_array_append_new(array, json_integer(value));
-}
-
-static inline tn_status
-tn__page_set(json_t *object, const char *name, json_t *value)
-{
-	TN_RETURN_IF(json_object_set_new(object, name, value) != 0, TN_NO_MEMORY, "out of host memory for the page");
-	return TN_OK;
 }
 
 /* A change of a series, which is a category and a site. */

@@ -16,10 +16,6 @@
 extern const unsigned char tn__page_before[], tn__page_after[];
 extern const size_t tn__page_before_size, tn__page_after_size;
 
-/* The style sheet, for pages that are plain HTML (html.h). */
-extern const unsigned char tn__page_style[];
-extern const size_t tn__page_style_size;
-
 /* Writes the page that shows `json`, `length` bytes of an object of doc/format/page.schema.json, which need not be
  * escaped for HTML. Neither flushes nor closes `out`. TN_IO when writing fails. Thread-safe for distinct streams. */
 tn_status tn__page_write(FILE *out, const char *json, size_t length);

@@ -4,9 +4,12 @@
 import json
 import os
 import signal
+import sys
 
 import pytest
 from command import ROOT, TONNAGE, Command
+
+sys.path.insert(0, str(ROOT / "tests/page"))  # what holds for every page
 
 # Run in the background, these tests would hand an ignored Ctrl-C down to every program.
 signal.signal(signal.SIGINT, signal.default_int_handler)

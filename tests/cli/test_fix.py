@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """tonnage fix and tonnage fit on a fake program, without PyTorch: the search, the list, the files, what is left behind."""
 
-import html.parser
 import json
 import re
 import signal
 import sys
 
+import page_rules
 import pytest
 from command import HERE, wait_until
 
@@ -150,52 +150,55 @@ def test_an_error_of_the_programs_own_is_nobody_elses(fix):
     assert "Broke the program: no_grad" in done.stderr and "Broke the program: zero_grad" not in done.stderr
 
 
-class Page(html.parser.HTMLParser):
-    """The words and the elements of a page; fails on anything that asks another place or runs."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.words, self.elements, self.open = [], [], []
-        self.feed(path.read_text())
-        self.close()
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag, attributes):
-        assert tag != "script" and not {"src", "href", "onclick"} & {name for name, _ in attributes}
-        self.elements.append(tag)
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.elements.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, (tag, self.getpos())
-
-    def handle_data(self, data):
-        self.words.append(data)
+def page_of(tonnage, schema, name):
+    """The data of a page, which keeps the format of every page."""
+    data = page_rules.data_of((tonnage.cwd / name).read_text())
+    schema("page", data)
+    assert list(page_rules.complaints(data)) == []
+    return data
 
 
-def test_the_page_shows_everything_that_was_tried(fix, tonnage):
+def test_the_page_shows_everything_that_was_tried(fix, tonnage, schema):
     odd = dict(row("zero_grad"), title="title of <b>zero_grad</b> & more")
-    wish = {"base": 1500, "saves": {"zero_grad": 800, "foreach": 100},
-            "possible": [row("foreach", "same_up_to_rounding"), odd]}  # fmt: skip
+    wish = {"base": 1500, "saves": {"zero_grad": 800, "foreach": 100}, "breaks": ["no_grad"],
+            "possible": [row("foreach", "same_up_to_rounding"), odd, row("no_grad")]}  # fmt: skip
     done, document = fix(wish, "--html", "list.html")
     assert done.returncode == 0, done.stderr
-    page = Page(tonnage.cwd / "list.html")
-    words = " ".join(" ".join(page.words).split())
-    assert "title of <b>zero_grad</b> & more" in words and "b" not in page.elements
-    assert "saves" in words and "800.0 MiB" in words and "not enough" in words and "foreach" in words
-    assert "the first that is enough" in words and "%d trials" % document["trials"] in words
+    data = page_of(tonnage, schema, "list.html")
+    assert data["headline"]["verdict"] == "out_of_memory" and data["headline"]["title"] in done.stderr
+    assert "%d trials" % document["trials"] in dict(data["about"])["search"]
+    shown = {change["id"]: change for change in data["fix"]["changes"]}
+    assert list(shown) == [change["id"] for change in document["changes"]]
+    for name, change in by_id(document).items():
+        for key in ("title", "fits", "enough", "margin_bytes", "how", "patch", "why_not"):
+            assert shown[name][key] == change[key], (name, key)
+    assert shown["zero_grad"]["saved_bytes"] == 800 * MIB and shown["zero_grad"]["enough"]
+    assert shown["zero_grad"]["title"] == "title of <b>zero_grad</b> & more"
+    assert (shown["foreach"]["outcome"], shown["foreach"]["saved_bytes"]) == ("not enough", 100 * MIB)
+    assert (shown["no_grad"]["outcome"], shown["no_grad"]["saved_bytes"]) == ("broke the program", None)
 
 
-def test_the_page_of_a_batch_shows_the_curve(fix, tonnage):
+def test_the_page_of_a_batch_shows_the_curve(fix, tonnage, schema):
     done, document = fix({"base": 100, "sample": 14, "batch": 256}, "--html", "curve.html", command="fit")
     assert done.returncode == 0, done.stderr
-    page = Page(tonnage.cwd / "curve.html")
-    card = document["cards"][0]
-    assert "Batch %d fits" % card["largest_batch"] in " ".join(page.words)
-    assert page.elements.count("circle") == sum(point["peak_device_bytes"] is not None for point in card["curve"]) >= 2
+    data = page_of(tonnage, schema, "curve.html")
+    (card,), (told,) = data["fit"]["cards"], document["cards"]
+    assert data["headline"]["title"].startswith("Batch %d fits" % told["largest_batch"])
+    assert len(card["curve"]) == len(told["curve"]) >= 2
+    for point, seen in zip(card["curve"], told["curve"]):
+        assert {key: point[key] for key in ("batch", "peak_device_bytes", "tried")} == {
+            key: seen[key] for key in ("batch", "peak_device_bytes", "tried")}
+        assert point["fits"] == (seen["verdict"] == "fits")
+
+
+def test_every_command_writes_the_same_page(fix, tonnage):
+    """But for their data: one style, one script, one policy."""
+    tonnage.fake("--html", "run.html")
+    fix({"base": 1500, "saves": {"zero_grad": 800}, "possible": [row("zero_grad")]}, "--html", "fix.html")
+    fix({"base": 100, "sample": 14, "batch": 256}, "--html", "fit.html", command="fit")
+    run, *others = (page_rules.parts_of((tonnage.cwd / (name + ".html")).read_text()) for name in ("run", "fix", "fit"))
+    for before, written, after in others:
+        assert (before, after) == (run[0], run[2]) and "<" not in written
 
 
 def test_a_page_that_cannot_be_written_is_said_before_the_first_trial(tonnage):

@@ -3,8 +3,8 @@
 
 import copy
 import json
-import re
 
+import page_rules
 import pytest
 from command import UNDECIDED
 from test_cli import OOM, one_line
@@ -122,8 +122,7 @@ def test_what_grew_is_named(tonnage, schema):
     assert "    +6.0 MiB activations, /x/model.py:91 forward: 10.0 MiB, was 4.0 MiB" in lines
     again = tonnage("report", "report.json", "--text", "--html", "page.html")
     assert again.stdout == done.stderr[done.stderr.index("Over the baseline"):]
-    page = (tonnage.cwd / "page.html").read_text()
-    data = json.loads(re.search(r"<script[^>]*application/json[^>]*>(.*?)</script>", page, re.DOTALL).group(1))
+    data = page_rules.data_of((tonnage.cwd / "page.html").read_text())
     schema("page", data)
     assert data["headline"]["verdict"] == "over_baseline"
 

@@ -12,12 +12,10 @@ import sqlite3
 import sys
 
 import fake_record
+import page_rules
+import perfetto_engine
 import pytest
 from command import ROOT
-
-sys.path.insert(0, str(ROOT / "tests/page"))
-import page_rules  # noqa: E402
-import perfetto_engine  # noqa: E402
 
 MIB = 1 << 20
 HOLDINGS = [
@@ -256,15 +254,11 @@ def test_perfettos_own_trace_processor_reads_it(tonnage, snapshot):
 
 # ---- the page ----
 
-def data_of(page):
-    return json.loads(re.search(r'<script[^>]*application/json[^>]*>(.*?)</script>', page, re.DOTALL).group(1))
-
-
 @pytest.mark.parametrize("oom", [None, 200 * MIB])
 def test_the_page_keeps_its_format(tonnage, snapshot, schema, oom):
     page = tonnage.cwd / "page.html"
     report(tonnage, snapshot(oom=oom), "--diff", snapshot(HOLDINGS[:2], "b.pickle"), "--html", page)
-    data = data_of(page.read_text())
+    data = page_rules.data_of(page.read_text())
     schema("page", data)
     assert {found["column"] for found in data["findings"]} <= {data["moments"][0]["column"]}
     assert data["findings"] or oom is None
@@ -281,7 +275,7 @@ def test_a_page_runs_nothing_of_its_input(tonnage):
     page = tonnage.cwd / "page.html"
     report(tonnage, path, "--html", page)
     assert "<script>alert" not in page.read_text()
-    assert any("<script>alert(1)" in text for text in data_of(page.read_text())["strings"])
+    assert any("<script>alert(1)" in text for text in page_rules.data_of(page.read_text())["strings"])
 
 
 # ---- the JSON of a run ----
@@ -295,7 +289,7 @@ def test_a_run_prints_the_same_screen(tonnage, schema, valid, wish, words):
     valid(as_json(tonnage, "report.json"))
     page = tonnage.cwd / "page.html"
     report(tonnage, "report.json", "--html", page)
-    data = data_of(page.read_text())
+    data = page_rules.data_of(page.read_text())
     schema("page", data)
     assert list(page_rules.complaints(data)) == []
 

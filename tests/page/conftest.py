@@ -94,6 +94,19 @@ class Shown:
         assert self.requests == [path.as_uri()], "something else was asked for"
         assert self.tab.evaluate("window.violations") == []
 
+    def check_names(self):
+        """For a screen reader: controls, pictures and regions are labelled, headings do not skip a level."""
+        nameless = self.tab.evaluate("""() => [...document.querySelectorAll(
+            'button, input, canvas, svg, [role=img], [role=tree], [role=treeitem], [role=region], [role=group]')]
+            .filter((node) => node.getClientRects().length > 0)
+            .filter((node) => !(node.ariaLabel || node.textContent.trim() || node.labels?.length))
+            .map((node) => node.outerHTML)""")
+        assert nameless == []
+        levels = self.tab.eval_on_selector_all("h1, h2, h3", "nodes => nodes.map(node => Number(node.tagName[1]))")
+        assert levels[0] == 1 and levels.count(1) == 1
+        assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
+        assert self.tab.get_attribute("html", "lang") == "en"
+
     @property
     def column(self):
         return int(self.tab.evaluate("document.documentElement.dataset.column"))

@@ -13,6 +13,16 @@ PLACED = ["parameters", "gradients", "optimizer_state", "activations", "inputs",
 ALLOCATED = [*PLACED, "rounding"]
 
 
+def parts_of(page):
+    """The text of a page before its data, the data as written, and the text after it."""
+    before, rest = page.split('<script type="application/json" id="data">')
+    return (before, *rest.split("</script>", 1))
+
+
+def data_of(page):
+    return json.loads(parts_of(page)[1])
+
+
 def sums(differences):
     return list(itertools.accumulate(differences))
 

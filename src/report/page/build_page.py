@@ -15,7 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 # In the order in which they need one another.
 SCRIPTS = ["dom.js", "words.js", "data.js", "colours.js", "table.js", "chart.js", "timeline.js", "flame.js",
-           "holders.js", "segments.js", "sections.js", "page.js"]
+           "holders.js", "segments.js", "sections.js", "changes.js", "batches.js", "page.js"]
 BYTES_A_LINE = 24
 
 
@@ -58,8 +58,7 @@ def main():
     before, after = page_text().split("{{data}}")
     pathlib.Path(sys.argv[1]).write_text(
         '/* Made by src/report/page/build_page.py. */\n#include "report/page_template.h"\n\n'
-        + "\n".join([array("tn__page_before", before), array("tn__page_after", after),
-                     array("tn__page_style", (HERE / "page.css").read_text(encoding="utf-8"))]), encoding="utf-8")
+        + "\n".join([array("tn__page_before", before), array("tn__page_after", after)]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,13 @@ const dom = (() => {
 	}
 
 	/* `attributes.on` holds listeners; true stands for an empty attribute; false and null leave one out. */
-	function make(tag, attributes = {}, ...children) {
-		const node = document.createElement(tag);
+	const make = (tag, attributes = {}, ...children) => equip(document.createElement(tag), attributes, children);
+
+	/* The same for a part of a picture. */
+	const draw = (tag, attributes = {}, ...children) =>
+		equip(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
+
+	function equip(node, attributes, children) {
 		for (const [name, value] of Object.entries(attributes)) {
 			if (name === 'on')
 				for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
@@ -80,5 +85,5 @@ const dom = (() => {
 		return { element: make('span', { class: 'switch', role: 'group', 'aria-label': title }, buttons), set };
 	}
 
-	return { make, fill, find, show, bar, swatch, say, choice };
+	return { make, draw, fill, find, show, bar, swatch, say, choice };
 })();

@@ -119,6 +119,8 @@ function buildTheme() {
 
 sections.about();
 sections.headline();
+changes.show();
+batches.show();
 sections.findings((column) => {
 	choose(column);
 	dom.find('time').scrollIntoView();

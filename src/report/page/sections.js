@@ -307,27 +307,6 @@ const sections = (() => {
 		);
 	}
 
-	/* A table of rows of cells; `figures` are the columns of numbers. */
-	function plainTable(caption, heads, figures, rows) {
-		const cell = (content, i, head) =>
-			make(
-				head || i === 0 ? 'th' : 'td',
-				{ scope: head ? 'col' : i === 0 ? 'row' : null, class: figures.includes(i) ? 'figure' : '' },
-				content,
-			);
-		return make(
-			'div',
-			{ class: 'scroll' },
-			make(
-				'table',
-				{ class: 'regions' },
-				make('caption', { class: 'unseen' }, caption),
-				make('thead', {}, make('tr', {}, heads.map((head, i) => cell(head, i, true)))),
-				make('tbody', {}, rows.map((row) => make('tr', {}, row.map((content, i) => cell(content, i, false))))),
-			),
-		);
-	}
-
 	function assumptions() {
 		if (raw.assumptions.length === 0) return;
 		const hang = (bytes) => (bytes === null ? 'unknown' : bytes > 0 ? words.bytes(bytes) : 'none');
@@ -339,7 +318,7 @@ const sections = (() => {
 				'Kernels do not run on a virtual GPU. What the program read of their results was taken to be this; ' +
 					'--assume says otherwise.',
 			),
-			plainTable(
+			table.plain(
 				'What was assumed, by line',
 				['Line', 'What', 'Taken as', 'Bytes of the peak that hang on it'],
 				[3],
@@ -373,7 +352,7 @@ const sections = (() => {
 			wall.download_refused &&
 				make('p', { class: 'note' }, `A download from ${wall.download_refused} was refused.`),
 			wall.held_back.length > 0 &&
-				plainTable(
+				table.plain(
 					'What was held back',
 					['Whose, or where to', 'What', 'How often'],
 					[2],
@@ -400,5 +379,5 @@ const sections = (() => {
 		document.title = `${raw.headline.title || raw.title} · Tonnage`;
 	}
 
-	return { headline, findings, comparison, regions, assumptions, network, about };
+	return { SIGNS, headline, findings, comparison, regions, assumptions, network, about };
 })();

@@ -140,5 +140,26 @@ const table = (() => {
 		return { element, set };
 	}
 
-	return { create };
+	/* A table of rows of cells; `figures` are the columns of numbers. */
+	function plain(caption, heads, figures, rows) {
+		const cell = (content, i, head) =>
+			make(
+				head || i === 0 ? 'th' : 'td',
+				{ scope: head ? 'col' : i === 0 ? 'row' : null, class: figures.includes(i) ? 'figure' : '' },
+				content,
+			);
+		return make(
+			'div',
+			{ class: 'scroll' },
+			make(
+				'table',
+				{ class: 'regions' },
+				make('caption', { class: 'unseen' }, caption),
+				make('thead', {}, make('tr', {}, heads.map((head, i) => cell(head, i, true)))),
+				make('tbody', {}, rows.map((row) => make('tr', {}, row.map((content, i) => cell(content, i, false))))),
+			),
+		);
+	}
+
+	return { create, plain };
 })();
