@@ -8,6 +8,10 @@ Each line of FILE is an object with `id`, `text`, `is_oom` (yes, no, unclear), `
 `tags`. The labels of a text describe its first complete error: the first one found is compared. Texts labelled `no`
 must give an empty list; for the others every field must be equal. Prints accuracy by field, by record and by cause, and
 every difference. Ends with 1 when a record differs.
+
+Phase and framework are compared for the texts that show frames of a traceback: explain_places.jsonl has what a person
+read from each of them, by its id, before the program was asked. A difference is printed and counted, and does not
+change the status.
 """
 
 import argparse
@@ -19,6 +23,7 @@ import pathlib
 import subprocess
 import sys
 
+PLACES = pathlib.Path(__file__).with_name("explain_places.jsonl")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -27,6 +32,10 @@ def explain(tonnage, text):
     command = tonnage.split() + ["explain", "-", "--json", "-"]
     done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=60, check=True)
     return json.loads(done.stdout)["errors"]
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
 def differences(record, errors):
@@ -46,6 +55,12 @@ def differences(record, errors):
     return found
 
 
+def misplaced(label, errors):
+    """(what, expected, found) where phase or framework differ; errors without frames have neither."""
+    first = errors[0] if errors else {}
+    return [(name, label[name], first.get(name)) for name in ("phase", "framework") if label[name] != first.get(name)]
+
+
 def rate(good, count):
     return f"{good}/{count} ({100 * good / max(count, 1):.1f} %)"
 
@@ -57,6 +72,16 @@ class Score:
         self.field_good, self.field_count = collections.Counter(), collections.Counter()
         self.good = collections.Counter()
         self.count = collections.Counter()
+        self.claimed = self.claimed_wrong = 0
+
+    def place(self, label, errors, wrong):
+        names = {name for name, _, _ in wrong}
+        self.count["place"] += 1
+        self.good["phase"] += "phase" not in names
+        self.good["framework"] += "framework" not in names
+        claims = bool(errors and errors[0].get("phase"))
+        self.claimed += claims
+        self.claimed_wrong += claims and "phase" in names
 
     def add(self, record, wrong, several):
         kind = record["is_oom"]
@@ -85,6 +110,9 @@ class Score:
         print(f"empty list, no        {rate(self.good['no'], self.count['no'])}")
         print(f"cause                 {rate(self.good['cause'], errors)}")
         print(f"yes or unclear as set {rate(self.good['certainty'], errors)}")
+        print(f"phase                 {rate(self.good['phase'], self.count['place'])}")
+        print(f"phases claimed wrong  {rate(self.claimed_wrong, self.claimed)}")
+        print(f"framework             {rate(self.good['framework'], self.count['place'])}")
         print(f"more than one error found in {self.count['several']} texts")
 
 
@@ -94,7 +122,8 @@ def main():
     parser.add_argument("--tonnage", default=os.environ.get("TONNAGE", str(ROOT / "build/bin/tonnage")))
     parser.add_argument("--show", help="print the text and the answer for one id")
     arguments = parser.parse_args()
-    records = [json.loads(line) for line in arguments.file.read_text().splitlines() if line.strip()]
+    records = read(arguments.file)
+    places = {label["id"]: label for label in read(PLACES)}
     if arguments.show:
         records = [record for record in records if record["id"] == arguments.show]
     score, failed = Score(), 0
@@ -104,6 +133,10 @@ def main():
             wrong = differences(record, errors)
             score.add(record, wrong, len(errors))
             failed += bool(wrong)
+            if record["id"] in places:
+                misplaces = misplaced(places[record["id"]], errors)
+                score.place(places[record["id"]], errors, misplaces)
+                wrong += misplaces
             for name, expected, found in wrong:
                 print(f"{record['id']} {record['family']}: {name}: expected {expected}, found {found}")
             if arguments.show:

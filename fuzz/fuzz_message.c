@@ -31,6 +31,8 @@ add(void *context, const struct tn_message *message)
 	sum->count++;
 	stir(sum, message->family, strlen(message->family));
 	stir(sum, message->culprit, strlen(message->culprit));
+	stir(sum, &message->phase, sizeof(message->phase));
+	stir(sum, message->framework_words, strlen(message->framework_words));
 	stir(sum, message->reason, strlen(message->reason));
 	stir(sum, message->figures, sizeof(message->figures));
 	for (size_t i = 0; i < message->advice_count; i++)

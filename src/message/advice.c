@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What to do first, and why: two or three steps for a cause, named as the user's version of the framework names them.
+ * What to do first, and why: up to three steps, named as the user's framework names them. Those of its phase
+ * (advice.def) come before those of its cause.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +19,118 @@ add(struct tn_message *message, const char *format, ...)
 	vsnprintf(message->advice[message->advice_count++], sizeof(message->advice[0]), format, arguments);
 	va_end(arguments);
 }
+
+/* ---- by phase and framework ---- */
+
+enum done {
+#define DONE(name, words) DONE_##name,
+#define ROW(phases, frameworks, done, says, text)
+#include "message/advice.def"
+#undef DONE
+#undef ROW
+};
+
+enum says { SAYS_NOTHING = 0, SAYS_BATCH = 1, SAYS_CHECKPOINT = 2 };
+
+static const char *const done_words[] = {
+#define DONE(name, words) words,
+#define ROW(phases, frameworks, done, says, text)
+#include "message/advice.def"
+#undef DONE
+#undef ROW
+};
+_Static_assert(sizeof(done_words) / sizeof(done_words[0]) <= 32, "a bit each in tn_message.done");
+
+static const struct row {
+	uint32_t phases;
+	const char *frameworks;
+	enum done done;
+	enum says says;
+	const char *text;
+} rows[] = {
+#define AT(phase) (1u << TN_AT_##phase)
+#define DONE(name, words)
+#define ROW(phases, frameworks, done, says, text) { phases, frameworks, DONE_##done, SAYS_##says, text },
+#include "message/advice.def"
+#undef DONE
+#undef ROW
+#undef AT
+};
+
+uint32_t
+tn__advice_done(const char *line)
+{
+	uint32_t done = 0;
+	for (size_t i = 0; i < DONE_NOTHING; i++)
+		for (const char *word = done_words[i];; word++) {
+			size_t length = strcspn(word, "|");
+			if (memmem(line, strlen(line), word, length) != NULL)
+				done |= 1u << i;
+			word += length;
+			if (*word == '\0')
+				break;
+		}
+	return done;
+}
+
+static bool
+is_done(const struct tn_message *message, enum done done)
+{
+	return (message->done >> done & 1u) != 0;
+}
+
+/* Whether a list of names, separated by '|', has one. */
+static bool
+among(const char *list, const char *name)
+{
+	for (size_t length = strlen(name);; list++) {
+		size_t size = strcspn(list, "|");
+		if (size == length && memcmp(list, name, length) == 0)
+			return true;
+		list += size;
+		if (*list == '\0')
+			return false;
+	}
+}
+
+static bool
+in_phase(const struct tn_message *message, uint32_t phases)
+{
+	return (phases >> message->phase & 1u) != 0;
+}
+
+/* Whether the phase works on no batch, so that a smaller one cannot help. */
+static bool
+without_batch(const struct tn_message *message)
+{
+	return in_phase(message, 1u << TN_AT_BUILD | 1u << TN_AT_LOAD | 1u << TN_AT_RESUME | 1u << TN_AT_SAVE);
+}
+
+/* Rows are for cards that are full. A request as large as the card is one tensor, which passes explain best. */
+static bool
+phase_decides(const struct tn_message *message)
+{
+	bool card = message->kind == TN_KIND_CUDA || message->kind == TN_KIND_HIP || message->kind == TN_KIND_XPU;
+	bool pass = in_phase(message, 1u << TN_AT_FORWARD | 1u << TN_AT_LOSS | 1u << TN_AT_BACKWARD);
+	return card && message->framework != NULL &&
+	       (message->cause == TN_CAUSE_MODEL_OR_BATCH || (message->cause == TN_CAUSE_TOO_BIG && !pass));
+}
+
+/* Returns what of the general advice is said. */
+static unsigned
+advise_phase(struct tn_message *message)
+{
+	unsigned said = 0;
+	for (size_t i = 0; phase_decides(message) && i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (in_phase(message, rows[i].phases) && among(rows[i].frameworks, message->framework) &&
+		    !is_done(message, rows[i].done)) {
+			add(message, "%s", rows[i].text);
+			said |= rows[i].says;
+		}
+	return said;
+}
+
+/* ---- by cause ---- */
 
 static bool
 is_torch(const struct tn_message *message)
@@ -81,8 +194,21 @@ advise_other_process(struct tn_message *message)
 	    "workspace, or one in C++.");
 }
 
+/* Passes without gradients: nothing is accumulated, and nothing kept for a backward pass. */
 static void
-advise_model(struct tn_message *message)
+advise_inference(struct tn_message *message, unsigned said)
+{
+	bool own_loop = message->framework != NULL && among("pytorch|timm|peft|accelerate|deepspeed|fsdp", message->framework);
+	if (own_loop && !is_done(message, DONE_NO_GRAD))
+		add(message, "Wrap this in torch.no_grad() or torch.inference_mode(): else all activations are kept for a backward "
+		             "pass that never comes.");
+	if ((said & SAYS_BATCH) == 0)
+		add(message, "Make the batch, the sequence or the picture smaller: here it is not bound to the size of a training.");
+	add(message, "Use bfloat16 or float16, and move results to the computer's memory (.cpu()) as they come.");
+}
+
+static void
+advise_model(struct tn_message *message, unsigned said)
 {
 	if (message->kind == TN_KIND_MPS) {
 		add(message,
@@ -94,13 +220,26 @@ advise_model(struct tn_message *message)
 		    "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit, but the system may then stall; use it last.");
 		return;
 	}
-	add(message,
-	    "Halve the batch (or the sequence length) and use gradient accumulation to keep its effect: activations "
-	    "shrink with the batch.");
-	add(message, "Use bfloat16 autocast and activation checkpointing: they cut what is kept for the backward pass.");
-	add(message,
-	    "In evaluation or inference wrap the work in torch.no_grad(), and store loss.item(), not the loss: else each "
-	    "step's graph stays.");
+	if (without_batch(message)) {
+		add(message,
+		    "No batch is at work here: make the model itself smaller (bfloat16, quantised weights), or spread it over "
+		    "several cards or the computer's memory.");
+		return;
+	}
+	if (in_phase(message, 1u << TN_AT_EVALUATION | 1u << TN_AT_GENERATE | 1u << TN_AT_GATHER)) {
+		advise_inference(message, said);
+		return;
+	}
+	if ((said & SAYS_BATCH) == 0)
+		add(message,
+		    "Halve the batch (or the sequence length) and use gradient accumulation to keep its effect: activations "
+		    "shrink with the batch.");
+	bool checkpoints = is_done(message, DONE_CHECKPOINTING) || (said & SAYS_CHECKPOINT) != 0;
+	add(message, "Use bfloat16 autocast%s what is kept for the backward pass.",
+	    checkpoints ? ": it cuts" : " and activation checkpointing: they cut");
+	add(message, "%s store loss.item(), not the loss: else each step's graph stays.",
+	    is_done(message, DONE_NO_GRAD) ? "Where losses are collected"
+	                                   : "In evaluation or inference wrap the work in torch.no_grad(), and");
 }
 
 static void
@@ -218,7 +357,6 @@ tn__advise(struct tn_message *message)
 	static void (*const steps[])(struct tn_message *) = {
 		[TN_CAUSE_UNKNOWN] = advise_unknown,
 		[TN_CAUSE_TOO_BIG] = advise_too_big,
-		[TN_CAUSE_MODEL_OR_BATCH] = advise_model,
 		[TN_CAUSE_FRAGMENTATION] = advise_fragmentation,
 		[TN_CAUSE_OTHER_PROCESS] = advise_other_process,
 		[TN_CAUSE_FRACTION_LIMIT] = advise_fraction,
@@ -226,8 +364,11 @@ tn__advise(struct tn_message *message)
 		[TN_CAUSE_LIBRARY_WORKSPACE] = advise_library,
 	};
 	message->advice_count = 0;
+	unsigned said = advise_phase(message);
 	if (message->unclear && message->cause == TN_CAUSE_UNKNOWN)
 		advise_unclear(message);
+	else if (message->cause == TN_CAUSE_MODEL_OR_BATCH)
+		advise_model(message, said);
 	else
 		steps[message->cause](message);
 }

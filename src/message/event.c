@@ -30,6 +30,9 @@ tn__event_hand_out(struct tn_message_scanner *scanner)
 		return TN_OK;
 	scanner->held = false;
 	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
+	tn__place_tell(&scanner->held_event.place, &scanner->held_message);
+	scanner->held_message.done = scanner->done;
+	tn__advise(&scanner->held_message); /* which may depend on the place, known only now */
 	return scanner->found(scanner->context, &scanner->held_message);
 }
 
@@ -81,6 +84,8 @@ accept(struct tn_message_scanner *scanner)
 	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (held->culprit[0] == '\0')
 			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
+		if (!held->place.frames)
+			held->place = event->place;
 		held->last_line = event->last_line;
 		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
 		return TN_OK;
@@ -88,6 +93,8 @@ accept(struct tn_message_scanner *scanner)
 	if (scanner->held && completes(held, &scanner->held_message, event, lines)) {
 		if (event->culprit[0] == '\0')
 			memcpy(event->culprit, held->culprit, TN_MESSAGE_CULPRIT);
+		if (!event->place.frames)
+			event->place = held->place;
 		if (scanner->message.rank < 0)
 			scanner->message.rank = scanner->held_message.rank;
 		scanner->message.line = scanner->held_message.line;
@@ -260,6 +267,5 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 	if (!proven(event, message, text, length))
 		return TN_OK;
 	tn__cause_judge(event->family, message);
-	tn__advise(message);
 	return accept(scanner);
 }

@@ -107,18 +107,49 @@ copy_path(const char *path, size_t length, char *out)
 	return used;
 }
 
-static bool
-give(const char *path, size_t length, const char *line_number, char *culprit)
+/* "in NAME" behind a line number: the name without its class, "" without one. */
+static const char *
+function_after(const char *text, size_t *length)
 {
+	text += strspn(text, "0123456789");
+	text += strspn(text, ",: ");
+	*length = 0;
+	if (strncmp(text, "in ", 3) != 0)
+		return text;
+	text += 3;
+	for (;;) {
+		while (text[*length] != '\0' && (isalnum((unsigned char)text[*length]) || strchr("_<>", text[*length]) != NULL))
+			++*length;
+		if (text[*length] != '.')
+			return text;
+		text += *length + 1;
+		*length = 0;
+	}
+}
+
+/* A frame whose path and line are known. */
+static void
+give(const char *path, size_t length, const char *line_number, struct tn_frames *found)
+{
+	size_t name;
+	const char *function = function_after(line_number, &name);
+	tn__place_frame(&found->place, path, length, function, name);
+	const char *code = function + name;
+	if (strncmp(code, "\\n", 2) == 0) { /* a whole traceback in one line: the code follows */
+		const char *end = strstr(code + 2, "\\n");
+		if (end != NULL)
+			tn__place_code(&found->place, code + 2, (size_t)(end - code - 2));
+	}
 	if (length == 0 || length > TN_MESSAGE_CULPRIT - 16 || tn__frame_is_library(path, length))
-		return false;
+		return;
+	char *culprit = found->culprit;
 	length = copy_path(path, length, culprit);
 	culprit[length++] = ':';
 	size_t digits = 0;
 	while (digit(line_number[digits]) && digits < 10)
 		culprit[length++] = line_number[digits++];
 	culprit[length] = '\0';
-	return true;
+	found->own = true;
 }
 
 /* After the path of `File "path", line 12`: the digits, or NULL. */
@@ -136,7 +167,7 @@ line_number_after(const char *text)
 
 /* All `File "path", line 12` of a line; the last own one counts. Returns whether there was any. */
 static bool
-read_quoted(struct tn_frame_reader *reader, const char *line, char *culprit, bool *own)
+read_quoted(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
 	bool any = false;
 	for (const char *at = line; (at = strstr(at, "File ")) != NULL;) {
@@ -161,14 +192,14 @@ read_quoted(struct tn_frame_reader *reader, const char *line, char *culprit, boo
 		if (length > 0 && path[length - 1] == '\\')
 			length--;
 		if (number != NULL)
-			*own |= give(path, length, number, culprit);
+			give(path, length, number, found);
 	}
 	return any;
 }
 
 /* The rest of a path that was wrapped at the end of the line before. */
 static bool
-read_wrapped(struct tn_frame_reader *reader, const char *line, char *culprit, bool *own)
+read_wrapped(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
 	if (!reader->awaits_quote)
 		return false;
@@ -180,13 +211,13 @@ read_wrapped(struct tn_frame_reader *reader, const char *line, char *culprit, bo
 	const char *number = line_number_after(line + more);
 	if (number == NULL)
 		return false;
-	*own |= give(reader->partial, length + more, number, culprit);
+	give(reader->partial, length + more, number, found);
 	return true;
 }
 
 /* "Cell In[9], line 3" and "Input In [9], in <cell line: 3>()". */
 static bool
-read_cell(const char *line, char *culprit, bool *own)
+read_cell(const char *line, struct tn_frames *found)
 {
 	const char *name = strncmp(line, "Cell In", 7) == 0 || strncmp(line, "Input In", 8) == 0 ? line : NULL;
 	const char *close = name != NULL ? strchr(name, ']') : NULL;
@@ -196,7 +227,7 @@ read_cell(const char *line, char *culprit, bool *own)
 	for (number = number != NULL ? number + 4 : ""; *number == ' ' || *number == ':';)
 		number++;
 	if (digit(*number))
-		*own |= give(name, (size_t)(close - name) + 1, number, culprit);
+		give(name, (size_t)(close - name) + 1, number, found);
 	return true;
 }
 
@@ -215,7 +246,7 @@ path_like(const char *path, size_t length)
 
 /* "path in function(args)", whose line number follows in an arrow. */
 static bool
-read_header(struct tn_frame_reader *reader, const char *line)
+read_header(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
 	const char *in = strstr(line, " in ");
 	if (in == NULL || !path_like(line, (size_t)(in - line)))
@@ -227,12 +258,13 @@ read_header(struct tn_frame_reader *reader, const char *line)
 	memcpy(reader->partial, line, (size_t)(in - line));
 	reader->partial[in - line] = '\0';
 	reader->awaits_arrow = true;
+	tn__place_frame(&found->place, line, (size_t)(in - line), function, name);
 	return true;
 }
 
 /* "--> 12 code" */
 static bool
-read_arrow(struct tn_frame_reader *reader, const char *line, char *culprit, bool *own)
+read_arrow(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
 	size_t i = strspn(line, "-");
 	if (i == 0 || line[i] != '>')
@@ -242,14 +274,15 @@ read_arrow(struct tn_frame_reader *reader, const char *line, char *culprit, bool
 	if (!digit(line[i]))
 		return false;
 	if (reader->awaits_arrow)
-		*own |= give(reader->partial, strlen(reader->partial), line + i, culprit);
+		give(reader->partial, strlen(reader->partial), line + i, found);
 	reader->awaits_arrow = false;
+	tn__place_code(&found->place, line + i, strlen(line + i));
 	return true;
 }
 
 /* "path.py:12 in name", "File path.py:12, in name", "path.py:12: in name", "path.py:12: SomeError". */
 static bool
-read_colon(const char *line, char *culprit, bool *own)
+read_colon(const char *line, struct tn_frames *found)
 {
 	bool named = strncmp(line, "File ", 5) == 0;
 	const char *path = named ? line + 5 : line, *colon = strstr(path, ".py:");
@@ -265,13 +298,13 @@ read_colon(const char *line, char *culprit, bool *own)
 	             (strncmp(rest, ": ", 2) == 0 && isupper((unsigned char)rest[2]) && strstr(rest, "Error") != NULL &&
 	              strchr(rest + 2, ' ') == NULL);
 	if (frame)
-		*own |= give(path, (size_t)(colon - path), colon + 1, culprit);
+		give(path, (size_t)(colon - path), colon + 1, found);
 	return frame;
 }
 
 /* TensorFlow: "(defined at path.py:12)". */
 static bool
-read_defined_at(const char *line, char *culprit, bool *own)
+read_defined_at(const char *line, struct tn_frames *found)
 {
 	const char *at = strstr(line, "(defined at ");
 	if (at == NULL)
@@ -283,7 +316,22 @@ read_defined_at(const char *line, char *culprit, bool *own)
 		colon--;
 	if (colon < 2 || colon == length || path[colon - 1] != ':')
 		return false;
-	*own |= give(path, colon - 1, path + colon, culprit);
+	give(path, colon - 1, path + colon, found);
+	return true;
+}
+
+/* A frame whose beginning was cut off: `site-packages/x.py", line 12, in name`. Its path is not whole, so it is never the
+ * culprit. */
+static bool
+read_cut(const char *line, struct tn_frames *found)
+{
+	const char *quote = strstr(line, ".py\", line ");
+	const char *number = quote != NULL ? line_number_after(quote + 3) : NULL;
+	if (number == NULL || !path_like(line, (size_t)(quote + 3 - line)))
+		return false;
+	size_t name;
+	const char *function = function_after(number, &name);
+	tn__place_frame(&found->place, line, (size_t)(quote + 3 - line), function, name);
 	return true;
 }
 
@@ -306,26 +354,35 @@ exception_line(const char *line)
 }
 
 enum tn_trace_line
-tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, char *culprit, bool *own)
+tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, struct tn_frames *found)
 {
 	size_t start = tn__line_content(line, length);
 	const char *content = line + start;
 	bool indented = start > 0 && line[start - 1] == ' ';
-	*own = false;
-	if (read_wrapped(reader, content, culprit, own))
+	bool awaits_code = reader->awaits_code;
+	memset(found, 0, sizeof(*found));
+	reader->awaits_code = false;
+	if (read_wrapped(reader, content, found)) {
+		reader->awaits_code = true;
 		return TN_TRACE_FRAME;
+	}
 	if (*content == '\0')
 		return TN_TRACE_SOURCE;
 	if (strstr(content, "Traceback (most recent call last)") != NULL) {
 		reader->awaits_arrow = false;
-		read_quoted(reader, content, culprit, own); /* a whole traceback in one line, as in JSON */
+		read_quoted(reader, content, found); /* a whole traceback in one line, as in JSON */
 		return TN_TRACE_START;
 	}
-	if (read_quoted(reader, content, culprit, own) || read_cell(content, culprit, own) ||
-	    read_colon(content, culprit, own) || read_arrow(reader, content, culprit, own) ||
-	    read_header(reader, content) || read_defined_at(content, culprit, own))
+	if (read_quoted(reader, content, found) || read_cut(content, found)) {
+		reader->awaits_code = true;
+		return TN_TRACE_FRAME;
+	}
+	if (read_cell(content, found) || read_colon(content, found) || read_arrow(reader, content, found) ||
+	    read_header(reader, content, found) || read_defined_at(content, found))
 		return TN_TRACE_FRAME;
 	if (!indented && exception_line(content))
 		return TN_TRACE_END;
+	if (awaits_code && indented)
+		tn__place_code(&found->place, content, length - start);
 	return indented || digit(*content) ? TN_TRACE_SOURCE : TN_TRACE_OTHER;
 }

@@ -96,6 +96,28 @@ const char *tn__find(const char *text, size_t length, const char *word);
 /* Whether the text has one of the lower-case words that `list` names, separated by '|', in letters of any case. */
 bool tn__has_any(const char *text, size_t length, const char *list);
 
+/* ---- place.c ---- */
+
+/* Where in a program some frames of a traceback are; all zero for no frames. */
+struct tn_place {
+	uint8_t phase, weight; /* enum tn_at, and how much its row weighs */
+	uint8_t framework;     /* row, 0 for none */
+	bool frames;           /* there were any */
+};
+
+/* Adds the place of frames that lie within those seen so far. */
+void tn__place_join(struct tn_place *place, const struct tn_place *inner);
+
+/* Adds a frame; its function may be empty. */
+void tn__place_frame(struct tn_place *place, const char *path, size_t length, const char *function,
+                     size_t function_length);
+
+/* Adds the shown line of the frame that was added last. */
+void tn__place_code(struct tn_place *place, const char *code, size_t length);
+
+/* Sets phase and framework of a message. */
+void tn__place_tell(const struct tn_place *place, struct tn_message *message);
+
 /* ---- frame.c ---- */
 
 /* What a line is in a traceback. */
@@ -112,12 +134,19 @@ struct tn_frame_reader {
 	char partial[TN_MESSAGE_CULPRIT]; /* a path whose line is not known yet */
 	bool awaits_arrow;                /* the line number follows in "--> 12" */
 	bool awaits_quote;                /* the path goes on in the next line */
+	bool awaits_code;                 /* the next line shows the code of a frame */
 };
 
-/* Reads a clean line. If it completes a frame of the user's own code, `culprit` gets "file:line" (TN_MESSAGE_CULPRIT
- * bytes) and *own is set; library frames only set the kind. */
-enum tn_trace_line tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, char *culprit,
-                                  bool *own);
+/* What a line of a traceback shows. */
+struct tn_frames {
+	char culprit[TN_MESSAGE_CULPRIT]; /* "file:line" of the last frame of the user's own code ... */
+	bool own;                         /* ... if there is one */
+	struct tn_place place;
+};
+
+/* Reads a clean line as one of a traceback; `found` is filled in. */
+enum tn_trace_line tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length,
+                                  struct tn_frames *found);
 
 /* Whether a path belongs to installed packages or the standard library. */
 bool tn__frame_is_library(const char *path, size_t length);
@@ -133,7 +162,10 @@ void tn__figures_read(const struct tn_family *family, const char *squeezed, size
 /* Sets cause and reason from the figures, by the rule list. */
 void tn__cause_judge(const struct tn_family *family, struct tn_message *message);
 
-/* Sets the advice that goes with cause and family. */
+/* What a line shows of advice.def, a bit each. */
+uint32_t tn__advice_done(const char *line);
+
+/* Sets the advice that goes with cause, family, phase and framework. */
 void tn__advise(struct tn_message *message);
 
 #endif

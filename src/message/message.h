@@ -59,6 +59,28 @@ enum tn_cause {
 #undef TN_CAUSE_ENUM
 };
 
+/* What the program was doing: its name in the JSON, words for people, and the one before a framework's name. */
+#define TN_AT_LIST(X)                                                      \
+	X(UNKNOWN, "", "", "")                                                 \
+	X(BUILD, "build", "while building the model", "with")                  \
+	X(LOAD, "load", "while loading weights", "with")                       \
+	X(FORWARD, "forward", "in the forward pass", "of")                     \
+	X(LOSS, "loss", "while computing the loss", "in")                      \
+	X(BACKWARD, "backward", "in the backward pass", "of")                  \
+	X(UPDATE, "optimizer", "in the optimizer's update", "of")              \
+	X(EVALUATION, "evaluation", "in the evaluation", "of")                 \
+	X(GATHER, "gather", "while gathering from the ranks or steps", "with") \
+	X(SAVE, "save", "while saving", "with")                                \
+	X(RESUME, "resume", "while resuming from a checkpoint", "with")        \
+	X(GENERATE, "generate", "while generating", "with")                    \
+	X(DATA, "data", "while loading data", "with")
+
+enum tn_at {
+#define TN_AT_ENUM(name, text, words, link) TN_AT_##name,
+	TN_AT_LIST(TN_AT_ENUM)
+#undef TN_AT_ENUM
+};
+
 enum tn_device_kind {
 	TN_KIND_NONE,
 	TN_KIND_CUDA,
@@ -87,6 +109,10 @@ struct tn_message {
 	struct tn_message_process processes[TN_MESSAGE_PROCESSES];
 	size_t process_count;
 	char culprit[TN_MESSAGE_CULPRIT]; /* "file:line" of the user's own code, "" if none is shown */
+	enum tn_at phase;                 /* what the frames show that the program was doing */
+	const char *framework;            /* literal: trainer, engine or library that the frames show, or NULL */
+	const char *framework_words;      /* literal: the same for people, "" where its name tells nothing new */
+	uint32_t done;                    /* what the text shows of advice.def, a bit each */
 	uint64_t line;                    /* of the text, from 1 */
 	enum tn_cause cause;
 	char reason[256];
@@ -97,6 +123,10 @@ struct tn_message {
 const char *tn__figure_text(enum tn_figure figure);
 const char *tn__cause_text(enum tn_cause cause);
 const char *tn__device_kind_text(enum tn_device_kind kind);
+const char *tn__at_text(enum tn_at at); /* "" for TN_AT_UNKNOWN */
+
+/* "in the backward pass of transformers' Trainer", as far as the frames tell; "" for nothing. Returns `buffer`. */
+const char *tn__at_words(const struct tn_message *message, char buffer[128]);
 
 /* "2.00 GiB" or "512 bytes" with two decimals, as the messages print them. `buffer` of 40 bytes is returned. */
 const char *tn__message_size(uint64_t bytes, char buffer[40]);

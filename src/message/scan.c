@@ -317,6 +317,7 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	TN_FORWARD_IF_ERROR(make_room(scanner, 2 * length));
 	scanner->rank = tn__line_rank(line, length);
 	scanner->owner = tn__line_owner(line, length, scanner->rank);
+	scanner->done |= tn__advice_done(line);
 	enum tn_trace_line kind = tn__traces_read(scanner, line, length);
 	size_t base = scanner->clean_used;
 	memcpy(scanner->clean + base, line, length);

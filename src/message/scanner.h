@@ -13,7 +13,7 @@
 #define TN_LOOK_BACK 512 /* squeezed characters of the same line that belong to a message before its anchor */
 #define TN_OWNERS 64     /* processes whose tracebacks are followed at a time */
 
-/* The last own frame of one process's traceback. */
+/* One process's traceback: its last own frame, and where all its frames are. */
 struct tn_trace_state {
 	uint64_t owner, line;
 	uint64_t ended; /* the piece in which its exception stood, 0 while it is open */
@@ -21,6 +21,7 @@ struct tn_trace_state {
 	bool active, used;
 	struct tn_frame_reader reader;
 	char culprit[TN_MESSAGE_CULPRIT];
+	struct tn_place place; /* of all its frames */
 };
 
 enum tn_after { AFTER_WAITS, AFTER_READS, AFTER_OVER };
@@ -35,6 +36,8 @@ struct tn_event {
 	size_t start, last_end; /* in the squeezed window */
 	int64_t rank;
 	char culprit[TN_MESSAGE_CULPRIT];
+	struct tn_place place;
+	bool place_follows; /* it is read from the traceback behind the error */
 };
 
 struct tn_message_scanner {
@@ -58,6 +61,7 @@ struct tn_message_scanner {
 
 	int64_t rank;
 	uint64_t owner;
+	uint32_t done; /* what the text has shown of advice.def so far */
 
 	struct tn_trace_state traces[TN_OWNERS];
 	uint64_t last_trace_line;
@@ -78,7 +82,7 @@ enum tn_trace_line tn__traces_read(struct tn_message_scanner *scanner, const cha
 /* The current process's exception stands in this line. */
 void tn__traces_end(struct tn_message_scanner *scanner);
 
-/* Gives an error the own frame that led to it. */
+/* Gives an error the own frame that led to it, and the place of all frames. */
 void tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event *event);
 
 /* Closes the open message, if there is one: `end` is where the next begins, or the end of the window. Fails only as

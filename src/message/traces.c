@@ -28,7 +28,7 @@ trace_of(struct tn_message_scanner *scanner, uint64_t owner)
 
 /* Gives frames that follow an error to it, if it has no own frame yet. */
 static void
-read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const char *culprit, bool own)
+read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const struct tn_frames *found)
 {
 	struct tn_event *event = scanner->open ? &scanner->event : &scanner->held_event;
 	if ((!scanner->open && !scanner->held) || tn__strangers(event->owner, scanner->owner) ||
@@ -39,13 +39,17 @@ read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const ch
 			event->after = AFTER_OVER;
 			return;
 		}
-		if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME)
+		if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME) {
 			event->after = AFTER_READS;
+			event->place_follows = !event->place.frames;
+		}
 	}
 	if (event->after != AFTER_READS)
 		return;
-	if (own)
-		memcpy(event->culprit, culprit, TN_MESSAGE_CULPRIT);
+	if (found->own)
+		memcpy(event->culprit, found->culprit, TN_MESSAGE_CULPRIT);
+	if (event->place_follows)
+		tn__place_join(&event->place, &found->place);
 	bool ends =
 	    kind == TN_TRACE_OTHER || kind == TN_TRACE_END || (kind == TN_TRACE_START && event->culprit[0] != '\0');
 	if (ends || scanner->piece - event->last_line > 4 * TRACE_LINES)
@@ -55,28 +59,31 @@ read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const ch
 enum tn_trace_line
 tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t length)
 {
-	char culprit[TN_MESSAGE_CULPRIT] = "";
-	bool own;
+	struct tn_frames found;
 	struct tn_trace_state *trace = trace_of(scanner, scanner->owner);
-	enum tn_trace_line kind = tn__frame_read(&trace->reader, line, length, culprit, &own);
+	enum tn_trace_line kind = tn__frame_read(&trace->reader, line, length, &found);
 	if (kind == TN_TRACE_START) {
 		trace->culprit[0] = '\0';
+		trace->place = (struct tn_place){ 0 };
 		trace->used = false;
 	}
 	if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME) {
 		if (trace->ended > 0)
 			trace->culprit[0] = '\0';
+		if (trace->ended > 0 || (found.own && trace->used))
+			trace->place = (struct tn_place){ 0 };
 		trace->ended = 0;
 		trace->active = true;
 		trace->rank = scanner->rank;
 		scanner->last_trace = (size_t)(trace - scanner->traces);
 		scanner->last_trace_line = trace->line = scanner->piece;
-		if (own && trace->used) /* a new stack without its opening line */
+		if (found.own && trace->used) /* a new stack without its opening line */
 			trace->used = false;
-		if (own)
-			memcpy(trace->culprit, culprit, TN_MESSAGE_CULPRIT);
+		if (found.own)
+			memcpy(trace->culprit, found.culprit, TN_MESSAGE_CULPRIT);
 	}
-	read_after(scanner, kind, culprit, own);
+	tn__place_join(&trace->place, &found.place);
+	read_after(scanner, kind, &found);
 	return kind;
 }
 
@@ -89,6 +96,7 @@ tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event *eve
 		return;
 	if (trace->culprit[0] != '\0')
 		memcpy(event->culprit, trace->culprit, TN_MESSAGE_CULPRIT);
+	event->place = trace->place;
 	trace->used = true;
 }
 

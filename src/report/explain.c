@@ -47,6 +47,16 @@ write_index(FILE *out, const char *name, int64_t value)
 		fprintf(out, "%" PRId64, value);
 }
 
+/* A text, or null for "" and NULL. */
+static void
+write_text_or_null(FILE *out, const char *text)
+{
+	if (text == NULL || text[0] == '\0')
+		fputs("null", out);
+	else
+		tn__write_json_string(out, text);
+}
+
 static void
 write_processes(FILE *out, const struct tn_message *message)
 {
@@ -73,11 +83,12 @@ write_fields(FILE *out, const struct tn_message *message)
 	write_processes(out, message);
 	write_index(out, "rank", message->rank);
 	fputs(",\n        \"culprit\": ", out);
-	if (message->culprit[0] == '\0')
-		fputs("null", out);
-	else
-		tn__write_json_string(out, message->culprit);
-	fputs("\n      },\n", out);
+	write_text_or_null(out, message->culprit);
+	fputs("\n      },\n      \"phase\": ", out);
+	write_text_or_null(out, tn__at_text(message->phase));
+	fputs(",\n      \"framework\": ", out);
+	write_text_or_null(out, message->framework);
+	fputs(",\n", out);
 }
 
 static void
@@ -250,12 +261,14 @@ upper_first(const char *text, char buffer[256])
 static void
 write_full(const struct tn_printer *printer, const struct tn_message *message, uint64_t number)
 {
-	char reason[256];
+	char reason[256], place[128];
 	if (number > 0)
 		fputc('\n', printer->out);
 	say_headline(printer, message);
 	if (message->culprit[0] != '\0')
 		tn__say(printer, TN_TINT_NONE, 2, "your code: %s", message->culprit);
+	if (tn__at_words(message, place)[0] != '\0')
+		tn__say(printer, TN_TINT_NONE, 2, "%s", place);
 	say_request(printer, message);
 	say_table(printer, message);
 	tn__say(printer, TN_TINT_NONE, 2, "Why: %s. %s", cause_words(message->cause),

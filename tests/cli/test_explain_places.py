@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tonnage explain` reads tracebacks: the phase, the framework, and the advice that follows from both.
+
+Each case is a traceback as that framework prints it, cut to the frames that matter. A row of the tables that is lost
+or too greedy changes a case.
+"""
+
+import json
+import subprocess
+
+import pytest
+from command import TONNAGE
+
+LIB = "/env/lib/python3.11/site-packages/"
+FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 23.64 " \
+       "GiB of which 100.00 MiB is free. Including non-PyTorch memory, this process has 23.50 GiB memory in use. Of the " \
+       "allocated memory 22.90 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."  # fmt: skip
+
+OWN = ("train.py", "<module>", "main()")
+CALL = ("torch/nn/modules/module.py", "_call_impl", "return forward_call(*args, **kwargs)")
+LINEAR = ("torch/nn/modules/linear.py", "forward", "return F.linear(input, self.weight, self.bias)")
+LLAMA = ("transformers/models/llama/modeling_llama.py", "forward", "hidden_states = decoder_layer(")
+ENGINE = ("torch/autograd/graph.py", "_engine_run_backward", "return Variable._execution_engine.run_backward(")
+TRAIN = ("transformers/trainer.py", "_inner_training_loop", "tr_loss_step = self.training_step(model, inputs)")
+EVALUATE = ("transformers/trainer.py", "evaluate", "output = eval_loop(")
+LIGHTNING = ("lightning/pytorch/loops/optimization/automatic.py", "_optimizer_step", "call._call_lightning_module_hook(")
+
+CASES = {
+    "plain forward": ([OWN, CALL, LINEAR], "forward", "pytorch"),
+    "plain backward": ([("train.py", "main", "loss.backward()"), ENGINE], "backward", "pytorch"),
+    "the trainer's backward pass": (
+        [TRAIN, ("accelerate/accelerator.py", "backward", "loss.backward(**kwargs)"), ENGINE], "backward", "transformers"),
+    "computed again within the backward pass": (
+        [TRAIN, ENGINE, ("torch/utils/checkpoint.py", "backward", "outputs = ctx.run_function(*args)"), CALL, LLAMA],
+        "backward", "transformers"),
+    "trl is built on the trainer": (
+        [TRAIN, ("trl/trainer/dpo_trainer.py", "concatenated_forward", "outputs = model(input_ids)"), LLAMA], "forward", "trl"),
+    "trl's loss": (
+        [TRAIN, ("trl/trainer/utils.py", "selective_log_softmax", "per_token = logits.logsumexp(-1)")], "loss", "trl"),
+    "the model's own loss": (
+        [TRAIN, CALL, LLAMA, ("transformers/loss/loss_utils.py", "ForCausalLMLoss", "logits = logits.float()")],
+        "loss", "transformers"),
+    "the loss of a program": ([("train.py", "main", "loss = criterion(out, y)"),
+                               ("torch/nn/functional.py", "cross_entropy", "return torch._C._nn.cross_entropy_loss(")],
+                              "loss", "pytorch"),
+    "an update": ([("train.py", "main", "optimizer.step()"),
+                   ("torch/optim/adamw.py", "_init_group", 'state["exp_avg"] = torch.zeros_like(')], "optimizer", "pytorch"),
+    "Lightning runs the passes within its update": (
+        [LIGHTNING, ("torch/optim/adamw.py", "step", "loss = closure()"), CALL, LINEAR], "forward", "lightning"),
+    "Lightning's update": (
+        [LIGHTNING, ("torch/optim/adam.py", "step", "self._init_group(")], "optimizer", "lightning"),
+    "an evaluation consists of forward passes": ([TRAIN, EVALUATE, CALL, LLAMA], "evaluation", "transformers"),
+    "an evaluation's results": (
+        [EVALUATE, ("transformers/trainer_pt_utils.py", "nested_concat", "return torch_pad_and_concatenate(tensors, new)")],
+        "gather", "transformers"),
+    "generating within an evaluation": (
+        [EVALUATE, ("transformers/generation/utils.py", "generate", "result = self._sample("), CALL, LLAMA],
+        "generate", "transformers"),
+    "a loop of one's own to evaluate": ([("tools.py", "validate", "out = net(x)"), CALL, LINEAR], "evaluation", "pytorch"),
+    "weights are loaded": (
+        [OWN, ("transformers/modeling_utils.py", "from_pretrained", "model = cls(config)"),
+         ("torch/nn/modules/linear.py", "__init__", "self.weight = Parameter(torch.empty(")], "load", "transformers"),
+    "the trainer resumes": (
+        [("transformers/trainer.py", "_load_optimizer_and_scheduler", "torch.load(os.path.join(checkpoint, NAME))"),
+         ("torch/serialization.py", "load", "return _load(")], "resume", "transformers"),
+    "a program resumes": (
+        [("train.py", "resume", "state = torch.load(path)"), ("torch/serialization.py", "_load", "result = unpickler.load()")],
+        "resume", "pytorch"),
+    "a program loads": (
+        [("train.py", "main", "state = torch.load(path)"), ("torch/serialization.py", "_load", "result = unpickler.load()")],
+        "load", "pytorch"),
+    "the model moves": (
+        [("train.py", "main", 'model.to("cuda")'), ("torch/nn/modules/module.py", "_apply", "param_applied = fn(param)")],
+        "build", "pytorch"),
+    "FSDP gathers to save": (
+        [("train.py", "save_checkpoint", "state = model.state_dict()"),
+         ("torch/distributed/fsdp/_state_dict_utils.py", "_full_pre_state_dict_hook", "_common_unshard_pre_state_dict_hook(")],
+        "gather", "fsdp"),
+    "saving": ([("train.py", "main", "torch.save(state, path)"), ("torch/serialization.py", "save", "_save(obj)")],
+               "save", "pytorch"),
+    "DeepSpeed's update": (
+        [OWN, ("deepspeed/runtime/engine.py", "_take_model_step", "self.optimizer.step()"),
+         ("deepspeed/runtime/zero/stage_1_and_2.py", "step", "self._optimizer_step(i)")], "optimizer", "deepspeed"),
+    "data": ([("train.py", "main", "for batch in train_loader:"),
+              ("torch/utils/data/_utils/pin_memory.py", "pin_memory", "return data.pin_memory(device)")], "data", "pytorch"),
+    "vLLM starts": (
+        [("vllm/v1/worker/gpu_worker.py", "determine_available_memory", "self.model_runner.profile_run()"),
+         CALL, ("vllm/model_executor/models/llama.py", "forward", "hidden_states = self.model(")], "load", "vllm"),
+    "vLLM serves": (
+        [("vllm/v1/worker/gpu_worker.py", "execute_model", "output = self.model_runner.execute_model("), CALL, LINEAR],
+        "generate", "vllm"),
+    "SGLang serves": (
+        [("sglang/srt/managers/scheduler.py", "run_batch", "self.tp_worker.forward_batch_generation("), CALL, LINEAR],
+        "generate", "sglang"),
+    "diffusers decodes": (
+        [OWN, ("diffusers/pipelines/flux/pipeline_flux.py", "__call__", "image = self.vae.decode(latents)"),
+         ("diffusers/models/autoencoders/autoencoder_kl.py", "decode", "decoded = self._decode(z).sample")],
+        "generate", "diffusers"),
+    "peft in a loop of one's own": (
+        [OWN, ("peft/peft_model.py", "forward", "return self.base_model("), CALL, LLAMA], "forward", "peft"),
+    "timm": ([OWN, ("timm/models/vision_transformer.py", "forward_features", "x = self.blocks(x)"), CALL], "forward", "timm"),
+    "ultralytics": (
+        [OWN, ("ultralytics/engine/trainer.py", "_do_train", "loss, self.loss_items = self.model(batch)"), CALL],
+        "forward", "ultralytics"),
+    "ultralytics' loss": (
+        [OWN, ("ultralytics/engine/trainer.py", "_do_train", "loss = self.model(batch)"), CALL,
+         ("ultralytics/utils/loss.py", "__call__", "loss[0] = self.assigner(")], "loss", "ultralytics"),
+    "nothing tells": ([("stress.py", "main", "c = torch.matmul(a, b)")], None, "pytorch"),
+    "names that only begin alike": (
+        [("prog.py", "forwarding_table", "save_model(build(x)); reloaded = unload_state_dict_hooks(1)")], None, "pytorch"),
+}  # fmt: skip
+
+
+def traceback(frames):
+    lines = ["Traceback (most recent call last):"]
+    for number, (path, function, code) in enumerate(frames, 1):
+        lines.append(f'  File "{LIB if "/" in path else "/work/"}{path}", line {number}, in {function}')
+        lines.append(f"    {code}")
+    return "\n".join([*lines, FULL])
+
+
+def explain(text, *words):
+    done = subprocess.run([str(TONNAGE), "explain", *words], input=text.encode(), capture_output=True, timeout=60, check=True)
+    return done.stdout.decode()
+
+
+def first(text):
+    return json.loads(explain(text, "-", "--json", "-"))["errors"][0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_phase_and_framework(name, schema):
+    frames, phase, framework = CASES[name]
+    document = json.loads(explain(traceback(frames), "-", "--json", "-"))
+    schema("explain", document)
+    error = document["errors"][0]
+    assert (error["phase"], error["framework"]) == (phase, framework)
+
+
+def test_other_layouts():
+    """The same frames as a notebook prints them, in one line of JSON, with Windows' paths, and behind a rank."""
+    frames = [TRAIN, ("accelerate/accelerator.py", "backward", "loss.backward(**kwargs)"), ENGINE]
+    text = traceback(frames)
+    notebook = "\n".join(
+        f"File ~{LIB}{path}:{number}, in Trainer.{function}(self, x)\n   {number - 1} before\n-> {number} {code}\n"
+        for number, (path, function, code) in enumerate(frames, 1)
+    )
+    layouts = {
+        "json": json.dumps({"message": text}),
+        "windows": text.replace("/env/lib/python3.11/", "C:\\env\\Lib\\").replace("/", "\\"),
+        "rank": "\n".join("[rank3]: " + line for line in text.split("\n")),
+        "notebook": notebook + "\n" + FULL,
+        "cut": text[text.index("site-packages") :],
+        "after": FULL + "\n" + text.rsplit("\n", 1)[0],
+    }
+    found = {name: (first(layout)["phase"], first(layout)["framework"]) for name, layout in layouts.items()}
+    assert found == dict.fromkeys(layouts, ("backward", "transformers"))
+
+
+def test_without_frames_nothing_is_claimed():
+    error = first(FULL)
+    assert (error["phase"], error["framework"]) == (None, None)
+
+
+def test_the_next_traceback_starts_anew():
+    text = traceback(CASES["an update"][0]) + "\nepoch 2\n" + traceback(CASES["nothing tells"][0]).replace("512", "640")
+    errors = json.loads(explain(text, "-", "--json", "-"))["errors"]
+    assert [(error["phase"], error["framework"]) for error in errors] == [("optimizer", "pytorch"), (None, "pytorch")]
+
+
+def test_each_rank_has_its_own():
+    one = ["[rank0]: " + line for line in traceback(CASES["plain backward"][0]).split("\n")]
+    two = ["[rank1]: " + line for line in traceback(CASES["a program loads"][0]).replace("512", "640").split("\n")]
+    text = "\n".join(line for pair in zip(one, two) for line in pair)
+    errors = json.loads(explain(text, "-", "--json", "-"))["errors"]
+    assert {(error["fields"]["rank"], error["phase"]) for error in errors} == {(0, "backward"), (1, "load")}
+
+
+def test_for_a_person():
+    assert "\n  in the backward pass of transformers' Trainer\n" in explain(traceback(CASES["the trainer's backward pass"][0]))
+    assert "\n  in the backward pass\n" in explain(traceback(CASES["plain backward"][0]))
+    assert "\n  while loading weights with vLLM\n" in explain(traceback(CASES["vLLM starts"][0]))
+
+
+# Case of CASES, what its first advice names, and words of a text that has this already.
+ADVICE = [
+    ("a program loads", 'map_location="cpu"', 'state = torch.load(path, map_location="cpu")'),
+    ("a program resumes", 'map_location="cpu"', 'state = torch.load(path, map_location="cpu")'),
+    ("weights are loaded", 'device_map="auto"', 'model = from_pretrained(name, device_map="auto")'),
+    ("vLLM starts", "--max-model-len", "vllm serve name --max-model-len 4096"),
+    ("vLLM serves", "--max-num-seqs", "vllm serve name --max-num-seqs 16"),
+    ("FSDP gathers to save", "FullStateDictConfig(offload_to_cpu=True, rank0_only=True)", "rank0_only=True"),
+    ("an evaluation's results", "eval_accumulation_steps", "eval_accumulation_steps=4"),
+    ("an evaluation consists of forward passes", "per_device_eval_batch_size", None),
+    ("the trainer's backward pass", "per_device_train_batch_size", None),
+    ("the model's own loss", "per_device_train_batch_size", None),
+    ("diffusers decodes", "enable_model_cpu_offload", "pipe.enable_model_cpu_offload()"),
+    ("ultralytics", "batch=-1", "yolo train batch=-1"),
+]
+
+
+@pytest.mark.parametrize("name, advice, already", ADVICE)
+def test_advice_follows_from_the_phase(name, advice, already):
+    text = traceback(CASES[name][0])
+    assert advice in first(text)["do"][0]
+    if already:
+        assert not any(advice in step for step in first(already + "\n" + text)["do"])
+
+
+def test_the_update_of_the_trainer():
+    text = traceback([TRAIN, ("torch/optim/adamw.py", "_init_group", 'state["exp_avg"] = torch.zeros_like(')])
+    assert "adamw_bnb_8bit" in first(text)["do"][0]
+    assert not any("adamw_bnb_8bit" in step for step in first("optim=adafactor\n" + text)["do"])
+
+
+def test_accelerate_resumes():
+    text = traceback([OWN, ("accelerate/accelerator.py", "load_state", "load_accelerator_state(")])
+    assert "accelerator.load_state" in first(text)["do"][0]
+
+
+def test_lightning_and_the_picture_programs():
+    """Accumulation, tiling and switches by the names of each program."""
+    forward = first(traceback(CASES["Lightning runs the passes within its update"][0]))
+    assert "accumulate_grad_batches" in forward["do"][0]
+    tiled = first("pipe.enable_model_cpu_offload()\n" + traceback(CASES["diffusers decodes"][0]))
+    assert "vae.enable_tiling()" in tiled["do"][0]
+    comfy = traceback([]).replace(FULL, '  File "D:\\ComfyUI\\comfy\\samplers.py", line 1, in sample\n    x = f(x)\n' + FULL)
+    assert first(comfy)["framework"] == "comfyui"
+    assert "--lowvram" in first(comfy)["do"][0]
+    assert "--lowvram" not in first("main.py --lowvram\n" + comfy)["do"][0]
+    webui = comfy.replace("ComfyUI\\comfy\\samplers.py", "webui\\modules\\processing.py")
+    assert "--medvram" in first(webui)["do"][0]
+    assert "--medvram" not in first("webui.py --medvram\n" + webui)["do"][0]
+
+
+def test_checkpointing_that_is_there_is_not_advised():
+    frames = CASES["computed again within the backward pass"][0]
+    assert not any("checkpointing" in step for step in first(traceback(frames))["do"])
+    without = traceback([frame for frame in frames if "checkpoint" not in frame[0]])
+    assert any("gradient_checkpointing=True" in step for step in first(without)["do"])
+
+
+def test_predictions_and_weights_are_gathered_differently():
+    """The trainer gathers weights to save them; eval_accumulation_steps is of no use there."""
+    text = traceback([TRAIN, *CASES["FSDP gathers to save"][0][1:]])
+    assert first(text)["phase"] == "gather"
+    assert not any("eval_accumulation_steps" in step for step in first(text)["do"])
+
+
+def test_no_batch_is_made_smaller_where_none_is():
+    for name in ("the model moves", "a program loads", "weights are loaded", "a program resumes"):
+        assert not any("batch (or" in step for step in first(traceback(CASES[name][0]))["do"]), name
+
+
+def test_passes_without_gradients():
+    """No accumulation and no checkpointing; no_grad only in a loop of one's own that shows none."""
+    text = traceback(CASES["a loop of one's own to evaluate"][0])
+    assert "torch.no_grad()" in first(text)["do"][0]
+    for name in ("a loop of one's own to evaluate", "diffusers decodes", "vLLM serves", "an evaluation's results"):
+        assert not any("accumulation " in step or "checkpointing" in step for step in first(traceback(CASES[name][0]))["do"])
+    decorator = ("torch/utils/_contextlib.py", "decorate_context", "return func(*args, **kwargs)")
+    decorated = traceback([decorator, *CASES["a loop of one's own to evaluate"][0]])
+    forward = traceback([decorator, *CASES["plain forward"][0]])
+    for done in (first("with torch.no_grad():\n" + text), first(decorated), first(forward)):
+        assert not any("no_grad" in step for step in done["do"])
