@@ -7,7 +7,7 @@
 
 #include "report/report.h"
 
-/* `what` is of the kind's own type. Each function fails as the writer that it stands for. */
+/* `what` is of the kind's own type. Each function fails as the writer that it stands for; one without a page has NULL. */
 struct tn_document {
 	tn_status (*text)(const void *what, struct tn_style style, FILE *out);
 	tn_status (*json)(const void *what, FILE *out);
@@ -17,5 +17,6 @@ struct tn_document {
 extern const struct tn_document tn__run_document; /* of a struct tn_report */
 extern const struct tn_document tn__fix_document; /* of a struct tn_fixes */
 extern const struct tn_document tn__fit_document; /* of a struct tn_fits */
+extern const struct tn_document tn__clean_document; /* of a struct tn_cleaned; no page */
 
 #endif

@@ -6,15 +6,16 @@
  */
 #include "tonnage/clean.h"
 
-#include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/error.h"
-#include "report/report.h"
+#include "report/cleaned.h"
+#include "report/document.h"
 #include "supervise/internal.h"
 
 /* Below the folder that holds the answers of cuDNN. */
@@ -22,45 +23,53 @@ static const char *const cache_folders[] = { "cudnn", "compile" };
 
 struct cleaning {
 	const struct tn_clean_options *options;
-	json_t *folders; /* what was found, each with its result */
-	int64_t freed;
-	size_t failed, removed;
+	struct tn_cleaned found;
+	size_t failed;
+	bool no_memory; /* something was found that is not in the list */
 };
 
-static const char *
-name_of_kind(enum tn_left kind)
+/* True where the folder is gone. */
+static bool
+remove_folder(const char *path)
 {
-	static const char *const names[] = { "none", "running", "orphan", "scratch" };
-	return names[kind];
+	struct stat about;
+	struct tn_folder folder = { .lock = -1 };
+	if (strlen(path) >= sizeof(folder.path))
+		return false;
+	strcpy(folder.path, path);
+	tn__folder_remove(&folder, false);
+	return lstat(path, &about) != 0;
 }
 
 /* Adds a row, and removes the folder where that is wanted. */
 static void
-take(struct cleaning *cleaning, const char *path, const char *kind, bool removable)
+take(struct cleaning *cleaning, const char *path, enum tn_cleaned_kind kind, bool removable)
 {
-	int64_t bytes = 0, disk = 0;
-	struct stat about;
-	struct tn_folder folder = { .lock = -1 };
-	bool removed = false;
-	tn__folder_size(path, &bytes, &disk);
-	if (removable && !cleaning->options->dry_run && strlen(path) < sizeof(folder.path)) {
-		strcpy(folder.path, path);
-		tn__folder_remove(&folder, false);
-		removed = lstat(path, &about) != 0;
-		cleaning->failed += !removed;
+	struct tn_cleaned *found = &cleaning->found;
+	struct tn_cleaned_folder row = { .path = strdup(path), .kind = kind, .removable = removable };
+	int64_t bytes = 0;
+	if (row.path == NULL || !tn__array_room(&found->folders, &found->capacity, found->count + 1, sizeof(row), SIZE_MAX)) {
+		free(row.path);
+		cleaning->no_memory = true;
+		return;
 	}
-	cleaning->removed += removed;
-	if (removed || (removable && cleaning->options->dry_run))
-		cleaning->freed += disk;
-	json_array_append_new(cleaning->folders,
-	                      json_pack("{s:s, s:s, s:I, s:b, s:b}", "path", path, "kind", kind, "disk_bytes",
-	                                (json_int_t)disk, "removable", removable, "removed", removed));
+	tn__folder_size(path, &bytes, &row.disk_bytes);
+	if (removable && !found->dry_run) {
+		row.removed = remove_folder(path);
+		cleaning->failed += !row.removed;
+	}
+	if (row.removed || (removable && found->dry_run))
+		found->freed += row.disk_bytes;
+	found->folders[found->count++] = row;
 }
 
 static void
-take_run_folder(void *context, const char *path, enum tn_left kind)
+take_run_folder(void *context, const char *path, enum tn_left left)
 {
-	take(context, path, name_of_kind(kind), kind != TN_LEFT_RUNNING);
+	static const enum tn_cleaned_kind kinds[] = { [TN_LEFT_RUNNING] = TN_CLEANED_RUNNING,
+		                                          [TN_LEFT_ORPHAN] = TN_CLEANED_ORPHAN,
+		                                          [TN_LEFT_SCRATCH] = TN_CLEANED_SCRATCH };
+	take(context, path, kinds[left], left != TN_LEFT_RUNNING);
 }
 
 static void
@@ -74,72 +83,31 @@ take_caches(struct cleaning *cleaning)
 	for (size_t i = 0; i < sizeof(cache_folders) / sizeof(cache_folders[0]); i++)
 		if (snprintf(path, sizeof(path), "%s/%s", cudnn, cache_folders[i]) < (int)sizeof(path) &&
 		    lstat(path, &about) == 0 && S_ISDIR(about.st_mode))
-			take(cleaning, path, "cache", cleaning->options->caches);
-}
-
-/* ---- saying it ---- */
-
-static void
-print_row(const struct cleaning *cleaning, const json_t *row)
-{
-	const char *kind = json_string_value(json_object_get(row, "kind"));
-	bool removable = json_is_true(json_object_get(row, "removable"));
-	const char *result = json_is_true(json_object_get(row, "removed"))      ? "removed"
-	                     : removable && cleaning->options->dry_run          ? "would be removed"
-	                     : removable                                        ? "could not be removed"
-	                     : strcmp(kind, "cache") == 0 ? "kept (--caches removes it)"
-	                                                  : "in use";
-	char bytes[32];
-	fprintf(cleaning->options->output, "%-8s %10s  %s  %s\n", kind,
-	        tn__human_bytes(json_integer_value(json_object_get(row, "disk_bytes")), bytes),
-	        json_string_value(json_object_get(row, "path")), result);
-}
-
-static void
-print_text(const struct cleaning *cleaning)
-{
-	char bytes[32];
-	size_t i;
-	const json_t *row;
-	json_array_foreach(cleaning->folders, i, row)
-		print_row(cleaning, row);
-	if (json_array_size(cleaning->folders) == 0)
-		fputs("nothing is left of earlier runs\n", cleaning->options->output);
-	else
-		fprintf(cleaning->options->output, cleaning->options->dry_run ? "%s would be freed\n" : "%s freed\n",
-		        tn__human_bytes(cleaning->freed, bytes));
+			take(cleaning, path, TN_CLEANED_CACHE, cleaning->options->caches);
 }
 
 static tn_status
-print_json(const struct cleaning *cleaning)
+say(const struct cleaning *cleaning)
 {
-	json_t *document = json_pack("{s:s, s:b, s:O, s:I}", "schema", "tonnage.clean/1", "dry_run",
-	                             cleaning->options->dry_run, "folders", cleaning->folders, "freed_bytes",
-	                             (json_int_t)cleaning->freed);
-	int failed = document == NULL || json_dumpf(document, cleaning->options->output, JSON_INDENT(2)) != 0 ||
-	             fputc('\n', cleaning->options->output) == EOF;
-	json_decref(document);
-	TN_RETURN_IF(failed, TN_IO, "the JSON could not be written");
-	return TN_OK;
+	const struct tn_clean_options *options = cleaning->options;
+	const struct tn_document *kind = &tn__clean_document;
+	return options->json ? kind->json(&cleaning->found, options->output)
+	                     : kind->text(&cleaning->found, tn__style_of(options->output), options->output);
 }
 
 tn_status
 tn_clean(const struct tn_clean_options *options)
 {
-	struct cleaning cleaning = { .options = options, .folders = json_array() };
-	TN_RETURN_IF(cleaning.folders == NULL, TN_NO_MEMORY, "out of host memory");
+	struct cleaning cleaning = { .options = options, .found.dry_run = options->dry_run };
 	tn_status status = tn__folder_each(take_run_folder, &cleaning);
 	if (status == TN_OK) {
 		take_caches(&cleaning);
-		if (options->json)
-			status = print_json(&cleaning);
-		else
-			print_text(&cleaning);
+		status = say(&cleaning);
 	}
-	if (status == TN_OK && fflush(options->output) != 0)
-		status = tn__fail(TN_IO, "the list could not be written");
+	if (status == TN_OK && cleaning.no_memory)
+		status = tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK && cleaning.failed > 0)
 		status = tn__fail(TN_IO, "%zu folder%s could not be removed", cleaning.failed, cleaning.failed == 1 ? "" : "s");
-	json_decref(cleaning.folders);
+	tn__cleaned_free(&cleaning.found);
 	return status;
 }

@@ -222,6 +222,21 @@ def test_clean(tonnage, schema):
     process.wait(20)
 
 
+def test_clean_lists_what_has_an_odd_name(tonnage, schema):
+    """Neither JSON nor a terminal takes the name as it is; the folder is told and removed like any other."""
+    odd = os.fsencode(tonnage.temporary) + b"/tonnage-%d-\xff\x1b[2Jodd" % os.getuid()
+    os.mkdir(odd)
+    os.mkdir(odd + b"/state")
+    open(odd + b"/lock", "x").close()
+    listed = json.loads(tonnage("clean", "--dry-run", "--json").stdout)
+    schema("clean", listed)
+    (row,) = [row for row in listed["folders"] if row["path"].endswith("odd")]
+    assert row["kind"] == "orphan" and row["removable"] and not row["removed"]
+    done = tonnage("clean")
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("orphan")]
+    assert line.endswith("odd  removed") and "\x1b" not in line and not os.path.exists(odd)
+
+
 def test_clean_says_that_nothing_is_left(tonnage):
     done = tonnage("clean", "--nothing")
     assert done.returncode == 2 and "unknown option" in done.stderr
