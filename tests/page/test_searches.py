@@ -116,3 +116,22 @@ def test_the_curve_has_a_point_for_each_batch(opened, searched, name):
         assert [cells[0] for cells in shown.rows("#batches")] == [
             str(point["batch"]) for card in cards for point in card["curve"]]
         assert shown.tab.locator("#batches h3").count() == (len(cards) if len(cards) > 1 else 0)
+
+
+def test_more_cards_and_what_to_do_first(opened, searched):
+    """What only some programs have: rows of more cards, a batch whose peak nobody knows, advice before the list."""
+    data = json.loads(json.dumps(searched("in_vain")[1]))
+    data["fix"]["more_cards"] = [{"cards": 4, "with": "FSDP", "estimated_device_bytes": 3 << 30}]
+    data["headline"]["do"] = ["end the other process"]
+    with opened(data) as shown:
+        assert shown.tab.locator("#more-cards li").all_inner_texts() == ["4 with FSDP: about 3.00 GiB each"]
+        assert "end the other process" in shown.text("#headline .do")
+    data = json.loads(json.dumps(searched("fit")[1]))
+    unknown = {"batch": 999, "peak_device_bytes": None, "fits": False, "outcome": "the program fails", "tried": True,
+               "why_not": scenes.HOSTILE}  # fmt: skip
+    data["fit"]["cards"][0]["curve"].append(unknown)
+    with opened(data) as shown:
+        shown.tab.click("#batches summary")
+        assert shown.rows("#batches")[-1] == ["999", "unknown", f"the program fails: {scenes.HOSTILE}"]
+        known = [point for point in data["fit"]["cards"][0]["curve"] if point["peak_device_bytes"] is not None]
+        assert shown.tab.locator("#batches svg title").count() == len(known) >= 2
