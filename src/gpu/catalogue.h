@@ -67,6 +67,8 @@ const struct tn_gpu_row *tn__gpu_smallest(uint64_t device_peak, uint64_t context
  * bandwidth, TFLOPS) are never better than near; everything else is as sure as its row. */
 const char *tn__gpu_figure_source(const struct tn_gpu_row *row, enum tn_gpu_figure figure);
 enum tn_certainty tn__gpu_figure_certainty(const struct tn_gpu_row *row, enum tn_gpu_figure figure);
+/* How far a context of this certainty may be from its figure, as a share of it. */
+double tn__gpu_context_share(enum tn_certainty certainty);
 /* "exact", "near" or "guess". */
 const char *tn__certainty_text(enum tn_certainty certainty);
 

@@ -273,18 +273,20 @@ tn__report_has_kernels(const struct tn_report *report, const struct tn_gpu_figur
 }
 
 /* The smallest card that holds so much for sure, and that the program's PyTorch has kernels for. Its context is smaller or
- * larger than this card's, which nobody has measured: what it holds is less than its total in any case. */
+ * larger than this card's, and known about as well: what it holds is less than its total in any case. */
 static const struct tn_gpu_row *
 smallest_card(const struct tn_report *report, int64_t needed)
 {
 	const struct tn_gpu_row *best = NULL;
 	for (int i = 0; i < tn__gpu_count(); i++) {
-		const struct tn_gpu_figures *card = &tn__gpu_row(i)->figures;
-		int64_t total = (int64_t)card->total_bytes, own = (int64_t)card->context_bytes;
+		const struct tn_gpu_row *row = tn__gpu_row(i);
+		const struct tn_gpu_figures *card = &row->figures;
+		double share = tn__gpu_context_share(tn__gpu_figure_certainty(row, TN_GPU_FIGURE_CONTEXT));
+		int64_t total = (int64_t)card->total_bytes, own = (int64_t)((double)card->context_bytes * (1 + share));
 		int64_t beside = needed - (int64_t)report->gpu.context_bytes + report->unseen_above;
 		if (total >= needed && total - own >= beside && tn__report_has_kernels(report, card) &&
 		    (best == NULL || card->total_bytes < best->figures.total_bytes))
-			best = tn__gpu_row(i);
+			best = row;
 	}
 	return best;
 }

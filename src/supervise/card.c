@@ -12,20 +12,13 @@
 
 #define DEFAULT_CARD "rtx3060"
 
-/* How far a context may be from its figure: facts say about 30 % for interpolated ones, 15 % for single reports. */
-static double
-share_of(enum tn_certainty certainty)
-{
-	return certainty == TN_CERTAINTY_GUESS ? 0.30 : certainty == TN_CERTAINTY_NEAR ? 0.15 : 0;
-}
-
 static void
 from_catalogue(const struct tn_gpu_row *row, struct tn_card *out)
 {
 	enum tn_certainty total = tn__gpu_figure_certainty(row, TN_GPU_FIGURE_TOTAL);
 	enum tn_certainty context = tn__gpu_figure_certainty(row, TN_GPU_FIGURE_CONTEXT);
 	out->figures = row->figures;
-	out->context_share = share_of(context);
+	out->context_share = tn__gpu_context_share(context);
 	snprintf(out->total_source, sizeof(out->total_source), "catalogue (%s)", tn__certainty_text(total));
 	snprintf(out->context_source, sizeof(out->context_source), "catalogue (%s)", tn__certainty_text(context));
 }
@@ -37,7 +30,7 @@ from_machine(struct tn_card *out)
 	TN_FORWARD_IF_ERROR(tn__machine_gpu(&out->figures, &count));
 	const struct tn_gpu_row *row = tn__gpu_find(out->figures.name);
 	enum tn_certainty context = row != NULL ? tn__gpu_figure_certainty(row, TN_GPU_FIGURE_CONTEXT) : TN_CERTAINTY_GUESS;
-	out->context_share = share_of(context);
+	out->context_share = tn__gpu_context_share(context);
 	snprintf(out->total_source, sizeof(out->total_source), "the driver of this machine");
 	snprintf(out->context_source, sizeof(out->context_source), "%s (%s)",
 	         row != NULL ? "catalogue" : "catalogue's nearest card", tn__certainty_text(context));

@@ -110,6 +110,30 @@ test_bounds(void **state)
 	tn__report_free(&report);
 }
 
+/* A card is offered where its own context, which is known to within a share of itself, leaves enough in any case. */
+static void
+test_the_smallest_card_is_sure(void **state)
+{
+	const struct tn_ending well = { .ended = true };
+	const struct tn_gpu_row *card = tn__gpu_find("rtx3070");
+	int64_t room = (int64_t)(card->figures.total_bytes - card->figures.context_bytes);
+	double share = tn__gpu_context_share(tn__gpu_figure_certainty(card, TN_GPU_FIGURE_CONTEXT));
+	int64_t unsure = (int64_t)((double)card->figures.context_bytes * share);
+	assert_true(unsure > 10 * MIB);
+	for (int more = 0; more < 2; more++) {
+		struct tn_report report;
+		start(&report);
+		report.device_peak = (int64_t)report.gpu.context_bytes + room - unsure - MIB + more * 2 * MIB;
+		tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 130 * MIB, report.device_peak - 130 * MIB, 0, 0, 0 });
+		tn__report_judge(&report, &well);
+		if (more)
+			assert_string_not_equal(report.smallest_gpu, "rtx3070");
+		else
+			assert_string_equal(report.smallest_gpu, "rtx3070");
+		tn__report_free(&report);
+	}
+}
+
 static void
 fill_oom(struct tn_report *report, int64_t asked, int64_t available)
 {
@@ -461,7 +485,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verdicts),     cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_verdicts),     cmocka_unit_test(test_bounds), cmocka_unit_test(test_the_smallest_card_is_sure),
 		cmocka_unit_test(test_assumed_counts_bound_the_peak),
 		cmocka_unit_test(test_shortage),     cmocka_unit_test(test_categories_add_up),
 		cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_a_full_disk_is_an_error),
