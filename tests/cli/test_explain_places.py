@@ -37,6 +37,13 @@ CASES = {
         [TRAIN, ("trl/trainer/dpo_trainer.py", "concatenated_forward", "outputs = model(input_ids)"), LLAMA], "forward", "trl"),
     "trl's loss": (
         [TRAIN, ("trl/trainer/utils.py", "selective_log_softmax", "per_token = logits.logsumexp(-1)")], "loss", "trl"),
+    "liger's loss": (
+        [TRAIN, ("trl/trainer/grpo_trainer.py", "compute_liger_loss", "loss, metrics = self.liger_grpo_loss("),
+         CALL, ("liger_kernel/chunked_loss/grpo_loss.py", "forward", "return LigerFusedLinearGRPOFunction.apply(")],
+        "loss", "trl"),
+    "trl generates": (
+        [TRAIN, ("trl/trainer/grpo_trainer.py", "_generate_single_turn", "completion_ids = unwrapped_model("), CALL, LLAMA],
+        "generate", "trl"),
     "the model's own loss": (
         [TRAIN, CALL, LLAMA, ("transformers/loss/loss_utils.py", "ForCausalLMLoss", "logits = logits.float()")],
         "loss", "transformers"),
@@ -86,6 +93,17 @@ CASES = {
     "vLLM starts": (
         [("vllm/v1/worker/gpu_worker.py", "determine_available_memory", "self.model_runner.profile_run()"),
          CALL, ("vllm/model_executor/models/llama.py", "forward", "hidden_states = self.model(")], "load", "vllm"),
+    "vLLM's workers start": (
+        [("vllm/entrypoints/llm.py", "__init__", "self.llm_engine = LLMEngine.from_engine_args(args)"),
+         ("vllm/worker/worker.py", "_init_distributed_environment", "torch.distributed.all_reduce(torch.zeros(1).cuda())")],
+        "load", "vllm"),
+    "predictions that are only detached": (
+        [EVALUATE, ("transformers/trainer_pt_utils.py", "nested_detach", "return tensors.detach()")],
+        "evaluation", "transformers"),
+    "ComfyUI loads within a node": (
+        [("D:/ComfyUI/execution.py", "process_inputs", "result = f(**inputs)"),
+         ("D:/ComfyUI/comfy/sd.py", "load_clip", "clip = CLIP(target)"), ("D:/ComfyUI/comfy/utils.py", "load_torch_file", "f()")],
+        "load", "comfyui"),
     "vLLM serves": (
         [("vllm/v1/worker/gpu_worker.py", "execute_model", "output = self.model_runner.execute_model("), CALL, LINEAR],
         "generate", "vllm"),
@@ -114,7 +132,8 @@ CASES = {
 def traceback(frames):
     lines = ["Traceback (most recent call last):"]
     for number, (path, function, code) in enumerate(frames, 1):
-        lines.append(f'  File "{LIB if "/" in path else "/work/"}{path}", line {number}, in {function}')
+        folder = "" if ":" in path else LIB if "/" in path else "/work/"
+        lines.append(f'  File "{folder}{path}", line {number}, in {function}')
         lines.append(f"    {code}")
     return "\n".join([*lines, FULL])
 
