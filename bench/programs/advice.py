@@ -7,7 +7,7 @@
 Reads the results that run.py has stored (build/programs/results), runs nothing, prints a line for each program and ends with 1
 where a piece of advice is void. Three sources are held against each piece:
 
-    the facts that the report itself carries, by the rules below, which share nothing with src/report/advice.c
+    the facts that the report itself carries, by the rules below, which share nothing with src/verdict/advice.c
     what the row of table.toml says that the program does (`follows`), written by hand without looking at Tonnage
     the condition that the report says was checked (`holds`)
 

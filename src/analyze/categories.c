@@ -4,6 +4,8 @@
  */
 #include "analyze/moment.h"
 
+#include <string.h>
+
 const char *
 tn__category_name(enum tn_category category)
 {
@@ -24,4 +26,13 @@ tn__category_words(enum tn_category category)
 #undef CATEGORY
 	};
 	return category < TN_CATEGORIES ? texts[category] : "unknown";
+}
+
+int
+tn__category_of(const char *name)
+{
+	for (int i = 0; name && i < TN_CATEGORIES; i++)
+		if (strcmp(tn__category_name((enum tn_category)i), name) == 0)
+			return i;
+	return -1;
 }

@@ -24,6 +24,8 @@ enum tn_category {
 /* The name in JSON and the words for a person; never NULL. */
 const char *tn__category_name(enum tn_category category);
 const char *tn__category_words(enum tn_category category);
+/* The number of the category of that name (as JSON has it); -1 where there is none, and for NULL. */
+int tn__category_of(const char *name);
 
 /* A line of the program. Texts belong to the snapshot. */
 struct tn_line {

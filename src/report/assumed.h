@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Assumptions of a report, for its writers and readers.
+ * Assumptions of a report as JSON, there and back.
  */
 #ifndef TN_REPORT_ASSUMED_H
 #define TN_REPORT_ASSUMED_H
 
 #include <jansson.h>
 
-#include "report/model.h"
+#include "verdict/model.h"
 
-void tn__assumptions_free(struct tn_assumed_list *list);
 /* New references. */
 json_t *tn__assumptions_json(const struct tn_assumed_list *list);
 json_t *tn__assumption_passed_json(const struct tn_assumed_list *list); /* null: none let the program pass */

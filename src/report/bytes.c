@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/text.h"
+#include "verdict/paths.h"
 
 #define REMARK_TEXT 640
 #define MOST_LINES 3          /* of one category */

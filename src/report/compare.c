@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "report/study.h"
 #include "report/text.h"
+#include "verdict/paths.h"
 
 /* What one line holds. */
 struct row {

@@ -11,6 +11,7 @@
 #include "base/plain.h"
 #include "report/study.h"
 #include "report/text.h"
+#include "verdict/paths.h"
 
 static void
 put_name(FILE *out, const char *name)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "report/gate.h"
+#include "verdict/gate.h"
 #include "report/json_parts.h"
 
 #define LISTED_DRIFTS 200

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "report/advice.h"
+#include "verdict/advice.h"
 #include "report/assumed.h"
-#include "report/gate.h"
+#include "verdict/gate.h"
 #include "report/json_parts.h"
 #include "report/ranks.h"
 #include "report/report.h"
-#include "report/stand_ins.h"
+#include "verdict/stand_ins.h"
 
 #define LISTED_HOLDERS 200
 #define LISTED_FRAMES 64

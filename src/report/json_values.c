@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Figures, texts and categories as JSON, there and back.
+ * Figures, texts and categories as JSON.
  */
-#include <string.h>
-
 #include "report/json_parts.h"
 
 json_t *
@@ -29,28 +27,8 @@ tn__json_text(const char *value)
 	return json_string(plain);
 }
 
-/* ---- and back ---- */
-
-int64_t
-tn__json_read_figure(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-	return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value) : TN_NO_FIGURE;
-}
-
-char *
-tn__json_read_text(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text != NULL ? strdup(text) : NULL;
-}
-
 int
 tn__json_read_category(const json_t *object)
 {
-	const char *name = json_string_value(json_object_get(object, "category"));
-	for (int i = 0; name != NULL && i < TN_CATEGORIES; i++)
-		if (strcmp(tn__category_name((enum tn_category)i), name) == 0)
-			return i;
-	return -1;
+	return tn__category_of(tn__json_borrow_text(object, "category"));
 }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "report/change_results.h"
-#include "report/model.h"
+#include "verdict/model.h"
 
 struct tn_outcome {
 	struct tn_report *report; /* of the run; NULL: it did not come to one */

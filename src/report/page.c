@@ -15,6 +15,7 @@
 #include "report/page_course.h"
 #include "report/page_object.h"
 #include "report/text.h"
+#include "verdict/paths.h"
 
 #define WIDE 100000 /* columns: a browser wraps lines itself */
 #define MOST_LINES 2000

@@ -6,70 +6,15 @@
 #include <string.h>
 
 #include "report/text.h"
+#include "verdict/paths.h"
 
 #define CHAIN_FRAMES 3
 #define DEEP_COLUMNS 44 /* paths below this width keep all their folders */
 
-/* Outside PyTorch, other packages and the standard library: the same rule as the guest's (doc/design/0002). */
-static bool
-users_own(const char *file)
-{
-	static const char *const foreign[] = { "/site-packages/", "/dist-packages/", "/lib/python", "/tonnage/guest/" };
-	if (file[0] == '<')
-		return false;
-	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-		if (strstr(file, foreign[i]) != NULL)
-			return false;
-	return true;
-}
-
-static const char *
-relative(const struct tn_report *report, const char *file)
-{
-	size_t length = report->working_folder != NULL ? strlen(report->working_folder) : 0;
-	if (length > 1 && strncmp(file, report->working_folder, length) == 0 && file[length] == '/')
-		return file + length + 1;
-	return file;
-}
-
-/* Below the folder of packages; NULL when it is not of a package. */
-static const char *
-in_package(const char *file)
-{
-	static const char *const folders[] = { "/site-packages/", "/dist-packages/" };
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		const char *at = strstr(file, folders[i]);
-		if (at != NULL)
-			return at + strlen(folders[i]);
-	}
-	return NULL;
-}
-
-const char *
-tn__portable_path(const struct tn_report *report, const char *file)
-{
-	const char *package = in_package(file);
-	return package != NULL ? package : relative(report, file);
-}
-
-bool
-tn__is_outside_torch(const char *file)
-{
-	const char *package = in_package(file);
-	return package != NULL ? strncmp(package, "torch/", 6) != 0 : users_own(file);
-}
-
-const char *
-tn__file_name(const char *file)
-{
-	const char *slash = strrchr(file, '/');
-	return slash != NULL ? slash + 1 : file;
-}
-
 const char *
 tn__shown_path(const struct tn_report *report, struct tn_style style, const char *file, char buffer[TN_PLACE_TEXT])
 {
-	const char *package = in_package(file), *path = package != NULL ? package : relative(report, file);
+	const char *package = tn__path_in_package(file), *path = tn__portable_path(report, file);
 	const char *dots = style.utf8 ? "\u2026" : "...", *name = tn__file_name(path);
 	int first = (int)strcspn(path, "/");
 	if (package != NULL && path + first + 1 < name && strchr(path + first + 1, '/') < name - 1)
@@ -107,8 +52,8 @@ tn__place_words(const struct tn_report *report, struct tn_style style, const str
 static const struct tn_place *
 package_frame(const struct tn_place_list *stack)
 {
-	for (size_t i = 0; i < stack->count && !users_own(stack->items[i].file); i++) {
-		const char *package = in_package(stack->items[i].file);
+	for (size_t i = 0; i < stack->count && !tn__is_users_own(stack->items[i].file); i++) {
+		const char *package = tn__path_in_package(stack->items[i].file);
 		if (package != NULL && strncmp(package, "torch/", 6) != 0)
 			return &stack->items[i];
 	}
@@ -131,7 +76,7 @@ choose_frames(const struct tn_report_oom *oom, const struct tn_place *shown[CHAI
 		shown[count++] = package;
 	for (size_t i = 0, own = 0; i < oom->stack.count && own < CHAIN_FRAMES; i++) {
 		bool again = count > 0 && same_line(shown[count - 1], &oom->stack.items[i]); /* a comprehension */
-		if (users_own(oom->stack.items[i].file) && !again) {
+		if (tn__is_users_own(oom->stack.items[i].file) && !again) {
 			shown[count++] = &oom->stack.items[i];
 			own++;
 		}

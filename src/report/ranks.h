@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "report/model.h"
+#include "verdict/model.h"
 #include "report/printer.h"
 
 /* "all_reduce" and so on, by enum tn_collective's number; "init" for anything else: ranks that make a communicator. */

@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-#include "report/model.h"
+#include "base/figure.h" /* tn__human_bytes */
+#include "verdict/model.h"
 
 /* How text may look where it is going to. */
 struct tn_style {
@@ -26,11 +27,11 @@ tn_status tn__report_text(const struct tn_report *report, struct tn_style style,
 /* The object of doc/format/run.schema.json. TN_IO when writing fails, TN_NO_MEMORY when it cannot be built. */
 tn_status tn__report_json(const struct tn_report *report, FILE *out);
 
+/* The object of doc/format/baseline.schema.json. TN_IO, TN_NO_MEMORY. */
+tn_status tn__baseline_write(const struct tn_report *report, FILE *out);
+
 /* The page of doc/format/page.md, with the course of the memory where the run left a record. TN_IO when writing fails, and
  * what a record is refused for. */
 tn_status tn__report_page(const struct tn_report *report, FILE *out);
-
-/* "3.20 GiB", "96.0 MiB", "512 B": for people. `buffer` of 32 bytes is returned. TN_NO_FIGURE reads "unknown". */
-const char *tn__human_bytes(int64_t bytes, char buffer[32]);
 
 #endif

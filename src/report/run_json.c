@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "gpu/catalogue.h"
 #include "report/assumed.h"
-#include "report/gate.h"
+#include "verdict/gate.h"
 #include "report/json_parts.h"
-#include "report/stand_ins.h"
+#include "verdict/stand_ins.h"
 #include "report/study.h"
 
 static int64_t

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/secrets.h"
-#include "report/found.h"
+#include "verdict/found.h"
 
 #define MIB (INT64_C(1) << 20)
 

@@ -13,10 +13,9 @@
 
 #include "analyze/history.h"
 #include "report/report.h"
+#include "verdict/redact.h"
 
 #define TN_STUDY_DEVICES 64
-
-struct tn_redactor;
 
 enum tn_moment_name { TN_MOMENT_PEAK, TN_MOMENT_OOM, TN_MOMENT_END, TN_MOMENT_ASKED };
 
@@ -80,17 +79,6 @@ tn_status tn__read_run_json(const char *path, json_t **document, struct tn_repor
 tn_status tn__run_json_read(const json_t *root, struct tn_report *report);
 /* Its "facts", which a report that is only shown again does not need. */
 void tn__facts_read(const json_t *object, struct tn_facts *facts);
-
-/* ---- redact.c ---- */
-
-/* Names for files as a report may show them: without `secrets` (lent; NULL: what has the form of one) and, with `folders`, without
- * folders: the same folder has the same name in one report. TN_NO_MEMORY. */
-tn_status tn__redactor_new(const struct tn_secrets *secrets, bool folders, struct tn_redactor **out);
-void tn__redactor_free(struct tn_redactor *redactor); /* NULL is allowed */
-/* Lives as long as the redactor. NULL stays NULL; what cannot be kept for want of memory is "?". */
-const char *tn__redacted(struct tn_redactor *redactor, const char *file);
-/* All places and paths of a report. */
-void tn__redact_report(struct tn_redactor *redactor, struct tn_report *report);
 
 /* ---- compare.c ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a stream can show, and figures as people read them.
+ * What a stream can show.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,20 +46,4 @@ tn__style_of(FILE *stream)
 	bool colour = isatty(fileno(stream)) && (no_colour == NULL || no_colour[0] == '\0') &&
 	              (terminal == NULL || strcmp(terminal, "dumb") != 0);
 	return (struct tn_style){ .colour = colour, .utf8 = utf8_locale(), .columns = columns_of(stream) };
-}
-
-const char *
-tn__human_bytes(int64_t bytes, char buffer[32])
-{
-	if (bytes == TN_NO_FIGURE)
-		return "unknown";
-	if (bytes >= INT64_C(1) << 30)
-		snprintf(buffer, 32, "%.2f GiB", (double)bytes / (double)(INT64_C(1) << 30));
-	else if (bytes >= INT64_C(1) << 20)
-		snprintf(buffer, 32, "%.1f MiB", (double)bytes / (double)(INT64_C(1) << 20));
-	else if (bytes >= 1024)
-		snprintf(buffer, 32, "%.1f KiB", (double)bytes / 1024);
-	else
-		snprintf(buffer, 32, "%lld B", (long long)bytes);
-	return buffer;
 }

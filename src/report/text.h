@@ -46,16 +46,6 @@ void tn__say_changes(const struct tn_printer *printer, const struct tn_report *r
 const char *tn__shown_path(const struct tn_report *report, struct tn_style style, const char *file,
                            char buffer[TN_PLACE_TEXT]);
 
-/* What remains of a file's name on another machine: below the working folder, or below the folder that packages are
- * installed in; else the whole. Points into `file`. */
-const char *tn__portable_path(const struct tn_report *report, const char *file);
-
-/* True for files of the program and of packages, false for those of PyTorch and the standard library. */
-bool tn__is_outside_torch(const char *file);
-
-/* The last part of a path. */
-const char *tn__file_name(const char *file);
-
 /* "train.py:41 -> model.py:88 forward", outermost first: how the program came to where it ran out. The caller frees. */
 char *tn__place_chain(const struct tn_report *report, struct tn_style style);
 

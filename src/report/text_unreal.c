@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "report/report.h"
-#include "report/stand_ins.h"
 #include "report/text.h"
 
 #define SHOWN_NAMES 4
@@ -142,6 +141,26 @@ say_assumptions(const struct tn_printer *printer, const struct tn_report *report
 		        tn__human_bytes(list->bytes, bytes));
 }
 
+/* One closing line, or nothing. */
+static void
+say_stand_ins(const struct tn_printer *printer, const struct tn_stand_in_list *list)
+{
+	int64_t bytes = 0;
+	size_t whole = 0;
+	char room[32];
+	for (size_t i = 0; i < list->count; i++) {
+		bytes += list->items[i].bytes > 0 ? list->items[i].bytes : 0;
+		whole += list->items[i].whole;
+	}
+	if (list->count == 0)
+		return;
+	const char *name = strrchr(list->items[0].path, '/');
+	name = name != NULL ? name + 1 : list->items[0].path;
+	tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of weights (%s, %s%s) %s: shapes stood in for the tensors", list->count,
+	        list->count == 1 ? "" : "s", tn__human_bytes(bytes, room), name, list->count == 1 ? "" : " ...",
+	        whole == list->count ? "left unread (--weights shape)" : list->count == 1 ? "is a header only" : "are headers only");
+}
+
 void
 tn__say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -157,7 +176,7 @@ tn__say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 	say_handled(printer, report, true,
 	            "%lld workspace%s of a library that did not fit, and PyTorch chose a smaller one by itself");
 	say_held_back(printer, report);
-	tn__say_stand_ins(printer, &report->stand_ins);
+	say_stand_ins(printer, &report->stand_ins);
 	if (report->init_skipped_bytes > 0)
 		tn__say(printer, TN_TINT_DIM, 2,
 		        "random initialisation of %lld tensors (%s) on the CPU was skipped; --init real does it",

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "report/model.h"
+#include "verdict/model.h"
 #include "supervise/folder.h"
 #include "tonnage/run.h"
 

@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include "base/secrets.h"
-#include "report/found.h"
 #include "supervise/internal.h"
+#include "verdict/found.h"
+#include "verdict/redact.h"
 
 #define OLDEST_MINOR 6 /* PyTorch 2.x that is tested */
 #define NEWEST_MINOR 15

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "report/advice.h"
+#include "verdict/advice.h"
 #include "report/report.h"
 #include "supervise/internal.h"
 

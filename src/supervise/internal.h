@@ -14,7 +14,7 @@
 
 #include "device/ledger.h"
 #include "report/document.h"
-#include "report/model.h"
+#include "verdict/model.h"
 #include "supervise/folder.h"
 #include "supervise/process.h"
 #include "tonnage/run.h"

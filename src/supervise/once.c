@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "preload/network.h"
 #include "preload/raw.h"
-#include "report/gate.h"
+#include "verdict/gate.h"
 #include "report/report.h"
 #include "supervise/internal.h"
 

@@ -12,8 +12,9 @@
 #include "base/error.h"
 #include "base/secrets.h"
 #include "report/document.h"
-#include "report/gate.h"
 #include "supervise/internal.h"
+#include "verdict/gate.h"
+#include "verdict/redact.h"
 
 tn_status
 tn__check_writable(const char *path)

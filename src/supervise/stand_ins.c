@@ -11,7 +11,7 @@
 
 #include "preload/weights.h"
 #include "report/printer.h"
-#include "report/stand_ins.h"
+#include "verdict/stand_ins.h"
 #include "supervise/internal.h"
 
 static struct tn__weights_table *

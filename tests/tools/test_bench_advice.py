@@ -79,8 +79,8 @@ def test_words_of_a_build_without_ids():
 
 
 def test_every_row_of_the_table_is_known():
-    """The ids of src/report/advice.c: those with a condition have a rule, all others hang on their finding."""
-    text = (ROOT / "src/report/advice.c").read_text()
+    """The ids of src/verdict/advice.c: those with a condition have a rule, all others hang on their finding."""
+    text = (ROOT / "src/verdict/advice.c").read_text()
     table = text[text.index("static const struct tn_advice table[]"):]
     rows = re.findall(r'\{ "(\w+)",.*?(\w+) \},\n', table[:table.index("\n};") + 1], flags=re.S)
     assert len(rows) > 40

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "report/advice.h"
+#include "verdict/advice.h"
 
 #define EVERY_FACT 13 /* bits of a state */
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "gpu/catalogue.h"
-#include "report/gate.h"
+#include "verdict/gate.h"
 #include "report/report.h"
 
 #define MIB (INT64_C(1) << 20)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program does about its memory already, so that nothing is advised that is so (src/report/advice.c).
+"""What the program does about its memory already, so that nothing is advised that is so (src/verdict/advice.c).
 
 All of it is seen in passing: autocast as it is entered, checkpointing as autograd meets it, modules as they are called,
 parameters when somebody looks at what tensors are. What was not seen is not there: a fact only ever takes advice away, or

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "report/model.h"
+#include "verdict/model.h"
 
 #define MOST_HOLDERS 4096
 

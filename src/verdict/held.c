@@ -7,9 +7,8 @@
 
 #include "base/error.h"
 #include "base/secrets.h"
-#include "report/gate.h"
-#include "report/report.h"
-#include "report/text.h"
+#include "verdict/gate.h"
+#include "verdict/paths.h"
 
 int
 tn__compare_texts(const char *one, const char *other)

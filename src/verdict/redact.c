@@ -4,14 +4,16 @@
  * one report and tells nothing, since it is drawn with a secret that is thrown away. Files of torch and of the standard
  * library, which everybody has, keep their path below it.
  */
+#include "verdict/redact.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/error.h"
 #include "base/secrets.h"
-#include "report/study.h"
-#include "report/text.h"
+#include "verdict/paths.h"
 
 struct name {
 	struct name *next;

@@ -2,11 +2,11 @@
  *
  * From what the analysis finds in a trace to the findings of a report.
  */
-#ifndef TN_REPORT_FOUND_H
-#define TN_REPORT_FOUND_H
+#ifndef TN_VERDICT_FOUND_H
+#define TN_VERDICT_FOUND_H
 
 #include "analyze/history.h"
-#include "report/model.h"
+#include "verdict/model.h"
 
 /* Adds what can be seen in a trace, behind findings of the same weight; one whose id is there already is left out.
  * `state` is the moment that the report is about. TN_NO_MEMORY. */

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of a baseline, written and read. It comes from a repository or a cache, so nothing in it is trusted: a field
+ * The file of a baseline, read; report/baseline_json.c writes it. It comes from a repository or a cache, so nothing in it is trusted: a field
  * that is missing or of another kind is an error with its name.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "report/gate.h"
-#include "report/json_parts.h"
+#include "base/json.h"
+#include "verdict/gate.h"
 
-#define SCHEMA "tonnage.baseline/1"
 #define LARGEST (INT64_C(1) << 48) /* bytes: sums of a few thousand stay far from overflow */
 #define MOST_HELD 10000
 #define MOST_LINES 10000
 
-/* What a peak depends on beside the program. */
-static const char *const version_names[] = { "tonnage", "torch", "cuda", "cudnn" };
-enum { VERSIONS = sizeof(version_names) / sizeof(version_names[0]) };
+const char *const tn__version_names[TN_VERSIONS] = { "tonnage", "torch", "cuda", "cudnn" };
 
-static tn_status
-versions_of(const struct tn_report *report, char *out[VERSIONS])
+tn_status
+tn__versions_of(const struct tn_report *report, char *out[TN_VERSIONS])
 {
 	char *cudnn = NULL;
 	if (report->cudnn != TN_NO_FIGURE && asprintf(&cudnn, "%" PRId64, report->cudnn) < 0)
@@ -34,77 +32,6 @@ versions_of(const struct tn_report *report, char *out[VERSIONS])
 	TN_RETURN_IF(out[0] == NULL, TN_NO_MEMORY, "out of host memory");
 	return TN_OK;
 }
-
-/* ---- writing ---- */
-
-static json_t *
-write_versions(const struct tn_report *report)
-{
-	char *versions[VERSIONS];
-	json_t *object = json_object();
-	if (versions_of(report, versions) != TN_OK)
-		return NULL;
-	for (size_t i = 0; i < VERSIONS; i++) {
-		json_object_set_new(object, version_names[i], tn__json_text(versions[i]));
-		free(versions[i]);
-	}
-	return object;
-}
-
-static json_t *
-write_line(const struct tn_held_line *line)
-{
-	char code[17];
-	snprintf(code, sizeof(code), "%016" PRIx64, line->code);
-	return json_pack("{s:I, s:o}", "bytes", (json_int_t)line->bytes, "code", tn__json_text(line->code != 0 ? code : NULL));
-}
-
-static json_t *
-write_held(const struct tn_held *held)
-{
-	json_t *lines = json_array();
-	for (size_t i = 0; i < held->line_count; i++)
-		json_array_append_new(lines, write_line(&held->lines[i]));
-	return json_pack("{s:s, s:o, s:o, s:b, s:I, s:o}", "category", tn__category_name(held->category), "file",
-	                 tn__json_text(held->file), "function", tn__json_text(held->function), "backward", held->backward,
-	                 "bytes", (json_int_t)held->bytes, "lines", lines);
-}
-
-/* What has a line; the rest follows from the categories. */
-static json_t *
-write_holders(const struct tn_report *report)
-{
-	struct tn_held_list list;
-	json_t *array = json_array();
-	if (tn__held_of_report(report, &list) != TN_OK) {
-		json_decref(array);
-		return NULL;
-	}
-	for (size_t i = 0; i < list.count; i++)
-		if (list.items[i].file != NULL)
-			json_array_append_new(array, write_held(&list.items[i]));
-	tn__held_free(&list);
-	return array;
-}
-
-tn_status
-tn__baseline_write(const struct tn_report *report, FILE *out)
-{
-	bool detailed = report->at_peak.detailed;
-	json_t *gpu = json_pack("{s:o, s:i}", "name", tn__json_text(report->gpu.name), "count",
-	                        report->gpus > 1 ? report->gpus : 1);
-	json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "versions", write_versions(report),
-	                           "gpu", gpu, "peak", tn__json_peak(report), "by_category",
-	                           detailed ? tn__json_categories(&report->at_peak) : json_null(), "holders",
-	                           detailed ? write_holders(report) : json_array());
-	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing the baseline");
-	bool written = tn__json_write(object, out, JSON_INDENT(1)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
-	json_decref(object);
-	TN_RETURN_IF(!written, TN_IO, "the baseline could not be written: %s", strerror(errno));
-	return TN_OK;
-}
-
-/* ---- reading ---- */
 
 static tn_status
 bad(const char *path, const char *field)
@@ -130,7 +57,7 @@ read_lines(const char *path, const json_t *array, struct tn_held *held)
 	held->line_count = count;
 	for (size_t i = 0; i < count; i++) {
 		const json_t *item = json_array_get(array, i);
-		const char *code = json_string_value(json_object_get(item, "code"));
+		const char *code = tn__json_borrow_text(item, "code");
 		held->lines[i] = (struct tn_held_line){ tn__json_read_figure(item, "bytes"),
 			                                    code != NULL ? strtoull(code, NULL, 16) : 0, NULL };
 		if (!is_size(held->lines[i].bytes))
@@ -142,11 +69,11 @@ read_lines(const char *path, const json_t *array, struct tn_held *held)
 static tn_status
 read_held(const char *path, const json_t *item, struct tn_held *held)
 {
-	int category = tn__json_read_category(item);
+	int category = tn__category_of(tn__json_borrow_text(item, "category"));
 	*held = (struct tn_held){ .category = (enum tn_category)category,
-		                      .file = json_string_value(json_object_get(item, "file")),
-		                      .function = json_string_value(json_object_get(item, "function")),
-		                      .backward = json_is_true(json_object_get(item, "backward")),
+		                      .file = tn__json_borrow_text(item, "file"),
+		                      .function = tn__json_borrow_text(item, "function"),
+		                      .backward = tn__json_read_truth(item, "backward"),
 		                      .bytes = tn__json_read_figure(item, "bytes") };
 	if (category < 0)
 		return bad(path, "category");
@@ -198,11 +125,11 @@ static tn_status
 read_all(struct tn_baseline *baseline)
 {
 	const json_t *root = baseline->document, *gpu = json_object_get(root, "gpu");
-	const char *schema = json_string_value(json_object_get(root, "schema"));
-	TN_RETURN_IF(schema == NULL || strcmp(schema, SCHEMA) != 0, TN_FORMAT,
+	const char *schema = tn__json_borrow_text(root, "schema");
+	TN_RETURN_IF(schema == NULL || strcmp(schema, TN_BASELINE_SCHEMA) != 0, TN_FORMAT,
 	             "%s is JSON, but not what tonnage run --write-baseline writes (schema %s)", baseline->path,
 	             schema != NULL ? schema : "missing");
-	baseline->gpu = json_string_value(json_object_get(gpu, "name"));
+	baseline->gpu = tn__json_borrow_text(gpu, "name");
 	baseline->gpus = tn__json_read_figure(gpu, "count");
 	baseline->device_peak = tn__json_read_figure(json_object_get(root, "peak"), "device_bytes");
 	if (baseline->gpu == NULL || baseline->gpus == TN_NO_FIGURE)
@@ -266,23 +193,23 @@ tn__baseline_is_of(const struct tn_baseline *baseline, const char *gpu, int gpus
 static void
 note_version(struct tn_report_gate *gate, size_t index, const json_t *object, char *now)
 {
-	char *before = tn__json_read_text(object, version_names[index]);
+	char *before = tn__json_read_text(object, tn__version_names[index]);
 	bool same = before == now || (before != NULL && now != NULL && strcmp(before, now) == 0);
 	if (same) {
 		free(before);
 		free(now);
 		return;
 	}
-	gate->versions[gate->version_count++] = (struct tn_version){ version_names[index], before, now };
+	gate->versions[gate->version_count++] = (struct tn_version){ tn__version_names[index], before, now };
 }
 
 tn_status
 tn__baseline_versions(const struct tn_baseline *baseline, struct tn_report *report)
 {
-	char *versions[VERSIONS];
+	char *versions[TN_VERSIONS];
 	const json_t *object = json_object_get(baseline->document, "versions");
-	TN_FORWARD_IF_ERROR(versions_of(report, versions));
-	for (size_t i = 0; i < VERSIONS; i++)
+	TN_FORWARD_IF_ERROR(tn__versions_of(report, versions));
+	for (size_t i = 0; i < TN_VERSIONS; i++)
 		note_version(&report->gate, i, object, versions[i]);
 	return TN_OK;
 }

@@ -2,14 +2,15 @@
  *
  * What a run's peak is above of: its budget, or the peak of its baseline, and then by what it grew.
  */
-#include "report/gate.h"
+#include "verdict/gate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "report/report.h"
-#include "report/text.h"
+#include "base/figure.h"
+#include "verdict/paths.h"
 
 #define MILLION 1e6
 

@@ -2,7 +2,7 @@
  *
  * The table of advice.
  */
-#include "report/advice.h"
+#include "verdict/advice.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,18 +8,17 @@
  *
  * Invariant: the known by_category figures of a moment add up to its device_bytes, where those are known.
  */
-#ifndef TN_REPORT_MODEL_H
-#define TN_REPORT_MODEL_H
+#ifndef TN_VERDICT_MODEL_H
+#define TN_VERDICT_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "analyze/moment.h" /* tn_category, tn_moment */
+#include "base/figure.h"    /* TN_NO_FIGURE */
 #include "gpu/gpu.h"        /* tn_gpu_figures */
 #include "tonnage/status.h" /* tn_status */
-
-#define TN_NO_FIGURE INT64_C(-1)
 
 enum tn_verdict {
 	TN_VERDICT_FITS,
@@ -202,7 +201,7 @@ struct tn_version { /* of something that is not the same as when the baseline wa
 	char *before, *now; /* NULL: unknown */
 };
 
-/* What the program does about its memory already (src/report/advice.c). Nothing is true that was not seen. */
+/* What the program does about its memory already (src/verdict/advice.c). Nothing is true that was not seen. */
 struct tn_facts {
 	bool known;
 	bool trains;
@@ -419,18 +418,13 @@ struct tn_report {
 	double seconds;
 };
 
-/* Takes secrets out of every text that the program, or its command line, may have put there (redact.c). Call when all texts are
- * there. */
-void tn__mask_report(struct tn_report *report);
-/* The same of all paths. Call last: the files are not found by them any more. */
-void tn__mask_paths(struct tn_report *report);
-
 /* A report in which nothing is known. Release with tn__report_free. */
 void tn__report_init(struct tn_report *report);
 void tn__report_free(struct tn_report *report);
 
 /* Adds an assumption, or its reads to the one that is there for the line; texts are copied. */
 tn_status tn__report_add_assumption(struct tn_report *report, const struct tn_assumption *item);
+void tn__assumptions_free(struct tn_assumed_list *list);
 /* True for a count of what is selected: sizes of tensors may follow from it. */
 bool tn__assumption_is_count(const struct tn_assumption *item);
 /* Sets `bound` from what hangs on the assumptions. Call when `bytes` are known as far as they will be. */

@@ -2,7 +2,7 @@
  *
  * Findings of the analysis, taken over into the model.
  */
-#include "report/found.h"
+#include "verdict/found.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "analyze/findings.h"
 #include "base/error.h"
-#include "report/advice.h"
+#include "verdict/advice.h"
 
 static bool
 is_there(const struct tn_report *report, const char *id)

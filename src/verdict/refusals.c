@@ -5,8 +5,7 @@
  */
 #include <string.h>
 
-#include "report/model.h"
-#include "report/report.h"
+#include "verdict/model.h"
 
 #define ANY ""
 #define MAY_BE_MORE "what it needs beyond this is not known"

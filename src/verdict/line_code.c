@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "report/gate.h"
+#include "verdict/gate.h"
 
 #define LARGEST_SOURCE (16 << 20) /* bytes */
 

@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "report/model.h"
-#include "report/report.h"
+#include "verdict/model.h"
 
 #define TOLD_FAMILIES 2
 

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/figure.h"
 #include "gpu/catalogue.h"
-#include "report/advice.h"
-#include "report/gate.h"
-#include "report/model.h"
-#include "report/report.h"
+#include "verdict/advice.h"
+#include "verdict/gate.h"
+#include "verdict/model.h"
 
 /* The shell's convention: a status as it is, 128 + n for a signal. */
 static int

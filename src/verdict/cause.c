@@ -3,12 +3,13 @@
  * Why a card was full: one table of rules, the first that holds decides. Each says the cause, the reason in words with
  * the figures that it was told from, and what to do. A rule that cannot know is not among them: the cause stays unknown.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/advice.h"
-#include "report/model.h"
-#include "report/report.h"
+#include "base/figure.h"
+#include "verdict/advice.h"
+#include "verdict/model.h"
 
 struct facts {
 	const struct tn_report *report;

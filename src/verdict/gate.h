@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A run held against limits below its card's: a budget, and the peak of an earlier run, its baseline. Internal to
- * src/report and the supervisor.
+ * the command.
  *
  * A baseline names what held memory by category, file, function and backward. Lines have no numbers in it: they are
  * known again by their text, so that code that moves is still the same. Plain data: not thread-safe.
  */
-#ifndef TN_REPORT_GATE_H
-#define TN_REPORT_GATE_H
+#ifndef TN_VERDICT_GATE_H
+#define TN_VERDICT_GATE_H
 
 #include <jansson.h>
-#include <stdio.h>
 
-#include "report/model.h"
+#include "verdict/model.h"
 
 #define TN_TOLERANCE 10000 /* millionths, where none is asked for */
 
@@ -76,21 +75,20 @@ uint64_t tn__line_code(const char *file, int64_t line);
 
 /* ---- baseline.c ---- */
 
+#define TN_BASELINE_SCHEMA "tonnage.baseline/1"
+
+/* What a peak depends on beside the program. */
+enum { TN_VERSIONS = 4 };
+extern const char *const tn__version_names[TN_VERSIONS];
+/* A run's, each to be freed by the caller; NULL: unknown. TN_NO_MEMORY. */
+tn_status tn__versions_of(const struct tn_report *report, char *out[TN_VERSIONS]);
+
 /* TN_IO, TN_FORMAT with words for a person, TN_NO_MEMORY. Release with tn__baseline_free. */
 tn_status tn__baseline_read(const char *path, struct tn_baseline **out);
 void tn__baseline_free(struct tn_baseline *baseline); /* NULL is allowed */
 /* TN_INVALID when it was made on another card, or another number of them. */
 tn_status tn__baseline_is_of(const struct tn_baseline *baseline, const char *gpu, int gpus);
-/* The object of doc/format/baseline.schema.json. TN_IO, TN_NO_MEMORY. */
-tn_status tn__baseline_write(const struct tn_report *report, FILE *out);
 /* Notes which versions are others than the baseline's. TN_NO_MEMORY. */
 tn_status tn__baseline_versions(const struct tn_baseline *baseline, struct tn_report *report);
-
-/* ---- gate_json.c: fields of `tonnage run --json` ---- */
-
-json_t *tn__json_budget(const struct tn_report *report);
-json_t *tn__json_baseline(const struct tn_report *report);
-/* And back. TN_NO_MEMORY. */
-tn_status tn__gate_read(const json_t *root, struct tn_report *report);
 
 #endif

@@ -2,9 +2,8 @@
  *
  * The report's memory: making, adding, releasing. Judging stands in judge.c.
  */
-#include "report/assumed.h"
-#include "report/model.h"
-#include "report/stand_ins.h"
+#include "verdict/model.h"
+#include "verdict/stand_ins.h"
 
 #include <stdarg.h>
 #include <stdio.h>

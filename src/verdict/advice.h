@@ -5,10 +5,10 @@
  *
  * Invariant: what is not known does not forbid a piece; what was seen to be so already does.
  */
-#ifndef TN_REPORT_ADVICE_H
-#define TN_REPORT_ADVICE_H
+#ifndef TN_VERDICT_ADVICE_H
+#define TN_VERDICT_ADVICE_H
 
-#include "report/model.h"
+#include "verdict/model.h"
 
 struct tn_advice {
 	const char *id;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model.h"
+#include "verdict/model.h"
 
 static int64_t
 known(int64_t value)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bytes as people read them.
+ */
+#include "base/figure.h"
+
+#include <stdio.h>
+
+const char *
+tn__human_bytes(int64_t bytes, char buffer[32])
+{
+	if (bytes == TN_NO_FIGURE)
+		return "unknown";
+	if (bytes >= INT64_C(1) << 30)
+		snprintf(buffer, 32, "%.2f GiB", (double)bytes / (double)(INT64_C(1) << 30));
+	else if (bytes >= INT64_C(1) << 20)
+		snprintf(buffer, 32, "%.1f MiB", (double)bytes / (double)(INT64_C(1) << 20));
+	else if (bytes >= 1024)
+		snprintf(buffer, 32, "%.1f KiB", (double)bytes / 1024);
+	else
+		snprintf(buffer, 32, "%lld B", (long long)bytes);
+	return buffer;
+}
