@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tests/unit/test_analyze_at.h"
 #include "../tests/unit/test_analyze_writer.h"
 #include "analyze/moment.h"
 
@@ -63,18 +64,18 @@ analyse(const struct tn_snapshot *snapshot)
 	struct tn_moment peak, end;
 	struct tn_holding *holdings;
 	size_t count;
-	tn_status status = tn__moment_of_peak(snapshot, 0, TN_UNKNOWN, &peak);
+	tn_status status = peak_of_snapshot(snapshot, 0, TN_UNKNOWN, &peak);
 	if (status == TN_OK) {
 		check(&peak);
 		tn__moment_free(&peak);
 	}
-	if (tn__moment_of_end(snapshot, 0, &end) != status)
+	if (end_of_snapshot(snapshot, 0, &end) != status)
 		abort();
 	if (status == TN_OK) {
 		check(&end);
 		tn__moment_free(&end);
 	}
-	if (tn__growth_by_line(snapshot, 0, &holdings, &count) != status)
+	if (growth_of_snapshot(snapshot, 0, &holdings, &count) != status)
 		abort();
 	if (status == TN_OK)
 		free(holdings);

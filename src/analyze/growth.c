@@ -157,13 +157,3 @@ tn__growth_of(const struct tn_analysis *analysis, struct tn_holding **holdings, 
 	free(growth.changes);
 	return status;
 }
-
-tn_status
-tn__growth_by_line(const struct tn_snapshot *snapshot, int device, struct tn_holding **holdings, size_t *count)
-{
-	struct tn_analysis *analysis;
-	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
-	tn_status status = tn__growth_of(analysis, holdings, count);
-	tn__analysis_close(analysis);
-	return status;
-}

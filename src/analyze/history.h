@@ -14,7 +14,16 @@
  * allocated. TN_NOT_FOUND when there is none. Stands in moment.c. */
 tn_status tn__find_peak_state(const struct tn_analysis *analysis, uint64_t reserved, uint32_t *state);
 
-/* As tn__growth_by_line, of an analysis. Stands in growth.c. */
+/* The moment of the peak of a device: of the moments at which PyTorch had reserved `reserved` bytes (TN_UNKNOWN: the
+ * most it had), the one with the most allocated bytes. TN_NOT_FOUND when the trace knows no such moment: the nearest
+ * below is not taken silently. Release with tn__moment_free. Stands in moment.c, as the next one. */
+tn_status tn__moment_of_peak(const struct tn_analysis *analysis, uint64_t reserved, struct tn_moment *out);
+
+/* The end of the trace: for snapshots taken at an out-of-memory, or of any other moment. */
+tn_status tn__moment_of_end(const struct tn_analysis *analysis, struct tn_moment *out);
+
+/* What survives each step, by line, over the steps that the trace holds completely: one holding a line, `bytes` and
+ * `blocks` by step. *holdings is to be freed by the caller with free(). Stands in growth.c. */
 tn_status tn__growth_of(const struct tn_analysis *analysis, struct tn_holding **holdings, size_t *count);
 
 /* ---- parts.c ---- */

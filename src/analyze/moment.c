@@ -231,24 +231,15 @@ tn__find_peak_state(const struct tn_analysis *analysis, uint64_t reserved, uint3
 }
 
 tn_status
-tn__moment_of_peak(const struct tn_snapshot *snapshot, int device, uint64_t reserved, struct tn_moment *out)
+tn__moment_of_peak(const struct tn_analysis *analysis, uint64_t reserved, struct tn_moment *out)
 {
-	struct tn_analysis *analysis;
 	uint32_t peak;
-	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
-	tn_status status = tn__find_peak_state(analysis, reserved, &peak);
-	if (status == TN_OK)
-		status = tn__moment_of_state(analysis, peak, out);
-	tn__analysis_close(analysis);
-	return status;
+	TN_FORWARD_IF_ERROR(tn__find_peak_state(analysis, reserved, &peak));
+	return tn__moment_of_state(analysis, peak, out);
 }
 
 tn_status
-tn__moment_of_end(const struct tn_snapshot *snapshot, int device, struct tn_moment *out)
+tn__moment_of_end(const struct tn_analysis *analysis, struct tn_moment *out)
 {
-	struct tn_analysis *analysis;
-	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
-	tn_status status = tn__moment_of_state(analysis, (uint32_t)analysis->events.count, out);
-	tn__analysis_close(analysis);
-	return status;
+	return tn__moment_of_state(analysis, (uint32_t)analysis->events.count, out);
 }

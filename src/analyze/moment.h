@@ -66,19 +66,6 @@ struct tn_moment {
 	char *labels; /* storage of the labels */
 };
 
-/* The moment of the peak of a device: of the moments at which PyTorch had reserved `reserved` bytes (TN_UNKNOWN: the
- * most it had), the one with the most allocated bytes. TN_NOT_FOUND when the trace knows no such moment: the nearest
- * below is not taken silently. Release with tn__moment_free. Thread-safe for distinct outputs. */
-tn_status tn__moment_of_peak(const struct tn_snapshot *snapshot, int device, uint64_t reserved, struct tn_moment *out);
-
-/* The end of the trace: for snapshots taken at an out-of-memory, or of any other moment. */
-tn_status tn__moment_of_end(const struct tn_snapshot *snapshot, int device, struct tn_moment *out);
-
 void tn__moment_free(struct tn_moment *moment);
-
-/* What survives each step, by line, over the steps that the trace holds completely: one holding a line, `bytes` and
- * `blocks` by step. *holdings is to be freed by the caller with free(). */
-tn_status tn__growth_by_line(const struct tn_snapshot *snapshot, int device, struct tn_holding **holdings,
-                             size_t *count);
 
 #endif

@@ -391,23 +391,30 @@ fill_report(struct tn_study *study)
 	return tn__report_add_found(study->analysis, &study->parts, study->named[0].state, &study->report);
 }
 
+/* Opens a snapshot, of which the device is chosen that is wanted (-1: any). */
 static tn_status
-open_analysis(struct tn_study *study)
+open_snapshot(struct tn_study *study, struct tn_views *views, const char *path, int device)
 {
-	TN_FORWARD_IF_ERROR(tn__analysis_open(study->snapshot, study->device, &study->analysis));
+	struct tn_view *view;
+	const struct tn_part_list *parts;
+	TN_FORWARD_IF_ERROR(tn__views_open(views, path, &view));
+	study->snapshot = tn__view_snapshot(view);
+	TN_FORWARD_IF_ERROR(choose_device(study, device));
+	TN_FORWARD_IF_ERROR(tn__view_analysis(view, study->device, &study->analysis));
 	const struct tn_event_columns *events = &study->analysis->events;
 	if (events->count > 0) {
 		study->first_us = events->times[0];
 		study->last_us = events->times[events->count - 1];
 	}
-	return tn__list_parts(study->analysis, &study->parts);
+	TN_FORWARD_IF_ERROR(tn__view_parts(view, study->device, &parts));
+	study->parts = *parts;
+	return TN_OK;
 }
 
 static tn_status
 fill_from_snapshot(struct tn_study *study, const struct tn_study_wish *wish)
 {
-	TN_FORWARD_IF_ERROR(choose_device(study, wish->device));
-	TN_FORWARD_IF_ERROR(open_analysis(study));
+	TN_FORWARD_IF_ERROR(open_snapshot(study, &study->own, wish->path, wish->device));
 	TN_FORWARD_IF_ERROR(name_moments(study, wish->at));
 	return fill_report(study);
 }
@@ -421,7 +428,6 @@ fill(struct tn_study *study, const struct tn_study_wish *wish)
 		             "%s is the JSON of a run: --at and --device want a snapshot", wish->path);
 		study->oom_event = -1;
 	} else {
-		TN_FORWARD_IF_ERROR(tn_snapshot_open(wish->path, NULL, &study->snapshot));
 		TN_FORWARD_IF_ERROR(fill_from_snapshot(study, wish));
 	}
 	if (study->report.working_folder == NULL)
@@ -453,9 +459,8 @@ fill_of_run(struct tn_study *study, const struct tn_record *record, const char *
 {
 	if (record->path == NULL)
 		return TN_OK;
-	TN_FORWARD_IF_ERROR(tn_snapshot_open(record->path, NULL, &study->snapshot));
-	TN_FORWARD_IF_ERROR(choose_device(study, record->device));
-	TN_FORWARD_IF_ERROR(open_analysis(study));
+	struct tn_views *views = study->report.views != NULL ? study->report.views : &study->own;
+	TN_FORWARD_IF_ERROR(open_snapshot(study, views, record->path, record->device));
 	study->card = study->report.at_peak.split;
 	study->card_total = (int64_t)study->report.gpu.total_bytes;
 	return name_moments(study, at);
@@ -482,9 +487,7 @@ tn__study_free(struct tn_study *study)
 	if (!study->of_run)
 		tn__report_free(&study->report);
 	json_decref(study->document);
-	tn__part_list_free(&study->parts);
-	tn__analysis_close(study->analysis);
-	tn_snapshot_close(study->snapshot);
+	tn__views_close(&study->own);
 	tn__redactor_free(study->redactor);
 	*study = (struct tn_study){ 0 };
 }

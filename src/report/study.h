@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "analyze/history.h"
+#include "analyze/view.h"
 #include "report/report.h"
 #include "verdict/redact.h"
 
@@ -27,8 +28,9 @@ struct tn_named_moment {
 
 struct tn_study {
 	const char *path; /* borrowed */
-	struct tn_snapshot *snapshot;
-	struct tn_analysis *analysis;
+	struct tn_views own;                /* of an input; a run lends its own */
+	const struct tn_snapshot *snapshot; /* these three are lent by views; NULL and empty without a snapshot */
+	const struct tn_analysis *analysis;
 	struct tn_part_list parts;
 	int device;
 	int devices[TN_STUDY_DEVICES];

@@ -137,6 +137,7 @@ keep_report(void *context, struct tn_once *once, int *exit_status)
 	const struct outcome *outcome = context;
 	tn__once_report(once, NULL, outcome->report);
 	*exit_status = outcome->report->exit_status;
+	outcome->report->views = NULL; /* it outlives the run */
 	bool keep = outcome->keeps && outcome->report->stopped != TN_STOPPED_FAILED;
 	tn_status status = keep ? tn__save_snapshot(once->options, &once->folder, outcome->report) : TN_OK;
 	once->keep_files = keep && outcome->report->scratch != NULL;

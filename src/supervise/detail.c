@@ -7,26 +7,56 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/view.h"
+#include "base/error.h"
 #include "supervise/internal.h"
 
 #define UNTOLD "what the memory was for is unknown"
 
-struct records {
-	struct tn_snapshot *peak, *oom;
-	int peak_device, oom_device;
+/* A record that can be read; NULL where there is none. */
+struct record {
+	struct tn_view *view;
+	int device;
 };
 
-static struct tn_snapshot *
+struct records {
+	struct record peak, oom;
+};
+
+static struct record
 open_record(const struct tn_folder *folder, const struct tn_guest_record *record, struct tn_report *report)
 {
-	struct tn_snapshot *snapshot = NULL;
+	struct record opened = { NULL, record->device };
 	if (record->path == NULL || !tn__folder_owns(folder, record->path))
-		return NULL;
-	if (tn_snapshot_open(record->path, NULL, &snapshot) == TN_OK)
-		return snapshot;
-	tn__report_add_finding(report, "record_unreadable", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, UNTOLD,
-	                       "the record of PyTorch's allocator cannot be read: %s", tn_error_text());
-	return NULL;
+		return opened;
+	if (tn__views_open(report->views, record->path, &opened.view) != TN_OK)
+		tn__report_add_finding(report, "record_unreadable", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, UNTOLD,
+		                       "the record of PyTorch's allocator cannot be read: %s", tn_error_text());
+	return opened;
+}
+
+static tn_status
+moment_of_peak(const struct record *record, uint64_t reserved, struct tn_moment *out)
+{
+	const struct tn_analysis *analysis;
+	TN_FORWARD_IF_ERROR(tn__view_analysis(record->view, record->device, &analysis));
+	return tn__moment_of_peak(analysis, reserved, out);
+}
+
+static tn_status
+moment_of_end(const struct record *record, struct tn_moment *out)
+{
+	const struct tn_analysis *analysis;
+	TN_FORWARD_IF_ERROR(tn__view_analysis(record->view, record->device, &analysis));
+	return tn__moment_of_end(analysis, out);
+}
+
+static tn_status
+growth_of(const struct record *record, struct tn_holding **holdings, size_t *count)
+{
+	const struct tn_analysis *analysis;
+	TN_FORWARD_IF_ERROR(tn__view_analysis(record->view, record->device, &analysis));
+	return tn__growth_of(analysis, holdings, count);
 }
 
 static void
@@ -48,16 +78,14 @@ find_peak(const struct records *records, const struct tn_guest_news *news, const
 	bool told = !report->real_gpu && news->sharers == 1 && program != TN_NO_FIGURE;
 	tn_status status = TN_NOT_FOUND;
 	*exact = true;
-	if (told && records->peak != NULL)
-		status = tn__moment_of_peak(records->peak, records->peak_device, (uint64_t)program, out);
-	if (status != TN_OK && told && records->oom != NULL)
-		status = tn__moment_of_peak(records->oom, records->oom_device, (uint64_t)program, out);
+	if (told && records->peak.view != NULL)
+		status = moment_of_peak(&records->peak, (uint64_t)program, out);
+	if (status != TN_OK && told && records->oom.view != NULL)
+		status = moment_of_peak(&records->oom, (uint64_t)program, out);
 	if (status == TN_OK)
 		return TN_OK;
 	*exact = false;
-	if (records->peak != NULL)
-		return tn__moment_of_peak(records->peak, records->peak_device, TN_UNKNOWN, out);
-	return tn__moment_of_peak(records->oom, records->oom_device, TN_UNKNOWN, out);
+	return moment_of_peak(records->peak.view != NULL ? &records->peak : &records->oom, TN_UNKNOWN, out);
 }
 
 static void
@@ -65,7 +93,7 @@ detail_of_peak(const struct records *records, const struct tn_guest_news *news, 
 {
 	struct tn_moment moment;
 	bool exact;
-	if (records->peak == NULL && records->oom == NULL)
+	if (records->peak.view == NULL && records->oom.view == NULL)
 		return;
 	if (find_peak(records, news, report, &moment, &exact) != TN_OK) {
 		tn__report_add_finding(report, "peak_not_recorded", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, UNTOLD,
@@ -110,9 +138,9 @@ static void
 detail_of_oom(const struct records *records, struct tn_report *report)
 {
 	struct tn_moment moment;
-	if (records->oom == NULL)
+	if (records->oom.view == NULL)
 		return;
-	if (tn__moment_of_end(records->oom, records->oom_device, &moment) == TN_OK) {
+	if (moment_of_end(&records->oom, &moment) == TN_OK) {
 		take_forward_line(&moment, report);
 		join(report, &report->at_oom, &moment);
 	} else {
@@ -126,12 +154,10 @@ detail_of_oom(const struct records *records, struct tn_report *report)
 static void
 detail_of_growth(const struct records *records, struct tn_report *report)
 {
-	const struct tn_snapshot *snapshot = records->peak != NULL ? records->peak : records->oom;
-	int device = records->peak != NULL ? records->peak_device : records->oom_device;
+	const struct record *record = records->peak.view != NULL ? &records->peak : &records->oom;
 	struct tn_holding *holdings = NULL;
 	size_t count = 0;
-	if (!report->growth.seen || snapshot == NULL ||
-	    tn__growth_by_line(snapshot, device, &holdings, &count) != TN_OK)
+	if (!report->growth.seen || record->view == NULL || growth_of(record, &holdings, &count) != TN_OK)
 		return;
 	const struct tn_line *at = NULL;
 	for (size_t i = 0; i < count && at == NULL; i++)
@@ -145,21 +171,18 @@ detail_of_growth(const struct records *records, struct tn_report *report)
 }
 
 static struct tn_record
-keep(const struct tn_snapshot *snapshot, const struct tn_guest_record *record)
+keep(const struct record *opened, const struct tn_guest_record *record)
 {
-	return (struct tn_record){ snapshot != NULL ? strdup(record->path) : NULL, record->device };
+	return (struct tn_record){ opened->view != NULL ? strdup(record->path) : NULL, record->device };
 }
 
 void
 tn__detail_collect(const struct tn_folder *folder, const struct tn_guest_news *news, struct tn_report *report)
 {
-	struct records records = { open_record(folder, &news->peak, report), open_record(folder, &news->oom, report),
-		                       news->peak.device, news->oom.device };
+	struct records records = { open_record(folder, &news->peak, report), open_record(folder, &news->oom, report) };
 	detail_of_peak(&records, news, report);
 	detail_of_oom(&records, report);
 	detail_of_growth(&records, report);
-	report->peak_record = keep(records.peak, &news->peak);
-	report->oom_record = keep(records.oom, &news->oom);
-	tn_snapshot_close(records.peak);
-	tn_snapshot_close(records.oom);
+	report->peak_record = keep(&records.peak, &news->peak);
+	report->oom_record = keep(&records.oom, &news->oom);
 }

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "analyze/view.h"
 #include "device/ledger.h"
 #include "report/document.h"
 #include "verdict/model.h"
@@ -291,6 +292,7 @@ struct tn_once {
 	sigset_t old_mask; /* what the program's processes get */
 	int signals;       /* signalfd: those that end the run */
 	struct tn_baseline *baseline; /* NULL: none is asked for */
+	struct tn_views views; /* the records in the folder, lent to every report of the run */
 	bool keep_files;   /* `ended` sets it: what the program wrote stays */
 };
 
@@ -305,7 +307,7 @@ struct tn_once_way {
 };
 tn_status tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way, int *exit_status);
 
-/* Makes the report of a run that has ended. `need`: what the program needs in all, or NULL. */
+/* Makes the report of a run that has ended; its views are lent until `ended` returns. `need`: what the program needs in all, or NULL. */
 void tn__once_report(struct tn_once *once, const struct tn_need *need, struct tn_report *report);
 /* Where the Python cannot be used for a run, one line that says what to do: no report would make sense. */
 tn_status tn__explain_misuse(const struct tn_report *report);

@@ -143,6 +143,7 @@ tn__once_report(struct tn_once *once, const struct tn_need *need, struct tn_repo
 {
 	const struct tn_run_options *options = once->options;
 	tn__report_init(report);
+	report->views = &once->views;
 	if (options->budget_bytes > 0)
 		report->gate.budget = (int64_t)options->budget_bytes;
 	report->gate.baseline = once->baseline;
@@ -224,6 +225,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		if (!once->card.real)
 			tn__compile_cache_keep(options, &once->folder);
 		status = way->ended(way->context, once, exit_status);
+		tn__views_close(&once->views);
 	}
 	tn__folder_remove(&once->folder, once->keep_files);
 	tn__keeper_finish(&watch->keeper);

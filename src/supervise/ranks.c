@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "analyze/view.h"
 #include "report/ranks.h"
 #include "supervise/internal.h"
 
@@ -273,22 +274,19 @@ split_of(const uint64_t bytes[TN_BYTES_CLASSES], uint64_t others)
 
 /* What the allocator's record says of the moment at which it held exactly what the ledger says. */
 static void
-add_detail(const struct tn_folder *folder, const struct tn_record *record, struct tn_report_moment *moment)
+add_detail(struct tn_view *view, int device, struct tn_report_moment *moment)
 {
-	struct tn_snapshot *snapshot = NULL;
+	const struct tn_analysis *analysis;
 	struct tn_moment pytorch;
-	if (record->path == NULL || !tn__folder_owns(folder, record->path) || moment->split.program <= 0 ||
-	    tn_snapshot_open(record->path, NULL, &snapshot) != TN_OK)
+	if (moment->split.program <= 0 || tn__view_analysis(view, device, &analysis) != TN_OK ||
+	    tn__moment_of_peak(analysis, (uint64_t)moment->split.program, &pytorch) != TN_OK)
 		return;
-	if (tn__moment_of_peak(snapshot, record->device, (uint64_t)moment->split.program, &pytorch) == TN_OK) {
-		(void)tn__report_join(moment, &pytorch);
-		tn__moment_free(&pytorch);
-	}
-	tn_snapshot_close(snapshot);
+	(void)tn__report_join(moment, &pytorch);
+	tn__moment_free(&pytorch);
 }
 
 static void
-collect_rank(const struct tn_folder *folder, const struct tn_ledger *ledger, struct tn_rank *rank)
+collect_rank(const struct tn_ledger *ledger, struct tn_rank *rank)
 {
 	const struct tn_ledger_rank *row = row_of(ledger, rank->pid);
 	if (row == NULL)
@@ -297,7 +295,6 @@ collect_rank(const struct tn_folder *folder, const struct tn_ledger *ledger, str
 	rank->card = row->device;
 	struct tn_report_split split = split_of(row->at_peak[row->device], 0);
 	tn__report_set_split(&rank->at_peak, &split);
-	add_detail(folder, &rank->record, &rank->at_peak);
 	for (int i = 0; i < TN_COLLECTIVES; i++) {
 		rank->communication[i].calls = (int64_t)row->calls[i];
 		rank->communication[i].bytes = (int64_t)row->bytes[i];
@@ -328,42 +325,90 @@ drop_others(const struct tn_ledger *ledger, struct tn_report *report)
 }
 
 static void
-collect_card(const struct tn_folder *folder, const struct tn_ledger_device *device, const struct tn_record *only,
-             const struct tn_report *report, struct tn_card_held *card)
+collect_card(const struct tn_ledger_device *device, uint32_t index, const struct tn_report *report, struct tn_card_held *card)
 {
 	struct tn_report_split split = split_of(device->at_peak.bytes, device->at_peak.other_bytes);
-	const struct tn_rank *rank = NULL;
-	int ranks = 0;
+	card->index = index;
 	tn__report_init_moment(&card->at_peak);
 	tn__report_set_split(&card->at_peak, &split);
+	for (size_t i = 0; i < report->rank_count; i++)
+		card->out_of_memory |= report->ranks[i].card == card->index && report->ranks[i].out_of_memory;
+}
+
+/* NULL where there are several, or none. */
+static const struct tn_rank *
+only_rank_on(const struct tn_card_held *card, const struct tn_report *report)
+{
+	const struct tn_rank *rank = NULL;
 	for (size_t i = 0; i < report->rank_count; i++) {
 		if (report->ranks[i].card != card->index)
 			continue;
+		if (rank != NULL)
+			return NULL;
 		rank = &report->ranks[i];
-		ranks++;
-		card->out_of_memory |= rank->out_of_memory;
 	}
-	if (ranks == 1)
-		add_detail(folder, &rank->record, &card->at_peak);
-	else if (report->rank_count == 0 && only->path != NULL)
-		add_detail(folder, &(struct tn_record){ only->path, (int)card->index }, &card->at_peak);
+	return rank;
+}
+
+static bool
+is_record_of_run(const struct tn_report *report, const char *path)
+{
+	const char *peak = report->peak_record.path, *oom = report->oom_record.path;
+	return (peak != NULL && strcmp(peak, path) == 0) || (oom != NULL && strcmp(oom, path) == 0);
+}
+
+/* Details of a rank and of the card that it has for itself (NULL: none), from the rank's record. Each rank has one: those that
+ * nobody asks for any more are closed at once. */
+static void
+detail_rank(const struct tn_folder *folder, struct tn_rank *rank, struct tn_card_held *card, const struct tn_report *report)
+{
+	const struct tn_record *record = &rank->record;
+	struct tn_view *view;
+	if (record->path == NULL || !tn__folder_owns(folder, record->path) ||
+	    tn__views_open(report->views, record->path, &view) != TN_OK)
+		return;
+	add_detail(view, record->device, &rank->at_peak);
+	if (card != NULL)
+		add_detail(view, record->device, &card->at_peak);
+	if (!is_record_of_run(report, record->path))
+		tn__views_drop(report->views, record->path);
+}
+
+/* The card that a rank has for itself; NULL: none. */
+static struct tn_card_held *
+card_of(const struct tn_rank *rank, struct tn_report *report)
+{
+	for (size_t i = 0; i < report->card_count; i++)
+		if (only_rank_on(&report->cards[i], report) == rank)
+			return &report->cards[i];
+	return NULL;
+}
+
+/* Cards of a program that has no ranks, from the one record that there is. */
+static void
+detail_cards(const struct tn_folder *folder, const char *path, struct tn_report *report)
+{
+	struct tn_view *view;
+	if (path == NULL || !tn__folder_owns(folder, path) || tn__views_open(report->views, path, &view) != TN_OK)
+		return;
+	for (size_t i = 0; i < report->card_count; i++)
+		add_detail(view, (int)report->cards[i].index, &report->cards[i].at_peak);
 }
 
 void
 tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report)
 {
-	const struct tn_folder *folder = watch->folder;
 	const struct tn_ledger *ledger = watch->ledger;
-	const struct tn_record only = { news->peak.path, news->peak.device };
 	drop_others(ledger, report);
 	for (size_t i = 0; i < report->rank_count; i++)
-		collect_rank(folder, ledger, &report->ranks[i]);
+		collect_rank(ledger, &report->ranks[i]);
 	qsort(report->ranks, report->rank_count, sizeof(report->ranks[0]), by_rank);
 	if (watch->ending.interrupted_by == 0)
 		collect_dead(ledger, &watch->endings, report);
-	for (uint32_t i = 0; ledger->device_count > 1 && i < ledger->device_count && i < TN_MAX_DEVICES; i++) {
-		struct tn_card_held *card = &report->cards[report->card_count++];
-		card->index = i;
-		collect_card(folder, &ledger->devices[i], &only, report, card);
-	}
+	for (uint32_t i = 0; ledger->device_count > 1 && i < ledger->device_count && i < TN_MAX_DEVICES; i++)
+		collect_card(&ledger->devices[i], i, report, &report->cards[report->card_count++]);
+	for (size_t i = 0; i < report->rank_count; i++)
+		detail_rank(watch->folder, &report->ranks[i], card_of(&report->ranks[i], report), report);
+	if (report->rank_count == 0)
+		detail_cards(watch->folder, news->peak.path, report);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyze/findings.h"
+#include "analyze/view.h"
 #include "base/error.h"
 #include "verdict/advice.h"
 
@@ -100,20 +101,20 @@ place_by_call(const struct tn_analysis *analysis, struct tn_report *report)
 
 /* An out-of-memory stands at the end of its record. */
 static tn_status
-look_at(const struct tn_snapshot *snapshot, int device, bool end, struct tn_report *report)
+look_at(const struct tn_record *record, bool end, struct tn_report *report)
 {
-	struct tn_analysis *analysis;
-	struct tn_part_list parts = { 0 };
-	TN_FORWARD_IF_ERROR(tn__analysis_open(snapshot, device, &analysis));
+	struct tn_view *view;
+	const struct tn_analysis *analysis;
+	const struct tn_part_list *parts;
+	TN_FORWARD_IF_ERROR(tn__views_open(report->views, record->path, &view));
+	TN_FORWARD_IF_ERROR(tn__view_analysis(view, record->device, &analysis));
 	uint32_t state = (uint32_t)analysis->events.count;
 	tn_status status = end ? TN_OK : tn__find_peak_state(analysis, TN_UNKNOWN, &state);
 	if (status == TN_OK)
-		status = tn__list_parts(analysis, &parts);
+		status = tn__view_parts(view, record->device, &parts);
 	if (status == TN_OK)
-		status = tn__report_add_found(analysis, &parts, state, report);
+		status = tn__report_add_found(analysis, parts, state, report);
 	place_by_call(analysis, report);
-	tn__part_list_free(&parts);
-	tn__analysis_close(analysis);
 	return status;
 }
 
@@ -122,13 +123,11 @@ tn__report_add_found_of_run(struct tn_report *report)
 {
 	bool end = report->oom.seen && report->oom_record.path != NULL, grew = is_there(report, "growth");
 	const struct tn_record *record = end ? &report->oom_record : &report->peak_record;
-	struct tn_snapshot *snapshot;
-	if (record->path == NULL || tn_snapshot_open(record->path, NULL, &snapshot) != TN_OK)
+	if (record->path == NULL || report->views == NULL)
 		return;
-	(void)look_at(snapshot, record->device, end, report);
+	(void)look_at(record, end, report);
 	if (!grew)
 		tn__report_drop_findings(report, "growth");
-	tn_snapshot_close(snapshot);
 }
 
 void

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "../unit/test_analyze_at.h"
 #include "print_text.h"
 
 /* [file, line, function, backward], or null. */
@@ -134,7 +135,7 @@ print_growth(const struct tn_snapshot *snapshot, int device)
 {
 	struct tn_holding *holdings;
 	size_t count;
-	tn_status status = tn__growth_by_line(snapshot, device, &holdings, &count);
+	tn_status status = growth_of_snapshot(snapshot, device, &holdings, &count);
 	if (status != TN_OK)
 		return status;
 	print_holdings(holdings, count);
@@ -148,8 +149,8 @@ print_one(const struct tn_snapshot *snapshot, int device, const char *what, cons
 {
 	struct tn_moment moment;
 	tn_status status = strcmp(what, "end") == 0 ?
-		tn__moment_of_end(snapshot, device, &moment) :
-		tn__moment_of_peak(snapshot, device, reserved ? strtoull(reserved, NULL, 10) : TN_UNKNOWN, &moment);
+		end_of_snapshot(snapshot, device, &moment) :
+		peak_of_snapshot(snapshot, device, reserved ? strtoull(reserved, NULL, 10) : TN_UNKNOWN, &moment);
 	if (status != TN_OK)
 		return status;
 	printf("{");

@@ -306,7 +306,7 @@ test_peak(void **state)
 	mark("phase\t%lld\t4\tbackward\n", before(4));
 	struct tn_snapshot *snapshot = finish(true);
 	struct tn_moment moment;
-	assert_int_equal(tn__moment_of_peak(snapshot, 0, TN_UNKNOWN, &moment), TN_OK);
+	assert_int_equal(peak_of_snapshot(snapshot, 0, TN_UNKNOWN, &moment), TN_OK);
 	assert_int_equal(moment.reserved, 40 * MIB);
 	assert_int_equal(moment.allocated, 6 * MIB);
 	assert_int_equal(moment.time_us, 1003);
@@ -317,11 +317,11 @@ test_peak(void **state)
 	expect_line(&moment.at_user, "/work/train.py", 41, false);
 	assert_int_equal(moment.largest_free_block, 18 * MIB);
 	tn__moment_free(&moment);
-	assert_int_equal(tn__moment_of_peak(snapshot, 0, 20 * MIB, &moment), TN_OK);
+	assert_int_equal(peak_of_snapshot(snapshot, 0, 20 * MIB, &moment), TN_OK);
 	assert_int_equal(moment.allocated, 4 * MIB); /* the end holds more than the beginning */
 	assert_string_equal(moment.phase, "backward");
 	tn__moment_free(&moment);
-	assert_int_equal(tn__moment_of_peak(snapshot, 0, 30 * MIB, &moment), TN_NOT_FOUND);
+	assert_int_equal(peak_of_snapshot(snapshot, 0, 30 * MIB, &moment), TN_NOT_FOUND);
 	tn_snapshot_close(snapshot);
 }
 
@@ -333,15 +333,15 @@ test_nothing_there(void **state)
 	put_start(&writer);
 	put_ops(&writer, "].");
 	assert_int_equal(tn_snapshot_parse(writer.bytes, writer.size, NULL, &snapshot), TN_OK);
-	assert_int_equal(tn__moment_of_peak(snapshot, 0, TN_UNKNOWN, &moment), TN_OK);
+	assert_int_equal(peak_of_snapshot(snapshot, 0, TN_UNKNOWN, &moment), TN_OK);
 	assert_int_equal(moment.reserved, 0);
 	assert_int_equal(moment.holder_count, 0);
 	assert_null(moment.phase);
 	assert_int_equal(moment.step, -1);
 	tn__moment_free(&moment);
-	assert_int_equal(tn__moment_of_end(snapshot, 5, &moment), TN_OK);
+	assert_int_equal(end_of_snapshot(snapshot, 5, &moment), TN_OK);
 	tn__moment_free(&moment);
-	assert_int_equal(tn__moment_of_end(snapshot, -1, &moment), TN_INVALID);
+	assert_int_equal(end_of_snapshot(snapshot, -1, &moment), TN_INVALID);
 	tn_snapshot_close(snapshot);
 }
 
@@ -355,7 +355,7 @@ test_more_allocated_than_reserved(void **state)
 	live(SEGMENT, 2 * MIB, 2 * MIB, "t");
 	close_segment();
 	struct tn_snapshot *snapshot = finish(false);
-	assert_int_equal(tn__moment_of_end(snapshot, 0, &moment), TN_FORMAT);
+	assert_int_equal(end_of_snapshot(snapshot, 0, &moment), TN_FORMAT);
 	tn_snapshot_close(snapshot);
 }
 
@@ -367,7 +367,7 @@ test_malformed_marks(void **state)
 	end_trace();
 	mark("run\tnow\t1\n");
 	struct tn_snapshot *snapshot = finish(true);
-	assert_int_equal(tn__moment_of_end(snapshot, 0, &moment), TN_FORMAT);
+	assert_int_equal(end_of_snapshot(snapshot, 0, &moment), TN_FORMAT);
 	assert_non_null(strstr(tn_error_text(), "line 2 "));
 	tn_snapshot_close(snapshot);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "analyze/moment.h"
+#include "test_analyze_at.h"
 #include "test_analyze_writer.h"
 #include "test_failing_memory.h"
 
@@ -68,14 +69,14 @@ analyse(const struct tn_snapshot *snapshot)
 	struct tn_moment moment = {0};
 	struct tn_holding *holdings = NULL;
 	size_t count;
-	tn_status status = tn__moment_of_peak(snapshot, 0, TN_UNKNOWN, &moment);
+	tn_status status = peak_of_snapshot(snapshot, 0, TN_UNKNOWN, &moment);
 	tn__moment_free(&moment);
 	if (status == TN_OK)
-		status = tn__moment_of_end(snapshot, 0, &moment);
+		status = end_of_snapshot(snapshot, 0, &moment);
 	if (status == TN_OK)
 		tn__moment_free(&moment);
 	if (status == TN_OK)
-		status = tn__growth_by_line(snapshot, 0, &holdings, &count);
+		status = growth_of_snapshot(snapshot, 0, &holdings, &count);
 	if (status == TN_OK)
 		free(holdings);
 	return status;

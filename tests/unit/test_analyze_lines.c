@@ -548,7 +548,7 @@ test_growth(void **state)
 	struct tn_snapshot *snapshot = three_steps();
 	struct tn_holding *holdings;
 	size_t count;
-	assert_int_equal(tn__growth_by_line(snapshot, 0, &holdings, &count), TN_OK);
+	assert_int_equal(growth_of_snapshot(snapshot, 0, &holdings, &count), TN_OK);
 	assert_int_equal(count, 1);
 	assert_int_equal(holdings[0].bytes, 1000);
 	assert_int_equal(holdings[0].blocks, 1);
@@ -564,7 +564,7 @@ test_no_growth_without_steps(void **state)
 	size_t count = 7;
 	begin_one_block();
 	struct tn_snapshot *snapshot = with_one_block();
-	assert_int_equal(tn__growth_by_line(snapshot, 0, &holdings, &count), TN_OK);
+	assert_int_equal(growth_of_snapshot(snapshot, 0, &holdings, &count), TN_OK);
 	assert_int_equal(count, 0);
 	free(holdings);
 	tn_snapshot_close(snapshot);

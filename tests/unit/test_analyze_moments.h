@@ -6,6 +6,7 @@
 #define TEST_ANALYZE_MOMENTS_H
 
 #include "analyze/analysis.h"
+#include "test_analyze_at.h"
 #include "test_analyze_writer.h"
 
 enum { SEGMENT = 1 << 30, OTHER_SEGMENT = 1 << 29 };
@@ -87,7 +88,7 @@ static inline struct tn_moment
 end_of(const struct tn_snapshot *snapshot)
 {
 	struct tn_moment moment;
-	if (tn__moment_of_end(snapshot, 0, &moment) != TN_OK)
+	if (end_of_snapshot(snapshot, 0, &moment) != TN_OK)
 		fail_msg("%s", tn_error_text());
 	return moment;
 }
