@@ -309,13 +309,26 @@ retry(const struct tn_again *again, struct tn_report *report)
 
 /* ---- what hangs on counts ---- */
 
-static size_t
-counts_in(const struct tn_assumed_list *list)
+/* A count on which bytes of the peak may hang. Where all is taken to be selected, nothing hangs on one that was read after the
+ * peak: fewer could not have lowered what stood before, and what came of all of it has not raised it. */
+static bool
+is_open(const struct tn_assumed_list *list, const struct tn_assumption *item)
 {
-	size_t count = 0;
-	for (size_t i = 0; i < list->count; i++)
-		count += tn__assumption_is_count(&list->items[i]);
-	return count;
+	return tn__assumption_is_count(item) && !(item->after_peak && list->share >= 1);
+}
+
+/* How many are open; nothing hangs on the other counts. */
+static size_t
+open_counts(struct tn_assumed_list *list)
+{
+	size_t open = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		if (is_open(list, &list->items[i]))
+			open++;
+		else if (tn__assumption_is_count(&list->items[i]))
+			list->items[i].bytes = 0;
+	}
+	return open;
 }
 
 static int64_t
@@ -348,7 +361,7 @@ look_at_each(const struct tn_again *again, struct tn_report *report)
 	for (size_t i = 0; i < list->count; i++) {
 		struct tn_assumption *item = &list->items[i];
 		struct wishes wishes = { .count = 1 };
-		if (!tn__assumption_is_count(item) || strlen(item->place.file) >= PATH_MAX)
+		if (!is_open(list, item) || strlen(item->place.file) >= PATH_MAX)
 			continue;
 		wishes.items[0] = (struct wish){ .line = item->place.line, .choice = 1 };
 		strcpy(wishes.items[0].file, item->place.file);
@@ -358,29 +371,30 @@ look_at_each(const struct tn_again *again, struct tn_report *report)
 }
 
 static void
-look_at_counts(const struct tn_again *again, struct tn_report *report)
+look_at_counts(const struct tn_again *again, bool may_run, struct tn_report *report)
 {
 	struct tn_assumed_list *list = &report->assumptions;
 	const struct wishes none = { .count = 0 };
-	size_t counts = counts_in(list);
-	if (counts == 0 || report->seconds > LOOK_SECONDS || report->verdict != TN_VERDICT_FITS)
+	if (report->verdict != TN_VERDICT_FITS)
 		return;
-	list->bytes = difference(again, report, &none, list->share > 0 ? 0 : 1);
+	size_t open = open_counts(list);
+	if (open > 0 && (!may_run || report->seconds > LOOK_SECONDS))
+		return;
+	list->bytes = open > 0 ? difference(again, report, &none, list->share > 0 ? 0 : 1) : 0;
 	for (size_t i = 0; i < list->count; i++)
-		if (tn__assumption_is_count(&list->items[i]) && (counts == 1 || list->bytes == 0))
+		if (is_open(list, &list->items[i]) && (open == 1 || list->bytes == 0))
 			list->items[i].bytes = list->bytes;
-	if (list->bytes > 0 && counts > 1 && counts <= SITES_APART && report->seconds <= LOOK_APART_SECONDS)
+	if (list->bytes > 0 && open > 1 && open <= SITES_APART && report->seconds <= LOOK_APART_SECONDS)
 		look_at_each(again, report);
 }
 
 void
 tn__look_again(const struct tn_again *again, struct tn_report *report)
 {
-	if (!may_run_again(again, report))
-		return;
-	if (failed_by_itself(report) && report->assumptions.count > 0)
+	bool may_run = may_run_again(again, report);
+	if (!failed_by_itself(report) || report->assumptions.count == 0)
+		look_at_counts(again, may_run, report);
+	else if (may_run)
 		retry(again, report);
-	else
-		look_at_counts(again, report);
 	tn__report_set_bound(report);
 }

@@ -497,6 +497,7 @@ take_assumptions(const json_t *array, struct tn_report *report)
 			                               .bound = whole(item, "bound"),
 			                               .bytes = TN_NO_FIGURE,
 			                               .endless = truth(item, "endless"),
+			                               .after_peak = truth(item, "after_peak"),
 			                               .chosen = whole(item, "choice") > 0 };
 		if (file != NULL && what != NULL && value != NULL)
 			(void)tn__report_add_assumption(report, &row);

@@ -30,6 +30,7 @@ tn__report_add_assumption(struct tn_report *report, const struct tn_assumption *
 	if (there != NULL) {
 		there->reads += item->reads;
 		there->endless |= item->endless;
+		there->after_peak &= item->after_peak;
 		return TN_OK;
 	}
 	if (list->count == MOST_ASSUMPTIONS)

@@ -316,6 +316,7 @@ struct tn_assumption {
 	int64_t bytes; /* of the peak that hang on it; TN_NO_FIGURE: unknown */
 	bool endless;  /* read again and again while nothing else went on, whatever it was taken to be */
 	bool chosen;   /* it was given another value than the likely one */
+	bool after_peak; /* a count: PyTorch's peaks stood before it was read for the first time, and stayed */
 };
 
 struct tn_assumed_list {

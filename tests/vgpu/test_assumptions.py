@@ -74,6 +74,18 @@ wide = torch.zeros(len(kept), 16, device="cuda")
 print("rows", len(kept))
 """
 
+AFTER_THE_PEAK = """\
+import sys, torch
+print("begins", len(sys.stdin.read()))
+rows = torch.randn(1 << 20, device="cuda")
+large = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+early = (rows[:8].sigmoid() > 0.5).sum().item() if "early" in sys.argv else 0
+del large
+torch.empty(1 << 20, device="cuda")
+print("right", (rows.sigmoid() > 0.5).sum().item())
+later = torch.empty(512 << 20 if "late" in sys.argv else 64 << 20, dtype=torch.uint8, device="cuda")
+"""
+
 FAILS = """\
 import sys, torch
 x = torch.randn(8, 8, device="cuda")
@@ -113,6 +125,15 @@ def test_how_much_is_selected_can_be_said(tonnage, share, rows):
     if share == "full":  # 16 numbers for each row, at the least
         assert count["bytes_hanging"] >= (1 << 20) * 64, run.explain()
         assert "at most" in run.stderr.splitlines()[0], run.explain()
+
+
+@pytest.mark.parametrize("words, hanging, bound", [([], {8: 0}, None), (["early"], {5: 0, 8: 0}, None), (["late"], {8: None}, "upper")])
+def test_nothing_hangs_on_a_count_that_was_read_after_the_peak(tonnage, words, hanging, bound):
+    """The input is a pipe, so that no second run can tell: what is known is known from this one."""
+    run = tonnage(MAIN, ["-c", AFTER_THE_PEAK, *words], "--steps=all", input="words")
+    assert "right 1048576" in run.stdout, run.explain()
+    assert {row["line"]: row["bytes_hanging"] for row in run.report["assumptions"]} == hanging, run.explain()
+    assert run.report["bound"] == bound, run.explain()
 
 
 def test_a_program_that_fails_of_a_value_is_run_again_with_another(tonnage, tmp_path):

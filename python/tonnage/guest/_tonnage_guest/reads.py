@@ -14,7 +14,7 @@ import json
 import os
 import sys
 
-from . import frames, guard, methods, virtual
+from . import frames, guard, methods, peaks, virtual
 from .state import settings, state
 
 _MAX_SITES = 256
@@ -115,13 +115,20 @@ def _reader():
     return frame if frame is not None else frames.backward_caller()
 
 
+def _peak():
+    """The worst device's peaks so far."""
+    peaks.read()
+    return peaks.highest()
+
+
 class Assumption:
     """What was read at one line."""
 
-    __slots__ = ("kind", "values", "bound", "reads", "waits", "progress", "choice", "order")
+    __slots__ = ("kind", "values", "bound", "reads", "waits", "progress", "choice", "order", "peak")
 
     def __init__(self, kind):
         self.kind = kind
+        self.peak = _peak() if kind == _COUNT else None  # before the first read
         self.values = []  # in the order in which they were first given, a few
         self.bound = 0  # of a count: the largest
         self.reads = self.waits = self.choice = self.order = 0
@@ -200,9 +207,11 @@ def _words(found):
 def document():
     """For the guest's JSON: what was taken to be what, the line that was read last first."""
     rows = sorted(state.reads.items(), key=lambda row: -row[1].order)
+    peak = peaks.highest()
     return [
         {"file": file, "line": line, "what": what, "value": _words(found), "bound": found.bound,
-         "reads": found.reads, "choice": found.choice, "endless": found.waits > 4 * _ENDLESS}
+         "reads": found.reads, "choice": found.choice, "endless": found.waits > 4 * _ENDLESS,
+         "after_peak": found.peak == peak}
         for ((file, line), what), found in rows
     ]  # fmt: skip
 
