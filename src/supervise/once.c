@@ -230,6 +230,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 	tn__folder_remove(&once->folder, once->keep_files);
 	tn__keeper_finish(&watch->keeper);
 	tn__process_list_free(&watch->seen);
+	tn__endings_free(&watch->endings);
 	return status;
 }
 

@@ -57,3 +57,20 @@ def test_every_fat_binary_of_a_wheel(read_code, wheel):
         assert sizes[names[pattern]] == right
     metadata, functor = sizes[names[LISTS]]
     assert functor == 1 and (24 << 10 < metadata < 32 << 10 if wheel == "torch-2.15.0" else 3 << 10 < metadata < 4 << 10)
+
+
+GONE = """\
+import ctypes, torch
+torch.zeros(1, device="cuda")
+(library,) = {line.split()[-1] for line in open("/proc/self/maps") if "libcudart" in line}
+gone = ctypes.CDLL(library).__cudaUnregisterFatBinary
+gone.argtypes = [ctypes.c_void_p]
+gone(None)
+print("resumed")
+"""
+
+
+def test_unloading_no_fat_binary_at_all(tonnage):
+    """A library that failed before it registered its code takes none away."""
+    run = tonnage(MAIN, ["-c", GONE], "--no-detail")
+    assert "resumed" in run.stdout, run.explain()

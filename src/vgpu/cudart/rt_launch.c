@@ -44,8 +44,8 @@ __cudaRegisterFatBinaryEnd(void **handle)
 TN_EXPORT void
 __cudaUnregisterFatBinary(void **handle)
 {
-	struct tn_kernel_code *code = (struct tn_kernel_code *)handle;
-	tn__kernel_code_gone(code);
+	if (handle)
+		tn__kernel_code_gone((struct tn_kernel_code *)handle);
 }
 
 TN_EXPORT char
