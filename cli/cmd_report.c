@@ -67,7 +67,7 @@ take_number(int option, struct tn_report_options *out)
 {
 	long value = number(optarg);
 	if (value < 0 || (option == TOP && value == 0))
-		return wrong_usage("--%s is a number, not \"%s\"", option == TOP ? "top" : "device", optarg);
+		return wrong_usage("--%s is a number of 0 or more, not \"%s\"", option == TOP ? "top" : "device", optarg);
 	if (option == TOP)
 		out->top = (size_t)value;
 	else
@@ -134,7 +134,7 @@ cmd_report(int argc, char **argv)
 			return wrong;
 	}
 	if (argc - optind != 1)
-		return wrong_usage("report: one snapshot or JSON of a run, please: tonnage report snapshot.pickle");
+		return wrong_usage("report: give one snapshot, or the JSON of a run: tonnage report snapshot.pickle");
 	if (count_on_stdout(&options) + text > 1)
 		return wrong_usage("report: only one format can go to stdout");
 	options.path = argv[optind];

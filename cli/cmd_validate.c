@@ -48,7 +48,7 @@ take_minutes(double *seconds)
 {
 	int minutes = strcmp(optarg, "0") == 0 ? 0 : option_number(optarg);
 	if (minutes < 0)
-		return wrong_usage("--minutes is a number, not \"%s\"", optarg);
+		return wrong_usage("--minutes is a number of 0 or more, not \"%s\"", optarg);
 	*seconds = 60.0 * minutes;
 	return 0;
 }

@@ -62,7 +62,7 @@ option_size(const char *option, bool zero_is_fine, uint64_t *out)
 	if (tn_parse_size(optarg, &value) != TN_OK)
 		return wrong_usage("--%s: %s", option, tn_error_text());
 	if (value == 0 && !zero_is_fine)
-		return wrong_usage("--%s must be more than nothing", option);
+		return wrong_usage("--%s must be above 0", option);
 	*out = value;
 	return 0;
 }

@@ -36,7 +36,7 @@ static int
 take_seconds(double *out)
 {
 	*out = strcmp(optarg, "0") == 0 ? 0 : option_number(optarg);
-	return *out < 0 ? wrong_usage("--seconds is a number, not \"%s\"", optarg) : 0;
+	return *out < 0 ? wrong_usage("--seconds is a number of seconds, 0 or more, not \"%s\"", optarg) : 0;
 }
 
 int

@@ -47,7 +47,7 @@ def one_line(done):
         (["run", "--gpus", "0", "--", "true"], "1 to 8"),
         (["run", "--memory", "12GB", "--", "true"], "12GiB"),
         (["run", "--memory", "-1", "--", "true"], "not a size"),
-        (["run", "--memory", "0", "--", "true"], "more than nothing"),
+        (["run", "--memory", "0", "--", "true"], "must be above 0"),
         (["run", "--memory", "99999999999999999999", "--", "true"], "too large"),
         (["run", "--other", "99GiB", "--gpu", "rtx3060", "--", "true"], "as large as the card"),
         (["run", "--steps", "-3", "--", "true"], "--steps"),

@@ -202,7 +202,7 @@ def test_the_baseline_of_these_tests(tonnage, schema):
 
 
 @pytest.mark.parametrize("words, expected", [
-    (["--budget", "0"], "more than nothing"),
+    (["--budget", "0"], "must be above 0"),
     (["--budget", "much"], "not a size"),
     (["--tolerance", "1%"], "--tolerance goes with --baseline"),
     (["--baseline", "peak.json", "--tolerance", "1"], "--tolerance is a share such as 1%"),
