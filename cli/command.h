@@ -15,6 +15,7 @@ int cmd_fix(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_clean(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 
 /* Says one line, "tonnage: ...", on stderr; nothing in it that a terminal would obey. */
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

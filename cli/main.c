@@ -18,6 +18,7 @@ static const char help[] =
 	"  gpus      the cards that a virtual GPU can be\n"
 	"  explain   an out-of-memory error, from a pasted text or a log\n"
 	"  report    a memory snapshot, or the JSON of a run: what held the memory\n"
+	"  doctor    this machine: driver, cards, who is on them, PyTorch, limits\n"
 	"  clean     remove what earlier runs have left on the disk\n"
 	"  validate  is the virtual card like this machine's own? shown job by job\n"
 	"\n"
@@ -32,7 +33,8 @@ main(int argc, char **argv)
 		const char *name;
 		int (*command)(int argc, char **argv);
 	} commands[] = { { "run", cmd_run }, { "gpus", cmd_gpus }, { "explain", cmd_explain }, { "report", cmd_report },
-	                 { "fix", cmd_fix }, { "fit", cmd_fit },     { "validate", cmd_validate }, { "clean", cmd_clean } };
+	                 { "fix", cmd_fix }, { "fit", cmd_fit },     { "validate", cmd_validate }, { "clean", cmd_clean },
+	                 { "doctor", cmd_doctor } };
 	const char *name = argc > 1 ? argv[1] : "";
 	if (strcmp(name, "__keeper") == 0) /* a part of a run, started by another (src/supervise/keeper.c) */
 		return tn_keeper_main(argc - 1, argv + 1);

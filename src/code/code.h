@@ -11,6 +11,7 @@
 #ifndef TN_CODE_CODE_H
 #define TN_CODE_CODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,5 +29,19 @@ void tn_code_close(struct tn_code *code_or_null);
 /* How many bytes each parameter of a kernel (its mangled name) has. Returns how many there are; -1 when the cubin does not
  * say, or has no such kernel. */
 int tn_code_parameters(const struct tn_code *code, const char *kernel, uint16_t bytes[TN_CODE_PARAMETERS_MAX]);
+
+/* An architecture that a library has code for. */
+struct tn_code_architecture {
+	int number;          /* 86 for compute capability 8.6 */
+	bool ptx;            /* PTX, which the driver compiles for newer cards; else code of its own */
+	uint32_t containers; /* how many of the library's fat binaries have it */
+};
+
+/* Lists the architectures of an ELF library's section .nv_fatbin, by number, code before PTX, from the file at `path`: the
+ * headers of its entries only, nothing is unpacked. What is made for one chip alone (sm_90a, sm_100a, families) is left out: other
+ * cards do not run it. *count is at most `room`, *containers the number of fat binaries. TN_IO: the file cannot be read;
+ * TN_FORMAT: it is no such library, or in another layout. Thread-safe. */
+tn_status tn_code_architectures(const char *path, struct tn_code_architecture *out, size_t room, size_t *count,
+                                uint32_t *containers);
 
 #endif

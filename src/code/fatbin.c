@@ -13,35 +13,16 @@
 
 #include "base/error.h"
 #include "code/cubin.h"
+#include "code/fatbin_layout.h"
 
-#define MAGIC UINT32_C(0xba55ed50)
 #define ELF_MAGIC UINT32_C(0x464c457f)
-#define KIND_CUBIN 2
 #define FLAG_LZ4 UINT64_C(0x2000)
 #define FLAG_ZSTD UINT64_C(0x8000)
 #define PLAIN_MAX (UINT64_C(256) << 20) /* the largest cubin of torch 2.15.0 has 22 MiB */
 
-struct header {
-	uint32_t magic;
-	uint16_t version, bytes; /* of this header */
-	uint64_t entries_bytes;
-};
-
-struct entry {
-	uint16_t kind, unknown;
-	uint32_t bytes; /* of this header; newer ones are longer */
-	uint64_t padded; /* payload, and what fills up to the next entry */
-	uint32_t packed; /* payload, when it is compressed */
-	uint32_t unknown_too;
-	uint16_t minor, major;
-	uint32_t architecture, name_offset, name_bytes;
-	uint64_t flags, zero;
-	uint64_t plain; /* payload, unpacked; 0: it is not compressed */
-};
-
 /* Copies a header out of [*at, end) and steps to what follows it. */
 static tn_status
-read_entry(const uint8_t **at, const uint8_t *end, struct entry *out)
+read_entry(const uint8_t **at, const uint8_t *end, struct fatbin_entry *out)
 {
 	size_t left = (size_t)(end - *at);
 	TN_RETURN_IF(left < sizeof(*out), TN_FORMAT, "a fat binary ends within an entry");
@@ -54,7 +35,7 @@ read_entry(const uint8_t **at, const uint8_t *end, struct entry *out)
 }
 
 static tn_status
-unpack(const struct entry *entry, const uint8_t *payload, uint8_t *plain)
+unpack(const struct fatbin_entry *entry, const uint8_t *payload, uint8_t *plain)
 {
 	size_t got;
 	if (entry->flags & FLAG_ZSTD) {
@@ -70,7 +51,7 @@ unpack(const struct entry *entry, const uint8_t *payload, uint8_t *plain)
 }
 
 static tn_status
-open_entry(const struct entry *entry, const uint8_t *payload, struct tn_code **out)
+open_entry(const struct fatbin_entry *entry, const uint8_t *payload, struct tn_code **out)
 {
 	bool packed = entry->flags & (FLAG_ZSTD | FLAG_LZ4);
 	uint64_t bytes = packed ? entry->plain : entry->padded;
@@ -91,7 +72,7 @@ open_entry(const struct entry *entry, const uint8_t *payload, struct tn_code **o
 static tn_status
 open_fatbin(const void *image, size_t room, struct tn_code **out)
 {
-	struct header header;
+	struct fatbin_header header;
 	TN_RETURN_IF(room < sizeof(header), TN_FORMAT, "a fat binary ends within its header");
 	memcpy(&header, image, sizeof(header));
 	TN_RETURN_IF(header.bytes < sizeof(header), TN_FORMAT, "a fat binary whose header is too short");
@@ -99,9 +80,9 @@ open_fatbin(const void *image, size_t room, struct tn_code **out)
 	             "a fat binary is shorter than its header says");
 	const uint8_t *at = (const uint8_t *)image + header.bytes, *end = at + header.entries_bytes;
 	while (at < end) {
-		struct entry entry;
+		struct fatbin_entry entry;
 		TN_FORWARD_IF_ERROR(read_entry(&at, end, &entry));
-		if (entry.kind == KIND_CUBIN)
+		if (entry.kind == FATBIN_KIND_CUBIN)
 			return open_entry(&entry, at, out);
 		at += entry.padded;
 	}
@@ -126,7 +107,7 @@ tn_code_open(const void *image, size_t room, struct tn_code **out)
 	if (room >= sizeof(magic)) /* byte by byte: a text may be shorter */
 		for (size_t i = 0; i < sizeof(magic) && (i == 0 || magic); i++)
 			magic |= (uint32_t)((const uint8_t *)image)[i] << 8 * i;
-	if (magic == MAGIC)
+	if (magic == FATBIN_MAGIC)
 		return open_fatbin(image, room, out);
 	if (magic == ELF_MAGIC)
 		return open_cubin(image, room, out);
