@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/figure.h"
 #include "doctor/checks.h"
 
 enum { MODE_PROHIBITED = 2, MODE_EXCLUSIVE_PROCESS = 3 };
@@ -94,7 +95,7 @@ say_card(const struct look *look)
 		snprintf(capability, sizeof(capability), ", compute capability %d.%d", card->major, card->minor);
 	if (card->memory_known)
 		tn__fact(look->out, TN_PART_CARD, TN_LEVEL_FINE, "card", number(look), "%s, %s (%s free)%s", card->name,
-		         tn__doctor_bytes(card->total, total), tn__doctor_bytes(card->available, available), capability);
+		         tn__human_bytes((int64_t)card->total, total), tn__human_bytes((int64_t)card->available, available), capability);
 	else
 		tn__fact(look->out, TN_PART_CARD, TN_LEVEL_FINE, "card", number(look), "%s%s", card->name, capability);
 }

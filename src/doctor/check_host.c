@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/statvfs.h>
 
+#include "base/figure.h"
 #include "doctor/checks.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -57,13 +58,13 @@ static void
 check_shared_memory(const struct tn_machine *machine, struct tn_diagnosis *out)
 {
 	uint64_t total = 0, available = 0;
-	char whole[32], left[32];
+	char whole[32] = "", left[32] = "";
 	bool (*space)(const struct tn_machine *, const char *, uint64_t *, uint64_t *) =
 		machine->space != NULL ? machine->space : space_below_root;
 	if (!space(machine, "/dev/shm", &total, &available))
 		return;
-	tn__doctor_bytes(total, whole);
-	tn__doctor_bytes(available, left);
+	tn__human_bytes((int64_t)total, whole);
+	tn__human_bytes((int64_t)available, left);
 	struct tn_fact *fact;
 	if (total > 0 && available < total / 10) {
 		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "shm_full", -1, "/dev/shm is full: %s free of %s", left, whole);
@@ -82,15 +83,15 @@ check_shared_memory(const struct tn_machine *machine, struct tn_diagnosis *out)
 static void
 check_memory(const struct tn_machine *machine, struct tn_diagnosis *out)
 {
-	char *text = tn__read_text(machine, "/proc/meminfo"), line[32], whole[32], left[32];
+	char *text = tn__read_text(machine, "/proc/meminfo"), line[32], whole[32] = "", left[32] = "";
 	uint64_t total = 0, available = 0, mode = 0;
 	bool known = text != NULL && tn__number(tn__field(text, "MemTotal:"), &total) &&
 	             tn__number(tn__field(text, "MemAvailable:"), &available) && total < UINT64_MAX / 1024;
 	free(text);
 	struct tn_fact *fact;
 	if (known) {
-		tn__doctor_bytes(total * 1024, whole);
-		tn__doctor_bytes(available * 1024, left);
+		tn__human_bytes((int64_t)(total * 1024), whole);
+		tn__human_bytes((int64_t)(available * 1024), left);
 		bool low = available * 1024 < GIB;
 		fact = tn__fact(out, TN_PART_HOST, low ? TN_LEVEL_WARNING : TN_LEVEL_FINE, low ? "host_memory_low" : "host_memory", -1,
 		                "Host memory: %s free of %s", left, whole);
@@ -177,9 +178,9 @@ say_group(struct tn_diagnosis *out, const struct group *group)
 {
 	char limit[32], used[32] = "unknown", card[32];
 	struct tn_fact *fact;
-	tn__doctor_bytes(group->limit, limit);
+	tn__human_bytes((int64_t)group->limit, limit);
 	if (group->used_known)
-		tn__doctor_bytes(group->used, used);
+		tn__human_bytes((int64_t)group->used, used);
 	if (group->ended > 0) {
 		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "cgroup_killed", -1,
 		                "The kernel has ended %llu program%s here at the limit of %s of host memory",
@@ -194,7 +195,7 @@ say_group(struct tn_diagnosis *out, const struct group *group)
 	} else if (group->limit < largest_card(out)) {
 		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "cgroup_memory", -1,
 		                "Host memory is limited to %s here, less than a card has (%s)", limit,
-		                tn__doctor_bytes(largest_card(out), card));
+		                tn__human_bytes((int64_t)largest_card(out), card));
 		tn__fact_meaning(out, fact, "A model that fills the card may not pass through host memory when it is loaded or saved.");
 		tn__fact_remedy(out, fact, "Give the container or job more memory (docker run --memory, sbatch --mem).");
 	} else {

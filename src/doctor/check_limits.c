@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/figure.h"
 #include "doctor/checks.h"
 
 #define FEW_FILES 1024
@@ -41,7 +42,7 @@ check_locked(const struct tn_machine *machine, struct tn_diagnosis *out, const c
 	if (!tn__exists(machine, "/sys/class/infiniband") || !limit_of(text, "Max locked memory", &bytes))
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "memlock", -1,
-	                                "Only %s of memory may be locked, and this machine has InfiniBand", tn__doctor_bytes(bytes, limit));
+	                                "Only %s of memory may be locked, and this machine has InfiniBand", tn__human_bytes((int64_t)bytes, limit));
 	tn__fact_meaning(out, fact, "NCCL registers its buffers with the network card and fails (\"ibv_reg_mr failed\", \"Cannot allocate "
 	                            "memory\").");
 	tn__fact_remedy(out, fact, out->container ? "Start the container with --ulimit memlock=-1."
@@ -56,7 +57,7 @@ check_address_space(struct tn_diagnosis *out, const char *text)
 	if (!limit_of(text, "Max address space", &bytes) || bytes > MUCH_ADDRESS_SPACE)
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_ERROR, "address_space", -1,
-	                                "The address space of a program is limited to %s", tn__doctor_bytes(bytes, limit));
+	                                "The address space of a program is limited to %s", tn__human_bytes((int64_t)bytes, limit));
 	tn__fact_meaning(out, fact, "CUDA reserves addresses for the memory of all cards and the host: it fails to start.");
 	tn__fact_remedy(out, fact, "ulimit -v unlimited. To limit a job's memory, use a control group.");
 }

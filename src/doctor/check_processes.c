@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/figure.h"
 #include "base/plain.h"
 #include "base/secrets.h"
 #include "doctor/checks.h"
@@ -156,7 +157,7 @@ say_process(struct tn_diagnosis *out, const struct tn_doctor_process *process)
 {
 	char bytes[32] = "an unknown amount", when[32], place[100] = "";
 	if (process->bytes_known)
-		tn__doctor_bytes(process->bytes, bytes);
+		tn__human_bytes((int64_t)process->bytes, bytes);
 	if (process->container[0] != '\0')
 		snprintf(place, sizeof(place), " in container %s", process->container);
 	struct tn_fact *fact;
@@ -216,7 +217,7 @@ check_rest(struct tn_diagnosis *out, const struct tn_doctor_card *card)
 		return false;
 	struct tn_fact *fact = tn__fact(out, TN_PART_MEMORY, TN_LEVEL_WARNING, "memory_unnamed", (int)card->index,
 	                                "%s of the card are taken by no process that is named here",
-	                                tn__doctor_bytes(card->used - named, bytes));
+	                                tn__human_bytes((int64_t)(card->used - named), bytes));
 	tn__fact_meaning(out, fact, "%s", out->wsl ? "Under WSL the processes of Windows are not named."
 	                                           : "Programs of other containers are not always named; a killed one may linger.");
 	tn__fact_remedy(out, fact, "%s", out->wsl ? "Look at the Task Manager of Windows (GPU memory)."

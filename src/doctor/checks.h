@@ -63,8 +63,6 @@ bool tn__number(const char *text, uint64_t *out);
 /* "570.86.15" or "12.8": the first two numbers as major * 1000 + minor, 0 for anything else. */
 int tn__version_number(const char *text);
 
-/* Bytes for people: "23.50 GiB". Returns `buffer`. */
-const char *tn__doctor_bytes(uint64_t bytes, char buffer[32]);
 /* A time for people, in the time zone of the process; "unknown" for 0. Returns `buffer`. */
 const char *tn__doctor_time(int64_t seconds, char buffer[32]);
 

@@ -189,16 +189,6 @@ tn__version_number(const char *text)
 }
 
 const char *
-tn__doctor_bytes(uint64_t bytes, char buffer[32])
-{
-	if (bytes >= UINT64_C(1) << 30)
-		snprintf(buffer, 32, "%.2f GiB", (double)bytes / (double)(UINT64_C(1) << 30));
-	else
-		snprintf(buffer, 32, "%.1f MiB", (double)bytes / (double)(UINT64_C(1) << 20));
-	return buffer;
-}
-
-const char *
 tn__doctor_time(int64_t seconds, char buffer[32])
 {
 	struct tm parts;
