@@ -47,6 +47,7 @@ EXCEPTIONS = {
                   "preload/weights.h": "the table that the shield fills and the report reads",
                   "preload/raw.h": "the keeper answers what the filter below the shield traps",
                   "preload/network.h": "the supervisor makes the table that the processes of a run share, and reads it"},
+    "analyze": {"verdict/findings.def": "the one table of findings; it holds no code"},
     "preload": {"vgpu/sonames.def": "the one list of library names; it holds no code"},
 }
 # Below these rooms each folder is a room of its own that sees only the folders named here.

@@ -33,13 +33,12 @@ tn__find_buckets(const struct tn_look_around *around, struct tn_found_list *list
 	char a[40];
 	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 20))
 		return TN_OK;
-	struct tn_found *found = tn__found(list, "ddp_buckets", TN_WEIGHT_HINT, sum.bytes,
+	struct tn_found *found = tn__found(list, TN_FINDING_ddp_buckets, sum.bytes,
 	                                   "DistributedDataParallel keeps a second copy of the gradients, %s, in its buckets",
 	                                   tn__found_size(sum.bytes, a));
 	if (found) {
 		found->avoidable = true;
 		found->at = tn__line_of_origin(&sum.largest->origin);
-		found->advice = "bucket_view";
 	}
 	return TN_OK;
 }

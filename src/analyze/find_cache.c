@@ -24,10 +24,7 @@ tn__find_unused_cache(const struct tn_look_around *around, struct tn_found_list 
 		most = analysis->allocated[state] > most ? analysis->allocated[state] : most;
 	if (reserved < most || reserved - most < LEAST || reserved - most < reserved / 3)
 		return TN_OK;
-	struct tn_found *found =
-		tn__found(list, "unused_cache", TN_WEIGHT_HINT, reserved - most,
-	              "PyTorch keeps %s that the last two steps never used", tn__found_size(reserved - most, a));
-	if (found)
-		found->advice = "empty_cache_once";
+	tn__found(list, TN_FINDING_unused_cache, reserved - most, "PyTorch keeps %s that the last two steps never used",
+	          tn__found_size(reserved - most, a));
 	return TN_OK;
 }

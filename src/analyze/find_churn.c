@@ -96,14 +96,12 @@ tn__find_churn(const struct tn_look_around *around, struct tn_found_list *list)
 	free(stacks);
 	if (worst.count < LEAST_TIMES || worst.bytes / TIMES_THE_PEAK < around->peak)
 		return TN_OK;
-	struct tn_found *found = tn__found(list, "churn", TN_WEIGHT_HINT, worst.bytes / worst.count,
+	struct tn_found *found = tn__found(list, TN_FINDING_churn, worst.bytes / worst.count,
 	                                   "%zu tensors, %s in all, were made here and dropped at once, %s each",
 	                                   worst.count, tn__found_size(worst.bytes, a),
 	                                   tn__found_size(worst.bytes / worst.count, b));
-	if (found) {
+	if (found)
 		found->at = tn__line_of_stack(analysis, worst.stack);
-		found->advice = "in_place";
-	}
 	return TN_OK;
 }
 
@@ -179,15 +177,10 @@ tn__find_segment_churn(const struct tn_look_around *around, struct tn_found_list
 	struct tn_line call = rounds.stack ? tn__line_of_stack(around->analysis, rounds.stack) :
 	                                     line_of_empty_cache(marks);
 	struct tn_found *found = tn__found(
-		list, call.file ? "empty_cache_in_loop" : "segment_churn", TN_WEIGHT_HINT, rounds.bytes,
+		list, call.file ? TN_FINDING_empty_cache_in_loop : TN_FINDING_segment_churn, rounds.bytes,
 		"%zu times PyTorch gave segments back to the driver and asked for new ones, %s in all; each makes the GPU wait",
 		rounds.count, tn__found_size(rounds.bytes, a));
-	if (!found)
-		return TN_OK;
-	found->advice = "less_memory";
-	if (call.file) {
+	if (found && call.file)
 		found->at = call;
-		found->advice = "no_empty_cache";
-	}
 	return TN_OK;
 }

@@ -100,13 +100,12 @@ tn__find_copies(const struct tn_look_around *around, struct tn_found_list *list)
 		return TN_OK;
 	tn__found_size(bytes, a);
 	struct tn_found *found = named ?
-		tn__found(list, "model_copy", TN_WEIGHT_WARNING, bytes,
+		tn__found(list, TN_FINDING_model_copy, bytes,
 	              "a second copy of the model, %s, is on the card and is not trained", a) :
-		tn__found(list, "model_copy", TN_WEIGHT_WARNING, bytes, "copy.deepcopy put a copy of %s on the card", a);
+		tn__found(list, TN_FINDING_model_copy, bytes, "copy.deepcopy put a copy of %s on the card", a);
 	if (found) {
 		found->avoidable = true;
 		found->at = at;
-		found->advice = "copy_on_cpu copy_in_16_bits";
 	}
 	return TN_OK;
 }

@@ -91,7 +91,7 @@ is_told(const struct tn_found_list *list, const struct tn_line *at)
 {
 	for (size_t index = 0; index < list->count; index++) {
 		const struct tn_found *found = &list->items[index];
-		if (strcmp(found->id, "model_copy") == 0 && found->at.file && found->at.line == at->line &&
+		if (found->id == TN_FINDING_model_copy && found->at.file && found->at.line == at->line &&
 		    strcmp(found->at.file, at->file) == 0)
 			return true;
 	}
@@ -112,15 +112,14 @@ tn__find_resident_data(const struct tn_look_around *around, struct tn_found_list
 	bool copy = model.blocks >= 4 && worst.blocks >= model.blocks && worst.blocks <= 2 * model.blocks &&
 		worst.bytes >= model.bytes / 2 && worst.bytes <= model.bytes + model.bytes / 4;
 	struct tn_found *found = copy ?
-		tn__found(list, "model_copy", TN_WEIGHT_WARNING, worst.bytes,
+		tn__found(list, TN_FINDING_model_copy, worst.bytes,
 	              "a second model's worth of tensors, %s, stays on the card", tn__found_size(worst.bytes, a)) :
-		tn__found(list, "dataset_on_device", TN_WEIGHT_HINT, worst.bytes,
+		tn__found(list, TN_FINDING_dataset_on_device, worst.bytes,
 	              "%s of data, made before the first forward pass, stays on the card",
 	              tn__found_size(worst.bytes, a));
 	if (found) {
 		found->avoidable = true;
 		found->at = worst.at;
-		found->advice = copy ? "copy_on_cpu copy_in_16_bits" : "batch_by_batch";
 		found->sure = "told by when and where it was made";
 	}
 	return TN_OK;

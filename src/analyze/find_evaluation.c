@@ -31,12 +31,10 @@ tn__find_evaluation_graph(const struct tn_look_around *around, struct tn_found_l
 	char a[40];
 	if (!is_in_evaluation(around) || !tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
-	struct tn_found *found = tn__found(list, "evaluation_with_graph", TN_WEIGHT_WARNING, sum.bytes,
+	struct tn_found *found = tn__found(list, TN_FINDING_evaluation_with_graph, sum.bytes,
 	                                   "evaluation keeps %s of activations for a backward pass that does not come",
 	                                   tn__found_size(sum.bytes, a));
-	if (found) {
+	if (found)
 		found->at = tn__line_of_origin(&sum.largest->origin);
-		found->advice = "no_grad";
-	}
 	return TN_OK;
 }

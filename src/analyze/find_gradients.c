@@ -115,13 +115,11 @@ tn__find_gradients_in_forward(const struct tn_look_around *around, struct tn_fou
 	}
 	if (most < LEAST || most < around->peak / 20)
 		return TN_OK;
-	struct tn_found *found = tn__found(list, "gradients_live_through_forward", TN_WEIGHT_HINT, most,
+	struct tn_found *found = tn__found(list, TN_FINDING_gradients_live_through_forward, most,
 	                                   "%s of gradients live through the forward pass and are thrown away before the "
 	                                   "backward pass", tn__found_size(most, a));
-	if (found) {
+	if (found)
 		found->at = line_of_end(analysis, at);
-		found->advice = "zero_grad";
-	}
 	return TN_OK;
 }
 
@@ -152,12 +150,11 @@ tn__find_zeroing(const struct tn_look_around *around, struct tn_found_list *list
 	}
 	if (lost < 2 || model == 0)
 		return TN_OK;
-	struct tn_found *found = tn__found(list, "zero_grad_every_micro_step", TN_WEIGHT_WARNING, bytes,
+	struct tn_found *found = tn__found(list, TN_FINDING_zero_grad_every_micro_step, bytes,
 	                                   "the gradients of %zu of %zu backward passes were thrown away before any update "
 	                                   "used them", lost, passes);
 	if (found) {
 		found->at = line_of_end(analysis, at);
-		found->advice = "zero_grad_after_step";
 		found->sure = "told by what a backward pass left behind";
 	}
 	return TN_OK;

@@ -44,13 +44,11 @@ tn__find_growth(const struct tn_look_around *around, struct tn_found_list *list)
 		free(lines);
 		return TN_OK;
 	}
-	struct tn_found *found = tn__found(list, "growth", TN_WEIGHT_WARNING, each,
+	struct tn_found *found = tn__found(list, TN_FINDING_growth, each,
 	                                   "memory that is never given back: %s more with each step",
 	                                   tn__found_size(each, a));
-	if (found) {
+	if (found)
 		found->at = lines[0].user.file ? lines[0].user : lines[0].at;
-		found->advice = "let_go";
-	}
 	free(lines);
 	return TN_OK;
 }

@@ -9,20 +9,18 @@
 #define LEAST ((uint64_t)64 << 20)
 
 static const struct kind {
-	const char *id, *label;
+	enum tn_finding_id id;
+	const char *label;
 	uint8_t category;
 	const char *words; /* behind the size */
-	const char *advice, *call;
+	const char *call;
 } kinds[] = {
-	{ "deleted_but_held", "held by an optimizer alone", TN_CATEGORY_parameters,
-	  "of parameters belong to no model any more: an optimizer still holds them, and its state",
-	  "delete_optimizer", "deleted" },
-	{ "pruning_masks", "pruning masks", TN_CATEGORY_temporaries,
-	  "of masks lie beside the weights that they prune: pruning makes a model larger while it is trained",
-	  "prune_remove", NULL },
-	{ "zero_buckets", "DeepSpeed's bucket", TN_CATEGORY_communication,
-	  "are DeepSpeed's buckets for gradients: reduce_bucket_size numbers each, however few the model has",
-	  "reduce_bucket_size", NULL },
+	{ TN_FINDING_deleted_but_held, "held by an optimizer alone", TN_CATEGORY_parameters,
+	  "of parameters belong to no model any more: an optimizer still holds them, and its state", "deleted" },
+	{ TN_FINDING_pruning_masks, "pruning masks", TN_CATEGORY_temporaries,
+	  "of masks lie beside the weights that they prune: pruning makes a model larger while it is trained", NULL },
+	{ TN_FINDING_zero_buckets, "DeepSpeed's bucket", TN_CATEGORY_communication,
+	  "are DeepSpeed's buckets for gradients: reduce_bucket_size numbers each, however few the model has", NULL },
 };
 
 static void
@@ -48,7 +46,7 @@ find(const struct tn_look_around *around, const struct kind *kind, struct tn_fou
 	if (!tn__is_worth_saying(around, bytes, LEAST, 20))
 		return;
 	struct tn_found *found =
-		tn__found(list, kind->id, TN_WEIGHT_WARNING, bytes, "%s %s", tn__found_size(bytes, a), kind->words);
+		tn__found(list, kind->id, bytes, "%s %s", tn__found_size(bytes, a), kind->words);
 	if (!found)
 		return;
 	struct tn_line call = {0};
@@ -56,7 +54,6 @@ find(const struct tn_look_around *around, const struct kind *kind, struct tn_fou
 		call = tn__line_of_call(analysis, kind->call, 0, INT64_MAX);
 	found->avoidable = true;
 	found->at = call.file ? call : at;
-	found->advice = kind->advice;
 }
 
 tn_status

@@ -75,10 +75,10 @@ tell(const struct tn_look_around *around, const struct anew *stacks, bool module
 	if (!tn__is_worth_saying(around, bytes, LEAST, 5))
 		return;
 	struct tn_found *found = modules ?
-		tn__found(list, "kv_cache", TN_WEIGHT_WARNING, bytes,
+		tn__found(list, TN_FINDING_kv_cache, bytes,
 	              "a cache inside the model, of %s, is made anew, a bit larger, with each call (keys and values)",
 	              tn__found_size(bytes, a)) :
-		tn__found(list, "growing_cat", TN_WEIGHT_WARNING, bytes,
+		tn__found(list, TN_FINDING_growing_cat, bytes,
 	              "a tensor of %s is made anew, a bit larger, each time: for a moment the old and the new are both there",
 	              tn__found_size(bytes, a));
 	if (!found)
@@ -86,7 +86,6 @@ tell(const struct tn_look_around *around, const struct anew *stacks, bool module
 	struct tn_origin origin = tn__origin_of_interval(around->analysis, largest);
 	found->avoidable = found->grows = true;
 	found->at = tn__line_of_origin(&origin);
-	found->advice = modules ? "smaller_kv_cache" : "make_once";
 }
 
 tn_status

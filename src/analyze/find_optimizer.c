@@ -20,12 +20,10 @@ tn__find_foreach(const struct tn_look_around *around, struct tn_found_list *list
 	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
 	struct tn_found *found =
-		tn__found(list, "foreach_temporaries", TN_WEIGHT_HINT, sum.bytes,
+		tn__found(list, TN_FINDING_foreach_temporaries, sum.bytes,
 	              "the optimizer works on all parameters at once, with %s of temporaries at this moment",
 	              tn__found_size(sum.bytes, a));
-	if (found) {
+	if (found)
 		found->at = tn__line_of_origin(&sum.largest->origin);
-		found->advice = "no_foreach";
-	}
 	return TN_OK;
 }

@@ -20,12 +20,10 @@ tn__find_workspaces(const struct tn_look_around *around, struct tn_found_list *l
 	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
 	const char *library = sum.largest->label && *sum.largest->label ? sum.largest->label : "of an unknown one";
-	struct tn_found *found = tn__found(list, "library_workspaces", TN_WEIGHT_HINT, sum.bytes,
+	struct tn_found *found = tn__found(list, TN_FINDING_library_workspaces, sum.bytes,
 	                                   "libraries hold %s as working memory, most of it %.80s",
 	                                   tn__found_size(sum.bytes, a), library);
-	if (found) {
+	if (found)
 		found->at = tn__line_of_origin(&sum.largest->origin);
-		found->advice = "no_benchmark workspace_config";
-	}
 	return TN_OK;
 }

@@ -10,13 +10,13 @@
 #include "message/message.h" /* tn__message_size */
 
 struct tn_found *
-tn__found(struct tn_found_list *list, const char *id, enum tn_weight weight, uint64_t bytes, const char *format, ...)
+tn__found(struct tn_found_list *list, enum tn_finding_id id, uint64_t bytes, const char *format, ...)
 {
 	va_list arguments;
 	if (list->count == TN_MOST_FOUND)
 		return NULL;
 	struct tn_found *found = &list->items[list->count++];
-	*found = (struct tn_found){.id = id, .weight = weight, .bytes = bytes};
+	*found = (struct tn_found){.id = id, .bytes = bytes};
 	va_start(arguments, format);
 	vsnprintf(found->what, sizeof(found->what), format, arguments);
 	va_end(arguments);

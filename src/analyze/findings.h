@@ -9,19 +9,17 @@
 #ifndef TN_ANALYZE_FINDINGS_H
 #define TN_ANALYZE_FINDINGS_H
 
+#include "analyze/finding_ids.h"
 #include "analyze/history.h"
 
-enum tn_weight { TN_WEIGHT_WARNING, TN_WEIGHT_HINT };
-
 struct tn_found {
-	const char *id; /* literal, as the advice and `sure` */
-	enum tn_weight weight;
+	enum tn_finding_id id;
 	bool avoidable;    /* these bytes need not be there: an out-of-memory that lacked no more comes from them */
 	bool grows;        /* it is itself what a leak may be taken for */
 	uint64_t bytes;
 	struct tn_line at; /* file NULL: no line; its texts belong to the analysis */
-	const char *advice; /* ids of the table of advice, separated by spaces, best first; NULL: none */
-	const char *sure; /* how sure, where it is inferred; else NULL */
+	const char *advice; /* literal: what to advise in the place of the table's; "": nothing; NULL: as the table says */
+	const char *sure;   /* literal: how sure, where it is inferred; else NULL */
 	char what[400];
 };
 
@@ -48,8 +46,8 @@ tn_status tn__find_all(const struct tn_analysis *analysis, const struct tn_part_
                        struct tn_found_list *list);
 
 /* Adds a finding, whose words are a printf form; NULL when there are too many. */
-struct tn_found *tn__found(struct tn_found_list *list, const char *id, enum tn_weight weight, uint64_t bytes,
-                           const char *format, ...) __attribute__((format(printf, 5, 6)));
+struct tn_found *tn__found(struct tn_found_list *list, enum tn_finding_id id, uint64_t bytes, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* "3.20 GiB", for `what`. `buffer` of 40 bytes is returned. */
 const char *tn__found_size(uint64_t bytes, char buffer[40]);

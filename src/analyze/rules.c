@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* Most telling first: findings of one weight stay in this order. */
+/* Most telling first: findings of one severity stay in this order. */
 static tn_rule *const rules[] = {
 	tn__find_growth,
 	tn__find_zeroing,

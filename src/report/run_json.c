@@ -10,10 +10,11 @@
 #include "base/error.h"
 #include "gpu/catalogue.h"
 #include "report/assumed.h"
-#include "verdict/gate.h"
 #include "report/json_parts.h"
-#include "verdict/stand_ins.h"
 #include "report/study.h"
+#include "verdict/finding_rows.h"
+#include "verdict/gate.h"
+#include "verdict/stand_ins.h"
 
 static int64_t
 figure(const json_t *object, const char *name)
@@ -182,10 +183,12 @@ read_findings(const json_t *array, struct tn_report *report)
 		int severity = number_of(words(item, "severity"), severity_text, TN_SEVERITY_HINT + 1, TN_SEVERITY_HINT);
 		struct tn_place *at = place(json_object_get(item, "at"));
 		struct tn_finding *finding =
-			tn__report_add_finding(report, id != NULL ? id : "unknown", (enum tn_severity)severity,
-		                           figure(item, "bytes"), at, words(item, "do"), "%s", what != NULL ? what : "");
-		if (finding != NULL)
+			tn__report_add_finding_as(report, tn__finding_of(id), (enum tn_severity)severity, figure(item, "bytes"), at,
+		                              words(item, "do"), "%s", what != NULL ? what : "");
+		if (finding != NULL) {
 			finding->sure = words(item, "sure");
+			finding->id = id != NULL ? id : finding->id; /* one of another version has no row */
+		}
 		tn__report_free_place(at);
 	}
 }

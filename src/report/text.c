@@ -10,6 +10,7 @@
 #include "report/ranks.h"
 #include "report/report.h"
 #include "report/text.h"
+#include "verdict/finding_rows.h"
 
 #define LABEL_COLUMN 8
 #define DOUBT_COLUMN 16
@@ -68,17 +69,15 @@ grouped(int64_t number, char buffer[32])
 static bool
 is_about_the_ending(const struct tn_finding *finding)
 {
-	return strcmp(finding->id, "ended_by_oom_inside") == 0 || strcmp(finding->id, "ended_with_zero") == 0;
+	return tn__finding_is(finding, TN_FINDING_ended_by_oom_inside) || tn__finding_is(finding, TN_FINDING_ended_with_zero);
 }
 
 /* A refused call may be what the program failed of. */
 static bool
 is_about_a_failure(const struct tn_report *report, const struct tn_finding *finding)
 {
-	static const char *const ids[] = { "refused_calls", "hang", "dead_rank" };
-	bool found = false;
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
-		found |= strcmp(finding->id, ids[i]) == 0;
+	bool found = tn__finding_is(finding, TN_FINDING_refused_calls) || tn__finding_is(finding, TN_FINDING_hang) ||
+	             tn__finding_is(finding, TN_FINDING_dead_rank);
 	return found && report->verdict == TN_VERDICT_FAILED;
 }
 
@@ -320,18 +319,15 @@ reason_of(const struct tn_report *report)
 static bool
 larger_card_helps(const struct tn_report *report)
 {
-	static const char *const not[] = { "memory_fraction_limit", "host_ram", "leak_suspected" };
-	for (size_t i = 0; i < sizeof(not) / sizeof(not[0]); i++)
-		if (strcmp(report->oom.cause, not[i]) == 0)
-			return false;
-	return true;
+	enum tn_finding_id cause = tn__finding_of(report->oom.cause);
+	return cause != TN_FINDING_memory_fraction_limit && cause != TN_FINDING_host_ram && cause != TN_FINDING_leak_suspected;
 }
 
 /* What the moment alone seemed to say, where the trace has shown what is enough. */
 static bool
 is_outdone(const struct tn_report *report, const struct tn_finding *finding)
 {
-	return report->verdict == TN_VERDICT_OUT_OF_MEMORY && finding->severity == TN_SEVERITY_HINT && tn__is_cause(finding->id) &&
+	return report->verdict == TN_VERDICT_OUT_OF_MEMORY && finding->severity == TN_SEVERITY_HINT && tn__is_cause(finding) &&
 	       finding->bytes == report->oom.short_by_bytes;
 }
 
@@ -349,7 +345,7 @@ say_caveats(const struct tn_printer *printer, const struct tn_report *report)
 static bool
 limits_itself(const struct tn_report *report)
 {
-	return strcmp(report->oom.cause, "memory_fraction_limit") == 0;
+	return tn__finding_of(report->oom.cause) == TN_FINDING_memory_fraction_limit;
 }
 
 /* For a verdict that names no larger card anyway. */
@@ -430,7 +426,7 @@ say_next(const struct tn_printer *printer, const struct tn_report *report, const
 		tn__say_labelled(printer, "Next", LABEL_COLUMN, "a smaller batch%s", row == NULL ? ", or more than one card" : "");
 	if (out && row != NULL && report->need.bytes > 0 && larger_card_helps(report))
 		say_larger_card(printer, row);
-	if (report->command != NULL && !(out && strcmp(report->oom.cause, "host_ram") == 0))
+	if (report->command != NULL && !(out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram))
 		say_fix_command(printer, report);
 }
 

@@ -6,49 +6,50 @@
 
 #include <string.h>
 
-/* id, cost, causes, not of room, shares of parameters, gradients, state, activations, temporaries, cached, phases */
+#include "verdict/finding_rows.h"
+
+/* id, cost, shares of parameters, gradients, state, activations, temporaries, cached, phases */
 static const struct tn_cure cures[] = {
-	{ "alloc", 0, "fragmentation", "fragmentation", 0, 0, 0, 0, 0, 1, NULL },
-	{ "memory_fraction", 0, "memory_fraction_limit", "memory_fraction_limit", 0, 0, 0, 0, 0, 0, NULL },
-	{ "zero_grad", 0, "gradients_live_through_forward", "gradients_live_through_forward", 0, 1, 0, 0, 0, 0, NULL },
-	{ "no_grad", 0, "evaluation_with_graph growth leak_suspected", "evaluation_with_graph growth leak_suspected", 0, 0, 0, 1,
-	  0, 0, NULL },
-	{ "detach", 0, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
-	{ "outputs_to_host", 1, "growth growing_cat leak_suspected", "growth growing_cat leak_suspected", 0, 0, 0, 1, 1, 0, NULL },
-	{ "eval_accumulation", 0, "growth leak_suspected", "growth leak_suspected", 0, 0, 0, 0, 1, 0, NULL },
-	{ "data_on_host", 1, "dataset_on_device leak_suspected", "dataset_on_device leak_suspected", 0, 0, 0, 0, 1, 0, NULL },
-	{ "copies_to_host", 0, "model_copy", "model_copy", 0, 0, 0, 0, 1, 0, NULL },
-	{ "release_holders", 0, "deleted_but_held", "deleted_but_held", 1, 0, 1, 0, 1, 0, NULL },
-	{ "prune_remove", 0, "pruning_masks", "pruning_masks", 1, 0, 0, 0, 1, 0, NULL },
-	{ "release_outputs", 0, "large_temporaries", "", 0, 0, 0, 0.3, 1, 0, "backward" },
-	{ "bucket_view", 0, "ddp_buckets", "ddp_buckets", 0, 0, 0, 0, 1, 0, NULL },
-	{ "fused", 0, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
-	{ "foreach", 1, "foreach_temporaries", "", 0, 0, 0, 0, 1, 0, "optimizer" },
-	{ "step_in_backward", 1, "", "", 0, 1, 0, 0, 0, 0, NULL },
-	{ "sdpa", 0, "large_activations attention_weights", "", 0, 0, 0, 0.9, 0.9, 0, "forward backward evaluation generation" },
-	{ "chunked_loss", 1, "large_tensor large_temporaries logits", "", 0, 0, 0, 0.3, 1, 0, "forward backward" },
-	{ "accumulate", 2, "batch_too_big", "", 0, 0, 0, 1, 1, 1, NULL },
-	{ "checkpoint", 4, "", "", 0, 0, 0, 0.9, 0.3, 0, NULL },
-	{ "train_mode", 0, "trained_in_eval", "", 0, 0, 0, 0.9, 0.3, 0, NULL },
-	{ "offload_activations", 6, "", "", 0, 0, 0, 0.9, 0, 0, NULL },
-	{ "offload_optimizer", 7, "optimizer_state", "", 0, 0, 1, 0, 1, 0, NULL },
-	{ "kv_cache", 5, "kv_cache", "", 0, 0, 0, 0, 1, 0, NULL },
-	{ "evaluation_batch", 1, "", "", 0, 0, 0, 1, 1, 1, "evaluation" },
-	{ "autocast", 0, "", "", 0, 0, 0, 0.5, 0.5, 0, NULL },
-	{ "bf16_weights", 0, "", "", 0.5, 0.5, 0.5, 0.5, 0.5, 0, NULL },
-	{ "half_weights", 0, "", "", 0.5, 0, 0, 0.5, 0.5, 0, NULL },
-	{ "int8_weights", 2, "", "", 0.75, 0, 0, 0, 0, 0, NULL },
-	{ "batch", 1, "batch_too_big", "", 0, 0, 0, 1, 1, 1, NULL },
-	{ "sgd_no_momentum", 0, "", "", 0, 0, 1, 0, 0.5, 0, NULL },
-	{ "adafactor", 1, "optimizer_state", "", 0, 0, 1, 0, 0.5, 0, NULL },
-	{ "adam8bit", 1, "optimizer_state", "", 0, 0, 0.75, 0, 0.5, 0, NULL },
-	{ "kv_cache_limit", 0, "kv_cache", "", 0, 0, 0, 0, 1, 0, NULL },
+	{ "alloc", 0, 0, 0, 0, 0, 0, 1, NULL },
+	{ "memory_fraction", 0, 0, 0, 0, 0, 0, 0, NULL },
+	{ "zero_grad", 0, 0, 1, 0, 0, 0, 0, NULL },
+	{ "no_grad", 0, 0, 0, 0, 1, 0, 0, NULL },
+	{ "detach", 0, 0, 0, 0, 1, 1, 0, NULL },
+	{ "outputs_to_host", 1, 0, 0, 0, 1, 1, 0, NULL },
+	{ "eval_accumulation", 0, 0, 0, 0, 0, 1, 0, NULL },
+	{ "data_on_host", 1, 0, 0, 0, 0, 1, 0, NULL },
+	{ "copies_to_host", 0, 0, 0, 0, 0, 1, 0, NULL },
+	{ "release_holders", 0, 1, 0, 1, 0, 1, 0, NULL },
+	{ "prune_remove", 0, 1, 0, 0, 0, 1, 0, NULL },
+	{ "release_outputs", 0, 0, 0, 0, 0.3, 1, 0, "backward" },
+	{ "bucket_view", 0, 0, 0, 0, 0, 1, 0, NULL },
+	{ "fused", 0, 0, 0, 0, 0, 1, 0, "optimizer" },
+	{ "foreach", 1, 0, 0, 0, 0, 1, 0, "optimizer" },
+	{ "step_in_backward", 1, 0, 1, 0, 0, 0, 0, NULL },
+	{ "sdpa", 0, 0, 0, 0, 0.9, 0.9, 0, "forward backward evaluation generation" },
+	{ "chunked_loss", 1, 0, 0, 0, 0.3, 1, 0, "forward backward" },
+	{ "accumulate", 2, 0, 0, 0, 1, 1, 1, NULL },
+	{ "checkpoint", 4, 0, 0, 0, 0.9, 0.3, 0, NULL },
+	{ "train_mode", 0, 0, 0, 0, 0.9, 0.3, 0, NULL },
+	{ "offload_activations", 6, 0, 0, 0, 0.9, 0, 0, NULL },
+	{ "offload_optimizer", 7, 0, 0, 1, 0, 1, 0, NULL },
+	{ "kv_cache", 5, 0, 0, 0, 0, 1, 0, NULL },
+	{ "evaluation_batch", 1, 0, 0, 0, 1, 1, 1, "evaluation" },
+	{ "autocast", 0, 0, 0, 0, 0.5, 0.5, 0, NULL },
+	{ "bf16_weights", 0, 0.5, 0.5, 0.5, 0.5, 0.5, 0, NULL },
+	{ "half_weights", 0, 0.5, 0, 0, 0.5, 0.5, 0, NULL },
+	{ "int8_weights", 2, 0.75, 0, 0, 0, 0, 0, NULL },
+	{ "batch", 1, 0, 0, 0, 1, 1, 1, NULL },
+	{ "sgd_no_momentum", 0, 0, 0, 1, 0, 0.5, 0, NULL },
+	{ "adafactor", 1, 0, 0, 1, 0, 0.5, 0, NULL },
+	{ "adam8bit", 1, 0, 0, 0.75, 0, 0.5, 0, NULL },
+	{ "kv_cache_limit", 0, 0, 0, 0, 0, 1, 0, NULL },
 };
 
 const struct tn_cure *
 tn__cure_of(const char *id)
 {
-	static const struct tn_cure unknown = { "", 3, "", "", 0, 0, 0, 0.5, 0.5, 0, NULL };
+	static const struct tn_cure unknown = { "", 3, 0, 0, 0, 0.5, 0.5, 0, NULL };
 	for (size_t i = 0; i < sizeof(cures) / sizeof(cures[0]); i++)
 		if (strcmp(cures[i].id, id) == 0)
 			return &cures[i];
@@ -68,25 +69,30 @@ names(const char *words, const char *word)
 bool
 tn__finding_is_room(const char *id)
 {
-	static const char words[] = "batch_too_big model_too_big optimizer_state attention_weights logits kv_cache "
-								"foreach_temporaries too_big_single_request large_activations large_temporaries "
-								"large_tensor trained_in_eval";
-	return names(words, id);
+	enum tn_finding_id finding = tn__finding_of(id);
+	return finding != TN_FINDINGS && tn__finding_row(finding)->kind == TN_KIND_ROOM;
+}
+
+/* True when the cure is a remedy of the finding, or cause, of that name (NULL: none); *mistake: which is no want of room. */
+static bool
+is_remedy(const struct tn_cure *cure, const char *id, bool *mistake)
+{
+	enum tn_finding_id finding = tn__finding_of(id);
+	*mistake = finding != TN_FINDINGS && tn__finding_row(finding)->kind == TN_KIND_MISTAKE;
+	return tn__finding_has_remedy(finding, cure->id);
 }
 
 bool
 tn__cure_fits(const struct tn_cure *cure, const struct tn_trial *unchanged, bool *not_of_room)
 {
 	const struct tn_report *report = tn__trial_report(unchanged);
-	const char *cause = report->oom.cause;
-	bool found = cause != NULL && names(cure->causes, cause);
-	*not_of_room = found && report->finding_count == 0 && names(cure->not_of_room, cause);
+	bool mistake, found = is_remedy(cure, report->oom.cause, &mistake);
+	*not_of_room = found && report->finding_count == 0 && mistake;
 	for (size_t i = 0; i < report->finding_count; i++) {
-		const char *id = report->findings[i].id;
-		if (!names(cure->causes, id))
+		if (!is_remedy(cure, report->findings[i].id, &mistake))
 			continue;
 		found = true;
-		*not_of_room |= i == 0 && names(cure->not_of_room, id); /* the first is what is wrong, the others stand beside it */
+		*not_of_room |= i == 0 && mistake; /* the first is what is wrong, the others stand beside it */
 	}
 	return found;
 }

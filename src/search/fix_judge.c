@@ -3,6 +3,7 @@
  * What a trial of `fix` has shown: applied or not, broken, too little, or enough; and the figures.
  */
 #include "search/fix_search.h"
+#include "verdict/finding_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,8 +90,8 @@ bool
 tn__fix_grows(const struct tn_fix_search *search)
 {
 	const struct tn_report *report = tn__trial_report(&search->unchanged_card);
-	return (report->oom.cause != NULL && strcmp(report->oom.cause, "leak_suspected") == 0) ||
-	       report->verdict == TN_VERDICT_GROWS || report->growth.seen;
+	return tn__finding_of(report->oom.cause) == TN_FINDING_leak_suspected || report->verdict == TN_VERDICT_GROWS ||
+	       report->growth.seen;
 }
 
 const char *

@@ -81,7 +81,7 @@ take_regions(const struct tn_ledger *ledger, int device, struct tn_report *repor
 		                      (int64_t)ledger->regions[i].peak_program_bytes[device],
 		                      (int64_t)ledger->regions[i].peak_taken_bytes[device]);
 	if (ledger->regions_lost > 0)
-		tn__report_add_finding(report, "regions_lost", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
+		tn__report_add_finding(report, TN_FINDING_regions_lost, TN_NO_FIGURE, NULL, NULL,
 		                       "more than %d regions: the peaks of later ones were not kept", TN_LEDGER_REGIONS);
 }
 
@@ -181,11 +181,11 @@ check_torch_version(struct tn_report *report)
 	if (report->torch == NULL || sscanf(report->torch, "%d.%d", &major, &minor) != 2)
 		return;
 	if (major > 2 || (major == 2 && minor > NEWEST_MINOR))
-		tn__report_add_finding(report, "untested_torch", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
+		tn__report_add_finding(report, TN_FINDING_untested_torch, TN_NO_FIGURE, NULL, NULL,
 		                       "PyTorch %s is newer than what Tonnage was tested with (2.%d to 2.%d)", report->torch,
 		                       OLDEST_MINOR, NEWEST_MINOR);
 	else if (major < 2 || minor < OLDEST_MINOR)
-		tn__report_add_finding(report, "untested_torch", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
+		tn__report_add_finding(report, TN_FINDING_untested_torch, TN_NO_FIGURE, NULL, NULL,
 		                       "PyTorch %s is older than what Tonnage was tested with (2.%d to 2.%d)", report->torch,
 		                       OLDEST_MINOR, NEWEST_MINOR);
 }
@@ -198,7 +198,7 @@ check_host_memory(struct tn_report *report)
 	for (size_t i = 0; report->exception != NULL && i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strstr(report->exception, words[i]) == NULL)
 			continue;
-		tn__report_add_finding(report, "host_ram", TN_SEVERITY_ERROR, TN_NO_FIGURE, report->exception_at,
+		tn__report_add_finding(report, TN_FINDING_host_ram, TN_NO_FIGURE, report->exception_at,
 		                       "fewer data loader workers, or data that is read in pieces",
 		                       "the computer's own memory was full, not the card's");
 		return;
@@ -223,7 +223,7 @@ tell_managed(const struct tn_ledger *ledger, struct tn_report *report)
 	uint64_t peak = ledger->managed_peak;
 	if (peak == 0)
 		return;
-	tn__report_add_finding(report, "managed_memory", TN_SEVERITY_HINT, (int64_t)peak, NULL,
+	tn__report_add_finding(report, TN_FINDING_managed_memory, (int64_t)peak, NULL,
 	                       "when the card has room for all of it beside the peak, steps do not wait for pages",
 	                       "managed memory (cudaMallocManaged, paged optimizers): %.1f MiB at most, counted as 0 on the card, since "
 	                       "the driver moves its pages to the host where the card is full",
@@ -237,32 +237,32 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 	check_host_memory(report);
 	tn__add_habits(report);
 	if (report->hook_error != NULL)
-		tn__report_add_finding(report, "hook_disarmed", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
+		tn__report_add_finding(report, TN_FINDING_hook_disarmed, TN_NO_FIGURE, NULL,
 		                       "steps and places after that moment are missing",
 		                       "the Python hook stopped recording: %s", report->hook_error);
 	for (size_t i = 0; i < report->sensor_count; i++) {
 		const struct tn_sensor *sensor = &report->sensors[i];
 		if (strcmp(sensor->state, "lost") == 0)
-			tn__report_add_finding(report, "sensor_lost", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, sensor->costs,
+			tn__report_add_finding(report, TN_FINDING_sensor_lost, TN_NO_FIGURE, NULL, sensor->costs,
 			                       "a part of the recording was lost (%s): %s", sensor->name,
 			                       sensor->error != NULL ? sensor->error : "unknown error");
 	}
 	if (guests == 0 && report->device_peak > 0)
-		tn__report_add_finding(report, "no_hook", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
+		tn__report_add_finding(report, TN_FINDING_no_hook, TN_NO_FIGURE, NULL, NULL,
 		                       "steps and places are unknown: no Python of the run imported PyTorch under Tonnage's hook "
 		                       "(a program without PyTorch, or a Python that is linked statically)");
 	if (report->rehearsal_broken != NULL)
-		tn__report_add_finding(report, "rehearsal_broken", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
+		tn__report_add_finding(report, TN_FINDING_rehearsal_broken, TN_NO_FIGURE, NULL,
 		                       "--steps all lets the program take its own time",
 		                       "the end of the program was not seen, since it did not bear being made to come early: %s",
 		                       report->rehearsal_broken);
 	if (lacks_a_card(report))
-		tn__report_add_finding(report, "more_gpus", TN_SEVERITY_HINT, TN_NO_FIGURE, report->exception_at,
+		tn__report_add_finding(report, TN_FINDING_more_gpus, TN_NO_FIGURE, report->exception_at,
 		                       "tonnage run --gpus N gives it N of them",
 		                       "the program asked for a GPU that is not there: it sees %d", report->gpus);
 	tell_managed(watch->ledger, report);
 	if (watch->ledger->calls_lost > 0)
-		tn__report_add_finding(report, "refused_calls_lost", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
+		tn__report_add_finding(report, TN_FINDING_refused_calls_lost, TN_NO_FIGURE, NULL, NULL,
 		                       "%u more refused calls were not listed", watch->ledger->calls_lost);
 	tn__files_findings(watch, report);
 }

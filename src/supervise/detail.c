@@ -30,7 +30,7 @@ open_record(const struct tn_folder *folder, const struct tn_guest_record *record
 	if (record->path == NULL || !tn__folder_owns(folder, record->path))
 		return opened;
 	if (tn__views_open(report->views, record->path, &opened.view) != TN_OK)
-		tn__report_add_finding(report, "record_unreadable", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, UNTOLD,
+		tn__report_add_finding(report, TN_FINDING_record_unreadable, TN_NO_FIGURE, NULL, UNTOLD,
 		                       "the record of PyTorch's allocator cannot be read: %s", tn_error_text());
 	return opened;
 }
@@ -63,7 +63,7 @@ static void
 join(struct tn_report *report, struct tn_report_moment *moment, struct tn_moment *pytorch)
 {
 	if (tn__report_join(moment, pytorch) != TN_OK)
-		tn__report_add_finding(report, "categories_do_not_add_up", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, UNTOLD,
+		tn__report_add_finding(report, TN_FINDING_categories_do_not_add_up, TN_NO_FIGURE, NULL, UNTOLD,
 		                       "two accounts of one moment contradict each other: %s", tn_error_text());
 	tn__moment_free(pytorch);
 }
@@ -96,7 +96,7 @@ detail_of_peak(const struct records *records, const struct tn_guest_news *news, 
 	if (records->peak.view == NULL && records->oom.view == NULL)
 		return;
 	if (find_peak(records, news, report, &moment, &exact) != TN_OK) {
-		tn__report_add_finding(report, "peak_not_recorded", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, UNTOLD,
+		tn__report_add_finding(report, TN_FINDING_peak_not_recorded, TN_NO_FIGURE, NULL, UNTOLD,
 		                       "PyTorch's record does not hold the moment of the peak: %s", tn_error_text());
 		return;
 	}
@@ -144,7 +144,7 @@ detail_of_oom(const struct records *records, struct tn_report *report)
 		take_forward_line(&moment, report);
 		join(report, &report->at_oom, &moment);
 	} else {
-		tn__report_add_finding(report, "out_of_memory_not_recorded", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, UNTOLD,
+		tn__report_add_finding(report, TN_FINDING_out_of_memory_not_recorded, TN_NO_FIGURE, NULL, UNTOLD,
 		                       "PyTorch's record of the out-of-memory does not tell of it: %s", tn_error_text());
 	}
 	take_phase(report);

@@ -102,21 +102,21 @@ tn__files_findings(const struct tn_watch *watch, struct tn_report *report)
 	const struct tn_report_files *files = &report->files;
 	char room[32];
 	if (files->full && files->limit_bytes != TN_NO_FIGURE)
-		tn__report_add_finding(report, "scratch_full", TN_SEVERITY_ERROR, files->disk_bytes, NULL,
+		tn__report_add_finding(report, TN_FINDING_scratch_full, files->disk_bytes, NULL,
 		                       "a larger --scratch",
 		                       "the scratch folder was full (--scratch %s): what the program wrote after that failed with "
 		                       "\"No space left on device\"", tn__human_bytes(files->limit_bytes, room));
 	else if (files->full)
-		tn__report_add_finding(report, "scratch_full", TN_SEVERITY_ERROR, files->disk_bytes, NULL,
+		tn__report_add_finding(report, TN_FINDING_scratch_full, files->disk_bytes, NULL,
 		                       "set TMPDIR to a folder on a larger disk, or free some: tonnage clean",
 		                       "the disk of the scratch folder was full (%s): what the program wrote after that failed with "
 		                       "\"No space left on device\"", watch->folder->path);
 	if (files->no_landlock)
-		tn__report_add_finding(report, "no_kernel_net", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
+		tn__report_add_finding(report, TN_FINDING_no_kernel_net, TN_NO_FIGURE, NULL, NULL,
 		                       "this kernel has no Landlock to back the write shield: a program that writes without "
 		                       "the C library is not kept from it");
 	if (files->no_filter)
-		tn__report_add_finding(report, "no_raw_wall", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL,
+		tn__report_add_finding(report, TN_FINDING_no_raw_wall, TN_NO_FIGURE, NULL, NULL,
 		                       "seccomp is not allowed here: a program that changes modes, owners, times or attributes "
 		                       "without the C library is not kept from it");
 }

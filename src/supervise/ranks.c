@@ -193,17 +193,17 @@ say_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, const
 		snprintf(end, sizeof(end), "itself waits in %s", tn__operation_text(who->wait.operation));
 	const struct tn_waiting_rank *first = report->hang.count > 0 ? &report->hang.waiting[0] : &report->hang.who;
 	if (who == NULL)
-		tn__report_add_finding(report, "hang", TN_SEVERITY_ERROR, TN_NO_FIGURE, first->at, NULL,
+		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, first->at, NULL,
 		                       "ranks wait for ever: one of them has ended");
 	else if (who->wait.why == TN_WAITS_OTHER_OPERATION)
-		tn__report_add_finding(report, "hang", TN_SEVERITY_ERROR, TN_NO_FIGURE, report->hang.who.at,
+		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, report->hang.who.at,
 		                       "each rank has to call the same collectives, of the same sizes, in the same order",
 		                       "rank %d called %s of %llu bytes where %s called %s of %llu: on cards both wait for ever",
 		                       (int)who->rank, tn__operation_text(who->wait.operation),
 		                       (unsigned long long)who->wait.bytes, peer, tn__operation_text(who->wait.peer_operation),
 		                       (unsigned long long)who->wait.peer_bytes);
 	else
-		tn__report_add_finding(report, "hang", TN_SEVERITY_ERROR, TN_NO_FIGURE, first->at,
+		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, first->at,
 		                       "each rank has to call the same collectives in the same order",
 		                       "rank %d %s, and %s of rank %d waits for it for ever", (int)who->rank, end,
 		                       tn__operation_text(waits != NULL ? waits->wait.operation : -1),
@@ -256,7 +256,7 @@ collect_dead(const struct tn_ledger *ledger, const struct tn_endings *endings, s
 	if (rank != NULL && rank->out_of_memory)
 		return; /* the verdict says it */
 	say_end(endings, end->pid, how);
-	tn__report_add_finding(report, "dead_rank", TN_SEVERITY_ERROR, TN_NO_FIGURE, report->dead.at, NULL, "rank %d %s",
+	tn__report_add_finding(report, TN_FINDING_dead_rank, TN_NO_FIGURE, report->dead.at, NULL, "rank %d %s",
 	                       (int)report->dead.rank, how);
 }
 

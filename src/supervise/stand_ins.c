@@ -11,8 +11,8 @@
 
 #include "preload/weights.h"
 #include "report/printer.h"
-#include "verdict/stand_ins.h"
 #include "supervise/internal.h"
+#include "verdict/stand_ins.h"
 
 static struct tn__weights_table *
 read_table(const struct tn_folder *folder)
@@ -66,7 +66,7 @@ tn__stand_ins_findings(const struct tn_watch *watch, struct tn_report *report)
 	bool failed = report->exception != NULL || (watch->ending.ended && watch->ending.wait_status != 0);
 	if (most == NULL || most->read_bytes <= 0 || !failed || report->oom.seen)
 		return;
-	tn__report_add_finding(report, "weights_read", TN_SEVERITY_WARNING, most->read_bytes, NULL,
+	tn__report_add_finding(report, TN_FINDING_weights_read, most->read_bytes, NULL,
 	                       most->whole ? "--weights real, or leave the check out"
 	                                   : "bring the whole file, or leave the check out",
 	                       "the program failed after it read %s of weights as zeros on the CPU, for they were %s: a check of "

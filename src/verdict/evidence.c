@@ -45,14 +45,14 @@ doubt_the_time(struct tn_report *report)
 	if (limited) {
 		snprintf(advice, sizeof(advice), "--compile-seconds N gives compiling more time than %.0f s",
 		         report->compile_limit_seconds);
-		tn__report_add_doubt(report, "no_step", false, advice,
+		tn__report_add_doubt(report, TN_FINDING_no_step, false, advice,
 		                     "the program was still compiling when the time for that was up, before %s", before);
 	} else if (report->limit_seconds > 0) {
 		snprintf(advice, sizeof(advice), "--seconds N gives the program more time than %.0f s (compiling is not counted)",
 		         report->limit_seconds);
-		tn__report_add_doubt(report, "no_step", false, advice, "the time limit came before %s", before);
+		tn__report_add_doubt(report, TN_FINDING_no_step, false, advice, "the time limit came before %s", before);
 	} else {
-		tn__report_add_doubt(report, "no_step", false, "--steps all lets the program take its own time",
+		tn__report_add_doubt(report, TN_FINDING_no_step, false, "--steps all lets the program take its own time",
 		                     "the program was stopped before %s", before);
 	}
 }
@@ -61,15 +61,15 @@ static void
 doubt_the_card(struct tn_report *report)
 {
 	if (report->real_gpu)
-		tn__report_add_doubt(report, "card_unused", false, "--steps all, where it is over too soon to be measured",
+		tn__report_add_doubt(report, TN_FINDING_card_unused, false, "--steps all, where it is over too soon to be measured",
 		                     "the program was not seen to use a GPU");
 	else if (report->torch != NULL)
-		tn__report_add_doubt(report, "card_unused", false,
+		tn__report_add_doubt(report, TN_FINDING_card_unused, false,
 		                     "the program has to put its model and data on \"cuda\" in a process that it starts itself "
 		                     "(not through a container, ssh or a scheduler)",
 		                     "the program never used a GPU");
 	else
-		tn__report_add_doubt(report, "card_unused", false,
+		tn__report_add_doubt(report, TN_FINDING_card_unused, false,
 		                     "give the command that trains or infers, as in `-- python train.py`; what a "
 		                     "container, ssh or a scheduler starts is not seen",
 		                     "the program never used a GPU");
@@ -90,7 +90,7 @@ doubt_the_refused(struct tn_report *report)
 		if (known)
 			continue;
 		told[count++] = family;
-		tn__report_add_doubt(report, "refused", false, family->advice,
+		tn__report_add_doubt(report, TN_FINDING_refused, false, family->advice,
 		                     "the program went on after %s was refused (%s), and completed no step or pass after that: %s",
 		                     family->name, call->name, family->means);
 	}
@@ -99,7 +99,7 @@ doubt_the_refused(struct tn_report *report)
 static void
 doubt_the_inside(struct tn_report *report)
 {
-	tn__report_add_doubt(report, "failed_inside", false, "`set -e` in a shell script makes it notice",
+	tn__report_add_doubt(report, TN_FINDING_failed_inside, false, "`set -e` in a shell script makes it notice",
 	                     "a process failed before its first step or pass was complete (%s), and the program ended with "
 	                     "status 0 all the same", report->exception);
 }

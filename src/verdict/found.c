@@ -12,12 +12,13 @@
 #include "analyze/view.h"
 #include "base/error.h"
 #include "verdict/advice.h"
+#include "verdict/finding_rows.h"
 
 static bool
-is_there(const struct tn_report *report, const char *id)
+is_there(const struct tn_report *report, enum tn_finding_id id)
 {
 	for (size_t i = 0; i < report->finding_count; i++)
-		if (strcmp(report->findings[i].id, id) == 0)
+		if (tn__finding_is(&report->findings[i], id))
 			return true;
 	return false;
 }
@@ -43,11 +44,12 @@ is_the_reason(const struct tn_report *report, const struct tn_found *found)
 		return false;
 	if (report->need.bytes <= 0 && report->steps_seen <= 0 && outweighed(report, found))
 		return false;
-	if (strcmp(oom->cause, "leak_suspected") == 0)
+	enum tn_finding_id cause = tn__finding_of(oom->cause);
+	if (cause == TN_FINDING_leak_suspected)
 		return found->grows || !report->growth.seen;
-	if (strcmp(oom->cause, "fragmentation") == 0) /* pieces between what grows */
+	if (cause == TN_FINDING_fragmentation) /* pieces between what grows */
 		return found->grows;
-	return strcmp(oom->cause, "model_or_batch_too_big") == 0;
+	return cause == TN_FINDING_model_or_batch_too_big;
 }
 
 static void
@@ -56,16 +58,15 @@ add(struct tn_report *report, const struct tn_found *found)
 	const struct tn_line *line = &found->at;
 	struct tn_place *at =
 		line->file != NULL ? tn__report_new_place(line->file, line->line, line->function, line->backward) : NULL;
-	enum tn_severity severity = found->weight == TN_WEIGHT_WARNING ? TN_SEVERITY_WARNING : TN_SEVERITY_HINT;
 	struct tn_finding *finding =
-		tn__report_add_finding(report, found->id, severity, (int64_t)found->bytes, at, NULL, "%s", found->what);
+		tn__report_add_finding(report, found->id, (int64_t)found->bytes, at, NULL, "%s", found->what);
 	tn__report_advise(report, finding, found->advice);
 	if (finding != NULL)
 		finding->sure = found->sure;
 	if (finding != NULL && is_the_reason(report, found)) {
 		tn__report_lead_with(report, finding);
 		if (!report->growth.seen) /* that something piles up is told by the lead */
-			tn__report_drop_findings(report, "growth");
+			tn__report_drop_findings(report, TN_FINDING_growth);
 	}
 	tn__report_free_place(at);
 }
@@ -87,12 +88,14 @@ static void
 place_by_call(const struct tn_analysis *analysis, struct tn_report *report)
 {
 	static const struct {
-		const char *id, *call;
-	} reasons[] = { { "gradients_live_through_forward", "zero_grad" }, { "memory_fraction_limit", "memory_fraction" } };
+		enum tn_finding_id id;
+		const char *call;
+	} reasons[] = { { TN_FINDING_gradients_live_through_forward, "zero_grad" },
+		            { TN_FINDING_memory_fraction_limit, "memory_fraction" } };
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		struct tn_line line = tn__line_of_call(analysis, reasons[i].call, 0, INT64_MAX);
 		struct tn_finding *finding = report->findings;
-		if (!line.file || report->finding_count == 0 || strcmp(finding->id, reasons[i].id) != 0)
+		if (!line.file || report->finding_count == 0 || !tn__finding_is(finding, reasons[i].id))
 			continue;
 		tn__report_free_place(finding->at);
 		finding->at = tn__report_new_place(line.file, line.line, line.function, false);
@@ -121,13 +124,13 @@ look_at(const struct tn_record *record, bool end, struct tn_report *report)
 void
 tn__report_add_found_of_run(struct tn_report *report)
 {
-	bool end = report->oom.seen && report->oom_record.path != NULL, grew = is_there(report, "growth");
+	bool end = report->oom.seen && report->oom_record.path != NULL, grew = is_there(report, TN_FINDING_growth);
 	const struct tn_record *record = end ? &report->oom_record : &report->peak_record;
 	if (record->path == NULL || report->views == NULL)
 		return;
 	(void)look_at(record, end, report);
 	if (!grew)
-		tn__report_drop_findings(report, "growth");
+		tn__report_drop_findings(report, TN_FINDING_growth);
 }
 
 void
@@ -136,7 +139,7 @@ tn__report_name_keeper(struct tn_report *report)
 	for (size_t i = 0; i < report->finding_count && report->kept_in != NULL; i++) {
 		struct tn_finding *finding = &report->findings[i];
 		char *what = NULL;
-		if (strcmp(finding->id, "growth") != 0 || finding->what == NULL ||
+		if (!tn__finding_is(finding, TN_FINDING_growth) || finding->what == NULL ||
 		    asprintf(&what, "%s; kept in %s", finding->what, report->kept_in) < 0)
 			continue;
 		free(finding->what);

@@ -138,7 +138,7 @@ is_unknown(struct tn_report *report, const char *what)
 {
 	if (report->device_peak != TN_NO_FIGURE)
 		return false;
-	tn__report_add_finding(report, "limit_not_checked", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
+	tn__report_add_finding(report, TN_FINDING_limit_not_checked, TN_NO_FIGURE, NULL, NULL,
 	                       "the %s was not checked, since the peak of the card is unknown", what);
 	return true;
 }
@@ -155,7 +155,7 @@ tn__gate_budget(struct tn_report *report)
 	                        gate->budget < report->uncertainty_highest;
 	if (gate->over_budget == 0)
 		return false;
-	tn__report_add_finding(report, "over_budget", TN_SEVERITY_ERROR, gate->over_budget, report->at_peak.at,
+	tn__report_add_finding(report, TN_FINDING_over_budget, gate->over_budget, report->at_peak.at,
 	                       "a smaller batch, or what tonnage fix finds for a card with so much memory",
 	                       "the peak is %s above the budget of %s", tn__human_bytes(gate->over_budget, above),
 	                       tn__human_bytes(gate->budget, budget));
@@ -173,7 +173,7 @@ add_over_baseline(struct tn_report *report, int64_t more)
 	if (most != NULL)
 		snprintf(of, sizeof(of), ", %s of it in %s", tn__human_bytes(most->after - most->before, part),
 		         tn__category_words(most->category));
-	tn__report_add_finding(report, "over_baseline", TN_SEVERITY_ERROR, more, most != NULL ? &most->at : NULL,
+	tn__report_add_finding(report, TN_FINDING_over_baseline, more, most != NULL ? &most->at : NULL,
 	                       "give back what grew, or accept it: --write-baseline",
 	                       "the peak grew by %s since the baseline%s", tn__human_bytes(more, above), of);
 }

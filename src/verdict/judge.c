@@ -11,6 +11,7 @@
 #include "base/figure.h"
 #include "gpu/catalogue.h"
 #include "verdict/advice.h"
+#include "verdict/finding_rows.h"
 #include "verdict/gate.h"
 #include "verdict/model.h"
 
@@ -46,7 +47,7 @@ set_undecided(struct tn_report *report, enum tn_stopped stopped)
 	set(report, TN_VERDICT_UNDECIDED, stopped, 12);
 	for (size_t i = 0; i < report->doubt_count; i++) {
 		const struct tn_doubt *doubt = &report->doubts[i];
-		tn__report_add_finding(report, doubt->id, TN_SEVERITY_ERROR, TN_NO_FIGURE, NULL, doubt->advice, "%s",
+		tn__report_add_finding(report, doubt->id, TN_NO_FIGURE, NULL, doubt->advice, "%s",
 		                       doubt->what != NULL ? doubt->what : "");
 	}
 }
@@ -118,7 +119,7 @@ tell_ended_inside(struct tn_report *report, const struct tn_counted *item)
 		snprintf(place, sizeof(place), " at %s:%lld", name_of(item->place.file), (long long)item->place.line);
 	if (item->bytes != TN_NO_FIGURE)
 		snprintf(bytes, sizeof(bytes), " (asked %s)", tn__human_bytes(item->bytes, asked));
-	tn__report_add_finding(report, "ended_by_oom_inside", TN_SEVERITY_ERROR, item->bytes, &item->place, NULL,
+	tn__report_add_finding(report, TN_FINDING_ended_by_oom_inside, item->bytes, &item->place, NULL,
 	                       "%s was ended by an out-of-memory%s%s; a process that started later went on without one",
 	                       program, place, bytes);
 }
@@ -127,7 +128,7 @@ static void
 judge_ended_inside(struct tn_report *report, const struct tn_ending *ending)
 {
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && tn__ended_well(ending))
-		tn__report_add_finding(report, "ended_with_zero", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
+		tn__report_add_finding(report, TN_FINDING_ended_with_zero, TN_NO_FIGURE, NULL,
 		                       "`set -e` in a shell script makes it notice",
 		                       "the script ended with status 0 all the same, as if nothing had happened");
 	else if (report->verdict != TN_VERDICT_OUT_OF_MEMORY)
@@ -170,7 +171,7 @@ static void
 hint_of_growth(struct tn_report *report, const char *end)
 {
 	char bytes[32];
-	tn__report_add_finding(report, "growth", TN_SEVERITY_HINT, report->growth.bytes, report->growth.at, NULL,
+	tn__report_add_finding_as(report, TN_FINDING_growth, TN_SEVERITY_HINT, report->growth.bytes, report->growth.at, NULL,
 	                       "memory grows by %s with each %s, %s", tn__human_bytes(report->growth.bytes, bytes),
 	                       unit_of(&report->growth), end);
 }
@@ -196,10 +197,10 @@ judge_growth(struct tn_report *report)
 	} else {
 		report->verdict = TN_VERDICT_GROWS;
 		report->exit_status = 10;
-		tn__report_advise(report, tn__report_add_finding(report, "growth", TN_SEVERITY_ERROR, growth->bytes, growth->at, NULL,
-		                                          "memory that is never given back: %s more with each %s",
-		                                          tn__human_bytes(growth->bytes, bytes), unit_of(growth)),
-		           "let_go");
+		struct tn_finding *finding = tn__report_add_finding_as(
+			report, TN_FINDING_growth, TN_SEVERITY_ERROR, growth->bytes, growth->at, NULL,
+			"memory that is never given back: %s more with each %s", tn__human_bytes(growth->bytes, bytes), unit_of(growth));
+		tn__report_advise(report, finding, tn__finding_row(TN_FINDING_growth)->advice);
 	}
 }
 
@@ -248,7 +249,7 @@ needed_card(const struct tn_report *report)
 {
 	const struct tn_report_oom *oom = &report->oom;
 	int64_t needed = needed_bytes(report);
-	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY || strcmp(oom->cause, "memory_fraction_limit") != 0)
+	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY || tn__finding_of(oom->cause) != TN_FINDING_memory_fraction_limit)
 		return needed;
 	if (oom->fraction <= 0 || oom->reserved_bytes == TN_NO_FIGURE || oom->requested_bytes == TN_NO_FIGURE)
 		return TN_NO_FIGURE;
@@ -297,7 +298,7 @@ judge_kernels(struct tn_report *report)
 {
 	if (report->real_gpu || tn__report_has_kernels(report, &report->gpu))
 		return;
-	tn__report_add_finding(report, "no_kernels", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
+	tn__report_add_finding(report, TN_FINDING_no_kernels, TN_NO_FIGURE, NULL, NULL,
 	                       "this build of PyTorch has no kernels for this card (compute capability %d.%d): on a real one the "
 	                       "program fails with \"no kernel image is available\", whatever its memory",
 	                       report->gpu.compute_major, report->gpu.compute_minor);
@@ -308,7 +309,7 @@ static void
 judge_updates(struct tn_report *report)
 {
 	if (report->facts.never_updated && report->verdict == TN_VERDICT_FITS)
-		tn__report_add_finding(report, "no_update", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL,
+		tn__report_add_finding(report, TN_FINDING_no_update, TN_NO_FIGURE, NULL,
 		                       "let it make at least one update: a smaller number of accumulated batches, or a fixed loss scale",
 		                       "backward passes ran, and no optimizer made an update: what its state takes is not in this peak");
 }
@@ -320,7 +321,7 @@ judge_limits(struct tn_report *report)
 	struct tn_report_gate *gate = &report->gate;
 	if (report->verdict != TN_VERDICT_FITS) {
 		if (gate->wanted != NULL)
-			tn__report_add_finding(report, "no_baseline", TN_SEVERITY_WARNING, TN_NO_FIGURE, NULL, NULL,
+			tn__report_add_finding(report, TN_FINDING_no_baseline, TN_NO_FIGURE, NULL, NULL,
 			                       "%s was not written: the run did not come to a peak that others can be held against",
 			                       gate->wanted);
 		return;

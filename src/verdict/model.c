@@ -2,6 +2,8 @@
  *
  * The report's memory: making, adding, releasing. Judging stands in judge.c.
  */
+#include "verdict/advice.h"
+#include "verdict/finding_rows.h"
 #include "verdict/model.h"
 #include "verdict/stand_ins.h"
 
@@ -237,26 +239,53 @@ make_way(struct tn_report *report, enum tn_severity severity)
 	return &report->findings[at];
 }
 
-struct tn_finding *
-tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
-                       const struct tn_place *at, const char *advice, const char *what_format, ...)
+/* Takes `what` over. */
+static struct tn_finding *
+put_finding(struct tn_report *report, enum tn_finding_id id, enum tn_severity severity, int64_t bytes, const struct tn_place *at,
+            const char *advice, char *what)
 {
-	if (report->finding_count == ROOM(report->findings))
+	if (report->finding_count == ROOM(report->findings)) {
+		free(what);
 		return NULL;
-	va_list arguments;
-	char *what = NULL;
-	va_start(arguments, what_format);
-	if (vasprintf(&what, what_format, arguments) < 0)
-		what = NULL;
-	va_end(arguments);
+	}
 	struct tn_finding *finding = make_way(report, severity);
-	*finding = (struct tn_finding){ .id = id,
+	*finding = (struct tn_finding){ .id = tn__finding_name(id),
 		                            .severity = severity,
 		                            .bytes = bytes,
 		                            .at = copy_place(at),
 		                            .what = what,
 		                            .advice = copy_or_null(advice) };
 	return finding;
+}
+
+struct tn_finding *
+tn__report_add_finding(struct tn_report *report, enum tn_finding_id id, int64_t bytes, const struct tn_place *at, const char *advice,
+                       const char *what_format, ...)
+{
+	const struct tn_finding_row *row = tn__finding_row(id);
+	va_list arguments;
+	char *what = NULL;
+	va_start(arguments, what_format);
+	if (vasprintf(&what, what_format, arguments) < 0)
+		what = NULL;
+	va_end(arguments);
+	struct tn_finding *finding = put_finding(report, id, row->severity, bytes, at, advice, what);
+	if (advice == NULL)
+		tn__report_advise(report, finding, row->advice);
+	return finding;
+}
+
+struct tn_finding *
+tn__report_add_finding_as(struct tn_report *report, enum tn_finding_id id, enum tn_severity severity, int64_t bytes,
+                          const struct tn_place *at, const char *advice, const char *what_format, ...)
+{
+	va_list arguments;
+	char *what = NULL;
+	va_start(arguments, what_format);
+	if (vasprintf(&what, what_format, arguments) < 0)
+		what = NULL;
+	va_end(arguments);
+	return put_finding(report, id, severity, bytes, at, advice, what);
 }
 
 void
@@ -276,12 +305,12 @@ tn__report_lead_with(struct tn_report *report, struct tn_finding *finding)
 }
 
 void
-tn__report_drop_findings(struct tn_report *report, const char *id)
+tn__report_drop_findings(struct tn_report *report, enum tn_finding_id id)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < report->finding_count; i++) {
 		struct tn_finding *finding = &report->findings[i];
-		if (strcmp(finding->id, id) != 0) {
+		if (!tn__finding_is(finding, id)) {
 			report->findings[kept++] = *finding;
 			continue;
 		}
@@ -302,7 +331,7 @@ tn__report_add_not_seen(struct tn_report *report, const char *what)
 }
 
 void
-tn__report_add_doubt(struct tn_report *report, const char *id, bool failed_too, const char *advice,
+tn__report_add_doubt(struct tn_report *report, enum tn_finding_id id, bool failed_too, const char *advice,
                      const char *what_format, ...)
 {
 	va_list arguments;

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyze/finding_ids.h"
 #include "analyze/moment.h" /* tn_category, tn_moment */
 #include "base/figure.h"    /* TN_NO_FIGURE */
 #include "gpu/gpu.h"        /* tn_gpu_figures */
@@ -169,7 +170,7 @@ struct tn_region { /* a phase of the program, or a part that it has named */
 enum tn_severity { TN_SEVERITY_ERROR, TN_SEVERITY_WARNING, TN_SEVERITY_HINT };
 
 struct tn_finding {
-	const char *id; /* literal */
+	const char *id; /* of the table of findings (findings.def), or of a document that knows others; never released */
 	enum tn_severity severity;
 	int64_t bytes;
 	struct tn_place *at;
@@ -253,7 +254,7 @@ struct tn_report_gate {
 
 /* A reason why what was seen decides nothing. Told as the first findings of a verdict that is undecided. */
 struct tn_doubt {
-	const char *id; /* literal */
+	enum tn_finding_id id;
 	char *what, *advice;
 	bool failed_too; /* a program that failed may have done so because of this, so that its failure decides nothing either */
 };
@@ -441,22 +442,26 @@ tn_status tn__report_add_place(struct tn_place_list *list, const struct tn_place
  * and what is too much are left out. */
 void tn__report_add_sensor(struct tn_report *report, const char *name, const char *state, const char *costs,
                            const char *error);
-/* Findings stand by severity, then in the order of adding. `at` is copied and may be NULL. Returns where it stands until
- * the next one is added; NULL when there are too many. */
-struct tn_finding *tn__report_add_finding(struct tn_report *report, const char *id, enum tn_severity severity, int64_t bytes,
-                            const struct tn_place *at, const char *advice, const char *what_format, ...)
+/* Findings stand by severity, then in the order of adding. `at` and `advice` are copied and may be NULL: without advice the table's
+ * is given, as far as its conditions hold. Returns where it stands until the next one is added; NULL when there are too many. */
+struct tn_finding *tn__report_add_finding(struct tn_report *report, enum tn_finding_id id, int64_t bytes, const struct tn_place *at,
+                                          const char *advice, const char *what_format, ...)
+	__attribute__((format(printf, 6, 7)));
+/* The same with another severity than the table's, and only with the advice that is given. */
+struct tn_finding *tn__report_add_finding_as(struct tn_report *report, enum tn_finding_id id, enum tn_severity severity, int64_t bytes,
+                                             const struct tn_place *at, const char *advice, const char *what_format, ...)
 	__attribute__((format(printf, 7, 8)));
 /* Makes a finding that stands there the first one, and an error; other errors become hints. */
 void tn__report_lead_with(struct tn_report *report, struct tn_finding *finding);
 /* Takes out the findings of that id. */
-void tn__report_drop_findings(struct tn_report *report, const char *id);
+void tn__report_drop_findings(struct tn_report *report, enum tn_finding_id id);
 /* Where a field of the JSON comes from; NULL when nothing is said of it. */
 const char *tn__report_source(const struct tn_report *report, const char *field);
 void tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Adds a doubt (above); the verdict is undecided where it would be `fits` otherwise, or also `failed`. Call before judging.
  * `advice` says what would decide it, and is copied. */
-void tn__report_add_doubt(struct tn_report *report, const char *id, bool failed_too, const char *advice,
+void tn__report_add_doubt(struct tn_report *report, enum tn_finding_id id, bool failed_too, const char *advice,
                           const char *what_format, ...) __attribute__((format(printf, 5, 6)));
 void tn__report_add_not_seen(struct tn_report *report, const char *what);
 void tn__report_add_region(struct tn_report *report, const char *name, int64_t device_peak, int64_t reserved_peak,
@@ -529,8 +534,8 @@ bool tn__report_has_kernels(const struct tn_report *report, const struct tn_gpu_
 /* Names the cause of an out-of-memory, and adds the finding that says why and what to do. Part of judging. */
 void tn__report_find_cause(struct tn_report *report);
 
-/* True for the id of a finding that a cause gives. */
-bool tn__is_cause(const char *id);
+/* True for a finding that a cause gives. */
+bool tn__is_cause(const struct tn_finding *finding);
 
 /* What another run on a card that is never full has shown, where it got at least as far. To be called before the report is
  * judged. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verdict/finding_rows.h"
 #include "verdict/model.h"
 
 static int64_t
@@ -94,8 +95,8 @@ drop_lead(struct tn_report *report)
 	struct tn_finding *lead = report->findings;
 	if (report->finding_count == 0 || lead->severity != TN_SEVERITY_ERROR)
 		return true;
-	if (tn__is_cause(lead->id)) {
-		tn__report_drop_findings(report, lead->id);
+	if (tn__is_cause(lead)) {
+		tn__report_drop_findings(report, tn__finding_of(lead->id));
 		return true;
 	}
 	if (lead->bytes >= tn__report_short_by(report))

@@ -104,8 +104,8 @@ tn__report_explain_refusals(struct tn_report *report)
 		if (family->asks_only || family == &other || !is_first(calls, i))
 			continue;
 		long long count = (long long)count_of(calls, family);
-		tn__report_add_finding(report, "refused_calls", severity, TN_NO_FIGURE, NULL, family->advice,
-		                       "%s was refused (%s, %lld call%s): %s", family->name, calls->items[i].name, count,
-		                       count == 1 ? "" : "s", family->means);
+		tn__report_add_finding_as(report, TN_FINDING_refused_calls, severity, TN_NO_FIGURE, NULL, family->advice,
+		                          "%s was refused (%s, %lld call%s): %s", family->name, calls->items[i].name, count,
+		                          count == 1 ? "" : "s", family->means);
 	}
 }

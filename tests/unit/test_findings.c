@@ -54,7 +54,7 @@ find(const struct tn_snapshot *snapshot, int state, const char *id, struct tn_fo
 	assert_int_equal(tn__find_all(analysis, &parts, moment, &list), TN_OK);
 	for (size_t index = 0; index < list.count; index++) {
 		assert_true(strlen(list.items[index].what) > 0);
-		if (strcmp(list.items[index].id, id) != 0)
+		if (strcmp(tn__finding_name(list.items[index].id), id) != 0)
 			continue;
 		static char file[64];
 		*out = list.items[index];
@@ -89,7 +89,7 @@ test_a_small_block_pins_a_segment(void **state)
 	assert_true(find(snapshot, -1, "fragmentation", &found));
 	assert_int_equal(found.bytes, 1020 * MIB);
 	expect_line(&found.at, "/work/train.py", 41, false);
-	assert_string_equal(found.advice, "expandable");
+	assert_null(found.advice); /* the table's: a setting gives these pages back */
 	tn_snapshot_close(snapshot);
 	snapshot = pinned(1000);
 	assert_false(find(snapshot, -1, "fragmentation", &found));
@@ -207,7 +207,6 @@ test_gradients_that_no_update_used(void **state)
 	struct tn_snapshot *snapshot = micro_steps(false);
 	assert_true(find(snapshot, -1, "zero_grad_every_micro_step", &found));
 	assert_int_equal(found.bytes, 100 * MIB);
-	assert_int_equal(found.weight, TN_WEIGHT_WARNING);
 	assert_non_null(strstr(found.what, "3 of 4 backward passes"));
 	expect_line(&found.at, "/work/loop.py", 9, false);
 	assert_non_null(found.sure);

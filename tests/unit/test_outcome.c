@@ -56,8 +56,8 @@ fill(struct tn_report *report)
 		                               .loader = true, .expandable_segments = true, .copy_called = true,
 		                               .cudnn_benchmark = true, .workspace_config = true, .small_state = true,
 		                               .parameter_bytes = 4, .wide_bytes = 3, .small_bytes = 2, .trained_bytes = 1 };
-	(void)tn__report_add_finding(report, "growth", TN_SEVERITY_WARNING, MIB, NULL, NULL, "it grows");
-	(void)tn__report_add_finding(report, "fragmentation", TN_SEVERITY_ERROR, MIB, NULL, "expandable_segments", "in pieces");
+	(void)tn__report_add_finding_as(report, TN_FINDING_growth, TN_SEVERITY_WARNING, MIB, NULL, NULL, "it grows");
+	(void)tn__report_add_finding_as(report, TN_FINDING_fragmentation, TN_SEVERITY_ERROR, MIB, NULL, "expandable_segments", "in pieces");
 }
 
 /* The documents of two processes, in a folder of their own; the caller frees the name. */

@@ -83,7 +83,7 @@ fill(struct tn_report *report, const struct row *row)
 	if (row->end == BROKEN_REHEARSAL)
 		report->rehearsal_broken = strdup("its loader ended early");
 	if (row->made_by_us)
-		tn__report_add_doubt(report, "download", true, "--network allow", "a download was refused");
+		tn__report_add_doubt(report, TN_FINDING_download_refused, true, "--network allow", "a download was refused");
 	add_refused(report, row->refused);
 }
 

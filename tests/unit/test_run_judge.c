@@ -434,7 +434,7 @@ test_lists_are_bounded(void **state)
 	tn__report_init(&report);
 	for (int i = 0; i < 100; i++) {
 		struct tn_counted item = { .place = { (char *)"f.py", i, NULL, false }, .count = 1 };
-		tn__report_add_finding(&report, "id", TN_SEVERITY_HINT, TN_NO_FIGURE, NULL, NULL, "number %d", i);
+		tn__report_add_finding(&report, TN_FINDING_churn, TN_NO_FIGURE, NULL, NULL, "number %d", i);
 		tn__report_add_source(&report, "field", "number %d", i);
 		assert_int_equal(tn__report_add_counted(&report.computed_reads, &item), TN_OK);
 	}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Causes that are not the model nor the batch: the host's memory, limits, libraries, other processes, growth, pieces.
+ */
+#include <string.h>
+
+#include "verdict/cause_rules.h"
+
+static bool
+said(const struct tn_cause_facts *facts, const char *words)
+{
+	return facts->oom->message != NULL && strstr(facts->oom->message, words) != NULL;
+}
+
+/* ---- not the card ---- */
+
+static bool
+host_is_full(const struct tn_cause_facts *facts)
+{
+	for (size_t i = 0; i < facts->oom->stack.count; i++) {
+		const char *function = facts->oom->stack.items[i].function;
+		if (facts->asked == TN_NO_FIGURE && function != NULL && strcmp(function, "pin_memory") == 0)
+			return true;
+	}
+	return said(facts, "DefaultCPUAllocator") || said(facts, "pin_memory");
+}
+
+static void
+why_host(const struct tn_cause_facts *facts, FILE *out)
+{
+	fputs("the computer's own memory is full, not the card's", out);
+}
+
+const struct tn_cause tn__cause_host_is_full = {
+	TN_FINDING_host_ram, TN_FINDING_host_ram, host_is_full, why_host, NULL
+};
+
+static bool
+larger_than_the_card(const struct tn_cause_facts *facts)
+{
+	return facts->asked > facts->room;
+}
+
+static void
+why_larger(const struct tn_cause_facts *facts, FILE *out)
+{
+	print_bytes(out, "this one request is larger than all that the card can give (", facts->room, ")");
+}
+
+const struct tn_cause tn__cause_larger_than_the_card = {
+	TN_FINDING_too_big_single_request, TN_FINDING_too_big_single_request, larger_than_the_card, why_larger, NULL
+};
+
+static bool
+limited_by_itself(const struct tn_cause_facts *facts)
+{
+	return facts->asked != TN_NO_FIGURE && facts->oom->free_bytes >= facts->asked && said(facts, "allowed");
+}
+
+static void
+why_limited(const struct tn_cause_facts *facts, FILE *out)
+{
+	fputs("the card had room: the program has limited itself (set_per_process_memory_fraction)", out);
+}
+
+const struct tn_cause tn__cause_limited_by_itself = {
+	TN_FINDING_memory_fraction_limit, TN_FINDING_memory_fraction_limit, limited_by_itself, why_limited, NULL
+};
+
+/* True when more than this request will be missing: it is only the first that failed. */
+static bool
+more_is_to_come(const struct tn_cause_facts *facts)
+{
+	return facts->report->need.least > 0 && facts->lacks > facts->asked;
+}
+
+static bool
+a_workspace(const struct tn_cause_facts *facts)
+{
+	return facts->oom->workspace && !more_is_to_come(facts);
+}
+
+static void
+why_workspace(const struct tn_cause_facts *facts, FILE *out)
+{
+	fputs("a library asked for it as working memory, not for a tensor", out);
+}
+
+const struct tn_cause tn__cause_a_workspace = {
+	TN_FINDING_library_workspace, TN_FINDING_library_workspace, a_workspace, why_workspace, NULL
+};
+
+/* ---- somebody else, or something else ---- */
+
+static void
+why_grew(const struct tn_cause_facts *facts, FILE *out)
+{
+	const struct tn_report_growth *growth = &facts->report->growth;
+	print_bytes(out, "memory that is never given back: ", growth->bytes, " more with each ");
+	fputs(growth->unit != NULL ? growth->unit : "step", out);
+	print_line(out, ", from ", growth->at);
+}
+
+const struct tn_cause tn__cause_grew = {
+	TN_FINDING_leak_suspected, TN_FINDING_growth, tn__cause_grows, why_grew, NULL
+};
+
+static bool
+others_hold_it(const struct tn_cause_facts *facts)
+{
+	int64_t others = of(facts, TN_CATEGORY_other_processes);
+	return facts->lacks > 0 && others >= facts->lacks && others >= facts->cached;
+}
+
+static void
+why_others(const struct tn_cause_facts *facts, FILE *out)
+{
+	print_bytes(out, "other processes hold ", of(facts, TN_CATEGORY_other_processes), " of the card");
+}
+
+const struct tn_cause tn__cause_others_hold_it = {
+	TN_FINDING_other_process, TN_FINDING_other_process, others_hold_it, why_others, NULL
+};
+
+/* Enough of it would do, and it is enough to speak of: a little is lost between pieces in every program. Not for one whose
+ * tensors alone are more than the card has. */
+static bool
+in_pieces(const struct tn_cause_facts *facts)
+{
+	if (facts->report->need.least > (int64_t)facts->report->gpu.total_bytes)
+		return false;
+	return facts->asked > 0 && facts->cached >= facts->asked && facts->cached >= facts->room / 16;
+}
+
+/* What settings can do about it has not been set yet. */
+static bool
+in_pieces_by_settings(const struct tn_cause_facts *facts)
+{
+	return in_pieces(facts) && !facts->report->facts.expandable_segments;
+}
+
+static void
+why_in_pieces(const struct tn_cause_facts *facts, FILE *out)
+{
+	int64_t largest = facts->oom->largest_free_block_bytes;
+	if (largest == TN_NO_FIGURE)
+		largest = facts->moment->largest_free_block_bytes;
+	print_bytes(out, "fragmentation: PyTorch keeps ", facts->cached, " that no tensor uses");
+	if (largest != TN_NO_FIGURE)
+		print_bytes(out, ", the largest piece of it ", largest, "");
+}
+
+const struct tn_cause tn__cause_in_pieces_by_settings = {
+	TN_FINDING_fragmentation, TN_FINDING_fragmentation, in_pieces_by_settings, why_in_pieces, NULL
+};
