@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "report/json_parts.h"
+#include "verdict/model_fill.h"
 
 json_t *
 tn__assumptions_json(const struct tn_assumed_list *list)

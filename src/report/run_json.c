@@ -14,6 +14,7 @@
 #include "report/study.h"
 #include "verdict/finding_rows.h"
 #include "verdict/gate.h"
+#include "verdict/model_fill.h"
 #include "verdict/stand_ins.h"
 
 static int64_t

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/secrets.h"
 #include "verdict/found.h"
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
 
 #define MIB (INT64_C(1) << 20)
 

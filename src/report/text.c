@@ -11,6 +11,7 @@
 #include "report/report.h"
 #include "report/text.h"
 #include "verdict/finding_rows.h"
+#include "verdict/judge.h"
 
 #define LABEL_COLUMN 8
 #define DOUBT_COLUMN 16

@@ -18,6 +18,7 @@
 #include "report/report.h"
 #include "run/run_internal.h"
 #include "supervise/internal.h"
+#include "verdict/model_fill.h"
 
 #define RETRIES 3
 #define RETRY_SECONDS 120       /* after these no further one begins */

@@ -19,6 +19,7 @@
 #include "run/run_internal.h"
 #include "supervise/internal.h"
 #include "trials/trial.h"
+#include "verdict/judge.h"
 
 #define STEPS "3"            /* the second update has the state that the first one made */
 #define LONGEST_RUN 60.0     /* seconds: a longer one is not done again for this */

@@ -17,6 +17,7 @@
 #include "base/plain.h"
 #include "search/fix_search.h"
 #include "supervise/internal.h"
+#include "verdict/judge.h"
 
 #define MOST_PAIRS 8
 #define MOST_TRIPLES 4

@@ -11,6 +11,7 @@
 #include "base/secrets.h"
 #include "supervise/internal.h"
 #include "verdict/found.h"
+#include "verdict/model_fill.h"
 #include "verdict/redact.h"
 
 #define OLDEST_MINOR 6 /* PyTorch 2.x that is tested */

@@ -10,6 +10,7 @@
 #include "analyze/view.h"
 #include "base/error.h"
 #include "supervise/internal.h"
+#include "verdict/model_fill.h"
 
 #define UNTOLD "what the memory was for is unknown"
 

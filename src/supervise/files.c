@@ -14,6 +14,7 @@
 #include "preload/raw.h"
 #include "report/printer.h"
 #include "supervise/internal.h"
+#include "verdict/model_fill.h"
 
 #define LITTLE (256u << 10) /* a disk with less left is full to everybody */
 

@@ -7,6 +7,7 @@
 
 #include "report/report.h"
 #include "supervise/internal.h"
+#include "verdict/model_fill.h"
 
 #define MIB ((int64_t)1 << 20)
 

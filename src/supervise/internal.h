@@ -15,10 +15,10 @@
 #include "analyze/view.h"
 #include "device/ledger.h"
 #include "report/document.h"
-#include "verdict/model.h"
 #include "supervise/folder.h"
 #include "supervise/process.h"
 #include "tonnage/run.h"
+#include "verdict/judge.h"
 
 /* ---- install.c: where our own files are ---- */
 

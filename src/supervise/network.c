@@ -11,6 +11,7 @@
 #include "preload/network.h"
 #include "preload/raw.h"
 #include "supervise/internal.h"
+#include "verdict/model_fill.h"
 
 static void
 add(struct tn_report *report, const char *kind, const char *name, int64_t count)

@@ -11,6 +11,7 @@
 #include "analyze/view.h"
 #include "report/ranks.h"
 #include "supervise/internal.h"
+#include "verdict/model_fill.h"
 
 #define FAILED_SECONDS 6.0    /* for the launcher of a rank that failed to end the others itself */
 #define OTHER_SECONDS 2.0     /* for the others to say where they are */

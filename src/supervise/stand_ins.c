@@ -12,6 +12,7 @@
 #include "preload/weights.h"
 #include "report/printer.h"
 #include "supervise/internal.h"
+#include "verdict/model_fill.h"
 #include "verdict/stand_ins.h"
 
 static struct tn__weights_table *

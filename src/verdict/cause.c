@@ -8,6 +8,8 @@
 #include "verdict/advice.h"
 #include "verdict/cause_rules.h"
 #include "verdict/finding_rows.h"
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
 
 static const struct tn_cause *const rules[] = {
 	&tn__cause_host_is_full,

@@ -3,6 +3,7 @@
  * What the rules of a cause look at, from the report.
  */
 #include "verdict/cause_rules.h"
+#include "verdict/judge.h"
 
 bool
 tn__cause_is_of_modules(const struct tn_report_holder *holder)

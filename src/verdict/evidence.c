@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "verdict/model.h"
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
 
 #define TOLD_FAMILIES 2
 

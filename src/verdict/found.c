@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "verdict/advice.h"
 #include "verdict/finding_rows.h"
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
 
 static bool
 is_there(const struct tn_report *report, enum tn_finding_id id)

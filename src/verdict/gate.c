@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/figure.h"
+#include "verdict/model_fill.h"
 #include "verdict/paths.h"
 
 #define MILLION 1e6

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "verdict/model.h"
+#include "verdict/model_fill.h"
 
 #define MOST_HOLDERS 4096
 

@@ -13,7 +13,8 @@
 #include "verdict/advice.h"
 #include "verdict/finding_rows.h"
 #include "verdict/gate.h"
-#include "verdict/model.h"
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
 
 /* The shell's convention: a status as it is, 128 + n for a signal. */
 static int

@@ -4,7 +4,6 @@
  */
 #include "verdict/advice.h"
 #include "verdict/finding_rows.h"
-#include "verdict/model.h"
 #include "verdict/stand_ins.h"
 
 #include <stdarg.h>
@@ -14,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/secrets.h"
+#include "verdict/model_fill.h"
 
 #define ROOM(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is known about a run, in one place: filled from the ledger and the guest's files (src/supervise/collect.c),
- * judged by tn__report_judge, written by one writer a format. No writer computes a figure of its own.
+ * What is known about a run, in one place: filled (model_fill.h) from the ledger and the guest's files, judged (judge.h),
+ * written by one writer a format. No writer computes a figure of its own.
  *
  * Unknown is TN_NO_FIGURE for figures and NULL for texts, never 0 or "". All texts are owned by the model; pointers to
  * places may be NULL. Plain data: not thread-safe.
@@ -427,124 +427,14 @@ struct tn_report {
 void tn__report_init(struct tn_report *report);
 void tn__report_free(struct tn_report *report);
 
-/* Adds an assumption, or its reads to the one that is there for the line; texts are copied. */
-tn_status tn__report_add_assumption(struct tn_report *report, const struct tn_assumption *item);
-void tn__assumptions_free(struct tn_assumed_list *list);
 /* True for a count of what is selected: sizes of tensors may follow from it. */
 bool tn__assumption_is_count(const struct tn_assumption *item);
-/* Sets `bound` from what hangs on the assumptions. Call when `bytes` are known as far as they will be. */
-void tn__report_set_bound(struct tn_report *report);
-/* Adds to a list; texts are copied. TN_NO_MEMORY leaves the list as it was. Lists of fixed size drop what is too
- * much. */
-tn_status tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *item);
-tn_status tn__report_add_place(struct tn_place_list *list, const struct tn_place *place);
-/* Takes in what one process says of a sensor; what is lost in one process is lost. Texts are copied. States that are not known
- * and what is too much are left out. */
-void tn__report_add_sensor(struct tn_report *report, const char *name, const char *state, const char *costs,
-                           const char *error);
-/* Findings stand by severity, then in the order of adding. `at` and `advice` are copied and may be NULL: without advice the table's
- * is given, as far as its conditions hold. Returns where it stands until the next one is added; NULL when there are too many. */
-struct tn_finding *tn__report_add_finding(struct tn_report *report, enum tn_finding_id id, int64_t bytes, const struct tn_place *at,
-                                          const char *advice, const char *what_format, ...)
-	__attribute__((format(printf, 6, 7)));
-/* The same with another severity than the table's, and only with the advice that is given. */
-struct tn_finding *tn__report_add_finding_as(struct tn_report *report, enum tn_finding_id id, enum tn_severity severity, int64_t bytes,
-                                             const struct tn_place *at, const char *advice, const char *what_format, ...)
-	__attribute__((format(printf, 7, 8)));
-/* Makes a finding that stands there the first one, and an error; other errors become hints. */
-void tn__report_lead_with(struct tn_report *report, struct tn_finding *finding);
-/* Takes out the findings of that id. */
-void tn__report_drop_findings(struct tn_report *report, enum tn_finding_id id);
 /* Where a field of the JSON comes from; NULL when nothing is said of it. */
 const char *tn__report_source(const struct tn_report *report, const char *field);
-void tn__report_add_source(struct tn_report *report, const char *field, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/* Adds a doubt (above); the verdict is undecided where it would be `fits` otherwise, or also `failed`. Call before judging.
- * `advice` says what would decide it, and is copied. */
-void tn__report_add_doubt(struct tn_report *report, enum tn_finding_id id, bool failed_too, const char *advice,
-                          const char *what_format, ...) __attribute__((format(printf, 5, 6)));
-void tn__report_add_not_seen(struct tn_report *report, const char *what);
-void tn__report_add_region(struct tn_report *report, const char *name, int64_t device_peak, int64_t reserved_peak,
-                           int64_t taken_peak);
-struct tn_place *tn__report_new_place(const char *file, int64_t line, const char *function, bool backward);
-void tn__report_free_place(struct tn_place *place); /* NULL is allowed */
-
-/* Sets the device's part of a moment: the split, what it adds up to, and the categories that follow from it. */
-void tn__report_init_moment(struct tn_report_moment *moment);
-void tn__report_set_split(struct tn_report_moment *moment, const struct tn_report_split *split);
-
 /* True when anything is known of what a moment's bytes were for. */
 bool tn__report_is_told(const struct tn_report_moment *moment);
-
 /* Is the item of `held_back` one of this kind? */
 bool tn__is_held_back(const struct tn_counted *item, const char *what);
-
-/* Adds what PyTorch's allocator knows of the same moment: categories and holders. What the device held beyond that is
- * `other`. TN_STATE when the allocator claims more than the device held: then the moment stays as it was. TN_NO_MEMORY. */
-tn_status tn__report_join(struct tn_report_moment *moment, const struct tn_moment *pytorch);
-
-/* Who ended a program, in the words that guest and supervisor share (the ledger's stop_reason). */
-enum tn_reason { TN_REASON_NONE, TN_REASON_SETTLED, TN_REASON_LIMIT };
-
-/* How the program ended, as the supervisor saw it. */
-struct tn_ending {
-	int wait_status;      /* of wait4, when `ended` */
-	bool ended;           /* by itself, or by a signal that is not ours */
-	int stop_reason;      /* enum tn_reason; not 0: we ended it */
-	int interrupted_by;   /* signal that reached the supervisor, or 0 */
-	bool guest_oom_last;  /* an out-of-memory ended a process of the run, and no other one took the work up after it */
-	bool guest_oom_open;  /* a process saw one, and did nothing on the card after that */
-	int guest_stop;       /* as stop_reason, for a program that was made to end early and then ended by itself */
-	bool hung; /* ranks waited for ever, and we ended them */
-	bool ledger_refused_last; /* the card refused memory to a process that had no guest and took nothing after that */
-};
-
-/* Sets verdict, exit status and `stopped` from the ending, and everything that follows from other fields:
- * growth, shortage, cause, uncertainty, smallest card. Call once, last. */
-void tn__report_judge(struct tn_report *report, const struct tn_ending *ending);
-
-/* Looks for evidence behind an ending that would be `fits` (doc/design/0018-evidence.md); adds a doubt for each that is
- * missing. Part of judging. */
-void tn__report_find_doubts(struct tn_report *report, const struct tn_ending *ending);
-/* True for an exit status of 0 that the program came to by itself, not through a stop. */
-bool tn__ended_well(const struct tn_ending *ending);
-
-/* ---- refusals.c ---- */
-
-/* What a refused call is to a person. */
-struct tn_refusal {
-	const char *library, *prefix; /* prefix of the call's name; "": any */
-	const char *name;             /* of the family: "a communicator of several ranks" */
-	const char *means;            /* what the program goes without */
-	const char *advice;           /* what to do; NULL: nothing helps */
-	bool asks_only;               /* a question or a measurement: no memory hangs on it, and none on what comes after */
-};
-/* The family of a refused call; never NULL. */
-const struct tn_refusal *tn__refusal_of(const char *library, const char *name);
-/* Adds a finding for each family of refused calls that work depends on. */
-void tn__report_explain_refusals(struct tn_report *report);
-
-/* What an out-of-memory lacked: what the program needs in all, where that is known, else what the request that failed
- * lacked. Not known when neither is. */
-int64_t tn__report_short_by(const struct tn_report *report);
-
-/* True when the program's PyTorch has kernels for a card, or nothing is known of them. */
-bool tn__report_has_kernels(const struct tn_report *report, const struct tn_gpu_figures *card);
-
-/* Names the cause of an out-of-memory, and adds the finding that says why and what to do. Part of judging. */
-void tn__report_find_cause(struct tn_report *report);
-
-/* True for a finding that a cause gives. */
-bool tn__is_cause(const struct tn_finding *finding);
-
-/* What another run on a card that is never full has shown, where it got at least as far. To be called before the report is
- * judged. */
-void tn__report_take_need(struct tn_report *report, const struct tn_need *need);
-/* What a run on a card that is never full has shown; all 0 where it shows nothing. */
-struct tn_need tn__need_of(const struct tn_report *large);
-/* Finds the cause of an out-of-memory in a report that was judged anew, with what the same program did on a card that is
- * never full: changes cause and findings. */
-void tn__report_judge_need(struct tn_report *report, const struct tn_report *large);
 
 const char *tn__verdict_text(enum tn_verdict verdict);
 const char *tn__stopped_text(enum tn_stopped stopped);

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "verdict/finding_rows.h"
-#include "verdict/model.h"
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
 
 static int64_t
 known(int64_t value)

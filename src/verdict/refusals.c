@@ -5,7 +5,8 @@
  */
 #include <string.h>
 
-#include "verdict/model.h"
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
 
 #define ANY ""
 #define MAY_BE_MORE "what it needs beyond this is not known"

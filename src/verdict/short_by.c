@@ -2,7 +2,7 @@
  *
  * What an out-of-memory lacked.
  */
-#include "verdict/model.h"
+#include "verdict/judge.h"
 
 int64_t
 tn__report_short_by(const struct tn_report *report)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "verdict/advice.h"
+#include "verdict/judge.h"
 
 #define EVERY_FACT 13 /* bits of a state */
 

@@ -15,6 +15,7 @@
 #include "search/cures.h"
 #include "verdict/advice.h"
 #include "verdict/finding_rows.h"
+#include "verdict/model_fill.h"
 
 /* Calls `known` for each word; fails where it says no. */
 static void

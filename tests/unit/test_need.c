@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "report/study.h"
+#include "verdict/judge.h"
 
 #define GIB ((json_int_t)1 << 30)
 

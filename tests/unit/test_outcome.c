@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "report/outcome.h"
+#include "verdict/model_fill.h"
 
 #define MIB (INT64_C(1) << 20)
 

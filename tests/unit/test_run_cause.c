@@ -14,6 +14,8 @@
 
 #include "gpu/catalogue.h"
 #include "report/report.h"
+#include "verdict/model_fill.h"
+#include "verdict/judge.h"
 
 #define GIB (INT64_C(1) << 30)
 #define MIB (INT64_C(1) << 20)

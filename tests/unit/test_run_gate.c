@@ -16,6 +16,8 @@
 #include "gpu/catalogue.h"
 #include "verdict/gate.h"
 #include "report/report.h"
+#include "verdict/model_fill.h"
+#include "verdict/judge.h"
 
 #define MIB (INT64_C(1) << 20)
 #define CONTEXT (130 * MIB)

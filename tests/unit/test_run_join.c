@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "report/report.h"
+#include "verdict/model_fill.h"
 
 #define MIB (INT64_C(1) << 20)
 
