@@ -13,21 +13,28 @@ PROGRAM = """
     x = torch.ones(2, 4, requires_grad=True)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     iterator = iter(torch.utils.data.DataLoader(torch.ones(8, 4), batch_size=2))
+    events = sys.modules["_tonnage_guest.events"]
+    batch = events.Batch(iterator, True, sys._getframe(), x, None)
     error = RuntimeError("words")
     warning = type("W", (), {"message": UserWarning("To copy construct from a tensor, torch says"), "category": UserWarning,
                              "filename": "a.py", "lineno": 1, "file": None, "line": None, "source": None})
 
     ARGUMENTS = {
         "begin": (), "end": (), "_note": None, "_compiled_begins_at": (None,), "_compiled_ends_at": (None,),
-        "_tell_begin": (net, (x,), {}, None), "_tell_end": ((x,), {}, None), "_registered": (net, "weight", x),
-        "_copied": (net,), "_mark_forward": (), "_hand_over": (False,), "_call_begins": (net, (x,), {}, None),
-        "_update_begins": (optimizer, (), {}), "_update_ended": (optimizer, (), {}), "_ask_for_rest": (None, None),
+        "_registered": (net, "weight", x), "_copied": (net,), "_hand_over": (False,), "_update_begins": (optimizer, (), {}),
+        "_update_ended": (optimizer, (), {}), "_ask_for_rest": (None, None),
         "_observed": (0, 1000, 5, None), "_uncaught_in_thread": (error,), "_test_failed": (error,), "_begins": ((net(x),),),
-        "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, (), {}), "_count_passes": ((x,), {}, None),
-        "_fetched": (iterator, True, None), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),
+        "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, None), "_count_passes": ((x,), {}, None),
+        "_fetched": (iterator, True, x), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),
         "_warned": (warning,), "_needs_none": (torch.utils.data.DataLoader([1]),),
         "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_asked_by_train": (net,), "_put_into": (net, "0", net[0]),
         "_group_is_whole": (types.SimpleNamespace(fsdp_params=[]),), "_flat_is_whole": (types.SimpleNamespace(world_size=1),),
+        # recorders and policy, by the event
+        "call_began": (net, (x,), {}, None), "update_began": (optimizer, None), "update_ended": (optimizer, None),
+        "optimizer_made": (optimizer,), "training_began": (), "restart": (), "went_on": ("optimizer",),
+        "backward_began": (None,), "backward_ended": (), "look": ((net(x),),), "note_packing": (),
+        "mark_unfinished_forward": (), "file_opened": ("save", None), "tell_ledger": (),
+        "batch_fetched": (batch,), "batch_begins": (batch,), "step_ended": (events.Step(1, "optimizer", True),),
         "_waits": (ctypes.create_string_buffer(64), 64, [0]), "_nothing_overflows": ({"found_inf_per_device": {}},),
     }
     # These watch an import, or the end of the process, which Python brings about.
@@ -69,13 +76,15 @@ PROGRAM = """
     bare(torch._C._cuda_emptyCache, ()) if hasattr(torch._C, "_cuda_emptyCache") else None
     for observer in fake_cuda.observers:
         bare(observer, (0, 1000, 2000, 5))
-    print(len(tried) > 20, state.lost)
+    told = [each for event in vars(events).values() if isinstance(event, events.Event) for each in event.subscribers]
+    print("not guarded", [each for each in told if not hasattr(each, "__wrapped__")])
+    print(len(tried) > 40, len(told) > 30, state.lost)
     """
 
 
 def test_no_sensor_needs_a_frame(run_with, wheel):
     done = run_with(wheel, PROGRAM)
-    assert done.stdout == "True {}\n", done.stdout + done.stderr
+    assert done.stdout == "not guarded []\nTrue True {}\n", done.stdout + done.stderr
 
 
 BREAKS = {

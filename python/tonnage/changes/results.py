@@ -158,7 +158,7 @@ def _patch(changes):
 def _folder():
     from _tonnage_guest import frames
 
-    return frames.working_folder() or os.getcwd()
+    return origin.working_folder() or os.getcwd()
 
 
 def start(changes):

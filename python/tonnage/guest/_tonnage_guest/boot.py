@@ -16,6 +16,7 @@ from .state import renew, state
 def start():
     """Called by sitecustomize."""
     state.armed = True
+    guard.on_lost.append(lambda: _record().write_now())
     imports.watch("torch", on_torch)
     imports.if_missing("torch", _no_torch)
     imports.install()
@@ -67,14 +68,16 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import calls, compiling, ending, facts, files, frames, gathered, generated, generation, graph, habits, history
-    from . import holds, init, ledger, peaks, phases, record, steps, torchapi, values, zero
+    from . import backward, calls, compiling, ending, facts, files, gathered, generated, generation, habits, history, holds
+    from . import init, ledger, loaders, optimizers, origin, peaks, phases, torchapi, trainers, values, zero
     from .state import settings
 
     state.torch = torch
+    record = _record()
     guard.on_disarm.append(record.write_now)
-    frames.start()
+    origin.start()
     ledger.attach(settings.run)
+    _wire(torchapi.is_cuda_build() and settings.history)
     guard.attempt(ending.install)
     guard.attempt(files.install)
     guard.attempt(calls.install, torch)
@@ -82,15 +85,17 @@ def _set_up(torch):
         torchapi.queue_at_cuda_init(_on_cuda)
         guard.attempt(peaks.wrap_resets)
         guard.attempt(history.install)
-        if history.wanted():
+        if settings.history:
             guard.attempt(phases.install, torch)
             guard.attempt(holds.install)
             guard.attempt(gathered.install)
             guard.attempt(zero.install)
-            guard.attempt(graph.install)
+            guard.attempt(backward.install)
             guard.attempt(habits.install, torch)
             guard.attempt(facts.install, torch)
-    guard.attempt(steps.on_torch, torch)
+    guard.attempt(optimizers.install, torch)
+    guard.attempt(loaders.install)
+    guard.attempt(trainers.install)
     guard.attempt(compiling.install)
     guard.attempt(generated.install)
     if settings.init == "skip" and settings.gpu == "virtual":
@@ -101,17 +106,59 @@ def _set_up(torch):
     record.write_now()
 
 
+def _wire(detail):
+    """Who hears of what, in this order: recorders before those that read them. `detail`: somebody will read PyTorch's
+    memory history."""
+    from . import collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, record, rehearse
+    from . import settle, shapes, step_growth, steps, work
+
+    if detail:
+        events.call_began.subscribe(phases.call_began)
+        events.update_began.subscribe(holds.update_began, phases.update_began)
+        events.update_ended.subscribe(phases.update_ended)
+        events.backward_began.subscribe(phases.backward_began)
+        events.backward_ended.subscribe(phases.backward_ended)
+        events.graph_in_use.subscribe(graph.look)
+        events.saved_tensors_packed.subscribe(graph.note_packing)
+        events.checkpoint_met.subscribe(facts.note_checkpoint)
+        events.file_opened.subscribe(phases.file_opened)
+        events.snapshot_begins.subscribe(holds.look)
+        events.out_of_memory_snapshot_begins.subscribe(graph.mark_unfinished_forward)
+    events.call_ended.subscribe(steps.call_ended)
+    events.optimizer_made.subscribe(facts.note_optimizer, steps.optimizer_made)
+    events.update_ended.subscribe(facts.note_optimizer, steps.update_ended)
+    events.batch_fetched.subscribe(shapes.batch_fetched, inputs.batch_fetched, steps.batch_fetched)
+    events.batch_begins.subscribe(steps.batch_begins, rehearse.batch_begins)
+    if detail:
+        events.batch_begins.subscribe(phases.batch_begins)
+    events.batch_begins.subscribe(settle.batch_begins)
+    events.training_began.subscribe(phases.training_began)
+    events.counting_began.subscribe(settle.restart, step_growth.restart)
+    events.went_on.subscribe(collectives.went_on, oom.progress)
+    events.step_ended.subscribe(work.step_ended, peaks.step_ended, history.step_ended, peaks.tell_ledger)
+    events.step_ended.subscribe(shapes.step_ended, record.step_ended)
+    events.step_ended.subscribe(step_growth.step_ended, settle.step_ended)
+
+
+def _record():
+    """The writer of guest/<pid>.json, with what it writes."""
+    from . import document, record
+
+    record.start(document.document)
+    return record
+
+
 def _no_torch():
     """The program looked for torch in vain; if that ends it, the supervisor should hear so."""
     import atexit
 
     def tell():
-        from . import ending, record
+        from . import ending
 
         error = getattr(sys, "last_value", None)
         if isinstance(error, ImportError) and error.name == "torch" and state.torch is None:
             state.exception = ending.describe(error)
-            record.write_now()
+            _record().write_now()
 
     atexit.register(guard.guarded(tell))
 
@@ -125,6 +172,7 @@ def _on_cuda():
 @guard.guarded
 def _cuda_is_there():
     from . import history, oom, phases, ranks, reads, record, torchapi, work
+    from .state import settings
 
     state.cuda_initialized = True
     state.device_count = torchapi.device_count()
@@ -135,7 +183,7 @@ def _cuda_is_there():
     guard.attempt(reads.attach)
     guard.attempt(ranks.attach)
     guard.attempt(work.start)
-    if history.wanted():
+    if settings.history:
         guard.attempt(phases.start)
     record.write_now()
 
@@ -148,9 +196,9 @@ def _renewed():
     state.armed = True
     if state.torch is None:
         return
-    from . import frames, ledger, record
+    from . import ledger, origin, record
 
-    frames.start()
+    origin.start()
     ledger.attach(settings.run)
     record.write_now()
 

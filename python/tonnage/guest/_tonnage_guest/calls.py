@@ -18,7 +18,7 @@ import copy
 import sys
 import threading
 
-from . import frames, guard, imports, torchapi
+from . import events, frames, guard, imports, origin, recode
 from .state import state
 
 _NAME = "_tonnage_calls"  # in the module of torch that the replaced code runs in
@@ -27,9 +27,6 @@ _WRAPPERS = ("compile_wrapper", "_fn")  # Dynamo's functions around a compiled o
 _inside = {}  # thread -> the frame's id for a compiled function, None for a module
 _failing = {}  # thread -> the exception that was being handled as its compiled call began
 _ident = threading.get_ident
-
-begins = []  # called with (module or None, args, kwargs, frame) as a call begins
-ends = []  # called with (args, kwargs, frame) when one has returned; not when it raised
 
 
 def install(torch):
@@ -59,12 +56,12 @@ class _Calls:
         if thread in _inside or not state.cuda_initialized or state.in_backward or not state.armed:
             return False
         _inside[thread] = None
-        _tell_begin(module, args, kwargs, frames.caller(1))
+        events.call_began(module, args, kwargs, frames.caller(1))
         return True
 
     def returned(self, args, kwargs):
         """The call has a result."""
-        _tell_end(args, kwargs, frames.caller(1))
+        events.call_ended(args, kwargs, frames.caller(1))
 
     def left(self):
         """The call is over."""
@@ -73,53 +70,17 @@ class _Calls:
 
 def _watch_modules(module):
     function = module.Module.__dict__.get("_wrapped_call_impl")
-    code = _replaced(function)
-    if code is None:
-        return False
-    setattr(module, _NAME, _Calls())
-    function.__code__ = code
-    return True
-
-
-def _replaced(function):
-    """The code of `function` with our calls around its own statements, each at its own place in torch's file; None where
-    that cannot be had."""
-    original = getattr(function, "__code__", None)
-    if original is None or original.co_freevars or original.co_varnames[:3] != ("self", "args", "kwargs"):
-        return None
-    definition = _definition(torchapi.text_of(original.co_filename).splitlines(), original)
-    if definition is None:
-        return None
-    definition.body = _around(definition.body)
-    tree = ast.Module(body=[definition], type_ignores=[])
-    names = {}
-    exec(compile(ast.fix_missing_locations(tree), original.co_filename, "exec"), names)  # defines it, runs nothing of it
-    code = names[original.co_name].__code__
-    return code.replace(co_qualname=original.co_qualname) if hasattr(code, "co_qualname") else code
-
-
-def _definition(lines, code):
-    """The tree of a method with its lines and columns in the file."""
-    first = code.co_firstlineno
-    indent = len(lines[first - 1]) - len(lines[first - 1].lstrip())
-    last = first
-    while last < len(lines) and (not lines[last].strip() or lines[last][:indent + 1].isspace()):
-        last += 1
-    if indent == 0 or first < 2:
-        return None
-    tree = ast.parse("\n" * (first - 2) + "if 1:\n" + "\n".join(lines[first - 1:last]))
-    found = tree.body[0].body[0]
-    return found if isinstance(found, ast.FunctionDef) and found.name == code.co_name else None
+    return recode.replace(module, function, _NAME, _Calls(), _around, ("self", "args", "kwargs"))
 
 
 def _around(body):
     """torch's statements twice: as they are for calls that do not concern us, and with our calls."""
     test = "torch.compiler.is_compiling() or not %s.begin(self, args, kwargs)" % _NAME
-    plain = ast.If(test=_expression(test, body[0]), body=body, orelse=[])
+    plain = ast.If(test=recode.expression(test, body[0]), body=body, orelse=[])
     watched = _Returns().visit(ast.Module(body=copy.deepcopy(body), type_ignores=[])).body
-    leave = ast.Expr(_expression("%s.left()" % _NAME, body[0]))
-    whole = ast.Try(body=watched, handlers=[], orelse=[], finalbody=[_at(leave, body[0])])
-    return [_at(plain, body[0]), _at(whole, body[0])]
+    leave = recode.call("%s.left()" % _NAME, body[0])
+    whole = ast.Try(body=watched, handlers=[], orelse=[], finalbody=[leave])
+    return [recode.at(plain, body[0]), recode.at(whole, body[0])]
 
 
 class _Returns(ast.NodeTransformer):
@@ -128,26 +89,9 @@ class _Returns(ast.NodeTransformer):
     def visit_Return(self, node):
         name = _NAME + "_result"
         keep = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=node.value)
-        tell = ast.Expr(_expression("%s.returned(args, kwargs)" % _NAME, node))
+        tell = recode.call("%s.returned(args, kwargs)" % _NAME, node)
         give = ast.Return(value=ast.Name(id=name, ctx=ast.Load()))
-        return [_at(each, node) for each in (keep, tell, give)]
-
-
-def _expression(text, place):
-    node = ast.parse(text, mode="eval").body
-    for each in ast.walk(node):
-        if hasattr(each, "lineno"):
-            ast.copy_location(each, place)
-    return node
-
-
-def _at(node, place):
-    """The statement at this place; what stands inside it keeps its own, where it has one."""
-    ast.copy_location(node, place)
-    for each in ast.iter_child_nodes(node):
-        if not hasattr(each, "lineno"):
-            ast.copy_location(each, place)
-    return node
+        return [recode.at(each, node) for each in (keep, tell, give)]
 
 
 # ---- compiled functions ----
@@ -155,7 +99,7 @@ def _at(node, place):
 
 def _leave_ours_alone(rules):
     """Frames of ours are no business of Dynamo's, as those of the standard library."""
-    rules.SKIP_DIRS.append(frames.own_folder())
+    rules.SKIP_DIRS.append(origin.own_folder())
     rules._recompile_re()
 
 
@@ -182,7 +126,7 @@ def _compiled_begins_at(frame):
     _inside[thread] = id(frame)
     _failing[thread] = sys.exc_info()[1]
     called = frame.f_locals
-    _tell_begin(None, called.get("args", ()), called.get("kwargs") or {}, frame)
+    events.call_began(None, called.get("args", ()), called.get("kwargs") or {}, frame)
 
 
 def _compiled_ends_at(frame):
@@ -193,25 +137,10 @@ def _compiled_ends_at(frame):
     try:
         if not failed:
             called = frame.f_locals
-            _tell_end(called.get("args", ()), called.get("kwargs") or {}, frame)
+            events.call_ended(called.get("args", ()), called.get("kwargs") or {}, frame)
     finally:
         _inside.pop(thread, None)
 
 
 _compiled_begins = guard.guarded(_compiled_begins_at)
 _compiled_ends = guard.guarded(_compiled_ends_at)
-
-
-# ---- telling ----
-
-
-@guard.guarded
-def _tell_begin(module, args, kwargs, frame):
-    for listener in begins:
-        listener(module, args, kwargs, frame)
-
-
-@guard.guarded
-def _tell_end(args, kwargs, frame):
-    for listener in ends:
-        listener(args, kwargs, frame)

@@ -11,13 +11,21 @@ import sys
 import time
 
 from . import guard
+from .state import settings
 
 _TWO_LOOKS = 0.25  # seconds
 
 
+@guard.guarded
+def went_on(unit):
+    """An update was made."""
+    if unit == "optimizer" and settings.gpu == "virtual":
+        rest()
+
+
 @guard.alone
 def rest():
-    """Called after an update."""
+    """Waits for the card, and then for the watchdog."""
     torch = sys.modules["torch"]
     if not torch.distributed.is_available() or not torch.distributed.is_initialized():
         return

@@ -18,14 +18,25 @@ import os
 import sys
 import threading
 
-from . import forks, frames, growth, guard, history, imports, ledger, oom, peaks, ranks, reads, record, rehearse, work
+from . import forks, frames, guard, history, imports, oom, peaks, ranks, reads, record, rehearse, step_growth, work
 from .state import settings, state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
           "CUDNN_STATUS_ALLOC_FAILED", "cuda runtime error (2) : out of memory")
 _MAX_CHAIN = 50
-_noted = None  # the uncaught exception that was looked at
-_tests_are_run = False  # by pytest or unittest, which tell of each
+
+
+class _Seen:
+    """What is known of the end before it comes."""
+
+    __slots__ = ("exception", "tests_are_run")
+
+    def __init__(self):
+        self.exception = None  # the uncaught one that was looked at
+        self.tests_are_run = False  # by pytest or unittest, which tell of each
+
+
+_seen = _Seen()
 
 
 def install():
@@ -131,8 +142,7 @@ def _chain_thread(previous):
 
 @guard.guarded
 def _uncaught(error):
-    global _noted
-    _noted = error
+    _seen.exception = error
     if not isinstance(error, SystemExit):
         note_exception(error)
         record.write_now()
@@ -167,7 +177,7 @@ def _exit_status(status):
     _leaves()
     if status in (None, 0):
         return
-    if oom.is_open() and not _tests_are_run:
+    if oom.is_open() and not _seen.tests_are_run:
         _ended_by_oom(None)
     elif not state.oom_ended_process:
         rehearse.exited(status)
@@ -186,7 +196,7 @@ def _at_exit():
 @guard.guarded
 def _final():
     last = getattr(sys, "last_value", None)
-    if last is not None and last is not _noted and not isinstance(last, SystemExit):
+    if last is not None and last is not _seen.exception and not isinstance(last, SystemExit):
         note_exception(last)  # another excepthook took our place
     settle_accounts()
     reads.detach()
@@ -199,8 +209,8 @@ def settle_accounts():
     """Everything that is known is written."""
     if state.cuda_initialized:
         peaks.read(everywhere=True)
-        ledger.progress(state.steps, *peaks.highest())
-        growth.finish()
+        peaks.tell_ledger()
+        step_growth.finish()
         history.finish()
         guard.alone(reads.finish)()
         work.finish()
@@ -246,8 +256,7 @@ def _watch_unittest(module):
 @guard.guarded
 def _test_ended():
     # What the test did not fail of, it expected or got over.
-    global _tests_are_run
-    _tests_are_run = True
+    _seen.tests_are_run = True
     if state.open_oom is not None:
         oom.progress()
         record.write_now()

@@ -20,17 +20,26 @@ _LARGE = 4096  # words: a vocabulary
 _MOST_PARTS = 4
 _SEGMENT = 2 << 20  # PyTorch asks the card for multiples of this
 
-_autocast = set()  # names of types
-_optimizers = set()  # names of classes
 _called = {}  # id -> weak reference to a module that has been called
-_in_train = _in_eval = 0  # calls of modules with something to train
-_eval_asked = False  # the program's own code has called eval()
-_parts = []  # weak references to parts of called modules that have checkpointing configured
-_waiting = False  # checkpointing is configured, and acts in training mode only
-_checkpoints = False
-_copy_called = False
 _survey = {}  # type of parameters -> [bytes, of which are trained]
-_shapes = []  # of the tensors that the last call of a module was given
+
+
+class _Facts:
+    """What was seen so far."""
+
+    def __init__(self):
+        self.autocast = set()  # names of types
+        self.optimizers = set()  # names of classes
+        self.calls_in_train = self.calls_in_eval = 0  # of modules with something to train
+        self.eval_asked = False  # the program's own code has called eval()
+        self.parts = []  # weak references to parts of called modules that have checkpointing configured
+        self.waiting = False  # checkpointing is configured, and acts in training mode only
+        self.checkpoints = False
+        self.copy_called = False
+        self.shapes = []  # of the tensors that the last call of a module was given
+
+
+_facts = _Facts()
 
 
 def install(torch):
@@ -46,32 +55,29 @@ def watch_eval(torch):
 
 
 @guard.alone
-def note_optimizer(optimizer):
+def note_optimizer(optimizer, frame=None):
     """An optimizer is being made."""
     copies.note_optimizer(optimizer)
-    if len(_optimizers) < 16:
-        _optimizers.add(type(optimizer).__name__[:60])
+    if len(_facts.optimizers) < 16:
+        _facts.optimizers.add(type(optimizer).__name__[:60])
 
 
 @guard.alone
 def note_copies(called):
     """Tensors are looked at: whether a second copy of the model has been called until now."""
-    global _copy_called
-    _copy_called = _copy_called or called
+    _facts.copy_called = _facts.copy_called or called
 
 
 @guard.alone
 def note_checkpoint():
     """A part of the model is computed again in the backward pass."""
-    global _checkpoints
-    _checkpoints = True
+    _facts.checkpoints = True
 
 
 @guard.alone
 def note_call(module, tensors):
     """A call of a module from outside, or of a compiled function (module None), with these tensors."""
-    global _in_train, _in_eval, _waiting
-    _shapes[:] = [tuple(tensor.shape) for tensor in tensors[:8]]
+    _facts.shapes[:] = [tuple(tensor.shape) for tensor in tensors[:8]]
     if module is not None:
         copies.note_call(module)
     if module is None or not state.torch.is_grad_enabled():
@@ -80,33 +86,31 @@ def note_call(module, tensors):
     if known is None or known() is not module:
         _called[id(module)] = weakref.ref(module)
         found = [part for part in module.modules() if getattr(part, "gradient_checkpointing", False) is True]
-        _parts.extend(weakref.ref(part) for part in found[:_MOST_PARTS])
-        _waiting = _waiting or bool(found)
+        _facts.parts.extend(weakref.ref(part) for part in found[:_MOST_PARTS])
+        _facts.waiting = _facts.waiting or bool(found)
     if any(parameter.requires_grad for parameter in module.parameters()):
         if _in_training_mode(module):
-            _in_train += 1
+            _facts.calls_in_train += 1
         else:
-            _in_eval += 1
+            _facts.calls_in_eval += 1
 
 
 def _in_training_mode(module):
     # An adapter's own module is in training mode as it is made, while the model in it is still in eval().
-    parts = [part for part in (reference() for reference in _parts) if part is not None]
+    parts = [part for part in (reference() for reference in _facts.parts) if part is not None]
     return any(part.training for part in parts) if parts else module.training
 
 
 @guard.alone
 def trained_in_eval(module=None):
     """True when the program trains a model that is in eval(). With `module`: also when this is its first call."""
-    from . import rehearse, steps
-
-    calls = _in_eval + (module is not None)
-    return steps.trains() and not _in_train and calls > 0 and (rehearse.updates() > 0 or not _eval_asked)
+    calls = _facts.calls_in_eval + (module is not None)
+    return state.trains and not _facts.calls_in_train and calls > 0 and (state.updates > 0 or not _facts.eval_asked)
 
 
 def eval_was_asked():
     """True when the program's own code has called eval()."""
-    return _eval_asked
+    return _facts.eval_asked
 
 
 @guard.alone
@@ -127,18 +131,16 @@ def note_parameter(parameter):
 @guard.alone
 def document():
     """For guest/<pid>.json."""
-    from . import rehearse, steps
-
     return {
-        "trains": steps.trains(),
-        "autocast": sorted(_autocast),
-        "optimizers": sorted(_optimizers),
-        "checkpointing": _checkpoints,
-        "checkpointing_waits": _waiting and not _checkpoints,
+        "trains": state.trains,
+        "autocast": sorted(_facts.autocast),
+        "optimizers": sorted(_facts.optimizers),
+        "checkpointing": _facts.checkpoints,
+        "checkpointing_waits": _facts.waiting and not _facts.checkpoints,
         "trained_in_eval": trained_in_eval(),
-        "never_updated": steps.trains() and state.backwards > 1 and rehearse.updates() == 0,
-        "loader": rehearse.has_loader(),
-        "copy_called": _copy_called,
+        "never_updated": state.trains and state.backwards > 1 and state.updates == 0,
+        "loader": state.loader_seen,
+        "copy_called": _facts.copy_called,
         "cudnn_benchmark": bool(state.torch.backends.cudnn.benchmark),
         "workspace_config": "CUBLAS_WORKSPACE_CONFIG" in os.environ,
         "expandable_segments": "expandable_segments:true" in _settings(),
@@ -153,7 +155,7 @@ def vocabulary_of(requested, modules):
     frame's variables would keep its tensors alive."""
     words = {module.num_embeddings for module in modules
              if isinstance(module, state.torch.nn.Embedding) and module.num_embeddings >= _LARGE}
-    for shape in _shapes:
+    for shape in _facts.shapes:
         if len(shape) == 2:
             for rows in (shape[0] * shape[1], shape[0] * (shape[1] - 1)):
                 for count in words:
@@ -168,24 +170,22 @@ def _is_size(elements, requested):
 
 def _entered(context):
     if getattr(context, "_enabled", False) and getattr(context, "device", None) == "cuda":
-        _autocast.add(str(getattr(context, "fast_dtype", "")).rpartition(".")[2])
+        _facts.autocast.add(str(getattr(context, "fast_dtype", "")).rpartition(".")[2])
 
 
 def _asked(module):
-    global _eval_asked
-    _eval_asked = _eval_asked or _is_users(sys._getframe(1))
+    _facts.eval_asked = _facts.eval_asked or _is_users(sys._getframe(1))
 
 
 def _asked_by_train(module):
     """A library's own eval() may set the mode by train(False)."""
-    global _eval_asked
-    if _eval_asked:
+    if _facts.eval_asked:
         return
     frame, seen = sys._getframe(1), False
     while frame is not None and (frame.f_code.co_name in ("eval", "train") or frames.kind(frame.f_code) is frames.OWN):
         seen = seen or frame.f_code.co_name == "eval"
         frame = frame.f_back
-    _eval_asked = seen and _is_users(frame)
+    _facts.eval_asked = seen and _is_users(frame)
 
 
 def _is_users(frame):

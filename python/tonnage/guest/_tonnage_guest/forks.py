@@ -14,7 +14,7 @@ import importlib
 import os
 import sys
 
-from . import frames
+from . import frames, record, virtual
 from .state import state
 
 _LARGEST = 1 << 20
@@ -22,7 +22,18 @@ _DESCRIPTORS = 7
 _KEEPER = "tonnage-keeper"  # TN_KEEPER_NAME of src/supervise/internal.h
 _exit = os._exit  # the program's own may be watched
 
-_channel = None
+
+
+class _Server:
+    """The socket to the supervisor."""
+
+    __slots__ = ("channel",)
+
+    def __init__(self):
+        self.channel = None
+
+
+_server = _Server()
 
 
 def serve(renewed):
@@ -36,17 +47,16 @@ def serve(renewed):
 
 
 def _serve():
-    global _channel
     import socket
 
-    _channel = socket.socket(fileno=int(os.environ.pop("TONNAGE_FORKS")))
+    _server.channel = socket.socket(fileno=int(os.environ.pop("TONNAGE_FORKS")))
     if not _is_the_program():
         _say("not the program is started by another")
         _exit(1)
     _import_top_of(sys.argv[0])
     _say(_why_not() or "ready")
     while True:
-        message, handles, _, _ = socket.recv_fds(_channel, _LARGEST, _DESCRIPTORS)
+        message, handles, _, _ = socket.recv_fds(_server.channel, _LARGEST, _DESCRIPTORS)
         if not message:
             _exit(0)
         words = message.split(b"\0")[:-1]
@@ -60,7 +70,7 @@ def _serve():
 
 def _say(text):
     try:
-        _channel.send(text.encode())
+        _server.channel.send(text.encode())
     except OSError:
         _exit(1)
 
@@ -129,8 +139,6 @@ def _is_at(name, path):
 
 def tell_modules(folder):
     """Writes what was imported, for the server of other trials."""
-    from . import record
-
     lines = []
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
@@ -182,7 +190,7 @@ def _fork(words, handles):
             os.close(handle)
         return False
     keeper = os.getpid()
-    _channel.close()
+    _server.channel.close()
     os.setpgid(0, group)
     program = os.fork()
     if program != 0:
@@ -258,8 +266,6 @@ def _renew_libraries(folder, net):
 def _renew_device():
     """The next call of the virtual GPU attaches to the run of this process. False when CUDA is in use."""
     import ctypes
-
-    from . import virtual
 
     renew = virtual.function("tn_vgpu_renew", ctypes.c_int)
     return renew is None or renew() == 0

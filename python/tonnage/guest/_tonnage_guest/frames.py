@@ -1,34 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose code a frame is, the user's place, stacks.
+"""The user's place on a stack, and stacks.
 
 A frame belongs to the user when its file is outside torch, the standard library and site-packages. A program that is
 itself installed (`python -m pkg`) has no such frame: its innermost frame outside torch and the standard library is
 taken then.
 """
 
-import os
 import sys
 
 from . import generated
+from .origin import GENERATED, LIBRARY, OWN, SYSTEM, USER, absolute, is_users, kind  # noqa: F401 (asked of here)
 
-USER, LIBRARY, SYSTEM, OWN = range(4)  # LIBRARY: installed, but neither torch nor the standard library
-GENERATED = 4  # by Inductor: the program's line behind it tells, where it is known (generated.py)
 MAX_STACK = 64
-
-_own = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_changes = os.path.join(os.path.dirname(_own[:-1].rpartition(os.sep)[0]), "changes") + os.sep
-_stdlib = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_cwd = None  # at start: relative file names are relative to it
-_kinds = {}
-
-
-def start():
-    """Notes the working folder."""
-    global _cwd
-    try:
-        _cwd = os.getcwd()
-    except OSError:
-        _cwd = None
 
 
 def caller(depth=0):
@@ -38,58 +21,6 @@ def caller(depth=0):
         return sys._getframe(depth + 2)
     except ValueError:
         return None
-
-
-def own_folder():
-    """The folder of this package, with a slash at its end."""
-    return _own
-
-
-def working_folder():
-    """The working folder at start, or None."""
-    return _cwd
-
-
-def kind(code, globals_of_frame=None):
-    """USER, LIBRARY, SYSTEM or OWN, by the code's file."""
-    name = code.co_filename
-    found = _kinds.get(name)
-    if found is None:
-        found = _kinds[name] = _classify(name)
-    if found is USER and name[:1] == "<" and globals_of_frame is not None:
-        # dataclasses and namedtuples compile under "<string>", too
-        return USER if globals_of_frame.get("__name__") == "__main__" else LIBRARY
-    return found
-
-
-def kind_of_file(name):
-    """As kind(), for a file by its name."""
-    found = _kinds.get(name)
-    if found is None:
-        found = _kinds[name] = _classify(name)
-    return found
-
-
-def _classify(name):
-    if generated.is_generated(name):
-        return GENERATED
-    if name[:1] == "<":
-        return SYSTEM if name.startswith(("<frozen", "<eval_with_key", "<__array", "<torch")) else USER
-    if name.startswith((_own, _changes)):
-        return OWN
-    for folder in ("/site-packages/", "/dist-packages/"):
-        at = name.find(folder)
-        if at >= 0:
-            package = name[at + len(folder):].split("/", 1)[0]
-            return SYSTEM if package in ("torch", "functorch", "torchgen", "triton") else LIBRARY
-    if name.startswith(_stdlib):
-        return SYSTEM
-    return USER
-
-
-def is_users(name):
-    """True when a file is the user's."""
-    return _classify(absolute(name)) is USER
 
 
 def describe(frame, line=None):
@@ -170,13 +101,6 @@ def strip_own(trace):
         entry.tb_next = after
         entry = after
     return trace
-
-
-def absolute(name):
-    """The absolute name of a file; relative ones are relative to the working folder at start."""
-    if name[:1] in ("/", "<") or _cwd is None:
-        return name
-    return os.path.normpath(os.path.join(_cwd, name))
 
 
 def file_of(frame):

@@ -10,10 +10,9 @@ import collections
 import functools
 import re
 
-from . import guard, imports
+from . import guard, imports, origin
 
 _MOST_GRAPHS = 256
-_FILE = re.compile(r"/([a-z2-7]{2})/c\1[a-z2-7]{40,60}\.py$")
 _NODES = re.compile(r"# (?:Topologically Sorted )?Source Nodes: \[([^\]]*)\]")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
@@ -23,11 +22,6 @@ _graphs = collections.deque(maxlen=_MOST_GRAPHS)  # name of a node -> its stack,
 def install():
     """Called once torch is imported."""
     imports.watch("torch._inductor.compile_fx", guard.guarded(_watch))
-
-
-def is_generated(file):
-    """True for a file that Inductor has written."""
-    return _FILE.search(file) is not None
 
 
 def place_of(file, line):
@@ -97,14 +91,12 @@ def _graph_of(file, graphs):
 
 def _users_line(stack):
     """The innermost line of the user's in a stack as text, else of a library's; None for neither."""
-    from . import frames
-
     fallback = None
     for file, line, function in reversed(_FRAME.findall(stack or "")):
-        kind = frames.kind_of_file(file)
-        if kind is frames.USER:
-            return frames.absolute(file), int(line), function + " (compiled)"
-        if kind is frames.LIBRARY and fallback is None:
+        kind = origin.kind_of_file(file)
+        if kind is origin.USER:
+            return origin.absolute(file), int(line), function + " (compiled)"
+        if kind is origin.LIBRARY and fallback is None:
             fallback = file, int(line), function + " (compiled)"
     return fallback
 
@@ -122,7 +114,7 @@ def name_frames(snapshot, elsewhere):
                 continue
             done.add(id(frame))
             file = frame.get("filename") or ""
-            if is_generated(file):
+            if origin.is_generated(file):
                 found = place_of(file, frame.get("line") or 0)
                 if found is not None:
                     frame["filename"], frame["line"], frame["name"] = found

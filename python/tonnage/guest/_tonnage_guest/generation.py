@@ -10,7 +10,17 @@ import functools
 
 from . import guard, imports
 
-_reached = False
+
+class _Generation:
+    """The one that runs."""
+
+    __slots__ = ("at_end",)
+
+    def __init__(self):
+        self.at_end = False  # its greatest length is reached
+
+
+_generation = _Generation()
 
 
 def install():
@@ -25,8 +35,7 @@ def _watch_length(module):
 
     @functools.wraps(original)
     def __call__(self, input_ids, *args, **kwargs):
-        global _reached
-        _reached = input_ids.shape[-1] >= self.max_length
+        _generation.at_end = input_ids.shape[-1] >= self.max_length
         return original(self, input_ids, *args, **kwargs)
 
     cls.__call__ = __call__
@@ -38,8 +47,7 @@ def _answer(module):
 
     @functools.wraps(original)
     def _has_unfinished_sequences(self, *args, **kwargs):
-        global _reached
-        at_end, _reached = _reached, False
+        at_end, _generation.at_end = _generation.at_end, False
         return original(self, *args, **kwargs) and not at_end
 
     cls._has_unfinished_sequences = _has_unfinished_sequences

@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Autograd's graph as a backward pass begins: what is kept for it, and which node works when.
-
-torch asks its own logger, at the beginning of each pass, whether hooks should log the whole graph, and calls what sets
-them. Both stand in torch.autograd.graph under names that we replace, so that we are called with the roots and at the
-end of the pass, with no frame of ours under the engine's call. Where a release has no such names, nothing is marked and the
-analysis infers.
+"""Autograd's graph as a backward pass begins: what is kept for it, and which node works when. Where a release of torch does
+not tell of passes (backward.py), nothing is marked and the analysis infers.
 
 Nodes get a hook that notes when they begin. Accumulating nodes get none: they outlive their graph. Saved tensors are read
 without unpacking what somebody's hooks have packed (checkpointing would compute it again).
 """
 
 import gc
-import logging
 import time
 
-from . import facts, frames, guard, history, holds, imports, marks, phases, torchapi
-from .state import state
+from . import events, guard, holds, marks, torchapi
+from .state import settings, state
 
 _SECONDS = 2.0  # of walking in any case; then passes are walked where more is allocated than ever at a beginning, and
 _SHARE = 0.15  # while walking takes no more than this part of the time
@@ -28,95 +23,44 @@ _OWN_RESULTS = ("_raw_saved_result", "_raw_saved_output", "_raw_saved_out")
 
 _clock = time.monotonic
 
-_walked = 0
-_spent = 0.0  # seconds
-_highest = 0  # bytes allocated at the beginning of a walked pass
-_next_node = 0
 _kinds = {}  # class of a node -> (its name, is it a view, names of its saved tensors)
-_packed = False  # the program packed saved tensors by hooks since the last pass
 
 
-def install():
-    """Called once torch is imported."""
-    imports.watch("torch.autograd.graph", guard.guarded(_watch))
-    core = torchapi.core()
-    push = getattr(core._autograd, "_push_saved_tensors_default_hooks", None)
-    if push is not None:
-        core._autograd._push_saved_tensors_default_hooks = _noting(push)
+class _Passes:
+    """The backward passes so far."""
+
+    __slots__ = ("walked", "spent", "highest", "next_node", "packed")
+
+    def __init__(self):
+        self.walked = 0
+        self.spent = 0.0  # seconds
+        self.highest = 0  # bytes allocated at the beginning of a walked pass
+        self.next_node = 0
+        self.packed = False  # the program packed saved tensors by hooks since the last pass
 
 
-def _noting(push):
-    def _push_saved_tensors_default_hooks(pack, unpack):
-        global _packed
-        _packed = True
-        if getattr(pack, "__module__", None) == "torch.utils.checkpoint":
-            facts.note_checkpoint()
-        return push(pack, unpack)
-
-    return _push_saved_tensors_default_hooks
-
-
-class _Logger:
-    """torch's logger, which is asked for its level at the beginning of each backward pass."""
-
-    def __init__(self, logger):
-        self._logger = logger
-
-    def getEffectiveLevel(self):
-        return logging.DEBUG if state.armed else self._logger.getEffectiveLevel()
-
-    def __getattr__(self, name):
-        return getattr(self._logger, name)
-
-
-def _watch(module):
-    logger, register = getattr(module, "log", None), getattr(module, "_register_logging_hooks_on_whole_graph", None)
-    if register is None or not hasattr(logger, "getEffectiveLevel"):
-        return
-
-    def _register_logging_hooks_on_whole_graph(outputs):
-        really = logger.getEffectiveLevel() <= logging.DEBUG
-        undo = register(outputs) if really else None
-        _begins(outputs)
-
-        def unregister():
-            _ended()
-            if undo is not None:
-                undo()
-
-        return unregister
-
-    module.log = _Logger(logger)
-    module._register_logging_hooks_on_whole_graph = _register_logging_hooks_on_whole_graph
+_passes = _Passes()
 
 
 @guard.guarded
-def _begins(outputs):
-    state.in_backward += 1
-    state.backwards += 1
-    if not state.cuda_initialized:
+def look(outputs):
+    """A backward pass begins at these."""
+    if not settings.history:
         return
-    if state.in_backward == 1:
-        phases.enter("backward", frames.caller(1))
-    allocated = torchapi.allocated()
-    global _walked, _highest, _spent
-    if not history.wanted():
+    allocated, began = torchapi.allocated(), _clock()
+    if allocated <= _passes.highest and _passes.spent > max(_SECONDS, _SHARE * (began - state.started)):
+        marks.passes.append((marks.now(), _passes.walked, ()))
         return
-    began = _clock()
-    if allocated <= _highest and _spent > max(_SECONDS, _SHARE * (began - state.started)):
-        marks.passes.append((marks.now(), _walked, ()))
-        return
-    _walked += 1
-    _highest = max(_highest, allocated)
+    _passes.walked += 1
+    _passes.highest = max(_passes.highest, allocated)
     mark_pass(roots_of(outputs), hooks=True)
-    _spent += _clock() - began
+    _passes.spent += _clock() - began
 
 
 @guard.guarded
-def _ended():
-    state.in_backward = max(0, state.in_backward - 1)
-    if state.in_backward == 0 and state.cuda_initialized:
-        phases.enter("other")
+def note_packing():
+    """The program's hooks pack saved tensors from now on, until the next pass."""
+    _passes.packed = True
 
 
 def roots_of(outputs):
@@ -132,12 +76,11 @@ def roots_of(outputs):
 @guard.uncollected
 def mark_pass(roots, hooks):
     """Walks the graph and marks its nodes and what it keeps."""
-    global _next_node, _packed
     nodes = walk(roots)
     kept, evidence = [], {}
-    unpackable = torchapi.reads_saved_tensors_without_unpacking() or not _packed
-    numbers = {node: number for number, node in enumerate(nodes, _next_node)}
-    _next_node += len(nodes)
+    unpackable = torchapi.reads_saved_tensors_without_unpacking() or not _passes.packed
+    numbers = {node: number for number, node in enumerate(nodes, _passes.next_node)}
+    _passes.next_node += len(nodes)
     if unpackable:
         for node in nodes:
             if _kind(node)[2]:
@@ -148,8 +91,8 @@ def mark_pass(roots, hooks):
         rows.append((number, _sequence(node), _bytes(node), evidence.get(node, 0), view, name))
     time = marks.now()
     marks.looks.append((time, kept))
-    marks.passes.append((time, _walked, rows))
-    _packed = False
+    marks.passes.append((time, _passes.walked, rows))
+    _passes.packed = False
     if hooks:
         _hook(nodes, numbers)
 
@@ -176,7 +119,7 @@ def _kind(node):
         name = node.name().rpartition("::")[2]
         stem = name[:name.find("Backward")] if "Backward" in name else name
         if "checkpoint" in name.lower():
-            facts.note_checkpoint()
+            events.checkpoint_met()
         saved = [attribute for attribute in dir(cls) if attribute.startswith("_raw_saved_")]
         found = _kinds[cls] = (name, int(stem in _VIEWS), saved)
     return found
@@ -236,6 +179,7 @@ class _Begins(int):
         append((clock(), self))
 
 
+@guard.guarded
 def mark_unfinished_forward():
     """At an out-of-memory in forward: what autograd keeps already, found from every tensor that Python knows. Costs some
     tens of milliseconds."""

@@ -13,7 +13,7 @@ import gc
 import sys
 import time
 
-from . import guard, history, keepers, torchapi
+from . import guard, history, retainers, torchapi
 from .state import state
 
 _MAX_PERIOD = 16
@@ -102,7 +102,7 @@ class Watch:
             self._left -= 1
         if self._left == 0:
             self._certain = True
-            keepers.look(sys._getframe())
+            retainers.look(sys._getframe())
             history.at_growth()
             history.keep_windows(False)
 
@@ -128,57 +128,26 @@ class Watch:
         self._period = self._run = 0
 
 
-_steps = Watch("step")
-_found = []  # watches of what is called a growth
-_latest = None  # the watch that was told of a unit last
-_step_volume = _volume = _high = 0
-_epoch = None  # the epoch that the growth of steps was seen in
-_batches_a_step = 1
-_goes_on = None  # whether it goes on in the next epoch of the same loop
+class _Found:
+    """What is known of growth in this process."""
+
+    __slots__ = ("watches", "latest")
+
+    def __init__(self):
+        self.watches = []  # of what is called a growth
+        self.latest = None  # the watch that was told of a unit last
 
 
-@guard.alone
-def after_step(allowed, equal_work):
-    """A step is over and its device readings are there. Where `equal_work`, only steps that asked for the same bytes
-    are compared: a cache that is copied as it grows asks for more each time."""
-    global _step_volume, _volume, _high
-    if not allowed:
-        return
-    total = sum(device.requested_ever for device in state.peaks.values())
-    used, _volume = total - _volume, total
-    if equal_work and used != _step_volume:
-        _steps.restart()
-    _step_volume = used
-    device = max(state.peaks.values(), key=lambda found: found.allocated, default=None)
-    if device is None:
-        return
-    if _steps.certain():
-        _look_again(device.allocated)
-        return
-    peak, _high = device.allocated_peak if device.allocated_peak > _high else None, device.allocated_peak
-    note(_steps, state.steps, device.allocated, peak)
-    if _steps.certain():
-        _place_steps()
+_found = _Found()
 
 
 @guard.alone
 def note(watch, number, allocated, peak):
     """A unit of a watch is over."""
-    global _latest
-    _latest = watch
+    _found.latest = watch
     watch.add(number, allocated, peak)
-    if watch.certain() and watch not in _found:
-        _found.append(watch)
-
-
-def restart():
-    """Counting starts again (another unit of steps)."""
-    _steps.restart()
-
-
-def certain():
-    """True once steps are known to grow."""
-    return _steps.certain()
+    if watch.certain() and watch not in _found.watches:
+        _found.watches.append(watch)
 
 
 def allocated_now():
@@ -189,52 +158,15 @@ def allocated_now():
 
 def document():
     """The "growth" of the guest document, or None. Of several, the one that comes to more."""
-    if _found:
-        return max((watch.document() for watch in _found), key=_in_all)
-    if _latest is not None and (state.oom_ended_process or state.open_oom is not None):
-        return _latest.cut_short()
+    if _found.watches:
+        return max((watch.document() for watch in _found.watches), key=_in_all)
+    if _found.latest is not None and (state.oom_ended_process or state.open_oom is not None):
+        return _found.latest.cut_short()
     return None
 
 
 def _in_all(found):
     return found["bytes"] * found["of"] if found["of"] is not None else float("inf")
-
-
-@guard.alone
-def finish():
-    """The program comes to its own end: what all its epochs would have come to is known now."""
-    if _steps.certain() and _goes_on and _epoch.loop.planned is not None:
-        before = (_epoch.number - 1) * (_epoch.length or 0)
-        _steps.of = _last_step(_epoch.loop.planned - before)
-
-
-def _place_steps():
-    from . import rehearse
-
-    global _epoch, _batches_a_step
-    _epoch = rehearse.current_epoch()
-    if _epoch is not None:
-        _batches_a_step = _epoch.batches_a_step()
-        _steps.place = _epoch.loop.place
-        _steps.of = _last_step(_epoch.length) if _epoch.length is not None else None
-
-
-def _last_step(batches):
-    """The number of the step that takes the last of so many batches, from the epoch in which growth was seen on."""
-    return _epoch.first_step + -(-batches // _batches_a_step)
-
-
-def _look_again(allocated):
-    """Where a later epoch begins with what has grown before, the growth does not end with an epoch."""
-    from . import rehearse
-
-    global _goes_on
-    epoch = rehearse.current_epoch()
-    if _goes_on is None and None not in (_epoch, epoch) and epoch.loop is _epoch.loop and epoch.number > _epoch.number:
-        start, end = _steps.allocated_in_run()
-        _goes_on = allocated > (start + end) // 2
-        if _goes_on:
-            _steps.of = None
 
 
 def _period_of(values):

@@ -20,19 +20,19 @@ from .state import state
 
 # name, modules of this package, what is missing without it
 SENSORS = (
-    ("steps", ("steps", "settle", "growth"), "steps are not counted, so the run does not end when memory has settled"),
+    ("steps", ("steps", "optimizers", "settle", "growth", "step_growth", "record", "ledger"), "steps are not counted, so the run does not end when memory has settled"),
     ("calls", ("calls",), "calls of modules and compiled functions are not seen: forward passes count for no step"),
     ("phases", ("phases", "regions"), "forward, backward, evaluation and their peaks are not told apart"),
     ("inputs", ("inputs", "shapes"), "inputs are counted as temporaries, and new shapes of inputs are not noticed"),
     ("holders", ("holds", "gathered"), "parameters, gradients and optimizer state are counted as temporaries"),
-    ("backward", ("graph",), "what is kept for backward is inferred from when it is freed"),
+    ("backward", ("backward", "graph"), "what is kept for backward is inferred from when it is freed"),
     ("history", ("history", "marks", "notes"), "what memory is for, and whose line allocated it, is unknown"),
     ("allocator", ("peaks",), "peaks before a reset of torch's statistics by the program are unknown"),
     ("out_of_memory", ("oom",), "an out-of-memory error has no line, and handled ones are not counted"),
     ("reads", ("reads", "assumptions"), "values that were read back and that no kernel computed are not listed"),
-    ("habits", ("habits", "keepers"), "advice on zero_grad, empty_cache and pinned memory is missing"),
+    ("habits", ("habits", "retainers"), "advice on zero_grad, empty_cache and pinned memory is missing"),
     ("facts", ("facts",), "advice may name what the program does already"),
-    ("loaders", ("rehearse", "consumers", "trainers", "workers"), "epochs are not ended early, so the run takes longer"),
+    ("loaders", ("rehearse", "epochs", "loaders", "consumers", "trainers", "workers"), "epochs are not ended early, so the run takes longer"),
     ("values", ("values", "generation"), "computed values are zero where a likely value is given otherwise"),
     ("initialization", ("init", "pages"), "random initialisation on the CPU runs in full, so the run takes longer"),
     ("uploads", ("uploads", "trackers", "downloads", "held", "files"), "libraries that upload or write files past the C library are not held back here"),
@@ -47,6 +47,7 @@ _COSTS = {name: costs for name, _, costs in SENSORS}
 _UNKNOWN = "what this part of the hook records is missing"
 
 on_disarm = []  # called when the hook as a whole stops
+on_lost = []  # called when a sensor is lost
 _undo = {}  # sensor -> what is undone when it is lost
 
 
@@ -128,12 +129,7 @@ def lose(sensor, error):
     state.lost[sensor] = _one_line(error)[:300]
     _say("tonnage: one sensor of the hook stopped (%s): %s%s\n" % (sensor, state.lost[sensor], _place(error)))
     _undo_all(_undo.pop(sensor, ()))
-    try:
-        from . import record
-
-        record.write_now()
-    except Exception:
-        pass  # the next document tells
+    _undo_all(on_lost)
 
 
 def uncollected(function):

@@ -15,7 +15,7 @@ import os
 import pickle
 import time
 
-from . import generated, guard, holds, marks, notes, peaks, torchapi
+from . import events, generated, guard, marks, notes, peaks, torchapi
 from .state import settings, state
 
 _MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
@@ -24,28 +24,35 @@ _OFTEN = 2  # snapshots of peaks that are not waited with; after that they get r
 _MAX_SECONDS = 30.0  # for all snapshots of out-of-memories together
 
 _original = {}
-_ours = False  # our recording is on
-_theirs = False  # the program's recording is on
-_calling = False  # torch's function is being called by us
-_path = None
-_spent = 0.0
-_shown = None  # the allocator's figures when an out-of-memory was kept last, and its largest free block
-_peaks_written = 0
-_pending = 0  # steps in the window since a peak that was not written yet
-_kept = False  # windows are kept: growth is being looked at
-_counted = 0  # allocations before this window,
-_last_counted = 0  # and at the end of the last step
 
 
-def wanted():
-    """True when somebody will read the history."""
-    return settings.detail or bool(settings.snapshot)
+class _Recording:
+    """Who records, and what of it was written."""
+
+    __slots__ = ("ours", "theirs", "calling", "path", "spent", "shown", "peaks_written", "pending", "kept", "counted",
+                 "counted_last")
+
+    def __init__(self):
+        self.ours = False  # our recording is on
+        self.theirs = False  # the program's recording is on
+        self.calling = False  # torch's function is being called by us
+        self.path = None
+        self.spent = 0.0  # seconds, for snapshots of out-of-memories
+        self.shown = None  # the allocator's figures when an out-of-memory was kept last, and its largest free block
+        self.peaks_written = 0
+        self.pending = 0  # steps in the window since a peak that was not written yet
+        self.kept = False  # windows are kept: growth is being looked at
+        self.counted = 0  # allocations before this window,
+        self.counted_last = 0  # and at the end of the last step
+
+
+_recording = _Recording()
 
 
 def install():
     """Wraps torch's functions. Called when torch was imported: the program's recorder may be on before CUDA is there."""
     core = torchapi.core()
-    if not wanted() or getattr(core, "_cuda_memorySnapshot", None) is _snapshot_for_program:
+    if not settings.history or getattr(core, "_cuda_memorySnapshot", None) is _snapshot_for_program:
         return
     for name in ("_cuda_record_memory_history", "_cuda_record_memory_history_legacy", "_cuda_memorySnapshot"):
         if hasattr(core, name):
@@ -61,80 +68,75 @@ def install():
 
 def start():
     """Begins the first window. Called when CUDA is initialised."""
-    global _path
     install()  # somebody may have put other functions there meanwhile
     if _original:
-        _path = _claim()
+        _recording.path = _claim()
         notes.start()
         new_window()
 
 
 def stop():
     """Switches ours off; the program's own recording, if any, stays."""
-    global _ours
-    if _ours:
-        _ours = False
+    if _recording.ours:
+        _recording.ours = False
         _record(None)
 
 
-@guard.alone
-def step_ended(grew):
-    """Called at each step's end; `grew` when it set a new peak. Writes the snapshot of a peak, and begins a new window."""
-    global _pending
+@guard.guarded
+def step_ended(step):
+    """Writes the snapshot of a peak, and begins a new window."""
     if not _original:
         return
-    holds.look()
+    grew = step.grew
+    events.snapshot_begins()
     marks.steps.append((marks.now(), state.steps, torchapi.allocated()))
-    _pending += 1 if grew or _pending else 0
+    _recording.pending += 1 if grew or _recording.pending else 0
     full = _is_full()
-    if _pending and (not grew or _is_due(full)):
+    if _recording.pending and (not grew or _is_due(full)):
         _write_peak()
-    if not (_ours or _theirs) or (full and not _pending and not _kept):
+    if not (_recording.ours or _recording.theirs) or (full and not _recording.pending and not _recording.kept):
         new_window()
 
 
 def _is_full():
     """True when two more steps such as the last one would not find room in the window."""
-    global _last_counted
     count = torchapi.allocations()
-    step, _last_counted = count - _last_counted, count
-    return _EVENTS * (count - _counted + 2 * step) > _MAX_ENTRIES
+    step, _recording.counted_last = count - _recording.counted_last, count
+    return _EVENTS * (count - _recording.counted + 2 * step) > _MAX_ENTRIES
 
 
 def _is_due(full):
     """The first peak waits for the next step, which mostly has a higher one, if the window has room for that step. The
     next is written at once, later ones when twice as many steps have gone by as the last time: a snapshot tells
     everything in its window again."""
-    if _peaks_written == 0:
-        return full or _pending > 1
-    return _peaks_written < _OFTEN or _pending >= 1 << (_peaks_written - _OFTEN + 1)
+    if _recording.peaks_written == 0:
+        return full or _recording.pending > 1
+    return _recording.peaks_written < _OFTEN or _recording.pending >= 1 << (_recording.peaks_written - _OFTEN + 1)
 
 
 @guard.alone
 def new_window():
     """Forgets the events so far, and goes on recording. Does nothing while the program records."""
-    global _ours, _counted
     if not _original:
         return
-    if not _theirs:
+    if not _recording.theirs:
         _record("all")
-        _ours = True
-        _counted = torchapi.allocations()
+        _recording.ours = True
+        _recording.counted = torchapi.allocations()
     marks.new_window()
     notes.new_window()
 
 
 def keep_windows(keep):
     """Windows are no longer emptied: the growth of several steps shall be seen in one snapshot."""
-    global _kept
-    _kept = keep
+    _recording.kept = keep
 
 
 @guard.alone
 def at_growth():
     """Keeps a snapshot of several steps that grew."""
     if _original:
-        holds.look()
+        events.snapshot_begins()
         _write_peak()
 
 
@@ -144,8 +146,8 @@ def finish():
     if not _original or not state.cuda_initialized or state.open_oom is not None:
         return
     peaks.read(everywhere=True)
-    if peaks.unshown:
-        holds.look()
+    if state.peak_unshown:
+        events.snapshot_begins()
         _write_peak()
 
 
@@ -154,33 +156,32 @@ def keep(path):
     """A snapshot of what the window holds. False when it cannot be had."""
     if not _original:
         return False
-    holds.look()
+    events.snapshot_begins()
     return dump(path) is not None
 
 
 def _write_peak():
     """Keeps a snapshot of the window that set a new peak."""
-    global _pending, _peaks_written
-    _pending = 0
-    peaks.unshown = False
-    if dump(_path) is not None:
-        _peaks_written += 1
-        state.peak_snapshot = state.snapshot = _path
+    _recording.pending = 0
+    state.peak_unshown = False
+    if dump(_recording.path) is not None:
+        _recording.peaks_written += 1
+        state.peak_snapshot = state.snapshot = _recording.path
 
 
 @guard.alone
 def shows_out_of_memory(device):
     """True when the last snapshot of an out-of-memory shows this one, too: nothing was allocated or given back since.
     cuDNN's plans are tried one after another like that, some hundred times where the card is nearly full."""
-    if _shown is None or _shown[0] != _figures(device):
+    if _recording.shown is None or _recording.shown[0] != _figures(device):
         return False
-    state.oom_snapshot = state.snapshot = _path + ".oom"
+    state.oom_snapshot = state.snapshot = _recording.path + ".oom"
     return True
 
 
 def shown_largest_free():
     """The largest free block in that snapshot."""
-    return _shown[1]
+    return _recording.shown[1]
 
 
 def _figures(device):
@@ -192,31 +193,23 @@ def _figures(device):
 @guard.alone
 def at_out_of_memory(device):
     """Keeps a snapshot beside the peak's; the largest free block of the device in bytes, or None."""
-    global _spent, _shown
-    _shown = None
-    if not _original or _spent > _MAX_SECONDS:
+    _recording.shown = None
+    if not _original or _recording.spent > _MAX_SECONDS:
         return None
     began = time.monotonic()
-    target = _path + ".oom"
-    holds.look()
+    target = _recording.path + ".oom"
+    events.snapshot_begins()
     if not state.in_backward:
-        _mark_forward()
+        events.out_of_memory_snapshot_begins()
     snapshot = dump(target)
-    _spent += time.monotonic() - began
+    _recording.spent += time.monotonic() - began
     if snapshot is None:
         return None
     state.oom_snapshot = state.snapshot = target
     largest = largest_free_block(snapshot, device)
     figures = _figures(device)
-    _shown = figures and (figures, largest)
+    _recording.shown = figures and (figures, largest)
     return largest
-
-
-@guard.guarded
-def _mark_forward():
-    from . import graph
-
-    graph.mark_unfinished_forward()
 
 
 @guard.alone
@@ -265,10 +258,9 @@ def _claim():
 def _record(enabled):
     """Our own call: Python stacks of allocations, the history emptied. Newer releases empty it on request, older ones
     when recording is switched off."""
-    global _calling
     record = state.torch.cuda.memory._record_memory_history
     wish = {"context": "alloc", "stacks": "python", "max_entries": _MAX_ENTRIES}
-    _calling = True
+    _recording.calling = True
     try:
         if "clear_history" in record.__signature__.parameters:
             record(enabled, clear_history=True, **wish)
@@ -276,7 +268,7 @@ def _record(enabled):
             record(None)
             record(enabled, **wish)
     finally:
-        _calling = False
+        _recording.calling = False
 
 
 def _take():
@@ -299,17 +291,16 @@ def _record_legacy_for_program(enabled, *args, **kwargs):
 
 @guard.guarded
 def _hand_over(enabled):
-    global _theirs
-    if _calling:
+    if _recording.calling:
         return
     if enabled:
         stop()
-    _theirs = bool(enabled)
+    _recording.theirs = bool(enabled)
 
 
 def _snapshot_for_program(*args, **kwargs):
     snapshot = _original["_cuda_memorySnapshot"](*args, **kwargs)
-    if not _theirs and isinstance(snapshot, dict):
+    if not _recording.theirs and isinstance(snapshot, dict):
         snapshot["device_traces"] = [[] for _ in snapshot.get("device_traces", ())]
         for segment in snapshot.get("segments", ()):
             _without_frames(segment)

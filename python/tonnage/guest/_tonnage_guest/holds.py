@@ -28,10 +28,11 @@ def modules():
     return _living(_modules)
 
 
-@guard.alone
-def note_optimizer(optimizer):
+@guard.guarded
+def update_began(optimizer, frame):
     """An optimizer is about to make an update."""
     _note(_optimizers, optimizer)
+    look_at_gradients(optimizer)
 
 
 @guard.alone
@@ -65,7 +66,6 @@ def look():
     marks.looks.append((marks.now(), rows))
 
 
-@guard.alone
 def look_at_gradients(optimizer):
     """Marks the gradients that an update is about to use: it may free them."""
     rows, seen = [], set()

@@ -10,7 +10,7 @@ and leave the others untouched in the result, too. A storage is known by its add
 reference, which keeps that address from being used again.
 
 Arithmetic that belongs to an initialisation (uniform_().erfinv_().mul_().add_().clamp_()) is skipped while the whole
-tensor is untouched since its random fill; these methods are ours only from the first skipped fill to the first step.
+tensor is untouched since its random fill; these methods become ours with the first skipped fill, where no step came before.
 """
 
 import sys
@@ -23,18 +23,26 @@ _FILLS = ("normal_", "uniform_", "exponential_", "log_normal_", "cauchy_", "geom
 _CHAIN = ("erfinv_", "mul_", "add_", "sub_", "div_", "clamp_", "clip_", "clamp_min_", "clamp_max_")
 _CONVERSIONS = {"bfloat16": "bfloat16", "half": "float16", "float": "float32", "double": "float64"}
 
-_torch = None
-_kinds = ()
 _marks = {}  # StorageImpl address -> True: nothing but a random fill so far; False: real values (zeros included)
-_purge_at = 1024
-_chain_installed = False
+
+
+class _Methods:
+    """What of torch.Tensor is ours."""
+
+    __slots__ = ("kinds", "chain_installed", "purge_at")
+
+    def __init__(self):
+        self.kinds = ()  # classes of tensors that are looked at
+        self.chain_installed = False  # the arithmetic of initialisations
+        self.purge_at = 1024  # so many marks
+
+
+_methods = _Methods()
 
 
 def install(torch):
     """Replaces the methods."""
-    global _torch, _kinds
-    _torch = torch
-    _kinds = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) if hasattr(torch.nn, "Buffer") else (
+    _methods.kinds = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) if hasattr(torch.nn, "Buffer") else (
         torch.Tensor, torch.nn.Parameter)
     cls = torch.Tensor
     for name in _FILLS:
@@ -54,22 +62,13 @@ def install(torch):
 def uninstall():
     """torch.Tensor is as before."""
     for name in _FILLS + _CHAIN + tuple(_CONVERSIONS) + ("zero_", "fill_", "to", "type", "clone", "copy_"):
-        methods.take_back(_torch.Tensor, name)
-
-
-def training_started():
-    """A step was finished: arithmetic on tensors is no initialisation any more."""
-    global _chain_installed
-    if _chain_installed:
-        _chain_installed = False
-        for name in _CHAIN:
-            methods.take_back(_torch.Tensor, name)
+        methods.take_back(state.torch.Tensor, name)
 
 
 # ---- which tensors ----
 
 def _is_large(tensor):
-    return type(tensor) in _kinds and state.armed and tensor.is_cpu and tensor.numel() >= _LARGE
+    return type(tensor) in _methods.kinds and state.armed and tensor.is_cpu and tensor.numel() >= _LARGE
 
 
 def _is_fillable(tensor):
@@ -102,22 +101,21 @@ def _is_marked_here(tensor):
 
 def _is_refused(tensor):
     """torch itself raises for this in-place change."""
-    return tensor.requires_grad and tensor.is_leaf and _torch.is_grad_enabled()
+    return tensor.requires_grad and tensor.is_leaf and state.torch.is_grad_enabled()
 
 
 def _is_ours(tensor):
     """Memory of PyTorch's own CPU allocator: storages over files, arrays and shared memory cannot be resized."""
-    return tensor.layout is _torch.strided and tensor.untyped_storage().resizable()
+    return tensor.layout is state.torch.strided and tensor.untyped_storage().resizable()
 
 
 def _mark(tensor, random):
-    global _purge_at
     storage = tensor.untyped_storage()
     if storage._cdata not in _marks:
         storage._weak_ref()
-        if len(_marks) >= _purge_at:
+        if len(_marks) >= _methods.purge_at:
             _purge(type(storage))
-            _purge_at = max(1024, 2 * len(_marks))
+            _methods.purge_at = max(1024, 2 * len(_marks))
     _marks[storage._cdata] = random
 
 
@@ -149,11 +147,10 @@ def _skipped(tensor):
 
 
 def _install_chain():
-    global _chain_installed
-    if not _chain_installed and state.steps == 0:
-        _chain_installed = True
+    if not _methods.chain_installed and state.steps == 0:
+        _methods.chain_installed = True
         for name in _CHAIN:
-            methods.put(_torch.Tensor, name, _is_random, _skip_chain)
+            methods.put(state.torch.Tensor, name, _is_random, _skip_chain)
 
 
 def _is_random(tensor):
@@ -187,7 +184,7 @@ def _fill(original, tensor, value):
 def _wipe(tensor, ranges):
     flat, size = tensor.detach().view(-1), tensor.element_size()
     for start, stop in ranges:
-        _torch._C.TensorBase.zero_(flat[start // size:-(-stop // size)])
+        state.torch._C.TensorBase.zero_(flat[start // size:-(-stop // size)])
 
 
 def _is_untouched(tensor):
@@ -204,13 +201,13 @@ def _bytes(tensor):
 
 def _sparse(tensor, dtype):
     """A copy in another dtype that touches what was touched in the original. None where torch should do it."""
-    if not tensor.is_contiguous() or (tensor.requires_grad and _torch.is_grad_enabled()):
+    if not tensor.is_contiguous() or (tensor.requires_grad and state.torch.is_grad_enabled()):
         return None
     ranges = _written(tensor)
     if ranges is None:
         return None
     try:
-        result = _torch.empty(tensor.shape, dtype=dtype, device="cpu")
+        result = state.torch.empty(tensor.shape, dtype=dtype, device="cpu")
     except RuntimeError:
         return None  # no host memory: torch says so itself
     dirty = pages.touched(result.data_ptr(), _bytes(result))
@@ -234,14 +231,14 @@ def _copy_ranges(target, source, ranges):
     to, from_, size = target.view(-1), source.detach().view(-1), source.element_size()
     for start, stop in ranges:
         first, last = start // size, -(-stop // size)
-        _torch._C.TensorBase.copy_(to[first:last], from_[first:last])
+        state.torch._C.TensorBase.copy_(to[first:last], from_[first:last])
 
 
 def _converter(name):
     dtype_name = _CONVERSIONS[name]
 
     def convert(original, tensor, *args, **kwargs):
-        dtype = getattr(_torch, dtype_name)
+        dtype = getattr(state.torch, dtype_name)
         if args or kwargs or tensor.dtype is dtype:
             return original(tensor, *args, **kwargs)
         result = _sparse(tensor, dtype)
@@ -253,12 +250,12 @@ def _converter(name):
 def _to(original, tensor, *args, **kwargs):
     dtype = kwargs.get("dtype")
     for arg in args:
-        if isinstance(arg, _torch.dtype):
+        if isinstance(arg, state.torch.dtype):
             dtype = arg
-        elif isinstance(arg, _torch.Tensor):
+        elif isinstance(arg, state.torch.Tensor):
             dtype = arg.dtype
     copies = kwargs.get("copy") or (len(args) > 2 and args[-1] is True)
-    plain = kwargs.get("memory_format") in (None, _torch.preserve_format, _torch.contiguous_format)
+    plain = kwargs.get("memory_format") in (None, state.torch.preserve_format, state.torch.contiguous_format)
     if dtype is None or dtype is tensor.dtype or copies or not plain:
         return original(tensor, *args, **kwargs)
     result = _sparse(tensor, dtype)
@@ -268,20 +265,20 @@ def _to(original, tensor, *args, **kwargs):
 
 def _type(original, tensor, dtype=None, *args, **kwargs):
     result = None
-    if isinstance(dtype, _torch.dtype) and dtype is not tensor.dtype:
+    if isinstance(dtype, state.torch.dtype) and dtype is not tensor.dtype:
         result = _sparse(tensor, dtype)
     return original(tensor if result is None else result, dtype, *args, **kwargs)
 
 
 def _clone(original, tensor, *args, **kwargs):
-    plain = kwargs.get("memory_format") in (None, _torch.preserve_format, _torch.contiguous_format)
+    plain = kwargs.get("memory_format") in (None, state.torch.preserve_format, state.torch.contiguous_format)
     result = _sparse(tensor, tensor.dtype) if plain and not args else None
     return original(tensor, *args, **kwargs) if result is None else result
 
 
 def _copy(original, tensor, source, *args, **kwargs):
     """Copies untouched memory over zeros or over untouched memory without touching either."""
-    if type(source) in _kinds and source.shape == tensor.shape and _is_marked(source) and _is_zeroable(tensor) \
+    if type(source) in _methods.kinds and source.shape == tensor.shape and _is_marked(source) and _is_zeroable(tensor) \
             and source.is_contiguous():
         ranges = _written(source)
         dirty = pages.touched(tensor.data_ptr(), _bytes(tensor))
@@ -308,8 +305,8 @@ def _initialiser(original):
 
     @functools.wraps(original)
     def initialise(tensor, *args, **kwargs):
-        with _torch.no_grad():
-            if isinstance(tensor, _torch.Tensor) and tensor.dim() > 0 and _is_fillable(tensor):
+        with state.torch.no_grad():
+            if isinstance(tensor, state.torch.Tensor) and tensor.dim() > 0 and _is_fillable(tensor):
                 _skipped(tensor)
                 return tensor
         return original(tensor, *args, **kwargs)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tensors are inputs: arguments of a top-level module call, and of a batch or data set of a loader, that no
-computation of the program made."""
+"""Which tensors are inputs: arguments of a top-level module call that no computation of the program made."""
 
 import collections.abc
 
@@ -11,27 +10,29 @@ _DEPTH = 3
 _MAX = 64
 _CHANNELS = 4  # an image that is no batch has no more of them
 
-_from_loader = False  # a loader has told how many samples a batch has
+
+class _Loader:
+    """What the loader's last batch told."""
+
+    __slots__ = ("tells_size",)
+
+    def __init__(self):
+        self.tells_size = False  # how many samples a batch has
+
+
+_loader = _Loader()
 
 
 @guard.alone
 def note_call(module, args, kwargs):
     """A call of a module or a compiled function (module None) from outside."""
     found = list(tensors((args, kwargs)))
-    if not _from_loader and _has_parameters(module):
+    if not _loader.tells_size and _has_parameters(module):
         _note_size(next((size for size in map(samples, (*args, *kwargs.values())) if size), None))
     rows = [row for tensor in found for row in _rows(tensor)]
     if rows:
         marks.looks.append((marks.now(), rows))
     return found
-
-
-@guard.alone
-def note_dataset(dataset):
-    """A data set that a loader reads: tensors that it keeps on the device."""
-    rows = [row for tensor in tensors(getattr(dataset, "__dict__", None)) for row in _rows(tensor)]
-    if rows:
-        marks.looks.append((marks.now(), rows))
 
 
 def tensors(value, depth=0):
@@ -56,13 +57,12 @@ def _has_parameters(module):
     return module is None or next(iter(module.parameters()), None) is not None
 
 
-@guard.alone
-def note_batch(batch):
-    """A loader's batch. One sample may be a batch that the data set made by itself: then calls of modules tell."""
-    global _from_loader
-    size = samples(batch)
-    _from_loader = size is not None and size > 1
-    if _from_loader:
+@guard.guarded
+def batch_fetched(batch):
+    """One sample may be a batch that the data set made by itself: then calls of modules tell."""
+    size = samples(batch.data)
+    _loader.tells_size = size is not None and size > 1
+    if _loader.tells_size:
         _note_size(size)
 
 

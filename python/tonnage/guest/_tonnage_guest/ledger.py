@@ -12,12 +12,21 @@ _OFFSET = 64
 _STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED = range(8)
 SETTLED, LIMIT = 1, 2
 
-_words = None
+
+class _Page:
+    """The mapped words."""
+
+    __slots__ = ("words",)
+
+    def __init__(self):
+        self.words = None
+
+
+_page = _Page()
 
 
 def attach(folder):
     """Maps the ledger of the run. Without one (a hook started by hand) the words go nowhere."""
-    global _words
     try:
         handle = os.open(os.path.join(folder, "ledger"), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -26,40 +35,40 @@ def attach(folder):
         page = mmap.mmap(handle, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
     finally:
         os.close(handle)
-    _words = memoryview(page)[_OFFSET:_OFFSET + 64].cast("Q")
+    _page.words = memoryview(page)[_OFFSET:_OFFSET + 64].cast("Q")
 
 
 def progress(steps, allocated_peak, reserved_peak):
     """Raises the counters to these values."""
-    if _words is None:
+    if _page.words is None:
         return
     for index, value in ((_STEPS, steps), (_ALLOCATED, allocated_peak), (_RESERVED, reserved_peak)):
-        if value > _words[index]:
-            _words[index] = value
+        if value > _page.words[index]:
+            _page.words[index] = value
 
 
 def count_pass():
     """One more complete step or pass, whatever counts as a step."""
-    if _words is not None:
-        _words[_PASSES] += 1
+    if _page.words is not None:
+        _page.words[_PASSES] += 1
 
 
 def compiled():
     """Seconds that the run spent compiling, as the supervisor has counted them; the time limit waits for these."""
-    return _words[_COMPILED] / 1000.0 if _words is not None else 0.0
+    return _page.words[_COMPILED] / 1000.0 if _page.words is not None else 0.0
 
 
 def count_out_of_memory():
     """One more out-of-memory was seen by an observer."""
-    if _words is not None:
-        _words[_OOMS] += 1
+    if _page.words is not None:
+        _page.words[_OOMS] += 1
 
 
 def ask_to_stop(reason):
     """Asks the supervisor to end the program, unless another process has asked already. False without a ledger."""
-    if _words is None:
+    if _page.words is None:
         return False
-    if _words[_STOP_REASON] == 0:
-        _words[_STOP_PID] = os.getpid()
-        _words[_STOP_REASON] = reason
+    if _page.words[_STOP_REASON] == 0:
+        _page.words[_STOP_PID] = os.getpid()
+        _page.words[_STOP_REASON] = reason
     return True

@@ -7,6 +7,7 @@ the phase in force and the last look at what tensors are, since what they tell o
 
 import time
 
+from . import notes
 from .state import state
 
 now = time.time_ns  # the clock of the snapshot's times
@@ -50,7 +51,7 @@ def text():
         lines.append("backward\t%d\t%d" % (time_ns, number))
         lines.extend("node\t%d\t%d\t%d\t%d\t%d\t%s" % row for row in nodes)
     lines.extend("run\t%d\t%d" % row for row in runs)
-    lines.extend("library\t%d\t%s\t%d\t%d" % row for row in _notes())
+    lines.extend("library\t%d\t%s\t%d\t%d" % row for row in notes.workspaces())
     lines.extend("step\t%d\t%d\t%d" % row for row in steps)
     lines.extend("oom\t%d\t%d\t%d" % row for row in out_of_memories)
     lines.extend("call\t%d\t%s\t%s\t%d\t%s" % (time_ns, name, escaped(file, _MAX_PATH), line, escaped(function))
@@ -67,9 +68,3 @@ def escaped(words, longest=_MAX_LABEL):
     for character, code in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
         words = words.replace(character, code)
     return words
-
-
-def _notes():
-    from . import notes
-
-    return notes.workspaces()

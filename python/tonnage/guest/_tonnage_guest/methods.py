@@ -8,7 +8,7 @@ to those tensors, torch's own bound method to all others: those calls run as wit
 
 import functools
 
-from . import guard, imports
+from . import guard, held, imports
 from .state import state
 
 
@@ -81,8 +81,6 @@ def watch_network():
 
 
 def _watch_sockets(module):
-    from . import held
-
     # Where there is a network wall it knows of every connection, whatever program made it (src/supervise/network.c).
     for name in ("sendto",) if held.walled() else ("connect", "connect_ex", "sendto"):
         notice(module.socket, name, _connects)

@@ -11,20 +11,27 @@ _NOTE = struct.Struct("=QQQII")  # time, address, bytes, kind, library
 _WORKSPACE = 1
 _MIB = 1 << 20
 
-_read = None
-_clear = None
-_name = None
+
+class _Library:
+    """What the virtual GPU has for this."""
+
+    __slots__ = ("read", "clear", "name")
+
+    def __init__(self):
+        self.read = self.clear = self.name = None
+
+
+_library = _Library()
 
 
 def start():
     """The virtual GPU takes notes from now on."""
-    global _read, _clear, _name
     enable = virtual.function("tn_vgpu_notes_enable", None, ctypes.c_int)
-    _read = virtual.function("tn_vgpu_notes_read", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
-    _clear = virtual.function("tn_vgpu_notes_clear", None)
-    _name = virtual.function("tn_vgpu_library_name", ctypes.c_char_p, ctypes.c_uint32)
-    if enable is None or _read is None:
-        _read = None
+    _library.read = virtual.function("tn_vgpu_notes_read", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
+    _library.clear = virtual.function("tn_vgpu_notes_clear", None)
+    _library.name = virtual.function("tn_vgpu_library_name", ctypes.c_char_p, ctypes.c_uint32)
+    if enable is None or _library.read is None:
+        _library.read = None
         return
     enable(1)
 
@@ -49,21 +56,21 @@ def _segment(size):
 
 def new_window():
     """Forgets the notes so far."""
-    if _read is not None:
-        _clear()
+    if _library.read is not None:
+        _library.clear()
 
 
 def workspaces():
     """(time, library, address, bytes) of every workspace that was handed over."""
-    if _read is None:
+    if _library.read is None:
         return []
     buffer = ctypes.create_string_buffer(_MOST * _NOTE.size)
-    count = _read(buffer, _MOST)
+    count = _library.read(buffer, _MOST)
     names = {}
     rows = []
     for time, address, size, kind, library in _NOTE.iter_unpack(buffer.raw[:count * _NOTE.size]):
         if kind == _WORKSPACE:
             if library not in names:
-                names[library] = (_name(library) or b"?").decode()
+                names[library] = (_library.name(library) or b"?").decode()
             rows.append((time, names[library], address, size))
     return rows

@@ -10,12 +10,23 @@ Backward has no Python stack where autograd runs it in a thread of its own: the 
 backward stands in for it, and `backward` says so.
 """
 
-from . import facts, frames, guard, history, holds, keepers, ledger, marks, notes, peaks, phases, record, torchapi
+from . import facts, frames, guard, history, holds, ledger, marks, notes, peaks, phases, record, retainers, torchapi
 from .state import state
 
 _MAX_PENDING = 256
 _WORK = 1 << 20  # bytes asked for after an out-of-memory, by which a program has gone on
-_busy = False
+
+
+class _Observer:
+    """One out-of-memory at a time: what is done for one may meet another."""
+
+    __slots__ = ("busy",)
+
+    def __init__(self):
+        self.busy = False
+
+
+_observer = _Observer()
 
 
 def attach():
@@ -24,14 +35,13 @@ def attach():
 
 
 def _observe(device, requested, total, free):
-    global _busy
-    if _busy:
+    if _observer.busy:
         return
-    _busy = True
+    _observer.busy = True
     try:
         _seen(device, requested, free, frames.caller())
     finally:
-        _busy = False
+        _observer.busy = False
 
 
 def _observed(device, requested, free, frame):
@@ -53,7 +63,7 @@ def _observed(device, requested, free, frame):
         found["largest_free_block_bytes"] = history.shown_largest_free()
         record.write_sometimes()
     else:
-        keepers.look(frame)
+        retainers.look(frame)
         found["largest_free_block_bytes"] = history.at_out_of_memory(int(device))
         record.write_now()
 
@@ -116,8 +126,8 @@ def is_open():
 
 
 @guard.alone
-def progress():
-    """A step was finished: the program lives, so what was open was handled."""
+def progress(unit=None):
+    """A step, a pass or a test was finished: the program lives, so what was open was handled."""
     count_handled()
     state.open_oom = None
     history.out_of_memory_was_handled()

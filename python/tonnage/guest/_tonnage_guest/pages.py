@@ -7,29 +7,22 @@ anonymous (init.py sees to that).
 """
 
 import ctypes
+import functools
 import mmap
 
 _PAGE = mmap.PAGESIZE
 _PIECE = 1 << 20
 _RESIDENT = bytes(byte & 1 for byte in range(256))  # translation table: only the lowest bit of mincore's answer counts
 
-_libc = None
 
-
-def _mincore():
-    global _libc
-    if _libc is None:
-        _libc = ctypes.CDLL(None, use_errno=True)
-        _libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-        _libc.mincore.restype = ctypes.c_int
-        _libc.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-        _libc.memcmp.restype = ctypes.c_int
-    return _libc.mincore
-
-
-def _memcmp():
-    _mincore()
-    return _libc.memcmp
+@functools.lru_cache(maxsize=None)
+def _libc():
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    library.mincore.restype = ctypes.c_int
+    library.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    library.memcmp.restype = ctypes.c_int
+    return library
 
 
 def touched(address, size):
@@ -40,7 +33,7 @@ def touched(address, size):
     if last <= first or _has_swapped():
         return None
     answer = ctypes.create_string_buffer((last - first) // _PAGE)
-    if _mincore()(first, last - first, answer) != 0:
+    if _libc().mincore(first, last - first, answer) != 0:
         return None
     ranges = [(0, first - address)] if first > address else []
     for start, stop in _runs(answer.raw[:(last - first) // _PAGE].translate(_RESIDENT)):
@@ -64,7 +57,7 @@ def _pieces(first, last):
 
 def _is_zero(address, size):
     # Equal to itself moved by one, and the first byte is zero.
-    return ctypes.string_at(address, 1) == b"\0" and _memcmp()(address, address + 1, size - 1) == 0
+    return ctypes.string_at(address, 1) == b"\0" and _libc().memcmp(address, address + 1, size - 1) == 0
 
 
 def total(ranges):

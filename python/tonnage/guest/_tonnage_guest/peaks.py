@@ -5,10 +5,8 @@ Before torch's own reset functions run, their peaks are folded into ours. The fu
 torch's Python code looks them up at each call; the program's view (its peaks start again) stays as it was.
 """
 
-from . import guard, torchapi
+from . import guard, ledger, torchapi
 from .state import state
-
-unshown = False  # a peak grew since the last snapshot that shows it
 
 _RESETS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
 
@@ -50,7 +48,6 @@ def read(everywhere=False):
 
 def read_device(index):
     """Reads one device; True when a peak grew. A device that was never used leaves no entry."""
-    global unshown
     stats = torchapi.stats(index)
     if not stats:
         return False
@@ -60,8 +57,20 @@ def read_device(index):
             return False
         device = state.peaks[index] = Device()
     grew = device.fold(stats)
-    unshown = unshown or grew
+    state.peak_unshown = state.peak_unshown or grew
     return grew
+
+
+@guard.guarded
+def step_ended(step):
+    """Says whether a peak grew in it."""
+    step.grew = bool(read())
+
+
+@guard.guarded
+def tell_ledger(step=None):
+    """The ledger's counters are raised to what is known."""
+    ledger.progress(state.steps, *highest())
 
 
 def highest():

@@ -2,37 +2,36 @@
 """What the program is doing: build, load, data, forward, backward, optimizer, evaluation, save, other.
 
 A phase lasts until another is known to begin. Each change is marked for the snapshot and told to the ledger, which keeps
-the peak of each phase by itself. How the beginnings are seen, without a frame of ours in a traceback:
-
-    forward, evaluation   calls.py: a module or a compiled function is called from outside
-    backward              graph.py
-    optimizer             torch's own global hooks before and after an update
-    data                  steps.py, when a loader has handed out a batch
-    save, load            torch's functions that open the file
+the peak of each phase by itself. The sensors tell of the beginnings: calls.py (forward, evaluation), backward.py,
+optimizers.py, loaders.py (data), and torch's functions that open a file (save, load).
 """
 
 import ctypes
 
-from . import calls, facts, frames, guard, holds, imports, inputs, marks, virtual
+from . import events, facts, frames, guard, imports, inputs, marks, virtual
 from .state import state
 
-_enter_region = None
+
+class _Ledger:
+    """The ledger's function for the region that the process is in."""
+
+    __slots__ = ("enter",)
+
+    def __init__(self):
+        self.enter = None
+
+
+_ledger = _Ledger()
 
 
 def install(torch):
     """Called once torch is imported."""
-    from torch.optim import optimizer
-
-    optimizer.register_optimizer_step_pre_hook(_update_begins)
-    optimizer.register_optimizer_step_post_hook(_update_ended)
     imports.watch("torch.serialization", guard.guarded(_watch_files))
-    calls.begins.append(_call_begins)
 
 
 def start():
     """Called when CUDA is initialised."""
-    global _enter_region
-    _enter_region = virtual.function("tn_vgpu_enter_region", ctypes.c_int, ctypes.c_char_p)
+    _ledger.enter = virtual.function("tn_vgpu_enter_region", ctypes.c_int, ctypes.c_char_p)
     enter("build", frames.caller())
     if state.named is not None:
         _tell()
@@ -60,40 +59,70 @@ def name_region(name):
 
 
 def _tell():
-    if _enter_region is not None:
-        _enter_region((state.named or state.phase or "").encode())
+    if _ledger.enter is not None:
+        _ledger.enter((state.named or state.phase or "").encode())
 
 
 def forward_name(training=True):
     """What a forward pass that begins now is called: evaluation where a program that trains does not build a graph, or
     has its model in eval(), unless that is how it trains."""
-    from . import steps
-
-    evaluating = steps.trains() and not (state.torch.is_grad_enabled() and training)
+    evaluating = state.trains and not (state.torch.is_grad_enabled() and training)
     return "evaluation" if evaluating else "forward"
 
 
-@guard.guarded
-def _call_begins(module, args, kwargs, frame):
-    from . import steps
+# ---- what the sensors tell ----
 
+
+@guard.guarded
+def call_began(module, args, kwargs, frame):
+    """A module or a compiled function is called from outside."""
     name = forward_name(module is None or module.training or facts.trained_in_eval(module))
-    if name == state.phase and steps.trains():
+    if name == state.phase and state.trains:
         return
     enter(name, frame)
     facts.note_call(module, inputs.note_call(module, args, kwargs) or [])
 
 
 @guard.guarded
-def _update_begins(optimizer, args, kwargs):
-    holds.note_optimizer(optimizer)
-    holds.look_at_gradients(optimizer)
-    enter("optimizer", frames.caller(1))
+def backward_began(frame):
+    """The outermost backward pass begins."""
+    enter("backward", frame)
 
 
 @guard.guarded
-def _update_ended(optimizer, args, kwargs):
-    enter("other", frames.caller(1))
+def backward_ended():
+    """It is over."""
+    enter("other")
+
+
+@guard.guarded
+def update_began(optimizer, frame):
+    """An optimizer is about to make an update."""
+    enter("optimizer", frame)
+
+
+@guard.guarded
+def update_ended(optimizer, frame):
+    """It has made it."""
+    enter("other", frame)
+
+
+@guard.guarded
+def batch_begins(batch):
+    """A loader hands a batch out, or ends its epoch instead."""
+    enter("other" if batch.ends else "data", batch.frame)
+
+
+@guard.guarded
+def file_opened(phase, frame):
+    """torch writes or reads a file."""
+    enter(phase, frame)
+
+
+@guard.guarded
+def training_began():
+    """The next call is the first of training, whatever was called before."""
+    enter("other")
 
 
 def _watch_files(module):
@@ -104,10 +133,8 @@ def _watch_files(module):
 
 
 def _announcing(original, phase):
-    announce = guard.guarded(lambda frame: enter(phase, frame))
-
     def opened(*args, **kwargs):
-        announce(frames.caller())
+        events.file_opened(phase, frames.caller())
         return original(*args, **kwargs)
 
     return opened

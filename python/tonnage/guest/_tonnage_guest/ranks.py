@@ -11,19 +11,28 @@ import threading
 
 from . import frames, guard, virtual
 
-_callback = None  # kept: the library holds its address
-_settled = None
+
+class _Library:
+    """What the virtual GPU has for this."""
+
+    __slots__ = ("callback", "settled")
+
+    def __init__(self):
+        self.callback = None  # ours; kept: the library holds its address
+        self.settled = None
+
+
+_library = _Library()
 
 
 def attach():
     """Registers with the virtual GPU, if there is one."""
-    global _callback, _settled
     observe = virtual.function("tn_vgpu_set_wait_observer", None, ctypes.c_void_p)
     if observe is None:
         return
-    _callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))(_waits)
-    observe(ctypes.cast(_callback, ctypes.c_void_p))
-    _settled = virtual.function("tn_vgpu_settled", ctypes.c_int)
+    _library.callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))(_waits)
+    observe(ctypes.cast(_library.callback, ctypes.c_void_p))
+    _library.settled = virtual.function("tn_vgpu_settled", ctypes.c_int)
 
 
 def detach():
@@ -35,7 +44,7 @@ def detach():
 
 def all_settled():
     """Says that this rank has seen enough. True when all have, or there is but one."""
-    return _settled is None or _settled() != 0
+    return _library.settled is None or _library.settled() != 0
 
 
 def _place():

@@ -27,12 +27,23 @@ _WHAT = {_TRUTH: "truth", _REAL: "number", _WHOLE: "whole number", _INDEX: "inde
 _ELEMENTS = {"uint8": 1, "int8": 2, "bool": 3, "int16": 4, "int32": 5, "int64": 6, "float16": 7, "bfloat16": 8,
              "float32": 9, "float64": 10}  # fmt: skip
 _READERS = ("item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__")
-_library = None
-_callback = None  # kept: the library holds its address
-_say = None
 _elements = {}
 _plain = set()  # types of tensors whose storage is their own
 _wished = {}  # ((file, line), what) -> choice
+
+
+class _Library:
+    """The virtual GPU, and its functions for this."""
+
+    __slots__ = ("handle", "callback", "say")
+
+    def __init__(self):
+        self.handle = None
+        self.callback = None  # ours; kept: the library holds its address
+        self.say = None
+
+
+_library = _Library()
 
 
 class _Read(ctypes.Structure):
@@ -44,17 +55,16 @@ class _Read(ctypes.Structure):
 
 def attach():
     """Registers with the virtual GPU, if there is one."""
-    global _library, _callback, _say
-    _library = virtual.library()
-    observe = getattr(_library, "tn_vgpu_set_read_observer", None)
+    _library.handle = virtual.library()
+    observe = getattr(_library.handle, "tn_vgpu_set_read_observer", None)
     if observe is None:
         return
     _wished.update(_read_wishes())
-    _callback = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Read))(_read)
+    _library.callback = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Read))(_read)
     observe.argtypes, observe.restype = (ctypes.c_void_p,), None
-    observe(ctypes.cast(_callback, ctypes.c_void_p))
-    _say = virtual.function("tn_vgpu_reading", None, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)
-    if _say is not None:
+    observe(ctypes.cast(_library.callback, ctypes.c_void_p))
+    _library.say = virtual.function("tn_vgpu_reading", None, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)
+    if _library.say is not None:
         torch = state.torch
         _plain.update((torch.Tensor, torch.nn.Parameter))
         _elements.update((getattr(torch, name), number) for name, number in _ELEMENTS.items())
@@ -66,7 +76,7 @@ def _tell(tensor):
     """The virtual GPU knows of what type the bytes at the tensor's address are. No frame of ours stands in a traceback."""
     if tensor.is_cuda and type(tensor) in _plain:
         try:
-            _say(_elements.get(tensor.dtype, 0), tensor.data_ptr(), tensor.numel())
+            _library.say(_elements.get(tensor.dtype, 0), tensor.data_ptr(), tensor.numel())
         except Exception:
             pass  # one without storage
 
@@ -83,13 +93,13 @@ def _read_wishes():
 
 def detach():
     """The library calls us no more."""
-    if _callback is not None:
-        _library.tn_vgpu_set_read_observer(None)
+    if _library.callback is not None:
+        _library.handle.tn_vgpu_set_read_observer(None)
 
 
 def finish():
     """Asks the virtual GPU for its table of kernels."""
-    write = getattr(_library, "tn_vgpu_kernels_write", None)
+    write = getattr(_library.handle, "tn_vgpu_kernels_write", None)
     if write is None or not settings.run:
         return
     folder = os.path.join(settings.run, "kernels")

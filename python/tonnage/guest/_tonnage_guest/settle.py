@@ -18,7 +18,7 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import growth, guard, history, ledger, peaks, ranks, reads, record, rehearse, shapes, work
+from . import guard, history, ledger, peaks, ranks, reads, record, rehearse, shapes, step_growth, work
 from .state import settings, state
 
 _MAX_STEPS = 200
@@ -31,35 +31,48 @@ _TRIFLE = 64 << 10  # bytes: losses that are kept on the device
 _LEVELS = (lambda device: device.allocated_peak, lambda device: device.reserved_peak, lambda device: device.allocated)
 _sleep, _clock = time.sleep, time.monotonic
 
-_levels = [0, 0, 0]
-_last_peak = 0  # the step that grew last
-_last_new = 0  # the step that brought the last new input
-_new_inputs = 0
-_asked = False
+
+class _Steps:
+    """What the steps so far brought."""
+
+    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked")
+
+    def __init__(self):
+        self.levels = [0, 0, 0]
+        self.asked = False  # the supervisor was asked to end the program
+        self.restart()
+
+    def restart(self):
+        self.last_peak = 0  # the step that grew last
+        self.last_new = 0  # the step that brought the last new input
+        self.new_inputs = 0
 
 
+_steps = _Steps()
+
+
+@guard.guarded
 def restart():
     """Counting starts again (another unit of steps)."""
-    global _last_peak, _last_new, _new_inputs
-    _last_peak = _last_new = _new_inputs = 0
+    _steps.restart()
 
 
-def after_step(new_input, may_stop):
-    """Judges after a step. may_stop is false where the program is in the middle of something that still grows."""
-    global _last_peak, _last_new, _new_inputs
+@guard.guarded
+def step_ended(step):
+    """Judges after a step."""
     if _grew():
-        _last_peak = state.steps
-    if new_input:
-        _last_new = state.steps
-        _new_inputs += 1
-    if rehearse.reason() is not None:
+        _steps.last_peak = state.steps
+    if step.new_input:
+        _steps.last_new = state.steps
+        _steps.new_inputs += 1
+    if state.rehearsal is not None:
         after_batch()
         return
-    reason = _reason(may_stop)
-    if reason is None or _asked:
+    reason = _reason(step.may_stop)
+    if reason is None or _steps.asked:
         return
     rehearses = settings.watch_settling and not settings.updates_only
-    if rehearses and may_stop and rehearse.possible() and _elapsed() < settings.seconds:
+    if rehearses and step.may_stop and rehearse.possible() and _elapsed() < settings.seconds:
         _tell_of_shapes("when the loops were cut short")
         rehearse.begin(reason)
     elif reason == "limit" or ranks.all_settled():
@@ -68,21 +81,25 @@ def after_step(new_input, may_stop):
         record.write_sometimes()  # the last rank to settle stops all
 
 
-@guard.alone
+@guard.guarded
+def batch_begins(batch):
+    """A loader hands a batch out."""
+    after_batch()
+
+
 def after_batch():
     """Ends a rehearsal that has taken long enough."""
-    if rehearse.reason() is not None and not _asked and (rehearse.over() or _elapsed() >= settings.seconds):
-        _stop(rehearse.reason())
+    if state.rehearsal is not None and not _steps.asked and (rehearse.over() or _elapsed() >= settings.seconds):
+        _stop(state.rehearsal)
 
 
 def _grew():
     """True when a level of memory is higher than it was when this last said so, and not by a trifle."""
-    global _levels
     devices = state.peaks.values()
     levels = [max((level(device) for device in devices), default=0) for level in _LEVELS]
-    if not any(now > then + _TRIFLE * (then > 0) for now, then in zip(levels, _levels)):
+    if not any(now > then + _TRIFLE * (then > 0) for now, then in zip(levels, _steps.levels)):
         return False
-    _levels = [max(pair) for pair in zip(levels, _levels)]
+    _steps.levels = [max(pair) for pair in zip(levels, _steps.levels)]
     return True
 
 
@@ -96,8 +113,8 @@ def _reason(may_stop):
         return "limit"
     if not may_stop:
         return None
-    quiet = settled(state.steps, _last_peak, _last_new, _new_inputs) and not _may_vary_on() and not _may_train_yet()
-    if growth.certain() or quiet:
+    quiet = settled(state.steps, _steps.last_peak, _steps.last_new, _steps.new_inputs) and not _may_vary_on() and not _may_train_yet()
+    if step_growth.certain() or quiet:
         return "settled"
     return "limit" if state.steps >= _MAX_STEPS else None
 
@@ -110,7 +127,7 @@ def settled(steps, last_peak, last_new, new_inputs=0):
 
 
 def _may_vary_on():
-    return state.steps - _last_new < _VARYING_WINDOW and shapes.vary()
+    return state.steps - _steps.last_new < _VARYING_WINDOW and shapes.vary()
 
 
 def _may_train_yet():
@@ -123,24 +140,24 @@ def _elapsed():
 
 
 def _tell_of_shapes(when):
-    if _new_inputs > _MANY_INPUTS and state.steps - _last_new < max(_MIN_WINDOW, _last_new):
+    if _steps.new_inputs > _MANY_INPUTS and state.steps - _steps.last_new < max(_MIN_WINDOW, _steps.last_new):
         rehearse.tell("shapes were still changing %s (%s in %s steps)" % (when, shapes.in_words(), _count(state.steps)))
     elif shapes.vary():
         rehearse.tell("shapes differ from step to step: a larger one may come later (%s in %s steps, the last new one in "
-                      "step %s)" % (shapes.in_words(), _count(state.steps), _count(_last_new)))
+                      "step %s)" % (shapes.in_words(), _count(state.steps), _count(_steps.last_new)))
 
 
 def _tell_of_rest(reason):
     where = "everything after step %s" % _count(state.steps)
     if settings.step_limit is not None:
         rehearse.tell(where)
-    elif rehearse.reason() is not None:
+    elif state.rehearsal is not None:
         rehearse.tell("%s (its epochs only repeated what had been seen, so the run was ended)" % where)
     elif _elapsed() >= settings.seconds:
         rehearse.tell("%s (the time limit was reached)" % where)
     else:
         rehearse.tell("%s (%s)" % (where, rehearse.why_not(sys._getframe(1))))
-    if rehearse.reason() is None:
+    if state.rehearsal is None:
         _tell_of_shapes("when the run was stopped")
 
 
@@ -149,14 +166,13 @@ def _count(number):
 
 
 def _stop(reason):
-    global _asked
-    _asked = True
+    _steps.asked = True
     before, state.stopped = state.stopped, reason
     _tell_of_rest(reason)
     flush_program()
     history.finish()
     peaks.read(everywhere=True)
-    ledger.progress(state.steps, *peaks.highest())
+    peaks.tell_ledger()
     guard.alone(reads.finish)()
     work.finish()
     _flush_changes()

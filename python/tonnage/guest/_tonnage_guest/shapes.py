@@ -8,23 +8,34 @@ the same bytes, a new shape for others. That is used to judge whether anything n
 import collections
 import collections.abc
 
-from . import guard
+from . import guard, peaks
 from .state import state
 
 _MAX = 10000
 _DEPTH = 3
 _MAX_CYCLE = 8
 
-_new = False
 _volumes = set()
 _recent = collections.deque(maxlen=32)  # volumes of the last steps
-_last_volume = 0
 
 
-@guard.alone
-def note_batch(batch):
-    """A loader's batch. True when its shapes were not met before."""
-    return _note(("batch", signature(batch)))
+class _Seen:
+    """What came since the last step."""
+
+    __slots__ = ("new_shape", "volume")
+
+    def __init__(self):
+        self.new_shape = False
+        self.volume = 0  # the allocator's total at the last step's end
+
+
+_seen = _Seen()
+
+
+@guard.guarded
+def batch_fetched(batch):
+    """Says whether its shapes were not met before."""
+    batch.new_shape = _note(("batch", signature(batch.data)))
 
 
 @guard.alone
@@ -35,19 +46,17 @@ def note_inputs(args, kwargs):
     return found
 
 
-@guard.alone
-def note_volume(volume):
-    """Takes the allocator's total of requested bytes at a step's end. True when this step brought something new: a
-    volume or a shape not met before."""
-    global _new, _last_volume
-    step, _last_volume = volume - _last_volume, volume
-    new, _new = _new, False
-    _recent.append(step)
-    if step not in _volumes:
-        new = True
+@guard.guarded
+def step_ended(step):
+    """Says whether it brought something new: a shape, or a volume of requested bytes, not met before."""
+    total = peaks.volume()
+    volume, _seen.volume = total - _seen.volume, total
+    step.new_input, _seen.new_shape = _seen.new_shape, False
+    _recent.append(volume)
+    if volume not in _volumes:
+        step.new_input = True
         if len(_volumes) < _MAX:
-            _volumes.add(step)
-    return new
+            _volumes.add(volume)
 
 
 def signature(value, depth=0):
@@ -88,13 +97,12 @@ def _longest_second(found):
 
 
 def _note(found):
-    global _new
     if found[1] is None:
         return False
     state.shapes_visible = True
     if found in state.shapes:
         return False
-    _new = True
+    _seen.new_shape = True
     if len(state.shapes) < _MAX:
         state.shapes.add(found)
     return True

@@ -25,10 +25,15 @@ class State:
         self.steps = 0
         self.unit = None  # "optimizer", "loader", "forward"
         self.stopped = None  # "settled", "limit"
+        self.trains = False  # an optimizer was made
+        self.updates = 0  # of optimizers
+        self.loader_seen = False  # a loop over a data loader
+        self.rehearsal = None  # why training was cut short: "settled", "limit"; rehearse.py
         self.shapes = set()  # signatures of inputs
         self.shapes_visible = False
 
         self.peaks = {}  # device index -> peaks.Device
+        self.peak_unshown = False  # a peak grew since the last snapshot that shows it
         self.open_oom = None  # the last out-of-memory that no progress has followed
         self.pending_ooms = []  # all since the last progress
         self.handled = {}  # (file, line, function, did a library ask) -> [count, requested bytes]
@@ -48,7 +53,7 @@ class State:
         self.reads_saved = 0  # for a file: what is in it nobody has looked at
         self.init_tensors = 0
         self.init_bytes = 0
-        self.kept = None  # keepers.py: {"name", "bytes", "tensors", "at"}
+        self.kept = None  # retainers.py: {"name", "bytes", "tensors", "at"}
         self.habits = {}  # (what, file, line, function) -> [count, bytes]
         self.snapshot = None
         self.peak_snapshot = None  # files in the run's folder
@@ -82,6 +87,7 @@ class Settings:
         self.seconds = _number(environ.get("TONNAGE_SECONDS"), 120.0)
         wish = environ.get("TONNAGE_STEPS", "auto")
         self.updates_only = wish.endswith(" updates")  # without one, passes settle as ever
+        self.history = self.detail or bool(self.snapshot)  # somebody will read PyTorch's memory history
         self.step_limit = _integer(wish.partition(" ")[0])  # None: auto or all
         self.watch_settling = wish not in ("all",) and (self.step_limit is None or self.updates_only)
 
@@ -100,12 +106,15 @@ def _number(text, default):
         return default
 
 
+_OUTLIVES_A_FORK = ("torch", "last_import", "lost", "attached", "absent", "trains", "updates", "loader_seen", "rehearsal",
+                     "peak_unshown")
+
 state = State()
 settings = Settings(os.environ)
 
 
 def renew():
     """A forked child knows nothing of its own yet. The object stays, since other modules hold it."""
-    keep = (state.torch, state.last_import, state.lost, state.attached, state.absent)
+    keep = {name: getattr(state, name) for name in _OUTLIVES_A_FORK}
     state.__init__()
-    state.torch, state.last_import, state.lost, state.attached, state.absent = keep
+    state.__dict__.update(keep)

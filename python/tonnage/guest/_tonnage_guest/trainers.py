@@ -11,6 +11,7 @@ import functools
 import sys
 
 from . import guard, imports
+from .state import state
 
 _MAX_FRAMES = 12
 
@@ -64,9 +65,7 @@ def _watch_flow(module):
 
 @guard.guarded
 def _ask_for_rest(args, control):
-    from . import rehearse
-
-    if rehearse.reason() is None:
+    if state.rehearsal is None:
         return
     if _by_steps(args, "eval_strategy"):
         control.should_evaluate = True

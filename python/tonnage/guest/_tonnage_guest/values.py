@@ -6,12 +6,8 @@
 """
 
 import ctypes
-import os
 
-from . import guard, imports
-from .state import settings
-
-_library = None
+from . import guard, imports, virtual
 
 
 def install(torch):
@@ -59,9 +55,6 @@ def _pin_scaler(scaler, scale):
 
 
 def _pin(address, value):
-    global _library
-    path = os.path.join(settings.library, "libtonnage-vgpu.so")
-    if _library is None and os.path.exists(path):
-        _library = ctypes.CDLL(path)
-    if _library is not None:
-        _library.tn_vgpu_pin_value(ctypes.c_uint64(address), ctypes.byref(value), ctypes.c_uint64(ctypes.sizeof(value)))
+    library = virtual.library()
+    if library is not None:
+        library.tn_vgpu_pin_value(ctypes.c_uint64(address), ctypes.byref(value), ctypes.c_uint64(ctypes.sizeof(value)))

@@ -6,17 +6,26 @@ import os
 
 from .state import settings
 
-_loaded = None
+
+class _Library:
+    """What was loaded."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self):
+        self.handle = None
+
+
+_library = _Library()
 
 
 def library():
     """libtonnage-vgpu.so, or None."""
-    global _loaded
-    if _loaded is None and settings.gpu == "virtual" and settings.library:
+    if _library.handle is None and settings.gpu == "virtual" and settings.library:
         path = os.path.join(settings.library, "libtonnage-vgpu.so")
         if os.path.exists(path):
-            _loaded = ctypes.CDLL(path)
-    return _loaded
+            _library.handle = ctypes.CDLL(path)
+    return _library.handle
 
 
 def function(name, result, *arguments):

@@ -2,21 +2,18 @@
 """Memory that stands in for weights which are not there (doc/design/0023-weights.md): asked of the preloaded library."""
 
 import ctypes
+import functools
 
 from .state import settings
-
-_absent = None
 
 
 def is_stand_in(address, size):
     """True when the memory lies in a mapping of a stand-in: zeros, but for what is there and what the program wrote."""
-    global _absent
-    if _absent is None:
-        _absent = _find()
-    return _absent(address, size) != 0
+    return _function()(address, size) != 0
 
 
-def _find():
+@functools.lru_cache(maxsize=None)
+def _function():
     try:
         function = ctypes.CDLL(None).tn_weights_absent
     except (OSError, AttributeError):

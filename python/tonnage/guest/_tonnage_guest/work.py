@@ -7,22 +7,30 @@ import os
 from . import guard, virtual
 from .state import settings, state
 
-_step = None
-_write = None
+
+class _Library:
+    """What the virtual GPU has for this."""
+
+    __slots__ = ("step", "write")
+
+    def __init__(self):
+        self.step = self.write = None
+
+
+_library = _Library()
 
 
 def start():
     """Called when CUDA is initialised."""
-    global _step, _write
-    _step = virtual.function("tn_vgpu_work_step", None, ctypes.c_uint64)
-    _write = virtual.function("tn_vgpu_work_write", ctypes.c_int, ctypes.c_char_p)
+    _library.step = virtual.function("tn_vgpu_work_step", None, ctypes.c_uint64)
+    _library.write = virtual.function("tn_vgpu_work_write", ctypes.c_int, ctypes.c_char_p)
 
 
-@guard.alone
-def step_ended(number):
-    """What came since the last call was step `number`; 1 begins again."""
-    if _step is not None:
-        _step(number)
+@guard.guarded
+def step_ended(step):
+    """What came since the last call was this step; step 1 begins again."""
+    if _library.step is not None:
+        _library.step(step.number)
 
 
 def left_out(to_device, to_host, host):
@@ -36,8 +44,8 @@ def left_out(to_device, to_host, host):
 @guard.alone
 def finish():
     """Writes <run>/work/<pid>.tsv."""
-    if _write is None or not settings.run:
+    if _library.write is None or not settings.run:
         return
     folder = os.path.join(settings.run, "work")
     os.makedirs(folder, 0o700, exist_ok=True)
-    _write(os.path.join(folder, "%d.tsv" % state.pid).encode())
+    _library.write(os.path.join(folder, "%d.tsv" % state.pid).encode())

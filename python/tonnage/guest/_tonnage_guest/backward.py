@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backward passes, as they begin and end, and hooks that pack what autograd saves: the sensor.
+
+torch's function around the engine's call gets ours around its own statements (recode.py): no frame of ours stands under the
+engine's call, and every module of torch that has imported the function by name has the changed one.
+"""
+
+import ast
+
+from . import events, frames, guard, imports, recode, torchapi
+from .state import state
+
+_NAME = "_tonnage_backward"  # in the module of torch that the changed code runs in
+
+
+def install():
+    """Called once torch is imported."""
+    imports.watch("torch.autograd.graph", guard.guarded(_watch))
+    core = torchapi.core()
+    push = getattr(core._autograd, "_push_saved_tensors_default_hooks", None)
+    if push is not None:
+        core._autograd._push_saved_tensors_default_hooks = _noting(push)
+
+
+def _noting(push):
+    def _push_saved_tensors_default_hooks(pack, unpack):
+        events.saved_tensors_packed()
+        if getattr(pack, "__module__", None) == "torch.utils.checkpoint":
+            events.checkpoint_met()
+        return push(pack, unpack)
+
+    return _push_saved_tensors_default_hooks
+
+
+def _watch(module):
+    function = getattr(module, "_engine_run_backward", None)
+    recode.replace(module, function, _NAME, _Passes, _around, ("t_outputs",))
+
+
+def _around(body):
+    """torch's statements between our two calls."""
+    place = body[0]
+    begin, end = recode.call("%s.begin(t_outputs)" % _NAME, place), recode.call("%s.end()" % _NAME, place)
+    whole = ast.Try(body=body, handlers=[], orelse=[], finalbody=[end])
+    return [begin, recode.at(whole, place)]
+
+
+@guard.guarded
+def _begins(outputs):
+    state.in_backward += 1
+    state.backwards += 1
+    if not state.cuda_initialized:
+        return
+    if state.in_backward == 1:
+        events.backward_began(frames.caller(1))
+    events.graph_in_use(outputs)
+
+
+@guard.guarded
+def _ended():
+    state.in_backward = max(0, state.in_backward - 1)
+    if state.in_backward == 0 and state.cuda_initialized:
+        events.backward_ended()
+
+
+class _Passes:
+    """What the changed code calls."""
+
+    begin, end = staticmethod(_begins), staticmethod(_ended)

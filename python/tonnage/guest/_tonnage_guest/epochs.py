@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data loaders' epochs: what is known of each loop of the program over a loader. Only rehearse.py ends one.
+
+    epoch   one pass of one iterator
+    loop    all epochs at one place of the program
+"""
+
+import collections
+import weakref
+
+from . import frames, growth, origin, torchapi
+from .state import state
+
+_TRIFLE = 64 << 10  # bytes that bring nothing new: results that are kept on the device
+_RECENT = 4  # steps since the last batch, for the work to come from that loader
+_MAX_LOOPS = 256
+_MAX_FRAMES = 40
+
+loops = {}  # the program's place and the functions between it and the loader -> Loop
+_epochs = weakref.WeakKeyDictionary()  # iterator -> Epoch
+
+Reading = collections.namedtuple("Reading", "allocated allocated_peak reserved_peak volume")
+
+
+class _Latest:
+    """The batch that was handed out last."""
+
+    __slots__ = ("iterator", "steps", "micro_batches")
+
+    def __init__(self):
+        self.iterator = None  # weak reference to what gave it
+        self.steps = 0  # steps then
+        self.micro_batches = 1  # most batches that one update took, in loops that train
+
+
+_latest = _Latest()
+
+
+class Loop:
+    """One `for` of the program, over all epochs."""
+
+    __slots__ = ("place", "trains", "epochs", "planned", "volumes", "first", "later", "fewest", "most", "seen")
+
+    def __init__(self, place):
+        self.place = place  # description of a frame, or None
+        self.trains = False
+        self.epochs = 0
+        self.planned = 0  # batches in all epochs so far, shortened or not; None where that is unknown
+        self.volumes = set()
+        self.first = None  # (epoch, batches given, batches in all or None) of the first one that was shortened
+        self.later = self.fewest = self.most = 0
+        self.seen = None  # all that had been seen when its last epoch in the rehearsal began
+
+    def note_end(self, epoch, given):
+        """An epoch ends after so many batches. False where that leaves nothing out."""
+        if epoch.length is not None and given >= epoch.length:
+            return False
+        if self.first is None:
+            self.first = (epoch.number, given, epoch.length)
+        else:
+            self.later += 1
+            self.fewest = min(self.fewest or given, given)
+            self.most = max(self.most, given)
+        return True
+
+
+class Epoch:
+    """One pass of an iterator."""
+
+    __slots__ = ("loop", "number", "length", "batches", "updates", "since_update", "updated", "quiet", "reading", "high",
+                 "first_step", "watch", "ended", "can_end", "again", "__weakref__")
+
+    def __init__(self, loop, length):
+        self.loop = loop
+        self.number = loop.epochs
+        self.length = length  # batches in all, or None
+        self.batches = 0  # given so far
+        self.updates = state.updates
+        self.since_update = 0
+        self.updated = False
+        self.quiet = 0  # batches that brought nothing new, the last ones
+        self.reading = read()
+        self.high = max(self.reading.allocated_peak, self.reading.reserved_peak)
+        self.first_step = state.steps
+        self.watch = growth.Watch("evaluation batch", loop.place, length)
+        self.ended = self.can_end = False
+        self.again = loop.seen is not None  # not the first one in the rehearsal
+
+    def batches_a_step(self):
+        """How many batches a step takes, as seen so far."""
+        return max(1, round(self.batches / max(1, state.steps - self.first_step)))
+
+    def batch_is_over(self, new_shape, phase):
+        """What became of the last batch, as the next one is fetched; it was in this phase last."""
+        self.since_update += 1
+        if self.updates != state.updates:
+            self.updates = state.updates
+            self.updated = self.loop.trains = True
+            _latest.micro_batches = max(_latest.micro_batches, self.since_update)
+            self.since_update = 0
+            self.quiet = 0
+            return
+        if phase == "backward":
+            self.loop.trains = True
+        self._look_at_memory(new_shape)
+
+    def _look_at_memory(self, new_shape):
+        before = self.reading
+        now = self.reading = read()
+        used = (now.volume - before.volume) // _TRIFLE
+        grew = now.allocated_peak > before.allocated_peak
+        new = new_shape or max(now.allocated_peak, now.reserved_peak) > self.high + _TRIFLE
+        if new:
+            self.high = max(now.allocated_peak, now.reserved_peak)
+        new = new or self.loop.volumes.isdisjoint((used - 1, used, used + 1))
+        self.loop.volumes.add(used)
+        self.quiet = 0 if new else self.quiet + 1
+        if not self.loop.trains and state.updates:
+            growth.note(self.watch, self.batches, now.allocated, now.allocated_peak if grew else None)
+            if self.watch.may_grow():
+                self.quiet = 0
+
+
+def of(iterator):
+    """The Epoch of an iterator that has one, or None."""
+    return _epochs.get(iterator)
+
+
+def begin(iterator, frame):
+    """The Epoch of an iterator whose first batch was fetched in `frame`."""
+    place = frames.place(frame.f_back)
+    key = _way(frame.f_back, place)
+    loop = loops.get(key)
+    if loop is None:
+        loop = Loop(frames.describe(place) if place is not None else None)
+        if len(loops) < _MAX_LOOPS:
+            loops[key] = loop
+    state.loader_seen = True
+    loop.epochs += 1
+    length = _length(iterator)
+    loop.planned = loop.planned + length if None not in (loop.planned, length) else None
+    epoch = _epochs[iterator] = Epoch(loop, length)
+    return epoch
+
+
+def is_latest(iterator):
+    """This iterator's batch is the one that is handed out."""
+    _latest.iterator, _latest.steps = weakref.ref(iterator), state.steps
+
+
+def current():
+    """The Epoch that the program's work comes from, or None."""
+    iterator = _latest.iterator() if _latest.iterator is not None else None
+    if iterator is None or state.steps - _latest.steps > _RECENT:
+        return None
+    return _epochs.get(iterator)
+
+
+def dataset_of(iterator):
+    """What it reads, or None."""
+    return getattr(iterator, "_dataset", None)
+
+
+def latest_dataset():
+    """What the iterator of the current epoch reads, or None."""
+    return dataset_of(_latest.iterator())
+
+
+def micro_batches():
+    """The most batches that one update took, in loops that train."""
+    return _latest.micro_batches
+
+
+def read():
+    """What the allocators say now; bytes of the device that has most, but all that was ever asked for."""
+    rows = [stats for stats in map(torchapi.stats, state.peaks) if stats]
+    allocated = [row["allocated_bytes"]["all"] for row in rows]
+    return Reading(
+        max((row["current"] for row in allocated), default=0),
+        max((row["peak"] for row in allocated), default=0),
+        max((row["reserved_bytes"]["all"]["peak"] for row in rows), default=0),
+        sum(row.get("requested_bytes", {}).get("all", {}).get("allocated", 0) for row in rows),
+    )
+
+
+def sentences(loop):
+    """For a person: what was left out of a loop that was shortened."""
+    where = origin.short(loop.place) if loop.place else "a data loader"
+    if state.updates and not loop.trains:
+        where += " (evaluation)"
+    number, given, length = loop.first
+    if length is not None:
+        yield "%s: %s of the %s batches of epoch %d" % (where, _count(length - given), _count(length), number)
+    else:
+        yield "%s: everything after batch %s of epoch %d" % (where, _count(given), number)
+    if loop.later:
+        yield "%s: all but the first %s of %s" % (where, _batches(loop.fewest, loop.most), _epochs_after(loop.later))
+
+
+def _way(frame, place):
+    """How a loader was come to: trainers train and evaluate at one line of the program."""
+    way = [(place.f_code.co_filename, place.f_lineno)] if place is not None else []
+    while frame is not place and len(way) < _MAX_FRAMES:
+        way.append(id(frame.f_code))
+        frame = frame.f_back
+    return tuple(way)
+
+
+def _length(iterator):
+    try:
+        return len(iterator)
+    except Exception:  # a sampler of the program's own
+        return None
+
+
+def _batches(fewest, most):
+    if most == 1:
+        return "batch"
+    return "%s batches" % (_count(most) if fewest == most else "%s to %s" % (_count(fewest), _count(most)))
+
+
+def _epochs_after(count):
+    return "each of the next %s epochs" % _count(count) if count > 1 else "the next epoch"
+
+
+def _count(number):
+    return "{:,}".format(number)
