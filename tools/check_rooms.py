@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the dependency law of the house from the #include lines, and that no two headers below src/ share a name.
+"""Checks the dependency law of the house from the #include lines, and that no two headers below src/ share a name; and
+the law of the guest hook from its imports.
 
     tools/check_rooms.py [ROOT]
 
-Every room may include the public headers, itself, and the rooms that SEES lists for it. Prints one line a violation and
+Every room may include the public headers, itself, and the rooms that SEES lists for it. A module of the guest hook imports
+its own layer and those that GUEST_SEES lists, also inside functions; no circle, and few `global` statements. Prints one line a violation and
 ends with 1 when there is one.
 """
 
 import pathlib
 import re
 import sys
+
+from house import python_imports, strongly_connected
 
 BASE = {"base"}
 GROUND = BASE | {"device", "gpu", "pickle", "message"}
@@ -52,7 +56,28 @@ EXCEPTIONS = {
 }
 # Below these rooms each folder is a room of its own that sees only the folders named here.
 FOLDERS = {"vgpu": {"core"}}
+GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
+# What happens goes from the sensors by events.py to the recorders, and policy decides by what these know; boot.py sees all.
+GUEST_LAYERS = {
+    "ground": """events forks frames generated guard held imports ledger marks methods notes origin pages recode record state
+              torchapi virtual weights""",
+    "sensors": "backward calls compiling downloads files generation init loaders optimizers trackers uploads values",
+    "recorders": """collectives copies epochs facts gathered graph growth habits history holds inputs oom peaks phases ranks
+                 reads regions retainers shapes work zero""",
+    "policy": "consumers document ending rehearse settle step_growth steps trainers workers",
+    "boot": "boot",
+}
+GUEST_SEES = {
+    "ground": set(),
+    "sensors": {"ground"},
+    "recorders": {"ground"},
+    "policy": {"ground", "recorders"},
+    "boot": {"ground", "sensors", "recorders", "policy"},
+}
+MOST_GLOBALS = 15
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+SUBSCRIBES = re.compile(r"\.subscribe\(")
+GLOBAL = re.compile(r"^\s+global\s", re.MULTILINE)
 SOURCES = {".c", ".h", ".S", ".def", ".inc"}
 
 
@@ -96,6 +121,27 @@ def check_file(root, file, room, folder):
             yield f"{file.relative_to(root)}:{line}: {problem}"
 
 
+def check_guest(root):
+    """Yields what is wrong with the guest hook's modules."""
+    graph = python_imports(root / GUEST)
+    layer_of = {module: layer for layer, modules in GUEST_LAYERS.items() for module in modules.split()}
+    for module in sorted(set(graph) - {"__init__"}):
+        if module not in layer_of:
+            yield f"{GUEST}/{module}.py: the module is in no layer of tools/check_rooms.py"
+            continue
+        seen = GUEST_SEES[layer_of[module]] | {layer_of[module]}
+        for other in sorted(graph[module]):
+            if layer_of.get(other, layer_of[module]) not in seen:
+                yield f"{GUEST}/{module}.py: {layer_of[module]} do not see {layer_of[other]} ({other})"
+            if other == "events" and layer_of[module] != "boot" and SUBSCRIBES.search((root / GUEST / f"{module}.py").read_text()):
+                yield f"{GUEST}/{module}.py: boot.py alone subscribes"
+    for circle in strongly_connected(graph):
+        yield f"{GUEST}: a circle of imports: {' '.join(circle)}"
+    globals_found = sum(len(GLOBAL.findall(path.read_text())) for path in (root / GUEST).glob("*.py"))
+    if globals_found > MOST_GLOBALS:
+        yield f"{GUEST}: {globals_found} `global` statements, at most {MOST_GLOBALS} are allowed"
+
+
 def sources_below(folder):
     return sorted(path for path in folder.rglob("*") if path.suffix in SOURCES and path.is_file())
 
@@ -116,6 +162,7 @@ def check(root):
         first = names.setdefault(file.name, file) if file.suffix == ".h" else file
         if first != file:
             yield f"{file.relative_to(root)}: a header of this name stands in {first.relative_to(root)}, too"
+    yield from check_guest(root)
 
 
 def main():

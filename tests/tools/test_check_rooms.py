@@ -24,6 +24,7 @@ def house(root, files):
     return root
 
 
+GUEST = "python/tonnage/guest/_tonnage_guest"
 LAWFUL = {
     "include/tonnage/status.h": "",
     "src/base/error.h": '#include "tonnage/status.h"\n',
@@ -36,6 +37,12 @@ LAWFUL = {
     "src/search/plan.h": "",
     "cli/main.c": '#include "tonnage/status.h"\n#include "cmd.h"\n',
     "cli/cmd.h": "",
+    f"{GUEST}/events.py": "class Event: pass\n",
+    f"{GUEST}/phases.py": "from . import events, marks\n",
+    f"{GUEST}/marks.py": "",
+    f"{GUEST}/settle.py": "from . import phases\n",
+    f"{GUEST}/calls.py": "from . import events\n",
+    f"{GUEST}/boot.py": "def start():\n    from . import calls, events, phases\n    events.began.subscribe(phases.began)\n",
 }
 
 
@@ -61,8 +68,19 @@ def test_a_lawful_house_passes(tmp_path):
         ("cli/bad.c", '#include "base/error.h"\n', "cli does not see base/error.h"),
         ("src/gpu/error.h", "", "a header of this name stands in src/base/error.h, too"),
         ("src/attic/bad.c", "", "the room attic is not in the table"),
+        (f"{GUEST}/attic.py", "", "attic.py: the module is in no layer"),
+        (f"{GUEST}/loaders.py", "from .phases import enter\n", "loaders.py: sensors do not see recorders (phases)"),
+        (f"{GUEST}/history.py", "def look():\n    from . import settle\n", "history.py: recorders do not see policy (settle)"),
+        (f"{GUEST}/oom.py", "from . import events\nevents.began.subscribe(print)\n", "oom.py: boot.py alone subscribes"),
+        (f"{GUEST}/oom.py", "def f():\n    global x\n" * 16, "16 `global` statements, at most 15"),
     ],
 )
 def test_a_violation_is_found(tmp_path, name, text, expected):
     status, output = check(house(tmp_path, {**LAWFUL, name: text}))
     assert status == 1 and expected in output and len(output.splitlines()) == 1
+
+
+def test_a_circle_of_the_guest_is_found(tmp_path):
+    """Imports inside functions count."""
+    files = {**LAWFUL, f"{GUEST}/oom.py": "from . import peaks\n", f"{GUEST}/peaks.py": "def f():\n    from .oom import note\n"}
+    assert check(house(tmp_path, files)) == (1, f"{GUEST}: a circle of imports: oom peaks\n")

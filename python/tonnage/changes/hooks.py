@@ -10,7 +10,7 @@ import functools
 import inspect
 import sys
 
-from _tonnage_guest import frames, imports
+from _tonnage_guest import events, frames, imports
 
 training = True  # what the last call of Module.train() or eval() said
 _installed = set()
@@ -83,23 +83,15 @@ def after_step(callback):
 
 
 def _install_steps():
-    if "steps" in _installed:
-        return
-    _installed.add("steps")
+    if "steps" not in _installed:
+        _installed.add("steps")
+        events.optimizer_ready.subscribe(_wrap_step)
 
-    def watch(module):
-        cls = module.Optimizer
-        original = cls._patch_step_function
 
-        def _patch_step_function(self):
-            original(self)
-            kind = type(self)
-            if not getattr(kind.step, "_tonnage", False):
-                kind.step = _outer_step(kind.step)
-
-        cls._patch_step_function = _patch_step_function
-
-    imports.watch("torch.optim.optimizer", watch)
+def _wrap_step(optimizer):
+    kind = type(optimizer)
+    if not getattr(kind.step, "_tonnage", False):
+        kind.step = _outer_step(kind.step)
 
 
 def _outer_step(original):

@@ -156,7 +156,7 @@ def _patch(changes):
 
 
 def _folder():
-    from _tonnage_guest import frames
+    from _tonnage_guest import origin
 
     return origin.working_folder() or os.getcwd()
 

@@ -69,7 +69,7 @@ def on_torch(torch):
 
 def _set_up(torch):
     from . import backward, calls, compiling, ending, facts, files, gathered, generated, generation, habits, history, holds
-    from . import init, ledger, loaders, optimizers, origin, peaks, phases, torchapi, trainers, values, zero
+    from . import init, ledger, loaders, optimizers, origin, peaks, phases, torchapi, trainers, values, workers, zero
     from .state import settings
 
     state.torch = torch
@@ -96,6 +96,7 @@ def _set_up(torch):
     guard.attempt(optimizers.install, torch)
     guard.attempt(loaders.install)
     guard.attempt(trainers.install)
+    guard.attempt(workers.install)
     guard.attempt(compiling.install)
     guard.attempt(generated.install)
     if settings.init == "skip" and settings.gpu == "virtual":

@@ -9,7 +9,7 @@ ends by a StopIteration of torch's own frame, which nothing but the loop around 
 import ast
 import inspect
 
-from . import events, frames, guard, imports, recode, workers
+from . import events, frames, guard, imports, recode
 from .state import state
 
 _NAME = "_tonnage_batches"  # in the module of torch that the changed code runs in
@@ -23,8 +23,7 @@ def install():
 def _watch(module):
     cls = getattr(module, "_BaseDataLoaderIter", None)
     function = inspect.unwrap(cls.__dict__.get("__next__", None)) if cls is not None else None
-    if recode.replace(module, function, _NAME, _fetched, _asking, ("self",)):
-        workers.watch(module)
+    recode.replace(module, function, _NAME, _fetched, _asking, ("self",))
 
 
 def _asking(body):

@@ -9,11 +9,15 @@ that works in a worker only fails here, and gets its workers after all: the prog
 Invariant: nothing is replaced before the rehearsal, nor where a loader keeps its workers alive itself.
 """
 
-from . import guard, methods, rehearse
+from . import guard, imports, methods, rehearse
 
 
-def watch(module):
-    """Called with torch.utils.data.dataloader once that is imported."""
+def install():
+    """Called once torch is imported."""
+    imports.watch("torch.utils.data.dataloader", guard.guarded(_watch))
+
+
+def _watch(module):
     base = getattr(module, "_SingleProcessDataLoaderIter", None)
     if base is None or not hasattr(module.DataLoader, "_get_iterator"):
         return
