@@ -1,45 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guest hook of Tonnage, inside the user's process. Standard library only.
 
-    boot      starts it; the environment; forks
-    guard     no error of ours reaches the program: the first one disarms the hook
+    sensors ──► events ──► recorders ──► policy
+
+boot starts it and says who hears of what; tools/check_rooms.py checks that each layer sees only those before it.
+
+The ground
+    guard     no error of ours reaches the program: the first one of a sensor switches it off
+    events    what happens in the program: sensors publish, recorders subscribe
     imports   calls us once a watched module has been imported
+    methods   replaces methods of torch without a frame of ours in tracebacks
+    recode    puts calls of ours between torch's own statements
     state     what is known of this process; data only
-    torchapi  every private name of torch that we use, each guarded, by version
-    frames    whose code a frame is, the user's place, stacks
+    torchapi  private names of torch that are asked, each guarded, by version
+    origin    whose code a file is
+    frames    the user's place on a stack, stacks
+    generated the program's line behind code that Inductor has written
     ledger    the words in shared memory
-    record    guest/<pid>.json
-    peaks     the allocator's peaks, kept over resets by the program
-    history   memory history by step, snapshots
+    record    writes guest/<pid>.json
     marks     what a snapshot cannot know, written into it
-    phases    what the program is doing: build, forward, backward, optimizer, evaluation, ...
-    holds     what tensors are: parameters, gradients, optimizer state
-    gathered  parameters that are gathered for a while
-    inputs    which tensors are inputs
-    habits    calls that say more: zero_grad, empty_cache, pin_memory, deleted modules, warnings
-    graph     autograd's graph as a backward pass begins
     notes     what only the virtual GPU sees: workspaces of libraries
     virtual   the virtual GPU of this process, by ctypes
-    oom       the out-of-memory observer
-    steps     what a step is, and counting it
+    weights   memory that stands in for weights which are not there
+    pages     which pages of a tensor were ever touched
+    held      counts what was held back
+    forks     a fork server for trials
+
+Sensors, and what answers in torch's place
+    calls       calls of modules and compiled functions from outside
+    optimizers  optimizers as they are made and as they update
+    loaders     batches of data loaders
+    backward    backward passes, and hooks on what autograd saves
+    compiling   while the program compiles
+    init        large random initialisation on the CPU, skipped
+    generation  ends a generation at its greatest length
+    values      answers that do not depend on what kernels compute
+    files       files that are written past the C library
+    uploads     what would be sent to a hub is not sent
+    trackers    trackers stay offline, what would be put into stores elsewhere is not put there
+    downloads   what the network wall did not let a program fetch
+
+Recorders
+    peaks     the allocator's peaks, kept over resets by the program
+    history   memory history by step, snapshots
+    phases    what the program is doing: build, forward, backward, optimizer, evaluation, ...
+    holds     what tensors are: parameters, gradients, optimizer state
+    copies    which parameters are those of a second copy of a model
+    gathered  parameters that are gathered for a while
+    zero      what DeepSpeed's ZeRO holds
+    graph     autograd's graph as a backward pass begins
+    inputs    which tensors are inputs
     shapes    shapes of inputs, where they can be seen for nothing
+    epochs    loops over data loaders, and their epochs
+    growth    memory that grows by the same amount each time
+    facts     what the program does about its memory already
+    habits    calls that say more: zero_grad, empty_cache, pin_memory, deleted modules, warnings
+    retainers what keeps tensors that pile up: a list of the program, and the line that adds to it
+    oom       the out-of-memory observer
+    reads     values that a kernel would have computed, read back
+    ranks     this process among the ranks of a job
+    collectives  waits until a process group is at rest
+    work      what each step put on the virtual GPU's streams
+    regions   parts of the program that somebody names, such as a test
+
+Policy
+    steps     what a step is, and counting it
+    step_growth  whether memory grows with every step, and over epochs
     settle    when training has been seen, and asking the supervisor to stop
     rehearse  ends the epochs of data loaders early, so that the rest of the program is seen
     consumers whether the end of a loader would end a loop and nothing else, from byte code
     trainers  trainers that count the batches themselves
-    growth    memory that grows with every step
-    keepers   what keeps tensors that pile up: a list of the program, and the line that adds to it
-    reads     values that a kernel would have computed, read back
-    ranks     this process among the ranks of a job
-    generation  ends a generation at its greatest length
-    init      large random initialisation on the CPU, skipped
-    pages     which pages of a tensor were ever touched
-    methods   replaces methods of torch.Tensor without a frame of ours in tracebacks
-    uploads   what would be sent to a hub is not sent
-    trackers  trackers stay offline, what would be put into stores elsewhere is not put there
-    downloads what the network wall did not let a program fetch
-    held      counts all three
+    workers   epochs of a batch or two do without worker processes
     ending    how the process ends
+    document  the contents of guest/<pid>.json
 
 Rule for all of them: what a program can see stays as it is, tracebacks included, unless a module's head says otherwise.
 """
