@@ -64,7 +64,7 @@ GUEST_LAYERS = {
     "sensors": "backward calls compiling downloads files generation init loaders optimizers trackers uploads values",
     "recorders": """collectives copies epochs facts gathered graph growth habits history holds inputs oom peaks phases ranks
                  reads regions retainers shapes work zero""",
-    "policy": "consumers document ending rehearse settle step_growth steps trainers workers",
+    "policy": "consumers document ending imported rehearse settle step_growth steps trainers workers",
     "boot": "boot",
 }
 GUEST_SEES = {

@@ -72,6 +72,7 @@ Policy
     trainers  trainers that count the batches themselves
     workers   epochs of a batch or two do without worker processes
     ending    how the process ends
+    imported  which installed modules the program has imported
     document  the contents of guest/<pid>.json
 
 Rule for all of them: what a program can see stays as it is, tracebacks included, unless a module's head says otherwise.

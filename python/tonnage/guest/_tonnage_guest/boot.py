@@ -136,9 +136,17 @@ def _wire(detail):
     events.training_began.subscribe(phases.training_began)
     events.counting_began.subscribe(settle.restart, step_growth.restart)
     events.went_on.subscribe(collectives.went_on, oom.progress)
+    events.memory_piles_up.subscribe(_look_for_retainers)
     events.step_ended.subscribe(work.step_ended, peaks.step_ended, history.step_ended, peaks.tell_ledger)
     events.step_ended.subscribe(shapes.step_ended, record.step_ended)
     events.step_ended.subscribe(step_growth.step_ended, settle.step_ended)
+
+
+@guard.alone
+def _look_for_retainers(frame):
+    from . import retainers  # seldom: few programs pay for it
+
+    retainers.look(frame)
 
 
 def _record():

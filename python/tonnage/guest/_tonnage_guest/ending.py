@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 
-from . import forks, frames, guard, history, imports, oom, peaks, ranks, reads, record, rehearse, step_growth, work
+from . import frames, guard, history, imported, imports, oom, peaks, ranks, reads, record, rehearse, step_growth, work
 from .state import settings, state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -215,7 +215,7 @@ def settle_accounts():
         guard.alone(reads.finish)()
         work.finish()
     if settings.modules and state.armed:
-        forks.tell_modules(settings.run)
+        imported.tell(settings.run)
     record.write_now()
 
 

@@ -81,4 +81,4 @@ step_ended = Event()  # (Step), once CUDA is in use
 
 snapshot_begins = Event()  # (): PyTorch's snapshot is about to be taken: say what is what
 out_of_memory_snapshot_begins = Event()  # (): the same, for one of an out-of-memory outside of a backward pass
-out_of_memory_handled = Event()  # (): the program lives
+memory_piles_up = Event()  # (frame): it grows for certain, or ran out; what keeps tensors is looked for from this frame on

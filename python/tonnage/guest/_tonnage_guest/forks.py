@@ -14,8 +14,7 @@ import importlib
 import os
 import sys
 
-from . import frames, record, virtual
-from .state import state
+from . import virtual
 
 _LARGEST = 1 << 20
 _DESCRIPTORS = 7
@@ -135,21 +134,6 @@ def _is_at(name, path):
         return spec is not None and (spec.origin or "") == path
     except Exception:
         return False
-
-
-def tell_modules(folder):
-    """Writes what was imported, for the server of other trials."""
-    lines = []
-    for name, module in list(sys.modules.items()):
-        spec = getattr(module, "__spec__", None)
-        path = getattr(spec, "origin", None) or ""
-        if spec is not None and spec.name == name and not name.startswith("_tonnage") and _is_installed(path):
-            lines.append("%s\t%s\n" % (name, path))
-    record.write_file(os.path.join(folder, "guest"), "%d.modules" % state.pid, "".join(lines).encode())
-
-
-def _is_installed(path):
-    return path in ("built-in", "frozen") or (path.startswith("/") and not frames.is_users(path))
 
 
 # ---- forking ----

@@ -13,7 +13,7 @@ import gc
 import sys
 import time
 
-from . import guard, history, retainers, torchapi
+from . import events, guard, history, torchapi
 from .state import state
 
 _MAX_PERIOD = 16
@@ -102,7 +102,7 @@ class Watch:
             self._left -= 1
         if self._left == 0:
             self._certain = True
-            retainers.look(sys._getframe())
+            events.memory_piles_up(sys._getframe())
             history.at_growth()
             history.keep_windows(False)
 

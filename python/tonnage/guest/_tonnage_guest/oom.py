@@ -10,7 +10,7 @@ Backward has no Python stack where autograd runs it in a thread of its own: the 
 backward stands in for it, and `backward` says so.
 """
 
-from . import facts, frames, guard, history, holds, ledger, marks, notes, peaks, phases, record, retainers, torchapi
+from . import events, facts, frames, guard, history, holds, ledger, marks, notes, peaks, phases, record, torchapi
 from .state import state
 
 _MAX_PENDING = 256
@@ -63,7 +63,7 @@ def _observed(device, requested, free, frame):
         found["largest_free_block_bytes"] = history.shown_largest_free()
         record.write_sometimes()
     else:
-        retainers.look(frame)
+        events.memory_piles_up(frame)
         found["largest_free_block_bytes"] = history.at_out_of_memory(int(device))
         record.write_now()
 
