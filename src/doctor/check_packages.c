@@ -20,7 +20,14 @@ struct packages {
 	int torches;
 	char wanted[NAME_ROOM]; /* what is searched for */
 	char version[48];       /* its version, when found; "" else */
+	char missing[512];      /* libraries that torch demands and that are not installed */
 };
+
+#if defined(__x86_64__)
+#define THIS_PROCESSOR "x86_64"
+#else
+#define THIS_PROCESSOR "aarch64"
+#endif
 
 /* Names are compared in small letters with "_" for "-" and ".", as the .dist-info folders have them. */
 static void
@@ -55,7 +62,7 @@ find_version(void *context, const char *folder)
 }
 
 /* The name and the exact version of "nvidia-nccl-cu12 (==2.21.5) ; platform_system == ..." or "torch==2.11.0"; false for a
- * demand of another kind, and for one of an extra. */
+ * demand of another kind, for one of an extra and for one of another processor. */
 static bool
 read_demand(const char *line, size_t length, char name[NAME_ROOM], char version[48])
 {
@@ -65,7 +72,8 @@ read_demand(const char *line, size_t length, char name[NAME_ROOM], char version[
 	snprintf(text, sizeof(text), "%.*s", (int)length, line);
 	char *marker = strchr(text, ';');
 	if (marker != NULL) {
-		if (strstr(marker, "extra") != NULL)
+		bool processor = strstr(marker, "platform_machine") != NULL;
+		if (strstr(marker, "extra") != NULL || (processor && strstr(marker, THIS_PROCESSOR) == NULL))
 			return false;
 		*marker = '\0';
 	}
@@ -116,8 +124,15 @@ check_demand(struct packages *packages, const char *package, const char *own, co
 {
 	char name[NAME_ROOM], version[48];
 	bool of_torch = strcmp(package, "torch") == 0;
-	if (!read_demand(line, length, name, version) || (!of_torch && strcmp(name, "torch") != 0) || !version_of(packages, name) ||
-	    is_version(packages->version, version))
+	if (!read_demand(line, length, name, version) || (!of_torch && strcmp(name, "torch") != 0))
+		return;
+	if (!version_of(packages, name)) {
+		size_t used = strlen(packages->missing);
+		if (of_torch && strncmp(name, "nvidia_", 7) == 0)
+			snprintf(packages->missing + used, sizeof(packages->missing) - used, "%s%s", used > 0 ? ", " : "", name + 7);
+		return;
+	}
+	if (is_version(packages->version, version))
 		return;
 	say_mismatch(packages->out, package, own, name, version, packages->version);
 }
@@ -154,6 +169,18 @@ look_at_folder(void *context, const char *folder)
 	return true;
 }
 
+/* A wheel that was installed without what it needs: fine for a virtual card (which brings these libraries), not for a real one. */
+static void
+say_missing(struct tn_diagnosis *out, const char *missing)
+{
+	enum tn_level level = out->card_count > 0 ? TN_LEVEL_WARNING : TN_LEVEL_FINE;
+	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, level, "package_missing", -1, "Without NVIDIA's libraries: %s", missing);
+	if (level == TN_LEVEL_FINE)
+		return;
+	tn__fact_meaning(out, fact, "import torch ends with \"cannot open shared object file\", unless the system has them.");
+	tn__fact_remedy(out, fact, "pip install --force-reinstall \"torch==%s\" (without --no-deps).", out->torch.version);
+}
+
 void
 tn__check_packages(const struct tn_machine *machine, struct tn_diagnosis *out)
 {
@@ -161,6 +188,8 @@ tn__check_packages(const struct tn_machine *machine, struct tn_diagnosis *out)
 	if (out->torch.packages == NULL)
 		return;
 	tn__each_name(machine, out->torch.packages, look_at_folder, &packages);
+	if (packages.missing[0] != '\0')
+		say_missing(out, packages.missing);
 	if (packages.torches < 2)
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_WARNING, "torch_twice", -1,

@@ -64,6 +64,7 @@ static void cpu_torch(void) { put(PACKAGES "/torch/version.py", "__version__ = '
 static void rocm_torch(void) { put(PACKAGES "/torch/version.py", "__version__ = '2.6.0+rocm6.2'\ncuda: Optional[str] = None\nhip: Optional[str] = '6.2'\n"); }
 static void no_torch(void) { drop(PACKAGES "/torch"); }
 static void other_nccl(void) { drop(PACKAGES "/nvidia_nccl_cu12-2.21.5.dist-info"); put(PACKAGES "/nvidia_nccl_cu12-2.26.2.dist-info/METADATA", "\n"); }
+static void no_nccl(void) { drop(PACKAGES "/nvidia_nccl_cu12-2.21.5.dist-info"); }
 static void other_vision(void) { put(PACKAGES "/torchvision-0.21.0.dist-info/METADATA", "Requires-Dist: torch (==2.5.1)\n"); }
 static void two_torches(void) { put(PACKAGES "/torch-2.6.0.dist-info/METADATA", "\n"); }
 static void hidden(void) { set_variable("CUDA_VISIBLE_DEVICES="); }
@@ -141,6 +142,7 @@ static const struct {
 	{ "torch for ROCm", rocm_torch, "torch_rocm" },
 	{ "no torch", no_torch, "torch_missing" },
 	{ "another NCCL", other_nccl, "package_version" },
+	{ "no NCCL", no_nccl, "package_missing" },
 	{ "another torchvision", other_vision, "package_version" },
 	{ "two torches", two_torches, "torch_twice" },
 	{ "CUDA_VISIBLE_DEVICES empty", hidden, "visible_none" },
