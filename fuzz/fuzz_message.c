@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "message/message.h"
+#include "message/ranks_log.h"
 
 struct sum {
 	uint64_t count, mix;
@@ -54,12 +55,34 @@ scan(const char *bytes, size_t count, size_t piece)
 	return sum;
 }
 
+static struct sum
+read_ranks(const char *bytes, size_t count, size_t piece)
+{
+	struct sum sum = { 0, 0 };
+	struct tn_ranks_log log;
+	bool by_launcher;
+	if (tn__ranks_log_start(&log) != TN_OK)
+		return sum;
+	for (size_t at = 0; at < count; at += piece)
+		tn__ranks_log_read(&log, bytes + at, count - at < piece ? count - at : piece);
+	tn__ranks_log_end(&log);
+	sum.count = (uint64_t)(tn__ranks_log_first(&log, &by_launcher) + 1);
+	for (int64_t rank = 0; rank <= log.highest; rank++)
+		stir(&sum, &log.ends[rank].failed_at, sizeof(log.ends[rank].failed_at));
+	tn__ranks_log_free(&log);
+	return sum;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sum whole = scan((const char *)data, size, size + 1), pieces = scan((const char *)data, size, 7);
+	if (whole.count != pieces.count || whole.mix != pieces.mix)
+		abort();
+	whole = read_ranks((const char *)data, size, size + 1);
+	pieces = read_ranks((const char *)data, size, 7);
 	if (whole.count != pieces.count || whole.mix != pieces.mix)
 		abort();
 	return 0;

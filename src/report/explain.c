@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/plain.h"
 #include "message/message.h"
+#include "message/ranks_log.h"
+#include "report/explain_ranks.h"
 #include "report/explain_snapshot.h"
 #include "report/printer.h"
 
@@ -332,31 +334,38 @@ write_one(void *context, const struct tn_message *message)
 }
 
 static tn_status
-read_all(FILE *in, struct tn_message_scanner *scanner)
+read_all(FILE *in, struct tn_message_scanner *scanner, struct tn_ranks_log *ranks)
 {
 	char buffer[16384];
 	size_t count;
-	while ((count = fread(buffer, 1, sizeof(buffer), in)) > 0)
+	while ((count = fread(buffer, 1, sizeof(buffer), in)) > 0) {
+		tn__ranks_log_read(ranks, buffer, count);
 		TN_FORWARD_IF_ERROR(tn__message_scan(scanner, buffer, count));
+	}
 	TN_RETURN_IF(ferror(in), TN_IO, "reading failed: %s", strerror(errno));
+	tn__ranks_log_end(ranks);
 	return tn__message_scan_end(scanner);
 }
 
 /* All errors of the text, in its order. */
 static tn_status
-explain_text(FILE *in, struct writer *writer)
+explain_text(FILE *in, struct writer *writer, struct tn_ranks_log *ranks)
 {
 	struct tn_message_scanner *scanner;
 	TN_FORWARD_IF_ERROR(tn__message_scanner_new(write_one, writer, &scanner));
 	if (writer->json != NULL)
 		fputs("{\n  \"schema\": \"tonnage.explain/1\",\n  \"errors\": [", writer->json);
-	tn_status status = in != NULL ? read_all(in, scanner) : TN_OK;
+	tn_status status = in != NULL ? read_all(in, scanner, ranks) : TN_OK;
 	tn__message_scanner_free(scanner);
 	TN_FORWARD_IF_ERROR(status);
 	if (writer->text != NULL && in != NULL)
 		end_text(writer);
-	if (writer->json != NULL)
+	if (writer->json != NULL) {
 		fputs(writer->count > 0 ? "\n  ]" : "]", writer->json);
+		tn__ranks_json(ranks, writer->json);
+	}
+	if (writer->text != NULL)
+		tn__ranks_text(ranks, &writer->printer);
 	return TN_OK;
 }
 
@@ -392,7 +401,11 @@ tn_explain(FILE *in, const struct tn_snapshot *snapshot, FILE *text, FILE *json)
 		writer.printer = (struct tn_printer){ text, tn__style_of(text) };
 	if (snapshot != NULL)
 		TN_FORWARD_IF_ERROR(tn__evidence_new(snapshot, &writer.evidence));
-	tn_status status = explain_text(in, &writer);
+	struct tn_ranks_log ranks = { 0 };
+	tn_status status = tn__ranks_log_start(&ranks);
+	if (status == TN_OK)
+		status = explain_text(in, &writer, &ranks);
+	tn__ranks_log_free(&ranks);
 	if (status == TN_OK && snapshot != NULL)
 		status = explain_snapshot(in, &writer);
 	tn__evidence_free(writer.evidence);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writers of what a log says of its ranks. Internal to src/report.
+ */
+#ifndef TN_REPORT_EXPLAIN_RANKS_H
+#define TN_REPORT_EXPLAIN_RANKS_H
+
+#include "message/ranks_log.h"
+#include "report/printer.h"
+
+/* The member "ranks" of doc/format/explain.schema.json, with a comma before it; nothing where fewer than two ranks are named, or none
+ * failed. */
+void tn__ranks_json(const struct tn_ranks_log *log, FILE *out);
+/* A paragraph; nothing where there is no member. */
+void tn__ranks_text(const struct tn_ranks_log *log, const struct tn_printer *printer);
+
+#endif
