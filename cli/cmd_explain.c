@@ -11,11 +11,13 @@
 
 #include "command.h"
 #include "outputs.h"
+#include "tonnage/listen.h"
 #include "tonnage/message.h"
 #include "tonnage/run.h" /* exit statuses */
 
 static const char help[] =
     "usage: tonnage explain [FILE|-] [--snapshot SNAPSHOT] [--json [OUT|-]]\n"
+    "       tonnage explain [--json OUT] -- COMMAND [ARGUMENT ...]\n"
     "\n"
     "Finds the out-of-memory errors in a text (a pasted error, a log of any length) and says what was asked,\n"
     "what was free, the likely cause, and what to do first. Without FILE, or with -, reads standard input.\n"
@@ -25,13 +27,18 @@ static const char help[] =
     "  --json [OUT]         as JSON: to OUT when the text is named, too, else to standard output\n"
     "  --help               this text\n"
     "\n"
+    "With a command: runs it as it is, passes its output on, and when it has failed explains what its output\n"
+    "ends with, on standard error. The exit status is the command's own.\n"
+    "\n"
     "  tonnage explain error.log\n"
     "  tonnage explain error.log --snapshot snapshot.pickle\n"
-    "  python train.py 2>&1 | tonnage explain\n";
+    "  python train.py 2>&1 | tonnage explain\n"
+    "  tonnage explain -- python train.py\n";
 
 struct options {
 	const char *input, *output, *snapshot; /* NULL: not named */
 	bool json, help;
+	char **command; /* NULL: a text is explained */
 };
 
 /* A word directly behind --json is the output if a text is named elsewhere, else the text itself: so no form of the
@@ -40,26 +47,27 @@ static int
 read_options(int argc, char **argv, struct options *options)
 {
 	const char *behind_json = NULL;
-	bool only_words = false;
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < argc && options->command == NULL; i++) {
 		char *word = argv[i];
-		if (!only_words && strcmp(word, "--") == 0) {
-			only_words = true;
-		} else if (!only_words && strcmp(word, "--help") == 0) {
+		if (strcmp(word, "--") == 0) {
+			if (i + 1 == argc)
+				return wrong_usage("explain: no command behind -- (tonnage explain --help)");
+			options->command = argv + i + 1;
+		} else if (strcmp(word, "--help") == 0) {
 			options->help = true;
-		} else if (!only_words && strncmp(word, "--json", 6) == 0 && (word[6] == '\0' || word[6] == '=')) {
+		} else if (strncmp(word, "--json", 6) == 0 && (word[6] == '\0' || word[6] == '=')) {
 			options->json = true;
 			if (word[6] == '=')
 				options->output = word + 7;
 			else if (i + 1 < argc && (argv[i + 1][0] != '-' || argv[i + 1][1] == '\0'))
 				behind_json = argv[++i];
-		} else if (!only_words && strcmp(word, "--snapshot") == 0) {
+		} else if (strcmp(word, "--snapshot") == 0) {
 			if (i + 1 == argc)
 				return wrong_usage("explain: --snapshot wants a file (tonnage explain --help)");
 			options->snapshot = argv[++i];
-		} else if (!only_words && strncmp(word, "--snapshot=", 11) == 0) {
+		} else if (strncmp(word, "--snapshot=", 11) == 0) {
 			options->snapshot = word + 11;
-		} else if (!only_words && word[0] == '-' && word[1] != '\0') {
+		} else if (word[0] == '-' && word[1] != '\0') {
 			return wrong_usage("explain: unknown option %s (tonnage explain --help)", word);
 		} else if (options->input != NULL) {
 			return wrong_usage("explain: one text at most (tonnage explain --help)");
@@ -67,7 +75,11 @@ read_options(int argc, char **argv, struct options *options)
 			options->input = word;
 		}
 	}
-	if (behind_json != NULL && options->input == NULL)
+	if (options->command != NULL && (options->input != NULL || options->snapshot != NULL))
+		return wrong_usage("explain: a command stands alone, without a text or a snapshot (tonnage explain --help)");
+	if (options->command != NULL && options->json && behind_json == NULL && options->output == NULL)
+		return wrong_usage("explain: --json wants a file where a command is run (tonnage explain --help)");
+	if (behind_json != NULL && options->input == NULL && options->command == NULL)
 		options->input = behind_json;
 	else if (behind_json != NULL)
 		options->output = behind_json;
@@ -137,6 +149,27 @@ explain_input(const struct options *options, const struct tn_snapshot *snapshot)
 	return status;
 }
 
+/* Runs the command and gives its own status. */
+static int
+explain_command(const struct options *options)
+{
+	int exit_status = TN_EXIT_OWN_FAILURE;
+	bool to_file = options->output != NULL && strcmp(options->output, "-") != 0;
+	FILE *json = options->json ? stdout : NULL;
+	if (to_file && holds_other_things(options->output))
+		return wrong_usage("explain: %s exists and holds no JSON; it is left as it is", options->output);
+	if (to_file && (json = fopen(options->output, "we")) == NULL)
+		return wrong_usage("explain: cannot write %s: %s", options->output, strerror(errno));
+	tn_status status = tn_listen(options->command, json, &exit_status);
+	if (status != TN_OK)
+		say_error("%s", tn_error_text());
+	if (to_file && fclose(json) != 0 && status == TN_OK) {
+		say_error("cannot write %s: %s", options->output, strerror(errno));
+		return TN_EXIT_OWN_FAILURE;
+	}
+	return status == TN_OK || status == TN_NOT_FOUND || status == TN_INVALID ? exit_status : TN_EXIT_OWN_FAILURE;
+}
+
 int
 cmd_explain(int argc, char **argv)
 {
@@ -146,6 +179,8 @@ cmd_explain(int argc, char **argv)
 		return usage;
 	if (options.help)
 		return fputs(help, stdout) == EOF || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
+	if (options.command != NULL)
+		return explain_command(&options);
 	struct tn_snapshot *snapshot = NULL;
 	if (options.snapshot != NULL) {
 		tn_status status = tn_snapshot_open(options.snapshot, NULL, &snapshot);
