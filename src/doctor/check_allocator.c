@@ -4,17 +4,16 @@
  *
  * Whether a release knows a setting is read from the release itself: its name stands whole, ended by a zero, in libc10_cuda.so or
  * libc10.so (seen in 2.6.0 and 2.11.0, where each name of c10/core/AllocatorConfig.h and c10/cuda/CUDAAllocatorConfig.h does).
- * Without a torch, the names below are those of these two releases together. What values are taken is what c10/core/
- * AllocatorConfig.cpp checks (PyTorch, commit 065861fba759).
+ * Without a torch, the names below are those of these two releases together. Which values are taken was measured with both on the
+ * virtual card, and stands in c10/core/AllocatorConfig.cpp (PyTorch, commit 065861fba759); 20 MB is too little for 2.6.0 only.
  */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "doctor/checks.h"
@@ -99,7 +98,7 @@ say_unknown(struct tn_diagnosis *out, const char *variable, const char *name, bo
 	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_ERROR, "allocator_unknown", -1, "%s: %s%s%s \"%s\"", variable,
 	                                asked ? "torch " : "no torch that is known here", asked ? out->torch.version : "",
 	                                asked ? " does not know" : " knows", name);
-	tn__fact_meaning(out, fact, "The program ends when it first uses the card: \"Unrecognized ... option: %s\".", name);
+	tn__fact_meaning(out, fact, "The program ends when it first uses the card: \"Unrecognized ... %s\".", name);
 	const char *near = NULL;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		if (strncasecmp(settings[i].name, name, 6) == 0)
@@ -112,7 +111,7 @@ say_unknown(struct tn_diagnosis *out, const char *variable, const char *name, bo
 
 /* What is wrong with a value, or NULL. */
 static const char *
-wrong_value(enum kind kind, const char *value)
+wrong_value(enum kind kind, const char *value, bool more_than_20)
 {
 	char *end;
 	double number = strtod(value, &end);
@@ -121,8 +120,8 @@ wrong_value(enum kind kind, const char *value)
 		return "it is True or False, with a capital";
 	if (kind == SHARE && (!is_number || number <= 0 || number >= 1))
 		return "it is a share above 0 and below 1, such as 0.8";
-	if (kind == MEGABYTES && (!is_number || number < 20))
-		return "it is a number of megabytes, 20 or more";
+	if (kind == MEGABYTES && (!is_number || number < 20 || (number <= 20 && more_than_20)))
+		return "it is a number of megabytes above 20";
 	if (kind == BACKEND && strcmp(value, "native") != 0 && strcmp(value, "cudaMallocAsync") != 0)
 		return "it is native or cudaMallocAsync";
 	return NULL;
@@ -150,7 +149,8 @@ check_pair(const struct tn_machine *machine, struct tn_diagnosis *out, const cha
 		say_unknown(out, variable, pair, known == 0);
 		return;
 	}
-	const char *wrong = value[0] == '\0' ? "it has no value" : setting != NULL ? wrong_value(setting->kind, value) : NULL;
+	bool more_than_20 = torch_has(machine, out, "CachingAllocator option max_split_size_mb too small, must be > ") == 1;
+	const char *wrong = value[0] == '\0' ? "it has no value" : setting != NULL ? wrong_value(setting->kind, value, more_than_20) : NULL;
 	if (wrong != NULL)
 		say_value(out, variable, pair, value, wrong);
 }

@@ -15,7 +15,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define UNACCOUNTED (UINT64_C(1) << 30) /* less is the driver's own, the desktop's */
 
-struct nvml_process { /* nvmlProcessInfo_t of the functions that end with _v3 */
+struct nvml_process { /* nvmlProcessInfo_t of the functions that end with _v2 and _v3 */
 	unsigned pid;
 	unsigned long long used;
 	unsigned gpu_instance, compute_instance;
@@ -229,12 +229,16 @@ void
 tn__check_processes(const struct tn_machine *machine, struct tn_diagnosis *out, unsigned card, void *device)
 {
 	static const char *const lists[] = { "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3" };
+	static const char *const older[] = { "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses_v2" };
 	size_t before = out->process_count;
 	bool listed = false;
 	for (size_t i = 0; i < 2; i++) {
 		struct nvml_process processes[TN_DOCTOR_PROCESSES];
 		unsigned count = TN_DOCTOR_PROCESSES;
-		if (tn__nvml_ask_two(machine->nvml, device, lists[i], &count, processes) != 0)
+		int status = tn__nvml_ask_two(machine->nvml, device, lists[i], &count, processes);
+		if (status == TN_NVML_ABSENT) /* older drivers */
+			status = tn__nvml_ask_two(machine->nvml, device, older[i], &count, processes);
+		if (status != 0)
 			continue;
 		listed = true;
 		for (unsigned j = 0; j < count && j < TN_DOCTOR_PROCESSES; j++)

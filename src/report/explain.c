@@ -19,6 +19,7 @@
 #include "report/printer.h"
 
 #define FULL_EXPLANATIONS 3 /* later errors get one line each ... */
+#define PHRASE_MAX 128
 #define SHORT_LINES 20      /* ... and the rest is counted */
 
 struct writer {
@@ -26,6 +27,7 @@ struct writer {
 	struct tn_printer printer;
 	struct tn_evidence *evidence; /* NULL: no snapshot */
 	uint64_t count;
+	bool machine; /* the text has words that point at driver, card or settings */
 };
 
 /* ---- JSON ---- */
@@ -310,6 +312,9 @@ end_text(struct writer *writer)
 		tn__say(&writer->printer, TN_TINT_NONE, 0,
 		        "No out-of-memory error in this text: nothing in it reports an allocation "
 		        "that failed for lack of memory.");
+	if (writer->count == 0 && writer->machine)
+		tn__say(&writer->printer, TN_TINT_NONE, 0,
+		        "It points at the driver, the card or a setting: tonnage doctor, on that machine, says what and what to do.");
 	if (writer->count > FULL_EXPLANATIONS + SHORT_LINES)
 		tn__say(&writer->printer, TN_TINT_NONE, 2, "and %llu more (--json lists all)",
 		        (unsigned long long)(writer->count - FULL_EXPLANATIONS - SHORT_LINES));
@@ -333,14 +338,36 @@ write_one(void *context, const struct tn_message *message)
 	return TN_OK;
 }
 
-static tn_status
-read_all(FILE *in, struct tn_message_scanner *scanner, struct tn_ranks_log *ranks)
+/* What PyTorch and the CUDA runtime say when the machine, not the program's memory, stands in the way (torch/csrc and libcudart of
+ * 2.6.0 and 2.11.0). */
+static bool
+points_at_machine(const char *bytes, size_t count)
 {
-	char buffer[16384];
-	size_t count;
-	while ((count = fread(buffer, 1, sizeof(buffer), in)) > 0) {
-		tn__ranks_log_read(ranks, buffer, count);
-		TN_FORWARD_IF_ERROR(tn__message_scan(scanner, buffer, count));
+	static const char *const phrases[] = {
+		"Found no NVIDIA driver on your system", "NVIDIA driver on your system is too old", "No CUDA GPUs are available",
+		"no kernel image is available for execution on the device", "is/are busy or unavailable", "CUDA driver version is insufficient",
+		"unsupported display driver", "CUDA driver is a stub library", "no CUDA-capable device is detected",
+		"incorrectly set up environment", "uncorrectable ECC error", "insufficient shared memory", "Driver/library version mismatch",
+		"Unrecognized CachingAllocator option", "in CUDA allocator config",
+	};
+	for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+		if (memmem(bytes, count, phrases[i], strlen(phrases[i])) != NULL)
+			return true;
+	return false;
+}
+
+static tn_status
+read_all(FILE *in, struct writer *writer, struct tn_message_scanner *scanner, struct tn_ranks_log *ranks)
+{
+	char buffer[16384 + PHRASE_MAX]; /* the end of the piece before, and the piece */
+	size_t count, before = 0;
+	while ((count = fread(buffer + before, 1, sizeof(buffer) - PHRASE_MAX, in)) > 0) {
+		tn__ranks_log_read(ranks, buffer + before, count);
+		TN_FORWARD_IF_ERROR(tn__message_scan(scanner, buffer + before, count));
+		writer->machine |= points_at_machine(buffer, before + count);
+		size_t all = before + count;
+		before = all < PHRASE_MAX ? all : PHRASE_MAX;
+		memmove(buffer, buffer + all - before, before);
 	}
 	TN_RETURN_IF(ferror(in), TN_IO, "reading failed: %s", strerror(errno));
 	tn__ranks_log_end(ranks);
@@ -355,7 +382,7 @@ explain_text(FILE *in, struct writer *writer, struct tn_ranks_log *ranks)
 	TN_FORWARD_IF_ERROR(tn__message_scanner_new(write_one, writer, &scanner));
 	if (writer->json != NULL)
 		fputs("{\n  \"schema\": \"tonnage.explain/1\",\n  \"errors\": [", writer->json);
-	tn_status status = in != NULL ? read_all(in, scanner, ranks) : TN_OK;
+	tn_status status = in != NULL ? read_all(in, writer, scanner, ranks) : TN_OK;
 	tn__message_scanner_free(scanner);
 	TN_FORWARD_IF_ERROR(status);
 	if (writer->text != NULL && in != NULL)

@@ -75,6 +75,16 @@ def test_settings_are_those_that_this_torch_knows(tonnage, schema):
     assert "torch %s does not know" % torch.__version__ in next(f["what"] for f in found if f["id"] == "allocator_unknown")
 
 
+@pytest.mark.parametrize("setting", ["foo:1", "expandable_segments:true", "max_split_size_mb:10", "garbage_collection_threshold:1.5",
+                                     "backend:nativ", "expandable_segments"])  # fmt: skip
+def test_what_is_named_is_what_torch_refuses(tonnage, schema, setting):
+    pytest.importorskip("torch")
+    tonnage.env["PYTORCH_CUDA_ALLOC_CONF"] = setting
+    named = [name for name in ids(examine(tonnage, schema, "--python", sys.executable)) if name.startswith("allocator")]
+    done = tonnage("run", "--gpu", "rtx3060", "--", sys.executable, "-c", "import torch; torch.zeros(1, device='cuda'); print('worked')")
+    assert len(named) == 1 and "worked" not in done.stdout
+
+
 def test_a_python_without_torch(tonnage, schema):
     prefix = tonnage.cwd / "prefix with a blank"
     (prefix / "bin").mkdir(parents=True)

@@ -135,3 +135,12 @@ def test_prefixes(prefix, schema):
 def test_nothing_to_tell(text, schema):
     assert ranks(text, schema) is None
     assert "ranks" not in explain(text, "-")
+
+
+def test_words_about_the_machine_point_at_doctor(schema):
+    for words in ("RuntimeError: Found no NVIDIA driver on your system. Please check", "RuntimeError: No CUDA GPUs are available",
+                  "x" * 16370 + "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device"):  # fmt: skip
+        assert "tonnage doctor" in explain(words, "-")
+        assert ranks(words, schema) is None
+    assert "tonnage doctor" not in explain("ValueError: x", "-")
+    assert "tonnage doctor" not in explain(OOM.format(card=0) + " no CUDA-capable device is detected", "-")
