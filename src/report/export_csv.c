@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "report/study.h"
+#include "report/study_writers.h"
 
 static void
 put_text(FILE *out, const char *text)

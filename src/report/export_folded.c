@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/plain.h"
-#include "report/study.h"
+#include "report/study_writers.h"
 #include "report/text.h"
 #include "verdict/paths.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "report/json_parts.h"
-#include "report/study.h"
+#include "report/study_writers.h"
 
 #define MOST_COLUMNS 20000
 

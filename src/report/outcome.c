@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "report/json_parts.h"
-#include "report/study.h"
+#include "report/run_json.h"
 
 json_t *
 tn__outcome_of_run(const struct tn_report *report, const char *changes_folder, const char *work, const char *modules)

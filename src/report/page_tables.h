@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "report/study.h"
+#include "report/study_writers.h"
 
 struct tn_page_tables;
 

@@ -11,7 +11,7 @@
 #include "gpu/catalogue.h"
 #include "report/assumed.h"
 #include "report/json_parts.h"
-#include "report/study.h"
+#include "report/run_json.h"
 #include "verdict/finding_rows.h"
 #include "verdict/gate.h"
 #include "verdict/model_fill.h"

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "report/json_parts.h"
-#include "report/study.h"
+#include "report/study_writers.h"
 
 #define MOST_COLUMNS 2000
 #define LISTED_SITES 1000

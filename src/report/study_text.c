@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "report/study.h"
+#include "report/study_writers.h"
 #include "report/text.h"
 
 #define LABEL_COLUMN 8

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "report/page.h"
-#include "report/study.h"
+#include "report/study_writers.h"
 
 struct work {
 	const struct tn_report_options *options;

@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "report/study.h"
-#include "report/text.h"
 #include "verdict/paths.h"
+#include "verdict/study.h"
 
 /* What one line holds. */
 struct row {

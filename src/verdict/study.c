@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From an input to a study: which device, which moment, and what the model of a report knows of them. What a snapshot
+ * From a record to a study: which device, which moment, and what the model of a report knows of them. What a snapshot
  * does not say stays unknown; the card's own figures come from our marks alone.
  */
-#include "report/study.h"
+#include "verdict/study.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
-#include "base/secrets.h"
 #include "verdict/found.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
@@ -413,46 +411,19 @@ open_snapshot(struct tn_study *study, struct tn_views *views, const char *path, 
 	return TN_OK;
 }
 
-static tn_status
-fill_from_snapshot(struct tn_study *study, const struct tn_study_wish *wish)
+void
+tn__study_init(struct tn_study *study, const char *path)
+{
+	*study = (struct tn_study){ .path = path };
+	tn__report_init(&study->report);
+}
+
+tn_status
+tn__study_of_snapshot(const struct tn_study_wish *wish, struct tn_study *study)
 {
 	TN_FORWARD_IF_ERROR(open_snapshot(study, &study->own, wish->path, wish->device));
 	TN_FORWARD_IF_ERROR(name_moments(study, wish->at));
 	return fill_report(study);
-}
-
-static tn_status
-fill(struct tn_study *study, const struct tn_study_wish *wish)
-{
-	TN_FORWARD_IF_ERROR(tn__read_run_json(wish->path, &study->document, &study->report));
-	if (study->document != NULL) {
-		TN_RETURN_IF(wish->at != NULL || wish->device > 0, TN_INVALID,
-		             "%s is the JSON of a run: --at and --device want a snapshot", wish->path);
-		study->oom_event = -1;
-	} else {
-		TN_FORWARD_IF_ERROR(fill_from_snapshot(study, wish));
-	}
-	if (study->report.working_folder == NULL)
-		study->report.working_folder = getcwd(NULL, 0);
-	study->report.secrets = tn__secrets_of(NULL, environ);
-	TN_FORWARD_IF_ERROR(tn__redactor_new(study->report.secrets, wish->redact, &study->redactor));
-	if (wish->redact)
-		tn__redact_report(study->redactor, &study->report);
-	else
-		tn__mask_paths(&study->report);
-	study->path = tn__redacted(study->redactor, study->path);
-	return TN_OK;
-}
-
-tn_status
-tn__study_open(const struct tn_study_wish *wish, struct tn_study *study)
-{
-	*study = (struct tn_study){ .path = wish->path };
-	tn__report_init(&study->report);
-	tn_status status = fill(study, wish);
-	if (status != TN_OK)
-		tn__study_free(study);
-	return status;
 }
 
 /* The run's own account stands; the record adds the course of the memory. */

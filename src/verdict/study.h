@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What `tonnage report` is about: one device of one snapshot, or the JSON of a run, and the moment that was asked for.
- * Filled once, then written by one writer a format. Internal to src/report.
+ * Filled once, then written by one writer a format (report/study_writers.h).
  *
  * Invariant: `report.at_peak` is the moment shown, and `report.at_oom` the last out-of-memory's, where there was one.
  * Without a snapshot there is neither analysis nor parts. Plain data: not thread-safe.
  */
-#ifndef TN_REPORT_STUDY_H
-#define TN_REPORT_STUDY_H
+#ifndef TN_VERDICT_STUDY_H
+#define TN_VERDICT_STUDY_H
 
 #include <jansson.h>
 
 #include "analyze/history.h"
 #include "analyze/view.h"
-#include "report/report.h"
 #include "verdict/redact.h"
 
 #define TN_STUDY_DEVICES 64
@@ -55,8 +54,11 @@ struct tn_study_wish {
 	bool redact;
 };
 
-/* Opens an input and looks at the moment asked for. Fails as tn_report_write does. Release with tn__study_free. */
-tn_status tn__study_open(const struct tn_study_wish *wish, struct tn_study *study);
+/* The study of a snapshot: `study->path` is what the wish names. Fails as tn_snapshot_open does, with TN_NOT_FOUND and TN_INVALID
+ * for a device or a moment that it has not. `study` is one of tn__study_init; the caller releases it in any case. */
+tn_status tn__study_of_snapshot(const struct tn_study_wish *wish, struct tn_study *study);
+/* A study of which nothing is known but the path, which is borrowed. */
+void tn__study_init(struct tn_study *study, const char *path);
 /* The study of a run that has just ended, with the record in its folder where there is one. The report is lent: it must
  * outlive the study. Fails as tn_snapshot_open does. */
 tn_status tn__study_of_run(const struct tn_report *report, struct tn_study *study);
@@ -71,16 +73,6 @@ const struct tn_report_moment *tn__study_moment(const struct tn_study *study);
 
 /* A file's name as the report may show it. */
 const char *tn__study_file(const struct tn_study *study, const char *file);
-
-/* ---- run_json.c ---- */
-
-/* When the file is the JSON of a run, it is read into `report`, which borrows from *document (released by json_decref);
- * else *document is NULL. TN_FORMAT where it is broken. The report is initialised by the caller. */
-tn_status tn__read_run_json(const char *path, json_t **document, struct tn_report *report);
-/* The same of a document that was read already. */
-tn_status tn__run_json_read(const json_t *root, struct tn_report *report);
-/* Its "facts", which a report that is only shown again does not need. */
-void tn__facts_read(const json_t *object, struct tn_facts *facts);
 
 /* ---- compare.c ---- */
 
@@ -101,25 +93,5 @@ struct tn_comparison {
  * TN_NO_MEMORY. Release with tn__comparison_free. */
 tn_status tn__compare(const struct tn_study *before, const struct tn_study *after, struct tn_comparison *out);
 void tn__comparison_free(struct tn_comparison *comparison);
-
-/* ---- writers: TN_STATE when writing fails, TN_NO_MEMORY ---- */
-
-/* `comparison` may be NULL. `top`: how many holders; 0: as many as the format usually has. */
-tn_status tn__study_text(const struct tn_study *study, const struct tn_comparison *comparison, size_t top,
-                         struct tn_style style, FILE *out);
-
-/* The parts of it that a page shows in other places: what happened, what was seen, and the finding that explains it
- * (NULL when nothing does). */
-struct tn_printer;
-void tn__study_head(const struct tn_study *study, const struct tn_printer *printer);
-void tn__study_scope(const struct tn_study *study, const struct tn_printer *printer);
-const struct tn_finding *tn__study_reason(const struct tn_study *study);
-
-tn_status tn__study_json(const struct tn_study *study, const struct tn_comparison *comparison, size_t top, FILE *out);
-
-/* These want a snapshot. */
-tn_status tn__study_folded(const struct tn_study *study, FILE *out);
-tn_status tn__study_csv(const struct tn_study *study, FILE *out);
-tn_status tn__study_perfetto(const struct tn_study *study, FILE *out);
 
 #endif

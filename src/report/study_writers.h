@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `tonnage report` is given, opened; and the writers of a study, one a format. Internal to src/report.
+ */
+#ifndef TN_REPORT_STUDY_WRITERS_H
+#define TN_REPORT_STUDY_WRITERS_H
+
+#include "report/report.h"
+#include "verdict/study.h"
+
+/* ---- study_open.c ---- */
+
+/* Opens an input, a snapshot or the JSON of a run, and looks at the moment asked for. Fails as tn_report_write does. Release with
+ * tn__study_free. */
+tn_status tn__study_open(const struct tn_study_wish *wish, struct tn_study *study);
+
+/* ---- writers: TN_STATE when writing fails, TN_NO_MEMORY ---- */
+
+/* `comparison` may be NULL. `top`: how many holders; 0: as many as the format usually has. */
+tn_status tn__study_text(const struct tn_study *study, const struct tn_comparison *comparison, size_t top,
+                         struct tn_style style, FILE *out);
+
+/* The parts of it that a page shows in other places: what happened, what was seen, and the finding that explains it
+ * (NULL when nothing does). */
+struct tn_printer;
+void tn__study_head(const struct tn_study *study, const struct tn_printer *printer);
+void tn__study_scope(const struct tn_study *study, const struct tn_printer *printer);
+const struct tn_finding *tn__study_reason(const struct tn_study *study);
+
+tn_status tn__study_json(const struct tn_study *study, const struct tn_comparison *comparison, size_t top, FILE *out);
+
+/* These want a snapshot. */
+tn_status tn__study_folded(const struct tn_study *study, FILE *out);
+tn_status tn__study_csv(const struct tn_study *study, FILE *out);
+tn_status tn__study_perfetto(const struct tn_study *study, FILE *out);
+
+#endif
