@@ -24,6 +24,7 @@ static void old_driver(void) { put("/sys/module/nvidia/version", "470.82.01\n");
 static void older_minor_driver(void) { put("/sys/module/nvidia/version", "535.183.01\n"); fake.driver = "535.183.01"; fake.driver_cuda = 12020; drop("/usr/local/cuda"); }
 static void card_too_new(void) { fake.major = 12; fake.minor = 0; }
 static void card_too_old(void) { fake.major = 6; fake.minor = 1; }
+static void card_of_an_earlier_minor(void) { static const int later[] = { 75, 86 }; put_kernels(later, 2, FATBIN_KIND_CUBIN); fake.minor = 0; }
 static void only_ptx(void) { static const int one[] = { 80 }; put_kernels(one, 1, FATBIN_KIND_PTX); }
 static void mismatched_libraries(void) { fake.init = 18; fake.library = "12.580.65.06"; }
 static void mismatched_answer(void) { fake.driver = "580.65.06"; }
@@ -102,6 +103,7 @@ static const struct {
 	{ "driver of an older minor number", older_minor_driver, "" },
 	{ "no kernels for a newer card", card_too_new, "kernels_missing" },
 	{ "no kernels for an older card", card_too_old, "kernels_missing" },
+	{ "kernels of a later minor number", card_of_an_earlier_minor, "kernels_missing" },
 	{ "only PTX", only_ptx, "kernels_ptx" },
 	{ "driver and libraries differ", mismatched_libraries, "driver_mismatch" },
 	{ "libraries answer another version", mismatched_answer, "driver_mismatch" },
