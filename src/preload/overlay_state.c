@@ -38,7 +38,7 @@ complain(const char *what, int error)
 	char line[512];
 	static const char end[] = "; the program's writes will fail\n";
 	size_t used = 0;
-	const char *parts[] = {"tonnage: the write shield could not be set up: ", what, ": ", strerrordesc_np(error), end};
+	const char *parts[] = {"tonnage: the write shield could not be set up: ", what, ": ", strerror(error), end};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const char *part = parts[i] ? parts[i] : "unknown error";
