@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * POSIX shared memory and named semaphores: libc opens their files in /dev/shm inside itself, so it is done here.
+ * POSIX shared memory and named semaphores: libc opens their files in /dev/shm inside itself, so it is done here, in every mode:
+ * before glibc 2.34 the next shm_open is in a library (librt) that may be out of dlsym's sight.
  *
  * A semaphore's file is what libc's is: one sem_t, shared between processes. Opening it twice in a process gives the same
  * address (POSIX), so that the open ones are kept in a table. Lock: `lock` guards the table.
@@ -49,8 +50,6 @@ shm_open(const char *name, int flags, mode_t mode)
 {
 	char path[NAME_MAX + 32];
 
-	if (tn__mode() == TN__OFF)
-		return TN_NEXT(shm_open)(name, flags, mode);
 	return file_name("", name, path) ? open(path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode) : -1;
 }
 
@@ -74,7 +73,7 @@ remove_file(const char *prefix, const char *name)
 TN_ENTRY int
 shm_unlink(const char *name)
 {
-	return tn__mode() == TN__OFF ? TN_NEXT(shm_unlink)(name) : remove_file("", name);
+	return remove_file("", name);
 }
 
 /* ---- semaphores ---- */

@@ -51,6 +51,13 @@ slow_fstat(int fd, struct stat *st)
 	return 0;
 }
 
+/* Not libc's next function: before glibc 2.33 these names are in no library, only __xstat and its kin. */
+static inline int
+quick_stat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	return tn__result(TN_CALL(SYS_newfstatat, dirfd, path, st, flags));
+}
+
 /* The length of a file of weights that is stood in for is the whole file's. */
 static inline int
 with_weights(int result, int dirfd, const char *path, struct stat *st)
@@ -68,13 +75,24 @@ with_weights_fd(int result, struct stat *st)
 	return result;
 }
 
+static int
+any_stat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	int result = tn__quiet() ? quick_stat(dirfd, path, st, flags) : slow_stat(dirfd, path, st, flags);
+	return with_weights(result, dirfd, path, st);
+}
+
+static int
+any_fstat(int fd, struct stat *st)
+{
+	return with_weights_fd(tn__quiet() ? tn__result(TN_CALL(SYS_fstat, fd, st)) : slow_fstat(fd, st), st);
+}
+
 /* On our machines struct stat64 is struct stat. */
 #define STAT(name, type, flags)                                           \
 	TN_ENTRY int name(const char *path, struct type *st)                  \
 	{                                                                     \
-		if (tn__quiet())                                                  \
-			return with_weights(TN_NEXT(name)(path, st), AT_FDCWD, path, (struct stat *)st);                               \
-		return with_weights(slow_stat(AT_FDCWD, path, (struct stat *)st, flags), AT_FDCWD, path, (struct stat *)st);       \
+		return any_stat(AT_FDCWD, path, (struct stat *)st, flags);        \
 	}
 STAT(stat, stat, 0)
 STAT(stat64, stat64, 0)
@@ -84,9 +102,7 @@ STAT(lstat64, stat64, AT_SYMLINK_NOFOLLOW)
 #define FSTAT(name, type)                            \
 	TN_ENTRY int name(int fd, struct type *st)       \
 	{                                                \
-		if (tn__quiet())                             \
-			return with_weights_fd(TN_NEXT(name)(fd, st), (struct stat *)st);            \
-		return with_weights_fd(slow_fstat(fd, (struct stat *)st), (struct stat *)st);    \
+		return any_fstat(fd, (struct stat *)st);     \
 	}
 FSTAT(fstat, stat)
 FSTAT(fstat64, stat64)
@@ -94,9 +110,7 @@ FSTAT(fstat64, stat64)
 #define FSTATAT(name, type)                                                          \
 	TN_ENTRY int name(int dirfd, const char *path, struct type *st, int flags)       \
 	{                                                                                \
-		if (tn__quiet())                                                             \
-			return with_weights(TN_NEXT(name)(dirfd, path, st, flags), dirfd, path, (struct stat *)st);                            \
-		return with_weights(slow_stat(dirfd, path, (struct stat *)st, flags), dirfd, path, (struct stat *)st);                     \
+		return any_stat(dirfd, path, (struct stat *)st, flags);                      \
 	}
 FSTATAT(fstatat, stat)
 FSTATAT(fstatat64, stat64)
@@ -106,9 +120,7 @@ FSTATAT(fstatat64, stat64)
 	int name(int version, const char *path, struct type *st);                    \
 	TN_ENTRY int name(int version, const char *path, struct type *st)            \
 	{                                                                            \
-		if (tn__quiet())                                                         \
-			return with_weights(TN_NEXT(name)(version, path, st), AT_FDCWD, path, (struct stat *)st);                             \
-		return with_weights(slow_stat(AT_FDCWD, path, (struct stat *)st, flags), AT_FDCWD, path, (struct stat *)st);              \
+		return any_stat(AT_FDCWD, path, (struct stat *)st, flags);               \
 	}
 XSTAT(__xstat, stat, 0)
 XSTAT(__xstat64, stat64, 0)
@@ -119,9 +131,7 @@ XSTAT(__lxstat64, stat64, AT_SYMLINK_NOFOLLOW)
 	int name(int version, int fd, struct type *st);              \
 	TN_ENTRY int name(int version, int fd, struct type *st)      \
 	{                                                            \
-		if (tn__quiet())                                         \
-			return with_weights_fd(TN_NEXT(name)(version, fd, st), (struct stat *)st);               \
-		return with_weights_fd(slow_fstat(fd, (struct stat *)st), (struct stat *)st);                \
+		return any_fstat(fd, (struct stat *)st);                 \
 	}
 FXSTAT(__fxstat, stat)
 FXSTAT(__fxstat64, stat64)
@@ -130,9 +140,7 @@ FXSTAT(__fxstat64, stat64)
 	int name(int version, int dirfd, const char *path, struct type *st, int flags);           \
 	TN_ENTRY int name(int version, int dirfd, const char *path, struct type *st, int flags)   \
 	{                                                                                         \
-		if (tn__quiet())                                                                      \
-			return with_weights(TN_NEXT(name)(version, dirfd, path, st, flags), dirfd, path, (struct stat *)st);                            \
-		return with_weights(slow_stat(dirfd, path, (struct stat *)st, flags), dirfd, path, (struct stat *)st);                              \
+		return any_stat(dirfd, path, (struct stat *)st, flags);                               \
 	}
 FXSTATAT(__fxstatat, stat)
 FXSTATAT(__fxstatat64, stat64)
