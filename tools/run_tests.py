@@ -155,6 +155,7 @@ def parts(long):
     yield "cli", lambda tally: python_tests(tally, "cli", "tests/cli", *parallel())
     yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(1), *more)
     if long:
+        yield "wheel", lambda tally: python_tests(tally, "wheel", "tests/wheel")
         yield "changes", lambda tally: python_tests(tally, "changes", "tests/changes", *parallel())
         yield "programs", lambda tally: tally.add_status("programs", run([sys.executable, "bench/programs/run.py"]))
         yield "repeats", lambda tally: tally.add_status("repeats", run([sys.executable, "bench/repeats/run.py", "--long"]))
