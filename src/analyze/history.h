@@ -18,6 +18,8 @@ tn_status tn__find_peak_state(const struct tn_analysis *analysis, uint64_t reser
  * most it had), the one with the most allocated bytes. TN_NOT_FOUND when the trace knows no such moment: the nearest
  * below is not taken silently. Release with tn__moment_free. Stands in moment.c, as the next one. */
 tn_status tn__moment_of_peak(const struct tn_analysis *analysis, uint64_t reserved, struct tn_moment *out);
+/* The first moment at which PyTorch had allocated so many bytes and reserved no less; else the same. */
+tn_status tn__moment_of_allocated(const struct tn_analysis *analysis, uint64_t allocated, struct tn_moment *out);
 
 /* The end of the trace: for snapshots taken at an out-of-memory, or of any other moment. */
 tn_status tn__moment_of_end(const struct tn_analysis *analysis, struct tn_moment *out);

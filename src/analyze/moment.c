@@ -239,6 +239,15 @@ tn__moment_of_peak(const struct tn_analysis *analysis, uint64_t reserved, struct
 }
 
 tn_status
+tn__moment_of_allocated(const struct tn_analysis *analysis, uint64_t allocated, struct tn_moment *out)
+{
+	for (size_t state = 0; state <= analysis->events.count; state++)
+		if (analysis->allocated[state] == allocated && analysis->reserved[state] >= allocated)
+			return tn__moment_of_state(analysis, (uint32_t)state, out);
+	return tn__fail(TN_NOT_FOUND, "at no moment of the trace were %llu bytes allocated", (unsigned long long)allocated);
+}
+
+tn_status
 tn__moment_of_end(const struct tn_analysis *analysis, struct tn_moment *out)
 {
 	return tn__moment_of_state(analysis, (uint32_t)analysis->events.count, out);

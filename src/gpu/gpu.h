@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#define TN_UNLIMITED_CARD (UINT64_C(1) << 40) /* 1 TiB: a card that is never full */
+
 struct tn_gpu_figures {
 	char name[96];  /* as cudaGetDeviceProperties names it */
 	char alias[32]; /* first alias: what a person types */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #define TN_CHANGE_WITHOUT_OTHERS "end_other_processes" /* no change of the program */
+#define TN_CHANGE_NOTHING "nothing" /* is applied and changes nothing: tests of the comparison ask for it */
 #define TN_CHANGE_SURVEY "survey"                      /* changes nothing: what can be tried is written down */
 
 /* What a change promises of the program's results. Ordered: worst last. */
@@ -30,6 +31,17 @@ int tn__change_number(const char *part);
 char *tn__change_part(const char *id, const char *value);
 /* "several small batches an update (4)", for a person; the same. */
 char *tn__change_title(const char *title, const char *value);
+/* ---- change_command.c: changes that are options of the program's own ---- */
+
+/* True for a part such as "option_accumulate=--batch-size 2 --grad-accum-steps 4". */
+bool tn__change_is_option(const char *part);
+/* True where all parts are. */
+bool tn__change_is_own(const char *changes);
+/* The command line with the options of these changes: in the place of those that stand there, else at the end. Ended by NULL;
+ * release with tn__change_command_free; NULL without memory. */
+char **tn__change_command(char *const *arguments, const char *changes);
+void tn__change_command_free(char **arguments);
+
 /* Adds a part to a list of them, which the caller frees and which may be NULL; without memory it stays as it is. */
 void tn__change_join(char **changes, const char *part);
 

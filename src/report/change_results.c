@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,7 @@ read_survey(const json_t *object, struct tn_survey *survey)
 	survey->blocks = tn__json_read_figure(facts, "blocks");
 	survey->batches = numbers(json_object_get(facts, "batches"), &status);
 	survey->batch_options = numbers(json_object_get(facts, "batch_options"), &status);
+	survey->command_line = texts(json_object_get(facts, "command_line"), &status);
 	survey->evaluation_batches = numbers(json_object_get(facts, "evaluation_batches"), &status);
 	survey->possible = room_for(possible, sizeof(*survey->possible), &status);
 	for (size_t i = 0; survey->possible != NULL && i < json_array_size(possible); i++) {
@@ -114,6 +116,7 @@ read_survey(const json_t *object, struct tn_survey *survey)
 		survey->possible[survey->possible_count++] =
 			(struct tn_possible_change){ .id = id, .title = tn__json_read_text(row, "title"), .results = promise(row),
 			                             .values = texts(json_object_get(row, "values"), &status),
+			                             .pieces = numbers(json_object_get(row, "pieces"), &status),
 			                             .conflicts = texts(json_object_get(row, "conflicts"), &status) };
 	}
 	return status;
@@ -131,9 +134,40 @@ read_process(const json_t *document, struct tn_change_process *process)
 		process->items[process->count++] =
 			(struct tn_change_result){ .id = tn__json_read_text(entry, "id"),
 			                           .applied = json_is_true(json_object_get(entry, "applied")),
+			                           .effective = tn__json_read_figure(entry, "effective"),
 			                           .results = promise(entry), .why_not = tn__json_read_text(entry, "why_not"),
 			                           .how = tn__json_read_text(entry, "how") };
 	}
+	return status;
+}
+
+static void
+read_pace(const json_t *object, struct tn_pace *pace)
+{
+	const json_t *rates = json_object_get(object, "learning_rates"), *share = json_object_get(object, "loss_share");
+	int64_t updates = tn__json_read_figure(object, "updates");
+	if (updates <= pace->updates)
+		return;
+	*pace = (struct tn_pace){ .updates = updates, .samples = tn__json_read_figure(object, "samples"),
+		                      .tokens = tn__json_read_figure(object, "tokens"),
+		                      .backward = tn__json_read_figure(object, "backward"),
+		                      .loss_share = json_is_number(share) ? json_number_value(share) : NAN };
+	for (size_t i = 0; i < json_array_size(rates) && i < TN_RATES; i++)
+		pace->rates[pace->rate_count++] = json_number_value(json_array_get(rates, i));
+}
+
+static void free_survey(struct tn_survey *survey);
+
+/* Keeps the one of two surveys that saw more of the training. */
+static tn_status
+take_survey(const json_t *object, struct tn_survey *survey)
+{
+	struct tn_survey next = { 0 };
+	tn_status status = read_survey(object, &next);
+	bool better = !survey->known || next.backward > survey->backward;
+	free_survey(better ? survey : &next);
+	if (better)
+		*survey = next;
 	return status;
 }
 
@@ -146,8 +180,9 @@ tn__change_results_of(const json_t *documents, struct tn_change_results *out)
 	for (size_t i = 0; status == TN_OK && i < json_array_size(documents); i++) {
 		const json_t *document = json_array_get(documents, i), *survey = json_object_get(document, "survey");
 		status = read_process(document, &out->processes[out->count++]);
-		if (status == TN_OK && json_is_object(survey) && !out->survey.known)
-			status = read_survey(survey, &out->survey);
+		read_pace(json_object_get(document, "pace"), &out->pace);
+		if (status == TN_OK && json_is_object(survey))
+			status = take_survey(survey, &out->survey);
 	}
 	if (status != TN_OK)
 		tn__change_results_free(out);
@@ -180,8 +215,10 @@ free_survey(struct tn_survey *survey)
 		free(row->title);
 		free_texts(&row->values);
 		free_texts(&row->conflicts);
+		free(row->pieces.items);
 	}
 	free(survey->possible);
+	free_texts(&survey->command_line);
 	free(survey->batches.items);
 	free(survey->batch_options.items);
 	free(survey->evaluation_batches.items);

@@ -29,6 +29,7 @@ struct tn_number_list {
 struct tn_change_result {
 	char *id;
 	bool applied;
+	int64_t effective; /* how often it made a difference */
 	enum tn_promise results;
 	char *why_not, *how;
 };
@@ -44,6 +45,7 @@ struct tn_possible_change {
 	char *id, *title;
 	enum tn_promise results;
 	struct tn_text_list values; /* worth trying; NULL among them: it takes none */
+	struct tn_number_list pieces;  /* of each value: that a batch is cut into; 0: none. Empty: not told */
 	struct tn_text_list conflicts; /* ids */
 };
 
@@ -51,15 +53,29 @@ struct tn_survey {
 	bool known;       /* else the rest says nothing */
 	int64_t backward; /* passes that were seen */
 	int64_t blocks;   /* of one kind, in the largest list of them */
+	struct tn_text_list command_line; /* of the process, behind the script's name */
 	struct tn_number_list batches, batch_options, evaluation_batches;
 	struct tn_possible_change *possible;
 	size_t possible_count;
 };
 
+#define TN_RATES 16
+
+/* What the updates of a process were made of. */
+struct tn_pace {
+	int64_t updates;         /* that were seen; 0: none, and the rest says nothing */
+	int64_t samples, tokens; /* of an update, at the model; 0 or TN_NO_FIGURE: unknown, or not the same in all */
+	int64_t backward;        /* passes of an update */
+	double loss_share;       /* how often its losses count: 1 for a quarter of each of four; NAN: unknown */
+	double rates[TN_RATES];  /* learning rates of the first updates */
+	size_t rate_count;
+};
+
 struct tn_change_results {
+	struct tn_pace pace;     /* of the process that made most updates */
 	struct tn_change_process *processes;
 	size_t count;
-	struct tn_survey survey; /* of the first process that made one */
+	struct tn_survey survey; /* of the process that saw most backward passes */
 };
 
 /* The documents in a folder, as an array; NULL without memory. */

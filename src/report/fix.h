@@ -28,12 +28,15 @@ struct tn_fix_change {
 	char *title, *how, *why_not, *patch; /* how: one line a part */
 	enum tn_promise results;
 	enum tn_fix_end end;
+	bool own;      /* made of nothing but options of the program's own */
+	char *command; /* then: the command line to copy */
 	bool cure;   /* of a cause that is no want of room */
 	bool enough; /* the first that is enough and keeps the results */
 	int cost;    /* rank of what it costs in time, least first */
 	struct tn_time_ratio time; /* of a step, for as many samples, to the unchanged program's */
 	int pieces;  /* that a batch is cut into; 0: it stays whole */
-	int64_t reserved_peak, device_peak, saved, margin;
+	int64_t reserved_peak, device_peak, margin; /* on the card */
+	int64_t need, saved; /* the allocated peak and what lies outside PyTorch; what that is less than unchanged */
 	int64_t uncertain; /* so much higher may the peak be; 0: unknown */
 };
 
@@ -57,7 +60,7 @@ struct tn_fixes {
 	int gpus;
 	bool fits_unchanged, failed, undecided, interrupted;
 	bool infers; /* no backward pass was seen */
-	int64_t reserved_peak, device_peak; /* of the program as it is, on a card large enough */
+	int64_t need; /* of the program as it is, seen on a card large enough: its allocated peak and what lies outside PyTorch */
 	int64_t missing;                    /* what the card lacks for that */
 	const char *smallest_gpu;
 	char *cause, *why, *advice, *at; /* of the out-of-memory; at: "model.py:32" */

@@ -31,6 +31,7 @@ tn__fix_change_free(struct tn_fix_change *change)
 	free(change->how);
 	free(change->why_not);
 	free(change->patch);
+	free(change->command);
 	*change = (struct tn_fix_change){ 0 };
 }
 
@@ -91,15 +92,16 @@ time_range(const struct tn_time_ratio *time)
 static json_t *
 change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 {
-	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:b, s:b}", "id",
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:b}", "id",
 	                 tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change),
 	                 "outcome", tn__fix_end_name(change->end), "fits", change->end == TN_FIX_FITS, "peak_reserved_bytes",
 	                 tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
+	                 "needed_bytes", tn__json_figure(change->need),
 	                 "saved_bytes", tn__json_figure(change->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : change->saved),
 	                 "margin_bytes", change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(),
 	                 "step_time_ratio", ratio(change->time.known, change->time.ratio),
 	                 "step_time_range", time_range(&change->time), "results", tn__promise_name(change->results), "how",
-	                 tn__json_text(change->how), "patch", patch_text(fixes, change), "why_not",
+	                 tn__json_text(change->how), "command", tn__json_text(change->command), "patch", patch_text(fixes, change), "why_not",
 	                 tn__json_text(change->why_not), "cure", change->cure, "enough", change->enough, "narrowly",
 	                 change->end == TN_FIX_FITS && change->margin < change->uncertain);
 }
@@ -131,9 +133,7 @@ verdict(const struct tn_fixes *fixes)
 static json_t *
 unchanged(const struct tn_fixes *fixes)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "peak_reserved_bytes",
-	                 tn__json_figure(fixes->reserved_peak),
-	                 "peak_device_bytes", tn__json_figure(fixes->device_peak), "missing_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "needed_bytes", tn__json_figure(fixes->need), "missing_bytes",
 	                 tn__json_figure(fixes->missing), "smallest_gpu", tn__json_text(fixes->smallest_gpu), "cause",
 	                 tn__json_text(fixes->cause), "why", tn__json_text(fixes->why), "at", tn__json_text(fixes->at), "do_first",
 	                 tn__json_text(fixes->wrong ? fixes->advice : NULL), "own_error",

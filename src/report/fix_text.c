@@ -27,10 +27,10 @@ tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 	char total[32], peak[32], missing[32];
 	const char *name = fixes->gpu.name;
 	tn__human_bytes((int64_t)fixes->gpu.total_bytes, total);
-	tn__human_bytes(fixes->device_peak, peak);
+	tn__human_bytes(fixes->need, peak);
 	if (fixes->fits_unchanged)
 		snprintf(words, TN_WORDS_ROOM, "Fits on %s (%s) as it is: %s at the peak, nothing needs a change", name, total, peak);
-	else if (fixes->device_peak == TN_NO_FIGURE || fixes->missing == TN_NO_FIGURE)
+	else if (fixes->need == TN_NO_FIGURE || fixes->missing == TN_NO_FIGURE)
 		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s)", name, total);
 	else
 		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s): it needs %s, %s more", name, total, peak,
@@ -175,13 +175,15 @@ say_next(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	const struct tn_gpu_row *row = fixes->smallest_gpu != NULL ? tn__gpu_find(fixes->smallest_gpu) : NULL;
 	char total[32];
 	fputc('\n', printer->out);
-	if (first != NULL)
+	if (first != NULL && first->command != NULL)
+		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", first->command);
+	else if (first != NULL)
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "tonnage fix --apply \"%s\" %s-- %s", first->changes,
 		                 fixes->card_options != NULL ? fixes->card_options : "",
 		                 fixes->command != NULL ? fixes->command : "PROGRAM");
 	else if (fixes->advice != NULL && !fixes->wrong)
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", fixes->advice);
-	if (row != NULL && fixes->device_peak > 0)
+	if (row != NULL && fixes->need > 0)
 		tn__say_labelled(printer, first != NULL || (fixes->advice != NULL && !fixes->wrong) ? "" : "Next", HOW_COLUMN,
 		                 "%sthe smallest card that holds it unchanged: %s (%s)", first != NULL ? "or " : "",
 		                 row->figures.name, tn__human_bytes((int64_t)row->figures.total_bytes, total));

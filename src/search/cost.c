@@ -9,9 +9,11 @@
 
 /* How much of the samples of an unchanged step a changed one sees; 0: unknown. */
 static double
-share_of_samples(const struct tn_fix_search *search, const struct tn_fix_change *change)
+share_of_samples(const struct tn_fix_search *search, const struct tn_fix_change *change, const struct tn_trial *trial)
 {
-	double share = 1;
+	double share = 1, seen = tn__fix_share_of_samples(search, trial);
+	if (seen > 0)
+		return seen;
 	for (size_t i = 0; i < change->part_count; i++)
 		if (tn__change_is(change->parts[i], "batch"))
 			share = search->batch > 0 ? (double)tn__change_number(change->parts[i]) / search->batch : 0;
@@ -22,7 +24,7 @@ void
 tn__fix_judge_time(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial)
 {
 	const struct tn_steps *unchanged = &search->unchanged_large.steps;
-	double share = share_of_samples(search, &attempt->found);
+	double share = share_of_samples(search, &attempt->found, trial);
 	if (unchanged->count < 2)
 		unchanged = &search->unchanged_card.steps;
 	if (attempt->without_others)

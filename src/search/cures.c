@@ -8,7 +8,7 @@
 
 #include "verdict/finding_rows.h"
 
-/* id, cost, shares of parameters, gradients, state, activations, temporaries, cached, phases */
+/* id, cost, shares of parameters, gradients, state, activations, temporaries, rounding, phases */
 static const struct tn_cure cures[] = {
 	{ "alloc", 0, 0, 0, 0, 0, 0, 1, NULL },
 	{ "memory_fraction", 0, 0, 0, 0, 0, 0, 0, NULL },
@@ -28,6 +28,13 @@ static const struct tn_cure cures[] = {
 	{ "step_in_backward", 1, 0, 1, 0, 0, 0, 0, NULL },
 	{ "sdpa", 0, 0, 0, 0, 0.9, 0.9, 0, "forward backward evaluation generation" },
 	{ "chunked_loss", 1, 0, 0, 0, 0.3, 1, 0, "forward backward" },
+	{ "option_accumulate", 2, 0, 0, 0, 1, 1, 1, NULL },
+	{ "option_batch", 2, 0, 0, 0, 1, 1, 1, NULL },
+	{ "option_checkpoint", 4, 0, 0, 0, 0.9, 0.3, 0, NULL },
+	{ "option_precision", 0, 0, 0, 0, 0.5, 0.5, 0, NULL },
+	{ "option_optimizer", 1, 0, 0, 1, 0, 0.5, 0, NULL },
+	{ "option_length", 1, 0, 0, 0, 1, 1, 0, NULL },
+	{ "option_resolution", 1, 0, 0, 0, 1, 1, 0, NULL },
 	{ "accumulate", 2, 0, 0, 0, 1, 1, 1, NULL },
 	{ "checkpoint", 4, 0, 0, 0, 0.9, 0.3, 0, NULL },
 	{ "train_mode", 0, 0, 0, 0, 0.9, 0.3, 0, NULL },
@@ -115,9 +122,10 @@ tn__cure_most(const struct tn_cure *cure, const struct tn_trial *large, int piec
 	const struct tn_report_moment *peak = &tn__trial_report(large)->at_peak;
 	if (!tn__cure_is_told(large))
 		return tn__trial_report(large)->device_peak; /* unknown */
+	/* What is cached there is no need of the program's (tn__fix_need). */
 	double passing = cure->activations * held_by(peak, TN_CATEGORY_activations) +
 	                 cure->temporaries * (held_by(peak, TN_CATEGORY_temporaries) + held_by(peak, TN_CATEGORY_other)) +
-	                 cure->cached * (held_by(peak, TN_CATEGORY_cached) + held_by(peak, TN_CATEGORY_rounding));
+	                 cure->rounding * held_by(peak, TN_CATEGORY_rounding);
 	if (cure->phases != NULL && peak->phase != NULL && !names(cure->phases, peak->phase))
 		return 0;
 	double most = cure->parameters * held_by(peak, TN_CATEGORY_parameters) +

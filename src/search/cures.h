@@ -12,7 +12,7 @@ struct tn_cure {
 	const char *id;
 	int cost;               /* rank of the time it costs a step, least first; two equal ones cost about the same */
 	/* the most it may save of each, as a share */
-	double parameters, gradients, state, activations, temporaries, cached;
+	double parameters, gradients, state, activations, temporaries, rounding;
 	const char *phases;     /* words: it helps only where the peak is in one of these; NULL: in any */
 };
 

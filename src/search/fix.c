@@ -28,7 +28,6 @@
 #define MOST_SPARE_PAIRS 3 /* when single changes fit already */
 #define ENOUGH_KEPT 3 /* that fit and keep the results: then nothing is tried that trains differently */
 #define ENOUGH_FOUND 6
-#define BLOATED 2 /* a cache of as much as what is allocated, or more, says nothing of the need */
 
 /* ---- what has come so far ---- */
 
@@ -68,7 +67,7 @@ static bool
 is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
 	int kept = fitting(search, TN_PROMISE_ROUNDING), all = fitting(search, TN_PROMISE_DIFFERENT);
-	if (attempt->found.cure)
+	if (attempt->found.cure || attempt->wished)
 		return true;
 	if (is_outdone(search, attempt) || time_is_up(search))
 		return false;
@@ -100,32 +99,10 @@ judge_unchanged_card(struct tn_fix_search *search)
 		tn__trials_stop(&search->trials, &search->unchanged_large);
 }
 
-/* On an unlimited card nothing makes PyTorch give back what it has cached: a program that asks for ever larger tensors
- * then seems to need them all. A card with a quarter more than what was allocated tells better. */
-static bool
-wants_slack(const struct tn_fix_search *search)
-{
-	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
-	return tn__trial_fits(&search->unchanged_large) && !tn__fix_grows(search) && large->allocated_peak > 0 &&
-	       large->reserved_peak >= BLOATED * large->allocated_peak;
-}
-
-static struct tn_trial *
-start_with_slack(struct tn_fix_search *search)
-{
-	const struct tn_report *large = tn__trial_report(&search->unchanged_large);
-	int64_t allocated = large->allocated_peak, outside = large->device_peak - large->reserved_peak;
-	search->unchanged_with_slack.options = search->card.options;
-	search->unchanged_with_slack.options.memory_bytes = (uint64_t)(allocated + allocated / 4 + outside) >> 21 << 21;
-	return &search->unchanged_with_slack;
-}
-
 static bool
 is_unchanged_seen(const struct tn_fix_search *search)
 {
-	if (search->unchanged_card.end <= TN_TRIAL_RUNS || search->unchanged_large.end <= TN_TRIAL_RUNS)
-		return false;
-	return !wants_slack(search) || search->unchanged_with_slack.end > TN_TRIAL_RUNS;
+	return search->unchanged_card.end > TN_TRIAL_RUNS && search->unchanged_large.end > TN_TRIAL_RUNS;
 }
 
 static void
@@ -133,12 +110,8 @@ judge_unchanged(struct tn_fix_search *search)
 {
 	const struct tn_trial *large = &search->unchanged_large;
 	double longest = large->seconds > search->unchanged_card.seconds ? large->seconds : search->unchanged_card.seconds;
-	if (tn__trial_fits(&search->unchanged_with_slack)) {
-		large = search->whole = &search->unchanged_with_slack;
-		search->large_bytes = search->unchanged_with_slack.options.memory_bytes;
-	}
 	if (tn__trial_fits(large) && !tn__fix_grows(search)) /* what grows would take more with every step */
-		search->need = tn__trial_report(large)->device_peak;
+		search->need = tn__fix_need(tn__trial_report(large));
 	if (search->need != TN_NO_FIGURE)
 		search->missing = search->need + search->card.hidden - (int64_t)search->card.total;
 	if (search->need != TN_NO_FIGURE && search->unchanged_card.outcome.report != NULL)
@@ -153,6 +126,21 @@ judge_unchanged(struct tn_fix_search *search)
 
 /* ---- the scheduler's questions ---- */
 
+/* Options of the program's own are set on its command line, as a person would. */
+static void
+set_arguments(struct tn_attempt *attempt, struct tn_trial *trial)
+{
+	bool any = false;
+	for (size_t i = 0; i < attempt->found.part_count; i++)
+		any |= tn__change_is_option(attempt->found.parts[i]);
+	if (!any)
+		return;
+	if (attempt->arguments == NULL)
+		attempt->arguments = tn__change_command(trial->options.arguments, attempt->found.changes);
+	if (attempt->arguments != NULL)
+		trial->options.arguments = attempt->arguments;
+}
+
 static struct tn_trial *
 start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
@@ -163,6 +151,7 @@ start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 	if (attempt->without_others)
 		trial->options.other_bytes -= search->card.options.other_bytes;
 	trial->changes = attempt->without_others ? NULL : attempt->found.changes;
+	set_arguments(attempt, trial);
 	attempt->stage = TN_STAGE_ON_CARD;
 	return trial;
 }
@@ -177,7 +166,7 @@ seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attem
 
 /* The card was too small in an early step: what that takes is seen in a few more; the card has said that it is not enough. */
 static void
-limit_steps(struct tn_attempt *attempt, struct tn_run_options *options)
+limit_steps(const struct tn_fix_search *search, struct tn_attempt *attempt, struct tn_run_options *options)
 {
 	const struct tn_report_oom *oom = &tn__trial_report(&attempt->card)->oom;
 	const char *phase = oom->phase;
@@ -186,7 +175,8 @@ limit_steps(struct tn_attempt *attempt, struct tn_run_options *options)
 	if (attempt->stage != TN_STAGE_TOO_SMALL || !trains || oom->step <= 0 || oom->step > EARLY_STEP ||
 	    strcmp(options->steps, "auto") != 0)
 		return;
-	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)oom->step + MORE_STEPS);
+	int64_t peak = tn__trial_report(&search->unchanged_large)->at_peak.step; /* no earlier than the unchanged program has its */
+	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)(peak > oom->step ? peak : oom->step) + MORE_STEPS);
 	options->steps = attempt->steps;
 }
 
@@ -195,10 +185,11 @@ start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	struct tn_trial *trial = &attempt->large;
 	trial->options = search->card.options;
-	limit_steps(attempt, &trial->options);
+	limit_steps(search, attempt, &trial->options);
 	trial->options.no_detail = !seeks_sequels(search, attempt);
-	trial->options.memory_bytes = search->large_bytes;
+	trial->options.memory_bytes = TN_UNLIMITED_CARD;
 	trial->changes = attempt->found.changes;
+	set_arguments(attempt, trial);
 	attempt->stage = TN_STAGE_ON_LARGE;
 	return trial;
 }
@@ -212,9 +203,6 @@ start_unchanged(struct tn_fix_search *search)
 		search->unchanged_card.keep_words = true;
 		return &search->unchanged_card;
 	}
-	if (search->unchanged_large.end > TN_TRIAL_RUNS && search->unchanged_card.end > TN_TRIAL_RUNS &&
-	    wants_slack(search) && search->unchanged_with_slack.end == TN_TRIAL_WAITS)
-		return start_with_slack(search);
 	if (search->unchanged_large.end != TN_TRIAL_WAITS)
 		return NULL;
 	search->unchanged_large.options = search->card.options;
@@ -375,12 +363,12 @@ clear(struct tn_fix_search *search)
 	for (int i = 0; i < search->count; i++) {
 		tn__trial_clear(&search->attempts[i].large);
 		tn__trial_clear(&search->attempts[i].card);
+		tn__change_command_free(search->attempts[i].arguments);
 		if (!search->attempts[i].kept)
 			tn__fix_change_free(&search->attempts[i].found);
 	}
 	tn__trial_clear(&search->unchanged_card);
 	tn__trial_clear(&search->unchanged_large);
-	tn__trial_clear(&search->unchanged_with_slack);
 	free(search->attempts);
 	free(search);
 }
@@ -415,8 +403,6 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	search->first_seconds = -1;
 	search->allowed = TN_PROMISE_ROUNDING;
 	search->need = search->missing = TN_NO_FIGURE;
-	search->whole = &search->unchanged_large;
-	search->large_bytes = TN_UNLIMITED_CARD;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
 	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,
 		                                 .ended = ended, .tick = tick, .forks = !options->search.fresh };

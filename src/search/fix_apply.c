@@ -101,11 +101,15 @@ tn__fix_apply(const struct tn_fix_options *options, const char *changes, int *ex
 		run.other_bytes = 0;
 		return tn_run(&run, exit_status);
 	}
+	char **arguments = tn__change_command(run.arguments, changes);
+	TN_RETURN_IF(arguments == NULL, TN_NO_MEMORY, "out of host memory");
+	run.arguments = arguments;
 	setenv("TONNAGE_CHANGES", changes, 1);
 	if (!run.quiet)
 		tn__tell(run.messages, "running with %s", changes);
 	bool by_name = options->patch_path != NULL && !tn__fix_is_number(options->apply); /* by number, the search has written it */
 	tn_status status = by_name ? run_for_patch(options, &run, exit_status) : tn_run(&run, exit_status);
 	unsetenv("TONNAGE_CHANGES");
+	tn__change_command_free(arguments);
 	return status;
 }

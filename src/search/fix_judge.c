@@ -19,7 +19,8 @@ result_of(const struct tn_trial *trial, const char *part, const struct tn_change
 	for (size_t i = 0; i < results->count; i++)
 		for (size_t j = 0; j < results->processes[i].count; j++) {
 			const struct tn_change_result *result = &results->processes[i].items[j];
-			if (result->id == NULL || strcmp(result->id, id) != 0 || (found != NULL && !result->applied))
+			if (result->id == NULL || strcmp(result->id, id) != 0 ||
+			    (found != NULL && (!result->applied || (found->applied && found->effective >= result->effective))))
 				continue;
 			found = result;
 			*process_out = &results->processes[i];
@@ -57,6 +58,7 @@ read_change_result(struct tn_attempt *attempt, const struct tn_trial *trial)
 	if (attempt->without_others)
 		return true;
 	tn__replace_text(&found->how, NULL);
+	attempt->acted = false;
 	for (size_t i = 0; i < found->part_count; i++) {
 		const struct tn_change_result *result = result_of(trial, found->parts[i], &process);
 		if (result == NULL || !result->applied) {
@@ -67,9 +69,27 @@ read_change_result(struct tn_attempt *attempt, const struct tn_trial *trial)
 		if (result->results > found->results)
 			found->results = result->results;
 		append_line(&found->how, result->how);
+		attempt->acted |= result->effective != 0; /* unknown: it may have */
 	}
 	tn__replace_text(&found->patch, process != NULL ? process->patch : NULL);
 	return true;
+}
+
+int64_t
+tn__fix_need(const struct tn_report *report)
+{
+	if (report->device_peak == TN_NO_FIGURE || report->reserved_peak == TN_NO_FIGURE ||
+	    report->allocated_peak == TN_NO_FIGURE)
+		return report->device_peak;
+	return report->device_peak - (report->reserved_peak - report->allocated_peak);
+}
+
+/* True when a trial has seen the step in which the unchanged program has its peak. */
+static bool
+has_come_as_far(const struct tn_fix_search *search, const struct tn_report *report)
+{
+	int64_t step = tn__trial_report(&search->unchanged_large)->at_peak.step;
+	return step == TN_NO_FIGURE || report->steps_seen == TN_NO_FIGURE || report->steps_seen >= step;
 }
 
 static void
@@ -83,7 +103,12 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 		return;
 	found->margin = (int64_t)search->card.total - found->device_peak;
 	found->uncertain = tn__trial_uncertain(trial);
-	found->saved = search->need != TN_NO_FIGURE ? search->need - found->device_peak : TN_NO_FIGURE;
+	found->need = tn__fix_need(report);
+	if (found->need != TN_NO_FIGURE)
+		found->need -= hidden;
+	found->saved = search->need != TN_NO_FIGURE && found->need != TN_NO_FIGURE ? search->need - found->need : TN_NO_FIGURE;
+	if (trial->end == TN_TRIAL_DONE && !has_come_as_far(search, report))
+		found->saved = TN_NO_FIGURE;
 }
 
 bool
@@ -130,6 +155,29 @@ is_broken(const struct tn_fix_search *search, struct tn_attempt *attempt, const 
 	return true;
 }
 
+/* True for a change that acted on nothing: it saves nothing, and where its trial needs something else all the same, the two
+ * runs saw different things. */
+static bool
+did_nothing(struct tn_attempt *attempt)
+{
+	struct tn_fix_change *found = &attempt->found;
+	char bytes[32], *why = NULL;
+	if (attempt->acted || attempt->without_others)
+		return false;
+	attempt->stage = TN_STAGE_OVER;
+	found->end = TN_FIX_NO_HELP;
+	if (found->saved == 0 || found->saved == TN_NO_FIGURE)
+		return true;
+	found->end = TN_FIX_UNKNOWN;
+	tn__human_bytes(found->saved < 0 ? -found->saved : found->saved, bytes);
+	if (asprintf(&why, "it changed nothing, and the program took %s %s all the same: it does not do the same twice", bytes,
+	             found->saved < 0 ? "more" : "less") < 0)
+		why = NULL;
+	tn__replace_text(&found->why_not, why);
+	free(why);
+	return true;
+}
+
 static void
 too_little(struct tn_attempt *attempt)
 {
@@ -157,12 +205,14 @@ tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	if (!is_told_and_whole(search, attempt, trial))
 		return;
 	take_peaks(search, attempt, trial, 0);
+	if (did_nothing(attempt))
+		return;
+	tn__fix_judge_updates(search, attempt, trial);
 	tn__fix_judge_time(search, attempt, trial);
-	int64_t cached = tn__trial_report(trial)->reserved_peak - tn__trial_report(trial)->allocated_peak;
 	int64_t room = (int64_t)search->card.total - search->card.hidden;
 	/* What is only cached is given back where memory is short: then the card itself must tell. */
 	bool tried = attempt->card.end != TN_TRIAL_WAITS;
-	if (!tried && attempt->found.device_peak != TN_NO_FIGURE && attempt->found.device_peak - cached <= room)
+	if (!tried && attempt->found.need != TN_NO_FIGURE && attempt->found.need <= room)
 		attempt->stage = TN_STAGE_RETRY_ON_CARD;
 	else
 		too_little(attempt);
@@ -184,6 +234,9 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		return;
 	}
 	take_peaks(search, attempt, trial, search->card.hidden);
+	if (did_nothing(attempt))
+		return;
+	tn__fix_judge_updates(search, attempt, trial);
 	tn__fix_judge_time(search, attempt, trial);
 	attempt->found.end = TN_FIX_FITS;
 	if (search->first_seconds < 0)

@@ -11,6 +11,14 @@
 #include "search/fix_search.h"
 #include "supervise/internal.h"
 
+/* It leaves less than what is not known of the peak. */
+static bool
+is_narrow(const struct tn_fix_change *change)
+{
+	return change->margin < change->uncertain;
+}
+
+/* The program's own options come before what has to be written into it. */
 static int
 by_worth(const void *one, const void *two)
 {
@@ -25,6 +33,10 @@ by_worth(const void *one, const void *two)
 		return (int)a->end - (int)b->end;
 	if (a->results != b->results && (a->results == TN_PROMISE_DIFFERENT || b->results == TN_PROMISE_DIFFERENT))
 		return (int)a->results - (int)b->results;
+	if (first && is_narrow(a) != is_narrow(b))
+		return is_narrow(a) ? 1 : -1;
+	if (a->own != b->own)
+		return a->own ? -1 : 1;
 	if (tn__fix_time(a) != tn__fix_time(b))
 		return tn__fix_time(a) < tn__fix_time(b) ? -1 : 1;
 	if (a->cost != b->cost)
@@ -35,7 +47,9 @@ by_worth(const void *one, const void *two)
 		return a->part_count < b->part_count ? -1 : 1;
 	if (a->pieces != b->pieces)
 		return a->pieces - b->pieces;
-	return a->saved == b->saved ? 0 : a->saved > b->saved ? -1 : 1;
+	if (a->saved != b->saved)
+		return a->saved > b->saved ? -1 : 1;
+	return a->margin == b->margin ? 0 : a->margin > b->margin ? -1 : 1;
 }
 
 static void
@@ -46,7 +60,7 @@ mark_enough(struct tn_fixes *fixes)
 		struct tn_fix_change *change = &fixes->changes[i];
 		if (change->end != TN_FIX_FITS || change->results == TN_PROMISE_DIFFERENT)
 			continue;
-		if (change->margin >= change->uncertain) {
+		if (!is_narrow(change)) {
 			change->enough = true;
 			return;
 		}
@@ -94,15 +108,17 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
 	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
 	bool fits = card->verdict == TN_VERDICT_FITS;
-	const struct tn_report *whole = fits ? card : tn__trial_report(search->whole);
-	const struct tn_gpu_row *row = whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu) : NULL;
+	const struct tn_report *whole = fits ? card : tn__trial_report(&search->unchanged_large);
+	int64_t need = fits ? whole->device_peak - search->card.hidden : search->need;
+	/* Where the card has room for what is needed, and yet it does not fit, the card is no matter of that alone. */
+	bool told = !fits && need != TN_NO_FIGURE && search->missing != TN_NO_FIGURE;
+	const struct tn_gpu_row *row = told ? tn__report_smallest_card(whole, need)
+	                               : whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu) : NULL;
 	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
 		                      .failed = card->verdict == TN_VERDICT_FAILED,
 		                      .undecided = card->verdict == TN_VERDICT_UNDECIDED,
 		                      .interrupted = search->trials.interrupted_by != 0,
-		                      .reserved_peak = whole->reserved_peak,
-		                      .device_peak = fits ? whole->device_peak - search->card.hidden : search->need,
-		                      .missing = search->missing, .margin_wanted = search->card.hidden,
+		                      .need = need, .missing = search->missing, .margin_wanted = search->card.hidden,
 		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
 		                      .forked = search->trials.forked, .took = search->trials.took,
 		                      .not_forked = tn__trials_not_forked(&search->trials),
@@ -121,6 +137,8 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 			attempt->found.end = TN_FIX_NOT_ENOUGH;
 			attempt->found.saved = TN_NO_FIGURE;
 		}
+		if (attempt->found.own && attempt->arguments != NULL)
+			attempt->found.command = tn__program_quote(attempt->arguments);
 		out->changes[out->change_count++] = attempt->found;
 		attempt->kept = true;
 	}

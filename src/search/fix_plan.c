@@ -17,7 +17,7 @@ add_attempt(struct tn_fix_search *search, const char *title, enum tn_promise res
 		return NULL;
 	struct tn_attempt *attempt = &search->attempts[search->count++];
 	*attempt = (struct tn_attempt){ .found = { .title = strdup(title), .results = results, .end = TN_FIX_UNKNOWN,
-		                                    .reserved_peak = TN_NO_FIGURE, .device_peak = TN_NO_FIGURE,
+		                                    .reserved_peak = TN_NO_FIGURE, .device_peak = TN_NO_FIGURE, .need = TN_NO_FIGURE,
 		                                    .margin = TN_NO_FIGURE } };
 	return attempt;
 }
@@ -43,12 +43,26 @@ is_tried(const struct tn_fix_search *search, const char *part)
 	return false;
 }
 
+static bool
+ends_with(char *const *arguments, const struct tn_text_list *words)
+{
+	size_t count = 0;
+	while (arguments[count] != NULL)
+		count++;
+	if (words->count >= count)
+		return false;
+	for (size_t i = 0; i < words->count; i++)
+		if (words->items[i] == NULL || strcmp(arguments[count - words->count + i], words->items[i]) != 0)
+			return false;
+	return true;
+}
+
 /* As the survey tells of it, or of something like it. */
 static void
 add_single(struct tn_fix_search *search, const struct tn_possible_change *row, const char *value, int pieces)
 {
 	const struct tn_cure *knowledge = tn__cure_of(row->id);
-	int64_t most = tn__cure_most(knowledge, search->whole, pieces);
+	int64_t most = tn__cure_most(knowledge, &search->unchanged_large, pieces);
 	bool not_of_room, cures = tn__cure_fits(knowledge, &search->unchanged_card, &not_of_room);
 	char *part = tn__change_part(row->id, value);
 	char *title = tn__change_title(row->title != NULL ? row->title : row->id, value);
@@ -60,9 +74,13 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 		attempt->found.cost = knowledge->cost;
 		attempt->found.pieces = pieces;
 		attempt->found.cure = not_of_room;
+		attempt->found.own = tn__change_is_own(part);
 		bool kept = attempt->found.results != TN_PROMISE_DIFFERENT;
 		attempt->most = cures && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
-		if (hopeless)
+		attempt->wished = tn__change_is(part, TN_CHANGE_NOTHING);
+		if (attempt->wished)
+			attempt->most = 0;
+		else if (hopeless)
 			attempt->stage = TN_STAGE_LOW_PRIORITY;
 	}
 	free(part);
@@ -82,11 +100,30 @@ add_accumulation(struct tn_fix_search *search, const struct tn_possible_change *
 		int pieces = text != NULL ? atoi(text) : 0;
 		bool last = i + 1 == row->values.count;
 		bool should = search->missing == TN_NO_FIGURE ||
-		              tn__cure_most(cure, search->whole, pieces) >= search->missing;
+		              tn__cure_most(cure, &search->unchanged_large, pieces) >= search->missing;
 		if (pieces > 1 && added < 2 && (should || last)) {
 			add_single(search, row, text, pieces);
 			added++;
 		}
+	}
+}
+
+/* An option of the program's own: where it cuts a batch, the fewest pieces that should do, and the next. */
+static void
+add_option(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
+{
+	const struct tn_cure *cure = tn__cure_of(row->id);
+	int added = 0;
+	if (!ends_with(search->card.options.arguments, &survey->command_line))
+		return; /* it was a script or a launcher that started the program: what is added here would not reach it */
+	for (size_t i = 0; i < row->values.count && added < 2; i++) {
+		int pieces = i < row->pieces.count ? (int)row->pieces.items[i] : 0;
+		bool should = search->missing == TN_NO_FIGURE || pieces == 0 ||
+		              tn__cure_most(cure, &search->unchanged_large, pieces) >= search->missing;
+		if (row->values.items[i] == NULL || (!should && i + 1 < row->values.count))
+			continue;
+		add_single(search, row, row->values.items[i], pieces);
+		added++;
 	}
 }
 
@@ -98,7 +135,7 @@ add_batch(struct tn_fix_search *search, const struct tn_possible_change *row, in
 	char text[16];
 	int pieces = 2;
 	while (batch / pieces > 1 && search->missing != TN_NO_FIGURE &&
-	       tn__cure_most(cure, search->whole, pieces) < search->missing)
+	       tn__cure_most(cure, &search->unchanged_large, pieces) < search->missing)
 		pieces *= 2;
 	for (int i = 0; i < 2 && batch / pieces >= 1; i++, pieces *= 2) {
 		snprintf(text, sizeof(text), "%d", batch / pieces);
@@ -114,7 +151,7 @@ add_settings(struct tn_fix_search *search, const struct tn_possible_change *row)
 	bool all;
 	tn__cure_fits(cure, &search->unchanged_card, &all);
 	if (!all && search->missing != TN_NO_FIGURE)
-		all = tn__cure_most(cure, search->whole, 0) >= search->missing;
+		all = tn__cure_most(cure, &search->unchanged_large, 0) >= search->missing;
 	for (size_t i = 0; i < row->values.count; i++)
 		if (row->values.items[i] != NULL && (all || i == 0))
 			add_single(search, row, row->values.items[i], 0);
@@ -123,7 +160,9 @@ add_settings(struct tn_fix_search *search, const struct tn_possible_change *row)
 static void
 add_row(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
 {
-	if (strcmp(row->id, "accumulate") == 0) {
+	if (tn__change_is_option(row->id)) {
+		add_option(search, row, survey);
+	} else if (strcmp(row->id, "accumulate") == 0) {
 		add_accumulation(search, row);
 	} else if (strcmp(row->id, "batch") == 0) {
 		add_batch(search, row, search->batch);
@@ -179,6 +218,8 @@ by_promise(const void *one, const void *two)
 		return (int)a->found.results - (int)b->found.results;
 	if (first != second)
 		return first ? -1 : 1;
+	if (a->found.own != b->found.own)
+		return a->found.own ? -1 : 1;
 	if (a->found.cost != b->found.cost)
 		return a->found.cost - b->found.cost;
 	return a->most == b->most ? 0 : a->most > b->most ? -1 : 1;
@@ -294,7 +335,7 @@ combine(struct tn_fix_search *search, int one, int two)
 	char words[700];
 	snprintf(words, sizeof(words), "%s, and %s", a->found.title, b->found.title);
 	int cost = a->found.cost + b->found.cost;
-	bool cure = a->found.cure || b->found.cure;
+	bool cure = a->found.cure || b->found.cure, own = a->found.own && b->found.own;
 	struct tn_attempt *made = add_attempt(search, words, results);
 	if (made == NULL)
 		return NULL;
@@ -304,6 +345,7 @@ combine(struct tn_fix_search *search, int one, int two)
 		add_part(made, b->found.parts[i]);
 	made->found.cost = cost;
 	made->found.cure = cure;
+	made->found.own = own;
 	made->most = a->found.saved + b->found.saved;
 	made->stage = search->direct ? TN_STAGE_RETRY_ON_CARD : TN_STAGE_WAITS;
 	return made;
@@ -373,9 +415,9 @@ tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
 	const struct tn_attempt *first = &search->attempts[index];
 	struct pair pairs[TN_FIX_ATTEMPTS];
 	size_t count = 0;
-	if (!may_join(first) || first->found.device_peak == TN_NO_FIGURE || !tn__cure_is_told(&first->large))
+	if (!may_join(first) || first->found.need == TN_NO_FIGURE || !tn__cure_is_told(&first->large))
 		return;
-	int64_t rest = first->found.device_peak + search->card.hidden - (int64_t)search->card.total;
+	int64_t rest = first->found.need + search->card.hidden - (int64_t)search->card.total;
 	for (int i = 0; i < search->count; i++) {
 		const struct tn_attempt *then = &search->attempts[i];
 		if (i == index || !may_join(then) || !go_together(search, first, then) || is_there(search, first, then))

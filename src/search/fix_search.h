@@ -28,9 +28,12 @@ struct tn_attempt {
 	struct tn_fix_change found;
 	enum tn_stage stage;
 	bool kept;          /* tn_fix_change was handed over */
+	bool wished;        /* tried whatever else fits */
+	bool acted;         /* some change of it made a difference in its last trial */
 	bool without_others; /* the card is tried without other processes, and nothing is changed */
 	int64_t most;       /* what it may save, at most */
 	struct tn_trial large, card;
+	char **arguments;   /* of the program, where options of its own are set */
 	char steps[16];     /* of the trial on the unlimited card, where a few tell enough */
 };
 
@@ -40,9 +43,6 @@ struct tn_fix_search {
 	struct tn_trials trials;
 	struct tn_progress_line line;
 	struct tn_trial unchanged_card, unchanged_large;
-	struct tn_trial unchanged_with_slack; /* made only where the cache of an unlimited card tells nothing of the need */
-	const struct tn_trial *whole;    /* the one of the last two that tells the need */
-	uint64_t large_bytes;            /* the card on which what a change saves is seen whole */
 	struct tn_attempt *attempts;
 	int count;
 	bool planned, over;
@@ -50,7 +50,7 @@ struct tn_fix_search {
 	enum tn_promise allowed; /* changes that do more to the results wait */
 	bool direct;     /* only the card itself is asked */
 	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
-	int64_t need;    /* device peak of the program as it is; TN_NO_FIGURE: unknown */
+	int64_t need;    /* tn__fix_need of the program as it is; TN_NO_FIGURE: unknown */
 	int batch;       /* the largest of the program; 0: unknown */
 	double first_seconds;
 	const char *failure; /* why there is no list */
@@ -91,12 +91,22 @@ bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two
 /* Takes what the trial on the unlimited card, or on the card itself, has shown. */
 void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
+/* What a run needs of a card: its allocated peak and what lies outside PyTorch. What PyTorch only caches it gives back
+ * where memory is short, and never on an unlimited card. TN_NO_FIGURE: unknown. */
+int64_t tn__fix_need(const struct tn_report *report);
 /* True when the program as it is takes more memory with every step: its peak says nothing of its need. */
 bool tn__fix_grows(const struct tn_fix_search *search);
 /* The exception with which the program as it is ends where memory is enough; NULL: none, or it is not known. Borrowed. */
 const char *tn__fix_own_error(const struct tn_fix_search *search);
 /* Replaces an owned text by a copy of `value`, which may be NULL. */
 void tn__replace_text(char **text, const char *value);
+
+/* ---- fix_same.c ---- */
+
+/* Takes the promise away from a change whose trial was seen to make other updates than the unchanged program, and says why. */
+void tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial);
+/* How much of the samples of an unchanged update one of the trial sees; 0: unknown. */
+double tn__fix_share_of_samples(const struct tn_fix_search *search, const struct tn_trial *trial);
 
 /* ---- more_cards.c ---- */
 

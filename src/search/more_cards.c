@@ -32,9 +32,8 @@ parts_of(const struct tn_report *whole, int64_t blocks)
 		                   .gradients = held_by(whole, TN_CATEGORY_gradients),
 		                   .state = held_by(whole, TN_CATEGORY_optimizer_state) };
 	parts.passing = held_by(whole, TN_CATEGORY_activations) + held_by(whole, TN_CATEGORY_inputs) +
-	                held_by(whole, TN_CATEGORY_temporaries) + held_by(whole, TN_CATEGORY_rounding) +
-	                held_by(whole, TN_CATEGORY_cached);
-	parts.fixed = whole->device_peak - parts.parameters - parts.gradients - parts.state - parts.passing;
+	                held_by(whole, TN_CATEGORY_temporaries) + held_by(whole, TN_CATEGORY_rounding);
+	parts.fixed = tn__fix_need(whole) - parts.parameters - parts.gradients - parts.state - parts.passing;
 	/* of frozen parameters there is no state, and no gradient */
 	int64_t trained = parts.state > 0 && parts.state < parts.parameters ? parts.state : parts.parameters;
 	parts.all_gradients = at_least(parts.gradients, trained);
@@ -66,7 +65,7 @@ tn__more_cards(const struct tn_fix_search *search, struct tn_fixes *out)
 		int64_t (*bytes)(const struct parts *parts, int cards);
 	} methods[] = { { TN_CARDS_FSDP, with_fsdp }, { TN_CARDS_DDP, with_ddp } };
 	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
-	const struct tn_report *whole = tn__trial_report(search->whole);
+	const struct tn_report *whole = tn__trial_report(&search->unchanged_large);
 	int64_t room = (int64_t)search->card.total - search->card.hidden;
 	if (search->missing == TN_NO_FIGURE || search->card.options.gpus != 1 || !survey->known || survey->backward <= 0 ||
 	    whole->at_peak.by_category[TN_CATEGORY_parameters] == TN_NO_FIGURE)

@@ -69,6 +69,25 @@ join(struct tn_report *report, struct tn_report_moment *moment, struct tn_moment
 	tn__moment_free(pytorch);
 }
 
+/* On an unlimited card the peak is that of what was allocated: what was reserved there beyond it is cache, which may have grown
+ * in any other moment. The ledger's account becomes that of this moment. */
+static tn_status
+find_allocated_peak(const struct record *record, const struct tn_guest_news *news, struct tn_report *report,
+                    struct tn_moment *out)
+{
+	struct tn_report_split split = report->at_peak.split;
+	const struct tn_analysis *analysis;
+	if (record->view == NULL || news->sharers != 1 || split.program == TN_NO_FIGURE ||
+	    report->gpu.total_bytes < TN_UNLIMITED_CARD || report->allocated_peak == TN_NO_FIGURE ||
+	    report->reserved_peak == TN_NO_FIGURE)
+		return tn__fail(TN_NOT_FOUND, "the card is not an unlimited one");
+	TN_FORWARD_IF_ERROR(tn__view_analysis(record->view, record->device, &analysis));
+	TN_FORWARD_IF_ERROR(tn__moment_of_allocated(analysis, (uint64_t)report->allocated_peak, out));
+	split.program -= report->reserved_peak - (int64_t)out->reserved;
+	tn__report_set_split(&report->at_peak, &split);
+	return TN_OK;
+}
+
 /* The moment at which PyTorch held exactly what the ledger says, in either record; else the most it held, if that is not
  * more: then the rest was somebody else's, or of the program outside PyTorch. */
 static tn_status
@@ -96,6 +115,10 @@ detail_of_peak(const struct records *records, const struct tn_guest_news *news, 
 	bool exact;
 	if (records->peak.view == NULL && records->oom.view == NULL)
 		return;
+	if (find_allocated_peak(&records->peak, news, report, &moment) == TN_OK) {
+		join(report, &report->at_peak, &moment);
+		return;
+	}
 	if (find_peak(records, news, report, &moment, &exact) != TN_OK) {
 		tn__report_add_finding(report, TN_FINDING_peak_not_recorded, TN_NO_FIGURE, NULL, UNTOLD,
 		                       "PyTorch's record does not hold the moment of the peak: %s", tn_error_text());

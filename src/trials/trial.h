@@ -23,8 +23,6 @@
 #include "supervise/folder.h"
 #include "tonnage/run.h"
 
-#define TN_UNLIMITED_CARD (UINT64_C(1) << 40) /* 1 TiB: a card that is never full */
-
 enum tn_trial_end {
 	TN_TRIAL_WAITS,
 	TN_TRIAL_RUNS,

@@ -274,10 +274,10 @@ tn__report_has_kernels(const struct tn_report *report, const struct tn_gpu_figur
 	return report->facts.kernel_count == 0;
 }
 
-/* The smallest card that holds so much for sure, and that the program's PyTorch has kernels for. Its context is smaller or
+/* Its context is smaller or
  * larger than this card's, and known about as well: what it holds is less than its total in any case. */
-static const struct tn_gpu_row *
-smallest_card(const struct tn_report *report, int64_t needed)
+const struct tn_gpu_row *
+tn__report_smallest_card(const struct tn_report *report, int64_t needed)
 {
 	const struct tn_gpu_row *best = NULL;
 	for (int i = 0; i < tn__gpu_count(); i++) {
@@ -352,7 +352,7 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 	judge_kernels(report);
 	int64_t needed = needed_card(report);
 	if (needed > 0) {
-		const struct tn_gpu_row *row = smallest_card(report, needed);
+		const struct tn_gpu_row *row = tn__report_smallest_card(report, needed);
 		report->smallest_gpu = row != NULL ? row->figures.alias : NULL;
 	}
 }

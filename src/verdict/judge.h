@@ -54,6 +54,9 @@ int64_t tn__report_short_by(const struct tn_report *report);
 
 /* True when the program's PyTorch has kernels for a card, or nothing is known of them. */
 bool tn__report_has_kernels(const struct tn_report *report, const struct tn_gpu_figures *card);
+/* The smallest card of the catalogue that holds so many bytes, context included, for sure, and that the program's PyTorch has
+ * kernels for; NULL: none. */
+const struct tn_gpu_row *tn__report_smallest_card(const struct tn_report *report, int64_t needed);
 
 /* Names the cause of an out-of-memory, and adds the finding that says why and what to do. Part of judging. */
 void tn__report_find_cause(struct tn_report *report);

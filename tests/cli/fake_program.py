@@ -5,7 +5,7 @@ guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTor
     fake_program.py '{"base": 1, "sample": 1, "batch": 8, "possible": [...], "saves": {...}}' [BATCH]
 
 selected: MiB that it takes of what --assume says is selected; base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
-refuses: changes that do not apply; idle: changes under which it does nothing; breaks: changes that make it fail; own: it fails by itself
+refuses: changes that do not apply; inert: changes that act on nothing; idle: changes under which it does nothing; breaks: changes that make it fail; own: it fails by itself
 where memory is enough; sleep: seconds that it goes on for; fails: its own
 status; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
 """
@@ -46,7 +46,7 @@ def tell_changes(wish, changes):
             continue
         applied = name not in wish.get("refuses", ())
         rows.append({"id": name, "title": name, "value": value or None, "applied": applied,
-                     "why_not": None if applied else "nothing to act on", "places": [], "effective": 1,
+                     "why_not": None if applied else "nothing to act on", "places": [], "effective": 0 if name in wish.get("inert", ()) else 1,
                      "how": "Do %s." % name, "environment": {}, "arguments": {}, "patch": None,
                      "results": wish.get("results", {}).get(name, "same")})  # fmt: skip
     facts = {"facts": {"batches": [wish["batch"]] if wish.get("batch") else []}, "possible": wish.get("possible", [])}

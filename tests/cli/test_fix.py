@@ -138,6 +138,19 @@ def test_what_breaks_the_program_or_does_not_apply_is_no_saving(fix):
         assert line in done.stderr
 
 
+def test_a_change_that_acts_on_nothing_saves_nothing(fix):
+    """Where its trial takes less all the same, the program did not do the same twice: that is said, and it is no saving."""
+    wish = {"base": 1500, "saves": {"zero_grad": 800}, "inert": ["zero_grad", "detach"],
+            "possible": [row("zero_grad"), row("detach")]}  # fmt: skip
+    done, document = fix(wish)
+    assert done.returncode == 10, done.stderr
+    outcomes = {name: (change["outcome"], change["fits"]) for name, change in by_id(document).items()}
+    assert outcomes == {"zero_grad": ("unknown", False), "detach": ("no_help", False)}
+    assert by_id(document)["detach"]["saved_bytes"] == 0
+    assert "it changed nothing" in by_id(document)["zero_grad"]["why_not"]
+    assert "does not do the same twice" in " ".join(done.stderr.split())
+
+
 def test_an_error_of_the_programs_own_is_nobody_elses(fix):
     """What it ends with unchanged, once memory is enough, no change has brought about; another exception one has."""
     wish = {"base": 1500, "saves": {"zero_grad": 800, "no_grad": 800}, "own": True, "breaks": ["no_grad"],

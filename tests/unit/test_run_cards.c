@@ -22,7 +22,6 @@ estimate(int64_t card, int backward, int batch, int64_t missing)
 	struct tn_fixes fixes = { 0 };
 	search.card.total = (uint64_t)card;
 	search.card.options.gpus = 1;
-	search.whole = &search.unchanged_large;
 	struct tn_report report;
 	tn__report_init(&report);
 	report.device_peak = 29 * GIB;

@@ -56,7 +56,6 @@ begin(void **state)
 	json_error_t error;
 	struct tn_fix_search *search = calloc(1, sizeof(*search));
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
-	search->whole = &search->unchanged_large;
 	search->card.total = 16 * GIB;
 	search->need = 24 * GIB;
 	search->missing = 8 * GIB;

@@ -9,6 +9,8 @@
     rewrite   runs the program from changed source, with its own file names and line numbers
     hooks     what happens in torch: batches, backward passes, updates, calls of modules
     arguments arguments of transformers' and Lightning's trainers
+    options   what a program declares for its command line; meaning: what that is for; switches: changes made of it
+    pace      what each update was made of, to hold changes to what they promise
     survey    facts of the program that say which changes can be tried
 
 and one file for each change. One with `edit(change, source)` edits the program's text before it runs, so that its
@@ -25,21 +27,22 @@ def start(text):
     if _started:
         return
     _started = True
-    from . import results, rewrite, spec
+    from . import pace, results, rewrite, spec
 
     changes = spec.parse(text)
     results.start(changes)
     for change in changes:
         if change.why_not is None:
             _install(change)
+    pace.install(results.Change("pace", None, None))
     rewrite.install()
 
 
 def _install(change):
-    from . import rewrite
+    from . import rewrite, table
 
     try:
-        module = __import__("%s.%s" % (__name__, change.id), fromlist=["install"])
+        module = __import__("%s.%s" % (__name__, table.module_of(change.id)), fromlist=["install"])
         if hasattr(module, "edit"):
             rewrite.add(change, module.edit)
         if hasattr(module, "install"):

@@ -256,7 +256,7 @@ class _Accumulation:
 
         if self.piece is None or not isinstance(loss, torch.Tensor):
             return None
-        if _is_sum(loss.grad_fn):
+        if is_sum(loss.grad_fn):
             self.divided = False
             return None
         return loss / self.piece.ratio if self.piece.ratio > 1 else None
@@ -391,7 +391,7 @@ def _stands_in(text, node, loop):
     return node is loop
 
 
-def _is_sum(node, depth=8):
+def is_sum(node, depth=8):
     """True when a loss is a sum over the batch: reduction="sum", or .sum() as the last operation."""
     while node is not None and depth:
         reduction = getattr(node, "_saved_reduction", None)

@@ -48,6 +48,7 @@ def _name_for(change, torch, merged):
     change.environment = {name: merged}
     change.how = "Set %s=%s before the program starts." % (name, merged)
     change.note(None, "%s=%s" % (name, merged))
+    change.effect()
 
 
 def _version(torch):

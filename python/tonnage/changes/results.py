@@ -214,6 +214,8 @@ def write_now():
 
 def document():
     """The whole document."""
+    from . import pace
+
     asked = [change for change in _changes if change.id != "survey"]
     told = [change.document() for change in asked]
     applied = [change for change in asked if change.applied and change.why_not is None]
@@ -222,5 +224,6 @@ def document():
         "pid": os.getpid(),
         "changes": told,
         "patch": _patch(applied),
+        "pace": pace.document(),
         "survey": facts() if facts is not None else None,
     }

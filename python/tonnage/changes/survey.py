@@ -5,10 +5,11 @@ Asked for as `TONNAGE_CHANGES=survey`. Nothing of the program is changed: text t
 and forgotten.
 """
 
+import os
 import sys
 import weakref
 
-from . import arguments, blocks, command_line, hooks, loaders, results, rewrite, source, table, train_mode
+from . import arguments, blocks, command_line, hooks, loaders, meaning, options, results, rewrite, source, table, train_mode
 
 _EDITS = ("zero_grad", "no_grad", "release_outputs", "data_on_host", "sdpa", "chunked_loss", "kv_cache",
           "kv_cache_limit", "step_in_backward", "offload_optimizer", "offload_activations", "autocast", "foreach",
@@ -25,6 +26,7 @@ class _Facts:
         self.optimizers = {}
         self.batches = {}
         self.evaluation_batches = {}
+        self.declared = []  # options of the program's command line, of the parser that can do most
         self.options = {}  # of the command line: --batch 8
         self.blocks = 0
         self.block = None
@@ -55,6 +57,10 @@ class _Facts:
             "training_arguments": self.training_arguments,
             "trainer": self.trainer,
             "rewrites": sorted(self.rewrites),
+            "offers": meaning.offers(self.declared),
+            "cuts_batches": meaning.forbids_accumulation(self.declared),
+            "command_line": sys.argv[1:],
+            "wished": os.environ.get("TONNAGE_TRY", "").split(","),
             "places": {"optimizers": self.optimizers, "batches": self.batches},
         }
         return {"facts": facts, "possible": table.possible(facts)}
@@ -85,6 +91,16 @@ def install(change):
     def option(namespace, action, place):
         facts.options[command_line.option_of(action)] = getattr(namespace, action.dest)
 
+    def declared(found):
+        if len(meaning.offers(found)) >= len(meaning.offers(facts.declared)):
+            facts.declared = found
+
+    def configurator(change, text):
+        if os.path.abspath(sys.argv[0] or "") == text.path:
+            found = options.configured(text.tree, _read)
+            if found:
+                declared(found)
+
     def called(module, frame):
         import torch
 
@@ -108,10 +124,20 @@ def install(change):
     loaders.watch(change.guarded(loader))
     loaders.watch_evaluation(change.guarded(evaluation))
     command_line.watch(change, option)
+    options.watch(change, declared)
+    rewrite.add(results.Change("configurator", None, None), configurator)
     hooks.before_forward(change.guarded(called))
     arguments.hugging_face(change, trainer_arguments)
     for name in _EDITS + _KEPT:
         _dry(facts, name)
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeError):
+        return None
 
 
 def _look_at(facts, torch, module):

@@ -17,6 +17,7 @@ ROUNDING = "same_up_to_rounding"
 DIFFERENT = "different_training"
 ORDER = (SAME, ROUNDING, DIFFERENT)  # worst last
 
+OPTION = "option_"  # begins the names of changes that are options of the program's own (meaning.py)
 Row = collections.namedtuple("Row", "id title needs results conflicts values")
 
 
@@ -46,7 +47,7 @@ def _evaluation_batch(facts):
 
 
 def _accumulates(facts):
-    return _steps(facts) and any(batch and batch > 1 for batch in facts["batches"])
+    return _steps(facts) and any(batch and batch > 1 for batch in facts["batches"]) and not facts["cuts_batches"]
 
 
 def _blocks(facts):
@@ -60,6 +61,11 @@ def _written(name):
         return name in facts["rewrites"]
 
     return needs
+
+
+def _offered(facts):
+    """Rows of these come from what the program offers (possible)."""
+    return False
 
 
 def _any(*questions):
@@ -123,6 +129,17 @@ ROWS = [
     Row("half_weights", "weights in 16 bits", _infers, DIFFERENT, (), ("bf16", "fp16")),
     Row("int8_weights", "weights of linear layers in 8 bits", _infers, DIFFERENT, (), (None,)),
     Row("kv_cache_limit", "fewer new tokens", _written("kv_cache_limit"), DIFFERENT, ("kv_cache",), ()),
+    Row("option_accumulate", "smaller batches, accumulated: the program's own options", _offered, ROUNDING,
+        ("option_batch", "accumulate", "batch"), ()),
+    Row("option_batch", "a smaller batch: the program's own option", _offered, DIFFERENT, ("accumulate", "batch"), ()),
+    Row("option_checkpoint", "activation checkpointing: the program's own option", _offered, ROUNDING, ("checkpoint",), ()),
+    Row("option_precision", "mixed precision: the program's own option", _offered, DIFFERENT,
+        ("autocast", "bf16_weights"), ()),
+    Row("option_optimizer", "an optimizer with less state: the program's own option", _offered, DIFFERENT,
+        ("adafactor", "adam8bit", "sgd_no_momentum"), ()),
+    Row("option_length", "shorter sequences: the program's own option", _offered, DIFFERENT, (), ()),
+    Row("option_resolution", "smaller pictures: the program's own option", _offered, DIFFERENT, (), ()),
+    Row("nothing", "nothing", lambda facts: "nothing" in facts["wished"], SAME, (), (None,)),
     Row("empty_cache_out_of_loop", "no empty_cache() in a loop", _written("empty_cache_out_of_loop"), SAME, (), ()),
 ]
 BY_ID = {row.id: row for row in ROWS}
@@ -140,9 +157,18 @@ def worse(one, two):
 
 
 def possible(facts):
-    """[{"id", "title", "results", "values", "conflicts"}] of what may be tried in a program with these facts."""
-    return [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts),
-             "conflicts": list(row.conflicts)} for row in ROWS if row.needs(facts)]
+    """[{"id", "title", "results", "values", "conflicts"}] of what may be tried in a program with these facts. Of the
+    program's own options each value has its number of pieces that a batch is cut into."""
+    own = [{"id": name, "title": title, "results": promise, "values": [words for words, pieces in rows],
+            "pieces": [pieces for words, pieces in rows], "conflicts": list(BY_ID[name].conflicts)}
+           for name, title, promise, rows in facts["offers"]]
+    return own + [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts),
+                   "conflicts": list(row.conflicts)} for row in ROWS if row.needs(facts)]
+
+
+def module_of(name):
+    """The module that does a change."""
+    return "switches" if name.startswith(OPTION) else name
 
 
 def _results(row, facts):

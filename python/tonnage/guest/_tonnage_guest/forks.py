@@ -231,10 +231,9 @@ def _change_environment(variables):
 
 
 def _change_arguments(arguments):
-    count = len(sys.argv) - 1
-    if count > 0:
-        sys.argv[1:] = arguments[-count:]
-        sys.orig_argv[-count:] = arguments[-count:]
+    before = len(sys.orig_argv) - len(sys.argv) + 1  # words of Python's own: a trial may have more options, or fewer
+    sys.argv[1:] = arguments[before:]
+    sys.orig_argv[before:] = arguments[before:]
 
 
 def _renew_libraries(folder, net):

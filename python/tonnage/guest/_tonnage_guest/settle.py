@@ -2,7 +2,8 @@
 """When training has been seen, and what follows: the rest is rehearsed, or the supervisor is asked to end the program.
 
 `auto`: memory has settled when nothing grew for max(8, twice the step of the last growth, at most 50) steps: neither the
-allocated nor the reserved peak, nor what stays allocated at a step's end (by more than a trifle); and no input brought anything new for
+allocated nor the reserved peak, nor what stays allocated at a step's end (by more than a trifle; on an unlimited card the reserved
+peak does not count: nothing there makes PyTorch give back what it only caches); and no input brought anything new for
 max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
 differ from step to step. Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
 warm-up. It has settled, too, when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
@@ -29,17 +30,20 @@ _REHEARSAL = 0.75  # of the time: what is left then is kept for the rest of the 
 _PATIENCE = 10.0
 _TRIFLE = 64 << 10  # bytes: losses that are kept on the device
 _LEVELS = (lambda device: device.allocated_peak, lambda device: device.reserved_peak, lambda device: device.allocated)
+_RESERVED = 1  # of them
+_UNLIMITED = 1 << 40  # bytes: the card of TN_UNLIMITED_CARD
 _sleep, _clock = time.sleep, time.monotonic
 
 
 class _Steps:
     """What the steps so far brought."""
 
-    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked")
+    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "unlimited")
 
     def __init__(self):
         self.levels = [0, 0, 0]
         self.asked = False  # the supervisor was asked to end the program
+        self.unlimited = None  # whether no card is ever full; None: not yet known
         self.restart()
 
     def restart(self):
@@ -97,10 +101,20 @@ def _grew():
     """True when a level of memory is higher than it was when this last said so, and not by a trifle."""
     devices = state.peaks.values()
     levels = [max((level(device) for device in devices), default=0) for level in _LEVELS]
+    if _is_unlimited():
+        levels[_RESERVED] = 0
     if not any(now > then + _TRIFLE * (then > 0) for now, then in zip(levels, _steps.levels)):
         return False
     _steps.levels = [max(pair) for pair in zip(levels, _steps.levels)]
     return True
+
+
+def _is_unlimited():
+    """True where no card is ever full. Asked only once a device has been used."""
+    if _steps.unlimited is None and state.peaks:
+        cards = [state.torch.cuda.get_device_properties(index).total_memory for index in state.peaks]
+        _steps.unlimited = min(cards) >= _UNLIMITED
+    return bool(_steps.unlimited)
 
 
 def _reason(may_stop):

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an option of a program's command line is for, by its name and type, and what to set it to for less memory.
+
+Names are told apart by their words: `--per-device-train-batch-size`, `--batchSize` and `-b` are the batch of one pass,
+`--total-batch-size` is not. What an option really does is seen in its trial (pace.py); nothing here is believed.
+"""
+
+import re
+
+_SPLIT = re.compile(r"[^a-zA-Z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
+_TOTAL = {"total", "global", "effective"}
+_OTHERS = {"eval", "evaluation", "val", "valid", "validation", "test", "vb", "infer", "inference", "predict", "prediction",
+           "generation", "gen", "sample", "samples", "rollout", "prefetch", "workers", "log", "multiplier", "sampler", "norm",
+           "per_epoch", "epoch", "steps", "sizes", "mode", "split", "factor", "rampup", "lookahead", "growth"}  # fmt: skip
+_SMALL = ({"micro"}, {"microbatch"}, {"mbs"}, {"per", "device"}, {"device"}, {"per", "gpu"})
+_BATCH = {"batch", "batchsize", "bs", "bsz", "microbatch", "mbs", "b", "microbatchsize"}
+_ACCUMULATION = re.compile(r"^(accum|accumulate|accumulation|accumulated|gradaccum)$")
+_CHECKPOINT = {"checkpoint", "checkpointing", "ckpt", "checkpoints", "recompute", "recomputation", "remat"}
+_GRADIENT = {"gradient", "grad", "activation", "activations", "act", "use", "enable", "recompute", "recomputation", "remat"}
+_LENGTH = ({"block", "size"}, {"max", "length"}, {"max", "len"}, {"seq", "length"}, {"seq", "len"}, {"seqlen"}, {"bptt"},
+           {"sequence", "length"}, {"context", "length"}, {"cutoff", "len"}, {"max", "seqlen"}, {"n", "ctx"})  # fmt: skip
+_RESOLUTION = ({"img", "size"}, {"image", "size"}, {"resolution"}, {"imgsz"}, {"crop", "size"}, {"input", "size"})
+_HALF = ("bf16", "bfloat16", "bf16-mixed", "bf16_mixed")
+_FULL = (None, "no", "fp32", "float32", "32", "32-true", "none", "")
+_SMALL_OPTIMIZERS = ("adafactor", "adamw_8bit", "adamw_bnb_8bit")
+_PIECES = (2, 4, 8, 16, 32)
+
+
+def words(name):
+    """{"grad", "accum", "steps"} of --grad-accum-steps."""
+    return {word.lower() for word in _SPLIT.split(name.split(".")[-1]) if word}
+
+
+def role(option):
+    """"batch", "total", "accumulation", "checkpointing", "precision", "optimizer", "length", "resolution", or None."""
+    said = words(option.name)
+    whole = option.kind == "int"
+    truth = option.kind in ("flag", "bool")
+    if whole and any(_ACCUMULATION.match(word) for word in said):
+        return "accumulation" if not said & {"eval", "evaluation"} else None
+    if whole and said & _BATCH:
+        if said & _TOTAL:
+            return "total"
+        return "batch" if not said & _OTHERS else None
+    if truth and said & _CHECKPOINT and said & _GRADIENT and not said & _OTHERS:
+        return "checkpointing"
+    if (truth and said & {"amp", "fp16", "bf16"} and len(said) <= 2) or (
+            option.kind == "str" and (said & {"precision", "dtype"}) and not said & {"param", "cache", "kv", "model"}):
+        return "precision"
+    if option.kind == "str" and said in ({"optim"}, {"optimizer"}, {"opt"}, {"optimizer", "name"}):
+        return "optimizer"
+    if whole and not said & _OTHERS:
+        if any(each <= said for each in _LENGTH):
+            return "length"
+        if any(each <= said for each in _RESOLUTION):
+            return "resolution"
+    return None
+
+
+def by_role(options):
+    """{role: Option}; of several batches the one that says most plainly that it is that of one pass."""
+    found = {}
+    for option in options:
+        of = role(option)
+        if of is not None:
+            found.setdefault(of, []).append(option)
+    chosen = {}
+    for of, several in found.items():
+        if of == "precision" and any(option.kind in ("flag", "bool") and option.value for option in several):
+            continue  # it has one already
+        several.sort(key=lambda option: (-_plainness(option), -(option.typed is not None)))
+        if of not in ("batch", "accumulation") or len(several) == 1 or _plainness(several[0]) > _plainness(several[1]):
+            chosen[of] = several[0]
+    if "batch" in chosen and len(found["batch"]) > 1 and "micro" in "".join(words(chosen["batch"].name)):
+        chosen.setdefault("total", found["batch"][1])  # --batch_size 64 --microbatch 8: the first is the whole
+    return chosen
+
+
+def _plainness(option):
+    said = words(option.name)
+    return 2 * any(each <= said for each in _SMALL) + bool(said & {"train", "training", "bf16"})
+
+
+def written(option, value):
+    """How an option is set on the command line: "--batch-size 4"."""
+    name = option.typed or max(option.spellings, key=len)
+    if option.kind == "flag":
+        return name
+    return ("%s=%s" if option.equals else "%s %s") % (name, value)
+
+
+def offers(options):
+    """[(id, title, promise, [(words to set, pieces of a batch or 0), ...])] of what a program's options can do."""
+    chosen = by_role(options)
+    return [offer for offer in (_accumulation(chosen), _batch(chosen), _checkpointing(chosen), _precision(chosen),
+                                _optimizer(chosen), _smaller(chosen, "length", "shorter sequences"),
+                                _smaller(chosen, "resolution", "smaller pictures")) if offer and offer[3]]  # fmt: skip
+
+
+def forbids_accumulation(options):
+    """True where an option says what all passes of an update have together: the program cuts batches itself."""
+    return "total" in by_role(options)
+
+
+def _accumulation(chosen):
+    batch, often = chosen.get("batch"), chosen.get("accumulation")
+    if batch is None or often is None or not _positive(batch.value):
+        return None
+    before = often.value if _positive(often.value) else 1
+    rows = [("%s %s" % (written(batch, batch.value // k), written(often, before * k)), k) for k in _PIECES
+            if batch.value % k == 0]
+    return "option_accumulate", "smaller batches, accumulated: the program's own options", "same_up_to_rounding", rows
+
+
+def _batch(chosen):
+    batch, total = chosen.get("batch"), chosen.get("total")
+    if batch is None:
+        return None
+    size = batch.value if _positive(batch.value) else total.value if total is not None and _positive(total.value) else 0
+    rows = [(written(batch, size // k), k) for k in _PIECES if size and size % k == 0]
+    promise = "same_up_to_rounding" if total is not None else "different_training"
+    title = "smaller batches of one pass: the program's own option" if total is not None else (
+        "a smaller batch: the program's own option")
+    return "option_batch", title, promise, rows
+
+
+def _checkpointing(chosen):
+    option = chosen.get("checkpointing")
+    rows = [(written(option, "True"), 0)] if option is not None and not option.value else []
+    return "option_checkpoint", "activation checkpointing: the program's own option", "same_up_to_rounding", rows
+
+
+def _precision(chosen):
+    option = chosen.get("precision")
+    if option is None:
+        return None
+    rows = []
+    if option.kind in ("flag", "bool"):
+        rows = [(written(option, "True"), 0)] if not option.value else []
+    elif str(option.value).lower() in _FULL or option.value is None:
+        rows = [(written(option, value), 0) for value in _HALF if option.choices and value in option.choices][:1]
+        if not rows and option.value == "float32":
+            rows = [(written(option, "bfloat16"), 0)]
+    return "option_precision", "mixed precision: the program's own option", "different_training", rows
+
+
+def _optimizer(chosen):
+    option = chosen.get("optimizer")
+    known = option.choices or () if option is not None else ()
+    rows = [(written(option, name), 0) for name in _SMALL_OPTIMIZERS
+            if name in known and option.value not in _SMALL_OPTIMIZERS][:1]
+    return "option_optimizer", "an optimizer with less state: the program's own option", "different_training", rows
+
+
+def _smaller(chosen, of, title):
+    option = chosen.get(of)
+    rows = []
+    if option is not None and _positive(option.value) and option.value % 2 == 0:
+        rows = [(written(option, option.value // 2), 2)]
+    return "option_" + of, title + ": the program's own option", "different_training", rows
+
+
+def _positive(value):
+    return type(value) is int and value > 0

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that a program declares for its command line, read where it declares them.
+
+argparse and what is made of it (transformers' HfArgumentParser), click and typer, and scripts that set globals of theirs
+from `--name=value` (nanoGPT's configurator). Parsers that read something else than the program's command line, and those of
+launchers and of fire, are not the program's. Options that are hidden or called deprecated are left out.
+"""
+
+import ast
+import collections
+import functools
+import sys
+
+from _tonnage_guest import imports
+
+
+# spellings: all names; typed: the one that the command line has, or None; kind: "int", "float", "bool" (a value is given),
+# "flag" (none is), "str"; equals: written name=value; choices: list or None; value: what it is now
+Option = collections.namedtuple("Option", "name spellings typed kind equals choices value")
+
+_LAUNCHERS = ("torch.distributed.", "accelerate.commands.", "deepspeed.launcher.", "fire.", "lightning.fabric.cli", "IPython",
+              "ipykernel", "pytest", "_pytest", "pdb", "runpy", "torch._inductor", "triton")
+_CONFIGURED = (int, float, bool, str)
+
+
+def watch(change, use):
+    """use([Option, ...]) each time that the program has read its command line."""
+    imports.watch("argparse", change.guarded(_watch_argparse(change, use)))
+    for name in ("click.core", "typer._click.core"):
+        imports.watch(name, change.guarded(_watch_click(change, use)))
+
+
+# ---- argparse ----
+
+
+def _watch_argparse(change, use):
+    def look(parser, given, namespace, frame):
+        if _is_the_programs(given, frame):
+            use([option for option in (_of_action(action, namespace) for action in parser._actions) if option is not None])
+
+    def patch(module):
+        original = module.ArgumentParser.parse_known_args
+
+        @functools.wraps(original)
+        def parse_known_args(self, args=None, namespace=None, **kwargs):
+            given = None if args is None else list(args)
+            result = original(self, args if given is None else given, namespace, **kwargs)
+            change.guarded(look)(self, given, result[0], sys._getframe(1))
+            return result
+
+        module.ArgumentParser.parse_known_args = parse_known_args
+
+    return patch
+
+
+def _is_the_programs(given, frame):
+    """False for a parser of something else than the command line, and for a launcher's."""
+    words = sys.argv[1:]
+    if given is not None and any(word not in words for word in given):
+        return False
+    while frame is not None and frame.f_globals.get("__name__") in ("argparse", "transformers.hf_argparser"):
+        frame = frame.f_back
+    name = frame.f_globals.get("__name__", "") + "." if frame is not None else ""
+    return not name.startswith(_LAUNCHERS)
+
+
+def _of_action(action, namespace):
+    import argparse
+
+    help_text = action.help or ""
+    if not action.option_strings or help_text == argparse.SUPPRESS or "deprecated" in help_text.lower():
+        return None
+    value = getattr(namespace, action.dest, None)
+    if isinstance(action, argparse._StoreFalseAction):
+        return None
+    if action.nargs == 0:
+        kind = "flag" if isinstance(value, bool) or value is None else None
+    elif action.nargs == "?" and isinstance(action.const, bool):
+        kind = "flag"
+    elif action.nargs not in (None, "?"):
+        kind = None
+    else:
+        kind = _kind(value, action.type)
+    if kind is None:
+        return None
+    spellings = [name for name in action.option_strings if not name.startswith("--no-") and not name.startswith("--no_")]
+    return _option(action.dest, spellings, kind, action.choices, value)
+
+
+def _kind(value, read):
+    if isinstance(value, bool):
+        return "bool"
+    for kind in (int, float):
+        if type(value) is kind or (value is None and read is kind):
+            return kind.__name__
+    return "str" if isinstance(value, str) or value is None else None
+
+
+def _option(name, spellings, kind, choices, value, equals=False):
+    typed = next((word for word in spellings for given in sys.argv[1:]
+                  if given == word or given.startswith(word + "=")), None)  # fmt: skip
+    listed = list(choices)[:64] if isinstance(choices, (list, tuple, set, dict, range)) else None
+    return Option(name, tuple(spellings), typed, kind, equals, listed, value)
+
+
+# ---- click, typer ----
+
+
+def _watch_click(change, use):
+    def look(command, context):
+        use([option for option in (_of_parameter(parameter, context) for parameter in command.params)
+             if option is not None])  # fmt: skip
+
+    def patch(module):
+        original = module.Command.parse_args
+
+        @functools.wraps(original)
+        def parse_args(self, ctx, args):
+            result = original(self, ctx, args)
+            if not (getattr(self.callback, "__module__", None) or "").startswith(_LAUNCHERS):
+                change.guarded(look)(self, ctx)
+            return result
+
+        module.Command.parse_args = parse_args
+
+    return patch
+
+
+def _of_parameter(parameter, context):
+    def has(name):
+        return getattr(parameter, name, False)
+
+    value, read = context.params.get(parameter.name), has("type")
+    if not parameter.opts or not parameter.opts[0].startswith("-") or parameter.nargs != 1:
+        return None
+    if has("hidden") or has("multiple") or has("deprecated"):
+        return None
+    whole = {"integer": int, "float": float}.get(getattr(read, "name", None))
+    kind = "flag" if has("is_flag") else _kind(value, whole)
+    return _option(parameter.name, parameter.opts, kind, getattr(read, "choices", None), value) if kind else None
+
+
+# ---- globals of the script that its command line sets ----
+
+
+def configured(tree, read):
+    """The options of a script's tree that runs a file which sets the script's globals from the command line; read(path)
+    gives a file's text, or None. [] for any other script."""
+    number = next((at for at, statement in enumerate(tree.body) if _runs_configurator(statement, read)), None)
+    if number is None:
+        return []
+    found = {}
+    for statement in tree.body[:number]:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            value = _constant(statement.value)
+            if value is not None and not statement.targets[0].id.startswith("_"):
+                found[statement.targets[0].id] = value
+    return [_configured(name, value) for name, value in found.items()]
+
+
+def _configured(name, value):
+    word = "--" + name
+    for given in sys.argv[1:]:
+        if given.startswith(word + "="):
+            try:
+                value = ast.literal_eval(given[len(word) + 1:])
+            except (SyntaxError, ValueError):
+                value = given[len(word) + 1:]
+    return _option(name, (word,), _kind(value, None), None, value, equals=True)
+
+
+def _runs_configurator(statement, read):
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "exec":
+            for opened in ast.walk(node):
+                if isinstance(opened, ast.Call) and getattr(opened.func, "id", None) == "open" and opened.args:
+                    path = _constant(opened.args[0])
+                    text = read(path) if isinstance(path, str) else None
+                    if text and "sys.argv" in text and "globals()" in text:
+                        return True
+    return False
+
+
+def _constant(node):
+    """What a literal, or arithmetic of literals, says: 5 * 8."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = _constant(node.left), _constant(node.right)
+        return left * right if type(left) is int and type(right) is int else None
+    return node.value if isinstance(node, ast.Constant) and type(node.value) in _CONFIGURED else None

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each update of a program was made of: samples and tokens at the model, backward passes, how much of its loss each of
+them took, and the learning rates.
+
+Looked at in the unchanged program and in every trial, so that a change that promises the same results is held to it:
+an option or an accumulation that does something else than its name says is seen here.
+"""
+
+import collections
+import math
+
+from . import accumulate, hooks
+
+_UPDATES = 64  # looked at
+_RATES = 16
+_DEPTH = 6
+_calls = {}  # id of a model -> [parameters, samples, tokens] since the last update
+_passes = []  # of each backward pass since the last update: share of the loss (None: not known), a sum?, samples until then
+_updates = []  # of each: (samples, tokens, passes, share or None)
+_rates = []
+_sizes = {}
+_seen = 0
+
+
+def install(change):
+    """Looks on; `change` guards."""
+    hooks.on_torch(change.guarded(_watch_calls))
+    hooks.on_backward(change.guarded(_backward))
+    hooks.after_step(change.guarded(_updated))
+
+
+def document():
+    """What was seen, or None where no update was."""
+    if not _updates:
+        return None
+    columns = list(zip(*_updates))
+    return {
+        "updates": _seen,
+        "samples": _most_often(columns[0]),
+        "tokens": _always(columns[1]),
+        "backward": _most_often(columns[2]),
+        "loss_share": _always(columns[3]),
+        "learning_rates": list(_rates),
+    }
+
+
+def _watch_calls(torch):
+    from _tonnage_guest import calls
+
+    calls.begins.append(_called)
+
+
+def _called(module, args, kwargs, frame):
+    if module is None or _seen >= _UPDATES:
+        return
+    try:
+        import torch
+
+        if module.training and torch.is_grad_enabled():
+            size = _sizes.get(id(module))
+            if size is None:
+                size = _sizes[id(module)] = sum(each.numel() for each in module.parameters() if each.requires_grad)
+            samples, tokens = _batch(torch, (args, kwargs))
+            row = _calls.setdefault(id(module), [size, 0, 0])
+            row[1] += samples
+            row[2] += tokens
+    except Exception:
+        pass  # a model that counts nothing is not compared
+
+
+def _batch(torch, value, depth=0):
+    """(samples, tokens) of the first tensor in a value that has any; tokens are those of whole numbers."""
+    if isinstance(value, torch.Tensor):
+        return (value.shape[0], 0 if value.is_floating_point() else value.numel()) if value.dim() else (0, 0)
+    if depth < 4 and isinstance(value, collections.abc.Mapping):
+        value = list(value.values())
+    if depth < 4 and isinstance(value, (list, tuple)):
+        for item in value:
+            found = _batch(torch, item, depth + 1)
+            if found[0]:
+                return found
+    return 0, 0
+
+
+def _backward(tensors, frame):
+    import torch
+
+    if _seen < _UPDATES:
+        share = _share(tensors.grad_fn) if isinstance(tensors, torch.Tensor) else None
+        _passes.append((share, share is not None and accumulate.is_sum(tensors.grad_fn), _largest()[1]))
+
+
+def _share(node):
+    """What a loss was multiplied with last: 0.25 of `(loss / 4).backward()`. None where a tensor says it."""
+    share = 1.0
+    for _ in range(_DEPTH):
+        name = type(node).__name__
+        if name.startswith("DivBackward"):
+            factor, by = getattr(node, "_saved_other", None), -1
+        elif name.startswith("MulBackward"):
+            factor, by = getattr(node, "_saved_other", None), 1
+        else:
+            return share
+        if factor is None or factor.device.type != "cpu" or factor.dim() or not float(factor):
+            return None
+        share *= float(factor) ** by
+        node = node.next_functions[0][0] if node.next_functions else None
+    return share
+
+
+def _updated(optimizer, frame):
+    global _seen
+    if not _passes or _seen >= _UPDATES:
+        return  # a second optimizer, or an update of something else
+    _seen += 1
+    _, samples, tokens = _largest()
+    share = _whole_share(samples)
+    _updates.append((samples, tokens, len(_passes), None if share is None else round(share, 6)))
+    if len(_rates) < _RATES:
+        _rates.append(max((float(group["lr"]) for group in optimizer.param_groups if "lr" in group), default=0.0))
+    _calls.clear()
+    del _passes[:]
+
+
+def _largest():
+    """[parameters, samples, tokens] of the largest model since the last update."""
+    return max(_calls.values(), default=[0, 0, 0])
+
+
+def _whole_share(samples):
+    """How often the losses of an update count together: a mean as a whole, a sum by its samples. None: not known."""
+    total, before = [], 0
+    for share, is_sum, seen in _passes:
+        if share is None:
+            return None
+        total.append(share * (seen - before) / samples if is_sum and samples else share)
+        before = seen
+    return math.fsum(total)
+
+
+def _most_often(values):
+    return collections.Counter(values).most_common(1)[0][0]
+
+
+def _always(values):
+    return values[0] if len(set(values)) == 1 else None
