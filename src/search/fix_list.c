@@ -47,7 +47,7 @@ by_worth(const void *one, const void *two)
 		return a->part_count < b->part_count ? -1 : 1;
 	if (a->pieces != b->pieces)
 		return a->pieces - b->pieces;
-	if (a->saved != b->saved)
+	if (a->saved != b->saved && (a->saved > 0 || b->saved > 0)) /* else what they leave tells them apart: settings of a cache */
 		return a->saved > b->saved ? -1 : 1;
 	return a->margin == b->margin ? 0 : a->margin > b->margin ? -1 : 1;
 }

@@ -151,6 +151,39 @@ def test_a_change_that_acts_on_nothing_saves_nothing(fix):
     assert "does not do the same twice" in " ".join(done.stderr.split())
 
 
+OWN = {**row("option_accumulate", "same_up_to_rounding", ["--batch-size 32 --accumulate 2", "--batch-size 16 --accumulate 4"]),
+       "pieces": [2, 4]}  # fmt: skip
+UPDATES = {"updates": 8, "samples": 64, "tokens": None, "backward": 1, "loss_share": 1.0, "learning_rates": [0.1, 0.05]}
+
+
+def test_the_programs_own_options_come_first_as_a_line_to_copy(fix):
+    """Before what is quicker and has to be written into the program; the line, run as it stands, takes what was shown."""
+    wish = {"base": 100, "sample": 20, "batch": 64, "saves": {"zero_grad": 800},
+            "possible": [row("zero_grad"), OWN]}  # fmt: skip
+    done, document = fix(wish, more=["--name", "x", "--batch-size", "64"])
+    first = document["changes"][0]
+    assert first["id"] == "option_accumulate=--batch-size 32 --accumulate 2" and first["enough"]
+    assert first["command"].endswith(" --name x --batch-size 32 --accumulate 2"), first["command"]
+    assert first["saved_bytes"] == 32 * 20 * MIB and by_id(document)["zero_grad"]["command"] is None
+    assert first["command"][-50:] in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("other, why", [
+    ({"samples": 32}, "an update is made of 32 samples, and of 64 unchanged"),
+    ({"loss_share": 2.0}, "the losses of an update count 2 times, and 1 times unchanged"),
+    ({"learning_rates": [0.1, 0.1]}, "the learning rate of update 2 is 0.1, and 0.05 unchanged"),
+    ({}, None),
+])
+def test_a_change_is_held_to_the_updates_that_it_promises(fix, other, why):
+    """What made other updates is no longer offered as the same, and says why."""
+    wish = {"base": 1500, "saves": {"zero_grad": 800}, "pace": {"": UPDATES, "zero_grad": {**UPDATES, **other}},
+            "possible": [row("zero_grad")]}  # fmt: skip
+    first = fix(wish)[1]["changes"][0]
+    assert first["fits"] and first["enough"] == (why is None)
+    assert first["results"] == ("same" if why is None else "different_training")
+    assert (why or "Do zero_grad.") in first["how"]
+
+
 def test_an_error_of_the_programs_own_is_nobody_elses(fix):
     """What it ends with unchanged, once memory is enough, no change has brought about; another exception one has."""
     wish = {"base": 1500, "saves": {"zero_grad": 800, "no_grad": 800}, "own": True, "breaks": ["no_grad"],

@@ -117,7 +117,7 @@ fall_short(struct tn_fix_search *search, const char *changes, const char *phase,
 	end_trial(&attempt->large, TN_VERDICT_FITS, 17, phase, held);
 	attempt->stage = TN_STAGE_OVER;
 	attempt->found.end = TN_FIX_NOT_ENOUGH;
-	attempt->found.device_peak = 17 * GIB;
+	attempt->found.need = 17 * GIB;
 	attempt->found.saved = 7 * GIB;
 	return index;
 }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options of a program's own, written onto its command line.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "report/change.h"
+
+/* The command line after the changes, with single spaces. */
+static void
+check(const char *changes, const char *wanted, char *const *arguments)
+{
+	char text[512] = "";
+	char **made = tn__change_command(arguments, changes);
+	assert_non_null(made);
+	for (size_t i = 0; made[i] != NULL; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i > 0 ? " " : "", made[i]);
+	assert_string_equal(text, wanted);
+	tn__change_command_free(made);
+}
+
+#define LINE(...) ((char *[]){ __VA_ARGS__, NULL })
+
+static void
+test_options_replace_those_that_stand_there(void **state)
+{
+	(void)state;
+	check("option_accumulate=-b 64 --accum 2", "python train.py -b 64 --amp --accum 2",
+	      LINE("python", "train.py", "-b", "128", "--amp"));
+	check("option_batch=--batch 4", "python train.py --batch=4", LINE("python", "train.py", "--batch=8"));
+	check("option_accumulate=--batch_size=8 --steps=4", "python train.py --batch_size=8 --steps=4",
+	      LINE("python", "train.py", "--batch_size=16"));
+	check("option_checkpoint=--ckpt", "python -m train --ckpt", LINE("python", "-m", "train", "--ckpt"));
+}
+
+static void
+test_the_last_of_several_counts_and_launchers_keep_theirs(void **state)
+{
+	(void)state;
+	check("option_batch=--batch 4", "python train.py --batch 9 --batch 4",
+	      LINE("python", "train.py", "--batch", "9", "--batch", "8"));
+	check("option_precision=--precision bf16", "launch --precision fp16 train.py --precision bf16",
+	      LINE("launch", "--precision", "fp16", "train.py"));
+}
+
+static void
+test_other_changes_leave_the_line_alone(void **state)
+{
+	(void)state;
+	check("accumulate=2,option_batch=--batch 4,alloc=a:1,b:2", "python train.py --batch 4", LINE("python", "train.py"));
+	check("zero_grad", "python train.py", LINE("python", "train.py"));
+	assert_true(tn__change_is_own("option_batch=--batch 4,option_checkpoint=--ckpt"));
+	assert_false(tn__change_is_own("option_batch=--batch 4,zero_grad"));
+	assert_false(tn__change_is_own(""));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_options_replace_those_that_stand_there),
+		cmocka_unit_test(test_the_last_of_several_counts_and_launchers_keep_theirs),
+		cmocka_unit_test(test_other_changes_leave_the_line_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
