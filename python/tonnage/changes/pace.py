@@ -9,6 +9,8 @@ an option or an accumulation that does something else than its name says is seen
 import collections
 import math
 
+from _tonnage_guest import events
+
 from . import accumulate, hooks
 
 _UPDATES = 64  # looked at
@@ -24,7 +26,7 @@ _seen = 0
 
 def install(change):
     """Looks on; `change` guards."""
-    hooks.on_torch(change.guarded(_watch_calls))
+    events.call_began.subscribe(change.guarded(_called))
     hooks.on_backward(change.guarded(_backward))
     hooks.after_step(change.guarded(_updated))
 
@@ -42,12 +44,6 @@ def document():
         "loss_share": _always(columns[3]),
         "learning_rates": list(_rates),
     }
-
-
-def _watch_calls(torch):
-    from _tonnage_guest import calls
-
-    calls.begins.append(_called)
 
 
 def _called(module, args, kwargs, frame):
