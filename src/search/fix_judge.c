@@ -107,7 +107,8 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 	if (found->need != TN_NO_FIGURE)
 		found->need -= hidden;
 	found->saved = search->need != TN_NO_FIGURE && found->need != TN_NO_FIGURE ? search->need - found->need : TN_NO_FIGURE;
-	if (trial->end == TN_TRIAL_DONE && !has_come_as_far(search, report))
+	/* Where room is not what is missing (fragmentation, a limit of the program's own) there is nothing to save. */
+	if (search->missing == TN_NO_FIGURE || (trial->end == TN_TRIAL_DONE && !has_come_as_far(search, report)))
 		found->saved = TN_NO_FIGURE;
 }
 

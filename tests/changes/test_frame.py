@@ -32,7 +32,7 @@ table, spec, source, code, alloc = map(load, ("table", "spec", "source", "code",
 
 def test_every_row_has_its_file_and_a_known_promise():
     for row in table.ROWS:
-        assert (FOLDER / f"{row.id}.py").exists(), row.id
+        assert (FOLDER / f"{table.module_of(row.id)}.py").exists(), row.id
         assert row.results in table.ORDER
         assert all(other in table.BY_ID for other in row.conflicts), row.id
 

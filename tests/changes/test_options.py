@@ -77,6 +77,22 @@ def test_nothing_is_offered_that_the_program_does_already():
     assert found == {}
 
 
+@pytest.mark.parametrize("declared, name, promise, words", [
+    (option("--use_checkpoint", False, "bool"), "option_checkpoint", "same_up_to_rounding", "--use_checkpoint True"),
+    (option("--grad-checkpointing", False), "option_checkpoint", "same_up_to_rounding", "--grad-checkpointing"),
+    (option("--mixed_precision", None, "str", ["no", "fp16", "bf16"]), "option_precision", "different_training",
+     "--mixed_precision bf16"),
+    (option("--optim", "adamw_torch", choices=["adamw_torch", "adafactor"]), "option_optimizer", "different_training",
+     "--optim adafactor"),
+    (option("--block_size", 1024), "option_length", "different_training", "--block_size 512"),
+    (option("--img-size", 224), "option_resolution", "different_training", "--img-size 112"),
+    (option("--batch", 8), "option_batch", "different_training", "--batch 4"),
+])  # fmt: skip
+def test_what_is_offered(declared, name, promise, words):
+    found = offered(declared)
+    assert list(found) == [name] and found[name][0] == promise and found[name][1][0][0] == words
+
+
 def test_of_two_batches_that_are_as_plain_neither_is_taken():
     assert offered(option("--batch", 8), option("--batch-size", 8)) == {}
 
@@ -175,6 +191,13 @@ def assert_same_updates(before, after, passes):
     assert before["loss_share"] == after["loss_share"] == 1
     assert (before["backward"], after["backward"]) == (1, passes)
     assert before["learning_rates"] == after["learning_rates"] and len(set(before["learning_rates"])) == 3
+
+
+def test_nothing_is_a_change_that_acts_on_nothing(virtual):
+    imports, main = PARSERS["argparse"]
+    program = TRAINS % {"imports": imports, "main": main, "loss": MEAN}
+    before, after = virtual(program), virtual(program, "nothing")
+    assert after.change("nothing")["effective"] == 0 and before.peaks == after.peaks
 
 
 def test_an_option_that_is_not_given_is_not_applied(virtual):
