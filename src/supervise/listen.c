@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -21,12 +20,17 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/plain.h"
 #include "supervise/internal.h"
 #include "tonnage/message.h"
+
+#ifndef SYS_pidfd_open /* headers before Linux 5.3; without it the end of the output is waited for */
+#define SYS_pidfd_open 434
+#endif
 
 #define TAIL_BYTES ((size_t)8 << 20)
 #define LINGER_MS 200 /* after the command's end, for what is still on its way; a daemon of it may keep the channel open for ever */
@@ -64,25 +68,36 @@ same_place(int first, int second)
 	       a.st_rdev == b.st_rdev;
 }
 
+/* A pseudo-terminal of the real one's size. (openpty would need libutil before glibc 2.34.) */
+static bool
+open_terminal(struct channel *channel)
+{
+	char name[64];
+	struct winsize size;
+	struct termios modes;
+	channel->here = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (channel->here < 0 || grantpt(channel->here) != 0 || unlockpt(channel->here) != 0 ||
+	    ptsname_r(channel->here, name, sizeof(name)) != 0)
+		return false;
+	channel->there = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (channel->there < 0)
+		return false;
+	if (ioctl(channel->to, TIOCGWINSZ, &size) == 0)
+		ioctl(channel->here, TIOCSWINSZ, &size);
+	if (tcgetattr(channel->there, &modes) == 0) {
+		modes.c_oflag &= ~(tcflag_t)OPOST; /* the real terminal does that */
+		tcsetattr(channel->there, TCSANOW, &modes);
+	}
+	return true;
+}
+
 static bool
 open_channel(struct channel *channel, int to)
 {
 	int ends[2];
-	struct winsize size;
 	*channel = (struct channel){ -1, -1, to, isatty(to) == 1 };
-	if (channel->terminal) {
-		struct termios modes;
-		bool sized = ioctl(to, TIOCGWINSZ, &size) == 0;
-		if (openpty(&channel->here, &channel->there, NULL, NULL, sized ? &size : NULL) != 0)
-			return false;
-		if (tcgetattr(channel->there, &modes) == 0) {
-			modes.c_oflag &= ~(tcflag_t)OPOST; /* the real terminal does that */
-			tcsetattr(channel->there, TCSANOW, &modes);
-		}
-		fcntl(channel->here, F_SETFD, FD_CLOEXEC);
-		fcntl(channel->there, F_SETFD, FD_CLOEXEC);
-		return true;
-	}
+	if (channel->terminal)
+		return open_terminal(channel);
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return false;
 	channel->here = ends[0];
