@@ -65,7 +65,7 @@ GUEST_LAYERS = {
     "recorders": """collectives copies epochs facts gathered graph growth habits history holds inputs oom peaks phases ranks
                  reads regions retainers shapes work zero""",
     "policy": "consumers document ending imported rehearse settle step_growth steps trainers workers",
-    "boot": "boot",
+    "boot": "boot points",
 }
 GUEST_SEES = {
     "ground": set(),

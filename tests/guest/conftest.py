@@ -21,7 +21,7 @@ FAKE = HERE / "fake/site-packages"  # there, as an installed package: its frames
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 WHEELS = ("torch-2.6.0", "torch-2.11.0", "torch-2.15.0")
 MAIN = "torch-2.11.0"
-BOTH_ENDS = {"test_boot.py"}
+BOTH_ENDS = {"test_boot.py", "test_points.py"}
 
 
 def pytest_addoption(parser):

@@ -3,7 +3,7 @@
 
     sensors ──► events ──► recorders ──► policy
 
-boot starts it and says who hears of what; tools/check_rooms.py checks that each layer sees only those before it.
+boot starts it and says who hears of what; points is the table of the places of torch that are changed. tools/check_rooms.py checks that each layer sees only those before it.
 
 The ground
     guard     no error of ours reaches the program: the first one of a sensor switches it off

@@ -7,22 +7,15 @@ engine's call, and every module of torch that has imported the function by name 
 
 import ast
 
-from . import events, frames, guard, imports, recode, torchapi
+from . import events, frames, guard, recode
 from .state import state
 
 _NAME = "_tonnage_backward"  # in the module of torch that the changed code runs in
 
 
-def install():
-    """Called once torch is imported."""
-    imports.watch("torch.autograd.graph", guard.guarded(_watch))
-    core = torchapi.core()
-    push = getattr(core._autograd, "_push_saved_tensors_default_hooks", None)
-    if push is not None:
-        core._autograd._push_saved_tensors_default_hooks = _noting(push)
+def around_packing(push):
+    """For the function that puts hooks around what autograd saves."""
 
-
-def _noting(push):
     def _push_saved_tensors_default_hooks(pack, unpack):
         events.saved_tensors_packed()
         if getattr(pack, "__module__", None) == "torch.utils.checkpoint":
@@ -32,9 +25,9 @@ def _noting(push):
     return _push_saved_tensors_default_hooks
 
 
-def _watch(module):
-    function = getattr(module, "_engine_run_backward", None)
-    recode.replace(module, function, _NAME, _Passes, _around, ("t_outputs",))
+def watch_passes(module, name):
+    """Gives torch's function other code."""
+    return recode.replace(module, getattr(module, name), _NAME, _Passes, _around, ("t_outputs",))
 
 
 def _around(body):

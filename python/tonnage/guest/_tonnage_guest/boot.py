@@ -68,8 +68,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import backward, calls, compiling, ending, facts, files, gathered, generated, generation, habits, history, holds
-    from . import init, ledger, loaders, optimizers, origin, peaks, phases, torchapi, trainers, values, workers, zero
+    from . import compiling, ending, files, generation, habits, init, ledger, origin, points, torchapi, trainers, zero
     from .state import settings
 
     state.torch = torch
@@ -77,33 +76,27 @@ def _set_up(torch):
     guard.on_disarm.append(record.write_now)
     origin.start()
     ledger.attach(settings.run)
-    _wire(torchapi.is_cuda_build() and settings.history)
+    cuda = torchapi.is_cuda_build()
+    detail = cuda and settings.history
+    _wire(detail)
     guard.attempt(ending.install)
     guard.attempt(files.install)
-    guard.attempt(calls.install, torch)
-    if torchapi.is_cuda_build():
+    points.attach(points.ALWAYS)
+    if cuda:
         torchapi.queue_at_cuda_init(_on_cuda)
-        guard.attempt(peaks.wrap_resets)
-        guard.attempt(history.install)
-        if settings.history:
-            guard.attempt(phases.install, torch)
-            guard.attempt(holds.install)
-            guard.attempt(gathered.install)
-            guard.attempt(zero.install)
-            guard.attempt(backward.install)
-            guard.attempt(habits.install, torch)
-            guard.attempt(facts.install, torch)
-    guard.attempt(optimizers.install, torch)
-    guard.attempt(loaders.install)
+        points.attach(points.CUDA)
+    if detail:
+        points.attach(points.DETAIL)
+        guard.attempt(zero.install)
+        guard.attempt(habits.install)
     guard.attempt(trainers.install)
-    guard.attempt(workers.install)
     guard.attempt(compiling.install)
-    guard.attempt(generated.install)
-    if settings.init == "skip" and settings.gpu == "virtual":
-        guard.attempt(init.install, torch)
     if settings.gpu == "virtual":
+        points.attach(points.VIRTUAL)
         guard.attempt(generation.install)
-        guard.attempt(values.install, torch)
+        if settings.init == "skip":
+            guard.attempt(init.install, torch)
+            points.attach(points.UNFILLED)
     record.write_now()
 
 
@@ -180,14 +173,14 @@ def _on_cuda():
 
 @guard.guarded
 def _cuda_is_there():
-    from . import history, oom, phases, ranks, reads, record, torchapi, work
+    from . import history, phases, points, ranks, reads, record, torchapi, work
     from .state import settings
 
     state.cuda_initialized = True
     state.device_count = torchapi.device_count()
     guard.when_lost("history", history.stop)
     guard.when_lost("reads", reads.detach)
-    guard.attempt(oom.attach)
+    points.attach(points.INITIALISED)
     guard.attempt(history.start)
     guard.attempt(reads.attach)
     guard.attempt(ranks.attach)

@@ -18,7 +18,7 @@ import copy
 import sys
 import threading
 
-from . import events, frames, guard, imports, origin, recode
+from . import events, frames, guard, origin, recode
 from .state import state
 
 _NAME = "_tonnage_calls"  # in the module of torch that the replaced code runs in
@@ -27,13 +27,6 @@ _WRAPPERS = ("compile_wrapper", "_fn")  # Dynamo's functions around a compiled o
 _inside = {}  # thread -> the frame's id for a compiled function, None for a module
 _failing = {}  # thread -> the exception that was being handled as its compiled call began
 _ident = threading.get_ident
-
-
-def install(torch):
-    """Called once torch is imported. False where this release of torch has another way to call modules."""
-    imports.watch("torch._dynamo.trace_rules", guard.guarded(_leave_ours_alone))
-    imports.watch("torch._dynamo.eval_frame", guard.guarded(_watch_compiled))
-    return _watch_modules(sys.modules["torch.nn.modules.module"])
 
 
 def forget():
@@ -68,9 +61,9 @@ class _Calls:
         _inside.pop(_ident(), None)
 
 
-def _watch_modules(module):
-    function = module.Module.__dict__.get("_wrapped_call_impl")
-    return recode.replace(module, function, _NAME, _Calls(), _around, ("self", "args", "kwargs"))
+def watch_modules(cls, name):
+    """Gives torch's method other code."""
+    return recode.replace(sys.modules[cls.__module__], cls.__dict__.get(name), _NAME, _Calls(), _around, ("self", "args", "kwargs"))
 
 
 def _around(body):
@@ -97,14 +90,14 @@ class _Returns(ast.NodeTransformer):
 # ---- compiled functions ----
 
 
-def _leave_ours_alone(rules):
+def leave_ours_alone(rules, name):
     """Frames of ours are no business of Dynamo's, as those of the standard library."""
-    rules.SKIP_DIRS.append(origin.own_folder())
+    getattr(rules, name).append(origin.own_folder())
     rules._recompile_re()
 
 
-def _watch_compiled(module):
-    original = module._maybe_set_eval_frame
+def around_switch(original):
+    """For Dynamo's function that switches it on around a compiled call, and back after it."""
 
     def _maybe_set_eval_frame(callback):
         if callback is not None and callback is not False:
@@ -114,7 +107,7 @@ def _watch_compiled(module):
         _compiled_ends(frames.caller())
         return result
 
-    module._maybe_set_eval_frame = _maybe_set_eval_frame
+    return _maybe_set_eval_frame
 
 
 def _compiled_begins_at(frame):

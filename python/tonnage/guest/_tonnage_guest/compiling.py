@@ -19,16 +19,12 @@ from .state import settings, state
 
 _open, _close, _unlink = os.open, os.close, os.unlink
 _COMPILERS = ("torch._dynamo", "torch._inductor.compile_fx", "triton")  # importing one takes seconds
-_INDUCTOR = "torch._inductor.runtime.triton_heuristics"
 
 
 def install():
     """Called once torch is imported."""
     for name in _COMPILERS:
         imports.around(name, begin, end)
-    imports.watch("torch._dynamo.callback", guard.guarded(_watch_dynamo))
-    imports.watch("torch._inductor.compile_fx", guard.guarded(_around_function("compile_fx_aot")))
-    imports.watch(_INDUCTOR, guard.guarded(_around_methods("CachingAutotuner", "autotune_to_one_config", "precompile")))
     imports.watch("triton.compiler.compiler", guard.guarded(_around_function("compile")))
     imports.watch("triton.runtime.autotuner", guard.guarded(_around_methods("Autotuner", "_bench")))
 
@@ -59,12 +55,12 @@ def _path():
     return os.path.join(settings.run, "guest", "%d.compiling" % state.pid)
 
 
-def _watch_dynamo(module):
-    # Registered callbacks would be gone after torch._dynamo.reset().
-    handler = getattr(module, "callback_handler", None)
+def watch_dynamo(module, name):
+    """Attaches to the handler of compilations. Registered callbacks would be gone after torch._dynamo.reset()."""
+    handler = getattr(module, name)
     starts, ends = getattr(handler, "run_start_callbacks", None), getattr(handler, "run_end_callbacks", None)
     if starts is None or ends is None:
-        return
+        return False
 
     def run_start_callbacks(*args):
         begin()
@@ -75,13 +71,14 @@ def _watch_dynamo(module):
         return ends(*args)
 
     handler.run_start_callbacks, handler.run_end_callbacks = run_start_callbacks, run_end_callbacks
+    return True
 
 
 def _around_function(name):
     def watch(module):
         original = getattr(module, name, None)
         if callable(original):
-            setattr(module, name, _around(original))
+            setattr(module, name, around(original))
 
     return watch
 
@@ -92,12 +89,14 @@ def _around_methods(cls, *names):
         for name in names:
             original = getattr(owner, name, None)
             if callable(original):
-                setattr(owner, name, _around(original))
+                setattr(owner, name, around(original))
 
     return watch
 
 
-def _around(original):
+def around(original):
+    """For a function during which this thread compiles."""
+
     @functools.wraps(original)
     def compiling(*args, **kwargs):
         begin()

@@ -42,16 +42,25 @@ class _Facts:
 _facts = _Facts()
 
 
-def install(torch):
-    """Called once torch is imported."""
-    methods.put(torch.amp.autocast_mode.autocast, "__enter__", guard.guarded(_entered), None)
-    watch_eval(torch)
+def watch_autocast(cls, name):
+    """Attaches to a method that is noted as it is looked up."""
+    methods.put(cls, name, guard.guarded(_entered), None)
+
+
+def watch_eval_call(cls, name):
+    """Attaches to a method that is noted as it is looked up."""
+    methods.put(cls, name, guard.guarded(_asked), None)
+
+
+def watch_train_call(cls, name):
+    """As watch_eval_call."""
+    methods.put(cls, name, guard.guarded(_asked_by_train), None)
 
 
 def watch_eval(torch):
-    """Notes whether the program's own code calls eval(), also in a run that looks at nothing else. May be called again."""
-    methods.put(torch.nn.Module, "eval", guard.guarded(_asked), None)
-    methods.put(torch.nn.Module, "train", guard.guarded(_asked_by_train), None)
+    """Notes whether the program's own code calls eval(), in a run that looks at nothing else. May be called again."""
+    watch_eval_call(torch.nn.Module, "eval")
+    watch_train_call(torch.nn.Module, "train")
 
 
 @guard.alone

@@ -5,15 +5,9 @@ work, and the buffer that they are gathered in. Two methods of theirs are wrappe
 
 import functools
 
-from . import guard, holds, imports, marks
+from . import guard, holds, marks
 
 _LABEL = "gathered for a while"
-
-
-def install():
-    """Called once torch is imported."""
-    imports.watch("torch.distributed.fsdp._fully_shard._fsdp_param_group", guard.guarded(_watch_groups))
-    imports.watch("torch.distributed.fsdp._flat_param", guard.guarded(_watch_flat))
 
 
 def after(cls, name, note):
@@ -31,12 +25,14 @@ def after(cls, name, note):
     setattr(cls, name, wrapper)
 
 
-def _watch_groups(module):
-    after(module.FSDPParamGroup, "wait_for_unshard", _group_is_whole)
+def watch_groups(cls, name):
+    """Attaches to fully_shard's method that waits for a group of parameters."""
+    after(cls, name, _group_is_whole)
 
 
-def _watch_flat(module):
-    after(module.FlatParamHandle, "unshard", _flat_is_whole)
+def watch_flat(cls, name):
+    """Attaches to FullyShardedDataParallel's method that gathers a flat parameter."""
+    after(cls, name, _flat_is_whole)
 
 
 def _mark(rows):

@@ -10,7 +10,7 @@ import collections
 import functools
 import re
 
-from . import guard, imports, origin
+from . import guard, origin
 
 _MOST_GRAPHS = 256
 _NODES = re.compile(r"# (?:Topologically Sorted )?Source Nodes: \[([^\]]*)\]")
@@ -19,25 +19,20 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _graphs = collections.deque(maxlen=_MOST_GRAPHS)  # name of a node -> its stack, as text; the newest last
 
 
-def install():
-    """Called once torch is imported."""
-    imports.watch("torch._inductor.compile_fx", guard.guarded(_watch))
-
-
 def place_of(file, line):
     """(file, line, function) of the program for a line of a generated file; None where that cannot be told."""
     return _place_of(file, line, len(_graphs))
 
 
-def _watch(module):
-    original = module.compile_fx
+def around_compile(original):
+    """For the function that Inductor is handed a graph by."""
 
     @functools.wraps(original)
     def compile_fx(graph, *args, **kwargs):
         _note(graph)
         return original(graph, *args, **kwargs)
 
-    module.compile_fx = compile_fx
+    return compile_fx
 
 
 @guard.guarded

@@ -168,8 +168,9 @@ def document():
         if name in state.lost:
             rows.append({"name": name, "state": "lost", "costs": costs, "error": state.lost[name]})
         elif name in state.attached:
-            rows.append({"name": name, "state": "attached", "costs": None, "error": None})
-        elif name in state.absent:
+            missing = "; ".join(state.missing.get(name, ())) or None  # of a part of it
+            rows.append({"name": name, "state": "attached", "costs": missing, "error": None})
+        elif name in state.absent or name in state.missing:
             rows.append({"name": name, "state": "absent", "costs": costs, "error": None})
     rows.extend({"name": name, "state": "lost", "costs": _UNKNOWN, "error": error}
                 for name, error in state.lost.items() if name not in _COSTS)  # fmt: skip

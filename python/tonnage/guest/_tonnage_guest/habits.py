@@ -10,12 +10,13 @@ import os
 import sys
 import warnings
 
-from . import frames, guard, marks, methods, torchapi
+from . import frames, guard, marks, methods
 from .state import state
 
 _MOST_PLACES = 256
 _PIECE = 4096  # smallest pinned block
 _OF_LOADERS = "torch/utils/data/_utils/pin_memory.py"
+_FUNCTIONS = {"_cuda_emptyCache": "empty_cache", "_cuda_setMemoryFraction": "memory_fraction"}
 # What torch warns of, and how it is called in guest/<pid>.json.
 _WARNINGS = (
     ("To copy construct from a tensor", "tensor_of_a_tensor"),
@@ -23,16 +24,31 @@ _WARNINGS = (
 )
 
 
-def install(torch):
-    """Called once torch is imported."""
-    from torch.optim import optimizer
-
-    for cls in (optimizer.Optimizer, torch.nn.Module):
-        methods.put(cls, "zero_grad", guard.guarded(_zeroes), None)
-    methods.put(torch.Tensor, "pin_memory", guard.guarded(_pins), None)
-    _watch_function(torchapi.core(), "_cuda_emptyCache", "empty_cache")
-    _watch_function(torchapi.core(), "_cuda_setMemoryFraction", "memory_fraction")
+def install():
+    """Called once torch is imported: its warnings go by Python's own function."""
     _watch_warnings()
+
+
+def watch_zero_grad(cls, name):
+    """Attaches to a method that is noted as it is looked up."""
+    methods.put(cls, name, guard.guarded(_zeroes), None)
+
+
+def watch_pinning(cls, name):
+    """Attaches to a method that is noted as it is looked up."""
+    methods.put(cls, name, guard.guarded(_pins), None)
+
+
+def watch_function(core, name):
+    """Attaches to a function of torch._C."""
+    original, note = getattr(core, name), guard.guarded(lambda: _mark(_FUNCTIONS[name]))
+
+    def wrapped(*args):
+        note()
+        return original(*args)
+
+    wrapped.__name__ = name
+    setattr(core, name, wrapped)
 
 
 def note_deletion():
@@ -84,20 +100,6 @@ def _pins(tensor):
     frame = frames.place(caller)
     if frame is not None and frames.is_users(frame.f_code.co_filename) and not tensor.is_cuda and tensor.nbytes:
         _count("pin_memory", frames.describe(frame), max(_PIECE, 1 << (tensor.nbytes - 1).bit_length()))
-
-
-def _watch_function(core, attribute, name):
-    original = getattr(core, attribute, None)
-    if original is None:
-        return
-    note = guard.guarded(lambda: _mark(name))
-
-    def wrapped(*args):
-        note()
-        return original(*args)
-
-    wrapped.__name__ = attribute
-    setattr(core, attribute, wrapped)
 
 
 def _watch_warnings():

@@ -49,30 +49,26 @@ class _Recording:
 _recording = _Recording()
 
 
-def install():
-    """Wraps torch's functions. Called when torch was imported: the program's recorder may be on before CUDA is there."""
-    core = torchapi.core()
-    if not settings.history or getattr(core, "_cuda_memorySnapshot", None) is _snapshot_for_program:
-        return
-    for name in ("_cuda_record_memory_history", "_cuda_record_memory_history_legacy", "_cuda_memorySnapshot"):
-        if hasattr(core, name):
-            _original[name] = getattr(core, name)
-    if len(_original) < 2 or "_cuda_memorySnapshot" not in _original:
-        _original.clear()
-        return
-    core._cuda_record_memory_history = _record_for_program
-    if "_cuda_record_memory_history_legacy" in _original:
-        core._cuda_record_memory_history_legacy = _record_legacy_for_program
-    core._cuda_memorySnapshot = _snapshot_for_program
+def attach(core, name):
+    """Wraps one of torch's functions: the program's recorder may be on before CUDA is there."""
+    if settings.history and getattr(core, name) is not _for_program(name):
+        _original[name] = getattr(core, name)
+        setattr(core, name, _for_program(name))
 
 
 def start():
     """Begins the first window. Called when CUDA is initialised."""
-    install()  # somebody may have put other functions there meanwhile
-    if _original:
+    for name in tuple(_original):
+        attach(torchapi.core(), name)  # somebody may have put other functions there meanwhile
+    if _can_record():
         _recording.path = _claim()
         notes.start()
         new_window()
+
+
+def _can_record():
+    """True where torch has what recording needs."""
+    return len(_original) >= 2 and "_cuda_memorySnapshot" in _original
 
 
 def stop():
@@ -85,7 +81,7 @@ def stop():
 @guard.guarded
 def step_ended(step):
     """Writes the snapshot of a peak, and begins a new window."""
-    if not _original:
+    if not _can_record():
         return
     grew = step.grew
     events.snapshot_begins()
@@ -117,7 +113,7 @@ def _is_due(full):
 @guard.alone
 def new_window():
     """Forgets the events so far, and goes on recording. Does nothing while the program records."""
-    if not _original:
+    if not _can_record():
         return
     if not _recording.theirs:
         _record("all")
@@ -135,7 +131,7 @@ def keep_windows(keep):
 @guard.alone
 def at_growth():
     """Keeps a snapshot of several steps that grew."""
-    if _original:
+    if _can_record():
         events.snapshot_begins()
         _write_peak()
 
@@ -143,7 +139,7 @@ def at_growth():
 @guard.alone
 def finish():
     """A peak that no snapshot shows yet gets one. Called before a stop and at the end."""
-    if not _original or not state.cuda_initialized or state.open_oom is not None:
+    if not _can_record() or not state.cuda_initialized or state.open_oom is not None:
         return
     peaks.read(everywhere=True)
     if state.peak_unshown:
@@ -154,7 +150,7 @@ def finish():
 @guard.alone
 def keep(path):
     """A snapshot of what the window holds. False when it cannot be had."""
-    if not _original:
+    if not _can_record():
         return False
     events.snapshot_begins()
     return dump(path) is not None
@@ -194,7 +190,7 @@ def _figures(device):
 def at_out_of_memory(device):
     """Keeps a snapshot beside the peak's; the largest free block of the device in bytes, or None."""
     _recording.shown = None
-    if not _original or _recording.spent > _MAX_SECONDS:
+    if not _can_record() or _recording.spent > _MAX_SECONDS:
         return None
     began = time.monotonic()
     target = _recording.path + ".oom"
@@ -312,3 +308,9 @@ def _without_frames(segment):
         segment["frames"] = []
     for block in segment.get("blocks", ()):
         block["frames"] = []
+
+
+def _for_program(name):
+    """What stands in the place of a function of torch."""
+    return {"_cuda_record_memory_history": _record_for_program, "_cuda_record_memory_history_legacy": _record_legacy_for_program,
+            "_cuda_memorySnapshot": _snapshot_for_program}[name]  # fmt: skip

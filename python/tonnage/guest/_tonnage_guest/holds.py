@@ -9,18 +9,13 @@ state is set; optimizers from their first update. All by weak references: nothin
 import functools
 import weakref
 
-from . import copies, facts, guard, habits, imports, marks
+from . import copies, facts, guard, habits, marks
 from .state import state
 
 _modules = {}  # id -> weak reference to a module that owns parameters
 _optimizers = {}
 lasting = []  # functions that give the rows of what a library keeps
 _owned = {}  # id -> weak reference to a parameter that some module has, or had
-
-
-def install():
-    """Called once torch is imported."""
-    imports.watch("torch.nn.modules.module", guard.guarded(_watch_modules))
 
 
 def modules():
@@ -188,22 +183,25 @@ def _note(table, thing, gone=None):
         table[id(thing)] = weakref.ref(thing, gone)
 
 
-def _watch_modules(module):
-    register = getattr(module, "register_module_parameter_registration_hook", None)
-    if register is not None:
-        register(_registered)
-    register = getattr(module, "register_module_module_registration_hook", None)
-    if register is not None:
-        register(_put_into)
-    cls = module.Module
-    original = cls.__setstate__
+def watch_parameters(module, name):
+    """Registers torch's own hook."""
+    getattr(module, name)(_registered)
+
+
+def watch_children(module, name):
+    """Registers torch's own hook."""
+    getattr(module, name)(_put_into)
+
+
+def around_setstate(original):
+    """For the method that a copied or loaded module gets its state by."""
 
     def __setstate__(self, state):
         original(self, state)
         _copied(self)
 
     __setstate__.__doc__ = original.__doc__
-    cls.__setstate__ = __setstate__
+    return __setstate__
 
 
 @guard.guarded

@@ -13,6 +13,7 @@ Arithmetic that belongs to an initialisation (uniform_().erfinv_().mul_().add_()
 tensor is untouched since its random fill; these methods become ours with the first skipped fill, where no step came before.
 """
 
+import functools
 import sys
 
 from . import guard, methods, pages, weights
@@ -55,7 +56,6 @@ def install(torch):
     methods.put(cls, "type", _is_marked, _type)
     methods.put(cls, "clone", _is_marked, _clone)
     methods.put(cls, "copy_", _is_large, _copy)
-    _wrap_initialisers(torch.nn.init)
     guard.when_lost("initialization", uninstall)
 
 
@@ -292,16 +292,8 @@ def _copy(original, tensor, source, *args, **kwargs):
 
 # ---- torch.nn.init ----
 
-def _wrap_initialisers(module):
-    """Initialisers that compute on what they have filled: rejection sampling, QR."""
-    for name in ("_no_grad_trunc_normal_", "orthogonal_"):
-        original = getattr(module, name, None)
-        if original is not None:
-            setattr(module, name, _initialiser(original))
-
-
-def _initialiser(original):
-    import functools
+def around_initialiser(original):
+    """For one that computes on what it has filled: rejection sampling, QR."""
 
     @functools.wraps(original)
     def initialise(tensor, *args, **kwargs):

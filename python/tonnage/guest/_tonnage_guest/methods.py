@@ -65,6 +65,16 @@ def put(cls, name, concerns, replacement):
     setattr(cls, name, Method(original, concerns, replacement))
 
 
+def wrapping(make):
+    """Attaches to a place of torch (points.py) by putting make(original) there."""
+
+    def attach(owner, name):
+        setattr(owner, name, make(getattr(owner, name)))
+
+    attach.__module__ = make.__module__
+    return attach
+
+
 def take_back(cls, name):
     """The class is as before."""
     method = cls.__dict__.get(name)

@@ -29,9 +29,9 @@ class _Observer:
 _observer = _Observer()
 
 
-def attach():
-    """Attaches the observer; torch has initialised CUDA. False where torch has none."""
-    return torchapi.attach_observer(_observe)
+def attach(core, name):
+    """Attaches the observer; torch has initialised CUDA."""
+    getattr(core, name)(_observe)
 
 
 def _observe(device, requested, total, free):

@@ -8,20 +8,18 @@ which wraps step().
 from . import events, frames, guard
 
 
-def install(torch):
-    """Called once torch is imported."""
-    from torch.optim import optimizer
-
-    if events.update_began.subscribers:
-        optimizer.register_optimizer_step_pre_hook(_update_begins)
-    optimizer.register_optimizer_step_post_hook(_update_ended)
-    _watch_construction(optimizer.Optimizer)
+def watch_update_begins(module, name):
+    """Registers torch's own hook."""
+    getattr(module, name)(_update_begins)
 
 
-def _watch_construction(cls):
-    original = getattr(cls, "_patch_step_function", None)
-    if original is None:
-        return
+def watch_update_ends(module, name):
+    """Registers torch's own hook."""
+    getattr(module, name)(_update_ended)
+
+
+def around_construction(original):
+    """For the method that every optimizer's constructor calls."""
 
     def _patch_step_function(self):
         _constructed(self)
@@ -29,7 +27,7 @@ def _watch_construction(cls):
         events.optimizer_ready(self)
         return result
 
-    cls._patch_step_function = _patch_step_function
+    return _patch_step_function
 
 
 @guard.guarded

@@ -8,9 +8,6 @@ torch's Python code looks them up at each call; the program's view (its peaks st
 from . import guard, ledger, torchapi
 from .state import state
 
-_RESETS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
-
-
 class Device:
     """Peaks and the last readings of one device, in bytes."""
 
@@ -84,16 +81,8 @@ def volume():
     return sum(device.requested_ever for device in state.peaks.values())
 
 
-def wrap_resets():
-    """Folds before each reset by the program."""
-    core = torchapi.core()
-    for name in _RESETS:
-        original = getattr(core, name, None)
-        if original is not None:
-            setattr(core, name, _folding(original))
-
-
-def _folding(original):
+def around_reset(original):
+    """For a function that resets the peaks: they are folded into ours before."""
     fold = guard.guarded(lambda: read(everywhere=True) if state.cuda_initialized else None)
 
     def reset(*args, **kwargs):

@@ -8,7 +8,7 @@ optimizers.py, loaders.py (data), and torch's functions that open a file (save, 
 
 import ctypes
 
-from . import events, facts, frames, guard, imports, inputs, marks, virtual
+from . import events, facts, frames, guard, inputs, marks, virtual
 from .state import state
 
 
@@ -22,11 +22,6 @@ class _Ledger:
 
 
 _ledger = _Ledger()
-
-
-def install(torch):
-    """Called once torch is imported."""
-    imports.watch("torch.serialization", guard.guarded(_watch_files))
 
 
 def start():
@@ -125,11 +120,14 @@ def training_began():
     enter("other")
 
 
-def _watch_files(module):
-    for name, phase in (("_open_zipfile_writer", "save"), ("_open_zipfile_reader", "load")):
-        original = getattr(module, name, None)
-        if original is not None:
-            setattr(module, name, _announcing(original, phase))
+def around_writer(original):
+    """For torch's function that opens a file to write to."""
+    return _announcing(original, "save")
+
+
+def around_reader(original):
+    """For torch's function that opens a file to read."""
+    return _announcing(original, "load")
 
 
 def _announcing(original, phase):

@@ -68,6 +68,7 @@ class State:
         self.lost = {}  # sensor (guard.py) -> its error, one line
         self.attached = set()  # sensors
         self.absent = set()  # sensors that this torch has no place for
+        self.missing = {}  # sensor -> what is lost since this torch lacks a place of its (points.py)
         self.rank = _integer(os.environ.get("RANK"))
 
 
@@ -106,8 +107,8 @@ def _number(text, default):
         return default
 
 
-_OUTLIVES_A_FORK = ("torch", "last_import", "lost", "attached", "absent", "trains", "updates", "loader_seen", "rehearsal",
-                     "peak_unshown")
+_OUTLIVES_A_FORK = ("torch", "last_import", "lost", "attached", "absent", "missing", "trains", "updates", "loader_seen",
+                     "rehearsal", "peak_unshown")
 
 state = State()
 settings = Settings(os.environ)

@@ -30,6 +30,12 @@ def versions():
     return str(state.torch.__version__), getattr(version, "cuda", None), _cudnn()
 
 
+def release():
+    """(major, minor) of torch."""
+    major, minor = str(state.torch.__version__).split(".")[:2]
+    return int(major), int(minor)
+
+
 def _cudnn():
     try:
         major, minor, patch = core()._cudnn.getCompileVersion()
@@ -95,15 +101,6 @@ def memory_fraction(device):
         return float(fraction(device)) if fraction is not None else None
     except Exception:
         return None
-
-
-def attach_observer(observer):
-    """observer(device, requested, total, free) on every out-of-memory. False when torch has no such call."""
-    attach = getattr(core(), "_cuda_attach_out_of_memory_observer", None)
-    if attach is None:
-        return False
-    attach(observer)
-    return True
 
 
 def reads_saved_tensors_without_unpacking():

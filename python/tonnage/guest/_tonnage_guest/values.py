@@ -7,37 +7,39 @@
 
 import ctypes
 
-from . import guard, imports, virtual
+from . import guard, virtual
 
 
-def install(torch):
-    """Called once torch is imported, with a virtual GPU only."""
-    imports.watch("torch.amp.grad_scaler", guard.guarded(_watch_scaler))
-
-
-def _watch_scaler(module):
-    cls = module.GradScaler
-    lazy, load = cls._lazy_init_scale_growth_tracker, cls.load_state_dict
+def around_lazy_scale(lazy):
+    """For the method that makes the scale when it is wanted first."""
 
     def _lazy_init_scale_growth_tracker(self, device):
         lazy(self, device)
         _pin_scaler(self, self._init_scale)
+
+    return _lazy_init_scale_growth_tracker
+
+
+def around_load(load):
+    """For the method that takes the scale out of a checkpoint."""
 
     def load_state_dict(self, state_dict):
         load(self, state_dict)
         if getattr(self, "_scale", None) is not None and "scale" in state_dict:
             _pin_scaler(self, state_dict["scale"])
 
-    step = cls._maybe_opt_step
+    load_state_dict.__doc__ = load.__doc__
+    return load_state_dict
+
+
+def around_step(step):
+    """For the method that decides whether an update is made."""
 
     def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
         _nothing_overflows(optimizer_state)
         return step(self, optimizer, optimizer_state, *args, **kwargs)
 
-    cls._maybe_opt_step = _maybe_opt_step
-    cls._lazy_init_scale_growth_tracker = _lazy_init_scale_growth_tracker
-    load_state_dict.__doc__ = load.__doc__
-    cls.load_state_dict = load_state_dict
+    return _maybe_opt_step
 
 
 @guard.guarded

@@ -9,18 +9,16 @@ that works in a worker only fails here, and gets its workers after all: the prog
 Invariant: nothing is replaced before the rehearsal, nor where a loader keeps its workers alive itself.
 """
 
-from . import guard, imports, methods, rehearse
+import sys
+
+from . import guard, methods, rehearse
 
 
-def install():
-    """Called once torch is imported."""
-    imports.watch("torch.utils.data.dataloader", guard.guarded(_watch))
-
-
-def _watch(module):
-    base = getattr(module, "_SingleProcessDataLoaderIter", None)
-    if base is None or not hasattr(module.DataLoader, "_get_iterator"):
-        return
+def watch_iterators(cls, name):
+    """Attaches to the loader's method that makes an iterator. False without torch's own iterator for no workers."""
+    base = getattr(sys.modules[cls.__module__], "_SingleProcessDataLoaderIter", None)
+    if base is None:
+        return False
     iterator = _iterator_class(base)
 
     def without_workers(original, loader):
@@ -29,7 +27,8 @@ def _watch(module):
         except Exception:
             return original(loader)
 
-    methods.put(module.DataLoader, "_get_iterator", guard.guarded(_needs_none), without_workers)
+    methods.put(cls, name, guard.guarded(_needs_none), without_workers)
+    return True
 
 
 def _needs_none(loader):
