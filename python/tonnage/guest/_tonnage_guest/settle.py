@@ -19,7 +19,7 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import guard, history, ledger, peaks, ranks, reads, record, rehearse, shapes, step_growth, work
+from . import guard, history, ledger, peaks, ranks, reads, record, rehearse, shapes, step_growth, torchapi, work
 from .state import settings, state
 
 _MAX_STEPS = 200
@@ -112,8 +112,7 @@ def _grew():
 def _is_unlimited():
     """True where no card is ever full. Asked only once a device has been used."""
     if _steps.unlimited is None and state.peaks:
-        cards = [state.torch.cuda.get_device_properties(index).total_memory for index in state.peaks]
-        _steps.unlimited = min(cards) >= _UNLIMITED
+        _steps.unlimited = min(map(torchapi.total_memory, state.peaks)) >= _UNLIMITED
     return bool(_steps.unlimited)
 
 

@@ -94,6 +94,14 @@ def _current_stats():
     return stats(device()) if device is not None else None
 
 
+def total_memory(device):
+    """Bytes of a device; 0 where nothing tells."""
+    try:
+        return int(state.torch.cuda.get_device_properties(device).total_memory)
+    except Exception:
+        return 0
+
+
 def memory_fraction(device):
     """The share of the card that the allocator may use, as the program has set it; None where nothing tells."""
     fraction = getattr(core(), "_cuda_getMemoryFraction", None)
