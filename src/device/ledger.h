@@ -266,13 +266,16 @@ void tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const c
 /* Counts an answer of the real library, or of the model; `words` are the library's name and version, or why not. */
 void tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words);
 
-/* Walks the invariants above; TN_STATE with the broken one's number in tn_error_text(). For tests and debug builds. */
+/* Walks the invariants above; TN_STATE with the broken one's number in tn_error_text(). Builds without NDEBUG
+ * walk them at each release of the lock, and abort. */
 tn_status tn__ledger_check(struct tn_ledger *ledger);
+tn_status tn__ledger_check_locked(struct tn_ledger *ledger); /* the caller holds the lock */
 
 /* Shared by the ledger's files. */
 tn_status tn__ledger_init_lock(pthread_mutex_t *lock); /* shared by processes, and robust */
 void tn__ledger_lock(struct tn_ledger *ledger);
 void tn__ledger_unlock(struct tn_ledger *ledger);
+void tn__ledger_release(struct tn_ledger *ledger); /* unlocks and checks nothing */
 /* The rest wants the lock held. What is held of a device by the slots: in all, and of that by programs; how many processes are
  * in each region. */
 uint64_t tn__ledger_bytes_of(const struct tn_ledger *ledger, int device);

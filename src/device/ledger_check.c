@@ -28,10 +28,9 @@ check_regions(const struct tn_ledger *ledger)
 }
 
 tn_status
-tn__ledger_check(struct tn_ledger *ledger)
+tn__ledger_check_locked(struct tn_ledger *ledger)
 {
 	tn_status status = TN_OK;
-	tn__ledger_lock(ledger);
 	for (uint32_t i = 0; i < ledger->device_count && status == TN_OK; i++) {
 		const struct tn_ledger_device *device = &ledger->devices[i];
 		if (device->used_bytes != tn__ledger_bytes_of(ledger, (int)i))
@@ -52,6 +51,14 @@ tn__ledger_check(struct tn_ledger *ledger)
 		status = check_regions(ledger);
 	if (status == TN_OK)
 		status = tn__shares_check(ledger);
-	tn__ledger_unlock(ledger);
+	return status;
+}
+
+tn_status
+tn__ledger_check(struct tn_ledger *ledger)
+{
+	tn__ledger_lock(ledger);
+	tn_status status = tn__ledger_check_locked(ledger);
+	tn__ledger_release(ledger);
 	return status;
 }

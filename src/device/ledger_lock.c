@@ -5,6 +5,8 @@
 #include "device/ledger.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -67,9 +69,21 @@ tn__ledger_lock(struct tn_ledger *ledger)
 }
 
 void
-tn__ledger_unlock(struct tn_ledger *ledger)
+tn__ledger_release(struct tn_ledger *ledger)
 {
 	pthread_mutex_unlock(&ledger->lock);
+}
+
+void
+tn__ledger_unlock(struct tn_ledger *ledger)
+{
+#ifndef NDEBUG
+	if (tn__ledger_check_locked(ledger) != TN_OK) {
+		fprintf(stderr, "tonnage: the ledger is broken: %s\n", tn_error_text());
+		abort();
+	}
+#endif
+	tn__ledger_release(ledger);
 }
 
 tn_status

@@ -5,6 +5,7 @@
  */
 #include "device/space.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,7 @@ insert(struct tn_space *space, size_t index, const struct tn_range *range)
 	memmove(&space->ranges[index + 1], &space->ranges[index], (space->count - index) * sizeof(*range));
 	space->ranges[index] = *range;
 	space->count++;
+	assert(tn__space_check(space) == TN_OK);
 }
 
 tn_status
@@ -136,6 +138,7 @@ tn_space_give(struct tn_space *space, uint64_t address, struct tn_range *out)
 	space->count--;
 	if (index < space->first_gap)
 		space->first_gap = index;
+	assert(tn__space_check(space) == TN_OK);
 	return TN_OK;
 }
 

@@ -376,6 +376,29 @@ test_region_of_a_dead_process(void **state)
 	finish(ledger);
 }
 
+/* A debug build walks the invariants whenever the lock is released. */
+static void
+test_debug_builds_end_where_a_sum_is_wrong(void **state)
+{
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		fclose(stderr);
+		ledger->devices[0].used_bytes = MIB; /* that nobody holds */
+		tn_ledger_count_call(ledger, "libcuda.so.1", "cuRefused");
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+#ifdef NDEBUG
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+#else
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+#endif
+	tn_ledger_close(ledger);
+	unlink(path);
+}
+
 int
 main(void)
 {
@@ -393,6 +416,7 @@ main(void)
 		cmocka_unit_test(test_regions_of_several_processes),
 		cmocka_unit_test(test_names_of_regions),
 		cmocka_unit_test(test_region_of_a_dead_process),
+		cmocka_unit_test(test_debug_builds_end_where_a_sum_is_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
