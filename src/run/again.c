@@ -125,11 +125,24 @@ write_wishes(const struct wishes *wishes, char path[])
 	return good;
 }
 
-/* What one run is to leave: its report, and, where that is wanted, what the program wrote. */
+/* What one run is to leave: its report, and, where that is wanted, what the program wrote and its records, which a page shows. */
 struct outcome {
 	struct tn_report *report;
 	bool keeps;
+	struct tn_views *views; /* of the first run, whose folder stands longer; NULL: no records are wanted */
 };
+
+/* Opens the report's records among `views`, before their files go. One that cannot be read is missing where it is asked for. */
+static void
+keep_records(struct tn_report *report, struct tn_views *views)
+{
+	struct tn_view *opened;
+	const struct tn_record *records[] = { &report->peak_record, &report->oom_record };
+	for (size_t i = 0; views != NULL && i < 2; i++)
+		if (records[i]->path != NULL)
+			(void)tn__views_open(views, records[i]->path, &opened);
+	report->views = views;
+}
 
 /* `context` is a struct outcome. */
 static tn_status
@@ -138,7 +151,7 @@ keep_report(void *context, struct tn_once *once, int *exit_status)
 	const struct outcome *outcome = context;
 	tn__once_report(once, NULL, outcome->report);
 	*exit_status = outcome->report->exit_status;
-	outcome->report->views = NULL; /* it outlives the run */
+	keep_records(outcome->report, outcome->views);
 	bool keep = outcome->keeps && outcome->report->stopped != TN_STOPPED_FAILED;
 	tn_status status = keep ? tn__save_snapshot(once->options, &once->folder, outcome->report) : TN_OK;
 	once->keep_files = keep && outcome->report->scratch != NULL;
@@ -163,7 +176,7 @@ run_again(const struct tn_again *again, const struct wishes *wishes, double assu
 		return false;
 	bool silent = silence(&again->input, &streams);
 	setenv(ASSUMPTIONS_VARIABLE, path, 1);
-	struct outcome outcome = { out, keep };
+	struct outcome outcome = { out, keep, keep && again->options->html_path != NULL ? again->views : NULL };
 	const struct tn_once_way way = { .ended = keep_report, .context = &outcome };
 	bool ran = silent && tn__run_once(&options, &way, &status) == TN_OK;
 	unsetenv(ASSUMPTIONS_VARIABLE);

@@ -46,7 +46,7 @@ report_run(void *context, struct tn_once *once, int *exit_status)
 		wish->look(wish->context, &once->folder, &report);
 	tn_status status = tn__save_snapshot(options, &once->folder, &report);
 	const char *scratch = report.scratch;
-	tn__look_again(&(struct tn_again){ options, wish->input }, &report);
+	tn__look_again(&(struct tn_again){ options, wish->input, report.views }, &report);
 	once->keep_files = report.scratch != NULL && report.scratch == scratch; /* another run's report tells of its own */
 	if (status == TN_OK)
 		status = tn__save_report(options, &report);

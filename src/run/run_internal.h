@@ -31,6 +31,7 @@ struct tn_input tn__input_of_run(void);
 struct tn_again {
 	const struct tn_run_options *options;
 	struct tn_input input;
+	struct tn_views *views; /* of the run that was made: its folder stands longer than that of another */
 };
 /* After a run: makes it again with other assumptions where that may tell more, and replaces or completes its report. */
 void tn__look_again(const struct tn_again *again, struct tn_report *report);

@@ -140,10 +140,11 @@ def test_a_program_that_fails_of_a_value_is_run_again_with_another(tonnage, tmp_
     typed = tmp_path / "typed"
     typed.write_text("words")
     with typed.open() as given:
-        run = tonnage(MAIN, ["-c", FAILS], "--steps=all", stdin=given)
+        run = tonnage(MAIN, ["-c", FAILS], "--steps=all", f"--html={tmp_path / 'page.html'}", stdin=given)
     assert run.stdout == "begins 5\n", "nothing is shown twice"
     assert run.report["retry"] == {"runs": 1, "file": "<string>", "line": 6, "what": "truth", "value": "true"}, run.explain()
     assert run.device_bytes > 100 << 20 and "passed when" in run.stderr, run.explain()
+    assert "104857600" in (tmp_path / "page.html").read_text(), "the page has the record of the run that passed"
     (written,) = pathlib.Path(run.report["scratch"]).rglob("written.txt")
     assert written.read_text() == "once"
 
