@@ -39,7 +39,9 @@ def _managed(facts):
 
 
 def _batch(facts):
-    return bool(facts["batches"] or facts["batch_options"])
+    """Not beside the program's own option, which is the same and a line to copy."""
+    own = any(offer[0] == "option_batch" for offer in facts["offers"])
+    return bool(facts["batches"] or facts["batch_options"]) and not own
 
 
 def _evaluation_batch(facts):
