@@ -26,7 +26,7 @@ def read_code(tmp_path_factory):
     program = tmp_path_factory.mktemp("code") / "read_code"
     sources = [HERE / "programs/read_code.c", *(ROOT / "src/code").glob("*.c"), *(ROOT / "src/base").glob("*.c")]
     subprocess.run(["cc", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}/include", f"-I{ROOT}/src", *sources, "-o", program, "-lzstd",
-                    "-llz4"], check=True)  # fmt: skip
+                    "-llz4", "-ljansson"], check=True)  # fmt: skip
     return program
 
 
