@@ -43,6 +43,18 @@ def test_a_value_read_on_autograds_thread(tonnage):
     run = tonnage(MAIN, "programs/mask_backward.py", GPU)
     assert run.status == 0 and lost(run) == [] and run.report["steps"]["seen"] == 5, run.explain()
 
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_a_program_that_compiles_nothing_is_not_made_to_import_the_compiler(tonnage, wheel):
+    """Neither when it runs out of memory nor at its end, where a record of its memory is taken; and it still can."""
+    run = tonnage(wheel, "programs/which_compiler.py", GPU)
+    assert run.stdout.split("\n") == ["caught", "end", ""] and run.report["at_peak"] is not None, run.explain()
+    run = tonnage(wheel, ["programs/which_compiler.py", "itself"], GPU)
+    lines = run.stdout.split("\n")
+    assert lines[:2] == ["caught", "import torch._inductor"] and lines[-3:] == ["torch._inductor", "end", ""], run.explain()
+    assert run.report["at_peak"] is not None and lost(run) == [], run.explain()
+
+
 # How a program may start Python so that PYTHONPATH, by which the hook is found otherwise, does not reach it.
 ROADS = (
     "{python} {options} -c {program}",

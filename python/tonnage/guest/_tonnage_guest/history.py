@@ -11,8 +11,10 @@ after it has switched off (which empties torch's history). A program that has no
 without ours. torch's functions are wrapped at torch._C, where torch's Python code looks them up at each call.
 """
 
+import _thread
 import os
 import pickle
+import sys
 import time
 
 from . import events, generated, guard, marks, notes, peaks, torchapi
@@ -269,10 +271,40 @@ def _record(enabled):
 
 def _take():
     take = _original["_cuda_memorySnapshot"]
-    try:
-        return take(None)  # newer releases: no memory pool in particular
-    except TypeError:
-        return take()
+    with _NoCompilerImport():
+        try:
+            return take(None)  # newer releases: no memory pool in particular
+        except TypeError:
+            return take()
+
+
+class _NoCompilerImport:
+    """While PyTorch takes a snapshot it asks `torch` for `_inductor`, an attribute that is imported when it is first asked
+    for: with sympy and triton that is as much again as torch itself, at the end of a program that compiles nothing. So
+    a compiler that is not imported is not there, for this thread."""
+
+    __slots__ = ("original",)
+
+    def __enter__(self):
+        self.original = state.torch.__dict__.get("__getattr__")
+        if self.original is None or "torch._inductor" in sys.modules:
+            self.original = None
+            return
+        state.torch.__getattr__ = self._without_compiler(_thread.get_ident())
+
+    def __exit__(self, *_):
+        if self.original is not None:
+            state.torch.__getattr__ = self.original
+
+    def _without_compiler(self, thread):
+        original = self.original
+
+        def __getattr__(name):
+            if name == "_inductor" and _thread.get_ident() == thread:
+                raise AttributeError(name)
+            return original(name)
+
+        return __getattr__
 
 
 def _record_for_program(enabled, *args, **kwargs):
