@@ -7,7 +7,7 @@
 #define TN_REPORT_FIX_H
 
 #include "gpu/roofline.h" /* struct tn_time_ratio */
-#include "report/change.h"
+#include "change/change.h"
 #include "report/report.h"
 #include "report/search_words.h"
 

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "report/change_results.h"
+#include "change/change_results.h"
 #include "verdict/model.h"
 
 struct tn_outcome {

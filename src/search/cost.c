@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "change/facts.h"
 #include "search/fix_search.h"
 
 /* How much of the samples of an unchanged step a changed one sees; 0: unknown. */
@@ -15,7 +16,7 @@ share_of_samples(const struct tn_fix_search *search, const struct tn_fix_change 
 	if (seen > 0)
 		return seen;
 	for (size_t i = 0; i < change->part_count; i++)
-		if (tn__change_is(change->parts[i], "batch"))
+		if (tn__change_facts(change->parts[i])->choice == TN_CHOICE_BATCH)
 			share = search->batch > 0 ? (double)tn__change_number(change->parts[i]) / search->batch : 0;
 	return share;
 }

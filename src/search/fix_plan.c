@@ -61,17 +61,17 @@ ends_with(char *const *arguments, const struct tn_text_list *words)
 static void
 add_single(struct tn_fix_search *search, const struct tn_possible_change *row, const char *value, int pieces)
 {
-	const struct tn_cure *knowledge = tn__cure_of(row->id);
-	int64_t most = tn__cure_most(knowledge, &search->unchanged_large, pieces);
-	bool not_of_room, cures = tn__cure_fits(knowledge, &search->unchanged_card, &not_of_room);
+	const struct tn_change_facts *facts = tn__change_facts(row->id);
+	int64_t most = tn__cure_most(facts, &search->unchanged_large, pieces);
+	bool not_of_room, cures = tn__cure_fits(facts, &search->unchanged_card, &not_of_room);
 	char *part = tn__change_part(row->id, value);
-	char *title = tn__change_title(row->title != NULL ? row->title : row->id, value);
+	char *title = tn__change_title(row->title != NULL ? row->title : facts->title, value);
 	bool hopeless = !cures && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
 	struct tn_attempt *attempt = part != NULL && title != NULL && !is_tried(search, part)
 	                                 ? add_attempt(search, title, row->results) : NULL;
 	if (attempt != NULL) {
 		add_part(attempt, part);
-		attempt->found.cost = knowledge->cost;
+		attempt->found.cost = facts->cost;
 		attempt->found.pieces = pieces;
 		attempt->found.cure = not_of_room;
 		attempt->found.own = tn__change_is_own(part);
@@ -93,14 +93,14 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 static void
 add_accumulation(struct tn_fix_search *search, const struct tn_possible_change *row)
 {
-	const struct tn_cure *cure = tn__cure_of("accumulate");
+	const struct tn_change_facts *facts = tn__change_facts(row->id);
 	int added = 0;
 	for (size_t i = 0; i < row->values.count; i++) {
 		const char *text = row->values.items[i];
 		int pieces = text != NULL ? atoi(text) : 0;
 		bool last = i + 1 == row->values.count;
 		bool should = search->missing == TN_NO_FIGURE ||
-		              tn__cure_most(cure, &search->unchanged_large, pieces) >= search->missing;
+		              tn__cure_most(facts, &search->unchanged_large, pieces) >= search->missing;
 		if (pieces > 1 && added < 2 && (should || last)) {
 			add_single(search, row, text, pieces);
 			added++;
@@ -112,14 +112,14 @@ add_accumulation(struct tn_fix_search *search, const struct tn_possible_change *
 static void
 add_option(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
 {
-	const struct tn_cure *cure = tn__cure_of(row->id);
+	const struct tn_change_facts *facts = tn__change_facts(row->id);
 	int added = 0;
 	if (!ends_with(search->card.options.arguments, &survey->command_line))
 		return; /* it was a script or a launcher that started the program: what is added here would not reach it */
 	for (size_t i = 0; i < row->values.count && added < 2; i++) {
 		int pieces = i < row->pieces.count ? (int)row->pieces.items[i] : 0;
 		bool should = search->missing == TN_NO_FIGURE || pieces == 0 ||
-		              tn__cure_most(cure, &search->unchanged_large, pieces) >= search->missing;
+		              tn__cure_most(facts, &search->unchanged_large, pieces) >= search->missing;
 		if (row->values.items[i] == NULL || (!should && i + 1 < row->values.count))
 			continue;
 		add_single(search, row, row->values.items[i], pieces);
@@ -131,11 +131,11 @@ add_option(struct tn_fix_search *search, const struct tn_possible_change *row, c
 static void
 add_batch(struct tn_fix_search *search, const struct tn_possible_change *row, int batch)
 {
-	const struct tn_cure *cure = tn__cure_of(row->id);
+	const struct tn_change_facts *facts = tn__change_facts(row->id);
 	char text[16];
 	int pieces = 2;
 	while (batch / pieces > 1 && search->missing != TN_NO_FIGURE &&
-	       tn__cure_most(cure, &search->unchanged_large, pieces) < search->missing)
+	       tn__cure_most(facts, &search->unchanged_large, pieces) < search->missing)
 		pieces *= 2;
 	for (int i = 0; i < 2 && batch / pieces >= 1; i++, pieces *= 2) {
 		snprintf(text, sizeof(text), "%d", batch / pieces);
@@ -147,31 +147,33 @@ add_batch(struct tn_fix_search *search, const struct tn_possible_change *row, in
 static void
 add_settings(struct tn_fix_search *search, const struct tn_possible_change *row)
 {
-	const struct tn_cure *cure = tn__cure_of("alloc");
+	const struct tn_change_facts *facts = tn__change_facts(row->id);
 	bool all;
-	tn__cure_fits(cure, &search->unchanged_card, &all);
+	tn__cure_fits(facts, &search->unchanged_card, &all);
 	if (!all && search->missing != TN_NO_FIGURE)
-		all = tn__cure_most(cure, &search->unchanged_large, 0) >= search->missing;
+		all = tn__cure_most(facts, &search->unchanged_large, 0) >= search->missing;
 	for (size_t i = 0; i < row->values.count; i++)
 		if (row->values.items[i] != NULL && (all || i == 0))
 			add_single(search, row, row->values.items[i], 0);
 }
 
 static void
+add_first(struct tn_fix_search *search, const struct tn_possible_change *row)
+{
+	if (row->values.count > 0)
+		add_single(search, row, row->values.items[0], 0);
+}
+
+static void
 add_row(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
 {
-	if (tn__change_is_option(row->id)) {
-		add_option(search, row, survey);
-	} else if (strcmp(row->id, "accumulate") == 0) {
-		add_accumulation(search, row);
-	} else if (strcmp(row->id, "batch") == 0) {
-		add_batch(search, row, search->batch);
-	} else if (strcmp(row->id, "evaluation_batch") == 0) {
-		add_batch(search, row, tn__survey_evaluation_batch(survey));
-	} else if (strcmp(row->id, "alloc") == 0) {
-		add_settings(search, row);
-	} else if (row->values.count > 0) {
-		add_single(search, row, row->values.items[0], 0);
+	switch (tn__change_facts(row->id)->choice) {
+	case TN_CHOICE_FIRST: add_first(search, row); break;
+	case TN_CHOICE_PIECES: add_accumulation(search, row); break;
+	case TN_CHOICE_BATCH: add_batch(search, row, search->batch); break;
+	case TN_CHOICE_EVALUATION_BATCH: add_batch(search, row, tn__survey_evaluation_batch(survey)); break;
+	case TN_CHOICE_SETTINGS: add_settings(search, row); break;
+	case TN_CHOICE_OPTION_VALUES: add_option(search, row, survey); break;
 	}
 }
 
@@ -229,8 +231,8 @@ by_promise(const void *one, const void *two)
 static void
 add_unsurveyed(struct tn_fix_search *search)
 {
-	char id[] = "alloc", title[] = "settings of PyTorch's allocator";
-	struct tn_possible_change row = { .id = id, .title = title, .results = TN_PROMISE_SAME };
+	char id[] = "alloc";
+	struct tn_possible_change row = { .id = id, .results = tn__change_facts(id)->results };
 	add_single(search, &row, "expandable_segments:True", 0);
 }
 
@@ -274,32 +276,14 @@ tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two)
 	return false;
 }
 
-/* True when the survey says that the change of one part does not go together with that of the other. */
 static bool
-part_refuses(const struct tn_fix_search *search, const char *one, const char *two)
-{
-	const struct tn_possible_change *row = tn__survey_find(&search->unchanged_large.outcome.changes.survey, one);
-	for (size_t i = 0; row != NULL && i < row->conflicts.count; i++)
-		if (row->conflicts.items[i] != NULL && tn__change_is(two, row->conflicts.items[i]))
-			return true;
-	return false;
-}
-
-/* True when one says that it does not go together with the other. */
-static bool
-refuses(const struct tn_fix_search *search, const struct tn_attempt *one, const struct tn_attempt *two)
+go_together(const struct tn_attempt *one, const struct tn_attempt *two)
 {
 	for (size_t i = 0; i < one->found.part_count; i++)
 		for (size_t j = 0; j < two->found.part_count; j++)
-			if (part_refuses(search, one->found.parts[i], two->found.parts[j]))
-				return true;
-	return false;
-}
-
-static bool
-go_together(const struct tn_fix_search *search, const struct tn_attempt *one, const struct tn_attempt *two)
-{
-	return !tn__fix_excludes(one, two) && !refuses(search, one, two) && !refuses(search, two, one);
+			if (tn__change_conflicts(one->found.parts[i], two->found.parts[j]))
+				return false;
+	return !tn__fix_excludes(one, two);
 }
 
 static bool
@@ -376,7 +360,7 @@ tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t mos
 		for (int j = 0; j < search->count && count < sizeof(pairs) / sizeof(pairs[0]); j++) {
 			const struct tn_attempt *a = &search->attempts[i], *b = &search->attempts[j];
 			if (a->found.part_count != parts || b->found.part_count != 1 || (parts == 1 && j <= i) ||
-			    !saves_something(a, search->missing) || !saves_something(b, search->missing) || !go_together(search, a, b) ||
+			    !saves_something(a, search->missing) || !saves_something(b, search->missing) || !go_together(a, b) ||
 			    is_there(search, a, b))
 				continue;
 			int64_t sum = a->found.saved + b->found.saved;
@@ -405,8 +389,7 @@ may_join(const struct tn_attempt *attempt)
 static int64_t
 most_of_rest(const struct tn_attempt *first, const struct tn_attempt *then)
 {
-	char id[64];
-	return tn__cure_most(tn__cure_of(tn__change_id(then->found.parts[0], id)), &first->large, then->found.pieces);
+	return tn__cure_most(tn__change_facts(then->found.parts[0]), &first->large, then->found.pieces);
 }
 
 void
@@ -420,7 +403,7 @@ tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
 	int64_t rest = first->found.need + search->card.hidden - (int64_t)search->card.total;
 	for (int i = 0; i < search->count; i++) {
 		const struct tn_attempt *then = &search->attempts[i];
-		if (i == index || !may_join(then) || !go_together(search, first, then) || is_there(search, first, then))
+		if (i == index || !may_join(then) || !go_together(first, then) || is_there(search, first, then))
 			continue;
 		int64_t sum = most_of_rest(first, then);
 		if (sum >= rest)

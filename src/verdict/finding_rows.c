@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/words.h"
+
 static const struct tn_finding_row rows[] = {
 #define FINDING(id, kind, severity, advice, remedies) { TN_KIND_##kind, TN_SEVERITY_##severity, advice, remedies },
 #include "verdict/findings.def"
@@ -36,13 +38,5 @@ tn__finding_is(const struct tn_finding *finding, enum tn_finding_id id)
 bool
 tn__finding_has_remedy(enum tn_finding_id id, const char *change)
 {
-	const char *words = id < TN_FINDINGS ? rows[id].remedies : "";
-	size_t length = strlen(change);
-	for (const char *at = words; *at != '\0'; at += strspn(at, " ")) {
-		size_t word = strcspn(at, " ");
-		if (word == length && strncmp(at, change, length) == 0)
-			return true;
-		at += word;
-	}
-	return false;
+	return id < TN_FINDINGS && tn__has_word(rows[id].remedies, change);
 }

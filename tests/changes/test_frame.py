@@ -2,7 +2,9 @@
 """What carries the changes: the table, TONNAGE_CHANGES, edits of text, and that no program is disturbed."""
 
 import importlib.util
+import json
 import re
+import subprocess
 import sys
 
 import pytest
@@ -43,13 +45,24 @@ def test_every_change_is_tested():
     assert not missing
 
 
-def test_values_may_hold_commas():
-    asked = "alloc=max_split_size_mb:64,garbage_collection_threshold:0.8,batch=4,zero_grad"
-    assert spec.split(asked) == [
-        ("alloc", "max_split_size_mb:64,garbage_collection_threshold:0.8"),
-        ("batch", "4"),
-        ("zero_grad", None),
-    ]
+SPELLINGS = json.loads((HERE.parent / "golden/changes/spelling.json").read_text())
+
+
+@pytest.mark.parametrize("asked, parts", SPELLINGS, ids=[asked or "nothing" for asked, parts in SPELLINGS])
+def test_both_sides_read_the_same(asked, parts):
+    """tests/unit/test_change.c holds C's reader to the same cases."""
+    assert [list(part) for part in spec.split(asked)] == parts
+
+
+def test_the_build_makes_a_row_of_each_change(tmp_path):
+    made = tmp_path / "facts.def"
+    subprocess.run([sys.executable, ROOT / "src/change/build_facts.py", FOLDER / "table.py", made], check=True)
+    rows = re.findall(r"^CHANGE\((\w+), (\".*?\"), (\w+), \"(.*?)\", (\d+), (.*), \"(.*?)\", (\w+)\)$", made.read_text(), re.M)
+    shares = ("parameters", "gradients", "state", "activations", "temporaries", "rounding")
+    assert [(row.id, row.title, " ".join(row.conflicts), row.cost, row.saves, " ".join(row.phases), row.choice) for row in table.ROWS] == [
+        (name, json.loads(title), conflicts, int(cost), {share: value for share, value in zip(shares, map(float, saves.split(", "))) if value},
+         phases, choice.lower())
+        for name, title, results, conflicts, cost, saves, phases, choice in rows]  # fmt: skip
 
 
 def test_changes_that_do_not_go_together_are_not_both_applied():

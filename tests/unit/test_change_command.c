@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "report/change.h"
+#include "change/change.h"
 
 /* The command line after the changes, with single spaces. */
 static void

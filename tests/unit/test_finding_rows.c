@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "change/facts.h"
 #include "search/cures.h"
 #include "verdict/advice.h"
 #include "verdict/finding_rows.h"
@@ -41,7 +42,7 @@ is_advice(const char *id)
 static bool
 is_change(const char *id)
 {
-	return strcmp(tn__cure_of(id)->id, id) == 0;
+	return strcmp(tn__change_facts(id)->id, id) == 0;
 }
 
 static void

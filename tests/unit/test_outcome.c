@@ -70,7 +70,7 @@ write_changes(void)
 		" \"results\": \"same_up_to_rounding\", \"how\": null}], \"patch\": null, \"kit\": {\"job\": 1}, \"survey\": {\"facts\":"
 		" {\"backward\": 6, \"blocks\": 12, \"batches\": [4, 64, null], \"batch_options\": [8], \"evaluation_batches\": [128]},"
 		" \"possible\": [{\"id\": \"accumulate\", \"title\": \"pieces\", \"results\": \"same_up_to_rounding\", \"values\":"
-		" [\"2\", null], \"conflicts\": [\"offload_optimizer\"]}, {\"title\": \"nameless\"}]}}",
+		" [\"2\", null]}, {\"title\": \"nameless\"}]}}",
 		"{\"schema\": \"tonnage.another/1\", \"changes\": [{\"id\": \"sdpa\"}]}",
 		"{\"schema\": \"tonnage.changes/1\", \"changes\": \"none\"",
 	};
@@ -231,7 +231,6 @@ test_changes_and_survey(void **state)
 	assert_int_equal(row->values.count, 2);
 	assert_string_equal(row->values.items[0], "2");
 	assert_null(row->values.items[1]);
-	assert_string_equal(row->conflicts.items[0], "offload_optimizer");
 	tn__outcome_free(&outcome);
 	tn__report_free(&report);
 }

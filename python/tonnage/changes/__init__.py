@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The changes that `tonnage fix` tries, applied inside the user's unmodified program. Standard library only.
 
-    table     all changes: name, needs, promise, conflicts, values
+    table     all changes: name, needs, promise, conflicts, values, cost, savings; C's table is made of it
     spec      TONNAGE_CHANGES, read
     results   what each change did and where, told in <run>/changes/<pid>.json
     source    a source file and edits of it; patches

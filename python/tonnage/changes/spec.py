@@ -2,7 +2,8 @@
 """TONNAGE_CHANGES: "id[=value][,id[=value]...]".
 
 A piece between commas that does not begin with the name of a change belongs to the value before it, so that values
-may hold commas: alloc=max_split_size_mb:64,garbage_collection_threshold:0.8,batch=4 asks for two changes.
+may hold commas: alloc=max_split_size_mb:64,garbage_collection_threshold:0.8,batch=4 asks for two changes. Blanks around
+commas do not count. src/change/change.c reads the same; tests/golden/changes/spelling.json holds both to it.
 """
 
 from . import results, table
@@ -12,7 +13,8 @@ def split(text):
     """[(id, value or None)]; unknown names are kept."""
     found = []
     for piece in text.split(","):
-        name, equals, value = piece.strip().partition("=")
+        piece = piece.strip()
+        name, equals, value = piece.partition("=")
         if name in table.BY_ID or name == "survey" or not found or found[-1][1] is None:
             if name:
                 found.append([name, value if equals else None])

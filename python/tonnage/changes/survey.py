@@ -5,18 +5,14 @@ Asked for as `TONNAGE_CHANGES=survey`. Nothing of the program is changed: text t
 and forgotten.
 """
 
+import importlib
 import os
 import sys
 import weakref
 
 from . import arguments, blocks, command_line, hooks, loaders, meaning, options, results, rewrite, source, table, train_mode
 
-_EDITS = ("zero_grad", "no_grad", "release_outputs", "data_on_host", "sdpa", "chunked_loss", "kv_cache",
-          "kv_cache_limit", "step_in_backward", "offload_optimizer", "offload_activations", "autocast", "foreach",
-          "fused", "adafactor", "adam8bit", "sgd_no_momentum", "empty_cache_out_of_loop", "bucket_view",
-          "copies_to_host", "prune_remove", "release_holders", "memory_fraction")
 _VALUES = {"kv_cache_limit": "1"}
-_KEPT = ("detach", "outputs_to_host")
 
 
 class _Facts:
@@ -128,8 +124,8 @@ def install(change):
     rewrite.add(results.Change("configurator", None, None), configurator)
     hooks.before_forward(change.guarded(called))
     arguments.hugging_face(change, trainer_arguments)
-    for name in _EDITS + _KEPT:
-        _dry(facts, name)
+    for row in table.ROWS:
+        _dry(facts, row)
 
 
 def _read(path):
@@ -152,10 +148,12 @@ def _look_at(facts, torch, module):
     facts.eager_attention = facts.eager_attention or getattr(config, "_attn_implementation", None) == "eager"
 
 
-def _dry(facts, name):
-    """Lets a change edit text, only to see whether it would."""
-    trial = results.Change(name, _VALUES.get(name), table.BY_ID[name])
-    module = __import__("%s.%s" % (__package__, name), fromlist=["edit"])
+def _dry(facts, row):
+    """Lets a change that edits text do so, only to see whether it would."""
+    trial = results.Change(row.id, _VALUES.get(row.id), row)
+    module = importlib.import_module("." + table.module_of(row.id), __package__)
+    if not hasattr(module, "edit"):
+        return
 
     def look(change, text):
         try:
@@ -164,6 +162,6 @@ def _dry(facts, name):
             pass
         printed, tried = trial.patches.pop(text.path, None), trial.trials.pop(text.path, None)
         if printed or tried:
-            facts.rewrites.add(name)
+            facts.rewrites.add(row.id)
 
     rewrite.add(trial, look)

@@ -2,8 +2,9 @@
 """Every change that can be tried, in one table.
 
 A row says what the change is called, what must be there for it (a question about the survey's facts, survey.py),
-what it promises of the program's results, what it cannot go together with, and the values worth trying. The module
-of the same name does it.
+what it promises of the program's results, what it cannot go together with, the values worth trying and how `tonnage fix`
+chooses among them, what it costs in time, and the most that it may save. The module of the same name does it. The build
+makes C's table of these rows (src/change/build_facts.py), so that both sides know the same.
 
     same                   the same arithmetic in the same order
     same_up_to_rounding    sums in another order, or computed again: differences of the last bits
@@ -18,7 +19,19 @@ DIFFERENT = "different_training"
 ORDER = (SAME, ROUNDING, DIFFERENT)  # worst last
 
 OPTION = "option_"  # begins the names of changes that are options of the program's own (meaning.py)
-Row = collections.namedtuple("Row", "id title needs results conflicts values")
+
+# How `tonnage fix` chooses among the values (src/search/fix_plan.c).
+FIRST = "first"  # the first one
+PIECES = "pieces"  # numbers of pieces of a batch: the fewest that should do, and the next
+BATCH = "batch"  # none are listed: the largest half, quarter ... of the batch that should do, and the next
+EVALUATION_BATCH = "evaluation_batch"  # the same of the batch of evaluation
+SETTINGS = "settings"  # all where they should do, else the first
+OPTION_VALUES = "option_values"  # words for the command line: the first two that should do
+
+# cost: rank of the time that it costs a step, least first; two equal ones cost about the same.
+# saves: the most that it may save of each, as a share: parameters, gradients, state, activations, temporaries, rounding.
+# phases: it helps only where the peak is in one of these; none: in any.
+Row = collections.namedtuple("Row", "id title needs results conflicts values cost saves phases choice", defaults=((), FIRST))
 
 
 def _trains(facts):
@@ -84,65 +97,93 @@ _ALLOCATOR = (
 )
 
 ROWS = [
-    Row("alloc", "settings of PyTorch's allocator", lambda facts: facts["cuda"], SAME, (), _ALLOCATOR),
-    Row("memory_fraction", "no limit of the program's own", _written("memory_fraction"), SAME, (), (None,)),
+    Row("alloc", "settings of PyTorch's allocator", lambda facts: facts["cuda"], SAME, (), _ALLOCATOR, 0,
+        {"rounding": 1}, choice=SETTINGS),
+    Row("memory_fraction", "no limit of the program's own", _written("memory_fraction"), SAME, (), (None,), 0, {}),
     Row("zero_grad", "gradients released right after the update", _any(_written("zero_grad"), _managed), SAME,
-        ("step_in_backward",), (None,)),
+        ("step_in_backward",), (None,), 0, {"gradients": 1}),
     Row("no_grad", "no graph in evaluation", _any(_written("no_grad"), lambda f: f["evaluation_with_graph"] > 0), SAME,
-        (), (None,)),
-    Row("detach", "what is kept is detached from its graph", _written("detach"), SAME, (), (None,)),
-    Row("outputs_to_host", "outputs that are kept move to the host", _written("outputs_to_host"), SAME, (), (None,)),
+        (), (None,), 0, {"activations": 1}),
+    Row("detach", "what is kept is detached from its graph", _written("detach"), SAME, (), (None,), 0,
+        {"activations": 1, "temporaries": 1}),
+    Row("outputs_to_host", "outputs that are kept move to the host", _written("outputs_to_host"), SAME, (), (None,), 1,
+        {"activations": 1, "temporaries": 1}),
     Row("eval_accumulation", "an evaluation's outputs move to the host batch by batch",
-        lambda facts: facts["training_arguments"], SAME, (), (None,)),
-    Row("copies_to_host", "copies of a state are made on the host", _written("copies_to_host"), SAME, (), (None,)),
-    Row("release_holders", "what holds a deleted model goes with it", _written("release_holders"), SAME, (), (None,)),
-    Row("prune_remove", "pruning made permanent, without masks", _written("prune_remove"), SAME, (), (None,)),
-    Row("evaluation_batch", "smaller batches in evaluation", _evaluation_batch, ROUNDING, (), ()),
-    Row("release_outputs", "outputs released once the loss is taken", _written("release_outputs"), SAME, (), (None,)),
-    Row("data_on_host", "the data set stays on the host", _written("data_on_host"), SAME, (), (None,)),
+        lambda facts: facts["training_arguments"], SAME, (), (None,), 0, {"temporaries": 1}),
+    Row("copies_to_host", "copies of a state are made on the host", _written("copies_to_host"), SAME, (), (None,), 0,
+        {"temporaries": 1}),
+    Row("release_holders", "what holds a deleted model goes with it", _written("release_holders"), SAME, (), (None,), 0,
+        {"parameters": 1, "state": 1, "temporaries": 1}),
+    Row("prune_remove", "pruning made permanent, without masks", _written("prune_remove"), SAME, (), (None,), 0,
+        {"parameters": 1, "temporaries": 1}),
+    Row("evaluation_batch", "smaller batches in evaluation", _evaluation_batch, ROUNDING, (), (), 1,
+        {"activations": 1, "temporaries": 1, "rounding": 1}, phases=("evaluation",), choice=EVALUATION_BATCH),
+    Row("release_outputs", "outputs released once the loss is taken", _written("release_outputs"), SAME, (), (None,), 0,
+        {"activations": 0.3, "temporaries": 1}, phases=("backward",)),
+    Row("data_on_host", "the data set stays on the host", _written("data_on_host"), SAME, (), (None,), 1,
+        {"temporaries": 1}),
     Row("bucket_view", "gradients lie in the buckets of DistributedDataParallel", _written("bucket_view"), SAME, (),
-        (None,)),
+        (None,), 0, {"temporaries": 1}),
     Row("foreach", "the optimizer updates one parameter after the other", _written("foreach"), ROUNDING, ("fused",),
-        (None,)),
+        (None,), 1, {"temporaries": 1}, phases=("optimizer",)),
     Row("fused", "the optimizer updates in one kernel", _any(_written("fused"), _managed), ROUNDING,
-        ("foreach", "adafactor", "adam8bit"), (None,)),
+        ("foreach", "adafactor", "adam8bit"), (None,), 0, {"temporaries": 1}, phases=("optimizer",)),
     Row("accumulate", "gradient accumulation over smaller batches", _accumulates, ROUNDING,
-        ("batch", "step_in_backward"), ("2", "4", "8", "16", "32")),
-    Row("checkpoint", "activation checkpointing of the repeated blocks", _blocks, ROUNDING, (), ("1", "2", "3")),
-    Row("train_mode", "model.train() before the loop, where checkpointing works", lambda facts: facts["checkpointing_waits"],
-        ROUNDING, (), (None,)),
+        ("batch", "step_in_backward"), ("2", "4", "8", "16", "32"), 2,
+        {"activations": 1, "temporaries": 1, "rounding": 1}, choice=PIECES),
+    Row("checkpoint", "activation checkpointing of the repeated blocks", _blocks, ROUNDING, (), ("1", "2", "3"), 4,
+        {"activations": 0.9, "temporaries": 0.3}),
+    Row("train_mode", "model.train() before the loop, where checkpointing works",
+        lambda facts: facts["checkpointing_waits"], ROUNDING, (), (None,), 0, {"activations": 0.9, "temporaries": 0.3}),
     Row("step_in_backward", "each parameter is updated during backward", _written("step_in_backward"), ROUNDING,
-        ("accumulate", "zero_grad", "offload_optimizer"), (None,)),
-    Row("offload_activations", "activations wait for backward on the host", _trains, SAME, (), (None,)),
+        ("accumulate", "zero_grad", "offload_optimizer"), (None,), 1, {"gradients": 1}),
+    Row("offload_activations", "activations wait for backward on the host", _trains, SAME, (), (None,), 6,
+        {"activations": 0.9}),
     Row("offload_optimizer", "the optimizer and its state on the host", _written("offload_optimizer"), ROUNDING,
-        ("step_in_backward", "foreach", "fused", "adam8bit", "adafactor"), (None,)),
+        ("step_in_backward", "foreach", "fused", "adam8bit", "adafactor"), (None,), 7, {"state": 1, "temporaries": 1}),
     Row("sdpa", "attention that does not keep its weights", _any(_written("sdpa"), lambda f: f["eager_attention"]),
-        ROUNDING, (), (None,)),
-    Row("chunked_loss", "cross-entropy in pieces", _written("chunked_loss"), ROUNDING, (), ("8",)),
+        ROUNDING, (), (None,), 0, {"activations": 0.9, "temporaries": 0.9},
+        phases=("forward", "backward", "evaluation", "generation")),
+    Row("chunked_loss", "cross-entropy in pieces", _written("chunked_loss"), ROUNDING, (), ("8",), 1,
+        {"activations": 0.3, "temporaries": 1}, phases=("forward", "backward")),
     Row("kv_cache", "keys and values of generation on the host", _written("kv_cache"), SAME, ("kv_cache_limit",),
-        ("offloaded",)),
-    Row("autocast", "mixed precision", _trains, DIFFERENT, ("bf16_weights",), ("bf16", "fp16")),
-    Row("bf16_weights", "the whole model in bfloat16", _trains, DIFFERENT, ("autocast",), (None,)),
-    Row("batch", "a smaller batch", _batch, DIFFERENT, ("accumulate",), ()),
-    Row("sgd_no_momentum", "SGD without momentum", _written("sgd_no_momentum"), DIFFERENT, (), (None,)),
+        ("offloaded",), 5, {"temporaries": 1}),
+    Row("autocast", "mixed precision", _trains, DIFFERENT, ("bf16_weights",), ("bf16", "fp16"), 0,
+        {"activations": 0.5, "temporaries": 0.5}),
+    Row("bf16_weights", "the whole model in bfloat16", _trains, DIFFERENT, ("autocast",), (None,), 0,
+        {"parameters": 0.5, "gradients": 0.5, "state": 0.5, "activations": 0.5, "temporaries": 0.5}),
+    Row("batch", "a smaller batch", _batch, DIFFERENT, ("accumulate",), (), 1,
+        {"activations": 1, "temporaries": 1, "rounding": 1}, choice=BATCH),
+    Row("sgd_no_momentum", "SGD without momentum", _written("sgd_no_momentum"), DIFFERENT, (), (None,), 0,
+        {"state": 1, "temporaries": 0.5}),
     Row("adafactor", "Adafactor in the place of Adam", _any(_written("adafactor"), _managed), DIFFERENT,
-        ("adam8bit", "fused"), (None,)),
-    Row("adam8bit", "Adam's state in 8 bits", _written("adam8bit"), DIFFERENT, ("adafactor", "fused"), (None,)),
-    Row("half_weights", "weights in 16 bits", _infers, DIFFERENT, (), ("bf16", "fp16")),
-    Row("int8_weights", "weights of linear layers in 8 bits", _infers, DIFFERENT, (), (None,)),
-    Row("kv_cache_limit", "fewer new tokens", _written("kv_cache_limit"), DIFFERENT, ("kv_cache",), ()),
+        ("adam8bit", "fused"), (None,), 1, {"state": 1, "temporaries": 0.5}),
+    Row("adam8bit", "Adam's state in 8 bits", _written("adam8bit"), DIFFERENT, ("adafactor", "fused"), (None,), 1,
+        {"state": 0.75, "temporaries": 0.5}),
+    Row("half_weights", "weights in 16 bits", _infers, DIFFERENT, (), ("bf16", "fp16"), 0,
+        {"parameters": 0.5, "activations": 0.5, "temporaries": 0.5}),
+    Row("int8_weights", "weights of linear layers in 8 bits", _infers, DIFFERENT, (), (None,), 2, {"parameters": 0.75}),
+    Row("kv_cache_limit", "fewer new tokens", _written("kv_cache_limit"), DIFFERENT, ("kv_cache",), (), 0,
+        {"temporaries": 1}),
     Row("option_accumulate", "smaller batches, accumulated: the program's own options", _offered, ROUNDING,
-        ("option_batch", "accumulate", "batch"), ()),
-    Row("option_batch", "a smaller batch: the program's own option", _offered, DIFFERENT, ("accumulate", "batch"), ()),
-    Row("option_checkpoint", "activation checkpointing: the program's own option", _offered, ROUNDING, ("checkpoint",), ()),
+        ("option_batch", "accumulate", "batch"), (), 2, {"activations": 1, "temporaries": 1, "rounding": 1},
+        choice=OPTION_VALUES),
+    Row("option_batch", "a smaller batch: the program's own option", _offered, DIFFERENT, ("accumulate", "batch"), (),
+        2, {"activations": 1, "temporaries": 1, "rounding": 1}, choice=OPTION_VALUES),
+    Row("option_checkpoint", "activation checkpointing: the program's own option", _offered, ROUNDING, ("checkpoint",),
+        (), 4, {"activations": 0.9, "temporaries": 0.3}, choice=OPTION_VALUES),
     Row("option_precision", "mixed precision: the program's own option", _offered, DIFFERENT,
-        ("autocast", "bf16_weights"), ()),
+        ("autocast", "bf16_weights"), (), 0, {"activations": 0.5, "temporaries": 0.5}, choice=OPTION_VALUES),
     Row("option_optimizer", "an optimizer with less state: the program's own option", _offered, DIFFERENT,
-        ("adafactor", "adam8bit", "sgd_no_momentum"), ()),
-    Row("option_length", "shorter sequences: the program's own option", _offered, DIFFERENT, (), ()),
-    Row("option_resolution", "smaller pictures: the program's own option", _offered, DIFFERENT, (), ()),
-    Row("nothing", "nothing", lambda facts: "nothing" in facts["wished"], SAME, (), (None,)),
-    Row("empty_cache_out_of_loop", "no empty_cache() in a loop", _written("empty_cache_out_of_loop"), SAME, (), ()),
+        ("adafactor", "adam8bit", "sgd_no_momentum"), (), 1, {"state": 1, "temporaries": 0.5}, choice=OPTION_VALUES),
+    Row("option_length", "shorter sequences: the program's own option", _offered, DIFFERENT, (), (), 1,
+        {"activations": 1, "temporaries": 1}, choice=OPTION_VALUES),
+    Row("option_resolution", "smaller pictures: the program's own option", _offered, DIFFERENT, (), (), 1,
+        {"activations": 1, "temporaries": 1}, choice=OPTION_VALUES),
+    Row("nothing", "nothing", lambda facts: "nothing" in facts["wished"], SAME, (), (None,), 3,
+        {"activations": 0.5, "temporaries": 0.5}),
+    Row("empty_cache_out_of_loop", "no empty_cache() in a loop", _written("empty_cache_out_of_loop"), SAME, (), (), 3,
+        {"activations": 0.5, "temporaries": 0.5}),
 ]
 BY_ID = {row.id: row for row in ROWS}
 
@@ -159,13 +200,13 @@ def worse(one, two):
 
 
 def possible(facts):
-    """[{"id", "title", "results", "values", "conflicts"}] of what may be tried in a program with these facts. Of the
-    program's own options each value has its number of pieces that a batch is cut into."""
+    """[{"id", "title", "results", "values"}] of what may be tried in a program with these facts. Of the program's own
+    options each value has its number of pieces that a batch is cut into."""
     own = [{"id": name, "title": title, "results": promise, "values": [words for words, pieces in rows],
-            "pieces": [pieces for words, pieces in rows], "conflicts": list(BY_ID[name].conflicts)}
+            "pieces": [pieces for words, pieces in rows]}
            for name, title, promise, rows in facts["offers"]]
-    return own + [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts),
-                   "conflicts": list(row.conflicts)} for row in ROWS if row.needs(facts)]
+    return own + [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts)}
+                  for row in ROWS if row.needs(facts)]
 
 
 def module_of(name):

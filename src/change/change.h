@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a change is spelled, as a user types it and as TONNAGE_CHANGES has it (doc/design/0009-changes.md): parts such as
- * "accumulate=4", joined by commas; and what a change promises of the program's results.
+ * "accumulate=4", joined by commas; and what a change promises of the program's results. A piece between commas that does not
+ * begin with the name of a change belongs to the value before it: "alloc=max_split_size_mb:64,garbage_collection_threshold:0.8"
+ * is one part.
  */
-#ifndef TN_REPORT_CHANGE_H
-#define TN_REPORT_CHANGE_H
+#ifndef TN_CHANGE_H
+#define TN_CHANGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "tonnage/status.h"
 
 #define TN_CHANGE_WITHOUT_OTHERS "end_other_processes" /* no change of the program */
 #define TN_CHANGE_NOTHING "nothing" /* is applied and changes nothing: tests of the comparison ask for it */
@@ -31,6 +36,19 @@ int tn__change_number(const char *part);
 char *tn__change_part(const char *id, const char *value);
 /* "several small batches an update (4)", for a person; the same. */
 char *tn__change_title(const char *title, const char *value);
+/* The parts of a list of them; plain data. */
+struct tn_change_list {
+	char **parts;
+	size_t count, capacity;
+};
+
+/* Splits "accumulate=4,alloc=a:1,b:2" into its parts, without the blanks around commas; NULL has none. Names that are not known
+ * stay. TN_NO_MEMORY. Release with tn__change_list_free. */
+tn_status tn__change_split(const char *changes, struct tn_change_list *list);
+void tn__change_list_free(struct tn_change_list *list);
+/* Adds a part to a list of them, which the caller frees and which may be NULL; without memory it stays as it is. */
+void tn__change_join(char **changes, const char *part);
+
 /* ---- change_command.c: changes that are options of the program's own ---- */
 
 /* True for a part such as "option_accumulate=--batch-size 2 --grad-accum-steps 4". */
@@ -41,8 +59,5 @@ bool tn__change_is_own(const char *changes);
  * release with tn__change_command_free; NULL without memory. */
 char **tn__change_command(char *const *arguments, const char *changes);
 void tn__change_command_free(char **arguments);
-
-/* Adds a part to a list of them, which the caller frees and which may be NULL; without memory it stays as it is. */
-void tn__change_join(char **changes, const char *part);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * The reader of tonnage.changes/1.
  */
-#include "report/change_results.h"
+#include "change/change_results.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "report/json_parts.h"
+#include "base/figure.h"
+#include "base/json.h"
 
 #define LARGEST_FILE (16 << 20)
 
@@ -116,8 +117,7 @@ read_survey(const json_t *object, struct tn_survey *survey)
 		survey->possible[survey->possible_count++] =
 			(struct tn_possible_change){ .id = id, .title = tn__json_read_text(row, "title"), .results = promise(row),
 			                             .values = texts(json_object_get(row, "values"), &status),
-			                             .pieces = numbers(json_object_get(row, "pieces"), &status),
-			                             .conflicts = texts(json_object_get(row, "conflicts"), &status) };
+			                             .pieces = numbers(json_object_get(row, "pieces"), &status) };
 	}
 	return status;
 }
@@ -214,7 +214,6 @@ free_survey(struct tn_survey *survey)
 		free(row->id);
 		free(row->title);
 		free_texts(&row->values);
-		free_texts(&row->conflicts);
 		free(row->pieces.items);
 	}
 	free(survey->possible);

@@ -4,13 +4,13 @@
  * python/tonnage/changes writes (doc/design/0009-changes.md), read into plain data at one place. They come from the program's
  * processes: fields that are missing, or of another kind, are unknown. Unknown is TN_NO_FIGURE or NULL.
  */
-#ifndef TN_REPORT_CHANGE_RESULTS_H
-#define TN_REPORT_CHANGE_RESULTS_H
+#ifndef TN_CHANGE_RESULTS_H
+#define TN_CHANGE_RESULTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "report/change.h"
+#include "change/change.h"
 #include "tonnage/status.h"
 
 struct json_t;
@@ -46,7 +46,6 @@ struct tn_possible_change {
 	enum tn_promise results;
 	struct tn_text_list values; /* worth trying; NULL among them: it takes none */
 	struct tn_number_list pieces;  /* of each value: that a batch is cut into; 0: none. Empty: not told */
-	struct tn_text_list conflicts; /* ids */
 };
 
 struct tn_survey {

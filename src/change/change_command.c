@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/change.h"
+#include "change/change.h"
 
 #define OPTION "option_"
 
@@ -19,9 +19,11 @@ tn__change_is_option(const char *part)
 bool
 tn__change_is_own(const char *changes)
 {
-	bool own = changes != NULL && changes[0] != '\0';
-	for (const char *part = changes; own && part != NULL; part = strchr(part, ',') != NULL ? strchr(part, ',') + 1 : NULL)
-		own = tn__change_is_option(part);
+	struct tn_change_list list;
+	bool own = tn__change_split(changes, &list) == TN_OK && list.count > 0;
+	for (size_t i = 0; own && i < list.count; i++)
+		own = tn__change_is_option(list.parts[i]);
+	tn__change_list_free(&list);
 	return own;
 }
 
@@ -127,20 +129,28 @@ set_options(struct words *words, char *text)
 	return good;
 }
 
+/* The options of those changes that are options of the program's own. */
+static bool
+set_changes(struct words *words, const char *changes)
+{
+	struct tn_change_list list;
+	bool good = tn__change_split(changes, &list) == TN_OK;
+	for (size_t i = 0; good && i < list.count; i++)
+		if (tn__change_is_option(list.parts[i]) && strchr(list.parts[i], '=') != NULL)
+			good = set_options(words, strchr(list.parts[i], '=') + 1);
+	tn__change_list_free(&list);
+	return good;
+}
+
 char **
 tn__change_command(char *const *arguments, const char *changes)
 {
 	struct words words = { .items = calloc(1, sizeof(char *)) };
-	char *copy = strdup(changes != NULL ? changes : ""), *rest = copy, *part;
-	bool good = words.items != NULL && copy != NULL;
+	bool good = words.items != NULL;
 	for (size_t i = 0; good && arguments[i] != NULL; i++)
 		good = add(&words, arguments[i]);
 	words.first = good ? first_own(&words) : 0;
-	while (good && (part = strsep(&rest, ",")) != NULL)
-		if (tn__change_is_option(part) && strchr(part, '=') != NULL)
-			good = set_options(&words, strchr(part, '=') + 1);
-	free(copy);
-	if (good)
+	if (good && set_changes(&words, changes))
 		return words.items;
 	tn__change_command_free(words.items);
 	return NULL;
