@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Assumptions of a report as JSON, there and back.
+ * Assumptions of a report as JSON.
  */
 #ifndef TN_REPORT_ASSUMED_H
 #define TN_REPORT_ASSUMED_H
@@ -13,7 +13,5 @@
 json_t *tn__assumptions_json(const struct tn_assumed_list *list);
 json_t *tn__assumption_passed_json(const struct tn_assumed_list *list); /* null: none let the program pass */
 json_t *tn__bound_json(enum tn_peak_bound bound);
-/* From a run's JSON; a row that is none is left out. */
-tn_status tn__assumptions_read(const json_t *root, struct tn_report *report);
 
 #endif

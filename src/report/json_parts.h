@@ -16,9 +16,6 @@ json_t *tn__json_text(const char *value); /* null for NULL; what is not UTF-8 is
 json_t *tn__json_place(const struct tn_place *at);
 json_t *tn__json_categories(const struct tn_report_moment *moment);
 
-/* The category that the field "category" of an object names; -1 where it names none. */
-int tn__json_read_category(const json_t *object);
-
 /* The whole of `tonnage run --json`, and fields of it by their names. */
 json_t *tn__json_run(const struct tn_report *report);
 json_t *tn__json_at_peak(const struct tn_report *report);
@@ -28,16 +25,14 @@ json_t *tn__json_peak(const struct tn_report *report);
 json_t *tn__json_regions(const struct tn_report *report);
 json_t *tn__json_network(const struct tn_report *report);
 
-/* ---- stand_ins_json.c: the array `stand_ins` of `run --json`, there and back; what is malformed is left out ---- */
+/* ---- stand_ins_json.c: the array `stand_ins` of `run --json` ---- */
 
 json_t *tn__stand_ins_json(const struct tn_stand_in_list *list);
-tn_status tn__stand_ins_read(const json_t *array, struct tn_stand_in_list *list);
 
-/* ---- gate_json.c: the fields `budget` and `baseline` of `run --json`, and back (TN_NO_MEMORY) ---- */
+/* ---- gate_json.c: the fields `budget` and `baseline` of `run --json` ---- */
 
 json_t *tn__json_budget(const struct tn_report *report);
 json_t *tn__json_baseline(const struct tn_report *report);
-tn_status tn__gate_read(const json_t *root, struct tn_report *report);
 
 /* Writes a document with jansson's flags, in ASCII: nothing of it moves a terminal. 0, or -1 where writing failed. */
 int tn__json_write(const json_t *object, FILE *out, size_t flags);

@@ -26,9 +26,3 @@ tn__json_text(const char *value)
 	plain[length] = '\0';
 	return json_string(plain);
 }
-
-int
-tn__json_read_category(const json_t *object)
-{
-	return tn__category_of(tn__json_borrow_text(object, "category"));
-}

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of weights that a run stood in for as JSON, there and back.
+ * Files of weights that a run stood in for as JSON; src/verdict/run_reader_parts.c reads it back.
  */
 #include "verdict/stand_ins.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/error.h"
 #include "report/json_parts.h"
 
 json_t *
@@ -23,24 +19,4 @@ tn__stand_ins_json(const struct tn_stand_in_list *list)
 		                                       "bytes", tn__json_figure(item->bytes), "read_bytes", tn__json_figure(item->read_bytes)));
 	}
 	return array;
-}
-
-tn_status
-tn__stand_ins_read(const json_t *array, struct tn_stand_in_list *list)
-{
-	size_t i;
-	const json_t *object;
-	json_array_foreach(array, i, object) {
-		char *kind = tn__json_read_text(object, "kind"), *path = tn__json_read_text(object, "path");
-		struct tn_stand_in item = { .path = path != NULL ? path : (char[]){ "?" },
-			                        .whole = kind != NULL && strcmp(kind, "weights_not_read") == 0,
-			                        .tensors = tn__json_read_figure(object, "tensors"),
-			                        .bytes = tn__json_read_figure(object, "bytes"),
-			                        .read_bytes = tn__json_read_figure(object, "read_bytes") };
-		tn_status status = kind != NULL ? tn__stand_ins_add(list, &item) : TN_OK;
-		free(kind);
-		free(path);
-		TN_FORWARD_IF_ERROR(status);
-	}
-	return TN_OK;
 }

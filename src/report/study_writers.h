@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `tonnage report` is given, opened; and the writers of a study, one a format. Internal to src/report.
+ * The writers of a study, one a format. Internal to src/report.
  */
 #ifndef TN_REPORT_STUDY_WRITERS_H
 #define TN_REPORT_STUDY_WRITERS_H
 
 #include "report/report.h"
 #include "verdict/study.h"
-
-/* ---- study_open.c ---- */
-
-/* Opens an input, a snapshot or the JSON of a run, and looks at the moment asked for. Fails as tn_report_write does. Release with
- * tn__study_free. */
-tn_status tn__study_open(const struct tn_study_wish *wish, struct tn_study *study);
 
 /* ---- writers: TN_STATE when writing fails, TN_NO_MEMORY ---- */
 

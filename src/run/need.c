@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "report/outcome.h"
+#include "trials/outcome.h"
 #include "run/run_internal.h"
 #include "supervise/internal.h"
 #include "trials/trial.h"

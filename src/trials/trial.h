@@ -18,7 +18,7 @@
 
 #include "gpu/roofline.h" /* struct tn_steps */
 #include "report/fix.h" /* struct tn_trial_seconds */
-#include "report/outcome.h"
+#include "trials/outcome.h"
 #include "report/report.h"
 #include "supervise/folder.h"
 #include "tonnage/run.h"

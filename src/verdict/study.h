@@ -57,6 +57,9 @@ struct tn_study_wish {
 /* The study of a snapshot: `study->path` is what the wish names. Fails as tn_snapshot_open does, with TN_NOT_FOUND and TN_INVALID
  * for a device or a moment that it has not. `study` is one of tn__study_init; the caller releases it in any case. */
 tn_status tn__study_of_snapshot(const struct tn_study_wish *wish, struct tn_study *study);
+/* Opens an input, a snapshot or the JSON of a run, and looks at the moment asked for. Fails as tn_report_write does. Release with
+ * tn__study_free. */
+tn_status tn__study_open(const struct tn_study_wish *wish, struct tn_study *study);
 /* A study of which nothing is known but the path, which is borrowed. */
 void tn__study_init(struct tn_study *study, const char *path);
 /* The study of a run that has just ended, with the record in its folder where there is one. The report is lent: it must

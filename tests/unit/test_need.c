@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "report/run_json.h"
+#include "verdict/run_reader.h"
 #include "verdict/judge.h"
 
 #define GIB ((json_int_t)1 << 30)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "report/outcome.h"
+#include "trials/outcome.h"
 #include "verdict/model_fill.h"
 
 #define MIB (INT64_C(1) << 20)

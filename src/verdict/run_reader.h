@@ -2,8 +2,8 @@
  *
  * The JSON of a run, read back.
  */
-#ifndef TN_REPORT_RUN_JSON_H
-#define TN_REPORT_RUN_JSON_H
+#ifndef TN_VERDICT_RUN_READER_H
+#define TN_VERDICT_RUN_READER_H
 
 #include <jansson.h>
 

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "gpu/catalogue.h"
-#include "report/assumed.h"
-#include "report/json_parts.h"
-#include "report/run_json.h"
 #include "verdict/finding_rows.h"
 #include "verdict/gate.h"
 #include "verdict/model_fill.h"
+#include "verdict/run_reader.h"
+#include "verdict/run_reader_parts.h"
 #include "verdict/stand_ins.h"
 
 static int64_t

@@ -2,7 +2,7 @@
  *
  * The writer and the reader of what a trial leaves.
  */
-#include "report/outcome.h"
+#include "trials/outcome.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "report/json_parts.h"
-#include "report/run_json.h"
+#include "verdict/run_reader.h"
 
 json_t *
 tn__outcome_of_run(const struct tn_report *report, const char *changes_folder, const char *work, const char *modules)

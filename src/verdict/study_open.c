@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/secrets.h"
-#include "report/run_json.h"
-#include "report/study_writers.h"
+#include "verdict/run_reader.h"
+#include "verdict/study.h"
 
 static tn_status
 fill(struct tn_study *study, const struct tn_study_wish *wish)

@@ -5,8 +5,8 @@
  *
  * Unknown is as in the model. Plain data: not thread-safe.
  */
-#ifndef TN_REPORT_OUTCOME_H
-#define TN_REPORT_OUTCOME_H
+#ifndef TN_TRIALS_OUTCOME_H
+#define TN_TRIALS_OUTCOME_H
 
 #include <stdio.h>
 
