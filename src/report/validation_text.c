@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "report/printer.h"
-#include "report/validation.h"
+#include "report/validation_text.h"
 
 #define UNKNOWN INT64_MIN
 

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "gpu/catalogue.h"
 #include "report/report.h"
-#include "report/validation.h"
+#include "report/validation_text.h"
 #include "search/search.h"
 #include "trials/trial.h"
 #include "tonnage/gpu.h"
@@ -218,7 +218,7 @@ judge(struct validation *validation, struct job *job)
 		fail(validation, status, tn_error_text());
 	if (added && !options->quiet) {
 		tn__progress_line_erase(&validation->line);
-		(void)tn__validation_last_line(validation->results, tn__style_of(options->messages), options->messages);
+		(void)tn__validation_line(tn__validation_last(validation->results), tn__style_of(options->messages), options->messages);
 	}
 }
 
@@ -315,9 +315,9 @@ run_jobs(struct validation *validation, int *exit_status)
 	}
 	TN_FORWARD_IF_ERROR(tn__validation_save(validation->results, validation->options->json_path));
 	if (!validation->options->quiet)
-		TN_FORWARD_IF_ERROR(tn__validation_text(validation->results, left(validation),
-		                                        tn__style_of(validation->options->messages),
-		                                        validation->options->messages));
+		TN_FORWARD_IF_ERROR(tn__validation_summary(tn__validation_document(validation->results), left(validation),
+		                                           tn__style_of(validation->options->messages),
+		                                           validation->options->messages));
 	*exit_status = signal != 0 ? 128 + signal : tn__validation_all_agree(validation->results) ? 0 : 1;
 	return TN_OK;
 }

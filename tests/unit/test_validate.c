@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "report/validation.h"
+#include "report/validation_text.h"
 
 #define MIB (INT64_C(1) << 20)
 

@@ -2,7 +2,7 @@
  *
  * What a job did on the measured card beside what it did on the virtual one.
  */
-#include "report/validation.h"
+#include "verdict/validation.h"
 
 #include <stdlib.h>
 #include <string.h>

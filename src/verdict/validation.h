@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The results of `tonnage validate`: made job by job, kept in a file that a later call goes on with, and written for a
- * person. They are the JSON of doc/format/validate.schema.json from the start; nobody else looks into it.
+ * The results of `tonnage validate`: made job by job, and kept in a file that a later call goes on with. They are
+ * the JSON of doc/format/validate.schema.json from the start; only report/validation_text.c looks into it, too.
  */
-#ifndef TN_REPORT_VALIDATION_H
-#define TN_REPORT_VALIDATION_H
+#ifndef TN_VERDICT_VALIDATION_H
+#define TN_VERDICT_VALIDATION_H
 
 #include <jansson.h>
 
-#include "report/report.h"
+#include "verdict/model.h"
 
 /* How far the bytes of the whole process may be from the measured ones: the context is a figure of the catalogue. */
 #define TN_VALIDATE_PROCESS_BYTES (INT64_C(100) << 20)
@@ -36,10 +36,9 @@ tn_status tn__validation_add(struct tn_validation_results *results, const char *
                              const char *measured_why, const json_t *copy, const char *copy_why);
 /* Counts anew, and writes to a file by way of a temporary name (an interrupted call leaves what was known); NULL: no file. */
 tn_status tn__validation_save(struct tn_validation_results *results, const char *path);
-/* For a person: a line for the job that was added last; and what all came to, as counted when they were saved, where
- * `left` jobs have not run yet. TN_IO when writing fails. */
-tn_status tn__validation_last_line(const struct tn_validation_results *results, struct tn_style style, FILE *out);
-tn_status tn__validation_text(const struct tn_validation_results *results, int left, struct tn_style style, FILE *out);
+/* The entry of the job that was added last (NULL: there is none), and the whole document: for who writes them. */
+const json_t *tn__validation_last(const struct tn_validation_results *results);
+const json_t *tn__validation_document(const struct tn_validation_results *results);
 
 /* ---- validation_compare.c ---- */
 
@@ -49,12 +48,5 @@ json_t *tn__validate_compare(const char *job, const json_t *measured, const char
                              const char *copy_why);
 /* The counts over all entries: agree, allocated_equal, reserved_near, process_near, jobs. */
 json_t *tn__validate_summary(const json_t *jobs);
-
-/* ---- validation_text.c ---- */
-
-/* A line for one job, when both sides have ended. TN_IO when writing fails. */
-tn_status tn__validation_line(const json_t *entry, struct tn_style style, FILE *out);
-/* What the jobs of a document came to; `left` of them have not run yet. */
-tn_status tn__validation_summary(const json_t *document, int left, struct tn_style style, FILE *out);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * The results of `tonnage validate`, as they grow.
  */
-#include "report/validation.h"
+#include "verdict/validation.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -156,15 +156,15 @@ tn__validation_save(struct tn_validation_results *results, const char *path)
 	return TN_OK;
 }
 
-tn_status
-tn__validation_last_line(const struct tn_validation_results *results, struct tn_style style, FILE *out)
+const json_t *
+tn__validation_last(const struct tn_validation_results *results)
 {
 	size_t count = tn__validation_count(results);
-	return count > 0 ? tn__validation_line(json_array_get(jobs_of(results), count - 1), style, out) : TN_OK;
+	return count > 0 ? json_array_get(jobs_of(results), count - 1) : NULL;
 }
 
-tn_status
-tn__validation_text(const struct tn_validation_results *results, int left, struct tn_style style, FILE *out)
+const json_t *
+tn__validation_document(const struct tn_validation_results *results)
 {
-	return tn__validation_summary(results->document, left, style, out);
+	return results->document;
 }
