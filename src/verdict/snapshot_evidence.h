@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is found of a snapshot (explain_snapshot.c), for those that write it (explain_snapshot_write.c).
+ * What a memory snapshot adds to an out-of-memory error of a text (`tonnage explain --snapshot`). Plain data that borrows from the
+ * snapshot: not thread-safe.
  */
-#ifndef TN_REPORT_EXPLAIN_SNAPSHOT_PARTS_H
-#define TN_REPORT_EXPLAIN_SNAPSHOT_PARTS_H
+#ifndef TN_VERDICT_SNAPSHOT_EVIDENCE_H
+#define TN_VERDICT_SNAPSHOT_EVIDENCE_H
 
 #include "analyze/analysis.h"
-#include "report/explain_snapshot.h"
+#include "message/message.h"
+#include "tonnage/snapshot.h"
 
 #define TN_EVIDENCE_NO_ERROR UINT64_MAX
 
@@ -49,6 +51,18 @@ struct tn_evidence {
 	size_t advice_count;
 };
 
+/* Takes note of the failed requests of a snapshot, which must outlive it. TN_NO_MEMORY. */
+tn_status tn__evidence_new(const struct tn_snapshot *snapshot, struct tn_evidence **evidence);
+void tn__evidence_free(struct tn_evidence *evidence); /* NULL is allowed */
+
+/* Shows it an error of the text, the `number`th from 0. The last that is one of the snapshot's failed requests counts. */
+void tn__evidence_match(struct tn_evidence *evidence, const struct tn_message *message, uint64_t number);
+
+/* Looks at the moment of that request, or of the snapshot's last one; without any, at its end. To be called once, when
+ * the text is over. TN_NO_MEMORY. */
+tn_status tn__evidence_weigh(struct tn_evidence *evidence);
+
+/* Of one that was weighed. */
 size_t tn__evidence_rows(const struct tn_evidence *evidence);
 struct tn_evidence_row tn__evidence_row(const struct tn_evidence *evidence, size_t index);
 
