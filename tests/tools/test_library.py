@@ -34,13 +34,17 @@ def flags(installed, *words):
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()
 
 
-@pytest.fixture(scope="session")
-def program(installed, tmp_path_factory):
-    """The example, built as its head says."""
-    built = tmp_path_factory.mktemp("built") / "what_was_alive"
-    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-std=c17", EXAMPLE, "-g", *flags(installed, "--cflags", "--libs"),
+def build(installed, folder, *options):
+    """The example, built as its head says, and with these options."""
+    built = folder / "what_was_alive"
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-std=c17", EXAMPLE, "-g", *options, *flags(installed, "--cflags", "--libs"),
                     f"-Wl,-rpath,{installed / 'lib'}", "-o", built], check=True)
     return built
+
+
+@pytest.fixture(scope="session")
+def program(installed, tmp_path_factory):
+    return build(installed, tmp_path_factory.mktemp("built"))
 
 
 def frame(name, line):
@@ -92,6 +96,17 @@ def test_example_says_what_is_wrong_with_a_file(program, tmp_path):
         done = subprocess.run([program, path], capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and done.stdout == ""
         assert done.stderr.startswith(f"{path}: ") and len(done.stderr.splitlines()) == 1
+
+
+def test_example_runs_under_sanitizers(installed, recorded, tmp_path):
+    """The program is instrumented, the library is not: what it takes and does not give back, or frees twice, is seen all the same."""
+    watched = build(installed, tmp_path, "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    bad = tmp_path / "no-snapshot"
+    bad.write_bytes(b"\x80\x04garbage")
+    for path, status in ((recorded, 0), (bad, 1)):
+        done = subprocess.run([watched, path], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "ASAN_OPTIONS": "detect_leaks=1:exitcode=99"})
+        assert done.returncode == status and "Sanitizer" not in done.stderr, done.stderr
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
