@@ -36,6 +36,11 @@ int tn__change_number(const char *part);
 char *tn__change_part(const char *id, const char *value);
 /* "several small batches an update (4)", for a person; the same. */
 char *tn__change_title(const char *title, const char *value);
+/* Adds a part to a list of them, which the caller frees and which may be NULL; without memory it stays as it is. */
+void tn__change_join(char **changes, const char *part);
+
+/* ---- change_list.c: several changes ---- */
+
 /* The parts of a list of them; plain data. */
 struct tn_change_list {
 	char **parts;
@@ -46,8 +51,6 @@ struct tn_change_list {
  * stay. TN_NO_MEMORY. Release with tn__change_list_free. */
 tn_status tn__change_split(const char *changes, struct tn_change_list *list);
 void tn__change_list_free(struct tn_change_list *list);
-/* Adds a part to a list of them, which the caller frees and which may be NULL; without memory it stays as it is. */
-void tn__change_join(char **changes, const char *part);
 
 /* ---- change_command.c: changes that are options of the program's own ---- */
 

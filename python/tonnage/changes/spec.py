@@ -3,7 +3,7 @@
 
 A piece between commas that does not begin with the name of a change belongs to the value before it, so that values
 may hold commas: alloc=max_split_size_mb:64,garbage_collection_threshold:0.8,batch=4 asks for two changes. Blanks around
-commas do not count. src/change/change.c reads the same; tests/golden/changes/spelling.json holds both to it.
+commas do not count. src/change/change_list.c reads the same; tests/golden/changes/spelling.json holds both to it.
 """
 
 from . import results, table

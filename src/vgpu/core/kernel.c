@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels and library work: known by name, checked, counted, timed; never run.
+ * Launches of kernels and library work: checked, counted, timed; never run. The kernels themselves stand in kernels.c.
  */
 #include "vgpu/core/state.h"
 #include "base/array.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* What the program may name a kernel by, its host stub or its handle (which is the kernel's own address), hashes to it:
- * open addressing, a power of two of slots, at most half full. */
-struct name_of_kernel {
-	const void *key;
-	struct tn_kernel *kernel;
-};
-static struct name_of_kernel *by_key;
-static size_t key_slots, key_count;
-
-/* Every kernel, for the list at the end. */
-static struct tn_kernel **all;
-static size_t all_count, all_capacity;
 
 /* What libraries put on streams, by literal; and matrix products by shape. */
 struct work_count {
@@ -38,116 +24,6 @@ struct product_count {
 static struct product_count *products;
 static size_t product_count, product_capacity;
 #define PRODUCTS_MAX 65536
-
-static size_t
-slot_of(const void *key, size_t slots)
-{
-	return (size_t)(((uintptr_t)key >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (slots - 1);
-}
-
-static void
-put_key(struct name_of_kernel *table, size_t slots, const void *key, struct tn_kernel *kernel)
-{
-	size_t slot = slot_of(key, slots);
-	while (table[slot].key)
-		slot = (slot + 1) & (slots - 1);
-	table[slot] = (struct name_of_kernel){.key = key, .kernel = kernel};
-}
-
-static bool
-grow_keys(void)
-{
-	size_t slots = key_slots ? key_slots * 2 : 8192;
-	struct name_of_kernel *table = calloc(slots, sizeof(*table));
-	if (!table)
-		return false;
-	for (size_t i = 0; i < key_slots; i++)
-		if (by_key[i].key)
-			put_key(table, slots, by_key[i].key, by_key[i].kernel);
-	free(by_key);
-	by_key = table;
-	key_slots = slots;
-	return true;
-}
-
-static struct tn_kernel *
-find_by_key(const void *key)
-{
-	if (!key_slots || !key)
-		return NULL;
-	for (size_t slot = slot_of(key, key_slots); by_key[slot].key; slot = (slot + 1) & (key_slots - 1))
-		if (by_key[slot].key == key)
-			return by_key[slot].kernel;
-	return NULL;
-}
-
-static bool
-reserve(void)
-{
-	if ((key_count + 2) * 2 >= key_slots && !grow_keys())
-		return false;
-	return tn__array_room(&all, &all_capacity, all_count + 1, sizeof(*all), SIZE_MAX);
-}
-
-int
-tn__kernel_register(const void *host, const char *name, bool copy, struct tn_kernel **out)
-{
-	struct tn_kernel *kernel = calloc(1, sizeof(*kernel));
-	char *copied = copy ? strdup(name) : NULL;
-	if (!kernel || (copy && !copied)) {
-		free(copied);
-		free(kernel);
-		return TN_CUDA_OUT_OF_MEMORY;
-	}
-	kernel->name = copy ? copied : name;
-	kernel->host = host;
-	tn__lock();
-	bool room = reserve();
-	if (room) {
-		all[all_count++] = kernel;
-		put_key(by_key, key_slots, kernel, kernel);
-		key_count++;
-		if (host) {
-			put_key(by_key, key_slots, host, kernel);
-			key_count++;
-		}
-	}
-	tn__unlock();
-	if (!room) {
-		free(copied);
-		free(kernel);
-		return TN_CUDA_OUT_OF_MEMORY;
-	}
-	if (out)
-		*out = kernel;
-	return TN_CUDA_OK;
-}
-
-void
-tn__kernel_code_gone(struct tn_kernel_code *code)
-{
-	tn__lock();
-	code->image = NULL;
-	tn__unlock();
-}
-
-void
-tn__kernels_of_locked(const struct tn_kernel_code *code,
-                      void (*visit)(struct tn_kernel *kernel, const struct tn_code *read), const struct tn_code *read)
-{
-	for (size_t i = 0; i < all_count; i++)
-		if (all[i]->code == code)
-			visit(all[i], read);
-}
-
-struct tn_kernel *
-tn__kernel_find(const void *key)
-{
-	tn__lock();
-	struct tn_kernel *kernel = find_by_key(key);
-	tn__unlock();
-	return kernel;
-}
 
 /* ---- time ---- */
 
@@ -230,7 +106,7 @@ int
 tn__kernel_launch(const void *key, const struct tn_launch *launch)
 {
 	tn__lock();
-	struct tn_kernel *kernel = find_by_key(key);
+	struct tn_kernel *kernel = tn__kernel_find_locked(key);
 	if (__builtin_expect(tn__pending_any(), 0) && kernel && tn__kernel_reads_values_locked(kernel)) {
 		tn__unlock();
 		tn__pending_settle_collectives();
@@ -400,9 +276,10 @@ tn_vgpu_kernels_write(const char *path)
 		return errno;
 	fputs("kind\tcount\tname\tm\tn\tk\tbatch\ta_type\tb_type\tc_type\tcompute_type\n", file);
 	tn__lock();
-	for (size_t i = 0; i < all_count; i++)
-		if (all[i]->launches)
-			fprintf(file, "kernel\t%llu\t%s\n", (unsigned long long)all[i]->launches, all[i]->name);
+	const struct tn_kernel *kernel;
+	for (size_t i = 0; (kernel = tn__kernel_at_locked(i)) != NULL; i++)
+		if (kernel->launches)
+			fprintf(file, "kernel\t%llu\t%s\n", (unsigned long long)kernel->launches, kernel->name);
 	for (size_t i = 0; i < work_count; i++)
 		fprintf(file, "library\t%llu\t%s\n", (unsigned long long)works[i].count, works[i].what);
 	for (size_t i = 0; i < product_count; i++) {

@@ -367,23 +367,6 @@ convert(const struct tn_kernel *kernel, const struct tn_launch *launch, enum tn_
 	return true;
 }
 
-/* ---- masks whose place is not known ---- */
-
-static bool last_is_mask;
-
-bool
-tn__likely_last_is_mask(void)
-{
-	return last_is_mask;
-}
-
-uint64_t
-tn__likely_share_of(uint64_t address, uint64_t count, enum tn_element element)
-{
-	uint64_t width = tn__element_bytes(element);
-	return width ? tn__values_selected(address, count * width, width) : count;
-}
-
 /* ---- arange ---- */
 
 /* The device multiplies and adds in one rounding (FFMA and DFMA in the wheels' code), in float for the narrow types. */
@@ -573,11 +556,12 @@ forget_result(struct tn_kernel *kernel, const struct tn_launch *launch)
 void
 tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
+	static bool last_is_mask; /* the launch before wrote a mask whose place is not known; guarded by the core lock */
 	if (kernel->meaning == MEANING_UNREAD)
 		understand_kernel(kernel);
 	bool known = tn__elementwise_launch(kernel, launch) || tn__rearrange_launch(kernel, launch) ||
 	             (kernel->meaning != MEANING_UNKNOWN && launch->arguments && follow(kernel, launch));
-	if (!known && !tn__selected_launch(kernel, launch))
+	if (!known && !tn__selected_launch(kernel, launch, last_is_mask))
 		forget_result(kernel, launch);
 	last_is_mask = !known && kernel->meaning == MEANING_MASK_ELSEWHERE;
 }

@@ -184,6 +184,14 @@ count_known(uint64_t address, uint64_t count, enum tn_element element, int32_t *
 	return known;
 }
 
+/* How many of so many elements at an address can be selected, by what is known of the tensor there. */
+static uint64_t
+most_selected(uint64_t address, uint64_t count, enum tn_element element)
+{
+	uint64_t width = tn__element_bytes(element);
+	return width ? tn__values_selected(address, count * width, width) : count;
+}
+
 /* Parameters: (what is counted, result, how many, ...). Partial counts carry the bound of them all. */
 static void
 count_selected(const struct tn_kernel *kernel, const struct tn_launch *launch)
@@ -210,7 +218,7 @@ count_selected(const struct tn_kernel *kernel, const struct tn_launch *launch)
 		tn__values_counted(in, bytes, known);
 	else
 		exact = tn__values_count_of(in, bytes, &known);
-	uint64_t bound = tn__likely_share_of(in, count, (enum tn_element)kernel->selected);
+	uint64_t bound = most_selected(in, count, (enum tn_element)kernel->selected);
 	tn__values_forget_reached(&out, 1);
 	if (exact) /* of parts the first stands for all */
 		tn__values_put(out, (const void *)&known, sizeof(known));
@@ -434,9 +442,9 @@ sum_of(const struct reduction *r, enum tn_element element, const struct tn_likel
 
 /* Of a mask that compares two tensors all are taken to hold, and none where the program asks for any. */
 static bool
-truth_of_mask(const struct tn_kernel *kernel, const struct tn_likely *mask)
+truth_of_mask(const struct tn_kernel *kernel, const struct tn_likely *mask, bool after_mask)
 {
-	bool mixed = mask ? mask->mixed : tn__likely_last_is_mask();
+	bool mixed = mask ? mask->mixed : after_mask;
 	if (mixed)
 		return kernel->selection == SELECTION_ALL && (!mask || mask->truth);
 	return !mask || mask->truth;
@@ -455,7 +463,7 @@ truth_of_numbers(const struct tn_kernel *kernel, const struct tn_likely *numbers
 }
 
 static struct tn_likely
-result_of(const struct tn_kernel *kernel, const struct reduction *r)
+result_of(const struct tn_kernel *kernel, const struct reduction *r, bool after_mask)
 {
 	enum tn_element element = (enum tn_element)kernel->selected;
 	struct tn_likely of = {.kind = TN_LIKELY_NONE}, likely = {.element = (unsigned char)element, .truth = true};
@@ -468,7 +476,7 @@ result_of(const struct tn_kernel *kernel, const struct reduction *r)
 		if (kernel->reduced != TN_ELEMENT_BOOL && tn__element_is_integer((enum tn_element)kernel->reduced))
 			likely.truth = truth_of_numbers(kernel, assumed && of.element == kernel->reduced ? &of : NULL);
 		else
-			likely.truth = truth_of_mask(kernel, assumed && of.kind == TN_LIKELY_TRUTH ? &of : NULL);
+			likely.truth = truth_of_mask(kernel, assumed && of.kind == TN_LIKELY_TRUTH ? &of : NULL, after_mask);
 		return likely;
 	case SELECTION_INDEX:
 		likely.kind = TN_LIKELY_INDEX;
@@ -518,14 +526,14 @@ reduce_known(const struct tn_kernel *kernel, const struct reduction *r)
 }
 
 static bool
-reduce(const struct tn_kernel *kernel, const struct tn_launch *launch)
+reduce(const struct tn_kernel *kernel, const struct tn_launch *launch, bool after_mask)
 {
 	struct reduction r;
 	if (!read_reduction(launch, &r))
 		return false;
 	if (reduce_known(kernel, &r))
 		return true;
-	struct tn_likely likely = result_of(kernel, &r);
+	struct tn_likely likely = result_of(kernel, &r, after_mask);
 	tn__values_forget_reached(&r.result, 1);
 	tn__values_assume(r.result, (uint64_t)r.outputs * tn__element_bytes((enum tn_element)likely.element), &likely);
 	return true;
@@ -534,7 +542,7 @@ reduce(const struct tn_kernel *kernel, const struct tn_launch *launch)
 /* ---- launches ---- */
 
 bool
-tn__selected_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
+tn__selected_launch(struct tn_kernel *kernel, const struct tn_launch *launch, bool after_mask)
 {
 	if (kernel->selection == SELECTION_UNREAD)
 		understand(kernel);
@@ -572,7 +580,7 @@ tn__selected_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 		sort(launch);
 		break;
 	default:
-		return reduce(kernel, launch);
+		return reduce(kernel, launch, after_mask);
 	}
 	return true;
 }

@@ -333,6 +333,16 @@ tn__current_device(void)
 	return current_device;
 }
 
+struct tn_stream *
+tn__stream_locked(uintptr_t stream)
+{
+	if (stream <= 2) {
+		int device = tn__current_device();
+		return device < tn__core.count ? &tn__core.devices[device].default_stream : NULL;
+	}
+	return tn__table_get(&tn__core.streams, stream);
+}
+
 tn_status
 tn__set_device(int device)
 {

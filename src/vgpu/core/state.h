@@ -124,6 +124,9 @@ void tn__context_bind(void);
 
 /* The stream behind a handle; default handles (0, 1, 2) mean the current device's. NULL: no such stream. */
 struct tn_stream *tn__stream_locked(uintptr_t stream);
+/* As tn__kernel_find; and every kernel in turn, NULL behind the last: kernels.c. */
+struct tn_kernel *tn__kernel_find_locked(const void *key);
+struct tn_kernel *tn__kernel_at_locked(size_t index);
 /* Puts work on a stream, or a node into its capture. */
 int tn__enqueue_locked(struct tn_stream *stream, const struct tn_node_description *work);
 /* Drops what is known of values; see values.c. */

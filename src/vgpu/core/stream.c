@@ -6,16 +6,6 @@
 
 #include <stdlib.h>
 
-struct tn_stream *
-tn__stream_locked(uintptr_t stream)
-{
-	if (stream <= 2) {
-		int device = tn__current_device();
-		return device < tn__core.count ? &tn__core.devices[device].default_stream : NULL;
-	}
-	return tn__table_get(&tn__core.streams, stream);
-}
-
 static struct tn_clock *
 clock_of(const struct tn_stream *stream)
 {
