@@ -31,6 +31,9 @@ struct tn_report_options {
 	const char *folded_path;
 	const char *csv_path;
 	const char *perfetto_path;
+	const char *markdown_path;    /* for the summary of a CI job, or a comment */
+	const char *github_path;      /* annotations, as commands of a GitHub workflow */
+	const char *codequality_path; /* annotations, as GitLab's report of code quality */
 	FILE *output;
 };
 

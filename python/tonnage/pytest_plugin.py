@@ -33,7 +33,10 @@ _MIB, _GIB = 1 << 20, 1 << 30
 
 
 def pytest_addoption(parser):
-    parser.getgroup("tonnage").addoption(
+    group = parser.getgroup("tonnage")
+    group.addoption("--tonnage-markdown", metavar="FILE", help="write the peaks of marked tests as Markdown, for the summary of a CI job")
+    group.addoption("--tonnage-github", metavar="FILE", help="write what is over its budget as annotations of a GitHub workflow")
+    group.addoption(
         "--tonnage-gpu", metavar="NAME", default="auto",
         help="the card of tests marked `tonnage` that name none: a name of `tonnage gpus`; auto: as for `tonnage run`")  # fmt: skip
 
@@ -46,6 +49,8 @@ def pytest_configure(config):
         config.pluginmanager.register(_Inner(config, wish), "tonnage-inner")
     elif "TONNAGE_RUN" not in os.environ:
         config.pluginmanager.register(_Outer(config), "tonnage-outer")
+        if not hasattr(config, "workerinput"):  # the tests of pytest-xdist's workers are reported here, too
+            config.pluginmanager.register(_Summary(config), "tonnage-summary")
 
 
 def pytest_report_header(config):
@@ -235,17 +240,19 @@ class _Outer:
         peak = region["peak_device_bytes"]
         self.peaks.append((nodeid, gpu, peak, budget))
         over = budget is not None and peak > budget
+        known = [("tonnage_peak_device_bytes", peak), ("tonnage_gpu", gpu), ("tonnage_budget_bytes", budget)]
         for report in self.reports[nodeid]:
-            report.user_properties.append(("tonnage_peak_device_bytes", peak))
+            report.user_properties.extend(pair for pair in known if pair[1] is not None)
             if over and report.when == "call" and report.outcome == "passed" and not hasattr(report, "wasxfail"):
+                document = self._report_of(snapshot)
                 report.outcome = "failed"
-                report.longrepr = "\n".join(self._words_of(gpu, budget, region, snapshot))
+                report.longrepr = "\n".join(self._words_of(gpu, budget, region, document))
+                report.user_properties.append(("tonnage_held_by", _own_line(document)))
 
-    def _words_of(self, gpu, budget, region, snapshot):
+    def _words_of(self, gpu, budget, region, document):
         peak = region["peak_device_bytes"]
         yield "over the budget of %s on %s: %s at the peak, %s too much" % (
             _bytes(budget), gpu, _bytes(peak), _bytes(peak - budget))  # fmt: skip
-        document = self._report_of(snapshot)
         if document is None:
             yield "what held the memory is not known: PyTorch's allocator left no record of this test"
             return
@@ -288,6 +295,82 @@ def _tear_down(item, nextitem):
     if call.excinfo is not None:
         report = item.ihook.pytest_runtest_makereport(item=item, call=call)
         item.ihook.pytest_runtest_logreport(report=report)
+
+
+# ---- for CI ----
+
+
+class _Summary:
+    """The peaks of all marked tests: a table in Markdown, and the lines that hold most of what is over its budget."""
+
+    def __init__(self, config):
+        self.config = config
+        self.rows = []  # (nodeid, what is known of it, the report)
+
+    def pytest_runtest_logreport(self, report):
+        known = {name: value for name, value in report.user_properties if name.startswith("tonnage_")}
+        if report.when == "call" and known:
+            self.rows.append((report.nodeid, known, report))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self):
+        for option, lines in (("tonnage_markdown", self._markdown()), ("tonnage_github", self._annotations())):
+            path = self.config.getoption(option)
+            if path:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.writelines("%s\n" % line for line in lines)
+
+    def _markdown(self):
+        if not self.rows:
+            return
+        failed = sum(report.failed for _, _, report in self.rows)
+        yield "### %s %d test%s on a virtual GPU%s" % (_mark(failed), len(self.rows), "" if len(self.rows) == 1 else "s",
+                                                     ", %d failed" % failed if failed else "")  # fmt: skip
+        yield ""
+        yield "| | Test | Card | Peak | Budget | Held by |"
+        yield "|:--|:--|:--|--:|--:|:--|"
+        for nodeid, known, report in self.rows:
+            budget, at = known.get("tonnage_budget_bytes"), known.get("tonnage_held_by")
+            yield "| %s | %s | %s | %s | %s | %s |" % (
+                _mark(report.failed), _code(nodeid), known["tonnage_gpu"], _bytes(known["tonnage_peak_device_bytes"]),
+                _bytes(budget) if budget is not None else "", _code("%s:%d" % (_below_root(at[0]), at[1])) if at else "")  # fmt: skip
+
+    def _annotations(self):
+        for nodeid, known, report in self.rows:
+            if "tonnage_held_by" not in known:
+                continue
+            at = known["tonnage_held_by"]
+            place = "file=%s,line=%d," % (_escaped(_below_root(at[0]), ":,"), at[1]) if at else ""
+            title = "%s is over its budget" % nodeid
+            yield "::error %stitle=%s::%s" % (place, _escaped(title, ":,"), _escaped(str(report.longrepr)))
+
+
+def _own_line(document):
+    """[file, line] of the largest holder that is not in a package; None."""
+    holders = document["at_peak"]["holders"] if document is not None else ()
+    for row in holders:
+        if row["file"] and row["line"] and not re.search("/(site|dist)-packages/|/lib/python", row["file"]):
+            return [row["file"], row["line"]]
+    return None
+
+
+def _below_root(path):
+    root = os.path.join(os.environ.get("GITHUB_WORKSPACE") or os.getcwd(), "")
+    return path[len(root):] if path.startswith(root) else path
+
+
+def _escaped(text, more=""):
+    """For a workflow command of GitHub."""
+    return "".join("%%%02X" % ord(c) if c in "%\r\n" + more else c for c in text)
+
+
+def _code(text):
+    """For a cell of a table in Markdown."""
+    return "`%s`" % text.replace("`", "'").replace("|", "\\|")
+
+
+def _mark(failed):
+    return "\u274c" if failed else "\u2705"
 
 
 # ---- the command ----

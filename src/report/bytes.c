@@ -8,8 +8,6 @@
 #include "report/text.h"
 #include "verdict/paths.h"
 
-#define REMARK_TEXT 640
-#define MOST_LINES 3          /* of one category */
 #define WORTH_A_LINE 0.04     /* share of the device that a further line must hold */
 #define MOST_REGIONS 12
 #define LEAST_NAME 10         /* columns of a file's name that still tell it */
@@ -59,9 +57,9 @@ say_parts(const struct tn_report_holder *holder, bool whole, bool brief, struct 
 }
 
 static void
-join(char out[REMARK_TEXT], const char *first, const char *second, struct tn_style style)
+join(char out[TN_REMARK_TEXT], const char *first, const char *second, struct tn_style style)
 {
-	snprintf(out, REMARK_TEXT, "%.500s%s%.100s", first, first[0] != '\0' && second[0] != '\0' ? separator(style) : "", second);
+	snprintf(out, TN_REMARK_TEXT, "%.500s%s%.100s", first, first[0] != '\0' && second[0] != '\0' ? separator(style) : "", second);
 }
 
 /* Cuts to `columns`, between characters of UTF-8. */
@@ -108,7 +106,7 @@ says_what(const struct tn_report_holder *holder)
  * end of the name; without parts. */
 static void
 say_holder(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_holder *holder,
-           bool whole, char out[REMARK_TEXT])
+           bool whole, char out[TN_REMARK_TEXT])
 {
 	enum { FULL, NO_FUNCTION, NAME, BRIEF, END_OF_NAME, NO_PARTS, FORMS };
 	int room = tn__remark_columns(printer), over = 0;
@@ -141,7 +139,7 @@ say_holder(const struct tn_printer *printer, const struct tn_report *report, con
 /* State is known by its name, everything else by the line that made it. */
 static void
 say_what(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_holder *holder,
-         bool whole, char out[REMARK_TEXT])
+         bool whole, char out[TN_REMARK_TEXT])
 {
 	char parts[64];
 	bool by_name = holder->category == TN_CATEGORY_optimizer_state || holder->category == TN_CATEGORY_workspaces;
@@ -159,14 +157,14 @@ say_what(const struct tn_printer *printer, const struct tn_report *report, const
 
 /* "catalogue (guess), +-0.04": how well a context is known. */
 static void
-say_context(const struct tn_report *report, struct tn_style style, char out[REMARK_TEXT])
+say_context(const struct tn_report *report, struct tn_style style, char out[TN_REMARK_TEXT])
 {
 	const char *source = tn__report_source(report, "gpu.context_bytes");
 	char bound[48] = "", bytes[32];
 	if (report->context_highest != TN_NO_FIGURE && report->context_highest > (int64_t)report->gpu.context_bytes)
 		snprintf(bound, sizeof(bound), "%s%s", style.utf8 ? "\u00b1" : "+-",
 		         short_bytes(report->context_highest - (int64_t)report->gpu.context_bytes, bytes));
-	snprintf(out, REMARK_TEXT, "%s%s%s", source != NULL ? source : "", source != NULL && bound[0] != '\0' ? ", " : "",
+	snprintf(out, TN_REMARK_TEXT, "%s%s%s", source != NULL ? source : "", source != NULL && bound[0] != '\0' ? ", " : "",
 	         bound);
 }
 
@@ -212,7 +210,7 @@ name_of(const struct table *table, enum tn_category category)
 
 /* What stands beside a category that no line of the program holds. */
 static void
-say_note(const struct table *table, enum tn_category category, char out[REMARK_TEXT])
+say_note(const struct table *table, enum tn_category category, char out[TN_REMARK_TEXT])
 {
 	char bytes[32];
 	const char *others = tn__report_source(table->report, "at_peak.by_category.other_processes");
@@ -220,9 +218,9 @@ say_note(const struct table *table, enum tn_category category, char out[REMARK_T
 	if (category == TN_CATEGORY_context)
 		say_context(table->report, table->printer->style, out);
 	else if (category == TN_CATEGORY_other_processes && others != NULL)
-		snprintf(out, REMARK_TEXT, "%s", others);
+		snprintf(out, TN_REMARK_TEXT, "%s", others);
 	else if (category == TN_CATEGORY_cached && table->oom && table->moment->largest_free_block_bytes > 0)
-		snprintf(out, REMARK_TEXT, "largest free piece %s",
+		snprintf(out, TN_REMARK_TEXT, "largest free piece %s",
 		         short_bytes(table->moment->largest_free_block_bytes, bytes));
 	cut(out, tn__remark_columns(table->printer), table->printer->style);
 }
@@ -238,33 +236,43 @@ next_holder(const struct tn_report_moment *moment, enum tn_category category, si
 	return NULL;
 }
 
+/* The words beside a category: of the lines that hold most of it, or a note where no line does. */
 static void
-say_category(const struct table *table, enum tn_category category)
+fill_remarks(const struct table *table, struct tn_moment_row *row)
 {
 	const struct tn_report_moment *moment = table->moment;
-	int64_t bytes = moment->by_category[category];
-	char remark[REMARK_TEXT], last[REMARK_TEXT] = "";
 	size_t from = 0;
-	const struct tn_report_holder *holder = next_holder(moment, category, &from);
-	if (holder != NULL)
-		say_what(table->printer, table->report, holder, (double)holder->bytes > 0.95 * (double)bytes, remark);
-	else
-		say_note(table, category, remark);
-	tn__say_table_row(table->printer, &(struct tn_row){ .name = name_of(table, category),
-	                                                    .bytes = bytes,
-	                                                    .total = table->largest,
-	                                                    .tint = tint_of(category),
-	                                                    .small = table->small,
-	                                                    .remark = remark[0] != '\0' ? remark : NULL });
-	for (int lines = 1; holder != NULL && lines < MOST_LINES; lines++) {
-		strcpy(last, remark);
-		holder = next_holder(moment, category, &from);
+	const struct tn_report_holder *holder = next_holder(moment, row->category, &from);
+	if (holder == NULL) {
+		say_note(table, row->category, row->remarks[0]);
+		row->remark_count = row->remarks[0][0] != '\0';
+		return;
+	}
+	bool whole = (double)holder->bytes > 0.95 * (double)row->bytes;
+	for (int lines = 0; lines < TN_MOMENT_LINES; lines++) {
+		char *remark = row->remarks[row->remark_count];
+		say_what(table->printer, table->report, holder, whole, remark);
+		bool again = row->remark_count > 0 && strcmp(remark, row->remarks[row->remark_count - 1]) == 0;
+		row->remark_count += (lines == 0 || remark[0] != '\0') && !again;
+		whole = false;
+		holder = next_holder(moment, row->category, &from);
 		if (holder == NULL || (double)holder->bytes < WORTH_A_LINE * (double)moment->device_bytes)
 			break;
-		say_what(table->printer, table->report, holder, false, remark);
-		if (remark[0] != '\0' && strcmp(last, remark) != 0)
-			tn__say_remark(table->printer, remark);
 	}
+}
+
+static void
+say_category(const struct table *table, const struct tn_moment_row *row)
+{
+	const char *first = row->remark_count > 0 && row->remarks[0][0] != '\0' ? row->remarks[0] : NULL;
+	tn__say_table_row(table->printer, &(struct tn_row){ .name = row->name,
+	                                                    .bytes = row->bytes,
+	                                                    .total = table->largest,
+	                                                    .tint = tint_of(row->category),
+	                                                    .small = table->small,
+	                                                    .remark = first });
+	for (size_t i = 1; i < row->remark_count; i++)
+		tn__say_remark(table->printer, row->remarks[i]);
 }
 
 static bool
@@ -300,23 +308,41 @@ title_of(const struct tn_report *report, bool oom)
 	return oom ? "At that moment" : report->verdict == TN_VERDICT_GROWS ? "At the peak so far" : "At the peak";
 }
 
+bool
+tn__moment_rows(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_moment *moment,
+                bool oom, struct tn_moment_rows *out)
+{
+	enum tn_category categories[TN_CATEGORIES];
+	out->small = is_small(moment);
+	out->count = tn__report_is_told(moment) ? order(moment, out->small, categories) : 0;
+	struct table table = { printer, report, moment, 0, out->small, oom };
+	for (size_t i = 0; i < out->count; i++) {
+		struct tn_moment_row *row = &out->rows[i];
+		*row = (struct tn_moment_row){ .category = categories[i],
+			                           .name = name_of(&table, categories[i]),
+			                           .bytes = moment->by_category[categories[i]] };
+		fill_remarks(&table, row);
+	}
+	return out->count > 0;
+}
+
 void
 tn__say_moment(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_moment *moment,
                const char *title, bool oom)
 {
-	enum tn_category categories[TN_CATEGORIES];
-	bool small = is_small(moment);
-	size_t count = tn__report_is_told(moment) ? order(moment, small, categories) : 0;
-	if (count == 0)
+	struct tn_moment_rows *rows = malloc(sizeof(*rows));
+	if (rows == NULL || !tn__moment_rows(printer, report, moment, oom, rows)) {
+		free(rows);
 		return;
-	struct table table = { printer, report, moment, moment->by_category[categories[0]], small, oom };
+	}
+	struct table table = { printer, report, moment, rows->rows[0].bytes, rows->small, oom };
 	fputc('\n', printer->out);
-	tn__say_table_head(printer, title, table.small ? "MiB" : "GiB");
-	for (size_t i = 0; i < count; i++)
-		say_category(&table, categories[i]);
+	tn__say_table_head(printer, title, rows->small ? "MiB" : "GiB");
+	for (size_t i = 0; i < rows->count; i++)
+		say_category(&table, &rows->rows[i]);
 	if (moment->inferred)
-		tn__say(printer, TN_TINT_DIM, 4, "guessed from lines and lifetimes: nothing in the program's process told "
-		                                 "what its memory is for");
+		tn__say(printer, TN_TINT_DIM, 4, TN_INFERRED_WORDS);
+	free(rows);
 }
 
 static void
@@ -334,12 +360,24 @@ say_pytorch(const struct tn_printer *printer, const char *what, int64_t reserved
 		        tn__human_bytes(allocated, b));
 }
 
+const struct tn_report_moment *
+tn__told_moment(const struct tn_report *report, const char **title, bool *oom)
+{
+	*oom = report->oom.seen && report->at_oom.device_bytes != TN_NO_FIGURE;
+	*title = title_of(report, *oom);
+	if (report->device_peak <= 0 && !*oom && !report->at_peak.detailed)
+		return NULL;
+	return *oom ? &report->at_oom : &report->at_peak;
+}
+
 void
 tn__say_bytes(const struct tn_printer *printer, const struct tn_report *report)
 {
-	bool oom = report->oom.seen && report->at_oom.device_bytes != TN_NO_FIGURE;
-	if (report->device_peak > 0 || oom || report->at_peak.detailed)
-		tn__say_moment(printer, report, oom ? &report->at_oom : &report->at_peak, title_of(report, oom), oom);
+	const char *title;
+	bool oom;
+	const struct tn_report_moment *moment = tn__told_moment(report, &title, &oom);
+	if (moment != NULL)
+		tn__say_moment(printer, report, moment, title, oom);
 }
 
 void

@@ -17,29 +17,18 @@
 #include "report/text.h"
 #include "verdict/paths.h"
 
-#define WIDE 100000 /* columns: a browser wraps lines itself */
 #define MOST_LINES 2000
 #define MOST_ASSUMED 200
 
 /* ---- words ---- */
 
-typedef void speaker(const struct tn_study *study, const struct tn_printer *printer);
-
 /* What a part of the text report says, a line an item. */
 static json_t *
-lines_of(const struct tn_study *study, speaker *say)
+lines_of(const struct tn_study *study, tn_study_speaker *say)
 {
-	char *text = NULL;
-	size_t size = 0;
+	char *text = tn__study_words(study, say), *rest = text;
 	json_t *array = json_array();
-	FILE *out = open_memstream(&text, &size);
-	if (out == NULL)
-		return array;
-	struct tn_printer printer = { out, { .utf8 = true, .columns = WIDE } };
-	say(study, &printer);
-	fclose(out);
-	char *rest = text;
-	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL; line = strtok_r(NULL, "\n", &rest))
 		json_array_append_new(array, tn__json_text(line + strspn(line, " ")));
 	free(text);
 	return array;

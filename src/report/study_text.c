@@ -12,6 +12,7 @@
 #include "report/text.h"
 
 #define LABEL_COLUMN 8
+#define WIDE 100000 /* columns: whoever shows the words wraps them */
 #define MOST_CHANGES 12 /* of a comparison */
 #define LEAST_SPLINTERS (INT64_C(64) << 20) /* unused bytes that are worth a line */
 
@@ -152,17 +153,9 @@ say_idle(const struct tn_printer *printer, const struct tn_study *study)
 static void
 say_findings(const struct tn_printer *printer, const struct tn_study *study)
 {
-	char place[TN_PLACE_TEXT];
-	for (size_t i = 0; i < study->report.finding_count; i++) {
-		const struct tn_finding *finding = &study->report.findings[i];
-		if (finding == tn__study_reason(study))
-			continue;
-		tn__place_words(&study->report, printer->style, finding->at, place);
-		tn__say(printer, TN_TINT_NONE, 2, "%s: %s%s%s%s%s%s%s%s", tn__severity_text(finding->severity), place,
-		        place[0] != '\0' ? ": " : "", finding->what, finding->sure != NULL ? " (" : "",
-		        finding->sure != NULL ? finding->sure : "", finding->sure != NULL ? ")" : "",
-		        finding->advice != NULL ? "; " : "", finding->advice != NULL ? finding->advice : "");
-	}
+	for (size_t i = 0; i < study->report.finding_count; i++)
+		if (&study->report.findings[i] != tn__study_reason(study))
+			tn__say_finding(printer, &study->report, &study->report.findings[i], true);
 }
 
 static void
@@ -249,6 +242,38 @@ tn__study_head(const struct tn_study *study, const struct tn_printer *printer)
 		say_headline(printer, study);
 	else
 		tn__say_head(printer, &study->report);
+}
+
+void
+tn__study_next(const struct tn_study *study, const struct tn_printer *printer)
+{
+	if (study->snapshot != NULL && !study->of_run)
+		say_next(printer, study);
+	else
+		tn__say_next(printer, &study->report);
+}
+
+void
+tn__study_findings(const struct tn_study *study, const struct tn_printer *printer)
+{
+	if (study->snapshot != NULL && !study->of_run)
+		say_findings(printer, study);
+	else
+		tn__say_findings(printer, &study->report);
+}
+
+char *
+tn__study_words(const struct tn_study *study, tn_study_speaker *say)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return NULL;
+	struct tn_printer printer = { out, { .utf8 = true, .columns = WIDE } };
+	say(study, &printer);
+	fclose(out);
+	return text;
 }
 
 void

@@ -90,11 +90,12 @@ is_told_first(const struct tn_report *report, const struct tn_finding *finding)
 	       (report->verdict == TN_VERDICT_UNDECIDED && finding->severity == TN_SEVERITY_ERROR);
 }
 
-static void
-say_finding(const struct tn_printer *printer, const struct tn_report *report, const struct tn_finding *finding)
+void
+tn__say_finding(const struct tn_printer *printer, const struct tn_report *report, const struct tn_finding *finding,
+                bool with_place)
 {
 	char place[TN_PLACE_TEXT] = "";
-	if (finding->severity != TN_SEVERITY_ERROR)
+	if (with_place)
 		tn__place_words(report, printer->style, finding->at, place);
 	tn__say(printer, TN_TINT_NONE, 2, "%s: %s%s%s%s%s%s%s%s", tn__severity_text(finding->severity), place,
 	        place[0] != '\0' ? ": " : "", finding->what, finding->sure != NULL ? " (" : "",
@@ -166,7 +167,7 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	}
 	for (size_t i = 0; i < report->finding_count; i++)
 		if (is_about_the_ending(&report->findings[i]) || is_about_a_failure(report, &report->findings[i]))
-			say_finding(printer, report, &report->findings[i]);
+			tn__say_finding(printer, report, &report->findings[i], false);
 	if (report->narrowly && report->verdict == TN_VERDICT_FITS) /* what did not fit was not seen to its end */
 		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
 		        "load), and that decides", tn__human_bytes(report->uncertainty_highest - report->device_peak, peak));
@@ -332,14 +333,13 @@ is_outdone(const struct tn_report *report, const struct tn_finding *finding)
 	       finding->bytes == report->oom.short_by_bytes;
 }
 
-static void
-say_caveats(const struct tn_printer *printer, const struct tn_report *report)
+void
+tn__say_findings(const struct tn_printer *printer, const struct tn_report *report)
 {
-	tn__say_unreal(printer, report);
 	for (size_t i = 0; i < report->finding_count; i++) {
 		const struct tn_finding *finding = &report->findings[i];
 		if (finding != reason_of(report) && !is_told_first(report, finding) && !is_outdone(report, finding))
-			say_finding(printer, report, finding);
+			tn__say_finding(printer, report, finding, finding->severity != TN_SEVERITY_ERROR);
 	}
 }
 
@@ -367,6 +367,12 @@ say_smallest(const struct tn_printer *printer, const struct tn_report *report, c
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "Smallest card that would hold %s: %s (%s)", what, row->figures.name,
 		        tn__human_bytes((int64_t)row->figures.total_bytes, total));
+}
+
+static const struct tn_gpu_row *
+smallest_card(const struct tn_report *report)
+{
+	return report->smallest_gpu != NULL ? tn__gpu_find(report->smallest_gpu) : NULL;
 }
 
 static void
@@ -411,9 +417,10 @@ say_why(const struct tn_printer *printer, const struct tn_report *report, const 
 }
 
 /* Why, what to do about it, and the card that would take it as it is. */
-static void
-say_next(const struct tn_printer *printer, const struct tn_report *report, const struct tn_gpu_row *row)
+void
+tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 {
+	const struct tn_gpu_row *row = smallest_card(report);
 	const struct tn_finding *reason = reason_of(report);
 	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY;
 	if (reason == NULL && !out)
@@ -466,18 +473,18 @@ tn_status
 tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out)
 {
 	struct tn_printer printer = { out, style };
-	const struct tn_gpu_row *row = report->smallest_gpu != NULL ? tn__gpu_find(report->smallest_gpu) : NULL;
 	tn__say_head(&printer, report);
 	tn__say_bytes(&printer, report);
-	say_next(&printer, report, row);
+	tn__say_next(&printer, report);
 	fputc('\n', out);
 	tn__say_cards(&printer, report);
 	tn__say_regions(&printer, report);
 	tn__say_allocator(&printer, report);
-	say_smallest(&printer, report, row);
+	say_smallest(&printer, report, smallest_card(report));
 	say_scope(&printer, report);
 	tn__say_not_seen(&printer, report);
-	say_caveats(&printer, report);
+	tn__say_unreal(&printer, report);
+	tn__say_findings(&printer, report);
 	say_files(&printer, report);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "the report could not be written");
 	return TN_OK;

@@ -14,8 +14,16 @@
 /* The verdict of a run, with the place and the request where it failed, or the growth. */
 void tn__say_head(const struct tn_printer *printer, const struct tn_report *report);
 
+/* Why, what to do about it, and what else would help; nothing where the verdict needs no reason. */
+void tn__say_next(const struct tn_printer *printer, const struct tn_report *report);
+
 /* What the verdict has seen, and what was not real. */
 void tn__say_scope(const struct tn_printer *printer, const struct tn_report *report);
+
+/* One finding in one line; and all those that the head and the reason have not said. */
+void tn__say_finding(const struct tn_printer *printer, const struct tn_report *report, const struct tn_finding *finding,
+                     bool with_place);
+void tn__say_findings(const struct tn_printer *printer, const struct tn_report *report);
 
 /* The finding that explains a bad verdict; NULL when nothing does. */
 const struct tn_finding *tn__reason_of(const struct tn_report *report);
@@ -54,6 +62,32 @@ const char *tn__place_words(const struct tn_report *report, struct tn_style styl
                             char buffer[TN_PLACE_TEXT]);
 
 /* ---- bytes.c ---- */
+
+#define TN_REMARK_TEXT 640
+#define TN_MOMENT_LINES 3 /* of one category */
+#define TN_INFERRED_WORDS "guessed from lines and lifetimes: nothing in the program's process told what its memory is for"
+
+/* A category at a moment, with the lines that hold most of it in words. */
+struct tn_moment_row {
+	enum tn_category category;
+	const char *name; /* literal */
+	int64_t bytes;
+	char remarks[TN_MOMENT_LINES][TN_REMARK_TEXT];
+	size_t remark_count;
+};
+
+struct tn_moment_rows {
+	bool small; /* the figures read better in MiB than in GiB */
+	struct tn_moment_row rows[TN_CATEGORIES]; /* largest first */
+	size_t count;
+};
+
+/* The table of one moment, remarks as wide as the printer has room for. False when nothing is known of it. */
+bool tn__moment_rows(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_moment *moment,
+                     bool oom, struct tn_moment_rows *out);
+
+/* The moment that a run's report is about, and its title; NULL where nothing is known. */
+const struct tn_report_moment *tn__told_moment(const struct tn_report *report, const char **title, bool *oom);
 
 /* What every byte was for, at the out-of-memory or at the peak. */
 void tn__say_bytes(const struct tn_printer *printer, const struct tn_report *report);

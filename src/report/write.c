@@ -69,24 +69,47 @@ write_perfetto(const struct work *work, FILE *out)
 	return tn__study_perfetto(&work->study, out);
 }
 
+static tn_status
+write_markdown(const struct work *work, FILE *out)
+{
+	return tn__study_markdown(&work->study, out);
+}
+
+static tn_status
+write_github(const struct work *work, FILE *out)
+{
+	return tn__study_github(&work->study, out);
+}
+
+static tn_status
+write_codequality(const struct work *work, FILE *out)
+{
+	return tn__study_codequality(&work->study, out);
+}
+
+enum wanted_input { ANY_INPUT, SNAPSHOT, RUN };
+
 struct output {
 	const char *path;
 	writer *write;
-	bool wants_snapshot;
+	enum wanted_input wants;
 	const char *option;
 };
 
-enum { OUTPUTS = 5 };
+enum { OUTPUTS = 8 };
 
 static void
 list_outputs(const struct tn_report_options *options, struct output out[OUTPUTS])
 {
 	const struct output outputs[OUTPUTS] = {
-		{ options->json_path, write_json, false, "--json" },
-		{ options->html_path, write_html, false, "--html" },
-		{ options->folded_path, write_folded, true, "--folded" },
-		{ options->csv_path, write_csv, true, "--csv" },
-		{ options->perfetto_path, write_perfetto, true, "--perfetto" },
+		{ options->json_path, write_json, ANY_INPUT, "--json" },
+		{ options->html_path, write_html, ANY_INPUT, "--html" },
+		{ options->folded_path, write_folded, SNAPSHOT, "--folded" },
+		{ options->csv_path, write_csv, SNAPSHOT, "--csv" },
+		{ options->perfetto_path, write_perfetto, SNAPSHOT, "--perfetto" },
+		{ options->markdown_path, write_markdown, ANY_INPUT, "--markdown" },
+		{ options->github_path, write_github, RUN, "--github" },
+		{ options->codequality_path, write_codequality, RUN, "--codequality" },
 	};
 	memcpy(out, outputs, sizeof(outputs));
 }
@@ -151,8 +174,11 @@ work_on(struct work *work)
 		TN_FORWARD_IF_ERROR(check_output(work->options, &outputs[i]));
 	TN_FORWARD_IF_ERROR(read_inputs(work));
 	for (size_t i = 0; i < OUTPUTS; i++) {
-		TN_RETURN_IF(outputs[i].path != NULL && outputs[i].wants_snapshot && work->study.snapshot == NULL, TN_INVALID,
+		bool snapshot = work->study.snapshot != NULL;
+		TN_RETURN_IF(outputs[i].path != NULL && outputs[i].wants == SNAPSHOT && !snapshot, TN_INVALID,
 		             "%s wants a snapshot: the JSON of a run holds no stacks and no times", outputs[i].option);
+		TN_RETURN_IF(outputs[i].path != NULL && outputs[i].wants == RUN && snapshot, TN_INVALID,
+		             "%s wants the JSON of a run: a snapshot has no verdict", outputs[i].option);
 	}
 	for (size_t i = 0; i < OUTPUTS; i++)
 		TN_FORWARD_IF_ERROR(write_one(work, &outputs[i]));
