@@ -136,6 +136,15 @@ out_of_memory(const struct tn_report *report)
 	                 figure(oom->vocabulary > 0 ? oom->vocabulary : TN_NO_FIGURE));
 }
 
+/* What ended the program, where it ended by itself. */
+static json_t *
+exception(const struct tn_report *report)
+{
+	if (report->exception == NULL)
+		return json_null();
+	return json_pack("{s:o, s:o}", "text", text(report->exception), "at", place(report->exception_at));
+}
+
 static json_t *
 growth(const struct tn_report *report)
 {
@@ -433,6 +442,7 @@ tn__json_run(const struct tn_report *report)
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",
 		                    report->seconds) },
 		{ "growth", growth(report) },
+		{ "exception", exception(report) },
 		{ "budget", tn__json_budget(report) },
 		{ "baseline", tn__json_baseline(report) },
 		{ "baseline_written", text(report->gate.written) },

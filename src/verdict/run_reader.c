@@ -420,6 +420,8 @@ read_all(const json_t *root, struct tn_report *report)
 	read_sources(json_object_get(root, "sources"), report);
 	read_regions(json_object_get(root, "regions"), report);
 	read_growth(root, report);
+	report->exception = copied(json_object_get(root, "exception"), "text");
+	report->exception_at = place(json_object_get(json_object_get(root, "exception"), "at"));
 	TN_FORWARD_IF_ERROR(tn__gate_read(root, report));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(root, "handled_out_of_memory"), &report->handled_ooms));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "refused_calls"), &report->refused_calls));
