@@ -4,8 +4,9 @@
 
     tools/run_tests.py [--long] [PART...]
 
-Run it by a Python that has pytest (`make test` takes the environment torch-2.11.0). PARTS names what there is; naming
-some runs only these. Ends with 1 when anything failed.
+Run it by a Python that has pytest (`make test` takes the environment torch-2.11.0). PART is one of jobs() below; naming
+some runs only these, and the builds that they need. Two run at once; what each prints is shown when it has ended, and is kept
+in build/reports/PART.log. Ends with 1 when anything failed.
 """
 
 import argparse
@@ -14,11 +15,15 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 import time
+import traceback
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build/reports"
+PROGRAMS = ["snapshot_dump", "snapshot_moment", "page_build"]  # that tests of Python start
+WITH_THREADS = ["test_ledger", "test_threads", "test_core", "test_fault_core"]  # what tsan is for
 WHEELS = ["torch-2.6.0", "torch-2.11.0", "torch-2.15.0"]
 
 
@@ -43,6 +48,12 @@ class Tally:
         if not passed:
             self.failures.append(name)
 
+    def add_all(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.failures += other.failures
+
     def add_junit(self, part, path, status):
         """Adds a JUnit file; a part that failed without saying which test did counts as one failure."""
         failed_before = self.failed
@@ -61,105 +72,203 @@ class Tally:
             self.add(f"{part}: {name}", not kinds & {"failure", "error"} and case.get("status") != "fail")
 
 
-def run(command, **options):
-    return subprocess.run([str(word) for word in command], cwd=ROOT, **options).returncode
+class Job:
+    """Something to run beside other jobs: a build, or tests of one kind. What it prints comes when it has ended."""
+
+    def __init__(self, name, action, after=()):
+        self.name, self.action, self.after = name, action, set(after)
+        self.tally = Tally()
+        self.out = None  # a file, while it runs
+
+    def run(self, *command, **options):
+        words = [str(word) for word in command]
+        return subprocess.run(words, cwd=ROOT, stdout=self.out, stderr=subprocess.STDOUT, **options).returncode
+
+    def print(self, text):
+        self.out.write(text + "\n")
+        self.out.flush()
 
 
-def junit_of(part):
-    REPORTS.mkdir(parents=True, exist_ok=True)
-    path = REPORTS / f"{part}.xml"
+def junit_of(name):
+    path = REPORTS / f"{name}.xml"
     path.unlink(missing_ok=True)
     return path
 
 
-def cmake_tests(tally, part, preset, *selection):
-    """Builds a preset and runs its ctest entries."""
-    REPORTS.mkdir(parents=True, exist_ok=True)
-    with open(REPORTS / f"{part}-configure.log", "w") as log:
-        status = run(["cmake", "--preset", preset], stdout=log, stderr=subprocess.STDOUT)
-    status = status or run(["cmake", "--build", "--preset", preset, "--", "--quiet"])
+def build(job, preset, *targets):
+    """Builds a preset, or some of its targets; what is tested with it waits for this."""
+    with open(REPORTS / f"{preset}-configure.log", "w") as log:
+        status = subprocess.run(["cmake", "--preset", preset], cwd=ROOT, stdout=log, stderr=log).returncode
+    wanted = ["--target", *targets] if targets else []
+    status = status or job.run("cmake", "--build", "--preset", preset, *wanted, "--", "--quiet")
     if status:
-        tally.add(f"{part}: the build failed", False)
-        return
-    report = junit_of(part)
-    jobs = str(os.cpu_count() or 1)
-    words = ["ctest", "--test-dir", ROOT / "build" / preset, "--output-on-failure", "--no-tests=error", "-j", jobs]
-    tally.add_junit(part, report, run([*words, "--output-junit", report, *selection]))
+        job.tally.add(f"{job.name}: the build failed", False)
 
 
-def python_tests(tally, part, folder, *options):
+def c_tests(job, preset, *selection):
+    """The ctest entries of a preset that is built."""
+    report = junit_of(job.name)
+    status = job.run("ctest", "--test-dir", ROOT / "build" / preset, "--output-on-failure", "--no-tests=error", "-j",
+                     os.cpu_count() or 1, "--output-junit", report, *selection)  # fmt: skip
+    job.tally.add_junit(job.name, report, status)
+
+
+def pytest(job, name, *words, **options):
+    report = junit_of(name)
+    status = job.run(sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}", *words,
+                     **options)  # fmt: skip
+    job.tally.add_junit(job.name, report, status)
+
+
+def python_tests(job, folder, *options):
     """Runs the pytest files and the shell tests (test_*.sh: status 0 passed, 77 skipped) of a folder."""
     scripts = sorted((ROOT / folder).glob("test_*.sh"))
     for script in scripts:
-        status = run(["bash", script])
-        print(f"{script.relative_to(ROOT)}: {'passed' if status == 0 else f'status {status}'}", flush=True)
-        tally.add_status(f"{part}: {script.name}", status)
+        status = job.run("bash", script)
+        job.print(f"{script.relative_to(ROOT)}: {'passed' if status == 0 else f'status {status}'}")
+        job.tally.add_status(f"{job.name}: {script.name}", status)
     if list((ROOT / folder).rglob("test_*.py")) or not scripts:
-        report = junit_of(part)
-        words = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        tally.add_junit(part, report, run([*words, *options, folder]))
+        pytest(job, job.name, *options, folder)
 
 
-def coverage(tally, part):
+def coverage(job):
     """The tables of the virtual GPU against what the wheels import and look up."""
     for wheel in WHEELS:
         python = subprocess.run([ROOT / "tools/envs", "--path", wheel], capture_output=True, text=True).stdout.strip()
         environment = pathlib.Path(python).parent.parent
-        words = [sys.executable, "tools/coverage.py", "--built", ROOT / "build/release/lib/tonnage/vgpu", environment]
-        tally.add_status(f"{part}: {wheel}", run(words))
+        built = ROOT / "build/release/lib/tonnage/vgpu"
+        status = job.run(sys.executable, "tools/coverage.py", "--built", built, environment)
+        job.tally.add_status(f"{job.name}: {wheel}", status)
 
 
-def other_compiler(tally, part):
-    """All of it by clang, without a warning: the C tests, and real programs on what was built. Skipped, loudly, where
-    clang cannot be had."""
-    if not shutil.which("clang"):
-        print("CLANG IS MISSING: what it builds is not tested. tools/deps test says what to install")
-        tally.add_status(part, Tally.SKIPPED)
-        return
-    cmake_tests(tally, part, "clang")
+def clang_tests(job):
+    """The C tests, and real programs on what clang has built."""
+    c_tests(job, "clang")
     built = {**os.environ, "TONNAGE": str(ROOT / "build/clang/bin/tonnage")}
-    report = junit_of(f"{part}-programs")
-    words = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    tally.add_junit(part, report, run([*words, *parallel(), "tests/vgpu/test_no_harm.py"], env=built))
+    pytest(job, f"{job.name}-programs", *parallel(), "tests/vgpu/test_no_harm.py", env=built)
 
 
-def fuzzing(tally, part, seconds, *options):
-    """The fuzz targets, each for so many seconds; skipped, loudly, where clang cannot be had."""
-    report = junit_of(part)
-    status = run([sys.executable, "tools/fuzz.py", "--seconds", seconds, "--junit", report, *options])
+def without_clang(job):
+    job.print("CLANG IS MISSING: what it builds is not tested. tools/deps test says what to install")
+    job.tally.add_status(job.name, Tally.SKIPPED)
+
+
+def fuzzing(job):
+    """The fuzz targets, each for an hour; skipped, loudly, where clang cannot be had."""
+    report = junit_of(job.name)
+    status = job.run(sys.executable, "tools/fuzz.py", "--seconds", 3600, "--record", "--junit", report)
     if status == Tally.SKIPPED:
-        tally.add_status(part, status)
+        job.tally.add_status(job.name, status)
     else:
-        tally.add_junit(part, report, status)
+        job.tally.add_junit(job.name, report, status)
 
 
-def parallel(more=0):
-    """As many tests at once as there are cores, and some more where they wait for files and processes."""
-    return ["-n", str(min(8, os.cpu_count() or 1) + more)]
+def parallel():
+    """As many tests at once as there are cores."""
+    return ["-n", str(min(8, os.cpu_count() or 1)), "--dist", "worksteal"]
 
 
-def parts(long):
-    """Name and action of each part, quick ones first."""
+def jobs(long):
+    """What `make test` runs, what takes longest first."""
     more = ["--long"] if long else []
-    yield "tools", lambda tally: python_tests(tally, "tools", "tests/tools", *parallel())
-    yield "unit", lambda tally: cmake_tests(tally, "unit", "debug")
-    yield "snapshot", lambda tally: python_tests(tally, "snapshot", "tests/snapshot", *parallel(), *more)
-    yield "page", lambda tally: python_tests(tally, "page", "tests/page", *parallel())
-    yield "asan", lambda tally: cmake_tests(tally, "asan", "asan")
-    yield "fuzz", lambda tally: fuzzing(tally, "fuzz", *([3600, "--record"] if long else [60]))
-    yield "tsan", lambda tally: cmake_tests(tally, "tsan", "tsan", "-R", "ledger|threads|core")
-    yield "clang", lambda tally: other_compiler(tally, "clang")
-    yield "coverage", lambda tally: coverage(tally, "coverage")
-    yield "preload", lambda tally: python_tests(tally, "preload", "tests/preload", *parallel())
-    yield "guest", lambda tally: python_tests(tally, "guest", "tests/guest", *parallel(), *more)
-    yield "cli", lambda tally: python_tests(tally, "cli", "tests/cli", *parallel())
-    yield "vgpu", lambda tally: python_tests(tally, "vgpu", "tests/vgpu", *parallel(1), *more)
-    if long:
-        yield "wheel", lambda tally: python_tests(tally, "wheel", "tests/wheel")
-        yield "changes", lambda tally: python_tests(tally, "changes", "tests/changes", *parallel())
-        yield "programs", lambda tally: tally.add_status("programs", run([sys.executable, "bench/programs/run.py"]))
-        yield "repeats", lambda tally: tally.add_status("repeats", run([sys.executable, "bench/repeats/run.py", "--long"]))
-        yield "accuracy", lambda tally: tally.add_status("accuracy", run([sys.executable, "bench/accuracy/run.py"]))
+
+    def tests(name, *options, after=()):
+        return Job(name, lambda job: python_tests(job, f"tests/{name}", *parallel(), *options), after)
+
+    yield tests("vgpu", *more)
+    yield Job("build-asan", lambda job: build(job, "asan"))
+    yield Job("asan", lambda job: c_tests(job, "asan"), ["build-asan"])
+    yield tests("changes")
+    yield tests("guest", *more)
+    yield tests("preload")
+    yield tests("cli")
+    yield Job("build-programs", lambda job: build(job, "debug", *PROGRAMS))
+    yield tests("snapshot", *more, after=["build-programs"])
+    if shutil.which("clang"):
+        yield Job("build-clang", lambda job: build(job, "clang"))
+        yield Job("clang", clang_tests, ["build-clang"])
+    else:
+        yield Job("clang", without_clang)
+    yield tests("page", after=["build-programs"])
+    yield tests("tools")
+    yield Job("build-tsan", lambda job: build(job, "tsan", *WITH_THREADS))
+    yield Job("tsan", lambda job: c_tests(job, "tsan", "-R", "|".join(WITH_THREADS)), ["build-tsan"])
+    yield Job("coverage", coverage)
+
+
+def long_jobs():
+    """What `make long` runs after that, one after another."""
+    yield Job("fuzz", fuzzing)
+    yield Job("wheel", lambda job: python_tests(job, "tests/wheel"))
+    for name, *words in (["programs", "bench/programs/run.py"], ["repeats", "bench/repeats/run.py", "--long"],
+                         ["accuracy", "bench/accuracy/run.py"]):  # fmt: skip
+        yield Job(name, lambda job, words=words: job.tally.add_status(job.name, job.run(sys.executable, *words)))
+
+
+class Schedule:
+    """Jobs side by side: the first in the list that waits for no other begins when one has ended. Two at once, each with as
+    many processes as there are cores: while the last tests of one wait, the other works."""
+
+    AT_ONCE = 2
+
+    def __init__(self, wanted, at_once):
+        self.waiting = list(wanted)
+        names = {job.name for job in wanted}
+        for job in self.waiting:
+            job.after &= names
+        self.at_once = at_once
+        self.changed = threading.Condition()
+        self.ended = set()
+
+    def run(self):
+        workers = [threading.Thread(target=self._work, daemon=True) for _ in range(self.at_once)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    def _work(self):
+        while True:
+            with self.changed:
+                while (job := self._next()) is None:
+                    if not self.waiting:
+                        return
+                    self.changed.wait()
+            try:
+                run_job(job)
+            finally:
+                with self.changed:
+                    self.ended.add(job.name)
+                    self.changed.notify_all()
+
+    def _next(self):
+        for job in self.waiting:
+            if job.after <= self.ended:
+                self.waiting.remove(job)
+                return job
+        return None
+
+
+def run_job(job):
+    started = time.monotonic()
+    with open(REPORTS / f"{job.name}.log", "w+") as job.out:
+        try:
+            job.action(job)
+        except Exception:
+            job.tally.add(f"{job.name}: {traceback.format_exc()}", False)
+        job.out.seek(0)
+        text = job.out.read().rstrip("\n")
+    print(f"== {job.name}\n{text}\n== {job.name}: {time.monotonic() - started:.0f} s".replace("\n\n", "\n"), flush=True)
+
+
+def chosen(parser, all_jobs, names):
+    """The jobs of these names, and the builds that they need."""
+    known = {job.name: job for job in all_jobs}
+    unknown = set(names) - set(known)
+    if unknown:
+        parser.error(f"unknown part {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
+    wanted = set(names).union(*(known[name].after for name in names)) if names else set(known)
+    return [job for job in all_jobs if job.name in wanted]
 
 
 def main():
@@ -167,17 +276,15 @@ def main():
     parser.add_argument("--long", action="store_true", help="with the tests that take hours")
     parser.add_argument("parts", nargs="*", metavar="PART")
     options = parser.parse_args()
-    known = dict(parts(options.long))
-    unknown = set(options.parts) - set(known)
-    if unknown:
-        parser.error(f"unknown part {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    side_by_side = list(jobs(options.long))
+    one_by_one = list(long_jobs()) if options.long else []
+    wanted = chosen(parser, side_by_side + one_by_one, options.parts)
+    Schedule([job for job in wanted if job in side_by_side], Schedule.AT_ONCE).run()
+    Schedule([job for job in wanted if job in one_by_one], 1).run()
     tally = Tally()
-    for name, action in known.items():
-        if not options.parts or name in options.parts:
-            started = time.monotonic()
-            print(f"== {name}", flush=True)
-            action(tally)
-            print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
+    for job in wanted:
+        tally.add_all(job.tally)
     for failure in tally.failures:
         print(f"failed: {failure}")
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
