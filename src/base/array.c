@@ -31,3 +31,11 @@ tn__array_room(void *array, size_t *capacity, size_t needed, size_t width, size_
 	*capacity = wanted;
 	return true;
 }
+
+bool
+tn__array_add(void *array, size_t count, size_t width)
+{
+	bool full = count == 0 || (count >= FIRST_CAPACITY && (count & (count - 1)) == 0);
+	size_t capacity = count;
+	return !full || tn__array_room(array, &capacity, count + 1, width, SIZE_MAX);
+}

@@ -14,4 +14,8 @@
  * would be needed, or without host memory: the array is then as it was. The caller frees the array. Not locked. */
 bool tn__array_room(void *array, size_t *capacity, size_t needed, size_t width, size_t most);
 
+/* The same for one more item behind the `count` that are there, of an array that keeps no capacity: its room follows from `count`.
+ * Only for arrays that grow in this way alone. */
+bool tn__array_add(void *array, size_t count, size_t width);
+
 #endif

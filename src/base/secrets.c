@@ -3,6 +3,7 @@
  * By name and by form. What is only likely is left: a word too much that is hidden makes a command useless, and figures ("--max-token=5")
  * are no secrets.
  */
+#include "base/array.h"
 #include "base/secrets.h"
 
 #include <ctype.h>
@@ -214,16 +215,10 @@ add_value(struct tn_secrets *secrets, const char *value, size_t length)
 {
 	if (length < SHORTEST)
 		return true;
-	char **values = realloc(secrets->values, (secrets->count + 1) * sizeof(*values));
-	char *copy = strndup(value, length);
-	if (values != NULL)
-		secrets->values = values;
-	if (values == NULL || copy == NULL) {
-		free(copy);
+	if (!tn__array_add(&secrets->values, secrets->count, sizeof(*secrets->values)))
 		return false;
-	}
-	values[secrets->count++] = copy;
-	return true;
+	secrets->values[secrets->count] = strndup(value, length);
+	return secrets->values[secrets->count] != NULL && ++secrets->count > 0;
 }
 
 /* The secrets of one word of a list; the words within it are looked at each by itself. */

@@ -29,7 +29,7 @@ read_document(const char *path)
 	if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > LARGEST_FILE)
 		return NULL;
 	json_t *document = json_load_file(path, 0, &error);
-	const char *schema = json_string_value(json_object_get(document, "schema"));
+	const char *schema = tn__json_borrow_text(document, "schema");
 	if (schema != NULL && strcmp(schema, "tonnage.changes/1") == 0)
 		return document;
 	json_decref(document);
@@ -93,7 +93,7 @@ numbers(const json_t *array, tn_status *status)
 static enum tn_promise
 promise(const json_t *object)
 {
-	return tn__promise_of(json_string_value(json_object_get(object, "results")));
+	return tn__promise_of(tn__json_borrow_text(object, "results"));
 }
 
 static tn_status
@@ -133,7 +133,7 @@ read_process(const json_t *document, struct tn_change_process *process)
 		const json_t *entry = json_array_get(changes, i);
 		process->items[process->count++] =
 			(struct tn_change_result){ .id = tn__json_read_text(entry, "id"),
-			                           .applied = json_is_true(json_object_get(entry, "applied")),
+			                           .applied = tn__json_read_truth(entry, "applied"),
 			                           .effective = tn__json_read_figure(entry, "effective"),
 			                           .results = promise(entry), .why_not = tn__json_read_text(entry, "why_not"),
 			                           .how = tn__json_read_text(entry, "how") };

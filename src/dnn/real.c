@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #include "dnn/abi.h"
 
 enum { FIRST_DEVICELESS = 90800, BAD_PARAM = DNN_STATUS_BAD_PARAM };
@@ -74,14 +76,8 @@ tn_dnn_real_open(const char *path, struct tn_dnn_real *out)
 int
 tn_dnn_make(struct tn_dnn_made *made, int type, tn_dnn_descriptor *out)
 {
-	if (made->count == made->room) {
-		size_t room = 2 * made->room + 64;
-		tn_dnn_descriptor *grown = realloc(made->all, room * sizeof(*grown));
-		if (grown == NULL)
-			return DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
-		made->all = grown;
-		made->room = room;
-	}
+	if (!tn__array_room(&made->all, &made->room, made->count + 1, sizeof(*made->all), SIZE_MAX))
+		return DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 	int status = made->real->create(type, out);
 	if (status == DNN_STATUS_SUCCESS)
 		made->all[made->count++] = *out;

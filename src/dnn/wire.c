@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #include "dnn/abi.h"
 
 static const uint8_t element_bytes[] = {
@@ -30,15 +32,9 @@ tn_dnn_add(struct tn_dnn_bytes *bytes, const void *from, size_t length)
 		bytes->failed = true;
 		return;
 	}
-	if (bytes->length + length > bytes->room) {
-		size_t room = 2 * (bytes->length + length) + 256;
-		unsigned char *grown = realloc(bytes->at, room);
-		if (grown == NULL) {
-			bytes->failed = true;
-			return;
-		}
-		bytes->at = grown;
-		bytes->room = room;
+	if (!tn__array_room(&bytes->at, &bytes->room, bytes->length + length, 1, TN_DNN_MOST_BYTES)) {
+		bytes->failed = true;
+		return;
 	}
 	if (length > 0)
 		memcpy(bytes->at + bytes->length, from, length);

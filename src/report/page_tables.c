@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define LONGEST_STRING 2000 /* bytes: names are for reading */
 #define NONE UINT32_MAX
 
@@ -130,17 +132,11 @@ add_text(struct tn_page_tables *tables, char *copy)
 			return 0;
 		}
 		if (tables->strings.count > before) {
-			if (number >= tables->text_capacity) {
-				size_t capacity = tables->strings.capacity;
-				char **texts = reallocarray(tables->texts, capacity, sizeof(*texts));
-				if (texts == NULL) {
-					tables->strings.count--;
-					tables->failed = true;
-					free(copy);
-					return 0;
-				}
-				tables->texts = texts;
-				tables->text_capacity = capacity;
+			if (!tn__array_room(&tables->texts, &tables->text_capacity, (size_t)number + 1, sizeof(*tables->texts), SIZE_MAX)) {
+				tables->strings.count--;
+				tables->failed = true;
+				free(copy);
+				return 0;
 			}
 			tables->texts[number] = copy;
 			return number;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "report/printer.h"
 #include "report/validation_text.h"
 
@@ -22,7 +23,7 @@ figure(const json_t *entry, const char *what, const char *side)
 static const char *
 text(const json_t *entry, const char *what, const char *side)
 {
-	const char *value = json_string_value(json_object_get(json_object_get(entry, what), side));
+	const char *value = tn__json_borrow_text(json_object_get(entry, what), side);
 	return value != NULL ? value : "unknown";
 }
 
@@ -45,8 +46,8 @@ add_counters(FILE *out, const json_t *counters)
 	const char *first = NULL;
 	size_t count = 0, i;
 	json_array_foreach(counters, i, counter)
-		if (json_is_true(json_object_get(counter, "repeats")) && count++ == 0)
-			first = json_string_value(json_object_get(counter, "counter"));
+		if (tn__json_read_truth(counter, "repeats") && count++ == 0)
+			first = tn__json_borrow_text(counter, "counter");
 	if (count > 0)
 		fprintf(out, "%zu counter%s, the first %s; ", count, count == 1 ? "" : "s", first != NULL ? first : "unknown");
 }
@@ -61,7 +62,7 @@ differences(const json_t *entry)
 	if (out == NULL)
 		return NULL;
 	for (int copy = 0; copy < 2; copy++) {
-		const char *why = json_string_value(json_object_get(entry, copy ? "copy_failed" : "measured_failed"));
+		const char *why = tn__json_borrow_text(entry, copy ? "copy_failed" : "measured_failed");
 		if (why != NULL)
 			fprintf(out, "%s failed: %s; ", copy ? "the copy" : "the measured card", why);
 	}
@@ -70,9 +71,9 @@ differences(const json_t *entry)
 	add_bytes(out, entry, "allocated_peak_bytes", "allocated");
 	add_bytes(out, entry, "reserved_peak_bytes", "reserved");
 	add_counters(out, json_object_get(entry, "counters"));
-	if (!json_is_true(json_object_get(json_object_get(entry, "segments"), "same")))
+	if (!tn__json_read_truth(json_object_get(entry, "segments"), "same"))
 		fputs("other segments; ", out);
-	if (!json_is_true(json_object_get(json_object_get(entry, "rows"), "same")))
+	if (!tn__json_read_truth(json_object_get(entry, "rows"), "same"))
 		fputs("other workspaces; ", out);
 	add_bytes(out, entry, "process_bytes", "process");
 	fclose(out);
@@ -92,7 +93,7 @@ say_agreement(const struct tn_printer *printer, const json_t *entry)
 	if (its != UNKNOWN && other != UNKNOWN && its != other)
 		snprintf(process, sizeof(process), ", process %+.1f MiB", (double)(other - its) / (1 << 20));
 	tn__say(printer, TN_TINT_NONE, 2, "agrees: %s (%s allocated, %s reserved%s)",
-	        json_string_value(json_object_get(entry, "job")), tn__human_bytes(peaks[0], allocated),
+	        tn__json_borrow_text(entry, "job"), tn__human_bytes(peaks[0], allocated),
 	        tn__human_bytes(peaks[1], reserved), process);
 }
 
@@ -100,11 +101,11 @@ tn_status
 tn__validation_line(const json_t *entry, struct tn_style style, FILE *out)
 {
 	const struct tn_printer printer = { out, style };
-	if (json_is_true(json_object_get(entry, "agrees"))) {
+	if (tn__json_read_truth(entry, "agrees")) {
 		say_agreement(&printer, entry);
 	} else {
 		char *words = differences(entry);
-		tn__say(&printer, TN_TINT_BAD, 2, "DIFFERS: %s (%s)", json_string_value(json_object_get(entry, "job")),
+		tn__say(&printer, TN_TINT_BAD, 2, "DIFFERS: %s (%s)", tn__json_borrow_text(entry, "job"),
 		        words != NULL ? words : "?");
 		free(words);
 	}
@@ -124,7 +125,7 @@ tn__validation_summary(const json_t *document, int left, struct tn_style style, 
 	const struct tn_printer printer = { out, style };
 	const json_t *summary = json_object_get(document, "summary");
 	int jobs = count_of(summary, "jobs"), agree = count_of(summary, "agree");
-	bool stand_in = json_is_true(json_object_get(document, "stand_in"));
+	bool stand_in = tn__json_read_truth(document, "stand_in");
 	tn__say(&printer, agree == jobs ? TN_TINT_GOOD : TN_TINT_BAD, 0, "%d of %d jobs agree on %s with torch %s", agree, jobs,
 	        text(document, "gpu", "name"), text(document, "about", "torch"));
 	tn__say(&printer, TN_TINT_NONE, 2, "allocated peak equal to the byte: %d; reserved peak within 0.5 %%: %d; the same "

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #include "trials/outcome.h"
 #include "run/run_internal.h"
 #include "supervise/internal.h"
@@ -60,12 +62,8 @@ read_answer(int pipe, int signals, double until, struct tn_outcome *out)
 			break;
 		if (waiting[0].revents == 0)
 			continue;
-		if (size == room) {
-			char *larger = realloc(text, room = room > 0 ? 2 * room : 1 << 16);
-			if (larger == NULL)
-				break;
-			text = larger;
-		}
+		if (!tn__array_room(&text, &room, size + PIPE_BUF, 1, LARGEST_ANSWER + PIPE_BUF))
+			break;
 		ssize_t got = read(pipe, text + size, room - size);
 		ended = got == 0;
 		if (got < 0 && errno != EINTR)

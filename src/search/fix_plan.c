@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* ---- attempts ---- */
 
 static struct tn_attempt *
@@ -26,11 +28,9 @@ static void
 add_part(struct tn_attempt *attempt, const char *part)
 {
 	struct tn_fix_change *found = &attempt->found;
-	char **parts = reallocarray(found->parts, found->part_count + 1, sizeof(*parts));
-	if (parts == NULL)
+	if (!tn__array_add(&found->parts, found->part_count, sizeof(*found->parts)))
 		return;
-	found->parts = parts;
-	parts[found->part_count++] = strdup(part);
+	found->parts[found->part_count++] = strdup(part);
 	tn__change_join(&found->changes, part);
 }
 

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "supervise/internal.h"
 #include "trials/trial.h"
@@ -120,11 +121,7 @@ static int
 open_alive(struct tn_trials *trials)
 {
 	int ends[2];
-	int *grown = reallocarray(trials->alive, (size_t)trials->alive_count + 1, sizeof(*grown));
-	if (grown == NULL)
-		return -1;
-	trials->alive = grown;
-	if (pipe2(ends, O_CLOEXEC) != 0)
+	if (!tn__array_add(&trials->alive, (size_t)trials->alive_count, sizeof(*trials->alive)) || pipe2(ends, O_CLOEXEC) != 0)
 		return -1;
 	trials->alive[trials->alive_count++] = ends[0];
 	return ends[1];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "verdict/model_fill.h"
 
@@ -35,9 +36,7 @@ tn__report_add_assumption(struct tn_report *report, const struct tn_assumption *
 	}
 	if (list->count == MOST_ASSUMPTIONS)
 		return TN_OK;
-	struct tn_assumption *grown = realloc(list->items, (list->count + 1) * sizeof(*grown));
-	TN_RETURN_IF(grown == NULL, TN_NO_MEMORY, "out of host memory");
-	list->items = grown;
+	TN_RETURN_IF(!tn__array_add(&list->items, list->count, sizeof(*list->items)), TN_NO_MEMORY, "out of host memory");
 	copy.place.file = strdup(item->place.file);
 	copy.place.function = NULL;
 	copy.what = strdup(item->what);

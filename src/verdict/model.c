@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/secrets.h"
 #include "verdict/model_fill.h"
@@ -184,21 +185,11 @@ copy_or_null(const char *text)
 	return text != NULL ? strdup(text) : NULL;
 }
 
-/* Makes room for one more item; NULL without memory, and then the list is as before. */
-static void *
-grow(void *items, size_t count, size_t size)
-{
-	if (count % 16 != 0)
-		return items;
-	return reallocarray(items, count + 16, size);
-}
-
 tn_status
 tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *item)
 {
-	struct tn_counted *items = grow(list->items, list->count, sizeof(*items));
-	TN_RETURN_IF(items == NULL, TN_NO_MEMORY, "out of host memory");
-	list->items = items;
+	TN_RETURN_IF(!tn__array_add(&list->items, list->count, sizeof(*list->items)), TN_NO_MEMORY, "out of host memory");
+	struct tn_counted *items = list->items;
 	items[list->count] = *item;
 	items[list->count].place.file = copy_or_null(item->place.file);
 	items[list->count].place.function = copy_or_null(item->place.function);
@@ -211,9 +202,8 @@ tn__report_add_counted(struct tn_counted_list *list, const struct tn_counted *it
 tn_status
 tn__report_add_place(struct tn_place_list *list, const struct tn_place *place)
 {
-	struct tn_place *items = grow(list->items, list->count, sizeof(*items));
-	TN_RETURN_IF(items == NULL, TN_NO_MEMORY, "out of host memory");
-	list->items = items;
+	TN_RETURN_IF(!tn__array_add(&list->items, list->count, sizeof(*list->items)), TN_NO_MEMORY, "out of host memory");
+	struct tn_place *items = list->items;
 	items[list->count] = *place;
 	items[list->count].file = copy_or_null(place->file);
 	items[list->count].function = copy_or_null(place->function);

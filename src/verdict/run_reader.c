@@ -17,38 +17,14 @@
 #include "verdict/run_reader_parts.h"
 #include "verdict/stand_ins.h"
 
-static int64_t
-figure(const json_t *object, const char *name)
-{
-	return tn__json_read_figure(object, name);
-}
-
-/* Borrowed from the document. */
-static const char *
-words(const json_t *object, const char *name)
-{
-	return json_string_value(json_object_get(object, name));
-}
-
-static char *
-copied(const json_t *object, const char *name)
-{
-	return tn__json_read_text(object, name);
-}
-
-static bool
-is_true(const json_t *object, const char *name)
-{
-	return json_is_true(json_object_get(object, name));
-}
-
 static struct tn_place *
 place(const json_t *object)
 {
-	const char *file = words(object, "file");
+	const char *file = tn__json_borrow_text(object, "file");
 	if (file == NULL)
 		return NULL;
-	return tn__report_new_place(file, figure(object, "line"), words(object, "function"), is_true(object, "backward"));
+	return tn__report_new_place(file, tn__json_read_figure(object, "line"), tn__json_borrow_text(object, "function"),
+	                            tn__json_read_truth(object, "backward"));
 }
 
 /* The number of a name in a list; `otherwise` for an unknown one. */
@@ -97,17 +73,18 @@ read_holders(const json_t *array, struct tn_report_moment *moment)
 	TN_RETURN_IF(moment->holders == NULL, TN_NO_MEMORY, "out of host memory");
 	for (size_t i = 0; i < count; i++) {
 		const json_t *item = json_array_get(array, i);
-		int64_t alike = figure(item, "alike");
-		int category = number_of(words(item, "category"), category_text, TN_CATEGORIES, TN_CATEGORY_other);
+		int64_t alike = tn__json_read_figure(item, "alike");
+		int category = number_of(tn__json_borrow_text(item, "category"), category_text, TN_CATEGORIES, TN_CATEGORY_other);
 		moment->holders[moment->holder_count++] = (struct tn_report_holder){
 			.category = (enum tn_category)category,
-			.bytes = figure(item, "bytes"),
-			.blocks = figure(item, "blocks"),
-			.at = { copied(item, "file"), figure(item, "line"), copied(item, "function"), is_true(item, "backward") },
+			.bytes = tn__json_read_figure(item, "bytes"),
+			.blocks = tn__json_read_figure(item, "blocks"),
+			.at = { tn__json_read_text(item, "file"), tn__json_read_figure(item, "line"),
+			        tn__json_read_text(item, "function"), tn__json_read_truth(item, "backward") },
 			.alike = alike > 0 ? alike : 1,
-			.layers = is_true(item, "layers"),
-			.in_module = is_true(item, "in_module"),
-			.what = copied(item, "what"),
+			.layers = tn__json_read_truth(item, "layers"),
+			.in_module = tn__json_read_truth(item, "in_module"),
+			.what = tn__json_read_text(item, "what"),
 		};
 	}
 	return TN_OK;
@@ -119,7 +96,7 @@ read_moment(const json_t *object, struct tn_report_moment *moment)
 	const json_t *categories = json_object_get(object, "by_category");
 	int64_t sum = 0;
 	for (int i = 0; i < TN_CATEGORIES && json_is_object(categories); i++) {
-		moment->by_category[i] = figure(categories, category_text(i));
+		moment->by_category[i] = tn__json_read_figure(categories, category_text(i));
 		sum += moment->by_category[i] != TN_NO_FIGURE ? moment->by_category[i] : 0;
 	}
 	if (json_is_object(categories)) {
@@ -131,8 +108,8 @@ read_moment(const json_t *object, struct tn_report_moment *moment)
 		moment->detailed = moment->by_category[TN_CATEGORY_cached] != TN_NO_FIGURE;
 	}
 	moment->at = place(json_object_get(object, "at"));
-	moment->step = figure(object, "step");
-	moment->phase = copied(object, "phase");
+	moment->step = tn__json_read_figure(object, "step");
+	moment->phase = tn__json_read_text(object, "phase");
 	return read_holders(json_object_get(object, "holders"), moment);
 }
 
@@ -155,18 +132,18 @@ read_oom(const json_t *object, struct tn_report *report)
 	if (!json_is_object(object))
 		return TN_OK;
 	oom->seen = true;
-	oom->requested_bytes = figure(object, "requested_bytes");
-	oom->free_bytes = figure(object, "free_bytes");
-	oom->largest_free_block_bytes = figure(object, "largest_free_block_bytes");
-	oom->short_by_bytes = figure(object, "short_by_bytes");
+	oom->requested_bytes = tn__json_read_figure(object, "requested_bytes");
+	oom->free_bytes = tn__json_read_figure(object, "free_bytes");
+	oom->largest_free_block_bytes = tn__json_read_figure(object, "largest_free_block_bytes");
+	oom->short_by_bytes = tn__json_read_figure(object, "short_by_bytes");
 	oom->at = place(json_object_get(object, "at"));
-	oom->phase = copied(object, "phase");
-	oom->cause = words(object, "cause") != NULL ? copied(object, "cause") : strdup("unknown");
-	oom->message = copied(object, "message");
-	oom->step = figure(object, "step");
-	oom->computed = is_true(object, "computed");
-	oom->workspace = is_true(object, "workspace");
-	oom->vocabulary = figure(object, "vocabulary");
+	oom->phase = tn__json_read_text(object, "phase");
+	oom->cause = tn__json_borrow_text(object, "cause") != NULL ? tn__json_read_text(object, "cause") : strdup("unknown");
+	oom->message = tn__json_read_text(object, "message");
+	oom->step = tn__json_read_figure(object, "step");
+	oom->computed = tn__json_read_truth(object, "computed");
+	oom->workspace = tn__json_read_truth(object, "workspace");
+	oom->vocabulary = tn__json_read_figure(object, "vocabulary");
 	TN_FORWARD_IF_ERROR(read_stack(json_object_get(object, "stack"), &oom->stack));
 	TN_FORWARD_IF_ERROR(read_moment(object, &report->at_oom));
 	report->at_oom.largest_free_block_bytes = oom->largest_free_block_bytes;
@@ -180,14 +157,14 @@ read_findings(const json_t *array, struct tn_report *report)
 {
 	for (size_t i = 0; i < json_array_size(array); i++) {
 		const json_t *item = json_array_get(array, i);
-		const char *id = words(item, "id"), *what = words(item, "what");
-		int severity = number_of(words(item, "severity"), severity_text, TN_SEVERITY_HINT + 1, TN_SEVERITY_HINT);
+		const char *id = tn__json_borrow_text(item, "id"), *what = tn__json_borrow_text(item, "what");
+		int severity = number_of(tn__json_borrow_text(item, "severity"), severity_text, TN_SEVERITY_HINT + 1, TN_SEVERITY_HINT);
 		struct tn_place *at = place(json_object_get(item, "at"));
 		struct tn_finding *finding =
-			tn__report_add_finding_as(report, tn__finding_of(id), (enum tn_severity)severity, figure(item, "bytes"), at,
-		                              words(item, "do"), "%s", what != NULL ? what : "");
+			tn__report_add_finding_as(report, tn__finding_of(id), (enum tn_severity)severity, tn__json_read_figure(item, "bytes"), at,
+		                              tn__json_borrow_text(item, "do"), "%s", what != NULL ? what : "");
 		if (finding != NULL) {
-			finding->sure = words(item, "sure");
+			finding->sure = tn__json_borrow_text(item, "sure");
 			finding->id = id != NULL ? id : finding->id; /* one of another version has no row */
 		}
 		tn__report_free_place(at);
@@ -200,13 +177,13 @@ read_counted(const json_t *array, struct tn_counted_list *list)
 	for (size_t i = 0; i < json_array_size(array); i++) {
 		const json_t *item = json_array_get(array, i);
 		struct tn_counted counted = {
-			.place = { (char *)(uintptr_t)words(item, "file"), figure(item, "line"),
-			           (char *)(uintptr_t)words(item, "function"), false },
-			.library = (char *)(uintptr_t)(words(item, "library") != NULL ? words(item, "library") : words(item, "what")),
-			.name = (char *)(uintptr_t)words(item, "name"),
-			.count = figure(item, "count"),
-			.bytes = figure(item, "requested_bytes"),
-			.by_library = words(item, "by") != NULL && strcmp(words(item, "by"), "library") == 0,
+			.place = { (char *)(uintptr_t)tn__json_borrow_text(item, "file"), tn__json_read_figure(item, "line"),
+			           (char *)(uintptr_t)tn__json_borrow_text(item, "function"), false },
+			.library = (char *)(uintptr_t)tn__json_borrow_text(item, tn__json_borrow_text(item, "library") != NULL ? "library" : "what"),
+			.name = (char *)(uintptr_t)tn__json_borrow_text(item, "name"),
+			.count = tn__json_read_figure(item, "count"),
+			.bytes = tn__json_read_figure(item, "requested_bytes"),
+			.by_library = tn__json_borrow_text(item, "by") != NULL && strcmp(tn__json_borrow_text(item, "by"), "library") == 0,
 		};
 		TN_FORWARD_IF_ERROR(tn__report_add_counted(list, &counted));
 	}
@@ -218,10 +195,10 @@ read_regions(const json_t *array, struct tn_report *report)
 {
 	for (size_t i = 0; i < json_array_size(array); i++) {
 		const json_t *item = json_array_get(array, i);
-		const char *name = words(item, "name");
+		const char *name = tn__json_borrow_text(item, "name");
 		size_t before = report->region_count;
-		tn__report_add_region(report, name != NULL ? name : "", figure(item, "peak_device_bytes"),
-		                      figure(item, "peak_reserved_bytes"), figure(item, "peak_taken_bytes"));
+		tn__report_add_region(report, name != NULL ? name : "", tn__json_read_figure(item, "peak_device_bytes"),
+		                      tn__json_read_figure(item, "peak_reserved_bytes"), tn__json_read_figure(item, "peak_taken_bytes"));
 		if (report->region_count > before)
 			report->regions[before].at = place(json_object_get(item, "at"));
 	}
@@ -244,8 +221,9 @@ static void
 read_card(const json_t *root, struct tn_report *report)
 {
 	const json_t *gpu = json_object_get(root, "gpu");
-	const char *name = words(gpu, "name");
-	int64_t total = figure(gpu, "total_bytes"), context = figure(gpu, "context_bytes"), count = figure(gpu, "count");
+	const char *name = tn__json_borrow_text(gpu, "name");
+	int64_t total = tn__json_read_figure(gpu, "total_bytes"), context = tn__json_read_figure(gpu, "context_bytes");
+	int64_t count = tn__json_read_figure(gpu, "count");
 	snprintf(report->gpu.name, sizeof(report->gpu.name), "%s", name != NULL ? name : "unknown");
 	const struct tn_gpu_row *row = name != NULL ? tn__gpu_find(name) : NULL;
 	if (row != NULL)
@@ -262,7 +240,7 @@ read_part(const json_t *root, const char *name, int64_t *below, int64_t *above)
 	const json_t *part;
 	size_t i;
 	json_array_foreach(json_object_get(root, "uncertainty_parts"), i, part) {
-		const char *its = json_string_value(json_object_get(part, "part"));
+		const char *its = tn__json_borrow_text(part, "part");
 		if (its == NULL || strcmp(its, name) != 0)
 			continue;
 		*below = json_integer_value(json_object_get(part, "below_bytes"));
@@ -277,8 +255,8 @@ read_bounds(const json_t *root, struct tn_report *report)
 {
 	const json_t *bounds = json_object_get(root, "uncertainty_bytes");
 	int64_t context = (int64_t)report->gpu.context_bytes;
-	report->narrowly = is_true(root, "narrowly");
-	report->smallest_gpu = words(root, "smallest_gpu");
+	report->narrowly = tn__json_read_truth(root, "narrowly");
+	report->smallest_gpu = tn__json_borrow_text(root, "smallest_gpu");
 	if (json_array_size(bounds) != 2 || report->device_peak == TN_NO_FIGURE)
 		return;
 	report->uncertainty_lowest = json_integer_value(json_array_get(bounds, 0));
@@ -301,10 +279,10 @@ static void
 read_steps(const json_t *root, struct tn_report *report)
 {
 	const json_t *steps = json_object_get(root, "steps"), *not_seen = json_object_get(steps, "not_seen");
-	report->steps_seen = figure(steps, "seen");
-	report->stopped = (enum tn_stopped)number_of(words(steps, "stopped"), stopped_text, TN_STOPPED_INTERRUPTED + 1,
+	report->steps_seen = tn__json_read_figure(steps, "seen");
+	report->stopped = (enum tn_stopped)number_of(tn__json_borrow_text(steps, "stopped"), stopped_text, TN_STOPPED_INTERRUPTED + 1,
 	                                             TN_STOPPED_END);
-	report->input_shapes = figure(steps, "input_shapes");
+	report->input_shapes = tn__json_read_figure(steps, "input_shapes");
 	report->not_seen_known = json_is_array(not_seen);
 	for (size_t i = 0; i < json_array_size(not_seen); i++)
 		if (json_is_string(json_array_get(not_seen, i)))
@@ -318,11 +296,11 @@ read_growth(const json_t *root, struct tn_report *report)
 	if (!json_is_object(object))
 		return;
 	report->growth.seen = true;
-	report->growth.unit = copied(object, "unit");
-	report->growth.bytes = figure(object, "bytes_per_unit");
-	report->growth.full_at = figure(object, "full_at");
-	report->growth.first = figure(object, "first");
-	report->growth.last = figure(object, "last");
+	report->growth.unit = tn__json_read_text(object, "unit");
+	report->growth.bytes = tn__json_read_figure(object, "bytes_per_unit");
+	report->growth.full_at = tn__json_read_figure(object, "full_at");
+	report->growth.first = tn__json_read_figure(object, "first");
+	report->growth.last = tn__json_read_figure(object, "last");
 	report->growth.at = place(json_object_get(object, "at"));
 }
 
@@ -330,7 +308,7 @@ read_growth(const json_t *root, struct tn_report *report)
 static int64_t
 bytes_or_zero(const json_t *object, const char *name)
 {
-	int64_t bytes = figure(object, name);
+	int64_t bytes = tn__json_read_figure(object, name);
 	return bytes != TN_NO_FIGURE ? bytes : 0;
 }
 
@@ -338,18 +316,18 @@ void
 tn__facts_read(const json_t *object, struct tn_facts *facts)
 {
 	facts->known = json_is_object(object);
-	facts->trains = is_true(object, "trains");
-	facts->autocast = is_true(object, "autocast");
-	facts->checkpoints = is_true(object, "checkpointing");
-	facts->checkpoints_wait = is_true(object, "checkpointing_waits");
-	facts->trained_in_eval = is_true(object, "trained_in_eval");
-	facts->never_updated = is_true(object, "never_updated");
-	facts->loader = is_true(object, "loader");
-	facts->expandable_segments = is_true(object, "expandable_segments");
-	facts->copy_called = is_true(object, "copy_called");
-	facts->cudnn_benchmark = is_true(object, "cudnn_benchmark");
-	facts->workspace_config = is_true(object, "workspace_config");
-	facts->small_state = is_true(object, "small_optimizer_state");
+	facts->trains = tn__json_read_truth(object, "trains");
+	facts->autocast = tn__json_read_truth(object, "autocast");
+	facts->checkpoints = tn__json_read_truth(object, "checkpointing");
+	facts->checkpoints_wait = tn__json_read_truth(object, "checkpointing_waits");
+	facts->trained_in_eval = tn__json_read_truth(object, "trained_in_eval");
+	facts->never_updated = tn__json_read_truth(object, "never_updated");
+	facts->loader = tn__json_read_truth(object, "loader");
+	facts->expandable_segments = tn__json_read_truth(object, "expandable_segments");
+	facts->copy_called = tn__json_read_truth(object, "copy_called");
+	facts->cudnn_benchmark = tn__json_read_truth(object, "cudnn_benchmark");
+	facts->workspace_config = tn__json_read_truth(object, "workspace_config");
+	facts->small_state = tn__json_read_truth(object, "small_optimizer_state");
 	facts->parameter_bytes = bytes_or_zero(object, "parameter_bytes");
 	facts->wide_bytes = bytes_or_zero(object, "wide_parameter_bytes");
 	facts->small_bytes = bytes_or_zero(object, "small_parameter_bytes");
@@ -362,7 +340,8 @@ read_sensors(const json_t *rows, struct tn_report *report)
 	size_t i;
 	json_t *row;
 	json_array_foreach(rows, i, row)
-		tn__report_add_sensor(report, words(row, "name"), words(row, "state"), words(row, "costs"), words(row, "error"));
+		tn__report_add_sensor(report, tn__json_borrow_text(row, "name"), tn__json_borrow_text(row, "state"),
+		                      tn__json_borrow_text(row, "costs"), tn__json_borrow_text(row, "error"));
 }
 
 static void
@@ -372,18 +351,18 @@ read_files(const json_t *files, struct tn_report *report)
 	size_t i;
 	if (!json_is_object(files))
 		return;
-	report->files.bytes = figure(files, "scratch_bytes");
-	report->files.disk_bytes = figure(files, "scratch_disk_bytes");
-	report->files.limit_bytes = figure(files, "limit_bytes");
-	report->files.full = json_is_true(json_object_get(files, "full"));
-	report->files.refused = figure(files, "refused") > 0 ? figure(files, "refused") : 0;
+	report->files.bytes = tn__json_read_figure(files, "scratch_bytes");
+	report->files.disk_bytes = tn__json_read_figure(files, "scratch_disk_bytes");
+	report->files.limit_bytes = tn__json_read_figure(files, "limit_bytes");
+	report->files.full = tn__json_read_truth(files, "full");
+	report->files.refused = tn__json_read_figure(files, "refused") > 0 ? tn__json_read_figure(files, "refused") : 0;
 	report->files.no_landlock = json_is_false(json_object_get(walls, "landlock"));
 	report->files.no_filter = json_is_false(json_object_get(walls, "raw_calls"));
 	json_array_foreach(json_object_get(files, "refusals"), i, item) {
 		struct tn_counted row = { .place = { NULL, TN_NO_FIGURE, NULL, false },
-			                      .library = (char *)(uintptr_t)words(item, "call"),
-			                      .name = (char *)(uintptr_t)words(item, "program"),
-			                      .count = figure(item, "count"), .bytes = TN_NO_FIGURE };
+			                      .library = (char *)(uintptr_t)tn__json_borrow_text(item, "call"),
+			                      .name = (char *)(uintptr_t)tn__json_borrow_text(item, "program"),
+			                      .count = tn__json_read_figure(item, "count"), .bytes = TN_NO_FIGURE };
 		(void)tn__report_add_counted(&report->files.refusals, &row);
 	}
 	json_array_foreach(json_object_get(files, "unseen_programs"), i, item) {
@@ -400,19 +379,19 @@ read_all(const json_t *root, struct tn_report *report)
 	const json_t *peak = json_object_get(root, "peak"), *coverage = json_object_get(root, "coverage");
 	const json_t *host = json_object_get(root, "host"), *framework = json_object_get(root, "framework");
 	const json_t *program = json_object_get(root, "program"), *skipped = json_object_get(root, "skipped");
-	int64_t status = figure(root, "exit_status");
+	int64_t status = tn__json_read_figure(root, "exit_status");
 	report->verdict =
-		(enum tn_verdict)number_of(words(root, "verdict"), verdict_text, TN_VERDICTS, TN_VERDICT_FAILED);
+		(enum tn_verdict)number_of(tn__json_borrow_text(root, "verdict"), verdict_text, TN_VERDICTS, TN_VERDICT_FAILED);
 	report->exit_status = status != TN_NO_FIGURE && status < 256 ? (int)status : 0;
 	read_card(root, report);
-	report->torch = copied(framework, "torch");
-	report->cuda = copied(framework, "cuda");
-	report->cudnn = figure(framework, "cudnn");
+	report->torch = tn__json_read_text(framework, "torch");
+	report->cuda = tn__json_read_text(framework, "cuda");
+	report->cudnn = tn__json_read_figure(framework, "cudnn");
 	read_steps(root, report);
-	report->allocated_peak = figure(peak, "allocated_bytes");
-	report->reserved_peak = figure(peak, "reserved_bytes");
-	report->requested_peak = figure(peak, "requested_bytes");
-	report->device_peak = figure(peak, "device_bytes");
+	report->allocated_peak = tn__json_read_figure(peak, "allocated_bytes");
+	report->reserved_peak = tn__json_read_figure(peak, "reserved_bytes");
+	report->requested_peak = tn__json_read_figure(peak, "requested_bytes");
+	report->device_peak = tn__json_read_figure(peak, "device_bytes");
 	TN_FORWARD_IF_ERROR(read_moment(json_object_get(root, "at_peak"), &report->at_peak));
 	TN_FORWARD_IF_ERROR(read_oom(json_object_get(root, "out_of_memory"), report));
 	read_bounds(root, report);
@@ -420,32 +399,33 @@ read_all(const json_t *root, struct tn_report *report)
 	read_sources(json_object_get(root, "sources"), report);
 	read_regions(json_object_get(root, "regions"), report);
 	read_growth(root, report);
-	report->exception = copied(json_object_get(root, "exception"), "text");
+	report->exception = tn__json_read_text(json_object_get(root, "exception"), "text");
 	report->exception_at = place(json_object_get(json_object_get(root, "exception"), "at"));
 	TN_FORWARD_IF_ERROR(tn__gate_read(root, report));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(root, "handled_out_of_memory"), &report->handled_ooms));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "refused_calls"), &report->refused_calls));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "computed_values_read"), &report->computed_reads));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(json_object_get(root, "network"), "held_back"), &report->held_back));
-	report->download_refused = copied(json_object_get(root, "network"), "download_refused");
-	const char *mode = words(json_object_get(root, "network"), "mode");
+	report->download_refused = tn__json_read_text(json_object_get(root, "network"), "download_refused");
+	const char *mode = tn__json_borrow_text(json_object_get(root, "network"), "mode");
 	report->network_allowed = mode == NULL || strcmp(mode, "allow") == 0;
 	report->network_raw_open = !report->network_allowed &&
 	                           json_is_false(json_object_get(json_object_get(root, "network"), "raw_calls"));
 	TN_FORWARD_IF_ERROR(tn__assumptions_read(root, report));
-	int64_t tensors = figure(skipped, "initialization_tensors"), bytes = figure(skipped, "initialization_bytes");
+	int64_t tensors = tn__json_read_figure(skipped, "initialization_tensors");
+	int64_t bytes = tn__json_read_figure(skipped, "initialization_bytes");
 	report->init_skipped_tensors = tensors > 0 ? tensors : 0;
 	report->init_skipped_bytes = bytes > 0 ? bytes : 0;
 	read_sensors(json_object_get(root, "sensors"), report);
-	report->scratch = copied(root, "scratch");
+	report->scratch = tn__json_read_text(root, "scratch");
 	read_files(json_object_get(root, "files"), report);
 	TN_FORWARD_IF_ERROR(tn__stand_ins_read(json_object_get(root, "stand_ins"), &report->stand_ins));
-	report->snapshot = copied(root, "snapshot");
-	const char *writes = words(program, "writes"); /* where it is unknown, nothing is said of it */
+	report->snapshot = tn__json_read_text(root, "snapshot");
+	const char *writes = tn__json_borrow_text(program, "writes"); /* where it is unknown, nothing is said of it */
 	report->writes_allowed = writes == NULL || strcmp(writes, "allow") == 0;
-	report->command = copied(program, "command");
-	report->working_folder = copied(program, "folder");
-	report->peak_rss_bytes = figure(host, "peak_rss_bytes");
+	report->command = tn__json_read_text(program, "command");
+	report->working_folder = tn__json_read_text(program, "folder");
+	report->peak_rss_bytes = tn__json_read_figure(host, "peak_rss_bytes");
 	report->seconds = json_number_value(json_object_get(host, "seconds"));
 	return TN_OK;
 }
@@ -479,7 +459,7 @@ tn__read_run_json(const char *path, json_t **document, struct tn_report *report)
 	json_t *root = json_load_file(path, 0, &error);
 	TN_RETURN_IF(root == NULL, TN_FORMAT, "%s looks like JSON but is broken in line %d: %s", path, error.line,
 	             error.text);
-	const char *schema = words(root, "schema");
+	const char *schema = tn__json_borrow_text(root, "schema");
 	if (schema == NULL || strcmp(schema, "tonnage.run/1") != 0) {
 		tn_status status = tn__fail(TN_FORMAT, "%s is JSON, but not of tonnage run (schema %s)", path,
 		                            schema != NULL ? schema : "missing");

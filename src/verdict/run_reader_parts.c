@@ -36,7 +36,7 @@ read_drifts(const json_t *array, struct tn_report_gate *gate)
 		gate->drifts[gate->drift_count++] =
 			(struct tn_drift){ category >= 0 ? (enum tn_category)category : TN_CATEGORY_other,
 			                   { tn__json_read_text(item, "file"), tn__json_read_figure(item, "line"),
-			                     tn__json_read_text(item, "function"), json_is_true(json_object_get(item, "backward")) },
+			                     tn__json_read_text(item, "function"), tn__json_read_truth(item, "backward") },
 			                   json_integer_value(json_object_get(item, "before_bytes")),
 			                   json_integer_value(json_object_get(item, "after_bytes")) };
 	}
@@ -49,7 +49,7 @@ read_versions(const json_t *array, struct tn_report_gate *gate)
 	size_t room = sizeof(gate->versions) / sizeof(gate->versions[0]);
 	for (size_t i = 0; i < json_array_size(array) && gate->version_count < room; i++) {
 		const json_t *item = json_array_get(array, i);
-		const char *name = json_string_value(json_object_get(item, "name")); /* lives as long as the document */
+		const char *name = tn__json_borrow_text(item, "name"); /* lives as long as the document */
 		if (name != NULL)
 			gate->versions[gate->version_count++] =
 				(struct tn_version){ name, tn__json_read_text(item, "before"), tn__json_read_text(item, "now") };
@@ -63,7 +63,7 @@ tn__gate_read(const json_t *root, struct tn_report *report)
 	const json_t *budget = json_object_get(root, "budget"), *baseline = json_object_get(root, "baseline");
 	gate->budget = tn__json_read_figure(budget, "bytes");
 	gate->over_budget = tn__json_read_figure(budget, "over_bytes");
-	gate->budget_narrowly = json_is_true(json_object_get(budget, "narrowly"));
+	gate->budget_narrowly = tn__json_read_truth(budget, "narrowly");
 	gate->written = tn__json_read_text(root, "baseline_written");
 	if (!json_is_object(baseline))
 		return TN_OK;
@@ -98,23 +98,16 @@ tn__stand_ins_read(const json_t *array, struct tn_stand_in_list *list)
 
 /* ---- assumptions ---- */
 
-static int64_t
-whole(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-	return json_is_integer(value) ? (int64_t)json_integer_value(value) : TN_NO_FIGURE;
-}
-
 static void
 read_passed(const json_t *passed, struct tn_assumed_list *list)
 {
-	const char *file = json_string_value(json_object_get(passed, "file"));
-	const char *what = json_string_value(json_object_get(passed, "what"));
+	const char *file = tn__json_borrow_text(passed, "file");
+	const char *what = tn__json_borrow_text(passed, "what");
 	if (file == NULL)
 		return;
-	list->runs = (int)whole(passed, "runs");
+	list->runs = (int)tn__json_read_figure(passed, "runs");
 	for (size_t i = 0; i < list->count; i++)
-		if (list->items[i].place.line == whole(passed, "line") && strcmp(list->items[i].place.file, file) == 0 &&
+		if (list->items[i].place.line == tn__json_read_figure(passed, "line") && strcmp(list->items[i].place.file, file) == 0 &&
 		    what != NULL && strcmp(list->items[i].what, what) == 0)
 			list->passed = i;
 }
@@ -122,20 +115,20 @@ read_passed(const json_t *passed, struct tn_assumed_list *list)
 tn_status
 tn__assumptions_read(const json_t *root, struct tn_report *report)
 {
-	const char *bound = json_string_value(json_object_get(root, "bound"));
+	const char *bound = tn__json_borrow_text(root, "bound");
 	const json_t *item;
 	size_t i;
 	json_array_foreach(json_object_get(root, "assumptions"), i, item) {
-		const char *file = json_string_value(json_object_get(item, "file"));
-		const char *what = json_string_value(json_object_get(item, "what"));
-		const char *value = json_string_value(json_object_get(item, "value"));
+		const char *file = tn__json_borrow_text(item, "file");
+		const char *what = tn__json_borrow_text(item, "what");
+		const char *value = tn__json_borrow_text(item, "value");
 		if (file == NULL || what == NULL || value == NULL)
 			continue;
-		const struct tn_assumption row = { .place = { (char *)(uintptr_t)file, whole(item, "line"), NULL, false },
+		const struct tn_assumption row = { .place = { (char *)(uintptr_t)file, tn__json_read_figure(item, "line"), NULL, false },
 			                               .what = (char *)(uintptr_t)what,
 			                               .value = (char *)(uintptr_t)value,
 			                               .reads = 1,
-			                               .bytes = whole(item, "bytes_hanging") };
+			                               .bytes = tn__json_read_figure(item, "bytes_hanging") };
 		TN_FORWARD_IF_ERROR(tn__report_add_assumption(report, &row));
 	}
 	read_passed(json_object_get(root, "retry"), &report->assumptions);

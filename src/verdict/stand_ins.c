@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 
 tn_status
 tn__stand_ins_add(struct tn_stand_in_list *list, const struct tn_stand_in *item)
 {
-	struct tn_stand_in *items = realloc(list->items, (list->count + 1) * sizeof(*items));
-	TN_RETURN_IF(items == NULL, TN_NO_MEMORY, "no memory for the list of stand-ins");
-	list->items = items;
+	bool room = tn__array_add(&list->items, list->count, sizeof(*list->items));
+	TN_RETURN_IF(!room, TN_NO_MEMORY, "no memory for the list of stand-ins");
+	struct tn_stand_in *items = list->items;
 	items[list->count] = *item;
 	items[list->count].path = strdup(item->path);
 	TN_RETURN_IF(items[list->count].path == NULL, TN_NO_MEMORY, "no memory for the list of stand-ins");

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 
 #define SCHEMA "tonnage.validate/1"
 
@@ -61,11 +62,11 @@ tn__validation_resume(struct tn_validation_results *results, const char *path)
 {
 	json_error_t error;
 	json_t *document = json_load_file(path, 0, &error);
-	const char *schema = json_string_value(json_object_get(document, "schema"));
+	const char *schema = tn__json_borrow_text(document, "schema");
 	bool ours = schema != NULL && strcmp(schema, SCHEMA) == 0 && json_is_array(json_object_get(document, "jobs"));
 	const json_t *gpu = json_object_get(document, "gpu"), *here = json_object_get(results->document, "gpu");
 	bool same = ours && json_equal(gpu, here) &&
-	            json_is_true(json_object_get(document, "stand_in")) == results->stand_in;
+	            tn__json_read_truth(document, "stand_in") == results->stand_in;
 	if (same) {
 		json_decref(results->document);
 		results->document = document;
@@ -90,7 +91,7 @@ tn__validation_has(const struct tn_validation_results *results, const char *job)
 	const json_t *entry;
 	size_t i;
 	json_array_foreach(jobs_of(results), i, entry) {
-		const char *its = json_string_value(json_object_get(entry, "job"));
+		const char *its = tn__json_borrow_text(entry, "job");
 		if (its != NULL && strcmp(its, job) == 0)
 			return true;
 	}

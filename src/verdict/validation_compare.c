@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define ALLOCATED_PEAK "allocated_bytes.all.peak"
 #define RESERVED_PEAK "reserved_bytes.all.peak"
 
@@ -64,7 +66,7 @@ counters_agree(const json_t *differences)
 	const json_t *difference;
 	size_t i;
 	json_array_foreach(differences, i, difference)
-		if (json_is_true(json_object_get(difference, "repeats")))
+		if (tn__json_read_truth(difference, "repeats"))
 			return false;
 	return true;
 }
@@ -103,7 +105,7 @@ tn__validate_compare(const char *job, const json_t *measured, const char *measur
 	json_t *rows = same_or_both(json_object_get(measured, "rows"), json_object_get(copy, "rows"));
 	bool ends = json_equal(json_object_get(measured, "end"), json_object_get(copy, "end"));
 	bool agrees = measured != NULL && copy != NULL && ends && counters_agree(counters) &&
-	              json_is_true(json_object_get(segments, "same")) && json_is_true(json_object_get(rows, "same")) &&
+	              tn__json_read_truth(segments, "same") && tn__json_read_truth(rows, "same") &&
 	              is_near(process, copied_process);
 	return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "job", job, "agrees", agrees, "end",
 	                 pair(json_object_get(measured, "end"), json_object_get(copy, "end")), "measured_failed",
@@ -141,7 +143,7 @@ tn__validate_summary(const json_t *jobs)
 	int agree = 0, allocated = 0, reserved = 0, process = 0, segments = 0;
 	json_array_foreach(jobs, i, entry) {
 		bool ran = json_is_integer(side(entry, "allocated_peak_bytes", "measured"));
-		agree += json_is_true(json_object_get(entry, "agrees"));
+		agree += tn__json_read_truth(entry, "agrees");
 		allocated += within(entry, "allocated_peak_bytes", 0);
 		reserved += within(entry, "reserved_peak_bytes", 0.005);
 		process += ran && is_near(side(entry, "process_bytes", "measured"), side(entry, "process_bytes", "copy"));

@@ -62,6 +62,27 @@ test_more_than_there_is(void **state)
 	free(items);
 }
 
+static void
+test_without_a_capacity(void **state)
+{
+	uint64_t *items = NULL;
+	bool shrunk = false;
+	(void)state;
+	for (size_t count = 0; count < 5000; count++) { /* a sanitizer sees a write beyond the room */
+		assert_true(tn__array_add(&items, count, sizeof(*items)));
+		items[count] = count;
+		if (count == 33 && !shrunk) {
+			shrunk = true;
+			count = 9; /* some were taken away */
+		}
+	}
+	for (size_t i = 0; i < 5000; i++)
+		assert_int_equal(items[i], i);
+	assert_false(tn__array_add(&items, SIZE_MAX / 2 + 1, sizeof(*items)));
+	assert_int_equal(items[1], 1);
+	free(items);
+}
+
 int
 main(void)
 {
@@ -69,6 +90,7 @@ main(void)
 		cmocka_unit_test(test_items_stay),
 		cmocka_unit_test(test_the_limit),
 		cmocka_unit_test(test_more_than_there_is),
+		cmocka_unit_test(test_without_a_capacity),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 struct tn_core tn__core;
 pthread_mutex_t tn__core_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -52,16 +54,11 @@ tn__table_add(struct tn_table *table, void *item)
 		return table->base + (uintptr_t)index * HANDLE_STEP;
 	}
 	if (table->count == table->capacity) {
-		size_t capacity = table->capacity ? table->capacity * 2 : 64;
-		void **items = realloc(table->items, capacity * sizeof(*items));
-		if (!items)
+		size_t items = table->capacity, free_list = table->capacity;
+		if (!tn__array_room(&table->items, &items, table->count + 1, sizeof(*table->items), SIZE_MAX) ||
+		    !tn__array_room(&table->free_list, &free_list, table->count + 1, sizeof(*table->free_list), SIZE_MAX))
 			return 0;
-		table->items = items;
-		uint32_t *free_list = realloc(table->free_list, capacity * sizeof(*free_list));
-		if (!free_list)
-			return 0;
-		table->free_list = free_list;
-		table->capacity = capacity;
+		table->capacity = items;
 	}
 	table->items[table->count] = item;
 	return table->base + (uintptr_t)table->count++ * HANDLE_STEP;
