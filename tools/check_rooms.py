@@ -34,6 +34,7 @@ SEES = {
     "library": BASE | {"gpu", "message", "trace", "analyze"},
     "verdict": GROUND | {"allocator", "trace", "simulate", "analyze"},
     "report": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "doctor"},
+    "inspect": GROUND | {"allocator", "trace", "simulate", "analyze", "verdict", "doctor", "report"},
     "supervise": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "report", "dnn"},
     "trials": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "report", "supervise"},
     "run": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "report", "supervise", "trials"},

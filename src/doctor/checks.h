@@ -30,7 +30,7 @@ void tn__check_limits(const struct tn_machine *machine, struct tn_diagnosis *out
 /* ---- facts ---- */
 
 /* Adds a fact (printf form). The pointer is good until the next one is added; without memory it is a spare that nobody sees. */
-struct tn_fact *tn__fact(struct tn_diagnosis *out, enum tn_part part, enum tn_level level, const char *id, int card,
+struct tn_fact *tn__fact(struct tn_diagnosis *out, enum tn_machine_part part, enum tn_level level, const char *id, int card,
                          const char *format, ...) __attribute__((format(printf, 6, 7)));
 void tn__fact_meaning(struct tn_diagnosis *out, struct tn_fact *fact, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

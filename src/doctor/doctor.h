@@ -49,10 +49,10 @@ enum tn_level {
 	TN_LEVEL_ERROR    /* CUDA programs cannot run, or not on this card */
 };
 
-enum tn_part { TN_PART_DRIVER, TN_PART_CARD, TN_PART_MEMORY, TN_PART_TOOLKIT, TN_PART_TORCH, TN_PART_SETTINGS, TN_PART_HOST, TN_PARTS };
+enum tn_machine_part { TN_PART_DRIVER, TN_PART_CARD, TN_PART_MEMORY, TN_PART_TOOLKIT, TN_PART_TORCH, TN_PART_SETTINGS, TN_PART_HOST, TN_PARTS };
 
 struct tn_fact {
-	enum tn_part part;
+	enum tn_machine_part part;
 	enum tn_level level;
 	const char *id;  /* stable, for programs */
 	int card;        /* or -1 */

@@ -8,13 +8,18 @@
 #include "doctor/doctor.h"
 #include "report/printer.h"
 
+struct tn_shown_diagnosis {
+	const struct tn_diagnosis *diagnosis;
+	const char *python; /* the path that was looked at, or NULL */
+};
+
 /* For a person: what was found first, the most serious first, then the facts. */
-tn_status tn__diagnosis_text(const struct tn_diagnosis *diagnosis, struct tn_style style, FILE *out);
-/* doc/format/doctor.schema.json; `python` is the path that was looked at, or NULL. */
-tn_status tn__diagnosis_json(const struct tn_diagnosis *diagnosis, const char *python, FILE *out);
+tn_status tn__diagnosis_text(const struct tn_shown_diagnosis *shown, struct tn_style style, FILE *out);
+/* doc/format/doctor.schema.json. */
+tn_status tn__diagnosis_json(const struct tn_shown_diagnosis *shown, FILE *out);
 
 /* The names of levels and parts, for JSON and labels. */
 const char *tn__level_name(enum tn_level level);
-const char *tn__part_name(enum tn_part part);
+const char *tn__part_name(enum tn_machine_part part);
 
 #endif

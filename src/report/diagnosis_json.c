@@ -125,9 +125,9 @@ document_of(const struct tn_diagnosis *diagnosis, const char *python)
 }
 
 tn_status
-tn__diagnosis_json(const struct tn_diagnosis *diagnosis, const char *python, FILE *out)
+tn__diagnosis_json(const struct tn_shown_diagnosis *shown, FILE *out)
 {
-	json_t *object = document_of(diagnosis, python);
+	json_t *object = document_of(shown->diagnosis, shown->python);
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
 	int failed = tn__json_write(object, out, JSON_INDENT(2));
 	json_decref(object);

@@ -19,7 +19,7 @@ tn__level_name(enum tn_level level)
 }
 
 const char *
-tn__part_name(enum tn_part part)
+tn__part_name(enum tn_machine_part part)
 {
 	static const char *const names[] = { "driver", "card", "memory", "toolkit", "torch", "settings", "host" };
 	return names[part];
@@ -122,7 +122,7 @@ join_facts(const struct tn_diagnosis *diagnosis, size_t *at)
 }
 
 static void
-say_facts(const struct tn_printer *printer, const struct tn_diagnosis *diagnosis, enum tn_part part)
+say_facts(const struct tn_printer *printer, const struct tn_diagnosis *diagnosis, enum tn_machine_part part)
 {
 	bool first = true;
 	for (size_t i = 0; i < diagnosis->count; i++) {
@@ -145,8 +145,9 @@ say_facts(const struct tn_printer *printer, const struct tn_diagnosis *diagnosis
 }
 
 tn_status
-tn__diagnosis_text(const struct tn_diagnosis *diagnosis, struct tn_style style, FILE *out)
+tn__diagnosis_text(const struct tn_shown_diagnosis *shown, struct tn_style style, FILE *out)
 {
+	const struct tn_diagnosis *diagnosis = shown->diagnosis;
 	struct tn_printer printer = { out, style };
 	say_head(&printer, diagnosis);
 	for (int level = TN_LEVEL_ERROR; level >= TN_LEVEL_HINT; level--)
@@ -156,7 +157,7 @@ tn__diagnosis_text(const struct tn_diagnosis *diagnosis, struct tn_style style, 
 	fputc('\n', out);
 	for (int part = 0; part < TN_PARTS; part++)
 		if (part != TN_PART_MEMORY) /* it stands in its card's paragraph */
-			say_facts(&printer, diagnosis, (enum tn_part)part);
+			say_facts(&printer, diagnosis, (enum tn_machine_part)part);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "writing failed: %s", strerror(errno));
 	return TN_OK;
 }

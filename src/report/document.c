@@ -5,8 +5,11 @@
 #include "report/document.h"
 
 #include "report/cleaned.h"
+#include "report/diagnosis.h"
 #include "report/fit.h"
 #include "report/fix.h"
+#include "report/gpus.h"
+#include "report/study_writers.h"
 
 /* The writers take their own type: here it is forgotten. */
 #define WRITERS(kind, writers) \
@@ -26,8 +29,14 @@
 	} \
 	const struct tn_document tn__##kind##_document = { kind##_text, kind##_json, kind##_page };
 
+#define DOCUMENT_WITHOUT_PAGE(kind, writers) \
+	WRITERS(kind, writers) \
+	const struct tn_document tn__##kind##_document = { kind##_text, kind##_json, NULL };
+
 DOCUMENT(run, tn__report)
 DOCUMENT(fix, tn__fixes)
 DOCUMENT(fit, tn__fits)
-WRITERS(clean, tn__cleaned)
-const struct tn_document tn__clean_document = { clean_text, clean_json, NULL };
+DOCUMENT(study, tn__study)
+DOCUMENT_WITHOUT_PAGE(clean, tn__cleaned)
+DOCUMENT_WITHOUT_PAGE(doctor, tn__diagnosis)
+DOCUMENT_WITHOUT_PAGE(gpus, tn__cards)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kinds of result that a command ends with, and how each is written: for a person, as JSON, as a page.
+ * The kinds of result that a command ends with, and how each is written: for a person, as JSON, as a page. Not among them: `explain`,
+ * which writes each error as soon as it is read, and `validate`, whose result is a file that it goes on with (verdict/validation.h).
  */
 #ifndef TN_REPORT_DOCUMENT_H
 #define TN_REPORT_DOCUMENT_H
@@ -17,6 +18,9 @@ struct tn_document {
 extern const struct tn_document tn__run_document; /* of a struct tn_report */
 extern const struct tn_document tn__fix_document; /* of a struct tn_fixes */
 extern const struct tn_document tn__fit_document; /* of a struct tn_fits */
+extern const struct tn_document tn__study_document; /* of a struct tn_shown_study */
 extern const struct tn_document tn__clean_document; /* of a struct tn_cleaned; no page */
+extern const struct tn_document tn__doctor_document; /* of a struct tn_shown_diagnosis; no page */
+extern const struct tn_document tn__gpus_document; /* of a struct tn_shown_cards; no page */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The catalogue as a table, as JSON, and as a row measured here.
+ * The catalogue, or one card of it, as text and JSON; and a card as a row of the catalogue.
  */
-#include "tonnage/gpu.h"
+#include "report/gpus.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -11,24 +11,9 @@
 #include "base/error.h"
 #include "report/json_parts.h"
 #include "gpu/catalogue.h"
-#include "gpu/machine.h"
 #include "report/printer.h"
 
 #define MIB (1 << 20)
-
-static tn_status
-find(const char *name, const struct tn_gpu_row **out)
-{
-	const struct tn_gpu_row *row = tn__gpu_find(name);
-	if (row == NULL) {
-		const char *near = tn__gpu_suggest(name);
-		if (near != NULL)
-			return tn__fail(TN_NOT_FOUND, "unknown GPU \"%s\": did you mean %s? (tonnage gpus lists them)", name, near);
-		return tn__fail(TN_NOT_FOUND, "unknown GPU \"%s\": tonnage gpus lists the known ones", name);
-	}
-	*out = row;
-	return TN_OK;
-}
 
 /* ---- table ---- */
 
@@ -141,57 +126,49 @@ card_object(const struct tn_gpu_row *row)
 	return object;
 }
 
-static tn_status
-write_json(FILE *out, const struct tn_gpu_row *only)
-{
-	json_t *gpus = json_array();
-	for (int i = 0; i < tn__gpu_count(); i++)
-		if (only == NULL || tn__gpu_row(i) == only)
-			json_array_append_new(gpus, card_object(tn__gpu_row(i)));
-	json_t *object = json_pack("{s:s, s:o}", "schema", "tonnage.gpus/1", "gpus", gpus);
-	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
-	int failed = tn__json_write(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-	json_decref(object);
-	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF, TN_IO, "writing failed: %s", strerror(errno));
-	return TN_OK;
-}
+/* ---- both ---- */
 
 tn_status
-tn_gpus_write(FILE *out, const char *name, bool json)
+tn__cards_text(const struct tn_shown_cards *cards, struct tn_style style, FILE *out)
 {
-	const struct tn_gpu_row *only = NULL;
-	TN_RETURN_IF(tn__gpu_count() == 0, TN_FORMAT, "the catalogue inside this build is malformed");
-	if (name != NULL)
-		TN_FORWARD_IF_ERROR(find(name, &only));
-	if (json)
-		TN_FORWARD_IF_ERROR(write_json(out, only));
-	else if (only != NULL)
-		write_card(out, only);
+	(void)style; /* a table is as wide as its columns */
+	if (cards->only != NULL)
+		write_card(out, cards->only);
 	else
 		write_table(out);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "writing failed: %s", strerror(errno));
 	return TN_OK;
 }
 
-/* ---- a row measured here ---- */
+tn_status
+tn__cards_json(const struct tn_shown_cards *cards, FILE *out)
+{
+	json_t *gpus = json_array();
+	for (int i = 0; i < tn__gpu_count(); i++)
+		if (cards->only == NULL || tn__gpu_row(i) == cards->only)
+			json_array_append_new(gpus, card_object(tn__gpu_row(i)));
+	json_t *object = json_pack("{s:s, s:o}", "schema", "tonnage.gpus/1", "gpus", gpus);
+	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
+	int failed = tn__json_write(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+	json_decref(object);
+	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF || fflush(out) != 0, TN_IO, "writing failed: %s", strerror(errno));
+	return TN_OK;
+}
 
 tn_status
-tn_gpus_probe(FILE *out)
+tn__card_row(const struct tn_gpu_figures *card, const char *evidence, FILE *out)
 {
-	struct tn_gpu_figures card;
-	char evidence[320];
-	TN_FORWARD_IF_ERROR(tn__machine_probe(&card, evidence, sizeof(evidence)));
-	fprintf(out, "%s,%s,%d.%d,%d,%llu,%llu,%llu,%d,%d,%d,%d,%d,%.0f,", card.name,
-	        card.alias[0] != '\0' ? card.alias : "thiscard", card.compute_major,
-	        card.compute_minor, card.sm_count, (unsigned long long)(card.total_bytes / MIB),
-	        (unsigned long long)(card.context_bytes / MIB), (unsigned long long)card.l2_bytes,
-	        card.shared_memory_optin_bytes, card.max_threads_per_sm, card.max_blocks_per_sm, card.sm_clock_khz,
-	        card.memory_clock_khz, card.memory_gbps);
-	if (card.bf16_tflops > 0)
-		fprintf(out, "%.1f,%.1f,", card.bf16_tflops, card.tf32_tflops);
+	fprintf(out, "%s,%s,%d.%d,%d,%llu,%llu,%llu,%d,%d,%d,%d,%d,%.0f,", card->name,
+	        card->alias[0] != '\0' ? card->alias : "thiscard", card->compute_major,
+	        card->compute_minor, card->sm_count, (unsigned long long)(card->total_bytes / MIB),
+	        (unsigned long long)(card->context_bytes / MIB), (unsigned long long)card->l2_bytes,
+	        card->shared_memory_optin_bytes, card->max_threads_per_sm, card->max_blocks_per_sm, card->sm_clock_khz,
+	        card->memory_clock_khz, card->memory_gbps);
+	if (card->bf16_tflops > 0)
+		fprintf(out, "%.1f,%.1f,", card->bf16_tflops, card->tf32_tflops);
 	else
 		fputs(",,", out);
-	fprintf(out, "%.1f,%s,exact,\n", card.fp32_tflops, evidence);
+	fprintf(out, "%.1f,%s,exact,\n", card->fp32_tflops, evidence);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "writing failed: %s", strerror(errno));
 	return TN_OK;
 }

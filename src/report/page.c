@@ -2,7 +2,7 @@
  *
  * The object of a page: its words, which are those of the text report, and what others make of the trace.
  */
-#include "report/page.h"
+#include "report/study_writers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -265,13 +265,14 @@ fill(const struct tn_study *study, const struct tn_comparison *comparison, struc
 }
 
 tn_status
-tn__study_page(const struct tn_study *study, const struct tn_comparison *comparison, FILE *out)
+tn__study_page(const struct tn_shown_study *shown, FILE *out)
 {
+	const struct tn_study *study = shown->study;
 	struct tn_page_tables *tables = tn__page_tables_new(study);
 	json_t *object = tn__page_new(tn__file_name(study->path));
 	tn_status status = tables != NULL && object != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)
-		status = fill(study, comparison, tables, object);
+		status = fill(study, shown->comparison, tables, object);
 	tn__page_tables_free(tables);
 	if (status == TN_OK)
 		status = tn__page_put(object, out);
@@ -284,7 +285,7 @@ tn__report_page(const struct tn_report *report, FILE *out)
 {
 	struct tn_study study;
 	TN_FORWARD_IF_ERROR(tn__study_of_run(report, &study));
-	tn_status status = tn__study_page(&study, NULL, out);
+	tn_status status = tn__study_page(&(struct tn_shown_study){ .study = &study }, out);
 	tn__study_free(&study);
 	return status;
 }

@@ -317,11 +317,11 @@ fill(json_t *object, const struct tn_study *study, const struct tn_comparison *c
 }
 
 tn_status
-tn__study_json(const struct tn_study *study, const struct tn_comparison *comparison, size_t top, FILE *out)
+tn__study_json(const struct tn_shown_study *shown, FILE *out)
 {
 	json_t *object = json_object();
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
-	tn_status status = fill(object, study, comparison, top);
+	tn_status status = fill(object, shown->study, shown->comparison, shown->top);
 	if (status == TN_OK && (tn__json_write(object, out, JSON_INDENT(1)) != 0 || fputc('\n', out) == EOF || fflush(out) != 0))
 		status = tn__fail(TN_STATE, "the JSON report could not be written: %s", strerror(errno));
 	json_decref(object);

@@ -300,17 +300,17 @@ say_snapshot(const struct tn_printer *printer, const struct tn_study *study)
 }
 
 tn_status
-tn__study_text(const struct tn_study *study, const struct tn_comparison *comparison, size_t top, struct tn_style style,
-               FILE *out)
+tn__study_text(const struct tn_shown_study *shown, struct tn_style style, FILE *out)
 {
+	const struct tn_study *study = shown->study;
 	struct tn_printer printer = { out, style };
 	if (study->snapshot != NULL)
 		TN_FORWARD_IF_ERROR(say_snapshot(&printer, study));
 	else
 		TN_FORWARD_IF_ERROR(tn__report_text(&study->report, style, out));
-	say_top(&printer, study, top);
-	if (comparison != NULL)
-		say_comparison(&printer, comparison);
+	say_top(&printer, study, shown->top);
+	if (shown->comparison != NULL)
+		say_comparison(&printer, shown->comparison);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_STATE, "the report could not be written");
 	return TN_OK;
 }

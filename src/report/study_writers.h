@@ -10,9 +10,13 @@
 
 /* ---- writers: TN_STATE when writing fails, TN_NO_MEMORY ---- */
 
-/* `comparison` may be NULL. `top`: how many holders; 0: as many as the format usually has. */
-tn_status tn__study_text(const struct tn_study *study, const struct tn_comparison *comparison, size_t top,
-                         struct tn_style style, FILE *out);
+struct tn_shown_study {
+	const struct tn_study *study;
+	const struct tn_comparison *comparison; /* NULL: with nothing */
+	size_t top; /* how many holders; 0: as many as the format usually has */
+};
+
+tn_status tn__study_text(const struct tn_shown_study *shown, struct tn_style style, FILE *out);
 
 /* The parts of it that a page shows in other places: what happened, what was seen, and the finding that explains it
  * (NULL when nothing does). */
@@ -26,7 +30,8 @@ typedef void tn_study_speaker(const struct tn_study *study, const struct tn_prin
 char *tn__study_words(const struct tn_study *study, tn_study_speaker *say);
 const struct tn_finding *tn__study_reason(const struct tn_study *study);
 
-tn_status tn__study_json(const struct tn_study *study, const struct tn_comparison *comparison, size_t top, FILE *out);
+tn_status tn__study_json(const struct tn_shown_study *shown, FILE *out);
+tn_status tn__study_page(const struct tn_shown_study *shown, FILE *out); /* page.c */
 
 /* Markdown as GitHub and GitLab read it: for the summary of a job, or a comment. */
 tn_status tn__study_markdown(const struct tn_study *study, FILE *out);

@@ -356,7 +356,7 @@ check_screen(const char *name, int columns)
 	setenv("TZ", "UTC", 1);
 	examine(&diagnosis);
 	FILE *out = open_memstream(&text, &size);
-	assert_int_equal(tn__diagnosis_text(&diagnosis, (struct tn_style){ .columns = columns }, out), TN_OK);
+	assert_int_equal(tn__diagnosis_text(&(struct tn_shown_diagnosis){ .diagnosis = &diagnosis }, (struct tn_style){ .columns = columns }, out), TN_OK);
 	fclose(out);
 	tn__diagnosis_free(&diagnosis);
 	snprintf(path, sizeof(path), TN_GOLDEN "/%s.txt", name);

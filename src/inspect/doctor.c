@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tonnage doctor: looks at this machine and writes what was found.
+ * tonnage doctor: looks at this machine and has what was found written.
  */
 #include "tonnage/doctor.h"
 
@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "report/diagnosis.h"
+#include "report/document.h"
 
 /* A name without a slash is looked for on the PATH; false where it is not there. */
 static bool
@@ -57,9 +58,10 @@ tn_doctor(const struct tn_doctor_options *options, bool *found)
 	tn_status status = choose_python(options->python, python, &machine);
 	if (status == TN_OK)
 		status = tn__doctor_examine(&machine, diagnosis);
+	const struct tn_shown_diagnosis shown = { diagnosis, machine.python };
 	if (status == TN_OK)
-		status = options->json ? tn__diagnosis_json(diagnosis, machine.python, options->output)
-		                       : tn__diagnosis_text(diagnosis, tn__style_of(options->output), options->output);
+		status = options->json ? tn__doctor_document.json(&shown, options->output)
+		                       : tn__doctor_document.text(&shown, tn__style_of(options->output), options->output);
 	if (status == TN_OK)
 		*found = tn__diagnosis_count(diagnosis, TN_LEVEL_ERROR) + tn__diagnosis_count(diagnosis, TN_LEVEL_WARNING) > 0;
 	tn__diagnosis_free(diagnosis);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "report/page.h"
+#include "report/document.h"
 #include "report/study_writers.h"
 
 struct work {
@@ -27,28 +27,31 @@ tn_report_defaults(void)
 	return (struct tn_report_options){ .device = -1, .text = true, .output = stdout };
 }
 
-static const struct tn_comparison *
-comparison_of(const struct work *work)
+static struct tn_shown_study
+shown(const struct work *work)
 {
-	return work->compared ? &work->comparison : NULL;
+	return (struct tn_shown_study){ &work->study, work->compared ? &work->comparison : NULL, work->options->top };
 }
 
 static tn_status
 write_text(const struct work *work, FILE *out)
 {
-	return tn__study_text(&work->study, comparison_of(work), work->options->top, tn__style_of(out), out);
+	const struct tn_shown_study what = shown(work);
+	return tn__study_document.text(&what, tn__style_of(out), out);
 }
 
 static tn_status
 write_json(const struct work *work, FILE *out)
 {
-	return tn__study_json(&work->study, comparison_of(work), work->options->top, out);
+	const struct tn_shown_study what = shown(work);
+	return tn__study_document.json(&what, out);
 }
 
 static tn_status
 write_html(const struct work *work, FILE *out)
 {
-	return tn__study_page(&work->study, comparison_of(work), out);
+	const struct tn_shown_study what = shown(work);
+	return tn__study_document.page(&what, out);
 }
 
 static tn_status

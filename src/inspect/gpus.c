@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tonnage gpus: cards of the catalogue by name, and this machine's GPU measured.
+ */
+#include "tonnage/gpu.h"
+
+#include "base/error.h"
+#include "gpu/machine.h"
+#include "report/document.h"
+#include "report/gpus.h"
+
+static tn_status
+find(const char *name, const struct tn_gpu_row **out)
+{
+	const struct tn_gpu_row *row = tn__gpu_find(name);
+	if (row == NULL) {
+		const char *near = tn__gpu_suggest(name);
+		if (near != NULL)
+			return tn__fail(TN_NOT_FOUND, "unknown GPU \"%s\": did you mean %s? (tonnage gpus lists them)", name, near);
+		return tn__fail(TN_NOT_FOUND, "unknown GPU \"%s\": tonnage gpus lists the known ones", name);
+	}
+	*out = row;
+	return TN_OK;
+}
+
+tn_status
+tn_gpus_write(FILE *out, const char *name, bool json)
+{
+	struct tn_shown_cards cards = { NULL };
+	TN_RETURN_IF(tn__gpu_count() == 0, TN_FORMAT, "the catalogue inside this build is malformed");
+	if (name != NULL)
+		TN_FORWARD_IF_ERROR(find(name, &cards.only));
+	return json ? tn__gpus_document.json(&cards, out) : tn__gpus_document.text(&cards, tn__style_of(out), out);
+}
+
+tn_status
+tn_gpus_probe(FILE *out)
+{
+	struct tn_gpu_figures card;
+	char evidence[320];
+	TN_FORWARD_IF_ERROR(tn__machine_probe(&card, evidence, sizeof(evidence)));
+	return tn__card_row(&card, evidence, out);
+}
