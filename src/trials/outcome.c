@@ -17,9 +17,9 @@ json_t *
 tn__outcome_of_run(const struct tn_report *report, const char *changes_folder, const char *work, const char *modules)
 {
 	json_t *object = tn__json_run(report);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "report", object != NULL ? object : json_null(), "changes",
-	                 tn__change_documents(changes_folder), "work", tn__json_text(work), "exception",
-	                 tn__json_text(report->exception), "modules", tn__json_text(modules));
+	return json_pack("{s:o, s:o, s:o, s:o}", "report", object != NULL ? object : json_null(), "changes",
+	                 tn__change_documents(changes_folder), "work", tn__json_text(work), "modules",
+	                 tn__json_text(modules));
 }
 
 tn_status
@@ -49,7 +49,6 @@ read_report(const json_t *outcome)
 		return NULL;
 	}
 	tn__facts_read(json_object_get(object, "facts"), &report->facts);
-	report->exception = tn__json_read_text(outcome, "exception");
 	return report;
 }
 
