@@ -28,7 +28,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-int
+static int
 cmd_clean(int argc, char **argv)
 {
 	struct tn_clean_options options = { .output = stdout };
@@ -50,3 +50,5 @@ cmd_clean(int argc, char **argv)
 	say_error("%s", tn_error_text());
 	return TN_EXIT_OWN_FAILURE;
 }
+
+const struct command clean_command = { "clean", "remove what earlier runs have left on the disk", cmd_clean, long_options, help, NO_OPERAND };

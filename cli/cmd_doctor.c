@@ -33,7 +33,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-int
+static int
 cmd_doctor(int argc, char **argv)
 {
 	struct tn_doctor_options options = { .output = stdout };
@@ -59,3 +59,5 @@ cmd_doctor(int argc, char **argv)
 	say_error("%s", tn_error_text());
 	return status == TN_NOT_FOUND ? TN_EXIT_USAGE : TN_EXIT_OWN_FAILURE;
 }
+
+const struct command doctor_command = { "doctor", "this machine: driver, cards, who is on them, PyTorch, limits", cmd_doctor, long_options, help, NO_OPERAND };

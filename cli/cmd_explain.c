@@ -35,6 +35,14 @@ static const char help[] =
     "  python train.py 2>&1 | tonnage explain\n"
     "  tonnage explain -- python train.py\n";
 
+/* For completion alone: what --json means hangs on the other words, so read_options reads them itself. */
+static const struct option long_options[] = {
+	{ "snapshot", required_argument, NULL, 0 },
+	{ "json", optional_argument, NULL, 0 },
+	{ "help", no_argument, NULL, 0 },
+	{ NULL, 0, NULL, 0 },
+};
+
 struct options {
 	const char *input, *output, *snapshot; /* NULL: not named */
 	bool json, help;
@@ -151,7 +159,7 @@ explain_input(const struct options *options, const struct tn_snapshot *snapshot)
 
 /* Runs the command and gives its own status. */
 static int
-explain_command(const struct options *options)
+explain_output_of(const struct options *options)
 {
 	int exit_status = TN_EXIT_OWN_FAILURE;
 	bool to_file = options->output != NULL && strcmp(options->output, "-") != 0;
@@ -170,7 +178,7 @@ explain_command(const struct options *options)
 	return status == TN_OK || status == TN_NOT_FOUND || status == TN_INVALID ? exit_status : TN_EXIT_OWN_FAILURE;
 }
 
-int
+static int
 cmd_explain(int argc, char **argv)
 {
 	struct options options = { 0 };
@@ -180,7 +188,7 @@ cmd_explain(int argc, char **argv)
 	if (options.help)
 		return fputs(help, stdout) == EOF || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
 	if (options.command != NULL)
-		return explain_command(&options);
+		return explain_output_of(&options);
 	struct tn_snapshot *snapshot = NULL;
 	if (options.snapshot != NULL) {
 		tn_status status = tn_snapshot_open(options.snapshot, NULL, &snapshot);
@@ -195,3 +203,5 @@ cmd_explain(int argc, char **argv)
 	tn_snapshot_close(snapshot);
 	return status;
 }
+
+const struct command explain_command = { "explain", "an out-of-memory error, from a pasted text or a log", cmd_explain, long_options, help, A_FILE };

@@ -59,7 +59,7 @@ take_batch(const char *option, int *out)
 	return *out < 0 ? wrong_usage("--%s is a number from 1 on, not \"%s\"", option, optarg) : 0;
 }
 
-int
+static int
 cmd_fit(int argc, char **argv)
 {
 	struct tn_fit_options options = { .search = search_defaults() };
@@ -90,3 +90,5 @@ cmd_fit(int argc, char **argv)
 		say_error("%s", tn_error_text());
 	return exit_status;
 }
+
+const struct command fit_command = { "fit", "the largest batch that fits, card by card", cmd_fit, long_options, help, A_PROGRAM };

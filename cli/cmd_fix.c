@@ -53,7 +53,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-int
+static int
 cmd_fix(int argc, char **argv)
 {
 	struct tn_fix_options options = { .search = search_defaults() };
@@ -86,3 +86,5 @@ cmd_fix(int argc, char **argv)
 		say_error("%s", tn_error_text());
 	return exit_status;
 }
+
+const struct command fix_command = { "fix", "changes that make a program fit, found by trying them", cmd_fix, long_options, help, A_PROGRAM };

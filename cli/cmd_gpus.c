@@ -37,7 +37,7 @@ finish(tn_status status)
 	return status == TN_NOT_FOUND ? TN_EXIT_USAGE : TN_EXIT_OWN_FAILURE;
 }
 
-int
+static int
 cmd_gpus(int argc, char **argv)
 {
 	bool json = false, probe = false;
@@ -58,3 +58,5 @@ cmd_gpus(int argc, char **argv)
 		return wrong_usage("gpus: --probe stands alone");
 	return finish(probe ? tn_gpus_probe(stdout) : tn_gpus_write(stdout, name, json));
 }
+
+const struct command gpus_command = { "gpus", "the cards that a virtual GPU can be", cmd_gpus, long_options, help, A_CARD };

@@ -126,7 +126,7 @@ finish(tn_status status)
 	return status == TN_STATE || status == TN_NO_MEMORY ? TN_EXIT_OWN_FAILURE : TN_EXIT_USAGE;
 }
 
-int
+static int
 cmd_report(int argc, char **argv)
 {
 	struct tn_report_options options = tn_report_defaults();
@@ -157,3 +157,5 @@ cmd_report(int argc, char **argv)
 	options.text = text || count_on_stdout(&options) == 0;
 	return finish(tn_report_write(&options));
 }
+
+const struct command report_command = { "report", "a memory snapshot, or the JSON of a run: what held the memory", cmd_report, long_options, help, A_FILE };

@@ -41,7 +41,8 @@ static const char help[] =
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
 	"  --budget SIZE    the device's peak may not be above this\n"
-	"  --baseline FILE  nor above that of an earlier run, by more than --tolerance SHARE (default 1%)\n"
+	"  --baseline FILE  nor above that of an earlier run\n"
+	"  --tolerance SHARE  by more than this (default 1%)\n"
 	"  --write-baseline FILE  write this run's peak and what made it, for --baseline\n"
 	"  --no-detail      leave out what every byte is for: categories, lines, growth\n"
 	"  --quiet          no progress line and no report\n"
@@ -162,7 +163,7 @@ take_option(int option, char **argv, struct tn_run_options *out)
 	}
 }
 
-int
+static int
 cmd_run(int argc, char **argv)
 {
 	struct tn_run_options options = tn_run_defaults();
@@ -190,3 +191,5 @@ cmd_run(int argc, char **argv)
 		say_error("%s", tn_error_text());
 	return exit_status;
 }
+
+const struct command run_command = { "run", "run a program on a virtual GPU: does it fit, and if not, where", cmd_run, long_options, help, A_PROGRAM };

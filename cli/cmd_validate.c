@@ -81,7 +81,7 @@ take_option(int option, char **argv, struct tn_validate_options *out, bool *list
 	}
 }
 
-int
+static int
 cmd_validate(int argc, char **argv)
 {
 	struct tn_validate_options options = { .gpu = "real", .python = "python3", .seconds = 9 * 60, .messages = stderr };
@@ -109,3 +109,5 @@ cmd_validate(int argc, char **argv)
 		say_error("%s", tn_error_text());
 	return list && status == TN_OK ? 0 : exit_status;
 }
+
+const struct command validate_command = { "validate", "is the virtual card like this machine's own? shown job by job", cmd_validate, long_options, help, A_FILE };

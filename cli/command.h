@@ -6,16 +6,25 @@
 #ifndef TN_CLI_COMMAND_H
 #define TN_CLI_COMMAND_H
 
-/* argv[0] is the command's name. */
-int cmd_run(int argc, char **argv);
-int cmd_gpus(int argc, char **argv);
-int cmd_explain(int argc, char **argv);
-int cmd_report(int argc, char **argv);
-int cmd_fix(int argc, char **argv);
-int cmd_fit(int argc, char **argv);
-int cmd_validate(int argc, char **argv);
-int cmd_clean(int argc, char **argv);
-int cmd_doctor(int argc, char **argv);
+#include <getopt.h>
+
+/* What stands behind the options of a command. */
+enum operands { NO_OPERAND, A_PROGRAM, A_FILE, A_CARD, A_SHELL };
+
+/* All that --help and completion know of a command. */
+struct command {
+	const char *name, *summary;
+	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+	const struct option *options;      /* as getopt_long takes them */
+	const char *help;                  /* tells each of these options in a line */
+	enum operands operands;
+};
+
+extern const struct command run_command, fit_command, fix_command, gpus_command, explain_command, report_command, doctor_command,
+	clean_command, validate_command, completion_command;
+
+/* In the order of --help; NULL is the end. */
+extern const struct command *const all_commands[];
 
 /* Says one line, "tonnage: ...", on stderr; nothing in it that a terminal would obey. */
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -41,6 +41,9 @@ struct tn_fit_options {
  * loader. As tn_fix otherwise. */
 tn_status tn_fit(const struct tn_fit_options *options, int *exit_status);
 
+/* The name of the change at an index, as --apply takes it, and what it does; NULL behind the last. */
+const char *tn_change_at(size_t index, const char **title);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
 #define TONNAGE_GPU_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "tonnage/status.h"
@@ -18,6 +19,9 @@ extern "C" {
  * JSON object of doc/format/gpus.schema.json. TN_NOT_FOUND for an unknown name, with the nearest alias in
  * tn_error_text(); TN_IO when writing fails. Thread-safe. */
 tn_status tn_gpus_write(FILE *out, const char *name, bool json);
+
+/* What a person types for the card at an index; NULL behind the last. Thread-safe. */
+const char *tn_gpus_alias_at(size_t index);
 
 /* Measures the GPU of this machine and writes a row of the catalogue's form. TN_NOT_FOUND without a GPU. */
 tn_status tn_gpus_probe(FILE *out);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/words.h"
+#include "tonnage/fix.h" /* tn_change_at */
 
 static const struct tn_change_facts rows[] = {
 #define CHANGE(id, title, results, conflicts, cost, parameters, gradients, state, activations, temporaries, rounding, phases, choice) \
@@ -22,6 +23,15 @@ const struct tn_change_facts *
 tn__change_facts_at(size_t index)
 {
 	return index < ROWS ? &rows[index] : NULL;
+}
+
+const char *
+tn_change_at(size_t index, const char **title)
+{
+	const struct tn_change_facts *row = tn__change_facts_at(index);
+	if (row != NULL && title != NULL)
+		*title = row->title;
+	return row != NULL ? row->id : NULL;
 }
 
 const struct tn_change_facts *

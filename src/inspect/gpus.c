@@ -23,6 +23,13 @@ find(const char *name, const struct tn_gpu_row **out)
 	return TN_OK;
 }
 
+const char *
+tn_gpus_alias_at(size_t index)
+{
+	const struct tn_gpu_row *row = index < (size_t)tn__gpu_count() ? tn__gpu_row((int)index) : NULL;
+	return row != NULL ? row->figures.alias : NULL;
+}
+
 tn_status
 tn_gpus_write(FILE *out, const char *name, bool json)
 {
