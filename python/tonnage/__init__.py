@@ -7,9 +7,11 @@ of the program's PYTHONPATH; it is not meant to be imported by programs.
 
 import os
 
-__version__ = "0.1.0"
-
 
 def guest_folder():
     """The folder that the supervisor puts first on PYTHONPATH."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "guest")
+
+
+with open(os.path.join(guest_folder(), "version")) as _file:  # the one place where it stands
+    __version__ = _file.read().strip()

@@ -24,6 +24,8 @@ import warnings
 
 import pytest
 
+from tonnage import __version__
+
 _WISH = "TONNAGE_PYTEST"  # in the environment of an inner pytest: the file that says what it is for
 _MOST_TESTS = 48  # of one inner run: the ledger has 64 regions, and the phases between tests take some
 _MOST_HOLDERS = 5
@@ -383,8 +385,17 @@ def _command():
     built = os.path.join(os.path.dirname(os.path.dirname(here)), "build", "bin", "tonnage")
     for path in (beside, shutil.which("tonnage"), built):
         if path and os.access(path, os.X_OK):
+            _check_version(path)
             return path
     raise pytest.UsageError("the command tonnage is not found: neither beside this Python nor on the PATH")
+
+
+def _check_version(command):
+    """The plugin and the command understand each other's files only when they are of one version."""
+    words = subprocess.run([command, "--version"], capture_output=True, text=True).stdout.split()
+    if words[1:] != [__version__]:
+        raise pytest.UsageError("%s is version %s, the plugin of pytest in this environment is of %s: install tonnage here, too" % (
+            command, " ".join(words[1:]) or "unknown", __version__))  # fmt: skip
 
 
 def _read_json(path):

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/plain.h"
 #include "supervise/internal.h"
 
 static bool
@@ -32,6 +33,23 @@ beside_binary(char out[PATH_MAX])
 	return true;
 }
 
+/* An update that was cut short, or a second installation in front of the first, leaves parts that do not speak to each other. */
+static tn_status
+check_version(const char *guest)
+{
+	char path[PATH_MAX], version[32] = "";
+	FILE *file = join(path, guest, "version") ? fopen(path, "re") : NULL;
+	TN_RETURN_IF(file == NULL, TN_NOT_FOUND, "the installation is incomplete: %s/version is missing", guest);
+	if (fgets(version, sizeof(version), file) != NULL)
+		version[strcspn(version, "\n")] = '\0';
+	fclose(file);
+	tn__make_plain(version, '?');
+	TN_RETURN_IF(strcmp(version, TONNAGE_VERSION) != 0, TN_STATE,
+	             "this is tonnage " TONNAGE_VERSION ", but its Python parts in %s are of version %s: install it anew, once "
+	             "(pip install --force-reinstall tonnage)", guest, version);
+	return TN_OK;
+}
+
 tn_status
 tn__install_find(struct tn_install *out)
 {
@@ -45,6 +63,7 @@ tn__install_find(struct tn_install *out)
 	             "the installation is incomplete: %s is missing", file);
 	TN_RETURN_IF(!join(file, found.libraries, "guest") || realpath(file, found.guest) == NULL, TN_NOT_FOUND,
 	             "the installation is incomplete: %s is missing", file);
+	TN_FORWARD_IF_ERROR(check_version(found.guest));
 	*out = found;
 	return TN_OK;
 }
