@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the write shield costs programs that use many files, as ratios to the same program without Tonnage, and what single
+"""What the write overlay costs programs that use many files, as ratios to the same program without Tonnage, and what single
 calls cost. Writes bench/results/file_cost.csv: name, plain, inside a run, ratio (seconds of processor time of the program's
 own, or microseconds a call; best of five). One column can be compared with the other, not with another machine's.
 

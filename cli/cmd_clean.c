@@ -13,7 +13,7 @@ static const char help[] =
 	"usage: tonnage clean [--dry-run] [--caches] [--json]\n"
 	"\n"
 	"Lists and removes what your earlier runs have left in $TMPDIR (or /tmp) and /dev/shm: kept scratch\n"
-	"folders, and folders of runs that were killed. Runs that go on are not touched.\n"
+	"folders, and folders of runs that were killed. Runs that are still going on are not touched.\n"
 	"\n"
 	"  --dry-run  list only\n"
 	"  --caches   remove Tonnage's caches, too (answers of cuDNN, compiled kernels): later runs make them anew\n"

@@ -49,7 +49,7 @@ static const char help[] =
 	"  --help           this text\n"
 	"\n"
 	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 11 above the budget or the\n"
-	"baseline, 12 undecided (nothing was seen that decides), 2 wrong usage, 125 a failure of tonnage\n"
+	"baseline, 12 undecided (nothing decisive was seen), 2 wrong usage, 125 a failure of tonnage\n"
 	"itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the program's own status.\n";
 
 enum {

@@ -31,8 +31,8 @@ int
 main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
-	if (strcmp(name, "__keeper") == 0) /* a part of a run, started by another (src/supervise/keeper.c) */
-		return tn_keeper_main(argc - 1, argv + 1);
+	if (strcmp(name, "__reaper") == 0) /* a part of a run, started by another (src/supervise/reaper.c) */
+		return tn_reaper_main(argc - 1, argv + 1);
 	if (strcmp(name, "__cudnn") == 0) /* another (src/supervise/helper.c) */
 		return tn_cudnn_main();
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)

@@ -48,10 +48,10 @@ SEES = {
 }
 # Single headers that a room may include although it does not see their room: {room: {header: why}}.
 EXCEPTIONS = {
-    "supervise": {"preload/net.h": "the two ends of one small protocol",
-                  "preload/index.h": "made by the supervisor, used by the shield",
-                  "preload/weights.h": "the table that the shield fills and the report reads",
-                  "preload/raw.h": "the keeper answers what the filter below the shield traps",
+    "supervise": {"preload/sandbox.h": "the two ends of one small protocol",
+                  "preload/index.h": "made by the supervisor, used by the overlay",
+                  "preload/weights.h": "the table that the overlay fills and the report reads",
+                  "preload/raw.h": "the reaper answers what the filter below the overlay traps",
                   "preload/network.h": "the supervisor makes the table that the processes of a run share, and reads it"},
     "analyze": {"verdict/findings.def": "the one table of findings; it holds no code"},
     "preload": {"vgpu/sonames.def": "the one list of library names; it holds no code"},
@@ -61,12 +61,12 @@ FOLDERS = {"vgpu": {"core"}}
 GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
 # What happens goes from the sensors by events.py to the recorders, and policy decides by what these know; boot.py sees all.
 GUEST_LAYERS = {
-    "ground": """events forks frames generated guard held imports ledger marks methods notes origin pages recode record state
+    "ground": """events forks frames generated guard held imports ledger metadata methods memory_log origin pages recode record state
               torchapi virtual weights""",
     "sensors": "backward calls compiling downloads files generation init loaders optimizers trackers uploads values",
-    "recorders": """collectives copies epochs facts gathered graph growth habits history holds inputs oom peaks phases ranks
+    "recorders": """collectives copies epochs facts gathered graph growth usage history holds inputs oom peaks phases ranks
                  reads regions retainers shapes work zero""",
-    "policy": "consumers document ending imported rehearse settle step_growth steps trainers workers",
+    "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers",
     "boot": "boot points",
 }
 GUEST_SEES = {

@@ -35,7 +35,7 @@ PEAK_MIB = 1024  # of the fuzzing process, coverage and quarantine included
 # replayed from the corpus).
 SEEDS = {"message": [ROOT / "tests/golden/explain"]}
 WORDS = {"pickle": ROOT / "src/trace/keys.def", "message": ROOT / "src/message/families.c",
-         "marks": ROOT / "src/analyze/marks.c"}  # fmt: skip
+         "metadata": ROOT / "src/analyze/metadata.c"}  # fmt: skip
 LONGEST = 4096
 SKIPPED = 77
 

@@ -18,7 +18,7 @@ struct tn_clean_options {
 };
 
 /* Lists and removes this user's left run folders in $TMPDIR (or /tmp): those of killed runs, and the kept scratch folders.
- * Runs that go on are not touched. TN_IO with words when the folder cannot be read, or something could not be removed. */
+ * Runs that are still going on are not touched. TN_IO with words when the folder cannot be read, or something could not be removed. */
 tn_status tn_clean(const struct tn_clean_options *options);
 
 #endif

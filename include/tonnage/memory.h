@@ -25,7 +25,7 @@ extern "C" {
 struct tn_memory;
 
 /* Reconstructs when each block of a device (0 and above) lived and what it was for. The snapshot must outlive the result.
- * TN_INVALID for a negative device, TN_FORMAT for marks of ours that are damaged, TN_NO_MEMORY. */
+ * TN_INVALID for a negative device, TN_FORMAT for metadata of ours that are damaged, TN_NO_MEMORY. */
 tn_status tn_memory_open(const struct tn_snapshot *snapshot, int device, struct tn_memory **memory);
 void tn_memory_close(struct tn_memory *memory); /* NULL is allowed */
 

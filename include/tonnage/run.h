@@ -21,7 +21,7 @@ enum tn_exit {
 	TN_EXIT_USAGE = 2,
 	TN_EXIT_OUT_OF_MEMORY = 10,
 	TN_EXIT_OVER_LIMIT = 11, /* fits the card, but not the budget or the baseline */
-	TN_EXIT_UNDECIDED = 12,  /* nothing was seen that decides */
+	TN_EXIT_UNDECIDED = 12,  /* nothing decisive was seen */
 	TN_EXIT_OWN_FAILURE = 125,
 	TN_EXIT_NOT_EXECUTABLE = 126,
 	TN_EXIT_NOT_FOUND = 127,
@@ -73,9 +73,9 @@ struct tn_run_options tn_run_defaults(void);
  * signal handling for its duration and forks: not thread-safe, for command-line programs. */
 tn_status tn_run(const struct tn_run_options *options, int *exit_status);
 
-/* `tonnage __keeper LIFE NEWS LOCK PROGRAM FOLDER`: a part of a run, as a process of its own where a fork server makes
+/* `tonnage __reaper LIFE NEWS LOCK PROGRAM FOLDER`: a part of a run, as a process of its own where a fork server makes
  * the program's process. Not for people. Returns an exit status, or never. */
-int tn_keeper_main(int count, char **words);
+int tn_reaper_main(int count, char **words);
 
 /* `tonnage __cudnn`: a part of a run, the process that asks the real cuDNN; descriptor 3 is its socket. Not for people.
  * Returns an exit status. */

@@ -196,9 +196,9 @@ struct tn_setting {
 
 size_t tn_snapshot_settings(const struct tn_snapshot *snapshot, const struct tn_setting **settings);
 
-/* What our own guest hook wrote into the snapshot (doc/format/marks.md) and its length in bytes; NULL and 0 when there
+/* What our own guest hook wrote into the snapshot (doc/format/metadata.md) and its length in bytes; NULL and 0 when there
  * is nothing. It may hold zero bytes. */
-const char *tn_snapshot_marks(const struct tn_snapshot *snapshot, size_t *length);
+const char *tn_snapshot_metadata(const struct tn_snapshot *snapshot, size_t *length);
 
 /* ---- what held the memory at the end ---- */
 

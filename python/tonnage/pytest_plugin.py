@@ -221,7 +221,7 @@ class _Outer:
         """Takes in what an inner pytest left: what it wrote lies in the scratch folder of its run."""
         document = _read_json(result) or {}
         if document.get("verdict") == "undecided":
-            reason = next(iter(document.get("findings") or ()), {}).get("what") or "nothing was seen that decides"
+            reason = next(iter(document.get("findings") or ()), {}).get("what") or "nothing decisive was seen"
             warnings.warn(pytest.PytestWarning("tonnage: budgets of these tests prove nothing: %s" % reason), stacklevel=2)
         left = os.path.join(document.get("scratch") or "/nonexistent", folder.lstrip("/"))
         peaks = {}

@@ -20,14 +20,14 @@ events_of(const struct tn_snapshot *snapshot, int device)
 }
 
 static tn_status
-use_marks(struct tn_analysis *analysis)
+use_metadata(struct tn_analysis *analysis)
 {
 	size_t length;
-	const char *text = tn_snapshot_marks(analysis->snapshot, &length);
+	const char *text = tn_snapshot_metadata(analysis->snapshot, &length);
 	analysis->marked = text != NULL;
 	if (!text)
 		return tn__guess_categories(analysis);
-	TN_FORWARD_IF_ERROR(tn__marks_parse(text, length, &analysis->marks));
+	TN_FORWARD_IF_ERROR(tn__metadata_parse(text, length, &analysis->metadata));
 	TN_FORWARD_IF_ERROR(tn__find_claims(analysis));
 	return tn__find_runs(analysis);
 }
@@ -39,7 +39,7 @@ fill(struct tn_analysis *analysis)
 	TN_FORWARD_IF_ERROR(tn__find_sizes(analysis));
 	TN_FORWARD_IF_ERROR(tn__find_curves(analysis));
 	TN_FORWARD_IF_ERROR(tn__find_traits(analysis));
-	TN_FORWARD_IF_ERROR(use_marks(analysis));
+	TN_FORWARD_IF_ERROR(use_metadata(analysis));
 	return tn__find_visits(analysis);
 }
 
@@ -80,7 +80,7 @@ tn__analysis_close(struct tn_analysis *analysis)
 	free(analysis->reserved);
 	free(analysis->traits);
 	free(analysis->visits);
-	tn__marks_free(&analysis->marks);
+	tn__metadata_free(&analysis->metadata);
 	free(analysis->claims);
 	free(analysis->run_stacks);
 	free(analysis->guesses);

@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analyze/marks.h"
+#include "analyze/metadata.h"
 #include "analyze/moment.h"
-#include "analyze/places.h"
+#include "analyze/address_index.h"
 #include "pickle/budget.h"
 #include "tonnage/snapshot.h"
 
@@ -38,7 +38,7 @@ struct tn_interval {
 
 /* All blocks, or all segments, in the order in which they were first met. */
 struct tn_track {
-	struct tn_places places; /* their addresses */
+	struct tn_address_index places; /* their addresses */
 	struct tn_interval *intervals;
 	size_t count, capacity;
 };
@@ -61,7 +61,7 @@ enum tn_stack_trait {
 	TN_STACK_COPY = 32,     /* inside copy.deepcopy */
 };
 
-/* What is guessed of a block where there are no marks. */
+/* What is guessed of a block where there are no metadata. */
 struct tn_guess {
 	uint32_t named_by; /* the interval whose line it shares, or TN_NO_INTERVAL */
 	uint8_t category;
@@ -78,15 +78,15 @@ struct tn_analysis {
 	uint64_t *reserved;
 	uint8_t *traits;               /* by stack: enum tn_stack_trait */
 	uint32_t *visits;              /* by event: how often the line that allocates had changed by then, from 1 */
-	bool marked;                   /* there are marks, else guesses by interval of a block */
-	struct tn_marks marks;
+	bool marked;                   /* there are metadata, else guesses by interval of a block */
+	struct tn_metadata metadata;
 	struct tn_claim *claims;       /* by interval, then offset */
 	size_t claim_count;
-	tn_stack *run_stacks;          /* by run of the marks: of the forward that its node belongs to; 0: unknown */
+	tn_stack *run_stacks;          /* by run of the metadata: of the forward that its node belongs to; 0: unknown */
 	struct tn_guess *guesses;
 };
 
-/* Analyses one device (0 and above) of a snapshot, which must outlive it. TN_INVALID, TN_NO_MEMORY, and what the marks
+/* Analyses one device (0 and above) of a snapshot, which must outlive it. TN_INVALID, TN_NO_MEMORY, and what the metadata
  * are refused for. Release with tn__analysis_close. */
 tn_status tn__analysis_open(const struct tn_snapshot *snapshot, int device, struct tn_analysis **analysis);
 void tn__analysis_close(struct tn_analysis *analysis); /* NULL is allowed */
@@ -127,15 +127,15 @@ struct tn_query {
 /* Which block an address lay in at a state: answers[number] is an interval, or TN_NO_INTERVAL. Sorts the queries. */
 tn_status tn__locate(const struct tn_analysis *analysis, struct tn_query *queries, size_t count, uint32_t *answers);
 
-/* Claims of the marks that name a block. */
+/* Claims of the metadata that name a block. */
 tn_status tn__find_claims(struct tn_analysis *analysis);
 
 /* ---- backward.c ---- */
 
-/* Which forward each run of the marks belongs to. */
+/* Which forward each run of the metadata belongs to. */
 tn_status tn__find_runs(struct tn_analysis *analysis);
 
-/* The run at work when an event came, by its number; marks.runs_count when there is none. */
+/* The run at work when an event came, by its number; metadata.runs_count when there is none. */
 size_t tn__run_at(const struct tn_analysis *analysis, size_t event);
 
 /* ---- infer.c ---- */
@@ -192,7 +192,7 @@ struct tn_piece {
 
 /* Labels temporaries that are a second copy of the model, or the buckets of DistributedDataParallel. TN_NO_MEMORY. */
 tn_status tn__label_pieces(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count);
-extern const char *const tn__label_of_copy; /* as the marks call it, too */
+extern const char *const tn__label_of_copy; /* as the metadata call it, too */
 
 /* True for what DistributedDataParallel itself asked for. */
 bool tn__made_by_ddp(const struct tn_analysis *analysis, tn_stack stack);

@@ -129,19 +129,19 @@ previous_made(const struct alignment *alignment, uint64_t bytes, uint32_t after,
 
 /* ---- one pass ---- */
 
-static const struct tn_mark_node *
+static const struct tn_metadata_node *
 node_at(const struct alignment *alignment, size_t place)
 {
-	return &alignment->analysis->marks.nodes[alignment->order[place].node];
+	return &alignment->analysis->metadata.nodes[alignment->order[place].node];
 }
 
 static void
-order_nodes(struct alignment *alignment, const struct tn_mark_backward *pass)
+order_nodes(struct alignment *alignment, const struct tn_metadata_backward *pass)
 {
 	alignment->count = 0;
 	for (size_t index = 0; index < pass->nodes; index++) {
 		uint32_t node = (uint32_t)(pass->first_node + index);
-		int64_t sequence = alignment->analysis->marks.nodes[node].sequence;
+		int64_t sequence = alignment->analysis->metadata.nodes[node].sequence;
 		if (sequence >= 0)
 			alignment->order[alignment->count++] = (struct key){sequence, node};
 	}
@@ -158,7 +158,7 @@ hand_upstream(struct alignment *alignment, size_t place)
 		return;
 	for (size_t back = 1; back <= REACH && back <= place; back++) {
 		uint32_t node = alignment->order[place - back].node;
-		const struct tn_mark_node *above = node_at(alignment, place - back);
+		const struct tn_metadata_node *above = node_at(alignment, place - back);
 		if (above->view)
 			continue;
 		if (alignment->results[node] == TN_NO_INTERVAL && (above->bytes == 0 || above->bytes == shown->requested)) {
@@ -196,7 +196,7 @@ find_anchors(struct alignment *alignment, uint32_t end)
 static bool
 is_open(const struct alignment *alignment, size_t place)
 {
-	const struct tn_mark_node *node = node_at(alignment, place);
+	const struct tn_metadata_node *node = node_at(alignment, place);
 	return alignment->results[alignment->order[place].node] == TN_NO_INTERVAL && !node->view && node->bytes > 0;
 }
 
@@ -250,7 +250,7 @@ name_nodes(struct alignment *alignment)
 }
 
 static void
-align_pass(struct alignment *alignment, const struct tn_mark_backward *pass, uint32_t begin)
+align_pass(struct alignment *alignment, const struct tn_metadata_backward *pass, uint32_t begin)
 {
 	uint32_t end = tn__state_at(alignment->analysis, pass->time) + 1;
 	order_nodes(alignment, pass);
@@ -274,21 +274,21 @@ align_pass(struct alignment *alignment, const struct tn_mark_backward *pass, uin
 static tn_status
 take_evidence(struct alignment *alignment)
 {
-	const struct tn_marks *marks = &alignment->analysis->marks;
+	const struct tn_metadata *metadata = &alignment->analysis->metadata;
 	size_t count = 0;
-	struct tn_query *queries = malloc((marks->nodes_count + 1) * sizeof(*queries));
-	TN_RETURN_IF(!queries, TN_NO_MEMORY, "no host memory for %zu nodes", marks->nodes_count);
-	for (size_t pass = 0; pass < marks->passes_count; pass++) {
-		uint32_t state = tn__state_at(alignment->analysis, marks->passes[pass].time);
-		for (size_t index = 0; index < marks->passes[pass].nodes; index++) {
-			uint32_t node = (uint32_t)(marks->passes[pass].first_node + index);
-			if (marks->nodes[node].evidence)
-				queries[count++] = (struct tn_query){marks->nodes[node].evidence, state, node};
+	struct tn_query *queries = malloc((metadata->nodes_count + 1) * sizeof(*queries));
+	TN_RETURN_IF(!queries, TN_NO_MEMORY, "no host memory for %zu nodes", metadata->nodes_count);
+	for (size_t pass = 0; pass < metadata->passes_count; pass++) {
+		uint32_t state = tn__state_at(alignment->analysis, metadata->passes[pass].time);
+		for (size_t index = 0; index < metadata->passes[pass].nodes; index++) {
+			uint32_t node = (uint32_t)(metadata->passes[pass].first_node + index);
+			if (metadata->nodes[node].evidence)
+				queries[count++] = (struct tn_query){metadata->nodes[node].evidence, state, node};
 		}
 	}
 	tn_status status = tn__locate(alignment->analysis, queries, count, alignment->results);
 	free(queries);
-	for (uint32_t node = 0; node < marks->nodes_count; node++) {
+	for (uint32_t node = 0; node < metadata->nodes_count; node++) {
 		const struct tn_interval *result = result_of(alignment, node);
 		if (result && !has_line(alignment->analysis, result->stack))
 			alignment->results[node] = TN_NO_INTERVAL;
@@ -301,7 +301,7 @@ take_evidence(struct alignment *alignment)
 static tn_stack
 stack_of_node(const struct alignment *alignment, int64_t id)
 {
-	size_t low = 0, high = alignment->analysis->marks.nodes_count;
+	size_t low = 0, high = alignment->analysis->metadata.nodes_count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (alignment->by_id[middle].number < id)
@@ -309,7 +309,7 @@ stack_of_node(const struct alignment *alignment, int64_t id)
 		else
 			high = middle;
 	}
-	bool found = low < alignment->analysis->marks.nodes_count && alignment->by_id[low].number == id;
+	bool found = low < alignment->analysis->metadata.nodes_count && alignment->by_id[low].number == id;
 	return found ? alignment->stacks[alignment->by_id[low].node] : 0;
 }
 
@@ -317,13 +317,13 @@ stack_of_node(const struct alignment *alignment, int64_t id)
 static void
 name_runs(const struct alignment *alignment, tn_stack *run_stacks)
 {
-	const struct tn_marks *marks = &alignment->analysis->marks;
+	const struct tn_metadata *metadata = &alignment->analysis->metadata;
 	size_t pass = 0;
-	for (size_t run = 0; run < marks->runs_count; run++) {
+	for (size_t run = 0; run < metadata->runs_count; run++) {
 		bool same_pass = run > 0;
-		for (; pass < marks->passes_count && marks->passes[pass].time <= marks->runs[run].time; pass++)
+		for (; pass < metadata->passes_count && metadata->passes[pass].time <= metadata->runs[run].time; pass++)
 			same_pass = false;
-		run_stacks[run] = stack_of_node(alignment, marks->runs[run].id);
+		run_stacks[run] = stack_of_node(alignment, metadata->runs[run].id);
 		if (run_stacks[run] == 0 && same_pass)
 			run_stacks[run] = run_stacks[run - 1];
 	}
@@ -332,7 +332,7 @@ name_runs(const struct alignment *alignment, tn_stack *run_stacks)
 static tn_status
 make(struct alignment *alignment)
 {
-	size_t nodes = alignment->analysis->marks.nodes_count + 1;
+	size_t nodes = alignment->analysis->metadata.nodes_count + 1;
 	alignment->results = malloc(nodes * sizeof(*alignment->results));
 	alignment->stacks = calloc(nodes, sizeof(*alignment->stacks));
 	alignment->order = malloc(nodes * sizeof(*alignment->order));
@@ -342,7 +342,7 @@ make(struct alignment *alignment)
 	             !alignment->by_id, TN_NO_MEMORY, "no host memory for %zu nodes", nodes);
 	memset(alignment->results, 0xff, nodes * sizeof(*alignment->results));
 	for (uint32_t node = 0; node < nodes - 1; node++)
-		alignment->by_id[node] = (struct key){alignment->analysis->marks.nodes[node].id, node};
+		alignment->by_id[node] = (struct key){alignment->analysis->metadata.nodes[node].id, node};
 	qsort(alignment->by_id, nodes - 1, sizeof(*alignment->by_id), compare_keys);
 	return TN_OK;
 }
@@ -350,16 +350,16 @@ make(struct alignment *alignment)
 static tn_status
 align(struct alignment *alignment, tn_stack *run_stacks)
 {
-	const struct tn_marks *marks = &alignment->analysis->marks;
+	const struct tn_metadata *metadata = &alignment->analysis->metadata;
 	uint32_t begin = 0;
 	TN_FORWARD_IF_ERROR(make(alignment));
 	TN_FORWARD_IF_ERROR(take_evidence(alignment));
-	if (marks->nodes_count)
+	if (metadata->nodes_count)
 		TN_FORWARD_IF_ERROR(list_made(alignment));
-	for (size_t pass = 0; pass < marks->passes_count; pass++) {
-		if (marks->passes[pass].nodes > 0)
-			align_pass(alignment, &marks->passes[pass], begin);
-		begin = tn__state_at(alignment->analysis, marks->passes[pass].time);
+	for (size_t pass = 0; pass < metadata->passes_count; pass++) {
+		if (metadata->passes[pass].nodes > 0)
+			align_pass(alignment, &metadata->passes[pass], begin);
+		begin = tn__state_at(alignment->analysis, metadata->passes[pass].time);
 	}
 	name_runs(alignment, run_stacks);
 	return TN_OK;
@@ -369,8 +369,8 @@ tn_status
 tn__find_runs(struct tn_analysis *analysis)
 {
 	struct alignment alignment = {.analysis = analysis};
-	analysis->run_stacks = calloc(analysis->marks.runs_count + 1, sizeof(*analysis->run_stacks));
-	TN_RETURN_IF(!analysis->run_stacks, TN_NO_MEMORY, "no host memory for %zu nodes", analysis->marks.runs_count);
+	analysis->run_stacks = calloc(analysis->metadata.runs_count + 1, sizeof(*analysis->run_stacks));
+	TN_RETURN_IF(!analysis->run_stacks, TN_NO_MEMORY, "no host memory for %zu nodes", analysis->metadata.runs_count);
 	tn_status status = align(&alignment, analysis->run_stacks);
 	free(alignment.made);
 	free(alignment.results);
@@ -385,22 +385,22 @@ tn__find_runs(struct tn_analysis *analysis)
 
 /* True when a pass began between a run and an event: a pass that nobody looked into has no runs. */
 static bool
-began_between(const struct tn_marks *marks, int64_t run_time, int64_t microsecond)
+began_between(const struct tn_metadata *metadata, int64_t run_time, int64_t microsecond)
 {
-	size_t passes = tn__rows_until(marks->passes, marks->passes_count, sizeof(*marks->passes), microsecond);
-	return passes > 0 && marks->passes[passes - 1].time > run_time;
+	size_t passes = tn__rows_until(metadata->passes, metadata->passes_count, sizeof(*metadata->passes), microsecond);
+	return passes > 0 && metadata->passes[passes - 1].time > run_time;
 }
 
 size_t
 tn__run_at(const struct tn_analysis *analysis, size_t event)
 {
-	const struct tn_marks *marks = &analysis->marks;
+	const struct tn_metadata *metadata = &analysis->metadata;
 	int64_t time = analysis->events.times[event];
-	size_t runs = tn__rows_until(marks->runs, marks->runs_count, sizeof(*marks->runs), time);
-	const struct tn_mark_phase *phase = tn__phase_at(marks, time);
+	size_t runs = tn__rows_until(metadata->runs, metadata->runs_count, sizeof(*metadata->runs), time);
+	const struct tn_metadata_phase *phase = tn__phase_at(metadata, time);
 	if (runs == 0)
-		return marks->runs_count;
-	int64_t begun = marks->runs[runs - 1].time;
+		return metadata->runs_count;
+	int64_t begun = metadata->runs[runs - 1].time;
 	bool over = phase && phase->time >= begun && strcmp(phase->name, "backward") != 0;
-	return over || began_between(marks, begun, time) ? marks->runs_count : runs - 1;
+	return over || began_between(metadata, begun, time) ? metadata->runs_count : runs - 1;
 }

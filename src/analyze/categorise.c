@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the bytes of one block are for: what the marks claim of it, the earlier category of the order where several do.
+ * What the bytes of one block are for: what the metadata claim of it, the earlier category of the order where several do.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "analyze/analysis.h"
 #include "base/error.h"
 
-/* doc/format/marks.md: a byte is the first of these that claims it. */
+/* doc/format/metadata.md: a byte is the first of these that claims it. */
 static const uint8_t order[] = {TN_CATEGORY_gathered,        TN_CATEGORY_parameters,    TN_CATEGORY_gradients,
                                 TN_CATEGORY_optimizer_state, TN_CATEGORY_communication, TN_CATEGORY_temporaries,
                                 TN_CATEGORY_inputs,          TN_CATEGORY_activations,   TN_CATEGORY_workspaces};

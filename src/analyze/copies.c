@@ -2,7 +2,7 @@
  *
  * What lies on the card a second time, told by sizes: tensors of one line that are as many and as large as all parameters of
  * the model, or as most of them (an average of its weights in a list), in the same type or one of another width. Copies that are modules are
- * told by the marks (guest/copies.py).
+ * told by the metadata (guest/copies.py).
  */
 #include <stdlib.h>
 #include <string.h>

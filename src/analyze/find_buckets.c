@@ -27,13 +27,13 @@ is_bucket(const struct tn_analysis *analysis, const struct tn_site *site)
 }
 
 tn_status
-tn__find_buckets(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_buckets(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	struct tn_site_sum sum = tn__sum_sites(around, is_bucket);
 	char a[40];
 	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 20))
 		return TN_OK;
-	struct tn_found *found = tn__found(list, TN_FINDING_ddp_buckets, sum.bytes,
+	struct tn_trace_finding *found = tn__found(list, TN_FINDING_ddp_buckets, sum.bytes,
 	                                   "DistributedDataParallel keeps a second copy of the gradients, %s, in its buckets",
 	                                   tn__found_size(sum.bytes, a));
 	if (found) {

@@ -7,15 +7,15 @@
 #define LEAST ((uint64_t)512 << 20)
 
 tn_status
-tn__find_unused_cache(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_unused_cache(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	const struct tn_analysis *analysis = around->analysis;
-	const struct tn_marks *marks = &analysis->marks;
+	const struct tn_metadata *metadata = &analysis->metadata;
 	uint64_t most = 0, reserved = analysis->reserved[analysis->events.count];
 	char a[40];
-	if (marks->steps_count < 3)
+	if (metadata->steps_count < 3)
 		return TN_OK;
-	uint32_t first = tn__state_at(analysis, marks->steps[marks->steps_count - 3].time);
+	uint32_t first = tn__state_at(analysis, metadata->steps[metadata->steps_count - 3].time);
 	for (size_t event = first; event < analysis->events.count; event++) {
 		if (analysis->events.actions[event] == TN_ACTION_OOM) /* then it was needed */
 			return TN_OK;

@@ -76,7 +76,7 @@ compare_dropped(const void *left, const void *right)
 }
 
 tn_status
-tn__find_churn(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_churn(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	const struct tn_analysis *analysis = around->analysis;
 	size_t count = tn_snapshot_stacks(analysis->snapshot);
@@ -96,8 +96,8 @@ tn__find_churn(const struct tn_look_around *around, struct tn_found_list *list)
 	free(stacks);
 	if (worst.count < LEAST_TIMES || worst.bytes / TIMES_THE_PEAK < around->peak)
 		return TN_OK;
-	struct tn_found *found = tn__found(list, TN_FINDING_churn, worst.bytes / worst.count,
-	                                   "%zu tensors, %s in all, were made here and dropped at once, %s each",
+	struct tn_trace_finding *found = tn__found(list, TN_FINDING_churn, worst.bytes / worst.count,
+	                                   "%zu tensors, %s in total, were allocated here and freed at once, %s each",
 	                                   worst.count, tn__found_size(worst.bytes, a),
 	                                   tn__found_size(worst.bytes / worst.count, b));
 	if (found)
@@ -152,12 +152,12 @@ count_rounds(const struct tn_analysis *analysis, uint32_t from)
 
 /* Where the program empties the cache again and again; file NULL: nowhere. */
 static struct tn_line
-line_of_empty_cache(const struct tn_marks *marks)
+line_of_empty_cache(const struct tn_metadata *metadata)
 {
-	const struct tn_mark_call *last = tn__call_between(marks, "empty_cache", 0, INT64_MAX);
+	const struct tn_metadata_call *last = tn__call_between(metadata, "empty_cache", 0, INT64_MAX);
 	size_t times = 0;
-	for (size_t index = 0; index < marks->calls_count && last; index++) {
-		const struct tn_mark_call *call = &marks->calls[index];
+	for (size_t index = 0; index < metadata->calls_count && last; index++) {
+		const struct tn_metadata_call *call = &metadata->calls[index];
 		times += call->line == last->line && strcmp(call->name, last->name) == 0 && strcmp(call->file, last->file) == 0;
 	}
 	if (times < LEAST_ROUNDS)
@@ -166,19 +166,19 @@ line_of_empty_cache(const struct tn_marks *marks)
 }
 
 tn_status
-tn__find_segment_churn(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_segment_churn(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
-	const struct tn_marks *marks = &around->analysis->marks;
-	uint32_t from = marks->steps_count ? tn__state_at(around->analysis, marks->steps[0].time) : 0;
+	const struct tn_metadata *metadata = &around->analysis->metadata;
+	uint32_t from = metadata->steps_count ? tn__state_at(around->analysis, metadata->steps[0].time) : 0;
 	struct rounds rounds = count_rounds(around->analysis, from);
 	char a[40];
 	if (rounds.count < LEAST_ROUNDS || rounds.allocs < LEAST_SEGMENTS || rounds.frees < LEAST_SEGMENTS)
 		return TN_OK;
 	struct tn_line call = rounds.stack ? tn__line_of_stack(around->analysis, rounds.stack) :
-	                                     line_of_empty_cache(marks);
-	struct tn_found *found = tn__found(
+	                                     line_of_empty_cache(metadata);
+	struct tn_trace_finding *found = tn__found(
 		list, call.file ? TN_FINDING_empty_cache_in_loop : TN_FINDING_segment_churn, rounds.bytes,
-		"%zu times PyTorch gave segments back to the driver and asked for new ones, %s in all; each makes the GPU wait",
+		"%zu times PyTorch returned segments to the driver and allocated new ones, %s in total; each time the GPU has to wait",
 		rounds.count, tn__found_size(rounds.bytes, a));
 	if (found && call.file)
 		found->at = call;

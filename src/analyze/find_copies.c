@@ -30,7 +30,7 @@ lasts(const struct tn_site *site)
 	return site->category == TN_CATEGORY_parameters || site->category == TN_CATEGORY_optimizer_state;
 }
 
-/* What the marks or the sizes say to be a second copy of the model. */
+/* What the metadata or the sizes say to be a second copy of the model. */
 static tn_status
 labelled_copies(const struct tn_look_around *around, uint64_t *bytes, struct tn_line *at)
 {
@@ -87,7 +87,7 @@ deep_copies(const struct tn_look_around *around, uint64_t *bytes, struct tn_line
 }
 
 tn_status
-tn__find_copies(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_copies(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	uint64_t bytes = 0;
 	struct tn_line at = {0};
@@ -99,7 +99,7 @@ tn__find_copies(const struct tn_look_around *around, struct tn_found_list *list)
 	if (!tn__is_worth_saying(around, bytes, LEAST, 10))
 		return TN_OK;
 	tn__found_size(bytes, a);
-	struct tn_found *found = named ?
+	struct tn_trace_finding *found = named ?
 		tn__found(list, TN_FINDING_model_copy, bytes,
 	              "a second copy of the model, %s, is on the card and is not trained", a) :
 		tn__found(list, TN_FINDING_model_copy, bytes, "copy.deepcopy put a copy of %s on the card", a);

@@ -20,9 +20,9 @@ struct resident {
 static uint32_t
 first_forward(const struct tn_analysis *analysis)
 {
-	for (size_t index = 0; index < analysis->marks.phases_count; index++) {
-		if (strcmp(analysis->marks.phases[index].name, "forward") == 0)
-			return tn__state_at(analysis, analysis->marks.phases[index].time);
+	for (size_t index = 0; index < analysis->metadata.phases_count; index++) {
+		if (strcmp(analysis->metadata.phases[index].name, "forward") == 0)
+			return tn__state_at(analysis, analysis->metadata.phases[index].time);
 	}
 	return (uint32_t)analysis->events.count;
 }
@@ -87,10 +87,10 @@ parameters_at(const struct tn_look_around *around)
 
 /* What is known to be a copy of the model is told as that. */
 static bool
-is_told(const struct tn_found_list *list, const struct tn_line *at)
+is_told(const struct tn_trace_findings *list, const struct tn_line *at)
 {
 	for (size_t index = 0; index < list->count; index++) {
-		const struct tn_found *found = &list->items[index];
+		const struct tn_trace_finding *found = &list->items[index];
 		if (found->id == TN_FINDING_model_copy && found->at.file && found->at.line == at->line &&
 		    strcmp(found->at.file, at->file) == 0)
 			return true;
@@ -99,7 +99,7 @@ is_told(const struct tn_found_list *list, const struct tn_line *at)
 }
 
 tn_status
-tn__find_resident_data(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_resident_data(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	const struct tn_analysis *analysis = around->analysis;
 	uint64_t reserved = analysis->reserved[around->state];
@@ -111,16 +111,16 @@ tn__find_resident_data(const struct tn_look_around *around, struct tn_found_list
 		return TN_OK;
 	bool copy = model.blocks >= 4 && worst.blocks >= model.blocks && worst.blocks <= 2 * model.blocks &&
 		worst.bytes >= model.bytes / 2 && worst.bytes <= model.bytes + model.bytes / 4;
-	struct tn_found *found = copy ?
+	struct tn_trace_finding *found = copy ?
 		tn__found(list, TN_FINDING_model_copy, worst.bytes,
 	              "a second model's worth of tensors, %s, stays on the card", tn__found_size(worst.bytes, a)) :
 		tn__found(list, TN_FINDING_dataset_on_device, worst.bytes,
-	              "%s of data, made before the first forward pass, stays on the card",
+	              "%s of data, created before the first forward pass, stays on the card",
 	              tn__found_size(worst.bytes, a));
 	if (found) {
 		found->avoidable = true;
 		found->at = worst.at;
-		found->sure = "told by when and where it was made";
+		found->sure = "inferred from when and where it was allocated";
 	}
 	return TN_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Evaluation that builds a graph: activations, kept for a backward pass that does not come.
+ * Evaluation that builds a graph: activations, kept for a backward pass that never runs.
  */
 #include <string.h>
 
@@ -19,20 +19,20 @@ is_in_evaluation(const struct tn_look_around *around)
 {
 	const struct tn_event_columns *events = &around->analysis->events;
 	bool inside = around->state < events->count && around->state > 0;
-	const struct tn_mark_phase *phase =
-		tn__phase_at(&around->analysis->marks, inside ? events->times[around->state - 1] : INT64_MAX);
+	const struct tn_metadata_phase *phase =
+		tn__phase_at(&around->analysis->metadata, inside ? events->times[around->state - 1] : INT64_MAX);
 	return phase && strcmp(phase->name, "evaluation") == 0;
 }
 
 tn_status
-tn__find_evaluation_graph(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_evaluation_graph(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	struct tn_site_sum sum = tn__sum_sites(around, is_activation);
 	char a[40];
 	if (!is_in_evaluation(around) || !tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
-	struct tn_found *found = tn__found(list, TN_FINDING_evaluation_with_graph, sum.bytes,
-	                                   "evaluation keeps %s of activations for a backward pass that does not come",
+	struct tn_trace_finding *found = tn__found(list, TN_FINDING_evaluation_with_graph, sum.bytes,
+	                                   "evaluation keeps %s of activations for a backward pass that never runs",
 	                                   tn__found_size(sum.bytes, a));
 	if (found)
 		found->at = tn__line_of_origin(&sum.largest->origin);

@@ -35,7 +35,7 @@ largest_live(const struct tn_layout *layout, const struct tn_layout_segment *seg
 }
 
 tn_status
-tn__find_fragmentation(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_fragmentation(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	const struct tn_layout *layout = &around->layout;
 	uint64_t idle = 0, pinned = 0, pages = 0, largest = 0;
@@ -56,7 +56,7 @@ tn__find_fragmentation(const struct tn_look_around *around, struct tn_found_list
 		return TN_OK;
 	const struct tn_layout_segment *worst = worst_pinned(layout);
 	const struct tn_layout_block *block = worst ? largest_live(layout, worst) : NULL;
-	struct tn_found *found =
+	struct tn_trace_finding *found =
 		tn__found(list, TN_FINDING_fragmentation, pinned,
 	              "%s of what PyTorch reserved lies unused in %zu pieces, the largest %s; %s of it is in segments that "
 	              "live tensors hold", tn__found_size(idle, a), pieces, tn__found_size(largest, b),

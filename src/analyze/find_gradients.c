@@ -10,7 +10,7 @@
 #define LEAST ((uint64_t)64 << 20)
 
 static bool
-is_named(const struct tn_mark_phase *phase, const char *name)
+is_named(const struct tn_metadata_phase *phase, const char *name)
 {
 	return strcmp(phase->name, name) == 0;
 }
@@ -35,7 +35,7 @@ gone_between(const struct tn_look_around *around, uint32_t alive, uint32_t gone,
 	return bytes;
 }
 
-/* The line that zeroed it, by the marks; the line of the free, where the trace has it, else that of the allocation. */
+/* The line that zeroed it, by the metadata; the line of the free, where the trace has it, else that of the allocation. */
 static struct tn_line
 line_of_end(const struct tn_analysis *analysis, uint32_t interval)
 {
@@ -57,7 +57,7 @@ line_of_end(const struct tn_analysis *analysis, uint32_t interval)
 }
 
 /* What a backward pass made, and left when it ended, that was gone when the next one began: gradients, since nothing else
- * outlives it. Their category may be unknown: the marks name gradients as an update finds them. */
+ * outlives it. Their category may be unknown: the metadata name gradients as an update finds them. */
 static uint64_t
 lost_between(const struct tn_analysis *analysis, uint32_t begin, uint32_t end, uint32_t next, uint32_t *largest)
 {
@@ -89,24 +89,24 @@ bytes_of_parameters(const struct tn_look_around *around)
 enum { MOST_PASSES = 16 };
 
 tn_status
-tn__find_gradients_in_forward(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_gradients_in_forward(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	const struct tn_analysis *analysis = around->analysis;
-	const struct tn_marks *marks = &analysis->marks;
+	const struct tn_metadata *metadata = &analysis->metadata;
 	uint64_t most = 0;
 	uint32_t at = TN_NO_INTERVAL;
 	char a[40];
-	for (size_t index = 0, passes = 0; index + 1 < marks->phases_count && passes < MOST_PASSES; index++) {
-		if (!is_named(&marks->phases[index], "forward"))
+	for (size_t index = 0, passes = 0; index + 1 < metadata->phases_count && passes < MOST_PASSES; index++) {
+		if (!is_named(&metadata->phases[index], "forward"))
 			continue;
 		size_t next = index + 1;
-		while (next < marks->phases_count && !is_named(&marks->phases[next], "backward"))
+		while (next < metadata->phases_count && !is_named(&metadata->phases[next], "backward"))
 			next++;
-		if (next == marks->phases_count)
+		if (next == metadata->phases_count)
 			break;
 		uint32_t largest = TN_NO_INTERVAL;
-		uint32_t end = tn__state_at(analysis, marks->phases[index + 1].time);
-		uint64_t bytes = gone_between(around, end, tn__state_at(analysis, marks->phases[next].time) + 1, &largest);
+		uint32_t end = tn__state_at(analysis, metadata->phases[index + 1].time);
+		uint64_t bytes = gone_between(around, end, tn__state_at(analysis, metadata->phases[next].time) + 1, &largest);
 		if (bytes > most) {
 			most = bytes;
 			at = largest;
@@ -115,8 +115,8 @@ tn__find_gradients_in_forward(const struct tn_look_around *around, struct tn_fou
 	}
 	if (most < LEAST || most < around->peak / 20)
 		return TN_OK;
-	struct tn_found *found = tn__found(list, TN_FINDING_gradients_live_through_forward, most,
-	                                   "%s of gradients live through the forward pass and are thrown away before the "
+	struct tn_trace_finding *found = tn__found(list, TN_FINDING_gradients_live_through_forward, most,
+	                                   "%s of gradients are kept through the forward pass and dropped before the "
 	                                   "backward pass", tn__found_size(most, a));
 	if (found)
 		found->at = line_of_end(analysis, at);
@@ -124,19 +124,19 @@ tn__find_gradients_in_forward(const struct tn_look_around *around, struct tn_fou
 }
 
 tn_status
-tn__find_zeroing(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_zeroing(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	const struct tn_analysis *analysis = around->analysis;
-	const struct tn_marks *marks = &analysis->marks;
+	const struct tn_metadata *metadata = &analysis->metadata;
 	size_t lost = 0, passes = 0;
 	uint64_t bytes = 0, model = bytes_of_parameters(around);
 	uint32_t at = TN_NO_INTERVAL, begin = 0, end = 0;
 	bool updated = true;
-	for (size_t index = 0; index + 1 < marks->phases_count && passes < MOST_PASSES; index++) {
-		updated |= is_named(&marks->phases[index], "optimizer");
-		if (!is_named(&marks->phases[index], "backward"))
+	for (size_t index = 0; index + 1 < metadata->phases_count && passes < MOST_PASSES; index++) {
+		updated |= is_named(&metadata->phases[index], "optimizer");
+		if (!is_named(&metadata->phases[index], "backward"))
 			continue;
-		uint32_t largest = TN_NO_INTERVAL, next = tn__state_at(analysis, marks->phases[index].time);
+		uint32_t largest = TN_NO_INTERVAL, next = tn__state_at(analysis, metadata->phases[index].time);
 		uint64_t gone = updated ? 0 : lost_between(analysis, begin, end, next, &largest);
 		if (gone > 0 && gone >= model / 2) {
 			lost++;
@@ -146,16 +146,16 @@ tn__find_zeroing(const struct tn_look_around *around, struct tn_found_list *list
 		passes++;
 		updated = false;
 		begin = next;
-		end = tn__state_at(analysis, marks->phases[index + 1].time);
+		end = tn__state_at(analysis, metadata->phases[index + 1].time);
 	}
 	if (lost < 2 || model == 0)
 		return TN_OK;
-	struct tn_found *found = tn__found(list, TN_FINDING_zero_grad_every_micro_step, bytes,
-	                                   "the gradients of %zu of %zu backward passes were thrown away before any update "
+	struct tn_trace_finding *found = tn__found(list, TN_FINDING_zero_grad_every_micro_step, bytes,
+	                                   "the gradients of %zu of %zu backward passes were dropped before any update "
 	                                   "used them", lost, passes);
 	if (found) {
 		found->at = line_of_end(analysis, at);
-		found->sure = "told by what a backward pass left behind";
+		found->sure = "inferred from what a backward pass left behind";
 	}
 	return TN_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors that the marks call by a name that is a finding by itself.
+ * Tensors that the metadata call by a name that is a finding by itself.
  */
 #include <string.h>
 
@@ -18,13 +18,13 @@ static const struct kind {
 	{ TN_FINDING_deleted_but_held, "held by an optimizer alone", TN_CATEGORY_parameters,
 	  "of parameters belong to no model any more: an optimizer still holds them, and its state", "deleted" },
 	{ TN_FINDING_pruning_masks, "pruning masks", TN_CATEGORY_temporaries,
-	  "of masks lie beside the weights that they prune: pruning makes a model larger while it is trained", NULL },
+	  "of masks are stored beside the weights that they prune: pruning makes a model larger while it is trained", NULL },
 	{ TN_FINDING_zero_buckets, "DeepSpeed's bucket", TN_CATEGORY_communication,
 	  "are DeepSpeed's buckets for gradients: reduce_bucket_size numbers each, however few the model has", NULL },
 };
 
 static void
-find(const struct tn_look_around *around, const struct kind *kind, struct tn_found_list *list)
+find(const struct tn_look_around *around, const struct kind *kind, struct tn_trace_findings *list)
 {
 	const struct tn_analysis *analysis = around->analysis;
 	uint64_t bytes = 0, most = 0;
@@ -45,7 +45,7 @@ find(const struct tn_look_around *around, const struct kind *kind, struct tn_fou
 	}
 	if (!tn__is_worth_saying(around, bytes, LEAST, 20))
 		return;
-	struct tn_found *found =
+	struct tn_trace_finding *found =
 		tn__found(list, kind->id, bytes, "%s %s", tn__found_size(bytes, a), kind->words);
 	if (!found)
 		return;
@@ -57,7 +57,7 @@ find(const struct tn_look_around *around, const struct kind *kind, struct tn_fou
 }
 
 tn_status
-tn__find_labelled(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_labelled(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	for (size_t index = 0; index < sizeof(kinds) / sizeof(kinds[0]); index++)
 		find(around, &kinds[index], list);

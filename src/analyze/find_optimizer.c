@@ -13,13 +13,13 @@ is_wanted(const struct tn_analysis *analysis, const struct tn_site *site)
 }
 
 tn_status
-tn__find_foreach(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_foreach(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	struct tn_site_sum sum = tn__sum_sites(around, is_wanted);
 	char a[40];
 	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
-	struct tn_found *found =
+	struct tn_trace_finding *found =
 		tn__found(list, TN_FINDING_foreach_temporaries, sum.bytes,
 	              "the optimizer works on all parameters at once, with %s of temporaries at this moment",
 	              tn__found_size(sum.bytes, a));

@@ -11,7 +11,7 @@
 #define HOST (-1)
 
 tn_status
-tn__find_pinned(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_pinned(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	struct tn_snapshot_totals totals = tn_snapshot_sum(around->analysis->snapshot, HOST);
 	struct tn_holder *holders;
@@ -20,7 +20,7 @@ tn__find_pinned(const struct tn_look_around *around, struct tn_found_list *list)
 	if (totals.reserved < LEAST)
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn_snapshot_holders(around->analysis->snapshot, HOST, &holders, &count));
-	struct tn_found *found = tn__found(list, TN_FINDING_pinned_host_memory, totals.reserved,
+	struct tn_trace_finding *found = tn__found(list, TN_FINDING_pinned_host_memory, totals.reserved,
 	                                   "%s of the computer's memory is pinned, for %s of tensors",
 	                                   tn__found_size(totals.reserved, a), tn__found_size(totals.requested, b));
 	if (found && count && holders[0].file)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workspaces of libraries that take a share worth speaking of.
+ * Workspaces of libraries that take a notable share.
  */
 #include "analyze/findings.h"
 
@@ -13,14 +13,14 @@ is_workspace(const struct tn_analysis *analysis, const struct tn_site *site)
 }
 
 tn_status
-tn__find_workspaces(const struct tn_look_around *around, struct tn_found_list *list)
+tn__find_workspaces(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	struct tn_site_sum sum = tn__sum_sites(around, is_workspace);
 	char a[40];
 	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
 	const char *library = sum.largest->label && *sum.largest->label ? sum.largest->label : "of an unknown one";
-	struct tn_found *found = tn__found(list, TN_FINDING_library_workspaces, sum.bytes,
+	struct tn_trace_finding *found = tn__found(list, TN_FINDING_library_workspaces, sum.bytes,
 	                                   "libraries hold %s as working memory, most of it %.80s",
 	                                   tn__found_size(sum.bytes, a), library);
 	if (found)

@@ -9,14 +9,14 @@
 
 #include "message/message.h" /* tn__message_size */
 
-struct tn_found *
-tn__found(struct tn_found_list *list, enum tn_finding_id id, uint64_t bytes, const char *format, ...)
+struct tn_trace_finding *
+tn__found(struct tn_trace_findings *list, enum tn_finding_id id, uint64_t bytes, const char *format, ...)
 {
 	va_list arguments;
-	if (list->count == TN_MOST_FOUND)
+	if (list->count == TN_MOST_TRACE_FINDINGS)
 		return NULL;
-	struct tn_found *found = &list->items[list->count++];
-	*found = (struct tn_found){.id = id, .bytes = bytes};
+	struct tn_trace_finding *found = &list->items[list->count++];
+	*found = (struct tn_trace_finding){.id = id, .bytes = bytes};
 	va_start(arguments, format);
 	vsnprintf(found->what, sizeof(found->what), format, arguments);
 	va_end(arguments);
@@ -58,7 +58,7 @@ tn__line_of_origin(const struct tn_origin *origin)
 struct tn_line
 tn__line_of_call(const struct tn_analysis *analysis, const char *name, int64_t from, int64_t until)
 {
-	const struct tn_mark_call *call = tn__call_between(&analysis->marks, name, from, until);
+	const struct tn_metadata_call *call = tn__call_between(&analysis->metadata, name, from, until);
 	return call ? (struct tn_line){.file = call->file, .function = call->function, .line = call->line} :
 	              (struct tn_line){0};
 }

@@ -27,13 +27,13 @@ struct growth {
 static tn_status
 list_ends(struct growth *growth)
 {
-	const struct tn_marks *marks = &growth->analysis->marks;
-	growth->ends = malloc((marks->steps_count + 2) * sizeof(*growth->ends));
-	TN_RETURN_IF(!growth->ends, TN_NO_MEMORY, "no host memory for %zu steps", marks->steps_count);
-	if (marks->phases_count && tn__state_at(growth->analysis, marks->phases[0].time) == 0)
+	const struct tn_metadata *metadata = &growth->analysis->metadata;
+	growth->ends = malloc((metadata->steps_count + 2) * sizeof(*growth->ends));
+	TN_RETURN_IF(!growth->ends, TN_NO_MEMORY, "no host memory for %zu steps", metadata->steps_count);
+	if (metadata->phases_count && tn__state_at(growth->analysis, metadata->phases[0].time) == 0)
 		growth->ends[growth->end_count++] = 0;
-	for (size_t index = 0; index < marks->steps_count; index++) {
-		uint32_t state = tn__state_at(growth->analysis, marks->steps[index].time);
+	for (size_t index = 0; index < metadata->steps_count; index++) {
+		uint32_t state = tn__state_at(growth->analysis, metadata->steps[index].time);
 		if (growth->end_count == 0 || state > growth->ends[growth->end_count - 1])
 			growth->ends[growth->end_count++] = state;
 	}

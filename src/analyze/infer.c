@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Snapshots without marks: what a block was for, guessed from its stack and from how long it lived.
+ * Snapshots without metadata: what a block was for, guessed from its stack and from how long it lived.
  *
  * Autograd allocates without a Python stack, so that the trace falls into turns: allocations with stacks, and backward
  * passes without. What a module made and a backward freed was an activation; what a backward made and left behind is a

@@ -104,7 +104,7 @@ gather_places(struct pairing *pairing)
 	size_t count = pairing->last_count;
 	for (size_t event = 0; event < events->count; event++)
 		count += is_event(pairing, event);
-	TN_RETURN_IF(count >= TN_NO_PLACE, TN_LIMIT, "more than 2^32 blocks");
+	TN_RETURN_IF(count >= TN_NO_ADDRESS, TN_LIMIT, "more than 2^32 blocks");
 	uint64_t *addresses = malloc((count + 1) * sizeof(*addresses));
 	TN_RETURN_IF(!addresses, TN_NO_MEMORY, "no host memory for %zu addresses", count);
 	size_t at = 0;
@@ -115,7 +115,7 @@ gather_places(struct pairing *pairing)
 	}
 	for (size_t index = 0; index < pairing->last_count; index++)
 		addresses[at++] = pairing->lasts[index].address;
-	tn__places_take(&pairing->track->places, addresses, at);
+	tn__address_index_take(&pairing->track->places, addresses, at);
 	pairing->open = malloc((pairing->track->places.count + (size_t)1) * sizeof(*pairing->open));
 	pairing->since = calloc(pairing->track->places.count + (size_t)1, sizeof(*pairing->since));
 	TN_RETURN_IF(!pairing->open || !pairing->since, TN_NO_MEMORY, "no host memory for %zu places", at);

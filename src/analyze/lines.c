@@ -125,7 +125,7 @@ tn__origin_of_event(const struct tn_analysis *analysis, size_t event)
 {
 	struct tn_origin origin = tn__origin_of_stack(analysis, analysis->events.stacks[event]);
 	size_t run = tn__run_at(analysis, event);
-	if (!origin.at.file && run < analysis->marks.runs_count && analysis->run_stacks[run])
+	if (!origin.at.file && run < analysis->metadata.runs_count && analysis->run_stacks[run])
 		return backward_of_stack(analysis, analysis->run_stacks[run]);
 	return origin;
 }
@@ -153,7 +153,7 @@ frame_of(const struct tn_analysis *analysis, size_t event, uint32_t *frame)
 	if (tn_snapshot_outside_frame(analysis->snapshot, analysis->events.stacks[event], frame))
 		return true;
 	size_t run = tn__run_at(analysis, event);
-	return run < analysis->marks.runs_count &&
+	return run < analysis->metadata.runs_count &&
 		tn_snapshot_outside_frame(analysis->snapshot, analysis->run_stacks[run], frame);
 }
 

@@ -35,9 +35,9 @@ answer(const struct sweep *sweep, const struct tn_query *query)
 {
 	const struct tn_track *blocks = &sweep->analysis->blocks;
 	uint32_t place = tn__place_below(&blocks->places, query->address);
-	if (place != TN_NO_PLACE)
+	if (place != TN_NO_ADDRESS)
 		place = tn__set_below(&sweep->set, place);
-	if (place == TN_NO_PLACE)
+	if (place == TN_NO_ADDRESS)
 		return TN_NO_INTERVAL;
 	const struct tn_interval *block = &blocks->intervals[sweep->block_at[place]];
 	bool inside = query->address - block->address < block->size;
@@ -108,18 +108,18 @@ compare_claims(const void *left, const void *right)
 static void
 ask(const struct tn_analysis *analysis, struct tn_query *queries)
 {
-	const struct tn_marks *marks = &analysis->marks;
+	const struct tn_metadata *metadata = &analysis->metadata;
 	uint32_t number = 0, look = UINT32_MAX, state = 0;
-	for (size_t index = 0; index < marks->holds_count; index++, number++) {
-		if (marks->holds[index].look != look) {
-			look = marks->holds[index].look;
-			state = tn__state_at(analysis, marks->looks[look].time);
+	for (size_t index = 0; index < metadata->holds_count; index++, number++) {
+		if (metadata->holds[index].look != look) {
+			look = metadata->holds[index].look;
+			state = tn__state_at(analysis, metadata->looks[look].time);
 		}
-		queries[number] = (struct tn_query){marks->holds[index].address, state, number};
+		queries[number] = (struct tn_query){metadata->holds[index].address, state, number};
 	}
-	for (size_t index = 0; index < marks->libraries_count; index++, number++)
-		queries[number] = (struct tn_query){marks->libraries[index].address,
-		                                    tn__state_at(analysis, marks->libraries[index].time), number};
+	for (size_t index = 0; index < metadata->libraries_count; index++, number++)
+		queries[number] = (struct tn_query){metadata->libraries[index].address,
+		                                    tn__state_at(analysis, metadata->libraries[index].time), number};
 }
 
 /* Adds a claim on the part of a block that was asked for. */
@@ -151,14 +151,14 @@ category_of(const struct tn_analysis *analysis, uint32_t interval, uint8_t categ
 static void
 make_claims(struct tn_analysis *analysis, const uint32_t *answers)
 {
-	const struct tn_marks *marks = &analysis->marks;
-	for (size_t index = 0; index < marks->holds_count; index++, answers++) {
-		const struct tn_mark_hold *hold = &marks->holds[index];
+	const struct tn_metadata *metadata = &analysis->metadata;
+	for (size_t index = 0; index < metadata->holds_count; index++, answers++) {
+		const struct tn_metadata_hold *hold = &metadata->holds[index];
 		uint8_t category = category_of(analysis, *answers, hold->category);
 		add_claim(analysis, *answers, hold->address, hold->bytes, category, hold->label);
 	}
-	for (size_t index = 0; index < marks->libraries_count; index++, answers++) {
-		const struct tn_mark_library *library = &marks->libraries[index];
+	for (size_t index = 0; index < metadata->libraries_count; index++, answers++) {
+		const struct tn_metadata_library *library = &metadata->libraries[index];
 		add_claim(analysis, *answers, library->address, library->bytes, TN_CATEGORY_workspaces, library->library);
 	}
 	if (analysis->claim_count)
@@ -168,13 +168,13 @@ make_claims(struct tn_analysis *analysis, const uint32_t *answers)
 tn_status
 tn__find_claims(struct tn_analysis *analysis)
 {
-	size_t count = analysis->marks.holds_count + analysis->marks.libraries_count;
-	TN_RETURN_IF(count >= UINT32_MAX, TN_LIMIT, "more than 2^32 marks");
+	size_t count = analysis->metadata.holds_count + analysis->metadata.libraries_count;
+	TN_RETURN_IF(count >= UINT32_MAX, TN_LIMIT, "more than 2^32 lines of metadata");
 	struct tn_query *queries = malloc((count + 1) * sizeof(*queries));
 	uint32_t *answers = malloc((count + 1) * sizeof(*answers));
 	analysis->claims = malloc((count + 1) * sizeof(*analysis->claims));
 	tn_status status = queries && answers && analysis->claims ? TN_OK :
-		tn__fail(TN_NO_MEMORY, "no host memory for %zu marks", count);
+		tn__fail(TN_NO_MEMORY, "no host memory for %zu lines of metadata", count);
 	if (status == TN_OK) {
 		ask(analysis, queries);
 		status = tn__locate(analysis, queries, count, answers);

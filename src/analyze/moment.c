@@ -22,11 +22,11 @@ struct pieces {
 static uint32_t
 steps_before(const struct tn_analysis *analysis, const struct tn_interval *block)
 {
-	const struct tn_marks *marks = &analysis->marks;
-	size_t low = 0, high = block->begun ? marks->steps_count : 0;
+	const struct tn_metadata *metadata = &analysis->metadata;
+	size_t low = 0, high = block->begun ? metadata->steps_count : 0;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (marks->steps[middle].time / 1000 <= analysis->events.times[block->from - 1])
+		if (metadata->steps[middle].time / 1000 <= analysis->events.times[block->from - 1])
 			low = middle + 1;
 		else
 			high = middle;
@@ -113,7 +113,7 @@ find_cause(const struct tn_analysis *analysis, uint32_t state, struct tn_moment 
 	moment->at_user = origin.user;
 }
 
-/* The time of the last event before a state. At the end of the trace all marks have been made. */
+/* The time of the last event before a state. At the end of the trace all metadata have been made. */
 static tn_status
 find_time(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *moment)
 {
@@ -124,7 +124,7 @@ find_time(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *
 		moment->time_us = events->times[state ? state - 1 : 0];
 	if (state < events->count)
 		last = moment->time_us;
-	const struct tn_mark_phase *phase = tn__phase_at(&analysis->marks, last);
+	const struct tn_metadata_phase *phase = tn__phase_at(&analysis->metadata, last);
 	if (!phase)
 		return TN_OK;
 	size_t size = strlen(phase->name) + 1;
@@ -174,7 +174,7 @@ tn__moment_of_state(const struct tn_analysis *analysis, uint32_t state, struct t
 		.inferred = !analysis->marked,
 	};
 	TN_RETURN_IF(moment.allocated > moment.reserved, TN_FORMAT,
-	             "%llu bytes are allocated of %llu that are reserved: the trace leaves something out",
+	             "%llu bytes are allocated of %llu that are reserved: the trace is incomplete",
 	             (unsigned long long)moment.allocated, (unsigned long long)moment.reserved);
 	tn_status status = fill(analysis, state, &moment);
 	if (status == TN_OK)

@@ -2,7 +2,7 @@
  *
  * One moment of a device: what every byte was for, and which lines held them.
  *
- * Made from a snapshot and the marks in it (doc/format/marks.md, doc/design/0008-categories.md). What the allocator
+ * Made from a snapshot and the metadata in it (doc/format/metadata.md, doc/design/0008-categories.md). What the allocator
  * cannot know (context, libraries, other processes, bytes of the program outside of it) is the ledger's to add.
  */
 #ifndef TN_ANALYZE_MOMENT_H
@@ -55,7 +55,7 @@ struct tn_moment {
 	uint64_t reserved, allocated, requested; /* of PyTorch's allocator on that device; requested of live tensors */
 	uint64_t largest_free_block;
 	uint64_t by_category[TN_CATEGORIES]; /* parameters to cached; adds up to `reserved`. The others are 0 */
-	bool inferred;                       /* without marks: categories are guessed from stacks and lifetimes */
+	bool inferred;                       /* without metadata: categories are guessed from stacks and lifetimes */
 	uint64_t named_bytes;                /* of `requested`: those with a line */
 	struct tn_line at;                   /* of the allocation that made the moment; of an OOM, the work that asked */
 	struct tn_line at_user;

@@ -16,7 +16,7 @@ static tn_rule *const rules[] = {
 	tn__find_labelled,
 	tn__find_copies,
 	tn__find_buckets,
-	tn__find_made_anew,
+	tn__find_growing_reallocations,
 	tn__find_resident_data,
 	tn__find_segment_churn,
 	tn__find_fragmentation,
@@ -29,7 +29,7 @@ static tn_rule *const rules[] = {
 };
 
 static tn_status
-ask_all(struct tn_look_around *around, struct tn_found_list *list)
+ask_all(struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	for (size_t state = 0; state <= around->analysis->events.count; state++) {
 		uint64_t reserved = around->analysis->reserved[state];
@@ -45,7 +45,7 @@ ask_all(struct tn_look_around *around, struct tn_found_list *list)
 
 tn_status
 tn__find_all(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
-             struct tn_found_list *list)
+             struct tn_trace_findings *list)
 {
 	struct tn_look_around around = {.analysis = analysis, .parts = parts, .state = state};
 	list->count = 0;

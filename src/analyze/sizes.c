@@ -101,9 +101,9 @@ left_in_segment(const struct sweep *sweep, uint64_t address)
 {
 	const struct tn_track *track = &sweep->analysis->segments;
 	uint32_t place = tn__place_below(&track->places, address);
-	if (place != TN_NO_PLACE)
+	if (place != TN_NO_ADDRESS)
 		place = tn__set_below(&sweep->segments, place);
-	if (place == TN_NO_PLACE)
+	if (place == TN_NO_ADDRESS)
 		return 0;
 	const struct tn_interval *segment = &track->intervals[sweep->segment_at[place]];
 	uint64_t inside = address - segment->address;
@@ -116,7 +116,7 @@ room(const struct sweep *sweep, const struct tn_interval *block)
 {
 	uint64_t left = left_in_segment(sweep, block->address);
 	uint32_t next = tn__set_above(&sweep->blocks, block->place);
-	if (next != TN_NO_PLACE && sweep->analysis->blocks.places.addresses[next] - block->address < left)
+	if (next != TN_NO_ADDRESS && sweep->analysis->blocks.places.addresses[next] - block->address < left)
 		left = sweep->analysis->blocks.places.addresses[next] - block->address;
 	return left;
 }
@@ -133,8 +133,8 @@ enter_block(struct sweep *sweep, uint32_t number)
 static void
 bound_the_one_before(struct sweep *sweep, const struct tn_interval *block)
 {
-	uint32_t place = block->place ? tn__set_below(&sweep->blocks, block->place - 1) : TN_NO_PLACE;
-	if (place == TN_NO_PLACE)
+	uint32_t place = block->place ? tn__set_below(&sweep->blocks, block->place - 1) : TN_NO_ADDRESS;
+	if (place == TN_NO_ADDRESS)
 		return;
 	const struct tn_interval *before = &sweep->analysis->blocks.intervals[sweep->block_at[place]];
 	uint64_t distance = block->address - before->address;

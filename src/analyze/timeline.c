@@ -99,7 +99,7 @@ set_time(const struct tn_analysis *analysis, struct tn_column *column)
 		column->time_us = events->times[column->moment ? column->moment - 1 : 0];
 	if (column->moment < events->count)
 		last = column->time_us;
-	const struct tn_mark_phase *phase = tn__phase_at(&analysis->marks, last);
+	const struct tn_metadata_phase *phase = tn__phase_at(&analysis->metadata, last);
 	column->phase = phase ? phase->name : NULL;
 	column->step = phase && phase->step > 0 ? phase->step : 0;
 }

@@ -11,18 +11,18 @@
 static const char *const promises[] = { "same", "same_up_to_rounding", "different_training" };
 
 const char *
-tn__promise_name(enum tn_promise promise)
+tn__guarantee_name(enum tn_guarantee promise)
 {
 	return promises[promise];
 }
 
-enum tn_promise
-tn__promise_of(const char *name)
+enum tn_guarantee
+tn__guarantee_of(const char *name)
 {
-	for (int i = 0; name != NULL && i < TN_PROMISE_DIFFERENT; i++)
+	for (int i = 0; name != NULL && i < TN_GUARANTEE_DIFFERENT; i++)
 		if (strcmp(promises[i], name) == 0)
-			return (enum tn_promise)i;
-	return TN_PROMISE_DIFFERENT;
+			return (enum tn_guarantee)i;
+	return TN_GUARANTEE_DIFFERENT;
 }
 
 const char *

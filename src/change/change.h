@@ -18,12 +18,12 @@
 #define TN_CHANGE_SURVEY "survey"                      /* changes nothing: what can be tried is written down */
 
 /* What a change promises of the program's results. Ordered: worst last. */
-enum tn_promise { TN_PROMISE_SAME, TN_PROMISE_ROUNDING, TN_PROMISE_DIFFERENT };
+enum tn_guarantee { TN_GUARANTEE_SAME, TN_GUARANTEE_ROUNDING, TN_GUARANTEE_DIFFERENT };
 
 /* "same", "same_up_to_rounding", "different_training". */
-const char *tn__promise_name(enum tn_promise promise);
+const char *tn__guarantee_name(enum tn_guarantee promise);
 /* Of such a name; different results where it is another one, or NULL. */
-enum tn_promise tn__promise_of(const char *name);
+enum tn_guarantee tn__guarantee_of(const char *name);
 
 /* The change that a part is of: "accumulate" of "accumulate=4", into `id`, which is returned. */
 const char *tn__change_id(const char *part, char id[64]);

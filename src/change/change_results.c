@@ -90,10 +90,10 @@ numbers(const json_t *array, tn_status *status)
 	return list;
 }
 
-static enum tn_promise
+static enum tn_guarantee
 promise(const json_t *object)
 {
-	return tn__promise_of(tn__json_borrow_text(object, "results"));
+	return tn__guarantee_of(tn__json_borrow_text(object, "results"));
 }
 
 static tn_status

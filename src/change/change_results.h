@@ -30,7 +30,7 @@ struct tn_change_result {
 	char *id;
 	bool applied;
 	int64_t effective; /* how often it made a difference */
-	enum tn_promise results;
+	enum tn_guarantee results;
 	char *why_not, *how;
 };
 
@@ -43,7 +43,7 @@ struct tn_change_process {
 /* A change that can be tried in the program. */
 struct tn_possible_change {
 	char *id, *title;
-	enum tn_promise results;
+	enum tn_guarantee results;
 	struct tn_text_list values; /* worth trying; NULL among them: it takes none */
 	struct tn_number_list pieces;  /* of each value: that a batch is cut into; 0: none. Empty: not told */
 };

@@ -11,7 +11,7 @@
 
 static const struct tn_change_facts rows[] = {
 #define CHANGE(id, title, results, conflicts, cost, parameters, gradients, state, activations, temporaries, rounding, phases, choice) \
-	{ #id, title, TN_PROMISE_##results, conflicts, cost, parameters, gradients, state, activations, temporaries, rounding, \
+	{ #id, title, TN_GUARANTEE_##results, conflicts, cost, parameters, gradients, state, activations, temporaries, rounding, \
 	  phases, TN_CHOICE_##choice },
 #include "change_facts.def"
 #undef CHANGE
@@ -37,7 +37,7 @@ tn_change_at(size_t index, const char **title)
 const struct tn_change_facts *
 tn__change_facts(const char *part)
 {
-	static const struct tn_change_facts unknown = { .id = "", .title = "", .results = TN_PROMISE_DIFFERENT, .conflicts = "",
+	static const struct tn_change_facts unknown = { .id = "", .title = "", .results = TN_GUARANTEE_DIFFERENT, .conflicts = "",
 		                                            .cost = 3, .activations = 0.5, .temporaries = 0.5, .phases = "" };
 	for (size_t i = 0; i < ROWS; i++)
 		if (tn__change_is(part, rows[i].id))

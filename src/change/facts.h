@@ -20,7 +20,7 @@ enum tn_change_choice {
 
 struct tn_change_facts {
 	const char *id, *title;
-	enum tn_promise results;
+	enum tn_guarantee results;
 	const char *conflicts; /* ids of changes that it does not go together with, separated by spaces */
 	int cost;              /* rank of the time it costs a step, least first; two equal ones cost about the same */
 	/* the most that it may save of each, as a share */

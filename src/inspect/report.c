@@ -10,11 +10,11 @@
 
 #include "base/error.h"
 #include "report/document.h"
-#include "report/study_writers.h"
+#include "report/inspection_writers.h"
 
 struct work {
 	const struct tn_report_options *options;
-	struct tn_study study, other;
+	struct tn_inspection inspection, other;
 	struct tn_comparison comparison;
 	bool compared;
 };
@@ -27,67 +27,67 @@ tn_report_defaults(void)
 	return (struct tn_report_options){ .device = -1, .text = true, .output = stdout };
 }
 
-static struct tn_shown_study
+static struct tn_shown_inspection
 shown(const struct work *work)
 {
-	return (struct tn_shown_study){ &work->study, work->compared ? &work->comparison : NULL, work->options->top };
+	return (struct tn_shown_inspection){ &work->inspection, work->compared ? &work->comparison : NULL, work->options->top };
 }
 
 static tn_status
 write_text(const struct work *work, FILE *out)
 {
-	const struct tn_shown_study what = shown(work);
-	return tn__study_document.text(&what, tn__style_of(out), out);
+	const struct tn_shown_inspection what = shown(work);
+	return tn__inspection_document.text(&what, tn__style_of(out), out);
 }
 
 static tn_status
 write_json(const struct work *work, FILE *out)
 {
-	const struct tn_shown_study what = shown(work);
-	return tn__study_document.json(&what, out);
+	const struct tn_shown_inspection what = shown(work);
+	return tn__inspection_document.json(&what, out);
 }
 
 static tn_status
 write_html(const struct work *work, FILE *out)
 {
-	const struct tn_shown_study what = shown(work);
-	return tn__study_document.page(&what, out);
+	const struct tn_shown_inspection what = shown(work);
+	return tn__inspection_document.page(&what, out);
 }
 
 static tn_status
 write_folded(const struct work *work, FILE *out)
 {
-	return tn__study_folded(&work->study, out);
+	return tn__inspection_folded(&work->inspection, out);
 }
 
 static tn_status
 write_csv(const struct work *work, FILE *out)
 {
-	return tn__study_csv(&work->study, out);
+	return tn__inspection_csv(&work->inspection, out);
 }
 
 static tn_status
 write_perfetto(const struct work *work, FILE *out)
 {
-	return tn__study_perfetto(&work->study, out);
+	return tn__inspection_perfetto(&work->inspection, out);
 }
 
 static tn_status
 write_markdown(const struct work *work, FILE *out)
 {
-	return tn__study_markdown(&work->study, out);
+	return tn__inspection_markdown(&work->inspection, out);
 }
 
 static tn_status
 write_github(const struct work *work, FILE *out)
 {
-	return tn__study_github(&work->study, out);
+	return tn__inspection_github(&work->inspection, out);
 }
 
 static tn_status
 write_codequality(const struct work *work, FILE *out)
 {
-	return tn__study_codequality(&work->study, out);
+	return tn__inspection_codequality(&work->inspection, out);
 }
 
 enum wanted_input { ANY_INPUT, SNAPSHOT, RUN };
@@ -157,13 +157,13 @@ static tn_status
 read_inputs(struct work *work)
 {
 	const struct tn_report_options *options = work->options;
-	struct tn_study_wish wish = { options->path, options->at, options->device, options->redact };
-	TN_FORWARD_IF_ERROR(tn__study_open(&wish, &work->study));
+	struct tn_inspection_request wish = { options->path, options->at, options->device, options->redact };
+	TN_FORWARD_IF_ERROR(tn__inspection_open(&wish, &work->inspection));
 	if (options->other_path == NULL)
 		return TN_OK;
 	wish.path = options->other_path;
-	TN_FORWARD_IF_ERROR(tn__study_open(&wish, &work->other));
-	TN_FORWARD_IF_ERROR(tn__compare(&work->other, &work->study, &work->comparison));
+	TN_FORWARD_IF_ERROR(tn__inspection_open(&wish, &work->other));
+	TN_FORWARD_IF_ERROR(tn__compare(&work->other, &work->inspection, &work->comparison));
 	work->compared = true;
 	return TN_OK;
 }
@@ -177,7 +177,7 @@ work_on(struct work *work)
 		TN_FORWARD_IF_ERROR(check_output(work->options, &outputs[i]));
 	TN_FORWARD_IF_ERROR(read_inputs(work));
 	for (size_t i = 0; i < OUTPUTS; i++) {
-		bool snapshot = work->study.snapshot != NULL;
+		bool snapshot = work->inspection.snapshot != NULL;
 		TN_RETURN_IF(outputs[i].path != NULL && outputs[i].wants == SNAPSHOT && !snapshot, TN_INVALID,
 		             "%s wants a snapshot: the JSON of a run holds no stacks and no times", outputs[i].option);
 		TN_RETURN_IF(outputs[i].path != NULL && outputs[i].wants == RUN && snapshot, TN_INVALID,
@@ -194,7 +194,7 @@ tn_report_write(const struct tn_report_options *options)
 	struct work work = { .options = options };
 	tn_status status = work_on(&work);
 	tn__comparison_free(&work.comparison);
-	tn__study_free(&work.study);
-	tn__study_free(&work.other);
+	tn__inspection_free(&work.inspection);
+	tn__inspection_free(&work.other);
 	return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The machine: a stack of values, marks, a memo, and a word for each object.
+ * The machine: a stack of values, metadata, a memo, and a word for each object.
  *
- * Invariants: every value on the stack or in the memo names an object, string or number that exists; marks ascend and
+ * Invariants: every value on the stack or in the memo names an object, string or number that exists; metadata ascend and
  * lie within the stack; no allocation is larger than a small multiple of the bytes read. Most of a large snapshot is
  * lists of references to stack frames; a list whose bytes were seen before gets the word of then (read_known_run).
  */
@@ -57,7 +57,7 @@ tn__pickle_destroy(struct tn_pickle *pickle)
 {
 	struct tn_budget *budget = pickle->budget;
 	tn__release(budget, &pickle->stack, &pickle->stack_capacity, sizeof(*pickle->stack));
-	tn__release(budget, &pickle->marks, &pickle->marks_capacity, sizeof(*pickle->marks));
+	tn__release(budget, &pickle->metadata, &pickle->metadata_capacity, sizeof(*pickle->metadata));
 	tn__release(budget, &pickle->memo, &pickle->memo_capacity, sizeof(*pickle->memo));
 	tn__release(budget, &pickle->words, &pickle->words_capacity, sizeof(*pickle->words));
 	tn__release(budget, &pickle->numbers, &pickle->numbers_capacity, sizeof(*pickle->numbers));
@@ -164,7 +164,7 @@ value_of(enum tn_value_kind kind, uint64_t payload)
 static size_t
 floor_of(const struct tn_pickle *pickle)
 {
-	return pickle->mark_count ? pickle->marks[pickle->mark_count - 1] : 0;
+	return pickle->mark_count ? pickle->metadata[pickle->mark_count - 1] : 0;
 }
 
 static tn_status
@@ -172,9 +172,9 @@ open_mark(struct tn_pickle *pickle)
 {
 	REFUSE_IF(pickle, pickle->mark_count >= pickle->limits.depth, TN_LIMIT, "nested more than %u deep",
 	          pickle->limits.depth);
-	BELOW(pickle, tn__grow(pickle->budget, &pickle->marks, &pickle->marks_capacity, pickle->mark_count + 1,
-	                       sizeof(*pickle->marks)));
-	pickle->marks[pickle->mark_count++] = pickle->stack_count;
+	BELOW(pickle, tn__grow(pickle->budget, &pickle->metadata, &pickle->metadata_capacity, pickle->mark_count + 1,
+	                       sizeof(*pickle->metadata)));
+	pickle->metadata[pickle->mark_count++] = pickle->stack_count;
 	return TN_OK;
 }
 
@@ -182,7 +182,7 @@ static tn_status
 close_mark(struct tn_pickle *pickle, size_t *first)
 {
 	REFUSE_IF(pickle, pickle->mark_count == 0, TN_FORMAT, "a container ends that did not begin");
-	*first = pickle->marks[--pickle->mark_count];
+	*first = pickle->metadata[--pickle->mark_count];
 	return TN_OK;
 }
 

@@ -20,8 +20,8 @@
 #include "pickle/cursor.h" /* struct tn_cursor */
 #include "pickle/intern.h" /* struct tn_intern */
 
-/* What a file may ask for unless a caller raises it. A snapshot of PyTorch nests about 8 marks deep. */
-#define TN_PICKLE_DEPTH ((uint32_t)200)               /* open marks */
+/* What a file may ask for unless a caller raises it. A snapshot of PyTorch nests about 8 metadata deep. */
+#define TN_PICKLE_DEPTH ((uint32_t)200)               /* open metadata */
 #define TN_PICKLE_MEMO ((uint64_t)1 << 28)            /* memoised objects; also the most that can be asked for */
 #define TN_PICKLE_STRING_BYTES ((uint64_t)16 << 20)   /* one string */
 #define TN_PICKLE_STACK ((uint64_t)1 << 27)           /* items waiting for their containers */
@@ -91,8 +91,8 @@ struct tn_pickle {
 	uint64_t opcode_offset;
 	tn_value *stack;
 	size_t stack_count, stack_capacity;
-	size_t *marks;
-	size_t mark_count, marks_capacity;
+	size_t *metadata;
+	size_t mark_count, metadata_capacity;
 	uint32_t *memo; /* values, which fit; UNSET */
 	size_t memo_count, memo_capacity;
 	uint32_t *words; /* of objects */

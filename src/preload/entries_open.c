@@ -5,7 +5,7 @@
  * Invariant: an open that may create or change goes through tn__map_open. Must not know how the overlay works.
  */
 #include "preload/overlay.h"
-#include "preload/shield.h"
+#include "preload/write_overlay.h"
 #include "preload/weights.h"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ map(int dirfd, const char *path, int flags, struct tn__target *target)
 	return 0;
 }
 
-/* A change that the file's permissions allow, and the kernel's net does not: it is counted for the report. */
+/* A change that the file's permissions allow, and the kernel's sandbox does not: it is counted for the report. */
 static TN_SLOW void
 note_refusal(const struct tn__target *target)
 {
@@ -53,7 +53,7 @@ note_refusal(const struct tn__target *target)
 	errno = EACCES;
 }
 
-/* Opens for a change what was mapped. Not libc's: it cannot carry the pass word, and the keeper would look at each. */
+/* Opens for a change what was mapped. Not libc's: it cannot carry the pass word, and the reaper would look at each. */
 static TN_SLOW int
 open_to_change(const struct tn__target *target, int flags, mode_t mode)
 {
@@ -67,7 +67,7 @@ open_to_change(const struct tn__target *target, int flags, mode_t mode)
 	return fd;
 }
 
-/* Is it the shield that opens it? */
+/* Is it the overlay that opens it? */
 static bool
 is_ours(int flags)
 {
@@ -100,7 +100,7 @@ with_weights(int fd, const char *path, int flags)
 		}                                   \
 	} while (0)
 
-/* Each call keeps its big buffers in a function of its own: the way past the shield must fit on a signal stack. */
+/* Each call keeps its big buffers in a function of its own: the way past the overlay must fit on a signal stack. */
 #define OPEN(name)                                                       \
 	static TN_SLOW int slow_##name(const char *path, int flags, mode_t mode) \
 	{                                                                    \
@@ -345,7 +345,7 @@ open_nameless(void)
 	FILE *file;
 	int fd, error;
 
-	snprintf(name, sizeof(name), "%s/state/tmpfile-XXXXXX", tn__shield.run);
+	snprintf(name, sizeof(name), "%s/state/tmpfile-XXXXXX", tn__overlay_library.run);
 	fd = make_temporary(name, 0, 0);
 	if (fd < 0)
 		return NULL;

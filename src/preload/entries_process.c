@@ -3,7 +3,7 @@
  * The calls that start programs, and the working folder.
  *
  * A program that the run itself wrote is started from the upper under its logical name; a child whose environment was
- * emptied gets the variables back that put the shield into it.
+ * emptied gets the variables back that put the overlay into it.
  * Invariant: what runs between vfork and exec uses the stack alone: no allocation, no lock, no dlsym.
  */
 #include "preload/overlay.h"
@@ -35,14 +35,14 @@ missing_environment(char *const *environment, size_t *text)
 	size_t count = 0;
 
 	(void)tn__mode(); /* sets up */
-	if (!tn__shield.self[0])
+	if (!tn__overlay_library.self[0])
 		return 0;
-	if (find_variable(environment, "TONNAGE_RUN=", 12) && preload && strstr(preload, tn__shield.self))
+	if (find_variable(environment, "TONNAGE_RUN=", 12) && preload && strstr(preload, tn__overlay_library.self))
 		return 0;
 	while (environment && environment[count])
 		count++;
-	*text = strlen(PRELOAD) + strlen(tn__shield.self) + (preload ? strlen(preload) : 0) + 2;
-	return count + (size_t)tn__shield.environment_count + 2;
+	*text = strlen(PRELOAD) + strlen(tn__overlay_library.self) + (preload ? strlen(preload) : 0) + 2;
+	return count + (size_t)tn__overlay_library.environment_count + 2;
 }
 
 static char **
@@ -57,15 +57,15 @@ complete_environment(char *const *environment, char **completed, char *text)
 		else
 			completed[count++] = *environment;
 	}
-	for (int i = 0; i < tn__shield.environment_count; i++) {
-		const char *ours = tn__shield.environment[i];
+	for (int i = 0; i < tn__overlay_library.environment_count; i++) {
+		const char *ours = tn__overlay_library.environment[i];
 		if (!find_variable(completed, ours, (size_t)(strchr(ours, '=') - ours) + 1)) {
 			completed[count++] = (char *)(uintptr_t)ours;
 			completed[count] = NULL;
 		}
 	}
-	strcpy(stpcpy(text, PRELOAD), tn__shield.self);
-	if (preload && *preload && strstr(preload, tn__shield.self))
+	strcpy(stpcpy(text, PRELOAD), tn__overlay_library.self);
+	if (preload && *preload && strstr(preload, tn__overlay_library.self))
 		strcpy(text + strlen(PRELOAD), preload);
 	else if (preload && *preload)
 		strcat(strcat(text, ":"), preload);
@@ -171,7 +171,7 @@ execute_file(const char *path, char *const *arguments, char *const *environment)
 
 	tn__map_read(AT_FDCWD, path, TN__FOLLOW, &target);
 	if (tn__mode() == TN__ACTIVE)
-		tn__note_program(tn__shield.run, target.path);
+		tn__note_program(tn__overlay_library.run, target.path);
 	return (int)TN_CALL(SYS_execve, target.path, arguments, environment);
 }
 
@@ -208,7 +208,7 @@ execveat(int dirfd, const char *path, char *const arguments[], char *const envir
 	COMPLETE(all);
 	tn__map_read(dirfd, path, flags & AT_SYMLINK_NOFOLLOW ? 0 : TN__FOLLOW, &target);
 	if (tn__mode() == TN__ACTIVE && target.path && target.path[0] == '/')
-		tn__note_program(tn__shield.run, target.path);
+		tn__note_program(tn__overlay_library.run, target.path);
 	return tn__result(TN_CALL(SYS_execveat, target.dirfd, target.path, arguments, all, flags));
 }
 
@@ -369,7 +369,7 @@ spawn(spawn_function *function, pid_t *pid, const char *path, const posix_spawn_
 	}
 	tn__map_read(AT_FDCWD, path, TN__FOLLOW, &target);
 	if (tn__mode() == TN__ACTIVE)
-		tn__note_program(tn__shield.run, target.path);
+		tn__note_program(tn__overlay_library.run, target.path);
 	return function(pid, target.path, actions, attributes, arguments, environment);
 }
 

@@ -127,8 +127,8 @@ is_path_refused(struct tn_network *network, const struct sockaddr *address, sock
 		return tn_network_path(network, path, false) == TN_NETWORK_REFUSED;
 	if (tn__mode() == TN__ACTIVE) {
 		tn__resolve(AT_FDCWD, path, TN__FOLLOW, &place);
-		own = !place.error && (!place.lower || (!strncmp(place.path, tn__shield.run, tn__shield.run_length) &&
-		                                        place.path[tn__shield.run_length] == '/'));
+		own = !place.error && (!place.lower || (!strncmp(place.path, tn__overlay_library.run, tn__overlay_library.run_length) &&
+		                                        place.path[tn__overlay_library.run_length] == '/'));
 	}
 	if (place.error)
 		tn_network_real_path(path, real);

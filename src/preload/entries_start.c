@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shield's start in a process that it was preloaded into. Not part of the overlay itself, which the keeper uses, too.
+ * The overlay's start in a process that it was preloaded into. Not part of the overlay itself, which the reaper uses, too.
  */
 #include "preload/network_state.h"
 #include "preload/overlay.h"
@@ -15,5 +15,5 @@ TN_ENTRY int
 tn_preload_renew(void)
 {
 	tn__network_renew();
-	return tn__shield_renew();
+	return tn__overlay_renew();
 }

@@ -356,7 +356,7 @@ __realpath_chk(const char *path, char *resolved, size_t room)
 
 /* ---- whatever else reads by name ---- */
 
-/* As everywhere, the big buffer is kept out of the way past the shield. */
+/* As everywhere, the big buffer is kept out of the way past the overlay. */
 #define READ_BY_NAME(result, name, how, parameters, ...)       \
 	static TN_SLOW result slow_##name parameters               \
 	{                                                          \

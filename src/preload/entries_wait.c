@@ -17,9 +17,9 @@
 static const char *
 run_folder(void)
 {
-	for (int i = 0; i < tn__shield.environment_count; i++)
-		if (!strncmp(tn__shield.environment[i], RUN, strlen(RUN)))
-			return tn__shield.environment[i] + strlen(RUN);
+	for (int i = 0; i < tn__overlay_library.environment_count; i++)
+		if (!strncmp(tn__overlay_library.environment[i], RUN, strlen(RUN)))
+			return tn__overlay_library.environment[i] + strlen(RUN);
 	return NULL;
 }
 

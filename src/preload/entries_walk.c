@@ -2,7 +2,7 @@
  *
  * ftw and nftw: libc's read folders inside, where nobody can put the merged listing in, so that they are done here.
  *
- * Invariant: only calls that the shield answers are used. Used once something was redirected; libc's own until then.
+ * Invariant: only calls that the overlay answers are used. Used once something was redirected; libc's own until then.
  */
 #include "preload/overlay.h"
 

@@ -108,8 +108,8 @@ is_over_limit(size_t size)
 
 	if (spent <= limit)
 		return false;
-	memcpy(scratch, tn__shield.run, tn__shield.run_length);
-	memcpy(scratch + tn__shield.run_length, "/scratch", sizeof("/scratch"));
+	memcpy(scratch, tn__overlay_library.run, tn__overlay_library.run_length);
+	memcpy(scratch + tn__overlay_library.run_length, "/scratch", sizeof("/scratch"));
 	spent = blocks_below(AT_FDCWD, scratch, 0);
 	atomic_store(&tn__head->spent, spent);
 	if (spent + size <= limit) {

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/shield.h" /* a library that the program has just written lies in the scratch folder */
+#include "preload/write_overlay.h" /* a library that the program has just written lies in the scratch folder */
 
 enum policy { OWN, FALLBACK };
 
@@ -268,7 +268,7 @@ dlopen(const char *file, int mode)
 	static _Thread_local char buffer[PATH_MAX];
 	const char *wanted = prepare(file, __builtin_return_address(0));
 	if (wanted)
-		wanted = tn__shield_path_for_reading(wanted, buffer, sizeof(buffer));
+		wanted = tn__overlay_path_for_reading(wanted, buffer, sizeof(buffer));
 	dlopen_function next = next_dlopen();
 	TN_LEAVE_BY_JUMP next(wanted, mode);
 }

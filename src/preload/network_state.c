@@ -83,7 +83,7 @@ tn_preload_kernels_ran(void)
 	if (network == NULL || tn__network_is_closed())
 		return;
 	atomic_store(&network->kernels, 1);
-	/* A call that fails, but that the keeper is asked about: when it returns, connections of programs that pass libc are
+	/* A call that fails, but that the reaper is asked about: when it returns, connections of programs that pass libc are
 	 * counted. */
 	(void)TN_CALL(SYS_connect, -1, 0, 0);
 }

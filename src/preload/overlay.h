@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The write shield's inside: an overlay file system at the level of libc.
+ * The write overlay's inside: an overlay file system at the level of libc.
  *
  * Names. The *logical* path is what the program sees: absolute, without symbolic links, "." or "..". The *lower* file
  * of a logical path is the real one, by the same name; it is never changed. The *upper* file is
@@ -48,7 +48,7 @@ enum tn__mode {
 	TN__BROKEN /* could not be set up: reading passes, changing fails with EROFS */
 };
 
-struct tn__shield {
+struct tn__overlay_library {
 	char run[PATH_MAX];   /* canonical run folder */
 	char upper[PATH_MAX]; /* <run>/scratch/files */
 	char self[PATH_MAX];  /* this library, absolute */
@@ -57,7 +57,7 @@ struct tn__shield {
 	int environment_count;
 	const char *environment[32]; /* the TONNAGE_* variables that the process was started with */
 };
-extern struct tn__shield tn__shield;
+extern struct tn__overlay_library tn__overlay_library;
 /* Not zero: reading must be mapped (or nothing is set up yet). Points at a word that all processes of the run share. */
 extern _Atomic uint64_t *tn__generation;
 /* The index's head; of no run's, all zeros, while there is none. */
@@ -70,13 +70,13 @@ tn__quiet(void)
 	return atomic_load_explicit(tn__generation, memory_order_acquire) == 0;
 }
 
-/* Sets the shield up on the first call. Never fails: a shield that cannot be set up says so on stderr and is
+/* Sets the overlay up on the first call. Never fails: a overlay that cannot be set up says so on stderr and is
    TN__BROKEN. */
 enum tn__mode tn__mode(void);
 
 /* For a process that was forked into another run: the environment says which, and its folder and index are taken from now
  * on. 0, or -1 when they cannot be. Not thread-safe: to be called right after the fork. */
-int tn__shield_renew(void);
+int tn__overlay_renew(void);
 int tn_preload_renew(void); /* the same, for the guest */
 
 /* Flags of a path by its key; 0 when there are none. */
@@ -93,8 +93,8 @@ void *tn__next(const char *name, void *_Atomic *slot);
 #define TN_NEXT(name)                                                                     \
 	((__typeof__(&name))({                                                                \
 		static void *_Atomic tn_slot;                                                     \
-		void *tn_found = atomic_load_explicit(&tn_slot, memory_order_acquire);            \
-		tn_found ? tn_found : tn__next(#name, &tn_slot);                                  \
+		void *tn_trace_finding = atomic_load_explicit(&tn_slot, memory_order_acquire);            \
+		tn_trace_finding ? tn_trace_finding : tn__next(#name, &tn_slot);                                  \
 	}))
 
 #define TN__SHARED "/dev/shm"
@@ -127,7 +127,7 @@ tn__call(long number, long a, long b, long c, long d, long e, long f)
 	return result;
 }
 
-/* The same for calls that the filter below the shield traps (raw.h): the pass word lies in the sixth register, which
+/* The same for calls that the filter below the overlay traps (raw.h): the pass word lies in the sixth register, which
  * none of them uses. Five arguments, zeros where the call has fewer. */
 #define TN_PASS_CALL(number, a, b, c, d, e) TN_CALL(number, a, b, c, d, e, tn__head->pass)
 
@@ -225,7 +225,7 @@ enum tn__right { TN__OWNER, TN__CONTENT, TN__EITHER };
 int tn__map_change(int dirfd, const char *path, unsigned how, enum tn__right right, struct tn__target *target);
 /* The same for a descriptor. 0: pass the call to libc with the descriptor; 1: use target, no links followed. */
 int tn__map_descriptor(int fd, enum tn__right right, struct tn__target *target);
-/* For what the shield decides itself, when it is not TN__ACTIVE: 0, or -EROFS where it is broken. */
+/* For what the overlay decides itself, when it is not TN__ACTIVE: 0, or -EROFS where it is broken. */
 int tn__check_broken(int dirfd, const char *path);
 
 /* ---- changing the upper (overlay_copy.c, overlay_change.c) ---- */

@@ -18,8 +18,8 @@ note_removed(const struct tn__place *place)
 	static const char file[] = "/state/removed";
 	long fd;
 
-	memcpy(name, tn__shield.run, tn__shield.run_length);
-	memcpy(name + tn__shield.run_length, file, sizeof(file));
+	memcpy(name, tn__overlay_library.run, tn__overlay_library.run_length);
+	memcpy(name + tn__overlay_library.run_length, file, sizeof(file));
 	fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 	if (fd < 0)
 		return;

@@ -128,8 +128,8 @@ static void
 temporary_name(const struct tn__place *place, char *name)
 {
 	static _Atomic unsigned counter;
-	bool shared = tn__shield.shared_length && !strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED));
-	snprintf(name, TN__NAME, "%s/state/new-%ld-%u", shared ? tn__shield.shared : tn__shield.run,
+	bool shared = tn__overlay_library.shared_length && !strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED));
+	snprintf(name, TN__NAME, "%s/state/new-%ld-%u", shared ? tn__overlay_library.shared : tn__overlay_library.run,
 	         (long)TN_CALL(SYS_gettid, 0), atomic_fetch_add(&counter, 1));
 }
 
@@ -301,7 +301,7 @@ needs_no_index(const struct tn__place *place)
 {
 	struct stat about;
 
-	return tn__shield.shared_length && !strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED)) &&
+	return tn__overlay_library.shared_length && !strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED)) &&
 	       !strchr(place->path + sizeof(TN__SHARED), '/') &&
 	       TN_CALL(SYS_newfstatat, AT_FDCWD, place->path, &about, AT_SYMLINK_NOFOLLOW) == -ENOENT;
 }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "preload/shield.h"
+#include "preload/write_overlay.h"
 
 /* ---- helpers ---- */
 
@@ -60,7 +60,7 @@ tn__check_broken(int dirfd, const char *path)
 	struct stat st;
 
 	if (tn__mode() != TN__BROKEN || is_below(path, "/proc") || is_below(path, "/sys") ||
-	    is_below(path, tn__shield.run))
+	    is_below(path, tn__overlay_library.run))
 		return 0;
 	if (TN_CALL(SYS_newfstatat, dirfd, path, &st, 0) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return 0;
@@ -90,7 +90,7 @@ tn__map_read(int dirfd, const char *path, unsigned how, struct tn__target *targe
 }
 
 const char *
-tn__shield_path_for_reading(const char *path, char *buffer, size_t size)
+tn__overlay_path_for_reading(const char *path, char *buffer, size_t size)
 {
 	struct tn__target target;
 	size_t length;

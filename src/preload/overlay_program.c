@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs that call the kernel themselves: what they try is not seen by the shield, which the report has to say.
+ * Programs that call the kernel themselves: what they try is not seen by the overlay, which the report has to say.
  */
 #include "preload/overlay.h"
 

@@ -78,7 +78,7 @@ is_own_shared(const struct tn__place *place)
 	char upper[TN__NAME];
 	struct stat about;
 
-	if (!tn__shield.shared_length || place->flags || strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED)) ||
+	if (!tn__overlay_library.shared_length || place->flags || strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED)) ||
 	    strchr(place->path + sizeof(TN__SHARED), '/'))
 		return false;
 	tn__upper_name(place, upper);
@@ -132,17 +132,17 @@ parent_length(const struct tn__place *place)
 bool
 tn__strip_upper(char *path)
 {
-	size_t shared = tn__shield.shared_length;
+	size_t shared = tn__overlay_library.shared_length;
 
-	if (shared && is_below(path, tn__shield.shared, shared) && is_below(path + shared, FILES, strlen(FILES))) {
+	if (shared && is_below(path, tn__overlay_library.shared, shared) && is_below(path + shared, FILES, strlen(FILES))) {
 		shared += strlen(FILES);
 		memmove(path + strlen(TN__SHARED), path + shared, strlen(path + shared) + 1);
 		memcpy(path, TN__SHARED, strlen(TN__SHARED));
 		return true;
 	}
-	if (!is_below(path, tn__shield.upper, tn__shield.upper_length))
+	if (!is_below(path, tn__overlay_library.upper, tn__overlay_library.upper_length))
 		return false;
-	memmove(path, path + tn__shield.upper_length, strlen(path + tn__shield.upper_length) + 1);
+	memmove(path, path + tn__overlay_library.upper_length, strlen(path + tn__overlay_library.upper_length) + 1);
 	if (!*path)
 		memcpy(path, "/", 2);
 	return true;
@@ -151,14 +151,14 @@ tn__strip_upper(char *path)
 void
 tn__upper_name(const struct tn__place *place, char *buffer)
 {
-	if (tn__shield.shared_length && is_below(place->path, TN__SHARED, strlen(TN__SHARED))) {
-		memcpy(buffer, tn__shield.shared, tn__shield.shared_length);
-		memcpy(buffer + tn__shield.shared_length, FILES, strlen(FILES));
-		strcpy(buffer + tn__shield.shared_length + strlen(FILES), place->path + strlen(TN__SHARED));
+	if (tn__overlay_library.shared_length && is_below(place->path, TN__SHARED, strlen(TN__SHARED))) {
+		memcpy(buffer, tn__overlay_library.shared, tn__overlay_library.shared_length);
+		memcpy(buffer + tn__overlay_library.shared_length, FILES, strlen(FILES));
+		strcpy(buffer + tn__overlay_library.shared_length + strlen(FILES), place->path + strlen(TN__SHARED));
 		return;
 	}
-	memcpy(buffer, tn__shield.upper, tn__shield.upper_length);
-	memcpy(buffer + tn__shield.upper_length, place->path, place->length + 1);
+	memcpy(buffer, tn__overlay_library.upper, tn__overlay_library.upper_length);
+	memcpy(buffer + tn__overlay_library.upper_length, place->path, place->length + 1);
 }
 
 void
@@ -322,9 +322,9 @@ walk_all(struct walk *walk)
 bool
 tn__passes(const char *path)
 {
-	return is_below(path, tn__shield.run, tn__shield.run_length) || is_below(path, "/proc", 5) ||
+	return is_below(path, tn__overlay_library.run, tn__overlay_library.run_length) || is_below(path, "/proc", 5) ||
 	       is_below(path, "/sys", 4) ||
-	       (tn__shield.shared_length && is_below(path, tn__shield.shared, tn__shield.shared_length));
+	       (tn__overlay_library.shared_length && is_below(path, tn__overlay_library.shared, tn__overlay_library.shared_length));
 }
 
 static void

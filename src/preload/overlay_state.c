@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The write shield's state: whether it is on, where the run lies, and the index that all processes of the run share.
+ * The write overlay's state: whether it is on, where the run lies, and the index that all processes of the run share.
  *
  * Invariant: tn__generation points at a word that is 0 only when reading needs no mapping. Set-up happens once a
  * process, at the first call of any entry, which may come before any constructor ran: no allocation, no stdio. A
@@ -21,14 +21,14 @@ struct index {
 	_Atomic uint64_t slots[TN__INDEX_SLOTS]; /* key with its lowest three bits replaced by flags; 0: free */
 };
 
-static _Atomic uint64_t not_set_up = 1; /* sends readers the slow way, where the shield is set up */
+static _Atomic uint64_t not_set_up = 1; /* sends readers the slow way, where the overlay is set up */
 static _Atomic uint64_t always_quiet = 0;
 static struct index *shared_index;
 static struct tn__index_head no_head; /* in the place of the index's, while there is none; has its pass word already */
 static _Atomic int current_mode = TN__UNKNOWN;
 static _Atomic int setting_up = 0;
 
-struct tn__shield tn__shield;
+struct tn__overlay_library tn__overlay_library;
 _Atomic uint64_t *tn__generation = &not_set_up;
 struct tn__index_head *tn__head = &no_head;
 
@@ -38,7 +38,7 @@ complain(const char *what, int error)
 	char line[512];
 	static const char end[] = "; the program's writes will fail\n";
 	size_t used = 0;
-	const char *parts[] = {"tonnage: the write shield could not be set up: ", what, ": ", strerror(error), end};
+	const char *parts[] = {"tonnage: the write overlay could not be set up: ", what, ": ", strerror(error), end};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const char *part = parts[i] ? parts[i] : "unknown error";
@@ -79,13 +79,13 @@ find_run_folder(const char *named)
 	for (long rest = fd; digit == link + sizeof(link) - 1 || rest; rest /= 10)
 		*--digit = (char)('0' + rest % 10);
 	memmove(link + 14, digit, strlen(digit) + 1);
-	length = TN_CALL(SYS_readlinkat, AT_FDCWD, link, tn__shield.run, sizeof(tn__shield.run) - 1);
+	length = TN_CALL(SYS_readlinkat, AT_FDCWD, link, tn__overlay_library.run, sizeof(tn__overlay_library.run) - 1);
 	(void)TN_CALL(SYS_close, fd);
 	if (length < 0)
 		return (int)length;
-	tn__shield.run[length] = 0;
-	tn__shield.run_length = (size_t)length;
-	return tn__shield.run[0] == '/' && length > 1 ? 0 : -ENOENT;
+	tn__overlay_library.run[length] = 0;
+	tn__overlay_library.run_length = (size_t)length;
+	return tn__overlay_library.run[0] == '/' && length > 1 ? 0 : -ENOENT;
 }
 
 /* What is made and opened before the index is mapped carries the pass word, too. */
@@ -94,7 +94,7 @@ read_pass(void)
 {
 	char name[PATH_MAX];
 	struct tn__index_head head;
-	long fd = join(name, tn__shield.run, "/state/index")
+	long fd = join(name, tn__overlay_library.run, "/state/index")
 	              ? TN_CALL(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0L)
 	              : -ENAMETOOLONG;
 
@@ -110,14 +110,14 @@ find_shared_folder(void)
 	char name[PATH_MAX];
 	long length;
 
-	tn__shield.shared_length = 0;
-	if (!join(name, tn__shield.run, "/shm"))
+	tn__overlay_library.shared_length = 0;
+	if (!join(name, tn__overlay_library.run, "/shm"))
 		return -ENAMETOOLONG;
-	length = TN_CALL(SYS_readlinkat, AT_FDCWD, name, tn__shield.shared, sizeof(tn__shield.shared) - 16);
-	if (length <= 0 || strncmp(tn__shield.shared, TN__SHARED "/", sizeof(TN__SHARED)))
+	length = TN_CALL(SYS_readlinkat, AT_FDCWD, name, tn__overlay_library.shared, sizeof(tn__overlay_library.shared) - 16);
+	if (length <= 0 || strncmp(tn__overlay_library.shared, TN__SHARED "/", sizeof(TN__SHARED)))
 		return 0;
-	tn__shield.shared[length] = 0;
-	tn__shield.shared_length = (size_t)length;
+	tn__overlay_library.shared[length] = 0;
+	tn__overlay_library.shared_length = (size_t)length;
 	return 0;
 }
 
@@ -128,15 +128,15 @@ make_folders(void)
 	char name[PATH_MAX];
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		if (!join(name, tn__shield.run, folders[i]))
+		if (!join(name, tn__overlay_library.run, folders[i]))
 			return -ENAMETOOLONG;
 		long result = TN_PASS_CALL(SYS_mkdirat, AT_FDCWD, name, 0700, 0L, 0L);
 		if (result < 0 && result != -EEXIST)
 			return (int)result;
 	}
-	if (!join(tn__shield.upper, tn__shield.run, "/scratch/files"))
+	if (!join(tn__overlay_library.upper, tn__overlay_library.run, "/scratch/files"))
 		return -ENAMETOOLONG;
-	tn__shield.upper_length = strlen(tn__shield.upper);
+	tn__overlay_library.upper_length = strlen(tn__overlay_library.upper);
 	return find_shared_folder();
 }
 
@@ -164,7 +164,7 @@ map_index(void)
 	uint64_t magic = 0;
 	long fd, result;
 
-	if (!join(name, tn__shield.run, "/state/index"))
+	if (!join(name, tn__overlay_library.run, "/state/index"))
 		return -ENAMETOOLONG;
 	fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
 	if (fd < 0)
@@ -188,9 +188,9 @@ find_self(void)
 {
 	Dl_info self;
 
-	if (!dladdr(&tn__shield, &self) || !self.dli_fname)
+	if (!dladdr(&tn__overlay_library, &self) || !self.dli_fname)
 		return -ENOENT;
-	return join(tn__shield.self, self.dli_fname, "") ? 0 : -ENAMETOOLONG;
+	return join(tn__overlay_library.self, self.dli_fname, "") ? 0 : -ENAMETOOLONG;
 }
 
 /* The program may change its environment, and may empty that of its children: ours is kept for them. */
@@ -198,15 +198,15 @@ static void
 keep_environment(void)
 {
 	static char kept[8192];
-	size_t used = 0, slots = sizeof(tn__shield.environment) / sizeof(tn__shield.environment[0]);
+	size_t used = 0, slots = sizeof(tn__overlay_library.environment) / sizeof(tn__overlay_library.environment[0]);
 
 	for (char **variable = environ; variable && *variable; variable++) {
 		size_t length = strlen(*variable) + 1;
 		if (strncmp(*variable, "TONNAGE_", 8) || length > sizeof(kept) - used ||
-		    tn__shield.environment_count == (int)slots)
+		    tn__overlay_library.environment_count == (int)slots)
 			continue;
 		memcpy(kept + used, *variable, length);
-		tn__shield.environment[tn__shield.environment_count++] = kept + used;
+		tn__overlay_library.environment[tn__overlay_library.environment_count++] = kept + used;
 		used += length;
 	}
 }
@@ -272,13 +272,13 @@ tn__mode(void)
 }
 
 int
-tn__shield_renew(void)
+tn__overlay_renew(void)
 {
 	if (shared_index)
 		(void)TN_CALL(SYS_munmap, shared_index, sizeof(*shared_index));
 	shared_index = NULL;
 	tn__head = &no_head;
-	tn__shield.environment_count = 0;
+	tn__overlay_library.environment_count = 0;
 	tn__generation = &not_set_up;
 	atomic_store(&current_mode, TN__UNKNOWN);
 	atomic_store(&setting_up, 0);

@@ -8,7 +8,7 @@
  * queued. Processes that are no Python pay for one look at a word a call.
  * Invariant: nothing of Python's is called before Py_IsInitialized() says so, and at most once afterwards.
  */
-#include "preload/shield.h"
+#include "preload/write_overlay.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The filter below the write shield and the network wall (doc/design/0019-raw-calls.md): calls that change metadata or names,
- * or reach others by network, and were not made by the shield itself are answered by the keeper of the run, or refused; those that
+ * The filter below the write overlay and the network wall (doc/design/0019-raw-calls.md): calls that change metadata or names,
+ * or reach others by network, and were not made by the overlay itself are answered by the reaper of the run, or refused; those that
  * Landlock decides are told to it, to be counted.
  */
 #ifndef TN_PRELOAD_RAW_H
@@ -34,10 +34,10 @@ uint64_t tn__raw_pass(const char *run_folder);
  * thread. */
 enum tn__raw_wall tn__raw_install(const char *run_folder, struct tn__raw_walls walls, int *listener);
 
-/* As in the shield (overlay.h), for the program that is started first. */
+/* As in the overlay (overlay.h), for the program that is started first. */
 void tn__note_program(const char *run, const char *path);
 
-/* ---- in the keeper, one thread ---- */
+/* ---- in the reaper, one thread ---- */
 
 /* From now on this process answers for the run. TN_IO when its tables cannot be mapped. */
 tn_status tn__raw_attach(const char *run_folder, struct tn__raw_walls walls);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keeper's answers to trapped calls (doc/design/0019-raw-calls.md).
+ * The reaper's answers to trapped calls (doc/design/0019-raw-calls.md).
  *
  * A call's text is read once from its caller's memory, and the call is then made here, never by the caller. Invariant: what
  * is changed was found by openat2 below the run folder or the run's part of /dev/shm, without links, or is the very file of
- * a descriptor that the kernel says lies there; names move by the shield's own tn__rename, whose target is an upper file.
- * Everything else is refused. Only calls that Landlock decides (raw_told.h) are made by the caller in the end, whatever is found:
+ * a descriptor that the kernel says lies there; names move by the overlay's own tn__rename, whose target is an upper file.
+ * Everything else is refused. Only calls that Landlock decides (raw_counted.h) are made by the caller in the end, whatever is found:
  * they are counted.
  */
 #include "preload/raw.h"
@@ -25,7 +25,7 @@
 #include "preload/overlay.h"
 #include "preload/raw_caller.h"
 #include "preload/raw_network.h"
-#include "preload/raw_told.h"
+#include "preload/raw_counted.h"
 
 #define LONGEST_VALUE 65536 /* of an extended attribute, the kernel's own limit */
 #define MOST_NOTES 64       /* refusals that are written down one by one */
@@ -48,10 +48,10 @@ open_own(const char *name)
 	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
 	                       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
 
-	if (is_below_folder(name, tn__shield.run, tn__shield.run_length))
-		return TN_CALL(SYS_openat2, run_folder, name + tn__shield.run_length + 1, &how, sizeof(how));
-	if (is_below_folder(name, tn__shield.shared, tn__shield.shared_length))
-		return TN_CALL(SYS_openat2, shared_folder, name + tn__shield.shared_length + 1, &how, sizeof(how));
+	if (is_below_folder(name, tn__overlay_library.run, tn__overlay_library.run_length))
+		return TN_CALL(SYS_openat2, run_folder, name + tn__overlay_library.run_length + 1, &how, sizeof(how));
+	if (is_below_folder(name, tn__overlay_library.shared, tn__overlay_library.shared_length))
+		return TN_CALL(SYS_openat2, shared_folder, name + tn__overlay_library.shared_length + 1, &how, sizeof(how));
 	return -EACCES;
 }
 
@@ -69,8 +69,8 @@ find_place(const char *path, bool follow, struct tn__place *place)
 	if (result)
 		return result;
 	if (place->pass)
-		return is_below_folder(place->path, tn__shield.run, tn__shield.run_length) ||
-		               is_below_folder(place->path, tn__shield.shared, tn__shield.shared_length)
+		return is_below_folder(place->path, tn__overlay_library.run, tn__overlay_library.run_length) ||
+		               is_below_folder(place->path, tn__overlay_library.shared, tn__overlay_library.shared_length)
 		           ? 0
 		           : -EACCES;
 	return place->lower ? -EACCES : 0;
@@ -110,8 +110,8 @@ open_descriptor(const struct tn__raw_caller *caller, int number, char *path)
 		path[length] = 0;
 	if (length > 0 && TN_CALL(SYS_fstat, fd, &about) == 0 &&
 	    (about.st_nlink == 0 || path[0] != '/' ||
-	     is_below_folder(path, tn__shield.run, tn__shield.run_length) ||
-	     is_below_folder(path, tn__shield.shared, tn__shield.shared_length)))
+	     is_below_folder(path, tn__overlay_library.run, tn__overlay_library.run_length) ||
+	     is_below_folder(path, tn__overlay_library.shared, tn__overlay_library.shared_length)))
 		return fd;
 	(void)TN_CALL(SYS_close, fd);
 	return -EACCES;
@@ -388,7 +388,7 @@ decide(struct tn__raw_caller *caller)
 
 	snprintf(name, sizeof(name), "/proc/%u/mem", caller->call->pid);
 	caller->memory = (int)TN_CALL(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0L);
-	if (tn__raw_is_told(caller->call)) {
+	if (tn__raw_is_counted(caller->call)) {
 		if (tn__raw_would_change(caller, path))
 			note_refusal(caller, path);
 		result = TN__RAW_GO_ON;
@@ -444,7 +444,7 @@ tn__raw_answer(int listener)
 		return true; /* it was killed while it waited, or a signal came */
 	struct tn__raw_caller caller = {call, listener, -1};
 	long result = decide(&caller);
-	bool goes_on = result == TN__RAW_GO_ON && (tn__raw_is_told(call) || tn__raw_is_network(call));
+	bool goes_on = result == TN__RAW_GO_ON && (tn__raw_is_counted(call) || tn__raw_is_network(call));
 	*response = (struct seccomp_notif_resp){.id = call->id, .error = result < 0 ? (int)result : 0,
 	                                        .flags = goes_on ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0};
 	(void)TN_CALL(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, response);
@@ -454,11 +454,11 @@ tn__raw_answer(int listener)
 static tn_status
 attach_files(const char *folder)
 {
-	TN_RETURN_IF(unsetenv("TONNAGE_WRITES") || tn__shield_renew() || tn__mode() != TN__ACTIVE, TN_IO,
+	TN_RETURN_IF(unsetenv("TONNAGE_WRITES") || tn__overlay_renew() || tn__mode() != TN__ACTIVE, TN_IO,
 	             "the index of %s cannot be used", folder);
-	run_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__shield.run, O_PATH | O_DIRECTORY | O_CLOEXEC, 0L);
-	if (tn__shield.shared_length)
-		shared_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__shield.shared, O_PATH | O_DIRECTORY | O_CLOEXEC, 0L);
+	run_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__overlay_library.run, O_PATH | O_DIRECTORY | O_CLOEXEC, 0L);
+	if (tn__overlay_library.shared_length)
+		shared_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__overlay_library.shared, O_PATH | O_DIRECTORY | O_CLOEXEC, 0L);
 	TN_RETURN_IF(run_folder < 0, TN_IO, "%s cannot be opened", folder);
 	return TN_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call that waits for the keeper's answer, and the process that made it. One thread.
+ * A call that waits for the reaper's answer, and the process that made it. One thread.
  */
 #ifndef TN_PRELOAD_RAW_CALLER_H
 #define TN_PRELOAD_RAW_CALLER_H

@@ -139,7 +139,7 @@ label_of(const struct plan *plan, enum treatment treatment)
 }
 
 /* The same for a 32-bit program, whose registers cannot hold the pass word: of files it is refused, of the network, and of what
- * Landlock decides, the keeper looks at each call. */
+ * Landlock decides, the reaper looks at each call. */
 static enum label
 old_label_of(const struct plan *plan, enum treatment treatment)
 {
@@ -247,7 +247,7 @@ tn__raw_pass(const char *run_folder)
 	return head.pass;
 }
 
-/* The keeper must look at a caller's sockets (Linux 5.6), which is newer than letting a call go on (5.5). */
+/* The reaper must look at a caller's sockets (Linux 5.6), which is newer than letting a call go on (5.5). */
 static bool
 can_look_at_sockets(void)
 {

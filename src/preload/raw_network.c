@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The network wall for calls that pass libc (doc/design/0020-network.md): the keeper decides about connections and addressed
+ * The network wall for calls that pass libc (doc/design/0020-network.md): the reaper decides about connections and addressed
  * sends of static programs, of Go, and of libc's own inside.
  *
  * What is allowed is made by the caller's own call, so that blocking, credentials and signals are as ever. An address that
@@ -29,7 +29,7 @@
 #include "preload/network.h"
 #include "preload/overlay.h"
 #include "preload/raw.h"
-#include "preload/raw_told.h"
+#include "preload/raw_counted.h"
 
 #define MOST_WATCHED 1024
 #define LOOK_MILLISECONDS 50
@@ -424,7 +424,7 @@ bool
 tn__raw_is_network(const struct seccomp_notif *call)
 {
 	if (call->data.arch != AUDIT_ARCH_X86_64)
-		return !tn__raw_is_told(call); /* of other 32-bit calls nobody is asked */
+		return !tn__raw_is_counted(call); /* of other 32-bit calls nobody is asked */
 	return call->data.nr == __NR_connect || call->data.nr == __NR_sendto || call->data.nr == __NR_sendmsg ||
 	       call->data.nr == __NR_sendmmsg;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keeper's answers to trapped calls that reach others by network. One thread.
+ * The reaper's answers to trapped calls that reach others by network. One thread.
  */
 #ifndef TN_PRELOAD_RAW_NETWORK_H
 #define TN_PRELOAD_RAW_NETWORK_H

@@ -94,8 +94,8 @@ name_in_run(char *out, const char *rest)
 {
 	const char *run = getenv("TONNAGE_RUN");
 	out[0] = 0;
-	if (tn__shield.run_length)
-		run = tn__shield.run;
+	if (tn__overlay_library.run_length)
+		run = tn__overlay_library.run;
 	if (run && strlen(run) + 64 < PATH_MAX)
 		(void)append(out, append(out, 0, run), rest);
 }

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/secrets.h"
 #include "report/json_parts.h"
-#include "report/study_writers.h"
+#include "report/inspection_writers.h"
 #include "report/text.h"
 #include "verdict/paths.h"
 
@@ -85,10 +85,10 @@ is_same_line(const struct tn_place *one, const struct tn_place *other)
 
 /* The verdict's own lines: the first is the title, the others and the reason are the message. */
 static void
-add_verdict(struct writer *writer, const struct tn_study *study, const struct tn_place *at)
+add_verdict(struct writer *writer, const struct tn_inspection *inspection, const struct tn_place *at)
 {
 	const struct tn_finding *reason = tn__reason_of(writer->report);
-	char *words = tn__study_words(study, tn__study_head), *message = NULL, *rest = words;
+	char *words = tn__inspection_words(inspection, tn__inspection_head), *message = NULL, *rest = words;
 	size_t size = 0;
 	FILE *out = open_memstream(&message, &size);
 	char *title = words != NULL ? strtok_r(words, "\n", &rest) : NULL;
@@ -149,14 +149,14 @@ add_findings(struct writer *writer, const struct tn_place *blamed)
 }
 
 static void
-add_all(struct writer *writer, const struct tn_study *study)
+add_all(struct writer *writer, const struct tn_inspection *inspection)
 {
 	const struct tn_place *blamed = NULL;
-	writer->report = &study->report;
+	writer->report = &inspection->report;
 	writer->root = getcwd(NULL, 0);
-	if (study->report.verdict != TN_VERDICT_FITS) {
+	if (inspection->report.verdict != TN_VERDICT_FITS) {
 		blamed = guilty_place(writer);
-		add_verdict(writer, study, blamed);
+		add_verdict(writer, inspection, blamed);
 		add_drifts(writer, blamed);
 	}
 	add_findings(writer, blamed);
@@ -198,10 +198,10 @@ write_github(struct writer *writer, const struct annotation *annotation)
 }
 
 tn_status
-tn__study_github(const struct tn_study *study, FILE *out)
+tn__inspection_github(const struct tn_inspection *inspection, FILE *out)
 {
 	struct writer writer = { .write = write_github, .out = out };
-	add_all(&writer, study);
+	add_all(&writer, inspection);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_STATE, "the annotations could not be written");
 	return TN_OK;
 }
@@ -229,10 +229,10 @@ write_codequality(struct writer *writer, const struct annotation *annotation)
 }
 
 tn_status
-tn__study_codequality(const struct tn_study *study, FILE *out)
+tn__inspection_codequality(const struct tn_inspection *inspection, FILE *out)
 {
 	struct writer writer = { .write = write_codequality, .array = json_array() };
-	add_all(&writer, study);
+	add_all(&writer, inspection);
 	bool written = writer.array != NULL && tn__json_write(writer.array, out, JSON_INDENT(2)) == 0 && fputc('\n', out) != EOF;
 	json_decref(writer.array);
 	TN_RETURN_IF(!written || fflush(out) != 0 || ferror(out), TN_STATE, "the annotations could not be written");

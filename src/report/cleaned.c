@@ -53,7 +53,7 @@ tn__cleaned_text(const struct tn_cleaned *cleaned, struct tn_style style, FILE *
 		free(path);
 	}
 	if (cleaned->count == 0)
-		fputs("nothing is left of earlier runs\n", out);
+		fputs("earlier runs left nothing behind\n", out);
 	else
 		fprintf(out, "%s %s\n", tn__human_bytes(cleaned->freed, bytes), cleaned->dry_run ? "would be freed" : "freed");
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "the list could not be written");

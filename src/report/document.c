@@ -9,7 +9,7 @@
 #include "report/fit.h"
 #include "report/fix.h"
 #include "report/gpus.h"
-#include "report/study_writers.h"
+#include "report/inspection_writers.h"
 
 /* The writers take their own type: here it is forgotten. */
 #define WRITERS(kind, writers) \
@@ -36,7 +36,7 @@
 DOCUMENT(run, tn__report)
 DOCUMENT(fix, tn__fixes)
 DOCUMENT(fit, tn__fits)
-DOCUMENT(study, tn__study)
+DOCUMENT(inspection, tn__inspection)
 DOCUMENT_WITHOUT_PAGE(clean, tn__cleaned)
 DOCUMENT_WITHOUT_PAGE(doctor, tn__diagnosis)
 DOCUMENT_WITHOUT_PAGE(gpus, tn__cards)

@@ -121,7 +121,7 @@ tn__evidence_text(const struct tn_evidence *evidence, const struct tn_printer *p
 	say_rows(evidence, printer);
 	if (evidence->categories && evidence->moment.inferred)
 		tn__say(printer, TN_TINT_DIM, 2, "The kinds of memory are inferred from stacks and lifetimes: the snapshot has "
-		                                 "no marks of tonnage run.");
+		                                 "no metadata of tonnage run.");
 	tn__say(printer, TN_TINT_NONE, 2, "Why: %s.", evidence->reason);
 	if (evidence->error != TN_EVIDENCE_NO_ERROR && evidence->cause != TN_CAUSE_UNKNOWN &&
 	    evidence->cause != evidence->text_cause)

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/plain.h"
-#include "report/study_writers.h"
+#include "report/inspection_writers.h"
 #include "report/text.h"
 #include "verdict/paths.h"
 
@@ -27,22 +27,22 @@ put_name(FILE *out, const char *name)
 }
 
 static void
-put_frame(const struct tn_study *study, uint32_t number, FILE *out)
+put_frame(const struct tn_inspection *inspection, uint32_t number, FILE *out)
 {
-	struct tn_frame frame = tn_snapshot_frame(study->snapshot, number);
+	struct tn_frame frame = tn_snapshot_frame(inspection->snapshot, number);
 	put_name(out, frame.function[0] != '\0' ? frame.function : "?");
 	fputs(" (", out);
-	put_name(out, tn__file_name(tn__study_file(study, frame.file)));
+	put_name(out, tn__file_name(tn__inspection_file(inspection, frame.file)));
 	fprintf(out, ":%" PRId64 ");", frame.line);
 }
 
 static void
-put_site(const struct tn_study *study, const struct tn_site *site, FILE *out)
+put_site(const struct tn_inspection *inspection, const struct tn_site *site, FILE *out)
 {
 	const uint32_t *frames;
-	size_t count = tn_snapshot_stack(study->snapshot, site->origin.stack, &frames);
+	size_t count = tn_snapshot_stack(inspection->snapshot, site->origin.stack, &frames);
 	for (size_t i = count; i-- > 0;)
-		put_frame(study, frames[i], out);
+		put_frame(inspection, frames[i], out);
 	if (count == 0)
 		fputs("[no stack];", out);
 	fprintf(out, "[%s%s] %" PRIu64 "\n", tn__category_words(site->category),
@@ -50,13 +50,13 @@ put_site(const struct tn_study *study, const struct tn_site *site, FILE *out)
 }
 
 tn_status
-tn__study_folded(const struct tn_study *study, FILE *out)
+tn__inspection_folded(const struct tn_inspection *inspection, FILE *out)
 {
 	struct tn_site *sites;
 	size_t count;
-	TN_FORWARD_IF_ERROR(tn__sites_of(study->analysis, &study->parts, study->named[0].state, &sites, &count));
+	TN_FORWARD_IF_ERROR(tn__sites_of(inspection->analysis, &inspection->parts, inspection->named[0].state, &sites, &count));
 	for (size_t i = 0; i < count; i++)
-		put_site(study, &sites[i], out);
+		put_site(inspection, &sites[i], out);
 	free(sites);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_STATE, "the folded stacks could not be written");
 	return TN_OK;

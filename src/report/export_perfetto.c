@@ -11,14 +11,14 @@
 
 #include "base/error.h"
 #include "report/json_parts.h"
-#include "report/study_writers.h"
+#include "report/inspection_writers.h"
 
 #define MOST_COLUMNS 20000
 
 enum track { COUNTERS = 1, PHASES = 2 }; /* threads of the one process */
 
 struct writer {
-	const struct tn_study *study;
+	const struct tn_inspection *inspection;
 	FILE *out;
 	bool first;
 };
@@ -39,7 +39,7 @@ put(struct writer *writer, json_t *event)
 static json_int_t
 since_start(const struct writer *writer, int64_t time_us)
 {
-	return time_us > writer->study->first_us ? time_us - writer->study->first_us : 0;
+	return time_us > writer->inspection->first_us ? time_us - writer->inspection->first_us : 0;
 }
 
 static tn_status
@@ -60,7 +60,7 @@ put_counter(struct writer *writer, int64_t time_us, const char *name, uint64_t v
 static tn_status
 put_counters(struct writer *writer, const struct tn_timeline *timeline)
 {
-	const struct tn_analysis *analysis = writer->study->analysis;
+	const struct tn_analysis *analysis = writer->inspection->analysis;
 	for (size_t i = 0; i < timeline->count; i++) {
 		const struct tn_column *column = &timeline->columns[i], *before = i ? column - 1 : NULL;
 		for (size_t category = 0; category <= TN_CATEGORY_cached; category++) {
@@ -79,10 +79,10 @@ put_counters(struct writer *writer, const struct tn_timeline *timeline)
 static tn_status
 put_phases(struct writer *writer)
 {
-	const struct tn_marks *marks = &writer->study->analysis->marks;
-	for (size_t i = 0; i < marks->phases_count; i++) {
-		const struct tn_mark_phase *phase = &marks->phases[i];
-		int64_t end = i + 1 < marks->phases_count ? marks->phases[i + 1].time / 1000 : writer->study->last_us;
+	const struct tn_metadata *metadata = &writer->inspection->analysis->metadata;
+	for (size_t i = 0; i < metadata->phases_count; i++) {
+		const struct tn_metadata_phase *phase = &metadata->phases[i];
+		int64_t end = i + 1 < metadata->phases_count ? metadata->phases[i + 1].time / 1000 : writer->inspection->last_us;
 		json_int_t start = since_start(writer, phase->time / 1000), until = since_start(writer, end);
 		TN_FORWARD_IF_ERROR(put(writer, json_pack("{s:s, s:o, s:s, s:i, s:i, s:I, s:I, s:{s:I}}", "ph", "X", "name",
 		                                          tn__json_text(phase->name), "cat", "phase", "pid", 1, "tid", PHASES,
@@ -95,7 +95,7 @@ put_phases(struct writer *writer)
 static tn_status
 put_instants(struct writer *writer)
 {
-	const struct tn_event_columns *events = &writer->study->analysis->events;
+	const struct tn_event_columns *events = &writer->inspection->analysis->events;
 	for (size_t event = 0; event < events->count; event++) {
 		if (events->actions[event] != TN_ACTION_OOM)
 			continue;
@@ -112,7 +112,7 @@ static tn_status
 put_all(struct writer *writer, const struct tn_timeline *timeline)
 {
 	char name[64];
-	snprintf(name, sizeof(name), "GPU %d", writer->study->device);
+	snprintf(name, sizeof(name), "GPU %d", writer->inspection->device);
 	TN_FORWARD_IF_ERROR(put_name(writer, "process_name", 0, name));
 	TN_FORWARD_IF_ERROR(put_name(writer, "thread_name", PHASES, "phases"));
 	TN_FORWARD_IF_ERROR(put_phases(writer));
@@ -121,13 +121,13 @@ put_all(struct writer *writer, const struct tn_timeline *timeline)
 }
 
 tn_status
-tn__study_perfetto(const struct tn_study *study, FILE *out)
+tn__inspection_perfetto(const struct tn_inspection *inspection, FILE *out)
 {
 	struct tn_timeline timeline;
-	struct writer writer = { study, out, true };
-	TN_RETURN_IF(study->last_us == 0, TN_NOT_FOUND, "%s has no times: there is nothing to put on Perfetto's time line",
-	             study->path);
-	TN_FORWARD_IF_ERROR(tn__timeline_make(study->analysis, &study->parts, MOST_COLUMNS, NULL, 0, &timeline));
+	struct writer writer = { inspection, out, true };
+	TN_RETURN_IF(inspection->last_us == 0, TN_NOT_FOUND, "%s has no times: there is nothing to put on Perfetto's time line",
+	             inspection->path);
+	TN_FORWARD_IF_ERROR(tn__timeline_make(inspection->analysis, &inspection->parts, MOST_COLUMNS, NULL, 0, &timeline));
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", out);
 	tn_status status = put_all(&writer, &timeline);
 	tn__timeline_free(&timeline);

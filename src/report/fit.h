@@ -14,7 +14,7 @@ struct tn_fit_point {
 	int64_t reserved_peak, device_peak; /* of a batch that does not fit: unknown, or as an unlimited card told */
 	bool fits;
 	bool tried; /* on this card; else told from an unlimited card */
-	bool undecided; /* nothing was seen that decides */
+	bool undecided; /* nothing decisive was seen */
 	char *why_not; /* a program that broke, or showed nothing */
 };
 
@@ -46,7 +46,7 @@ struct tn_fits {
 };
 
 void tn__fits_free(struct tn_fits *fits);
-/* For a person, into `words`: what came of a card, how the batch that was asked for comes about in pieces, that it is narrow,
+/* For a person, into `words`: the result for a card, how the batch that was asked for comes about in pieces, that it is narrow,
  * the smallest card for that batch; NULL where there is nothing to say. */
 const char *tn__fit_title(const struct tn_fit_card *card, char words[TN_WORDS_ROOM]);
 const char *tn__fit_plan(const struct tn_fit_card *card, int batch, char words[TN_WORDS_ROOM]);

@@ -26,11 +26,11 @@ struct tn_fix_change {
 	char **parts;  /* each by itself */
 	size_t part_count;
 	char *title, *how, *why_not, *patch; /* how: one line a part */
-	enum tn_promise results;
+	enum tn_guarantee results;
 	enum tn_fix_end end;
 	bool own;      /* made of nothing but options of the program's own */
 	char *command; /* then: the command line to copy */
-	bool cure;   /* of a cause that is no want of room */
+	bool remedy;   /* of a cause that is no want of room */
 	bool enough; /* the first that is enough and keeps the results */
 	int cost;    /* rank of what it costs in time, least first */
 	struct tn_time_ratio time; /* of a step, for as many samples, to the unchanged program's */
@@ -43,7 +43,7 @@ struct tn_fix_change {
 enum tn_cards_method { TN_CARDS_DDP, TN_CARDS_FSDP };
 
 /* An estimate, never tried: what each of several cards would hold. */
-struct tn_more_cards {
+struct tn_multi_gpu_estimate {
 	enum tn_cards_method method;
 	int cards;
 	int64_t device_bytes;
@@ -65,12 +65,12 @@ struct tn_fixes {
 	const char *smallest_gpu;
 	char *cause, *why, *advice, *at; /* of the out-of-memory; at: "model.py:32" */
 	char *own_error; /* with which the program ends by itself where memory is enough; NULL: it does not */
-	bool wrong; /* it is no want of room, and none of the changes cures it: the advice comes before the list */
+	bool wrong; /* it is no want of room, and none of the changes remedies it: the advice comes before the list */
 	char *command, *card_options;    /* to be typed again */
 	struct tn_secrets *secrets;      /* that the program was started with */
 	int64_t margin_wanted;
-	struct tn_more_cards more_cards[2]; /* the fewest that do, a row for each method that does at all */
-	size_t more_cards_count;
+	struct tn_multi_gpu_estimate multi_gpu[2]; /* the fewest that do, a row for each method that does at all */
+	size_t multi_gpu_count;
 	struct tn_fix_change *changes; /* best first */
 	size_t change_count;
 	int trials, forked;     /* forked: from a process that had imported everything */
@@ -84,7 +84,7 @@ void tn__fix_change_free(struct tn_fix_change *change);
 const char *tn__fix_end_name(enum tn_fix_end end);
 
 /* For a person: "results the same up to rounding"; "1.3x the time (1.2-1.5)", into `words`, or a literal. */
-const char *tn__promise_words(const struct tn_fixes *fixes, enum tn_promise promise);
+const char *tn__guarantee_words(const struct tn_fixes *fixes, enum tn_guarantee promise);
 /* "Does not fit on NVIDIA GeForce RTX 3060 (11.75 GiB): ...", into `words`. */
 const char *tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM]);
 /* Why, with the line; and the error that the program itself ends with. The caller frees; NULL: unknown, or there is none. */

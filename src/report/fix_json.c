@@ -100,9 +100,9 @@ change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 	                 "saved_bytes", tn__json_figure(change->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : change->saved),
 	                 "margin_bytes", change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(),
 	                 "step_time_ratio", ratio(change->time.known, change->time.ratio),
-	                 "step_time_range", time_range(&change->time), "results", tn__promise_name(change->results), "how",
+	                 "step_time_range", time_range(&change->time), "results", tn__guarantee_name(change->results), "how",
 	                 tn__json_text(change->how), "command", tn__json_text(change->command), "patch", patch_text(fixes, change), "why_not",
-	                 tn__json_text(change->why_not), "cure", change->cure, "enough", change->enough, "narrowly",
+	                 tn__json_text(change->why_not), "remedy", change->remedy, "enough", change->enough, "narrowly",
 	                 change->end == TN_FIX_FITS && change->margin < change->uncertain);
 }
 
@@ -141,11 +141,11 @@ unchanged(const struct tn_fixes *fixes)
 }
 
 static json_t *
-more_cards(const struct tn_fixes *fixes)
+multi_gpu(const struct tn_fixes *fixes)
 {
 	json_t *array = json_array();
-	for (size_t i = 0; i < fixes->more_cards_count; i++) {
-		const struct tn_more_cards *more = &fixes->more_cards[i];
+	for (size_t i = 0; i < fixes->multi_gpu_count; i++) {
+		const struct tn_multi_gpu_estimate *more = &fixes->multi_gpu[i];
 		json_array_append_new(array, json_pack("{s:s, s:i, s:I}", "method", more->method == TN_CARDS_FSDP ? "fsdp" : "ddp",
 		                                       "cards", more->cards, "estimated_device_bytes",
 		                                       (json_int_t)more->device_bytes));
@@ -179,7 +179,7 @@ tn__fixes_json(const struct tn_fixes *fixes, FILE *out)
 	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:i, s:i, s:o, s:o, s:f, s:o}", "schema",
 	                           "tonnage.fix/1", "verdict", verdict(fixes), "gpu", gpu(fixes), "unchanged",
 	                           unchanged(fixes), "margin_wanted_bytes", (json_int_t)fixes->margin_wanted, "changes",
-	                           all_changes(fixes), "more_cards", more_cards(fixes), "trials", fixes->trials,
+	                           all_changes(fixes), "multi_gpu", multi_gpu(fixes), "trials", fixes->trials,
 	                           "forked_trials", fixes->forked, "not_forked_because", tn__json_text(fixes->not_forked),
 	                           "trial_seconds", trial_seconds(&fixes->took), "seconds", fixes->seconds, "seconds_to_first",
 	                           fixes->first_seconds < 0 ? json_null() : json_real(fixes->first_seconds));

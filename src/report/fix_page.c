@@ -63,7 +63,7 @@ change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 	                           tn__json_text(change->changes), "title", tn__json_text(change->title), "fits", fits, "enough",
 	                           change->enough, "outcome", end_words(change->end), "saved_bytes", saved(change),
 	                           "margin_bytes", fits ? tn__json_figure(change->margin) : json_null(), "time",
-	                           tn__time_words(&change->time, time), "results", tn__promise_words(fixes, change->results),
+	                           tn__time_words(&change->time, time), "results", tn__guarantee_words(fixes, change->results),
 	                           "narrow", fits ? tn__json_text(tn__narrow_words(change->margin, change->uncertain, narrow)) : json_null(),
 	                           "how", tn__json_text(change->how), "patch", tn__json_text(patch), "why_not",
 	                           tn__json_text(change->why_not));
@@ -77,12 +77,12 @@ list(const struct tn_fixes *fixes)
 	json_t *changes = json_array(), *cards = json_array();
 	for (size_t i = 0; i < fixes->change_count; i++)
 		json_array_append_new(changes, change_object(fixes, &fixes->changes[i]));
-	for (size_t i = 0; i < fixes->more_cards_count; i++) {
-		const struct tn_more_cards *more = &fixes->more_cards[i];
+	for (size_t i = 0; i < fixes->multi_gpu_count; i++) {
+		const struct tn_multi_gpu_estimate *more = &fixes->multi_gpu[i];
 		json_array_append_new(cards, json_pack("{s:i, s:s, s:I}", "cards", more->cards, "with", tn__cards_words(more->method),
 		                                       "estimated_device_bytes", (json_int_t)more->device_bytes));
 	}
-	return json_pack("{s:b, s:o, s:o}", "fits_unchanged", fixes->fits_unchanged, "changes", changes, "more_cards", cards);
+	return json_pack("{s:b, s:o, s:o}", "fits_unchanged", fixes->fits_unchanged, "changes", changes, "multi_gpu", cards);
 }
 
 static tn_status

@@ -15,10 +15,10 @@
 #define HOW_COLUMN 8
 
 const char *
-tn__promise_words(const struct tn_fixes *fixes, enum tn_promise promise)
+tn__guarantee_words(const struct tn_fixes *fixes, enum tn_guarantee promise)
 {
-	static const char *const words[] = { "results the same", "results the same up to rounding", "a different training" };
-	return promise == TN_PROMISE_DIFFERENT && fixes->infers ? "other results" : words[promise];
+	static const char *const words[] = { "results the same", "results the same up to rounding", "changes the training" };
+	return promise == TN_GUARANTEE_DIFFERENT && fixes->infers ? "other results" : words[promise];
 }
 
 const char *
@@ -54,7 +54,7 @@ tn__fixes_own_error(const struct tn_fixes *fixes)
 	char *words = NULL;
 	if (fixes->own_error == NULL)
 		return NULL;
-	return asprintf(&words, "With memory enough the program, unchanged, ends by itself: %s", fixes->own_error) < 0 ? NULL
+	return asprintf(&words, "With enough memory, the unchanged program ends by itself: %s", fixes->own_error) < 0 ? NULL
 	                                                                                                               : words;
 }
 
@@ -117,7 +117,7 @@ say_change(const struct tn_printer *printer, const struct tn_fixes *fixes, const
 	tn__say(printer, change->enough ? TN_TINT_GOOD : TN_TINT_STRONG, 2, "%d  %s%s", number, change->title,
 	        change->enough ? "   <- the first that is enough and keeps the results" : "");
 	tn__say(printer, TN_TINT_NONE, 5, "%sleaves %s; %s; %s", saved_words(change, saved),
-	        tn__human_bytes(change->margin, margin), tn__promise_words(fixes, change->results),
+	        tn__human_bytes(change->margin, margin), tn__guarantee_words(fixes, change->results),
 	        tn__time_words(&change->time, time));
 	if (narrow != NULL)
 		tn__say(printer, TN_TINT_NONE, 5, "%s", narrow);
@@ -185,7 +185,7 @@ say_next(const struct tn_printer *printer, const struct tn_fixes *fixes)
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", fixes->advice);
 	if (row != NULL && fixes->need > 0)
 		tn__say_labelled(printer, first != NULL || (fixes->advice != NULL && !fixes->wrong) ? "" : "Next", HOW_COLUMN,
-		                 "%sthe smallest card that holds it unchanged: %s (%s)", first != NULL ? "or " : "",
+		                 "%sthe smallest card that fits it unchanged: %s (%s)", first != NULL ? "or " : "",
 		                 row->figures.name, tn__human_bytes((int64_t)row->figures.total_bytes, total));
 }
 
@@ -197,11 +197,11 @@ tn__cards_words(enum tn_cards_method method)
 }
 
 static void
-say_more_cards(const struct tn_printer *printer, const struct tn_fixes *fixes)
+say_multi_gpu(const struct tn_printer *printer, const struct tn_fixes *fixes)
 {
 	char bytes[32];
-	for (size_t i = 0; i < fixes->more_cards_count; i++) {
-		const struct tn_more_cards *more = &fixes->more_cards[i];
+	for (size_t i = 0; i < fixes->multi_gpu_count; i++) {
+		const struct tn_multi_gpu_estimate *more = &fixes->multi_gpu[i];
 		tn__say_labelled(printer, i == 0 ? "Cards" : "", HOW_COLUMN, "%d of them with %s, each with its share of the batch: "
 		                 "about %s each%s", more->cards, tn__cards_words(more->method),
 		                 tn__human_bytes(more->device_bytes, bytes),
@@ -222,7 +222,7 @@ say_list(const struct tn_printer *printer, const struct tn_fixes *fixes)
 		if (fixes->changes[i].end == TN_FIX_FITS)
 			say_change(printer, fixes, &fixes->changes[i], ++number);
 	say_next(printer, fixes);
-	say_more_cards(printer, fixes);
+	say_multi_gpu(printer, fixes);
 	fputc('\n', printer->out);
 	if (fitting > SHOWN)
 		tn__say(printer, TN_TINT_DIM, 2, "%zu more that fit: --json lists them", fitting - SHOWN);

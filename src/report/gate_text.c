@@ -92,7 +92,7 @@ say_drifts(const struct tn_printer *printer, const struct tn_report *report, boo
 	if (more > 0)
 		tn__say(printer, TN_TINT_DIM, 4, "and %zu more", more);
 	if (!gate->told)
-		tn__say(printer, TN_TINT_DIM, 4, "of one of the two runs it is unknown what its memory was for");
+		tn__say(printer, TN_TINT_DIM, 4, "for one of the two runs it is unknown what its memory was for");
 }
 
 static void
@@ -133,7 +133,7 @@ say_baseline(const struct tn_printer *printer, const struct tn_report *report)
 		say_drifts(printer, report, more > 0);
 	say_versions(printer, gate);
 	if (drifted && more < 0)
-		tn__say(printer, TN_TINT_NONE, 4, "--write-baseline keeps what was won");
+		tn__say(printer, TN_TINT_NONE, 4, "--write-baseline records the improvement");
 }
 
 void

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "report/study_writers.h"
+#include "report/inspection_writers.h"
 #include "report/text.h"
 
 #define LINE_INDENT 2   /* of the text report: a line of its own */
@@ -62,13 +62,13 @@ put_code(FILE *out, const char *text)
 /* ---- parts of the text report ---- */
 
 static const char *
-mark_of(const struct tn_study *study)
+mark_of(const struct tn_inspection *inspection)
 {
-	static const char *const marks[TN_VERDICTS] = { [TN_VERDICT_FITS] = "\u2705 ", [TN_VERDICT_UNDECIDED] = "\u2754 " };
-	bool run = study->snapshot == NULL || study->of_run;
+	static const char *const metadata[TN_VERDICTS] = { [TN_VERDICT_FITS] = "\u2705 ", [TN_VERDICT_UNDECIDED] = "\u2754 " };
+	bool run = inspection->snapshot == NULL || inspection->of_run;
 	if (!run)
 		return "";
-	return marks[study->report.verdict] != NULL ? marks[study->report.verdict] : "\u274c ";
+	return metadata[inspection->report.verdict] != NULL ? metadata[inspection->report.verdict] : "\u274c ";
 }
 
 /* Lines of a paragraph; those that stand deeper are items of a list. */
@@ -92,9 +92,9 @@ put_lines(FILE *out, char *text)
 }
 
 static void
-put_part(FILE *out, const struct tn_study *study, tn_study_speaker *say)
+put_part(FILE *out, const struct tn_inspection *inspection, tn_inspection_speaker *say)
 {
-	char *text = tn__study_words(study, say);
+	char *text = tn__inspection_words(inspection, say);
 	if (text != NULL)
 		put_lines(out, text);
 	free(text);
@@ -102,12 +102,12 @@ put_part(FILE *out, const struct tn_study *study, tn_study_speaker *say)
 
 /* The first line of the head is the heading. */
 static void
-put_head(FILE *out, const struct tn_study *study)
+put_head(FILE *out, const struct tn_inspection *inspection)
 {
-	char *text = tn__study_words(study, tn__study_head), *rest = text;
+	char *text = tn__inspection_words(inspection, tn__inspection_head), *rest = text;
 	char *title = text != NULL ? strtok_r(text, "\n", &rest) : NULL;
 	if (title != NULL) {
-		fprintf(out, "### %s", mark_of(study));
+		fprintf(out, "### %s", mark_of(inspection));
 		put_text(out, title);
 		fputs("\n\n", out);
 		put_lines(out, rest);
@@ -116,9 +116,9 @@ put_head(FILE *out, const struct tn_study *study)
 }
 
 static void
-put_command(FILE *out, const struct tn_study *study)
+put_command(FILE *out, const struct tn_inspection *inspection)
 {
-	char *command = study->report.command != NULL ? strdup(study->report.command) : NULL;
+	char *command = inspection->report.command != NULL ? strdup(inspection->report.command) : NULL;
 	if (command == NULL)
 		return;
 	tn__make_plain(command, ' ');
@@ -129,9 +129,9 @@ put_command(FILE *out, const struct tn_study *study)
 
 /* "  Why   the batch ...", and below it lines without a label. */
 static void
-put_next(FILE *out, const struct tn_study *study)
+put_next(FILE *out, const struct tn_inspection *inspection)
 {
-	char *text = tn__study_words(study, tn__study_next), *rest = text;
+	char *text = tn__inspection_words(inspection, tn__inspection_next), *rest = text;
 	bool any = false;
 	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL; line = strtok_r(NULL, "\n", &rest)) {
 		const char *words = strlen(line) > LABEL_COLUMN ? line + LABEL_COLUMN : "";
@@ -171,17 +171,17 @@ put_row(FILE *out, const struct tn_moment_rows *rows, const struct tn_moment_row
 }
 
 static void
-put_table(FILE *out, const struct tn_study *study)
+put_table(FILE *out, const struct tn_inspection *inspection)
 {
 	const char *title = NULL;
-	bool run = study->snapshot == NULL || study->of_run, oom = !run && study->named[0].name == TN_MOMENT_OOM;
-	const struct tn_report_moment *moment = run ? tn__told_moment(&study->report, &title, &oom) : &study->report.at_peak;
+	bool run = inspection->snapshot == NULL || inspection->of_run, oom = !run && inspection->named[0].name == TN_MOMENT_OOM;
+	const struct tn_report_moment *moment = run ? tn__told_moment(&inspection->report, &title, &oom) : &inspection->report.at_peak;
 	struct tn_printer printer = { out, { .utf8 = true, .columns = TN_REMARK_TEXT } };
 	struct tn_moment_rows *rows = malloc(sizeof(*rows));
-	if (moment != NULL && rows != NULL && tn__moment_rows(&printer, &study->report, moment, oom, rows)) {
+	if (moment != NULL && rows != NULL && tn__moment_rows(&printer, &inspection->report, moment, oom, rows)) {
 		int64_t whole = moment->device_bytes;
 		fprintf(out, "| %s | %s | %sWhere |\n|:--|--:|%s:--|\n",
-		        title != NULL ? title : tn__moment_name_words(study->named[0].name), rows->small ? "MiB" : "GiB",
+		        title != NULL ? title : tn__moment_name_words(inspection->named[0].name), rows->small ? "MiB" : "GiB",
 		        whole > 0 ? "Share | " : "", whole > 0 ? "--:|" : "");
 		for (size_t i = 0; i < rows->count; i++)
 			put_row(out, rows, &rows->rows[i], whole);
@@ -191,15 +191,15 @@ put_table(FILE *out, const struct tn_study *study)
 }
 
 tn_status
-tn__study_markdown(const struct tn_study *study, FILE *out)
+tn__inspection_markdown(const struct tn_inspection *inspection, FILE *out)
 {
-	put_head(out, study);
-	put_command(out, study);
-	put_table(out, study);
-	put_next(out, study);
-	put_part(out, study, tn__study_findings);
+	put_head(out, inspection);
+	put_command(out, inspection);
+	put_table(out, inspection);
+	put_next(out, inspection);
+	put_part(out, inspection, tn__inspection_findings);
 	fputs("<details><summary>What was seen</summary>\n\n", out);
-	put_part(out, study, tn__study_scope);
+	put_part(out, inspection, tn__inspection_scope);
 	fputs("</details>\n", out);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_STATE, "the Markdown could not be written");
 	return TN_OK;

@@ -2,7 +2,7 @@
  *
  * The object of a page: its words, which are those of the text report, and what others make of the trace.
  */
-#include "report/study_writers.h"
+#include "report/inspection_writers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,9 +24,9 @@
 
 /* What a part of the text report says, a line an item. */
 static json_t *
-lines_of(const struct tn_study *study, tn_study_speaker *say)
+lines_of(const struct tn_inspection *inspection, tn_inspection_speaker *say)
 {
-	char *text = tn__study_words(study, say), *rest = text;
+	char *text = tn__inspection_words(inspection, say), *rest = text;
 	json_t *array = json_array();
 	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL; line = strtok_r(NULL, "\n", &rest))
 		json_array_append_new(array, tn__json_text(line + strspn(line, " ")));
@@ -36,16 +36,16 @@ lines_of(const struct tn_study *study, tn_study_speaker *say)
 
 /* The way to the failure, outermost first; else the place that made the moment. */
 static json_t *
-places_of(const struct tn_study *study)
+places_of(const struct tn_inspection *inspection)
 {
-	const struct tn_place_list *stack = &study->report.oom.stack;
-	const struct tn_report_moment *moment = tn__study_moment(study);
+	const struct tn_place_list *stack = &inspection->report.oom.stack;
+	const struct tn_report_moment *moment = tn__inspection_moment(inspection);
 	json_t *array = json_array();
-	bool oom = study->snapshot == NULL || study->of_run || study->named[0].name == TN_MOMENT_OOM;
+	bool oom = inspection->snapshot == NULL || inspection->of_run || inspection->named[0].name == TN_MOMENT_OOM;
 	for (size_t i = stack->count; oom && i-- > 0;)
 		if (tn__is_outside_torch(stack->items[i].file))
 			json_array_append_new(array, tn__json_place(&stack->items[i]));
-	const struct tn_place *at = oom && study->report.oom.at != NULL ? study->report.oom.at : moment->at;
+	const struct tn_place *at = oom && inspection->report.oom.at != NULL ? inspection->report.oom.at : moment->at;
 	if (json_array_size(array) == 0 && at != NULL)
 		json_array_append_new(array, tn__json_place(at));
 	return array;
@@ -53,9 +53,9 @@ places_of(const struct tn_study *study)
 
 /* Lines without the one that shows the places in words. */
 static void
-drop_chain(const struct tn_study *study, json_t *lines)
+drop_chain(const struct tn_inspection *inspection, json_t *lines)
 {
-	char *chain = tn__place_chain(&study->report, (struct tn_style){ .utf8 = true });
+	char *chain = tn__place_chain(&inspection->report, (struct tn_style){ .utf8 = true });
 	for (size_t i = 0; chain != NULL && i < json_array_size(lines); i++)
 		if (strcmp(json_string_value(json_array_get(lines, i)), chain) == 0)
 			json_array_remove(lines, i--);
@@ -63,37 +63,37 @@ drop_chain(const struct tn_study *study, json_t *lines)
 }
 
 static json_t *
-headline(const struct tn_study *study)
+headline(const struct tn_inspection *inspection)
 {
-	const struct tn_finding *reason = tn__study_reason(study);
-	bool run = study->snapshot == NULL || study->of_run;
-	json_t *lines = lines_of(study, tn__study_head), *advice = json_array();
+	const struct tn_finding *reason = tn__inspection_reason(inspection);
+	bool run = inspection->snapshot == NULL || inspection->of_run;
+	json_t *lines = lines_of(inspection, tn__inspection_head), *advice = json_array();
 	json_t *title = json_array_size(lines) > 0 ? json_incref(json_array_get(lines, 0)) : json_string("");
 	json_array_remove(lines, 0);
-	drop_chain(study, lines);
+	drop_chain(inspection, lines);
 	tn__page_add_line(advice, reason != NULL ? reason->advice : NULL);
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
-	                 run ? json_string(tn__verdict_text(study->report.verdict)) : json_null(), "title", title, "lines",
-	                 lines, "at", places_of(study), "why", tn__json_text(reason != NULL ? reason->what : NULL), "do",
+	                 run ? json_string(tn__verdict_text(inspection->report.verdict)) : json_null(), "title", title, "lines",
+	                 lines, "at", places_of(inspection), "why", tn__json_text(reason != NULL ? reason->what : NULL), "do",
 	                 advice);
 }
 
 static json_t *
-about(const struct tn_study *study)
+about(const struct tn_inspection *inspection)
 {
-	const struct tn_report *report = &study->report;
+	const struct tn_report *report = &inspection->report;
 	char number[64];
 	json_t *array = json_array();
-	tn__page_add_fact(array, "input", study->path);
+	tn__page_add_fact(array, "input", inspection->path);
 	tn__page_add_fact(array, "command", report->command);
 	tn__page_add_fact(array, "PyTorch", report->torch);
 	tn__page_add_fact(array, "CUDA", report->cuda);
-	if (study->snapshot != NULL) {
-		snprintf(number, sizeof(number), "%zu", study->analysis->events.count);
+	if (inspection->snapshot != NULL) {
+		snprintf(number, sizeof(number), "%zu", inspection->analysis->events.count);
 		tn__page_add_fact(array, "events", number);
 	}
-	if (study->first_us > 0) {
-		time_t seconds = (time_t)(study->first_us / 1000000);
+	if (inspection->first_us > 0) {
+		time_t seconds = (time_t)(inspection->first_us / 1000000);
 		struct tm parts;
 		if (gmtime_r(&seconds, &parts) != NULL && strftime(number, sizeof(number), "%Y-%m-%d %H:%M:%S UTC", &parts) > 0)
 			tn__page_add_fact(array, "first event", number);
@@ -102,17 +102,17 @@ about(const struct tn_study *study)
 }
 
 static json_t *
-card(const struct tn_study *study)
+card(const struct tn_inspection *inspection)
 {
-	const struct tn_report *report = &study->report;
-	bool run = study->snapshot == NULL || study->of_run;
-	const struct tn_report_split *split = run ? &report->at_peak.split : &study->card;
-	int64_t total = run ? (int64_t)report->gpu.total_bytes : study->card_total;
+	const struct tn_report *report = &inspection->report;
+	bool run = inspection->snapshot == NULL || inspection->of_run;
+	const struct tn_report_split *split = run ? &report->at_peak.split : &inspection->card;
+	int64_t total = run ? (int64_t)report->gpu.total_bytes : inspection->card_total;
 	int64_t context = split->context != TN_NO_FIGURE || !run ? split->context : (int64_t)report->gpu.context_bytes;
 	char name[32];
 	if (total <= 0)
 		return json_null();
-	snprintf(name, sizeof(name), "GPU %d", study->device);
+	snprintf(name, sizeof(name), "GPU %d", inspection->device);
 	return json_pack("{s:o, s:I, s:o, s:o, s:o}", "name", tn__json_text(run ? report->gpu.name : name), "total_bytes",
 	                 (json_int_t)total, "context_bytes", tn__json_figure(context), "libraries_bytes",
 	                 tn__json_figure(split->libraries), "other_processes_bytes",
@@ -120,9 +120,9 @@ card(const struct tn_study *study)
 }
 
 static json_t *
-findings(const struct tn_study *study)
+findings(const struct tn_inspection *inspection)
 {
-	json_t *array = tn__json_findings(&study->report);
+	json_t *array = tn__json_findings(&inspection->report);
 	for (size_t i = 0; i < json_array_size(array); i++)
 		json_object_set_new(json_array_get(array, i), "column", json_null());
 	return array;
@@ -130,18 +130,18 @@ findings(const struct tn_study *study)
 
 /* Findings are about the first of the named moments; a run says more than its recording shows. */
 static void
-lead_to_their_moment(const struct tn_study *study, json_t *object)
+lead_to_their_moment(const struct tn_inspection *inspection, json_t *object)
 {
 	json_t *column = json_object_get(json_array_get(json_object_get(object, "moments"), 0), "column");
 	const json_t *array = json_object_get(object, "findings");
-	for (size_t i = 0; i < json_array_size(array) && study->analysis != NULL && column != NULL; i++)
+	for (size_t i = 0; i < json_array_size(array) && inspection->analysis != NULL && column != NULL; i++)
 		json_object_set_new(json_array_get(array, i), "column", json_copy(column));
 }
 
 static json_t *
-regions(const struct tn_study *study)
+regions(const struct tn_inspection *inspection)
 {
-	json_t *array = tn__json_regions(&study->report);
+	json_t *array = tn__json_regions(&inspection->report);
 	for (size_t i = 0; i < json_array_size(array); i++)
 		json_object_del(json_array_get(array, i), "peak_taken_bytes");
 	return array;
@@ -149,9 +149,9 @@ regions(const struct tn_study *study)
 
 /* What a run took for granted, the lines that bytes hang on first; of a recording alone nothing is known. */
 static json_t *
-assumptions(const struct tn_study *study)
+assumptions(const struct tn_inspection *inspection)
 {
-	json_t *rows = json_array(), *all = tn__assumptions_json(&study->report.assumptions);
+	json_t *rows = json_array(), *all = tn__assumptions_json(&inspection->report.assumptions);
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < json_array_size(all) && json_array_size(rows) < MOST_ASSUMED; i++) {
 			json_t *item = json_array_get(all, i), *at = json_pack("{s:O, s:O, s:n, s:b}", "file", json_object_get(item, "file"),
@@ -168,19 +168,19 @@ assumptions(const struct tn_study *study)
 }
 
 static json_t *
-network(const struct tn_study *study)
+network(const struct tn_inspection *inspection)
 {
-	bool run = (study->snapshot == NULL || study->of_run) && !study->report.real_gpu;
-	return run ? tn__json_network(&study->report) : json_null();
+	bool run = (inspection->snapshot == NULL || inspection->of_run) && !inspection->report.real_gpu;
+	return run ? tn__json_network(&inspection->report) : json_null();
 }
 
 static json_t *
-devices(const struct tn_study *study)
+devices(const struct tn_inspection *inspection)
 {
 	json_t *array = json_array();
-	for (size_t i = 0; i < study->device_count; i++)
-		json_array_append_new(array, json_integer(study->devices[i]));
-	if (study->device_count == 0)
+	for (size_t i = 0; i < inspection->device_count; i++)
+		json_array_append_new(array, json_integer(inspection->devices[i]));
+	if (inspection->device_count == 0)
 		json_array_append_new(array, json_integer(0));
 	return array;
 }
@@ -225,32 +225,32 @@ comparison_object(const struct tn_comparison *comparison, struct tn_page_tables 
 		return json_null();
 	return json_pack("{s:o, s:o, s:{s:o, s:o}, s:o}", "before", tn__json_text(comparison->before->path), "after",
 	                 tn__json_text(comparison->after->path), "bytes", "before",
-	                 category_bytes(tn__study_moment(comparison->before)), "after",
-	                 category_bytes(tn__study_moment(comparison->after)), "lines",
+	                 category_bytes(tn__inspection_moment(comparison->before)), "after",
+	                 category_bytes(tn__inspection_moment(comparison->after)), "lines",
 	                 comparison_lines(comparison, tables));
 }
 
 /* ---- the whole ---- */
 
 static tn_status
-fill(const struct tn_study *study, const struct tn_comparison *comparison, struct tn_page_tables *tables,
+fill(const struct tn_inspection *inspection, const struct tn_comparison *comparison, struct tn_page_tables *tables,
      json_t *object)
 {
 	const struct {
 		const char *name;
 		json_t *value;
 	} fields[] = {
-		{ "about", about(study) },
-		{ "headline", headline(study) },
-		{ "notes", lines_of(study, tn__study_scope) },
-		{ "inferred", json_boolean(tn__study_moment(study)->inferred) },
-		{ "device", json_integer(study->device) },
-		{ "devices", devices(study) },
-		{ "card", card(study) },
-		{ "findings", findings(study) },
-		{ "regions", regions(study) },
-		{ "assumptions", assumptions(study) },
-		{ "network", network(study) },
+		{ "about", about(inspection) },
+		{ "headline", headline(inspection) },
+		{ "notes", lines_of(inspection, tn__inspection_scope) },
+		{ "inferred", json_boolean(tn__inspection_moment(inspection)->inferred) },
+		{ "device", json_integer(inspection->device) },
+		{ "devices", devices(inspection) },
+		{ "card", card(inspection) },
+		{ "findings", findings(inspection) },
+		{ "regions", regions(inspection) },
+		{ "assumptions", assumptions(inspection) },
+		{ "network", network(inspection) },
 		{ "comparison", comparison_object(comparison, tables) },
 	};
 	bool complete = true;
@@ -258,21 +258,21 @@ fill(const struct tn_study *study, const struct tn_comparison *comparison, struc
 		if (json_object_set_new(object, fields[i].name, fields[i].value) != 0)
 			complete = false;
 	TN_RETURN_IF(!complete, TN_NO_MEMORY, "out of host memory for the page");
-	TN_FORWARD_IF_ERROR(tn__page_course(study, tables, object));
-	lead_to_their_moment(study, object);
+	TN_FORWARD_IF_ERROR(tn__page_course(inspection, tables, object));
+	lead_to_their_moment(inspection, object);
 	TN_RETURN_IF(!tn__page_tables_write(tables, object), TN_NO_MEMORY, "out of host memory for the page");
 	return TN_OK;
 }
 
 tn_status
-tn__study_page(const struct tn_shown_study *shown, FILE *out)
+tn__inspection_page(const struct tn_shown_inspection *shown, FILE *out)
 {
-	const struct tn_study *study = shown->study;
-	struct tn_page_tables *tables = tn__page_tables_new(study);
-	json_t *object = tn__page_new(tn__file_name(study->path));
+	const struct tn_inspection *inspection = shown->inspection;
+	struct tn_page_tables *tables = tn__page_tables_new(inspection);
+	json_t *object = tn__page_new(tn__file_name(inspection->path));
 	tn_status status = tables != NULL && object != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)
-		status = fill(study, shown->comparison, tables, object);
+		status = fill(inspection, shown->comparison, tables, object);
 	tn__page_tables_free(tables);
 	if (status == TN_OK)
 		status = tn__page_put(object, out);
@@ -283,9 +283,9 @@ tn__study_page(const struct tn_shown_study *shown, FILE *out)
 tn_status
 tn__report_page(const struct tn_report *report, FILE *out)
 {
-	struct tn_study study;
-	TN_FORWARD_IF_ERROR(tn__study_of_run(report, &study));
-	tn_status status = tn__study_page(&(struct tn_shown_study){ .study = &study }, out);
-	tn__study_free(&study);
+	struct tn_inspection inspection;
+	TN_FORWARD_IF_ERROR(tn__inspection_of_run(report, &inspection));
+	tn_status status = tn__inspection_page(&(struct tn_shown_inspection){ .inspection = &inspection }, out);
+	tn__inspection_free(&inspection);
 	return status;
 }

@@ -18,7 +18,7 @@ struct tn_page_seen {
 static const struct tn_interval *
 block_of(const struct tn_page_alive *alive, const struct tn_part *part)
 {
-	return &alive->study->analysis->blocks.intervals[part->interval];
+	return &alive->inspection->analysis->blocks.intervals[part->interval];
 }
 
 static int
@@ -45,7 +45,7 @@ compare_begins(const void *left, const void *right, void *context)
 static tn_status
 list_seen(struct tn_page_alive *alive)
 {
-	const struct tn_part_list *parts = &alive->study->parts;
+	const struct tn_part_list *parts = &alive->inspection->parts;
 	alive->seen = malloc((parts->count + 1) * sizeof(*alive->seen));
 	TN_RETURN_IF(alive->seen == NULL, TN_NO_MEMORY, "out of host memory for the page");
 	for (size_t i = 0; i < parts->count; i++) {
@@ -72,7 +72,7 @@ tn__page_intervals(struct tn_page_alive *alive, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct tn_part *part = alive->seen[i].part;
 		const struct tn_interval *block = block_of(alive, part);
-		bool ends = block->until <= alive->study->analysis->events.count;
+		bool ends = block->until <= alive->inspection->analysis->events.count;
 		tn__page_step(&from, block->from);
 		tn__page_push(life, ends ? block->until - block->from : 0);
 		tn__page_push(bytes, tn__page_counted(part->bytes));

@@ -15,11 +15,11 @@
 /* ---- the timeline ---- */
 
 static int64_t
-beside(const struct tn_study *study, size_t category)
+beside(const struct tn_inspection *inspection, size_t category)
 {
-	int64_t bytes = category == TN_CATEGORY_context     ? study->card.context
-	                : category == TN_CATEGORY_libraries ? study->card.libraries
-	                                                    : study->card.other_processes;
+	int64_t bytes = category == TN_CATEGORY_context     ? inspection->card.context
+	                : category == TN_CATEGORY_libraries ? inspection->card.libraries
+	                                                    : inspection->card.other_processes;
 	return bytes > 0 ? bytes : 0;
 }
 
@@ -34,14 +34,14 @@ set_category(json_t *object, size_t category, json_t *column, bool any)
 }
 
 static json_t *
-bytes_by_category(const struct tn_study *study, const struct tn_timeline *timeline)
+bytes_by_category(const struct tn_inspection *inspection, const struct tn_timeline *timeline)
 {
 	json_t *object = json_object();
 	for (size_t category = 0; category < TN_CATEGORIES; category++) {
 		struct tn_page_steps column = tn__page_steps();
 		bool any = false;
 		for (size_t i = 0; i < timeline->count; i++) {
-			json_int_t value = category > TN_CATEGORY_cached ? beside(study, category) :
+			json_int_t value = category > TN_CATEGORY_cached ? beside(inspection, category) :
 			                                                    tn__page_counted(timeline->columns[i].bytes[category]);
 			any |= value != 0;
 			tn__page_step(&column, value);
@@ -52,7 +52,7 @@ bytes_by_category(const struct tn_study *study, const struct tn_timeline *timeli
 }
 
 static json_t *
-timeline_object(const struct tn_study *study, const struct tn_timeline *timeline, struct tn_page_tables *tables)
+timeline_object(const struct tn_inspection *inspection, const struct tn_timeline *timeline, struct tn_page_tables *tables)
 {
 	struct tn_page_steps first = tn__page_steps(), time = tn__page_steps(), number = tn__page_steps();
 	struct tn_page_steps low = tn__page_steps();
@@ -61,25 +61,25 @@ timeline_object(const struct tn_study *study, const struct tn_timeline *timeline
 		const struct tn_column *column = &timeline->columns[i];
 		tn__page_step(&first, column->first);
 		tn__page_push(at, column->moment - column->first);
-		tn__page_step(&time, column->time_us > study->first_us ? column->time_us - study->first_us : 0);
+		tn__page_step(&time, column->time_us > inspection->first_us ? column->time_us - inspection->first_us : 0);
 		tn__page_step(&number, column->step > 0 ? column->step : 0);
 		tn__page_push(phase, tn__page_string(tables, column->phase));
 		tn__page_step(&low, tn__page_counted(column->low));
 	}
-	if (study->last_us == 0) {
+	if (inspection->last_us == 0) {
 		json_decref(time.array);
 		time.array = json_null();
 	}
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "states", (json_int_t)timeline->states, "first",
 	                 first.array, "at", at, "time_us", time.array, "step", number.array, "phase", phase, "bytes",
-	                 bytes_by_category(study, timeline), "low", low.array);
+	                 bytes_by_category(inspection, timeline), "low", low.array);
 }
 
 static json_t *
-moment_object(const struct tn_study *study, enum tn_moment_name name, size_t column)
+moment_object(const struct tn_inspection *inspection, enum tn_moment_name name, size_t column)
 {
 	static const char *const words[] = { "Peak", "Out of memory", "End", "Asked for" };
-	const struct tn_report_oom *oom = &study->report.oom;
+	const struct tn_report_oom *oom = &inspection->report.oom;
 	bool failed = name == TN_MOMENT_OOM && oom->seen;
 	return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o}", "name", tn__moment_name_text(name), "words", words[name],
 	                 "column", (json_int_t)column, "requested_bytes",
@@ -93,31 +93,31 @@ moment_object(const struct tn_study *study, enum tn_moment_name name, size_t col
 /* ---- the whole, of a snapshot ---- */
 
 static tn_status
-write_course(const struct tn_study *study, const struct tn_timeline *timeline, struct tn_page_tables *tables,
+write_course(const struct tn_inspection *inspection, const struct tn_timeline *timeline, struct tn_page_tables *tables,
              json_t *object)
 {
 	json_t *moments = json_array();
-	struct tn_page_alive alive = { .study = study, .timeline = timeline, .tables = tables };
-	for (size_t i = 0; i < study->named_count; i++)
-		json_array_append_new(moments, moment_object(study, study->named[i].name,
-		                                             tn__column_of(timeline, study->named[i].state)));
+	struct tn_page_alive alive = { .inspection = inspection, .timeline = timeline, .tables = tables };
+	for (size_t i = 0; i < inspection->named_count; i++)
+		json_array_append_new(moments, moment_object(inspection, inspection->named[i].name,
+		                                             tn__column_of(timeline, inspection->named[i].state)));
 	TN_FORWARD_IF_ERROR(tn__page_set(object, "moments", moments));
-	TN_FORWARD_IF_ERROR(tn__page_set(object, "timeline", timeline_object(study, timeline, tables)));
+	TN_FORWARD_IF_ERROR(tn__page_set(object, "timeline", timeline_object(inspection, timeline, tables)));
 	tn_status status = tn__page_write_alive(&alive, object);
 	tn__page_alive_free(&alive);
-	return status == TN_OK ? tn__page_write_segments(study, tables, object) : status;
+	return status == TN_OK ? tn__page_write_segments(inspection, tables, object) : status;
 }
 
 static tn_status
-write_snapshot(const struct tn_study *study, struct tn_page_tables *tables, json_t *object)
+write_snapshot(const struct tn_inspection *inspection, struct tn_page_tables *tables, json_t *object)
 {
 	struct tn_timeline timeline;
 	uint32_t named[4];
-	for (size_t i = 0; i < study->named_count; i++)
-		named[i] = study->named[i].state;
-	TN_FORWARD_IF_ERROR(tn__timeline_make(study->analysis, &study->parts, MOST_COLUMNS, named, study->named_count,
+	for (size_t i = 0; i < inspection->named_count; i++)
+		named[i] = inspection->named[i].state;
+	TN_FORWARD_IF_ERROR(tn__timeline_make(inspection->analysis, &inspection->parts, MOST_COLUMNS, named, inspection->named_count,
 	                                      &timeline));
-	tn_status status = write_course(study, &timeline, tables, object);
+	tn_status status = write_course(inspection, &timeline, tables, object);
 	tn__timeline_free(&timeline);
 	return status;
 }
@@ -222,7 +222,7 @@ write_single(const struct single *singles, size_t count, struct tn_page_alive *a
 	size_t shown = count > 1 ? 1 : 0; /* the out-of-memory is more important */
 	for (size_t i = 0; i < count; i++) {
 		size_t column = i == 0 ? shown : 0;
-		json_array_append_new(moments, moment_object(alive->study, singles[column].name, column));
+		json_array_append_new(moments, moment_object(alive->inspection, singles[column].name, column));
 	}
 	TN_FORWARD_IF_ERROR(tn__page_set(object, "moments", moments));
 	TN_FORWARD_IF_ERROR(tn__page_set(object, "timeline", single_timeline(singles, count, alive->tables)));
@@ -234,9 +234,9 @@ write_single(const struct single *singles, size_t count, struct tn_page_alive *a
 }
 
 static tn_status
-write_run(const struct tn_study *study, struct tn_page_tables *tables, json_t *object)
+write_run(const struct tn_inspection *inspection, struct tn_page_tables *tables, json_t *object)
 {
-	const struct tn_report *report = &study->report;
+	const struct tn_report *report = &inspection->report;
 	struct single singles[2];
 	size_t count = 0;
 	if (tn__report_is_told(&report->at_peak))
@@ -244,17 +244,17 @@ write_run(const struct tn_study *study, struct tn_page_tables *tables, json_t *o
 	if (report->oom.seen && tn__report_is_told(&report->at_oom))
 		singles[count++] = (struct single){ &report->at_oom, TN_MOMENT_OOM };
 	struct tn_timeline timeline = { .count = count };
-	struct tn_page_alive alive = { .study = study, .timeline = &timeline, .tables = tables };
+	struct tn_page_alive alive = { .inspection = inspection, .timeline = &timeline, .tables = tables };
 	tn_status status = count > 0 ? write_single(singles, count, &alive, object) : TN_OK;
 	tn__page_alive_free(&alive);
 	return status;
 }
 
 tn_status
-tn__page_course(const struct tn_study *study, struct tn_page_tables *tables, json_t *object)
+tn__page_course(const struct tn_inspection *inspection, struct tn_page_tables *tables, json_t *object)
 {
-	tn_status status = study->snapshot != NULL ? write_snapshot(study, tables, object) :
-	                                             write_run(study, tables, object);
+	tn_status status = inspection->snapshot != NULL ? write_snapshot(inspection, tables, object) :
+	                                             write_run(inspection, tables, object);
 	TN_RETURN_IF(status == TN_OK && tn__page_tables_failed(tables), TN_NO_MEMORY, "out of host memory for the page");
 	return status;
 }

@@ -8,6 +8,6 @@
 #include "report/page_tables.h"
 
 /* Sets `timeline`, `moments`, `intervals`, `small` and `segments` of the object. TN_NO_MEMORY. */
-tn_status tn__page_course(const struct tn_study *study, struct tn_page_tables *tables, json_t *object);
+tn_status tn__page_course(const struct tn_inspection *inspection, struct tn_page_tables *tables, json_t *object);
 
 #endif

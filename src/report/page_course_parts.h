@@ -53,7 +53,7 @@ struct tn_page_change {
 };
 
 struct tn_page_alive {
-	const struct tn_study *study;
+	const struct tn_inspection *inspection;
 	const struct tn_timeline *timeline;
 	struct tn_page_tables *tables;
 	struct tn_page_seen *seen;
@@ -76,6 +76,6 @@ json_t *tn__page_small(const struct tn_page_alive *alive);
 void tn__page_join_changes(struct tn_page_alive *alive);
 
 /* Sets `segments` of the object. TN_NO_MEMORY. */
-tn_status tn__page_write_segments(const struct tn_study *study, struct tn_page_tables *tables, json_t *object);
+tn_status tn__page_write_segments(const struct tn_inspection *inspection, struct tn_page_tables *tables, json_t *object);
 
 #endif

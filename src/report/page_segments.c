@@ -38,20 +38,20 @@ kind_of(const struct tn_layout_segment *segment)
 
 /* The part with most of a block. */
 static const struct tn_part *
-main_part(const struct tn_study *study, uint32_t interval)
+main_part(const struct tn_inspection *inspection, uint32_t interval)
 {
 	const struct tn_part *best = NULL;
-	size_t low = 0, high = study->parts.count;
+	size_t low = 0, high = inspection->parts.count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (study->parts.items[middle].interval < interval)
+		if (inspection->parts.items[middle].interval < interval)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; low < study->parts.count && study->parts.items[low].interval == interval; low++)
-		if (best == NULL || study->parts.items[low].bytes > best->bytes)
-			best = &study->parts.items[low];
+	for (; low < inspection->parts.count && inspection->parts.items[low].interval == interval; low++)
+		if (best == NULL || inspection->parts.items[low].bytes > best->bytes)
+			best = &inspection->parts.items[low];
 	return best;
 }
 
@@ -72,7 +72,7 @@ compare_addresses(const void *left, const void *right)
 }
 
 static json_t *
-blocks_object(const struct tn_study *study, struct tn_page_tables *tables, const struct tn_layout *layout,
+blocks_object(const struct tn_inspection *inspection, struct tn_page_tables *tables, const struct tn_layout *layout,
               const struct tn_layout_segment *const *segments, size_t count)
 {
 	json_t *size = json_array(), *state = json_array(), *category = json_array(), *site = json_array();
@@ -81,7 +81,7 @@ blocks_object(const struct tn_study *study, struct tn_page_tables *tables, const
 		for (size_t at = segments[i]->first_block; at < segments[i]->first_block + segments[i]->blocks; at++) {
 			const struct tn_layout_block *block = &layout->blocks[at];
 			bool live = block->interval != TN_NO_INTERVAL && !block->pending;
-			const struct tn_part *part = live ? main_part(study, block->interval) : NULL;
+			const struct tn_part *part = live ? main_part(inspection, block->interval) : NULL;
 			tn__page_push(size, tn__page_counted(block->size));
 			tn__page_push(state, block->interval == TN_NO_INTERVAL ? 0 : block->pending ? 2 : 1);
 			tn__page_push(category, part != NULL ? part->category : live ? TN_CATEGORY_temporaries : -1);
@@ -112,7 +112,7 @@ segments_object(const struct tn_layout_segment *const *segments, size_t count)
 
 /* The picture of one moment: the segments with the most free bytes, as long as there is room for their blocks. */
 static tn_status
-add_picture(const struct tn_study *study, struct tn_page_tables *tables, const struct tn_layout *layout, size_t moment,
+add_picture(const struct tn_inspection *inspection, struct tn_page_tables *tables, const struct tn_layout *layout, size_t moment,
             json_t *pictures)
 {
 	size_t count = layout->segment_count, kept = 0, blocks = 0;
@@ -129,7 +129,7 @@ add_picture(const struct tn_study *study, struct tn_page_tables *tables, const s
 	qsort(order, kept, sizeof(const struct tn_layout_segment *), compare_addresses);
 	json_t *picture = json_pack("{s:I, s:o, s:o, s:{s:I, s:I}}", "moment", (json_int_t)moment, "segments",
 	                            segments_object(order, kept), "blocks",
-	                            blocks_object(study, tables, layout, order, kept), "left_out", "segments",
+	                            blocks_object(inspection, tables, layout, order, kept), "left_out", "segments",
 	                            (json_int_t)(count - kept), "bytes", tn__page_counted(left));
 	free(order);
 	TN_RETURN_IF(json_array_append_new(pictures, picture) != 0, TN_NO_MEMORY, "out of host memory for the page");
@@ -137,17 +137,17 @@ add_picture(const struct tn_study *study, struct tn_page_tables *tables, const s
 }
 
 tn_status
-tn__page_write_segments(const struct tn_study *study, struct tn_page_tables *tables, json_t *object)
+tn__page_write_segments(const struct tn_inspection *inspection, struct tn_page_tables *tables, json_t *object)
 {
 	json_t *pictures = json_array();
 	tn_status status = TN_OK;
-	for (size_t i = 0; i < study->named_count && status == TN_OK; i++) {
+	for (size_t i = 0; i < inspection->named_count && status == TN_OK; i++) {
 		struct tn_layout layout;
-		status = tn__layout_of(study->analysis, study->named[i].state, &layout);
+		status = tn__layout_of(inspection->analysis, inspection->named[i].state, &layout);
 		if (status != TN_OK)
 			break;
 		if (layout.segment_count > 0)
-			status = add_picture(study, tables, &layout, i, pictures);
+			status = add_picture(inspection, tables, &layout, i, pictures);
 		tn__layout_free(&layout);
 	}
 	if (status == TN_OK)

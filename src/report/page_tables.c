@@ -20,7 +20,7 @@ struct rows {
 };
 
 struct tn_page_tables {
-	const struct tn_study *study;
+	const struct tn_inspection *inspection;
 	struct rows strings; /* rows: hash, hash, number of those with the same hash before it */
 	char **texts;        /* by string */
 	size_t text_capacity;
@@ -166,14 +166,14 @@ add_frame(struct tn_page_tables *tables, const char *function, const char *file,
 {
 	int32_t number = line > INT32_MAX || line < INT32_MIN ? 0 : (int32_t)line;
 	uint32_t name = tn__page_string(tables, function);
-	return add_row(tables, &tables->frames, name, tn__page_string(tables, tn__study_file(tables->study, file)),
+	return add_row(tables, &tables->frames, name, tn__page_string(tables, tn__inspection_file(tables->inspection, file)),
 	               (uint32_t)number, kind);
 }
 
 static uint32_t
 frame_of_snapshot(struct tn_page_tables *tables, uint32_t number)
 {
-	struct tn_frame frame = tn_snapshot_frame(tables->study->snapshot, number);
+	struct tn_frame frame = tn_snapshot_frame(tables->inspection->snapshot, number);
 	return add_frame(tables, frame.function, frame.file, frame.line, frame.user ? 0 : frame.library ? 1 : 2);
 }
 
@@ -193,7 +193,7 @@ static uint32_t
 stack_of_snapshot(struct tn_page_tables *tables, tn_stack stack)
 {
 	const uint32_t *frames;
-	size_t count = tn_snapshot_stack(tables->study->snapshot, stack, &frames);
+	size_t count = tn_snapshot_stack(tables->inspection->snapshot, stack, &frames);
 	uint32_t row = 0;
 	for (size_t i = count; i-- > 0;)
 		row = add_row(tables, &tables->stacks, row, frame_of_snapshot(tables, frames[i]) + 1, 0, 0);
@@ -213,7 +213,7 @@ tn__page_site_of_place(struct tn_page_tables *tables, const struct tn_place *pla
 static uint32_t
 make_site(struct tn_page_tables *tables, tn_stack stack, bool backward)
 {
-	const struct tn_snapshot *snapshot = tables->study->snapshot;
+	const struct tn_snapshot *snapshot = tables->inspection->snapshot;
 	uint32_t number, at = 0, user = 0;
 	if (tn_snapshot_outside_frame(snapshot, stack, &number))
 		at = frame_of_snapshot(tables, number) + 1;
@@ -225,7 +225,7 @@ make_site(struct tn_page_tables *tables, tn_stack stack, bool backward)
 uint32_t
 tn__page_site_of_block(struct tn_page_tables *tables, uint32_t interval)
 {
-	const struct tn_analysis *analysis = tables->study->analysis;
+	const struct tn_analysis *analysis = tables->inspection->analysis;
 	struct tn_origin origin = tn__origin_of_interval(analysis, &analysis->blocks.intervals[interval]);
 	uint32_t *known = &tables->of_stack[2 * (size_t)origin.stack + origin.at.backward];
 	if (*known == NONE)
@@ -236,13 +236,13 @@ tn__page_site_of_block(struct tn_page_tables *tables, uint32_t interval)
 /* ---- the whole ---- */
 
 struct tn_page_tables *
-tn__page_tables_new(const struct tn_study *study)
+tn__page_tables_new(const struct tn_inspection *inspection)
 {
 	struct tn_page_tables *tables = calloc(1, sizeof(*tables));
-	size_t stacks = study->snapshot != NULL ? tn_snapshot_stacks(study->snapshot) : 0;
+	size_t stacks = inspection->snapshot != NULL ? tn_snapshot_stacks(inspection->snapshot) : 0;
 	if (tables == NULL)
 		return NULL;
-	tables->study = study;
+	tables->inspection = inspection;
 	tables->of_stack = malloc((2 * stacks + 2) * sizeof(*tables->of_stack));
 	if (tables->of_stack != NULL) {
 		memset(tables->of_stack, 0xff, (2 * stacks + 2) * sizeof(*tables->of_stack));

@@ -10,12 +10,12 @@
 
 #include <jansson.h>
 
-#include "report/study_writers.h"
+#include "report/inspection_writers.h"
 
 struct tn_page_tables;
 
-/* NULL without memory. The study must outlive it. */
-struct tn_page_tables *tn__page_tables_new(const struct tn_study *study);
+/* NULL without memory. The inspection must outlive it. */
+struct tn_page_tables *tn__page_tables_new(const struct tn_inspection *inspection);
 void tn__page_tables_free(struct tn_page_tables *tables); /* NULL is allowed */
 bool tn__page_tables_failed(const struct tn_page_tables *tables);
 

@@ -178,7 +178,7 @@ say_spread(const struct tn_printer *printer, const struct tn_report_moment *most
 	if (spread < (int64_t)(WORTH_SAYING * (double)most->device_bytes))
 		return;
 	if (category >= 0)
-		tn__say(printer, TN_TINT_NONE, 2, "they differ by %s, most of it %s: %s", tn__human_bytes(spread, bytes),
+		tn__say(printer, TN_TINT_NONE, 2, "they differ by %s, mostly %s: %s", tn__human_bytes(spread, bytes),
 		        tn__category_words((enum tn_category)category), tn__human_bytes(widest, part));
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "they differ by %s", tn__human_bytes(spread, bytes));

@@ -35,12 +35,12 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 {
 	int status = report->exit_status;
 	if (report->hang.seen)
-		tn__say(printer, TN_TINT_BAD, 0, "Ranks of the program wait for each other for ever: no verdict about memory");
+		tn__say(printer, TN_TINT_BAD, 0, "Ranks of the program wait for each other forever: no verdict on memory");
 	else if (status > 128 && status < 128 + 65)
-		tn__say(printer, TN_TINT_BAD, 0, "The program was ended by signal %d (%s): no verdict about memory",
+		tn__say(printer, TN_TINT_BAD, 0, "The program was ended by signal %d (%s): no verdict on memory",
 		        status - 128, strsignal(status - 128));
 	else
-		tn__say(printer, TN_TINT_BAD, 0, "The program failed with status %d: no verdict about memory", status);
+		tn__say(printer, TN_TINT_BAD, 0, "The program failed with status %d: no verdict on memory", status);
 	char path[TN_PLACE_TEXT];
 	if (report->exception != NULL && report->exception_at != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s:%lld  %s",
@@ -192,7 +192,7 @@ say_scope(const struct tn_printer *printer, const struct tn_report *report)
 		                               "the program ran to its end",      "the program ran out of memory",
 		                               "the program failed",              "interrupted" };
 	char steps[96], shapes[64] = "";
-	const char *how = report->verdict == TN_VERDICT_GROWS ? "stopped, since memory did nothing but grow"
+	const char *how = report->verdict == TN_VERDICT_GROWS ? "stopped, because memory only grew"
 	                                                       : why[report->stopped];
 	if (report->steps_seen == 0)
 		snprintf(steps, sizeof(steps), "no complete step");
@@ -241,7 +241,7 @@ say_oom_place(const struct tn_printer *printer, const struct tn_report *report)
 	if (places != NULL && places[0] != '\0')
 		tn__say(printer, TN_TINT_NONE, 2, "%s", places);
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "the place is unknown: no Python hook saw it");
+		tn__say(printer, TN_TINT_NONE, 2, "the line is unknown: no Python hook saw it");
 	free(places);
 }
 
@@ -257,10 +257,10 @@ say_need(const struct tn_printer *printer, const struct tn_report *report)
 	if (report->need.steps > 1)
 		snprintf(steps, sizeof(steps), "its first %lld steps", (long long)report->need.steps);
 	if (more > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "in all it needs %s for %s: %s more than the card has", needed, steps,
+		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s: %s more than the card has", needed, steps,
 		        tn__human_bytes(more, missing));
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "in all it needs %s for %s, and what lies unused between its tensors", needed,
+		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s, plus what lies unused between its tensors", needed,
 		        steps);
 }
 

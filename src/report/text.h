@@ -65,7 +65,7 @@ const char *tn__place_words(const struct tn_report *report, struct tn_style styl
 
 #define TN_REMARK_TEXT 640
 #define TN_MOMENT_LINES 3 /* of one category */
-#define TN_INFERRED_WORDS "guessed from lines and lifetimes: nothing in the program's process told what its memory is for"
+#define TN_INFERRED_WORDS "inferred from source lines and lifetimes: nothing in the program's process reported what its memory is for"
 
 /* A category at a moment, with the lines that hold most of it in words. */
 struct tn_moment_row {

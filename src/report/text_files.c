@@ -31,8 +31,8 @@ static const char *
 missing_wall(const struct tn_report_files *files)
 {
 	if (files->no_landlock && files->no_filter)
-		return "the kernel offers neither Landlock nor seccomp here";
-	return files->no_landlock ? "the kernel offers no Landlock here" : "the kernel offers no seccomp here";
+		return "this kernel has neither Landlock nor seccomp";
+	return files->no_landlock ? "this kernel has no Landlock" : "this kernel has no seccomp";
 }
 
 static void
@@ -79,12 +79,12 @@ tn__say_changes(const struct tn_printer *printer, const struct tn_report *report
 	if (files->unseen.count > 0)
 		tn__say(printer, TN_TINT_NONE, 2, "%s call%s the kernel without the C library: %s", names_of(&files->unseen, names, sizeof(names)),
 		        files->unseen.count == 1 ? "s" : "",
-		        walls ? "changes that are made that way, outside the run, are refused"
+		        walls ? "changes made that way outside the run are refused"
 		              : "what was written is not known");
 	if (!walls)
 		tn__say(printer, TN_TINT_NONE, 2, "only what goes through the C library is known to have changed nothing real%s: %s",
 		        is_network_open(report) ? ", and sent nothing" : "", missing_wall(files));
 	else if (is_network_open(report))
 		tn__say(printer, TN_TINT_NONE, 2, "only what goes through the C library is known to have sent nothing: %s",
-		        "the kernel cannot ask us about connections here");
+		        "this kernel cannot report connections");
 }

@@ -127,7 +127,7 @@ say_assumptions(const struct tn_printer *printer, const struct tn_report *report
 	size_t shown = 0;
 	if (list->runs > 0 && list->passed < list->count)
 		tn__say(printer, TN_TINT_NONE, 2,
-		        "the program failed by itself at first; it passed when what is read at %s was taken as %s",
+		        "the program failed by itself at first; it passed when the value read at %s was assumed to be %s",
 		        tn__place_words(report, printer->style, &list->items[list->passed].place, place),
 		        list->items[list->passed].value);
 	for (size_t i = 0; i < list->count && shown < SHOWN_NAMES; i++) {
@@ -137,7 +137,7 @@ say_assumptions(const struct tn_printer *printer, const struct tn_report *report
 		shown++;
 	}
 	if (list->bytes > 0)
-		tn__say(printer, TN_TINT_DIM, 2, "%s of the peak hang on the counts that were assumed; --assume says otherwise",
+		tn__say(printer, TN_TINT_DIM, 2, "%s of the peak depend on the assumed counts; --assume changes them",
 		        tn__human_bytes(list->bytes, bytes));
 }
 
@@ -158,7 +158,7 @@ say_stand_ins(const struct tn_printer *printer, const struct tn_stand_in_list *l
 	name = name != NULL ? name + 1 : list->items[0].path;
 	tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of weights (%s, %s%s) %s: shapes stood in for the tensors", list->count,
 	        list->count == 1 ? "" : "s", tn__human_bytes(bytes, room), name, list->count == 1 ? "" : " ...",
-	        whole == list->count ? "left unread (--weights shape)" : list->count == 1 ? "is a header only" : "are headers only");
+	        whole == list->count ? "not read (--weights shape)" : list->count == 1 ? "is a header only" : "are headers only");
 }
 
 void
@@ -171,10 +171,10 @@ tn__say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 	say_list(printer, report, &report->refused_calls, "the virtual GPU refused %lld call%s that it does not answer");
 	const char *workspaces = tn__report_source(report, "at_peak.by_category.workspaces");
 	if (workspaces != NULL && strstr(workspaces, "model: ") != NULL)
-		tn__say(printer, TN_TINT_DIM, 2, "workspaces of libraries are guessed by a %s", strstr(workspaces, "model: "));
+		tn__say(printer, TN_TINT_DIM, 2, "library workspaces are estimated by a %s", strstr(workspaces, "model: "));
 	say_handled(printer, report, false, "%lld out-of-memory error%s that the program handled itself");
 	say_handled(printer, report, true,
-	            "%lld workspace%s of a library that did not fit, and PyTorch chose a smaller one by itself");
+	            "%lld library workspace%s did not fit, and PyTorch chose a smaller one by itself");
 	say_held_back(printer, report);
 	say_stand_ins(printer, &report->stand_ins);
 	if (report->init_skipped_bytes > 0)

@@ -133,10 +133,9 @@ tn__validation_summary(const json_t *document, int left, struct tn_style style, 
 	        count_of(summary, "allocated_peak_equal"), count_of(summary, "reserved_peak_within_half_percent"),
 	        count_of(summary, "same_segments"), count_of(summary, "process_within_100_mib"));
 	if (stand_in)
-		tn__say(&printer, TN_TINT_DIM, 2, "a virtual card stood in for the real one: this shows that the kit works, and no "
-		        "more");
+		tn__say(&printer, TN_TINT_DIM, 2, "a virtual card stood in for the real one: this only shows that the kit works");
 	if (left > 0)
-		tn__say(&printer, TN_TINT_STRONG, 2, "%d job%s left: the same command goes on", left, left == 1 ? " is" : "s are");
+		tn__say(&printer, TN_TINT_STRONG, 2, "%d job%s left: the same command resumes", left, left == 1 ? " is" : "s are");
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "the table could not be written");
 	return TN_OK;
 }

@@ -324,7 +324,7 @@ retry(const struct tn_again *again, struct tn_report *report)
 /* ---- what hangs on counts ---- */
 
 /* A count on which bytes of the peak may hang. Where all is taken to be selected, nothing hangs on one that was read after the
- * peak: fewer could not have lowered what stood before, and what came of all of it has not raised it. */
+ * peak: fewer could not have lowered what stood before, and the result of all of it has not raised it. */
 static bool
 is_open(const struct tn_assumed_list *list, const struct tn_assumption *item)
 {

@@ -95,7 +95,7 @@ tn__need_find(const struct tn_run_options *options, const struct tn_report *repo
 	if (child > 0) {
 		struct tn_outcome outcome;
 		bool answered = read_answer(answer[0], signals, tn__now() + timeout, &outcome);
-		kill(child, SIGKILL); /* the keeper below it ends the program and removes its folder */
+		kill(child, SIGKILL); /* the reaper below it ends the program and removes its folder */
 		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 			;
 		if (answered)

@@ -311,7 +311,7 @@ judge_first(struct tn_fit_search *search, const struct tn_fit_trial *point)
 		tn__progress_line_erase(&search->line);
 		if (trial->words != NULL)
 			fputs(trial->words, stderr); /* the program's own */
-		fail(search, "the program fails, and not for want of memory", report->exit_status);
+		fail(search, "the program fails, and not for lack of memory", report->exit_status);
 	} else if (report->verdict == TN_VERDICT_UNDECIDED) {
 		search->doubt = tn__trial_doubt(trial);
 		fail(search, search->doubt != NULL ? search->doubt : "undecided", TN_EXIT_UNDECIDED);

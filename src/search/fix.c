@@ -32,7 +32,7 @@
 /* ---- what has come so far ---- */
 
 static int
-fitting(const struct tn_fix_search *search, enum tn_promise worst)
+fitting(const struct tn_fix_search *search, enum tn_guarantee worst)
 {
 	int count = 0;
 	for (int i = 0; i < search->count; i++)
@@ -58,22 +58,22 @@ static bool
 time_is_up(const struct tn_fix_search *search)
 {
 	double limit = search->options->search.seconds;
-	if (limit <= 0 || fitting(search, TN_PROMISE_DIFFERENT) == 0)
+	if (limit <= 0 || fitting(search, TN_GUARANTEE_DIFFERENT) == 0)
 		return false;
-	return tn__trials_seconds(&search->trials) > (fitting(search, TN_PROMISE_ROUNDING) > 0 ? limit : 2 * limit);
+	return tn__trials_seconds(&search->trials) > (fitting(search, TN_GUARANTEE_ROUNDING) > 0 ? limit : 2 * limit);
 }
 
 static bool
 is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
-	int kept = fitting(search, TN_PROMISE_ROUNDING), all = fitting(search, TN_PROMISE_DIFFERENT);
-	if (attempt->found.cure || attempt->wished)
+	int kept = fitting(search, TN_GUARANTEE_ROUNDING), all = fitting(search, TN_GUARANTEE_DIFFERENT);
+	if (attempt->found.remedy || attempt->wished)
 		return true;
 	if (is_outdone(search, attempt) || time_is_up(search))
 		return false;
 	if (attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count > 1)
 		return kept == 0; /* only triples ask what a pair saved */
-	if (attempt->found.results == TN_PROMISE_DIFFERENT)
+	if (attempt->found.results == TN_GUARANTEE_DIFFERENT)
 		return kept < ENOUGH_KEPT && all < ENOUGH_FOUND;
 	return kept == 0 || all < ENOUGH_FOUND;
 }
@@ -89,7 +89,7 @@ judge_unchanged_card(struct tn_fix_search *search)
 	if (trial->end != TN_TRIAL_DONE) {
 		search->over = true;
 		search->failure = outcome->error != NULL ? outcome->error
-		                                         : "the program as it is took too much of the computer's own memory";
+		                                         : "the unchanged program took too much of the computer's own memory";
 		search->failure_status = outcome->exit_status != 0 ? outcome->exit_status : TN_EXIT_OWN_FAILURE;
 	} else if (verdict == TN_VERDICT_FAILED || verdict == TN_VERDICT_FITS || verdict == TN_VERDICT_UNDECIDED) {
 		search->over = true;
@@ -161,7 +161,7 @@ static bool
 seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
 	return attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count == 1 &&
-	       attempt->found.results != TN_PROMISE_DIFFERENT && fitting(search, TN_PROMISE_ROUNDING) == 0;
+	       attempt->found.results != TN_GUARANTEE_DIFFERENT && fitting(search, TN_GUARANTEE_ROUNDING) == 0;
 }
 
 /* The card was too small in an early step: what that takes is seen in a few more; the card has said that it is not enough. */
@@ -223,7 +223,7 @@ first_in(struct tn_fix_search *search, enum tn_stage stage)
 {
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
-		bool allowed = attempt->most == INT64_MAX || attempt->found.results <= search->allowed; /* the first: a cure */
+		bool allowed = attempt->most == INT64_MAX || attempt->found.results <= search->allowed; /* the first: a remedy */
 		if (attempt->stage == stage && allowed && is_worth_it(search, attempt))
 			return attempt;
 	}
@@ -236,7 +236,7 @@ first_in(struct tn_fix_search *search, enum tn_stage stage)
 static bool
 plan_more(struct tn_fix_search *search)
 {
-	bool found = fitting(search, TN_PROMISE_ROUNDING) > 0;
+	bool found = fitting(search, TN_GUARANTEE_ROUNDING) > 0;
 	if (search->trials.running_count > 0)
 		return false;
 	switch (search->round++) {
@@ -245,7 +245,7 @@ plan_more(struct tn_fix_search *search)
 			tn__fix_plan_combinations(search, 1, MOST_PAIRS, true, MOST_OF_IT);
 		return true;
 	case 1:
-		search->allowed = TN_PROMISE_DIFFERENT;
+		search->allowed = TN_GUARANTEE_DIFFERENT;
 		return true;
 	case 2:
 		tn__fix_plan_combinations(search, 1, found ? MOST_SPARE_PAIRS : MOST_PAIRS, found, found ? 1 : MOST_OF_IT);
@@ -287,7 +287,7 @@ static void
 judge_large(struct tn_fix_search *search, int index)
 {
 	tn__fix_judge_large(search, &search->attempts[index]);
-	if (search->attempts[index].found.end == TN_FIX_NOT_ENOUGH && fitting(search, TN_PROMISE_ROUNDING) == 0)
+	if (search->attempts[index].found.end == TN_FIX_NOT_ENOUGH && fitting(search, TN_GUARANTEE_ROUNDING) == 0)
 		tn__fix_plan_sequels(search, index, MOST_SEQUELS);
 }
 
@@ -318,7 +318,7 @@ tick(void *context)
 			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s",
 			                           length > 0 ? ", " : "", search->attempts[i].found.changes);
 	tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
-	                       fitting(search, TN_PROMISE_DIFFERENT), tn__trials_seconds(&search->trials), now);
+	                       fitting(search, TN_GUARANTEE_DIFFERENT), tn__trials_seconds(&search->trials), now);
 }
 
 /* ---- the command ---- */
@@ -327,7 +327,7 @@ static void
 say_undecided(const struct tn_fix_search *search)
 {
 	char *doubt = tn__trial_doubt(&search->unchanged_card);
-	tn__tell(search->options->search.run.messages, "the program as it is: %s",
+	tn__tell(search->options->search.run.messages, "the unchanged program: %s",
 	        doubt != NULL ? doubt : "undecided");
 	free(doubt);
 }
@@ -339,7 +339,7 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 	if (fixes->failed && search->unchanged_card.words != NULL && !fixes->interrupted)
 		fputs(search->unchanged_card.words, stderr); /* the program's own */
 	if (fixes->failed && !fixes->interrupted)
-		tn__tell(options->run.messages, "the program fails as it is, and not for want of memory");
+		tn__tell(options->run.messages, "the unchanged program fails, and not for lack of memory");
 	else if (fixes->undecided && !fixes->interrupted)
 		say_undecided(search);
 	else
@@ -401,7 +401,7 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;
 	search->first_seconds = -1;
-	search->allowed = TN_PROMISE_ROUNDING;
+	search->allowed = TN_GUARANTEE_ROUNDING;
 	search->need = search->missing = TN_NO_FIGURE;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
 	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,

@@ -171,7 +171,7 @@ did_nothing(struct tn_attempt *attempt)
 		return true;
 	found->end = TN_FIX_UNKNOWN;
 	tn__human_bytes(found->saved < 0 ? -found->saved : found->saved, bytes);
-	if (asprintf(&why, "it changed nothing, and the program took %s %s all the same: it does not do the same twice", bytes,
+	if (asprintf(&why, "it changed nothing, yet the program took %s %s: the program does not behave the same twice", bytes,
 	             found->saved < 0 ? "more" : "less") < 0)
 		why = NULL;
 	tn__replace_text(&found->why_not, why);

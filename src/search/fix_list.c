@@ -24,14 +24,14 @@ by_worth(const void *one, const void *two)
 {
 	const struct tn_fix_change *a = one, *b = two;
 	bool first = a->end == TN_FIX_FITS, second = b->end == TN_FIX_FITS;
-	bool cure_first = a->cure && (first || a->saved > 0), cure_second = b->cure && (second || b->saved > 0);
-	if (cure_first != cure_second)
-		return cure_first ? -1 : 1;
+	bool remedy_first = a->remedy && (first || a->saved > 0), remedy_second = b->remedy && (second || b->saved > 0);
+	if (remedy_first != remedy_second)
+		return remedy_first ? -1 : 1;
 	if (first != second)
 		return first ? -1 : 1;
 	if (!first && a->end != b->end)
 		return (int)a->end - (int)b->end;
-	if (a->results != b->results && (a->results == TN_PROMISE_DIFFERENT || b->results == TN_PROMISE_DIFFERENT))
+	if (a->results != b->results && (a->results == TN_GUARANTEE_DIFFERENT || b->results == TN_GUARANTEE_DIFFERENT))
 		return (int)a->results - (int)b->results;
 	if (first && is_narrow(a) != is_narrow(b))
 		return is_narrow(a) ? 1 : -1;
@@ -58,7 +58,7 @@ mark_enough(struct tn_fixes *fixes)
 	struct tn_fix_change *narrow = NULL;
 	for (size_t i = 0; i < fixes->change_count; i++) {
 		struct tn_fix_change *change = &fixes->changes[i];
-		if (change->end != TN_FIX_FITS || change->results == TN_PROMISE_DIFFERENT)
+		if (change->end != TN_FIX_FITS || change->results == TN_GUARANTEE_DIFFERENT)
 			continue;
 		if (!is_narrow(change)) {
 			change->enough = true;
@@ -71,10 +71,10 @@ mark_enough(struct tn_fixes *fixes)
 }
 
 static bool
-has_cure(const struct tn_fixes *fixes)
+has_remedy(const struct tn_fixes *fixes)
 {
 	for (size_t i = 0; i < fixes->change_count; i++)
-		if (fixes->changes[i].cure && (fixes->changes[i].end == TN_FIX_FITS || fixes->changes[i].saved > 0))
+		if (fixes->changes[i].remedy && (fixes->changes[i].end == TN_FIX_FITS || fixes->changes[i].saved > 0))
 			return true;
 	return false;
 }
@@ -93,7 +93,7 @@ fill_cause(const struct tn_report *report, struct tn_fixes *out)
 	tn__replace_text(&out->cause, cause);
 	tn__replace_text(&out->why, finding != NULL ? finding->what : NULL);
 	tn__replace_text(&out->advice, finding != NULL ? finding->advice : NULL);
-	out->wrong = out->advice != NULL && !tn__finding_is_room(finding->id) && !has_cure(out);
+	out->wrong = out->advice != NULL && !tn__finding_is_room(finding->id) && !has_remedy(out);
 	if (at == NULL)
 		return;
 	const char *slash = strrchr(at->file, '/');
@@ -147,7 +147,7 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 	mark_enough(out);
 	out->infers = survey->known && survey->backward == 0;
 	if (!fits)
-		tn__more_cards(search, out);
+		tn__multi_gpu_estimate(search, out);
 	fill_cause(card, out);
 	if (!fits)
 		tn__replace_text(&out->own_error, tn__fix_own_error(search));

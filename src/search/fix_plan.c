@@ -13,7 +13,7 @@
 /* ---- attempts ---- */
 
 static struct tn_attempt *
-add_attempt(struct tn_fix_search *search, const char *title, enum tn_promise results)
+add_attempt(struct tn_fix_search *search, const char *title, enum tn_guarantee results)
 {
 	if (search->count == TN_FIX_ATTEMPTS)
 		return NULL;
@@ -62,21 +62,21 @@ static void
 add_single(struct tn_fix_search *search, const struct tn_possible_change *row, const char *value, int pieces)
 {
 	const struct tn_change_facts *facts = tn__change_facts(row->id);
-	int64_t most = tn__cure_most(facts, &search->unchanged_large, pieces);
-	bool not_of_room, cures = tn__cure_fits(facts, &search->unchanged_card, &not_of_room);
+	int64_t most = tn__remedy_most(facts, &search->unchanged_large, pieces);
+	bool not_of_room, remedies = tn__remedy_fits(facts, &search->unchanged_card, &not_of_room);
 	char *part = tn__change_part(row->id, value);
 	char *title = tn__change_title(row->title != NULL ? row->title : facts->title, value);
-	bool hopeless = !cures && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
+	bool hopeless = !remedies && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
 	struct tn_attempt *attempt = part != NULL && title != NULL && !is_tried(search, part)
 	                                 ? add_attempt(search, title, row->results) : NULL;
 	if (attempt != NULL) {
 		add_part(attempt, part);
 		attempt->found.cost = facts->cost;
 		attempt->found.pieces = pieces;
-		attempt->found.cure = not_of_room;
+		attempt->found.remedy = not_of_room;
 		attempt->found.own = tn__change_is_own(part);
-		bool kept = attempt->found.results != TN_PROMISE_DIFFERENT;
-		attempt->most = cures && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
+		bool kept = attempt->found.results != TN_GUARANTEE_DIFFERENT;
+		attempt->most = remedies && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
 		attempt->wished = tn__change_is(part, TN_CHANGE_NOTHING);
 		if (attempt->wished)
 			attempt->most = 0;
@@ -100,7 +100,7 @@ add_accumulation(struct tn_fix_search *search, const struct tn_possible_change *
 		int pieces = text != NULL ? atoi(text) : 0;
 		bool last = i + 1 == row->values.count;
 		bool should = search->missing == TN_NO_FIGURE ||
-		              tn__cure_most(facts, &search->unchanged_large, pieces) >= search->missing;
+		              tn__remedy_most(facts, &search->unchanged_large, pieces) >= search->missing;
 		if (pieces > 1 && added < 2 && (should || last)) {
 			add_single(search, row, text, pieces);
 			added++;
@@ -119,7 +119,7 @@ add_option(struct tn_fix_search *search, const struct tn_possible_change *row, c
 	for (size_t i = 0; i < row->values.count && added < 2; i++) {
 		int pieces = i < row->pieces.count ? (int)row->pieces.items[i] : 0;
 		bool should = search->missing == TN_NO_FIGURE || pieces == 0 ||
-		              tn__cure_most(facts, &search->unchanged_large, pieces) >= search->missing;
+		              tn__remedy_most(facts, &search->unchanged_large, pieces) >= search->missing;
 		if (row->values.items[i] == NULL || (!should && i + 1 < row->values.count))
 			continue;
 		add_single(search, row, row->values.items[i], pieces);
@@ -135,7 +135,7 @@ add_batch(struct tn_fix_search *search, const struct tn_possible_change *row, in
 	char text[16];
 	int pieces = 2;
 	while (batch / pieces > 1 && search->missing != TN_NO_FIGURE &&
-	       tn__cure_most(facts, &search->unchanged_large, pieces) < search->missing)
+	       tn__remedy_most(facts, &search->unchanged_large, pieces) < search->missing)
 		pieces *= 2;
 	for (int i = 0; i < 2 && batch / pieces >= 1; i++, pieces *= 2) {
 		snprintf(text, sizeof(text), "%d", batch / pieces);
@@ -149,9 +149,9 @@ add_settings(struct tn_fix_search *search, const struct tn_possible_change *row)
 {
 	const struct tn_change_facts *facts = tn__change_facts(row->id);
 	bool all;
-	tn__cure_fits(facts, &search->unchanged_card, &all);
+	tn__remedy_fits(facts, &search->unchanged_card, &all);
 	if (!all && search->missing != TN_NO_FIGURE)
-		all = tn__cure_most(facts, &search->unchanged_large, 0) >= search->missing;
+		all = tn__remedy_most(facts, &search->unchanged_large, 0) >= search->missing;
 	for (size_t i = 0; i < row->values.count; i++)
 		if (row->values.items[i] != NULL && (all || i == 0))
 			add_single(search, row, row->values.items[i], 0);
@@ -177,7 +177,7 @@ add_row(struct tn_fix_search *search, const struct tn_possible_change *row, cons
 	}
 }
 
-/* The other processes are not the program's: the cure is tried as a card without them. */
+/* The other processes are not the program's: the remedy is tried as a card without them. */
 static void
 add_without_others(struct tn_fix_search *search)
 {
@@ -185,15 +185,15 @@ add_without_others(struct tn_fix_search *search)
 	char held[32], *how = NULL;
 	if (search->card.options.other_bytes == 0)
 		return;
-	struct tn_attempt *attempt = add_attempt(search, "the other processes end", TN_PROMISE_SAME);
+	struct tn_attempt *attempt = add_attempt(search, "stop the other processes", TN_GUARANTEE_SAME);
 	if (attempt == NULL)
 		return;
 	add_part(attempt, TN_CHANGE_WITHOUT_OTHERS);
 	attempt->without_others = true;
 	attempt->most = INT64_MAX;
 	attempt->stage = TN_STAGE_RETRY_ON_CARD;
-	attempt->found.cure = cause != NULL && strcmp(cause, "other_process") == 0;
-	if (asprintf(&how, "End the processes that hold %s of the card (nvidia-smi lists them), or wait for them.",
+	attempt->found.remedy = cause != NULL && strcmp(cause, "other_process") == 0;
+	if (asprintf(&how, "Stop the processes that hold %s of the card (nvidia-smi lists them), or wait for them.",
 	             tn__human_bytes((int64_t)search->card.options.other_bytes, held)) >= 0)
 		attempt->found.how = how;
 }
@@ -209,14 +209,14 @@ should_do(const struct tn_attempt *attempt, int64_t missing)
 static int64_t order_missing; /* for qsort: single-threaded */
 
 static int
-by_promise(const void *one, const void *two)
+by_guarantee(const void *one, const void *two)
 {
 	const struct tn_attempt *a = one, *b = two;
 	bool first = should_do(a, order_missing), second = should_do(b, order_missing);
 	if ((a->most == INT64_MAX) != (b->most == INT64_MAX))
 		return a->most == INT64_MAX ? -1 : 1;
 	if (a->found.results != b->found.results &&
-	    (a->found.results == TN_PROMISE_DIFFERENT || b->found.results == TN_PROMISE_DIFFERENT))
+	    (a->found.results == TN_GUARANTEE_DIFFERENT || b->found.results == TN_GUARANTEE_DIFFERENT))
 		return (int)a->found.results - (int)b->found.results;
 	if (first != second)
 		return first ? -1 : 1;
@@ -247,7 +247,7 @@ tn__fix_plan(struct tn_fix_search *search)
 	for (size_t i = 0; i < survey->possible_count; i++)
 		add_row(search, &survey->possible[i], survey);
 	order_missing = search->missing;
-	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_promise);
+	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_guarantee);
 	if (search->direct)
 		for (int a = 0; a < search->count; a++)
 			if (search->attempts[a].stage == TN_STAGE_WAITS)
@@ -315,11 +315,11 @@ static struct tn_attempt *
 combine(struct tn_fix_search *search, int one, int two)
 {
 	const struct tn_attempt *a = &search->attempts[one], *b = &search->attempts[two];
-	enum tn_promise results = a->found.results > b->found.results ? a->found.results : b->found.results;
+	enum tn_guarantee results = a->found.results > b->found.results ? a->found.results : b->found.results;
 	char words[700];
 	snprintf(words, sizeof(words), "%s, and %s", a->found.title, b->found.title);
 	int cost = a->found.cost + b->found.cost;
-	bool cure = a->found.cure || b->found.cure, own = a->found.own && b->found.own;
+	bool remedy = a->found.remedy || b->found.remedy, own = a->found.own && b->found.own;
 	struct tn_attempt *made = add_attempt(search, words, results);
 	if (made == NULL)
 		return NULL;
@@ -328,7 +328,7 @@ combine(struct tn_fix_search *search, int one, int two)
 	for (size_t i = 0; i < b->found.part_count; i++)
 		add_part(made, b->found.parts[i]);
 	made->found.cost = cost;
-	made->found.cure = cure;
+	made->found.remedy = remedy;
 	made->found.own = own;
 	made->most = a->found.saved + b->found.saved;
 	made->stage = search->direct ? TN_STAGE_RETRY_ON_CARD : TN_STAGE_WAITS;
@@ -364,8 +364,8 @@ tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t mos
 			    is_there(search, a, b))
 				continue;
 			int64_t sum = a->found.saved + b->found.saved;
-			enum tn_promise worst = a->found.results > b->found.results ? a->found.results : b->found.results;
-			bool kept = worst != TN_PROMISE_DIFFERENT;
+			enum tn_guarantee worst = a->found.results > b->found.results ? a->found.results : b->found.results;
+			bool kept = worst != TN_GUARANTEE_DIFFERENT;
 			bool reaches = search->missing == TN_NO_FIGURE || (double)sum >= share * (double)search->missing;
 			pairs[count++] = (struct pair){ i, j, (reaches ? 0 : 1000) + (kept ? 0 : 100) + a->found.cost + b->found.cost,
 				                            sum };
@@ -381,7 +381,7 @@ may_join(const struct tn_attempt *attempt)
 {
 	const struct tn_fix_change *found = &attempt->found;
 	bool judged = attempt->stage == TN_STAGE_OVER;
-	return found->part_count == 1 && found->results != TN_PROMISE_DIFFERENT && !attempt->without_others &&
+	return found->part_count == 1 && found->results != TN_GUARANTEE_DIFFERENT && !attempt->without_others &&
 	       (!judged || found->end == TN_FIX_NOT_ENOUGH || found->end == TN_FIX_NO_HELP);
 }
 
@@ -389,7 +389,7 @@ may_join(const struct tn_attempt *attempt)
 static int64_t
 most_of_rest(const struct tn_attempt *first, const struct tn_attempt *then)
 {
-	return tn__cure_most(tn__change_facts(then->found.parts[0]), &first->large, then->found.pieces);
+	return tn__remedy_most(tn__change_facts(then->found.parts[0]), &first->large, then->found.pieces);
 }
 
 void
@@ -398,7 +398,7 @@ tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
 	const struct tn_attempt *first = &search->attempts[index];
 	struct pair pairs[TN_FIX_ATTEMPTS];
 	size_t count = 0;
-	if (!may_join(first) || first->found.need == TN_NO_FIGURE || !tn__cure_is_told(&first->large))
+	if (!may_join(first) || first->found.need == TN_NO_FIGURE || !tn__remedy_is_told(&first->large))
 		return;
 	int64_t rest = first->found.need + search->card.hidden - (int64_t)search->card.total;
 	for (int i = 0; i < search->count; i++) {

@@ -36,16 +36,16 @@ difference(const struct tn_pace *before, const struct tn_pace *after, bool cuts)
 	if (after->updates <= 0)
 		length = cuts ? asprintf(&words, "no update was seen") : 0;
 	else if (before->samples > 0 && after->samples > 0 && before->samples != after->samples)
-		length = asprintf(&words, "an update is made of %lld samples, and of %lld unchanged", (long long)after->samples,
+		length = asprintf(&words, "an update uses %lld samples, %lld when unchanged", (long long)after->samples,
 		                  (long long)before->samples);
 	else if (before->tokens > 0 && after->tokens > 0 && before->tokens != after->tokens)
-		length = asprintf(&words, "an update is made of %lld tokens, and of %lld unchanged", (long long)after->tokens,
+		length = asprintf(&words, "an update uses %lld tokens, %lld when unchanged", (long long)after->tokens,
 		                  (long long)before->tokens);
 	else if (!isnan(before->loss_share) && !isnan(after->loss_share) && !are_near(before->loss_share, after->loss_share))
-		length = asprintf(&words, "the losses of an update count %.3g times, and %.3g times unchanged", after->loss_share,
+		length = asprintf(&words, "the losses of an update are weighted %.3g times, %.3g times when unchanged", after->loss_share,
 		                  before->loss_share);
 	else if (rate >= 0)
-		length = asprintf(&words, "the learning rate of update %lld is %g, and %g unchanged", (long long)rate + 1,
+		length = asprintf(&words, "the learning rate of update %lld is %g, %g when unchanged", (long long)rate + 1,
 		                  after->rates[rate], before->rates[rate]);
 	return length < 0 ? NULL : words;
 }
@@ -55,11 +55,11 @@ tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *att
 {
 	const struct tn_pace *before = &search->unchanged_large.outcome.changes.pace, *after = &trial->outcome.changes.pace;
 	struct tn_fix_change *found = &attempt->found;
-	if (attempt->without_others || found->results == TN_PROMISE_DIFFERENT || before->updates <= 0)
+	if (attempt->without_others || found->results == TN_GUARANTEE_DIFFERENT || before->updates <= 0)
 		return;
 	char *why = difference(before, after, found->pieces > 0), *how = NULL;
 	if (why != NULL) {
-		found->results = TN_PROMISE_DIFFERENT;
+		found->results = TN_GUARANTEE_DIFFERENT;
 		if (asprintf(&how, "%s\nNot the same training: %s.", found->how != NULL ? found->how : "", why) >= 0) {
 			free(found->how);
 			found->how = how;

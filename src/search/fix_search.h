@@ -7,7 +7,7 @@
 #define TN_SEARCH_FIX_SEARCH_H
 
 #include "report/fix.h"
-#include "search/cures.h"
+#include "search/remedies.h"
 #include "search/search.h"
 #include "trials/trial.h"
 
@@ -47,7 +47,7 @@ struct tn_fix_search {
 	int count;
 	bool planned, over;
 	int round;               /* of planning: fix.c */
-	enum tn_promise allowed; /* changes that do more to the results wait */
+	enum tn_guarantee allowed; /* changes that do more to the results wait */
 	bool direct;     /* only the card itself is asked */
 	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
 	int64_t need;    /* tn__fix_need of the program as it is; TN_NO_FIGURE: unknown */
@@ -108,10 +108,10 @@ void tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt
 /* How much of the samples of an unchanged update one of the trial sees; 0: unknown. */
 double tn__fix_share_of_samples(const struct tn_fix_search *search, const struct tn_trial *trial);
 
-/* ---- more_cards.c ---- */
+/* ---- multi_gpu.c ---- */
 
 /* Sets what the program would take on several of the card, where the survey and the peak tell: an estimate. */
-void tn__more_cards(const struct tn_fix_search *search, struct tn_fixes *out);
+void tn__multi_gpu_estimate(const struct tn_fix_search *search, struct tn_fixes *out);
 
 /* ---- cost.c ---- */
 

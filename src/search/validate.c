@@ -179,13 +179,13 @@ why_nothing(const struct tn_trial *trial, char buffer[256])
 	if (trial->outcome.kit != NULL)
 		return NULL;
 	if (trial->end == TN_TRIAL_SLOW)
-		return "it took too long and was ended";
+		return "it took too long and was stopped";
 	while (end > 0 && (words[end - 1] == '\n' || words[end - 1] == ' '))
 		end--;
 	size_t begin = end;
 	while (begin > 0 && words[begin - 1] != '\n')
 		begin--;
-	snprintf(buffer, 256, "%.*s", (int)(end - begin), end > begin ? words + begin : "it ended without a word");
+	snprintf(buffer, 256, "%.*s", (int)(end - begin), end > begin ? words + begin : "it ended without output");
 	return buffer;
 }
 

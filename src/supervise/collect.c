@@ -10,7 +10,7 @@
 
 #include "base/secrets.h"
 #include "supervise/internal.h"
-#include "verdict/found.h"
+#include "verdict/trace_findings.h"
 #include "verdict/model_fill.h"
 #include "verdict/redact.h"
 
@@ -236,10 +236,10 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 {
 	check_torch_version(report);
 	check_host_memory(report);
-	tn__add_habits(report);
+	tn__add_usage_warnings(report);
 	if (report->hook_error != NULL)
 		tn__report_add_finding(report, TN_FINDING_hook_disarmed, TN_NO_FIGURE, NULL,
-		                       "steps and places after that moment are missing",
+		                       "steps and source lines after that moment are missing",
 		                       "the Python hook stopped recording: %s", report->hook_error);
 	for (size_t i = 0; i < report->sensor_count; i++) {
 		const struct tn_sensor *sensor = &report->sensors[i];
@@ -250,17 +250,17 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 	}
 	if (guests == 0 && report->device_peak > 0)
 		tn__report_add_finding(report, TN_FINDING_no_hook, TN_NO_FIGURE, NULL, NULL,
-		                       "steps and places are unknown: no Python of the run imported PyTorch under Tonnage's hook "
+		                       "steps and source lines are unknown: no Python of the run imported PyTorch under Tonnage's hook "
 		                       "(a program without PyTorch, or a Python that is linked statically)");
-	if (report->rehearsal_broken != NULL)
-		tn__report_add_finding(report, TN_FINDING_rehearsal_broken, TN_NO_FIGURE, NULL,
+	if (report->fast_forward_failed != NULL)
+		tn__report_add_finding(report, TN_FINDING_fast_forward_failed, TN_NO_FIGURE, NULL,
 		                       "--steps all lets the program take its own time",
-		                       "the end of the program was not seen, since it did not bear being made to come early: %s",
-		                       report->rehearsal_broken);
+		                       "the end of the program was not seen, because the program failed when its loops were shortened: %s",
+		                       report->fast_forward_failed);
 	if (lacks_a_card(report))
 		tn__report_add_finding(report, TN_FINDING_more_gpus, TN_NO_FIGURE, report->exception_at,
 		                       "tonnage run --gpus N gives it N of them",
-		                       "the program asked for a GPU that is not there: it sees %d", report->gpus);
+		                       "the program asked for a GPU that does not exist: it sees %d", report->gpus);
 	tell_managed(watch->ledger, report);
 	if (watch->ledger->calls_lost > 0)
 		tn__report_add_finding(report, TN_FINDING_refused_calls_lost, TN_NO_FIGURE, NULL, NULL,
@@ -317,7 +317,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	report->need = (struct tn_need){ 0 };
 	tn__report_take_need(report, &need);
 	tn__report_judge(report, &watch->ending);
-	tn__report_add_found_of_run(report);
-	tn__report_name_keeper(report);
+	tn__report_add_trace_findings_of_run(report);
+	tn__report_name_retainer(report);
 	tn__mask_report(report);
 }

@@ -4,7 +4,7 @@
  *
  * The program is told of a folder of Tonnage's own cache, one for each Python, card and script. It reads there as anywhere;
  * what it writes lands in the run's scratch folder as everything does, and the supervisor moves it over once the program
- * has ended. So the shield has no hole, the user's own caches see nothing that was tuned by times that no kernel took, and
+ * has ended. So the overlay has no hole, the user's own caches see nothing that was tuned by times that no kernel took, and
  * runs side by side only ever see whole files.
  * Invariant: below the cache folder only regular files and folders are made, and never more than LARGEST bytes kept.
  */

@@ -65,7 +65,7 @@ join(struct tn_report *report, struct tn_report_moment *moment, struct tn_moment
 {
 	if (tn__report_join(moment, pytorch) != TN_OK)
 		tn__report_add_finding(report, TN_FINDING_categories_do_not_add_up, TN_NO_FIGURE, NULL, UNTOLD,
-		                       "two accounts of one moment contradict each other: %s", tn_error_text());
+		                       "two records of the same moment contradict each other: %s", tn_error_text());
 	tn__moment_free(pytorch);
 }
 
@@ -169,7 +169,7 @@ detail_of_oom(const struct records *records, struct tn_report *report)
 		join(report, &report->at_oom, &moment);
 	} else {
 		tn__report_add_finding(report, TN_FINDING_out_of_memory_not_recorded, TN_NO_FIGURE, NULL, UNTOLD,
-		                       "PyTorch's record of the out-of-memory does not tell of it: %s", tn_error_text());
+		                       "PyTorch's record does not contain the out-of-memory: %s", tn_error_text());
 	}
 	take_phase(report);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How processes of the run ended. Three know: the parent that waited for one (preload/entries_wait.c writes it to <run>/ended), the
- * keeper for orphans, and /proc for a process that nobody has waited for yet.
+ * reaper for orphans, and /proc for a process that nobody has waited for yet.
  *
  * Invariant: in the order in which it was learned, each process once. Pids are of this run; one that came twice keeps its first end.
  */

@@ -91,7 +91,7 @@ tn__files_collect(const struct tn_run_options *options, const struct tn_watch *w
 	files->limit_bytes = options->scratch_bytes > 0 ? (int64_t)options->scratch_bytes : TN_NO_FIGURE;
 	files->bytes = files->disk_bytes = 0;
 	tn__folder_size(tn__folder_path(watch->folder, "scratch/files", path), &files->bytes, &files->disk_bytes);
-	files->no_landlock = watch->no_net;
+	files->no_landlock = watch->no_sandbox;
 	files->no_filter = watch->raw_wall == TN__RAW_NONE;
 	read_notes(watch->folder, "state/refused", true, &files->refusals);
 	read_notes(watch->folder, "state/unseen", false, &files->unseen);
@@ -114,7 +114,7 @@ tn__files_findings(const struct tn_watch *watch, struct tn_report *report)
 		                       "\"No space left on device\"", watch->folder->path);
 	if (files->no_landlock)
 		tn__report_add_finding(report, TN_FINDING_no_kernel_net, TN_NO_FIGURE, NULL, NULL,
-		                       "this kernel has no Landlock to back the write shield: a program that writes without "
+		                       "this kernel has no Landlock to back the write overlay: a program that writes without "
 		                       "the C library is not kept from it");
 	if (files->no_filter)
 		tn__report_add_finding(report, TN_FINDING_no_raw_wall, TN_NO_FIGURE, NULL, NULL,

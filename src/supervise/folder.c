@@ -79,7 +79,7 @@ make_locked(struct tn_folder *folder)
 	return status;
 }
 
-/* The write shield's index, with all its blocks: a full disk or a limit on the size of files is said here, before anything
+/* The write overlay's index, with all its blocks: a full disk or a limit on the size of files is said here, before anything
  * is started, and never ends a program by a signal. */
 static tn_status
 make_index(const struct tn_folder *folder)

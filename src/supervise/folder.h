@@ -13,7 +13,7 @@
 
 struct tn_folder {
 	char path[PATH_MAX];
-	int lock; /* held by flock as long as the supervisor or its keeper lives */
+	int lock; /* held by flock as long as the supervisor or its reaper lives */
 };
 
 /* Makes the folder with its parts and takes the lock. TN_IO with words when it cannot. */

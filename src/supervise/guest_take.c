@@ -202,7 +202,7 @@ tn__guest_take_worst(const struct tn_guest_file *file, struct tn_report *report)
 	report->cuda = tn__json_read_text(document, "cuda");
 	report->cudnn = tn__json_read_figure(document, "cudnn");
 	report->snapshot_made = tn__json_read_text(document, "snapshot");
-	report->rehearsal_broken = tn__json_read_text(document, "rehearsal_broken");
+	report->fast_forward_failed = tn__json_read_text(document, "fast_forward_failed");
 	take_growth(json_object_get(document, "growth"), &report->growth);
 	report->kept_in = tn__json_read_text(json_object_get(document, "kept"), "name");
 	report->kept_at = place(json_object_get(json_object_get(document, "kept"), "at"), false);
@@ -276,7 +276,7 @@ tn__guest_take_sums(const struct tn_guest_file *file, struct tn_report *report)
 	take_counted(json_object_get(document, "computed_reads"), NULL, &report->computed_reads);
 	take_assumptions(json_object_get(document, "assumptions"), report);
 	report->connected |= tn__json_read_truth(document, "connected");
-	take_counted(json_object_get(document, "habits"), "what", &report->habits);
+	take_counted(json_object_get(document, "usage"), "what", &report->usage);
 	if (tn__json_read_figure(skipped, "bytes") > 0) {
 		report->init_skipped_tensors += tn__json_read_figure(skipped, "tensors");
 		report->init_skipped_bytes += tn__json_read_figure(skipped, "bytes");

@@ -63,14 +63,14 @@ const char *tn__compile_cache(const struct tn_run_options *options, char path[PA
 /* Moves what the program has written there out of the run's scratch folder. Called when no process of the run lives. */
 void tn__compile_cache_keep(const struct tn_run_options *options, const struct tn_folder *folder);
 
-/* ---- keeper.c: the process between supervisor and program ---- */
+/* ---- reaper.c: the process between supervisor and program ---- */
 
 enum tn_news_kind { TN_NEWS_STARTED, TN_NEWS_ENDED, TN_NEWS_NOT_EXECUTED, TN_NEWS_NO_NET, TN_NEWS_RAW_WALL };
 struct tn_news { /* through a pipe, whole at once since it is shorter than PIPE_BUF */
 	int32_t kind;
 	int32_t pid;
 	int32_t status;  /* wait status, errno, tn_status or enum tn__raw_wall */
-	int32_t program; /* of ENDED: 1 when it is the program itself, 0 for an orphan that the keeper reaped */
+	int32_t program; /* of ENDED: 1 when it is the program itself, 0 for an orphan that the reaper reaped */
 	uint64_t peak_rss_bytes;
 };
 
@@ -84,27 +84,27 @@ struct tn_start {
 	bool serves; /* the program is a fork server: processes of other runs will be below it */
 };
 
-#define TN_KEEPER_NAME "tonnage-keeper" /* of the process; the guest of a fork server looks for it */
+#define TN_REAPER_NAME "tonnage-reaper" /* of the process; the guest of a fork server looks for it */
 
-struct tn_keeper {
+struct tn_reaper {
 	pid_t pid;
 	pid_t group; /* not 0: pid is somebody else's child, and the program is found by its process group */
 	int life; /* writing end: closed (or its owner dead) means the supervisor is gone */
 	int news; /* reading end */
 };
-/* Forks the keeper, which forks the program. The caller has blocked the signals that it handles; `mask` is what the
+/* Forks the reaper, which forks the program. The caller has blocked the signals that it handles; `mask` is what the
  * program gets instead. */
-tn_status tn__keeper_start(const struct tn_start *start, const sigset_t *mask, struct tn_keeper *out);
-/* The two pipes between a supervisor and its keeper; [0] is the reading end. TN_IO with words, and none is open. */
-tn_status tn__keeper_pipes(int life[2], int news[2]);
-/* Tells the keeper that all is done, and waits for it. */
-void tn__keeper_finish(struct tn_keeper *keeper);
+tn_status tn__reaper_start(const struct tn_start *start, const sigset_t *mask, struct tn_reaper *out);
+/* The two pipes between a supervisor and its reaper; [0] is the reading end. TN_IO with words, and none is open. */
+tn_status tn__reaper_pipes(int life[2], int news[2]);
+/* Tells the reaper that all is done, and waits for it. */
+void tn__reaper_finish(struct tn_reaper *reaper);
 
-/* ---- keeper_by_server.c: the program's process comes from a fork server ---- */
+/* ---- reaper_by_server.c: the program's process comes from a fork server ---- */
 
-/* As tn__keeper_start: the server behind `server` forks the program. `alive`, when not -1, is open in the keeper as long
+/* As tn__reaper_start: the server behind `server` forks the program. `alive`, when not -1, is open in the reaper as long
  * as anything of the run is left. Tells TN_STATE when the server does not do it. */
-tn_status tn__keeper_start_by_server(const struct tn_start *start, int server, int alive, struct tn_keeper *out);
+tn_status tn__reaper_start_by_server(const struct tn_start *start, int server, int alive, struct tn_reaper *out);
 
 /* ---- helper.c: the process with the real cuDNN ---- */
 
@@ -158,7 +158,7 @@ void tn__endings_free(struct tn_endings *endings);
 struct tn_watch {
 	struct tn_folder *folder;
 	struct tn_ledger *ledger;
-	struct tn_keeper keeper;
+	struct tn_reaper reaper;
 	struct tn_progress progress;
 	bool real_gpu;
 	int signals; /* signalfd */
@@ -172,10 +172,10 @@ struct tn_watch {
 	struct tn_ending ending;
 	bool compiling;          /* now, or when it ended */
 	double compiled_seconds; /* that the limit has waited for */
-	bool keeper_lost;
+	bool reaper_lost;
 	bool not_executed; /* execve failed with exec_errno */
 	int exec_errno;
-	bool no_net;
+	bool no_sandbox;
 	int raw_wall; /* enum tn__raw_wall; -1: the program was put behind no wall */
 	enum tn_misuse misuse;
 	uint64_t peak_rss_bytes;
@@ -236,10 +236,10 @@ void tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news 
 /* Adds what was held back from the network. Call when no process of the run is left. */
 void tn__network_collect(const struct tn_run_options *options, const struct tn_watch *watch, struct tn_report *report);
 
-/* ---- habits.c ---- */
+/* ---- usage_warnings.c ---- */
 
 /* Adds the findings that need no trace. */
-void tn__add_habits(struct tn_report *report);
+void tn__add_usage_warnings(struct tn_report *report);
 
 /* ---- files.c ---- */
 
@@ -303,7 +303,7 @@ struct tn_once_way {
 	void *context;
 	bool serves; /* the program is a fork server */
 	bool forked; /* a fork server makes the program's process: */
-	int server, alive; /* as for tn__keeper_start_by_server */
+	int server, alive; /* as for tn__reaper_start_by_server */
 };
 tn_status tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way, int *exit_status);
 

@@ -177,8 +177,8 @@ judge_start(const struct tn_once *once, int *exit_status)
 {
 	const struct tn_watch *watch = &once->watch;
 	*exit_status = TN_EXIT_OWN_FAILURE;
-	TN_RETURN_IF(watch->keeper_lost, TN_STATE,
-	             "the keeper process of the run was killed, so the run was ended: no verdict");
+	TN_RETURN_IF(watch->reaper_lost, TN_STATE,
+	             "the reaper process of the run was killed, so the run was ended: no verdict");
 	if (watch->not_executed)
 		*exit_status = watch->exec_errno == ENOENT ? TN_EXIT_NOT_FOUND : TN_EXIT_NOT_EXECUTABLE;
 	TN_RETURN_IF(watch->not_executed, TN_INVALID, "program cannot be executed: %s: %s", once->program,
@@ -213,8 +213,8 @@ start_and_watch(struct tn_once *once, int *exit_status)
 	watch->compile_limit_seconds = options->compile_seconds >= 0 ? options->compile_seconds : COMPILE_SECONDS;
 	if (!once->card.real && !way->serves)
 		watch->asked = tn__helper_listen(&once->folder);
-	tn_status status = way->forked ? tn__keeper_start_by_server(&start, way->server, way->alive, &watch->keeper)
-	                               : tn__keeper_start(&start, &once->old_mask, &watch->keeper);
+	tn_status status = way->forked ? tn__reaper_start_by_server(&start, way->server, way->alive, &watch->reaper)
+	                               : tn__reaper_start(&start, &once->old_mask, &watch->reaper);
 	if (status == TN_OK)
 		tn__watch_until_end(watch);
 	if (watch->asked >= 0)
@@ -228,7 +228,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		tn__views_close(&once->views);
 	}
 	tn__folder_remove(&once->folder, once->keep_files);
-	tn__keeper_finish(&watch->keeper);
+	tn__reaper_finish(&watch->reaper);
 	tn__process_list_free(&watch->seen);
 	tn__endings_free(&watch->endings);
 	return status;

@@ -2,7 +2,7 @@
  *
  * The processes of a run, found through /proc, and ended.
  *
- * A process belongs to the run when its chain of parents leads to the supervisor or to its keeper; both are
+ * A process belongs to the run when its chain of parents leads to the supervisor or to its reaper; both are
  * subreapers, so a process that called setsid or whose parent died is still below them. A trial whose program was
  * forked by a fork server is no ancestor of it: there the process group tells. Nothing here knows what the processes
  * do.

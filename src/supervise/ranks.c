@@ -195,18 +195,18 @@ say_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, const
 	const struct tn_waiting_rank *first = report->hang.count > 0 ? &report->hang.waiting[0] : &report->hang.who;
 	if (who == NULL)
 		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, first->at, NULL,
-		                       "ranks wait for ever: one of them has ended");
+		                       "ranks wait forever: one of them has ended");
 	else if (who->wait.why == TN_WAITS_OTHER_OPERATION)
 		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, report->hang.who.at,
 		                       "each rank has to call the same collectives, of the same sizes, in the same order",
-		                       "rank %d called %s of %llu bytes where %s called %s of %llu: on cards both wait for ever",
+		                       "rank %d called %s of %llu bytes where %s called %s of %llu: on real cards both would wait forever",
 		                       (int)who->rank, tn__operation_text(who->wait.operation),
 		                       (unsigned long long)who->wait.bytes, peer, tn__operation_text(who->wait.peer_operation),
 		                       (unsigned long long)who->wait.peer_bytes);
 	else
 		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, first->at,
 		                       "each rank has to call the same collectives in the same order",
-		                       "rank %d %s, and %s of rank %d waits for it for ever", (int)who->rank, end,
+		                       "rank %d %s, and %s of rank %d waits for it forever", (int)who->rank, end,
 		                       tn__operation_text(waits != NULL ? waits->wait.operation : -1),
 		                       waits != NULL ? (int)waits->rank : (int)who->rank);
 }

@@ -50,7 +50,7 @@ note_rss(struct tn_watch *watch, uint64_t bytes)
 		watch->peak_rss_bytes = bytes;
 }
 
-/* ---- news from the keeper ---- */
+/* ---- news from the reaper ---- */
 
 static void
 program_ended(struct state *state, int status)
@@ -82,7 +82,7 @@ take_news(struct state *state, const struct tn_news *news)
 		watch->exec_errno = news->status;
 		break;
 	case TN_NEWS_NO_NET:
-		watch->no_net = true;
+		watch->no_sandbox = true;
 		break;
 	case TN_NEWS_RAW_WALL:
 		watch->raw_wall = news->status;
@@ -94,11 +94,11 @@ static void
 read_news(struct state *state)
 {
 	struct tn_news news;
-	ssize_t length = read(state->watch->keeper.news, &news, sizeof(news));
+	ssize_t length = read(state->watch->reaper.news, &news, sizeof(news));
 	if (length == (ssize_t)sizeof(news)) {
 		take_news(state, &news);
 	} else if (length == 0) {
-		state->watch->keeper_lost = true;
+		state->watch->reaper_lost = true;
 		state->over = true;
 	}
 }
@@ -147,7 +147,7 @@ sample(struct state *state, double now)
 	struct tn_watch *watch = state->watch;
 	struct tn_process_list list = { 0 };
 	uint64_t bytes = 0;
-	tn__process_descendants(&(struct tn_process_tree){ getpid(), watch->keeper.group, watch->keeper.pid }, &list);
+	tn__process_descendants(&(struct tn_process_tree){ getpid(), watch->reaper.group, watch->reaper.pid }, &list);
 	for (size_t i = 0; i < list.count; i++) {
 		tn__process_list_add(&watch->seen, list.pids[i]);
 		note_rss(watch, tn__process_peak_rss(list.pids[i]));
@@ -216,7 +216,7 @@ before_kill(void *context, pid_t pid)
 	note_rss(state->watch, tn__process_peak_rss(pid));
 }
 
-/* Our own children: the keeper's orphans, should it be gone. The keeper itself stays for tn__keeper_finish. */
+/* Our own children: the reaper's orphans, should it be gone. The reaper itself stays for tn__reaper_finish. */
 static void
 reap(void *context)
 {
@@ -224,10 +224,10 @@ reap(void *context)
 	const struct tn_watch *watch = state->watch;
 	struct rusage usage;
 	siginfo_t info = { .si_pid = 0 };
-	if (!watch->keeper_lost)
+	if (!watch->reaper_lost)
 		return;
 	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0 &&
-	       info.si_pid != watch->keeper.pid && wait4(info.si_pid, NULL, WNOHANG, &usage) > 0) {
+	       info.si_pid != watch->reaper.pid && wait4(info.si_pid, NULL, WNOHANG, &usage) > 0) {
 		note_rss(state->watch, (uint64_t)usage.ru_maxrss * 1024);
 		info.si_pid = 0;
 	}
@@ -236,8 +236,8 @@ reap(void *context)
 static void
 drain_news(struct state *state)
 {
-	struct pollfd news = { state->watch->keeper.news, POLLIN, 0 };
-	while (!state->watch->keeper_lost && poll(&news, 1, 0) > 0 && news.revents & POLLIN)
+	struct pollfd news = { state->watch->reaper.news, POLLIN, 0 };
+	while (!state->watch->reaper_lost && poll(&news, 1, 0) > 0 && news.revents & POLLIN)
 		read_news(state);
 }
 
@@ -245,14 +245,14 @@ static void
 finish(struct state *state)
 {
 	struct tn_watch *watch = state->watch;
-	bool lost = watch->keeper_lost;
+	bool lost = watch->reaper_lost;
 	tn__ranks_look(watch->ledger, watch->folder, &watch->endings); /* what is killed here has not ended by itself */
 	struct tn_endings endings = watch->endings;
 	watch->endings = (struct tn_endings){ 0 };
-	(void)tn__process_kill_all(&(struct tn_process_tree){ getpid(), watch->keeper.group, lost ? 0 : watch->keeper.pid },
+	(void)tn__process_kill_all(&(struct tn_process_tree){ getpid(), watch->reaper.group, lost ? 0 : watch->reaper.pid },
 	                           before_kill, reap, state);
 	drain_news(state);
-	watch->keeper_lost = lost;
+	watch->reaper_lost = lost;
 	tn__endings_free(&watch->endings);
 	watch->endings = endings;
 	tn__leftovers_remove(&state->leftovers, watch->seen.pids, watch->seen.count);
@@ -275,7 +275,7 @@ void
 tn__watch_until_end(struct tn_watch *watch)
 {
 	struct state state = { .watch = watch };
-	struct pollfd watched[] = { { watch->keeper.news, POLLIN, 0 }, { watch->signals, POLLIN, 0 }, { -1, POLLIN, 0 } };
+	struct pollfd watched[] = { { watch->reaper.news, POLLIN, 0 }, { watch->signals, POLLIN, 0 }, { -1, POLLIN, 0 } };
 	while (!state.over) {
 		watched[2].fd = asked_socket(&state);
 		if (poll(watched, 3, POLL_MILLISECONDS) > 0) {

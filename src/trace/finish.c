@@ -27,7 +27,7 @@ top_list(const struct tn_builder *builder, enum tn_key key, enum tn_word_kind ki
 	return TN_OK;
 }
 
-/* Marks a list as taken over. */
+/* Metadata a list as taken over. */
 static tn_status
 claim(struct tn_builder *builder, uint32_t list)
 {
@@ -297,17 +297,17 @@ take_settings(struct tn_builder *builder, bool names)
 	return dict ? walk_settings(builder, dict, TN_NO_NUMBER, names) : TN_OK;
 }
 
-/* Our own marks: one text of the top level. */
+/* Our own metadata: one text of the top level. */
 static tn_status
-take_marks(struct tn_builder *builder)
+take_metadata(struct tn_builder *builder)
 {
-	builder->snapshot->marks = TN_NO_NUMBER;
+	builder->snapshot->metadata = TN_NO_NUMBER;
 	if (!(builder->top.seen >> TN_KEY_TONNAGE & 1))
 		return TN_OK;
 	tn_value value = builder->top.values[TN_KEY_TONNAGE];
 	if (tn__value_kind(value) != TN_VALUE_STRING)
 		return tn__pickle_fail(&builder->pickle, TN_FORMAT, "the snapshot's \"tonnage\" is not a string");
-	builder->snapshot->marks = tn__value_number(value);
+	builder->snapshot->metadata = tn__value_number(value);
 	return TN_OK;
 }
 
@@ -341,7 +341,7 @@ tn__builder_finish(struct tn_builder *builder, tn_value value)
 	TN_FORWARD_IF_ERROR(take_segments(builder, segments, false));
 	TN_FORWARD_IF_ERROR(take_segments(builder, host, true));
 	TN_FORWARD_IF_ERROR(take_traces(builder));
-	TN_FORWARD_IF_ERROR(take_marks(builder));
+	TN_FORWARD_IF_ERROR(take_metadata(builder));
 	TN_FORWARD_IF_ERROR(take_settings(builder, true));
 	TN_FORWARD_IF_ERROR(take_annotations(builder));
 	return take_settings(builder, false);

@@ -375,8 +375,8 @@ tn_snapshot_settings(const struct tn_snapshot *snapshot, const struct tn_setting
 }
 
 const char *
-tn_snapshot_marks(const struct tn_snapshot *snapshot, size_t *length)
+tn_snapshot_metadata(const struct tn_snapshot *snapshot, size_t *length)
 {
-	*length = snapshot->marks == TN_NO_NUMBER ? 0 : tn__interned_length(&snapshot->strings, snapshot->marks);
-	return text_or(snapshot, snapshot->marks, NULL);
+	*length = snapshot->metadata == TN_NO_NUMBER ? 0 : tn__interned_length(&snapshot->strings, snapshot->metadata);
+	return text_or(snapshot, snapshot->metadata, NULL);
 }

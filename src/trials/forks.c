@@ -3,8 +3,8 @@
  * Import once, fork the rest (doc/design/0010-trials.md): the process of a trial's program is forked by a server that
  * has imported what the program imports. This is the command's side: it starts the server and has it import.
  *
- *     command -> supervisor -> keeper -> server -> keeper of a trial -> its program -> ...
- *        \--> supervisor of the trial (keeper_by_server.c)
+ *     command -> supervisor -> reaper -> server -> reaper of a trial -> its program -> ...
+ *        \--> supervisor of the trial (reaper_by_server.c)
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ tn__forks_disable(struct tn_forks *forks, const char *format, ...)
 	va_end(arguments);
 	forks->state = TN_FORKS_BROKEN;
 	if (forks->pid > 0)
-		kill(forks->pid, SIGKILL); /* its keeper cleans up */
+		kill(forks->pid, SIGKILL); /* its reaper cleans up */
 }
 
 void
@@ -80,7 +80,7 @@ tn__forks_listen(struct tn_forks *forks)
 	if (length > 0 && strcmp(words, "ready") == 0)
 		forks->state = TN_FORKS_READY;
 	else
-		tn__forks_disable(forks, "%s", length > 4 ? words + 4 : "the program's process is none that can be forked");
+		tn__forks_disable(forks, "%s", length > 4 ? words + 4 : "the program's process cannot be forked");
 }
 
 void

@@ -49,10 +49,10 @@ struct tn_trial {
 	/* while it runs */
 	pid_t pid;
 	int result, said; /* descriptors */
-	int server, alive; /* as for tn__keeper_start_by_server; server -1: a process that is started anew */
+	int server, alive; /* as for tn__reaper_start_by_server; server -1: a process that is started anew */
 };
 
-/* Releases what came of a trial. */
+/* Releases the result of a trial. */
 void tn__trial_clear(struct tn_trial *trial);
 
 /* ---- trial_result.c ---- */
@@ -66,7 +66,7 @@ const struct tn_report *tn__trial_report(const struct tn_trial *trial);
 int64_t tn__trial_uncertain(const struct tn_trial *trial);
 /* True for a trial that is done, and fits. */
 bool tn__trial_fits(const struct tn_trial *trial);
-/* Why nothing was seen that decides, as the report's first finding says it, and what would decide; the caller frees; NULL:
+/* Why nothing decisive was seen, as the report's first finding says it, and what would decide; the caller frees; NULL:
  * without memory. */
 char *tn__trial_doubt(const struct tn_trial *trial);
 

@@ -42,7 +42,7 @@ tn__trial_read(struct tn_trial *trial)
 		return; /* it was ended, and why is known */
 	trial->end = outcome->report != NULL && outcome->error == NULL ? TN_TRIAL_DONE : TN_TRIAL_FAILED;
 	if (trial->end == TN_TRIAL_FAILED && outcome->error == NULL) {
-		outcome->error = strdup("the trial was ended from outside");
+		outcome->error = strdup("the trial was stopped from outside");
 		outcome->exit_status = TN_EXIT_OWN_FAILURE;
 	}
 }
@@ -84,7 +84,7 @@ tn__trial_doubt(const struct tn_trial *trial)
 	const struct tn_finding *finding = report->finding_count > 0 ? &report->findings[0] : NULL;
 	const char *what = finding != NULL ? finding->what : NULL, *advice = finding != NULL ? finding->advice : NULL;
 	char *text = NULL;
-	if (asprintf(&text, "undecided: %s%s%s", what != NULL ? what : "nothing was seen that decides",
+	if (asprintf(&text, "undecided: %s%s%s", what != NULL ? what : "nothing decisive was seen",
 	             advice != NULL ? "; " : "", advice != NULL ? advice : "") < 0)
 		return NULL;
 	return text;

@@ -2,8 +2,8 @@
  *
  * Trials side by side: started while there is room, watched, read when they have ended, and all ended with the command.
  *
- * A trial is ended by killing its supervisor: the keeper below it then ends the program and removes the run's folder.
- * Keepers become children of this process (a subreaper), so that it can wait for the last of them.
+ * A trial is ended by killing its supervisor: the reaper below it then ends the program and removes the run's folder.
+ * Reapers become children of this process (a subreaper), so that it can wait for the last of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +116,7 @@ tn__trial_clear(struct tn_trial *trial)
 	trial->end = TN_TRIAL_WAITS;
 }
 
-/* A pipe that ends when nothing is left of a forked trial: its keeper is no child of ours to be waited for. */
+/* A pipe that ends when nothing is left of a forked trial: its reaper is no child of ours to be waited for. */
 static int
 open_alive(struct tn_trials *trials)
 {
@@ -161,11 +161,11 @@ compare(struct tn_trials *trials)
 {
 	const struct tn_outcome *one = &trials->first->outcome, *other = &trials->check.outcome;
 	if (one->report == NULL || other->report == NULL || one->report->verdict != other->report->verdict)
-		tn__forks_disable(&trials->server, "forked, the program ends otherwise");
+		tn__forks_disable(&trials->server, "forked, the program ends differently");
 	else if (one->report->device_peak != other->report->device_peak ||
 	         one->report->allocated_peak != other->report->allocated_peak ||
 	         one->report->oom.requested_bytes != other->report->oom.requested_bytes)
-		tn__forks_disable(&trials->server, "forked, the program has another peak");
+		tn__forks_disable(&trials->server, "forked, the program has a different peak");
 	tn__trial_clear(&trials->check);
 	trials->checked = true;
 }
@@ -337,7 +337,7 @@ tn__trials_stop(struct tn_trials *trials, struct tn_trial *trial)
 
 /* ---- while they run ---- */
 
-/* Trials that have ended, and keepers of those that were killed. */
+/* Trials that have ended, and reapers of those that were killed. */
 static void
 reap(struct tn_trials *trials)
 {
@@ -381,9 +381,9 @@ take_signals(struct tn_trials *trials)
 			stop(trials->running[i], TN_TRIAL_STOPPED);
 }
 
-/* Nothing of a trial outlives this: keepers end by themselves once the program and the folder are gone. */
+/* Nothing of a trial outlives this: reapers end by themselves once the program and the folder are gone. */
 static void
-wait_for_keepers(struct tn_trials *trials)
+wait_for_reapers(struct tn_trials *trials)
 {
 	char nothing;
 	for (int i = 0; i < trials->alive_count; i++) {
@@ -398,7 +398,7 @@ wait_for_keepers(struct tn_trials *trials)
 	errno = 0;
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
-	(void)tn__folder_remove_orphans(); /* of a supervisor that was killed before it had a keeper */
+	(void)tn__folder_remove_orphans(); /* of a supervisor that was killed before it had a reaper */
 }
 
 /* The next trial, by the caller or of our own; NULL: none for now. Beside the check there may be others, which are
@@ -463,6 +463,6 @@ tn__trials_run(struct tn_trials *trials)
 		for (int i = 0; status != TN_OK && i < trials->running_count; i++)
 			stop(trials->running[i], TN_TRIAL_STOPPED);
 	}
-	wait_for_keepers(trials);
+	wait_for_reapers(trials);
 	return status;
 }

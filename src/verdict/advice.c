@@ -152,7 +152,7 @@ has_a_loader(const struct tn_report *report)
 	return !facts(report)->known || facts(report)->loader;
 }
 
-#define LAST_RESORT "more_cards" /* given where no piece before it holds */
+#define LAST_RESORT "multi_gpu" /* given where no piece before it holds */
 
 static const struct tn_advice table[] = {
 	{ "accumulate", "a smaller batch with gradient accumulation", "it trains, with a batch of more than one",
@@ -172,15 +172,15 @@ static const struct tn_advice table[] = {
 	{ "small_state", "an optimizer with less state (8-bit Adam, Adafactor, SGD)",
 	  "it trains more than a quarter of its parameters, with an optimizer of two full numbers for each", has_large_state },
 	{ "lora", "train fewer parameters (LoRA)", "it trains more than a quarter of them", trains_most },
-	{ "more_cards", "more than one card, or a part of the model on the CPU", "nothing else is left", NULL },
+	{ "multi_gpu", "more than one card, or a part of the model on the CPU", "nothing else is left", NULL },
 	{ "no_grad", "with torch.no_grad(): around the evaluation", "its training does not look like evaluation: it is not in eval()",
 	  is_no_training },
 	{ "expandable", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment",
 	  "the environment does not say so already", has_plain_segments },
 	{ "fewer_workers", "fewer data loader workers", "it has a data loader", has_a_loader },
 	{ "less_pinned", "less pinned memory", "always", NULL },
-	{ "in_pieces", "make this tensor smaller, or do its work in pieces: no setting helps", "always", NULL },
-	{ "work_in_pieces", "do this work in pieces", "always", NULL },
+	{ "in_pieces", "make this tensor smaller, or compute it in chunks: no setting helps", "always", NULL },
+	{ "work_in_pieces", "compute this in chunks", "always", NULL },
 	{ "raise_limit", "raise the limit that the program has set itself (set_per_process_memory_fraction)",
 	  "such a limit is what refused", NULL },
 	{ "no_benchmark", "torch.backends.cudnn.benchmark = False", "the program has set it to True", searches },
@@ -188,11 +188,11 @@ static const struct tn_advice table[] = {
 	  "the environment does not say so already", has_no_workspace_config },
 	{ "let_go", "find what keeps these tensors: a list, or a graph that a loss still holds (loss.item() or .detach() lets "
 	            "it go)", "memory grows", NULL },
-	{ "end_others", "end the other processes, or wait for them", "other processes hold what is missing", NULL },
+	{ "end_others", "stop the other processes, or wait for them", "other processes hold what is missing", NULL },
 	{ "keep_less", "keep them on the CPU (.cpu()), or only what is needed of them", "they pile up", NULL },
-	{ "keep_on_cpu", "keep this on the CPU, make it in pieces", "one line keeps that much", NULL },
+	{ "keep_on_cpu", "keep this on the CPU, or build it in chunks", "one line keeps that much", NULL },
 	{ "build_on_cpu", "leave a part of the model on the CPU", "the card is full while the model is built", NULL },
-	{ "no_foreach", "foreach=False or fused=True among the optimizer's arguments", "an update made that many temporaries",
+	{ "no_foreach", "foreach=False or fused=True among the optimizer's arguments", "an update allocated that many temporaries",
 	  NULL },
 	{ "zero_grad", "optimizer.zero_grad() before the forward pass, unless gradients are being accumulated",
 	  "gradients of the step before are there", NULL },
@@ -200,7 +200,7 @@ static const struct tn_advice table[] = {
 	  NULL },
 	{ "shorter", "shorter sequences", "scores of an attention are kept", NULL },
 	{ "chunked_loss", "the loss in pieces (a chunked cross-entropy)", "it trains, and logits are what is large", trains },
-	{ "copy_on_cpu", "keep the copy on the CPU (.cpu())", "the copy has not been called", copy_rests },
+	{ "copy_on_cpu", "keep the copy on the CPU (.cpu())", "the copy was never called", copy_rests },
 	{ "copy_in_16_bits", "store the copy in 16 bits", "the copy is called, and most parameters have 32 bits",
 	  copy_is_called },
 	{ "bucket_view", "DistributedDataParallel(model, gradient_as_bucket_view=True): gradients lie in the buckets",
@@ -209,12 +209,12 @@ static const struct tn_advice table[] = {
 	  "DeepSpeed's buckets are large", NULL },
 	{ "empty_cache_once", "torch.cuda.empty_cache() once, behind what needed it, gives it to other processes",
 	  "much of the cache is not used any more", NULL },
-	{ "in_place", "work in place, or into tensors that are made once (out=)", "the same tensors are made again and again",
+	{ "in_place", "work in place, or into tensors that are allocated once (out=)", "the same tensors are allocated again and again",
 	  NULL },
-	{ "no_empty_cache", "leave empty_cache() out of the loop: what it gives back is asked for again at once",
+	{ "no_empty_cache", "take empty_cache() out of the loop: what it frees is requested again at once",
 	  "it is called there", NULL },
-	{ "less_memory", "the card is so full that the allocator had to give back its cache: a little less memory makes it "
-	                 "faster", "segments come and go without empty_cache()", NULL },
+	{ "less_memory", "the card is so full that the allocator had to free its cache: using a little less memory makes it "
+	                 "faster", "segments are freed and allocated again without empty_cache()", NULL },
 	{ "batch_by_batch", "keep it on the CPU, and move it to the card batch by batch", "a data set lies on the card", NULL },
 	{ "zero_grad_after_step", "optimizer.zero_grad() only after optimizer.step()",
 	  "gradients are dropped before they are used", NULL },
@@ -224,17 +224,17 @@ static const struct tn_advice table[] = {
 	  "masks of torch.nn.utils.prune are there", NULL },
 	{ "smaller_kv_cache", "fewer or shorter texts at once, or keys and values on the host "
 	                      "(cache_implementation=\"offloaded\") or quantised", "a cache of keys and values grows", NULL },
-	{ "make_once", "make it once, as large as it gets, and write into its parts (or torch.cat a list at the end)",
-	  "a tensor is made anew, a little larger each time", NULL },
-	{ "pin_few", "pin few large tensors and use them again: each is rounded up to a power of two", "much is pinned", NULL },
+	{ "make_once", "allocate it once at its final size and write into slices (or torch.cat a list at the end)",
+	  "a tensor is reallocated, slightly larger each time", NULL },
+	{ "pin_few", "pin a few large tensors and reuse them: each is rounded up to a power of two", "much is pinned", NULL },
 	{ "pin_by_loader", "let the DataLoader do it (pin_memory=True)", "it has a data loader", has_a_loader },
 	{ "tensor_itself", "use the tensor itself, or tensor.detach() (tensor.clone() where a copy is wanted)",
 	  "torch.tensor() was given a tensor", NULL },
 	{ "memory_reserved", "torch.cuda.memory_reserved()", "memory_cached() was called", NULL },
-	{ "keep_the_graph", "take torch.no_grad(), .detach() and .item() out of the way from the parameters to the loss; train "
+	{ "keep_the_graph", "remove torch.no_grad(), .detach() and .item() between the parameters and the loss; train "
 	                    "something that requires_grad", "backward() found no graph", NULL },
-	{ "lazy_linear", "let nn.LazyLinear find the number, or print the shape in front of this layer",
-	  "a matrix had another number of columns", NULL },
+	{ "lazy_linear", "let nn.LazyLinear infer the number, or print the shape in front of this layer",
+	  "the matrix had a different number of columns", NULL },
 	{ "fewer_logits", "logits only where they are wanted", "logits are what is large", NULL },
 };
 

@@ -36,7 +36,7 @@ tn__versions_of(const struct tn_report *report, char *out[TN_VERSIONS])
 static tn_status
 bad(const char *path, const char *field)
 {
-	return tn__fail(TN_FORMAT, "%s is no baseline that this version can read: \"%s\" is missing or not what it should be",
+	return tn__fail(TN_FORMAT, "%s is not a baseline that this version can read: \"%s\" is missing or not what it should be",
 	                path, field);
 }
 
@@ -127,7 +127,7 @@ read_all(struct tn_baseline *baseline)
 	const json_t *root = baseline->document, *gpu = json_object_get(root, "gpu");
 	const char *schema = tn__json_borrow_text(root, "schema");
 	TN_RETURN_IF(schema == NULL || strcmp(schema, TN_BASELINE_SCHEMA) != 0, TN_FORMAT,
-	             "%s is JSON, but not what tonnage run --write-baseline writes (schema %s)", baseline->path,
+	             "%s is JSON, but not a baseline of tonnage run --write-baseline (schema %s)", baseline->path,
 	             schema != NULL ? schema : "missing");
 	baseline->gpu = tn__json_borrow_text(gpu, "name");
 	baseline->gpus = tn__json_read_figure(gpu, "count");
@@ -149,7 +149,7 @@ tn__baseline_read(const char *path, struct tn_baseline **out)
 	TN_RETURN_IF(in == NULL, TN_IO, "the baseline %s cannot be read: %s", path, strerror(errno));
 	json_t *document = json_loadf(in, JSON_REJECT_DUPLICATES, &error);
 	fclose(in);
-	TN_RETURN_IF(document == NULL, TN_FORMAT, "%s is no baseline: line %d: %s", path, error.line, error.text);
+	TN_RETURN_IF(document == NULL, TN_FORMAT, "%s is not a baseline: line %d: %s", path, error.line, error.text);
 	struct tn_baseline *baseline = calloc(1, sizeof(*baseline));
 	if (baseline == NULL || (baseline->path = strdup(path)) == NULL) {
 		free(baseline);
@@ -180,7 +180,7 @@ tn_status
 tn__baseline_is_of(const struct tn_baseline *baseline, const char *gpu, int gpus)
 {
 	TN_RETURN_IF(strcmp(baseline->gpu, gpu) != 0, TN_INVALID,
-	             "the baseline %s was made on %.64s, this run is on %s: peaks of two cards do not compare",
+	             "the baseline %s was made on %.64s, this run is on %s: peaks on different cards cannot be compared",
 	             baseline->path, baseline->gpu, gpu);
 	TN_RETURN_IF(baseline->gpus != gpus, TN_INVALID, "the baseline %s was made with --gpus %" PRId64 ", this run has %d",
 	             baseline->path, baseline->gpus, gpus);

@@ -66,7 +66,7 @@ one_tensor(const struct tn_cause_facts *facts)
 static void
 why_one_tensor(const struct tn_cause_facts *facts, FILE *out)
 {
-	print_bytes(out, "one large tensor: the ", facts->asked, " asked for here are more than any other holds");
+	print_bytes(out, "one large tensor: the ", facts->asked, " requested here are more than any other tensor takes");
 }
 
 const struct tn_cause tn__cause_one_tensor = {
@@ -136,7 +136,7 @@ why_attention(const struct tn_cause_facts *facts, FILE *out)
 	const struct tn_report_holder *holder = scores_of_layers(facts);
 	holder = holder != NULL ? holder : few_large_ones(facts);
 	int64_t all = bytes_like(facts, holder);
-	print_bytes(out, "an attention that is written out keeps its scores: ", all, "");
+	print_bytes(out, "attention written out by hand keeps its scores: ", all, "");
 	if (holder->blocks > 1)
 		print_bytes(out, " in pieces of ", holder->bytes / holder->blocks, "");
 	print_line(out, ", by the softmax at ", &holder->at);
@@ -202,7 +202,7 @@ why_activations(const struct tn_cause_facts *facts, FILE *out)
 
 const struct tn_cause tn__cause_activations_outweigh = {
 	TN_FINDING_model_or_batch_too_big, TN_FINDING_batch_too_big, tn__cause_is_of_activations, why_activations,
-	"accumulate smaller_batch checkpointing autocast inference_16_bits more_cards"
+	"accumulate smaller_batch checkpointing autocast inference_16_bits multi_gpu"
 };
 
 static bool
@@ -215,7 +215,7 @@ static void
 why_temporaries(const struct tn_cause_facts *facts, FILE *out)
 {
 	print_bytes(out, "the work on one batch: ", of(facts, TN_CATEGORY_temporaries),
-	            " in tensors that are kept for no backward pass");
+	            " in tensors that no backward pass needs");
 }
 
 const struct tn_cause tn__cause_temporaries_outweigh = {
@@ -232,7 +232,7 @@ batch_outweighs(const struct tn_cause_facts *facts)
 static void
 why_batch(const struct tn_cause_facts *facts, FILE *out)
 {
-	print_bytes(out, "the batch: what it brings takes ", facts->passing, "");
+	print_bytes(out, "the batch: its tensors take ", facts->passing, "");
 }
 
 const struct tn_cause tn__cause_batch_outweighs = {

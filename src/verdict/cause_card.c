@@ -96,7 +96,7 @@ static void
 why_grew(const struct tn_cause_facts *facts, FILE *out)
 {
 	const struct tn_report_growth *growth = &facts->report->growth;
-	print_bytes(out, "memory that is never given back: ", growth->bytes, " more with each ");
+	print_bytes(out, "memory that is never freed: ", growth->bytes, " more with each ");
 	fputs(growth->unit != NULL ? growth->unit : "step", out);
 	print_line(out, ", from ", growth->at);
 }

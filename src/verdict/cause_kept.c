@@ -101,7 +101,7 @@ why_graphs(const struct tn_cause_facts *facts, FILE *out)
 	fprintf(out, "%lld batches are still there", (long long)(holder->alike > 1 ? holder->alike : holder->blocks));
 	print_line(out, " (", &holder->at);
 	print_bytes(out, holder->at.file != NULL ? "), with " : ", with ", of(facts, TN_CATEGORY_activations),
-	            " of activations that earlier steps should have given back");
+	            " of activations that earlier steps should have freed");
 }
 
 const struct tn_cause tn__cause_graphs_are_kept = {
@@ -159,7 +159,7 @@ static void
 why_graph_in_evaluation(const struct tn_cause_facts *facts, FILE *out)
 {
 	print_bytes(out, "evaluation keeps ", of(facts, TN_CATEGORY_activations),
-	            " of activations for a backward pass that does not come");
+	            " of activations for a backward pass that never runs");
 }
 
 const struct tn_cause tn__cause_graph_in_evaluation = {

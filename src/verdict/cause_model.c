@@ -159,5 +159,5 @@ why_model(const struct tn_cause_facts *facts, FILE *out)
 
 const struct tn_cause tn__cause_model_outweighs = {
 	TN_FINDING_model_or_batch_too_big, TN_FINDING_model_too_big, model_outweighs, why_model,
-	"parameters_16_bits small_state lora quantise quantise_frozen more_cards"
+	"parameters_16_bits small_state lora quantise quantise_frozen multi_gpu"
 };

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "verdict/paths.h"
-#include "verdict/study.h"
+#include "verdict/inspection.h"
 
 /* What one line holds. */
 struct row {
@@ -71,9 +71,9 @@ compare_rows(const void *left, const void *right)
 
 /* The holders of a moment, one row a line. */
 static tn_status
-list_rows(const struct tn_study *study, struct rows *rows)
+list_rows(const struct tn_inspection *inspection, struct rows *rows)
 {
-	const struct tn_report_moment *moment = tn__study_moment(study);
+	const struct tn_report_moment *moment = tn__inspection_moment(inspection);
 	rows->items = calloc(moment->holder_count + 1, sizeof(*rows->items));
 	TN_RETURN_IF(rows->items == NULL, TN_NO_MEMORY, "out of host memory");
 	for (size_t i = 0; i < moment->holder_count; i++) {
@@ -296,7 +296,7 @@ compare_changes(const void *left, const void *right)
 }
 
 tn_status
-tn__compare(const struct tn_study *before, const struct tn_study *after, struct tn_comparison *out)
+tn__compare(const struct tn_inspection *before, const struct tn_inspection *after, struct tn_comparison *out)
 {
 	struct rows old = { 0 }, new = { 0 };
 	struct tn_comparison comparison = { .before = before, .after = after };

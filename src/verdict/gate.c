@@ -175,7 +175,7 @@ add_over_baseline(struct tn_report *report, int64_t more)
 		snprintf(of, sizeof(of), ", %s of it in %s", tn__human_bytes(most->after - most->before, part),
 		         tn__category_words(most->category));
 	tn__report_add_finding(report, TN_FINDING_over_baseline, more, most != NULL ? &most->at : NULL,
-	                       "give back what grew, or accept it: --write-baseline",
+	                       "reduce what grew, or accept it with --write-baseline",
 	                       "the peak grew by %s since the baseline%s", tn__human_bytes(more, above), of);
 }
 

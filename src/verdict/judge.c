@@ -89,7 +89,7 @@ decide(struct tn_report *report, const struct tn_ending *ending)
 		set(report, TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10);
 	else if (well)
 		set_fits(report, ending, ending->stop_reason != TN_REASON_NONE ? ending->stop_reason : ending->guest_stop);
-	else if (ending->guest_stop != TN_REASON_NONE && report->rehearsal_broken != NULL)
+	else if (ending->guest_stop != TN_REASON_NONE && report->fast_forward_failed != NULL)
 		/* Made to end early, and that is what it failed of: what was seen before holds. */
 		set_fits(report, ending, ending->guest_stop);
 	else if (doubts_failure(report))
@@ -200,7 +200,7 @@ judge_growth(struct tn_report *report)
 		report->exit_status = 10;
 		struct tn_finding *finding = tn__report_add_finding_as(
 			report, TN_FINDING_growth, TN_SEVERITY_ERROR, growth->bytes, growth->at, NULL,
-			"memory that is never given back: %s more with each %s", tn__human_bytes(growth->bytes, bytes), unit_of(growth));
+			"memory that is never freed: %s more with each %s", tn__human_bytes(growth->bytes, bytes), unit_of(growth));
 		tn__report_advise(report, finding, tn__finding_row(TN_FINDING_growth)->advice);
 	}
 }

@@ -119,7 +119,7 @@ tn__report_free(struct tn_report *report)
 	char *const texts[] = { report->torch, report->cuda, report->steps_unit, report->oom.phase, report->oom.cause,
 		                    report->oom.message, report->exception, report->scratch, report->snapshot,
 		                    report->hook_error, report->snapshot_made, report->working_folder, report->command,
-		                    report->rehearsal_broken, report->growth.unit, report->peak_record.path,
+		                    report->fast_forward_failed, report->growth.unit, report->peak_record.path,
 		                    report->oom_record.path };
 	for (size_t i = 0; i < ROOM(texts); i++)
 		free(texts[i]);
@@ -141,7 +141,7 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->held_back);
 	free(report->download_refused);
 	tn__assumptions_free(&report->assumptions);
-	free_counted(&report->habits);
+	free_counted(&report->usage);
 	free_counted(&report->files.refusals);
 	free_counted(&report->files.unseen);
 	tn__stand_ins_free(&report->stand_ins);

@@ -28,7 +28,7 @@ enum tn_verdict {
 	TN_VERDICT_FAILED,
 	TN_VERDICT_OVER_BUDGET, /* these two fit the card */
 	TN_VERDICT_OVER_BASELINE,
-	TN_VERDICT_UNDECIDED, /* nothing was seen that decides: doc/design/0018-evidence.md */
+	TN_VERDICT_UNDECIDED, /* nothing decisive was seen: doc/design/0018-evidence.md */
 	TN_VERDICTS           /* how many there are */
 };
 enum tn_stopped {
@@ -352,7 +352,7 @@ struct tn_report {
 	char *not_seen[16]; /* parts of the program that the verdict does not speak of */
 	size_t not_seen_count;
 	bool not_seen_known;
-	char *rehearsal_broken; /* what went wrong only because the program was made to end early */
+	char *fast_forward_failed; /* what went wrong only because the program was made to end early */
 
 	int64_t allocated_peak, reserved_peak, requested_peak, device_peak;
 	struct tn_report_moment at_peak;
@@ -387,7 +387,7 @@ struct tn_report {
 	bool network_allowed;
 	struct tn_place *kept_at; /* the line that adds to what keeps tensors; NULL: unknown */
 	char *kept_in;            /* its name; NULL: nothing was seen */
-	struct tn_counted_list habits; /* name (what it is), place, count, bytes; told as findings only */
+	struct tn_counted_list usage; /* name (what it is), place, count, bytes; told as findings only */
 
 	struct tn_finding findings[16];
 	size_t finding_count;

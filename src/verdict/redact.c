@@ -185,7 +185,7 @@ change_paths(change_path *change, const void *how, struct tn_report *report)
 	change_list(change, how, &report->handled_ooms);
 	change_list(change, how, &report->ended_inside);
 	change_list(change, how, &report->computed_reads);
-	change_list(change, how, &report->habits);
+	change_list(change, how, &report->usage);
 	for (size_t i = 0; i < report->assumptions.count; i++)
 		change_place(change, how, &report->assumptions.items[i].place);
 	for (size_t i = 0; i < report->gate.drift_count; i++)
@@ -244,7 +244,7 @@ tn__mask_report(struct tn_report *report)
 	mask(secrets, &report->kept_in);
 	mask_list(secrets, &report->ended_inside);
 	mask_list(secrets, &report->held_back);
-	mask_list(secrets, &report->habits);
+	mask_list(secrets, &report->usage);
 	mask_list(secrets, &report->files.refusals);
 	mask_list(secrets, &report->files.unseen);
 	for (size_t i = 0; i < report->finding_count; i++) {

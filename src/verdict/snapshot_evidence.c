@@ -271,7 +271,7 @@ advise_largest(struct tn_evidence *evidence)
 	if (row.at.file)
 		advise(evidence, "Begin with %.150s:%" PRId64 ": %s.", tn__evidence_last_part(row.at.file), row.at.line, text);
 	else
-		advise(evidence, "Begin with the %s: %s.", row.words, text);
+		advise(evidence, "Start with the %s: %s.", row.words, text);
 }
 
 /* The cache has enough, in pieces that are too small. */
@@ -285,7 +285,7 @@ say_fragmented(struct tn_evidence *evidence, uint64_t cached)
 	         tn__message_size(cached, idle), tn__message_size(evidence->request->size, asked),
 	         tn__message_size(evidence->largest_free, piece));
 	if (tn__evidence_expandable(evidence->snapshot) == 1)
-		advise(evidence, "Expandable segments are on already: keep shapes alike, or call torch.cuda.empty_cache() "
+		advise(evidence, "Expandable segments are on already: keep shapes the same, or call torch.cuda.empty_cache() "
 		                 "between phases whose sizes differ.");
 	else
 		advise(evidence, "Set PYTORCH_ALLOC_CONF=expandable_segments:True (before 2.10: PYTORCH_CUDA_ALLOC_CONF): the "
@@ -299,7 +299,7 @@ say_elsewhere(struct tn_evidence *evidence)
 	char asked[40], piece[40];
 	evidence->cause = TN_CAUSE_FRAGMENTATION;
 	snprintf(evidence->reason, sizeof(evidence->reason),
-	         "a free block of %s in the cache would do for the %s asked for, but is of another stream or pool",
+	         "a free block of %s in the cache would be enough for the %s requested, but belongs to another stream or pool",
 	         tn__message_size(evidence->largest_free, piece), tn__message_size(evidence->request->size, asked));
 	advise(evidence, "Call torch.cuda.empty_cache() where work moves to another stream, pool or CUDA graph.");
 }

@@ -74,7 +74,7 @@ tn__validation_resume(struct tn_validation_results *results, const char *path)
 	}
 	json_decref(document);
 	return ours ? tn__fail(TN_INVALID, "%s holds the results of another card: name another file", path)
-	            : tn__fail(TN_INVALID, "%s is there and holds no results of tonnage validate: name another file", path);
+	            : tn__fail(TN_INVALID, "%s exists and holds no results of tonnage validate: name another file", path);
 }
 
 void

@@ -37,7 +37,7 @@ def empty_document():
         "out_of_memory": None, "out_of_memory_ended_process": False, "handled_out_of_memory": [],
         "computed_reads": [], "exception": None, "init_skipped": {"tensors": 0, "bytes": 0},
         "snapshot": None, "peak_snapshot": None, "oom_snapshot": None, "growth": None, "regions": {},
-        "rehearsal_broken": None, "hook_error": None, "seconds": {"imports": 0.1, "after_imports": 0.1},
+        "fast_forward_failed": None, "hook_error": None, "seconds": {"imports": 0.1, "after_imports": 0.1},
     }  # fmt: skip
 
 

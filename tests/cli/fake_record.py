@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot as PyTorch's allocator and the guest's marks would make it, from a few words: for tests without PyTorch."""
+"""A snapshot as PyTorch's allocator and the guest's metadata would make it, from a few words: for tests without PyTorch."""
 
 import pickle
 
@@ -36,8 +36,8 @@ def snapshot(holdings, reserved):
         "requested_size": sum(row[1] for row in holdings), "stream": 0, "segment_type": "large",
         "segment_pool_id": (0, 0), "is_expandable": False, "frames": [], "blocks": blocks,
     }  # fmt: skip
-    marks = ["tonnage-marks\t1", "phase\t%d\t1\tforward" % (START_US * 1000), "look\t%d" % ((time + 5) * 1000), *holds, ""]
-    return {"segments": [segment], "device_traces": [trace], "allocator_settings": {}, "tonnage": "\n".join(marks)}
+    metadata = ["tonnage-metadata\t1", "phase\t%d\t1\tforward" % (START_US * 1000), "look\t%d" % ((time + 5) * 1000), *holds, ""]
+    return {"segments": [segment], "device_traces": [trace], "allocator_settings": {}, "tonnage": "\n".join(metadata)}
 
 
 def write(path, holdings, reserved):

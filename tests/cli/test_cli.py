@@ -223,7 +223,7 @@ def test_a_workspace_that_did_not_fit_is_the_librarys(tonnage, schema):
     done, report = tonnage.fake(document={"handled_out_of_memory": [row]}, exit=0)
     schema("run", report)
     assert report["handled_out_of_memory"][0]["by"] == "library"
-    assert "1 workspace of a library that did not fit" in done.stderr and "handled itself" not in done.stderr
+    assert "1 library workspace did not fit" in done.stderr and "handled itself" not in done.stderr
 
 
 def test_handled_out_of_memory_is_no_verdict(tonnage, schema):
@@ -285,7 +285,7 @@ def test_a_snapshot_elsewhere_is_not_believed(tonnage):
 
 
 def test_scratch_is_kept_and_said(tonnage):
-    """The shield puts files there; here the program does so itself."""
+    """The overlay puts files there; here the program does so itself."""
     words = 'mkdir -p "$TONNAGE_RUN/scratch/files/a/b"; test -z "$1" || echo kept > "$TONNAGE_RUN/scratch/files/a/b/c"'
     report = tonnage.cwd / "report.json"
     done = tonnage("run", "--writes", "allow", "--json", report, "--", "sh", "-c", words, "sh", "")

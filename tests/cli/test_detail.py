@@ -179,12 +179,12 @@ def test_regions_and_what_was_not_seen(tonnage, schema):
     assert "  Not seen: later epochs" in done.stderr.splitlines()
 
 
-def test_a_rehearsal_that_the_program_did_not_bear(tonnage, schema):
+def test_a_fast_forward_that_the_program_fails_in(tonnage, schema):
     steps = {"seen": 9, "unit": "optimizer", "stopped": "settled", "input_shapes": 1, "not_seen": ["saving"]}
-    done, report = run(tonnage, schema, document=document(steps=steps, rehearsal_broken="ValueError: too few"), exit=1)
-    assert done.returncode == 0 and report["verdict"] == "fits" and report["findings"][0]["id"] == "rehearsal_broken"
+    done, report = run(tonnage, schema, document=document(steps=steps, fast_forward_failed="ValueError: too few"), exit=1)
+    assert done.returncode == 0 and report["verdict"] == "fits" and report["findings"][0]["id"] == "fast_forward_failed"
     assert "ValueError: too few" in done.stderr
-    _, report = run(tonnage, schema, document=document(rehearsal_broken="ValueError: too few"), exit=1)
+    _, report = run(tonnage, schema, document=document(fast_forward_failed="ValueError: too few"), exit=1)
     assert report["verdict"] == "failed"
 
 
@@ -199,7 +199,7 @@ def test_as_wide_as_the_terminal(tonnage, columns):
 ODD = [
     {"growth": 5}, {"growth": {"bytes": -1}}, {"growth": {"bytes": 1}}, {"steps": {"not_seen": [1, None, "x"]}},
     {"steps": {"not_seen": 7}}, {"regions": [1]}, {"regions": {"forward": 3}}, {"peak_snapshot": 5}, {"devices": [1]},
-    {"rehearsal_broken": []},
+    {"fast_forward_failed": []},
 ]  # fmt: skip
 
 

@@ -148,7 +148,7 @@ def test_a_change_that_acts_on_nothing_saves_nothing(fix):
     assert outcomes == {"zero_grad": ("unknown", False), "detach": ("no_help", False)}
     assert by_id(document)["detach"]["saved_bytes"] == 0
     assert "it changed nothing" in by_id(document)["zero_grad"]["why_not"]
-    assert "does not do the same twice" in " ".join(done.stderr.split())
+    assert "does not behave the same twice" in " ".join(done.stderr.split())
 
 
 OWN = {**row("option_accumulate", "same_up_to_rounding", ["--batch-size 32 --accumulate 2", "--batch-size 16 --accumulate 4"]),
@@ -169,9 +169,9 @@ def test_the_programs_own_options_come_first_as_a_line_to_copy(fix):
 
 
 @pytest.mark.parametrize("other, why", [
-    ({"samples": 32}, "an update is made of 32 samples, and of 64 unchanged"),
-    ({"loss_share": 2.0}, "the losses of an update count 2 times, and 1 times unchanged"),
-    ({"learning_rates": [0.1, 0.1]}, "the learning rate of update 2 is 0.1, and 0.05 unchanged"),
+    ({"samples": 32}, "an update uses 32 samples, 64 when unchanged"),
+    ({"loss_share": 2.0}, "the losses of an update are weighted 2 times, 1 times when unchanged"),
+    ({"learning_rates": [0.1, 0.1]}, "the learning rate of update 2 is 0.1, 0.05 when unchanged"),
     ({}, None),
 ])
 def test_a_change_is_held_to_the_updates_that_it_promises(fix, other, why):
@@ -192,7 +192,7 @@ def test_an_error_of_the_programs_own_is_nobody_elses(fix):
     assert done.returncode == 10 and document["unchanged"]["own_error"] == "IndexError: its own"
     outcomes = {name: change["outcome"] for name, change in by_id(document).items()}
     assert outcomes == {"zero_grad": "own_error", "no_grad": "broke"}
-    assert "With memory enough the program, unchanged, ends by itself: IndexError: its own" in " ".join(done.stderr.split())
+    assert "With enough memory, the unchanged program ends by itself: IndexError: its own" in " ".join(done.stderr.split())
     assert "Broke the program: no_grad" in done.stderr and "Broke the program: zero_grad" not in done.stderr
 
 
@@ -256,7 +256,7 @@ def test_other_processes_are_the_first_cure_whatever_it_saves(fix):
     wish = {"base": 600, "saves": {"zero_grad": 590}, "possible": [row("zero_grad")]}
     done, document = fix(wish, "--other", "500MiB")
     assert [change["id"] for change in document["changes"]] == ["end_other_processes", "zero_grad"]
-    assert document["changes"][0]["cure"] and document["changes"][0]["saved_bytes"] == 500 * MIB
+    assert document["changes"][0]["remedy"] and document["changes"][0]["saved_bytes"] == 500 * MIB
     assert document["changes"][0]["patch"] is None
 
 

@@ -94,7 +94,7 @@ def test_a_program_that_notices_is_started_anew(fix, program):
                     "    wish = __import__('json').loads(sys.argv[1]); wish['base'] += 50\n"
                     "    sys.argv[1] = __import__('json').dumps(wish)")  # fmt: skip
     document = fix(words)
-    assert document["not_forked_because"] == "forked, the program has another peak" and document["forked_trials"] == 1
+    assert document["not_forked_because"] == "forked, the program has a different peak" and document["forked_trials"] == 1
     assert findings(document) == findings(fix(words, "--fresh"))
 
 

@@ -210,7 +210,7 @@ def test_the_baseline_of_these_tests(tonnage, schema):
     (["--baseline", "peak.json", "--tolerance", "1%%"], "--tolerance is a share"),
     (["--baseline", "peak.json", "--tolerance", "1001%"], "--tolerance is a share"),
     (["--baseline", "none.json"], "none.json cannot be read: No such file"),
-    (["--baseline", "/"], "is no baseline"),
+    (["--baseline", "/"], "is not a baseline"),
     (["--write-baseline", "/nonexistent/peak.json"], "/nonexistent/peak.json cannot be written"),
     (["--baseline", "peak.json", "--gpu", "a100-80"], "peak.json was made on NVIDIA GeForce RTX 3060, this run is on"),
     (["--baseline", "peak.json", "--gpus", "2"], "with --gpus 1, this run has 2"),

@@ -37,15 +37,15 @@ def children_of(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def keeper_of(process):
-    """The keeper, once it is there."""
+def reaper_of(process):
+    """The reaper, once it is there."""
     children = wait_until(lambda: children_of(process.pid))
     assert len(children) == 1
     return children[0]
 
 
 def program_of(process):
-    return wait_until(lambda: children_of(keeper_of(process)))[0]
+    return wait_until(lambda: children_of(reaper_of(process)))[0]
 
 
 def nothing_left(tonnage):
@@ -73,11 +73,11 @@ def test_killed_supervisor(tonnage):
     assert nothing_left(tonnage)
 
 
-def test_killed_keeper(tonnage):
+def test_killed_reaper(tonnage):
     process = daemons(tonnage)
-    os.kill(keeper_of(process), signal.SIGKILL)
+    os.kill(reaper_of(process), signal.SIGKILL)
     assert process.wait(20) == 125
-    assert "keeper process of the run was killed" in process.stderr.read()
+    assert "reaper process of the run was killed" in process.stderr.read()
     assert nothing_left(tonnage)
 
 
@@ -91,9 +91,9 @@ def test_killed_program(tonnage):
 def test_killed_together_leaves_an_orphan_that_the_next_start_removes(tonnage):
     process = tonnage.start("run", "--", *fake_words(document={}, sleep=100))
     folder = tonnage.folder()
-    keeper = keeper_of(process)
+    reaper = reaper_of(process)
     os.kill(process.pid, signal.SIGSTOP)
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(reaper, signal.SIGKILL)
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
     assert wait_until(lambda: not tonnage.processes())  # the program's parent-death signal
@@ -229,7 +229,7 @@ time.sleep(100)
 """
 
 
-@pytest.mark.parametrize("who", ["supervisor", "keeper", "interrupted"])
+@pytest.mark.parametrize("who", ["supervisor", "reaper", "interrupted"])
 def test_shared_memory_of_killed_processes_is_removed(tonnage, who):
     foreign = pathlib.Path("/dev/shm/sem.mp-not-ours-%d" % os.getpid())
     foreign.touch()
@@ -243,7 +243,7 @@ def test_shared_memory_of_killed_processes_is_removed(tonnage, who):
             process.send_signal(signal.SIGINT)
             process.send_signal(signal.SIGINT)
         else:
-            os.kill(process.pid if who == "supervisor" else keeper_of(process), signal.SIGKILL)
+            os.kill(process.pid if who == "supervisor" else reaper_of(process), signal.SIGKILL)
         process.wait(20)
         assert nothing_left(tonnage)
         mine = {name for name in shared_memory() - before if "tonnage1" in name or name.endswith("_123_0")}

@@ -105,7 +105,7 @@ def test_text_of_an_out_of_memory(tonnage, snapshot):
 
 def test_what_is_inferred_is_said(tonnage, snapshot):
     text = report(tonnage, snapshot(marked=False)).stdout
-    assert "guessed from lines and lifetimes" in text
+    assert "inferred from source lines and lifetimes" in text
     assert "guessed" not in report(tonnage, snapshot()).stdout
 
 

@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 import pytest
-from test_rehearse import LOADERS
+from test_fast_forward import LOADERS
 from test_steps import HEAD, TRAIN
 
 os.environ.setdefault("TONNAGE_RUN", "")

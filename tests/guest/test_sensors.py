@@ -91,11 +91,11 @@ BREAKS = {
     "steps": "sys.modules['_tonnage_guest.steps']._finished = None",
     "inputs": "sys.modules['_tonnage_guest.inputs'].tensors = None",
     "holders": "sys.modules['_tonnage_guest.holds'].rows_of = None",
-    "phases": "sys.modules['_tonnage_guest.phases'].marks = None",
+    "phases": "sys.modules['_tonnage_guest.phases'].metadata = None",
     "backward": "sys.modules['_tonnage_guest.graph'].roots_of = None",
     "out_of_memory": "sys.modules['_tonnage_guest.oom'].describe = None",
-    "history": "sys.modules['_tonnage_guest.history'].marks = None",
-    "habits": "sys.modules['_tonnage_guest.habits'].frames = None",
+    "history": "sys.modules['_tonnage_guest.history'].metadata = None",
+    "usage": "sys.modules['_tonnage_guest.usage'].frames = None",
 }
 
 

@@ -7,7 +7,7 @@ import random
 import sys
 
 import pytest
-from test_rehearse import LOADERS
+from test_fast_forward import LOADERS
 from test_steps import HEAD, TRAIN, stop_after
 
 os.environ.setdefault("TONNAGE_RUN", "")

@@ -106,7 +106,7 @@ update(batch)
 
 
 def test_history_in_windows_and_the_programs_own(virtual, wheel, tmp_path):
-    target = tmp_path / "run/peak.pickle"  # the write shield passes the run folder through
+    target = tmp_path / "run/peak.pickle"  # the write overlay passes the run folder through
     done = virtual(wheel, TRAIN + """
 def events():
     snapshot = torch.cuda.memory._snapshot()

@@ -116,7 +116,7 @@ class Trace:
         self.device, self.allocated = [0], [0]
         self.device[0] = context + libraries
         self.live = 0
-        self.marks = [(0, 0, 0)]  # state, step, phase
+        self.metadata = [(0, 0, 0)]  # state, step, phase
         self.pictures = {}
 
     # ---- places ----
@@ -146,7 +146,7 @@ class Trace:
         return len(self.events)
 
     def now(self, step, phase):
-        self.marks.append((self.state, step, self.strings.add(phase)))
+        self.metadata.append((self.state, step, self.strings.add(phase)))
 
     def alloc(self, size, category, site, label=""):
         block = self.allocator.allocate(-(-size // 512) * 512)
@@ -228,16 +228,16 @@ def at_moments(trace, moments):
 
 def write_timeline(trace, first, moments, edges):
     by_moment = at_moments(trace, moments)
-    starts = [state for state, _, _ in trace.marks]
-    marks = [trace.marks[bisect.bisect_right(starts, moment) - 1] for moment in moments]
+    starts = [state for state, _, _ in trace.metadata]
+    metadata = [trace.metadata[bisect.bisect_right(starts, moment) - 1] for moment in moments]
     by_category = {name: [row[number] for row in by_moment] for number, (name, _) in enumerate(CATEGORIES)}
     return {
         "states": trace.state + 1,
         "first": differences(first),
         "at": [moment - start for moment, start in zip(moments, first)],
         "time_us": differences([moment * 7 for moment in moments]),
-        "step": differences([step for _, step, _ in marks]),
-        "phase": [phase for _, _, phase in marks],
+        "step": differences([step for _, step, _ in metadata]),
+        "phase": [phase for _, _, phase in metadata],
         "bytes": {name: differences(values) for name, values in by_category.items() if any(values)},
         "low": differences([min(trace.allocated[start:end]) for start, end in zip(edges, edges[1:])]),
     }

@@ -118,10 +118,10 @@ def test_the_curve_has_a_point_for_each_batch(opened, searched, name):
         assert shown.tab.locator("#batches h3").count() == (len(cards) if len(cards) > 1 else 0)
 
 
-def test_more_cards_and_what_to_do_first(opened, searched):
+def test_multi_gpu_and_what_to_do_first(opened, searched):
     """What only some programs have: rows of more cards, a batch whose peak nobody knows, advice before the list."""
     data = json.loads(json.dumps(searched("in_vain")[1]))
-    data["fix"]["more_cards"] = [{"cards": 4, "with": "FSDP", "estimated_device_bytes": 3 << 30}]
+    data["fix"]["multi_gpu"] = [{"cards": 4, "with": "FSDP", "estimated_device_bytes": 3 << 30}]
     data["headline"]["do"] = ["end the other process"]
     with opened(data) as shown:
         assert shown.tab.locator("#more-cards li").all_inner_texts() == ["4 with FSDP: about 3.00 GiB each"]

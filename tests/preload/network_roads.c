@@ -498,7 +498,7 @@ reading(void)
 	return 1;
 }
 
-/* More sockets than the keeper remembers at once, and then a connection that sends. */
+/* More sockets than the reaper remembers at once, and then a connection that sends. */
 static long
 much_after_many(void)
 {

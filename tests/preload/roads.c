@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * For the tests: one of many roads to change a file without libc's functions. roads ROAD FOLDER; without a road it lists
- * them. The folder is one that make_tree (test_shield.py) has made. Exits 0 when the kernel let it happen, 1 when not.
+ * them. The folder is one that make_tree (test_overlay.py) has made. Exits 0 when the kernel let it happen, 1 when not.
  * Where a road has several steps, each is tried with what the one before left.
  */
 #include <errno.h>

@@ -310,7 +310,7 @@ def take(server, tools, kind, close, *options, **more):
 @pytest.mark.parametrize("user", ["self", "nobody"])
 @pytest.mark.parametrize("kind", ["roads", "roads-static"])
 def test_no_road_of_c_leads_out_after_the_first_kernel(server, tools, kind, user):
-    """By libc, and by a static program, whose calls the keeper decides about; as root and as an ordinary user."""
+    """By libc, and by a static program, whose calls the reaper decides about; as root and as an ordinary user."""
     nobody = user == "nobody"
     if nobody and not python_for_everybody():
         pytest.skip("not root, or no Python that everybody may run")
@@ -329,7 +329,7 @@ def test_no_road_of_c_leads_out_after_the_first_kernel(server, tools, kind, user
 @pytest.mark.parametrize("kind", ["roads", "roads-static"])
 @pytest.mark.parametrize("name", ["much_on_kept", "much_on_moved", "much_on_new", "much_after_many", "reading"])
 def test_a_known_host_may_be_read_from_and_is_sent_little(server, tools, kind, name):
-    """Of a static program's sending no call is seen: the keeper looks at its connections."""
+    """Of a static program's sending no call is seen: the reaper looks at its connections."""
     code = f'CLOSE="{CLOSE.rstrip("; ")}"; export CLOSE; exec {tools / kind} {name} $PORT'
     done, document = run(server, tools, code, shell=True)
     server.settle()

@@ -18,7 +18,7 @@ import tempfile
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from test_shield import HERE, NOBODY, ROOT, compile_c, fingerprint, make_tree  # noqa: E402
+from test_overlay import HERE, NOBODY, ROOT, compile_c, fingerprint, make_tree  # noqa: E402
 
 TONNAGE = ROOT / "build/bin/tonnage"
 GET_FLAGS = 0x80086601  # FS_IOC_GETFLAGS
@@ -230,7 +230,7 @@ def test_modes_by_way_of_libc_ask_nobody(programs, place):
 
 
 def test_handles_of_libc_itself(programs, place):
-    """RTLD_DEEPBIND, dlmopen and libc by its path pass the shield, and not the filter."""
+    """RTLD_DEEPBIND, dlmopen and libc by its path pass the overlay, and not the filter."""
     program = """
 import ctypes, ctypes.util
 def deep(mode):

@@ -16,7 +16,7 @@ import zipfile
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from test_shield import ROOT, compile_c, fingerprint  # noqa: E402
+from test_overlay import ROOT, compile_c, fingerprint  # noqa: E402
 
 TONNAGE = ROOT / "build/bin/tonnage"
 ROADS = pathlib.Path(__file__).parent / "weights_roads.py"

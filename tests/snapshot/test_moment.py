@@ -130,7 +130,7 @@ def test_a_peak_that_was_not(moment_program, tmp_path):
     assert done.returncode == 1 and "not found" in done.stderr
 
 
-# ---- a training program whose marks the guest hook writes ----
+# ---- a training program whose metadata the guest hook writes ----
 
 
 @pytest.fixture(scope="session")

@@ -278,13 +278,13 @@ test_words(void **context)
 	assert_string_equal(held, "accumulate checkpointing autocast");
 	free(words);
 	free(held);
-	words = tn__advice_words(&report, "accumulate more_cards", &held);
+	words = tn__advice_words(&report, "accumulate multi_gpu", &held);
 	assert_string_equal(words, "a smaller batch with gradient accumulation"); /* the last resort is not needed */
 	free(words);
 	free(held);
 	report.batch_size = 1;
-	words = tn__advice_words(&report, "accumulate more_cards", &held);
-	assert_string_equal(held, "more_cards");
+	words = tn__advice_words(&report, "accumulate multi_gpu", &held);
+	assert_string_equal(held, "multi_gpu");
 	free(words);
 	free(held);
 	report.facts.known = report.facts.trains = report.facts.autocast = true;

@@ -30,14 +30,14 @@ test_sets_against_a_plain_one(void **state)
 			uint32_t rank = (seed = seed * 1664525 + 1013904223) % count, asked = (seed >> 7) % count;
 			plain[rank] = seed >> 30;
 			(plain[rank] ? tn__set_add : tn__set_remove)(&set, rank);
-			uint32_t above = TN_NO_PLACE, below = TN_NO_PLACE;
-			for (uint32_t at = asked + 1; above == TN_NO_PLACE && at < count && at < asked + 5000; at++)
+			uint32_t above = TN_NO_ADDRESS, below = TN_NO_ADDRESS;
+			for (uint32_t at = asked + 1; above == TN_NO_ADDRESS && at < count && at < asked + 5000; at++)
 				above = plain[at] ? at : above;
-			for (uint32_t at = asked + 1; below == TN_NO_PLACE && at > 0 && at + 5000 > asked; at--)
+			for (uint32_t at = asked + 1; below == TN_NO_ADDRESS && at > 0 && at + 5000 > asked; at--)
 				below = plain[at - 1] ? at - 1 : below;
-			if (above != TN_NO_PLACE || asked + 5000 >= count)
+			if (above != TN_NO_ADDRESS || asked + 5000 >= count)
 				assert_int_equal(tn__set_above(&set, asked), above);
-			if (below != TN_NO_PLACE || asked < 4999)
+			if (below != TN_NO_ADDRESS || asked < 4999)
 				assert_int_equal(tn__set_below(&set, asked), below);
 		}
 		tn__set_free(&set);
@@ -50,13 +50,13 @@ test_places(void **state)
 {
 	uint64_t *addresses = malloc(5 * sizeof(*addresses));
 	memcpy(addresses, (uint64_t[]){30, 10, 20, 10, UINT64_MAX}, 5 * sizeof(*addresses));
-	struct tn_places places;
-	tn__places_take(&places, addresses, 5);
+	struct tn_address_index places;
+	tn__address_index_take(&places, addresses, 5);
 	assert_int_equal(places.count, 4);
 	assert_int_equal(tn__place_of(&places, 20), 1);
-	assert_int_equal(tn__place_of(&places, 21), TN_NO_PLACE);
+	assert_int_equal(tn__place_of(&places, 21), TN_NO_ADDRESS);
 	assert_int_equal(tn__place_below(&places, 29), 1);
-	assert_int_equal(tn__place_below(&places, 9), TN_NO_PLACE);
+	assert_int_equal(tn__place_below(&places, 9), TN_NO_ADDRESS);
 	assert_int_equal(tn__place_below(&places, UINT64_MAX), 3);
 	free(places.addresses);
 }
@@ -360,7 +360,7 @@ test_more_allocated_than_reserved(void **state)
 }
 
 static void
-test_malformed_marks(void **state)
+test_malformed_metadata(void **state)
 {
 	struct tn_moment moment;
 	begin();
@@ -415,7 +415,7 @@ main(void)
 		cmocka_unit_test(test_peak),
 		cmocka_unit_test(test_nothing_there),
 		cmocka_unit_test(test_more_allocated_than_reserved),
-		cmocka_unit_test(test_malformed_marks),
+		cmocka_unit_test(test_malformed_metadata),
 		cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

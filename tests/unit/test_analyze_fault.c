@@ -17,7 +17,7 @@
 #include "test_analyze_writer.h"
 #include "test_failing_memory.h"
 
-static const char marks[] = "tonnage-marks\t1\n"
+static const char metadata[] = "tonnage-metadata\t1\n"
                             "phase\t5\t1\tforward\n"
                             "look\t1002000\n"
                             "hold\tparameters\t1048576\t100\tw\n"
@@ -34,7 +34,7 @@ static const char marks[] = "tonnage-marks\t1\n"
                             "batch\t4\n";
 
 static struct tn_snapshot *
-made(bool with_marks)
+made(bool with_metadata)
 {
 	struct tn_snapshot *snapshot = NULL;
 	open_snapshot();
@@ -56,8 +56,8 @@ made(bool with_marks)
 	live(1 << 28, 512, 512, "t");
 	close_segment();
 	close_segments();
-	if (with_marks)
-		put_marks(marks, sizeof(marks) - 1);
+	if (with_metadata)
+		put_metadata(metadata, sizeof(metadata) - 1);
 	close_snapshot();
 	assert_int_equal(tn_snapshot_parse(writer.bytes, writer.size, NULL, &snapshot), TN_OK);
 	return snapshot;
@@ -85,8 +85,8 @@ analyse(const struct tn_snapshot *snapshot)
 static void
 test_every_allocation(void **state)
 {
-	for (int with_marks = 0; with_marks < 2; with_marks++) {
-		struct tn_snapshot *snapshot = made(with_marks);
+	for (int with_metadata = 0; with_metadata < 2; with_metadata++) {
+		struct tn_snapshot *snapshot = made(with_metadata);
 		failed = true;
 		for (long nth = 0; failed; nth++) {
 			long before = held;

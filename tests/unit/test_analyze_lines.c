@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The analysis of snapshots written by hand: what blocks were for, whose lines they belong to, what grows, and what is
- * guessed without marks.
+ * guessed without metadata.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -570,7 +570,7 @@ test_no_growth_without_steps(void **state)
 	tn_snapshot_close(snapshot);
 }
 
-/* ---- without marks ---- */
+/* ---- without metadata ---- */
 
 static void
 test_guesses(void **state)

@@ -11,16 +11,16 @@
 
 enum { SEGMENT = 1 << 30, OTHER_SEGMENT = 1 << 29 };
 
-static char marks[1 << 14];
+static char metadata[1 << 14];
 
-/* Adds a line to the marks. */
+/* Adds a line to the metadata. */
 static inline void __attribute__((format(printf, 1, 2)))
 mark(const char *format, ...)
 {
 	va_list arguments;
-	size_t length = strlen(marks);
+	size_t length = strlen(metadata);
 	va_start(arguments, format);
-	assert_true((size_t)vsnprintf(marks + length, sizeof(marks) - length, format, arguments) < sizeof(marks) - length);
+	assert_true((size_t)vsnprintf(metadata + length, sizeof(metadata) - length, format, arguments) < sizeof(metadata) - length);
 	va_end(arguments);
 }
 
@@ -35,7 +35,7 @@ static inline void
 begin(void)
 {
 	open_snapshot();
-	strcpy(marks, "tonnage-marks\t1\n");
+	strcpy(metadata, "tonnage-metadata\t1\n");
 	open_trace();
 }
 
@@ -48,12 +48,12 @@ end_trace(void)
 }
 
 static inline struct tn_snapshot *
-finish(bool with_marks)
+finish(bool with_metadata)
 {
 	struct tn_snapshot *snapshot = NULL;
 	close_segments();
-	if (with_marks)
-		put_marks(marks, strlen(marks));
+	if (with_metadata)
+		put_metadata(metadata, strlen(metadata));
 	close_snapshot();
 	if (tn_snapshot_parse(writer.bytes, writer.size, NULL, &snapshot) != TN_OK)
 		fail_msg("%s", tn_error_text());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Snapshots for tests of the analysis, written by hand: events, blocks and marks of device 0. A stack is a text with a
+ * Snapshots for tests of the analysis, written by hand: events, blocks and metadata of device 0. A stack is a text with a
  * letter a frame, innermost first.
  */
 #ifndef TEST_ANALYZE_WRITER_H
@@ -65,7 +65,7 @@ open_snapshot(void)
 }
 
 static inline void
-put_marks(const char *text, size_t length)
+put_metadata(const char *text, size_t length)
 {
 	put_text(&writer, "tonnage");
 	put_with(&writer, 'X', (uint32_t)length);

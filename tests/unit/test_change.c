@@ -73,12 +73,12 @@ test_facts_are_those_of_the_table(void **state)
 	const struct tn_change_facts *facts = tn__change_facts("accumulate=4");
 	assert_string_equal(facts->id, "accumulate");
 	assert_string_equal(facts->title, "gradient accumulation over smaller batches");
-	assert_int_equal(facts->results, TN_PROMISE_ROUNDING);
+	assert_int_equal(facts->results, TN_GUARANTEE_ROUNDING);
 	assert_int_equal(facts->cost, 2);
 	assert_int_equal(facts->choice, TN_CHOICE_PIECES);
 	assert_true(facts->activations == 1 && facts->rounding == 1 && facts->gradients == 0);
 	facts = tn__change_facts("adam8bit");
-	assert_int_equal(facts->results, TN_PROMISE_DIFFERENT);
+	assert_int_equal(facts->results, TN_GUARANTEE_DIFFERENT);
 	assert_true(facts->state == 0.75 && facts->temporaries == 0.5);
 	assert_string_equal(tn__change_facts("alloc=x:1,y:2")->id, "alloc");
 	assert_string_equal(tn__change_facts("of_another_version")->id, "");

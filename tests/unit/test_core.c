@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "vgpu/core/attributes.h"
-#include "vgpu/core/notes.h"
+#include "vgpu/core/memory_log.h"
 #include "vgpu/core/runtime.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -384,20 +384,20 @@ test_attributes(void **state)
 static void
 test_notes_are_off_until_enabled(void **state)
 {
-	struct tn_note note;
+	struct tn_log_entry note;
 	tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)4096, 100);
-	assert_int_equal(tn_vgpu_notes_read(&note, 1), 0);
+	assert_int_equal(tn_vgpu_memory_log_read(&note, 1), 0);
 }
 
 static void
 test_notes(void **state)
 {
-	struct tn_note notes[4];
+	struct tn_log_entry notes[4];
 	uint64_t device, small = 7;
 	uintptr_t stream, graph;
 	OK(tn__malloc(4 * MIB, &device));
 	OK(tn__stream_create(1, 0, &stream));
-	tn_vgpu_notes_enable(1);
+	tn_vgpu_memory_log_enable(1);
 	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)(uintptr_t)device, 4096);
 	tn__note_workspace(TN_LIBRARY_CUDNN, NULL, 4096);
 	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)(uintptr_t)device, 0);
@@ -408,21 +408,21 @@ test_notes(void **state)
 	OK(tn__capture_begin(stream, TN_CAPTURE_RELAXED));
 	OK(tn__copy(device + 512, (uintptr_t)&small, 8, stream, true)); /* a node */
 	OK(tn__capture_end(stream, &graph));
-	assert_int_equal(tn_vgpu_notes_read(notes, 4), 3);
-	const struct tn_note *n = notes;
-	assert_true(n[0].kind == TN_NOTE_WORKSPACE && n[0].address == device && n[0].bytes == 4096);
+	assert_int_equal(tn_vgpu_memory_log_read(notes, 4), 3);
+	const struct tn_log_entry *n = notes;
+	assert_true(n[0].kind == TN_LOG_WORKSPACE && n[0].address == device && n[0].bytes == 4096);
 	assert_string_equal(tn_vgpu_library_name(n[0].library), "cudnn");
-	assert_true(n[1].kind == TN_NOTE_COPIED && n[1].address == device + 512 && n[1].bytes == 8);
+	assert_true(n[1].kind == TN_LOG_COPIED && n[1].address == device + 512 && n[1].bytes == 8);
 	assert_string_equal(tn_vgpu_library_name(n[1].library), "");
 	assert_int_equal(n[2].address, device + 1024);
 	assert_true(n[0].time_ns > 0 && n[0].time_ns <= n[1].time_ns && n[1].time_ns <= n[2].time_ns);
-	assert_int_equal(tn_vgpu_notes_read(notes, 2), 2); /* the newest */
+	assert_int_equal(tn_vgpu_memory_log_read(notes, 2), 2); /* the newest */
 	assert_int_equal(notes[0].address, device + 512);
-	tn_vgpu_notes_enable(0);
+	tn_vgpu_memory_log_enable(0);
 	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)(uintptr_t)device, 4096);
-	assert_int_equal(tn_vgpu_notes_read(notes, 4), 3);
-	tn_vgpu_notes_clear();
-	assert_int_equal(tn_vgpu_notes_read(notes, 4), 0);
+	assert_int_equal(tn_vgpu_memory_log_read(notes, 4), 3);
+	tn_vgpu_memory_log_clear();
+	assert_int_equal(tn_vgpu_memory_log_read(notes, 4), 0);
 	assert_string_equal(tn_vgpu_library_name(99), "");
 	OK(tn__graph_destroy(graph));
 	OK(tn__stream_destroy(stream));
@@ -455,42 +455,42 @@ test_last_workspace(void **state)
 static void
 test_the_oldest_notes_go(void **state)
 {
-	struct tn_note *notes = calloc(TN_NOTES_MAX + 1, sizeof(*notes));
+	struct tn_log_entry *notes = calloc(TN_MEMORY_LOG_MAX + 1, sizeof(*notes));
 	assert_non_null(notes);
-	tn_vgpu_notes_enable(1);
-	for (uintptr_t i = 1; i <= TN_NOTES_MAX + 10; i++)
+	tn_vgpu_memory_log_enable(1);
+	for (uintptr_t i = 1; i <= TN_MEMORY_LOG_MAX + 10; i++)
 		tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)(i * 512), i);
-	assert_int_equal(tn_vgpu_notes_read(notes, TN_NOTES_MAX + 1), TN_NOTES_MAX);
-	for (uint64_t i = 0; i < TN_NOTES_MAX; i++)
+	assert_int_equal(tn_vgpu_memory_log_read(notes, TN_MEMORY_LOG_MAX + 1), TN_MEMORY_LOG_MAX);
+	for (uint64_t i = 0; i < TN_MEMORY_LOG_MAX; i++)
 		assert_int_equal(notes[i].bytes, i + 11);
-	tn_vgpu_notes_enable(0);
-	tn_vgpu_notes_clear();
+	tn_vgpu_memory_log_enable(0);
+	tn_vgpu_memory_log_clear();
 	free(notes);
 }
 
 static void
 test_notes_of_a_forked_child(void **state)
 {
-	tn_vgpu_notes_enable(1);
+	tn_vgpu_memory_log_enable(1);
 	tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)512, 1);
 	pid_t child = fork();
 	if (child == 0) {
-		struct tn_note note;
-		bool none = tn_vgpu_notes_read(&note, 1) == 0;
+		struct tn_log_entry note;
+		bool none = tn_vgpu_memory_log_read(&note, 1) == 0;
 		tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)512, 2);
-		none &= tn_vgpu_notes_read(&note, 1) == 0;
-		tn_vgpu_notes_enable(1);
+		none &= tn_vgpu_memory_log_read(&note, 1) == 0;
+		tn_vgpu_memory_log_enable(1);
 		tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)512, 3);
-		_exit(none && tn_vgpu_notes_read(&note, 1) == 1 && note.bytes == 3 ? 0 : 1);
+		_exit(none && tn_vgpu_memory_log_read(&note, 1) == 1 && note.bytes == 3 ? 0 : 1);
 	}
 	int status;
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
-	struct tn_note note;
-	assert_int_equal(tn_vgpu_notes_read(&note, 1), 1);
+	struct tn_log_entry note;
+	assert_int_equal(tn_vgpu_memory_log_read(&note, 1), 1);
 	assert_int_equal(note.bytes, 1);
-	tn_vgpu_notes_enable(0);
-	tn_vgpu_notes_clear();
+	tn_vgpu_memory_log_enable(0);
+	tn_vgpu_memory_log_clear();
 }
 
 static void

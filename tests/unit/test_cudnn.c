@@ -323,7 +323,7 @@ make_network(const struct network *network, struct tn__dnn_dropout *dropout)
 	return rnn;
 }
 
-/* Marks one part in the map of the weight space; it must be inside and free. */
+/* Metadata one part in the map of the weight space; it must be inside and free. */
 static void
 mark(uint8_t *map, size_t elements, const char *space, const void *part, const struct tn__dnn_tensor *descriptor,
      int bytes)

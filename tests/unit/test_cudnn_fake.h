@@ -10,7 +10,7 @@
 
 #include "vgpu/core/attributes.h"
 #include "vgpu/core/core.h"
-#include "vgpu/core/notes.h"
+#include "vgpu/core/memory_log.h"
 
 static struct {
 	uint64_t launches, nanoseconds;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "change/facts.h"
-#include "search/cures.h"
+#include "search/remedies.h"
 #include "verdict/advice.h"
 #include "verdict/finding_rows.h"
 #include "verdict/model_fill.h"

@@ -43,11 +43,11 @@ begin_trace(void)
 /* The finding of an id in a state (-1: the end), copied to *out with the name of its file, whose text may go with the
  * analysis; false when it is not there. */
 static bool
-find(const struct tn_snapshot *snapshot, int state, const char *id, struct tn_found *out)
+find(const struct tn_snapshot *snapshot, int state, const char *id, struct tn_trace_finding *out)
 {
 	struct tn_analysis *analysis = analysed(snapshot);
 	struct tn_part_list parts;
-	struct tn_found_list list;
+	struct tn_trace_findings list;
 	bool found = false;
 	assert_int_equal(tn__list_parts(analysis, &parts), TN_OK);
 	uint32_t moment = state < 0 ? (uint32_t)analysis->events.count : (uint32_t)state;
@@ -84,7 +84,7 @@ pinned(int64_t mib)
 static void
 test_a_small_block_pins_a_segment(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	struct tn_snapshot *snapshot = pinned(4);
 	assert_true(find(snapshot, -1, "fragmentation", &found));
 	assert_int_equal(found.bytes, 1020 * MIB);
@@ -114,7 +114,7 @@ rounds(int count, const char *stack)
 static void
 test_churn_is_of_the_program_itself(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	struct tn_snapshot *snapshot = rounds(200, "t");
 	assert_true(find(snapshot, -1, "churn", &found));
 	assert_int_equal(found.bytes, 64 * MIB);
@@ -152,7 +152,7 @@ segment_rounds(int count, bool called)
 static void
 test_segments_that_come_and_go(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	struct tn_snapshot *snapshot = segment_rounds(5, false);
 	assert_true(find(snapshot, -1, "segment_churn", &found));
 	assert_non_null(strstr(found.what, "4 times"));
@@ -203,7 +203,7 @@ micro_steps(bool updates)
 static void
 test_gradients_that_no_update_used(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	struct tn_snapshot *snapshot = micro_steps(false);
 	assert_true(find(snapshot, -1, "zero_grad_every_micro_step", &found));
 	assert_int_equal(found.bytes, 100 * MIB);
@@ -240,7 +240,7 @@ large_tensor(bool early, const char *stack)
 static void
 test_data_that_stays(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	struct tn_snapshot *snapshot = large_tensor(true, "t");
 	assert_true(find(snapshot, -1, "dataset_on_device", &found));
 	assert_int_equal(found.bytes, 2048 * MIB);
@@ -276,7 +276,7 @@ beside_a_model(int64_t mib, const char *stack, const char *label)
 }
 
 static bool
-find_beside(int64_t mib, const char *stack, const char *label, const char *id, struct tn_found *out)
+find_beside(int64_t mib, const char *stack, const char *label, const char *id, struct tn_trace_finding *out)
 {
 	struct tn_snapshot *snapshot = beside_a_model(mib, stack, label);
 	bool found = find(snapshot, -1, id, out);
@@ -287,7 +287,7 @@ find_beside(int64_t mib, const char *stack, const char *label, const char *id, s
 static void
 test_a_copy_of_the_model(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	assert_true(find_beside(600, "Dt", "", "model_copy", &found));
 	assert_int_equal(found.bytes, 600 * MIB);
 	assert_true(found.avoidable);
@@ -300,7 +300,7 @@ test_a_copy_of_the_model(void **state)
 static void
 test_buckets_beside_the_gradients(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	assert_true(find_beside(600, "Bt", "", "ddp_buckets", &found));
 	assert_int_equal(found.bytes, 600 * MIB);
 	expect_line(&found.at, "/work/train.py", 41, false);
@@ -310,7 +310,7 @@ test_buckets_beside_the_gradients(void **state)
 static void
 test_a_model_that_only_an_optimizer_holds(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	assert_true(find_beside(1, "t", "held by an optimizer alone", "deleted_but_held", &found));
 	assert_int_equal(found.bytes, 600 * MIB);
 	assert_string_equal(found.at.file, "/work/main.py"); /* where it was deleted */
@@ -319,7 +319,7 @@ test_a_model_that_only_an_optimizer_holds(void **state)
 
 /* A tensor that a line makes anew so many times, each `more` MiB larger than the one before. */
 static struct tn_snapshot *
-made_anew(int times, int64_t more, const char *stack, bool drops_first)
+growing_reallocations(int times, int64_t more, const char *stack, bool drops_first)
 {
 	int64_t address = SEGMENT, size = 400, end = SEGMENT + 4000 * MIB;
 	begin_trace();
@@ -344,8 +344,8 @@ made_anew(int times, int64_t more, const char *stack, bool drops_first)
 static bool
 find_anew(int times, int64_t more, const char *stack, bool drops_first, const char *id)
 {
-	struct tn_found found;
-	struct tn_snapshot *snapshot = made_anew(times, more, stack, drops_first);
+	struct tn_trace_finding found;
+	struct tn_snapshot *snapshot = growing_reallocations(times, more, stack, drops_first);
 	bool there = find(snapshot, -1, id, &found);
 	if (there)
 		assert_int_equal(found.bytes, (400 + times * more) * MIB);
@@ -354,7 +354,7 @@ find_anew(int times, int64_t more, const char *stack, bool drops_first, const ch
 }
 
 static void
-test_a_tensor_that_is_made_anew_a_bit_larger(void **state)
+test_a_tensor_that_is_reallocated_a_bit_larger(void **state)
 {
 	assert_true(find_anew(20, 50, "t", false, "growing_cat"));
 	assert_true(find_anew(20, 50, "LCt", false, "kv_cache"));
@@ -393,7 +393,7 @@ growing(int steps, int64_t mib, int64_t more)
 static void
 test_growth(void **state)
 {
-	struct tn_found found;
+	struct tn_trace_finding found;
 	struct tn_snapshot *snapshot = growing(8, 16, 0);
 	assert_true(find(snapshot, -1, "growth", &found));
 	assert_int_equal(found.bytes, 16 * MIB);
@@ -477,7 +477,7 @@ main(void)
 		cmocka_unit_test(test_a_copy_of_the_model),
 		cmocka_unit_test(test_buckets_beside_the_gradients),
 		cmocka_unit_test(test_a_model_that_only_an_optimizer_holds),
-		cmocka_unit_test(test_a_tensor_that_is_made_anew_a_bit_larger),
+		cmocka_unit_test(test_a_tensor_that_is_reallocated_a_bit_larger),
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_columns_are_real_moments),
 		cmocka_unit_test(test_layouts_fill_their_segments),

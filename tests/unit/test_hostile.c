@@ -320,7 +320,7 @@ nested_lists(void)
 }
 
 static void
-open_marks(void)
+open_metadata(void)
 {
 	FILL("(");
 }
@@ -520,7 +520,7 @@ static const struct {
 	size_t factor; /* of the input's size that may be taken, beside SMALL_BYTES */
 } harms[] = {
 	{"nested lists", nested_lists, TN_FORMAT, "byte 1048576: the file ends in the middle", 24},
-	{"open marks", open_marks, TN_LIMIT, "byte 202: nested more than 200 deep", 1},
+	{"open metadata", open_metadata, TN_LIMIT, "byte 202: nested more than 200 deep", 1},
 	{"one object, memoised often", memo_of_one_object, TN_FORMAT, "the file ends in the middle", 8},
 	{"memo entries far up", memo_that_climbs, TN_FORMAT, "the file ends in the middle", 12},
 	{"a memo entry beyond the file", memo_index_beyond, TN_FORMAT, "byte 3: memo entry 2147483647 before", 0},

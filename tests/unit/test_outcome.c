@@ -215,7 +215,7 @@ test_changes_and_survey(void **state)
 	assert_false(result->applied);
 	assert_string_equal(result->why_not, "no block");
 	assert_null(result->how);
-	assert_int_equal(result->results, TN_PROMISE_ROUNDING);
+	assert_int_equal(result->results, TN_GUARANTEE_ROUNDING);
 	assert_non_null(outcome.kit);
 	assert_true(survey->known);
 	assert_int_equal(survey->backward, 6);
@@ -276,10 +276,10 @@ test_the_spelling_of_changes(void **state)
 	assert_false(tn__change_is("batch_norm=8", "batch") || tn__change_is("bat", "batch"));
 	assert_int_equal(tn__change_number("batch=8"), 8);
 	assert_int_equal(tn__change_number("zero_grad"), 0);
-	for (int i = TN_PROMISE_SAME; i <= TN_PROMISE_DIFFERENT; i++)
-		assert_int_equal(tn__promise_of(tn__promise_name((enum tn_promise)i)), i);
-	assert_int_equal(tn__promise_of("another"), TN_PROMISE_DIFFERENT);
-	assert_int_equal(tn__promise_of(NULL), TN_PROMISE_DIFFERENT);
+	for (int i = TN_GUARANTEE_SAME; i <= TN_GUARANTEE_DIFFERENT; i++)
+		assert_int_equal(tn__guarantee_of(tn__guarantee_name((enum tn_guarantee)i)), i);
+	assert_int_equal(tn__guarantee_of("another"), TN_GUARANTEE_DIFFERENT);
+	assert_int_equal(tn__guarantee_of(NULL), TN_GUARANTEE_DIFFERENT);
 	free(changes);
 	free(part);
 	free(plain);

@@ -19,7 +19,7 @@
 
 #define GIB (INT64_C(1) << 30)
 
-enum end { WELL, FAILED, KILLED, SETTLED, LIMIT, REHEARSED, BROKEN_REHEARSAL, CTRL_C, ENDS };
+enum end { WELL, FAILED, KILLED, SETTLED, LIMIT, REHEARSED, BROKEN_FAST_FORWARD_SHARE, CTRL_C, ENDS };
 enum refused { NOTHING, A_QUESTION, BEFORE_A_STEP, AFTER_ALL_STEPS, REFUSALS };
 enum out { NONE, LAST, OPEN, BY_CARD, OUTS };
 
@@ -45,7 +45,7 @@ ending_of(const struct row *row)
 		             [SETTLED] = { 9, TN_REASON_SETTLED, TN_REASON_SETTLED, 0 },
 		             [LIMIT] = { 9, TN_REASON_LIMIT, TN_REASON_LIMIT, 0 },
 		             [REHEARSED] = { 0, 0, TN_REASON_LIMIT, 0 },
-		             [BROKEN_REHEARSAL] = { 1 << 8, 0, TN_REASON_LIMIT, 0 },
+		             [BROKEN_FAST_FORWARD_SHARE] = { 1 << 8, 0, TN_REASON_LIMIT, 0 },
 		             [CTRL_C] = { 2, 0, 0, 2 } };
 	ending.wait_status = ends[row->end].wait_status;
 	ending.stop_reason = ends[row->end].stop_reason;
@@ -82,8 +82,8 @@ fill(struct tn_report *report, const struct row *row)
 	report->steps_seen = row->passed ? 3 : 0;
 	if (row->exception)
 		report->exception = strdup("ValueError: words");
-	if (row->end == BROKEN_REHEARSAL)
-		report->rehearsal_broken = strdup("its loader ended early");
+	if (row->end == BROKEN_FAST_FORWARD_SHARE)
+		report->fast_forward_failed = strdup("its loader ended early");
 	if (row->made_by_us)
 		tn__report_add_doubt(report, TN_FINDING_download_refused, true, "--network allow", "a download was refused");
 	add_refused(report, row->refused);
@@ -178,7 +178,7 @@ screen_of(const struct tn_report *report)
 	return text;
 }
 
-/* The verdict's own line has the reason, the next one what would decide; `tonnage fix` is no cure for it. */
+/* The verdict's own line has the reason, the next one what would decide; `tonnage fix` is no remedy for it. */
 static void
 test_words(void **state)
 {

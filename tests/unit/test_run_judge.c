@@ -341,12 +341,12 @@ test_growth_beside_a_failure_is_no_verdict(void **state)
 
 /* A program that fails of being made to end early is judged by what was seen before; one that runs out is not. */
 static void
-test_a_broken_rehearsal(void **state)
+test_a_failed_fast_forward(void **state)
 {
 	struct tn_ending ending = { .ended = true, .wait_status = EXITED(1), .guest_stop = 1 };
 	struct tn_report report;
 	start(&report);
-	report.rehearsal_broken = strdup("ValueError: the schedule wants 100 steps");
+	report.fast_forward_failed = strdup("ValueError: the schedule wants 100 steps");
 	tn__report_judge(&report, &ending);
 	assert_int_equal(report.verdict, TN_VERDICT_FITS);
 	assert_int_equal(report.stopped, TN_STOPPED_SETTLED);
@@ -494,7 +494,7 @@ main(void)
 		cmocka_unit_test(test_lists_are_bounded), cmocka_unit_test(test_growth_is_a_verdict),
 		cmocka_unit_test(test_smallest_card_under_a_limit), cmocka_unit_test(test_a_process_that_ended_inside),
 		cmocka_unit_test(test_a_script_that_took_no_notice),
-		cmocka_unit_test(test_growth_beside_a_failure_is_no_verdict), cmocka_unit_test(test_a_broken_rehearsal),
+		cmocka_unit_test(test_growth_beside_a_failure_is_no_verdict), cmocka_unit_test(test_a_failed_fast_forward),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

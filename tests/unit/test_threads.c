@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "vgpu/core/notes.h"
+#include "vgpu/core/memory_log.h"
 #include "vgpu/core/runtime.h"
 
 #define THREADS 6
@@ -47,8 +47,8 @@ work(void *argument)
 		tn__refuse("test", "nothing", 0);
 		tn__note_workspace(TN_LIBRARY_CUBLAS, (void *)(uintptr_t)address, small);
 		failures += tn_vgpu_enter_region(i & 1 ? "odd" : "even") != 0;
-		struct tn_note note;
-		failures += tn_vgpu_notes_read(&note, 1) != 1;
+		struct tn_log_entry note;
+		failures += tn_vgpu_memory_log_read(&note, 1) != 1;
 		failures += tn__free(small) != 0;
 		failures += tn__free(address) != 0;
 	}
@@ -65,7 +65,7 @@ test_many_threads(void **state)
 	assert_int_equal(tn__enter(), 0);
 	assert_int_equal(tn__kernel_register((const void *)(uintptr_t)stub, "stub", false, NULL), 0);
 	tn__memory_info(0, &before, &total);
-	tn_vgpu_notes_enable(1);
+	tn_vgpu_memory_log_enable(1);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
 	for (int i = 0; i < THREADS; i++) {
@@ -75,9 +75,9 @@ test_many_threads(void **state)
 	}
 	tn__memory_info(0, &after, &total);
 	assert_int_equal(before, after);
-	struct tn_note *notes = calloc(TN_NOTES_MAX, sizeof(*notes));
+	struct tn_log_entry *notes = calloc(TN_MEMORY_LOG_MAX, sizeof(*notes));
 	assert_non_null(notes);
-	assert_int_equal(tn_vgpu_notes_read(notes, TN_NOTES_MAX), 2 * THREADS * ROUNDS); /* a workspace and a copy each */
+	assert_int_equal(tn_vgpu_memory_log_read(notes, TN_MEMORY_LOG_MAX), 2 * THREADS * ROUNDS); /* a workspace and a copy each */
 	for (int i = 1; i < 2 * THREADS * ROUNDS; i++)
 		assert_true(notes[i - 1].time_ns <= notes[i].time_ns);
 	free(notes);

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "test_no_run.h"
-#include "vgpu/core/element.h"
+#include "vgpu/core/dtype.h"
 #include "vgpu/core/likely.h"
 #include "vgpu/core/runtime.h"
 

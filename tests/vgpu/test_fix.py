@@ -48,11 +48,11 @@ def check_again(again, change, unchanged):
         assert unchanged["needed_bytes"] - needed == change["saved_bytes"], again.explain()
 
 
-def cures():
+def remedies():
     for row in tomllib.loads((EXAMPLES / "examples.toml").read_text())["example"]:
-        if "cure" in row:
-            marks = [] if row["program"] in QUICK else [pytest.mark.long]
-            yield pytest.param(row, id=" ".join([row["program"], *row.get("arguments", [])]), marks=marks)
+        if "remedy" in row:
+            metadata = [] if row["program"] in QUICK else [pytest.mark.long]
+            yield pytest.param(row, id=" ".join([row["program"], *row.get("arguments", [])]), marks=metadata)
 
 
 def done_by_hand(change, copy, row):
@@ -70,14 +70,14 @@ def done_by_hand(change, copy, row):
     return options, arguments, environment
 
 
-@pytest.mark.parametrize("row", list(cures()))
+@pytest.mark.parametrize("row", list(remedies()))
 def test_the_cure_done_by_hand_fits_and_saves_what_was_shown(copy, row):
     """The printed patch, argument or setting."""
     patch, program = copy / "fix.patch", row["program"]
     options = ["--seconds=20", "--patch", str(patch), *row.get("options", [])]
     done, document = command("fix", options, program, copy, row.get("arguments", []))
     first = next((change for change in document["changes"] if change["fits"]), None)
-    assert done.returncode == 0 and first["id"] == row["cure"], done.stderr[-6000:]
+    assert done.returncode == 0 and first["id"] == row["remedy"], done.stderr[-6000:]
     assert bool(document["unchanged"]["do_first"]) == row.get("advised", False), done.stderr[-6000:]
     assert first["enough"] == (first["results"] != "different_training"), done.stderr[-6000:]
     least = 0 if first["id"] == "memory_fraction" else 1  # a limit of the program's own: it takes what it took

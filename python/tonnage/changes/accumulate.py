@@ -9,7 +9,7 @@ matters for a last batch that is smaller); a loss that is a sum stays. transform
 and are told to.
 
 Means over something else than samples (tokens that are not ignored) weigh the pieces a little differently. Batch
-normalisation sees smaller batches: that is a different training.
+normalisation sees smaller batches: that changes the training.
 """
 
 import ast

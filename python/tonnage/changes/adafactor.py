@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.optim.Adafactor in the place of Adam: rows and columns of the second moment, and no first one."""
+"""torch.optim.Adafactor instead of Adam: rows and columns of the second moment, and no first one."""
 
 from . import arguments, code, optimizer_calls
 

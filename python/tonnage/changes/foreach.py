@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""foreach=False: the optimizer updates one parameter after the other, without temporaries of all at once."""
+"""foreach=False: update one parameter at a time (foreach=False), without temporaries of all at once."""
 
 from . import optimizer_calls
 

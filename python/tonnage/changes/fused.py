@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fused=True: the optimizer updates in one kernel, without temporaries."""
+"""fused=True: update in one fused kernel (fused=True), without temporaries."""
 
 from . import arguments, optimizer_calls
 

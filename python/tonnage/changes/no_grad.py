@@ -11,7 +11,7 @@ import weakref
 
 from . import arguments, code, hooks
 
-_HOW = "Wrap the evaluation in `with torch.no_grad():`, so that nothing is kept for a backward pass that never comes."
+_HOW = "Wrap the evaluation in `with torch.no_grad():`, so that nothing is kept for a backward pass that never runs."
 _OFF = ("no_grad", "inference_mode")
 
 

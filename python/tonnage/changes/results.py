@@ -114,7 +114,7 @@ class Change:
             for function in self.later:
                 self.guarded(function)()
         applied = self.applied and self.why_not is None
-        reason = None if applied else self.why_not or "the program did nothing that it acts on"
+        reason = None if applied else self.why_not or "nothing in this program for it to change"
         return {
             "id": self.id,
             "title": self.row.title if self.row is not None else None,

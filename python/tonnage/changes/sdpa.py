@@ -76,7 +76,7 @@ def _replace(change, source, statement, name, q, k, scale):
         q, k, source.of(product.right), scale))
     edits.remove(statement)
     code.need_import(edits, "torch")
-    _tell(change, source, statement, "attention that does not keep its weights")
+    _tell(change, source, statement, "scaled_dot_product_attention (keeps no scores)")
 
 
 def _tell(change, source, node, what):

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "preload/forks/forks.h"
-#include "preload/net.h"
+#include "preload/sandbox.h"
 #include "preload/raw.h"
 
 #define TN_ENTRY __attribute__((visibility("default")))
@@ -30,9 +30,9 @@ tn_forks_die_with(int parent)
 }
 
 TN_ENTRY int
-tn_forks_net(const char *run_folder)
+tn_forks_sandbox(const char *run_folder)
 {
-	tn_status status = tn__net_apply(run_folder);
+	tn_status status = tn__sandbox_apply(run_folder);
 	(void)tn__raw_install(run_folder, (struct tn__raw_walls){ .files = true, .landlock = status == TN_OK }, NULL);
 	return status == TN_OK || status == TN_UNSUPPORTED ? 0 : -1;
 }

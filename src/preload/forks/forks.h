@@ -5,11 +5,11 @@
 #ifndef TN_PRELOAD_FORKS_FORKS_H
 #define TN_PRELOAD_FORKS_FORKS_H
 
-/* Becomes another program, without the write shield; returns only on failure. */
+/* Becomes another program, without the write overlay; returns only on failure. */
 int tn_forks_execute(const char *path, char *const arguments[], char *const environment[]);
 /* This process is killed when its parent ends. Not 0 when `parent` has ended already. */
 int tn_forks_die_with(int parent);
-/* The kernel's net for this process (net.h). 0, also where the kernel has none. */
-int tn_forks_net(const char *run_folder);
+/* The kernel's net for this process (sandbox.h). 0, also where the kernel has none. */
+int tn_forks_sandbox(const char *run_folder);
 
 #endif

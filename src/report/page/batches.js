@@ -68,7 +68,7 @@ const batches = (() => {
 	}
 
 	const outcome = (item) =>
-		item.outcome + (item.why_not ? `: ${item.why_not}` : '') + (item.tried ? '' : ' (told from a larger card)');
+		item.outcome + (item.why_not ? `: ${item.why_not}` : '') + (item.tried ? '' : ' (estimated from a larger card)');
 
 	const points = (card) =>
 		make(

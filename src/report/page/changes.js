@@ -73,7 +73,7 @@ const changes = (() => {
 	}
 
 	function moreCards() {
-		if (fix.more_cards.length === 0) return;
+		if (fix.multi_gpu.length === 0) return;
 		dom.show(
 			'more-cards',
 			make(
@@ -85,7 +85,7 @@ const changes = (() => {
 			make(
 				'ul',
 				{},
-				fix.more_cards.map((more) =>
+				fix.multi_gpu.map((more) =>
 					make('li', {}, `${more.cards} with ${more.with}: about ${words.bytes(more.estimated_device_bytes)} each`),
 				),
 			),

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "vgpu/core/notes.h"
+#include "vgpu/core/memory_log.h"
 #include "vgpu/core/state.h"
 
 #define HOST_LINK_BYTES_PER_NS 16 /* PCIe 4.0 x16, about half of its peak: see doc/design/0003-time.md */

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vgpu/core/element.h"
+#include "vgpu/core/dtype.h"
 #include "vgpu/core/names.h"
 
 enum form { FORM_UNREAD, FORM_NONE, FORM_DENSE, FORM_DENSE_CAST, FORM_STRIDED, FORM_STRIDED_CAST };
@@ -140,13 +140,13 @@ behind_type(const char *type)
 }
 
 /* where() of torch 2.15 moves numbers as unsigned ones of their width. */
-static enum tn_element
-moved(enum tn_element element)
+static enum tn_dtype
+moved(enum tn_dtype dtype)
 {
-	return element == TN_ELEMENT_U16   ? TN_ELEMENT_I16
-	       : element == TN_ELEMENT_U32 ? TN_ELEMENT_I32
-	       : element == TN_ELEMENT_U64 ? TN_ELEMENT_I64
-	                                   : element;
+	return dtype == TN_DTYPE_U16   ? TN_DTYPE_I16
+	       : dtype == TN_DTYPE_U32 ? TN_DTYPE_I32
+	       : dtype == TN_DTYPE_U64 ? TN_DTYPE_I64
+	                                   : dtype;
 }
 
 /* Bytes of an element of the result, at most: that of the type that the functor takes first, where its name tells. */
@@ -158,12 +158,12 @@ width_of(const char *functor)
 	const char *type = lambda ? lambda : template ? template : skip_to(functor, "EEUl");
 	if (strstr(functor, half))
 		return sizeof(uint16_t);
-	size_t width = type && *type != 'b' ? tn__element_bytes(tn__element_of(type)) : 0;
+	size_t width = type && *type != 'b' ? tn__dtype_bytes(tn__dtype_of(type)) : 0;
 	return width ? width : WIDEST;
 }
 
 static void
-understand(struct tn_kernel *kernel)
+decode(struct tn_kernel *kernel)
 {
 	enum form form;
 	const char *functor = functor_in(kernel->name, &form);
@@ -184,17 +184,17 @@ understand(struct tn_kernel *kernel)
 			type = lambda_type(functor);
 		if (functors[i].operation == OPERATION_WHERE) /* (bool, T, T) */
 			type = skip(type, "b");
-		kernel->elementwise.from = TN_ELEMENT_NONE;
+		kernel->elementwise.from = TN_DTYPE_NONE;
 		if (functors[i].operation == OPERATION_COPY && !functors[i].lambda) {
-			kernel->elementwise.from = (unsigned char)tn__element_of(type);
+			kernel->elementwise.from = (unsigned char)tn__dtype_of(type);
 			type = behind_type(type);
 		}
-		enum tn_element element = type ? moved(tn__element_of(type)) : TN_ELEMENT_NONE;
-		if (!tn__element_is_integer(element) && !tn__element_is_real(element))
+		enum tn_dtype dtype = type ? moved(tn__dtype_of(type)) : TN_DTYPE_NONE;
+		if (!tn__dtype_is_integer(dtype) && !tn__dtype_is_real(dtype))
 			return;
 		kernel->elementwise.operation = functors[i].operation;
 		kernel->elementwise.inputs = functors[i].operands;
-		kernel->elementwise.element = (unsigned char)element;
+		kernel->elementwise.dtype = (unsigned char)dtype;
 		kernel->elementwise.logical = functors[i].logical;
 		return;
 	}
@@ -204,7 +204,7 @@ understand(struct tn_kernel *kernel)
 
 struct operand {
 	uint64_t address;
-	enum tn_element computed, stored; /* as the functor takes it, as it lies in memory */
+	enum tn_dtype computed, stored; /* as the functor takes it, as it lies in memory */
 	uint32_t strides[DIMS];           /* in bytes */
 	uint64_t span;                    /* bytes from the first element to the last one's end */
 	unsigned char *bytes, *known;     /* of the span; owned */
@@ -220,24 +220,24 @@ struct work {
 };
 
 /* c10::ScalarType's numbers: c10/core/ScalarType.h (torch/headeronly/core/ScalarType.h). */
-static enum tn_element
+static enum tn_dtype
 element_of_scalar(signed char number)
 {
 	static const unsigned char elements[] = {
-		TN_ELEMENT_U8,   TN_ELEMENT_I8,   TN_ELEMENT_I16,  TN_ELEMENT_I32,  TN_ELEMENT_I64,  TN_ELEMENT_F16,
-		TN_ELEMENT_F32,  TN_ELEMENT_F64,  TN_ELEMENT_NONE, TN_ELEMENT_NONE, TN_ELEMENT_NONE, TN_ELEMENT_BOOL,
-		TN_ELEMENT_NONE, TN_ELEMENT_NONE, TN_ELEMENT_NONE, TN_ELEMENT_BF16};
+		TN_DTYPE_U8,   TN_DTYPE_I8,   TN_DTYPE_I16,  TN_DTYPE_I32,  TN_DTYPE_I64,  TN_DTYPE_F16,
+		TN_DTYPE_F32,  TN_DTYPE_F64,  TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_BOOL,
+		TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_BF16};
 	bool known = number >= 0 && (size_t)number < sizeof(elements);
-	return known ? (enum tn_element)elements[(size_t)number] : TN_ELEMENT_NONE;
+	return known ? (enum tn_dtype)elements[(size_t)number] : TN_DTYPE_NONE;
 }
 
-static enum tn_element
+static enum tn_dtype
 computed_type(const struct tn_kernel *kernel, size_t operand)
 {
 	enum operation operation = (enum operation)kernel->elementwise.operation;
 	bool mask = (operand == 0 && kernel->elementwise.logical) || (operation == OPERATION_WHERE && operand == 1) ||
 	            (operation == OPERATION_MASKED_FILL && operand == 2);
-	return mask ? TN_ELEMENT_BOOL : (enum tn_element)kernel->elementwise.element;
+	return mask ? TN_DTYPE_BOOL : (enum tn_dtype)kernel->elementwise.dtype;
 }
 
 static void
@@ -281,9 +281,9 @@ read_closure(const struct tn_launch *launch, struct work *work, const unsigned c
 static size_t
 functor_bytes(const struct tn_kernel *kernel)
 {
-	enum tn_element element = (enum tn_element)kernel->elementwise.element;
-	bool narrow = element == TN_ELEMENT_F16 || element == TN_ELEMENT_BF16;
-	size_t width = tn__element_bytes(element), wide = narrow ? sizeof(float) : width;
+	enum tn_dtype dtype = (enum tn_dtype)kernel->elementwise.dtype;
+	bool narrow = dtype == TN_DTYPE_F16 || dtype == TN_DTYPE_BF16;
+	size_t width = tn__dtype_bytes(dtype), wide = narrow ? sizeof(float) : width;
 	switch ((enum operation)kernel->elementwise.operation) {
 	case OPERATION_FILL:
 	case OPERATION_MASKED_FILL:
@@ -325,9 +325,9 @@ read_types(const struct tn_kernel *kernel, const struct tn_launch *launch, struc
 		struct operand *operand = &work->operands[i];
 		operand->computed = computed_type(kernel, i);
 		operand->stored = cast ? element_of_scalar(numbers[i]) : operand->computed;
-		if (i == 1 && kernel->elementwise.from != TN_ELEMENT_NONE)
-			operand->stored = (enum tn_element)kernel->elementwise.from;
-		if (!tn__element_is_integer(operand->stored) && !tn__element_is_real(operand->stored))
+		if (i == 1 && kernel->elementwise.from != TN_DTYPE_NONE)
+			operand->stored = (enum tn_dtype)kernel->elementwise.from;
+		if (!tn__dtype_is_integer(operand->stored) && !tn__dtype_is_real(operand->stored))
 			return false;
 	}
 	return true;
@@ -353,7 +353,7 @@ read_work(const struct tn_kernel *kernel, const struct tn_launch *launch, struct
 		return false;
 	for (size_t i = 0; i < work->operand_count; i++) {
 		struct operand *operand = &work->operands[i];
-		uint64_t width = tn__element_bytes(operand->stored);
+		uint64_t width = tn__dtype_bytes(operand->stored);
 		if (!tn__on_device(operand->address))
 			return false;
 		if (dense)
@@ -373,30 +373,30 @@ struct number {
 };
 
 static struct number
-load(const unsigned char *at, enum tn_element stored, enum tn_element computed)
+load(const unsigned char *at, enum tn_dtype stored, enum tn_dtype computed)
 {
 	struct number n;
-	if (tn__element_is_integer(stored)) {
+	if (tn__dtype_is_integer(stored)) {
 		n.whole = tn__integer_at(at, stored);
 		n.real = (double)n.whole;
 	} else {
 		n.real = tn__real_at(at, stored);
 		n.whole = n.real >= -0x1p63 && n.real < 0x1p63 ? (int64_t)n.real : INT64_MIN;
 	}
-	if (computed == TN_ELEMENT_BOOL && stored != TN_ELEMENT_BOOL)
-		n.whole = tn__element_is_integer(stored) ? n.whole != 0 : n.real != 0;
+	if (computed == TN_DTYPE_BOOL && stored != TN_DTYPE_BOOL)
+		n.whole = tn__dtype_is_integer(stored) ? n.whole != 0 : n.real != 0;
 	return n;
 }
 
 static double
-rounded(double value, enum tn_element element)
+rounded(double value, enum tn_dtype dtype)
 {
-	switch (element) {
-	case TN_ELEMENT_F16:
+	switch (dtype) {
+	case TN_DTYPE_F16:
 		return tn__float_of_half(tn__half_of_float((float)value));
-	case TN_ELEMENT_BF16:
+	case TN_DTYPE_BF16:
 		return tn__float_of_bfloat16(tn__bfloat16_of_float((float)value));
-	case TN_ELEMENT_F32:
+	case TN_DTYPE_F32:
 		return (double)(float)value;
 	default:
 		return value;
@@ -405,9 +405,9 @@ rounded(double value, enum tn_element element)
 
 /* What the functor gave, as its own type first, then as what is stored. */
 static void
-store(unsigned char *at, struct number n, enum tn_element computed, enum tn_element stored)
+store(unsigned char *at, struct number n, enum tn_dtype computed, enum tn_dtype stored)
 {
-	bool whole = tn__element_is_integer(computed);
+	bool whole = tn__dtype_is_integer(computed);
 	double real = whole ? (double)n.whole : rounded(n.real, computed);
 	uint64_t bits = (uint64_t)n.whole;
 	unsigned char wrapped[sizeof(bits)];
@@ -415,29 +415,29 @@ store(unsigned char *at, struct number n, enum tn_element computed, enum tn_elem
 	uint16_t narrow;
 	if (whole) { /* wraps */
 		memcpy(wrapped, &bits, sizeof(bits));
-		n.whole = computed == TN_ELEMENT_BOOL ? n.whole != 0 : tn__integer_at(wrapped, computed);
+		n.whole = computed == TN_DTYPE_BOOL ? n.whole != 0 : tn__integer_at(wrapped, computed);
 		real = (double)n.whole;
 	} else {
 		n.whole = real >= -0x1p63 && real < 0x1p63 ? (int64_t)real : INT64_MIN;
 	}
 	switch (stored) {
-	case TN_ELEMENT_F64:
+	case TN_DTYPE_F64:
 		memcpy(at, &real, sizeof(real));
 		break;
-	case TN_ELEMENT_F32:
+	case TN_DTYPE_F32:
 		single = (float)real;
 		memcpy(at, &single, sizeof(single));
 		break;
-	case TN_ELEMENT_F16:
-	case TN_ELEMENT_BF16:
-		narrow = stored == TN_ELEMENT_F16 ? tn__half_of_float((float)real) : tn__bfloat16_of_float((float)real);
+	case TN_DTYPE_F16:
+	case TN_DTYPE_BF16:
+		narrow = stored == TN_DTYPE_F16 ? tn__half_of_float((float)real) : tn__bfloat16_of_float((float)real);
 		memcpy(at, &narrow, sizeof(narrow));
 		break;
-	case TN_ELEMENT_BOOL:
+	case TN_DTYPE_BOOL:
 		*at = whole ? n.whole != 0 : real != 0;
 		break;
 	default: /* little-endian: its low bytes are the element */
-		memcpy(at, &n.whole, tn__element_bytes(stored));
+		memcpy(at, &n.whole, tn__dtype_bytes(stored));
 	}
 }
 
@@ -466,15 +466,15 @@ static bool
 read_carried(const struct tn_kernel *kernel, const struct work *work, struct carried *out)
 {
 	enum operation operation = (enum operation)kernel->elementwise.operation;
-	enum tn_element element = (enum tn_element)kernel->elementwise.element;
-	bool narrow = element == TN_ELEMENT_F16 || element == TN_ELEMENT_BF16;
-	enum tn_element wide = narrow ? TN_ELEMENT_F32 : element;
-	size_t width = tn__element_bytes(element), wide_width = tn__element_bytes(wide);
+	enum tn_dtype dtype = (enum tn_dtype)kernel->elementwise.dtype;
+	bool narrow = dtype == TN_DTYPE_F16 || dtype == TN_DTYPE_BF16;
+	enum tn_dtype wide = narrow ? TN_DTYPE_F32 : dtype;
+	size_t width = tn__dtype_bytes(dtype), wide_width = tn__dtype_bytes(wide);
 	*out = (struct carried){0};
 	switch (operation) {
 	case OPERATION_FILL:
 	case OPERATION_MASKED_FILL:
-		out->first = load(work->functor, element, element);
+		out->first = load(work->functor, dtype, dtype);
 		return true;
 	case OPERATION_ORDER:
 	case OPERATION_ORDER_NUMBER:
@@ -482,7 +482,7 @@ read_carried(const struct tn_kernel *kernel, const struct work *work, struct car
 	case OPERATION_EQUAL_NUMBER:
 		memcpy(&out->op, work->functor, sizeof(out->op));
 		if (operation == OPERATION_ORDER_NUMBER || operation == OPERATION_EQUAL_NUMBER)
-			out->first = load(work->functor + (width > sizeof(out->op) ? width : sizeof(out->op)), element, element);
+			out->first = load(work->functor + (width > sizeof(out->op) ? width : sizeof(out->op)), dtype, dtype);
 		bool equality = operation == OPERATION_EQUAL || operation == OPERATION_EQUAL_NUMBER;
 		return out->op >= 0 && out->op < (equality ? 2 : OPS);
 	case OPERATION_MULTIPLY_NUMBER: /* an empty object, then the number */
@@ -500,7 +500,7 @@ read_carried(const struct tn_kernel *kernel, const struct work *work, struct car
 		return true;
 	}
 	/* alpha: where it is one, it does not matter whether the device rounds between */
-	return tn__element_is_integer(element) || out->first.real == 1 || out->first.real == -1;
+	return tn__dtype_is_integer(dtype) || out->first.real == 1 || out->first.real == -1;
 }
 
 static struct number
@@ -525,7 +525,7 @@ times(struct number a, struct number b)
 static struct number
 apply(const struct tn_kernel *kernel, const struct carried *carried, const struct number in[])
 {
-	bool is_whole = tn__element_is_integer((enum tn_element)kernel->elementwise.element);
+	bool is_whole = tn__dtype_is_integer((enum tn_dtype)kernel->elementwise.dtype);
 	bool x = is_whole ? in[0].whole != 0 : in[0].real != 0, y = is_whole ? in[1].whole != 0 : in[1].real != 0;
 	switch ((enum operation)kernel->elementwise.operation) {
 	case OPERATION_FILL:
@@ -603,7 +603,7 @@ static bool
 all_known(const struct operand *operand, uint64_t offset)
 {
 	const unsigned char *known = operand->known + offset;
-	for (size_t i = 0; i < tn__element_bytes(operand->stored); i++)
+	for (size_t i = 0; i < tn__dtype_bytes(operand->stored); i++)
 		if (!known[i])
 			return false;
 	return true;
@@ -629,7 +629,7 @@ compute(const struct tn_kernel *kernel, struct work *work)
 			in[i - 1] = load(operand->bytes + offsets[i], operand->stored, operand->computed);
 		}
 		store(result->bytes + offsets[0], apply(kernel, &carried, in), result->computed, result->stored);
-		memset(result->known + offsets[0], 1, tn__element_bytes(result->stored));
+		memset(result->known + offsets[0], 1, tn__dtype_bytes(result->stored));
 	}
 	return true;
 }
@@ -658,7 +658,7 @@ fill(const struct tn_kernel *kernel, const struct work *work)
 	const struct operand *result = &work->operands[0];
 	struct carried carried;
 	unsigned char pattern[16];
-	size_t width = tn__element_bytes(result->stored);
+	size_t width = tn__dtype_bytes(result->stored);
 	if (kernel->elementwise.operation != OPERATION_FILL || result->span != work->count * width)
 		return false;
 	(void)read_carried(kernel, work, &carried);
@@ -676,7 +676,7 @@ is_worth(const struct work *work)
 	for (size_t i = 0; i < work->operand_count && worth; i++) {
 		const struct operand *operand = &work->operands[i];
 		worth = operand->span <= BYTES_MAX && operand->span <= tn__core.values_bound &&
-		        (i == 0 || tn__values_known(operand->address, NULL, tn__element_bytes(operand->stored)));
+		        (i == 0 || tn__values_known(operand->address, NULL, tn__dtype_bytes(operand->stored)));
 	}
 	return worth;
 }
@@ -687,7 +687,7 @@ tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 	struct work work;
 	bool done = false, room = true;
 	if (kernel->elementwise.form == FORM_UNREAD)
-		understand(kernel);
+		decode(kernel);
 	if (kernel->elementwise.operation == OPERATION_UNKNOWN || !launch->arguments || !read_work(kernel, launch, &work))
 		return false;
 	if (fill(kernel, &work))
@@ -740,6 +740,6 @@ bool
 tn__elementwise_reads(struct tn_kernel *kernel)
 {
 	if (kernel->elementwise.form == FORM_UNREAD)
-		understand(kernel);
+		decode(kernel);
 	return kernel->elementwise.operation != OPERATION_UNKNOWN && kernel->elementwise.operation != OPERATION_FILL;
 }

@@ -92,7 +92,7 @@ launch_locked(struct tn_kernel *kernel, const struct tn_launch *launch)
 	const struct tn_node_description work = {.kind = TN_NODE_KERNEL,
 	                                         .duration = duration_of(launch),
 	                                         .kernel = kernel,
-	                                         .effort = tn__traffic_of(kernel, launch)};
+	                                         .effort = tn__kernel_cost_of(kernel, launch)};
 	int result = tn__enqueue_locked(stream, &work);
 	if (!captured) {
 		kernel->launches++;

@@ -48,30 +48,30 @@ tn__likely_value(const struct tn_likely *likely, int choice)
 size_t
 tn__likely_pattern(const struct tn_likely *likely, double value, unsigned char pattern[16])
 {
-	enum tn_element element = (enum tn_element)likely->element;
+	enum tn_dtype dtype = (enum tn_dtype)likely->dtype;
 	int64_t whole = (int64_t)value;
 	float single = (float)value;
 	uint16_t narrow;
 	memset(pattern, 0, 16);
-	switch (element) {
-	case TN_ELEMENT_F16:
-	case TN_ELEMENT_BF16:
-		narrow = element == TN_ELEMENT_F16 ? tn__half_of_float(single) : tn__bfloat16_of_float(single);
+	switch (dtype) {
+	case TN_DTYPE_F16:
+	case TN_DTYPE_BF16:
+		narrow = dtype == TN_DTYPE_F16 ? tn__half_of_float(single) : tn__bfloat16_of_float(single);
 		memcpy(pattern, &narrow, sizeof(narrow));
 		return sizeof(narrow);
-	case TN_ELEMENT_F32:
-	case TN_ELEMENT_C64:
+	case TN_DTYPE_F32:
+	case TN_DTYPE_C64:
 		memcpy(pattern, &single, sizeof(single));
-		return tn__element_bytes(element);
-	case TN_ELEMENT_F64:
-	case TN_ELEMENT_C128:
+		return tn__dtype_bytes(dtype);
+	case TN_DTYPE_F64:
+	case TN_DTYPE_C128:
 		memcpy(pattern, &value, sizeof(value));
-		return tn__element_bytes(element);
-	case TN_ELEMENT_NONE:
+		return tn__dtype_bytes(dtype);
+	case TN_DTYPE_NONE:
 		memcpy(pattern, &whole, sizeof(whole));
 		return sizeof(whole);
 	default: /* little-endian: its low bytes are the element */
-		memcpy(pattern, &whole, tn__element_bytes(element));
-		return tn__element_bytes(element);
+		memcpy(pattern, &whole, tn__dtype_bytes(dtype));
+		return tn__dtype_bytes(dtype);
 	}
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "vgpu/core/element.h"
+#include "vgpu/core/dtype.h"
 
 enum tn_likely_kind { /* the guest knows these numbers: reads.py */
 	TN_LIKELY_NONE,
@@ -23,7 +23,7 @@ enum tn_likely_kind { /* the guest knows these numbers: reads.py */
 
 struct tn_likely {
 	unsigned char kind;    /* enum tn_likely_kind */
-	unsigned char element; /* enum tn_element; TN_ELEMENT_NONE: a whole number as wide as the reader wants */
+	unsigned char dtype; /* enum tn_dtype; TN_DTYPE_NONE: a whole number as wide as the reader wants */
 	bool truth;            /* of TN_LIKELY_TRUTH */
 	bool mixed;            /* a mask of two tensors: programs assert that all hold, and stop when any does */
 	bool each;             /* the elements differ, and stand where this is kept */

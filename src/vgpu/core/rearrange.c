@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vgpu/core/element.h"
+#include "vgpu/core/dtype.h"
 #include "vgpu/core/names.h"
 
 enum {
@@ -45,7 +45,7 @@ number_behind(const char *name, const char *part)
 /* "<scatters?, scalar, index>" behind the name of the function that launches it; the index's type since torch 2.8, 64 bits
  * before. Where only assigned, scalars are OpaqueType<bytes>. */
 static void
-understand_scatter(struct tn_kernel *kernel, const char *name)
+decode_scatter(struct tn_kernel *kernel, const char *name)
 {
 	const char *internal = skip_to(name, "36_cuda_scatter_gather_internal_kernelILb");
 	const char *fill = skip_to(name, "34_cuda_scatter_fill_internal_kernelI");
@@ -66,7 +66,7 @@ understand_scatter(struct tn_kernel *kernel, const char *name)
 }
 
 static void
-understand(struct tn_kernel *kernel)
+decode(struct tn_kernel *kernel)
 {
 	const char *name = kernel->name;
 	kernel->rearrange.kind = REARRANGE_NONE;
@@ -80,7 +80,7 @@ understand(struct tn_kernel *kernel)
 	} else if (strstr(name, "24vectorized_gather_kernelILi") && strstr(name, "ElEEv")) { /* 64-bit indices */
 		kernel->rearrange.kind = REARRANGE_ROWS;
 	} else if (strstr(name, "34_scatter_gather_elementwise_kernelILi")) {
-		understand_scatter(kernel, name);
+		decode_scatter(kernel, name);
 	} else if (strstr(name, "24index_elementwise_kernelILi") && strstr(name, "16gpu_index_kernelI")) {
 		kernel->rearrange.width = (unsigned char)number_behind(name, "10OpaqueTypeILi");
 		if (kernel->rearrange.width && strstr(name, "21index_put_kernel_impl"))
@@ -244,7 +244,7 @@ set_some(uint64_t mask, uint64_t count)
 	if (bytes == 0)
 		return tn__values_forget_reached(&mask, 1);
 	uint64_t set = tn__values_selected(mask, bytes, 1);
-	likely = (struct tn_likely){.kind = TN_LIKELY_TRUTH, .element = TN_ELEMENT_BOOL, .truth = true};
+	likely = (struct tn_likely){.kind = TN_LIKELY_TRUTH, .dtype = TN_DTYPE_BOOL, .truth = true};
 	likely.bound = set + count < bytes ? set + count : 0;
 	tn__values_assume(mask, bytes, &likely);
 }
@@ -419,7 +419,7 @@ bool
 tn__rearrange_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	if (kernel->rearrange.kind == REARRANGE_UNREAD)
-		understand(kernel);
+		decode(kernel);
 	if (kernel->rearrange.kind == REARRANGE_NONE || !launch->arguments)
 		return false;
 	switch (kernel->rearrange.kind) {
@@ -439,6 +439,6 @@ bool
 tn__rearrange_reads(struct tn_kernel *kernel)
 {
 	if (kernel->rearrange.kind == REARRANGE_UNREAD)
-		understand(kernel);
+		decode(kernel);
 	return kernel->rearrange.kind != REARRANGE_NONE;
 }

@@ -172,14 +172,14 @@ struct tn_kernel {
 	uint64_t launches;        /* guarded by the core lock */
 	int max_dynamic_shared;   /* as set by the program; 0: the 48 KiB that need no consent */
 	int preferred_carveout;
-	unsigned char meaning;    /* what its name tells about the values it writes: meaning.c */
-	unsigned char element;    /* enum tn_element, where the meaning has one */
+	unsigned char operation;    /* what its name tells about the values it writes: operation.c */
+	unsigned char dtype;    /* enum tn_dtype, where the operation has one */
 	bool converts, from_mask; /* its name says both types of a conversion; the first is bool */
 	unsigned char selection;  /* what its name tells about results that programs read next: selected.c */
-	unsigned char selected;   /* enum tn_element of these, where the selection has one */
-	unsigned char reduced;    /* enum tn_element of what a reduction reads */
+	unsigned char selected;   /* enum tn_dtype of these, where the selection has one */
+	unsigned char reduced;    /* enum tn_dtype of what a reduction reads */
 	struct {
-		unsigned char form, operation, inputs, element, from, width;
+		unsigned char form, operation, inputs, dtype, from, width;
 		bool logical;
 	} elementwise; /* what its name tells about an elementwise kernel: elementwise.c */
 	struct {
@@ -198,7 +198,7 @@ struct tn_kernel {
 		unsigned char math; /* enum tn_math */
 		bool causal;
 		uint16_t rows, head; /* of attention: queries a block, size of a head */
-	} traffic; /* what its name tells about the bytes it moves: traffic.c */
+	} traffic; /* what its name tells about the bytes it moves: kernel_cost.c */
 };
 
 /* Names a kernel; `name` must outlive the process (the program's own string) unless `copy`. */
@@ -294,9 +294,9 @@ int tn__graph_exec_destroy(uintptr_t executable);
  * lock is held. The observer may set `choice` (likely.h). NULL takes it back. */
 struct tn_value_read;
 TN_EXPORT void tn_vgpu_set_read_observer(void (*observer)(struct tn_value_read *read));
-/* The program reads, on this thread, `count` elements of this type (enum tn_element) that lie at an address or are copied
+/* The program reads, on this thread, `count` elements of this type (enum tn_dtype) that lie at an address or are copied
  * from there first. Forgotten with the next read. */
-TN_EXPORT void tn_vgpu_reading(int element, uint64_t address, uint64_t count);
+TN_EXPORT void tn_vgpu_reading(int dtype, uint64_t address, uint64_t count);
 /* Keeps `bytes` (at most 16) at a device address as known until that memory is freed, whatever kernels run: for state
  * whose value does not depend on what kernels compute, such as the scale of a GradScaler. */
 TN_EXPORT int tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t bytes);

@@ -45,7 +45,7 @@ enum selection {
 /* ---- names ---- */
 
 /* ReduceOp<type, operator, 32-bit index, type of the result, ...>; a type that was named before is a substitution. */
-static enum tn_element
+static enum tn_dtype
 result_of_reduction(const char *reduction)
 {
 	static const char *const types[] = {"f", "d", "i", "l", "s", "h", "a", "b", "N3c104HalfE", "N3c108BFloat16E"};
@@ -54,14 +54,14 @@ result_of_reduction(const char *reduction)
 		strcpy(wanted, "j");
 		strcat(strcat(wanted, types[i]), "Li4E");
 		if (strstr(reduction, wanted))
-			return tn__element_of(types[i]);
+			return tn__dtype_of(types[i]);
 	}
 	const char *substituted = strstr(reduction, "EjS");
-	return substituted ? tn__element_of(reduction) : TN_ELEMENT_NONE;
+	return substituted ? tn__dtype_of(reduction) : TN_DTYPE_NONE;
 }
 
 static void
-understand_reduction(struct tn_kernel *kernel, const char *reduction)
+decode_reduction(struct tn_kernel *kernel, const char *reduction)
 {
 	static const struct {
 		const char *part;
@@ -73,24 +73,24 @@ understand_reduction(struct tn_kernel *kernel, const char *reduction)
 	};
 	kernel->selection = SELECTION_FIGURE;
 	kernel->selected = (unsigned char)result_of_reduction(reduction);
-	kernel->reduced = (unsigned char)tn__element_of(reduction);
+	kernel->reduced = (unsigned char)tn__dtype_of(reduction);
 	for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++)
 		if (strstr(reduction, operators[i].part))
 			kernel->selection = operators[i].selection;
-	if (kernel->selected == TN_ELEMENT_NONE)
+	if (kernel->selected == TN_DTYPE_NONE)
 		kernel->selection = SELECTION_NONE;
 }
 
 static void
-understand(struct tn_kernel *kernel)
+decode(struct tn_kernel *kernel)
 {
 	const char *name = kernel->name, *found;
 	kernel->selection = SELECTION_NONE;
 	if ((found = skip_to(skip_to(name, "13reduce_kernelILi"), "8ReduceOpI"))) {
-		understand_reduction(kernel, found);
+		decode_reduction(kernel, found);
 	} else if (strstr(name, "DeviceReduceSingleTileKernel") || strstr(name, "18DeviceReduceKernel")) {
 		found = skip_to(name, "NonZeroOpI");
-		kernel->selected = (unsigned char)(found ? tn__element_of(found) : TN_ELEMENT_NONE);
+		kernel->selected = (unsigned char)(found ? tn__dtype_of(found) : TN_DTYPE_NONE);
 		kernel->selection = strstr(name, "SingleTile") ? SELECTION_COUNT : SELECTION_COUNT_PARTS;
 	} else if (strstr(name, "DeviceSelectSweepKernel")) {
 		kernel->selection = SELECTION_UNIQUE;
@@ -111,7 +111,7 @@ understand(struct tn_kernel *kernel)
 		kernel->selection = SELECTION_SORT;
 	} else if (strstr(name, "kernelHistogram1DI")) {
 		kernel->selection = SELECTION_HISTOGRAM;
-		kernel->selected = (unsigned char)tn__element_of(skip_to(name, "kernelHistogram1DI"));
+		kernel->selected = (unsigned char)tn__dtype_of(skip_to(name, "kernelHistogram1DI"));
 	}
 }
 
@@ -164,31 +164,31 @@ assume_count(uint64_t address, uint64_t bytes, uint64_t bound)
 /* ---- what is not zero ---- */
 
 static bool
-is_zero(const unsigned char *at, enum tn_element element)
+is_zero(const unsigned char *at, enum tn_dtype dtype)
 {
-	return tn__element_is_integer(element) ? tn__integer_at(at, element) == 0 : tn__real_at(at, element) == 0;
+	return tn__dtype_is_integer(dtype) ? tn__integer_at(at, dtype) == 0 : tn__real_at(at, dtype) == 0;
 }
 
 /* How many of a known range are not zero; false when it is not known, or large. */
 static bool
-count_known(uint64_t address, uint64_t count, enum tn_element element, int32_t *out)
+count_known(uint64_t address, uint64_t count, enum tn_dtype dtype, int32_t *out)
 {
-	uint64_t width = tn__element_bytes(element), bytes = count * width;
-	bool followed = tn__element_is_integer(element) || tn__element_is_real(element);
+	uint64_t width = tn__dtype_bytes(dtype), bytes = count * width;
+	bool followed = tn__dtype_is_integer(dtype) || tn__dtype_is_real(dtype);
 	unsigned char *values = followed && bytes <= tn__core.values_bound ? malloc(bytes) : NULL;
 	bool known = values && tn__values_known(address, values, bytes);
 	*out = 0;
 	for (uint64_t i = 0; known && i < count; i++)
-		*out += !is_zero(values + i * width, element);
+		*out += !is_zero(values + i * width, dtype);
 	free(values);
 	return known;
 }
 
 /* How many of so many elements at an address can be selected, by what is known of the tensor there. */
 static uint64_t
-most_selected(uint64_t address, uint64_t count, enum tn_element element)
+most_selected(uint64_t address, uint64_t count, enum tn_dtype dtype)
 {
-	uint64_t width = tn__element_bytes(element);
+	uint64_t width = tn__dtype_bytes(dtype);
 	return width ? tn__values_selected(address, count * width, width) : count;
 }
 
@@ -199,7 +199,7 @@ count_selected(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	uint64_t in = address_in(launch, 0), out = pointer_in(launch, 1), count = count_in(launch, 2);
 	struct tn_likely part;
 	int32_t known;
-	bool of_parts = kernel->selected == TN_ELEMENT_NONE;
+	bool of_parts = kernel->selected == TN_DTYPE_NONE;
 	if (!in || !out || !count)
 		return tn__values_forget();
 	if (of_parts) {
@@ -212,13 +212,13 @@ count_selected(const struct tn_kernel *kernel, const struct tn_launch *launch)
 			assume_count(out, sizeof(uint64_t), part.bound);
 		return;
 	}
-	uint64_t bytes = count * tn__element_bytes((enum tn_element)kernel->selected);
-	bool exact = count_known(in, count, (enum tn_element)kernel->selected, &known);
+	uint64_t bytes = count * tn__dtype_bytes((enum tn_dtype)kernel->selected);
+	bool exact = count_known(in, count, (enum tn_dtype)kernel->selected, &known);
 	if (exact)
 		tn__values_counted(in, bytes, known);
 	else
 		exact = tn__values_count_of(in, bytes, &known);
-	uint64_t bound = most_selected(in, count, (enum tn_element)kernel->selected);
+	uint64_t bound = most_selected(in, count, (enum tn_dtype)kernel->selected);
 	tn__values_forget_reached(&out, 1);
 	if (exact) /* of parts the first stands for all */
 		tn__values_put(out, (const void *)&known, sizeof(known));
@@ -242,7 +242,7 @@ static void
 count_runs(const struct tn_launch *launch)
 {
 	uint64_t lengths = pointer_in(launch, 3), out = pointer_in(launch, 4), count = count_in(launch, 9);
-	const struct tn_likely length = {.kind = TN_LIKELY_COUNT, .element = TN_ELEMENT_I64, .bound = count};
+	const struct tn_likely length = {.kind = TN_LIKELY_COUNT, .dtype = TN_DTYPE_I64, .bound = count};
 	forget_written(launch, (const size_t[]){1, 3, 4}, 3);
 	if (!out || !count)
 		return;
@@ -255,10 +255,10 @@ count_runs(const struct tn_launch *launch)
 
 /* Whole numbers as they are known or assumed, 1 where neither; the caller frees. *known: all are. */
 static unsigned char *
-likely_whole(uint64_t address, uint64_t count, enum tn_element element, bool *known)
+likely_whole(uint64_t address, uint64_t count, enum tn_dtype dtype, bool *known)
 {
-	uint64_t width = tn__element_bytes(element), bytes = count * width;
-	const struct tn_likely one = {.kind = TN_LIKELY_WHOLE, .element = (unsigned char)element};
+	uint64_t width = tn__dtype_bytes(dtype), bytes = count * width;
+	const struct tn_likely one = {.kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)dtype};
 	unsigned char pattern[16], *values = bytes <= FOLLOWED_MAX ? malloc(bytes) : NULL;
 	*known = false;
 	if (!values)
@@ -267,7 +267,7 @@ likely_whole(uint64_t address, uint64_t count, enum tn_element element, bool *kn
 	for (uint64_t i = 0; i < count; i++)
 		memcpy(values + i * width, pattern, width);
 	*known = tn__values_known(address, NULL, bytes);
-	tn__values_likely(address, values, bytes, element);
+	tn__values_likely(address, values, bytes, dtype);
 	return values;
 }
 
@@ -277,17 +277,17 @@ scan(const struct tn_launch *launch)
 {
 	uint64_t in = pointer_in(launch, 0), out = pointer_in(launch, 1), count = count_in(launch, 6);
 	bool known = false;
-	unsigned char *values = in && out && count ? likely_whole(in, count, TN_ELEMENT_I64, &known) : NULL;
+	unsigned char *values = in && out && count ? likely_whole(in, count, TN_DTYPE_I64, &known) : NULL;
 	forget_written(launch, (const size_t[]){1}, 1);
 	if (!values)
 		return;
 	int64_t sum = 0;
 	for (uint64_t i = 0; i < count; i++) {
-		sum += tn__integer_at(values + i * sizeof(sum), TN_ELEMENT_I64);
+		sum += tn__integer_at(values + i * sizeof(sum), TN_DTYPE_I64);
 		memcpy(values + i * sizeof(sum), &sum, sizeof(sum));
 	}
 	const struct tn_likely likely = {
-		.kind = TN_LIKELY_COUNT, .element = TN_ELEMENT_I64, .bound = sum > 0 ? (uint64_t)sum : 0};
+		.kind = TN_LIKELY_COUNT, .dtype = TN_DTYPE_I64, .bound = sum > 0 ? (uint64_t)sum : 0};
 	if (known)
 		tn__values_put(out, values, count * sizeof(sum));
 	else
@@ -305,14 +305,14 @@ share_out(const struct tn_kernel *kernel, const struct tn_launch *launch)
 		uint64_t data;
 		int64_t sizes[1];
 	} result, input;
-	enum tn_element element = (enum tn_element)kernel->selected;
+	enum tn_dtype dtype = (enum tn_dtype)kernel->selected;
 	memcpy(&result, launch->arguments[0], sizeof(result));
 	memcpy(&input, launch->arguments[2], sizeof(input));
-	int64_t bins = result.sizes[0], count = input.sizes[0], width = (int64_t)tn__element_bytes(element);
+	int64_t bins = result.sizes[0], count = input.sizes[0], width = (int64_t)tn__dtype_bytes(dtype);
 	bool plausible = tn__on_device(result.data) && tn__on_device(input.data) && bins > 0 && bins <= 65536 && count > 0 &&
 	                 count < MOST_ELEMENTS && width > 0;
 	unsigned char pattern[16], *values = plausible ? malloc((size_t)(bins * width)) : NULL;
-	struct tn_likely likely = {.kind = TN_LIKELY_COUNT, .element = (unsigned char)element};
+	struct tn_likely likely = {.kind = TN_LIKELY_COUNT, .dtype = (unsigned char)dtype};
 	forget_written(launch, (const size_t[]){0, 1}, 2);
 	if (!values)
 		return;
@@ -338,7 +338,7 @@ numbers_of(uint64_t slices, uint64_t each)
 	return numbers;
 }
 
-static const struct tn_likely some_index = {.kind = TN_LIKELY_INDEX, .element = TN_ELEMENT_I64};
+static const struct tn_likely some_index = {.kind = TN_LIKELY_INDEX, .dtype = TN_DTYPE_I64};
 
 /* Arguments: (input, its slices' size, k, whether the largest, slices, stride, values, stride, indices, stride, ...). No two
  * indices of a slice are the same: programs take them as keys. */
@@ -384,7 +384,7 @@ sort(const struct tn_launch *launch)
 
 /* ---- reductions ---- */
 
-/* Where ReduceOp's fields lie depends on the size of the operator and of its start: meaning.c has the whole struct. */
+/* Where ReduceOp's fields lie depends on the size of the operator and of its start: operation.c has the whole struct. */
 struct reduction {
 	int32_t inputs, outputs; /* inputs of each output */
 	uint64_t source, result;
@@ -421,20 +421,20 @@ read_reduction(const struct tn_launch *launch, struct reduction *out)
 
 /* Of numbers that each say whether something is selected: how many are. Of counts: what they come to. */
 static struct tn_likely
-sum_of(const struct reduction *r, enum tn_element element, const struct tn_likely *of)
+sum_of(const struct reduction *r, enum tn_dtype dtype, const struct tn_likely *of)
 {
-	struct tn_likely likely = {.kind = TN_LIKELY_WHOLE, .element = (unsigned char)element};
+	struct tn_likely likely = {.kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)dtype};
 	uint64_t inputs = (uint64_t)r->inputs;
 	if (of->kind == TN_LIKELY_SELECTED) {
 		likely.kind = TN_LIKELY_COUNT;
 		likely.bound = of->bound > 0 && of->bound < inputs && r->outputs == 1 ? of->bound : inputs;
 	} else if (of->kind == TN_LIKELY_COUNT && r->outputs == 1) {
 		bool known;
-		unsigned char *values = likely_whole(r->source, inputs, (enum tn_element)of->element, &known);
-		size_t width = tn__element_bytes((enum tn_element)of->element);
+		unsigned char *values = likely_whole(r->source, inputs, (enum tn_dtype)of->dtype, &known);
+		size_t width = tn__dtype_bytes((enum tn_dtype)of->dtype);
 		likely.kind = TN_LIKELY_COUNT;
 		for (uint64_t i = 0; values && i < inputs; i++)
-			likely.bound += (uint64_t)tn__integer_at(values + i * width, (enum tn_element)of->element);
+			likely.bound += (uint64_t)tn__integer_at(values + i * width, (enum tn_dtype)of->dtype);
 		free(values);
 	}
 	return likely;
@@ -465,29 +465,29 @@ truth_of_numbers(const struct tn_kernel *kernel, const struct tn_likely *numbers
 static struct tn_likely
 result_of(const struct tn_kernel *kernel, const struct reduction *r, bool after_mask)
 {
-	enum tn_element element = (enum tn_element)kernel->selected;
-	struct tn_likely of = {.kind = TN_LIKELY_NONE}, likely = {.element = (unsigned char)element, .truth = true};
-	bool assumed = tn__values_assumed(r->source, &of), whole = tn__element_is_integer(element);
+	enum tn_dtype dtype = (enum tn_dtype)kernel->selected;
+	struct tn_likely of = {.kind = TN_LIKELY_NONE}, likely = {.dtype = (unsigned char)dtype, .truth = true};
+	bool assumed = tn__values_assumed(r->source, &of), whole = tn__dtype_is_integer(dtype);
 	switch ((enum selection)kernel->selection) {
 	case SELECTION_ALL:
 	case SELECTION_ANY:
 		likely.kind = TN_LIKELY_TRUTH;
-		likely.element = TN_ELEMENT_BOOL;
-		if (kernel->reduced != TN_ELEMENT_BOOL && tn__element_is_integer((enum tn_element)kernel->reduced))
-			likely.truth = truth_of_numbers(kernel, assumed && of.element == kernel->reduced ? &of : NULL);
+		likely.dtype = TN_DTYPE_BOOL;
+		if (kernel->reduced != TN_DTYPE_BOOL && tn__dtype_is_integer((enum tn_dtype)kernel->reduced))
+			likely.truth = truth_of_numbers(kernel, assumed && of.dtype == kernel->reduced ? &of : NULL);
 		else
 			likely.truth = truth_of_mask(kernel, assumed && of.kind == TN_LIKELY_TRUTH ? &of : NULL, after_mask);
 		return likely;
 	case SELECTION_INDEX:
 		likely.kind = TN_LIKELY_INDEX;
-		likely.element = TN_ELEMENT_I64;
+		likely.dtype = TN_DTYPE_I64;
 		return likely;
 	case SELECTION_SUM:
 		if (whole)
-			return sum_of(r, element, &of);
+			return sum_of(r, dtype, &of);
 		break;
 	case SELECTION_EXTREME:
-		if (assumed && of.element == element)
+		if (assumed && of.dtype == dtype)
 			return of;
 		break;
 	default:
@@ -501,17 +501,17 @@ result_of(const struct tn_kernel *kernel, const struct reduction *r, bool after_
 static bool
 reduce_known(const struct tn_kernel *kernel, const struct reduction *r)
 {
-	enum tn_element element = (enum tn_element)kernel->selected;
-	uint64_t width = tn__element_bytes(element), bytes = (uint64_t)r->inputs * width;
+	enum tn_dtype dtype = (enum tn_dtype)kernel->selected;
+	uint64_t width = tn__dtype_bytes(dtype), bytes = (uint64_t)r->inputs * width;
 	bool least = strstr(kernel->name, "MinNanFunctor") != NULL, sum = kernel->selection == SELECTION_SUM;
 	if ((kernel->selection != SELECTION_EXTREME && !sum) || kernel->reduced != kernel->selected ||
-	    !tn__element_is_integer(element) || r->outputs != 1 || !r->dense || bytes > FOLLOWED_MAX)
+	    !tn__dtype_is_integer(dtype) || r->outputs != 1 || !r->dense || bytes > FOLLOWED_MAX)
 		return false;
 	unsigned char *values = malloc(bytes);
 	bool known = values && tn__values_known(r->source, values, bytes);
-	int64_t result = known ? tn__integer_at(values, element) : 0;
+	int64_t result = known ? tn__integer_at(values, dtype) : 0;
 	for (uint64_t i = 1; known && i < (uint64_t)r->inputs; i++) {
-		int64_t value = tn__integer_at(values + i * width, element);
+		int64_t value = tn__integer_at(values + i * width, dtype);
 		if (sum)
 			result = (int64_t)((uint64_t)result + (uint64_t)value);
 		else if (least ? value < result : value > result)
@@ -535,7 +535,7 @@ reduce(const struct tn_kernel *kernel, const struct tn_launch *launch, bool afte
 		return true;
 	struct tn_likely likely = result_of(kernel, &r, after_mask);
 	tn__values_forget_reached(&r.result, 1);
-	tn__values_assume(r.result, (uint64_t)r.outputs * tn__element_bytes((enum tn_element)likely.element), &likely);
+	tn__values_assume(r.result, (uint64_t)r.outputs * tn__dtype_bytes((enum tn_dtype)likely.dtype), &likely);
 	return true;
 }
 
@@ -545,7 +545,7 @@ bool
 tn__selected_launch(struct tn_kernel *kernel, const struct tn_launch *launch, bool after_mask)
 {
 	if (kernel->selection == SELECTION_UNREAD)
-		understand(kernel);
+		decode(kernel);
 	if (kernel->selection == SELECTION_NONE || !launch->arguments)
 		return false;
 	switch ((enum selection)kernel->selection) {

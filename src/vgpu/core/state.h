@@ -154,13 +154,13 @@ void tn__values_assume(uint64_t address, uint64_t bytes, const struct tn_likely 
 /* The same for elements that differ. */
 void tn__values_assume_bytes(uint64_t address, const void *bytes, uint64_t count, const struct tn_likely *likely);
 /* Overwrites `host` where something is known or, as elements of this type, assumed. Nothing is counted. */
-void tn__values_likely(uint64_t address, void *host, uint64_t bytes, enum tn_element element);
+void tn__values_likely(uint64_t address, void *host, uint64_t bytes, enum tn_dtype dtype);
 /* What the byte at an address is taken to be; false: nothing is assumed of it. */
 bool tn__values_assumed(uint64_t address, struct tn_likely *out);
-/* What a launch does to values, by the kernel's name and arguments: meaning.c. */
+/* What a launch does to values, by the kernel's name and arguments: operation.c. */
 void tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
-/* What a launch moves and computes, by the kernel's name, arguments and grid: traffic.c. */
-struct tn_effort tn__traffic_of(struct tn_kernel *kernel, const struct tn_launch *launch);
+/* What a launch moves and computes, by the kernel's name, arguments and grid: kernel_cost.c. */
+struct tn_effort tn__kernel_cost_of(struct tn_kernel *kernel, const struct tn_launch *launch);
 /* Counts work for the step that goes on: work.c. */
 void tn__work_count_locked(const struct tn_effort *effort);
 void tn__work_count_graph_locked(const struct tn_work *work);
@@ -205,7 +205,7 @@ void tn__gates_wait(const struct tn_gates *gates);
 void tn__pending_drop(uint64_t address, uint64_t bytes);
 bool tn__pending_any(void);
 void tn__pending_settle_collectives(void);
-/* Whether what a kernel writes follows from values that it reads: meaning.c. */
+/* Whether what a kernel writes follows from values that it reads: operation.c. */
 bool tn__kernel_reads_values_locked(struct tn_kernel *kernel);
 tn_status tn__class_malloc(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address);
 tn_status tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes);

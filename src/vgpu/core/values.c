@@ -264,8 +264,8 @@ tn__values_forget_reached(const uint64_t *addresses, size_t count)
 static bool
 is_count_or_truth(const struct extent *extent)
 {
-	unsigned char element = extent->likely.element;
-	bool type = element == TN_ELEMENT_NONE || element == TN_ELEMENT_I64 || element == TN_ELEMENT_BOOL;
+	unsigned char dtype = extent->likely.dtype;
+	bool type = dtype == TN_DTYPE_NONE || dtype == TN_DTYPE_I64 || dtype == TN_DTYPE_BOOL;
 	return extent->likely.kind != TN_LIKELY_NONE && type && extent->size <= sizeof(int64_t);
 }
 
@@ -362,7 +362,7 @@ tn__values_assume_bytes(uint64_t address, const void *bytes, uint64_t count, con
 {
 	struct extent extent = {.address = address, .size = count, .likely = *likely, .bytes = malloc(count)};
 	extent.likely.each = true;
-	extent.pattern_bytes = (uint8_t)tn__element_bytes((enum tn_element)likely->element);
+	extent.pattern_bytes = (uint8_t)tn__dtype_bytes((enum tn_dtype)likely->dtype);
 	if (!extent.bytes)
 		return tn__values_forget_range(address, count);
 	memcpy(extent.bytes, bytes, count);
@@ -513,15 +513,15 @@ tn_vgpu_set_read_observer(void (*observer)(struct tn_value_read *read))
 void
 tn_vgpu_reading(int number, uint64_t address, uint64_t count)
 {
-	enum tn_element element = number > 0 && number < TN_ELEMENTS ? (enum tn_element)number : TN_ELEMENT_NONE;
-	said.likely = (struct tn_likely){.element = (unsigned char)element, .truth = true};
+	enum tn_dtype dtype = number > 0 && number < TN_ELEMENTS ? (enum tn_dtype)number : TN_DTYPE_NONE;
+	said.likely = (struct tn_likely){.dtype = (unsigned char)dtype, .truth = true};
 	said.address = address;
-	said.bytes = count * tn__element_bytes(element);
-	if (element == TN_ELEMENT_BOOL)
+	said.bytes = count * tn__dtype_bytes(dtype);
+	if (dtype == TN_DTYPE_BOOL)
 		said.likely.kind = TN_LIKELY_TRUTH;
-	else if (tn__element_is_real(element) || element >= TN_ELEMENT_C64)
+	else if (tn__dtype_is_real(dtype) || dtype >= TN_DTYPE_C64)
 		said.likely.kind = TN_LIKELY_REAL;
-	else if (element != TN_ELEMENT_NONE) /* of many, each may be an index: zero is always in range */
+	else if (dtype != TN_DTYPE_NONE) /* of many, each may be an index: zero is always in range */
 		said.likely.kind = count > 1 ? TN_LIKELY_INDEX : TN_LIKELY_WHOLE;
 }
 
@@ -534,11 +534,11 @@ said_of(uint64_t address, uint64_t bytes)
 }
 
 void
-tn__values_likely(uint64_t address, void *host, uint64_t bytes, enum tn_element element)
+tn__values_likely(uint64_t address, void *host, uint64_t bytes, enum tn_dtype dtype)
 {
 	pthread_mutex_lock(&values_lock);
 	const struct extent *assumed = assumption_in(address, bytes);
-	if (assumed && assumed->likely.element == element)
+	if (assumed && assumed->likely.dtype == dtype)
 		read_known(address, host, bytes, ASSUMED);
 	read_known(address, host, bytes, KNOWN);
 	pthread_mutex_unlock(&values_lock);
@@ -551,10 +551,10 @@ is_of_type(const struct extent *assumed, uint64_t address, uint64_t bytes)
 {
 	const struct tn_likely *likely = &assumed->likely;
 	struct tn_likely of = said_of(address, bytes);
-	if (likely->element == TN_ELEMENT_NONE)
+	if (likely->dtype == TN_DTYPE_NONE)
 		return bytes == sizeof(int32_t) || bytes == sizeof(int64_t);
 	if (of.kind != TN_LIKELY_NONE)
-		return of.element == likely->element;
+		return of.dtype == likely->dtype;
 	return bytes == assumed->pattern_bytes || (address == assumed->address && bytes == assumed->size);
 }
 
@@ -610,10 +610,10 @@ tn__values_read(uint64_t address, void *host, uint64_t bytes)
 		return;
 	atomic_fetch_add_explicit(&tn__core.ledger->computed_reads, 1, memory_order_relaxed);
 	struct tn_value_read read = offer(&likely, bytes);
-	if (likely.each && bytes == tn__element_bytes((enum tn_element)likely.element) &&
-	    tn__element_is_integer((enum tn_element)likely.element)) { /* the one that stands there */
+	if (likely.each && bytes == tn__dtype_bytes((enum tn_dtype)likely.dtype) &&
+	    tn__dtype_is_integer((enum tn_dtype)likely.dtype)) { /* the one that stands there */
 		fill_host(address, host, bytes, &likely, &read);
-		read.offered[0] = (double)tn__integer_at(host, (enum tn_element)likely.element);
+		read.offered[0] = (double)tn__integer_at(host, (enum tn_dtype)likely.dtype);
 	}
 	void (*observer)(struct tn_value_read *) = atomic_load(&read_observer);
 	if (observer)
@@ -677,12 +677,12 @@ selected_in(const struct extent *extent, uint64_t from, uint64_t to, uint64_t wi
 	if (is_zeros(extent))
 		return 0;
 	for (uint64_t at = from; at < to; at += width) {
-		unsigned char element[16];
+		unsigned char dtype[16];
 		uint64_t end = at + width < to ? at + width : to;
 		bool zero = true;
-		copy_out(extent, at, end, element);
+		copy_out(extent, at, end, dtype);
 		for (uint64_t i = 0; i < end - at; i++)
-			zero &= element[i] == 0;
+			zero &= dtype[i] == 0;
 		most += !zero;
 	}
 	return most;

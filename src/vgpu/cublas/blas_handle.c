@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "vgpu/core/notes.h"
+#include "vgpu/core/memory_log.h"
 #include "vgpu/core/runtime.h"
 #include "vgpu/blas.h"
 

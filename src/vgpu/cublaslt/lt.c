@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "vgpu/blas.h"
-#include "vgpu/core/notes.h"
+#include "vgpu/core/memory_log.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 

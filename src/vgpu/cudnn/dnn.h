@@ -11,7 +11,7 @@
 #define TN_VGPU_CUDNN_DNN_H
 
 #include "vgpu/core/core.h"
-#include "vgpu/core/notes.h"
+#include "vgpu/core/memory_log.h"
 #include "dnn/abi.h"
 
 struct tn__dnn_handle {

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "vgpu/core/notes.h"
+#include "vgpu/core/memory_log.h"
 #include "vgpu/core/runtime.h"
 
 /* The prototypes stand in the library's own header, which is not included. */
@@ -111,21 +111,21 @@ cufftSetAutoAllocation(int handle, int automatic)
 /* ---- making ---- */
 
 static enum tn_math
-math_of(size_t element)
+math_of(size_t dtype)
 {
-	return element == 16 ? TN_MATH_FP64 : element == 8 ? TN_MATH_FP32 : TN_MATH_HALF;
+	return dtype == 16 ? TN_MATH_FP64 : dtype == 8 ? TN_MATH_FP32 : TN_MATH_HALF;
 }
 
 /* Elements of all transforms together, and 5 n log2 n operations for each transform, the usual count. */
 static void
-count_work(int rank, const int64_t *sizes, int64_t batch, size_t element, struct plan *out)
+count_work(int rank, const int64_t *sizes, int64_t batch, size_t dtype, struct plan *out)
 {
 	double elements = 1;
 	for (int i = 0; i < rank; i++)
 		elements *= (double)sizes[i];
-	out->data = elements * (double)batch * (double)element;
+	out->data = elements * (double)batch * (double)dtype;
 	out->flops = 5 * elements * log2(elements > 2 ? elements : 2) * (double)batch;
-	out->math = math_of(element);
+	out->math = math_of(dtype);
 }
 
 /* The library's own area, where the program did not forbid it. */
@@ -139,17 +139,17 @@ take_area(struct plan *plan)
 }
 
 static int
-make_plan(int handle, int rank, const int64_t *sizes, int64_t batch, size_t element, size_t *bytes)
+make_plan(int handle, int rank, const int64_t *sizes, int64_t batch, size_t dtype, size_t *bytes)
 {
 	struct plan made = { .used = true, .made = true };
 	if (!bytes || !sizes)
 		return CUFFT_INVALID_VALUE;
-	if (!element)
+	if (!dtype)
 		return CUFFT_INVALID_TYPE;
-	int status = tn__cufft_work_size(rank, sizes, batch, element, &made.bytes);
+	int status = tn__cufft_work_size(rank, sizes, batch, dtype, &made.bytes);
 	if (status != CUFFT_SUCCESS)
 		return status;
-	count_work(rank, sizes, batch, element, &made);
+	count_work(rank, sizes, batch, dtype, &made);
 	pthread_mutex_lock(&lock);
 	struct plan *plan = plan_of(handle);
 	status = plan && !plan->made ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;

@@ -23,6 +23,6 @@ size_t tn__cufft_xt_element(int type);
  * Transforms" and the notes on cufftEstimate) gives bounds and no formula: from once the complex data, for sizes that are
  * products of 2, 3, 5 and 7, to eight times, for others. These two bounds are our answer: a model.
  * CUFFT_INVALID_SIZE where a size is below 1 or the product is too large. */
-int tn__cufft_work_size(int rank, const int64_t *sizes, int64_t batch, size_t element, size_t *bytes);
+int tn__cufft_work_size(int rank, const int64_t *sizes, int64_t batch, size_t dtype, size_t *bytes);
 
 #endif

@@ -50,9 +50,9 @@ has_small_factors(int64_t size)
 }
 
 int
-tn__cufft_work_size(int rank, const int64_t *sizes, int64_t batch, size_t element, size_t *bytes)
+tn__cufft_work_size(int rank, const int64_t *sizes, int64_t batch, size_t dtype, size_t *bytes)
 {
-	uint64_t total = element;
+	uint64_t total = dtype;
 	bool small = true;
 	if (rank < 1 || rank > 3 || batch < 1)
 		return CUFFT_INVALID_SIZE;

@@ -11,7 +11,7 @@
 #define NEVER 1000000 /* has a later version, which only its own name means */
 
 /* From which CUDA version on a plain name means a later version of the function (cuda.h's own renaming, 13.2). Names that
- * are not listed have had one meaning for as long as any supported wheel goes back. */
+ * are not listed have had one operation for as long as any supported wheel goes back. */
 static const struct {
 	const char *name;
 	int since;

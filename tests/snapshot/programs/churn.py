@@ -3,7 +3,7 @@
 
 It allocates and frees tensors of all sizes, on two streams, in two pools, empties the cache and runs out of memory, and
 takes a snapshot now and then. What PyTorch and the program itself say at these moments goes to books.json: PyTorch's
-statistics, its blocks, and the bytes of the living tensors by category. The last snapshot, with marks of what the tensors
+statistics, its blocks, and the bytes of the living tensors by category. The last snapshot, with metadata of what the tensors
 were, goes to churn.pickle. With LATE the history is emptied halfway: the trace begins with blocks that it has not seen
 being made.
 """
@@ -41,7 +41,7 @@ class Books:
 
     def __init__(self):
         self.alive = []  # (tensor, its row)
-        self.marks = ["tonnage-marks\t1"]
+        self.metadata = ["tonnage-metadata\t1"]
         self.moments = []
         self.pool = torch.cuda.MemPool()
         self.side = torch.cuda.Stream()
@@ -61,16 +61,16 @@ class Books:
         self.alive = [pair for pair in self.alive if RANDOM.random() >= share]
 
     def look(self):
-        self.marks.append(f"look\t{time.time_ns()}")
+        self.metadata.append(f"look\t{time.time_ns()}")
         for tensor, row in self.alive:
             if row.kind != "temporaries" and RANDOM.random() < 0.8:
                 row.seen = True
-                self.marks.append(f"hold\t{row.kind}\t{tensor.data_ptr()}\t{row.size}\t")
+                self.metadata.append(f"hold\t{row.kind}\t{tensor.data_ptr()}\t{row.size}\t")
 
     def forget(self):
         """The history begins here."""
         self.moments.clear()
-        del self.marks[1:]
+        del self.metadata[1:]
         for _, row in self.alive:
             row.seen = False
 
@@ -136,7 +136,7 @@ def main():
             books.forget()
     books.moment()
     snapshot = torch.cuda.memory._snapshot()
-    snapshot["tonnage"] = "\n".join(books.marks) + "\n"
+    snapshot["tonnage"] = "\n".join(books.metadata) + "\n"
     # A tensor's kind holds as long as it lives, whenever it was looked at: so this is summed up last.
     for moment in books.moments:
         moment["by_category"] = books.by_category(moment)

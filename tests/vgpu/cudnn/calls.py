@@ -61,7 +61,7 @@ class Calls(TorchDispatchMode):
         self.lines.append([*words, *padding, *stride, *dilation])
 
     def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
-        self.device.tn_vgpu_notes_enable(0 if "batch_norm" in function.__name__ else 1)
+        self.device.tn_vgpu_memory_log_enable(0 if "batch_norm" in function.__name__ else 1)
         result = function(*arguments, **(keywords or {}))
         if function is torch.ops.aten.convolution.default:
             x, w, _bias, stride, padding, dilation, transposed, out_padding, groups = arguments
@@ -93,7 +93,7 @@ class Note(ctypes.Structure):
 def main():
     name, mode, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
     device = ctypes.CDLL("libtonnage-vgpu.so")
-    device.tn_vgpu_notes_read.restype = ctypes.c_uint64
+    device.tn_vgpu_memory_log_read.restype = ctypes.c_uint64
     net = (UNet() if name == "unet" else getattr(torchvision.models, name)()).cuda()
     last = mode == "channels_last"
     net = net.to(memory_format=torch.channels_last) if last else net
@@ -110,7 +110,7 @@ def main():
             loss.backward()
     print(f"seconds {time.monotonic() - begun:.3f}")
     notes = (Note * 65536)()
-    count = device.tn_vgpu_notes_read(notes, 65536)
+    count = device.tn_vgpu_memory_log_read(notes, 65536)
     for line in calls.lines:
         print("call", *line)
     for note in notes[:count]:

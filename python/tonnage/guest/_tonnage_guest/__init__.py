@@ -18,8 +18,8 @@ The ground
     generated the program's line behind code that Inductor has written
     ledger    the words in shared memory
     record    writes guest/<pid>.json
-    marks     what a snapshot cannot know, written into it
-    notes     what only the virtual GPU sees: workspaces of libraries
+    metadata     what a snapshot cannot know, written into it
+    memory_log what only the virtual GPU sees: workspaces of libraries
     virtual   the virtual GPU of this process, by ctypes
     weights   memory that stands in for weights which are not there
     pages     which pages of a tensor were ever touched
@@ -54,7 +54,7 @@ Recorders
     epochs    loops over data loaders, and their epochs
     growth    memory that grows by the same amount each time
     facts     what the program does about its memory already
-    habits    calls that say more: zero_grad, empty_cache, pin_memory, deleted modules, warnings
+    usage    calls that say more: zero_grad, empty_cache, pin_memory, deleted modules, warnings
     retainers what keeps tensors that pile up: a list of the program, and the line that adds to it
     oom       the out-of-memory observer
     reads     values that a kernel would have computed, read back
@@ -67,7 +67,7 @@ Policy
     steps     what a step is, and counting it
     step_growth  whether memory grows with every step, and over epochs
     settle    when training has been seen, and asking the supervisor to stop
-    rehearse  ends the epochs of data loaders early, so that the rest of the program is seen
+    fast_forward  ends the epochs of data loaders early, so that the rest of the program is seen
     consumers whether the end of a loader would end a loop and nothing else, from byte code
     trainers  trainers that count the batches themselves
     workers   epochs of a batch or two do without worker processes

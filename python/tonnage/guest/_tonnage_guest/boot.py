@@ -68,7 +68,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import compiling, ending, files, generation, habits, init, ledger, origin, points, torchapi, trainers, zero
+    from . import compiling, ending, files, generation, usage, init, ledger, origin, points, torchapi, trainers, zero
     from .state import settings
 
     state.torch = torch
@@ -88,7 +88,7 @@ def _set_up(torch):
     if detail:
         points.attach(points.DETAIL)
         guard.attempt(zero.install)
-        guard.attempt(habits.install)
+        guard.attempt(usage.install)
     guard.attempt(trainers.install)
     guard.attempt(compiling.install)
     if settings.gpu == "virtual":
@@ -103,7 +103,7 @@ def _set_up(torch):
 def _wire(detail):
     """Who hears of what, in this order: recorders before those that read them. `detail`: somebody will read PyTorch's
     memory history."""
-    from . import collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, record, rehearse
+    from . import collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, record, fast_forward
     from . import settle, shapes, step_growth, steps, work
 
     if detail:
@@ -122,7 +122,7 @@ def _wire(detail):
     events.optimizer_made.subscribe(facts.note_optimizer, steps.optimizer_made)
     events.update_ended.subscribe(facts.note_optimizer, steps.update_ended)
     events.batch_fetched.subscribe(shapes.batch_fetched, inputs.batch_fetched, steps.batch_fetched)
-    events.batch_begins.subscribe(steps.batch_begins, rehearse.batch_begins)
+    events.batch_begins.subscribe(steps.batch_begins, fast_forward.batch_begins)
     if detail:
         events.batch_begins.subscribe(phases.batch_begins)
     events.batch_begins.subscribe(settle.batch_begins)

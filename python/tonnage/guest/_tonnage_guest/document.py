@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from . import facts, growth, guard, habits, oom, peaks, reads, rehearse, torchapi
+from . import facts, fast_forward, growth, guard, oom, peaks, reads, torchapi, usage
 from .state import state
 
 _SCHEMA = "tonnage.guest/1"
@@ -33,7 +33,7 @@ def document():
             "unit": state.unit,
             "stopped": state.stopped,
             "input_shapes": len(state.shapes) if state.shapes_visible else None,
-            "not_seen": rehearse.not_seen(),
+            "not_seen": fast_forward.not_seen(),
             "batch_size": state.batch_size,
         },
         "devices": peaks.document(),
@@ -41,7 +41,7 @@ def document():
         "out_of_memory_ended_process": state.oom_ended_process,
         "handled_out_of_memory": _handled(),
         "growth": growth.document(),
-        "rehearsal_broken": state.rehearsal_broken,
+        "fast_forward_failed": state.fast_forward_failed,
         "computed_reads": _reads(),
         "assumptions": reads.document(),
         "connected": state.connected,
@@ -49,7 +49,7 @@ def document():
         "exception": state.exception,
         "left_at": state.left_at,
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
-        "habits": habits.document(),
+        "usage": usage.document(),
         "facts": facts.document() if state.torch is not None else None,
         "kept": state.kept,
         "snapshot": state.snapshot,

@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 
-from . import frames, guard, history, imported, imports, oom, peaks, ranks, reads, record, rehearse, step_growth, work
+from . import fast_forward, frames, guard, history, imported, imports, oom, peaks, ranks, reads, record, step_growth, work
 from .state import settings, state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -82,7 +82,7 @@ def note_exception(error):
     if cause is not None or (oom.is_open() and not isinstance(error, KeyboardInterrupt)):
         _ended_by_oom(cause)
     elif not isinstance(error, KeyboardInterrupt):
-        rehearse.broke(state.exception)
+        fast_forward.broke(state.exception)
 
 
 def _ended_by_oom(cause):
@@ -180,7 +180,7 @@ def _exit_status(status):
     if oom.is_open() and not _seen.tests_are_run:
         _ended_by_oom(None)
     elif not state.oom_ended_process:
-        rehearse.exited(status)
+        fast_forward.exited(status)
 
 
 @guard.guarded

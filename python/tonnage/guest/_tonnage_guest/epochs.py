@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data loaders' epochs: what is known of each loop of the program over a loader. Only rehearse.py ends one.
+"""Data loaders' epochs: what is known of each loop of the program over a loader. Only fast_forward.py ends one.
 
     epoch   one pass of one iterator
     loop    all epochs at one place of the program
@@ -49,7 +49,7 @@ class Loop:
         self.volumes = set()
         self.first = None  # (epoch, batches given, batches in all or None) of the first one that was shortened
         self.later = self.fewest = self.most = 0
-        self.seen = None  # all that had been seen when its last epoch in the rehearsal began
+        self.seen = None  # all that had been seen when its last epoch in the fast-forward began
 
     def note_end(self, epoch, given):
         """An epoch ends after so many batches. False where that leaves nothing out."""
@@ -84,7 +84,7 @@ class Epoch:
         self.first_step = state.steps
         self.watch = growth.Watch("evaluation batch", loop.place, length)
         self.ended = self.can_end = False
-        self.again = loop.seen is not None  # not the first one in the rehearsal
+        self.again = loop.seen is not None  # not the first one in the fast-forward
 
     def batches_a_step(self):
         """How many batches a step takes, as seen so far."""

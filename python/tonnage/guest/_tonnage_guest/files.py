@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are written past libc, where the write shield cannot see it (doc/design/0004-no-harm.md), and large ones that
+"""Files that are written past libc, where the write overlay cannot see it (doc/design/0004-no-harm.md), and large ones that
 nobody will look at.
 
 safetensors puts a finished file into its place by a direct system call. It gets a name inside the run folder instead,
-and the last step is ours, through libc. Nothing is changed when the shield is off.
+and the last step is ours, through libc. Nothing is changed when the overlay is off.
 
 In a trial (TONNAGE_TRIAL) what torch.save writes is thrown away with the run, and mostly zeros, since large tensors
 leave a virtual card as such: it becomes a file with holes, without check sums. The program can read it all the same.

@@ -3,7 +3,7 @@
 
 The supervisor starts a Python process as for the program itself, with a socket's number in TONNAGE_FORKS. Before the
 program's first statement this process imports what stands at the top of the script, says "ready", and waits. For each
-trial it forks a process that becomes the trial's keeper, and that one the program's process, which returns from here
+trial it forks a process that becomes the trial's reaper, and that one the program's process, which returns from here
 into the interpreter and runs the script. Whatever of the run is read from the environment is read again there.
 
 It refuses where forking is not safe: threads, a library that has used CUDA, a Python that is not the run's own program.
@@ -18,7 +18,7 @@ from . import virtual
 
 _LARGEST = 1 << 20
 _DESCRIPTORS = 7
-_KEEPER = "tonnage-keeper"  # TN_KEEPER_NAME of src/supervise/internal.h
+_REAPER = "tonnage-reaper"  # TN_REAPER_NAME of src/supervise/internal.h
 _exit = os._exit  # the program's own may be watched
 
 
@@ -75,10 +75,10 @@ def _say(text):
 
 
 def _is_the_program():
-    """True when the keeper has started this Python, and no script or launcher in between."""
+    """True when the reaper has started this Python, and no script or launcher in between."""
     try:
         with open("/proc/%d/comm" % os.getppid()) as file:
-            return file.read().strip() == _KEEPER
+            return file.read().strip() == _REAPER
     except OSError:
         return False
 
@@ -163,7 +163,7 @@ def _reap():
 
 
 def _fork(words, handles):
-    """Forks a trial's keeper, and that one the program's process. True there, False in the server."""
+    """Forks a trial's reaper, and that one the program's process. True there, False in the server."""
     words = [word.decode("utf-8", "surrogateescape") for word in words]
     binary, folder, group, net = words[0], words[1], int(words[2]), words[3] == "1"
     count = int(words[4])
@@ -173,13 +173,13 @@ def _fork(words, handles):
         for handle in handles:
             os.close(handle)
         return False
-    keeper = os.getpid()
+    reaper = os.getpid()
     _server.channel.close()
     os.setpgid(0, group)
     program = os.fork()
     if program != 0:
-        _become_keeper(binary, folder, handles, program, variables)
-    _become_program(folder, handles, keeper, net, arguments, variables)
+        _become_reaper(binary, folder, handles, program, variables)
+    _become_program(folder, handles, reaper, net, arguments, variables)
     return True
 
 
@@ -189,15 +189,15 @@ def _library():
     return ctypes.CDLL(os.path.join(os.environ["TONNAGE_LIB"], "libtonnage-forks.so"))
 
 
-def _become_keeper(binary, folder, handles, program, variables):
+def _become_reaper(binary, folder, handles, program, variables):
     life, news, lock, alive = handles[0], handles[1], handles[2], handles[6]
     for handle in (life, news, lock, alive):
         os.set_inheritable(handle, True)
     for handle in handles[3:6]:
         os.close(handle)
-    words = [_KEEPER, "__keeper", str(life), str(news), str(lock), str(program), folder]
+    words = [_REAPER, "__reaper", str(life), str(news), str(lock), str(program), folder]
     bare = [variable for variable in variables if not variable.startswith(("LD_PRELOAD=", "PYTHONPATH="))]
-    # Not by os.execve: what this process starts is under the write shield, and a keeper removes what is real.
+    # Not by os.execve: what this process starts is under the write overlay, and a reaper removes what is real.
     _library().tn_forks_execute(os.fsencode(binary), _row_of(words), _row_of(bare))
     _exit(125)
 
@@ -208,12 +208,12 @@ def _row_of(words):
     return (ctypes.c_char_p * (len(words) + 1))(*(os.fsencode(word) for word in words), None)
 
 
-def _become_program(folder, handles, keeper, net, arguments, variables):
+def _become_program(folder, handles, reaper, net, arguments, variables):
     for target, handle in zip((0, 1, 2), handles[3:6]):
         os.dup2(handle, target)
     for handle in handles:
         os.close(handle)
-    if _library().tn_forks_die_with(keeper) != 0:
+    if _library().tn_forks_die_with(reaper) != 0:
         _exit(125)
     _change_environment(variables)
     _change_arguments(arguments)
@@ -239,8 +239,8 @@ def _change_arguments(arguments):
 def _renew_libraries(folder, net):
     import ctypes
 
-    shield = ctypes.CDLL(os.path.join(os.environ["TONNAGE_LIB"], "libtonnage-preload.so"))
-    if shield.tn_preload_renew() != 0 or (net and _library().tn_forks_net(os.fsencode(folder)) != 0):
+    overlay = ctypes.CDLL(os.path.join(os.environ["TONNAGE_LIB"], "libtonnage-preload.so"))
+    if overlay.tn_preload_renew() != 0 or (net and _library().tn_forks_sandbox(os.fsencode(folder)) != 0):
         _exit(125)
     if not _renew_device():
         _exit(125)

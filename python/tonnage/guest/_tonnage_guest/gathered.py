@@ -5,7 +5,7 @@ work, and the buffer that they are gathered in. Two methods of theirs are wrappe
 
 import functools
 
-from . import guard, holds, marks
+from . import guard, holds, metadata
 
 _LABEL = "gathered for a while"
 
@@ -37,7 +37,7 @@ def watch_flat(cls, name):
 
 def _mark(rows):
     if rows:
-        marks.gathers.append((marks.now(), rows))
+        metadata.gathers.append((metadata.now(), rows))
 
 
 @guard.guarded

@@ -9,7 +9,7 @@ without unpacking what somebody's hooks have packed (checkpointing would compute
 import gc
 import time
 
-from . import events, guard, holds, marks, torchapi
+from . import events, guard, holds, metadata, torchapi
 from .state import settings, state
 
 _SECONDS = 2.0  # of walking in any case; then passes are walked where more is allocated than ever at a beginning, and
@@ -49,7 +49,7 @@ def look(outputs):
         return
     allocated, began = torchapi.allocated(), _clock()
     if allocated <= _passes.highest and _passes.spent > max(_SECONDS, _SHARE * (began - state.started)):
-        marks.passes.append((marks.now(), _passes.walked, ()))
+        metadata.passes.append((metadata.now(), _passes.walked, ()))
         return
     _passes.walked += 1
     _passes.highest = max(_passes.highest, allocated)
@@ -89,9 +89,9 @@ def mark_pass(roots, hooks):
     for node, number in numbers.items():
         name, view, _ = _kind(node)
         rows.append((number, _sequence(node), _bytes(node), evidence.get(node, 0), view, name))
-    time = marks.now()
-    marks.looks.append((time, kept))
-    marks.passes.append((time, _passes.walked, rows))
+    time = metadata.now()
+    metadata.looks.append((time, kept))
+    metadata.passes.append((time, _passes.walked, rows))
     _passes.packed = False
     if hooks:
         _hook(nodes, numbers)
@@ -175,7 +175,7 @@ class _Begins(int):
 
     __slots__ = ()
 
-    def __call__(self, gradients, append=marks.runs.append, clock=marks.now):
+    def __call__(self, gradients, append=metadata.runs.append, clock=metadata.now):
         append((clock(), self))
 
 

@@ -4,7 +4,7 @@
 A window is emptied, by recording anew, at the end of a step that leaves little room in it. So a snapshot mostly knows the
 step before, too: gradients that live on were made there. A snapshot costs some milliseconds, more for a longer window;
 where each step sets a new peak (a leak, a cache), snapshots get rarer. What a snapshot cannot know stands in it under
-"tonnage" (marks.py). Without detail (TONNAGE_DETAIL=0) nothing is recorded, unless a snapshot is wanted.
+"tonnage" (metadata.py). Without detail (TONNAGE_DETAIL=0) nothing is recorded, unless a snapshot is wanted.
 
 The program's own recorder goes on working: its settings win from its call on, ours stay away meanwhile, and come back
 after it has switched off (which empties torch's history). A program that has not switched history on sees snapshots
@@ -17,7 +17,7 @@ import pickle
 import sys
 import time
 
-from . import events, generated, guard, marks, notes, peaks, torchapi
+from . import events, generated, guard, memory_log, metadata, peaks, torchapi
 from .state import settings, state
 
 _MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
@@ -64,7 +64,7 @@ def start():
         attach(torchapi.core(), name)  # somebody may have put other functions there meanwhile
     if _can_record():
         _recording.path = _claim()
-        notes.start()
+        memory_log.start()
         new_window()
 
 
@@ -87,7 +87,7 @@ def step_ended(step):
         return
     grew = step.grew
     events.snapshot_begins()
-    marks.steps.append((marks.now(), state.steps, torchapi.allocated()))
+    metadata.steps.append((metadata.now(), state.steps, torchapi.allocated()))
     _recording.pending += 1 if grew or _recording.pending else 0
     full = _is_full()
     if _recording.pending and (not grew or _is_due(full)):
@@ -121,8 +121,8 @@ def new_window():
         _record("all")
         _recording.ours = True
         _recording.counted = torchapi.allocations()
-    marks.new_window()
-    notes.new_window()
+    metadata.new_window()
+    memory_log.new_window()
 
 
 def keep_windows(keep):
@@ -223,7 +223,7 @@ def dump(path):
     snapshot = _take()
     if isinstance(snapshot, dict):
         generated.name_frames(snapshot, os.path.dirname(state.torch.__file__))
-        snapshot["tonnage"] = marks.text()
+        snapshot["tonnage"] = metadata.text()
     part = path + ".part"
     try:
         with open(part, "wb") as file:

@@ -9,7 +9,7 @@ state is set; optimizers from their first update. All by weak references: nothin
 import functools
 import weakref
 
-from . import copies, facts, guard, habits, marks
+from . import copies, facts, guard, metadata, usage
 from .state import state
 
 _modules = {}  # id -> weak reference to a module that owns parameters
@@ -33,7 +33,7 @@ def update_began(optimizer, frame):
 @guard.alone
 @guard.uncollected
 def look():
-    """Marks what every tensor is now."""
+    """Metadata what every tensor is now."""
     rows = []
     seen = set()
     facts.begin_survey()
@@ -58,16 +58,16 @@ def look():
             _add_state(rows, values)
     for of_library in lasting:
         rows.extend(of_library())
-    marks.looks.append((marks.now(), rows))
+    metadata.looks.append((metadata.now(), rows))
 
 
 def look_at_gradients(optimizer):
-    """Marks the gradients that an update is about to use: it may free them."""
+    """Metadata the gradients that an update is about to use: it may free them."""
     rows, seen = [], set()
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             _add_parameter(rows, seen, parameter, survey=False)
-    marks.looks.append((marks.now(), rows))
+    metadata.looks.append((metadata.now(), rows))
 
 
 def rows_of(category, tensor, label, whole=False):
@@ -227,4 +227,4 @@ def _copied(module):
                 _note(_owned, parameter)
 
 
-_module_gone = guard.guarded(lambda reference: habits.note_deletion())
+_module_gone = guard.guarded(lambda reference: usage.note_deletion())

@@ -35,7 +35,7 @@ class _Methods:
     def __init__(self):
         self.kinds = ()  # classes of tensors that are looked at
         self.chain_installed = False  # the arithmetic of initialisations
-        self.purge_at = 1024  # so many marks
+        self.purge_at = 1024  # so many metadata
 
 
 _methods = _Methods()

@@ -3,7 +3,7 @@
 
 import collections.abc
 
-from . import guard, holds, marks
+from . import guard, holds, metadata
 from .state import state
 
 _DEPTH = 3
@@ -31,7 +31,7 @@ def note_call(module, args, kwargs):
         _note_size(next((size for size in map(samples, (*args, *kwargs.values())) if size), None))
     rows = [row for tensor in found for row in _rows(tensor)]
     if rows:
-        marks.looks.append((marks.now(), rows))
+        metadata.looks.append((metadata.now(), rows))
     return found
 
 

@@ -10,7 +10,7 @@ Backward has no Python stack where autograd runs it in a thread of its own: the 
 backward stands in for it, and `backward` says so.
 """
 
-from . import events, facts, frames, guard, history, holds, ledger, marks, notes, peaks, phases, record, torchapi
+from . import events, facts, frames, guard, history, holds, ledger, memory_log, metadata, peaks, phases, record, torchapi
 from .state import state
 
 _MAX_PENDING = 256
@@ -49,7 +49,7 @@ def _observed(device, requested, free, frame):
     state.ooms_seen += 1
     found = describe(frame)
     found.update(device=int(device), requested_bytes=int(requested), free_bytes=int(free),
-                 workspace=notes.workspace_wanted(int(requested)) is not None,
+                 workspace=memory_log.workspace_wanted(int(requested)) is not None,
                  fraction=torchapi.memory_fraction(int(device)), vocabulary=facts.vocabulary_of(int(requested), holds.modules()))
     stats = torchapi.stats(device)
     if stats:
@@ -58,7 +58,7 @@ def _observed(device, requested, free, frame):
     peaks.read(everywhere=True)
     found["volume"] = peaks.volume()
     note(found)
-    marks.out_of_memories.append((marks.now(), int(device), int(requested)))
+    metadata.out_of_memories.append((metadata.now(), int(device), int(requested)))
     if history.shows_out_of_memory(int(device)):
         found["largest_free_block_bytes"] = history.shown_largest_free()
         record.write_sometimes()

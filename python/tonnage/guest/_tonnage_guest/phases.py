@@ -8,7 +8,7 @@ optimizers.py, loaders.py (data), and torch's functions that open a file (save, 
 
 import ctypes
 
-from . import events, facts, frames, guard, inputs, marks, virtual
+from . import events, facts, frames, guard, inputs, metadata, virtual
 from .state import state
 
 
@@ -39,7 +39,7 @@ def enter(name, frame=None):
         return
     state.phase = name
     state.passes += 1
-    marks.phases.append((marks.now(), state.steps + 1, name))
+    metadata.phases.append((metadata.now(), state.steps + 1, name))
     if name not in state.regions:
         place = frames.place(frame) if frame is not None else None
         state.regions[name] = frames.describe(place) if place is not None else None

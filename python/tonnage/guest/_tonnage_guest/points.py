@@ -12,7 +12,7 @@ import collections
 import functools
 import sys
 
-from . import backward, calls, compiling, facts, files, gathered, generated, guard, habits, history, holds, imports, init, loaders
+from . import backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, imports, init, loaders, usage
 from . import methods, oom, optimizers, peaks, phases, torchapi, values, workers
 from .state import state
 
@@ -69,12 +69,12 @@ TABLE = (
     Point(DETAIL, "torch.distributed.fsdp._fully_shard._fsdp_param_group", "FSDPParamGroup.wait_for_unshard", ALL,
           gathered.watch_groups, _SHARDS),
     Point(DETAIL, "torch.distributed.fsdp._flat_param", "FlatParamHandle.unshard", ALL, gathered.watch_flat, _SHARDS),
-    # habits and facts
-    Point(DETAIL, "torch.optim.optimizer", "Optimizer.zero_grad", ALL, habits.watch_zero_grad, "advice on zero_grad is missing"),
-    Point(DETAIL, "torch.nn.modules.module", "Module.zero_grad", ALL, habits.watch_zero_grad, "advice on zero_grad is missing"),
-    Point(DETAIL, "torch._tensor", "Tensor.pin_memory", ALL, habits.watch_pinning, "advice on pinned memory is missing"),
-    Point(DETAIL, "torch._C", "_cuda_emptyCache", ALL, habits.watch_function, "advice on empty_cache is missing"),
-    Point(DETAIL, "torch._C", "_cuda_setMemoryFraction", ALL, habits.watch_function, "limits that the program sets are unknown"),
+    # usage and facts
+    Point(DETAIL, "torch.optim.optimizer", "Optimizer.zero_grad", ALL, usage.watch_zero_grad, "advice on zero_grad is missing"),
+    Point(DETAIL, "torch.nn.modules.module", "Module.zero_grad", ALL, usage.watch_zero_grad, "advice on zero_grad is missing"),
+    Point(DETAIL, "torch._tensor", "Tensor.pin_memory", ALL, usage.watch_pinning, "advice on pinned memory is missing"),
+    Point(DETAIL, "torch._C", "_cuda_emptyCache", ALL, usage.watch_function, "advice on empty_cache is missing"),
+    Point(DETAIL, "torch._C", "_cuda_setMemoryFraction", ALL, usage.watch_function, "limits that the program sets are unknown"),
     Point(DETAIL, "torch.amp.autocast_mode", "autocast.__enter__", ALL, facts.watch_autocast,
           "autocast may be advised where it is used"),
     Point(DETAIL, "torch.nn.modules.module", "Module.eval", ALL, facts.watch_eval_call, "whether eval() was asked for is unknown"),

@@ -23,7 +23,7 @@ _ENDLESS = 2000  # reads of a line without a step, a batch or a pass, after whic
 _NONE, _TRUTH, _REAL, _WHOLE, _INDEX, _COUNT, _SELECTED = range(7)  # enum tn_likely_kind
 _WHAT = {_TRUTH: "truth", _REAL: "number", _WHOLE: "whole number", _INDEX: "index", _COUNT: "count",
          _SELECTED: "whole number", _NONE: "zeros"}  # fmt: skip
-# Of torch's types: enum tn_element.
+# Of torch's types: enum tn_dtype.
 _ELEMENTS = {"uint8": 1, "int8": 2, "bool": 3, "int16": 4, "int32": 5, "int64": 6, "float16": 7, "bfloat16": 8,
              "float32": 9, "float64": 10}  # fmt: skip
 _READERS = ("item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__")

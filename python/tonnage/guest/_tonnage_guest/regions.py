@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named regions: parts of the program that somebody tells apart who knows it better than the hook does, such as a test.
+"""Named regions: parts of the program that somebody tells apart that knows it better than the hook does, such as a test.
 
 While a region is named it is the ledger's, instead of the phase, so that its peak is its own. Earlier ones leave nothing of
 PyTorch's cache behind, and PyTorch's history begins with it: a snapshot at its end tells of this region. What is still

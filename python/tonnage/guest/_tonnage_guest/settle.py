@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When training has been seen, and what follows: the rest is rehearsed, or the supervisor is asked to end the program.
+"""When training has been seen, and what follows: the rest is fast-forwarded, or the supervisor is asked to end the program.
 
 `auto`: memory has settled when nothing grew for max(8, twice the step of the last growth, at most 50) steps: neither the
 allocated nor the reserved peak, nor what stays allocated at a step's end (by more than a trifle; on an unlimited card the reserved
@@ -8,7 +8,7 @@ max(8, twice the step of the last new one, at most 50, or 200 where new ones kee
 differ from step to step. Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
 warm-up. It has settled, too, when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
 TONNAGE_SECONDS after the imports; compiling is not counted. Where the work comes from data loaders, their epochs end early from then on
-(rehearse.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
+(fast_forward.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
 `--steps N`: stopped after N steps. `N updates` (Tonnage's own runs say it): after N updates of an optimizer; passes without one
 settle as under `auto`. `all`: never.
 
@@ -19,14 +19,14 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import guard, history, ledger, peaks, ranks, reads, record, rehearse, shapes, step_growth, torchapi, work
+from . import fast_forward, guard, history, ledger, peaks, ranks, reads, record, shapes, step_growth, torchapi, work
 from .state import settings, state
 
 _MAX_STEPS = 200
 _MIN_WINDOW, _MAX_WINDOW = 8, 50
 _MANY_INPUTS = 6  # steps that brought something new: more may come
 _VARYING_WINDOW = 64  # steps without a new input, where inputs differ from step to step
-_REHEARSAL = 0.75  # of the time: what is left then is kept for the rest of the program
+_FAST_FORWARD_SHARE = 0.75  # of the time: what is left then is kept for the rest of the program
 _PATIENCE = 10.0
 _TRIFLE = 64 << 10  # bytes: losses that are kept on the device
 _LEVELS = (lambda device: device.allocated_peak, lambda device: device.reserved_peak, lambda device: device.allocated)
@@ -69,16 +69,16 @@ def step_ended(step):
     if step.new_input:
         _steps.last_new = state.steps
         _steps.new_inputs += 1
-    if state.rehearsal is not None:
+    if state.fast_forward is not None:
         after_batch()
         return
     reason = _reason(step.may_stop)
     if reason is None or _steps.asked:
         return
-    rehearses = settings.watch_settling and not settings.updates_only
-    if rehearses and step.may_stop and rehearse.possible() and _elapsed() < settings.seconds:
+    fast_forwards = settings.watch_settling and not settings.updates_only
+    if fast_forwards and step.may_stop and fast_forward.possible() and _elapsed() < settings.seconds:
         _tell_of_shapes("when the loops were cut short")
-        rehearse.begin(reason)
+        fast_forward.begin(reason)
     elif reason == "limit" or ranks.all_settled():
         _stop(reason)
     else:
@@ -92,9 +92,9 @@ def batch_begins(batch):
 
 
 def after_batch():
-    """Ends a rehearsal that has taken long enough."""
-    if state.rehearsal is not None and not _steps.asked and (rehearse.over() or _elapsed() >= settings.seconds):
-        _stop(state.rehearsal)
+    """Ends a fast-forward that has taken long enough."""
+    if state.fast_forward is not None and not _steps.asked and (fast_forward.over() or _elapsed() >= settings.seconds):
+        _stop(state.fast_forward)
 
 
 def _grew():
@@ -122,7 +122,7 @@ def _reason(may_stop):
             return "limit" if state.steps >= settings.step_limit else None
     if not settings.watch_settling:
         return None
-    if _elapsed() >= settings.seconds * (_REHEARSAL if rehearse.possible() else 1):
+    if _elapsed() >= settings.seconds * (_FAST_FORWARD_SHARE if fast_forward.possible() else 1):
         return "limit"
     if not may_stop:
         return None
@@ -154,23 +154,23 @@ def _elapsed():
 
 def _tell_of_shapes(when):
     if _steps.new_inputs > _MANY_INPUTS and state.steps - _steps.last_new < max(_MIN_WINDOW, _steps.last_new):
-        rehearse.tell("shapes were still changing %s (%s in %s steps)" % (when, shapes.in_words(), _count(state.steps)))
+        fast_forward.tell("shapes were still changing %s (%s in %s steps)" % (when, shapes.in_words(), _count(state.steps)))
     elif shapes.vary():
-        rehearse.tell("shapes differ from step to step: a larger one may come later (%s in %s steps, the last new one in "
+        fast_forward.tell("shapes differ from step to step: a larger one may come later (%s in %s steps, the last new one in "
                       "step %s)" % (shapes.in_words(), _count(state.steps), _count(_steps.last_new)))
 
 
 def _tell_of_rest(reason):
     where = "everything after step %s" % _count(state.steps)
     if settings.step_limit is not None:
-        rehearse.tell(where)
-    elif state.rehearsal is not None:
-        rehearse.tell("%s (its epochs only repeated what had been seen, so the run was ended)" % where)
+        fast_forward.tell(where)
+    elif state.fast_forward is not None:
+        fast_forward.tell("%s (its epochs only repeated what had been seen, so the run was ended)" % where)
     elif _elapsed() >= settings.seconds:
-        rehearse.tell("%s (the time limit was reached)" % where)
+        fast_forward.tell("%s (the time limit was reached)" % where)
     else:
-        rehearse.tell("%s (%s)" % (where, rehearse.why_not(sys._getframe(1))))
-    if state.rehearsal is None:
+        fast_forward.tell("%s (%s)" % (where, fast_forward.why_not(sys._getframe(1))))
+    if state.fast_forward is None:
         _tell_of_shapes("when the run was stopped")
 
 

@@ -28,7 +28,7 @@ class State:
         self.trains = False  # an optimizer was made
         self.updates = 0  # of optimizers
         self.loader_seen = False  # a loop over a data loader
-        self.rehearsal = None  # why training was cut short: "settled", "limit"; rehearse.py
+        self.fast_forward = None  # why training was cut short: "settled", "limit"; fast_forward.py
         self.shapes = set()  # signatures of inputs
         self.shapes_visible = False
 
@@ -42,7 +42,7 @@ class State:
         self.final_oom = None  # reported as the program's failure: never becomes handled
         self.exception = None
         self.left_at = None  # the line that called sys.exit or os._exit
-        self.rehearsal_broken = None  # one line: the program failed because its loops were shortened
+        self.fast_forward_failed = None  # one line: the program failed because its loops were shortened
 
         self.reads = {}  # ((file, line), what) -> reads.Assumption
         self.read_sites = {}  # (file, line) of the program -> how often it read
@@ -54,7 +54,7 @@ class State:
         self.init_tensors = 0
         self.init_bytes = 0
         self.kept = None  # retainers.py: {"name", "bytes", "tensors", "at"}
-        self.habits = {}  # (what, file, line, function) -> [count, bytes]
+        self.usage = {}  # (what, file, line, function) -> [count, bytes]
         self.snapshot = None
         self.peak_snapshot = None  # files in the run's folder
         self.oom_snapshot = None
@@ -108,7 +108,7 @@ def _number(text, default):
 
 
 _OUTLIVES_A_FORK = ("torch", "last_import", "lost", "attached", "absent", "missing", "trains", "updates", "loader_seen",
-                     "rehearsal", "peak_unshown")
+                     "fast_forward", "peak_unshown")
 
 state = State()
 settings = Settings(os.environ)

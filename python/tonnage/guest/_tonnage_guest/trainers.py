@@ -65,7 +65,7 @@ def _watch_flow(module):
 
 @guard.guarded
 def _ask_for_rest(args, control):
-    if state.rehearsal is None:
+    if state.fast_forward is None:
         return
     if _by_steps(args, "eval_strategy"):
         control.should_evaluate = True

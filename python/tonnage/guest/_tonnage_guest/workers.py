@@ -2,16 +2,16 @@
 """Epochs that give only a batch or two do not start worker processes for them: the program's own process loads them.
 
 Starting eight workers, letting them load ahead and ending them again takes seconds, for each of forty epochs. From the
-second epoch of a data set in a rehearsal on, torch's own iterator for no workers takes their place. The batches are those
+second epoch of a data set in a fast-forward on, torch's own iterator for no workers takes their place. The batches are those
 of the program's data set, sampler and collate function, so an epoch with other sizes shows them as before. A data set
 that works in a worker only fails here, and gets its workers after all: the program never sees that error.
 
-Invariant: nothing is replaced before the rehearsal, nor where a loader keeps its workers alive itself.
+Invariant: nothing is replaced before the fast-forward, nor where a loader keeps its workers alive itself.
 """
 
 import sys
 
-from . import guard, methods, rehearse
+from . import fast_forward, guard, methods
 
 
 def watch_iterators(cls, name):
@@ -32,7 +32,7 @@ def watch_iterators(cls, name):
 
 
 def _needs_none(loader):
-    return loader.num_workers > 0 and rehearse.has_met(loader.dataset)
+    return loader.num_workers > 0 and fast_forward.has_met(loader.dataset)
 
 
 def _iterator_class(base):

@@ -6,7 +6,7 @@ stage 3 its part of the parameters.
 
 import weakref
 
-from . import gathered, guard, holds, imports, marks
+from . import gathered, guard, holds, imports, metadata
 from .state import state
 
 _LABEL = "DeepSpeed's bucket"
@@ -34,7 +34,7 @@ def _are_there(optimizer):
     _optimizers.add(optimizer)
     found = _rows_of(optimizer)
     if found:
-        marks.gathers.append((marks.now(), found))
+        metadata.gathers.append((metadata.now(), found))
 
 
 def _rows():

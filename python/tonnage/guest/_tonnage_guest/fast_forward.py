@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rest of the program, fast-forwarded: once training has settled, data loaders end their epochs early.
+
+What comes after a loop (evaluation, saving, the next epoch, the program's own end) is then seen within the time limit.
+Every epoch gives at least one batch, since programs divide by their number. A training loop ends after one update, an
+evaluation loop when its own memory has settled. A loop is only shortened where the code that takes the batches treats a
+StopIteration as the end of a loop (consumers.py); programs whose work comes from elsewhere are stopped from outside.
+
+Once a whole round of epochs has brought nothing that was not there before, the remaining rounds tell nothing, but what
+comes after the last of them may: they go on, shortened, while that is quick, and are over when it is not. A round goes from the
+start of a training epoch to the start of the next one at the same place; epochs and loops are those of epochs.py.
+
+Invariant: nothing is shortened before begin() was called, but evaluation loops of more than 200 batches that have settled.
+This part never asks to stop and never writes; settle.py and steps.py do.
+"""
+
+import sys
+import time
+
+from . import consumers, epochs, frames, guard, origin, trainers
+from .state import settings, state
+
+_QUIET = 8  # batches of an evaluation loop that bring nothing new, until it ends,
+_QUIET_AGAIN = 1  # when the loop was gone through in the fast-forward before
+_MAX_BATCHES = 200  # of one evaluation loop
+_QUIET_SECONDS = 4.0  # without anything new, with a whole round in them, until the fast-forward is over;
+_QUIET_SHARE = 0.1  # or this share of the time so far, where that is longer
+_MAX_DATASETS = 256
+_MAX_TOLD = 40
+_clock = time.monotonic
+
+_met = {}  # data sets that gave a batch in the fast-forward, by id
+_told = []
+
+
+class _Rounds:
+    """What the fast-forward has brought so far."""
+
+    __slots__ = ("seen", "quiet_since", "repeated")
+
+    def __init__(self):
+        self.seen = None  # what there was when something was new last
+        self.quiet_since = 0.0  # when that was
+        self.repeated = False  # a whole round has brought nothing new
+
+
+_rounds = _Rounds()
+
+
+@guard.guarded
+def batch_begins(batch):
+    """A batch was fetched and not given yet; says whether the epoch ends here instead."""
+    iterator, frame = batch.iterator, batch.frame
+    epoch = None if batch.first else epochs.of(iterator)
+    if epoch is None:
+        epoch = _begin_epoch(iterator, frame)
+    if not batch.first:
+        epoch.batch_is_over(batch.new_shape, batch.phase_before)
+    epoch.can_end = settings.watch_settling and consumers.ends_loop(frame.f_back)
+    epochs.is_latest(iterator)
+    if state.fast_forward is not None:
+        _meet(epochs.dataset_of(iterator))
+    if epoch.can_end and _is_over(epoch, frame):
+        batch.ends = True
+    else:
+        epoch.batches += 1
+
+
+@guard.alone
+def possible():
+    """True when the program's work comes from a loader whose epoch can be ended."""
+    epoch = epochs.current()
+    return epoch is not None and epoch.can_end and not _distributed()
+
+
+@guard.alone
+def begin(reason):
+    """From now on epochs end early."""
+    state.fast_forward = reason
+    _rounds.seen, _rounds.quiet_since = _all_seen(), _clock()
+    epoch = epochs.current()
+    if epoch is not None:
+        epoch.loop.seen = _rounds.seen
+        _meet(epochs.latest_dataset())
+
+
+def has_met(dataset):
+    """True for a data set that has given a batch in the fast-forward."""
+    return state.fast_forward is not None and id(dataset) in _met
+
+
+@guard.alone
+def over():
+    """True when the remaining rounds would take long and tell nothing: one has repeated what was there before."""
+    if not _rounds.repeated:
+        return False
+    now = _clock()
+    return now - _rounds.quiet_since >= max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
+
+
+def shortened():
+    """True when an epoch was ended early."""
+    return any(loop.first is not None for loop in epochs.loops.values())
+
+
+def why_not(frame):
+    """Why the program's end was not fast-forwarded, in words; `frame` is the one that made a step."""
+    place = frames.place(frame)
+    where = origin.short(frames.describe(place)) if place is not None else "an unknown place"
+    epoch = epochs.current()
+    if epoch is None:
+        return "the loop around %s has no data loader" % where
+    if _distributed():
+        return "the ranks of a job are not shortened"
+    return "the batches at %s are taken one by one" % (origin.short(epoch.loop.place) if epoch.loop.place else where)
+
+
+def tell(sentence):
+    """Adds a line about what was not seen."""
+    if sentence not in _told and len(_told) < _MAX_TOLD:
+        _told.append(sentence)
+
+
+@guard.alone
+def broke(error):
+    """The program failed with this exception (as the document describes it), and not for lack of memory."""
+    if shortened():
+        at = " at %s" % origin.short(error["at"]) if error["at"] else ""
+        text = ": %s" % error["message"] if error["message"] else ""
+        state.fast_forward_failed = "%s%s after data loaders had ended early%s" % (error["type"], at, text)
+
+
+@guard.alone
+def exited(status):
+    """The program ends itself with a status other than 0, and not for lack of memory."""
+    if shortened() and state.fast_forward_failed is None:
+        state.fast_forward_failed = "the program ended with status %s after data loaders had ended early" % (status,)
+
+
+def not_seen():
+    """Sentences for a person: what was shortened or left out."""
+    lines = []
+    for loop in epochs.loops.values():
+        if loop.first is not None and len(lines) < _MAX_TOLD:
+            lines.extend(epochs.sentences(loop))
+    return lines + _told
+
+
+def _begin_epoch(iterator, frame):
+    epoch = epochs.begin(iterator, frame)
+    if state.fast_forward is not None:
+        _look_for_news(epoch.loop)
+    return epoch
+
+
+def _look_for_news(loop):
+    """An epoch begins: what has the last round brought?"""
+    seen = _all_seen()
+    if seen != _rounds.seen:
+        _rounds.seen, _rounds.quiet_since, _rounds.repeated = seen, _clock(), False
+    elif seen == loop.seen and (loop.trains or not state.trains):
+        _rounds.repeated = True
+    loop.seen = seen
+
+
+def _meet(dataset):
+    if len(_met) < _MAX_DATASETS:
+        _met[id(dataset)] = dataset  # kept, so that its id stays its own
+
+
+def _is_over(epoch, frame):
+    """True when the epoch ends now."""
+    if epoch.ended:
+        return True
+    if state.fast_forward is None:
+        return _endless_evaluation(epoch) and _end(epoch)
+    planned = trainers.end_with_this_batch(frame)
+    if planned is not None:
+        epoch.length = planned
+        _note_end(epoch, epoch.batches + 1)
+        return False
+    return epoch.batches > 0 and _has_shown_all(epoch) and _end(epoch)
+
+
+def _has_shown_all(epoch):
+    if epoch.loop.trains:
+        return epoch.updated
+    if epoch.watch.certain() or epoch.batches >= _MAX_BATCHES:
+        return True
+    enough = _QUIET_AGAIN if epoch.again else _QUIET
+    return epoch.quiet >= enough and (epoch.batches > 2 * epochs.micro_batches() or not state.torch.is_grad_enabled())
+
+
+def _endless_evaluation(epoch):
+    """An evaluation before training has settled, which would take all the time."""
+    return (state.trains and not epoch.loop.trains and not state.torch.is_grad_enabled()
+            and epoch.batches >= _MAX_BATCHES and (epoch.quiet >= _QUIET or epoch.watch.certain()))
+
+
+def _end(epoch):
+    epoch.ended = True
+    _note_end(epoch, epoch.batches)
+    return True
+
+
+def _note_end(epoch, given):
+    """An epoch ends after so many batches."""
+    if epoch.loop.note_end(epoch, given) and state.stopped is None:
+        state.stopped = state.fast_forward
+
+
+def _all_seen():
+    """Changes when the program did something for the first time."""
+    now = epochs.read()  # the peaks of the devices were read at the last step only
+    allocated = max([now.allocated_peak, *(device.allocated_peak for device in state.peaks.values())])
+    reserved = max([now.reserved_peak, *(device.reserved_peak for device in state.peaks.values())])
+    return len(epochs.loops), len(state.regions), len(state.shapes), allocated, reserved
+
+
+def _distributed():
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        return distributed is not None and distributed.is_initialized() and distributed.get_world_size() > 1
+    except Exception:
+        return False
