@@ -25,6 +25,30 @@ tn__figure_text(enum tn_figure figure)
 }
 
 const char *
+tn__need_text(enum tn_message_need need)
+{
+#define TN_NEED_NAME(name, text) text,
+	static const char *const texts[] = { TN_NEED_LIST(TN_NEED_NAME) };
+#undef TN_NEED_NAME
+	return texts[need];
+}
+
+bool
+tn__message_has_need(const struct tn_message *message)
+{
+	for (size_t i = 0; i < TN_NEED_COUNT; i++)
+		if (message->need[i] != NONE)
+			return true;
+	return false;
+}
+
+bool
+tn__message_can_run(const struct tn_message *message)
+{
+	return message->kind == TN_KIND_CUDA || message->kind == TN_KIND_NONE || message->kind == TN_KIND_HOST;
+}
+
+const char *
 tn__cause_text(enum tn_cause cause)
 {
 #define TN_CAUSE_NAME(name, text) text,
@@ -388,6 +412,33 @@ judge_fixed(const struct tn_family *family, enum tn_cause cause, struct tn_messa
 		         tn__message_size(message->figures[TN_FIGURE_TRIED], size), family->said_by);
 }
 
+/* Nothing failed to allocate: the figures are a plan's. Before its start an engine holds nothing, so that what is not free is
+ * somebody else's. */
+static void
+judge_refusal(const struct tn_family *family, struct tn_message *message)
+{
+	char a[40], b[40];
+	const uint64_t *f = message->figures, *need = message->need;
+	uint64_t needed = need[TN_NEED_NEEDED_BYTES], total = f[TN_FIGURE_TOTAL], free_bytes = f[TN_FIGURE_FREE];
+	message->cause = TN_CAUSE_UNKNOWN;
+	if (needed != NONE && total != NONE && free_bytes != NONE && free_bytes < total && needed <= total &&
+	    share(total - free_bytes, total) >= 0.25) {
+		message->cause = TN_CAUSE_OTHER_PROCESS;
+		snprintf(message->reason, sizeof(message->reason),
+		         "%s of the %s card is taken before %s has loaded anything", tn__message_size(total - free_bytes, a),
+		         tn__message_size(total, b), family->said_by);
+	} else if (needed != NONE && need[TN_NEED_BUDGET_BYTES] != NONE) {
+		snprintf(message->reason, sizeof(message->reason), "by its own plan %s is needed and %s is there; nothing failed to allocate",
+		         tn__message_size(needed, a), tn__message_size(need[TN_NEED_BUDGET_BYTES], b));
+	} else if (need[TN_NEED_NEEDED_TOKENS] != NONE && need[TN_NEED_BUDGET_TOKENS] != NONE) {
+		snprintf(message->reason, sizeof(message->reason),
+		         "by its own plan room for %llu tokens is needed and there is room for %llu; nothing failed to allocate",
+		         (unsigned long long)need[TN_NEED_NEEDED_TOKENS], (unsigned long long)need[TN_NEED_BUDGET_TOKENS]);
+	} else {
+		snprintf(message->reason, sizeof(message->reason), "%s", family->reason);
+	}
+}
+
 void
 tn__cause_judge(const struct tn_family *family, struct tn_message *message)
 {
@@ -407,6 +458,12 @@ tn__cause_judge(const struct tn_family *family, struct tn_message *message)
 		break;
 	case TN_RULE_HOST:
 		judge_fixed(family, TN_CAUSE_HOST_RAM, message);
+		break;
+	case TN_RULE_OTHERS:
+		judge_fixed(family, TN_CAUSE_OTHER_PROCESS, message);
+		break;
+	case TN_RULE_REFUSAL:
+		judge_refusal(family, message);
 		break;
 	case TN_RULE_UNKNOWN:
 		judge_fixed(family, TN_CAUSE_UNKNOWN, message);

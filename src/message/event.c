@@ -30,9 +30,9 @@ tn__event_hand_out(struct tn_message_scanner *scanner)
 		return TN_OK;
 	scanner->held = false;
 	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
-	tn__place_tell(&scanner->held_event.place, &scanner->held_message);
-	scanner->held_message.done = scanner->done;
-	tn__advise(&scanner->held_message); /* which may depend on the place, known only now */
+	tn__place_tell(&scanner->held_event.place, scanner->held_event.family, &scanner->held_message);
+	scanner->held_message.shown = scanner->shown;
+	tn__advise(&scanner->held_message, &scanner->seen); /* which may depend on the place, known only now */
 	return scanner->found(scanner->context, &scanner->held_message);
 }
 
@@ -108,6 +108,9 @@ accept(struct tn_message_scanner *scanner)
 }
 
 /* ---- closing a message ---- */
+
+/* What PyTorch adds to an error of the CUDA runtime. */
+#define TORCH_WORDS "cudakernelerrorsmightbe|cuda_launch_blocking|torch_use_cuda_dsa"
 
 static bool
 has(const char *text, size_t length, const char *words)
@@ -259,6 +262,8 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 	message->kind = event->family->kind;
 	message->rank = event->rank;
 	message->line = event->line;
+	if (strcmp(message->family, "cuda_error_oom") == 0 && has(text, length, TORCH_WORDS))
+		message->said_by = "PyTorch";
 	if (strcmp(message->family, "torch") == 0)
 		finish_torch(message, text, length);
 	size_t before =

@@ -9,6 +9,9 @@
 
 #define SIZE(name, before, after) { TN_FIGURE_##name, TN_FORM_SIZE, before, after }
 #define BYTES(name, before, after) { TN_FIGURE_##name, TN_FORM_BYTES, before, after }
+#define GIB(name, before, after) { TN_FIGURE_##name, TN_FORM_GIB, before, after }
+#define NEED_SIZE(name, before, after) { TN_NEED + TN_NEED_##name, TN_FORM_SIZE, before, after }
+#define NEED_TOKENS(name, before, after) { TN_NEED + TN_NEED_##name, TN_FORM_BYTES, before, after }
 #define INDEX(before, after) { TN_DEVICE_INDEX, TN_FORM_INDEX, before, after }
 #define END { 0, TN_FORM_SIZE, NULL, NULL }
 
@@ -210,6 +213,65 @@ static const struct tn_phrase triton_server[] = {
 	END,
 };
 
+/* vLLM's start-up (vllm/v1/core/kv_cache_utils.py, vllm/v1/worker/utils.py, vllm/worker/worker.py). */
+static const struct tn_phrase vllm[] = {
+	NEED_SIZE(NEEDED_BYTES, "", "kvcacheisneeded"),
+	NEED_SIZE(NEEDED_BYTES, ", ", ")"),
+	NEED_SIZE(BUDGET_BYTES, "availablekvcachememory(", ""),
+	NEED_TOKENS(NEEDED_TOKENS, "maxseqlen(", ")"),
+	NEED_TOKENS(BUDGET_TOKENS, "maximummodellengthis", ""),
+	NEED_TOKENS(BUDGET_TOKENS, "storedinkvcache(", ")"),
+	SIZE(FREE, "(", "/"),
+	SIZE(TOTAL, "/", ")onstartup"),
+	INDEX("devicecuda:", "("),
+	END,
+};
+
+/* SGLang's scheduler (sglang/srt/mem_cache/common.py; "Avaliable" in older releases). */
+static const struct tn_phrase sglang[] = {
+	NEED_TOKENS(NEEDED_TOKENS, "trytoallocate", "tokens"),
+	NEED_TOKENS(BUDGET_TOKENS, "availabletokens:", ""),
+	NEED_TOKENS(BUDGET_TOKENS, "avaliabletokens:", ""),
+	NEED_TOKENS(BUDGET_TOKENS, "availablefulltokens:", ""),
+	END,
+};
+
+/* TGI's warm-up (text_generation_server/models/flash_causal_lm.py). */
+static const struct tn_phrase tgi[] = {
+	NEED_TOKENS(NEEDED_TOKENS, "notenoughmemorytohandle", "prefilltokens"),
+	NEED_TOKENS(NEEDED_TOKENS, "notenoughmemorytohandle", "totaltokens"),
+	NEED_TOKENS(NEEDED_TOKENS, "notenoughmemorytohandle", "tokens"),
+	END,
+};
+
+/* tensorrt_llm/_torch/pyexecutor/py_executor_creator.py */
+static const struct tn_phrase tensorrt_llm[] = {
+	GIB(TOTAL, "totalgpumemory(gib):", ""),
+	GIB(FREE, "creationattempt(gib):", ""),
+	END,
+};
+
+/* The sliced attention of stable-diffusion-webui, ComfyUI and InvokeAI. */
+static const struct tn_phrase picture[] = {
+	NEED_SIZE(NEEDED_BYTES, "need:", "free"),
+	NEED_SIZE(BUDGET_BYTES, "have:", "free"),
+	END,
+};
+
+/* mlc-llm, cpp/serve/config.cc: the weights alone; its buffers come on top. */
+static const struct tn_phrase mlc[] = {
+	NEED_SIZE(BUDGET_BYTES, "singlegpumemoryis", ""),
+	NEED_SIZE(NEEDED_BYTES, "modelweightsize(", ")"),
+	END,
+};
+
+static const struct tn_phrase ollama[] = {
+	NEED_SIZE(NEEDED_BYTES, "moresystemmemory(", ")"),
+	NEED_SIZE(BUDGET_BYTES, "thanisavailable(", ")"),
+	END,
+};
+
+#define REFUSAL_REASON "the engine's own plan found too little memory for its cache; nothing failed to allocate, and no sizes are printed"
 #define LIBRARY_REASON "the library could not get its own memory, outside PyTorch's pool; no sizes are printed"
 
 enum {
@@ -256,6 +318,16 @@ enum {
 	TRITON_SERVER,
 	VULKAN,
 	OPENCL,
+	VLLM,
+	SGLANG,
+	SGLANG_START,
+	SGLANG_UNBALANCED,
+	TGI,
+	TENSORRT_LLM,
+	PICTURE,
+	EXLLAMA,
+	MLC,
+	OLLAMA,
 	GENERIC,
 	REMARK
 };
@@ -345,6 +417,25 @@ const struct tn_family tn__families[] = {
 	                    triton_server, NULL, NULL },
 	[VULKAN] = { "vulkan", "Vulkan", false, TN_KIND_OTHER, TN_RULE_UNKNOWN, NULL, llama, NULL, NULL },
 	[OPENCL] = { "opencl", "OpenCL", false, TN_KIND_OTHER, TN_RULE_UNKNOWN, NULL, NULL, NULL, NULL },
+	[VLLM] = { "engine_refusal", "vLLM", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON, vllm, NULL, NULL },
+	[SGLANG] = { "engine_refusal", "SGLang", false, TN_KIND_CUDA, TN_RULE_REFUSAL,
+	             "SGLang's cache has too few free tokens; nothing failed to allocate", sglang, NULL, NULL },
+	[SGLANG_START] = { "engine_refusal", "SGLang", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON, sglang, NULL,
+	                   NULL },
+	[SGLANG_UNBALANCED] = { "engine_refusal", "SGLang", false, TN_KIND_CUDA, TN_RULE_OTHERS,
+	                        "some cards have much less free memory than the others before anything is loaded", NULL, NULL,
+	                        NULL },
+	[TGI] = { "engine_refusal", "TGI", false, TN_KIND_CUDA, TN_RULE_REFUSAL,
+	          "the trial pass at the start does not fit", tgi, "prefill|tokens", NULL },
+	[TENSORRT_LLM] = { "engine_refusal", "TensorRT-LLM", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON,
+	                   tensorrt_llm, NULL, NULL },
+	[PICTURE] = { "engine_refusal", "the attention's own check", false, TN_KIND_CUDA, TN_RULE_REFUSAL,
+	              "one slice of the attention is larger than what is free", picture, NULL, NULL },
+	[EXLLAMA] = { "engine_refusal", "ExLlama", false, TN_KIND_CUDA, TN_RULE_REFUSAL,
+	              "model and cache together need more than the cards have", NULL, NULL, NULL },
+	[MLC] = { "engine_refusal", "MLC-LLM", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON, mlc, NULL, NULL },
+	[OLLAMA] = { "host_allocator", "Ollama", false, TN_KIND_HOST, TN_RULE_HOST,
+	             "the model needs more of the computer's memory than is free", ollama, NULL, NULL },
 	[GENERIC] = { "other", "a library", false, TN_KIND_CUDA, TN_RULE_CARD, NULL, cuda_error, NULL,
 	              "thisisnotafailure" },
 	[REMARK] = { "remark", "the program", true, TN_KIND_NONE, TN_RULE_UNKNOWN,
@@ -384,6 +475,7 @@ enum {
 	G_THEANO,
 	G_TRITON,
 	G_OTHER_API,
+	G_ENGINE,
 	G_GENERIC,
 	G_REMARK
 };
@@ -566,6 +658,20 @@ const struct tn_anchor tn__anchors[] = {
 	{ "vk_error_out_of_device_memory", VULKAN, FULL, 0, 0, G_OTHER_API, TN_PROOF_ERROR },
 	{ "cl_mem_object_allocation_failure", OPENCL, FULL, 0, 0, G_OTHER_API, TN_PROOF_ERROR },
 	{ "cl_out_of_resources", OPENCL, FULL, 0, 0, G_OTHER_API, TN_PROOF_ERROR },
+	{ "kvcacheisneeded,whichislargerthan", VLLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ ")islargerthanthemaximumnumberoftokensthatcanbestored", VLLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "noavailablememoryforthecacheblocks", VLLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "islessthandesiredgpumemoryutilization(", VLLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "pleasetrytoincrease--mem-fraction-static", SGLANG_START, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "outofmemory.trytoloweryourbatchsize", SGLANG, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "memorycapacityisunbalanced.somegpus", SGLANG_UNBALANCED, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "notenoughmemorytohandle", TGI, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "impossibletofitinanysequenceinkvcache", TENSORRT_LLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "creationfailedduetoinsufficientgpumemory", TENSORRT_LLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "notenoughmemory,uselowerresolution", PICTURE, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "insufficientvramformodelandcache", EXLLAMA, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "insufficientgpumemoryerror:", MLC, FULL, 0, 0, G_ENGINE, TN_PROOF_NONE },
+	{ "modelrequiresmoresystemmemory(", OLLAMA, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
 	{ "outofmemory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "out_of_memory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofdevicememory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
@@ -581,6 +687,23 @@ const struct tn_anchor tn__anchors[] = {
 /* clang-format on */
 
 const size_t tn__anchor_count = sizeof(tn__anchors) / sizeof(tn__anchors[0]);
+
+const struct tn_engine tn__engines[] = {
+	{ VLLM, "vllm", TN_AT_LOAD },
+	{ SGLANG, "sglang", TN_AT_GENERATE },
+	{ SGLANG_START, "sglang", TN_AT_LOAD },
+	{ SGLANG_UNBALANCED, "sglang", TN_AT_LOAD },
+	{ TGI, "tgi", TN_AT_LOAD },
+	{ TENSORRT_LLM, "tensorrt-llm", TN_AT_LOAD },
+	{ PICTURE, "a1111", TN_AT_GENERATE },
+	{ EXLLAMA, "exllama", TN_AT_LOAD },
+	{ MLC, "mlc-llm", TN_AT_LOAD },
+	{ OLLAMA, "ollama", TN_AT_LOAD },
+	{ LLAMA, "llama.cpp", TN_AT_LOAD },
+	{ JAX, "jax", TN_AT_UNKNOWN },
+	{ TENSORFLOW, "tensorflow", TN_AT_UNKNOWN },
+};
+const size_t tn__engine_count = sizeof(tn__engines) / sizeof(tn__engines[0]);
 
 const struct tn_family *const tn__family_tensorflow_host = &tn__families[TENSORFLOW_HOST];
 const struct tn_family *const tn__family_scheduler = &tn__families[SLURM];

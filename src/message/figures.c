@@ -97,15 +97,20 @@ read_unit(const char *text, size_t length, struct number *number)
 	} letters[] = {
 		{ 'b', 1 }, { 'k', 1024.0 }, { 'm', 1048576.0 }, { 'g', 1073741824.0 }, { 't', 1099511627776.0 }
 	};
-	const char *at = text + number->digits_end;
-	size_t rest = length - number->digits_end;
+	size_t first = number->digits_end;
+	if (first + 1 < length && text[first] == '/' && digit(text[first + 1])) /* "2.60/15.49 GiB" */
+		for (first++; first < length && (digit(text[first]) || text[first] == '.');)
+			first++;
+	bool shared = first > number->digits_end;
+	const char *at = text + first;
+	size_t rest = length - first;
 	number->end = number->digits_end;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (starts(at, rest, units[i].name)) {
 			number->has_unit = true;
 			number->factor = units[i].factor;
 			number->bytes = units[i].factor == 1;
-			number->end += strlen(units[i].name);
+			number->end += shared ? 0 : strlen(units[i].name);
 			return;
 		}
 	for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++)
@@ -113,7 +118,7 @@ read_unit(const char *text, size_t length, struct number *number)
 			number->has_unit = true;
 			number->factor = letters[i].factor;
 			number->bytes = letters[i].factor == 1;
-			number->end++;
+			number->end += !shared;
 			return;
 		}
 }
@@ -177,6 +182,9 @@ phrase_holds(const struct tn_phrase *phrase, const char *text, size_t length, co
 		if (!number->has_unit)
 			return false;
 		end = number->end;
+	} else if (phrase->form == TN_FORM_GIB) {
+		if (number->has_unit)
+			return false;
 	} else if (!number->is_whole || (phrase->form == TN_FORM_INDEX && (number->whole > 4095 || !number->fits))) {
 		return false;
 	} else if (phrase->form == TN_FORM_BYTES && phrase->after[0] == '\0' && number->has_unit && !number->bytes) {
@@ -193,10 +201,16 @@ set_figure(const struct tn_phrase *phrase, const char *text, const struct number
 			message->device_index = (int64_t)number->whole;
 		return;
 	}
+	struct number gib = *number;
+	if (phrase->form == TN_FORM_GIB) {
+		gib.has_unit = true;
+		gib.factor = 1073741824.0;
+	}
 	uint64_t bytes =
-	    phrase->form == TN_FORM_SIZE ? to_bytes(text, number) : (number->fits ? number->whole : TN_MESSAGE_NONE);
-	if (message->figures[phrase->figure] == TN_MESSAGE_NONE)
-		message->figures[phrase->figure] = bytes;
+	    phrase->form != TN_FORM_BYTES ? to_bytes(text, &gib) : (number->fits ? number->whole : TN_MESSAGE_NONE);
+	uint64_t *figure = phrase->figure >= TN_NEED ? &message->need[phrase->figure - TN_NEED] : &message->figures[phrase->figure];
+	if (*figure == TN_MESSAGE_NONE)
+		*figure = bytes;
 	if (phrase->figure == TN_FIGURE_RESERVED && strcmp(phrase->after, "cached") == 0)
 		message->reserved_is_idle = true;
 }
@@ -228,7 +242,7 @@ read_process(const char *text, const struct number *number, struct tn_message *m
 static void
 read_phrases(const struct tn_phrase *phrases, const char *text, size_t length, struct tn_message *message)
 {
-	size_t best[TN_FIGURE_COUNT + 1];
+	size_t best[TN_FOUND_COUNT];
 	memset(best, 0xff, sizeof(best));
 	for (size_t i = 0; i < length; i++) {
 		if (!digit(text[i]))
@@ -241,6 +255,8 @@ read_phrases(const struct tn_phrase *phrases, const char *text, size_t length, s
 			best[phrases[p].figure] = p;
 			if (phrases[p].figure == TN_DEVICE_INDEX)
 				message->device_index = -1;
+			else if (phrases[p].figure >= TN_NEED)
+				message->need[phrases[p].figure - TN_NEED] = TN_MESSAGE_NONE;
 			else
 				message->figures[phrases[p].figure] = TN_MESSAGE_NONE;
 			set_figure(&phrases[p], text, &number, message);
@@ -258,6 +274,10 @@ tn__figures_read(const struct tn_family *family, const char *squeezed, size_t le
 	message->reserved_is_idle = false;
 	for (size_t i = 0; i < TN_FIGURE_COUNT; i++)
 		message->figures[i] = TN_MESSAGE_NONE;
+	for (size_t i = 0; i < TN_NEED_COUNT; i++)
+		message->need[i] = TN_MESSAGE_NONE;
 	if (family->phrases != NULL)
 		read_phrases(family->phrases, squeezed, length, message);
+	if (message->need[TN_NEED_NEEDED_BYTES] != TN_MESSAGE_NONE && message->need[TN_NEED_BUDGET_BYTES] == TN_MESSAGE_NONE)
+		message->need[TN_NEED_BUDGET_BYTES] = message->figures[TN_FIGURE_FREE]; /* all that it can have */
 }

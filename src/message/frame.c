@@ -165,6 +165,20 @@ line_number_after(const char *text)
 	return digit(*text) ? text : NULL;
 }
 
+/* A frame whose line number was taken out, as in `File "path", line xx, in name`: never the culprit. */
+static void
+give_unnumbered(const char *path, size_t length, const char *rest, struct tn_frames *found)
+{
+	const char *function = strstr(rest, ", in ");
+	if (strncmp(rest, "\", line ", 8) != 0 || function == NULL || function - rest > 16)
+		return;
+	function += 5;
+	size_t name = 0;
+	while (isalnum((unsigned char)function[name]) || function[name] == '_')
+		name++;
+	tn__place_frame(&found->place, path, length, function, name);
+}
+
 /* All `File "path", line 12` of a line; the last own one counts. Returns whether there was any. */
 static bool
 read_quoted(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
@@ -193,6 +207,8 @@ read_quoted(struct tn_frame_reader *reader, const char *line, struct tn_frames *
 			length--;
 		if (number != NULL)
 			give(path, length, number, found);
+		else
+			give_unnumbered(path, length, path + length, found);
 	}
 	return any;
 }
@@ -302,7 +318,7 @@ read_colon(const char *line, struct tn_frames *found)
 	return frame;
 }
 
-/* TensorFlow: "(defined at path.py:12)". */
+/* TensorFlow: "[[node NAME (defined at path.py:12)]]". */
 static bool
 read_defined_at(const char *line, struct tn_frames *found)
 {
@@ -316,6 +332,9 @@ read_defined_at(const char *line, struct tn_frames *found)
 		colon--;
 	if (colon < 2 || colon == length || path[colon - 1] != ':')
 		return false;
+	const char *node = strstr(line, "node ");
+	if (node != NULL && node < at)
+		tn__place_frame(&found->place, path, colon - 1, node + 5, strcspn(node + 5, " "));
 	give(path, colon - 1, path + colon, found);
 	return true;
 }

@@ -16,20 +16,30 @@
 /* How a number in a message is to be read. */
 enum tn_form {
 	TN_FORM_SIZE,  /* with a unit, which counts in 1024s */
-	TN_FORM_BYTES, /* whole bytes, "bytes" or "B" may follow */
+	TN_FORM_BYTES, /* whole bytes, "bytes" or "B" may follow; also a count of tokens */
+	TN_FORM_GIB,   /* GiB, whose unit stands in the phrase before the number */
 	TN_FORM_INDEX  /* of a device */
 };
 
 /* One phrase around a number. The first phrase of a family's list that holds for any number gives the figure. */
 struct tn_phrase {
-	int figure; /* enum tn_figure, or TN_DEVICE_INDEX */
+	int figure; /* enum tn_figure, TN_DEVICE_INDEX, or TN_NEED and an enum tn_message_need */
 	enum tn_form form;
 	const char *before, *after; /* "" for anything */
 };
-enum { TN_DEVICE_INDEX = TN_FIGURE_COUNT };
+enum { TN_DEVICE_INDEX = TN_FIGURE_COUNT, TN_NEED, TN_FOUND_COUNT = TN_NEED + TN_NEED_COUNT };
 
 /* How an error without a deciding figure is explained. */
-enum tn_rule { TN_RULE_CARD, TN_RULE_MPS, TN_RULE_MPS_BUFFER, TN_RULE_LIBRARY, TN_RULE_HOST, TN_RULE_UNKNOWN };
+enum tn_rule {
+	TN_RULE_CARD,
+	TN_RULE_MPS,
+	TN_RULE_MPS_BUFFER,
+	TN_RULE_LIBRARY,
+	TN_RULE_HOST,
+	TN_RULE_OTHERS,  /* somebody else's memory */
+	TN_RULE_REFUSAL, /* an engine's own plan; nothing failed to allocate */
+	TN_RULE_UNKNOWN
+};
 
 /* What must hold before a find counts. */
 enum tn_proof {
@@ -66,7 +76,16 @@ struct tn_anchor {
 enum { TN_GROUP_TORCH = 1 }; /* the others are known to the table only */
 enum { TN_WEIGHT_REMARK = 1, TN_WEIGHT_GENERIC = 2, TN_WEIGHT_PLAIN = 5, TN_WEIGHT_FULL = 8 };
 
+/* Families whose words alone tell framework and phase, where frames show none. */
+struct tn_engine {
+	uint8_t family;
+	const char *framework; /* of frameworks.def */
+	enum tn_at at;
+};
+
 extern const struct tn_family tn__families[];
+extern const struct tn_engine tn__engines[];
+extern const size_t tn__engine_count;
 extern const struct tn_anchor tn__anchors[];
 extern const size_t tn__anchor_count;
 
@@ -115,8 +134,8 @@ void tn__place_frame(struct tn_place *place, const char *path, size_t length, co
 /* Adds the shown line of the frame that was added last. */
 void tn__place_code(struct tn_place *place, const char *code, size_t length);
 
-/* Sets phase and framework of a message. */
-void tn__place_tell(const struct tn_place *place, struct tn_message *message);
+/* Sets phase and framework of a message; `family` is where it stands in tn__families. */
+void tn__place_tell(const struct tn_place *place, const struct tn_family *family, struct tn_message *message);
 
 /* ---- frame.c ---- */
 
@@ -163,9 +182,10 @@ void tn__figures_read(const struct tn_family *family, const char *squeezed, size
 void tn__cause_judge(const struct tn_family *family, struct tn_message *message);
 
 /* What a line shows of advice.def, a bit each. */
-uint32_t tn__advice_done(const char *line);
+uint64_t tn__advice_shown(const char *line);
 
-/* Sets the advice that goes with cause, family, phase and framework. */
-void tn__advise(struct tn_message *message);
+/* Sets the advice that goes with cause, family, phase, framework and the run's settings. */
+struct tn_seen;
+void tn__advise(struct tn_message *message, const struct tn_seen *seen);
 
 #endif

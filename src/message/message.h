@@ -91,6 +91,20 @@ enum tn_device_kind {
 	TN_KIND_OTHER
 };
 
+/* What an engine needs and what it has, by its own words, in bytes and in tokens of its cache. */
+#define TN_NEED_LIST(X)                \
+	X(BUDGET_BYTES, "budget_bytes")    \
+	X(NEEDED_BYTES, "needed_bytes")    \
+	X(BUDGET_TOKENS, "budget_tokens")  \
+	X(NEEDED_TOKENS, "needed_tokens")
+
+enum tn_message_need {
+#define TN_NEED_ENUM(name, text) TN_NEED_##name,
+	TN_NEED_LIST(TN_NEED_ENUM)
+#undef TN_NEED_ENUM
+	    TN_NEED_COUNT
+};
+
 struct tn_message_process {
 	uint64_t pid, bytes; /* bytes may be TN_MESSAGE_NONE */
 };
@@ -105,6 +119,7 @@ struct tn_message {
 	enum tn_device_kind kind;
 	int64_t device_index, rank; /* -1: not printed */
 	uint64_t figures[TN_FIGURE_COUNT];
+	uint64_t need[TN_NEED_COUNT];
 	uint64_t unaccounted; /* neither free nor held by a known process, or TN_MESSAGE_NONE */
 	struct tn_message_process processes[TN_MESSAGE_PROCESSES];
 	size_t process_count;
@@ -112,15 +127,23 @@ struct tn_message {
 	enum tn_at phase;                 /* what the frames show that the program was doing */
 	const char *framework;            /* literal: trainer, engine or library that the frames show, or NULL */
 	const char *framework_words;      /* literal: the same for people, "" where its name tells nothing new */
-	uint32_t done;                    /* what the text shows of advice.def, a bit each */
+	uint64_t shown;                   /* what the text shows of advice.def, a bit each */
 	uint64_t line;                    /* of the text, from 1 */
 	enum tn_cause cause;
 	char reason[256];
-	char advice[3][320];
+	char advice[3][400];
 	size_t advice_count;
 };
 
 const char *tn__figure_text(enum tn_figure figure);
+const char *tn__need_text(enum tn_message_need need);
+
+/* Whether the text says what an engine needs, or has. */
+bool tn__message_has_need(const struct tn_message *message);
+
+/* Whether it happened on a card that `tonnage run` can play: an NVIDIA one, or one that the text does not name. */
+bool tn__message_can_run(const struct tn_message *message);
+
 const char *tn__cause_text(enum tn_cause cause);
 const char *tn__device_kind_text(enum tn_device_kind kind);
 const char *tn__at_text(enum tn_at at); /* "" for TN_AT_UNKNOWN */
@@ -143,6 +166,10 @@ void tn__message_scanner_free(struct tn_message_scanner *scanner);
 
 /* Reads on; any bytes are allowed, pieces may end anywhere. Fails only as `found` does. */
 tn_status tn__message_scan(struct tn_message_scanner *scanner, const char *bytes, size_t count);
+
+/* What the text says beside its errors, as far as it was read; valid as long as the scanner. */
+struct tn_seen;
+const struct tn_seen *tn__message_seen(const struct tn_message_scanner *scanner);
 
 /* The text is over: hands out what is still open. */
 tn_status tn__message_scan_end(struct tn_message_scanner *scanner);

@@ -167,24 +167,39 @@ tn__place_code(struct tn_place *place, const char *code, size_t length)
 
 /* ---- what it says ---- */
 
-/* The framework whose message it is, where frames show none: a program's own loop. */
-static const char *
-own_loop(const struct tn_message *message)
+/* What the message's own words tell; NULL: nothing. */
+static const struct tn_engine *
+engine_of(const struct tn_family *family)
 {
-	if (strncmp(message->said_by, "PyTorch", 7) == 0)
-		return "pytorch";
-	if (strcmp(message->family, "jax") == 0 || strcmp(message->family, "tensorflow") == 0)
-		return message->family;
+	for (size_t i = 0; i < tn__engine_count; i++)
+		if (&tn__families[tn__engines[i].family] == family)
+			return &tn__engines[i];
 	return NULL;
 }
 
+static const char *
+words_of(const char *framework)
+{
+	for (size_t i = 1; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
+		if (strcmp(frameworks[i].name, framework) == 0)
+			return frameworks[i].words;
+	return "";
+}
+
 void
-tn__place_tell(const struct tn_place *place, struct tn_message *message)
+tn__place_tell(const struct tn_place *place, const struct tn_family *family, struct tn_message *message)
 {
 	const struct framework_row *row = &frameworks[place->framework];
+	const struct tn_engine *engine = engine_of(family);
 	message->phase = (enum tn_at)place->phase;
-	message->framework = place->frames && row->name == NULL ? own_loop(message) : row->name;
-	message->framework_words = row->words != NULL ? row->words : "";
+	message->framework = row->name;
+	if (engine != NULL && row->layer <= 1) /* an engine's own words tell more than a frame of what it is made of */
+		message->framework = engine->framework;
+	else if (row->name == NULL && place->frames && strncmp(message->said_by, "PyTorch", 7) == 0)
+		message->framework = "pytorch"; /* a program's own loop */
+	if (engine != NULL && message->phase == TN_AT_UNKNOWN)
+		message->phase = engine->at;
+	message->framework_words = message->framework != NULL ? words_of(message->framework) : "";
 }
 
 static const struct {

@@ -37,6 +37,7 @@ tn__message_scanner_new(tn_message_found *found, void *context, struct tn_messag
 	scanner->found = found;
 	scanner->context = context;
 	scanner->line = 1;
+	tn__seen_start(&scanner->seen);
 	index_anchors(scanner);
 	*out = scanner;
 	return TN_OK;
@@ -46,6 +47,12 @@ void
 tn__message_scanner_free(struct tn_message_scanner *scanner)
 {
 	free(scanner);
+}
+
+const struct tn_seen *
+tn__message_seen(const struct tn_message_scanner *scanner)
+{
+	return &scanner->seen;
 }
 
 /* ---- anchors ---- */
@@ -317,7 +324,8 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	TN_FORWARD_IF_ERROR(make_room(scanner, 2 * length));
 	scanner->rank = tn__line_rank(line, length);
 	scanner->owner = tn__line_owner(line, length, scanner->rank);
-	scanner->done |= tn__advice_done(line);
+	scanner->shown |= tn__advice_shown(line);
+	tn__seen_read(&scanner->seen, line, length);
 	enum tn_trace_line kind = tn__traces_read(scanner, line, length);
 	size_t base = scanner->clean_used;
 	memcpy(scanner->clean + base, line, length);

@@ -9,6 +9,7 @@
 #define TN_MESSAGE_SCANNER_H
 
 #include "message/internal_message.h"
+#include "message/seen.h"
 
 #define TN_LOOK_BACK 512 /* squeezed characters of the same line that belong to a message before its anchor */
 #define TN_OWNERS 64     /* processes whose tracebacks are followed at a time */
@@ -61,7 +62,8 @@ struct tn_message_scanner {
 
 	int64_t rank;
 	uint64_t owner;
-	uint32_t done; /* what the text has shown of advice.def so far */
+	uint64_t shown; /* what the text has shown of advice.def so far */
+	struct tn_seen seen;
 
 	struct tn_trace_state traces[TN_OWNERS];
 	uint64_t last_trace_line;

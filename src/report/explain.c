@@ -8,13 +8,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/plain.h"
 #include "message/message.h"
 #include "message/ranks_log.h"
+#include "message/seen.h"
 #include "report/explain_ranks.h"
+#include "report/explain_seen.h"
 #include "report/explain_snapshot.h"
 #include "report/printer.h"
 
@@ -22,8 +25,12 @@
 #define PHRASE_MAX 128
 #define SHORT_LINES 20      /* ... and the rest is counted */
 
+#define RANKS_HERE '\001'   /* in the errors' JSON, before the rank and a blank; strings of JSON hold no such byte */
+
 struct writer {
 	FILE *text, *json;
+	FILE *errors;          /* their JSON, until all ranks are known; NULL: no JSON */
+	uint8_t *failed;       /* of TN_RANKS_MAX: which ranks have an error */
 	struct tn_printer printer;
 	struct tn_evidence *evidence; /* NULL: no snapshot */
 	uint64_t count;
@@ -96,11 +103,28 @@ write_fields(FILE *out, const struct tn_message *message)
 }
 
 static void
+write_need(FILE *out, const struct tn_message *message)
+{
+	fputs("      \"need\": ", out);
+	if (!tn__message_has_need(message)) {
+		fputs("null,\n", out);
+		return;
+	}
+	for (enum tn_message_need i = 0; i < TN_NEED_COUNT; i++) {
+		fprintf(out, "%s\"%s\": ", i == 0 ? "{ " : ", ", tn__need_text(i));
+		write_size(out, message->need[i]);
+	}
+	fputs(" },\n", out);
+}
+
+static void
 write_json(FILE *out, const struct tn_message *message, uint64_t number)
 {
 	fprintf(out, "%s    {\n      \"is_oom\": \"%s\",\n      \"family\": \"%s\",\n", number > 0 ? ",\n" : "\n",
 	        message->unclear ? "unclear" : "yes", message->family);
 	write_fields(out, message);
+	fprintf(out, "      %c%" PRId64 " ,\n", RANKS_HERE, message->rank);
+	write_need(out, message);
 	fprintf(out, "      \"likely_cause\": \"%s\",\n      \"reason\": ", tn__cause_text(message->cause));
 	tn__write_json_string(out, message->reason);
 	fputs(",\n      \"do\": [", out);
@@ -111,11 +135,36 @@ write_json(FILE *out, const struct tn_message *message, uint64_t number)
 	fputs("\n      ]\n    }", out);
 }
 
+/* Copies the errors, with the ranks in their places. The error of the rank that failed first has all of them; where no error is
+ * that rank's, the first one that names no rank has. */
+static tn_status
+copy_errors(struct writer *writer, const struct tn_ranks_log *ranks)
+{
+	bool by_launcher = false, given = false;
+	int64_t first = tn__ranks_log_first(ranks, &by_launcher), rank;
+	bool named = first >= 0 && writer->failed[first] != 0;
+	rewind(writer->errors);
+	for (int c; (c = fgetc(writer->errors)) != EOF;) {
+		if (c != RANKS_HERE) {
+			fputc(c, writer->json);
+			continue;
+		}
+		TN_RETURN_IF(fscanf(writer->errors, "%" SCNd64 " ", &rank) != 1, TN_IO, "reading back the errors failed");
+		bool all = !given && first >= 0 && (named ? rank == first : rank < 0);
+		given |= all;
+		tn__ranks_of_error(ranks, rank, all, writer->json);
+	}
+	TN_RETURN_IF(ferror(writer->errors), TN_IO, "reading back the errors failed: %s", strerror(errno));
+	return TN_OK;
+}
+
 /* ---- for a person ---- */
 
 static const char *
-cause_words(enum tn_cause cause)
+cause_words(const struct tn_message *message)
 {
+	if (message->cause == TN_CAUSE_UNKNOWN && strcmp(message->family, "engine_refusal") == 0)
+		return "what it wants to hold does not fit";
 	static const char *const words[] = {
 		[TN_CAUSE_UNKNOWN] = "cannot be told from this text",
 		[TN_CAUSE_TOO_BIG] = "this one request is too big",
@@ -127,7 +176,7 @@ cause_words(enum tn_cause cause)
 		[TN_CAUSE_HOST_RAM] = "the computer's own memory is full, not the GPU's",
 		[TN_CAUSE_LIBRARY_WORKSPACE] = "a library's own memory, outside the tensors",
 	};
-	return words[cause];
+	return words[message->cause];
 }
 
 static const char *
@@ -275,11 +324,13 @@ write_full(const struct tn_printer *printer, const struct tn_message *message, u
 		tn__say(printer, TN_TINT_NONE, 2, "%s", place);
 	say_request(printer, message);
 	say_table(printer, message);
-	tn__say(printer, TN_TINT_NONE, 2, "Why: %s. %s", cause_words(message->cause),
+	tn__say(printer, TN_TINT_NONE, 2, "Why: %s. %s", cause_words(message),
 	        upper_first(message->reason, reason));
 	tn__say(printer, TN_TINT_NONE, 2, "Do first:");
 	for (size_t i = 0; i < message->advice_count; i++)
 		tn__say(printer, TN_TINT_NONE, 4, "%zu. %s", i + 1, message->advice[i]);
+	if (!tn__message_can_run(message))
+		tn__say(printer, TN_TINT_DIM, 2, "tonnage run and fix play NVIDIA cards only, so they cannot try these for you.");
 }
 
 static void
@@ -290,7 +341,7 @@ write_short(const struct tn_printer *printer, const struct tn_message *message)
 		snprintf(rank, sizeof(rank), "rank %lld, ", (long long)message->rank);
 	tn__say(printer, TN_TINT_NONE, 2, "line %llu: %s%s %s; %s", (unsigned long long)message->line, rank,
 	        message->unclear ? "perhaps out of memory" : "out of memory", device_words(message, buffer),
-	        cause_words(message->cause));
+	        cause_words(message));
 }
 
 static void
@@ -328,12 +379,14 @@ write_one(void *context, const struct tn_message *message)
 	struct writer *writer = context;
 	if (writer->text != NULL)
 		write_text(writer, message);
-	if (writer->json != NULL)
-		write_json(writer->json, message, writer->count);
+	if (writer->errors != NULL)
+		write_json(writer->errors, message, writer->count);
+	if (writer->errors != NULL && message->rank >= 0 && message->rank < TN_RANKS_MAX)
+		writer->failed[message->rank] = 1;
 	if (writer->evidence != NULL)
 		tn__evidence_match(writer->evidence, message, writer->count);
 	writer->count++;
-	bool failed = (writer->text != NULL && ferror(writer->text)) || (writer->json != NULL && ferror(writer->json));
+	bool failed = (writer->text != NULL && ferror(writer->text)) || (writer->errors != NULL && ferror(writer->errors));
 	TN_RETURN_IF(failed, TN_IO, "writing failed: %s", strerror(errno));
 	return TN_OK;
 }
@@ -376,23 +429,53 @@ read_all(FILE *in, struct writer *writer, struct tn_message_scanner *scanner, st
 
 /* All errors of the text, in its order. */
 static tn_status
+scan_text(FILE *in, struct writer *writer, struct tn_message_scanner *scanner, struct tn_ranks_log *ranks)
+{
+	if (in == NULL)
+		return TN_OK;
+	TN_FORWARD_IF_ERROR(read_all(in, writer, scanner, ranks));
+	if (writer->text == NULL)
+		return TN_OK;
+	end_text(writer);
+	if (writer->count > 0)
+		tn__seen_text(tn__message_seen(scanner), &writer->printer);
+	tn__ranks_text(ranks, &writer->printer);
+	return TN_OK;
+}
+
+static tn_status
+finish_json(struct writer *writer, const struct tn_message_scanner *scanner, const struct tn_ranks_log *ranks)
+{
+	fputs("{\n  \"schema\": \"tonnage.explain/1\",\n  \"errors\": [", writer->json);
+	TN_FORWARD_IF_ERROR(copy_errors(writer, ranks));
+	fputs(writer->count > 0 ? "\n  ]" : "]", writer->json);
+	tn__ranks_json(ranks, writer->json);
+	tn__seen_json(tn__message_seen(scanner), writer->json);
+	return TN_OK;
+}
+
+static tn_status
 explain_text(FILE *in, struct writer *writer, struct tn_ranks_log *ranks)
 {
 	struct tn_message_scanner *scanner;
 	TN_FORWARD_IF_ERROR(tn__message_scanner_new(write_one, writer, &scanner));
-	if (writer->json != NULL)
-		fputs("{\n  \"schema\": \"tonnage.explain/1\",\n  \"errors\": [", writer->json);
-	tn_status status = in != NULL ? read_all(in, writer, scanner, ranks) : TN_OK;
+	tn_status status = scan_text(in, writer, scanner, ranks);
+	if (status == TN_OK && writer->json != NULL)
+		status = finish_json(writer, scanner, ranks);
 	tn__message_scanner_free(scanner);
-	TN_FORWARD_IF_ERROR(status);
-	if (writer->text != NULL && in != NULL)
-		end_text(writer);
-	if (writer->json != NULL) {
-		fputs(writer->count > 0 ? "\n  ]" : "]", writer->json);
-		tn__ranks_json(ranks, writer->json);
-	}
-	if (writer->text != NULL)
-		tn__ranks_text(ranks, &writer->printer);
+	return status;
+}
+
+/* Where the errors' JSON waits: in a file, since a log may hold any number of them. */
+static tn_status
+open_errors(struct writer *writer)
+{
+	if (writer->json == NULL)
+		return TN_OK;
+	writer->errors = tmpfile();
+	TN_RETURN_IF(writer->errors == NULL, TN_IO, "no temporary file can be made: %s", strerror(errno));
+	writer->failed = calloc(TN_RANKS_MAX, 1);
+	TN_RETURN_IF(writer->failed == NULL, TN_NO_MEMORY, "out of host memory");
 	return TN_OK;
 }
 
@@ -431,8 +514,13 @@ tn_explain(FILE *in, const struct tn_snapshot *snapshot, FILE *text, FILE *json)
 	struct tn_ranks_log ranks = { 0 };
 	tn_status status = tn__ranks_log_start(&ranks);
 	if (status == TN_OK)
+		status = open_errors(&writer);
+	if (status == TN_OK)
 		status = explain_text(in, &writer, &ranks);
 	tn__ranks_log_free(&ranks);
+	if (writer.errors != NULL)
+		fclose(writer.errors);
+	free(writer.failed);
 	if (status == TN_OK && snapshot != NULL)
 		status = explain_snapshot(in, &writer);
 	tn__evidence_free(writer.evidence);

@@ -104,3 +104,21 @@ tn__ranks_text(const struct tn_ranks_log *log, const struct tn_printer *printer)
 		tn__say(printer, TN_TINT_NONE, 2, "%s %s only followed: what %s says (a timeout, a closed connection, SIGTERM) is no cause",
 		        count == 1 ? "rank" : "ranks", list, count == 1 ? "it" : "each");
 }
+
+void
+tn__ranks_of_error(const struct tn_ranks_log *log, int64_t rank, bool all, FILE *out)
+{
+	bool by_launcher = false, any = false;
+	int64_t first = tn__ranks_log_first(log, &by_launcher);
+	if (first < 0) /* the only one that is named */
+		first = rank;
+	fputs("\"ranks\": [", out);
+	for (int64_t i = 0; i <= log->highest || i == rank; i++) {
+		bool ended = i <= log->highest && (log->ends[i].failed_at != 0 || log->ends[i].followed_at != 0);
+		if (i != rank && !(all && (ended || i == first)))
+			continue;
+		fprintf(out, "%s{ \"rank\": %" PRId64 ", \"first\": %s }", any ? ", " : "", i, i == first ? "true" : "false");
+		any = true;
+	}
+	fputc(']', out);
+}
