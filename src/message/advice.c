@@ -281,6 +281,8 @@ advise_model(struct tn_message *message, unsigned said)
 		    "several cards or the computer's memory.");
 		return;
 	}
+	if (message->phase == TN_AT_GATHER && is_shown(message, SHOWN_FSDP)) /* weights, not predictions */
+		return;
 	if (in_phase(message, 1u << TN_AT_EVALUATION | 1u << TN_AT_GENERATE | 1u << TN_AT_GATHER)) {
 		advise_inference(message, said);
 		return;

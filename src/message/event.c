@@ -30,7 +30,8 @@ tn__event_hand_out(struct tn_message_scanner *scanner)
 		return TN_OK;
 	scanner->held = false;
 	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
-	tn__place_tell(&scanner->held_event.place, scanner->held_event.family, &scanner->held_message);
+	tn__place_tell(&scanner->held_event.place, scanner->held_event.family, scanner->held_event.hint,
+	               scanner->held_message.rank >= 0 ? scanner->framework : 0, &scanner->held_message);
 	scanner->held_message.shown = scanner->shown;
 	tn__advise(&scanner->held_message, &scanner->seen); /* which may depend on the place, known only now */
 	return scanner->found(scanner->context, &scanner->held_message);
@@ -220,6 +221,33 @@ refine_kind(struct tn_message *message, const char *text, size_t length)
 		message->kind = TN_KIND_HOST;
 }
 
+/* TensorFlow's "[[{{node NAME}}]]", "[[Node: NAME = Op[...": the operation that failed. */
+static void
+read_node(struct tn_event *event, const char *text, size_t length)
+{
+	static const char *const marks[] = { "[[{{node", "[[node:", "[[node" };
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		const char *found = tn__find(text, length, marks[i]);
+		if (found == NULL)
+			continue;
+		const char *name = found + strlen(marks[i]);
+		size_t size = 0, most = (size_t)(text + length - name);
+		while (size < most && strchr("}=([]", name[size]) == NULL)
+			size++;
+		tn__place_node(&event->place, name, size);
+		return;
+	}
+}
+
+static const struct tn_hint *
+hint_of(const char *text, size_t length)
+{
+	for (size_t i = 0; i < tn__hint_count; i++)
+		if (has(text, length, tn__hints[i].words))
+			return &tn__hints[i];
+	return NULL;
+}
+
 static bool
 proven(const struct tn_event *event, const struct tn_message *message, const char *text, size_t length)
 {
@@ -272,5 +300,9 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 	if (!proven(event, message, text, length))
 		return TN_OK;
 	tn__cause_judge(event->family, message);
+	if (strcmp(message->family, "tensorflow") == 0)
+		read_node(event, text, length);
+	before = event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK;
+	event->hint = hint_of(text - before, length + before);
 	return accept(scanner);
 }

@@ -417,7 +417,8 @@ const struct tn_family tn__families[] = {
 	                    triton_server, NULL, NULL },
 	[VULKAN] = { "vulkan", "Vulkan", false, TN_KIND_OTHER, TN_RULE_UNKNOWN, NULL, llama, NULL, NULL },
 	[OPENCL] = { "opencl", "OpenCL", false, TN_KIND_OTHER, TN_RULE_UNKNOWN, NULL, NULL, NULL, NULL },
-	[VLLM] = { "engine_refusal", "vLLM", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON, vllm, NULL, NULL },
+	[VLLM] = { "engine_refusal", "vLLM", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON, vllm,
+	           "kvcacheisneeded|storedinkvcache|cacheblocks|gpumemoryutilization", NULL },
 	[SGLANG] = { "engine_refusal", "SGLang", false, TN_KIND_CUDA, TN_RULE_REFUSAL,
 	             "SGLang's cache has too few free tokens; nothing failed to allocate", sglang, NULL, NULL },
 	[SGLANG_START] = { "engine_refusal", "SGLang", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON, sglang, NULL,
@@ -476,6 +477,7 @@ enum {
 	G_TRITON,
 	G_OTHER_API,
 	G_ENGINE,
+	G_VLLM,
 	G_GENERIC,
 	G_REMARK
 };
@@ -484,6 +486,7 @@ enum {
 const struct tn_anchor tn__anchors[] = {
 	/* text, family, weight, order, reach, group, proof */
 	{ "cudaoutofmemory", TORCH, PLAIN, 1, 0, TN_GROUP_TORCH, TN_PROOF_TORCH },
+	{ "cudaoutofthememory", TORCH, PLAIN, 1, 0, TN_GROUP_TORCH, TN_PROOF_TORCH },
 	{ "hipoutofmemory", TORCH, PLAIN, 1, 0, TN_GROUP_TORCH, TN_PROOF_TORCH },
 	{ "xpuoutofmemory", TORCH, PLAIN, 1, 0, TN_GROUP_TORCH, TN_PROOF_TORCH },
 	{ "npuoutofmemory", TORCH, PLAIN, 1, 0, TN_GROUP_TORCH, TN_PROOF_TORCH },
@@ -505,12 +508,13 @@ const struct tn_anchor tn__anchors[] = {
 	{ "cudaruntimeerror(2):outofmemory", TORCH_0X, PLAIN, 2, FAR, G_THC, TN_PROOF_NONE },
 	{ "cudaruntimeerr(2):outofmemory", TORCH_0X, PLAIN, 2, FAR, G_THC, TN_PROOF_NONE },
 	{ "outofmemoryerror:allocationondevice", MALLOC_ASYNC, FULL, 1, 0, G_ASYNC, TN_PROOF_NONE },
+	{ "outofmemoryerror-**exceptionmessage:**allocationondevice", MALLOC_ASYNC, FULL, 1, 0, G_ASYNC, TN_PROOF_NONE },
 	{ "wouldexceedallowedmemory", MALLOC_ASYNC, FULL, 2, 300, G_ASYNC, TN_PROOF_NONE },
 	{ "currentlyallocated:", MALLOC_ASYNC, PLAIN, 3, 300, G_ASYNC, TN_PROOF_TORCH },
 	{ "mpsbackendoutofmemory", MPS, FULL, 1, 0, TN_GROUP_TORCH, TN_PROOF_TORCH },
 	{ "(mpsallocated:", MPS, FULL, 1, 60, TN_GROUP_TORCH, TN_PROOF_TORCH },
 	{ "invalidbuffersize:", MPS_BUFFER, PLAIN, 0, 0, G_METAL, TN_PROOF_TORCH },
-	{ "iogpucommandbuffercallbackerroroutofmemory", MPS_COMMAND, FULL, 0, 0, G_METAL, TN_PROOF_NONE },
+	{ "iogpucommandbuffercallbackerroroutofmemory", MPS_COMMAND, FULL, 0, 0, G_METAL, TN_PROOF_ERROR },
 	{ "greaterthanthemaximumallowedbuffersize", MLX, FULL, 0, 0, G_METAL, TN_PROOF_NONE },
 	{ "[malloc_or_wait]unabletoallocate", MLX, FULL, 0, 0, G_METAL, TN_PROOF_NONE },
 	{ "[metal::malloc]unabletoallocate", MLX, FULL, 0, 0, G_METAL, TN_PROOF_NONE },
@@ -658,7 +662,8 @@ const struct tn_anchor tn__anchors[] = {
 	{ "vk_error_out_of_device_memory", VULKAN, FULL, 0, 0, G_OTHER_API, TN_PROOF_ERROR },
 	{ "cl_mem_object_allocation_failure", OPENCL, FULL, 0, 0, G_OTHER_API, TN_PROOF_ERROR },
 	{ "cl_out_of_resources", OPENCL, FULL, 0, 0, G_OTHER_API, TN_PROOF_ERROR },
-	{ "kvcacheisneeded,whichislargerthan", VLLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
+	{ "toserveatleastonerequestwiththemodel", VLLM, PLAIN, 1, 0, G_VLLM, TN_PROOF_ERROR },
+	{ "kvcacheisneeded,whichislargerthan", VLLM, FULL, 2, 200, G_VLLM, TN_PROOF_ERROR },
 	{ ")islargerthanthemaximumnumberoftokensthatcanbestored", VLLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
 	{ "noavailablememoryforthecacheblocks", VLLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
 	{ "islessthandesiredgpumemoryutilization(", VLLM, FULL, 0, 0, G_ENGINE, TN_PROOF_ERROR },
@@ -703,6 +708,22 @@ const struct tn_engine tn__engines[] = {
 	{ JAX, "jax", TN_AT_UNKNOWN },
 	{ TENSORFLOW, "tensorflow", TN_AT_UNKNOWN },
 };
+/* Words of logs that tell framework and phase where frames do not. */
+const struct tn_hint tn__hints[] = {
+	{ "methodwarmupencountered|warmup(generation", "tgi", TN_AT_LOAD },
+	{ "methodprefillencountered|methoddecodeencountered|requestfailedduringgeneration", "tgi", TN_AT_GENERATE },
+	{ "capturecudagraphfailed", "sglang", TN_AT_LOAD },
+	{ "text_generation_launcher|text_generation_router", "tgi", TN_AT_UNKNOWN },
+	{ "enginecorefailedtostart|errorinenginecoreinit", "vllm", TN_AT_LOAD },
+	{ "errorexecutingload_single_module", "tensorrt-llm", TN_AT_LOAD },
+	{ "[trt-llm]|[tensorrt-llm]", "tensorrt-llm", TN_AT_UNKNOWN },
+	{ "erroroccurredwhenexecuting|exceptionduringprocessing!!!|comfyuierrorreport", "comfyui", TN_AT_GENERATE },
+	{ "errorcompletingrequest", "a1111", TN_AT_GENERATE },
+	{ "jmorganca/ollama|ollama/ollama|ollamarunner|llamarunnerprocess", "ollama", TN_AT_LOAD },
+	{ "ggml-cuda|ggml_cuda|llama_new_context|llama_kv_cache|llama_model_load", "llama.cpp", TN_AT_LOAD },
+};
+const size_t tn__hint_count = sizeof(tn__hints) / sizeof(tn__hints[0]);
+
 const size_t tn__engine_count = sizeof(tn__engines) / sizeof(tn__engines[0]);
 
 const struct tn_family *const tn__family_tensorflow_host = &tn__families[TENSORFLOW_HOST];

@@ -47,6 +47,16 @@ thousands(const char *text, size_t length, size_t comma)
 	return i == comma + 4;
 }
 
+/* Whether a number's fraction begins at `mark`, which may be empty before a unit: NumPy prints "117. GiB". */
+static bool
+fraction_at(const char *text, size_t length, size_t mark)
+{
+	const char *after = text + mark + 1;
+	size_t rest = length - mark - 1;
+	return rest > 0 && (digit(*after) || starts(after, rest, "gib") || starts(after, rest, "mib") || starts(after, rest, "kib") ||
+	                    starts(after, rest, "tib"));
+}
+
 static void
 read_digits(const char *text, size_t length, struct number *number)
 {
@@ -63,7 +73,7 @@ read_digits(const char *text, size_t length, struct number *number)
 			continue;
 		} else if (c == ',' && !fraction && thousands(text, length, i)) {
 			grouped = true;
-		} else if ((c == '.' || (c == ',' && !grouped && i + 1 < length && digit(text[i + 1]))) && !fraction) {
+		} else if ((c == '.' || (c == ',' && !grouped)) && !fraction && fraction_at(text, length, i)) {
 			fraction = true;
 			number->is_whole = false;
 		} else {

@@ -209,6 +209,11 @@ read_quoted(struct tn_frame_reader *reader, const char *line, struct tn_frames *
 			give(path, length, number, found);
 		else
 			give_unnumbered(path, length, path + length, found);
+		if (number == NULL && strcmp(path + length, "\",") == 0 && length < sizeof(reader->partial)) {
+			memcpy(reader->partial, path, length);
+			reader->partial[length] = '\0';
+			reader->awaits_number = true;
+		}
 	}
 	return any;
 }
@@ -217,6 +222,12 @@ read_quoted(struct tn_frame_reader *reader, const char *line, struct tn_frames *
 static bool
 read_wrapped(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
+	bool number_only = reader->awaits_number;
+	reader->awaits_number = false;
+	if (number_only && line_number_after(line) != NULL) {
+		give(reader->partial, strlen(reader->partial), line_number_after(line), found);
+		return true;
+	}
 	if (!reader->awaits_quote)
 		return false;
 	reader->awaits_quote = false;
@@ -229,6 +240,12 @@ read_wrapped(struct tn_frame_reader *reader, const char *line, struct tn_frames 
 		return false;
 	give(reader->partial, length + more, number, found);
 	return true;
+}
+
+bool
+tn__frame_goes_on(const struct tn_frame_reader *reader)
+{
+	return reader->awaits_quote || reader->awaits_number;
 }
 
 /* "Cell In[9], line 3" and "Input In [9], in <cell line: 3>()". */
@@ -293,6 +310,7 @@ read_arrow(struct tn_frame_reader *reader, const char *line, struct tn_frames *f
 		give(reader->partial, strlen(reader->partial), line + i, found);
 	reader->awaits_arrow = false;
 	tn__place_code(&found->place, line + i, strlen(line + i));
+	found->place.frames = true; /* also where its path was not pasted */
 	return true;
 }
 
@@ -315,7 +333,9 @@ read_colon(const char *line, struct tn_frames *found)
 	              strchr(rest + 2, ' ') == NULL);
 	if (frame)
 		give(path, (size_t)(colon - path), colon + 1, found);
-	return frame;
+	else if (strncmp(rest, ": ", 2) == 0 && strstr(rest, "Warning: ") != NULL && strstr(rest, "out of memory") != NULL)
+		tn__place_frame(&found->place, path, (size_t)(colon - path), "", 0); /* a warning that quotes the error */
+	return frame || found->place.frames;
 }
 
 /* TensorFlow: "[[node NAME (defined at path.py:12)]]". */
@@ -401,7 +421,7 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 		return TN_TRACE_FRAME;
 	if (!indented && exception_line(content))
 		return TN_TRACE_END;
-	if (awaits_code && indented)
+	if (indented && (awaits_code || strncmp(content, "return ", 7) == 0)) /* also of a frame whose own line was not pasted */
 		tn__place_code(&found->place, content, length - start);
 	return indented || digit(*content) ? TN_TRACE_SOURCE : TN_TRACE_OTHER;
 }

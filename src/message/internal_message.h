@@ -83,7 +83,15 @@ struct tn_engine {
 	enum tn_at at;
 };
 
+/* What squeezed words near an error tell, separated by '|'. */
+struct tn_hint {
+	const char *words, *framework;
+	enum tn_at at;
+};
+
 extern const struct tn_family tn__families[];
+extern const struct tn_hint tn__hints[];
+extern const size_t tn__hint_count;
 extern const struct tn_engine tn__engines[];
 extern const size_t tn__engine_count;
 extern const struct tn_anchor tn__anchors[];
@@ -134,8 +142,16 @@ void tn__place_frame(struct tn_place *place, const char *path, size_t length, co
 /* Adds the shown line of the frame that was added last. */
 void tn__place_code(struct tn_place *place, const char *code, size_t length);
 
-/* Sets phase and framework of a message; `family` is where it stands in tn__families. */
-void tn__place_tell(const struct tn_place *place, const struct tn_family *family, struct tn_message *message);
+/* Adds an operation of TensorFlow's graph, by its name in small letters. */
+void tn__place_node(struct tn_place *place, const char *name, size_t length);
+
+/* The one of two rows of frameworks.def that has the options that a user sets. */
+uint8_t tn__place_higher(uint8_t framework, uint8_t other);
+
+/* Sets phase and framework of a message. `family` is where it stands in tn__families, `hint` what words near it tell (NULL:
+ * nothing), `others` a framework that frames of other processes show (0: none). */
+void tn__place_tell(const struct tn_place *place, const struct tn_family *family, const struct tn_hint *hint, uint8_t others,
+                    struct tn_message *message);
 
 /* ---- frame.c ---- */
 
@@ -153,6 +169,7 @@ struct tn_frame_reader {
 	char partial[TN_MESSAGE_CULPRIT]; /* a path whose line is not known yet */
 	bool awaits_arrow;                /* the line number follows in "--> 12" */
 	bool awaits_quote;                /* the path goes on in the next line */
+	bool awaits_number;               /* the path is whole, "line 12" is in the next line */
 	bool awaits_code;                 /* the next line shows the code of a frame */
 };
 
@@ -166,6 +183,9 @@ struct tn_frames {
 /* Reads a clean line as one of a traceback; `found` is filled in. */
 enum tn_trace_line tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length,
                                   struct tn_frames *found);
+
+/* Whether a frame goes on in the next line. */
+bool tn__frame_goes_on(const struct tn_frame_reader *reader);
 
 /* Whether a path belongs to installed packages or the standard library. */
 bool tn__frame_is_library(const char *path, size_t length);

@@ -236,7 +236,7 @@ bracket_mark(const char *line, size_t length)
 {
 	size_t i = 1;
 	bool digits = false;
-	if (length == 0 || line[0] != '[')
+	if (length < 2 || line[0] != '[' || line[1] == '[')
 		return 0;
 	for (; i < length && i < 64 && line[i] != ']'; i++)
 		digits |= digit(line[i]);
@@ -367,7 +367,11 @@ tn__line_owner(const char *line, size_t length, int64_t rank)
 /* Words of programs, not of reports. */
 static const char code_words[] = "except |raise |raises(|assert| in "
                                  "str(|print(|printf|logger.|logging.|warnings.warn|warn(|def |catch |catch(|throw |"
-                                 "return |match=|import |expect(|if \"|if '|==  |elif |::test_|echo |grep ";
+                                 "return |match=|import |expect(|if \"|if '|if (|elif |::test_|echo |grep |compile(|regex";
+
+/* Prose that speaks of errors that may come. */
+static const char prose_words[] = "to avoid |in order to |avoid the |in case of |if you see |if you get |you would get |you may get |"
+                                  "you might get |troubleshooting|known limitation|known issue|faq";
 
 /* The last word before `start`, lower case. */
 static void
@@ -402,13 +406,24 @@ prose_before(const char *line, size_t start)
 	return strstr(words, padded) != NULL;
 }
 
+/* A line that is a string of a program: f"...", r'...'. */
+static bool
+string_line(const char *line, size_t start)
+{
+	size_t i = 0;
+	while (i < start && line[i] == ' ')
+		i++;
+	return i + 1 < start && strchr("fFrRbB", line[i]) != NULL && (line[i + 1] == '"' || line[i + 1] == '\'');
+}
+
 static bool
 code_line(const char *line, size_t length, size_t start, size_t end)
 {
 	if ((start > 0 && line[start - 1] == '`') || (end < length && line[end] == '`'))
 		return true;
 	size_t window = start > 160 ? start - 160 : 0;
-	return tn__has_any(line + window, start - window, code_words);
+	return tn__has_any(line + window, start - window, code_words) || tn__has_any(line + window, start - window, prose_words) ||
+	       string_line(line, start);
 }
 
 /* A question, or the start of a sentence about such errors. */

@@ -12,6 +12,8 @@
 
 #include "message/internal_message.h"
 
+#define GUESS 1 /* the lightest weight of phases.def */
+
 struct phase_row {
 	uint8_t phase, weight;
 	const char *path, *function, *code;
@@ -140,6 +142,20 @@ phase_of(const char *path, size_t path_length, const char *function, size_t func
 	return found;
 }
 
+static bool
+ends_with(const char *text, size_t length, const char *word)
+{
+	size_t size = strlen(word);
+	return length >= size && memcmp(text + length - size, word, size) == 0;
+}
+
+void
+tn__place_node(struct tn_place *place, const char *name, size_t length)
+{
+	struct tn_place inner = phase_of("", 0, name, length, NULL, 0);
+	tn__place_join(place, &inner);
+}
+
 void
 tn__place_frame(struct tn_place *place, const char *path, size_t length, const char *function, size_t function_length)
 {
@@ -147,8 +163,12 @@ tn__place_frame(struct tn_place *place, const char *path, size_t length, const c
 	size_t used = 0;
 	for (size_t i = 0; i < length && used < sizeof(plain); i++) {
 		char c = path[i] == '\\' ? '/' : (char)tolower((unsigned char)path[i]);
-		if (c != '/' || used == 0 || plain[used - 1] != '/') /* in quoted texts backslashes are doubled */
-			plain[used++] = c;
+		if (c == '/' && used > 0 && plain[used - 1] == '/') /* in quoted texts backslashes are doubled */
+			continue;
+		plain[used++] = c;
+		if (ends_with(plain, used, "/envs/") || ends_with(plain, used, "/.virtualenvs/")) /* an environment's name tells nothing */
+			while (i + 1 < length && path[i + 1] != '/' && path[i + 1] != '\\')
+				i++;
 	}
 	struct tn_place inner = phase_of(plain, used, function, function_length, NULL, 0);
 	for (size_t i = 1; i < sizeof(frameworks) / sizeof(frameworks[0]) && inner.framework == 0; i++)
@@ -186,10 +206,17 @@ words_of(const char *framework)
 	return "";
 }
 
-void
-tn__place_tell(const struct tn_place *place, const struct tn_family *family, struct tn_message *message)
+uint8_t
+tn__place_higher(uint8_t framework, uint8_t other)
 {
-	const struct framework_row *row = &frameworks[place->framework];
+	return frameworks[other].layer > frameworks[framework].layer ? other : framework;
+}
+
+void
+tn__place_tell(const struct tn_place *place, const struct tn_family *family, const struct tn_hint *hint, uint8_t others,
+               struct tn_message *message)
+{
+	const struct framework_row *row = &frameworks[tn__place_higher(place->framework, others)];
 	const struct tn_engine *engine = engine_of(family);
 	message->phase = (enum tn_at)place->phase;
 	message->framework = row->name;
@@ -197,7 +224,12 @@ tn__place_tell(const struct tn_place *place, const struct tn_family *family, str
 		message->framework = engine->framework;
 	else if (row->name == NULL && place->frames && strncmp(message->said_by, "PyTorch", 7) == 0)
 		message->framework = "pytorch"; /* a program's own loop */
-	if (engine != NULL && message->phase == TN_AT_UNKNOWN)
+	if (hint != NULL && row->layer <= 1)
+		message->framework = hint->framework;
+	bool vague = message->phase == TN_AT_UNKNOWN || place->weight <= GUESS;
+	if (hint != NULL && hint->at != TN_AT_UNKNOWN && vague)
+		message->phase = hint->at;
+	else if (engine != NULL && engine->at != TN_AT_UNKNOWN && vague)
 		message->phase = engine->at;
 	message->framework_words = message->framework != NULL ? words_of(message->framework) : "";
 }

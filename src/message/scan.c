@@ -80,6 +80,18 @@ line_around(const struct tn_message_scanner *scanner, size_t position, const cha
 	return at - begin;
 }
 
+/* Whether the line at `line` is a string that an opening parenthesis in the line before waits for. */
+static bool
+goes_on_as_string(const struct tn_message_scanner *scanner, const char *line)
+{
+	const char *before = line, *text = line + strspn(line, " ");
+	if (*text != '"' && *text != '\'')
+		return false;
+	while (before > scanner->clean && (before[-1] == '\n' || before[-1] == ' '))
+		before--;
+	return before > scanner->clean && (before[-1] == '(' || before[-1] == '"' || before[-1] == '\'');
+}
+
 static bool
 anchor_reports(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
@@ -89,6 +101,8 @@ anchor_reports(const struct tn_message_scanner *scanner, const struct tn_anchor 
 	enum tn_proof proof = anchor->proof == TN_PROOF_TORCH ? TN_PROOF_ERROR : anchor->proof;
 	if (stop > length) /* the phrase goes on in the next line */
 		stop = length;
+	if (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line))
+		return false;
 	if (proof == TN_PROOF_DEVICE) {
 		size_t from = at > 200 ? at - 200 : 0;
 		size_t to = length - at > 200 ? at + 200 : length;
@@ -174,8 +188,9 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 	if (strcmp(anchor->text, "triedtoallocate") == 0 && start >= 3 &&
 	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
 		return TN_OK;
-	if (strcmp(anchor->text, "memoryerror") == 0 && start > 0 && scanner->squeezed[start - 1] == 'f')
-		return TN_OK; /* OutOfMemoryError */
+	if (strcmp(anchor->text, "memoryerror") == 0 &&
+	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
+		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
 		if (start < event->start)
 			event->start = region_start(scanner, start);

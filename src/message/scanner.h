@@ -39,6 +39,7 @@ struct tn_event {
 	char culprit[TN_MESSAGE_CULPRIT];
 	struct tn_place place;
 	bool place_follows; /* it is read from the traceback behind the error */
+	const struct tn_hint *hint; /* what words near it tell; NULL: nothing */
 };
 
 struct tn_message_scanner {
@@ -64,6 +65,7 @@ struct tn_message_scanner {
 	uint64_t owner;
 	uint64_t shown; /* what the text has shown of advice.def so far */
 	struct tn_seen seen;
+	uint8_t framework; /* the highest that any frame has shown */
 
 	struct tn_trace_state traces[TN_OWNERS];
 	uint64_t last_trace_line;

@@ -60,8 +60,11 @@ enum tn_trace_line
 tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t length)
 {
 	struct tn_frames found;
-	struct tn_trace_state *trace = trace_of(scanner, scanner->owner);
+	struct tn_trace_state *last = &scanner->traces[scanner->last_trace];
+	bool goes_on = scanner->owner == 0 && tn__frame_goes_on(&last->reader) && scanner->last_trace_line + 1 == scanner->piece;
+	struct tn_trace_state *trace = goes_on ? last : trace_of(scanner, scanner->owner); /* a wrapped line has no mark */
 	enum tn_trace_line kind = tn__frame_read(&trace->reader, line, length, &found);
+	scanner->framework = tn__place_higher(scanner->framework, found.place.framework);
 	if (kind == TN_TRACE_START) {
 		trace->culprit[0] = '\0';
 		trace->place = (struct tn_place){ 0 };
@@ -74,13 +77,19 @@ tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t len
 			trace->place = (struct tn_place){ 0 };
 		trace->ended = 0;
 		trace->active = true;
-		trace->rank = scanner->rank;
+		trace->rank = goes_on ? trace->rank : scanner->rank;
 		scanner->last_trace = (size_t)(trace - scanner->traces);
 		scanner->last_trace_line = trace->line = scanner->piece;
 		if (found.own && trace->used) /* a new stack without its opening line */
 			trace->used = false;
 		if (found.own)
 			memcpy(trace->culprit, found.culprit, TN_MESSAGE_CULPRIT);
+	}
+	if (kind == TN_TRACE_SOURCE && found.place.weight > 0 && !trace->active) { /* the code of a frame that was not pasted */
+		trace->active = true;
+		trace->line = scanner->piece;
+		trace->rank = scanner->rank;
+		found.place.frames = true;
 	}
 	tn__place_join(&trace->place, &found.place);
 	read_after(scanner, kind, &found);
