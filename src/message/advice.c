@@ -143,7 +143,8 @@ add_row(struct tn_message *message, const char *text, const struct tn_seen *seen
 	uint64_t batch = seen->settings[TN_SETTING_MICRO_BATCH];
 	const char *mark = strstr(text, "%s");
 	if (batch != TN_MESSAGE_NONE && batch > 1)
-		snprintf(change, sizeof(change), " from %llu to %llu", (unsigned long long)batch, (unsigned long long)(batch / 2));
+		snprintf(change, sizeof(change), " from %llu to %llu", (unsigned long long)batch,
+		    (unsigned long long)(batch / 2));
 	if (mark == NULL)
 		add(message, "%s", text);
 	else
@@ -161,7 +162,8 @@ advise_phase(struct tn_message *message, const struct tn_seen *seen)
 		message->shown |= bit(SHOWN_ONE_SAMPLE);
 	for (size_t i = 0; phase_decides(message) && i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (in_phase(message, rows[i].phases) && among(rows[i].frameworks, message->framework) &&
-		    (rows[i].wants == SHOWN_NOTHING || is_shown(message, rows[i].wants)) && !is_shown(message, rows[i].unless)) {
+		    (rows[i].wants == SHOWN_NOTHING || is_shown(message, rows[i].wants)) &&
+		    !is_shown(message, rows[i].unless)) {
 			add_row(message, rows[i].text, seen);
 			said |= rows[i].says;
 		}
@@ -205,13 +207,14 @@ advise_fragmentation(struct tn_message *message)
 				: "; before 2.10 the variable is PYTORCH_CUDA_ALLOC_CONF");
 	if (message->reserved_is_idle)
 		add(message,
-		    "Update PyTorch, which has no such setting here; until then call torch.cuda.empty_cache() between "
-		    "phases whose sizes differ.");
+		    "Update PyTorch, which has no such setting here; until then call torch.cuda.empty_cache() between phases "
+		    "whose sizes differ.");
 	else
 		add(message,
 		    "Where that is not supported, set max_split_size_mb:128 there instead: large pieces are then not cut up "
 		    "for small requests.");
-	add(message, "Keep shapes alike: pad batches to a few fixed lengths, so that freed pieces fit the next request.");
+	add(message,
+	    "Keep shapes alike: pad batches to a few fixed lengths, so that freed pieces fit the next request.");
 }
 
 /* Several processes that hold little more than a context, or a rank that fails on the first card. */
@@ -229,16 +232,17 @@ advise_other_process(struct tn_message *message)
 {
 	char device[32] = "";
 	if (contexts_on_first(message))
-		add(message, "Have each rank set its own card before anything else, torch.cuda.set_device(local_rank), and load with "
-		             "map_location=\"cpu\": else all of them open a context on card 0.");
+		add(message,
+		    "Have each rank set its own card before anything else, torch.cuda.set_device(local_rank), and load with "
+		    "map_location=\"cpu\": else all of them open a context on card 0.");
 	if (message->framework != NULL && strcmp(message->framework, "vllm") == 0)
-		add(message, "Lower --gpu-memory-utilization (gpu_memory_utilization): it is a share of the whole card, what others hold "
-		             "included.");
+		add(message,
+		    "Lower --gpu-memory-utilization (gpu_memory_utilization): it is a share of the whole card, what others "
+		    "hold included.");
 	if (message->device_index >= 0)
 		snprintf(device, sizeof(device), " on device %lld", (long long)message->device_index);
 	add(message,
-	    "Look who holds the memory%s: %s lists processes; end those left over from earlier "
-	    "runs, notebooks included.",
+	    "Look who holds the memory%s: %s lists processes; end those left over from earlier runs, notebooks included.",
 	    device, monitor(message));
 	add(message,
 	    "Choose a free card with CUDA_VISIBLE_DEVICES; with several ranks, have each one set its own with "
@@ -254,11 +258,14 @@ advise_inference(struct tn_message *message, unsigned said)
 {
 	bool own_loop = among("pytorch|timm|peft|accelerate|deepspeed|fsdp", message->framework);
 	if (own_loop && !is_shown(message, SHOWN_NO_GRAD))
-		add(message, "Wrap this in torch.no_grad() or torch.inference_mode(): else all activations are kept for a backward "
-		             "pass that never comes.");
+		add(message,
+		    "Wrap this in torch.no_grad() or torch.inference_mode(): else all activations are kept for a backward "
+		    "pass that never comes.");
 	if ((said & SAYS_BATCH) == 0)
-		add(message, "Make the batch, the sequence or the picture smaller: here it is not bound to the size of a training.");
-	add(message, "Use bfloat16 or float16, and move results to the computer's memory (.cpu()) as they come.");
+		add(message,
+		    "Make the batch, the sequence or the picture smaller: here it is not bound to the size of a training.");
+	add(message,
+	    "Use bfloat16 or float16, and move results to the computer's memory (.cpu()) as they come.");
 }
 
 static void
@@ -268,8 +275,8 @@ advise_model(struct tn_message *message, unsigned said)
 		add(message,
 		    "Halve the batch and use gradient accumulation to keep its effect: activations shrink with the batch.");
 		add(message,
-		    "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit where the computer has memory left; beyond that it stalls. "
-		    "torch.mps.empty_cache() between phases gives back what is cached.");
+		    "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit where the computer has memory left; beyond that it "
+		    "stalls. torch.mps.empty_cache() between phases gives back what is cached.");
 		add(message,
 		    "Load the weights in half precision (torch.float16 or bfloat16) and close other programs: the memory is "
 		    "shared with them.");
@@ -277,8 +284,8 @@ advise_model(struct tn_message *message, unsigned said)
 	}
 	if (without_batch(message)) {
 		add(message,
-		    "No batch is at work here: make the model itself smaller (bfloat16, quantised weights), or spread it over "
-		    "several cards or the computer's memory.");
+		    "No batch is at work here: make the model itself smaller (bfloat16, quantised weights), or spread it "
+		    "over several cards or the computer's memory.");
 		return;
 	}
 	if (message->phase == TN_AT_GATHER && is_shown(message, SHOWN_FSDP)) /* weights, not predictions */
@@ -294,6 +301,12 @@ advise_model(struct tn_message *message, unsigned said)
 		add(message,
 		    "Halve the batch (or the sequence length) and use gradient accumulation to keep its effect: activations "
 		    "shrink with the batch.");
+	if (message->figures[TN_FIGURE_TOTAL] != TN_MESSAGE_NONE &&
+	    message->figures[TN_FIGURE_ALLOCATED] != TN_MESSAGE_NONE &&
+	    message->figures[TN_FIGURE_ALLOCATED] > message->figures[TN_FIGURE_TOTAL])
+		add(message,
+		    "Have the driver keep to the card, so that the need shows and nothing is slowed down by the computer's "
+		    "memory: NVIDIA Control Panel, CUDA - Sysmem Fallback Policy, Prefer No Sysmem Fallback.");
 	bool checkpoints = is_shown(message, SHOWN_CHECKPOINTING) || (said & SAYS_CHECKPOINT) != 0;
 	add(message, "Use bfloat16 autocast%s what is kept for the backward pass.",
 	    checkpoints ? ": it cuts" : " and activation checkpointing: they cut");
@@ -311,15 +324,18 @@ advise_too_big(struct tn_message *message)
 	add(message,
 	    "Compute it in chunks over one axis, or use a form that never builds it (scaled_dot_product_attention, "
 	    "torch.utils.checkpoint, an iterator).");
-	add(message, "Batch size and allocator settings help only if the request itself shrinks with the batch.");
+	add(message,
+	    "Batch size and allocator settings help only if the request itself shrinks with the batch.");
 }
 
 static void
 advise_fraction(struct tn_message *message)
 {
-	add(message, "Raise or remove the program's own limit: torch.cuda.set_per_process_memory_fraction, or "
-	             "per_process_memory_fraction in the allocator's settings; the card has room.");
-	add(message, "If the limit is wanted (a shared card), make the batch smaller until it fits below it.");
+	add(message,
+	    "Raise or remove the program's own limit: torch.cuda.set_per_process_memory_fraction, or "
+	    "per_process_memory_fraction in the allocator's settings; the card has room.");
+	add(message,
+	    "If the limit is wanted (a shared card), make the batch smaller until it fits below it.");
 }
 
 static void
@@ -327,6 +343,15 @@ advise_host(struct tn_message *message)
 {
 	bool loader = strcmp(message->family, "host_dataloader") == 0;
 	bool killed = strcmp(message->family, "host_killed") == 0;
+	if (strcmp(message->said_by, "Ollama") == 0) {
+		add(message,
+		    "Take a smaller model or one of fewer bits (q4_K_M), or a shorter context (num_ctx, "
+		    "OLLAMA_CONTEXT_LENGTH).");
+		add(message,
+		    "Close other programs, or give the container or WSL more memory: what does not fit on the card is to lie "
+		    "in it.");
+		return;
+	}
 	if (loader) {
 		add(message,
 		    "Use fewer loader processes (num_workers) or a smaller prefetch_factor: each holds its own batches and "
@@ -346,7 +371,8 @@ advise_host(struct tn_message *message)
 	if (!killed)
 		add(message,
 		    "Check the shape: a size far above the data is a wrong axis or a wider type (float64 for float32).");
-	add(message, "For model weights, load with mmap=True or low_cpu_mem_usage=True so that they are not held twice.");
+	add(message,
+	    "For model weights, load with mmap=True or low_cpu_mem_usage=True so that they are not held twice.");
 }
 
 static void
@@ -356,11 +382,13 @@ advise_library(struct tn_message *message)
 		add(message,
 		    "Call torch.mps.empty_cache() between phases and make single operations smaller: the memory lies in the "
 		    "driver's and kernels' own buffers.");
-		add(message, "Update PyTorch and macOS: buffers outside the pool are often a defect that was fixed.");
+		add(message,
+		    "Update PyTorch and macOS: buffers outside the pool are often a defect that was fixed.");
 		return;
 	}
-	add(message, "Leave room for the library: make the batch smaller, or limit PyTorch with "
-	             "torch.cuda.set_per_process_memory_fraction(0.9).");
+	add(message,
+	    "Leave room for the library: make the batch smaller, or limit PyTorch with "
+	    "torch.cuda.set_per_process_memory_fraction(0.9).");
 	if (strcmp(message->family, "nccl") == 0)
 		add(message,
 		    "Start communication early (one small all_reduce before the model is built), or lower NCCL_BUFFSIZE and "
@@ -378,9 +406,9 @@ advise_unclear(struct tn_message *message)
 	add(message,
 	    "Run it again on an empty card or with a much smaller batch: if the error goes away, memory was the cause.");
 	if (strcmp(message->family, "nvml_assert") == 0)
-		add(message, "Update PyTorch, or print torch.cuda.memory_summary() before the failing line: the message that "
-		             "would have "
-		             "shown the sizes was lost.");
+		add(message,
+		    "Update PyTorch, or print torch.cuda.memory_summary() before the failing line: the message that would "
+		    "have shown the sizes was lost.");
 	else
 		add(message,
 		    "Otherwise look at shapes, types and library versions: the text does not say that memory was short.");
@@ -403,8 +431,9 @@ advise_unknown(struct tn_message *message)
 		    "Run it again: the figures are read after the failure, and another process may have taken and returned "
 		    "memory meanwhile; watch %s while it starts.", monitor(message));
 	else if (at_start(message))
-		add(message, "See with %s who holds the card, also processes left over from earlier runs; choose a free one with "
-		             "CUDA_VISIBLE_DEVICES.", monitor(message));
+		add(message,
+		    "See with %s who holds the card, also processes left over from earlier runs; choose a free one with "
+		    "CUDA_VISIBLE_DEVICES.", monitor(message));
 	else
 		add(message, "Get the figures: %s while it runs%s.", monitor(message),
 		    is_torch(message) ? ", and torch.cuda.memory_summary() before the failing line" : "");
@@ -413,8 +442,9 @@ advise_unknown(struct tn_message *message)
 		    "Check limits that the message does not show: a container's or MIG's share, Windows' shared memory, a "
 		    "driver that keeps memory back.");
 	if (strcmp(message->family, "jax") == 0 || strcmp(message->family, "tensorflow") == 0)
-		add(message, "TensorFlow and JAX take most of the card at start: set TF_FORCE_GPU_ALLOW_GROWTH=true or "
-		             "XLA_PYTHON_CLIENT_PREALLOCATE=false if others share it.");
+		add(message,
+		    "TensorFlow and JAX take most of the card at start: set TF_FORCE_GPU_ALLOW_GROWTH=true or "
+		    "XLA_PYTHON_CLIENT_PREALLOCATE=false if others share it.");
 	else if (!contradiction && is_torch(message))
 		add(message, "Rule out other processes and a half-ended earlier run first, then halve the batch.");
 	if (!contradiction)
@@ -437,21 +467,27 @@ advise_vllm(struct tn_message *message)
 	uint64_t free_bytes = message->figures[TN_FIGURE_FREE];
 	if (total != TN_MESSAGE_NONE && free_bytes != TN_MESSAGE_NONE && total > 0) {
 		unsigned most = hundredths(free_bytes, total);
-		add(message, "Give it no more than is free: --gpu-memory-utilization %u.%02u at most (gpu_memory_utilization): it is a share of the "
-		             "whole card, what others hold included.", most / 100, most % 100);
-		add(message, "Or free the card: %s shows who holds the rest, also an engine that ended badly.", monitor(message));
+		add(message,
+		    "Give it no more than is free: --gpu-memory-utilization %u.%02u at most (gpu_memory_utilization): it is "
+		    "a share of the whole card, what others hold included.", most / 100, most % 100);
+		add(message, "Or free the card: %s shows who holds the rest, also an engine that ended badly.",
+		    monitor(message));
 		return;
 	}
 	if (tokens != TN_MESSAGE_NONE && tokens > 0)
-		add(message, "Start it with --max-model-len %llu or less (max_model_len): that is what the cache has room for.",
+		add(message,
+		    "Start it with --max-model-len %llu or less (max_model_len): that is what the cache has room for.",
 		    (unsigned long long)tokens);
-	add(message, "Raise --gpu-memory-utilization (gpu_memory_utilization, 0.9 if not given) where the card is free otherwise; "
-	             "--kv-cache-dtype fp8 halves the cache.");
+	add(message,
+	    "Raise --gpu-memory-utilization (gpu_memory_utilization, 0.9 if not given) where the card is free otherwise; "
+	    "--kv-cache-dtype fp8 halves the cache.");
 	if (tokens == TN_MESSAGE_NONE)
-		add(message, "Lower --max-model-len and --max-num-seqs; where the weights alone fill the card, take a quantised model or "
-		             "--tensor-parallel-size over more cards.");
+		add(message,
+		    "Lower --max-model-len and --max-num-seqs; where the weights alone fill the card, take a quantised model "
+		    "or --tensor-parallel-size over more cards.");
 	else
-		add(message, "Where the weights fill most of the card: a quantised model, or --tensor-parallel-size over more cards.");
+		add(message,
+		    "Where the weights fill most of the card: a quantised model, or --tensor-parallel-size over more cards.");
 }
 
 static void
@@ -468,7 +504,8 @@ advise_refusal(struct tn_message *message)
 		    "Where the weights fill the card: a quantised model, or --tp over more cards." } },
 		{ "SGLang", TN_AT_GENERATE,
 		  { "Lower --max-running-requests (and --chunked-prefill-size): fewer requests then share the cache.",
-		    "Raise --mem-fraction-static, or halve the cache with --kv-cache-dtype fp8_e5m2: there is then room for more tokens.",
+		    "Raise --mem-fraction-static, or halve the cache with --kv-cache-dtype fp8_e5m2: there is then room for "
+		        "more tokens.",
 		    "Raise --schedule-conservativeness (1.3), so that fewer requests are taken in at a time." } },
 		{ "TGI", TN_AT_LOAD,
 		  { "Lower --max-batch-prefill-tokens, and --max-input-tokens and --max-total-tokens with it.",
@@ -476,7 +513,8 @@ advise_refusal(struct tn_message *message)
 		    "See with nvidia-smi that nothing else is on the card; --cuda-memory-fraction limits what TGI takes." } },
 		{ "TensorRT-LLM", TN_AT_LOAD,
 		  { "Shorten max_seq_len and max_num_tokens, or lower max_batch_size.",
-		    "Leave more for the cache: kv_cache_config.free_gpu_memory_fraction (0.9 of what is free), and FP8 for weights and cache.",
+		    "Leave more for the cache: kv_cache_config.free_gpu_memory_fraction (0.9 of what is free), and FP8 for "
+		        "weights and cache.",
 		    "Divide the weights over more cards: tensor_parallel_size, pipeline_parallel_size." } },
 		{ "the attention's own check", TN_AT_GENERATE,
 		  { "Make the picture smaller, as the message says, or enlarge it afterwards in tiles.",
@@ -488,7 +526,8 @@ advise_refusal(struct tn_message *message)
 		    "Take a model of fewer bits a weight, or divide it over the cards with gpu_split.", NULL } },
 		{ "MLC-LLM", TN_AT_LOAD,
 		  { "Raise gpu_memory_utilization where nothing else is on the card.",
-		    "Take a model of fewer bits (q4f16_1), or --tensor-parallel-shards over more cards; a smaller prefill_chunk_size.", NULL } },
+		    "Take a model of fewer bits (q4f16_1), or --tensor-parallel-shards over more cards; a smaller "
+		        "prefill_chunk_size.", NULL } },
 	};
 	if (strcmp(message->said_by, "vLLM") == 0)
 		advise_vllm(message);

@@ -306,7 +306,8 @@ holds_half(const struct sums *s, struct tn_message *message)
 		return true;
 	}
 	if (s->allocated > s->total) {
-		snprintf(message->reason, sizeof(message->reason), "live memory of %s already exceeds the %s card",
+		snprintf(message->reason, sizeof(message->reason), "live memory of %s already exceeds the %s card: the "
+		    "driver lends the computer's memory, as on Windows",
 		         tn__message_size(s->allocated, a), tn__message_size(s->total, b));
 		return true;
 	}
@@ -408,11 +409,13 @@ judge_fixed(const struct tn_family *family, enum tn_cause cause, struct tn_messa
 		         family->reason != NULL ? family->reason : "no sizes are printed");
 	else
 		snprintf(message->reason, sizeof(message->reason),
-		         cause == TN_CAUSE_LIBRARY_WORKSPACE ? "%s could not be had for %s itself" : "%s was asked of %s and refused",
+		         cause == TN_CAUSE_LIBRARY_WORKSPACE ? "%s could not be had for %s itself" : "%s was asked of %s "
+		             "and refused",
 		         tn__message_size(message->figures[TN_FIGURE_TRIED], size), family->said_by);
 }
 
-/* Nothing failed to allocate: the figures are a plan's. Before its start an engine holds nothing, so that what is not free is
+/* Nothing failed to allocate: the figures are a plan's. Before its start an engine holds nothing, so that what is
+ * not free is
  * somebody else's. */
 static void
 judge_refusal(const struct tn_family *family, struct tn_message *message)
@@ -428,11 +431,13 @@ judge_refusal(const struct tn_family *family, struct tn_message *message)
 		         "%s of the %s card is taken before %s has loaded anything", tn__message_size(total - free_bytes, a),
 		         tn__message_size(total, b), family->said_by);
 	} else if (needed != NONE && need[TN_NEED_BUDGET_BYTES] != NONE) {
-		snprintf(message->reason, sizeof(message->reason), "by its own plan %s is needed and %s is there; nothing failed to allocate",
+		snprintf(message->reason, sizeof(message->reason), "by its own plan %s is needed and %s is there; nothing "
+		    "failed to allocate",
 		         tn__message_size(needed, a), tn__message_size(need[TN_NEED_BUDGET_BYTES], b));
 	} else if (need[TN_NEED_NEEDED_TOKENS] != NONE && need[TN_NEED_BUDGET_TOKENS] != NONE) {
 		snprintf(message->reason, sizeof(message->reason),
-		         "by its own plan room for %llu tokens is needed and there is room for %llu; nothing failed to allocate",
+		         "by its own plan room for %llu tokens is needed and there is room for %llu; nothing failed to "
+		             "allocate",
 		         (unsigned long long)need[TN_NEED_NEEDED_TOKENS], (unsigned long long)need[TN_NEED_BUDGET_TOKENS]);
 	} else {
 		snprintf(message->reason, sizeof(message->reason), "%s", family->reason);

@@ -258,10 +258,9 @@ static const struct tn_phrase picture[] = {
 	END,
 };
 
-/* mlc-llm, cpp/serve/config.cc: the weights alone; its buffers come on top. */
+/* mlc-llm, cpp/serve/config.cc; what it needs is printed as a sum of two. */
 static const struct tn_phrase mlc[] = {
 	NEED_SIZE(BUDGET_BYTES, "singlegpumemoryis", ""),
-	NEED_SIZE(NEEDED_BYTES, "modelweightsize(", ")"),
 	END,
 };
 
@@ -271,7 +270,8 @@ static const struct tn_phrase ollama[] = {
 	END,
 };
 
-#define REFUSAL_REASON "the engine's own plan found too little memory for its cache; nothing failed to allocate, and no sizes are printed"
+#define REFUSAL_REASON \
+	"the engine's own plan found too little memory for its cache; nothing failed to allocate, and no sizes are printed"
 #define LIBRARY_REASON "the library could not get its own memory, outside PyTorch's pool; no sizes are printed"
 
 enum {
@@ -424,7 +424,8 @@ const struct tn_family tn__families[] = {
 	[SGLANG_START] = { "engine_refusal", "SGLang", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON, sglang, NULL,
 	                   NULL },
 	[SGLANG_UNBALANCED] = { "engine_refusal", "SGLang", false, TN_KIND_CUDA, TN_RULE_OTHERS,
-	                        "some cards have much less free memory than the others before anything is loaded", NULL, NULL,
+	                        "some cards have much less free memory than the others before anything is loaded", NULL,
+	                            NULL,
 	                        NULL },
 	[TGI] = { "engine_refusal", "TGI", false, TN_KIND_CUDA, TN_RULE_REFUSAL,
 	          "the trial pass at the start does not fit", tgi, "prefill|tokens", NULL },
@@ -434,7 +435,8 @@ const struct tn_family tn__families[] = {
 	              "one slice of the attention is larger than what is free", picture, NULL, NULL },
 	[EXLLAMA] = { "engine_refusal", "ExLlama", false, TN_KIND_CUDA, TN_RULE_REFUSAL,
 	              "model and cache together need more than the cards have", NULL, NULL, NULL },
-	[MLC] = { "engine_refusal", "MLC-LLM", false, TN_KIND_CUDA, TN_RULE_REFUSAL, REFUSAL_REASON, mlc, NULL, NULL },
+	[MLC] = { "engine_refusal", "MLC-LLM", false, TN_KIND_CUDA, TN_RULE_REFUSAL,
+	          "weights and buffers together need more than the share of the card that it may take", mlc, NULL, NULL },
 	[OLLAMA] = { "host_allocator", "Ollama", false, TN_KIND_HOST, TN_RULE_HOST,
 	             "the model needs more of the computer's memory than is free", ollama, NULL, NULL },
 	[GENERIC] = { "other", "a library", false, TN_KIND_CUDA, TN_RULE_CARD, NULL, cuda_error, NULL,

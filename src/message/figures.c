@@ -53,7 +53,8 @@ fraction_at(const char *text, size_t length, size_t mark)
 {
 	const char *after = text + mark + 1;
 	size_t rest = length - mark - 1;
-	return rest > 0 && (digit(*after) || starts(after, rest, "gib") || starts(after, rest, "mib") || starts(after, rest, "kib") ||
+	return rest > 0 && (digit(*after) || starts(after, rest, "gib") || starts(after, rest, "mib") || starts(after,
+	    rest, "kib") ||
 	                    starts(after, rest, "tib"));
 }
 
@@ -218,7 +219,8 @@ set_figure(const struct tn_phrase *phrase, const char *text, const struct number
 	}
 	uint64_t bytes =
 	    phrase->form != TN_FORM_BYTES ? to_bytes(text, &gib) : (number->fits ? number->whole : TN_MESSAGE_NONE);
-	uint64_t *figure = phrase->figure >= TN_NEED ? &message->need[phrase->figure - TN_NEED] : &message->figures[phrase->figure];
+	uint64_t *figure = phrase->figure >= TN_NEED ? &message->need[phrase->figure - TN_NEED]
+	    : &message->figures[phrase->figure];
 	if (*figure == TN_MESSAGE_NONE)
 		*figure = bytes;
 	if (phrase->figure == TN_FIGURE_RESERVED && strcmp(phrase->after, "cached") == 0)
@@ -288,6 +290,7 @@ tn__figures_read(const struct tn_family *family, const char *squeezed, size_t le
 		message->need[i] = TN_MESSAGE_NONE;
 	if (family->phrases != NULL)
 		read_phrases(family->phrases, squeezed, length, message);
-	if (message->need[TN_NEED_NEEDED_BYTES] != TN_MESSAGE_NONE && message->need[TN_NEED_BUDGET_BYTES] == TN_MESSAGE_NONE)
+	if (message->need[TN_NEED_NEEDED_BYTES] != TN_MESSAGE_NONE &&
+	    message->need[TN_NEED_BUDGET_BYTES] == TN_MESSAGE_NONE)
 		message->need[TN_NEED_BUDGET_BYTES] = message->figures[TN_FIGURE_FREE]; /* all that it can have */
 }

@@ -359,7 +359,8 @@ read_defined_at(const char *line, struct tn_frames *found)
 	return true;
 }
 
-/* A frame whose beginning was cut off: `site-packages/x.py", line 12, in name`. Its path is not whole, so it is never the
+/* A frame whose beginning was cut off: `site-packages/x.py", line 12, in name`. Its path is not whole, so it is
+ * never the
  * culprit. */
 static bool
 read_cut(const char *line, struct tn_frames *found)
@@ -421,7 +422,8 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 		return TN_TRACE_FRAME;
 	if (!indented && exception_line(content))
 		return TN_TRACE_END;
-	if (indented && (awaits_code || strncmp(content, "return ", 7) == 0)) /* also of a frame whose own line was not pasted */
+	/* also of a frame whose own line was not pasted */
+	if (indented && (awaits_code || strncmp(content, "return ", 7) == 0))
 		tn__place_code(&found->place, content, length - start);
 	return indented || digit(*content) ? TN_TRACE_SOURCE : TN_TRACE_OTHER;
 }

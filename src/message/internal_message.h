@@ -148,9 +148,11 @@ void tn__place_node(struct tn_place *place, const char *name, size_t length);
 /* The one of two rows of frameworks.def that has the options that a user sets. */
 uint8_t tn__place_higher(uint8_t framework, uint8_t other);
 
-/* Sets phase and framework of a message. `family` is where it stands in tn__families, `hint` what words near it tell (NULL:
+/* Sets phase and framework of a message. `family` is where it stands in tn__families, `hint` what words near it tell
+ * (NULL:
  * nothing), `others` a framework that frames of other processes show (0: none). */
-void tn__place_tell(const struct tn_place *place, const struct tn_family *family, const struct tn_hint *hint, uint8_t others,
+void tn__place_tell(const struct tn_place *place, const struct tn_family *family, const struct tn_hint *hint,
+    uint8_t others,
                     struct tn_message *message);
 
 /* ---- frame.c ---- */

@@ -367,10 +367,12 @@ tn__line_owner(const char *line, size_t length, int64_t rank)
 /* Words of programs, not of reports. */
 static const char code_words[] = "except |raise |raises(|assert| in "
                                  "str(|print(|printf|logger.|logging.|warnings.warn|warn(|def |catch |catch(|throw |"
-                                 "return |match=|import |expect(|if \"|if '|if (|elif |::test_|echo |grep |compile(|regex";
+                                 "return |match=|import |expect(|if \"|if '|if (|elif |::test_|echo |grep |compile(|"
+                                 "regex";
 
 /* Prose that speaks of errors that may come. */
-static const char prose_words[] = "to avoid |in order to |avoid the |in case of |if you see |if you get |you would get |you may get |"
+static const char prose_words[] = "to avoid |in order to |avoid the |in case of |if you see |if you get |you would "
+    "get |you may get |"
                                   "you might get |troubleshooting|known limitation|known issue|faq";
 
 /* The last word before `start`, lower case. */
@@ -410,10 +412,11 @@ prose_before(const char *line, size_t start)
 static bool
 string_line(const char *line, size_t start)
 {
-	size_t i = 0;
-	while (i < start && line[i] == ' ')
-		i++;
-	return i + 1 < start && strchr("fFrRbB", line[i]) != NULL && (line[i + 1] == '"' || line[i + 1] == '\'');
+	size_t i = tn__line_content(line, start);
+	if (i + 2 > start || strchr("fFrRbB", line[i]) == NULL)
+		return false;
+	i += line[i + 1] == '\\'; /* quoted again */
+	return line[i + 1] == '"' || line[i + 1] == '\'';
 }
 
 static bool
@@ -422,7 +425,8 @@ code_line(const char *line, size_t length, size_t start, size_t end)
 	if ((start > 0 && line[start - 1] == '`') || (end < length && line[end] == '`'))
 		return true;
 	size_t window = start > 160 ? start - 160 : 0;
-	return tn__has_any(line + window, start - window, code_words) || tn__has_any(line + window, start - window, prose_words) ||
+	return tn__has_any(line + window, start - window, code_words) || tn__has_any(line + window, start - window,
+	    prose_words) ||
 	       string_line(line, start);
 }
 

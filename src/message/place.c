@@ -166,7 +166,8 @@ tn__place_frame(struct tn_place *place, const char *path, size_t length, const c
 		if (c == '/' && used > 0 && plain[used - 1] == '/') /* in quoted texts backslashes are doubled */
 			continue;
 		plain[used++] = c;
-		if (ends_with(plain, used, "/envs/") || ends_with(plain, used, "/.virtualenvs/")) /* an environment's name tells nothing */
+		/* an environment's name tells nothing */
+		if (ends_with(plain, used, "/envs/") || ends_with(plain, used, "/.virtualenvs/"))
 			while (i + 1 < length && path[i + 1] != '/' && path[i + 1] != '\\')
 				i++;
 	}

@@ -82,11 +82,14 @@ line_around(const struct tn_message_scanner *scanner, size_t position, const cha
 
 /* Whether the line at `line` is a string that an opening parenthesis in the line before waits for. */
 static bool
-goes_on_as_string(const struct tn_message_scanner *scanner, const char *line)
+goes_on_as_string(const struct tn_message_scanner *scanner, const char *line, size_t length)
 {
-	const char *before = line, *text = line + strspn(line, " ");
+	const char *before = line, *text = line + tn__line_content(line, length);
+	text += *text == '\\'; /* quoted again */
 	if (*text != '"' && *text != '\'')
 		return false;
+	if (before > scanner->clean + 1 && before[-1] == 'n' && before[-2] == '\\') /* a line end that is written out */
+		before -= 2;
 	while (before > scanner->clean && (before[-1] == '\n' || before[-1] == ' '))
 		before--;
 	return before > scanner->clean && (before[-1] == '(' || before[-1] == '"' || before[-1] == '\'');
@@ -101,7 +104,7 @@ anchor_reports(const struct tn_message_scanner *scanner, const struct tn_anchor 
 	enum tn_proof proof = anchor->proof == TN_PROOF_TORCH ? TN_PROOF_ERROR : anchor->proof;
 	if (stop > length) /* the phrase goes on in the next line */
 		stop = length;
-	if (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line))
+	if (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length))
 		return false;
 	if (proof == TN_PROOF_DEVICE) {
 		size_t from = at > 200 ? at - 200 : 0;
@@ -189,7 +192,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
 		return TN_OK;
 	if (strcmp(anchor->text, "memoryerror") == 0 &&
-	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
+	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
+	        scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
 		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
 		if (start < event->start)

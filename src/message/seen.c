@@ -20,7 +20,8 @@ static const char *const setting_names[] = {
 };
 
 /* In the order of what they tell: a model that is named, then one that is only a path. */
-static const char *const model_names[] = { "model_name_or_path", "pretrained_model_name_or_path", "base_model", "model_path",
+static const char *const model_names[] = { "model_name_or_path", "pretrained_model_name_or_path", "base_model",
+    "model_path",
 	                                       "model-path", "model_id", "--model", "model", NULL };
 
 void
@@ -76,7 +77,8 @@ static bool
 read_count(const char *text, uint64_t *out)
 {
 	size_t digits = strspn(text, "0123456789");
-	if (digits == 0 || digits > 9 || name_char(text[digits]) || (text[digits] == '.' && isdigit((unsigned char)text[digits + 1])))
+	if (digits == 0 || digits > 9 || name_char(text[digits]) || (text[digits] == '.' &&
+	    isdigit((unsigned char)text[digits + 1])))
 		return false;
 	*out = strtoull(text, NULL, 10);
 	return true;
@@ -137,7 +139,8 @@ read_parameters(const char *text)
 	return value > 0 && value < 1e15 ? (uint64_t)(value + 0.5) : NONE;
 }
 
-/* peft: "trainable params: 4,194,304 || all params: 6,742,609,920"; transformers: "Number of trainable parameters = 124,439,808";
+/* peft: "trainable params: 4,194,304 || all params: 6,742,609,920"; transformers: "Number of trainable parameters =
+ * 124,439,808";
  * Lightning: "124 M     Trainable params", "124 M     Total params". */
 static void
 read_model_size(struct tn_seen *seen, const char *line, size_t length)
@@ -233,7 +236,8 @@ read_cell(const char *text, uint64_t *bytes)
 	static const struct {
 		const char *name;
 		double factor;
-	} units[] = { { "KiB", 1024.0 }, { "MiB", 1048576.0 }, { "GiB", 1073741824.0 }, { "KB", 1024.0 }, { "MB", 1048576.0 },
+	} units[] = { { "KiB", 1024.0 }, { "MiB", 1048576.0 }, { "GiB", 1073741824.0 }, { "KB", 1024.0 }, { "MB",
+	    1048576.0 },
 		          { "GB", 1073741824.0 }, { "B", 1 } };
 	char *end;
 	text += strspn(text, " |");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a text says of a run beside its errors: batch, length, model and parameters where a command line, a configuration or a
+ * What a text says of a run beside its errors: batch, length, model and parameters where a command line, a
+ * configuration or a
  * log prints them, and tables that were pasted along (nvidia-smi, torch.cuda.memory_summary()).
  *
  * Lines are read one at a time; nothing of them is kept but the figures.

@@ -61,7 +61,8 @@ tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t len
 {
 	struct tn_frames found;
 	struct tn_trace_state *last = &scanner->traces[scanner->last_trace];
-	bool goes_on = scanner->owner == 0 && tn__frame_goes_on(&last->reader) && scanner->last_trace_line + 1 == scanner->piece;
+	bool goes_on = scanner->owner == 0 && tn__frame_goes_on(&last->reader) &&
+	    scanner->last_trace_line + 1 == scanner->piece;
 	struct tn_trace_state *trace = goes_on ? last : trace_of(scanner, scanner->owner); /* a wrapped line has no mark */
 	enum tn_trace_line kind = tn__frame_read(&trace->reader, line, length, &found);
 	scanner->framework = tn__place_higher(scanner->framework, found.place.framework);
@@ -85,7 +86,8 @@ tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t len
 		if (found.own)
 			memcpy(trace->culprit, found.culprit, TN_MESSAGE_CULPRIT);
 	}
-	if (kind == TN_TRACE_SOURCE && found.place.weight > 0 && !trace->active) { /* the code of a frame that was not pasted */
+	/* the code of a frame that was not pasted */
+	if (kind == TN_TRACE_SOURCE && found.place.weight > 0 && !trace->active) {
 		trace->active = true;
 		trace->line = scanner->piece;
 		trace->rank = scanner->rank;

@@ -135,7 +135,8 @@ write_json(FILE *out, const struct tn_message *message, uint64_t number)
 	fputs("\n      ]\n    }", out);
 }
 
-/* Copies the errors, with the ranks in their places. The error of the rank that failed first has all of them; where no error is
+/* Copies the errors, with the ranks in their places. The error of the rank that failed first has all of them; where
+ * no error is
  * that rank's, the first one that names no rank has. */
 static tn_status
 copy_errors(struct writer *writer, const struct tn_ranks_log *ranks)
@@ -330,7 +331,8 @@ write_full(const struct tn_printer *printer, const struct tn_message *message, u
 	for (size_t i = 0; i < message->advice_count; i++)
 		tn__say(printer, TN_TINT_NONE, 4, "%zu. %s", i + 1, message->advice[i]);
 	if (!tn__message_can_run(message))
-		tn__say(printer, TN_TINT_DIM, 2, "tonnage run and fix play NVIDIA cards only, so they cannot try these for you.");
+		tn__say(printer, TN_TINT_DIM, 2,
+		        "tonnage run and fix play NVIDIA cards only, so they cannot try these for you.");
 }
 
 static void
@@ -391,7 +393,8 @@ write_one(void *context, const struct tn_message *message)
 	return TN_OK;
 }
 
-/* What PyTorch and the CUDA runtime say when the machine, not the program's memory, stands in the way (torch/csrc and libcudart of
+/* What PyTorch and the CUDA runtime say when the machine, not the program's memory, stands in the way (torch/csrc
+ * and libcudart of
  * 2.6.0 and 2.11.0). */
 static bool
 points_at_machine(const char *bytes, size_t count)

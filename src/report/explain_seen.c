@@ -34,10 +34,12 @@ write_cards(const struct tn_seen *seen, FILE *out)
 			fputs("null", out);
 		else
 			fprintf(out, "%" PRId64, card->index);
-		fprintf(out, ", \"used_bytes\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"processes\": [", card->used, card->total);
+		fprintf(out, ", \"used_bytes\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"processes\": [", card->used,
+		    card->total);
 		for (size_t k = 0; k < seen->process_count; k++)
 			if (seen->processes[k].card == card->index) {
-				fprintf(out, "%s[%" PRIu64 ", %" PRIu64 "]", any ? ", " : "", seen->processes[k].pid, seen->processes[k].bytes);
+				fprintf(out, "%s[%" PRIu64 ", %" PRIu64 "]", any ? ", " : "", seen->processes[k].pid,
+				    seen->processes[k].bytes);
 				any = true;
 			}
 		fputs("] }", out);
@@ -146,7 +148,8 @@ say_cards(const struct tn_seen *seen, const struct tn_printer *printer)
 		     tn__message_size(seen->cards[i].total, b));
 		for (size_t k = 0, listed = 0; k < seen->process_count; k++)
 			if (seen->processes[k].card == seen->cards[i].index && seen->cards[i].index >= 0 && listed++ < SHOWN_ROWS)
-				part(&parts, "process %" PRIu64 " %s", seen->processes[k].pid, tn__message_size(seen->processes[k].bytes, a));
+				part(&parts, "process %" PRIu64 " %s", seen->processes[k].pid,
+				    tn__message_size(seen->processes[k].bytes, a));
 		tn__say(printer, TN_TINT_NONE, 2, "%s", parts.text);
 	}
 }

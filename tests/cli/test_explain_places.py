@@ -213,7 +213,7 @@ ADVICE = [
     ("an evaluation consists of forward passes", "per_device_eval_batch_size", None),
     ("the trainer's backward pass", "per_device_train_batch_size", None),
     ("the model's own loss", "per_device_train_batch_size", None),
-    ("diffusers decodes", "enable_model_cpu_offload", "pipe.enable_model_cpu_offload()"),
+    ("diffusers decodes", "vae.enable_tiling()", "pipe.vae.enable_tiling()"),
     ("ultralytics", "batch=-1", "yolo train batch=-1"),
 ]
 

@@ -87,6 +87,26 @@ def test_the_first_of_sixty_four_is_named_in_a_second(schema):
     assert text.split("\n")[found["line"] - 1].startswith("[rank17]: torch.OutOfMemoryError")
 
 
+def test_the_error_of_the_first_rank_names_the_others():
+    errors = json.loads(explain(job(megabytes=0.01), "-", "--json", "-"))["errors"]
+    assert errors[0]["ranks"] == [{"rank": rank, "first": rank == 17} for rank in range(64)]
+    two = "\n".join(failure(1, OOM.format(card=1)) + failure(0, OOM.format(card=0)) + failure(2, CLOSED))
+    first, second = json.loads(explain(two, "-", "--json", "-"))["errors"]
+    assert first["ranks"] == [{"rank": rank, "first": rank == 1} for rank in range(3)]
+    assert second["ranks"] == [{"rank": 0, "first": False}]
+
+
+def test_the_launcher_says_which_error_was_first():
+    text = "\n".join(failure(0, OOM.format(card=0)) + failure(4, OOM.format(card=4))) + "\n" + SUMMARY.format(root=4)
+    first, second = json.loads(explain(text, "-", "--json", "-"))["errors"]
+    assert first["ranks"] == [{"rank": 0, "first": False}]
+    assert {"rank": 4, "first": True} in second["ranks"] and {"rank": 0, "first": False} in second["ranks"]
+
+
+def test_an_error_without_ranks_has_none():
+    assert json.loads(explain(OOM.format(card=0), "-", "--json", "-"))["errors"][0]["ranks"] == []
+
+
 def test_a_follower_that_speaks_first_is_not_the_first(schema):
     lines = [f"[rank3]:{WATCHDOG.format(rank=3)}", *failure(3, CLOSED), *failure(2, "ValueError: loss is nan")]
     found = ranks("\n".join(lines), schema)
