@@ -36,7 +36,7 @@ test: build ## what everybody runs (some 20 minutes on 2 cores)
 	@$(PYTHON) tools/run_tests.py
 
 long: build ## what takes hours
-	@tools/deps test
+	@tools/deps long
 	@tools/envs $(ENVS) $(PROGRAM_ENVS)
 	@$(PYTHON) tools/run_tests.py --long
 
