@@ -58,9 +58,15 @@ void tn__change_list_free(struct tn_change_list *list);
 bool tn__change_is_option(const char *part);
 /* True where all parts are. */
 bool tn__change_is_own(const char *changes);
+/* True where an option among the changes is written on the command line, and not only in the environment or a file. */
+bool tn__change_is_on_line(const char *changes);
+/* True where all are options, and a command line or its environment says some of them: there is a line to copy. */
+bool tn__change_is_command(const char *changes);
 /* The command line with the options of these changes: in the place of those that stand there, else at the end. Ended by NULL;
  * release with tn__change_command_free; NULL without memory. */
 char **tn__change_command(char *const *arguments, const char *changes);
+/* The same for a person, with the variables of the environment: "env BATCH_SIZE=4" stands before it. */
+char **tn__change_command_to_copy(char *const *arguments, const char *changes);
 void tn__change_command_free(char **arguments);
 
 #endif

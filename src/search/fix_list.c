@@ -102,6 +102,18 @@ fill_cause(const struct tn_report *report, struct tn_fixes *out)
 		out->at = NULL;
 }
 
+/* The caller frees; NULL where the changes are none that a command line says. */
+static char *
+line_to_copy(const struct tn_fix_search *search, const struct tn_fix_change *change)
+{
+	if (!tn__change_is_command(change->changes))
+		return NULL;
+	char **arguments = tn__change_command_to_copy(search->card.options.arguments, change->changes);
+	char *line = arguments != NULL ? tn__program_quote(arguments) : NULL;
+	tn__change_command_free(arguments);
+	return line;
+}
+
 void
 tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 {
@@ -137,8 +149,7 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 			attempt->found.end = TN_FIX_NOT_ENOUGH;
 			attempt->found.saved = TN_NO_FIGURE;
 		}
-		if (attempt->found.own && attempt->arguments != NULL)
-			attempt->found.command = tn__program_quote(attempt->arguments);
+		attempt->found.command = line_to_copy(search, &attempt->found);
 		out->changes[out->change_count++] = attempt->found;
 		attempt->kept = true;
 	}

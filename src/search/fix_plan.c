@@ -10,6 +10,9 @@
 
 #include "base/array.h"
 
+#define MOST_OPTION_VALUES 3
+#define MORE_PIECES 1.5 /* than were not enough */
+
 /* ---- attempts ---- */
 
 static struct tn_attempt *
@@ -108,22 +111,27 @@ add_accumulation(struct tn_fix_search *search, const struct tn_possible_change *
 	}
 }
 
-/* An option of the program's own: where it cuts a batch, the fewest pieces that should do, and the next. */
+/* An option of the program's own: where it cuts a batch, the fewest pieces that should do, and more in case. */
 static void
 add_option(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
 {
 	const struct tn_change_facts *facts = tn__change_facts(row->id);
+	bool reached = ends_with(search->card.options.arguments, &survey->command_line);
+	double next = 0;
 	int added = 0;
-	if (!ends_with(search->card.options.arguments, &survey->command_line))
-		return; /* it was a script or a launcher that started the program: what is added here would not reach it */
-	for (size_t i = 0; i < row->values.count && added < 2; i++) {
+	for (size_t i = 0; i < row->values.count && added < MOST_OPTION_VALUES; i++) {
 		int pieces = i < row->pieces.count ? (int)row->pieces.items[i] : 0;
+		bool last = i + 1 == row->values.count;
 		bool should = search->missing == TN_NO_FIGURE || pieces == 0 ||
 		              tn__remedy_most(facts, &search->unchanged_large, pieces) >= search->missing;
-		if (row->values.items[i] == NULL || (!should && i + 1 < row->values.count))
-			continue;
-		add_single(search, row, row->values.items[i], pieces);
-		added++;
+		char *part = row->values.items[i] != NULL ? tn__change_part(row->id, row->values.items[i]) : NULL;
+		/* Where a script or a launcher started the program, what is added to the line would not reach it. */
+		if (part != NULL && (reached || !tn__change_is_on_line(part)) && ((should && pieces >= next) || last)) {
+			add_single(search, row, row->values.items[i], pieces);
+			added++;
+			next = MORE_PIECES * pieces;
+		}
+		free(part);
 	}
 }
 

@@ -82,16 +82,19 @@ def documents_of(folder):
 
 @pytest.fixture
 def virtual(tmp_path, python):
-    """virtual(program, changes=None, patch=None) -> Outcome of a run that must end by itself, on a card of 24 GiB."""
+    """virtual(program, changes=None, patch=None) -> Outcome of a run that must end by itself, on a card of 24 GiB.
+    files: {name: text} that lie beside the program."""
     if not TONNAGE.exists():
         pytest.fail(f"{TONNAGE} is missing: make build")
     numbers = iter(range(100))
 
-    def run(program, changes=None, patch=None, status=0, arguments=(), **environment):
+    def run(program, changes=None, patch=None, status=0, arguments=(), files=None, python=python, **environment):
         folder = tmp_path / f"run{next(numbers)}"
         kept = folder / "kept"
         kept.mkdir(parents=True)
         path = write(folder, program)
+        for name, text in (files or {}).items():
+            (folder / name).write_text(text)
         if patch is not None:
             apply(patch, folder)
         report = folder / "report.json"

@@ -5,7 +5,7 @@ import ast
 import sys
 
 import pytest
-from conftest import ROOT
+from conftest import ENVIRONMENTS, ROOT
 
 sys.path.insert(0, str(ROOT / "python/tonnage/guest"))
 
@@ -26,9 +26,9 @@ def package():
 
 
 def option(name, value, kind=None, choices=None, typed=None):
-    options = package()[1]
+    package()
     kind = kind or ("flag" if isinstance(value, bool) else type(value).__name__)
-    return options.Option(name.lstrip("-").replace("-", "_"), (name,), typed, kind, False, choices, value)
+    return sys.modules["_tonnage_changes.option"].Option(name.lstrip("-").replace("-", "_"), (name,), typed, kind, False, choices, value)
 
 
 @pytest.mark.parametrize("name, value, role", [
@@ -168,6 +168,85 @@ typer.run(main)
 }
 
 
+LIBRARIES = {  # name: (imports, main program, words that it is started with, files, what is offered first)
+    "fire": ("fire", """
+def main(data, batch_size=16, grad_accum_steps=1, val_batch_size=64, amp=False):
+    train(batch_size, grad_accum_steps)
+
+fire.Fire(main)
+""", ["here"], {}, "--batch_size 8 --grad_accum_steps 2"),
+    "absl": ("absl.app, absl.flags", """
+FLAGS = absl.flags.FLAGS
+absl.flags.DEFINE_integer("batch_size", 32, "")
+absl.flags.DEFINE_integer("grad_accum_steps", 1, "")
+absl.flags.DEFINE_bool("train", False, "")
+absl.app.run(lambda argv: train(FLAGS.batch_size, FLAGS.grad_accum_steps))
+""", ["--train", "--batch_size=16"], {}, "--batch_size=8 --grad_accum_steps=2"),
+    "tyro": ("dataclasses, tyro", """
+@dataclasses.dataclass
+class Optimization:
+    grad_accum_steps: int = 1
+
+@dataclasses.dataclass
+class Arguments:
+    optimization: Optimization
+    batch_size: int = 32
+    eval_batch_size: int = 64
+
+args = tyro.cli(Arguments)
+train(args.batch_size, args.optimization.grad_accum_steps)
+""", ["--batch-size", "16"], {}, "--batch-size 8 --optimization.grad-accum-steps 2"),
+    "simple_parsing": ("dataclasses, simple_parsing", """
+@dataclasses.dataclass
+class Arguments:
+    batch_size: int = 16
+    grad_accum_steps: int = 1
+
+parser = simple_parsing.ArgumentParser()
+parser.add_arguments(Arguments, dest="config")
+config = parser.parse_args().config
+train(config.batch_size, config.grad_accum_steps)
+""", [], {}, "--batch_size 8 --grad_accum_steps 2"),
+    "jsonargparse": ("jsonargparse", """
+class Data:
+    def __init__(self, batch_size: int = 32):
+        self.batch_size = batch_size
+
+def fit(data: Data, grad_accum_steps: int = 1):
+    train(data.batch_size, grad_accum_steps)
+
+def test(batch_size: int = 4):
+    pass
+
+jsonargparse.CLI([fit, test])
+""", ["fit", "--data.batch_size=16"], {}, "--data.batch_size 8 --grad_accum_steps 2"),
+    "hydra": ("hydra", """
+@hydra.main(config_path=".", config_name="conf", version_base=None)
+def main(config):
+    train(config.loader.batch_size, config.optim.grad_accum_steps)
+
+main()
+""", ["optim.grad_accum_steps=1"],
+        {"conf.yaml": "size: ${loader.batch_size}\nloader: {batch_size: 16}\nval: {batch_size: 64}\noptim:\n  grad_accum_steps: 4\n"},
+        "loader.batch_size=8 optim.grad_accum_steps=2"),
+    "omegaconf": ("omegaconf", """
+OmegaConf = omegaconf.OmegaConf
+config = OmegaConf.merge(OmegaConf.create({"batch_size": 16, "grad_accum_steps": 1}), OmegaConf.from_cli())
+train(config.batch_size, config.grad_accum_steps)
+""", [], {}, "batch_size=8 grad_accum_steps=2"),
+    "yacs": ("argparse, yacs.config", """
+parser = argparse.ArgumentParser()
+parser.add_argument("--grad-accum-steps", type=int, default=1)
+parser.add_argument("opts", nargs=argparse.REMAINDER)
+args = parser.parse_args()
+config = yacs.config.CfgNode({"DATA": yacs.config.CfgNode({"BATCH_SIZE": 32})})
+config.merge_from_list(args.opts)
+config.freeze()
+train(config.DATA.BATCH_SIZE, args.grad_accum_steps)
+""", ["--grad-accum-steps", "1", "DATA.BATCH_SIZE", "16"], {}, "DATA.BATCH_SIZE 8 --grad-accum-steps 2"),
+}
+
+
 def survey(outcome):
     return next(document["survey"] for document in outcome.documents if document["survey"])
 
@@ -225,3 +304,124 @@ def test_our_own_accumulation_makes_the_same_updates(virtual):
         assert_same_updates(before.document["pace"], after.document["pace"], passes=4)
 
 
+
+@pytest.fixture
+def options_python():
+    found = ENVIRONMENTS / "prog-options/bin/python"
+    if not found.exists():
+        pytest.skip("environment prog-options is missing: tools/envs prog-options")
+    return str(found)
+
+
+def values_of(outcome, name):
+    return {row["id"]: row["values"] for row in survey(outcome)["possible"]}.get(name, [])
+
+
+@pytest.mark.parametrize("name", list(LIBRARIES))
+def test_options_that_a_library_reads(virtual, options_python, name):
+    """What is offered, written in the place of what stands there, is what the program gets."""
+    imports, main, words, files, offered = LIBRARIES[name]
+    program = TRAINS % {"imports": imports, "main": main, "loss": MEAN}
+    before = virtual(program, "survey", arguments=words, files=files, python=options_python)
+    assert "trained 16 1" in before.stdout
+    assert values_of(before, "option_accumulate")[:1] == [offered], survey(before)["possible"]
+    line = command_with(words, offered)
+    after = virtual(program, "option_accumulate=" + offered, arguments=line, files=files, python=options_python)
+    assert "trained 8 2" in after.stdout and after.change("option_accumulate")["effective"]
+    assert_same_updates(before.document["pace"], after.document["pace"], passes=2)
+
+
+def command_with(words, offered):
+    """As src/change/change_command.c writes it: in the place of what stands there, else at the end."""
+    words, rest = list(words), offered.split()
+    while rest:
+        word = rest.pop(0)
+        name = word.partition("=")[0]
+        value = rest.pop(0) if "=" not in word else None
+        at = next((i for i, have in enumerate(words) if have == name or have.startswith(name + "=")), None)
+        if at is None:
+            words += [word] + ([value] if value is not None else [])
+        elif value is None or "=" in words[at]:
+            words[at] = word if value is None else "%s=%s" % (name, value)
+        else:
+            words[at + 1] = value
+    return words
+
+
+YAML = """# of a person
+model:
+  layers: [1, 2]
+  name: 'x' # text
+train:
+  batch_size: 16   # per device
+  "grad_accum_steps": 1
+  note: |
+    batch_size: 4
+  stages:
+    - batch_size: 3
+eval:
+  batch_size: 64
+"""
+FILES = {
+    "conf.yaml": YAML,
+    "conf.json": '{"eval": {"batch_size": 64}, "list": [{"batch_size": 3}],\n "train": {"batch_size": 16,\n  "grad_accum_steps": 1}}',
+    "conf.toml": "title = 'x'\n[train]\nbatch_size = 16 # per device\ngrad_accum_steps = 1\n[eval]\nbatch_size = 64\n",
+}
+READS = {
+    "conf.yaml": ("sys, yaml", "config = yaml.safe_load(open(sys.argv[1]))"),
+    "conf.json": ("sys, json, pathlib", "config = json.loads(pathlib.Path(sys.argv[1]).read_text())"),
+    "conf.toml": ("sys, tomllib", "config = tomllib.load(open(sys.argv[1], 'rb'))"),
+}
+
+
+@pytest.mark.parametrize("name", list(FILES))
+def test_values_of_a_file_that_the_command_line_names(virtual, options_python, name):
+    """The trial and the patched file do the same; nothing else of the file changes."""
+    imports, read = READS[name]
+    main = read + "\ntrain(config['train']['batch_size'], config['train']['grad_accum_steps'])"
+    program = TRAINS % {"imports": imports, "main": main, "loss": MEAN}
+    before = virtual(program, "survey", arguments=[name], files={name: FILES[name]}, python=options_python)
+    offered = "file:%s:train.batch_size=8 file:%s:train.grad_accum_steps=2" % (name, name)
+    assert values_of(before, "option_accumulate")[:1] == [offered], survey(before)["possible"]
+    after = virtual(program, "option_accumulate=" + offered, arguments=[name], files={name: FILES[name]}, python=options_python)
+    assert "trained 8 2" in after.stdout and (after.folder / name).read_text() == FILES[name]
+    entry = after.change("option_accumulate")
+    assert entry["how"] == "In %s set train.batch_size to 8 and train.grad_accum_steps to 2." % name
+    assert_same_updates(before.document["pace"], after.document["pace"], passes=2)
+    by_hand = virtual(program, arguments=[name], files={name: FILES[name]}, patch=entry["patch"], python=options_python)
+    assert "trained 8 2" in by_hand.stdout and by_hand.peaks == after.peaks
+    wanted = FILES[name].replace("16", "8").replace('steps": 1', 'steps": 2').replace("steps = 1", "steps = 2")
+    assert (by_hand.folder / name).read_text() == wanted
+
+
+def test_a_file_that_the_program_does_not_read_is_no_change(virtual, options_python):
+    program = TRAINS % {"imports": "sys", "main": "train(16, 1)", "loss": MEAN}
+    after = virtual(program, "option_batch=file:conf.yaml:train.batch_size=8", arguments=["conf.yaml"],
+                    files={"conf.yaml": YAML}, python=options_python)  # fmt: skip
+    assert not after.document["changes"][0]["applied"]
+
+
+def test_variables_of_the_environment(virtual):
+    """As they are read: os.environ.get, os.getenv, os.environ[...]."""
+    main = "train(int(os.environ.get('BATCH_SIZE', 32)), int(os.getenv('GRAD_ACCUM_STEPS', '1')))"
+    program = TRAINS % {"imports": "os", "main": main, "loss": MEAN}
+    before = virtual(program, "survey", BATCH_SIZE="16")
+    offered = "env:BATCH_SIZE=8 env:GRAD_ACCUM_STEPS=2"
+    assert values_of(before, "option_accumulate")[:1] == [offered], survey(before)["possible"]
+    after = virtual(program, "option_accumulate=" + offered, BATCH_SIZE="16")
+    assert "trained 8 2" in after.stdout
+    assert after.change("option_accumulate")["how"] == "Set BATCH_SIZE=8 GRAD_ACCUM_STEPS=2 in its environment."
+    assert_same_updates(before.document["pace"], after.document["pace"], passes=2)
+
+
+def test_an_option_that_is_not_given_has_the_value_of_the_configuration():
+    """`--batch-size`, default None, over `DATA.BATCH_SIZE` 32 of a file."""
+    given = option("--batch-size", None, "int")
+    settled = option("DATA.BATCH_SIZE", 32)._replace(spellings=())
+    found = {name: rows for name, title, promise, rows in package()[0].offers([given], [[settled]])}
+    assert found["option_batch"][0] == ("--batch-size 16", 2)
+
+
+def test_pieces_that_the_program_cuts_a_batch_into():
+    promise, rows = offered(option("--batch_size", 60), option("--batch_chunk", 1))["option_accumulate"]
+    assert promise == "same_up_to_rounding" and rows[:4] == [("--batch_chunk %d" % k, k) for k in (2, 3, 4, 5)]

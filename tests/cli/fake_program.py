@@ -7,7 +7,7 @@ guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTor
 selected: MiB that it takes of what --assume says is selected; base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
 refuses: changes that do not apply; inert: changes that act on nothing; idle: changes under which it does nothing; breaks: changes that make it fail; own: it fails by itself
 where memory is enough; `--batch-size N` on the command line is the batch; sleep: seconds that it goes on for; fails: its own
-status; pace: {change: what its updates are made of}, "" is the program as it is; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
+status; command_line: what it says that it was given; pace: {change: what its updates are made of}, "" is the program as it is; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
 """
 
 import sys
@@ -49,7 +49,7 @@ def tell_changes(wish, changes):
                      "why_not": None if applied else "nothing to act on", "places": [], "effective": 0 if name in wish.get("inert", ()) else 1,
                      "how": "Do %s." % name, "environment": {}, "arguments": {}, "patch": None,
                      "results": wish.get("results", {}).get(name, "same")})  # fmt: skip
-    facts = {"facts": {"batches": [wish["batch"]] if wish.get("batch") else [], "command_line": sys.argv[1:]}, "possible": wish.get("possible", [])}
+    facts = {"facts": {"batches": [wish["batch"]] if wish.get("batch") else [], "command_line": wish.get("command_line", sys.argv[1:])}, "possible": wish.get("possible", [])}
     write("changes", {"schema": "tonnage.changes/1", "pid": os.getpid(), "changes": rows,
                       "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-%s\n+b\n" % rows[0]["id"] if rows and rows[0]["applied"] else None,
                       "pace": wish.get("pace", {}).get(rows[0]["id"] if rows else ""),

@@ -168,6 +168,38 @@ def test_the_programs_own_options_come_first_as_a_line_to_copy(fix):
     assert first["command"][-50:] in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize("words, given, command", [
+    ("loader.batch_size=4", ["loader.batch_size=8", "+name=x"], "loader.batch_size=4 +name=x"),
+    ("loader.batch_size=4", ["+name=x"], "+name=x loader.batch_size=4"),
+    ("BATCH 4 --accumulate 2", ["--opts", "BATCH", "8"], "--opts BATCH 4 --accumulate 2"),
+    ("--amp env:LENGTH=512", [], "--amp"),
+    ("--batch_size=4", ["--batch_size=8"], "--batch_size=4"),
+])
+def test_how_options_are_written(fix, words, given, command):
+    """key=value in the place of the key; a variable of the environment before the command; the trial gets the words, too."""
+    wish = {"base": 1500, "saves": {"option_batch": 800}, "possible": [{**row("option_batch", values=[words]), "pieces": [2]}]}
+    first = fix(wish, more=["--name", "x", *given])[1]["changes"][0]
+    assert first["fits"] and first["command"].endswith(" " + command), first["command"]
+    assert first["command"].startswith("env LENGTH=512 " if "env:" in words else sys.executable)
+
+
+def test_a_value_in_a_file_is_a_patch_and_no_command(fix):
+    words = "file:conf.yaml:train.batch_size=4"
+    wish = {"base": 1500, "saves": {"option_batch": 800}, "possible": [{**row("option_batch", values=[words]), "pieces": [2]}]}
+    done, document = fix(wish, more=["--name", "x", "conf.yaml"])
+    first = document["changes"][0]
+    assert first["fits"] and first["command"] is None and first["patch"] and words in first["id"]
+    assert "tonnage fix --apply" in done.stderr
+
+
+def test_an_option_is_not_offered_where_it_would_not_arrive(fix):
+    """A script that starts the program: only what stands in the environment or in a file reaches it."""
+    wish = {"base": 1500, "saves": {"option_batch": 800}, "command_line": ["other"],
+            "possible": [{**row("option_batch", values=["--batch 4", "env:BATCH=2"]), "pieces": [2, 4]}]}  # fmt: skip
+    tried = [change["id"] for change in fix(wish)[1]["changes"]]
+    assert tried == ["option_batch=env:BATCH=2"]
+
+
 @pytest.mark.parametrize("other, why", [
     ({"samples": 32}, "an update uses 32 samples, 64 when unchanged"),
     ({"loss_share": 2.0}, "the losses of an update are weighted 2 times, 1 times when unchanged"),

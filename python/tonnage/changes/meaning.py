@@ -2,7 +2,8 @@
 """What an option of a program's command line is for, by its name and type, and what to set it to for less memory.
 
 Names are told apart by their words: `--per-device-train-batch-size`, `--batchSize` and `-b` are the batch of one pass,
-`--total-batch-size` is not. What an option really does is seen in its trial (pace.py); nothing here is believed.
+`--total-batch-size` is not; what it stands in counts, too: `val.batch_size` is another's. What an option really does is seen in
+its trial (pace.py); nothing here is believed.
 """
 
 import re
@@ -14,16 +15,22 @@ _OTHERS = {"eval", "evaluation", "val", "valid", "validation", "test", "vb", "in
            "per_epoch", "epoch", "steps", "sizes", "mode", "split", "factor", "rampup", "lookahead", "growth"}  # fmt: skip
 _SMALL = ({"micro"}, {"microbatch"}, {"mbs"}, {"per", "device"}, {"device"}, {"per", "gpu"})
 _BATCH = {"batch", "batchsize", "bs", "bsz", "microbatch", "mbs", "b", "microbatchsize"}
+_OTHER_PARTS = {"eval", "evaluation", "val", "valid", "validation", "test", "infer", "inference", "predict", "prediction",
+                "generation", "sample", "sampling", "rollout"}  # of a configuration
 _ACCUMULATION = re.compile(r"^(accum|accumulate|accumulation|accumulated|gradaccum)$")
+_ACCUMULATIONS = ({"grad", "acc"}, {"gradient", "acc"}, {"update", "freq"}, {"iter", "size"})
+_CHUNKS = ({"batch", "chunk"}, {"batch", "chunks"}, {"num", "microbatches"}, {"num", "micro", "batches"}, {"batch", "splits"},
+           {"batch", "split"})  # fmt: skip
 _CHECKPOINT = {"checkpoint", "checkpointing", "ckpt", "checkpoints", "recompute", "recomputation", "remat"}
 _GRADIENT = {"gradient", "grad", "activation", "activations", "act", "use", "enable", "recompute", "recomputation", "remat"}
 _LENGTH = ({"block", "size"}, {"max", "length"}, {"max", "len"}, {"seq", "length"}, {"seq", "len"}, {"seqlen"}, {"bptt"},
            {"sequence", "length"}, {"context", "length"}, {"cutoff", "len"}, {"max", "seqlen"}, {"n", "ctx"})  # fmt: skip
 _RESOLUTION = ({"img", "size"}, {"image", "size"}, {"resolution"}, {"imgsz"}, {"crop", "size"}, {"input", "size"})
 _HALF = ("bf16", "bfloat16", "bf16-mixed", "bf16_mixed")
+_LIGHTNING = ("bf16-mixed",)  # its trainer's, where nothing lists them
 _FULL = (None, "no", "fp32", "float32", "32", "32-true", "none", "")
 _SMALL_OPTIMIZERS = ("adafactor", "adamw_8bit", "adamw_bnb_8bit")
-_PIECES = (2, 4, 8, 16, 32)
+_MOST_PIECES = 64
 
 
 def words(name):
@@ -32,12 +39,16 @@ def words(name):
 
 
 def role(option):
-    """"batch", "total", "accumulation", "checkpointing", "precision", "optimizer", "length", "resolution", or None."""
+    """"batch", "total", "accumulation", "chunks", "checkpointing", "precision", "optimizer", "length", "resolution", or None."""
     said = words(option.name)
     whole = option.kind == "int"
     truth = option.kind in ("flag", "bool")
-    if whole and any(_ACCUMULATION.match(word) for word in said):
+    if any(words(part) & _OTHER_PARTS for part in option.name.split(".")[:-1]):
+        return None
+    if whole and (any(_ACCUMULATION.match(word) for word in said) or any(each <= said for each in _ACCUMULATIONS)):
         return "accumulation" if not said & {"eval", "evaluation"} else None
+    if whole and any(each <= said for each in _CHUNKS):
+        return "chunks"
     if whole and said & _BATCH:
         if said & _TOTAL:
             return "total"
@@ -57,8 +68,22 @@ def role(option):
     return None
 
 
-def by_role(options):
-    """{role: Option}; of several batches the one that says most plainly that it is that of one pass."""
+def by_role(options, others=()):
+    """{role: Option}; of several batches the one that says most plainly that it is that of one pass. What `others` say, lists
+    of options that stand elsewhere, counts where these say nothing: an option that is not given has the value that the
+    configuration has under the same name."""
+    chosen = _chosen([option for option in options if option.spellings])
+    for more in others:
+        for of, option in _chosen(more).items():
+            mine = chosen.get(of)
+            if mine is not None and mine.value is None and words(mine.name) == words(option.name):
+                chosen[of] = mine._replace(value=option.value)
+            elif option.spellings and (mine is None or mine.value is None):
+                chosen[of] = option
+    return chosen
+
+
+def _chosen(options):
     found = {}
     for option in options:
         of = role(option)
@@ -89,26 +114,35 @@ def written(option, value):
     return ("%s=%s" if option.equals else "%s %s") % (name, value)
 
 
-def offers(options):
+def offers(options, others=()):
     """[(id, title, promise, [(words to set, pieces of a batch or 0), ...])] of what a program's options can do."""
-    chosen = by_role(options)
+    chosen = by_role(options, others)
     return [offer for offer in (_accumulation(chosen), _batch(chosen), _checkpointing(chosen), _precision(chosen),
                                 _optimizer(chosen), _smaller(chosen, "length", "shorter sequences"),
                                 _smaller(chosen, "resolution", "smaller pictures")) if offer and offer[3]]  # fmt: skip
 
 
-def forbids_accumulation(options):
+def forbids_accumulation(options, others=()):
     """True where an option says what all passes of an update have together: the program cuts batches itself."""
-    return "total" in by_role(options)
+    return "total" in by_role(options, others)
+
+
+def _pieces(size):
+    return [k for k in range(2, _MOST_PIECES + 1) if size % k == 0]
 
 
 def _accumulation(chosen):
-    batch, often = chosen.get("batch"), chosen.get("accumulation")
-    if batch is None or often is None or not _positive(batch.value):
+    batch, often, chunks = chosen.get("batch"), chosen.get("accumulation"), chosen.get("chunks")
+    if batch is None or not _positive(batch.value):
         return None
-    before = often.value if _positive(often.value) else 1
-    rows = [("%s %s" % (written(batch, batch.value // k), written(often, before * k)), k) for k in _PIECES
-            if batch.value % k == 0]
+    if chunks is not None:  # the program cuts the batch itself
+        before = chunks.value if _positive(chunks.value) else 1
+        rows = [(written(chunks, before * k), k) for k in _pieces(batch.value // before) if batch.value % before == 0]
+    elif often is not None:
+        before = often.value if _positive(often.value) else 1
+        rows = [("%s %s" % (written(batch, batch.value // k), written(often, before * k)), k) for k in _pieces(batch.value)]
+    else:
+        return None
     return "option_accumulate", "smaller batches, accumulated: the program's own options", "same_up_to_rounding", rows
 
 
@@ -117,7 +151,7 @@ def _batch(chosen):
     if batch is None:
         return None
     size = batch.value if _positive(batch.value) else total.value if total is not None and _positive(total.value) else 0
-    rows = [(written(batch, size // k), k) for k in _PIECES if size and size % k == 0]
+    rows = [(written(batch, size // k), k) for k in (_pieces(size) if size else ())]
     promise = "same_up_to_rounding" if total is not None else "different_training"
     title = "smaller batches of one pass: the program's own option" if total is not None else (
         "a smaller batch: the program's own option")
@@ -138,7 +172,8 @@ def _precision(chosen):
     if option.kind in ("flag", "bool"):
         rows = [(written(option, "True"), 0)] if not option.value else []
     elif str(option.value).lower() in _FULL or option.value is None:
-        rows = [(written(option, value), 0) for value in _HALF if option.choices and value in option.choices][:1]
+        known = option.choices or (_LIGHTNING if option.name.endswith("trainer.precision") else ())
+        rows = [(written(option, value), 0) for value in _HALF if value in known][:1]
         if not rows and option.value == "float32":
             rows = [(written(option, "bfloat16"), 0)]
     return "option_precision", "mixed precision: the program's own option", "different_training", rows

@@ -1,33 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that a program declares for its command line, read where it declares them.
 
-argparse and what is made of it (transformers' HfArgumentParser), click and typer, and scripts that set globals of theirs
-from `--name=value` (nanoGPT's configurator). Parsers that read something else than the program's command line, and those of
-launchers and of fire, are not the program's. Options that are hidden or called deprecated are left out.
+argparse and what is made of it (transformers' HfArgumentParser, simple-parsing, tyro), click and typer, and scripts that set
+globals of theirs from `--name=value` (nanoGPT's configurator); what other libraries read is in parsers.py. Parsers of
+something else than the program's command line, and those of launchers, are not the program's. Options that are hidden or
+called deprecated are left out.
 """
 
 import ast
-import collections
 import functools
 import sys
 
 from _tonnage_guest import imports
 
+from . import parsers, results
+from .option import LAUNCHERS, is_given, kind_of, make
 
-# spellings: all names; typed: the one that the command line has, or None; kind: "int", "float", "bool" (a value is given),
-# "flag" (none is), "str"; equals: written name=value; choices: list or None; value: what it is now
-Option = collections.namedtuple("Option", "name spellings typed kind equals choices value")
-
-_LAUNCHERS = ("torch.distributed.", "accelerate.commands.", "deepspeed.launcher.", "fire.", "lightning.fabric.cli", "IPython",
-              "ipykernel", "pytest", "_pytest", "pdb", "runpy", "torch._inductor", "triton")
 _CONFIGURED = (int, float, bool, str)
 
 
-def watch(change, use):
-    """use([Option, ...]) each time that the program has read its command line."""
-    imports.watch("argparse", change.guarded(_watch_argparse(change, use)))
-    for name in ("click.core", "typer._click.core"):
-        imports.watch(name, change.guarded(_watch_click(change, use)))
+def watch(use):
+    """use([Option, ...]) each time that the program has read its command line. What cannot be read of one library takes
+    nothing away from the others."""
+    for name, patch in (("argparse", _watch_argparse), ("click.core", _watch_click), ("typer._click.core", _watch_click)):
+        guard = results.Change(name, None, None)
+        imports.watch(name, guard.guarded(patch(guard, use)))
+    parsers.watch(use)
 
 
 # ---- argparse ----
@@ -55,19 +53,18 @@ def _watch_argparse(change, use):
 
 def _is_the_programs(given, frame):
     """False for a parser of something else than the command line, and for a launcher's."""
-    words = sys.argv[1:]
-    if given is not None and any(word not in words for word in given):
+    if given is not None and not is_given(given):
         return False
     while frame is not None and frame.f_globals.get("__name__") in ("argparse", "transformers.hf_argparser"):
         frame = frame.f_back
     name = frame.f_globals.get("__name__", "") + "." if frame is not None else ""
-    return not name.startswith(_LAUNCHERS)
+    return not name.startswith(LAUNCHERS)
 
 
 def _of_action(action, namespace):
     import argparse
 
-    help_text = action.help or ""
+    help_text = action.help if isinstance(action.help, str) else ""
     if not action.option_strings or help_text == argparse.SUPPRESS or "deprecated" in help_text.lower():
         return None
     value = getattr(namespace, action.dest, None)
@@ -80,27 +77,11 @@ def _of_action(action, namespace):
     elif action.nargs not in (None, "?"):
         kind = None
     else:
-        kind = _kind(value, action.type)
+        kind = kind_of(value, action.type)
     if kind is None:
         return None
     spellings = [name for name in action.option_strings if not name.startswith("--no-") and not name.startswith("--no_")]
-    return _option(action.dest, spellings, kind, action.choices, value)
-
-
-def _kind(value, read):
-    if isinstance(value, bool):
-        return "bool"
-    for kind in (int, float):
-        if type(value) is kind or (value is None and read is kind):
-            return kind.__name__
-    return "str" if isinstance(value, str) or value is None else None
-
-
-def _option(name, spellings, kind, choices, value, equals=False):
-    typed = next((word for word in spellings for given in sys.argv[1:]
-                  if given == word or given.startswith(word + "=")), None)  # fmt: skip
-    listed = list(choices)[:64] if isinstance(choices, (list, tuple, set, dict, range)) else None
-    return Option(name, tuple(spellings), typed, kind, equals, listed, value)
+    return make(action.dest, spellings, kind, action.choices, value)
 
 
 # ---- click, typer ----
@@ -117,7 +98,7 @@ def _watch_click(change, use):
         @functools.wraps(original)
         def parse_args(self, ctx, args):
             result = original(self, ctx, args)
-            if not (getattr(self.callback, "__module__", None) or "").startswith(_LAUNCHERS):
+            if not (getattr(self.callback, "__module__", None) or "").startswith(LAUNCHERS):
                 change.guarded(look)(self, ctx)
             return result
 
@@ -135,9 +116,9 @@ def _of_parameter(parameter, context):
         return None
     if has("hidden") or has("multiple") or has("deprecated"):
         return None
-    whole = {"integer": int, "float": float}.get(getattr(read, "name", None))
-    kind = "flag" if has("is_flag") else _kind(value, whole)
-    return _option(parameter.name, parameter.opts, kind, getattr(read, "choices", None), value) if kind else None
+    whole = {"integer": int, "float": float}.get((getattr(read, "name", None) or "").split(" ")[0])  # "integer range"
+    kind = "flag" if has("is_flag") else kind_of(value, whole)
+    return make(parameter.name, parameter.opts, kind, getattr(read, "choices", None), value) if kind else None
 
 
 # ---- globals of the script that its command line sets ----
@@ -166,7 +147,7 @@ def _configured(name, value):
                 value = ast.literal_eval(given[len(word) + 1:])
             except (SyntaxError, ValueError):
                 value = given[len(word) + 1:]
-    return _option(name, (word,), _kind(value, None), None, value, equals=True)
+    return make(name, (word,), kind_of(value), None, value, equals=True)
 
 
 def _runs_configurator(statement, read):

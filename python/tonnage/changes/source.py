@@ -106,6 +106,17 @@ class Source:
         return line in self._inside_strings
 
 
+class Plain(Source):
+    """A file that is no Python: lines to be edited."""
+
+    def __init__(self, path, text):
+        self.path = path
+        self.text = text
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self.lines = text.replace("\r\n", "\n").split("\n")
+        self._inside_strings = set()
+
+
 def read(path):
     """The Source of a file, or None if it cannot be read or is no Python."""
     try:

@@ -10,7 +10,8 @@ import os
 import sys
 import weakref
 
-from . import arguments, blocks, command_line, hooks, loaders, meaning, options, results, rewrite, source, table, train_mode
+from . import (arguments, blocks, command_line, config_files, environment, hooks, loaders, meaning, options, results, rewrite,
+               source, table, train_mode)
 
 _VALUES = {"kv_cache_limit": "1"}
 
@@ -23,6 +24,8 @@ class _Facts:
         self.batches = {}
         self.evaluation_batches = {}
         self.declared = []  # options of the program's command line, of the parser that can do most
+        self.settled = []  # of a configuration that the command line may not reach
+        self.variables = {}  # of the environment
         self.options = {}  # of the command line: --batch 8
         self.blocks = 0
         self.block = None
@@ -33,6 +36,10 @@ class _Facts:
         self.training_arguments = False  # transformers'
         self.trainer = None  # "hf" or "lightning" when one of them makes the updates
         self.rewrites = set()
+
+    def own_options(self):
+        """Options of the command line, and what stands elsewhere: offers' arguments."""
+        return self.declared, (self.settled, config_files.options(), list(self.variables.values()))
 
     def document(self):
         torch = sys.modules.get("torch")
@@ -53,8 +60,8 @@ class _Facts:
             "training_arguments": self.training_arguments,
             "trainer": self.trainer,
             "rewrites": sorted(self.rewrites),
-            "offers": meaning.offers(self.declared),
-            "cuts_batches": meaning.forbids_accumulation(self.declared),
+            "offers": meaning.offers(*self.own_options()),
+            "cuts_batches": meaning.forbids_accumulation(*self.own_options()),
             "command_line": sys.argv[1:],
             "wished": os.environ.get("TONNAGE_TRY", "").split(","),
             "places": {"optimizers": self.optimizers, "batches": self.batches},
@@ -88,8 +95,13 @@ def install(change):
         facts.options[command_line.option_of(action)] = getattr(namespace, action.dest)
 
     def declared(found):
-        if len(meaning.offers(found)) >= len(meaning.offers(facts.declared)):
+        if not all(option.spellings for option in found):
+            facts.settled = found
+        elif len(meaning.by_role(found)) >= len(meaning.by_role(facts.declared)):
             facts.declared = found
+
+    def variable(option):
+        facts.variables.setdefault(option.name, option)
 
     def configurator(change, text):
         if os.path.abspath(sys.argv[0] or "") == text.path:
@@ -120,7 +132,8 @@ def install(change):
     loaders.watch(change.guarded(loader))
     loaders.watch_evaluation(change.guarded(evaluation))
     command_line.watch(change, option)
-    options.watch(change, declared)
+    options.watch(declared)
+    environment.watch(variable)
     rewrite.add(results.Change("configurator", None, None), configurator)
     hooks.before_forward(change.guarded(called))
     arguments.hugging_face(change, trainer_arguments)

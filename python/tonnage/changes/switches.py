@@ -1,16 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the program's own: the driver writes them onto the command line, so that a trial is the line that a person would
-run. Here it is seen that the program was given them; what they did is told by pace.py."""
+"""Options of the program's own. The driver writes those of the command line onto it, so that a trial is the line that a person
+would run; here it is seen that the program was given them. Those of the environment and of configuration files are set here. What
+they did is told by pace.py."""
 
+import os
 import sys
+
+from . import config_files
+from .option import ENVIRONMENT, FILE
 
 
 def install(change):
-    """value: the words, as in "--batch-size 2 --grad-accum-steps 4"."""
-    words = (change.value or "").split()
-    if not words or any(word not in sys.argv for word in words):
+    """value: the words, as in "--batch-size 2 file:conf.yaml:train.accumulate=4 env:LENGTH=512"."""
+    typed, variables, files = sorted_words(change.value or "")
+    if not typed + list(variables) + list(files) or any(word not in sys.argv for word in typed):
         change.cannot("it has to stand on the program's command line")
         return
-    change.how = "Run the program with %s." % change.value
-    change.note(None, change.value)
-    change.effect()
+    os.environ.update(variables)
+    config_files.install(change, files)
+    change.how = _how(typed, variables, files)
+    if typed or variables:
+        change.note(None, change.value)
+        change.effect()
+
+
+def sorted_words(text):
+    """(words of the command line, {variable: value}, {path: {key: value}})."""
+    typed, variables, files = [], {}, {}
+    for word in text.split():
+        if word.startswith(ENVIRONMENT):
+            name, _, value = word[len(ENVIRONMENT):].partition("=")
+            variables[name] = value
+        elif word.startswith(FILE):
+            path, _, rest = word[len(FILE):].partition(":")
+            key, _, value = rest.partition("=")
+            files.setdefault(path, {})[key] = value
+        else:
+            typed.append(word)
+    return typed, variables, files
+
+
+def _how(typed, variables, files):
+    words = ["%s=%s" % pair for pair in variables.items()]
+    parts = []
+    if typed:
+        parts.append("run the program with %s" % " ".join(typed))
+    if words:
+        parts.append("set %s in its environment" % " ".join(words))
+    for path, values in files.items():
+        parts.append("in %s set %s" % (path, " and ".join("%s to %s" % pair for pair in values.items())))
+    text = "; ".join(parts) + "."
+    return text[0].upper() + text[1:]
