@@ -51,6 +51,24 @@ test_the_last_of_several_counts_and_launchers_keep_theirs(void **state)
 }
 
 static void
+test_keys_variables_and_files(void **state)
+{
+	(void)state;
+	const char *mixed = "option_accumulate=loader.batch=4 env:STEPS=2 file:a.yaml:b=1";
+	check(mixed, "python train.py loader.batch=4 +x=1", LINE("python", "train.py", "loader.batch=8", "+x=1"));
+	check("option_precision=--amp env:A=1", "python train.py --amp", LINE("python", "train.py"));
+	char **copied = tn__change_command_to_copy(LINE("python", "train.py"), "option_batch=env:A=1 env:B=2 --batch 4");
+	static const char *const wanted[] = { "env", "A=1", "B=2", "python", "train.py", "--batch", "4" };
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		assert_string_equal(copied[i], wanted[i]);
+	tn__change_command_free(copied);
+	assert_true(tn__change_is_on_line(mixed) && tn__change_is_command(mixed));
+	assert_true(tn__change_is_command("option_batch=env:A=1") && !tn__change_is_on_line("option_batch=env:A=1"));
+	assert_false(tn__change_is_command("option_batch=file:a.yaml:b=1"));
+	assert_false(tn__change_is_command("option_batch=--batch 4,zero_grad"));
+}
+
+static void
 test_other_changes_leave_the_line_alone(void **state)
 {
 	(void)state;
@@ -67,6 +85,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_options_replace_those_that_stand_there),
 		cmocka_unit_test(test_the_last_of_several_counts_and_launchers_keep_theirs),
+		cmocka_unit_test(test_keys_variables_and_files),
 		cmocka_unit_test(test_other_changes_leave_the_line_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,15 +4,19 @@
 
     bench/fix/upstream/run.py --sources DIRECTORY [--only TEXT]
 
-The directory has a checkout of each repository, under its last name, with the data that `needs` names. Each script is searched
-once; the command line of the first entry is then run as it stands. `right`: the first entry is the expert's. `same`: that
-run's peak is to the byte what the list says. Writes bench/results/fix_upstream.csv.
+The directory has a checkout of each repository, under its last name and at the commit of its row, with the data that data.py
+makes or that `needs` names. Each script is searched once; the command line of the first entry, or the script with its patch, is then
+run as it stands. `right`: the first entry is the expert's. `same`: that run's peak is to the byte what the list says. `nothing_saves`:
+what the change that does nothing saves. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
+that are there stay where they are not asked for; bench/results/fix_upstream.csv.
 """
 
 import argparse
 import csv
 import json
+import os
 import pathlib
+import resource
 import shlex
 import subprocess
 import sys
@@ -21,10 +25,11 @@ import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
-from places import PYTHON, ROOT, TONNAGE  # noqa: E402
+from places import ENVIRONMENTS, ROOT, TONNAGE  # noqa: E402
 
-FIELDS = ["script", "needed_bytes", "missing_bytes", "first_entry", "results", "right", "again", "same", "trials",
-          "seconds_to_first", "seconds"]  # fmt: skip
+RESULTS = ROOT / "bench/results/fix_upstream.csv"
+FIELDS = ["script", "needed_bytes", "missing_bytes", "first_entry", "results", "right", "again", "same", "nothing_saves",
+          "trials", "seconds_to_first", "seconds", "cpu"]  # fmt: skip
 
 
 def tonnage(command, row, words, folder):
@@ -33,22 +38,46 @@ def tonnage(command, row, words, folder):
         path = pathlib.Path(out) / "out.json"
         card = ["--gpu", row["gpu"], *(["--memory", row["memory"]] if "memory" in row else [])]
         line = [TONNAGE, command, "--quiet", *card, "--json", path, "--", *words]
-        subprocess.run(list(map(str, line)), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(list(map(str, line)), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       env={**os.environ, "TONNAGE_TRY": "nothing"})  # fmt: skip
         return json.loads(path.read_text()) if path.exists() else {}
+
+
+def words_of(row):
+    """The command line of a row."""
+    python = ENVIRONMENTS / row.get("environment", "torch-2.11.0") / "bin/python"
+    return [str(python), *row["start"], *row["arguments"]]
+
+
+def run_first(row, first, words, folder):
+    """The document of a run of the first entry, as its reader would make it."""
+    patch = first["patch"]
+    if patch is None:
+        return tonnage("run", row, shlex.split(first["command"]) if first["command"] else words, folder)
+    subprocess.run(["patch", "-p0", "--fuzz=0"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
+    try:
+        return tonnage("run", row, shlex.split(first["command"]) if first["command"] else words, folder)
+    finally:
+        subprocess.run(["patch", "-p0", "-R"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
 
 
 def measure(row, sources):
     """One row of the table of results."""
-    folder = sources / row["repository"].split("/")[1]
-    found = tonnage("fix", row, [PYTHON, row["script"], *row["arguments"]], folder)
+    folder = sources / row["repository"].split("/")[1] / row.get("folder", "")
+    before, words = resource.getrusage(resource.RUSAGE_CHILDREN), words_of(row)
+    found = tonnage("fix", row, words, folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     first = next((change for change in found.get("changes", []) if change["fits"]), None)
+    nothing = next((change for change in found.get("changes", []) if change["id"] == "nothing"), {})
     line = {"script": row["name"], **{name: found.get("unchanged", {}).get(name) for name in FIELDS[1:3]},
-            **{name: found.get(name) for name in FIELDS[8:]}}  # fmt: skip
+            **{name: found.get(name) for name in ("trials", "seconds_to_first", "seconds")}, "right": False,
+            "cpu": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
+            "nothing_saves": nothing.get("saved_bytes") if nothing else None}  # fmt: skip
     if first is None:
-        return {**line, "right": False}
-    line.update(first_entry=first["id"], results=first["results"], right=first["id"] == row["expert"])
-    if first["command"] is not None:
-        again = tonnage("run", row, shlex.split(first["command"]), folder)
+        return line
+    line.update(first_entry=first["id"], results=first["results"], right=first["id"] in row["expert"])
+    if first["patch"] is not None or first["command"] is not None:
+        again = run_first(row, first, words, folder)
         line.update(again=again.get("verdict"), same=again.get("peak", {}).get("device_bytes") == first["peak_device_bytes"])
     return line
 
@@ -57,14 +86,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sources", type=pathlib.Path, required=True)
     parser.add_argument("--only", default="")
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
     arguments = parser.parse_args()
-    rows = [row for row in tomllib.loads((HERE / "table.toml").read_text())["script"] if arguments.only in row["name"]]
-    with open(ROOT / "bench/results/fix_upstream.csv", "w", newline="") as out:
-        writer = csv.DictWriter(out, FIELDS)
-        writer.writeheader()
-        for row in rows:
-            writer.writerow(measure(row, arguments.sources.resolve()))
-            out.flush()
+    table = tomllib.loads((HERE / "table.toml").read_text())["script"]
+    kept = {}
+    if arguments.results.exists():
+        kept = {line["script"]: line for line in csv.DictReader(arguments.results.open())}
+    for row in table:
+        if arguments.only not in row["name"]:
+            continue
+        kept[row["name"]] = measure(row, arguments.sources.resolve())
+        with open(arguments.results, "w", newline="") as out:
+            writer = csv.DictWriter(out, FIELDS, restval="", extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(kept[each["name"]] for each in table if each["name"] in kept)
 
 
 if __name__ == "__main__":
