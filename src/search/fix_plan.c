@@ -232,6 +232,8 @@ by_guarantee(const void *one, const void *two)
 		return a->found.own ? -1 : 1;
 	if (a->found.cost != b->found.cost)
 		return a->found.cost - b->found.cost;
+	if (a->found.pieces != b->found.pieces)
+		return a->found.pieces - b->found.pieces; /* a batch is cut no more than it must be */
 	return a->most == b->most ? 0 : a->most > b->most ? -1 : 1;
 }
 

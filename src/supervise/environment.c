@@ -155,6 +155,9 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	}
 	snprintf(preload, sizeof(preload), "%s/libtonnage-preload.so", install->libraries);
 	prepend(builder, "LD_PRELOAD", preload);
+	/* The virtual GPU is opened late and has thread-local variables of the static kind, for which other libraries may have left
+	 * no room (512 bytes are set aside unless told): with librosa and scikit-learn there, it could not be opened at all. */
+	prepend(builder, "GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=4096");
 	prepend(builder, "PYTHONPATH", install->guest);
 	set(builder, "TONNAGE_GUEST", install->guest);
 	set(builder, "TONNAGE_RUN", folder->path);

@@ -207,10 +207,10 @@ parser.add_arguments(Arguments, dest="config")
 config = parser.parse_args().config
 train(config.batch_size, config.grad_accum_steps)
 """, [], {}, "--batch_size 8 --grad_accum_steps 2"),
-    "jsonargparse": ("jsonargparse", """
+    "jsonargparse": ("dataclasses, jsonargparse", """
+@dataclasses.dataclass
 class Data:
-    def __init__(self, batch_size: int = 32):
-        self.batch_size = batch_size
+    batch_size: int = 32
 
 def fit(data: Data, grad_accum_steps: int = 1):
     train(data.batch_size, grad_accum_steps)

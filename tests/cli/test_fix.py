@@ -168,6 +168,15 @@ def test_the_programs_own_options_come_first_as_a_line_to_copy(fix):
     assert first["command"][-50:] in " ".join(done.stderr.split())
 
 
+def test_a_batch_is_cut_no_more_than_it_must_be(fix):
+    """Also where the card has room for what is needed and yet it does not fit, so that nothing tells how much is missing."""
+    wish = {"base": 100, "sample": 20, "batch": 64,
+            "possible": [{**OWN, "values": ["--batch-size %d --accumulate %d" % (64 // k, k) for k in (2, 4, 8)],
+                          "pieces": [2, 4, 8]}]}  # fmt: skip
+    document = fix(wish, more=["--name", "x", "--batch-size", "64"])[1]
+    assert document["changes"][0]["id"] == "option_accumulate=--batch-size 32 --accumulate 2"
+
+
 @pytest.mark.parametrize("words, given, command", [
     ("loader.batch_size=4", ["loader.batch_size=8", "+name=x"], "loader.batch_size=4 +name=x"),
     ("loader.batch_size=4", ["+name=x"], "+name=x loader.batch_size=4"),

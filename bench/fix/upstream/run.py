@@ -7,7 +7,8 @@
 The directory has a checkout of each repository, under its last name and at the commit of its row, with the data that data.py
 makes or that `needs` names. Each script is searched once; the command line of the first entry, or the script with its patch, is then
 run as it stands. `right`: the first entry is the expert's. `same`: that run's peak is to the byte what the list says. `nothing_saves`:
-what the change that does nothing saves. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
+what the change that does nothing saves. `at_first`: the first entry
+of the first run of the row, before anything was mended for it, and whether it was right. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
 that are there stay where they are not asked for; bench/results/fix_upstream.csv.
 """
 
@@ -29,7 +30,7 @@ from places import ENVIRONMENTS, ROOT, TONNAGE  # noqa: E402
 
 RESULTS = ROOT / "bench/results/fix_upstream.csv"
 FIELDS = ["script", "needed_bytes", "missing_bytes", "first_entry", "results", "right", "again", "same", "nothing_saves",
-          "trials", "seconds_to_first", "seconds", "cpu"]  # fmt: skip
+          "trials", "seconds_to_first", "seconds", "cpu", "at_first", "right_at_first"]  # fmt: skip
 
 
 def tonnage(command, row, words, folder):
@@ -95,7 +96,10 @@ def main():
     for row in table:
         if arguments.only not in row["name"]:
             continue
-        kept[row["name"]] = measure(row, arguments.sources.resolve())
+        before, line = kept.get(row["name"], {}), measure(row, arguments.sources.resolve())
+        line["at_first"] = before.get("at_first") or line.get("first_entry", "nothing fits")
+        line["right_at_first"] = before.get("right_at_first") or line["right"]
+        kept[row["name"]] = line
         with open(arguments.results, "w", newline="") as out:
             writer = csv.DictWriter(out, FIELDS, restval="", extrasaction="ignore")
             writer.writeheader()

@@ -48,6 +48,6 @@ def _whole(value):
 
 
 def _reader_is_users(frame):
-    while frame is not None and frame.f_code.co_filename in (os.__file__, __file__):
+    while frame is not None and frame.f_code.co_filename in (os.__file__, "<frozen os>", __file__):
         frame = frame.f_back
     return frame is not None and frames.is_users(frame.f_code.co_filename)

@@ -20,11 +20,11 @@ _CONFIGURED = (int, float, bool, str)
 
 
 def watch(use):
-    """use([Option, ...]) each time that the program has read its command line. What cannot be read of one library takes
+    """use(library, [Option, ...]) each time that the program has read its command line. What cannot be read of one library takes
     nothing away from the others."""
     for name, patch in (("argparse", _watch_argparse), ("click.core", _watch_click), ("typer._click.core", _watch_click)):
         guard = results.Change(name, None, None)
-        imports.watch(name, guard.guarded(patch(guard, use)))
+        imports.watch(name, guard.guarded(patch(guard, functools.partial(use, name))))
     parsers.watch(use)
 
 

@@ -16,12 +16,12 @@ from .option import LAUNCHERS, flat, is_given, kind_of, make
 
 
 def watch(use):
-    """use([Option, ...]) each time that one of the libraries has read the program's command line."""
+    """use(library, [Option, ...]) each time that one of the libraries has read the program's command line."""
     for name, patch in (("fire.core", _fire), ("absl.flags._flagvalues", _absl), ("tyro._calling", _tyro),
                         ("jsonargparse._core", _jsonargparse), ("jsonargparse.core", _jsonargparse),
                         ("hydra.core.utils", _hydra), ("omegaconf.omegaconf", _omegaconf), ("yacs.config", _yacs)):  # fmt: skip
         guard = results.Change(name, None, None)
-        imports.watch(name, guard.guarded(functools.partial(patch, guard, use)))
+        imports.watch(name, guard.guarded(functools.partial(patch, guard, functools.partial(use, name))))
 
 
 def _after(owner, name, look):

@@ -23,8 +23,7 @@ class _Facts:
         self.optimizers = {}
         self.batches = {}
         self.evaluation_batches = {}
-        self.declared = []  # options of the program's command line, of the parser that can do most
-        self.settled = []  # of a configuration that the command line may not reach
+        self.declared = {}  # library -> options of the program's command line, of its parser that can do most
         self.variables = {}  # of the environment
         self.options = {}  # of the command line: --batch 8
         self.blocks = 0
@@ -38,8 +37,9 @@ class _Facts:
         self.rewrites = set()
 
     def own_options(self):
-        """Options of the command line, and what stands elsewhere: offers' arguments."""
-        return self.declared, (self.settled, config_files.options(), list(self.variables.values()))
+        """Options of the command line, of the library that can do most first, and what stands elsewhere: offers' arguments."""
+        first, *others = sorted(self.declared.values(), key=lambda found: -len(meaning.by_role(found))) or [[]]
+        return first, [*others, config_files.options(), list(self.variables.values())]
 
     def document(self):
         torch = sys.modules.get("torch")
@@ -94,11 +94,9 @@ def install(change):
     def option(namespace, action, place):
         facts.options[command_line.option_of(action)] = getattr(namespace, action.dest)
 
-    def declared(found):
-        if not all(option.spellings for option in found):
-            facts.settled = found
-        elif len(meaning.by_role(found)) >= len(meaning.by_role(facts.declared)):
-            facts.declared = found
+    def declared(library, found):
+        if len(meaning.by_role(found)) >= len(meaning.by_role(facts.declared.get(library, ()))):
+            facts.declared[library] = found
 
     def variable(option):
         facts.variables.setdefault(option.name, option)
@@ -107,7 +105,7 @@ def install(change):
         if os.path.abspath(sys.argv[0] or "") == text.path:
             found = options.configured(text.tree, _read)
             if found:
-                declared(found)
+                declared("configurator", found)
 
     def called(module, frame):
         import torch
