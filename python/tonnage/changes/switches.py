@@ -13,7 +13,8 @@ from .option import ENVIRONMENT, FILE
 def install(change):
     """value: the words, as in "--batch-size 2 file:conf.yaml:train.accumulate=4 env:LENGTH=512"."""
     typed, variables, files = sorted_words(change.value or "")
-    if not typed + list(variables) + list(files) or any(word not in sys.argv for word in typed):
+    given = set(sys.argv).union(*(word.partition("=")[::2] for word in sys.argv))  # --batch-size=2 is the two words, too
+    if not typed + list(variables) + list(files) or not given.issuperset(typed):
         change.cannot("it has to stand on the program's command line")
         return
     os.environ.update(variables)
