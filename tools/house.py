@@ -2,25 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the structure of the source tree: what doc/design/0001-house.md wants small.
 
-    tools/house.py [--json] [--root ROOT] [--build FOLDER]
+    tools/house.py [--json] [--root ROOT] [--build FOLDER] [--run PYTHON]
 
-Prints one line a figure. Circles between C files come from the symbols of the object files in FOLDER (build/release), so
-a build must be there; what the preload library interposes (open, mmap, ...) is left out, since a call of libc is no call
-of it. Circles between Python files come from their imports, inside functions, too. Lines that count are those that
-are neither empty nor only a comment's end.
+Prints one line a figure: what it was before the rooms were built (commit 6151ff1, tools/house_before.json, measured by this script), and
+what it is now. Circles between C files come from the symbols of the object files in FOLDER (build/release), so a build must be there;
+what the preload library interposes (open, mmap, ...) is left out, since a call of libc is no call of it. Circles between Python
+files come from their imports, inside functions, too. A copy is a pair of places that share six lines or more to the letter, blank
+lines, comments, lone punctuation and imports left out. With --run, a program that runs out of memory is run with PYTHON (with
+torch), and the parses and analyses of its records are counted (tools/count_passes.py).
 """
 
 import argparse
 import ast
 import collections
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
 LONG_FILE = 500
+COPIED_LINES = 6
+HERE = pathlib.Path(__file__).resolve().parent
+BEFORE = HERE / "house_before.json"
+EXAMPLE = ("run", "--gpu", "v100", "--html", os.devnull, "--")  # then PYTHON and examples/losses_in_a_list.py
 SEARCH_ROOMS = ("run", "search", "trials")  # everything above one run: fix, fit, validate, their trials
+TRIAL_BORDER = "src/trials/outcome.c"  # writes and reads what a trial's process leaves
 SUPERVISE_ROOMS = ("supervise",)  # one run: reads what the hook in the program has written
 JSON_ACCESS = re.compile(r"\b(?:json_(?:object_get|object_iter\w*|array_get|\w+_value|is_\w+|unpack\w*|loads?\w*)|tn__trial_figure)\s*\(")
 
@@ -65,12 +73,12 @@ def source_of(build, path):
     return "/".join(parts[:at] + parts[at + 2:])[: -len(".o")]
 
 
-def c_calls(build):
-    """{file: files that define what it uses}, by the object files' symbols."""
+def c_calls(root, build):
+    """{file: files that define what it uses}, by the symbols of the object files whose source is there still."""
     defined, used = collections.defaultdict(set), collections.defaultdict(set)
     for path in build.rglob("*.c.o"):
         source = source_of(build, path)
-        if not source.startswith(("src/", "cli/")):
+        if not source.startswith(("src/", "cli/")) or not (root / source).is_file():
             continue
         listing = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
         for words in map(str.split, listing.splitlines()):
@@ -111,9 +119,64 @@ def room_of(root, path):
 
 
 def json_accesses(root, rooms):
-    """How often C files of these rooms look into a JSON document."""
-    files = [path for room in rooms for path in (root / "src" / room).glob("*.c")]
-    return sum(len(JSON_ACCESS.findall(path.read_text())) for path in files)
+    """{file: how often it looks into a JSON document} of the C files of these rooms that do."""
+    files = [path for room in rooms for path in sorted((root / "src" / room).glob("*.c"))]
+    counts = {str(path.relative_to(root)): len(JSON_ACCESS.findall(path.read_text())) for path in files}
+    return {name: count for name, count in counts.items() if count}
+
+
+REALLOC = re.compile(r"\b(?:realloc|reallocarray)\s*\(")
+
+
+def growing_by_hand(root):
+    """{file: calls of realloc} outside base/array.c."""
+    counts = {}
+    for path in sorted((root / "src").rglob("*.c")):
+        count = len(REALLOC.findall(path.read_text(errors="replace")))
+        if count and path != root / "src/base/array.c":
+            counts[str(path.relative_to(root))] = count
+    return counts
+
+
+def significant_lines(path):
+    """[(number, text)] of the lines that can be copied."""
+    found = []
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        text = " ".join(line.split())
+        if re.search(r"\w", text) and not re.match(r"/?\*|//|#|import |from |return( \w+)?;?$", text):
+            found.append((number, text))
+    return found
+
+
+def copies(root):
+    """["file:line file:line lines"] of runs of lines that stand in two places, the longest first."""
+    places, lines = collections.defaultdict(list), {}
+    for top in ("src", "cli", "include", "python", "tests", "fuzz", "tools"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in (".c", ".h", ".py"):
+                name = str(path.relative_to(root))
+                lines[name] = significant_lines(path)
+                texts = [text for _, text in lines[name]]
+                for at in range(len(texts) - COPIED_LINES + 1):
+                    places[hash(tuple(texts[at:at + COPIED_LINES]))].append((name, at))
+    pairs = {(one, two) for found in places.values() for index, one in enumerate(found) for two in found[index + 1:]}
+    rows = []
+    for (name, at), (other, there) in sorted(pairs):
+        if ((name, at - 1), (other, there - 1)) in pairs:
+            continue  # not the first window of its run
+        length = COPIED_LINES
+        while ((name, at + length - COPIED_LINES + 1), (other, there + length - COPIED_LINES + 1)) in pairs:
+            length += 1
+        rows.append((length, f"{name}:{lines[name][at][0]} {other}:{lines[other][there][0]}"))
+    return [f"{where} {length} lines" for length, where in sorted(rows, reverse=True)]
+
+
+def passes_of_a_run(root, build, python):
+    """{"records", "parses", "analyses"} of one run that ends out of memory."""
+    command = [sys.executable, HERE / "count_passes.py", "--build", build, "--", *EXAMPLE, python, root / "examples/losses_in_a_list.py"]
+    last = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.splitlines()[-1]
+    words = last.split()
+    return {f"{name}_of_a_run": int(count) for name, count in zip(words[::2], words[1::2])}
 
 
 def measure(root, build):
@@ -125,34 +188,47 @@ def measure(root, build):
             long_files[str(path.relative_to(root))] = count
     guest = root / "python/tonnage/guest/_tonnage_guest"
     tables = [path.read_text() for path in (root / "src/vgpu").rglob("*.def")]
-    return {
-        "circles_c": strongly_connected(c_calls(build)),
-        "circles_guest": strongly_connected(python_imports(guest)),
-        "imports_inside_functions": sum(
-            len(re.findall(r"^[ \t]+from \. ?import|^[ \t]+from \.\w* import", path.read_text(), re.M))
-            for path in guest.glob("*.py")),
+    figures = {
+        "circles_c": [" ".join(members) for members in strongly_connected(c_calls(root, build))],
+        "circles_guest": [" ".join(members) for members in strongly_connected(python_imports(guest))],
+        "imports_inside_functions": {
+            path.name: count for path in sorted(guest.glob("*.py"))
+            if (count := len(re.findall(r"^[ \t]+from \. ?import|^[ \t]+from \.\w* import", path.read_text(), re.M)))},
         "globals": sum(len(re.findall(r"^\s+global\s", path.read_text(), re.M)) for path in guest.glob("*.py")),
-        "json_accesses_in_search": json_accesses(root, SEARCH_ROOMS),
+        "json_accesses_in_search": {name: count for name, count in json_accesses(root, SEARCH_ROOMS).items() if name != TRIAL_BORDER},
+        "json_accesses_where_a_trial_ends": json_accesses(root, ("trials",)).get(TRIAL_BORDER, 0),
         "json_accesses_in_supervise": json_accesses(root, SUPERVISE_ROOMS),
         "refused_rows": sum(len(re.findall(r"^TN_REFUSE\w*\(", text, re.M)) for text in tables),
+        "answered_rows": sum(len(re.findall(r"^TN_(?!REFUSE)\w+\(", text, re.M)) for text in tables),
         "library_names": sum(len(re.findall(r"^\w", path.read_text(), re.M))
                              for path in (root / "src/vgpu").rglob("*.names")),
-        "answered_rows": sum(len(re.findall(r"^TN_(?!REFUSE)\w+\(", text, re.M)) for text in tables),
+        "growing_by_hand": growing_by_hand(root),
+        "copies": copies(root),
         "files_above_500_lines": long_files,
         "lines": dict(sorted(lines.items())),
     }
+    return figures
 
 
-def as_text(figures):
-    for name in ("circles_c", "circles_guest"):
-        yield f"{name} {len(figures[name])}"
-        yield from (f"  {len(members)}: {' '.join(members)}" for members in figures[name])
-    for name in ("imports_inside_functions", "globals", "json_accesses_in_search", "json_accesses_in_supervise", "refused_rows", "answered_rows",
-                 "library_names"):
-        yield f"{name} {figures[name]}"
-    for name in ("files_above_500_lines", "lines"):
-        yield f"{name} {len(figures[name]) if name != 'lines' else sum(figures[name].values())}"
-        yield from (f"  {count:6} {where}" for where, count in figures[name].items())
+def total(value):
+    """What a figure comes to: a list counts its items, a table adds up; files above a length are counted."""
+    return len(value) if isinstance(value, list) else sum(value.values()) if isinstance(value, dict) else value
+
+
+def as_text(before, now):
+    """A row a figure, then a row a part of it."""
+    yield f"{'':>9} {'before':>9} {'now':>9}"
+    for name, value in now.items():
+        old = before.get(name)
+        sums = [len(side) if name == "files_above_500_lines" and side is not None else None if side is None else total(side)
+                for side in (old, value)]
+        yield f"{'':>9} {'-' if sums[0] is None else sums[0]:>9} {sums[1]:>9}  {name}"
+        if isinstance(value, list):
+            yield from (f"{'':>29}    {part}" for part in value)
+        elif isinstance(value, dict):
+            both = old if name == "lines" and isinstance(old, dict) else {}
+            for part in sorted({*value, *both}):
+                yield f"{'':>9} {both.get(part, ''):>9} {value.get(part, 0):>9}    {part}"
 
 
 def main():
@@ -160,12 +236,18 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
     parser.add_argument("--build", type=pathlib.Path, help="the folder of object files (ROOT/build/release)")
+    parser.add_argument("--run", metavar="PYTHON", help="count the passes over the records of a run, too")
     options = parser.parse_args()
     build = options.build or options.root / "build/release"
     if not any(build.rglob("*.c.o")):
         parser.error(f"{build} has no object files; run `make build` first")
     figures = measure(options.root, build)
-    print(json.dumps(figures, indent=1) if options.json else "\n".join(as_text(figures)))
+    if options.run:
+        figures = passes_of_a_run(options.root, build, options.run) | figures
+    if options.json:
+        print(json.dumps(figures, indent=1))
+    else:
+        print("\n".join(as_text(json.loads(BEFORE.read_text()), figures)))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,17 @@
 
 /* ---- stat ---- */
 
+/* True where a folder was looked at that the overlay and the real file system share; `place` says which. */
+static TN_SLOW bool
+find_merged(int dirfd, const char *path, struct tn__place *place)
+{
+	if (path && *path)
+		tn__resolve(dirfd, path, TN__FOLLOW, place);
+	else
+		tn__resolve_descriptor(dirfd, place);
+	return !place->error && tn__is_merged(place);
+}
+
 static TN_SLOW int
 slow_stat(int dirfd, const char *path, struct stat *st, int flags)
 {
@@ -28,11 +39,7 @@ slow_stat(int dirfd, const char *path, struct stat *st, int flags)
 	result = TN_CALL(SYS_newfstatat, target.dirfd, target.path, st, flags);
 	if (result || !S_ISDIR(st->st_mode))
 		return tn__result(result);
-	if (path && *path)
-		tn__resolve(dirfd, path, TN__FOLLOW, &place);
-	else
-		tn__resolve_descriptor(dirfd, &place);
-	if (!place.error && tn__is_merged(&place))
+	if (find_merged(dirfd, path, &place))
 		tn__merge_stat(&place, st);
 	return 0;
 }
@@ -173,11 +180,7 @@ slow_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *
 	result = TN_CALL(SYS_statx, target.dirfd, target.path, flags, mask | STATX_TYPE, st);
 	if (result || !S_ISDIR(st->stx_mode))
 		return tn__result(result);
-	if (path && *path)
-		tn__resolve(dirfd, path, TN__FOLLOW, &place);
-	else
-		tn__resolve_descriptor(dirfd, &place);
-	if (!place.error && tn__is_merged(&place))
+	if (find_merged(dirfd, path, &place))
 		merge_statx(&place, st);
 	return 0;
 }

@@ -248,16 +248,22 @@ put_finding(struct tn_report *report, enum tn_finding_id id, enum tn_severity se
 	return finding;
 }
 
+/* NULL without memory. */
+static char *
+text_of(const char *format, va_list arguments)
+{
+	char *text = NULL;
+	return vasprintf(&text, format, arguments) >= 0 ? text : NULL;
+}
+
 struct tn_finding *
 tn__report_add_finding(struct tn_report *report, enum tn_finding_id id, int64_t bytes, const struct tn_place *at, const char *advice,
                        const char *what_format, ...)
 {
 	const struct tn_finding_row *row = tn__finding_row(id);
 	va_list arguments;
-	char *what = NULL;
 	va_start(arguments, what_format);
-	if (vasprintf(&what, what_format, arguments) < 0)
-		what = NULL;
+	char *what = text_of(what_format, arguments);
 	va_end(arguments);
 	struct tn_finding *finding = put_finding(report, id, row->severity, bytes, at, advice, what);
 	if (advice == NULL)
@@ -270,10 +276,8 @@ tn__report_add_finding_as(struct tn_report *report, enum tn_finding_id id, enum 
                           const struct tn_place *at, const char *advice, const char *what_format, ...)
 {
 	va_list arguments;
-	char *what = NULL;
 	va_start(arguments, what_format);
-	if (vasprintf(&what, what_format, arguments) < 0)
-		what = NULL;
+	char *what = text_of(what_format, arguments);
 	va_end(arguments);
 	return put_finding(report, id, severity, bytes, at, advice, what);
 }

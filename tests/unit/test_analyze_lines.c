@@ -492,12 +492,7 @@ test_programs_without_a_file(void **state)
 	};
 	enum { COUNT = sizeof(cases) / sizeof(cases[0]) };
 	struct tn_snapshot *snapshot;
-	put_start(&writer);
-	put_ops(&writer, "}(");
-	put_text(&writer, "segments");
-	put_ops(&writer, "]");
-	put_text(&writer, "mine");
-	put_ops(&writer, "](");
+	put_start_of_list(&writer);
 	for (uint32_t index = 0; index < COUNT; index++)
 		put_frame(&writer, cases[index].name, cases[index].file, 1, index);
 	put_ops(&writer, "eu.");

@@ -45,6 +45,18 @@ put_text(struct writer *writer, const char *text)
 	put_bytes(writer, text, strlen(text));
 }
 
+/* A dict of "segments": an empty list, and "mine": a list that stays open. */
+static inline void
+put_start_of_list(struct writer *writer)
+{
+	put_start(writer);
+	put_ops(writer, "}(");
+	put_text(writer, "segments");
+	put_ops(writer, "]");
+	put_text(writer, "mine");
+	put_ops(writer, "](");
+}
+
 static inline void
 put_int(struct writer *writer, int64_t number)
 {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "gpu/catalogue.h"
-#include "report/report.h"
+#include "test_screen.h"
 #include "verdict/model_fill.h"
 #include "verdict/judge.h"
 
@@ -165,17 +165,6 @@ test_the_whole_table(void **state)
 					check(&row);
 				}
 	assert_int_equal(rows, ENDS * REFUSALS * OUTS * 16);
-}
-
-static char *
-screen_of(const struct tn_report *report)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	assert_int_equal(tn__report_text(report, (struct tn_style){ .columns = 100 }, out), TN_OK);
-	fclose(out);
-	return text;
 }
 
 /* The verdict's own line has the reason, the next one what would decide; `tonnage fix` is no remedy for it. */

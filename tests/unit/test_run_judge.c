@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 #include "gpu/catalogue.h"
-#include "report/report.h"
+#include "test_screen.h"
 #include "verdict/model_fill.h"
 #include "verdict/judge.h"
 
@@ -161,17 +161,6 @@ test_shortage(void **state)
 	assert_int_equal(report.finding_count, 0);
 	assert_string_equal(report.smallest_gpu, "t4"); /* 11.75 GiB - 1 + 2, less one context, more the other */
 	tn__report_free(&report);
-}
-
-static char *
-screen_of(const struct tn_report *report)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	assert_int_equal(tn__report_text(report, (struct tn_style){ .columns = 100 }, out), TN_OK);
-	fclose(out);
-	return text;
 }
 
 /* A limit that the program has set itself: its share of the card must do, not the card. */

@@ -81,6 +81,14 @@ share(struct scene *scene, uint32_t *row, uint64_t *id)
 	assert_int_equal(tn_ledger_share(scene->ledger, 1, scene->own, TN_BYTES_PROGRAM, 40 * MIB, row, id), TN_OK);
 }
 
+/* The other process opens them, too. */
+static void
+share_and_open(struct scene *scene, uint32_t *row, uint64_t *id, struct tn_ledger_share *about)
+{
+	share(scene, row, id);
+	assert_int_equal(tn_ledger_open_share(scene->ledger, scene->others, *row, *id, about), TN_OK);
+}
+
 static void
 test_opening_costs_nothing_and_the_last_one_gives_back(void **state)
 {
@@ -88,8 +96,7 @@ test_opening_costs_nothing_and_the_last_one_gives_back(void **state)
 	struct tn_ledger_share about;
 	uint32_t row;
 	uint64_t id;
-	share(&scene, &row, &id);
-	assert_int_equal(tn_ledger_open_share(scene.ledger, scene.others, row, id, &about), TN_OK);
+	share_and_open(&scene, &row, &id, &about);
 	assert_int_equal(about.bytes, 40 * MIB);
 	assert_int_equal(about.device, 1);
 	assert_int_equal(used(&scene), 40 * MIB);
@@ -108,8 +115,7 @@ test_an_owner_that_frees_first_leaves_the_bytes_to_who_has_it_open(void **state)
 	struct tn_ledger_share about;
 	uint32_t row;
 	uint64_t id;
-	share(&scene, &row, &id);
-	assert_int_equal(tn_ledger_open_share(scene.ledger, scene.others, row, id, &about), TN_OK);
+	share_and_open(&scene, &row, &id, &about);
 	tn_ledger_close_share(scene.ledger, scene.own, row, id);
 	assert_int_equal(used(&scene), 40 * MIB);
 	assert_int_equal(scene.ledger->processes[scene.own].bytes[1][TN_BYTES_PROGRAM], 0);

@@ -409,12 +409,7 @@ test_whose_lines(void **state)
 		{"/home/me/pytorch/libtorch_cpu.so", false},
 	};
 	enum { COUNT = sizeof(files) / sizeof(files[0]) };
-	put_start(&writer);
-	put_ops(&writer, "}(");
-	put_text(&writer, "segments");
-	put_ops(&writer, "]");
-	put_text(&writer, "mine");
-	put_ops(&writer, "](");
+	put_start_of_list(&writer);
 	for (uint32_t index = 0; index < COUNT; index++)
 		put_frame(&writer, "f", files[index].file, 1, index);
 	put_ops(&writer, "eu.");

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the hook. A program without torch pays for this file, guard.py, imports.py and state.py, and nothing else.
+"""Starts the hook. A program without torch pays for this file, guard.py, held.py, imports.py and state.py, and nothing else:
+that is why the rest is imported where it is first wanted, here and nowhere else.
 
 Order: sitecustomize → start → (torch imported) on_torch → (CUDA initialised) on_cuda. A forked child knows nothing
 and owns nothing until it initialises CUDA itself.
@@ -8,9 +9,9 @@ and owns nothing until it initialises CUDA itself.
 import os
 import sys
 
-from . import guard, imports
+from . import guard, held, imports
 from .methods import watch_network
-from .state import renew, state
+from .state import renew, settings, state
 
 
 def start():
@@ -33,8 +34,6 @@ def start():
 
 def _hold_back():
     """In every process, before anything else is imported: names that are bound early are the replaced ones."""
-    from . import held
-
     if not held.closed():
         return
     from . import downloads, trackers, uploads
@@ -69,7 +68,6 @@ def on_torch(torch):
 
 def _set_up(torch):
     from . import compiling, ending, files, generation, usage, init, ledger, origin, points, torchapi, trainers, zero
-    from .state import settings
 
     state.torch = torch
     record = _record()
@@ -174,7 +172,6 @@ def _on_cuda():
 @guard.guarded
 def _cuda_is_there():
     from . import history, phases, points, ranks, reads, record, torchapi, work
-    from .state import settings
 
     state.cuda_initialized = True
     state.device_count = torchapi.device_count()
@@ -192,7 +189,6 @@ def _cuda_is_there():
 
 def _renewed():
     """This process was forked by a fork server to be the program of another run."""
-    from .state import settings
 
     settings.__init__(os.environ)
     state.armed = True
