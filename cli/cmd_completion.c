@@ -26,6 +26,8 @@ static const char help[] =
 	"  tonnage completion zsh >~/.zfunc/_tonnage      # a folder of fpath, before compinit\n"
 	"  tonnage completion fish >~/.config/fish/completions/tonnage.fish\n";
 
+const struct command *const *completed_commands;
+
 enum { HELP = 1 };
 
 static const struct option long_options[] = {
@@ -150,8 +152,8 @@ print_changes(void)
 static void
 print_commands(void)
 {
-	for (size_t i = 0; all_commands[i] != NULL; i++)
-		printf("%s%s", i > 0 ? " " : "", all_commands[i]->name);
+	for (size_t i = 0; completed_commands[i] != NULL; i++)
+		printf("%s%s", i > 0 ? " " : "", completed_commands[i]->name);
 }
 
 static const char *
@@ -189,10 +191,10 @@ print_bash(void)
 	printf("'\n\n# What a command takes: its operands, and its options with their values.\n_tonnage_table()\n{\n\tcase $1 in\n\t\t'') echo '");
 	print_commands();
 	puts("' ;;");
-	for (size_t i = 0; all_commands[i] != NULL; i++) {
-		printf("\t\t%s) echo '%s", all_commands[i]->name, operands_word(all_commands[i]));
-		for EACH_OPTION(option, all_commands[i])
-			print_bash_option(all_commands[i], option);
+	for (size_t i = 0; completed_commands[i] != NULL; i++) {
+		printf("\t\t%s) echo '%s", completed_commands[i]->name, operands_word(completed_commands[i]));
+		for EACH_OPTION(option, completed_commands[i])
+			print_bash_option(completed_commands[i], option);
 		puts("' ;;");
 	}
 	fputs("\tesac\n}\n", stdout);
@@ -255,14 +257,14 @@ print_zsh(void)
 	printf(")\n_tonnage_changes=(");
 	print_changes();
 	puts(")\n_tonnage_commands=(");
-	for (size_t i = 0; all_commands[i] != NULL; i++) {
-		printf("\t'%s:", all_commands[i]->name);
-		print_zsh_text(all_commands[i]->summary);
+	for (size_t i = 0; completed_commands[i] != NULL; i++) {
+		printf("\t'%s:", completed_commands[i]->name);
+		print_zsh_text(completed_commands[i]->summary);
 		puts("'");
 	}
 	puts(")\n\n_tonnage_command()\n{\n\tcase $1 in");
-	for (size_t i = 0; all_commands[i] != NULL; i++) {
-		const struct command *command = all_commands[i];
+	for (size_t i = 0; completed_commands[i] != NULL; i++) {
+		const struct command *command = completed_commands[i];
 		printf("\t\t%s)\n\t\t\t_arguments -S", command->name);
 		for EACH_OPTION(option, command)
 			print_zsh_option(command, option);
@@ -311,9 +313,9 @@ static void
 print_fish_takers(void)
 {
 	puts("function __tonnage_takes\n\tswitch $argv[1]");
-	for (size_t i = 0; all_commands[i] != NULL; i++) {
-		printf("\t\tcase %s\n\t\t\tcontains -- $argv[2]", all_commands[i]->name);
-		for EACH_OPTION(option, all_commands[i])
+	for (size_t i = 0; completed_commands[i] != NULL; i++) {
+		printf("\t\tcase %s\n\t\t\tcontains -- $argv[2]", completed_commands[i]->name);
+		for EACH_OPTION(option, completed_commands[i])
 			if (option->has_arg == required_argument)
 				printf(" --%s", option->name);
 		putchar('\n');
@@ -329,14 +331,14 @@ print_fish(void)
 	printf("\nset -g __tonnage_changes ");
 	print_changes();
 	printf("\nset -g __tonnage_programs");
-	for (size_t i = 0; all_commands[i] != NULL; i++)
-		if (all_commands[i]->operands == A_PROGRAM)
-			printf(" %s", all_commands[i]->name);
+	for (size_t i = 0; completed_commands[i] != NULL; i++)
+		if (completed_commands[i]->operands == A_PROGRAM)
+			printf(" %s", completed_commands[i]->name);
 	puts("\n");
 	print_fish_takers();
 	fputs(completion_fish, stdout);
-	for (size_t i = 0; all_commands[i] != NULL; i++) {
-		const struct command *command = all_commands[i];
+	for (size_t i = 0; completed_commands[i] != NULL; i++) {
+		const struct command *command = completed_commands[i];
 		printf("\ncomplete -c tonnage -n '__tonnage_at' -a %s -d '", command->name);
 		print_fish_text(command->summary);
 		puts("'");

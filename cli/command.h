@@ -23,8 +23,8 @@ struct command {
 extern const struct command run_command, fit_command, fix_command, gpus_command, explain_command, report_command, doctor_command,
 	clean_command, validate_command, completion_command;
 
-/* In the order of --help; NULL is the end. */
-extern const struct command *const all_commands[];
+/* The commands that completion writes of, in their order; NULL is the end. main sets it before it runs one. */
+extern const struct command *const *completed_commands;
 
 /* Says one line, "tonnage: ...", on stderr; nothing in it that a terminal would obey. */
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -9,7 +9,8 @@
 #include "command.h"
 #include "tonnage/run.h" /* exit statuses */
 
-const struct command *const all_commands[] = { &run_command,    &fit_command,   &fix_command,      &gpus_command,
+/* In the order of --help. */
+static const struct command *const all_commands[] = { &run_command,    &fit_command,   &fix_command,      &gpus_command,
 	                                           &explain_command, &report_command, &doctor_command,   &clean_command,
 	                                           &validate_command, &completion_command, NULL };
 
@@ -39,6 +40,7 @@ main(int argc, char **argv)
 		return printf("tonnage %s\n", TONNAGE_VERSION) < 0 || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
 		return print_help();
+	completed_commands = all_commands;
 	for (const struct command *const *command = all_commands; *command != NULL; command++)
 		if (strcmp(name, (*command)->name) == 0)
 			return (*command)->run(argc - 1, argv + 1);
