@@ -9,28 +9,19 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import pytest
+from systems import ROOT, System, need, run
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-NEEDED = ["dpkg-buildpackage", "dh", "lintian", "debootstrap", "bwrap"]
-MIRROR = "http://deb.debian.org/debian"
 # What dpkg and ldconfig write about all packages: it changes with time, not with us.
 BOOKS = ("/var/lib/dpkg", "/var/log", "/var/cache", "/etc/ld.so.cache", "/var/lib/apt", "/etc/.pwd.lock", "/tmp", "/root", "/run", "/gate")
-
-
-def run(*words, **options):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
 
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory):
     """The folder of the packages, of the tracked files as they are."""
-    missing = [name for name in NEEDED if shutil.which(name) is None]
-    if missing or os.geteuid() != 0:
-        pytest.skip(f"THE DEBIAN PACKAGES ARE NOT TESTED: {', '.join(missing) or 'root'} is missing")
+    need("dpkg-buildpackage", "dh", "lintian")
     tree = tmp_path_factory.mktemp("deb") / "tonnage"
     for name in run("git", "-C", ROOT, "ls-files").stdout.splitlines():
         if (ROOT / name).exists():
@@ -63,67 +54,47 @@ def test_another_program_is_built_with_the_library(packages, tmp_path):
     assert "error while loading" not in done.stderr
 
 
-class System:
-    """A fresh Debian in a folder."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        made = run("debootstrap", "--variant=minbase", "--include=libjansson4", "bookworm", folder, MIRROR)
-        assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
-
-    def dpkg(self, *words):
-        done = run("chroot", self.folder, "dpkg", *words, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"})
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def files(self):
-        """{path: (size, target of a link)} of all that is there, but for the books."""
-        found = {}
-        for folder, names, files in os.walk(self.folder):
-            inside = folder[len(str(self.folder)):]
-            names[:] = [name for name in names if not f"{inside}/{name}".startswith((*BOOKS, "/proc", "/sys", "/dev"))]
-            for name in [*files, *names]:
-                path = pathlib.Path(folder) / name
-                link = os.readlink(path) if path.is_symlink() else None
-                size = path.lstat().st_size if path.is_file() and not link else 0
-                if not f"{inside}/{name}".startswith(BOOKS):
-                    found[f"{inside}/{name}"] = (size, link)
-        return found
-
-    def run(self, *words):
-        """In it, without a network, with this Python's environment, and a program, in their places."""
-        shown = [sys.prefix, sys.base_prefix]
-        binds = [word for path in shown for word in ("--ro-bind", path, path)]
-        return run("bwrap", "--bind", self.folder, "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/dev/shm", *binds,
-                   "--ro-bind", ROOT / "tests/vgpu/gate", "/gate", "--chdir", "/tmp", "--unshare-net", "--clearenv",
-                   "--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/root", "--setenv", "LC_ALL", "C.UTF-8", *words,
-                   timeout=300)  # fmt: skip
+def files_of(system):
+    """{path: (size, target of a link)} of all that is there, but for the books."""
+    found = {}
+    for folder, names, files in os.walk(system.folder):
+        inside = folder[len(str(system.folder)):]
+        names[:] = [name for name in names if not f"{inside}/{name}".startswith((*BOOKS, "/proc", "/sys", "/dev"))]
+        for name in [*files, *names]:
+            path = pathlib.Path(folder) / name
+            link = os.readlink(path) if path.is_symlink() else None
+            size = path.lstat().st_size if path.is_file() and not link else 0
+            if not f"{inside}/{name}".startswith(BOOKS):
+                found[f"{inside}/{name}"] = (size, link)
+    return found
 
 
 def test_installed_used_removed_purged(packages, tmp_path):
-    system = System(tmp_path / "root")
-    before = system.files()
+    system = System(tmp_path / "root", "bookworm", ["libjansson4"])
+    before = files_of(system)
+    # This Python's environment, and a program, in their places.
+    shown = {sys.prefix: sys.prefix, sys.base_prefix: sys.base_prefix, "/gate": ROOT / "tests/vgpu/gate"}
     archives = [path for path in packages.glob("*.deb") if "dbgsym" not in path.name]
     for path in archives:
         shutil.copy(path, system.folder / "tmp")
     names = sorted(path.name.partition("_")[0] for path in archives)
     assert names == ["libtonnage-dev", "libtonnage0", "tonnage"]
-    system.dpkg("-i", *(f"/tmp/{path.name}" for path in archives))
+    system.chroot("dpkg", "-i", *(f"/tmp/{path.name}" for path in archives))
 
     version = (ROOT / "python/tonnage/guest/version").read_text()
     assert system.run("tonnage", "--version").stdout == f"tonnage {version}"
-    fits = system.run("tonnage", "run", "--gpu", "rtx3060", "--json", "/tmp/run.json", "--", sys.executable, "/gate/train.py")
+    fits = system.run("tonnage", "run", "--gpu", "rtx3060", "--json", "/tmp/run.json", "--", sys.executable, "/gate/train.py", shown=shown)
     assert fits.returncode == 0 and fits.stderr.startswith("Fits on NVIDIA GeForce RTX 3060"), fits.stderr
     assert json.loads((system.folder / "tmp/run.json").read_text())["peak"]["device_bytes"] > 0
-    small = system.run("tonnage", "run", "--memory", "300MiB", "--writes", "allow", "--", sys.executable, "/gate/train.py")
+    small = system.run("tonnage", "run", "--memory", "300MiB", "--writes", "allow", "--", sys.executable, "/gate/train.py", shown=shown)
     assert small.returncode == 10 and "Does not fit" in small.stderr, small.stderr
     for shell, path in (("bash", "bash-completion/completions/tonnage"), ("zsh", "zsh/vendor-completions/_tonnage"),
                         ("fish", "fish/vendor_completions.d/tonnage.fish")):  # fmt: skip
         assert (system.folder / "usr/share" / path).read_text() == system.run("tonnage", "completion", shell).stdout
     assert len(list((system.folder / "usr/share/man/man1").glob("tonnage*.1.gz"))) == len(list((ROOT / "doc/man").glob("*.1")))
 
-    system.dpkg("--remove", *names)
-    system.dpkg("--purge", *names)
-    left = system.files()
+    system.chroot("dpkg", "--remove", *names)
+    system.chroot("dpkg", "--purge", *names)
+    left = files_of(system)
     assert left == before, set(left.items()) ^ set(before.items())
     assert not list((system.folder / "var/lib/dpkg/info").glob("*tonnage*"))
