@@ -121,6 +121,16 @@ def test_a_verdict_of_what_is_installed_equals_the_checkouts(wheel, tmp_path):
     assert peaks[0] == peaks[1]
 
 
+def test_it_runs_without_being_installed(wheel):
+    """By uv, from the file, without the network."""
+    environments = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+    uvx = shutil.which("uvx") or environments / ".uv/bin/uvx"
+    if not pathlib.Path(uvx).exists():
+        pytest.skip("UV IS MISSING: tools/envs makes one with any environment prog-*")
+    done = run(uvx, "--offline", "--no-config", "--from", wheel, "tonnage", "--version")
+    assert (done.returncode, done.stdout) == (0, f"tonnage {(ROOT / 'python/tonnage/guest/version').read_text()}"), done.stderr
+
+
 def test_it_leaves_nothing(wheel, tmp_path):
     folder = tmp_path / "an environment"
     install(wheel, sys.executable, folder)
