@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import types
 import urllib.request
 
 import pytest
@@ -56,10 +57,12 @@ class System:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def run(self, *words, shown=(), home=None, timeout=300):
+    def run(self, *words, shown=types.MappingProxyType({}), home=None, timeout=300):
         """In it, without a network. `shown`: {path there: path here}, to be read. `home`: the folder of an ordinary user, who can write
         nothing else; else as root."""
-        binds = [word for there, here in dict(shown).items() for word in ("--ro-bind", here, there)]
+        binds = [word for there, here in shown.items() for word in ("--ro-bind", here, there)]
+        for there in shown:  # bubblewrap makes no place in what can only be read
+            (self.folder / there.lstrip("/")).mkdir(parents=True, exist_ok=True)
         user = ["--bind", self.folder, "/"]
         if home is not None:
             user = ["--ro-bind", self.folder, "/", "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL",
