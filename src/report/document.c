@@ -10,6 +10,7 @@
 #include "report/fix.h"
 #include "report/gpus.h"
 #include "report/inspection_writers.h"
+#include "report/serving.h"
 
 /* The writers take their own type: here it is forgotten. */
 #define WRITERS(kind, writers) \
@@ -40,3 +41,4 @@ DOCUMENT(inspection, tn__inspection)
 DOCUMENT_WITHOUT_PAGE(clean, tn__cleaned)
 DOCUMENT_WITHOUT_PAGE(doctor, tn__diagnosis)
 DOCUMENT_WITHOUT_PAGE(gpus, tn__cards)
+DOCUMENT_WITHOUT_PAGE(serving, tn__serving)

@@ -21,6 +21,7 @@ extern const struct tn_document tn__fit_document; /* of a struct tn_fits */
 extern const struct tn_document tn__inspection_document; /* of a struct tn_shown_inspection */
 extern const struct tn_document tn__clean_document; /* of a struct tn_cleaned; no page */
 extern const struct tn_document tn__doctor_document; /* of a struct tn_shown_diagnosis; no page */
+extern const struct tn_document tn__serving_document; /* of a struct tn_shown_serving; no page */
 extern const struct tn_document tn__gpus_document; /* of a struct tn_shown_cards; no page */
 
 #endif

@@ -345,7 +345,7 @@ experts(struct writer *writer)
 	gated(writer, mixtral ? "block_sparse_moe.experts.0" : "mlp.experts.0", model->experts, model->expert_intermediate);
 	if (writer->flags & TN_ARCH_SCORE_BIAS)
 		emit(writer, "F32", "mlp.gate.e_score_correction_bias", 1, 1, model->experts);
-	if (model->shared_intermediate > 0)
+	if (model->shared_intermediate > 0 && (writer->flags & (TN_ARCH_SHARED_GATE | TN_ARCH_DEEPSEEK)))
 		gated(writer, writer->flags & TN_ARCH_SHARED_GATE ? "mlp.shared_expert" : "mlp.shared_experts", 1, model->shared_intermediate);
 	if (writer->flags & TN_ARCH_SHARED_GATE)
 		emit(writer, "BF16", "mlp.shared_expert_gate.weight", 1, 2, INT64_C(1), model->hidden);
@@ -448,6 +448,15 @@ ends(struct writer *writer)
 		emit(writer, "BF16", "lm_head.weight", 1, 2, model->vocabulary, model->hidden);
 }
 
+static bool
+has_experts(const struct tn_served_model *model)
+{
+	for (int32_t i = 0; i < model->layer_count; i++)
+		if (model->layers[i].experts)
+			return true;
+	return false;
+}
+
 static const char *
 why_not(const struct tn_served_model *model)
 {
@@ -461,7 +470,7 @@ why_not(const struct tn_served_model *model)
 		return "config.json lacks fields";
 	if (model->quant.kind == TN_QUANT_UNKNOWN)
 		return "the kind of quantisation is not known here: put the headers of the safetensors files into the folder";
-	if ((model->known->flags & TN_ARCH_NEMOTRON) && model->experts > 0)
+	if ((model->known->flags & TN_ARCH_NEMOTRON) && has_experts(model))
 		return "experts of this architecture stand in the headers alone: put the safetensors files into the folder";
 	return NULL;
 }

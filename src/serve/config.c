@@ -242,7 +242,7 @@ static void
 read_feed_forward(struct tn_served_model *model)
 {
 	const json_t *text = model->text;
-	model->intermediate = NUMBER(text, "intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim");
+	model->intermediate = NUMBER(text, "ffn_hidden_size", "n_inner", "intermediate_size", "ffn_dim");
 	if (model->intermediate <= 0 && model->hidden > 0)
 		model->intermediate = 4 * model->hidden;
 	model->experts = NUMBER(text, "num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts");
@@ -306,6 +306,17 @@ read_names(struct tn_served_model *model)
 	return TN_OK;
 }
 
+/* Where no number is given, a list has one word a layer. */
+static int64_t
+read_layer_count(const json_t *text)
+{
+	int64_t layers = NUMBER(text, "num_hidden_layers", "n_layer", "num_layers", "n_layers");
+	const char *letters = tn__json_borrow_text(text, "hybrid_override_pattern");
+	if (layers == TN_NO_FIGURE && letters != NULL)
+		return (int64_t)strlen(letters);
+	return layers != TN_NO_FIGURE ? layers : (int64_t)json_array_size(json_object_get(text, "layers_block_type"));
+}
+
 tn_status
 tn__model_parse(const char *text, size_t length, struct tn_served_model *out)
 {
@@ -316,7 +327,7 @@ tn__model_parse(const char *text, size_t length, struct tn_served_model *out)
 	TN_RETURN_IF(!json_is_object(out->document), TN_FORMAT, "config.json holds no object");
 	out->text = find_text_part(out->document);
 	TN_FORWARD_IF_ERROR(read_names(out));
-	int64_t layers = NUMBER(out->text, "num_hidden_layers", "n_layer", "num_layers", "n_layers");
+	int64_t layers = read_layer_count(out->text);
 	TN_RETURN_IF(layers <= 0 || layers > TN_MODEL_LAYERS, TN_FORMAT, "config.json has no num_hidden_layers from 1 to %d", TN_MODEL_LAYERS);
 	out->layer_count = (int32_t)layers;
 	read_type(out);

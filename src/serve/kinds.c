@@ -71,11 +71,15 @@ set_by_type(struct tn_served_model *model, struct tn_model_layer *layer, const c
 		set_state(layer);
 	} else if (strcmp(type, "moe") == 0 || strcmp(type, "mlp") == 0) {
 		layer->cache = TN_CACHE_NONE;
+		layer->experts = strcmp(type, "moe") == 0;
+		return; /* NemotronH: one part a layer */
 	} else {
 		char what[64];
 		snprintf(what, sizeof(what), "a rule for layers of type \"%.30s\"", type);
 		tn__model_lacks(model, what);
 	}
+	if (is_type(model, "nemotron_h"))
+		layer->feed_forward = false;
 }
 
 /* False where the file has no such list, or one of another length. */

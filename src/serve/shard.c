@@ -52,7 +52,8 @@ take_apart(const char *name)
 	for (const char *at = name; leaf != NULL && at < leaf; at++)
 		if (*at == '.')
 			module = at;
-	snprintf(parts.leaf, sizeof(parts.leaf), "%s", leaf != NULL ? leaf + 1 : name);
+	const char *last = leaf != NULL ? leaf + 1 : name;
+	copy_part(parts.leaf, last, last + strlen(last));
 	if (leaf != NULL)
 		copy_part(parts.module, module != NULL ? module + 1 : name, leaf);
 	static const char *const before[] = { "layers.", "h.", "blocks." };
