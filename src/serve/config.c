@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/plain.h"
 #include "serve/architecture.h"
-#include "serve/model.h"
+#include "serve/served_model.h"
 
 #define LARGEST_CONFIG (4u << 20)
 

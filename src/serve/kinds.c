@@ -9,7 +9,7 @@
 #include "base/figure.h"
 #include "base/json.h"
 #include "serve/architecture.h"
-#include "serve/model.h"
+#include "serve/served_model.h"
 
 static bool
 is_type(const struct tn_served_model *model, const char *type)

@@ -3,7 +3,7 @@
  * SGLang's pools (0.5.23): tokens by model_executor/pool_configurator.py, states by mem_cache/kv_cache_configurator.py
  * (_handle_max_mamba_cache), with their default ratios.
  */
-#include "serve/cache.h"
+#include "serve/kv_cache.h"
 
 #define WINDOW_RATIO 0.8 /* tokens of windows to tokens of other layers: --swa-full-tokens-ratio */
 #define STATE_RATIO 0.9  /* memory of states to memory of tokens: --mamba-full-memory-ratio */

@@ -10,7 +10,7 @@
 #include "base/figure.h"
 #include "base/json.h"
 #include "base/plain.h"
-#include "serve/model.h"
+#include "serve/served_model.h"
 
 static const json_t *
 find_config(const struct tn_served_model *model)

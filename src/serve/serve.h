@@ -7,7 +7,7 @@
 #define TN_SERVE_SERVE_H
 
 #include "gpu/catalogue.h"
-#include "serve/cache.h"
+#include "serve/kv_cache.h"
 #include "serve/tensors.h"
 
 #define TN_VLLM_VERSION "0.26.0"

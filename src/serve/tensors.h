@@ -6,7 +6,7 @@
 #ifndef TN_SERVE_TENSORS_H
 #define TN_SERVE_TENSORS_H
 
-#include "serve/model.h"
+#include "serve/served_model.h"
 
 #define TN_TENSOR_DIMENSIONS 4
 #define TN_TENSORS_MOST (1u << 20)

@@ -3,10 +3,10 @@
  * How an engine lays a model's cache out on one rank: kinds of layers, the size of a block, blocks for a sequence, blocks in a given
  * amount of memory. Exact, by the engine's own rule.
  */
-#ifndef TN_SERVE_CACHE_H
-#define TN_SERVE_CACHE_H
+#ifndef TN_SERVE_KV_CACHE_H
+#define TN_SERVE_KV_CACHE_H
 
-#include "serve/model.h"
+#include "serve/served_model.h"
 
 #define TN_CACHE_GROUP_KINDS 8
 

@@ -3,8 +3,8 @@
  * A language model as an inference engine sees it: its layers, what each of them caches, and its tensors. Read from the folder of a
  * checkpoint, whose files come from others and are not trusted: every figure is bounded before it is used.
  */
-#ifndef TN_SERVE_MODEL_H
-#define TN_SERVE_MODEL_H
+#ifndef TN_SERVE_SERVED_MODEL_H
+#define TN_SERVE_SERVED_MODEL_H
 
 #include <jansson.h>
 #include <stdbool.h>

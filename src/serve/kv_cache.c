@@ -3,7 +3,7 @@
  * vLLM's layout of the cache (0.26.0): v1/kv_cache_interface.py (pages), v1/core/kv_cache_utils.py (groups, blocks, what a sequence needs),
  * platforms/interface.py, _align_hybrid_block_size (blocks of hybrid models).
  */
-#include "serve/cache.h"
+#include "serve/kv_cache.h"
 
 #include <stdio.h>
 #include <string.h>
