@@ -101,8 +101,8 @@ def test_what_run_cannot_play_is_said():
     assert mine not in explain(FULL, "-")
 
 
-def test_cures_of_real_threads():
-    """The bench of 41 threads: the true cure is among the first two lines in four of five, and nothing is advised that is there."""
-    bench = [str(ROOT / "bench/explain_cures.py"), "--tonnage", str(TONNAGE)]
+def test_remedies_of_real_threads():
+    """The bench of 41 threads: the true remedy is among the first two lines in four of five, and nothing is advised that is there."""
+    bench = [str(ROOT / "bench/explain_remedies.py"), "--tonnage", str(TONNAGE)]
     done = subprocess.run(bench, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Is the cure that a thread ended with among the first two lines of advice?
+"""Is the remedy that a thread ended with among the first two lines of advice?
 
-    bench/explain_cures.py [--tonnage PATH] [--record RUN] [--show THREAD]
+    bench/explain_remedies.py [--tonnage PATH] [--record RUN] [--show THREAD]
 
-Each case is a public thread about a full card: what cured it, written down from the thread before the program was asked; words of
+Each case is a public thread about a full card: what helped, written down from the thread before the program was asked; words of
 which one must stand in the first two lines of advice; words that must not stand in any line, since the text shows them to be there
 already; and an error text in the real error's form, made from the thread's facts (frames, figures where the thread gives them).
---record adds a row to bench/results/explain_cures.csv. Ends with 1 below 32 of 40, or when something is advised that is there.
+--record adds a row to bench/results/explain_remedies.csv. Ends with 1 below 32 of 40, or when something is advised that is there.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-RESULTS = HERE / "results/explain_cures.csv"
+RESULTS = HERE / "results/explain_remedies.csv"
 LIB = "/usr/lib/python3.11/site-packages/"
 
 
@@ -55,7 +55,7 @@ CONCAT = "transformers/trainer_pt_utils.py:nested_concat:return torch_pad_and_co
 SHARDS = "torch/distributed/fsdp/_state_dict_utils.py:_full_pre_state_dict_hook:_common_unshard_pre_state_dict_hook("
 LOAD = "torch/serialization.py:persistent_load:typed_storage = load_tensor(dtype, nbytes, key)"
 
-# thread, cure, words of which one must be advised, words that must not, text
+# thread, remedy, words of which one must be advised, words that must not, text
 CASES = [
     ("xlang-ai/instructor-embedding#37", "no_grad around the encode loop", r"no_grad|inference_mode", "",
      frames("./embed.py:encode_all:embeddings.append(model.encode(batch))",
@@ -220,7 +220,7 @@ def main():
     parser.add_argument("--show", help="print the text and the answer for one thread")
     arguments = parser.parse_args()
     count = {"threads": 0, "first_two": 0, "first": 0, "already_there": 0}
-    for thread, cure, wanted, unwanted, text in CASES:
+    for thread, remedy, wanted, unwanted, text in CASES:
         if arguments.show not in (None, thread):
             continue
         error = explain(arguments.tonnage, text)
@@ -232,11 +232,11 @@ def main():
         there = bool(unwanted) and any(re.search(unwanted, line) for line in advice)
         count["already_there"] += there
         if not good or there or arguments.show:
-            print(f"{thread}: {cure}")
+            print(f"{thread}: {remedy}")
             print(*(f"    {line}" for line in advice), sep="\n")
         if arguments.show:
             print(text, json.dumps(error, indent=2), sep="\n---\n")
-    print(f"the cure is among the first two lines in {count['first_two']} of {count['threads']}, the first in {count['first']}; "
+    print(f"the remedy is among the first two lines in {count['first_two']} of {count['threads']}, the first in {count['first']}; "
           f"advised what is there: {count['already_there']}")  # fmt: skip
     if arguments.record:
         record(arguments.record, count)
