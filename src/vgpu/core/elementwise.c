@@ -17,188 +17,15 @@
  */
 #include "vgpu/core/elementwise.h"
 
-#include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "vgpu/core/dtype.h"
-#include "vgpu/core/names.h"
+#include "vgpu/core/elementwise_parts.h"
 
-enum form { FORM_UNREAD, FORM_NONE, FORM_DENSE, FORM_DENSE_CAST, FORM_STRIDED, FORM_STRIDED_CAST };
-
-enum operation {
-	OPERATION_UNKNOWN,
-	OPERATION_FILL,
-	OPERATION_COPY,
-	OPERATION_ORDER,        /* <, <=, >, >= of two */
-	OPERATION_ORDER_NUMBER, /* of one and a number */
-	OPERATION_EQUAL,        /* ==, != */
-	OPERATION_EQUAL_NUMBER,
-	OPERATION_AND, /* of bits */
-	OPERATION_OR,
-	OPERATION_XOR,
-	OPERATION_NOT_MASK,
-	OPERATION_LOGICAL_NOT,
-	OPERATION_LOGICAL_AND,
-	OPERATION_LOGICAL_OR,
-	OPERATION_MULTIPLY,
-	OPERATION_MULTIPLY_NUMBER,
-	OPERATION_ADD,        /* a + alpha * b */
-	OPERATION_ADD_NUMBER, /* the second is a number */
-	OPERATION_ADD_TO,     /* the first is a number */
-	OPERATION_NEGATE,
-	OPERATION_WHERE,
-	OPERATION_MASKED_FILL,
-};
-
-#define OPERANDS 4 /* the result first */
-#define DIMS 25    /* MAX_DIMS of OffsetCalculator.cuh */
 #define BYTES_MAX (UINT64_C(1) << 20) /* of an operand that is computed with, whatever --values says */
 #define FEW 4096 /* elements of a launch that is always computed */
 #define MANY_MAX (UINT64_C(1) << 25) /* elements of all larger launches of a process: half a second */
-#define WIDEST 8 /* bytes of an element, but for complex numbers in double */
 #define RUNS_MAX 4096 /* pieces that a strided result leaves */
-
-/* ---- names ---- */
-
-/* Where the functor stands in the name; NULL: no such kernel. */
-static const char *
-functor_in(const char *name, enum form *form)
-{
-	const char *found = skip_to(name, "29vectorized_elementwise_kernelILi");
-	*form = FORM_DENSE;
-	if (found) {
-		while (isdigit((unsigned char)*found))
-			found++;
-		return skip(found, "E");
-	}
-	if ((found = skip_to(name, "27unrolled_elementwise_kernelI"))) {
-		if (!strstr(found, "23TrivialOffsetCalculator") || strstr(found, "16OffsetCalculator"))
-			return NULL;
-		*form = strstr(found, "12LoadWithCast") ? FORM_DENSE_CAST : FORM_DENSE;
-		return found;
-	}
-	*form = FORM_STRIDED;
-	if (!strstr(name, "18elementwise_kernelILi"))
-		return NULL;
-	if ((found = skip_to(name, "22gpu_kernel_impl_nocastI")))
-		return found;
-	*form = FORM_STRIDED_CAST;
-	return skip_to(name, "15gpu_kernel_implI");
-}
-
-/* The type that the functor's own lambda takes, the last one in its name: "_clEvEUl<type>...E_". */
-static const char *
-lambda_type(const char *functor)
-{
-	const char *found = NULL;
-	for (const char *next = functor; (next = skip_to(next, "_clEvEUl"));)
-		found = next;
-	return found;
-}
-
-static const struct {
-	const char *prefix; /* of the functor */
-	const char *part;   /* somewhere in it, or NULL */
-	unsigned char operation, operands;
-	bool lambda, logical; /* the type is the lambda's; the result is a mask */
-} functors[] = {
-	{"NS0_11FillFunctorI", NULL, OPERATION_FILL, 0, false, false},
-	{"ZZZNS0_23direct_copy_kernel_cuda", NULL, OPERATION_COPY, 1, true, false},
-	{"ZNS0_27converting_copy_kernel_cudaI", NULL, OPERATION_COPY, 1, false, false}, /* <from, to>: torch 2.15 */
-	{"NS0_13BinaryFunctorI", "17BitwiseAndFunctorI", OPERATION_AND, 2, false, false},
-	{"NS0_13BinaryFunctorI", "16BitwiseOrFunctorI", OPERATION_OR, 2, false, false},
-	{"NS0_13BinaryFunctorI", "17BitwiseXorFunctorI", OPERATION_XOR, 2, false, false},
-	{"NS0_13BinaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY, 2, false, false},
-	{"NS0_13BinaryFunctorI", "16CompareEqFunctorI", OPERATION_EQUAL, 2, false, true},
-	{"NS0_13BinaryFunctorI", "23logical_and_kernel_cuda", OPERATION_LOGICAL_AND, 2, false, true},
-	{"NS0_13BinaryFunctorI", "22logical_or_kernel_cuda", OPERATION_LOGICAL_OR, 2, false, true},
-	{"NS0_13AUnaryFunctorI", "16CompareEqFunctorI", OPERATION_EQUAL_NUMBER, 1, false, true},
-	{"NS0_13AUnaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY_NUMBER, 1, false, false},
-	{"NS0_13BUnaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY_NUMBER, 1, false, false},
-	{"NS0_15CUDAFunctor_addI", NULL, OPERATION_ADD, 2, false, false},
-	{"NS0_21CUDAFunctorOnSelf_addI", NULL, OPERATION_ADD_NUMBER, 1, false, false},
-	{"NS0_22CUDAFunctorOnOther_addI", NULL, OPERATION_ADD_TO, 1, false, false},
-	{"ZNS0_21compare_scalar_kernelI", NULL, OPERATION_ORDER_NUMBER, 1, false, true},
-	{"ZNS0_23bitwise_not_kernel_cuda", "EEUlbE_", OPERATION_NOT_MASK, 1, false, true},
-	{"ZZZNS0_23logical_not_kernel_cuda", NULL, OPERATION_LOGICAL_NOT, 1, true, true},
-	{"ZZZNS0_15neg_kernel_cuda", NULL, OPERATION_NEGATE, 1, true, false},
-	{"ZZZNS0_", "17where_kernel_impl", OPERATION_WHERE, 3, true, false},
-	{"ZZZNS0_", "18masked_fill_kernel", OPERATION_MASKED_FILL, 2, true, false},
-	{"NS0_", "14CompareFunctorI", OPERATION_ORDER, 2, false, true},
-};
-
-/* Behind a builtin type, or one of PyTorch's: the first of a template's arguments. */
-static const char *
-behind_type(const char *type)
-{
-	if (*type != 'N')
-		return type + 1;
-	const char *end = strchr(type, 'E');
-	return end ? end + 1 : NULL;
-}
-
-/* where() of torch 2.15 moves numbers as unsigned ones of their width. */
-static enum tn_dtype
-moved(enum tn_dtype dtype)
-{
-	return dtype == TN_DTYPE_U16   ? TN_DTYPE_I16
-	       : dtype == TN_DTYPE_U32 ? TN_DTYPE_I32
-	       : dtype == TN_DTYPE_U64 ? TN_DTYPE_I64
-	                                   : dtype;
-}
-
-/* Bytes of an element of the result, at most: that of the type that the functor takes first, where its name tells. */
-static size_t
-width_of(const char *functor)
-{
-	static const char half[] = "float16_copy_kernel_cuda"; /* and bfloat16; they take a float */
-	const char *lambda = lambda_type(functor), *template = skip_to(functor, "FunctorI");
-	const char *type = lambda ? lambda : template ? template : skip_to(functor, "EEUl");
-	if (strstr(functor, half))
-		return sizeof(uint16_t);
-	size_t width = type && *type != 'b' ? tn__dtype_bytes(tn__dtype_of(type)) : 0;
-	return width ? width : WIDEST;
-}
-
-static void
-decode(struct tn_kernel *kernel)
-{
-	enum form form;
-	const char *functor = functor_in(kernel->name, &form);
-	kernel->elementwise.form = FORM_NONE;
-	if (!functor || strstr(functor, "multi_outputs"))
-		return;
-	kernel->elementwise.form = (unsigned char)form;
-	kernel->elementwise.width = (unsigned char)width_of(functor);
-	for (size_t i = 0; i < sizeof(functors) / sizeof(*functors); i++) {
-		const char *type = skip(functor, functors[i].prefix);
-		if (!type || (functors[i].part && !strstr(type, functors[i].part)))
-			continue;
-		if (functors[i].operation == OPERATION_NOT_MASK)
-			type = "b";
-		else if (functors[i].operation == OPERATION_ORDER)
-			type = skip_to(type, "14CompareFunctorI");
-		else if (functors[i].lambda)
-			type = lambda_type(functor);
-		if (functors[i].operation == OPERATION_WHERE) /* (bool, T, T) */
-			type = skip(type, "b");
-		kernel->elementwise.from = TN_DTYPE_NONE;
-		if (functors[i].operation == OPERATION_COPY && !functors[i].lambda) {
-			kernel->elementwise.from = (unsigned char)tn__dtype_of(type);
-			type = behind_type(type);
-		}
-		enum tn_dtype dtype = type ? moved(tn__dtype_of(type)) : TN_DTYPE_NONE;
-		if (!tn__dtype_is_integer(dtype) && !tn__dtype_is_real(dtype))
-			return;
-		kernel->elementwise.operation = functors[i].operation;
-		kernel->elementwise.inputs = functors[i].operands;
-		kernel->elementwise.dtype = (unsigned char)dtype;
-		kernel->elementwise.logical = functors[i].logical;
-		return;
-	}
-}
 
 /* ---- launches ---- */
 
@@ -365,87 +192,13 @@ read_work(const struct tn_kernel *kernel, const struct tn_launch *launch, struct
 	return true;
 }
 
-/* ---- numbers ---- */
-
-struct number {
-	int64_t whole;
-	double real;
-};
-
-static struct number
-load(const unsigned char *at, enum tn_dtype stored, enum tn_dtype computed)
-{
-	struct number n;
-	if (tn__dtype_is_integer(stored)) {
-		n.whole = tn__integer_at(at, stored);
-		n.real = (double)n.whole;
-	} else {
-		n.real = tn__real_at(at, stored);
-		n.whole = n.real >= -0x1p63 && n.real < 0x1p63 ? (int64_t)n.real : INT64_MIN;
-	}
-	if (computed == TN_DTYPE_BOOL && stored != TN_DTYPE_BOOL)
-		n.whole = tn__dtype_is_integer(stored) ? n.whole != 0 : n.real != 0;
-	return n;
-}
-
-static double
-rounded(double value, enum tn_dtype dtype)
-{
-	switch (dtype) {
-	case TN_DTYPE_F16:
-		return tn__float_of_half(tn__half_of_float((float)value));
-	case TN_DTYPE_BF16:
-		return tn__float_of_bfloat16(tn__bfloat16_of_float((float)value));
-	case TN_DTYPE_F32:
-		return (double)(float)value;
-	default:
-		return value;
-	}
-}
-
-/* What the functor gave, as its own type first, then as what is stored. */
-static void
-store(unsigned char *at, struct number n, enum tn_dtype computed, enum tn_dtype stored)
-{
-	bool whole = tn__dtype_is_integer(computed);
-	double real = whole ? (double)n.whole : rounded(n.real, computed);
-	uint64_t bits = (uint64_t)n.whole;
-	unsigned char wrapped[sizeof(bits)];
-	float single;
-	uint16_t narrow;
-	if (whole) { /* wraps */
-		memcpy(wrapped, &bits, sizeof(bits));
-		n.whole = computed == TN_DTYPE_BOOL ? n.whole != 0 : tn__integer_at(wrapped, computed);
-		real = (double)n.whole;
-	} else {
-		n.whole = real >= -0x1p63 && real < 0x1p63 ? (int64_t)real : INT64_MIN;
-	}
-	switch (stored) {
-	case TN_DTYPE_F64:
-		memcpy(at, &real, sizeof(real));
-		break;
-	case TN_DTYPE_F32:
-		single = (float)real;
-		memcpy(at, &single, sizeof(single));
-		break;
-	case TN_DTYPE_F16:
-	case TN_DTYPE_BF16:
-		narrow = stored == TN_DTYPE_F16 ? tn__half_of_float((float)real) : tn__bfloat16_of_float((float)real);
-		memcpy(at, &narrow, sizeof(narrow));
-		break;
-	case TN_DTYPE_BOOL:
-		*at = whole ? n.whole != 0 : real != 0;
-		break;
-	default: /* little-endian: its low bytes are the element */
-		memcpy(at, &n.whole, tn__dtype_bytes(stored));
-	}
-}
+/* ---- operations ---- */
 
 /* Numbers of PyTorch's enum OpType of CompareKernels.cu and EqOpType of CompareEQKernel.cu. */
 enum { OP_GE, OP_GT, OP_LE, OP_LT, OPS, OP_EQ = 0, OP_NE = 1 };
 
 static bool
-holds(struct number a, struct number b, bool whole, bool equality, int32_t op)
+holds(struct tn_number a, struct tn_number b, bool whole, bool equality, int32_t op)
 {
 	bool less = whole ? a.whole < b.whole : a.real < b.real, equal = whole ? a.whole == b.whole : a.real == b.real;
 	bool greater = whole ? a.whole > b.whole : a.real > b.real;
@@ -454,12 +207,10 @@ holds(struct number a, struct number b, bool whole, bool equality, int32_t op)
 	return op == OP_GE ? greater || equal : op == OP_GT ? greater : op == OP_LE ? less || equal : less;
 }
 
-/* ---- operations ---- */
-
 /* What the functor carries: numbers in the type that it computes in (float for the narrow ones). */
 struct carried {
 	int32_t op;
-	struct number first, second;
+	struct tn_number first, second;
 };
 
 static bool
@@ -474,7 +225,7 @@ read_carried(const struct tn_kernel *kernel, const struct work *work, struct car
 	switch (operation) {
 	case OPERATION_FILL:
 	case OPERATION_MASKED_FILL:
-		out->first = load(work->functor, dtype, dtype);
+		out->first = tn__number_load(work->functor, dtype, dtype);
 		return true;
 	case OPERATION_ORDER:
 	case OPERATION_ORDER_NUMBER:
@@ -482,19 +233,19 @@ read_carried(const struct tn_kernel *kernel, const struct work *work, struct car
 	case OPERATION_EQUAL_NUMBER:
 		memcpy(&out->op, work->functor, sizeof(out->op));
 		if (operation == OPERATION_ORDER_NUMBER || operation == OPERATION_EQUAL_NUMBER)
-			out->first = load(work->functor + (width > sizeof(out->op) ? width : sizeof(out->op)), dtype, dtype);
+			out->first = tn__number_load(work->functor + (width > sizeof(out->op) ? width : sizeof(out->op)), dtype, dtype);
 		bool equality = operation == OPERATION_EQUAL || operation == OPERATION_EQUAL_NUMBER;
 		return out->op >= 0 && out->op < (equality ? 2 : OPS);
 	case OPERATION_MULTIPLY_NUMBER: /* an empty object, then the number */
-		out->first = load(work->functor + wide_width, wide, wide);
+		out->first = tn__number_load(work->functor + wide_width, wide, wide);
 		return true;
 	case OPERATION_ADD:
-		out->first = load(work->functor, wide, wide);
+		out->first = tn__number_load(work->functor, wide, wide);
 		break;
 	case OPERATION_ADD_NUMBER:
 	case OPERATION_ADD_TO:
-		out->second = load(work->functor, wide, wide);
-		out->first = load(work->functor + wide_width, wide, wide);
+		out->second = tn__number_load(work->functor, wide, wide);
+		out->first = tn__number_load(work->functor + wide_width, wide, wide);
 		break;
 	default:
 		return true;
@@ -503,27 +254,27 @@ read_carried(const struct tn_kernel *kernel, const struct work *work, struct car
 	return tn__dtype_is_integer(dtype) || out->first.real == 1 || out->first.real == -1;
 }
 
-static struct number
+static struct tn_number
 whole(uint64_t value)
 {
-	return (struct number){.whole = (int64_t)value, .real = (double)(int64_t)value};
+	return (struct tn_number){.whole = (int64_t)value, .real = (double)(int64_t)value};
 }
 
-static struct number
-plus(struct number a, struct number alpha, struct number b)
+static struct tn_number
+plus(struct tn_number a, struct tn_number alpha, struct tn_number b)
 {
-	return (struct number){.whole = (int64_t)((uint64_t)a.whole + (uint64_t)alpha.whole * (uint64_t)b.whole),
+	return (struct tn_number){.whole = (int64_t)((uint64_t)a.whole + (uint64_t)alpha.whole * (uint64_t)b.whole),
 	                       .real = a.real + alpha.real * b.real};
 }
 
-static struct number
-times(struct number a, struct number b)
+static struct tn_number
+times(struct tn_number a, struct tn_number b)
 {
-	return (struct number){.whole = (int64_t)((uint64_t)a.whole * (uint64_t)b.whole), .real = a.real * b.real};
+	return (struct tn_number){.whole = (int64_t)((uint64_t)a.whole * (uint64_t)b.whole), .real = a.real * b.real};
 }
 
-static struct number
-apply(const struct tn_kernel *kernel, const struct carried *carried, const struct number in[])
+static struct tn_number
+apply(const struct tn_kernel *kernel, const struct carried *carried, const struct tn_number in[])
 {
 	bool is_whole = tn__dtype_is_integer((enum tn_dtype)kernel->elementwise.dtype);
 	bool x = is_whole ? in[0].whole != 0 : in[0].real != 0, y = is_whole ? in[1].whole != 0 : in[1].real != 0;
@@ -562,7 +313,7 @@ apply(const struct tn_kernel *kernel, const struct carried *carried, const struc
 	case OPERATION_ADD_TO:
 		return plus(carried->second, carried->first, in[0]);
 	case OPERATION_NEGATE:
-		return times(in[0], (struct number){.whole = -1, .real = -1});
+		return times(in[0], (struct tn_number){.whole = -1, .real = -1});
 	case OPERATION_WHERE:
 		return in[0].whole ? in[1] : in[2];
 	case OPERATION_MASKED_FILL:
@@ -621,14 +372,14 @@ compute(const struct tn_kernel *kernel, struct work *work)
 		return false;
 	memset(result->known, 0, result->span);
 	for (uint64_t n = 0; n < work->count; n++, advance(work, at, offsets)) {
-		struct number in[OPERANDS] = {{0}};
+		struct tn_number in[OPERANDS] = {{0}};
 		for (size_t i = 1; i < work->operand_count; i++) {
 			const struct operand *operand = &work->operands[i];
 			if (!all_known(operand, offsets[i]))
 				return false;
-			in[i - 1] = load(operand->bytes + offsets[i], operand->stored, operand->computed);
+			in[i - 1] = tn__number_load(operand->bytes + offsets[i], operand->stored, operand->computed);
 		}
-		store(result->bytes + offsets[0], apply(kernel, &carried, in), result->computed, result->stored);
+		tn__number_store(result->bytes + offsets[0], apply(kernel, &carried, in), result->computed, result->stored);
 		memset(result->known + offsets[0], 1, tn__dtype_bytes(result->stored));
 	}
 	return true;
@@ -662,7 +413,7 @@ fill(const struct tn_kernel *kernel, const struct work *work)
 	if (kernel->elementwise.operation != OPERATION_FILL || result->span != work->count * width)
 		return false;
 	(void)read_carried(kernel, work, &carried);
-	store(pattern, carried.first, result->computed, result->stored);
+	tn__number_store(pattern, carried.first, result->computed, result->stored);
 	tn__values_fill(result->address, result->span, pattern, width);
 	return true;
 }
@@ -687,7 +438,7 @@ tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 	struct work work;
 	bool done = false, room = true;
 	if (kernel->elementwise.form == FORM_UNREAD)
-		decode(kernel);
+		tn__elementwise_decode(kernel);
 	if (kernel->elementwise.operation == OPERATION_UNKNOWN || !launch->arguments || !read_work(kernel, launch, &work))
 		return false;
 	if (fill(kernel, &work))
@@ -740,6 +491,6 @@ bool
 tn__elementwise_reads(struct tn_kernel *kernel)
 {
 	if (kernel->elementwise.form == FORM_UNREAD)
-		decode(kernel);
+		tn__elementwise_decode(kernel);
 	return kernel->elementwise.operation != OPERATION_UNKNOWN && kernel->elementwise.operation != OPERATION_FILL;
 }
