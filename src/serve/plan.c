@@ -318,25 +318,3 @@ tn__serve_compute(const struct tn_served_model *model, const struct tn_weights_l
 		sglang_capacity(model, plan);
 	judge(plan);
 }
-
-tn_status
-tn__serve(const char *folder, const struct tn_serve_request *request, struct tn_serving *out)
-{
-	memset(out, 0, sizeof(*out));
-	tn_status status = tn__model_read(folder, &out->model);
-	if (status == TN_OK)
-		status = tn__weights_read(folder, &out->model, &out->weights);
-	if (status != TN_OK)
-		return status;
-	tn__serve_compute(&out->model, &out->weights, request, &out->plan);
-	tn__serve_options(out, request);
-	tn__serve_changes(out);
-	return TN_OK;
-}
-
-void
-tn__serving_free(struct tn_serving *serving)
-{
-	tn__weights_free(&serving->weights);
-	tn__model_free(&serving->model);
-}
