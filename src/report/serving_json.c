@@ -126,15 +126,23 @@ changes_of(const struct tn_serving *serving)
 	return array;
 }
 
+/* Null for an engine that does not start with the same options. */
+static json_t *
+command_of(const struct tn_shown_serving *shown, enum tn_engine engine)
+{
+	char text[1024];
+	if (!shown->serving->starts[engine])
+		return json_null();
+	tn__serve_command(shown->asked, shown->folder, engine, text, sizeof(text));
+	return tn__json_text(text);
+}
+
 static json_t *
 commands_of(const struct tn_shown_serving *shown)
 {
-	char vllm[1024], sglang[1024];
 	if (shown->serving->plan.verdict != TN_SERVE_STARTS)
 		return json_null();
-	tn__serve_command(shown->asked, shown->folder, TN_ENGINE_VLLM, vllm, sizeof(vllm));
-	tn__serve_command(shown->asked, shown->folder, TN_ENGINE_SGLANG, sglang, sizeof(sglang));
-	return json_pack("{s:o, s:o}", "vllm", tn__json_text(vllm), "sglang", tn__json_text(sglang));
+	return json_pack("{s:o, s:o}", "vllm", command_of(shown, TN_ENGINE_VLLM), "sglang", command_of(shown, TN_ENGINE_SGLANG));
 }
 
 static json_t *

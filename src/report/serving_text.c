@@ -220,13 +220,13 @@ say_changes(const struct tn_printer *printer, const struct tn_serving *serving)
 static void
 say_commands(const struct tn_printer *printer, const struct tn_shown_serving *shown)
 {
+	static const char *const names[] = { [TN_ENGINE_VLLM] = "vLLM", [TN_ENGINE_SGLANG] = "SGLang" };
 	char text[1024];
-	if (shown->serving->plan.verdict == TN_SERVE_STARTS) {
-		tn__serve_command(shown->asked, shown->folder, TN_ENGINE_VLLM, text, sizeof(text));
-		tn__say_labelled(printer, "vLLM", COLUMN, "%s", text);
-		tn__serve_command(shown->asked, shown->folder, TN_ENGINE_SGLANG, text, sizeof(text));
-		tn__say_labelled(printer, "SGLang", COLUMN, "%s", text);
-	}
+	for (int engine = TN_ENGINE_VLLM; engine <= TN_ENGINE_SGLANG; engine++)
+		if (shown->serving->plan.verdict == TN_SERVE_STARTS && shown->serving->starts[engine]) {
+			tn__serve_command(shown->asked, shown->folder, (enum tn_engine)engine, text, sizeof(text));
+			tn__say_labelled(printer, names[engine], COLUMN, "%s", text);
+		}
 }
 
 static void

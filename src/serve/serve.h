@@ -91,6 +91,7 @@ struct tn_serving {
 	struct tn_served_model model;
 	struct tn_weights_list weights;
 	struct tn_serve_plan plan;
+	bool starts[2]; /* by enum tn_engine: each engine, asked the same */
 	struct tn_serve_change changes[TN_SERVE_CHANGES];
 	int change_count;
 	struct tn_serve_option degrees[TN_SERVE_DEGREES]; /* of the card that was named */

@@ -16,6 +16,12 @@ tn__serve(const char *folder, const struct tn_serve_request *request, struct tn_
 	if (status != TN_OK)
 		return status;
 	tn__serve_compute(&out->model, &out->weights, request, &out->plan);
+	struct tn_serve_request other = *request;
+	struct tn_serve_plan others;
+	other.engine = request->engine == TN_ENGINE_VLLM ? TN_ENGINE_SGLANG : TN_ENGINE_VLLM;
+	tn__serve_compute(&out->model, &out->weights, &other, &others);
+	out->starts[request->engine] = out->plan.verdict == TN_SERVE_STARTS;
+	out->starts[other.engine] = others.verdict == TN_SERVE_STARTS;
 	tn__serve_options(out, request);
 	tn__serve_changes(out);
 	return TN_OK;

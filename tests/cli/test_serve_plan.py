@@ -53,6 +53,16 @@ def test_starts(tonnage, schema, model):
     assert words[:2] == ["vllm", "serve"] and len(words) == 3  # nothing but what was asked for
 
 
+def test_only_engines_that_start_are_offered(tonnage, schema, model):
+    """At 30,000 tokens on this card SGLang is narrow where vLLM starts: its command line is not printed."""
+    folder = model("llama-3.1-8b")
+    document = plan(tonnage, schema, folder, "--gpu=l4", "--max-model-len=30000")
+    assert document["commands"]["vllm"] and document["commands"]["sglang"] is None
+    assert plan(tonnage, schema, folder, "--gpu=l4", "--max-model-len=30000", "--engine=sglang")["verdict"] == "narrow"
+    screen = tonnage("serve-plan", "--gpu=l4", "--max-model-len=30000", folder).stdout
+    assert "vllm serve" in screen and "sglang" not in screen
+
+
 def test_every_change_that_is_named_starts(tonnage, schema, model):
     folder = model("llama-3.1-8b")
     document = plan(tonnage, schema, folder, "--gpu=l4")
