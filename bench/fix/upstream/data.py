@@ -7,11 +7,8 @@
 Needs numpy and Pillow. Sizes are those that the scripts expect of their own data sets; nothing is learnt of it.
 """
 
-import json
 import pathlib
-import struct
 import sys
-import wave
 
 import numpy
 from PIL import Image
@@ -28,29 +25,9 @@ def images(folder, count, size, end="jpg", classes=(), mode="RGB"):
         Image.fromarray(blocks).resize(size, Image.Resampling.NEAREST).save(place / ("%04d.%s" % (number, end)))
 
 
-def words(path, lines, length, kinds):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = RANDOM.integers(0, kinds, (lines, length))
-    path.write_text("\n".join(" ".join("w%d" % word for word in row) for row in rows) + "\n")
-
-
 def tokens(path, count, kinds):
     path.parent.mkdir(parents=True, exist_ok=True)
     RANDOM.integers(0, kinds, count, dtype=numpy.uint16).tofile(path)
-
-
-def unet(root):
-    images(root / "data/imgs", 48, (640, 640))
-    folder = root / "data/masks"
-    folder.mkdir(parents=True, exist_ok=True)
-    for number in range(48):
-        mask = Image.fromarray((RANDOM.integers(0, 2, (8, 8)) * 255).astype(numpy.uint8))
-        mask.resize((640, 640), Image.Resampling.NEAREST).save(folder / ("%04d_mask.gif" % number))
-
-
-def transformer_xl(root):
-    for name, lines in (("train", 3000), ("valid", 300), ("test", 300)):
-        words(root / "data/made" / (name + ".txt"), lines, 200, 250)
 
 
 def bert(root):
@@ -63,16 +40,6 @@ def bert(root):
 def llama2(root):
     for number in range(3):
         tokens(root / ("data/TinyStories_all_data/data%02d.bin" % number), 600_000, 32000)
-
-
-def k_diffusion(root):
-    images(root / "made/images", 256, (256, 256))
-    config = json.loads((root / "configs/config_oxford_flowers.json").read_text())
-    config["dataset"] = {"type": "imagefolder", "location": "made/images"}
-    (root / "made/images/all").mkdir(exist_ok=True)
-    for path in (root / "made/images").glob("*.jpg"):
-        path.rename(path.parent / "all" / path.name)
-    (root / "made/config.json").write_text(json.dumps(config, indent=2))
 
 
 def ijepa(root):
@@ -97,47 +64,19 @@ def egnn(root):
         numpy.save(folder / ("charges_%s.npy" % name), charges)
 
 
-def sparsify(root):
-    tokens(root / "made/tokens.bin", 2_000_000, 4096)
-
-
-def conv_tasnet(root):
-    for part, count in (("tr", 60), ("cv", 6)):
-        for kind in ("mix", "s1", "s2"):
-            rows = []
-            for number in range(count):
-                path = root / "made" / part / kind / ("%03d.wav" % number)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with wave.open(str(path), "wb") as out:
-                    out.setparams((1, 2, 8000, 0, "NONE", ""))
-                    out.writeframes(RANDOM.integers(-9000, 9000, 32000, dtype=numpy.int16).tobytes())
-                rows.append([str(path), 32000])
-            (root / "made" / part / (kind + ".json")).write_text(json.dumps(rows))
-
-
-def s4(root):
-    folder = root / "data/mnist/MNIST/raw"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, count in (("train", 60000), ("t10k", 10000)):
-        pixels = RANDOM.integers(0, 256, (count, 28, 28), dtype=numpy.uint8).tobytes()
-        (folder / (name + "-images-idx3-ubyte")).write_bytes(struct.pack(">4i", 2051, count, 28, 28) + pixels)
-        labels = RANDOM.integers(0, 10, count, dtype=numpy.uint8).tobytes()
-        (folder / (name + "-labels-idx1-ubyte")).write_bytes(struct.pack(">2i", 2049, count) + labels)
+def glow(root):
+    images(root / "made/images/all", 512, (64, 64), "png")
+    for name in ("sample", "checkpoint"):
+        (root / name).mkdir(exist_ok=True)
 
 
 MADE = {
-    "Pytorch-UNet": unet,
-    "transformer-xl": transformer_xl,
     "BERT-pytorch": bert,
     "llama2.c": llama2,
-    "k-diffusion": k_diffusion,
     "ijepa": ijepa,
     "egnn": egnn,
-    "sparsify": sparsify,
-    "Conv-TasNet": conv_tasnet,
-    "s4": s4,
     "lightweight-gan": lambda root: images(root / "made/images", 256, (512, 512)),
-    "edm": lambda root: images(root / "made/images", 512, (64, 64), "png"),
+    "glow-pytorch": glow,
 }
 
 

@@ -33,15 +33,18 @@ FIELDS = ["script", "needed_bytes", "missing_bytes", "first_entry", "results", "
           "trials", "seconds_to_first", "seconds", "cpu", "at_first", "right_at_first"]  # fmt: skip
 
 
-def tonnage(command, row, words, folder):
+def tonnage(command, row, words, folder, keep=None):
     """The document of a command on a program, or {}."""
     with tempfile.TemporaryDirectory() as out:
         path = pathlib.Path(out) / "out.json"
         card = ["--gpu", row["gpu"], *(["--memory", row["memory"]] if "memory" in row else [])]
         line = [TONNAGE, command, "--quiet", *card, "--json", path, "--", *words]
         subprocess.run(list(map(str, line)), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env={**os.environ, "TONNAGE_TRY": "nothing"})  # fmt: skip
-        return json.loads(path.read_text()) if path.exists() else {}
+                       env={"TONNAGE_SECONDS": "900", **os.environ, "TONNAGE_TRY": "nothing"})  # fmt: skip
+        text = path.read_text() if path.exists() else "{}"
+        if keep is not None:
+            (keep / ("%s-%s.json" % (row["name"], command))).write_text(text)
+        return json.loads(text)
 
 
 def words_of(row):
@@ -62,11 +65,11 @@ def run_first(row, first, words, folder):
         subprocess.run(["patch", "-p0", "-R"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
 
 
-def measure(row, sources):
+def measure(row, sources, keep):
     """One row of the table of results."""
     folder = sources / row["repository"].split("/")[1] / row.get("folder", "")
     before, words = resource.getrusage(resource.RUSAGE_CHILDREN), words_of(row)
-    found = tonnage("fix", row, words, folder)
+    found = tonnage("fix", row, words, folder, keep)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     first = next((change for change in found.get("changes", []) if change["fits"]), None)
     nothing = next((change for change in found.get("changes", []) if change["id"] == "nothing"), {})
@@ -88,6 +91,7 @@ def main():
     parser.add_argument("--sources", type=pathlib.Path, required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
+    parser.add_argument("--keep", type=pathlib.Path, help="a directory for the documents of fix")
     arguments = parser.parse_args()
     table = tomllib.loads((HERE / "table.toml").read_text())["script"]
     kept = {}
@@ -96,7 +100,7 @@ def main():
     for row in table:
         if arguments.only not in row["name"]:
             continue
-        before, line = kept.get(row["name"], {}), measure(row, arguments.sources.resolve())
+        before, line = kept.get(row["name"], {}), measure(row, arguments.sources.resolve(), arguments.keep)
         line["at_first"] = before.get("at_first") or line.get("first_entry", "nothing fits")
         line["right_at_first"] = before.get("right_at_first") or line["right"]
         kept[row["name"]] = line
