@@ -44,6 +44,20 @@ def test_a_value_read_on_autograds_thread(tonnage):
     assert run.status == 0 and lost(run) == [] and run.report["steps"]["seen"] == 5, run.explain()
 
 
+def test_libraries_that_leave_no_room_for_static_thread_local_variables(tonnage, tmp_path):
+    """As librosa, scikit-learn and numba together: what they need of the 1,664 bytes that glibc sets aside for libraries that are
+    opened late must be there beside what the virtual GPU needs."""
+    source, library, program = (tmp_path / name for name in ("greedy.c", "libgreedy.so", "program.py"))
+    source.write_text("static __thread char kept[900] __attribute__((tls_model(\"initial-exec\")));\n"
+                      "char *greedy(void) { return kept; }\n")  # fmt: skip
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    program.write_text("import ctypes, torch\nctypes.CDLL(%r).greedy()\n" % str(library)
+                       + "for _ in range(3):\n    torch.zeros(4, device='cuda', requires_grad=True).sum().backward()\n")  # fmt: skip
+    run = tonnage(MAIN, str(program), GPU)
+    assert run.status == 0 and lost(run) == [], run.explain()
+    assert run.report["at_peak"]["by_category"]["context"] > 0, run.explain()
+
+
 @pytest.mark.parametrize("wheel", WHEELS)
 def test_a_program_that_compiles_nothing_is_not_made_to_import_the_compiler(tonnage, wheel):
     """Neither when it runs out of memory nor at its end, where a record of its memory is taken; and it still can."""

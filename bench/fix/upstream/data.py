@@ -16,12 +16,12 @@ from PIL import Image
 RANDOM = numpy.random.default_rng(0)
 
 
-def images(folder, count, size, end="jpg", classes=(), mode="RGB"):
+def images(folder, count, size, end="jpg", classes=()):
     """Pictures of random blocks, in a folder for each class where there are any."""
     for number in range(count):
         place = folder / classes[number % len(classes)] if classes else folder
         place.mkdir(parents=True, exist_ok=True)
-        blocks = RANDOM.integers(0, 256, (8, 8, 3) if mode == "RGB" else (8, 8), dtype=numpy.uint8)
+        blocks = RANDOM.integers(0, 256, (8, 8, 3), dtype=numpy.uint8)
         Image.fromarray(blocks).resize(size, Image.Resampling.NEAREST).save(place / ("%04d.%s" % (number, end)))
 
 

@@ -6,7 +6,7 @@
 
 The directory has a checkout of each repository, under its last name and at the commit of its row, with the data that data.py
 makes or that `needs` names. Each script is searched once; the command line of the first entry, or the script with its patch, is then
-run as it stands. `right`: the first entry is the expert's. `same`: that run's peak is to the byte what the list says. `nothing_saves`:
+run as it stands. `right`: the first entry is the expert's, and its trial kept the results. `same`: that run's peak is to the byte what the list says. `nothing_saves`:
 what the change that does nothing saves. `at_first`: the first entry
 of the first run of the row, before anything was mended for it, and whether it was right. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
 that are there stay where they are not asked for; bench/results/fix_upstream.csv.
@@ -79,7 +79,7 @@ def measure(row, sources, keep):
             "nothing_saves": nothing.get("saved_bytes") if nothing else None}  # fmt: skip
     if first is None:
         return line
-    line.update(first_entry=first["id"], results=first["results"], right=first["id"] in row["expert"])
+    line.update(first_entry=first["id"], results=first["results"], right=first["id"] in row["expert"] and first["results"] != "different_training")
     if first["patch"] is not None or first["command"] is not None:
         again = run_first(row, first, words, folder)
         line.update(again=again.get("verdict"), same=again.get("peak", {}).get("device_bytes") == first["peak_device_bytes"])
