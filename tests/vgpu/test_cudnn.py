@@ -179,7 +179,7 @@ def test_without_the_library_the_model_speaks(tonnage, tmp_path):
     nowhere = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", "--no-detail",
                       env={"TONNAGE_CUDNN": "/nowhere/libcudnn.so.9", "XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
     assert nowhere.verdict == "fits" and set(split(nowhere)[1]) == {8 << 20}
-    assert "workspaces of libraries are guessed by a model" in nowhere.stderr
+    assert "library workspaces are estimated by a model" in nowhere.stderr
     assert source_of(nowhere) == "model: there is no libcudnn.so.9 beside PyTorch"
     other = pathlib.Path(libcudnn("torch-2.11.0")).parent / "../../../numpy/__init__.py"
     wrong = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", "--no-detail",
