@@ -228,7 +228,8 @@ tn__ranks_collect_hang(const struct tn_ledger *ledger, const struct tn_endings *
 
 /* ---- deaths ---- */
 
-/* The rank that failed first. Launchers end the others by SIGTERM, which says nothing of them. */
+/* The rank that failed first. Launchers end the others by SIGTERM, which says nothing of them; and NCCL's watchdog of a rank whose
+ * peer is going may abort before that peer, busy with its own end, has ended. */
 static const struct tn_process_end *
 first_failure(const struct tn_ledger *ledger, const struct tn_endings *endings)
 {
@@ -237,7 +238,8 @@ first_failure(const struct tn_ledger *ledger, const struct tn_endings *endings)
 		const struct tn_process_end *end = &endings->items[i];
 		if (end->status == 0 || row_of(ledger, end->pid) == NULL)
 			continue;
-		if (!WIFSIGNALED(end->status) || WTERMSIG(end->status) != SIGTERM)
+		bool follows = WIFSIGNALED(end->status) && (WTERMSIG(end->status) == SIGTERM || WTERMSIG(end->status) == SIGABRT);
+		if (!follows)
 			return end;
 		terminated = terminated != NULL ? terminated : end;
 	}
