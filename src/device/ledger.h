@@ -137,7 +137,7 @@ struct tn_ledger_rank {
 	int32_t device;      /* of that communicator, a number in this ledger */
 	uint64_t start_time;
 	_Atomic uint32_t settled; /* it has seen enough: the run may stop when all have */
-	uint32_t unused;
+	_Atomic uint32_t peer_aborted; /* NCCL told it that another rank aborted a communicator: what it then fails of is that */
 	uint64_t peak_bytes[TN_MAX_DEVICES];
 	uint64_t at_peak[TN_MAX_DEVICES][TN_BYTES_CLASSES];
 	_Atomic uint64_t calls[TN_COLLECTIVES], bytes[TN_COLLECTIVES]; /* bytes: of one rank's part, summed */

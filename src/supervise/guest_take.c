@@ -331,6 +331,7 @@ tn__guest_take_rank(const struct tn_guest_file *file, const struct tn_ledger *le
 		                  .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
 		                  .out_of_memory = out_of_memory,
 		                  .card = TN_NO_FIGURE,
+		                  .failed_ns = tn__json_read_figure(document, "failed_at_ns"),
 		                  .ended_at = place(at != NULL ? at : json_object_get(document, "left_at"), false) };
 	tn__report_init_moment(&rank->at_peak);
 	if (path != NULL)

@@ -228,28 +228,47 @@ tn__ranks_collect_hang(const struct tn_ledger *ledger, const struct tn_endings *
 
 /* ---- deaths ---- */
 
-/* The rank that failed first. Launchers end the others by SIGTERM, which says nothing of them; and NCCL's watchdog of a rank whose
- * peer is going may abort before that peer, busy with its own end, has ended. */
-static const struct tn_process_end *
-first_failure(const struct tn_ledger *ledger, const struct tn_endings *endings)
+/* When the rank began to fail, by its own account; TN_NO_FIGURE: it gave none. */
+static int64_t
+failed_at(const struct tn_report *report, const struct tn_process_end *end)
 {
-	const struct tn_process_end *terminated = NULL;
+	const struct tn_rank *rank = reported(report, end->pid);
+	return rank != NULL ? rank->failed_ns : TN_NO_FIGURE;
+}
+
+/* It failed of another rank's end: NCCL told it so, or the launcher ended it. A rank that is busy with its own failure may be ended
+ * by the launcher, too. */
+static bool
+follows(const struct tn_ledger *ledger, const struct tn_report *report, const struct tn_process_end *end)
+{
+	return row_of(ledger, end->pid)->peer_aborted ||
+	       (WIFSIGNALED(end->status) && WTERMSIG(end->status) == SIGTERM && failed_at(report, end) == TN_NO_FIGURE);
+}
+
+/* The rank that failed first: the earliest by the ranks' own accounts, else by the order in which their ends were learned. */
+static const struct tn_process_end *
+first_failure(const struct tn_ledger *ledger, const struct tn_endings *endings, const struct tn_report *report)
+{
+	const struct tn_process_end *first = NULL, *follower = NULL;
 	for (size_t i = 0; i < endings->count; i++) {
 		const struct tn_process_end *end = &endings->items[i];
 		if (end->status == 0 || row_of(ledger, end->pid) == NULL)
 			continue;
-		bool follows = WIFSIGNALED(end->status) && (WTERMSIG(end->status) == SIGTERM || WTERMSIG(end->status) == SIGABRT);
-		if (!follows)
-			return end;
-		terminated = terminated != NULL ? terminated : end;
+		if (follows(ledger, report, end)) {
+			follower = follower != NULL ? follower : end;
+			continue;
+		}
+		int64_t at = failed_at(report, end);
+		bool earlier = first != NULL && at != TN_NO_FIGURE && at < failed_at(report, first);
+		first = first == NULL || earlier ? end : first;
 	}
-	return terminated;
+	return first != NULL ? first : follower;
 }
 
 static void
 collect_dead(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_report *report)
 {
-	const struct tn_process_end *end = first_failure(ledger, endings);
+	const struct tn_process_end *end = first_failure(ledger, endings, report);
 	char how[96];
 	if (end == NULL)
 		return;
@@ -258,7 +277,10 @@ collect_dead(const struct tn_ledger *ledger, const struct tn_endings *endings, s
 		                             .at = rank != NULL ? rank->ended_at : NULL };
 	if (rank != NULL && rank->out_of_memory)
 		return; /* the verdict says it */
-	say_end(endings, end->pid, how);
+	if (WIFSIGNALED(end->status) && WTERMSIG(end->status) == SIGTERM && failed_at(report, end) != TN_NO_FIGURE)
+		snprintf(how, sizeof(how), "failed first; the launcher ended it before it had ended by itself");
+	else
+		say_end(endings, end->pid, how);
 	tn__report_add_finding(report, TN_FINDING_dead_rank, TN_NO_FIGURE, report->dead.at, NULL, "rank %d %s",
 	                       (int)report->dead.rank, how);
 }

@@ -271,6 +271,7 @@ struct tn_rank {
 	} communication[TN_RANK_OPERATIONS];
 	struct tn_record record; /* of its allocator, in the run's folder */
 	struct tn_place *ended_at; /* its exception, or its call of exit; NULL: unknown */
+	int64_t failed_ns;         /* when it raised that, or left with another status than 0 (CLOCK_MONOTONIC); TN_NO_FIGURE: it did not */
 };
 
 /* A card of a run that has several. */

@@ -241,8 +241,13 @@ def test_ranks_that_wait_for_ever_are_named(ranks, way, count):
     assert run.report["dead"] is None, run.explain()
 
 
-# signal, status, line
-DEATHS = {"killed": (9, None, None), "raises": (None, 1, "# nobody catches it")}
+# How it ends (signal, status), and the line. The launcher may end a rank that is busy with its own exception, when another has failed of it.
+BY_LAUNCHER = (15, None)
+DEATHS = {
+    "killed": ([(9, None)], None),
+    "raises": ([(None, 1), BY_LAUNCHER], "# nobody catches it"),
+    "slowly": ([BY_LAUNCHER], "# and is long in ending"),
+}
 
 
 @TWO_AND_FOUR
@@ -250,9 +255,9 @@ DEATHS = {"killed": (9, None, None), "raises": (None, 1, "# nobody catches it")}
 def test_a_rank_that_dies_is_named(ranks, way, count):
     run = ended(ranks, count, way)
     assert (run.status, run.verdict) == (1, "failed"), run.explain()  # torchrun's own status
-    signal, status, at = DEATHS[way]
+    ends, at = DEATHS[way]
     dead = run.report["dead"]
-    assert (dead["rank"], dead["signal"], dead["status"]) == (count - 1, signal, status), run.explain()
+    assert dead["rank"] == count - 1 and (dead["signal"], dead["status"]) in ends, run.explain()
     assert (dead["at"] and dead["at"]["line"]) == (at and line_of(at)), run.explain()
     assert f"rank {count - 1} " in run.stderr, run.explain()
 

@@ -131,6 +131,7 @@ void tn__rank_count(int operation, uint64_t bytes); /* enum tn_collective; bytes
 struct tn_ledger_wait;
 void tn__rank_waits(const struct tn_ledger_wait *wait);
 void tn__rank_goes_on(void);
+void tn__rank_hears_abort(void); /* of another rank */
 /* Device memory of a communicator, as tn__library_malloc. */
 tn_status tn__communication_malloc(int device, uint64_t bytes, uint64_t *address);
 /* Waits for the pending ranges among these bytes. */

@@ -97,6 +97,14 @@ tn__rank_goes_on(void)
 		atomic_store_explicit(&row->wait.why, TN_WAITS_NOT, memory_order_release);
 }
 
+void
+tn__rank_hears_abort(void)
+{
+	struct tn_ledger_rank *row = own_row;
+	if (row)
+		atomic_store_explicit(&row->peer_aborted, 1, memory_order_relaxed);
+}
+
 tn_status
 tn__communication_malloc(int device, uint64_t bytes, uint64_t *address)
 {

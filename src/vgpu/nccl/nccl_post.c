@@ -227,10 +227,7 @@ post_receive(const struct nccl_operation *operation)
 int
 tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
 {
-	const struct nccl_ranks *state = comm->state;
-	int result = NCCL_SUCCESS;
-	if (atomic_load(&state->aborted) || atomic_load(&state->board.head->aborted))
-		return tn__nccl_fail(NCCL_REMOTE_ERROR, "the communicator was aborted");
+	int result = tn__nccl_check_abort(comm);
 	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++)
 		result = operations[i].kind == NCCL_SEND      ? post_send(&operations[i])
 		         : operations[i].kind == NCCL_RECEIVE ? post_receive(&operations[i])

@@ -125,8 +125,7 @@ suspend_ranks(struct nccl_comm *comm, bool back)
 static int
 error_ranks(struct nccl_comm *comm)
 {
-	const struct nccl_ranks *state = comm->state;
-	return atomic_load(&state->board.head->aborted) ? NCCL_REMOTE_ERROR : NCCL_SUCCESS;
+	return tn__nccl_check_abort(comm);
 }
 
 const struct nccl_transport tn__nccl_ranks = {

@@ -41,6 +41,18 @@ tell_wait(const struct nccl_awaited *awaited)
 }
 
 int
+tn__nccl_check_abort(const struct nccl_comm *comm)
+{
+	const struct nccl_ranks *state = comm->state;
+	if (atomic_load(&state->aborted))
+		return tn__nccl_fail(NCCL_REMOTE_ERROR, "the communicator was aborted");
+	if (!atomic_load(&state->board.head->aborted))
+		return NCCL_SUCCESS;
+	tn__rank_hears_abort();
+	return tn__nccl_fail(NCCL_REMOTE_ERROR, "another rank aborted the communicator");
+}
+
+int
 tn__nccl_wait(const struct nccl_awaited *awaited, const _Atomic uint64_t *counter, uint64_t target)
 {
 	struct nccl_ranks *state = awaited->comm->state;
@@ -49,10 +61,11 @@ tn__nccl_wait(const struct nccl_awaited *awaited, const _Atomic uint64_t *counte
 		uint32_t news = atomic_load(&state->board.head->news);
 		if (atomic_load(counter) >= target)
 			break;
-		if (atomic_load(&state->aborted) || atomic_load(&state->board.head->aborted)) {
+		int aborted = tn__nccl_check_abort(awaited->comm);
+		if (aborted != NCCL_SUCCESS) {
 			if (told)
 				tn__rank_goes_on();
-			return tn__nccl_fail(NCCL_REMOTE_ERROR, "the communicator was aborted");
+			return aborted;
 		}
 		if (turn < YIELDS) {
 			sched_yield();

@@ -16,6 +16,8 @@ struct nccl_awaited {
 	uint64_t other_bytes;
 };
 
+/* NCCL_REMOTE_ERROR when the communicator was aborted. That another rank did it is noted in the own rank's row. */
+int tn__nccl_check_abort(const struct nccl_comm *comm);
 /* Waits until *counter is at least `target`. An nccl_result. */
 int tn__nccl_wait(const struct nccl_awaited *awaited, const _Atomic uint64_t *counter, uint64_t target);
 /* The peer has put something else in this place: as on cards, nothing comes of it. Ends when the run or the communicator

@@ -48,6 +48,7 @@ def document():
         "computed_reads_saved": state.reads_saved,
         "exception": state.exception,
         "left_at": state.left_at,
+        "failed_at_ns": state.failed_at_ns,
         "init_skipped": {"tensors": state.init_tensors, "bytes": state.init_bytes},
         "usage": usage.document(),
         "facts": facts.document() if state.torch is not None else None,

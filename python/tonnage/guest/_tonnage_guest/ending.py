@@ -17,6 +17,7 @@ import gc
 import os
 import sys
 import threading
+import time
 
 from . import fast_forward, frames, guard, history, imported, imports, oom, peaks, ranks, reads, record, step_growth, work
 from .state import settings, state
@@ -76,6 +77,7 @@ def is_oom(error):
 
 def note_exception(error):
     """An exception that ends the program, or that a test failed with."""
+    state.failed_at_ns = state.failed_at_ns or time.monotonic_ns()
     cause = find_oom(error)
     if cause is None:
         state.exception = describe(error)
@@ -177,6 +179,8 @@ def _exit_status(status):
     _leaves()
     if status in (None, 0):
         return
+    if state.exception is None and not state.oom_ended_process:
+        state.failed_at_ns = time.monotonic_ns()  # the last such call is the one
     if oom.is_open() and not _seen.tests_are_run:
         _ended_by_oom(None)
     elif not state.oom_ended_process:

@@ -41,6 +41,7 @@ class State:
         self.oom_ended_process = False
         self.final_oom = None  # reported as the program's failure: never becomes handled
         self.exception = None
+        self.failed_at_ns = None  # when it began to fail: an uncaught exception, or an exit with another status than 0
         self.left_at = None  # the line that called sys.exit or os._exit
         self.fast_forward_failed = None  # one line: the program failed because its loops were shortened
 

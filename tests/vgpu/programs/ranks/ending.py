@@ -1,5 +1,6 @@
 """Ranks that do not come to a good end: ending.py WAY. What the last rank does wrong stands behind the way's name."""
 
+import atexit
 import os
 import signal
 import sys
@@ -56,4 +57,12 @@ elif way == "memory":
     torch.empty(30 << 30, device="cuda")  # more than the card has
 elif way == "raises":
     raise RuntimeError("a mistake of one rank")  # nobody catches it
+elif way == "slowly":
+
+    def last_words():
+        dist.distributed_c10d._abort_process_group()
+        signal.pause()  # until the launcher, which sees another rank end first, ends this one
+
+    atexit.register(last_words)
+    raise RuntimeError("a mistake of one rank")  # and is long in ending
 dist.destroy_process_group()
