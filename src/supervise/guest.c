@@ -116,6 +116,25 @@ rank_of(const struct tn_guest_file *guest, enum about about)
 	return guest->oom_ended ? 0 : 1;
 }
 
+static bool
+row_is(const struct tn_ledger *ledger, int64_t pid)
+{
+	bool found = false;
+	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++)
+		found |= ledger->ranks[i].pid == pid;
+	return found;
+}
+
+/* Of two processes that stand for the run equally well. Of ranks that failed the later one failed of the earlier, as their launcher did. */
+static bool
+is_worse(const struct tn_guest_file *item, const struct tn_guest_file *than, enum about about)
+{
+	bool both_tell = item->failed_ns != TN_NO_FIGURE && than->failed_ns != TN_NO_FIGURE;
+	if (about == ABOUT_A_FAILURE && both_tell && (item->ranked || than->ranked))
+		return item->failed_ns < than->failed_ns;
+	return item->reserved_peak > than->reserved_peak;
+}
+
 /* The process that the report is about; of equals the one with the largest reserved peak. */
 static const struct tn_guest_file *
 worst_of(const struct guests *guests, enum about about)
@@ -124,7 +143,7 @@ worst_of(const struct guests *guests, enum about about)
 	for (size_t i = 0; i < guests->count; i++) {
 		const struct tn_guest_file *item = &guests->items[i];
 		int better = worst != NULL ? rank_of(item, about) - rank_of(worst, about) : 1;
-		if (better > 0 || (better == 0 && item->reserved_peak > worst->reserved_peak))
+		if (better > 0 || (better == 0 && is_worse(item, worst, about)))
 			worst = item;
 	}
 	return worst;
@@ -193,6 +212,7 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 	bool ended_well = ending->stop_reason != 0 || (ending->ended && ending->wait_status == 0);
 	find_followed(guests, ended_well);
 	for (size_t i = 0; i < guests->count; i++) {
+		guests->items[i].ranked = row_is(ledger, guests->items[i].pid);
 		ending->guest_oom_last |= guests->items[i].oom_ended && !guests->items[i].followed;
 		ending->guest_oom_open |= guests->items[i].oom_open && !guests->items[i].followed;
 	}
@@ -212,7 +232,7 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 		if (ended_well || item->followed)
 			tn__guest_take_outlived(item, report);
 		tn__guest_take_sums(item, report);
-		tn__guest_take_rank(item, ledger, report);
+		tn__guest_take_rank(item, report);
 	}
 	news->count = (int)guests->count;
 	free_guests(guests);

@@ -20,6 +20,8 @@ struct tn_guest_file {
 	bool failed;             /* it ended with an exception */
 	bool recorded;           /* the hook went on to the end */
 	bool oom_ended, oom_open;
+	bool ranked;       /* a rank of the ledger's */
+	int64_t failed_ns; /* as in struct tn_rank */
 	bool followed; /* one of these, and another process took the work up after it and ended without one */
 };
 
@@ -52,7 +54,7 @@ void tn__guest_take_sums(const struct tn_guest_file *file, struct tn_report *rep
  * of the run is told by the process's program. */
 void tn__guest_take_outlived(const struct tn_guest_file *file, struct tn_report *report);
 /* A process that is a rank. */
-void tn__guest_take_rank(const struct tn_guest_file *file, const struct tn_ledger *ledger, struct tn_report *report);
+void tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report);
 /* Where the regions of the report begin. */
 void tn__guest_take_region_places(const struct tn_guest_file *file, struct tn_report *report);
 

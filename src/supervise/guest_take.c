@@ -302,20 +302,11 @@ device_of_record(const json_t *document)
 	return (int)device;
 }
 
-static bool
-row_is(const struct tn_ledger *ledger, int64_t pid)
-{
-	bool found = false;
-	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++)
-		found |= ledger->ranks[i].pid == pid;
-	return found;
-}
-
 void
-tn__guest_take_rank(const struct tn_guest_file *file, const struct tn_ledger *ledger, struct tn_report *report)
+tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report)
 {
 	const json_t *document = file->document;
-	bool ranked = tn__json_read_figure(document, "rank") != TN_NO_FIGURE || row_is(ledger, tn__json_read_figure(document, "pid"));
+	bool ranked = file->ranked || tn__json_read_figure(document, "rank") != TN_NO_FIGURE;
 	if (!ranked || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
 		return;
 	const char *path = tn__json_borrow_text(document, "peak_snapshot");
@@ -325,13 +316,13 @@ tn__guest_take_rank(const struct tn_guest_file *file, const struct tn_ledger *le
 	struct tn_rank *rank = &report->ranks[report->rank_count++];
 	*rank =
 		(struct tn_rank){ .rank = tn__json_read_figure(document, "rank"),
-		                  .pid = tn__json_read_figure(document, "pid"),
+		                  .pid = file->pid,
 		                  .steps = tn__json_read_figure(json_object_get(document, "steps"), "seen"),
 		                  .allocated_peak = tn__guest_worst_device(document, "allocated_peak"),
 		                  .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
 		                  .out_of_memory = out_of_memory,
 		                  .card = TN_NO_FIGURE,
-		                  .failed_ns = tn__json_read_figure(document, "failed_at_ns"),
+		                  .failed_ns = file->failed_ns,
 		                  .ended_at = place(at != NULL ? at : json_object_get(document, "left_at"), false) };
 	tn__report_init_moment(&rank->at_peak);
 	if (path != NULL)

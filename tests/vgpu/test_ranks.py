@@ -260,6 +260,7 @@ def test_a_rank_that_dies_is_named(ranks, way, count):
     assert dead["rank"] == count - 1 and (dead["signal"], dead["status"]) in ends, run.explain()
     assert (dead["at"] and dead["at"]["line"]) == (at and line_of(at)), run.explain()
     assert f"rank {count - 1} " in run.stderr, run.explain()
+    assert not at or "a mistake of one rank" in run.report["exception"]["text"], run.explain()
 
 
 def test_a_killed_launcher_leaves_nothing(ranks):

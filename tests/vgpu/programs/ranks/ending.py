@@ -6,6 +6,8 @@ import signal
 import sys
 import time
 
+os.environ["TORCH_NCCL_DUMP_ON_TIMEOUT"] = "0"  # PyTorch waits a minute for a file that nobody reads
+
 import torch
 import torch.distributed as dist
 
