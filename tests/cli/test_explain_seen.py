@@ -95,7 +95,7 @@ def test_an_engine_says_what_fits(schema):
 
 
 def test_what_run_cannot_play_is_said():
-    mine = "tonnage run and fix play NVIDIA cards only"
+    mine = "tonnage run and fix simulate NVIDIA cards only"
     assert mine in explain((ROOT / "tests/golden/explain/mps.txt").read_text(), "-")
     assert mine in explain((ROOT / "tests/golden/explain/hip.txt").read_text(), "-")
     assert mine not in explain(FULL, "-")
