@@ -4,11 +4,13 @@
 ENVS := torch-2.11.0 torch-2.6.0 torch-2.15.0 torch-2.11.0-slim
 PROGRAM_ENVS = $(filter prog-%,$(shell tools/envs --list))
 PYTHON = $(shell tools/envs --path torch-2.11.0)
+SITE = build/site
+DOCS_PYTHON = $(shell tools/envs --path docs)
 BENCH_PYTHON = python3
 VALIDATE_PYTHON = python3
 VALIDATE_JSON = bench/results/validate.json
 
-.PHONY: help build demo test long bench validate-gpu deps envs clean
+.PHONY: help build demo test long bench site validate-gpu deps envs clean
 .DEFAULT_GOAL := build
 
 help: ## this list
@@ -37,7 +39,7 @@ test: build ## what everybody runs (some 20 minutes on 2 cores)
 
 long: build ## what takes hours
 	@tools/deps long
-	@tools/envs $(ENVS) $(PROGRAM_ENVS)
+	@tools/envs $(ENVS) $(PROGRAM_ENVS) docs
 	@$(PYTHON) tools/run_tests.py --long
 
 bench: build ## accuracy against measured runs, host cost, cost of a call
@@ -45,6 +47,12 @@ bench: build ## accuracy against measured runs, host cost, cost of a call
 	$(BENCH_PYTHON) bench/call_cost.py
 	$(BENCH_PYTHON) bench/host_cost.py
 	$(BENCH_PYTHON) bench/accuracy/run.py
+
+# Not --quiet: a warning that is not printed does not count for --strict.
+site: ## the documentation, into build/site or SITE=DIR
+	@tools/envs docs
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_PYTHON) -m mkdocs build --strict --config-file doc/site/mkdocs.yml --site-dir $(abspath $(SITE))
+	@echo "$(SITE)/index.html"
 
 validate-gpu: build ## this machine's GPU beside its virtual copy; go on with it by calling it again
 	build/bin/tonnage validate --json $(VALIDATE_JSON) $(VALIDATE_PYTHON)

@@ -191,6 +191,7 @@ def jobs(long):
         yield Job("clang", without_clang)
     yield tests("page", after=["build-programs"])
     yield tests("tools")
+    yield tests("site", *more)
     yield Job("build-tsan", lambda job: build(job, "tsan", *WITH_THREADS))
     yield Job("tsan", lambda job: c_tests(job, "tsan", "-R", "|".join(WITH_THREADS)), ["build-tsan"])
     yield Job("coverage", coverage)
