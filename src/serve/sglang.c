@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "serve/architecture.h"
 #include "serve/rules.h"
 
 #define MIB (INT64_C(1) << 20)
@@ -67,12 +68,29 @@ defaults(const struct tn_served_model *model, struct tn_serve_request *request)
 		request->utilization = round((double)(memory - reserved_mib(model, request, chunk, batch)) / (double)memory * 1000.0) / 1000.0;
 }
 
+/* configs/model_config.py, is_hybrid_swa_model: only some architectures have a pool for windows; the other layers with a window keep all
+ * tokens. */
+static void
+keep_all_tokens(struct tn_cache_layout *layout)
+{
+	for (int i = 0; i < layout->kind_count; i++) {
+		struct tn_cache_layers *kind = &layout->kinds[i];
+		if (kind->cache != TN_CACHE_WINDOW && kind->cache != TN_CACHE_CHUNK)
+			continue;
+		layout->token_bytes += kind->layers * kind->token_bytes;
+		kind->cache = TN_CACHE_FULL;
+		kind->window = 0;
+	}
+	layout->window_bytes = 0;
+}
+
 /* Tokens of a page: 1, but for the kernels that Blackwell's large cards have (model_override_base.py, overrides.py). */
 static bool
 layout(const struct tn_served_model *model, const struct tn_cache_request *request, struct tn_cache_layout *layout)
 {
-	(void)model;
 	layout->page_tokens = request->compute_major == 10 ? BLACKWELL_PAGE : 1;
+	if (model->known == NULL || (model->known->flags & TN_ARCH_WINDOW_POOL) == 0)
+		keep_all_tokens(layout);
 	return true;
 }
 

@@ -45,6 +45,8 @@ def test_every_document_is_valid(tonnage, schema, model, name, words):
     document = plan(tonnage, schema, model(name), *words)
     if "--engine=lmdeploy" in words and name.startswith("qwen3.6"):
         assert document["kv_cache"] is None and "LMDeploy" in document["reason"]  # states have no rule there
+    elif "--gpus=8" in words and name == "gemma-3-1b":
+        assert document["kv_cache"] is None and "cannot share" in document["reason"]  # four heads
     else:
         assert document["kv_cache"]["block_bytes"] > 0
 
@@ -69,6 +71,16 @@ def test_lmdeploy(tonnage, schema, model):
     assert wide["block_tokens"] == 32 and wide["block_bytes"] == 32 * 27 * 576 * 2
     none = plan(tonnage, schema, model("llama-3.1-8b", architectures=["SmolLM3ForCausalLM"], model_type="smollm3"), "--gpu=h100", "--engine=lmdeploy")
     assert none["verdict"] == "does_not_start" and "LMDeploy" in none["reason"] and none["changes"] == []
+
+
+def test_sglang_has_a_pool_for_windows_of_some_architectures_only(tonnage, schema, model):
+    """Gemma 3's 26 layers keep all tokens (a real start: bench/serve_plan/README.md); the same layers named Gemma 4 have two pools."""
+    words = ["--gpu=rtx4090", "--engine=sglang", f"--kv-cache-memory-bytes={593809 * 26 * 1024 + 1000}"]
+    cache = plan(tonnage, schema, model("gemma-3-1b"), *words)["kv_cache"]
+    assert (cache["tokens"], cache["token_bytes"], cache["window_bytes"]) == (593809, 26 * 1024, 0)
+    layers = ["full_attention" if i % 6 == 5 else "sliding_attention" for i in range(26)]
+    two = plan(tonnage, schema, model("gemma-3-1b", architectures=["Gemma4ForCausalLM"], model_type="gemma4_text", layer_types=layers), *words)["kv_cache"]
+    assert two["token_bytes"] == 4 * 1024 and two["tokens"] == int((593809 * 26 * 1024 + 1000) / (4 * 1024 + 0.8 * 22 * 1024))
 
 
 def test_sglang_without_graphs_keeps_room_for_activations(tonnage, schema, model):
