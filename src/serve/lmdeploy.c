@@ -11,7 +11,7 @@
 #define UTILIZATION 0.8
 #define PREFILL 8192
 #define BLOCK_TOKENS 64
-#define WIDE_BLOCK_TOKENS 32 /* _adjust_block_size: keys of 512 numbers and more, without FlashMLA, which no registry has */
+#define WIDE_BLOCK_TOKENS 32 /* _adjust_block_size: keys of 512 numbers and more, without the package flash_mla */
 #define WIDE_KEY 512
 #define FEWEST_BLOCKS 16     /* _get_runtime_size */
 
