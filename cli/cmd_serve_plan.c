@@ -24,7 +24,7 @@ static const char help[] =
 	"\n"
 	"  --gpu CARD                     the card (tonnage gpus lists them)\n"
 	"  --gpus N                       tensor-parallel degree, 1 to 64 (default 1)\n"
-	"  --engine vllm|sglang           whose rules (default vllm)\n"
+	"  --engine NAME                  whose rules: vllm (default), sglang or lmdeploy\n"
 	"  --max-model-len N              longest sequence (default: the model's own)\n"
 	"  --concurrency N                so many such sequences at once (default 1)\n"
 	"  --gpu-memory-utilization F     share of the card that the engine takes (default: the engine's)\n"
@@ -34,8 +34,8 @@ static const char help[] =
 	"  --max-num-batched-tokens N     tokens in a batch (default: the engine's)\n"
 	"  --enforce-eager                without CUDA graphs\n"
 	"  --enable-prefix-caching        for models with a state, where engines leave it off\n"
-	"  --verify                       start vLLM on a virtual card, too, and compare\n"
-	"  --python PATH                  whose vLLM that is (default: python3 on the PATH)\n"
+	"  --verify                       start the engine on a virtual card, too, and compare\n"
+	"  --python PATH                  that has the engine (default: python3 on the PATH)\n"
 	"  --json                         as JSON\n"
 	"  --help                         this text\n"
 	"\n"
@@ -87,8 +87,6 @@ take_figure(int option, struct tn_serve_plan_options *options)
 	switch (option) {
 	case GPUS:
 		return option_count("gpus", 64, &options->gpus);
-	case ENGINE:
-		return option_word("engine", "vllm", "sglang", &options->sglang);
 	case LENGTH:
 		return take_number("max-model-len", &options->max_model_len);
 	case CONCURRENCY:
@@ -117,6 +115,8 @@ take_option(int option, struct tn_serve_plan_options *options)
 		options->kv_cache_dtype = optarg;
 	else if (option == PYTHON)
 		options->python = optarg;
+	else if (option == ENGINE)
+		options->engine = optarg;
 	else if (option != EAGER && option != PREFIX && option != VERIFY && option != JSON)
 		return take_figure(option, options);
 	return 0;

@@ -20,14 +20,14 @@ struct tn_serve_plan_options {
 	const char *folder;        /* of a checkpoint: config.json, and headers or whole safetensors files */
 	const char *gpu;           /* name or alias of a card; NULL: what does not depend on one */
 	int gpus;                  /* tensor-parallel degree */
-	bool sglang;               /* its rules instead of vLLM's */
+	const char *engine;        /* whose rules: "vllm", "sglang" or "lmdeploy"; NULL: vLLM's */
 	int64_t max_model_len, max_num_seqs, max_num_batched_tokens, concurrency;
 	uint64_t kv_cache_memory_bytes;
 	double utilization;
 	const char *kv_cache_dtype;
 	bool enforce_eager, prefix_caching;
-	bool verify;               /* start vLLM on a virtual card, too */
-	const char *python;        /* whose vLLM that is; NULL: python3 on the PATH */
+	bool verify;               /* start the engine on a virtual card, too */
+	const char *python;        /* that has the engine; NULL: python3 on the PATH */
 	bool json;                 /* doc/format/serve-plan.schema.json */
 	FILE *output;
 };

@@ -30,8 +30,7 @@ find_cache_type(const char *name, enum tn_cache_type *type)
 static tn_status
 make_request(const struct tn_serve_plan_options *options, struct tn_serve_request *request)
 {
-	*request = (struct tn_serve_request){ .engine = options->sglang ? TN_ENGINE_SGLANG : TN_ENGINE_VLLM,
-		                                  .gpus = options->gpus > 0 ? options->gpus : 1,
+	*request = (struct tn_serve_request){ .gpus = options->gpus > 0 ? options->gpus : 1,
 		                                  .max_model_len = options->max_model_len,
 		                                  .max_num_seqs = options->max_num_seqs,
 		                                  .max_num_batched_tokens = options->max_num_batched_tokens,
@@ -40,6 +39,8 @@ make_request(const struct tn_serve_plan_options *options, struct tn_serve_reques
 		                                  .utilization = options->utilization,
 		                                  .eager = options->enforce_eager,
 		                                  .prefix_caching = options->prefix_caching };
+	TN_RETURN_IF(!tn__engine_find(options->engine != NULL ? options->engine : "vllm", &request->engine), TN_INVALID,
+	             "--engine is vllm, sglang or lmdeploy, not \"%s\"", options->engine);
 	if (options->kv_cache_dtype != NULL) {
 		TN_FORWARD_IF_ERROR(find_cache_type(options->kv_cache_dtype, &request->cache_type));
 		request->cache_type_name = options->kv_cache_dtype;
@@ -77,7 +78,7 @@ tn_serve_plan(const struct tn_serve_plan_options *options, enum tn_serve_result 
 	struct tn_serve_request request;
 	struct tn_serve_check check = { 0 };
 	TN_FORWARD_IF_ERROR(make_request(options, &request));
-	TN_RETURN_IF(options->verify && (options->sglang || request.gpu == NULL), TN_INVALID, "--verify starts vLLM on a card: it needs --gpu, and not --engine sglang");
+	TN_RETURN_IF(options->verify && request.gpu == NULL, TN_INVALID, "--verify starts the engine on a card: it needs --gpu");
 	struct tn_serving *serving = calloc(1, sizeof(*serving));
 	TN_RETURN_IF(serving == NULL, TN_NO_MEMORY, "out of host memory");
 	tn_status status = tn__serve(options->folder, &request, serving);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * serve-plan --verify: vLLM itself on a virtual card. This program starts itself (`tonnage run`) around the kit's probe, and reads the lines that
- * the probe prints. The number that is compared is a rule's: blocks for the memory that the engine found.
+ * serve-plan --verify: the engine itself on a virtual card. This program starts itself (`tonnage run`) around the kit's probe, and reads the lines
+ * that the probe prints. The number that is compared is a rule's: blocks (or tokens) for the memory that the engine found.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,22 +36,53 @@ find_parts(char self[PATH_MAX], char probe[PATH_MAX])
 	return written < PATH_MAX && access(probe, R_OK) == 0;
 }
 
-/* vllm.LLM's arguments, which the caller frees. */
+static void
+set_option(json_t *object, const char *option, json_t *value)
+{
+	char name[40];
+	if (option == NULL || value == NULL) {
+		json_decref(value);
+		return;
+	}
+	snprintf(name, sizeof(name), "%s", option);
+	for (char *letter = name; *letter != '\0'; letter++)
+		if (*letter == '-')
+			*letter = '_';
+	json_object_set_new(object, name, value);
+}
+
+static json_t *
+number_or_none(int64_t number)
+{
+	return number > 0 ? json_integer((json_int_t)number) : NULL;
+}
+
+/* A word, or a number where the engine says a number. */
+static json_t *
+cache_type_of(const struct tn_engine_words *words, const struct tn_serve_request *request)
+{
+	if (request->cache_type_name == NULL)
+		return NULL;
+	const char *word = tn__cache_type_word(words, request->cache_type_name);
+	return word[0] >= '0' && word[0] <= '9' ? json_integer(atoi(word)) : json_string(word);
+}
+
+/* The options of the engine's own interface, which the caller frees. */
 static char *
-arguments_of(const struct tn_serving *serving, const char *folder)
+options_of(const struct tn_serving *serving)
 {
 	const struct tn_serve_request *request = &serving->plan.request;
-	char whole[PATH_MAX];
-	json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:f, s:i, s:b}", "model", realpath(folder, whole) != NULL ? whole : folder, "max_model_len",
-	                           (json_int_t)request->max_model_len, "max_num_seqs", (json_int_t)request->max_num_seqs, "max_num_batched_tokens",
-	                           (json_int_t)request->max_num_batched_tokens, "gpu_memory_utilization", request->utilization, "tensor_parallel_size",
-	                           request->gpus, "enforce_eager", request->eager);
-	if (request->cache_type_name != NULL)
-		json_object_set_new(object, "kv_cache_dtype", json_string(request->cache_type_name));
-	if (request->cache_bytes > 0)
-		json_object_set_new(object, "kv_cache_memory_bytes", json_integer((json_int_t)request->cache_bytes));
-	if (request->prefix_caching)
-		json_object_set_new(object, "enable_prefix_caching", json_true());
+	const struct tn_engine_words *words = tn__engine_words(request->engine);
+	json_t *object = json_object();
+	set_option(object, words->cards, json_integer(request->gpus));
+	set_option(object, words->length, number_or_none(request->max_model_len));
+	set_option(object, words->sequences, number_or_none(request->max_num_seqs));
+	set_option(object, words->tokens, number_or_none(request->max_num_batched_tokens));
+	set_option(object, words->utilization, json_real(request->utilization));
+	set_option(object, words->cache_bytes, number_or_none(request->cache_bytes));
+	set_option(object, words->cache_type, cache_type_of(words, request));
+	set_option(object, words->eager, json_boolean(request->eager));
+	set_option(object, words->prefix, request->prefix_caching ? json_true() : NULL);
 	char *text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);
 	return text;
@@ -82,19 +113,21 @@ start(char *const words[], FILE *log, FILE **output)
 }
 
 static void
-read_line(const char *line, struct tn_serve_check *check)
+read_line(const char *line, const char *engine, struct tn_serve_check *check)
 {
 	const char *at = strstr(line, MARK);
 	json_t *object = at != NULL ? json_loads(at + strlen(MARK), 0, NULL) : NULL;
 	const char *version = tn__json_borrow_text(object, "version");
 	if (version != NULL) {
-		snprintf(check->engine, sizeof(check->engine), "vLLM %s", version);
+		snprintf(check->engine, sizeof(check->engine), "%s %s", engine, version);
 		tn__make_plain(check->engine, '?');
 	}
 	if (json_object_get(object, "blocks") != NULL) {
 		check->blocks = tn__json_read_figure(object, "blocks");
 		check->block_tokens = tn__json_read_figure(object, "block_tokens");
 		check->available_bytes = tn__json_read_figure(object, "available");
+		check->states = json_integer_value(json_object_get(object, "states"));
+		check->tokens_alone = tn__json_read_truth(object, "tokens_alone");
 	}
 	check->started |= tn__json_read_truth(object, "started");
 	json_decref(object);
@@ -120,13 +153,19 @@ read_problem(FILE *log, char problem[256])
 static void
 compare(const struct tn_serving *serving, struct tn_serve_check *check)
 {
-	check->planned_blocks = tn__cache_blocks_in(&serving->plan.layout, check->available_bytes);
-	check->planned_block_tokens = serving->plan.layout.block_tokens;
-	check->agrees = check->blocks > 0 && check->planned_blocks == check->blocks && check->planned_block_tokens == check->block_tokens;
+	struct tn_serve_plan plan = serving->plan;
+	bool pools = plan.request.engine == TN_ENGINE_SGLANG;
+	check->planned_states = pools && !check->tokens_alone ? tn__pools_in(&plan.layout, check->available_bytes).states : check->states;
+	if (check->tokens_alone) /* states had their memory before */
+		plan.layout.state_bytes = 0;
+	check->planned_blocks = tn__serve_count(&plan, check->available_bytes);
+	check->planned_block_tokens = pools ? plan.layout.page_tokens : plan.layout.block_tokens;
+	check->agrees = check->blocks > 0 && check->planned_blocks == check->blocks && check->planned_block_tokens == check->block_tokens &&
+	                check->planned_states == check->states;
 }
 
 static void
-watch(char *const words[], struct tn_serve_check *check)
+watch(char *const words[], const struct tn_engine_words *engine, struct tn_serve_check *check)
 {
 	FILE *log = tmpfile(), *output = NULL;
 	char *line = NULL, reason[256] = "";
@@ -134,13 +173,14 @@ watch(char *const words[], struct tn_serve_check *check)
 	int status = 0;
 	pid_t child = log != NULL ? start(words, log, &output) : -1;
 	while (output != NULL && getline(&line, &room, output) > 0)
-		read_line(line, check);
+		read_line(line, engine->title, check);
 	if (child > 0)
 		waitpid(child, &status, 0);
 	if (log != NULL)
 		read_problem(log, reason);
 	if (check->blocks <= 0)
-		snprintf(check->problem, sizeof(check->problem), "%.240s", reason[0] != '\0' ? reason : "the engine said nothing of its cache: is vLLM installed (--python)?");
+		snprintf(check->problem, sizeof(check->problem), reason[0] != '\0' ? "%.240s" : "the engine said nothing of its cache: is %s installed (--python)?",
+		         reason[0] != '\0' ? reason : engine->title);
 	else if (!check->started)
 		snprintf(check->problem, sizeof(check->problem), "it stopped after that: %.220s", reason[0] != '\0' ? reason : "without a word");
 	free(line);
@@ -153,18 +193,20 @@ watch(char *const words[], struct tn_serve_check *check)
 void
 tn__serve_verify(const struct tn_serving *serving, const char *folder, const char *python, struct tn_serve_check *check)
 {
-	char self[PATH_MAX], probe[PATH_MAX], card[64], cards[24];
+	char self[PATH_MAX], probe[PATH_MAX], whole[PATH_MAX], card[64], cards[24];
+	const char *model = realpath(folder, whole) != NULL ? whole : folder;
 	*check = (struct tn_serve_check){ 0 };
 	if (!find_parts(self, probe)) {
 		snprintf(check->problem, sizeof(check->problem), "the installation is incomplete: kit/serve_probe.py was not found");
 		return;
 	}
-	char *arguments = arguments_of(serving, folder);
+	const struct tn_engine_words *engine = tn__engine_words(serving->plan.request.engine);
+	char *options = options_of(serving);
 	snprintf(card, sizeof(card), "--gpu=%s", serving->plan.request.gpu->figures.alias);
 	snprintf(cards, sizeof(cards), "--gpus=%d", serving->plan.request.gpus);
-	char *words[] = { self, "run", card, cards, "--seconds=" SECONDS, "--", (char *)(python != NULL ? python : "python3"), probe, arguments, NULL };
-	if (arguments != NULL)
-		watch(words, check);
-	free(arguments);
+	char *words[] = { self, "run", card, cards, "--seconds=" SECONDS, "--", (char *)(python != NULL ? python : "python3"), probe, (char *)engine->name, (char *)model, options, NULL };
+	if (options != NULL)
+		watch(words, engine, check);
+	free(options);
 	compare(serving, check);
 }

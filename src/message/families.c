@@ -717,6 +717,7 @@ const struct tn_hint tn__hints[] = {
 	{ "capturecudagraphfailed", "sglang", TN_AT_LOAD },
 	{ "text_generation_launcher|text_generation_router", "tgi", TN_AT_UNKNOWN },
 	{ "enginecorefailedtostart|errorinenginecoreinit", "vllm", TN_AT_LOAD },
+	{ "asyncllmoutput_handlerfailed|enginecoreencounteredanissue|enginecoreencounteredafatalerror", "vllm", TN_AT_GENERATE },
 	{ "errorexecutingload_single_module", "tensorrt-llm", TN_AT_LOAD },
 	{ "[trt-llm]|[tensorrt-llm]", "tensorrt-llm", TN_AT_UNKNOWN },
 	{ "erroroccurredwhenexecuting|exceptionduringprocessing!!!|comfyuierrorreport", "comfyui", TN_AT_GENERATE },

@@ -314,17 +314,36 @@ read_arrow(struct tn_frame_reader *reader, const char *line, struct tn_frames *f
 	return true;
 }
 
+/* Ray names the method of another process that an error comes from: "ray::Actor.method() (pid=12, ...". */
+static bool
+read_remote(const char *line, struct tn_frames *found)
+{
+	const char *at = strstr(line, "ray::"), *end = at != NULL ? strstr(at, "() (pid=") : NULL;
+	if (end == NULL || end - at > 200)
+		return false;
+	const char *name = end;
+	while (name > at && (isalnum((unsigned char)name[-1]) || name[-1] == '_'))
+		name--;
+	tn__place_node(&found->place, name, (size_t)(end - name));
+	found->place.frames = true;
+	return true;
+}
+
 /* "path.py:12 in name", "File path.py:12, in name", "path.py:12: in name", "path.py:12: SomeError". */
 static bool
 read_colon(const char *line, struct tn_frames *found)
 {
 	bool named = strncmp(line, "File ", 5) == 0;
 	const char *path = named ? line + 5 : line, *colon = strstr(path, ".py:");
+	bool linked = named && *path == '[';
 	if (colon == NULL)
 		return false;
+	path += linked;
 	colon += 3;
 	size_t digits = strspn(colon + 1, "0123456789");
 	const char *rest = colon + 1 + digits;
+	if (linked && strncmp(rest, "](", 2) == 0) /* "File [path.py:12](address), in name": notebooks that make links */
+		rest += strcspn(rest, ")") + (strchr(rest, ')') != NULL);
 	if (digits == 0 || digits > 8 || !path_like(path, (size_t)(colon - path)))
 		return false;
 	bool frame = strncmp(rest, " in ", 4) == 0 || strncmp(rest, ", in ", 5) == 0 || strncmp(rest, ": in ", 5) == 0 ||
@@ -417,7 +436,7 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 		reader->awaits_code = true;
 		return TN_TRACE_FRAME;
 	}
-	if (read_cell(content, found) || read_colon(content, found) || read_arrow(reader, content, found) ||
+	if (read_cell(content, found) || read_remote(content, found) || read_colon(content, found) || read_arrow(reader, content, found) ||
 	    read_header(reader, content, found) || read_defined_at(content, found))
 		return TN_TRACE_FRAME;
 	if (!indented && exception_line(content))

@@ -358,6 +358,8 @@ tn__line_owner(const char *line, size_t length, int64_t rank)
 	const char *pid = tn__find(line, limit, "pid=");
 	if (pid == NULL || memchr(line, '(', (size_t)(pid - line)) == NULL)
 		return 0;
+	if (tn__find(line, (size_t)(pid - line), "ray::") != NULL) /* whose error is told here, not who tells it */
+		return 0;
 	int64_t value = number_at(line, length, (size_t)(pid - line) + 4, &end);
 	return value < 0 ? 0 : (uint64_t)value + (UINT64_C(1) << 32);
 }

@@ -16,6 +16,8 @@ struct tn_serve_check {
 	int64_t available_bytes;         /* for its cache */
 	int64_t planned_blocks;          /* ours, for that memory */
 	int64_t planned_block_tokens;
+	int64_t states, planned_states;  /* SGLang: sequences with room for a state */
+	bool tokens_alone;               /* available_bytes is what states left */
 	bool agrees;
 	char problem[256];               /* why there is no comparison, or why it stopped; "" */
 };

@@ -142,7 +142,10 @@ commands_of(const struct tn_shown_serving *shown)
 {
 	if (shown->serving->plan.verdict != TN_SERVE_STARTS)
 		return json_null();
-	return json_pack("{s:o, s:o}", "vllm", command_of(shown, TN_ENGINE_VLLM), "sglang", command_of(shown, TN_ENGINE_SGLANG));
+	json_t *commands = json_object();
+	for (int engine = 0; engine < TN_ENGINES; engine++)
+		json_object_set_new(commands, tn__engine_words((enum tn_engine)engine)->name, command_of(shown, (enum tn_engine)engine));
+	return commands;
 }
 
 static json_t *
@@ -164,14 +167,14 @@ document_of(const struct tn_shown_serving *shown)
 	const struct tn_serving *serving = shown->serving;
 	const struct tn_serve_plan *plan = &serving->plan;
 	char limit[192];
-	bool vllm = plan->request.engine == TN_ENGINE_VLLM;
+	const struct tn_engine_words *words = tn__engine_words(plan->request.engine);
 	json_t *degrees = json_array();
 	for (int i = 0; i < serving->degree_count; i++)
 		json_array_append_new(degrees, option_of(&serving->degrees[i]));
 	tn__serve_limit_text(plan, limit);
 	json_t *object = json_pack("{s:s, s:s, s:o, s:{s:s, s:s}, s:o, s:i, s:o, s:o}", "schema", "tonnage.serve-plan/1", "verdict",
-	                           tn__serve_verdict_name(plan->verdict), "reason", text_or_null(limit), "engine", "name", vllm ? "vllm" : "sglang",
-	                           "rules_of", vllm ? TN_VLLM_VERSION : TN_SGLANG_VERSION, "gpu", card_of(plan->request.gpu), "gpus", plan->request.gpus,
+	                           tn__serve_verdict_name(plan->verdict), "reason", text_or_null(limit), "engine", "name", words->name,
+	                           "rules_of", words->version, "gpu", card_of(plan->request.gpu), "gpus", plan->request.gpus,
 	                           "model", model_of(serving), "request", request_of(&plan->request));
 	json_object_set_new(object, "weights", serving->weights.source != TN_WEIGHTS_UNKNOWN ? figure_of(&plan->weights) : json_null());
 	json_object_set_new(object, "activations", figure_of(&plan->activations));

@@ -37,7 +37,7 @@ grouped(int64_t number, char text[32])
 static const char *
 engine_name(enum tn_engine engine)
 {
-	return engine == TN_ENGINE_VLLM ? "vLLM" : "SGLang";
+	return tn__engine_words(engine)->title;
 }
 
 const char *
@@ -153,7 +153,7 @@ say_cache(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 		else
 			tn__say_labelled(printer, "", COLUMN, "%d layers %s: %" PRId64 " bytes a token each", kind->layers, kind_name(kind), kind->token_bytes);
 	}
-	if (plan->request.engine == TN_ENGINE_VLLM)
+	if (tn__engine_words(plan->request.engine)->blocks)
 		tn__say_labelled(printer, "", COLUMN, "a block is %s tokens, %s", grouped(layout->block_tokens, number), tn__human_bytes(layout->block_bytes, bytes));
 }
 
@@ -161,7 +161,7 @@ static void
 say_blocks(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 {
 	char blocks[32], lowest[32], highest[32], tokens[32], needed[32], bytes[32];
-	if (plan->request.engine == TN_ENGINE_SGLANG) {
+	if (!tn__engine_words(plan->request.engine)->blocks) {
 		tn__say_labelled(printer, "Holds", COLUMN, "%s tokens (%s to %s)", grouped(plan->tokens, tokens), grouped(plan->lowest_blocks, lowest),
 		                 grouped(plan->highest_blocks, highest));
 		return;
@@ -220,17 +220,16 @@ say_changes(const struct tn_printer *printer, const struct tn_serving *serving)
 static void
 say_commands(const struct tn_printer *printer, const struct tn_shown_serving *shown)
 {
-	static const char *const names[] = { [TN_ENGINE_VLLM] = "vLLM", [TN_ENGINE_SGLANG] = "SGLang" };
 	char text[1024];
-	for (int engine = TN_ENGINE_VLLM; engine <= TN_ENGINE_SGLANG; engine++)
+	for (int engine = 0; engine < TN_ENGINES; engine++)
 		if (shown->serving->plan.verdict == TN_SERVE_STARTS && shown->serving->starts[engine]) {
 			tn__serve_command(shown->asked, shown->folder, (enum tn_engine)engine, text, sizeof(text));
-			tn__say_labelled(printer, names[engine], COLUMN, "%s", text);
+			tn__say_labelled(printer, engine_name((enum tn_engine)engine), COLUMN, "%s", text);
 		}
 }
 
 static void
-say_check(const struct tn_printer *printer, const struct tn_serve_check *check)
+say_check(const struct tn_printer *printer, const struct tn_serve_plan *plan, const struct tn_serve_check *check)
 {
 	char first[32], second[32], bytes[32];
 	if (check == NULL)
@@ -240,9 +239,14 @@ say_check(const struct tn_printer *printer, const struct tn_serve_check *check)
 		tn__say_labelled(printer, "Verified", COLUMN, "no: %s", check->problem);
 		return;
 	}
-	tn__say_labelled(printer, "Verified", COLUMN, "%s on the virtual card: %s blocks of %" PRId64 " tokens in %s; planned for that memory: %s%s", check->engine,
-	                 grouped(check->blocks, first), check->block_tokens, tn__human_bytes(check->available_bytes, bytes),
-	                 grouped(check->planned_blocks, second), check->agrees ? ", the same" : ": THEY DIFFER");
+	char unit[48] = "tokens";
+	if (tn__engine_words(plan->request.engine)->blocks)
+		snprintf(unit, sizeof(unit), "blocks of %" PRId64 " tokens", check->block_tokens);
+	tn__say_labelled(printer, "Verified", COLUMN, "%s on the virtual card: %s %s in %s; planned for that memory: %s%s", check->engine,
+	                 grouped(check->blocks, first), unit, tn__human_bytes(check->available_bytes, bytes), grouped(check->planned_blocks, second),
+	                 check->agrees ? ", the same" : ": THEY DIFFER");
+	tn__say_labelled(printer, "", COLUMN, "planned without starting it: %s for the cache (%s to %s)", tn__human_bytes(plan->available.bytes, bytes),
+	                 tn__human_bytes(plan->available.lowest > 0 ? plan->available.lowest : 0, first), tn__human_bytes(plan->available.highest, second));
 	if (check->problem[0] != '\0')
 		tn__say_labelled(printer, "", COLUMN, "%s", check->problem);
 }
@@ -259,7 +263,7 @@ say_notes(const struct tn_printer *printer, const struct tn_serving *serving)
 	if (serving->plan.request.gpus > 1)
 		tn__say(printer, TN_TINT_DIM, 2, "what NCCL takes lies beside what is requested of the card");
 	tn__say(printer, TN_TINT_DIM, 2, "by the rules of %s %s; other releases differ", engine_name(serving->plan.request.engine),
-	        serving->plan.request.engine == TN_ENGINE_VLLM ? TN_VLLM_VERSION : TN_SGLANG_VERSION);
+	        tn__engine_words(serving->plan.request.engine)->version);
 }
 
 tn_status
@@ -274,7 +278,7 @@ tn__serving_text(const struct tn_shown_serving *shown, struct tn_style style, FI
 	say_cards(&printer, shown->serving);
 	say_changes(&printer, shown->serving);
 	say_commands(&printer, shown);
-	say_check(&printer, shown->check);
+	say_check(&printer, &shown->serving->plan, shown->check);
 	say_notes(&printer, shown->serving);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "writing failed: %s", strerror(errno));
 	return TN_OK;

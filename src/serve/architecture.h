@@ -24,5 +24,7 @@
 #define TN_ARCH_SPLIT_DELTA 0x10000u /* the gated delta net's projections are four */
 #define TN_ARCH_VISION 0x20000u     /* a tower for pictures, whose tensors only headers tell */
 #define TN_ARCH_CACHE_ONLY 0x40000u /* tensors only from headers */
+#define TN_ARCH_WINDOW_POOL 0x100000u /* SGLang 0.5.23 has a pool for its windows: configs/model_config.py */
+#define TN_ARCH_LMDEPLOY 0x80000u   /* LMDeploy 0.18.0 serves it: pytorch/models/module_map.py */
 
 #endif

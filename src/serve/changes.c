@@ -28,10 +28,16 @@ add(struct tn_serving *serving, const struct tn_serve_plan *plan, const char *op
 		return NULL;
 	struct tn_serve_change *change = &serving->changes[serving->change_count++];
 	*change = (struct tn_serve_change){ .longest = plan->longest, .sequences = plan->sequences };
-	snprintf(change->option, sizeof(change->option), "%s", option);
+	snprintf(change->option, sizeof(change->option), "--%s", option);
 	snprintf(change->value, sizeof(change->value), "%s", value);
 	snprintf(change->effect, sizeof(change->effect), "%s", effect);
 	return change;
+}
+
+static const struct tn_engine_words *
+words_of(const struct tn_serving *serving)
+{
+	return tn__engine_words(serving->plan.request.engine);
 }
 
 /* The longest length that starts, in round steps. */
@@ -56,7 +62,7 @@ try_length(struct tn_serving *serving)
 	starts(serving, &request, &plan);
 	snprintf(value, sizeof(value), "%" PRId64, request.max_model_len);
 	snprintf(effect, sizeof(effect), "requests up to %" PRId64 " tokens instead of %" PRId64, request.max_model_len, serving->plan.request.max_model_len);
-	add(serving, &plan, serving->plan.request.engine == TN_ENGINE_VLLM ? "--max-model-len" : "--context-length", value, effect);
+	add(serving, &plan, words_of(serving)->length, value, effect);
 }
 
 static double
@@ -75,7 +81,7 @@ try_utilization(struct tn_serving *serving)
 	struct tn_serve_plan plan;
 	char value[24];
 	double highest = highest_utilization(&request.gpu->figures), own = request.utilization;
-	bool vllm = request.engine == TN_ENGINE_VLLM, less = serving->plan.limit == TN_SERVE_LIMIT_UTILIZATION;
+	bool less = serving->plan.limit == TN_SERVE_LIMIT_UTILIZATION;
 	if (request.cache_bytes > 0 || highest <= 0)
 		return;
 	for (double share = less ? highest : floor(own * 100.0 + 1.0) / 100.0; share <= highest + 1e-9; share += STEPS_OF_UTILIZATION) {
@@ -83,7 +89,7 @@ try_utilization(struct tn_serving *serving)
 		if (!starts(serving, &request, &plan))
 			continue;
 		snprintf(value, sizeof(value), "%.2f", share);
-		add(serving, &plan, vllm ? "--gpu-memory-utilization" : "--mem-fraction-static", value,
+		add(serving, &plan, words_of(serving)->utilization, value,
 		    less ? "what the context leaves free" : "less is left for other processes and for CUDA graphs");
 		return;
 	}
@@ -98,9 +104,9 @@ try_cache_type(struct tn_serving *serving)
 	if (serving->plan.cache.number_bytes == 1 || capability < 89 || serving->plan.layout.token_bytes == 0)
 		return;
 	request.cache_type = TN_CACHE_TYPE_8;
-	request.cache_type_name = request.engine == TN_ENGINE_VLLM ? "fp8" : "fp8_e4m3";
+	request.cache_type_name = tn__cache_type_word(words_of(serving), "fp8");
 	if (starts(serving, &request, &plan))
-		add(serving, &plan, "--kv-cache-dtype", request.cache_type_name, "half the cache a token; answers change a little");
+		add(serving, &plan, words_of(serving)->cache_type, request.cache_type_name, "half the cache a token; answers change a little");
 }
 
 static void
@@ -110,7 +116,7 @@ try_eager(struct tn_serving *serving)
 	struct tn_serve_plan plan;
 	request.eager = true;
 	if (!serving->plan.request.eager && starts(serving, &request, &plan))
-		add(serving, &plan, request.engine == TN_ENGINE_VLLM ? "--enforce-eager" : "--disable-cuda-graph", "", "slower answers");
+		add(serving, &plan, words_of(serving)->eager, "", "slower answers");
 }
 
 /* A smaller profile run: half as many tokens or sequences, as often as it takes. */
@@ -121,7 +127,7 @@ try_batch(struct tn_serving *serving, bool tokens)
 	struct tn_serve_plan plan;
 	char value[24];
 	int64_t *figure = tokens ? &request.max_num_batched_tokens : &request.max_num_seqs, lowest = tokens ? 256 : 8;
-	if (request.engine != TN_ENGINE_VLLM)
+	if (!words_of(serving)->profiles)
 		return;
 	while (*figure / 2 >= lowest) {
 		*figure /= 2;
@@ -130,7 +136,7 @@ try_batch(struct tn_serving *serving, bool tokens)
 		if (!starts(serving, &request, &plan))
 			continue;
 		snprintf(value, sizeof(value), "%" PRId64, *figure);
-		add(serving, &plan, tokens ? "--max-num-batched-tokens" : "--max-num-seqs", value,
+		add(serving, &plan, tokens ? words_of(serving)->tokens : words_of(serving)->sequences, value,
 		    tokens ? "prompts are read in smaller pieces" : "fewer requests at once");
 		return;
 	}
@@ -146,7 +152,7 @@ try_degree(struct tn_serving *serving)
 		if (!starts(serving, &request, &plan))
 			continue;
 		snprintf(value, sizeof(value), "%d", request.gpus);
-		add(serving, &plan, request.engine == TN_ENGINE_VLLM ? "--tensor-parallel-size" : "--tp", value, "so many cards of this kind");
+		add(serving, &plan, words_of(serving)->cards, value, "so many cards of this kind");
 		return;
 	}
 }
@@ -158,7 +164,8 @@ tn__serve_changes(struct tn_serving *serving)
 	bool memory = plan->limit == TN_SERVE_LIMIT_WEIGHTS || plan->limit == TN_SERVE_LIMIT_LENGTH || plan->limit == TN_SERVE_LIMIT_CONCURRENCY;
 	if (plan->verdict != TN_SERVE_FAILS && plan->verdict != TN_SERVE_NARROW)
 		return;
-	if (plan->request.gpu == NULL || plan->limit == TN_SERVE_LIMIT_DEGREE || plan->limit == TN_SERVE_LIMIT_CONTEXT)
+	if (plan->request.gpu == NULL || plan->limit == TN_SERVE_LIMIT_DEGREE || plan->limit == TN_SERVE_LIMIT_CONTEXT ||
+	    plan->limit == TN_SERVE_LIMIT_MODEL)
 		return;
 	try_utilization(serving);
 	if (!memory)

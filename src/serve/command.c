@@ -44,58 +44,49 @@ append_quoted(struct line *line, const char *word)
 static void
 append_number(struct line *line, const char *option, int64_t asked)
 {
-	if (asked > 0)
-		append(line, " %s %" PRId64, option, asked);
+	if (option != NULL && asked > 0)
+		append(line, " --%s %" PRId64, option, asked);
 }
 
 static void
-vllm_line(struct line *line, const struct tn_serve_request *asked, const char *folder)
+append_flag(struct line *line, const char *option, bool asked)
 {
-	append(line, "vllm serve ");
-	append_quoted(line, folder);
-	append_number(line, "--tensor-parallel-size", asked->gpus > 1 ? asked->gpus : 0);
-	append_number(line, "--max-model-len", asked->max_model_len);
-	append_number(line, "--max-num-seqs", asked->max_num_seqs);
-	append_number(line, "--max-num-batched-tokens", asked->max_num_batched_tokens);
-	append_number(line, "--kv-cache-memory-bytes", asked->cache_bytes);
-	if (asked->utilization > 0)
-		append(line, " --gpu-memory-utilization %.4g", asked->utilization);
-	if (asked->cache_type_name != NULL)
-		append(line, " --kv-cache-dtype %s", asked->cache_type_name);
-	if (asked->eager)
-		append(line, " --enforce-eager");
-	if (asked->prefix_caching)
-		append(line, " --enable-prefix-caching");
+	if (option != NULL && asked)
+		append(line, " --%s", option);
 }
 
-static void
-sglang_line(struct line *line, const struct tn_serve_request *asked, const char *folder)
+const char *
+tn__cache_type_word(const struct tn_engine_words *words, const char *name)
 {
-	append(line, "python -m sglang.launch_server --model-path ");
-	append_quoted(line, folder);
-	append_number(line, "--tp", asked->gpus > 1 ? asked->gpus : 0);
-	append_number(line, "--context-length", asked->max_model_len);
-	append_number(line, "--max-running-requests", asked->max_num_seqs);
-	append_number(line, "--chunked-prefill-size", asked->max_num_batched_tokens);
-	if (asked->utilization > 0)
-		append(line, " --mem-fraction-static %.4g", asked->utilization);
-	if (asked->cache_type_name != NULL)
-		append(line, " --kv-cache-dtype %s", strcmp(asked->cache_type_name, "fp8") == 0 ? "fp8_e4m3" : asked->cache_type_name);
-	if (asked->eager)
-		append(line, " --disable-cuda-graph");
+	if (words->fp8 != NULL && (strcmp(name, "fp8") == 0 || strcmp(name, "fp8_e4m3") == 0))
+		return words->fp8;
+	return words->fp8_e5m2 != NULL && strcmp(name, "fp8_e5m2") == 0 ? words->fp8_e5m2 : name;
+}
+
+/* LMDeploy has a word for 8 bits alone; 16 are its default. */
+static bool
+says_cache_type(const struct tn_engine_words *words, const struct tn_serve_request *asked)
+{
+	return asked->cache_type_name != NULL && (asked->cache_type == TN_CACHE_TYPE_8 || words->fp8_e5m2 == NULL);
 }
 
 void
 tn__serve_command(const struct tn_serve_request *asked, const char *folder, enum tn_engine engine, char *text, size_t room)
 {
+	const struct tn_engine_words *words = tn__engine_words(engine);
 	struct line line = { text, 0, room };
 	text[0] = '\0';
-	/* A share of the card means another thing to each engine. */
-	struct tn_serve_request request = *asked;
-	if (engine != asked->engine)
-		request.utilization = 0;
-	if (engine == TN_ENGINE_VLLM)
-		vllm_line(&line, &request, folder);
-	else
-		sglang_line(&line, &request, folder);
+	append(&line, "%s ", words->command);
+	append_quoted(&line, folder);
+	append_number(&line, words->cards, asked->gpus > 1 ? asked->gpus : 0);
+	append_number(&line, words->length, asked->max_model_len);
+	append_number(&line, words->sequences, asked->max_num_seqs);
+	append_number(&line, words->tokens, asked->max_num_batched_tokens);
+	append_number(&line, words->cache_bytes, asked->cache_bytes);
+	if (asked->utilization > 0 && engine == asked->engine) /* a share of the card means another thing to each engine */
+		append(&line, " --%s %.4g", words->utilization, asked->utilization);
+	if (says_cache_type(words, asked))
+		append(&line, " --%s %s", words->cache_type, tn__cache_type_word(words, asked->cache_type_name));
+	append_flag(&line, words->eager, asked->eager);
+	append_flag(&line, words->prefix, asked->prefix_caching);
 }

@@ -27,6 +27,7 @@ struct tn_cache_layout {
 	int64_t block_tokens;      /* of a layer that sees all tokens */
 	int64_t block_bytes;       /* of one block of all layers of a group, all kinds sharing it */
 	int32_t group_layers;
+	int64_t page_tokens;       /* SGLang rounds a pool down to so many */
 	int64_t token_bytes;       /* that one more token of a long sequence takes: layers that see all tokens */
 	int64_t window_bytes;      /* that windows take of one sequence at most, without what is in flight */
 	int64_t state_bytes;       /* states of one sequence, without padding */

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Will an inference engine start? What vLLM 0.26.0 and SGLang 0.5.23 compute when they start, from a checkpoint's configuration and headers.
+ * Will an inference engine start? What the engines of engine_words.c compute when they start, from a checkpoint's configuration and headers.
  * Pure but for reading the folder: no output, no engine, no card. doc/design/0029-serve-plan.md says which figures are exact.
  */
 #ifndef TN_SERVE_SERVE_H
 #define TN_SERVE_SERVE_H
 
 #include "gpu/catalogue.h"
+#include "serve/engine_words.h"
 #include "serve/kv_cache.h"
 #include "serve/tensors.h"
 
-#define TN_VLLM_VERSION "0.26.0"
-#define TN_SGLANG_VERSION "0.5.23"
 #define TN_SERVE_CHANGES 8
 #define TN_SERVE_DEGREES 4
-
-enum tn_engine { TN_ENGINE_VLLM, TN_ENGINE_SGLANG };
 
 /* What is asked for. 0 (and NULL) leave it to the engine's default. */
 struct tn_serve_request {
@@ -25,7 +22,7 @@ struct tn_serve_request {
 	int64_t max_model_len, max_num_seqs, max_num_batched_tokens;
 	int64_t concurrency;       /* sequences of the whole length at once; 0: one */
 	int64_t cache_bytes;       /* --kv-cache-memory-bytes: what the engine is told to take, whatever is free */
-	double utilization;        /* --gpu-memory-utilization, --mem-fraction-static */
+	double utilization;        /* the share of the card, or of what is free, that the engine takes */
 	enum tn_cache_type cache_type;
 	const char *cache_type_name; /* as it was written, or NULL */
 	bool eager, prefix_caching;
@@ -47,7 +44,8 @@ enum tn_serve_limit {
 	TN_SERVE_LIMIT_LENGTH,      /* not one sequence of the length fits */
 	TN_SERVE_LIMIT_CONCURRENCY, /* not so many sequences as wanted */
 	TN_SERVE_LIMIT_DEGREE,      /* the heads cannot be divided so */
-	TN_SERVE_LIMIT_CONTEXT      /* longer than the model was made for */
+	TN_SERVE_LIMIT_CONTEXT,     /* longer than the model was made for */
+	TN_SERVE_LIMIT_MODEL        /* the engine has no such model */
 };
 
 struct tn_serve_plan {
@@ -62,6 +60,7 @@ struct tn_serve_plan {
 	struct tn_cache_request cache;
 	int64_t blocks, lowest_blocks, highest_blocks;
 	int64_t needed_blocks, needed_bytes; /* of one sequence of the length */
+	int64_t kept_blocks;             /* that hold no sequence */
 	int64_t tokens;                  /* as the engine prints it */
 	int64_t longest;                 /* sequence that fits, at most the model's own */
 	double sequences;                /* of the whole length */
@@ -91,7 +90,7 @@ struct tn_serving {
 	struct tn_served_model model;
 	struct tn_weights_list weights;
 	struct tn_serve_plan plan;
-	bool starts[2]; /* by enum tn_engine: each engine, asked the same */
+	bool starts[TN_ENGINES]; /* each engine, asked the same */
 	struct tn_serve_change changes[TN_SERVE_CHANGES];
 	int change_count;
 	struct tn_serve_option degrees[TN_SERVE_DEGREES]; /* of the card that was named */
@@ -107,8 +106,13 @@ void tn__serving_free(struct tn_serving *serving);
 void tn__serve_compute(const struct tn_served_model *model, const struct tn_weights_list *weights, const struct tn_serve_request *request,
                        struct tn_serve_plan *plan);
 
+/* Blocks, or tokens where the engine counts those, in so many bytes. */
+int64_t tn__serve_count(const struct tn_serve_plan *plan, int64_t bytes);
+
 /* The command line that starts an engine as it was asked for (without this engine's defaults), ended by a zero. */
 void tn__serve_command(const struct tn_serve_request *asked, const char *folder, enum tn_engine engine, char *text, size_t room);
+/* How an engine spells a type of the cache that we call `name`. */
+const char *tn__cache_type_word(const struct tn_engine_words *words, const char *name);
 
 /* ---- activations.c ---- */
 

@@ -6,6 +6,19 @@
 
 #include "serve/serve.h"
 
+/* A share of the card means another thing to each engine: another one is asked for its own. */
+static bool
+starts(const struct tn_serving *serving, const struct tn_serve_request *asked, enum tn_engine engine)
+{
+	struct tn_serve_request request = *asked;
+	struct tn_serve_plan plan;
+	request.engine = engine;
+	if (engine != asked->engine)
+		request.utilization = 0;
+	tn__serve_compute(&serving->model, &serving->weights, &request, &plan);
+	return plan.verdict == TN_SERVE_STARTS;
+}
+
 tn_status
 tn__serve(const char *folder, const struct tn_serve_request *request, struct tn_serving *out)
 {
@@ -16,12 +29,8 @@ tn__serve(const char *folder, const struct tn_serve_request *request, struct tn_
 	if (status != TN_OK)
 		return status;
 	tn__serve_compute(&out->model, &out->weights, request, &out->plan);
-	struct tn_serve_request other = *request;
-	struct tn_serve_plan others;
-	other.engine = request->engine == TN_ENGINE_VLLM ? TN_ENGINE_SGLANG : TN_ENGINE_VLLM;
-	tn__serve_compute(&out->model, &out->weights, &other, &others);
-	out->starts[request->engine] = out->plan.verdict == TN_SERVE_STARTS;
-	out->starts[other.engine] = others.verdict == TN_SERVE_STARTS;
+	for (int engine = 0; engine < TN_ENGINES; engine++)
+		out->starts[engine] = starts(out, request, (enum tn_engine)engine);
 	tn__serve_options(out, request);
 	tn__serve_changes(out);
 	return TN_OK;

@@ -6,6 +6,7 @@ or too greedy changes a case.
 """
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -110,6 +111,13 @@ CASES = {
     "SGLang serves": (
         [("sglang/srt/managers/scheduler.py", "run_batch", "self.tp_worker.forward_batch_generation("), CALL, LINEAR],
         "generate", "sglang"),
+    "SGLang's thread of forward passes": (
+        [("sglang/srt/managers/tp_worker_overlap_thread.py", "forward_thread_func", "with stream(self.forward_stream):")],
+        "generate", "sglang"),
+    "a library's model, cut to one frame": (
+        [("diffusers/models/embeddings.py", "apply_rotary_emb", "out = (x.float() * cos).to(x.dtype)")], "forward", "diffusers"),
+    "verl scores": ([("/opt/verl/workers/actor/dp_actor.py", "_forward_micro_batch", "entropy = entropy_of(logits)")], "forward", "verl"),
+    "ColossalAI's update": ([("colossalai/zero/low_level_optim.py", "step", "self.optim.step()")], "optimizer", "colossalai"),
     "diffusers decodes": (
         [OWN, ("diffusers/pipelines/flux/pipeline_flux.py", "__call__", "image = self.vae.decode(latents)"),
          ("diffusers/models/autoencoders/autoencoder_kl.py", "decode", "decoded = self._decode(z).sample")],
@@ -169,11 +177,24 @@ def test_other_layouts():
         "windows": text.replace("/env/lib/python3.11/", "C:\\env\\Lib\\").replace("/", "\\"),
         "rank": "\n".join("[rank3]: " + line for line in text.split("\n")),
         "notebook": notebook + "\n" + FULL,
+        "notebook with links": re.sub(r"File (\S+), in", r"File [\1](http://host/lab/\1), in", notebook) + "\n" + FULL,
         "cut": text[text.index("site-packages") :],
         "after": FULL + "\n" + text.rsplit("\n", 1)[0],
     }
     found = {name: (first(layout)["phase"], first(layout)["framework"]) for name, layout in layouts.items()}
     assert found == dict.fromkeys(layouts, ("backward", "transformers"))
+
+
+def test_ray_names_the_method():
+    """What another process was doing stands in Ray's own line."""
+    remote = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Worker.rollout_generate_sequences() (pid=12, ip=10.0.0.1)\n"
+    assert first(remote + FULL)["phase"] == "generate"
+    assert first(remote.replace("generate_sequences", "do") + FULL)["phase"] is None
+
+
+def test_words_of_a_server():
+    told = "(APIServer pid=1) ERROR 05-01 14:39:06 [async_llm.py:699] AsyncLLM output_handler failed.\n"
+    assert (first(told + FULL)["phase"], first(told + FULL)["framework"]) == ("generate", "vllm")
 
 
 def test_without_frames_nothing_is_claimed():
