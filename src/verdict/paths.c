@@ -53,6 +53,18 @@ tn__is_outside_torch(const char *file)
 	return package != NULL ? strncmp(package, "torch/", 6) != 0 : tn__is_users_own(file);
 }
 
+bool
+tn__is_cell(const char *file)
+{
+	return strncmp(file, "cell ", 5) == 0 && file[5] >= '0' && file[5] <= '9';
+}
+
+const char *
+tn__before_line(const char *file)
+{
+	return tn__is_cell(file) ? ", line " : ":";
+}
+
 const char *
 tn__file_name(const char *file)
 {

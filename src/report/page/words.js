@@ -51,7 +51,7 @@ const words = (() => {
 	/* "model.py:88 Attention.forward" of a place of the format; `full`: with the whole path. */
 	function place(at, full = false) {
 		if (!at || at.file === null) return 'no line known';
-		const line = at.line > 0 ? `:${at.line}` : '';
+		const line = at.line > 0 ? `${/^cell \d/.test(at.file) ? ', line ' : ':'}${at.line}` : '';
 		const name = at.function ? ` ${at.function}` : '';
 		return `${at.backward ? 'backward of ' : ''}${full ? at.file : file(at.file)}${line}${name}`;
 	}
