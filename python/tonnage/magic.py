@@ -68,7 +68,7 @@ class _Watch:
         for index in range(self.devices):
             self.allocated[index] = cuda.memory_allocated(index)
             cuda.reset_peak_memory_stats(index)
-        if _hook() is None and not _is_recorded(cuda):
+        if not _is_recorded(cuda):
             self.blocks = _blocks(cuda.memory_snapshot())
             cuda.memory._record_memory_history("all", context=None, max_entries=_ENTRIES)
             self.recording = True
@@ -148,17 +148,19 @@ def _held_against(gpu, reserved):
     card = _card(gpu)
     if card is None:
         return "tonnage: the card \"%s\" is not known (tonnage gpus lists them), or the command tonnage is not on the PATH" % gpu
-    total, context = card.get("total_bytes"), card.get("context_bytes") or 0
+    total, context = card["total_bytes"]["value"], card["context_bytes"]["value"] or 0
     fits = reserved + context <= total
     return "%s %s: %s with its context, of %s" % ("fits" if fits else "does not fit", card.get("name", gpu), _bytes(reserved + context), _bytes(total))
 
 
 def _card(gpu):
+    here = os.path.dirname(os.path.abspath(__file__))
     beside = os.path.join(os.path.dirname(sys.executable), "tonnage")
-    command = beside if os.access(beside, os.X_OK) else shutil.which("tonnage")
+    built = os.path.join(os.path.dirname(os.path.dirname(here)), "build", "bin", "tonnage")  # of a checkout
+    command = next((path for path in (beside, shutil.which("tonnage"), built) if path and os.access(path, os.X_OK)), None)
     if command is None:
         return None
-    done = subprocess.run([command, "gpus", "--json", "-"], capture_output=True, text=True)
+    done = subprocess.run([command, "gpus", "--json"], capture_output=True, text=True)
     rows = json.loads(done.stdout).get("gpus", ()) if done.returncode == 0 else ()
     wanted = gpu.lower()
     return next((row for row in rows if wanted == row["name"].lower() or wanted in row.get("aliases", ())), None)

@@ -437,13 +437,11 @@ say_cells(const struct tn_printer *printer, const struct tn_report *report)
 
 /* Only of those that took memory themselves: what PyTorch keeps from one phase counts for all later ones. */
 void
-tn__say_regions(const struct tn_printer *printer, const struct tn_report *report)
+tn__say_regions_in_line(const struct tn_printer *printer, const struct tn_report *report)
 {
 	char *text = NULL;
 	size_t size = 0, shown = 0;
 	int64_t largest = 0;
-	if (say_cells(printer, report))
-		return;
 	for (size_t i = 0; i < report->region_count; i++)
 		if (report->regions[i].taken_peak > largest)
 			largest = report->regions[i].taken_peak;
@@ -461,4 +459,11 @@ tn__say_regions(const struct tn_printer *printer, const struct tn_report *report
 	if (shown > 1)
 		tn__say(printer, TN_TINT_NONE, 2, "Peaks: %s %s", text, small ? "MiB" : "GiB");
 	free(text);
+}
+
+void
+tn__say_regions(const struct tn_printer *printer, const struct tn_report *report)
+{
+	if (!say_cells(printer, report))
+		tn__say_regions_in_line(printer, report);
 }

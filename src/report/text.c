@@ -456,7 +456,7 @@ void
 tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
 {
 	tn__say_cards(printer, report);
-	tn__say_regions(printer, report);
+	tn__say_regions_in_line(printer, report);
 	say_scope(printer, report);
 	tn__say_not_seen(printer, report);
 	tn__say_unreal(printer, report);

@@ -8,28 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/figure.h"
 #include "verdict/finding_rows.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 
-/* Words are made of: %N the holder's name, %C the cell that made the memory, %D the one that was run, %I that one without its run,
+/* Words are made of: %N the holder's name, %B the bytes, %C the cell that made the memory, %D the one that was run, %I that one without its run,
  * %V the variable of an output, %E statements that unbind. */
 static const struct kind {
 	const char *name;
 	enum tn_finding_id id;
 	const char *what, *advice;
 } kinds[] = {
-	{ "output", TN_FINDING_held_output, "%N keeps memory that %C made: IPython stores what a cell shows",
+	{ "output", TN_FINDING_held_output, "%N keeps %B that %C made: IPython stores what a cell shows",
 	  "end the line that shows it with ; so that it is not stored, or delete what is stored: %%xdel %V" },
-	{ "shown", TN_FINDING_held_output, "IPython's %N keeps memory that %C made: it holds the values that were shown last",
+	{ "shown", TN_FINDING_held_output, "IPython's %N keeps %B that %C made: it holds the values that were shown last",
 	  "end the line that shows it with ; so that it is not stored, or show other values: the last three are kept" },
-	{ "traceback", TN_FINDING_held_traceback, "%N keeps memory that %C made: it holds the variables of the functions that the last error went through",
+	{ "traceback", TN_FINDING_held_traceback, "%N keeps %B that %C made: it holds the variables of the functions that the last error went through",
 	  "let another error take its place: a cell with 1/0, run after it" },
-	{ "variable", TN_FINDING_held_earlier_run, "%N keeps memory that %C made, although %D has made it anew",
+	{ "variable", TN_FINDING_held_earlier_run, "%N keeps %B that %C made, although %D has made it anew",
 	  "del %N before %I is run again, or run again the cell that makes it" },
-	{ "variables", TN_FINDING_held_earlier_run, "%N together keep memory that %C made, although %D has made it anew",
+	{ "variables", TN_FINDING_held_earlier_run, "%N together keep %B that %C made, although %D has made it anew",
 	  "let go of all of them before %I is run again, or run again the cells that make them" },
-	{ "rebound", TN_FINDING_rebound, "%N still held the old value while %D made the new one, so both were on the card",
+	{ "rebound", TN_FINDING_rebound, "%N still held the old value, %B, while %D made the new one, so both were on the card",
 	  "%E at the top of %I, so that the old value is gone before the new one is made" },
 };
 
@@ -45,7 +46,7 @@ kind_of(const char *name)
 static char *
 words_of(const char *pattern, const struct tn_cell_holder *holder)
 {
-	char *text = NULL;
+	char *text = NULL, bytes[32];
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
@@ -58,6 +59,9 @@ words_of(const char *pattern, const struct tn_cell_holder *holder)
 		switch (*++at) {
 		case 'N':
 			fputs(holder->name, out);
+			break;
+		case 'B':
+			fputs(tn__human_bytes(holder->bytes, bytes), out);
 			break;
 		case 'C':
 			fputs(holder->cell != NULL ? holder->cell : "an earlier cell", out);

@@ -56,7 +56,8 @@ tn__is_outside_torch(const char *file)
 bool
 tn__is_cell(const char *file)
 {
-	return strncmp(file, "cell ", 5) == 0 && file[5] >= '0' && file[5] <= '9';
+	size_t digits = strncmp(file, "cell ", 5) == 0 ? strspn(file + 5, "0123456789") : 0;
+	return digits > 0 && (file[5 + digits] == '\0' || strncmp(file + 5 + digits, " (run ", 6) == 0);
 }
 
 const char *

@@ -41,11 +41,12 @@ def main(words):
 
 def _run(options, notebook, order, spec):
     goes_on = "?" if options.keep_going else ""
-    os.environ["TONNAGE_CELLS"] = ",".join("%d%s" % (number, "!" if _may_fail(cell) else goes_on) for number, _, cell in order)
+    wanted = ",".join("%d%s" % (number, "!" if _may_fail(cell) else goes_on) for number, _, cell in order)
     folder = os.path.dirname(os.path.abspath(options.notebook))
     if _has("nbclient", "nbformat", "ipykernel", "jupyter_client"):
-        return _run_in_kernel(options, order, spec, folder)
+        return _run_in_kernel(options, order, dict(_environment(spec), TONNAGE_CELLS=wanted), folder)
     if _has("IPython"):
+        os.environ["TONNAGE_CELLS"] = wanted
         return _run_here(options, order, folder)
     raise Wrong("%s has neither ipykernel nor IPython: install them there (%s -m pip install ipykernel nbclient), or name the notebook's "
                 "Python with --python" % (sys.executable, sys.executable))
@@ -182,7 +183,7 @@ def _is_this(python):
 # ---- a kernel ----
 
 
-def _run_in_kernel(options, order, spec, folder):
+def _run_in_kernel(options, order, environment, folder):
     import nbformat
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
     from jupyter_client.manager import AsyncKernelManager
@@ -190,7 +191,7 @@ def _run_in_kernel(options, order, spec, folder):
     from nbclient.exceptions import CellExecutionError, DeadKernelError
 
     own = KernelSpec(argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], display_name="Python", language="python",
-                     env=_environment(spec))  # fmt: skip
+                     env=environment)  # fmt: skip
 
     class OwnSpecs(KernelSpecManager):
         def get_kernel_spec(self, kernel_name):

@@ -124,7 +124,7 @@ const sections = (() => {
 								item.at && placeOf(item.at),
 								item.at &&
 									item.at.file &&
-									make('span', { class: 'path' }, `${item.at.file}:${item.at.line}`),
+									make('span', { class: 'path' }, `${item.at.file}${words.joint(item.at.file)}${item.at.line}`),
 							),
 							item.do && make('p', {}, make('strong', {}, 'Do '), item.do),
 							make(
@@ -299,7 +299,7 @@ const sections = (() => {
 									dom.bar((region.peak_device_bytes ?? 0) / widest, 'parameters'),
 								),
 								make('td', { class: 'figure' }, words.bytes(region.peak_reserved_bytes)),
-								cells ? make('td', { class: 'figure' }, words.bytes(region.left_bytes)) : '',
+								cells ? make('td', { class: 'figure' }, region.left_bytes !== null ? words.bytes(region.left_bytes) : '') : '',
 								make('td', {}, region.at ? placeOf(region.at) : ''),
 							),
 						),

@@ -26,11 +26,15 @@ _OUTPUTS = re.compile(r"_+(\d*)$")
 
 
 class _Before:
-    """How a cell that is run again began."""
+    """How a cell that is run again began, and what was found at earlier ones."""
 
-    __slots__ = ("row", "values")
+    __slots__ = ("row", "values", "leftovers")
 
     def __init__(self):
+        self.leftovers = {}  # what was said to keep memory of earlier runs of a cell: (kind, name) -> names of these runs
+        self.restart()
+
+    def restart(self):
         self.row = None
         self.values = {}  # name -> id of its value
 
@@ -54,7 +58,7 @@ class Holder:
 @guard.guarded
 def cell_began(cell):
     """What the last error keeps; and the variables that this cell is about to bind anew."""
-    _before.__init__()
+    _before.restart()
     if not _is_ready(cell):
         return
     blocks = _blocks()
@@ -68,17 +72,36 @@ def cell_began(cell):
 @guard.guarded
 def cell_ended(cell, error):
     """What is held after it."""
-    if not _is_ready(cell) or not (cell.run > 1 or cell.last or _ran_out(error)):
+    looks = cell.run > 1 or cell.last or _ran_out(error)
+    if not _is_ready(cell) or not (looks or _before.leftovers):
         return
     blocks = _blocks()
     if blocks is None:
         return
+    _drop_what_is_gone(blocks)
+    if not looks:
+        return
+    _drop("output", "shown")
     clean = _forgetting(cell)
     outputs = _walked(_outputs(cell.shell), cell)
     _note_measured(outputs, blocks, cell, clean)
     if cell.run > 1:
         _note_rebound(cell, error)
         _note_leftovers(cell, blocks, clean)
+
+
+def _drop_what_is_gone(blocks):
+    """Memory that has been let go of meanwhile is nobody's fault."""
+    for key, runs in tuple(_before.leftovers.items()):
+        if sum(size for size, made_in in blocks.values() if made_in in runs) < _LEAST:
+            del _before.leftovers[key]
+            state.holders.pop(key, None)
+
+
+def _drop(*kinds):
+    for key in tuple(state.holders):
+        if key[0] in kinds:
+            del state.holders[key]
 
 
 def _is_ready(cell):
@@ -263,7 +286,7 @@ def _note_leftovers(cell, blocks, clean):
     for holder in holders[:_MOST_MEASURED]:
         size = let_go.measure(clean, holder.let_go)
         if size is not None and size >= _LEAST:
-            _note(_row("variable", [holder.name], size, _made_in(holder, blocks), cell))
+            _note_leftover(_row("variable", [holder.name], size, _made_in(holder, blocks), cell), cell)
             named = True
     if not named and 1 < len(holders) <= _MOST_TOGETHER:
         _note_together(holders, blocks, cell, clean)
@@ -273,7 +296,12 @@ def _note_together(holders, blocks, cell, clean):
     """None of them holds it alone: the fewest that do together."""
     holders, size = _fewest(holders, clean)
     if size is not None and size >= _LEAST:
-        _note(_row("variables", [holder.name for holder in holders], size, _made_in(holders[0], blocks), cell))
+        _note_leftover(_row("variables", [holder.name for holder in holders], size, _made_in(holders[0], blocks), cell), cell)
+
+
+def _note_leftover(row, cell):
+    _before.leftovers[row["kind"], row["name"]] = cell.earlier
+    _note(row)
 
 
 def _fewest(holders, clean):

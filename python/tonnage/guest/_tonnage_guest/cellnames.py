@@ -6,6 +6,9 @@ down, its file is the cell's name, "cell 4" or "cell 4 (run 2)", and the line is
 together.
 """
 
+import re
+
+_CELL = re.compile(r"cell \d+( \(run \d+\))?$")
 _known = {}  # name of the code -> (name of the cell, lines of the cell before the code's first)
 
 
@@ -40,16 +43,22 @@ def cell_of(stack):
 
 
 def name_frames(stacks):
-    """Puts the cells in the place of IPython's names in stacks of PyTorch's snapshot. A frame may stand in several."""
+    """Puts the cells in the place of IPython's names in stacks of PyTorch's snapshot, innermost frame first, and takes away the frames of
+    Jupyter that run the cell. A frame may stand in several, and a stack, too."""
     if not _known:
         return
     for stack in stacks:
-        for frame in stack:
+        outermost = -1
+        for index, frame in enumerate(stack):
             found = place_of(frame.get("filename"), frame.get("line") or 0)
             if found is not None:
                 frame["filename"], frame["line"] = found
+            if is_cell(frame.get("filename") or ""):
+                outermost = index
+        if outermost >= 0:
+            del stack[outermost + 1:]
 
 
 def is_cell(file):
     """True for the name of a cell in the place of a file's."""
-    return file.startswith("cell ") and file[5:6].isdigit()
+    return _CELL.match(file) is not None

@@ -6,7 +6,6 @@ are run; "!": the notebook lets it fail; "?": the next is run even so); without 
 Code of each run of a cell is compiled under a name of its own (cellnames.py). What runs inside a cell (%%capture, %%time) is the cell's.
 """
 
-import ast
 import os
 
 from . import cellnames, events, guard
@@ -22,7 +21,7 @@ class _Seen:
 
     def __init__(self):
         self.shell = None
-        self.wanted = [word for word in os.environ.get("TONNAGE_CELLS", "").split(",") if word]
+        self.wanted = [word for word in os.environ.pop("TONNAGE_CELLS", "").split(",") if word]  # not for what the cells start
         self.begun = 0
         self.runs = {}  # number -> how often it was begun
         self.numbers = {}  # id of a cell -> its number
@@ -140,15 +139,19 @@ def _ends(result):
 
 def _name_code(shell):
     compiler = shell.compile
-    plain = compiler.get_code_name
+    plain = getattr(compiler, "get_code_name", None)
+    if plain is None:
+        return  # before IPython 8: names stay as they are
 
     def get_code_name(raw_code, transformed_code, number):
-        return _own_name(plain(raw_code, transformed_code, number), raw_code)
+        name = plain(raw_code, transformed_code, number)
+        return _own_name(name, raw_code) or name
 
     compiler.get_code_name = get_code_name
     compiler.__class__ = _naming(type(compiler))
 
 
+@guard.alone
 def _own_name(name, text):
     """The name for a piece of the current cell's code: one that no other run has."""
     cell = _seen.current
@@ -174,22 +177,21 @@ def _naming(kind):
     """IPython's class of compilers, but that the code of %%time is the cell's."""
 
     def __call__(self, source, filename, *rest, **named):
-        try:
-            source, filename = _timed(source, filename)
-        except Exception as error:
-            guard.lose(guard.sensor_of(_timed), error)
+        filename = _timed(source, filename) or filename
         return kind.__call__(self, source, filename, *rest, **named)
 
     return type(kind.__name__, (kind,), {"__call__": __call__, "__doc__": kind.__doc__, "__module__": kind.__module__})
 
 
+@guard.alone
 def _timed(source, filename):
+    """A name for the code of %%time that is the cell's own; None for other code."""
     cell = _seen.current
-    if cell is None or filename not in _TIMED or not isinstance(source, ast.AST):
-        return source, filename
+    if cell is None or filename not in _TIMED:
+        return None
     name = _own_name(filename, None)
     cellnames.note(name, cell.name, _lines_of_magic(cell.source))
-    return source, name
+    return name
 
 
 def _lines_of_magic(source):

@@ -121,8 +121,8 @@ def stacks(snapshot):
     """Every stack in a snapshot of PyTorch's."""
     for trace in snapshot.get("device_traces", ()):
         for event in trace:
-            yield event.get("frames") or ()
+            yield event.get("frames") or []
     for segment in snapshot.get("segments", ()):
-        yield segment.get("frames") or ()
+        yield segment.get("frames") or []
         for block in segment.get("blocks", ()):
-            yield block.get("frames") or ()
+            yield block.get("frames") or []

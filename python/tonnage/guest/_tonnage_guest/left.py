@@ -112,7 +112,6 @@ def cell_ended(cell, error):
         row["left_bytes"] = _made(cell.name)
         if state.peak_unshown:
             history.finish()
-    phases.name_region(None)
     record.write_now()
 
 
