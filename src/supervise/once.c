@@ -55,9 +55,13 @@ check_options(struct tn_once *once, int *exit_status)
 		if (paths[i] != NULL)
 			TN_FORWARD_IF_ERROR(tn__check_writable(paths[i]));
 	TN_FORWARD_IF_ERROR(open_baseline(once));
+	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__install_find(&once->install));
+	*exit_status = TN_EXIT_USAGE;
 	TN_FORWARD_IF_ERROR(tn__notebook_command(options, &once->install, &once->notebook));
-	return tn__program_find(arguments_of(once)[0], once->program, exit_status);
+	TN_FORWARD_IF_ERROR(tn__program_find(arguments_of(once)[0], once->program, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	return TN_OK;
 }
 
 /* The loader splits LD_PRELOAD at spaces and colons, Python splits PYTHONPATH at colons: a link in the run folder

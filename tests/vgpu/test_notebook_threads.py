@@ -18,7 +18,7 @@ THREADS = [
                        "z = torch.ones(64, 1 << 20, device='cuda')"],
      ("--keep-going", "--memory=700MiB"), "out_of_memory", "held_traceback", "sys.last_traceback", "cell 4"),
     # a cell is run again while its variable has the old model
-    ("marimo#806", [IMPORT, MODEL, "model = make(4096)"], ("--cells=1-3,3", "--memory=1000MiB"), "out_of_memory", "rebound", "model still held", "cell 3 (run 2)"),
+    ("marimo#806", [IMPORT, MODEL, "model = make(4096)"], ("--cells=1-3,3", "--memory=1000MiB"), "out_of_memory", "rebound", "model still held", "cell 2"),  # where make() stands
     # the second run of a training notebook: the optimizer and the trainer of the first still stand there
     ("S2ML#5", [IMPORT, MODEL, "model = make()", "class Trainer:\n    def __init__(self, model):\n        self.model = model\ntrainer = Trainer(model)"],
      ("--cells=1-4,3",), "fits", "held_earlier_run", "trainer keeps", None),
@@ -27,7 +27,7 @@ THREADS = [
                   "with torch.no_grad():\n    for _ in range(4):\n        state['frames'].append(net(torch.ones(1, 3, 512, 512, device='cuda')))"],
      ("--cells=1-3,3,3",), "fits", "held_earlier_run", "state keeps", None),
     # a model of an earlier cell is still there when the next one loads its own
-    ("colabtools#2001", [IMPORT, MODEL, "first = make(4096)", "second = make(4096)"], ("--memory=1000MiB",), "out_of_memory", None, None, "cell 4"),
+    ("colabtools#2001", [IMPORT, MODEL, "first = make(4096)", "second = make(4096)"], ("--memory=1000MiB",), "out_of_memory", None, None, "cell 2"),
     # each request of a demonstration keeps its picture on the card
     ("PuLID#4", [IMPORT, "gallery = []\ndef generate():\n    gallery.append(torch.ones(16, 1 << 20, device='cuda'))", "generate()"],
      ("--cells=1-3,3,3,3",), "fits", "held_earlier_run", "gallery keeps", None),

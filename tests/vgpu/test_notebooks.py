@@ -195,6 +195,14 @@ def test_an_out_of_memory_counts_although_the_notebook_goes_on(run):
     assert done.report["out_of_memory"]["at"] == {"file": "cell 2", "line": 1, "function": "<module>", "backward": False}
 
 
+def test_training_that_has_settled_ends_no_notebook(run):
+    train = "for _ in range(90):\n    model(torch.ones(4, 64, device='cuda')).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()"
+    define = "import torch\nmodel = torch.nn.Linear(64, 64).cuda()\noptimizer = torch.optim.SGD(model.parameters(), 0.1)"
+    done = run([define, train, "kept = torch.ones(8 << 20, device='cuda')\nprint('after')"])
+    assert done.verdict == "fits" and "after" in done.stdout and done.report["steps"]["seen"] == 90, done.explain()
+    assert done.report["steps"]["stopped"] == "end" and cells(done)["cell 3"]["left_bytes"] == 32 * MIB
+
+
 def test_functions_of_other_cells_are_theirs(run):
     done = run(["import torch\n\ndef make():\n    return torch.ones(8 << 20, device='cuda')", "kept = make()"])
     [row] = [row for row in done.report["at_peak"]["holders"] if row["bytes"] == 32 * MIB]

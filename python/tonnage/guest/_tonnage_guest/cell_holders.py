@@ -268,10 +268,11 @@ def _note_bound(cell, blocks):
 
 
 def _note_rebound(cell, error):
-    """Old values of variables were there when most was, and the new ones, too, or on their way: the old could have gone before."""
+    """Old values of variables were there beside the new ones, or beside what was made for them: the old could have gone before."""
     names = cell.shell.user_ns
     bound_anew = all(names.get(name) is not None and id(names[name]) != value for name, value in _before.values.items())
-    if _before.row is not None and (bound_anew or error is not None) and left.of_earlier_runs_at_peak() >= _LEAST:
+    both = left.old_alive() if _ran_out(error) else left.old_beside_new()  # one request may have been too much
+    if _before.row is not None and (bound_anew or error is not None) and both >= _LEAST:
         _note(_before.row)
 
 

@@ -116,7 +116,7 @@ def _number_of(info):
         word = _seen.wanted[_seen.begun]
         number = word.rstrip("!?")
         return int(number), word[len(number):]
-    number = _seen.shell.execution_count
+    number = len(_seen.shell.user_ns.get("_ih") or "_")  # IPython 9 has counted on by now, earlier ones have not
     identity = getattr(info, "cell_id", None)
     return (_seen.numbers.setdefault(identity, number) if identity else number), ""
 

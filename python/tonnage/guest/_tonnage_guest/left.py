@@ -29,15 +29,16 @@ class Blocks:
 class _During:
     """The cell that is being run."""
 
-    __slots__ = ("began", "unknown", "of_before", "now", "highest", "still", "kept")
+    __slots__ = ("began", "unknown", "of_before", "old", "made", "new", "both")
 
     def __init__(self):
         self.began = 0  # microseconds: later events of the history are looked at
         self.unknown = {}  # blocks without a stack that were there before and were not freed since
         self.of_before = {}  # blocks of earlier runs of this cell, as `unknown`
-        self.now = self.highest = 0  # bytes allocated more than at the cell's beginning, and their highest
-        self.still = 0  # bytes of `of_before`,
-        self.kept = 0  # and at that moment
+        self.old = 0  # bytes of them
+        self.made = {}  # blocks that were allocated since, and are alive
+        self.new = 0  # bytes of them
+        self.both = 0  # the most that there was of old and new at one time
 
 
 _during = _During()
@@ -63,7 +64,7 @@ def cell_began(cell):
             _during.unknown[key] = size
         elif made_in in cell.earlier:
             _during.of_before[key] = size
-    _during.still = _during.kept = sum(_during.of_before.values())
+    _during.old = sum(_during.of_before.values())
 
 
 @guard.guarded
@@ -90,15 +91,14 @@ def _microseconds():
 
 def _follow(action, key, size):
     if action == "alloc":
-        _during.now += size
         _during.unknown.pop(key, None)
-        if _during.now > _during.highest:
-            _during.highest, _during.kept = _during.now, _during.still
+        _during.made[key] = size
+        _during.new += size
+        _during.both = max(_during.both, min(_during.old, _during.new))
     elif action in _FREED:
         _during.unknown.pop(key, None)
-        _during.still -= _during.of_before.pop(key, 0)
-        if action == "free_completed":
-            _during.now -= size
+        _during.old -= _during.of_before.pop(key, 0)
+        _during.new -= _during.made.pop(key, 0)
 
 
 @guard.guarded
@@ -130,6 +130,11 @@ def made_so_far():
     return _made(state.cell) if state.cuda_initialized and state.cell is not None else None
 
 
-def of_earlier_runs_at_peak():
-    """Bytes of earlier runs of this cell that were alive when most was allocated in this run of it; after cell_ended."""
-    return _during.kept
+def old_alive():
+    """Bytes of earlier runs of this cell that are alive."""
+    return _during.old
+
+
+def old_beside_new():
+    """The most bytes of earlier runs of this cell that were alive beside as many that it made itself; after cell_ended."""
+    return _during.both
