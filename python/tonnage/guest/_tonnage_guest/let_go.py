@@ -36,6 +36,8 @@ def measure(first, let_go):
         _close(writer)
         writer = None
         return _answer_of(reader, child)
+    except OSError:
+        return None  # no process more, no descriptors
     finally:
         _close(reader)
         if writer is not None:
