@@ -14,6 +14,7 @@
 
 static const char help[] =
 	"usage: tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+	"       tonnage run [OPTIONS] [--] NOTEBOOK.ipynb\n"
 	"\n"
 	"Runs PROGRAM, unmodified, on a virtual GPU and says whether it fits, and if not, where and why.\n"
 	"\n"
@@ -37,6 +38,9 @@ static const char help[] =
 	"  --network MODE   closed (default): uploads and trackers are held back, and after the first kernel\n"
 	"                   only hosts that were used before can be read from; allow: nothing is held back\n"
 	"  --scratch SIZE   the scratch folder's limit on the disk: beyond it writing fails with ENOSPC\n"
+	"  --cells LIST     of a notebook: the cells to run, in this order (1-4,4); default: all\n"
+	"  --python PATH    what runs a notebook; default: its kernel's Python, else the active environment's\n"
+	"  --keep-going     a cell that fails does not end the notebook\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
@@ -66,6 +70,9 @@ enum {
 	WEIGHTS,
 	WRITES,
 	NETWORK,
+	CELLS,
+	PYTHON,
+	KEEP_GOING,
 	JSON,
 	HTML,
 	SNAPSHOT,
@@ -88,6 +95,8 @@ static const struct option long_options[] = {
 	{ "assume", required_argument, NULL, ASSUME }, { "weights", required_argument, NULL, WEIGHTS },
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
 	{ "network", required_argument, NULL, NETWORK },
+	{ "cells", required_argument, NULL, CELLS },   { "python", required_argument, NULL, PYTHON },
+	{ "keep-going", no_argument, NULL, KEEP_GOING },
 	{ "json", required_argument, NULL, JSON },     { "html", required_argument, NULL, HTML },
 	{ "snapshot", required_argument, NULL, SNAPSHOT },
 	{ "budget", required_argument, NULL, BUDGET }, { "baseline", required_argument, NULL, BASELINE },
@@ -131,6 +140,14 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return option_word("network", "closed", "allow", &out->allow_network);
 	case SCRATCH:
 		return option_size("scratch", false, &out->scratch_bytes);
+	case CELLS:
+		return option_cells(&out->cells);
+	case PYTHON:
+		out->python = optarg;
+		return 0;
+	case KEEP_GOING:
+		out->keep_going = true;
+		return 0;
 	case JSON:
 		out->json_path = optarg;
 		return 0;

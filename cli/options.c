@@ -116,3 +116,34 @@ option_seconds(const char *option, bool zero_is_fine, double *out)
 	*out = value;
 	return 0;
 }
+
+/* A number of up to six digits, from 1; *text is behind it. 0: none. */
+static int
+next_number(const char **text)
+{
+	int value = 0, digits = 0;
+	for (; **text >= '0' && **text <= '9' && digits < 7; ++*text, digits++)
+		value = value * 10 + (**text - '0');
+	return digits > 0 && digits < 7 ? value : 0;
+}
+
+int
+option_cells(const char **out)
+{
+	const char *at = optarg;
+	bool good = true;
+	for (bool more = true; more && good;) {
+		int first = next_number(&at), last = first;
+		if (*at == '-') {
+			at++;
+			last = next_number(&at);
+		}
+		good = first > 0 && last >= first && (*at == '\0' || *at == ',');
+		more = *at == ',';
+		at += more;
+	}
+	if (!good)
+		return wrong_usage("--cells is a list such as 1-4,4, not \"%s\"", optarg);
+	*out = optarg;
+	return 0;
+}

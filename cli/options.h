@@ -27,6 +27,8 @@ int option_share(const char *option, int64_t *out);
 int option_seconds(const char *option, bool zero_is_fine, double *out);
 /* auto, shape or real. */
 int option_weights(enum tn_weights *out);
+/* Numbers and ranges of them: "1-4,4". */
+int option_cells(const char **out);
 /* A number, "auto" or "all". */
 int option_steps(const char **out);
 

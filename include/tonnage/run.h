@@ -57,6 +57,9 @@ struct tn_run_options {
 	const char *snapshot_path; /* NULL: none */
 	const char *html_path;     /* NULL: none */
 	uint64_t budget_bytes;     /* what the device's peak may be; 0: what the card has */
+	const char *cells;         /* of a notebook, in the order in which they are run ("1-4,4"); NULL: all */
+	const char *python;        /* that a notebook is run by; NULL: its kernel's, else the active environment's */
+	bool keep_going;           /* a cell that fails does not end a notebook */
 	const char *baseline_path; /* of an earlier run, which this one's peak may not be above; NULL: none */
 	int64_t tolerance;         /* by more than so many millionths of it; below 0: 1 % */
 	const char *write_baseline_path; /* NULL: none */

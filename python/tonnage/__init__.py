@@ -15,3 +15,10 @@ def guest_folder():
 
 with open(os.path.join(guest_folder(), "version")) as _file:  # the one place where it stands
     __version__ = _file.read().strip()
+
+
+def load_ipython_extension(shell):
+    """`%load_ext tonnage`: the magic %%tonnage."""
+    from .magic import register
+
+    register(shell)

@@ -10,6 +10,7 @@
 
 #define WORTH_A_LINE 0.04     /* share of the device that a further line must hold */
 #define MOST_REGIONS 12
+#define MOST_CELLS 16
 #define LEAST_NAME 10         /* columns of a file's name that still tell it */
 #define GIB (INT64_C(1) << 30)
 
@@ -391,11 +392,52 @@ tn__say_allocator(const struct tn_printer *printer, const struct tn_report *repo
 		say_pytorch(printer, "at most", report->reserved_peak, report->allocated_peak, report->requested_peak);
 }
 
+/* ---- cells of a notebook ---- */
+
+/* The one that holds most of those that are not shown yet; NULL: none is left. */
+static const struct tn_region *
+next_cell(const struct tn_report *report, const bool *shown)
+{
+	const struct tn_region *most = NULL;
+	for (size_t i = 0; i < report->region_count; i++) {
+		const struct tn_region *item = &report->regions[i];
+		if (item->cell && !shown[i] && (item->taken_peak > 0 || item->left > 0) && (most == NULL || item->device_peak > most->device_peak))
+			most = item;
+	}
+	return most;
+}
+
+/* Those that took memory, in the order in which they were run; of many the fullest. */
+static bool
+say_cells(const struct tn_printer *printer, const struct tn_report *report)
+{
+	bool shown[sizeof(report->regions) / sizeof(report->regions[0])] = { false };
+	size_t count = 0, more = 0;
+	for (const struct tn_region *item; (item = next_cell(report, shown)) != NULL && count < MOST_CELLS; count++)
+		shown[item - report->regions] = true;
+	if (count == 0)
+		return false;
+	fprintf(printer->out, "  %-24s %10s %14s\n", "Cells", "peak", "left behind");
+	for (size_t i = 0; i < report->region_count; i++) {
+		const struct tn_region *item = &report->regions[i];
+		char peak[32], left[32] = "unknown";
+		more += item->cell && !shown[i] && item->taken_peak > 0;
+		if (!shown[i])
+			continue;
+		if (item->left != TN_NO_FIGURE)
+			tn__human_bytes(item->left, left);
+		fprintf(printer->out, "    %-22s %10s %14s\n", item->name, tn__human_bytes(item->device_peak, peak), left);
+	}
+	if (more > 0)
+		tn__say(printer, TN_TINT_NONE, 4, "and %zu more, with lower peaks", more);
+	return true;
+}
+
 /* ---- peaks by phase ---- */
 
 /* Only of those that took memory themselves: what PyTorch keeps from one phase counts for all later ones. */
 void
-tn__say_regions(const struct tn_printer *printer, const struct tn_report *report)
+tn__say_regions_in_line(const struct tn_printer *printer, const struct tn_report *report)
 {
 	char *text = NULL;
 	size_t size = 0, shown = 0;
@@ -417,4 +459,11 @@ tn__say_regions(const struct tn_printer *printer, const struct tn_report *report
 	if (shown > 1)
 		tn__say(printer, TN_TINT_NONE, 2, "Peaks: %s %s", text, small ? "MiB" : "GiB");
 	free(text);
+}
+
+void
+tn__say_regions(const struct tn_printer *printer, const struct tn_report *report)
+{
+	if (!say_cells(printer, report))
+		tn__say_regions_in_line(printer, report);
 }

@@ -162,10 +162,10 @@ regions(const struct tn_report *report)
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->region_count; i++) {
 		const struct tn_region *item = &report->regions[i];
-		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", text(item->name),
+		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "name", text(item->name),
 		                                       "peak_device_bytes", figure(item->device_peak), "peak_reserved_bytes",
 		                                       figure(item->reserved_peak), "peak_taken_bytes",
-		                                       figure(item->taken_peak), "at", place(item->at)));
+		                                       figure(item->taken_peak), "left_bytes", figure(item->left), "at", place(item->at)));
 	}
 	return array;
 }

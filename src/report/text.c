@@ -12,6 +12,7 @@
 #include "report/text.h"
 #include "verdict/finding_rows.h"
 #include "verdict/judge.h"
+#include "verdict/paths.h"
 
 #define LABEL_COLUMN 8
 #define DOUBT_COLUMN 16
@@ -43,8 +44,8 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_BAD, 0, "The program failed with status %d: no verdict on memory", status);
 	char path[TN_PLACE_TEXT];
 	if (report->exception != NULL && report->exception_at != NULL)
-		tn__say(printer, TN_TINT_NONE, 2, "%s:%lld  %s",
-		        tn__shown_path(report, printer->style, report->exception_at->file, path),
+		tn__say(printer, TN_TINT_NONE, 2, "%s%s%lld  %s",
+		        tn__shown_path(report, printer->style, report->exception_at->file, path), tn__before_line(report->exception_at->file),
 		        (long long)report->exception_at->line, report->exception);
 	else if (report->exception != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s", report->exception);
@@ -410,7 +411,7 @@ say_why(const struct tn_printer *printer, const struct tn_report *report, const 
 	bool elsewhere = at != NULL && at->file != NULL &&
 	                 (out == NULL || out->file == NULL || at->line != out->line || strcmp(at->file, out->file) != 0);
 	if (elsewhere)
-		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s (%s:%lld)", reason->what, slash != NULL ? slash + 1 : at->file,
+		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s (%s%s%lld)", reason->what, slash != NULL ? slash + 1 : at->file, tn__before_line(at->file),
 		                 (long long)at->line);
 	else
 		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s", reason->what);
@@ -455,7 +456,7 @@ void
 tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
 {
 	tn__say_cards(printer, report);
-	tn__say_regions(printer, report);
+	tn__say_regions_in_line(printer, report);
 	say_scope(printer, report);
 	tn__say_not_seen(printer, report);
 	tn__say_unreal(printer, report);

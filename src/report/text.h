@@ -101,5 +101,7 @@ void tn__say_allocator(const struct tn_printer *printer, const struct tn_report 
 
 /* The peak of each phase, in one line. */
 void tn__say_regions(const struct tn_printer *printer, const struct tn_report *report);
+/* The same without a table of cells. */
+void tn__say_regions_in_line(const struct tn_printer *printer, const struct tn_report *report);
 
 #endif

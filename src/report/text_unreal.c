@@ -8,6 +8,7 @@
 
 #include "report/report.h"
 #include "report/text.h"
+#include "verdict/paths.h"
 
 #define SHOWN_NAMES 4
 
@@ -20,8 +21,8 @@ append_names(FILE *out, const struct tn_report *report, struct tn_style style, c
 		if (item->name != NULL)
 			fprintf(out, "%s%s", i > 0 ? ", " : "", item->name);
 		else
-			fprintf(out, "%s%s:%lld", i > 0 ? ", " : "",
-			        tn__shown_path(report, style, item->place.file, path), (long long)item->place.line);
+			fprintf(out, "%s%s%s%lld", i > 0 ? ", " : "",
+			        tn__shown_path(report, style, item->place.file, path), tn__before_line(item->place.file), (long long)item->place.line);
 	}
 	if (list->count > SHOWN_NAMES)
 		fprintf(out, " and %zu more", list->count - SHOWN_NAMES);

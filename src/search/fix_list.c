@@ -10,6 +10,7 @@
 #include "gpu/catalogue.h"
 #include "search/fix_search.h"
 #include "supervise/internal.h"
+#include "verdict/paths.h"
 
 /* It leaves less than what is not known of the peak. */
 static bool
@@ -97,7 +98,7 @@ fill_cause(const struct tn_report *report, struct tn_fixes *out)
 	if (at == NULL)
 		return;
 	const char *slash = strrchr(at->file, '/');
-	if (asprintf(&out->at, "%s:%lld", slash != NULL ? slash + 1 : at->file,
+	if (asprintf(&out->at, "%s%s%lld", slash != NULL ? slash + 1 : at->file, tn__before_line(at->file),
 	             (long long)(at->line != TN_NO_FIGURE ? at->line : 0)) < 0)
 		out->at = NULL;
 }

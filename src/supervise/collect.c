@@ -10,6 +10,7 @@
 
 #include "base/secrets.h"
 #include "supervise/internal.h"
+#include "verdict/cell_holders.h"
 #include "verdict/trace_findings.h"
 #include "verdict/model_fill.h"
 #include "verdict/redact.h"
@@ -293,6 +294,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	take_ledger(card, watch->ledger, watch, report);
 	take_regions(watch->ledger, worst, report);
 	tn__guest_collect(watch->folder, watch->ledger, refusing != NULL ? refusing->refusal.pid : 0, worst, report, &watch->ending, &news);
+	tn__notebook_collect(watch->folder, report);
 	tn__stand_ins_collect(watch->folder, &report->stand_ins);
 	tn__stand_ins_findings(watch, report);
 	/* PyTorch's own allocator takes 2 MiB at least when it goes on. */
@@ -319,5 +321,6 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__report_judge(report, &watch->ending);
 	tn__report_add_trace_findings_of_run(report);
 	tn__report_name_retainer(report);
+	tn__weigh_cell_holders(report);
 	tn__mask_report(report);
 }

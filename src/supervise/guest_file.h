@@ -58,4 +58,7 @@ void tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *rep
 /* Where the regions of the report begin. */
 void tn__guest_take_region_places(const struct tn_guest_file *file, struct tn_report *report);
 
+/* What cells of a notebook left behind, and what holds memory between them. */
+void tn__guest_take_cells(const struct tn_guest_file *file, struct tn_report *report);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "supervise/guest_file.h"
+#include "verdict/cell_holders.h"
 #include "verdict/model_fill.h"
 
 static struct tn_place *
@@ -357,6 +358,46 @@ tn__guest_take_region_places(const struct tn_guest_file *file, struct tn_report 
 	const json_t *regions = json_object_get(file->document, "regions");
 	for (size_t i = 0; i < report->region_count; i++)
 		take_region_place(regions, report->regions[i].name, &report->regions[i].at);
+}
+
+/* ---- cells of a notebook ---- */
+
+static struct tn_region *
+region_of(struct tn_report *report, const char *name)
+{
+	for (size_t i = 0; i < report->region_count; i++)
+		if (strcmp(report->regions[i].name, name) == 0)
+			return &report->regions[i];
+	return NULL;
+}
+
+static void
+take_cell(const json_t *row, size_t i, size_t count, struct tn_report *report)
+{
+	const char *name = tn__json_borrow_text(row, "name");
+	struct tn_region *region = name != NULL ? region_of(report, name) : NULL;
+	const char *failed = tn__json_borrow_text(row, "failed");
+	if (region != NULL)
+		region->left = tn__json_read_figure(row, "left_bytes");
+	if (name == NULL || failed == NULL || i + 1 == count)
+		return;
+	struct tn_place *at = place(json_object_get(row, "at"), false);
+	tn__report_add_finding(report, TN_FINDING_cell_failed, TN_NO_FIGURE, at, NULL, "%s failed, and the notebook went on: %s", name, failed);
+	tn__report_free_place(at);
+}
+
+void
+tn__guest_take_cells(const struct tn_guest_file *file, struct tn_report *report)
+{
+	const json_t *row, *cells = json_object_get(file->document, "cells");
+	size_t i;
+	json_array_foreach(cells, i, row)
+		take_cell(row, i, json_array_size(cells), report);
+	json_array_foreach(json_object_get(file->document, "cell_holders"), i, row)
+		tn__add_cell_holder(&(struct tn_cell_holder){ tn__json_borrow_text(row, "kind"), tn__json_borrow_text(row, "name"),
+		                                              tn__json_borrow_text(row, "cell"), tn__json_borrow_text(row, "during"),
+		                                              tn__json_read_figure(row, "number"), tn__json_read_figure(row, "bytes") },
+		                    report);
 }
 
 void

@@ -189,6 +189,15 @@ void tn__watch_until_end(struct tn_watch *watch);
 /* Seconds of the monotonic clock. */
 double tn__now(void);
 
+/* ---- notebook.c: a notebook as the program ---- */
+
+/* The command that runs the cells of options->arguments[0], where that is a notebook; else *out is NULL. TN_NOT_FOUND: there is no
+ * Python for it. */
+tn_status tn__notebook_command(const struct tn_run_options *options, const struct tn_install *install, char ***out);
+void tn__notebook_free(char **words);
+/* Takes over what kept a notebook from being run. */
+void tn__notebook_collect(const struct tn_folder *folder, struct tn_report *report);
+
 /* ---- guest.c: what the guest hooks wrote ---- */
 
 /* PyTorch that cannot be used for a run, as the guests' files say at this moment; *settled is set once a usable
@@ -288,6 +297,7 @@ struct tn_once {
 	struct tn_ledger *ledger;
 	struct tn_watch watch;
 	char program[PATH_MAX];
+	char **notebook;   /* the command that runs a notebook's cells; NULL: the program is none */
 	char **environment;
 	sigset_t old_mask; /* what the program's processes get */
 	int signals;       /* signalfd: those that end the run */

@@ -20,6 +20,13 @@
 
 #define COMPILE_SECONDS 900 /* what compiling may take beside the time limit */
 
+/* What is executed: a notebook by the program that runs its cells. */
+static char *const *
+arguments_of(const struct tn_once *once)
+{
+	return once->notebook != NULL ? once->notebook : once->options->arguments;
+}
+
 /* ---- before ---- */
 
 /* What the run is held against: known to be usable before anything is started. */
@@ -48,9 +55,13 @@ check_options(struct tn_once *once, int *exit_status)
 		if (paths[i] != NULL)
 			TN_FORWARD_IF_ERROR(tn__check_writable(paths[i]));
 	TN_FORWARD_IF_ERROR(open_baseline(once));
-	TN_FORWARD_IF_ERROR(tn__program_find(options->arguments[0], once->program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
-	return tn__install_find(&once->install);
+	TN_FORWARD_IF_ERROR(tn__install_find(&once->install));
+	*exit_status = TN_EXIT_USAGE;
+	TN_FORWARD_IF_ERROR(tn__notebook_command(options, &once->install, &once->notebook));
+	TN_FORWARD_IF_ERROR(tn__program_find(arguments_of(once)[0], once->program, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	return TN_OK;
 }
 
 /* The loader splits LD_PRELOAD at spaces and colons, Python splits PYTHONPATH at colons: a link in the run folder
@@ -166,6 +177,8 @@ tn__explain_misuse(const struct tn_report *report)
 		return tn__fail(TN_INVALID,
 		                "this Python has a CPU-only build of PyTorch (%s): install a CUDA build of it in this "
 		                "environment (no GPU is needed)", report->torch != NULL ? report->torch : "unknown");
+	case TN_MISUSE_NOTEBOOK:
+		return tn__fail(TN_INVALID, "%s", report->exception != NULL ? report->exception : "the notebook cannot be run");
 	case TN_MISUSE_NONE:
 		break;
 	}
@@ -202,7 +215,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 	const struct tn_once_way *way = once->way;
 	struct tn_watch *watch = &once->watch;
 	bool walled = !once->card.real && !options->allow_network;
-	struct tn_start start = { once->program, options->arguments, once->environment, &once->folder,
+	struct tn_start start = { once->program, arguments_of(once), once->environment, &once->folder,
 		                      !options->allow_writes && !way->serves, walled && !way->serves, way->serves };
 	*watch = (struct tn_watch){ .folder = &once->folder, .ledger = once->ledger, .signals = once->signals, .asked = -1,
 		                        .raw_wall = -1, .install = &once->install, .real_gpu = once->card.real,
@@ -256,6 +269,7 @@ tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way
 			tn_ledger_close(once->ledger);
 		release_signals(once);
 	}
+	tn__notebook_free(once->notebook);
 	tn__environment_free(once->environment);
 	tn__baseline_free(once->baseline);
 	free(once);

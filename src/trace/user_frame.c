@@ -36,6 +36,8 @@ is_typed(const char *file, bool string_is_program)
 {
 	if (strcmp(file, "<string>") == 0)
 		return string_is_program;
+	if (strncmp(file, "cell ", 5) == 0 && file[5] >= '0' && file[5] <= '9')
+		return true; /* of a notebook: the hook has named it (doc/design/0033-notebooks.md) */
 	return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input-", 15) == 0 ||
 		strncmp(file, "<python-input-", 14) == 0 || strncmp(file, "<doctest ", 9) == 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "verdict/model.h"
+#include "verdict/paths.h"
 
 struct tn_cause_facts {
 	const struct tn_report *report;
@@ -81,7 +82,7 @@ print_line(FILE *out, const char *before, const struct tn_place *at)
 {
 	const char *slash = at != NULL && at->file != NULL ? strrchr(at->file, '/') : NULL;
 	if (at != NULL && at->file != NULL)
-		fprintf(out, "%s%s:%lld", before, slash != NULL ? slash + 1 : at->file, (long long)at->line);
+		fprintf(out, "%s%s%s%lld", before, slash != NULL ? slash + 1 : at->file, tn__before_line(at->file), (long long)at->line);
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include "verdict/gate.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
+#include "verdict/paths.h"
 
 /* The shell's convention: a status as it is, 128 + n for a signal. */
 static int
@@ -117,7 +118,8 @@ tell_ended_inside(struct tn_report *report, const struct tn_counted *item)
 	                      : item->name[0] == '-' ? "python -c"
 	                                             : name_of(item->name);
 	if (item->place.file != NULL)
-		snprintf(place, sizeof(place), " at %s:%lld", name_of(item->place.file), (long long)item->place.line);
+		snprintf(place, sizeof(place), " at %s%s%lld", name_of(item->place.file), tn__before_line(item->place.file),
+		         (long long)item->place.line);
 	if (item->bytes != TN_NO_FIGURE)
 		snprintf(bytes, sizeof(bytes), " (asked %s)", tn__human_bytes(item->bytes, asked));
 	tn__report_add_finding(report, TN_FINDING_ended_by_oom_inside, item->bytes, &item->place, NULL,

@@ -346,7 +346,8 @@ tn__report_add_region(struct tn_report *report, const char *name, int64_t device
 	char *copy = report->region_count < ROOM(report->regions) ? strdup(name) : NULL;
 	if (copy != NULL)
 		report->regions[report->region_count++] =
-			(struct tn_region){ copy, device_peak, reserved_peak, taken_peak, NULL };
+			(struct tn_region){ .name = copy, .device_peak = device_peak, .reserved_peak = reserved_peak,
+			                    .taken_peak = taken_peak, .left = TN_NO_FIGURE, .cell = strncmp(name, "cell ", 5) == 0 };
 }
 
 const char *

@@ -41,7 +41,7 @@ enum tn_stopped {
 };
 
 /* Why the run cannot be a verdict about memory although the program started. */
-enum tn_misuse { TN_MISUSE_NONE, TN_MISUSE_NO_TORCH, TN_MISUSE_CPU_TORCH };
+enum tn_misuse { TN_MISUSE_NONE, TN_MISUSE_NO_TORCH, TN_MISUSE_CPU_TORCH, TN_MISUSE_NOTEBOOK };
 
 struct tn_place {
 	char *file; /* NULL only in holders: unknown */
@@ -165,6 +165,8 @@ struct tn_region { /* a phase of the program, or a part that it has named */
 	int64_t device_peak, reserved_peak;
 	int64_t taken_peak; /* as device_peak, when it took memory itself; 0: it lived on what was there */
 	struct tn_place *at;
+	int64_t left;  /* by a cell of a notebook: bytes that it made and that are alive at its end; TN_NO_FIGURE: unknown */
+	bool cell;
 };
 
 enum tn_severity { TN_SEVERITY_ERROR, TN_SEVERITY_WARNING, TN_SEVERITY_HINT };

@@ -53,6 +53,19 @@ tn__is_outside_torch(const char *file)
 	return package != NULL ? strncmp(package, "torch/", 6) != 0 : tn__is_users_own(file);
 }
 
+bool
+tn__is_cell(const char *file)
+{
+	size_t digits = strncmp(file, "cell ", 5) == 0 ? strspn(file + 5, "0123456789") : 0;
+	return digits > 0 && (file[5 + digits] == '\0' || strncmp(file + 5 + digits, " (run ", 6) == 0);
+}
+
+const char *
+tn__before_line(const char *file)
+{
+	return tn__is_cell(file) ? ", line " : ":";
+}
+
 const char *
 tn__file_name(const char *file)
 {

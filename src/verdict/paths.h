@@ -20,6 +20,12 @@ const char *tn__portable_path(const struct tn_report *report, const char *file);
 /* True for files of the program and of packages, false for those of PyTorch and the standard library. */
 bool tn__is_outside_torch(const char *file);
 
+/* True for a cell of a notebook in the place of a file: "cell 4", "cell 4 (run 2)". */
+bool tn__is_cell(const char *file);
+
+/* What stands between a place's file and its line: ":", or ", line " for a cell of a notebook. */
+const char *tn__before_line(const char *file);
+
 /* The last part of a path. */
 const char *tn__file_name(const char *file);
 

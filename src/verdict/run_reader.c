@@ -201,6 +201,8 @@ read_regions(const json_t *array, struct tn_report *report)
 		                      tn__json_read_figure(item, "peak_reserved_bytes"), tn__json_read_figure(item, "peak_taken_bytes"));
 		if (report->region_count > before)
 			report->regions[before].at = place(json_object_get(item, "at"));
+		if (report->region_count > before)
+			report->regions[before].left = tn__json_read_figure(item, "left_bytes");
 	}
 }
 

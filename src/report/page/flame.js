@@ -62,11 +62,11 @@ const flame = (() => {
 
 	function wordsOf(item) {
 		const { frame } = item;
-		return frame ? `${item.name} ${words.file(frame.file)}:${frame.line}` : item.name;
+		return frame ? `${item.name} ${words.file(frame.file)}${words.joint(frame.file)}${frame.line}` : item.name;
 	}
 
 	function describe(item) {
-		const place = item.frame ? `${item.name}  ${item.frame.file}:${item.frame.line}` : item.name;
+		const place = item.frame ? `${item.name}  ${item.frame.file}${words.joint(item.frame.file)}${item.frame.line}` : item.name;
 		return `${place}: ${words.bytes(item.bytes)}, ${words.percent(item.bytes / view.root.bytes)} of all`;
 	}
 

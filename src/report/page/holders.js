@@ -32,7 +32,7 @@ const holders = (() => {
 					'li',
 					{ class: frame.kind < 2 ? '' : 'soft' },
 					make('b', {}, frame.function),
-					` ${frame.file}:${frame.line}`,
+					` ${frame.file}${words.joint(frame.file)}${frame.line}`,
 				),
 			),
 		);

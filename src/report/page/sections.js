@@ -124,7 +124,7 @@ const sections = (() => {
 								item.at && placeOf(item.at),
 								item.at &&
 									item.at.file &&
-									make('span', { class: 'path' }, `${item.at.file}:${item.at.line}`),
+									make('span', { class: 'path' }, `${item.at.file}${words.joint(item.at.file)}${item.at.line}`),
 							),
 							item.do && make('p', {}, make('strong', {}, 'Do '), item.do),
 							make(
@@ -263,6 +263,7 @@ const sections = (() => {
 
 	function regions() {
 		if (raw.regions.length === 0) return;
+		const cells = raw.regions.some((region) => region.left_bytes !== null);
 		const widest = Math.max(1, ...raw.regions.map((region) => region.peak_device_bytes ?? 0));
 		dom.show(
 			'regions',
@@ -278,8 +279,8 @@ const sections = (() => {
 						make(
 							'tr',
 							{},
-							['Part', 'On the device', '', 'Reserved by PyTorch', 'Reached at'].map((name, i) =>
-								make('th', { scope: 'col', class: i === 1 || i === 3 ? 'figure' : '' }, name),
+							['Part', 'On the device', '', 'Reserved by PyTorch', ...(cells ? ['Left behind'] : []), 'Reached at'].map((name, i) =>
+								make('th', { scope: 'col', class: i === 1 || i === 3 || (cells && i === 4) ? 'figure' : '' }, name),
 							),
 						),
 					),
@@ -298,6 +299,7 @@ const sections = (() => {
 									dom.bar((region.peak_device_bytes ?? 0) / widest, 'parameters'),
 								),
 								make('td', { class: 'figure' }, words.bytes(region.peak_reserved_bytes)),
+								cells ? make('td', { class: 'figure' }, region.left_bytes !== null ? words.bytes(region.left_bytes) : '') : '',
 								make('td', {}, region.at ? placeOf(region.at) : ''),
 							),
 						),

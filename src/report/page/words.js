@@ -48,13 +48,16 @@ const words = (() => {
 
 	const file = (path) => shown.get(path) ?? path;
 
+	/* What stands between a file and a line: of a notebook's cell in its place words. */
+	const joint = (path) => (/^cell \d+( \(run \d+\))?$/.test(path) ? ', line ' : ':');
+
 	/* "model.py:88 Attention.forward" of a place of the format; `full`: with the whole path. */
 	function place(at, full = false) {
 		if (!at || at.file === null) return 'no line known';
-		const line = at.line > 0 ? `:${at.line}` : '';
+		const line = at.line > 0 ? `${joint(at.file)}${at.line}` : '';
 		const name = at.function ? ` ${at.function}` : '';
 		return `${at.backward ? 'backward of ' : ''}${full ? at.file : file(at.file)}${line}${name}`;
 	}
 
-	return { bytes, count, many, percent, change, learn, file, place };
+	return { bytes, count, many, percent, change, learn, file, joint, place };
 })();

@@ -15,6 +15,7 @@ The ground
     torchapi  private names of torch that are asked, each guarded, by version
     origin    whose code a file is
     frames    the user's place on a stack, stacks
+    cellnames the cell of a notebook behind a name that IPython gave its code
     generated the program's line behind code that Inductor has written
     ledger    the words in shared memory
     record    writes guest/<pid>.json
@@ -31,6 +32,7 @@ Sensors, and what answers in torch's place
     optimizers  optimizers as they are made and as they update
     loaders     batches of data loaders
     backward    backward passes, and hooks on what autograd saves
+    cells       cells of notebooks, as IPython runs them
     compiling   while the program compiles
     init        large random initialisation on the CPU, skipped
     generation  ends a generation at its greatest length
@@ -61,6 +63,9 @@ Recorders
     ranks     this process among the ranks of a job
     collectives  waits until a process group is at rest
     work      what each step put on the virtual GPU's streams
+    left      what each cell of a notebook left behind
+    cell_holders  what holds memory between cells
+    let_go    how many bytes are free without something: measured in a forked child
     regions   parts of the program that somebody names, such as a test
 
 Policy

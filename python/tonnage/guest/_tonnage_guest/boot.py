@@ -21,6 +21,7 @@ def start():
     imports.watch("torch", on_torch)
     imports.if_missing("torch", _no_torch)
     imports.install()
+    imports.watch("IPython.core.interactiveshell", _on_ipython)
     _hold_back()
     watch_network()
     os.register_at_fork(after_in_child=_in_child)
@@ -161,6 +162,19 @@ def _no_torch():
             _record().write_now()
 
     atexit.register(guard.guarded(tell))
+
+
+@guard.guarded
+def _on_ipython(module):
+    """Cells of a notebook are to be told apart: also those before torch is imported."""
+    from . import cell_holders, cells, ending, events, left
+
+    _record()
+    if not guard.attempt(cells.attach, module):
+        return
+    events.cell_began.subscribe(left.cell_began, cell_holders.cell_began)
+    events.cell_ended.subscribe(ending.cell_ended, left.cell_ended, cell_holders.cell_ended)
+    events.window_ends.subscribe(left.window_ends)
 
 
 def _on_cuda():

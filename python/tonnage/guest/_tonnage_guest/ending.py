@@ -33,7 +33,7 @@ class _Seen:
     __slots__ = ("exception", "tests_are_run")
 
     def __init__(self):
-        self.exception = None  # the uncaught one that was looked at
+        self.exception = None  # id of the uncaught one that was looked at: it is not kept, with all that its frames hold
         self.tests_are_run = False  # by pytest or unittest, which tell of each
 
 
@@ -144,7 +144,7 @@ def _chain_thread(previous):
 
 @guard.guarded
 def _uncaught(error):
-    _seen.exception = error
+    _seen.exception = id(error)
     if not isinstance(error, SystemExit):
         note_exception(error)
         record.write_now()
@@ -200,7 +200,7 @@ def _at_exit():
 @guard.guarded
 def _final():
     last = getattr(sys, "last_value", None)
-    if last is not None and last is not _seen.exception and not isinstance(last, SystemExit):
+    if last is not None and id(last) != _seen.exception and not isinstance(last, SystemExit):
         note_exception(last)  # another excepthook took our place
     settle_accounts()
     reads.detach()
@@ -221,6 +221,20 @@ def settle_accounts():
     if settings.modules and state.armed:
         imported.tell(settings.run)
     record.write_now()
+
+
+@guard.guarded
+def cell_ended(cell, error):
+    """A cell of a notebook is over: IPython shows its error, and excepthook is not called."""
+    if error is None or cell.may_fail:
+        if state.open_oom is not None:
+            oom.progress()
+    elif state.torch is None:
+        state.exception = describe(error) if not cell.goes_on else None
+    elif not isinstance(error, SystemExit) and (not cell.goes_on or find_oom(error) is not None):
+        note_exception(error)
+    if error is not None:
+        _seen.exception = id(error)
 
 
 def _watch_pytest(module):

@@ -79,6 +79,10 @@ counting_began = Event()  # (): steps are counted from 1 again
 training_began = Event()  # (): an optimizer was made; what was counted before were trials
 step_ended = Event()  # (Step), once CUDA is in use
 
+cell_began = Event()  # (Cell): a notebook's, that IPython runs
+cell_ended = Event()  # (Cell, its exception or None)
+
+window_ends = Event()  # (): PyTorch's history is about to be emptied
 snapshot_begins = Event()  # (): PyTorch's snapshot is about to be taken: say what is what
 out_of_memory_snapshot_begins = Event()  # (): the same, for one of an out-of-memory outside of a backward pass
 memory_piles_up = Event()  # (frame): it grows for certain, or ran out; what keeps tensors is looked for from this frame on

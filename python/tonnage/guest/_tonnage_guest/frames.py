@@ -8,7 +8,7 @@ taken then.
 
 import sys
 
-from . import generated
+from . import cellnames, generated
 from .origin import GENERATED, LIBRARY, OWN, SYSTEM, USER, absolute, is_users, kind  # noqa: F401 (asked of here)
 
 MAX_STACK = 64
@@ -30,11 +30,18 @@ def describe(frame, line=None):
         found = generated.place_of(code.co_filename, line if line is not None else frame.f_lineno)
         if found is not None:
             return dict(zip(("file", "line", "function"), found))
+    file, number = site(frame, line)
     return {
-        "file": absolute(code.co_filename),
-        "line": line if line is not None else frame.f_lineno,
+        "file": file,
+        "line": number,
         "function": getattr(code, "co_qualname", code.co_name),
     }
+
+
+def site(frame, line=None):
+    """(file, line) of a frame; a notebook's cell stands in the place of a file."""
+    line = line if line is not None else frame.f_lineno
+    return cellnames.place_of(frame.f_code.co_filename, line) or (absolute(frame.f_code.co_filename), line)
 
 
 def place(frame):

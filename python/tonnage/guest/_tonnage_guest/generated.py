@@ -103,7 +103,7 @@ def name_frames(snapshot, elsewhere):
     if not _graphs:
         return
     done = set()
-    for stack in _stacks(snapshot):
+    for stack in stacks(snapshot):
         for frame in stack:
             if id(frame) in done:
                 continue
@@ -117,11 +117,12 @@ def name_frames(snapshot, elsewhere):
                     frame["filename"] = elsewhere + "/_inductor/generated.py"
 
 
-def _stacks(snapshot):
+def stacks(snapshot):
+    """Every stack in a snapshot of PyTorch's."""
     for trace in snapshot.get("device_traces", ()):
         for event in trace:
-            yield event.get("frames") or ()
+            yield event.get("frames") or []
     for segment in snapshot.get("segments", ()):
-        yield segment.get("frames") or ()
+        yield segment.get("frames") or []
         for block in segment.get("blocks", ()):
-            yield block.get("frames") or ()
+            yield block.get("frames") or []

@@ -22,7 +22,8 @@ from .state import state
 SENSORS = (
     ("steps", ("steps", "optimizers", "settle", "growth", "step_growth", "record", "ledger"), "steps are not counted, so the run does not end when memory has settled"),
     ("calls", ("calls",), "calls of modules and compiled functions are not seen: forward passes count for no step"),
-    ("phases", ("phases", "regions"), "forward, backward, evaluation and their peaks are not told apart"),
+    ("phases", ("phases", "regions", "left"), "forward, backward, evaluation and their peaks are not told apart"),
+    ("cells", ("cells", "cell_holders", "let_go"), "cells of a notebook are not told apart, nor what holds memory between them"),
     ("inputs", ("inputs", "shapes"), "inputs are counted as temporaries, and new shapes of inputs are not noticed"),
     ("holders", ("holds", "gathered"), "parameters, gradients and optimizer state are counted as temporaries"),
     ("backward", ("backward", "graph"), "what is kept for backward is inferred from when it is freed"),

@@ -17,7 +17,7 @@ import pickle
 import sys
 import time
 
-from . import events, generated, guard, memory_log, metadata, peaks, torchapi
+from . import cellnames, events, generated, guard, memory_log, metadata, peaks, torchapi
 from .state import settings, state
 
 _MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
@@ -118,6 +118,8 @@ def new_window():
     if not _can_record():
         return
     if not _recording.theirs:
+        if _recording.ours:
+            events.window_ends()
         _record("all")
         _recording.ours = True
         _recording.counted = torchapi.allocations()
@@ -156,6 +158,13 @@ def keep(path):
         return False
     events.snapshot_begins()
     return dump(path) is not None
+
+
+@guard.alone
+@guard.uncollected
+def raw():
+    """PyTorch's snapshot as it is, with the stacks of our recording; None while that is off."""
+    return _take() if _can_record() and _recording.ours else None
 
 
 def _write_peak():
@@ -223,6 +232,7 @@ def dump(path):
     snapshot = _take()
     if isinstance(snapshot, dict):
         generated.name_frames(snapshot, os.path.dirname(state.torch.__file__))
+        cellnames.name_frames(generated.stacks(snapshot))
         snapshot["tonnage"] = metadata.text()
     part = path + ".part"
     try:

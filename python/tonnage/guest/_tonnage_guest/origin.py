@@ -10,6 +10,7 @@ GENERATED = 4  # by Inductor: the program's line behind it tells, where it is kn
 _GENERATED_FILE = re.compile(r"/([a-z2-7]{2})/c\1[a-z2-7]{40,60}\.py$")
 _own = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _changes = os.path.join(os.path.dirname(_own[:-1].rpartition(os.sep)[0]), "changes") + os.sep
+_notebook = os.path.join(os.path.dirname(_own[:-1].rpartition(os.sep)[0]), "notebook") + os.sep
 _stdlib = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _kinds = {}
 
@@ -87,7 +88,7 @@ def short(place):
     folder = _start.folder
     if folder and name.startswith(folder + os.sep):
         name = name[len(folder) + 1:]
-    return "%s:%d" % (name, place["line"])
+    return "%s%s%d" % (name, ", line " if name.startswith("cell ") else ":", place["line"])
 
 
 def _classify(name):
@@ -95,7 +96,7 @@ def _classify(name):
         return GENERATED
     if name[:1] == "<":
         return SYSTEM if name.startswith(("<frozen", "<eval_with_key", "<__array", "<torch")) else USER
-    if name.startswith((_own, _changes)):
+    if name.startswith((_own, _changes, _notebook)):
         return OWN
     for folder in ("/site-packages/", "/dist-packages/"):
         at = name.find(folder)

@@ -62,6 +62,7 @@ def _waits(file, room, line):
     place = _place()
     if place is None:
         return
-    name = frames.file_of(place).encode("utf-8", "replace")[:room - 1]
+    file_name, number = frames.site(place)
+    name = file_name.encode("utf-8", "replace")[:room - 1]
     ctypes.memmove(file, name + b"\0", len(name) + 1)
-    line[0] = place.f_lineno
+    line[0] = number

@@ -163,7 +163,7 @@ def _note(pointer):
     if frame is None:
         return
     state.read_count += 1
-    site = (frames.file_of(frame), frame.f_lineno)
+    site = frames.site(frame)
     if site in state.read_sites or len(state.read_sites) < _MAX_SITES:
         state.read_sites[site] = state.read_sites.get(site, 0) + 1
     else:
@@ -180,7 +180,7 @@ def _asker(frame):
 
 def _assume(read, frame):
     """Chooses the value, and notes it."""
-    site = (frames.file_of(frame), frame.f_lineno)
+    site = frames.site(frame)
     what = _WHAT.get(read.kind, "zeros")
     found = state.reads.get((site, what))
     if found is None:

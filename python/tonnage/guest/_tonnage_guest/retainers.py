@@ -10,7 +10,7 @@ import collections
 import linecache
 import sys
 
-from . import frames, holds
+from . import cellnames, frames, holds
 from .state import state
 
 _KINDS = (list, dict, set, collections.deque)
@@ -108,6 +108,7 @@ def _line_of(name, owner, frame):
     for file in files:
         found = _adding_line(file, last)
         if found is not None:
+            file, found = cellnames.place_of(file, found) or (file, found)
             return {"file": file, "line": found, "function": None}
     return None
 

@@ -79,6 +79,8 @@ def step_ended(step):
     if fast_forwards and step.may_stop and fast_forward.possible() and _elapsed() < settings.seconds:
         _tell_of_shapes("when the loops were cut short")
         fast_forward.begin(reason)
+    elif _cells_follow():
+        record.write_sometimes()
     elif reason == "limit" or ranks.all_settled():
         _stop(reason)
     else:
@@ -93,8 +95,15 @@ def batch_begins(batch):
 
 def after_batch():
     """Ends a fast-forward that has taken long enough."""
-    if state.fast_forward is not None and not _steps.asked and (fast_forward.over() or _elapsed() >= settings.seconds):
+    if state.fast_forward is None or _steps.asked:
+        return
+    if _elapsed() >= settings.seconds or (not _cells_follow() and fast_forward.over()):
         _stop(state.fast_forward)
+
+
+def _cells_follow():
+    """True in a notebook while there is time: a cell whose training has settled is not the last."""
+    return state.cell is not None and settings.step_limit is None and _elapsed() < settings.seconds
 
 
 def _grew():

@@ -61,6 +61,10 @@ class State:
         self.oom_snapshot = None
         self.phase = None  # phases.py
         self.named = None  # the region that was named, regions.py
+        self.cell = None  # the name of the notebook's cell that is being run
+        self.cells = []  # left.py: a row for each that was run
+        self.not_reached = []  # cells.py: sentences
+        self.holders = {}  # cell_holders.py: (kind, name) -> row
         self.regions = {}  # phase or named region -> where it was entered first
         self.backwards = 0  # backward passes that have begun
         self.in_backward = 0  # backward passes that have begun and not ended
