@@ -74,6 +74,9 @@ struct nccl_comm {
 	int rank, ranks, device;
 	const struct nccl_transport *transport;
 	void *state; /* the transport's */
+	int *slots;  /* by rank: its place among those that are run, -1: it is not run. NULL: all are (nccl_members.h) */
+	int *run;    /* the ranks that are, by place */
+	int run_count;
 	struct nccl_id id;
 	unsigned splits; /* communicators that were made of it */
 	int max_channels; /* 0: as many as the library likes */

@@ -19,10 +19,11 @@
 static uint64_t
 slowest(const struct nccl_comm *comm, bool taken, int *rank_of)
 {
-	const struct nccl_ranks *state = comm->state;
 	uint64_t least = UINT64_MAX;
 	for (int rank = 0; rank < comm->ranks; rank++) {
-		const struct nccl_member *member = &state->board.members[rank];
+		if (tn__nccl_is_absent(comm, rank))
+			continue;
+		const struct nccl_member *member = tn__nccl_member(comm, rank);
 		uint64_t value = atomic_load(taken ? &member->taken : &member->posted);
 		if (rank == comm->rank || atomic_load(&member->presence) == NCCL_GONE || value >= least)
 			continue;
@@ -36,11 +37,10 @@ slowest(const struct nccl_comm *comm, bool taken, int *rank_of)
 static int
 wait_for_room(struct nccl_comm *comm, const struct nccl_operation *operation, uint64_t number, bool payload)
 {
-	const struct nccl_ranks *state = comm->state;
 	uint64_t room = payload ? NCCL_SLOTS : NCCL_RING;
 	int rank = 0;
 	while (number > room && slowest(comm, payload, &rank) < number - room) {
-		struct nccl_member *member = &state->board.members[rank];
+		struct nccl_member *member = tn__nccl_member(comm, rank);
 		struct nccl_awaited awaited = {comm, rank, (int)operation->kind, number, operation->bytes, -1, 0};
 		int result = tn__nccl_wait(&awaited, payload ? &member->taken : &member->posted, number - room);
 		if (result != NCCL_SUCCESS)
@@ -79,8 +79,8 @@ put_payload(const struct nccl_operation *operation, uint64_t number, struct nccl
 	const struct nccl_comm *comm = operation->comm;
 	const struct nccl_ranks *state = comm->state;
 	bool pair = operation->kind == NCCL_SEND;
-	bool written = payload && tn__board_write(&state->board, comm->rank, pair ? operation->peer : 0, pair, number - 1,
-	                                          payload, bytes);
+	bool written = payload && tn__board_write(&state->board, tn__nccl_slot(comm, comm->rank),
+	                                          pair ? tn__nccl_slot(comm, operation->peer) : 0, pair, number - 1, payload, bytes);
 	bool whole = written && payload->runs[0].count == bytes;
 	free(payload);
 	if (bytes > NCCL_SMALL)
@@ -118,7 +118,7 @@ post_collective(const struct nccl_operation *operation)
 {
 	struct nccl_comm *comm = operation->comm;
 	struct nccl_ranks *state = comm->state;
-	struct nccl_member *own = &state->board.members[comm->rank];
+	struct nccl_member *own = tn__nccl_member(comm, comm->rank);
 	uint64_t number = state->posted + 1;
 	size_t gives = tn__nccl_send_bytes(operation);
 	bool captured, small = gives <= NCCL_SMALL, root = operation->peer == comm->rank;
@@ -166,12 +166,28 @@ post_collective(const struct nccl_operation *operation)
 	return full ? tn__nccl_wait_for_results(comm, -1, number - QUEUED_MAX / 4) : NCCL_SUCCESS;
 }
 
+/* With a rank that is not run: what it would send is unknown, what is sent to it nobody looks at. */
+static int
+post_alone(const struct nccl_operation *operation)
+{
+	bool captured;
+	int result = tn__nccl_take_memory(operation);
+	if (result != NCCL_SUCCESS)
+		return result;
+	if (tn__transfer(operation->stream, tn__time_of_bytes(operation->bytes), 0, 0, &captured) != TN_CUDA_OK)
+		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
+	if (operation->kind == NCCL_RECEIVE && !captured)
+		tn__values_put((uintptr_t)operation->receive, NULL, operation->bytes);
+	tn__rank_count((int)operation->kind, operation->bytes);
+	return NCCL_SUCCESS;
+}
+
 static int
 post_send(const struct nccl_operation *operation)
 {
 	struct nccl_comm *comm = operation->comm;
 	struct nccl_ranks *state = comm->state;
-	struct nccl_pair *pair = tn__board_pair(&state->board, comm->rank, operation->peer);
+	struct nccl_pair *pair = tn__board_pair(&state->board, tn__nccl_slot(comm, comm->rank), tn__nccl_slot(comm, operation->peer));
 	uint64_t number = atomic_load(&pair->posted) + 1;
 	bool captured, small = operation->bytes <= NCCL_SMALL;
 	int result = tn__nccl_take_memory(operation);
@@ -224,12 +240,20 @@ post_receive(const struct nccl_operation *operation)
 	return full ? tn__nccl_wait_for_results(comm, operation->peer, number - QUEUED_MAX / 2) : NCCL_SUCCESS;
 }
 
+static bool
+is_alone(const struct nccl_operation *operation)
+{
+	bool pair = operation->kind == NCCL_SEND || operation->kind == NCCL_RECEIVE;
+	return pair && tn__nccl_is_absent(operation->comm, operation->peer);
+}
+
 int
 tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
 {
 	int result = tn__nccl_check_abort(comm);
 	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++)
-		result = operations[i].kind == NCCL_SEND      ? post_send(&operations[i])
+		result = is_alone(&operations[i])               ? post_alone(&operations[i])
+		         : operations[i].kind == NCCL_SEND      ? post_send(&operations[i])
 		         : operations[i].kind == NCCL_RECEIVE ? post_receive(&operations[i])
 		                                              : post_collective(&operations[i]);
 	return result;

@@ -15,11 +15,12 @@ from . import frames, guard, virtual
 class _Library:
     """What the virtual GPU has for this."""
 
-    __slots__ = ("callback", "settled")
+    __slots__ = ("callback", "settled", "step")
 
     def __init__(self):
         self.callback = None  # ours; kept: the library holds its address
         self.settled = None
+        self.step = None
 
 
 _library = _Library()
@@ -33,6 +34,7 @@ def attach():
     _library.callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))(_waits)
     observe(ctypes.cast(_library.callback, ctypes.c_void_p))
     _library.settled = virtual.function("tn_vgpu_settled", ctypes.c_int)
+    _library.step = virtual.function("tn_vgpu_rank_step", None, ctypes.c_uint64)
 
 
 def detach():
@@ -45,6 +47,13 @@ def detach():
 def all_settled():
     """Says that this rank has seen enough. True when all have, or there is but one."""
     return _library.settled is None or _library.settled() != 0
+
+
+@guard.guarded
+def step_ended(step):
+    """What this rank did up to here is compared with what others did."""
+    if _library.step is not None:
+        _library.step(step.number)
 
 
 def _place():
