@@ -193,8 +193,12 @@ def watch_plans(module, name):
 def _watch_calls(module):
     for name, make in _CALLS.items():
         original = getattr(module, name, None)
-        if original is not None:
-            setattr(module, name, make(module, original))
+        if original is None:
+            continue
+        made = make(module, original)
+        for owner in (module, module.torch.distributed):  # which has them, too
+            if getattr(owner, name, None) is original:
+                setattr(owner, name, made)
 
 
 def _found(module, group):
