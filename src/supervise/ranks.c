@@ -451,6 +451,15 @@ detail_cards(const struct tn_folder *folder, const char *path, struct tn_report 
 		add_detail(view, (int)report->cards[i].index, &report->cards[i].at_peak);
 }
 
+static bool
+has_rank(const struct tn_report *report, int64_t card)
+{
+	for (size_t i = 0; i < report->rank_count; i++)
+		if (report->ranks[i].card == card)
+			return true;
+	return false;
+}
+
 void
 tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report)
 {
@@ -464,7 +473,7 @@ tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news
 	if (watch->ending.interrupted_by == 0)
 		collect_dead(ledger, &watch->endings, report);
 	for (uint32_t i = 0; ledger->device_count > 1 && i < ledger->device_count && i < TN_MAX_DEVICES; i++)
-		if (ledger->ranks_run == 0 || ledger->devices[i].peak_sequence > 0)
+		if (ledger->ranks_run == 0 || has_rank(report, i))
 			collect_card(&ledger->devices[i], i, report, &report->cards[report->card_count++]);
 	for (size_t i = 0; i < report->rank_count; i++)
 		detail_rank(watch->folder, &report->ranks[i], card_of(&report->ranks[i], report), report);

@@ -70,7 +70,7 @@ void
 tn__rank_join(int rank, int ranks, int device)
 {
 	const int *run;
-	const char *own = getenv("RANK"), *world = getenv("WORLD_SIZE");
+	const char *own = getenv("TONNAGE_RANK"), *world = getenv("TONNAGE_WORLD");
 	if (tn__ranks_run(&run) > 0 && own && world) { /* the communicator may be a part of the job */
 		rank = atoi(own);
 		ranks = atoi(world);

@@ -30,7 +30,7 @@ int
 tn__nccl_listed(const char *network, int *own)
 {
 	int count, *world = listed(network, &count);
-	const char *rank = getenv("RANK");
+	const char *rank = getenv("TONNAGE_RANK");
 	*own = -1;
 	for (int i = 0; i < count && rank; i++)
 		if (world[i] == atoi(rank))

@@ -119,8 +119,8 @@ def watch_groups(module, name):
     def helper(group_size, group_rank, global_ranks_in_group, backend, store, group_name, backend_options=None, **kwargs):
         members = sorted(global_ranks_in_group) or list(range(group_size))
         own = group_rank if not global_ranks_in_group else module.get_rank()
-        if own not in _ranks:
-            park(own)
+        if not global_ranks_in_group:
+            _be(own, group_size)
         group = _Group(members, module.PrefixStore("cuda/", module.PrefixStore("%s/" % group_name, store)))
         if own in members and not group.whole():
             os.environ["TORCH_NCCL_RANKS_PER_ROOT"] = "1000000"  # one id a communicator, whatever its size
@@ -457,14 +457,19 @@ def park(rank):
 
 
 def look():
-    """At the start of a process: is it a rank that is not run? One that is leaves its number for those that wait for it."""
+    """At the start of a process: a launcher has said which rank it is."""
     rank = os.environ.get("RANK", "")
-    if not _ranks or not rank.isdigit():
-        return
-    if int(rank) not in _ranks:
-        park(int(rank))
+    if _ranks and rank.isdigit():
+        _be(int(rank), os.environ.get("WORLD_SIZE", ""))
+
+
+def _be(rank, world):
+    """This process is a rank: of one that is not run nothing is left; one that is leaves its number for those that wait for it."""
+    if rank not in _ranks:
+        park(rank)
+    os.environ["TONNAGE_RANK"], os.environ["TONNAGE_WORLD"] = str(rank), str(world)
     try:
-        with open(os.path.join(settings.run, "rank-%s" % rank), "x") as file:
+        with open(os.path.join(settings.run, "rank-%d" % rank), "x") as file:
             file.write(str(os.getpid()))
     except OSError:
         pass  # another process of the same rank came first
