@@ -226,7 +226,10 @@ say_job(const struct tn_printer *printer, const struct tn_report *report)
 {
 	char run[64] = "";
 	list_ranks(report, run);
-	tn__say(printer, TN_TINT_NONE, 2, "of the job's %lld ranks %zu were run: %s", (long long)report->job.ranks,
+	char nodes[64] = "";
+	if (report->job.cards > 0 && report->job.ranks > report->job.cards)
+		snprintf(nodes, sizeof(nodes), " on %lld nodes", (long long)((report->job.ranks + report->job.cards - 1) / report->job.cards));
+	tn__say(printer, TN_TINT_NONE, 2, "of the job's %lld ranks%s %zu were run: %s", (long long)report->job.ranks, nodes,
 	        report->rank_count, run);
 	for (size_t i = 0, said = 0; i < report->rank_count && said < MOST_CARDS_SAID; i++) {
 		const struct tn_rank *rank = &report->ranks[i];

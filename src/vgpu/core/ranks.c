@@ -170,12 +170,12 @@ tn_vgpu_refused(const char *library, const char *name)
 }
 
 void
-tn_vgpu_rank_step(uint64_t step)
+tn_vgpu_rank_step(uint64_t step, uint64_t allocations)
 {
 	struct tn_ledger_rank *row = own_row;
 	if (!row)
 		return;
-	row->marks[step % TN_LEDGER_MARKS].hash = tn__marks();
+	row->marks[step % TN_LEDGER_MARKS].hash = tn__marks() ^ allocations;
 	row->marks[step % TN_LEDGER_MARKS].step = step;
 }
 
