@@ -247,14 +247,39 @@ is_alone(const struct nccl_operation *operation)
 	return pair && tn__nccl_is_absent(operation->comm, operation->peer);
 }
 
+/* PyTorch gathers tensors by a group of broadcasts, one from each rank. Of one that is not run comes what came of the one that
+ * stands for it. */
+static uint64_t
+like(const struct nccl_operation *operations, size_t place)
+{
+	const struct nccl_operation *own = &operations[place];
+	if (own->kind != NCCL_BROADCAST || !tn__nccl_is_absent(own->comm, own->peer))
+		return 0;
+	int root = tn__nccl_stand_in(own->comm, own->peer);
+	for (size_t i = 0; i < place; i++)
+		if (operations[i].kind == NCCL_BROADCAST && operations[i].peer == root && operations[i].bytes == own->bytes)
+			return (uintptr_t)operations[i].receive;
+	return 0;
+}
+
+static int
+post(const struct nccl_operation *operation)
+{
+	if (is_alone(operation))
+		return post_alone(operation);
+	return operation->kind == NCCL_SEND      ? post_send(operation)
+	       : operation->kind == NCCL_RECEIVE ? post_receive(operation)
+	                                         : post_collective(operation);
+}
+
 int
 tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
 {
 	int result = tn__nccl_check_abort(comm);
-	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++)
-		result = is_alone(&operations[i])               ? post_alone(&operations[i])
-		         : operations[i].kind == NCCL_SEND      ? post_send(&operations[i])
-		         : operations[i].kind == NCCL_RECEIVE ? post_receive(&operations[i])
-		                                              : post_collective(&operations[i]);
+	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++) {
+		struct nccl_operation operation = operations[i];
+		operation.like = comm->slots ? like(operations, i) : 0;
+		result = post(&operation);
+	}
 	return result;
 }

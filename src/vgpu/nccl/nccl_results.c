@@ -113,6 +113,10 @@ finish_collective(const struct nccl_queued *queued)
 	uint64_t address = (uintptr_t)operation->receive;
 	if (!tn__pending_take(address, tn__nccl_gate(operation->comm, -1), queued->number))
 		return;
+	if (operation->like) {
+		tn__values_move(address, operation->like, operation->bytes);
+		return;
+	}
 	if (!tn__nccl_reduces(operation->kind)) {
 		take_parts(operation, queued->number);
 		return;

@@ -430,6 +430,7 @@ def _of_objects(name, position):
 _CALLS = {
     "all_gather": _all_gather,
     "all_gather_into_tensor": _all_gather_into,
+    "all_gather_single": _all_gather_into,
     "all_reduce": _all_reduce,
     "reduce": _reduce,
     "broadcast": _broadcast,
