@@ -44,6 +44,8 @@ check_options(struct tn_once *once, int *exit_status)
 	             TN_NODE_DEVICES);
 	TN_FORWARD_IF_ERROR(tn__choose_ranks(options, &once->chosen));
 	TN_FORWARD_IF_ERROR(tn__card_choose(options, &once->card));
+	TN_RETURN_IF(once->chosen.count > 0 && once->card.real, TN_INVALID,
+	             "--nodes and --ranks run some ranks of a job, on a virtual card: name one (tonnage gpus lists them)");
 	const char *paths[] = { options->json_path, options->html_path, options->snapshot_path };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		if (paths[i] != NULL)

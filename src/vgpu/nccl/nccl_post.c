@@ -277,8 +277,13 @@ tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, s
 {
 	int result = tn__nccl_check_abort(comm);
 	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++) {
-		struct nccl_operation operation = operations[i];
-		operation.like = comm->slots ? like(operations, i) : 0;
+		struct nccl_operation operation;
+		if (!comm->slots) {
+			result = post(&operations[i]);
+			continue;
+		}
+		operation = operations[i];
+		operation.like = like(operations, i);
 		result = post(&operation);
 	}
 	return result;
