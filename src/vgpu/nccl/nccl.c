@@ -104,7 +104,8 @@ finish_joining(void *what)
 
 /* Makes the calling thread's device a rank of the communicator that an id names. */
 static int
-create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, const struct nccl_comm *model, const char *network)
+create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, const struct nccl_comm *model,
+       const char *network)
 {
 	if (!out || ranks < 1 || rank < 0 || rank >= ranks)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the rank is not below the number of ranks");
@@ -143,7 +144,8 @@ ncclCommInitRank(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank
 TN_EXPORT int
 ncclCommInitRankConfig(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank, struct nccl_config *config)
 {
-	return create(comm, ranks, rank, &id, &(struct nccl_comm){.max_channels = max_channels_of(config)}, network_of(config));
+	return create(comm, ranks, rank, &id, &(struct nccl_comm){.max_channels = max_channels_of(config)},
+	              network_of(config));
 }
 
 TN_EXPORT int
@@ -152,7 +154,8 @@ ncclCommInitRankScalable(struct nccl_comm **comm, int ranks, int rank, int id_co
 {
 	if (id_count < 1 || !ids)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "no unique id");
-	return create(comm, ranks, rank, &ids[0], &(struct nccl_comm){.max_channels = max_channels_of(config)}, network_of(config));
+	return create(comm, ranks, rank, &ids[0], &(struct nccl_comm){.max_channels = max_channels_of(config)},
+	              network_of(config));
 }
 
 TN_EXPORT int ncclGroupStart(void);
@@ -232,8 +235,8 @@ split_listed(const struct splitting *what)
 	if (what->own.color == NO_COLOR)
 		return NCCL_SUCCESS;
 	if (ranks < 1 || rank < 0)
-		return tn__nccl_fail(NCCL_INVALID_USAGE, "some ranks of the job are not run, and nobody has said which ones are in this part "
-		                                         "of a communicator");
+		return tn__nccl_fail(NCCL_INVALID_USAGE, "some ranks of the job are not run, and nobody has said which ones are in "
+		                                         "this part of a communicator");
 	return create_child(comm, what->out, ranks, rank, &id, config);
 }
 

@@ -196,8 +196,9 @@ def _watch_calls(module):
         if original is None:
             continue
         made = make(module, original)
-        for owner in (module, module.torch.distributed):  # which has them, too
-            if getattr(owner, name, None) is original:
+        owners = [other for title, other in sys.modules.items() if title.startswith("torch.distributed")]
+        for owner in owners:  # some have bound it already
+            if getattr(owner, "__dict__", {}).get(name) is original:
                 setattr(owner, name, made)
 
 
@@ -402,6 +403,24 @@ def _with_peer(module, original, sends, name):
     return call
 
 
+def _split(module, original):
+    """Parts of a group are made as new groups are: NCCL does not learn the members of a part otherwise."""
+
+    @functools.wraps(original)
+    def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
+        parent = parent_pg or module._get_default_group()
+        known = _groups[parent]
+        own = known.members.index(module.get_rank())
+        for part in split_ranks:
+            if own in part:
+                members = [known.members[place] for place in sorted(part)]
+                return module.new_group(members, timeout=timeout, backend=module._world.pg_map[parent][0], pg_options=pg_options,
+                                        use_local_synchronization=True, group_desc=group_desc)
+        return None
+
+    return split_group
+
+
 def _say_peer(absent):
     say = virtual.function("tn_vgpu_next_peer_absent", None, virtual.NUMBER)
     if say is not None:
@@ -436,6 +455,7 @@ _CALLS = {
     "broadcast": _broadcast,
     "gather": _gather,
     "scatter": _scatter,
+    "split_group": _split,
     "send": lambda module, original: _with_peer(module, original, True, "send"),
     "isend": lambda module, original: _with_peer(module, original, True, "isend"),
     "recv": lambda module, original: _with_peer(module, original, False, "recv"),
