@@ -234,8 +234,8 @@ say_job(const struct tn_printer *printer, const struct tn_report *report)
 	for (size_t i = 0, said = 0; i < report->rank_count && said < MOST_CARDS_SAID; i++) {
 		const struct tn_rank *rank = &report->ranks[i];
 		int64_t behind = tn__job_behind(report, rank);
-		if (behind == 0)
-			continue;
+		if (behind == 0 || report->verdict == TN_VERDICT_FAILED)
+			continue; /* how far each came is chance, then */
 		said++;
 		tn__say(printer, TN_TINT_NONE, 2, "%lld rank%s like rank %lld%s", (long long)behind, behind == 1 ? "" : "s",
 		        (long long)rank->rank,

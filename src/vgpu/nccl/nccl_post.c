@@ -166,9 +166,27 @@ post_collective(const struct nccl_operation *operation)
 	return full ? tn__nccl_wait_for_results(comm, -1, number - QUEUED_MAX / 4) : NCCL_SUCCESS;
 }
 
-/* With a rank that is not run: what it would send is unknown, what is sent to it nobody looks at. */
+/* Waits for a receive from a rank that is run, posted before, whose values are taken for those of one that is not. */
+static void
+follow(const struct nccl_operation *operation, int peer)
+{
+	struct nccl_comm *comm = operation->comm;
+	struct nccl_ranks *state = comm->state;
+	struct nccl_awaited bad;
+	struct nccl_record other;
+	uint64_t number = state->received[peer];
+	tn__pending_add((uintptr_t)operation->receive, operation->bytes, tn__nccl_gate(comm, peer), number, operation->bytes <= HANDSHAKE);
+	pthread_mutex_lock(&state->lock);
+	bool queued = tn__nccl_queue(&state->receives[peer], operation, number);
+	if (queued)
+		(void)tn__nccl_finish_receives(comm, peer, number, &bad, &other);
+	pthread_mutex_unlock(&state->lock);
+}
+
+/* With a rank that is not run: what is sent to it nobody looks at, what it would send is what `peer` (-1: nobody) has sent in the same
+ * group, to where operation->like says. */
 static int
-post_alone(const struct nccl_operation *operation)
+post_alone(const struct nccl_operation *operation, int peer)
 {
 	bool captured;
 	int result = tn__nccl_take_memory(operation);
@@ -178,6 +196,8 @@ post_alone(const struct nccl_operation *operation)
 		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
 	if (operation->kind == NCCL_RECEIVE && !captured)
 		tn__values_put((uintptr_t)operation->receive, NULL, operation->bytes);
+	if (peer >= 0 && !captured && operation->bytes > 0 && operation->bytes <= NCCL_SMALL)
+		follow(operation, peer);
 	tn__rank_count((int)operation->kind, operation->bytes);
 	return NCCL_SUCCESS;
 }
@@ -262,29 +282,59 @@ like(const struct nccl_operation *operations, size_t place)
 	return 0;
 }
 
+/* The receive of a group that a receive from a rank that is not run is like (PyTorch gathers to one rank by such a group): from the
+ * one that stands for it, else from another. */
+static const struct nccl_operation *
+like_receive(const struct nccl_operation *operations, size_t count, const struct nccl_operation *own)
+{
+	const struct nccl_operation *found = NULL;
+	int stand_in = tn__nccl_stand_in(own->comm, own->peer);
+	for (size_t i = 0; i < count; i++) {
+		const struct nccl_operation *other = &operations[i];
+		bool fits = other->kind == NCCL_RECEIVE && other->bytes == own->bytes && !tn__nccl_is_absent(own->comm, other->peer);
+		if (fits && (!found || other->peer == stand_in))
+			found = other;
+	}
+	return found;
+}
+
 static int
 post(const struct nccl_operation *operation)
 {
-	if (is_alone(operation))
-		return post_alone(operation);
 	return operation->kind == NCCL_SEND      ? post_send(operation)
 	       : operation->kind == NCCL_RECEIVE ? post_receive(operation)
 	                                         : post_collective(operation);
+}
+
+/* Where not all ranks are run: those of a group with ranks that are come first. */
+static int
+post_some(const struct nccl_operation *operations, size_t count)
+{
+	int result = NCCL_SUCCESS;
+	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++) {
+		struct nccl_operation operation = operations[i];
+		operation.like = like(operations, i);
+		if (!is_alone(&operation))
+			result = post(&operation);
+	}
+	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++) {
+		struct nccl_operation operation = operations[i];
+		if (!is_alone(&operation))
+			continue;
+		const struct nccl_operation *other = operation.kind == NCCL_RECEIVE ? like_receive(operations, count, &operation) : NULL;
+		operation.like = other ? (uintptr_t)other->receive : 0;
+		result = post_alone(&operation, other ? other->peer : -1);
+	}
+	return result;
 }
 
 int
 tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
 {
 	int result = tn__nccl_check_abort(comm);
-	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++) {
-		struct nccl_operation operation;
-		if (!comm->slots) {
-			result = post(&operations[i]);
-			continue;
-		}
-		operation = operations[i];
-		operation.like = like(operations, i);
-		result = post(&operation);
-	}
+	if (result == NCCL_SUCCESS && comm->slots)
+		return post_some(operations, count);
+	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++)
+		result = post(&operations[i]);
 	return result;
 }

@@ -177,6 +177,13 @@ tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, stru
 	while (fits && queue->count > 0 && queue->items[0].number <= number &&
 	       atomic_load(&pair->posted) >= queue->items[0].number) {
 		const struct nccl_queued *queued = &queue->items[0];
+		if (queued->operation.like) { /* from a rank that is not run: as the one before it in this queue */
+			uint64_t address = (uintptr_t)queued->operation.receive;
+			if (tn__pending_take(address, tn__nccl_gate(comm, peer), queued->number))
+				tn__values_move(address, queued->operation.like, queued->operation.bytes);
+			pop(queue);
+			continue;
+		}
 		*other = pair->ring[(queued->number - 1) % NCCL_PAIR_RING];
 		fits = other->bytes == queued->operation.bytes;
 		if (fits) {
