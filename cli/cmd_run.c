@@ -20,7 +20,11 @@ static const char help[] =
 	"\n"
 	"  --gpu NAME       the card: a name or alias of tonnage gpus; auto (default): a virtual copy of this\n"
 	"                   machine's GPU, else of rtx3060; real: the machine's own GPU, no virtual one\n"
-	"  --gpus N         how many of them, 1 to 8 (default 1)\n"
+	"  --gpus N         how many of them on each node, 1 to 8 (default 1)\n"
+	"  --nodes M        how many nodes the job has; of its M x N ranks only some are run, and each of the\n"
+	"                   others is taken to be like one of these\n"
+	"  --ranks LIST     the ranks that are run, such as 0,1,7; default with several nodes: the first two\n"
+	"                   and the last of the first node, the first of the second, and the last two\n"
 	"  --memory SIZE    total memory of a card instead of its own (12GiB, 500MiB, bytes)\n"
 	"  --other SIZE     memory that other processes hold on each card\n"
 	"  --steps N        stop after N steps; auto (default): when memory has settled, at the latest after\n"
@@ -61,6 +65,8 @@ enum {
 	GPUS,
 	MEMORY,
 	OTHER,
+	NODES,
+	RANKS,
 	STEPS,
 	SECONDS,
 	COMPILE_SECONDS,
@@ -88,6 +94,7 @@ enum {
 
 static const struct option long_options[] = {
 	{ "gpu", required_argument, NULL, GPU },       { "gpus", required_argument, NULL, GPUS },
+	{ "nodes", required_argument, NULL, NODES },   { "ranks", required_argument, NULL, RANKS },
 	{ "memory", required_argument, NULL, MEMORY }, { "other", required_argument, NULL, OTHER },
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
@@ -116,6 +123,11 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return 0;
 	case GPUS:
 		return option_count("gpus", TN_RUN_GPUS, &out->gpus);
+	case NODES:
+		return option_count("nodes", TN_RUN_NODES, &out->nodes);
+	case RANKS:
+		out->ranks = optarg;
+		return 0;
 	case STEPS:
 		return option_steps(&out->steps);
 	case SECONDS:

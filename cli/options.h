@@ -12,6 +12,7 @@
 #include "tonnage/run.h"
 
 #define TN_RUN_GPUS 8 /* at most */
+#define TN_RUN_NODES 8192
 
 /* Whole numbers from 1 on; -1 for anything else. */
 int option_number(const char *text);

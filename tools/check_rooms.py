@@ -46,6 +46,7 @@ SEES = {
     "vgpu": BASE | {"device", "gpu", "dnn", "code"},
     "preload": BASE,
     "smi": set(),
+    "parked": set(),
 }
 # Single headers that a room may include although it does not see their room: {room: {header: why}}.
 EXCEPTIONS = {
@@ -64,8 +65,10 @@ GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
 GUEST_LAYERS = {
     "ground": """cellnames events forks frames generated guard held imports ledger metadata methods memory_log origin pages recode record state
               torchapi virtual weights""",
-    "sensors": "backward calls cells compiling downloads files generation init loaders optimizers trackers uploads values",
-    "recorders": """cell_holders collectives copies epochs facts gathered graph growth usage history holds inputs left let_go oom peaks phases ranks
+    "sensors": """absent backward calls cells compiling downloads files generation init launching loaders optimizers trackers uploads
+               values""",
+    "recorders": """cell_holders collectives copies epochs facts gathered graph growth usage history holds inputs left let_go oom peaks
+                 phases ranks
                  reads regions retainers shapes work zero""",
     "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers",
     "boot": "boot points",

@@ -38,7 +38,9 @@ enum tn_weights {
 /* All strings are borrowed for the time of the call. tn_run_defaults gives what a plain `tonnage run` does. */
 struct tn_run_options {
 	const char *gpu;           /* name or alias, "auto" or "real" */
-	int gpus;                  /* 1 to 8 of them */
+	int gpus;                  /* 1 to 8 of them, on each node */
+	int nodes;                 /* 1 to 8192; above 1 only some ranks are run, and stand for those like them */
+	const char *ranks;         /* the ranks that are run, "0,1,7-9"; NULL: chosen, where there are several nodes */
 	uint64_t memory_bytes;     /* total memory instead of the card's own; 0: the card's own */
 	uint64_t other_bytes;      /* held by processes that are not of this run */
 	const char *steps;         /* "auto", "all" or a number */

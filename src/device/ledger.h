@@ -30,8 +30,9 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 5u
-#define TN_MAX_DEVICES 8
+#define TN_LEDGER_VERSION 6u
+#define TN_NODE_DEVICES 8 /* that a program may see */
+#define TN_MAX_DEVICES 32 /* in a ledger: of up to four nodes, one after the other */
 #define TN_LEDGER_PROCESSES 256
 #define TN_LEDGER_CALLS 512
 #define TN_LEDGER_REGIONS 64 /* one bit each in regions_occupied */
@@ -39,6 +40,7 @@
 #define TN_LEDGER_SHARES 4096
 #define TN_LEDGER_RANKS 64
 #define TN_LEDGER_PLACE 256
+#define TN_LEDGER_MARKS 64
 
 /* What bytes of a process are for, as the ledger can tell them apart. */
 enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_COMMUNICATION, TN_BYTES_CLASSES };
@@ -141,6 +143,9 @@ struct tn_ledger_rank {
 	uint64_t peak_bytes[TN_MAX_DEVICES];
 	uint64_t at_peak[TN_MAX_DEVICES][TN_BYTES_CLASSES];
 	_Atomic uint64_t calls[TN_COLLECTIVES], bytes[TN_COLLECTIVES]; /* bytes: of one rank's part, summed */
+	struct {
+		uint64_t step, hash; /* of all operations, their bytes and all sizes of allocations up to the end of a step */
+	} marks[TN_LEDGER_MARKS]; /* of the last steps; step n at n modulo their number */
 	struct tn_ledger_wait wait;
 };
 
@@ -208,6 +213,8 @@ struct tn_ledger {
 	struct tn_ledger_share shares[TN_LEDGER_SHARES];
 	uint32_t rank_count; /* rows in use lie below */
 	uint32_t ranks_lost; /* processes that found no row */
+	uint32_t ranks_run;  /* of the job, where not all are (doc/design/0031-absent-ranks.md); 0: all */
+	uint32_t node_cards; /* of each node, where not all ranks are run */
 	struct tn_ledger_rank ranks[TN_LEDGER_RANKS];
 };
 

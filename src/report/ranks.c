@@ -6,6 +6,7 @@
 #include "report/json_parts.h"
 #include "report/ranks.h"
 #include "report/text.h"
+#include "verdict/job.h"
 
 #define MIB (1 << 20)
 #define MOST_CARDS_SAID 8
@@ -50,21 +51,67 @@ communication(const struct tn_rank *rank)
 	return array;
 }
 
+/* The node of a rank, and a card's number there. Without a job of several nodes there is one. */
+static json_int_t
+node_of(const struct tn_report *report, int64_t rank)
+{
+	return report->job.cards > 0 && rank >= 0 ? rank / report->job.cards : 0;
+}
+
+static int64_t
+card_of(const struct tn_report *report, int64_t card)
+{
+	return report->job.cards > 0 && card >= 0 ? card % report->job.cards : card;
+}
+
+static json_t *
+rank_object(const struct tn_report *report, const struct tn_rank *item)
+{
+	return json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:n, s:o, s:b}", "rank", tn__json_figure(item->rank), "pid",
+	                 tn__json_figure(item->pid), "node", node_of(report, item->rank), "card",
+	                 tn__json_figure(card_of(report, item->card)), "steps", tn__json_figure(item->steps), "peak",
+	                 peak(item->allocated_peak, item->reserved_peak, &item->at_peak), "at_peak", moment(&item->at_peak),
+	                 "same_as", "communication", communication(item), "out_of_memory", item->out_of_memory);
+}
+
+/* A rank that is not run: it has the peak of the one that it is like. */
+static json_t *
+absent_object(const struct tn_report *report, int64_t rank, const struct tn_rank *like)
+{
+	return json_pack("{s:I, s:n, s:I, s:I, s:o, s:o, s:n, s:I, s:[], s:b}", "rank", (json_int_t)rank, "pid", "node",
+	                 node_of(report, rank), "card", (json_int_t)card_of(report, rank), "steps", tn__json_figure(like->steps),
+	                 "peak", peak(like->allocated_peak, like->reserved_peak, &like->at_peak), "at_peak", "same_as",
+	                 (json_int_t)like->rank, "communication", "out_of_memory", like->out_of_memory);
+}
+
 json_t *
 tn__json_ranks(const struct tn_report *report)
 {
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->rank_count; i++) {
 		const struct tn_rank *item = &report->ranks[i];
-		json_array_append_new(
-			array, json_pack("{s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:n, s:o, s:b}", "rank", tn__json_figure(item->rank),
-		                     "pid", tn__json_figure(item->pid), "node", 0, "card", tn__json_figure(item->card), "steps",
-		                     tn__json_figure(item->steps), "peak",
-		                     peak(item->allocated_peak, item->reserved_peak, &item->at_peak), "at_peak",
-		                     moment(&item->at_peak), "same_as", "communication", communication(item), "out_of_memory",
-		                     item->out_of_memory));
+		int64_t behind = report->job.ranks > 0 ? tn__job_behind(report, item) : 0;
+		json_array_append_new(array, rank_object(report, item));
+		for (int64_t absent = 1; absent <= behind; absent++)
+			json_array_append_new(array, absent_object(report, item->rank + absent, item));
 	}
 	return array;
+}
+
+json_t *
+tn__json_job(const struct tn_report *report)
+{
+	const struct tn_job *job = &report->job;
+	if (job->ranks == 0)
+		return json_null();
+	json_t *classes = json_array();
+	for (size_t i = 0; i < report->rank_count; i++)
+		json_array_append_new(classes, json_pack("{s:I, s:I, s:b}", "rank", (json_int_t)report->ranks[i].rank, "ranks",
+		                                         (json_int_t)(1 + tn__job_behind(report, &report->ranks[i])), "proven",
+		                                         tn__job_behind(report, &report->ranks[i]) == 0 ||
+		                                             tn__job_is_like(report, &report->ranks[i])));
+	return json_pack("{s:I, s:I, s:b, s:o}", "ranks", (json_int_t)job->ranks, "run", (json_int_t)report->rank_count, "proven",
+	                 tn__job_is_proven(report), "classes", classes);
 }
 
 static json_t *
@@ -79,6 +126,15 @@ processes(const struct tn_report *report, int64_t card)
 	return array;
 }
 
+static json_int_t
+node_of_card(const struct tn_report *report, int64_t card)
+{
+	for (size_t i = 0; i < report->rank_count; i++)
+		if (report->ranks[i].card == card)
+			return node_of(report, report->ranks[i].rank);
+	return 0;
+}
+
 json_t *
 tn__json_cards(const struct tn_report *report)
 {
@@ -86,9 +142,10 @@ tn__json_cards(const struct tn_report *report)
 	for (size_t i = 0; i < report->card_count; i++) {
 		const struct tn_card_held *card = &report->cards[i];
 		json_array_append_new(array,
-		                      json_pack("{s:I, s:i, s:s, s:s, s:{s:o}, s:o, s:b, s:o}", "index", (json_int_t)card->index,
-		                                "node", 0, "gpu", report->gpu.name, "verdict",
-		                                card->out_of_memory ? "out_of_memory" : tn__verdict_text(report->verdict) , "peak",
+		                      json_pack("{s:I, s:I, s:s, s:s, s:{s:o}, s:o, s:b, s:o}", "index",
+		                                (json_int_t)card_of(report, card->index), "node", node_of_card(report, card->index),
+		                                "gpu", report->gpu.name, "verdict",
+		                                card->out_of_memory ? "out_of_memory" : tn__verdict_text(report->verdict), "peak",
 		                                "device_bytes", tn__json_figure(card->at_peak.device_bytes), "at_peak",
 		                                moment(&card->at_peak), "out_of_memory", card->out_of_memory, "processes",
 		                                processes(report, card->index)));
@@ -152,6 +209,42 @@ say_ranks_of(const struct tn_report *report, int64_t card, char out[64])
 			                           (long long)report->ranks[i].rank);
 }
 
+/* "0, 1, 7" */
+static void
+list_ranks(const struct tn_report *report, char out[64])
+{
+	size_t length = 0;
+	for (size_t i = 0; i < report->rank_count && length < 48; i++)
+		length += (size_t)snprintf(out + length, 64 - length, "%s%lld", i > 0 ? ", " : "", (long long)report->ranks[i].rank);
+	if (length >= 48)
+		snprintf(out + length, 64 - length, ", ...");
+}
+
+/* Which ranks of the job were run, whom they stand for, and why that may be believed. */
+static void
+say_job(const struct tn_printer *printer, const struct tn_report *report)
+{
+	char run[64] = "";
+	list_ranks(report, run);
+	char nodes[64] = "";
+	if (report->job.cards > 0 && report->job.ranks > report->job.cards)
+		snprintf(nodes, sizeof(nodes), " on %lld nodes", (long long)((report->job.ranks + report->job.cards - 1) / report->job.cards));
+	tn__say(printer, TN_TINT_NONE, 2, "of the job's %lld ranks%s %zu were run: %s", (long long)report->job.ranks, nodes,
+	        report->rank_count, run);
+	for (size_t i = 0, said = 0; i < report->rank_count && said < MOST_CARDS_SAID; i++) {
+		const struct tn_rank *rank = &report->ranks[i];
+		int64_t behind = tn__job_behind(report, rank);
+		if (behind == 0 || report->verdict == TN_VERDICT_FAILED)
+			continue; /* how far each came is chance, then */
+		said++;
+		tn__say(printer, TN_TINT_NONE, 2, "%lld rank%s like rank %lld%s", (long long)behind, behind == 1 ? "" : "s",
+		        (long long)rank->rank,
+		        tn__job_is_like(report, rank)
+		            ? ", which did the same as the next one that was run: operations, bytes and allocations"
+		            : ": not proven, it did not do the same as the next one that was run (--ranks runs more)");
+	}
+}
+
 static bool
 any_is_out(const struct tn_report *report)
 {
@@ -189,20 +282,25 @@ tn__say_cards(const struct tn_printer *printer, const struct tn_report *report)
 {
 	const struct tn_card_held *sorted[sizeof(report->cards) / sizeof(report->cards[0])];
 	char bytes[32], ranks[64];
+	if (report->job.ranks > 0 && report->device_peak > 0)
+		say_job(printer, report);
 	if (report->card_count < 2 || report->device_peak <= 0)
 		return;
 	for (size_t i = 0; i < report->card_count; i++)
 		sorted[i] = &report->cards[i];
 	qsort(sorted, report->card_count, sizeof(sorted[0]), by_bytes);
 	if (sorted[0]->at_peak.device_bytes == sorted[report->card_count - 1]->at_peak.device_bytes && !any_is_out(report)) {
-		tn__say(printer, TN_TINT_NONE, 2, "each of the %zu cards: %s at its peak", report->card_count,
-		        tn__human_bytes(sorted[0]->at_peak.device_bytes, bytes));
+		tn__say(printer, TN_TINT_NONE, 2, "each of the %zu cards%s: %s at its peak", report->card_count,
+		        report->job.ranks > 0 ? " of these" : "", tn__human_bytes(sorted[0]->at_peak.device_bytes, bytes));
 		return;
 	}
 	for (size_t i = 0; i < report->card_count && i < MOST_CARDS_SAID; i++) {
 		say_ranks_of(report, sorted[i]->index, ranks);
-		tn__say(printer, TN_TINT_NONE, 2, "card %lld: %s at its peak%s%s%s", (long long)sorted[i]->index,
-		        tn__human_bytes(sorted[i]->at_peak.device_bytes, bytes), ranks[0] != '\0' ? ", " : "", ranks,
+		char node[32] = "";
+		if (report->job.cards > 0)
+			snprintf(node, sizeof(node), "node %lld, ", (long long)node_of_card(report, sorted[i]->index));
+		tn__say(printer, TN_TINT_NONE, 2, "%scard %lld: %s at its peak%s%s%s", node,
+		        (long long)card_of(report, sorted[i]->index), tn__human_bytes(sorted[i]->at_peak.device_bytes, bytes), ranks[0] != '\0' ? ", " : "", ranks,
 		        sorted[i]->out_of_memory ? ", out of memory" : "");
 	}
 	say_spread(printer, &sorted[0]->at_peak, &sorted[report->card_count - 1]->at_peak);

@@ -19,6 +19,8 @@ json_t *tn__json_cards(const struct tn_report *report);
 json_t *tn__json_ranks(const struct tn_report *report);
 json_t *tn__json_hang(const struct tn_report *report);
 json_t *tn__json_dead(const struct tn_report *report);
+/* The field `job`: null where all ranks are run. */
+json_t *tn__json_job(const struct tn_report *report);
 
 /* The table of cards, the worst first, and why they differ; nothing for one card. */
 void tn__say_cards(const struct tn_printer *printer, const struct tn_report *report);

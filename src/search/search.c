@@ -22,8 +22,8 @@ tn__search_card(const struct tn_search_options *options, const char *gpu, struct
 	out->options.quiet = true;
 	out->options.allow_writes = false;
 	out->options.json_path = out->options.snapshot_path = out->options.html_path = NULL;
-	TN_RETURN_IF(options->run.gpus < 1 || options->run.gpus > TN_MAX_DEVICES, TN_INVALID, "--gpus must be 1 to %d",
-	             TN_MAX_DEVICES);
+	TN_RETURN_IF(options->run.gpus < 1 || options->run.gpus > TN_NODE_DEVICES, TN_INVALID, "--gpus must be 1 to %d",
+	             TN_NODE_DEVICES);
 	TN_FORWARD_IF_ERROR(tn__card_choose(&out->options, &card));
 	const char *paths[] = { options->run.json_path, options->run.html_path };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)

@@ -146,7 +146,7 @@ tn__limit_seconds(const struct tn_run_options *options)
 
 static void
 set_run(struct builder *builder, const struct tn_run_options *options, const struct tn_install *install,
-        const struct tn_folder *folder, bool real_gpu)
+        const struct tn_folder *folder, const struct tn_chosen_ranks *chosen, bool real_gpu)
 {
 	char path[PATH_MAX], cache[PATH_MAX], preload[PATH_MAX + 32];
 	if (!real_gpu && overcommit_is_refused()) {
@@ -193,6 +193,13 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
 	snprintf(path, sizeof(path), "%.9g", options->assume);
 	set(builder, "TONNAGE_ASSUME", path);
+	if (chosen->count > 0) { /* doc/design/0031-absent-ranks.md */
+		set(builder, "TONNAGE_RANKS", chosen->text);
+		snprintf(path, sizeof(path), "%d", options->gpus);
+		set(builder, "TONNAGE_GPUS", path);
+		snprintf(path, sizeof(path), "%d", options->nodes);
+		set(builder, "TONNAGE_NODES", path);
+	}
 	set(builder, "TONNAGE_WRITES", options->allow_writes ? "allow" : "scratch");
 	set(builder, "TONNAGE_NETWORK", options->allow_network ? "allow" : "closed");
 	set(builder, "TONNAGE_DETAIL", options->no_detail ? "0" : "1");
@@ -209,7 +216,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 
 char **
 tn__environment_make(const struct tn_run_options *options, const struct tn_install *install,
-                     const struct tn_folder *folder, bool real_gpu)
+                     const struct tn_folder *folder, const struct tn_chosen_ranks *chosen, bool real_gpu)
 {
 	struct builder builder = { 0 };
 	size_t old = 0;
@@ -223,7 +230,7 @@ tn__environment_make(const struct tn_run_options *options, const struct tn_insta
 		builder.failed |= builder.items[builder.count++] == NULL;
 	}
 	if (!builder.failed) {
-		set_run(&builder, options, install, folder, real_gpu);
+		set_run(&builder, options, install, folder, chosen, real_gpu);
 		if (!options->allow_network)
 			take_trackers_offline(&builder, folder);
 	}

@@ -47,11 +47,22 @@ tn_status tn__program_find(const char *name, char path[PATH_MAX], int *exit_stat
 /* The command line as a person would type it; the caller frees; NULL without memory. */
 char *tn__program_quote(char *const *arguments);
 
+/* ---- chosen_ranks.c: which ranks of a job are run ---- */
+
+struct tn_chosen_ranks {
+	int count; /* 0: all are */
+	int ranks[TN_LEDGER_RANKS];
+	int nodes; /* how many nodes these are on */
+	char text[TN_LEDGER_RANKS * 8]; /* as the program's processes get them: "0,1,7" */
+};
+/* From --nodes, --gpus and --ranks. TN_INVALID with words for a person. */
+tn_status tn__choose_ranks(const struct tn_run_options *options, struct tn_chosen_ranks *chosen);
+
 /* ---- environment.c ---- */
 
 /* The program's environment; NULL without memory. Release with tn__environment_free. */
 char **tn__environment_make(const struct tn_run_options *options, const struct tn_install *install,
-                            const struct tn_folder *folder, bool real_gpu);
+                            const struct tn_folder *folder, const struct tn_chosen_ranks *chosen, bool real_gpu);
 void tn__environment_free(char **environment);
 /* The time limit of --steps auto: --seconds, else TONNAGE_SECONDS, else 120. */
 double tn__limit_seconds(const struct tn_run_options *options);
@@ -293,6 +304,7 @@ struct tn_once {
 	const struct tn_once_way *way;
 	struct tn_install install;
 	struct tn_card card;
+	struct tn_chosen_ranks chosen;
 	struct tn_folder folder;
 	struct tn_ledger *ledger;
 	struct tn_watch watch;

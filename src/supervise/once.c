@@ -47,9 +47,12 @@ check_options(struct tn_once *once, int *exit_status)
 {
 	const struct tn_run_options *options = once->options;
 	*exit_status = TN_EXIT_USAGE;
-	TN_RETURN_IF(options->gpus < 1 || options->gpus > TN_MAX_DEVICES, TN_INVALID, "--gpus must be 1 to %d",
-	             TN_MAX_DEVICES);
+	TN_RETURN_IF(options->gpus < 1 || options->gpus > TN_NODE_DEVICES, TN_INVALID, "--gpus must be 1 to %d",
+	             TN_NODE_DEVICES);
+	TN_FORWARD_IF_ERROR(tn__choose_ranks(options, &once->chosen));
 	TN_FORWARD_IF_ERROR(tn__card_choose(options, &once->card));
+	TN_RETURN_IF(once->chosen.count > 0 && once->card.real, TN_INVALID,
+	             "--nodes and --ranks run some ranks of a job, on a virtual card: name one (tonnage gpus lists them)");
 	const char *paths[] = { options->json_path, options->html_path, options->snapshot_path };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		if (paths[i] != NULL)
@@ -89,14 +92,17 @@ prepare(struct tn_once *once)
 	TN_FORWARD_IF_ERROR(tn__folder_create(&once->folder));
 	TN_FORWARD_IF_ERROR(tn__folder_limit(&once->folder, once->options->scratch_bytes));
 	TN_FORWARD_IF_ERROR(avoid_separators(once));
-	for (int i = 0; i < once->options->gpus; i++)
+	int cards = once->options->gpus * once->chosen.nodes;
+	for (int i = 0; i < cards; i++)
 		gpus[i] = once->card.figures;
-	TN_FORWARD_IF_ERROR(tn_ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, once->options->gpus,
+	TN_FORWARD_IF_ERROR(tn_ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, cards,
 	                                     once->options->other_bytes, &once->ledger));
+	once->ledger->ranks_run = (uint32_t)once->chosen.count;
+	once->ledger->node_cards = (uint32_t)once->options->gpus;
 	if (!once->card.real && !once->options->allow_network)
 		TN_RETURN_IF(tn_network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO, "%s cannot be written: %s",
 		             tn__folder_path(&once->folder, TN_NETWORK_FILE, path), strerror(errno));
-	once->environment = tn__environment_make(once->options, &once->install, &once->folder, once->card.real);
+	once->environment = tn__environment_make(once->options, &once->install, &once->folder, &once->chosen, once->card.real);
 	TN_RETURN_IF(once->environment == NULL, TN_NO_MEMORY, "out of host memory");
 	return TN_OK;
 }

@@ -59,6 +59,8 @@ patience(const struct tn_ledger *ledger, const struct tn_endings *endings, uint6
 		if (wanted > 0 && (shortest == 0 || wanted < shortest))
 			shortest = wanted;
 	}
+	if (ledger->ranks_run > 0)
+		most = ledger->ranks_run;
 	if (waiting > 0 && waiting == there && there == most && shortest == 0)
 		shortest = ALL_WAIT_SECONDS;
 	return shortest;
@@ -333,6 +335,35 @@ by_rank(const void *one, const void *two)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
+/* Whether two ranks did the same up to the end of the last step that both have marked. */
+static bool
+did_the_same(const struct tn_ledger_rank *one, const struct tn_ledger_rank *other)
+{
+	uint64_t last = 0;
+	bool same = false;
+	for (int i = 0; one != NULL && other != NULL && i < TN_LEDGER_MARKS; i++) {
+		if (one->marks[i].step <= last || one->marks[i].step != other->marks[i].step)
+			continue;
+		last = one->marks[i].step;
+		same = one->marks[i].hash == other->marks[i].hash;
+	}
+	return same;
+}
+
+/* A job of which not all ranks are run. */
+static void
+collect_job(const struct tn_ledger *ledger, struct tn_report *report)
+{
+	report->job.cards = ledger->node_cards;
+	for (size_t i = 0; i < report->rank_count; i++) {
+		const struct tn_ledger_rank *row = row_of(ledger, report->ranks[i].pid);
+		if (row != NULL && row->ranks > report->job.ranks)
+			report->job.ranks = row->ranks;
+		if (i + 1 < report->rank_count)
+			report->ranks[i].did_as_next = did_the_same(row, row_of(ledger, report->ranks[i + 1].pid));
+	}
+}
+
 /* A process that is no rank (a loader's worker with the launcher's environment) is left out where the ledger knows ranks. */
 static void
 drop_others(const struct tn_ledger *ledger, struct tn_report *report)
@@ -420,6 +451,15 @@ detail_cards(const struct tn_folder *folder, const char *path, struct tn_report 
 		add_detail(view, (int)report->cards[i].index, &report->cards[i].at_peak);
 }
 
+static bool
+has_rank(const struct tn_report *report, int64_t card)
+{
+	for (size_t i = 0; i < report->rank_count; i++)
+		if (report->ranks[i].card == card)
+			return true;
+	return false;
+}
+
 void
 tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report)
 {
@@ -428,10 +468,13 @@ tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news
 	for (size_t i = 0; i < report->rank_count; i++)
 		collect_rank(ledger, &report->ranks[i]);
 	qsort(report->ranks, report->rank_count, sizeof(report->ranks[0]), by_rank);
+	if (ledger->ranks_run > 0)
+		collect_job(ledger, report);
 	if (watch->ending.interrupted_by == 0)
 		collect_dead(ledger, &watch->endings, report);
 	for (uint32_t i = 0; ledger->device_count > 1 && i < ledger->device_count && i < TN_MAX_DEVICES; i++)
-		collect_card(&ledger->devices[i], i, report, &report->cards[report->card_count++]);
+		if (ledger->ranks_run == 0 || has_rank(report, i))
+			collect_card(&ledger->devices[i], i, report, &report->cards[report->card_count++]);
 	for (size_t i = 0; i < report->rank_count; i++)
 		detail_rank(watch->folder, &report->ranks[i], card_of(&report->ranks[i], report), report);
 	if (report->rank_count == 0)

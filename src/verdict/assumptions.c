@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "verdict/job.h"
 #include "verdict/model_fill.h"
 
 #define MOST_ASSUMPTIONS 256
@@ -75,7 +76,7 @@ void
 tn__report_set_bound(struct tn_report *report)
 {
 	const struct tn_assumed_list *list = &report->assumptions;
-	bool hang = list->bytes > 0, fewer = report->facts.never_updated;
+	bool hang = list->bytes > 0, fewer = report->facts.never_updated || !tn__job_is_proven(report);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct tn_assumption *item = &list->items[i];
 		fewer |= item->chosen && tn__assumption_is_count(item);

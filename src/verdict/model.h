@@ -274,6 +274,12 @@ struct tn_rank {
 	struct tn_record record; /* of its allocator, in the run's folder */
 	struct tn_place *ended_at; /* its exception, or its call of exit; NULL: unknown */
 	int64_t failed_ns;         /* when it raised that, or left with another status than 0 (CLOCK_MONOTONIC); TN_NO_FIGURE: it did not */
+	bool did_as_next; /* not all ranks are run: the next one that is did the same, up to the last step of both that is known */
+};
+
+/* Where not all ranks of the job are run (doc/design/0031-absent-ranks.md), how many there are, and cards of a node; else 0. */
+struct tn_job {
+	int64_t ranks, cards;
 };
 
 /* A card of a run that has several. */
@@ -398,8 +404,9 @@ struct tn_report {
 	size_t source_count;
 	struct tn_rank ranks[64]; /* by rank */
 	size_t rank_count;
-	struct tn_card_held cards[8]; /* none for one card */
+	struct tn_card_held cards[32]; /* none for one card */
 	size_t card_count;
+	struct tn_job job;
 	struct tn_hang hang;
 	struct tn_dead dead;
 

@@ -25,7 +25,7 @@ _Thread_local __attribute__((tls_model("initial-exec"))) int tn__context_depth;
 static _Thread_local uintptr_t stack[TN_CONTEXT_STACK];
 static _Thread_local int below_stack; /* the device that the thread had before anything was on the stack */
 static struct tn_table created = {.base = (uintptr_t)UINT64_C(0x521000000000)};
-static uint32_t retained[TN_MAX_DEVICES]; /* primary contexts, by visible device */
+static uint32_t retained[TN_NODE_DEVICES]; /* primary contexts, by visible device */
 
 uintptr_t
 tn__context_primary(int device)

@@ -132,6 +132,10 @@ struct tn_ledger_wait;
 void tn__rank_waits(const struct tn_ledger_wait *wait);
 void tn__rank_goes_on(void);
 void tn__rank_hears_abort(void); /* of another rank */
+/* The ranks of the job that are run, in rising order; their number, 0 where all are (doc/design/0031-absent-ranks.md). */
+int tn__ranks_run(const int **ranks);
+/* Whether the guest has said that the other rank of the next communicator of two is not run. */
+bool tn__next_peer_is_absent(void);
 /* Device memory of a communicator, as tn__library_malloc. */
 tn_status tn__communication_malloc(int device, uint64_t bytes, uint64_t *address);
 /* Waits for the pending ranges among these bytes. */

@@ -24,7 +24,7 @@ struct shared_page {
 	enum tn_bytes_class class;
 };
 
-static struct shared_page *shared_pages[TN_MAX_DEVICES];
+static struct shared_page *shared_pages[TN_NODE_DEVICES];
 
 static uint64_t
 round_up(uint64_t bytes, uint64_t unit)
@@ -116,7 +116,7 @@ malloc_locked(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *a
 static int
 device_of_address(uint64_t address)
 {
-	if (address < TN_MALLOC_BASE || address >= TN_MALLOC_BASE + TN_MAX_DEVICES * TN_MALLOC_SIZE)
+	if (address < TN_MALLOC_BASE || address >= TN_MALLOC_BASE + TN_NODE_DEVICES * TN_MALLOC_SIZE)
 		return -1;
 	int physical = (int)((address - TN_MALLOC_BASE) / TN_MALLOC_SIZE);
 	for (int device = 0; device < tn__core.count; device++)

@@ -5,11 +5,35 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/ranges.h"
+#include "vgpu/core/marks.h"
+#include "vgpu/core/runtime.h"
 #include "vgpu/core/state.h"
 
 static _Atomic(void (*)(char *, uint64_t, int32_t *)) wait_observer;
 static _Atomic int observing; /* threads that may be in it */
 static struct tn_ledger_rank *_Atomic own_row;
+static _Thread_local bool next_peer_absent;
+static int run_ranks[TN_LEDGER_RANKS], run_count = -1;
+
+int
+tn__ranks_run(const int **ranks)
+{
+	tn__lock();
+	const char *text = getenv("TONNAGE_RANKS");
+	if (run_count < 0)
+		run_count = text ? tn__ranges_read(text, run_ranks, TN_LEDGER_RANKS) : 0;
+	int count = run_count > 0 ? run_count : 0;
+	tn__unlock();
+	*ranks = run_ranks;
+	return count;
+}
+
+bool
+tn__next_peer_is_absent(void)
+{
+	return next_peer_absent;
+}
 
 int
 tn__transfer(uintptr_t stream_handle, uint64_t nanoseconds, uint64_t gate, uint64_t number, bool *captured)
@@ -45,9 +69,16 @@ tn__process_started(int pid)
 void
 tn__rank_join(int rank, int ranks, int device)
 {
+	const int *run;
+	const char *own = getenv("TONNAGE_RANK"), *world = getenv("TONNAGE_WORLD");
+	if (tn__ranks_run(&run) > 0 && own && world) { /* the communicator may be a part of the job */
+		rank = atoi(own);
+		ranks = atoi(world);
+	}
 	tn__lock();
 	if (tn__core.slot >= 0)
-		own_row = tn_ledger_join_rank(tn__core.ledger, tn__core.slot, rank, ranks, tn__core.devices[device].physical);
+		own_row = tn_ledger_join_rank(tn__core.ledger, tn__core.slot, rank, ranks,
+		                              tn__ledger_device(tn__core.devices[device].physical));
 	tn__unlock();
 }
 
@@ -59,6 +90,7 @@ tn__rank_count(int operation, uint64_t bytes)
 		return;
 	atomic_fetch_add_explicit(&row->calls[operation], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&row->bytes[operation], bytes, memory_order_relaxed);
+	tn__mark_operation(operation, bytes);
 }
 
 void
@@ -119,6 +151,32 @@ tn_vgpu_set_wait_observer(void (*observer)(char *file, uint64_t room, int32_t *l
 	atomic_store(&wait_observer, observer);
 	while (!observer && atomic_load(&observing) > 0) /* what the old one needs is about to go */
 		sched_yield();
+}
+
+/* This thread's next communicator of two ranks is with one that is not run. */
+void
+tn_vgpu_next_peer_absent(int absent)
+{
+	next_peer_absent = absent != 0;
+}
+
+/* The guest could not answer a call. */
+void
+tn_vgpu_refused(const char *library, const char *name)
+{
+	tn__device_count();
+	if (tn__core.ledger)
+		tn_ledger_count_call(tn__core.ledger, library, name);
+}
+
+void
+tn_vgpu_rank_step(uint64_t step, uint64_t allocations)
+{
+	struct tn_ledger_rank *row = own_row;
+	if (!row)
+		return;
+	row->marks[step % TN_LEDGER_MARKS].hash = tn__marks() ^ allocations;
+	row->marks[step % TN_LEDGER_MARKS].step = step;
 }
 
 int

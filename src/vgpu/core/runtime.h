@@ -308,6 +308,13 @@ TN_EXPORT int tn_vgpu_enter_region(const char *name);
 TN_EXPORT void tn_vgpu_set_wait_observer(void (*observer)(char *file, uint64_t room, int32_t *line));
 /* This process has seen enough. 1 when all ranks of the run have, or it is none of several: the run may stop. */
 TN_EXPORT int tn_vgpu_settled(void);
+/* A step of this rank is over: its row of the ledger is marked with what it did so far. `allocations`: the same of PyTorch's
+ * allocator, as one number. */
+TN_EXPORT void tn_vgpu_rank_step(uint64_t step, uint64_t allocations);
+/* Where not all ranks of the job are run: this thread's next communicator of two ranks is (or is no longer) with one that is not;
+ * and a call that the guest could not answer is counted as a refused one. */
+TN_EXPORT void tn_vgpu_next_peer_absent(int absent);
+TN_EXPORT void tn_vgpu_refused(const char *library, const char *name);
 /* What was put on streams since the last call is step `number`; 1 begins again with counting. The newest
  * TN_WORK_STEPS steps from the first on are kept, what comes later is not. */
 #define TN_WORK_STEPS 256

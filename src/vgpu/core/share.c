@@ -17,7 +17,7 @@ tn__share_make(int device, enum tn_bytes_class class, uint64_t bytes)
 		return NULL;
 	share->size = bytes;
 	share->device = device;
-	if (tn__core.slot < 0 || tn_ledger_share(tn__core.ledger, tn__core.devices[device].physical, tn__core.slot, class,
+	if (tn__core.slot < 0 || tn_ledger_share(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class,
 	                                         bytes, &share->row, &share->id) != TN_OK) {
 		free(share);
 		return NULL;
@@ -42,12 +42,12 @@ tn__memory_give_back(int device, enum tn_bytes_class class, uint64_t bytes, stru
 		tn__memory_give(device, class, bytes);
 }
 
-/* The visible device of a physical one; the current one when this process does not see it. */
+/* The visible device of one of the ledger; the current one when this process does not see it. */
 static int
-visible_device(int physical)
+visible_device(int number)
 {
 	for (int device = 0; device < tn__core.count; device++)
-		if (tn__core.devices[device].physical == physical)
+		if (tn__ledger_device(tn__core.devices[device].physical) == number)
 			return device;
 	return tn__current_device();
 }

@@ -2,6 +2,7 @@
  *
  * Attaching to a run, devices and their primary contexts, handles, and refusing.
  */
+#include "vgpu/core/marks.h"
 #include "vgpu/core/state.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/ranges.h"
 
 struct tn_core tn__core;
 pthread_mutex_t tn__core_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -139,10 +141,10 @@ init_device(int index, int physical)
 /* CUDA_VISIBLE_DEVICES as documented in the CUDA programming guide: numbers in the order wanted; the first that is no
  * device ends the list. UUIDs name devices by the number that our NVML puts into them ("GPU-...-<12 hex digits>"). */
 static int
-parse_visible(const char *text, int physical_count, int out[TN_MAX_DEVICES])
+parse_visible(const char *text, int physical_count, int out[TN_NODE_DEVICES])
 {
 	int count = 0;
-	for (const char *cursor = text; *cursor && count < TN_MAX_DEVICES;) {
+	for (const char *cursor = text; *cursor && count < TN_NODE_DEVICES;) {
 		char *end;
 		long number;
 		if (strncmp(cursor, "GPU-", 4) == 0) {
@@ -162,11 +164,32 @@ parse_visible(const char *text, int physical_count, int out[TN_MAX_DEVICES])
 	return count;
 }
 
+/* Where only some ranks of a job over several nodes are run, the ledger has the cards of these ranks' nodes, one node after the
+ * other; this process sees those of its own (doc/design/0031-absent-ranks.md). */
+static void
+find_node(void)
+{
+	int ranks[TN_LEDGER_RANKS], all = (int)tn__core.ledger->device_count, before = 0, last = -1;
+	const char *text = getenv("TONNAGE_RANKS"), *own = getenv("RANK"), *gpus = getenv("TONNAGE_GPUS");
+	int each = gpus ? atoi(gpus) : 0, count = text ? tn__ranges_read(text, ranks, TN_LEDGER_RANKS) : -1;
+	tn__core.node_first = 0;
+	tn__core.node_count = each > 0 && each < all && count > 0 ? each : all;
+	if (tn__core.node_count == all || !own)
+		return;
+	for (int i = 0; i < count && ranks[i] / each < atoi(own) / each; i++) {
+		before += ranks[i] / each != last;
+		last = ranks[i] / each;
+	}
+	if ((before + 1) * each <= all)
+		tn__core.node_first = before * each;
+}
+
 static void
 init_devices(void)
 {
-	int physical_count = (int)tn__core.ledger->device_count;
-	int visible[TN_MAX_DEVICES];
+	find_node();
+	int physical_count = tn__core.node_count;
+	int visible[TN_NODE_DEVICES];
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
 	int count = physical_count;
 	if (text)
@@ -255,7 +278,7 @@ int
 tn__physical_device_count(void)
 {
 	tn__device_count();
-	return tn__core.ledger ? (int)tn__core.ledger->device_count : 0;
+	return tn__core.ledger ? tn__core.node_count : 0;
 }
 
 const struct tn_gpu_figures *
@@ -263,7 +286,7 @@ tn__physical_gpu(int physical)
 {
 	if (physical < 0 || physical >= tn__physical_device_count())
 		return NULL;
-	return &tn__core.ledger->devices[physical].gpu;
+	return &tn__core.ledger->devices[tn__ledger_device(physical)].gpu;
 }
 
 int
@@ -294,8 +317,8 @@ void
 tn__physical_memory_info(int physical, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	sweep_others();
-	*free_bytes = tn_ledger_free_bytes(tn__core.ledger, physical);
-	*total_bytes = tn__core.ledger->devices[physical].gpu.total_bytes;
+	*free_bytes = tn_ledger_free_bytes(tn__core.ledger, tn__ledger_device(physical));
+	*total_bytes = tn__core.ledger->devices[tn__ledger_device(physical)].gpu.total_bytes;
 }
 
 void
@@ -308,13 +331,13 @@ size_t
 tn__processes_of(int physical, struct tn_device_process *out, size_t room)
 {
 	size_t count = 0;
-	if (tn__core.ledger == NULL || physical < 0 || physical >= TN_MAX_DEVICES)
+	if (tn__core.ledger == NULL || physical < 0 || physical >= tn__core.node_count)
 		return 0;
 	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
 		const struct tn_ledger_process *process = &tn__core.ledger->processes[slot];
 		uint64_t bytes = 0;
 		for (int class = 0; class < TN_BYTES_CLASSES; class++)
-			bytes += process->bytes[physical][class];
+			bytes += process->bytes[tn__ledger_device(physical)][class];
 		if (process->state != TN_PROCESS_ALIVE || bytes == 0)
 			continue;
 		if (count < room)
@@ -354,14 +377,16 @@ tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes)
 {
 	if (tn__core.slot < 0) /* a forked child of a process that used CUDA */
 		return TN_STATE;
-	return tn_ledger_take(tn__core.ledger, tn__core.devices[device].physical, tn__core.slot, class, bytes, NULL);
+	if (class == TN_BYTES_PROGRAM)
+		tn__mark_size(bytes);
+	return tn_ledger_take(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class, bytes, NULL);
 }
 
 void
 tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes)
 {
 	if (tn__core.slot >= 0)
-		tn_ledger_give(tn__core.ledger, tn__core.devices[device].physical, tn__core.slot, class, bytes);
+		tn_ledger_give(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class, bytes);
 }
 
 int
@@ -406,7 +431,7 @@ ensure_context_locked(int device)
 			return entered;
 		(void)tn_ledger_enter_region(tn__core.ledger, tn__core.slot, tn__core.region);
 	}
-	const struct tn_gpu_figures *gpu = &tn__core.ledger->devices[state->physical].gpu;
+	const struct tn_gpu_figures *gpu = &tn__core.ledger->devices[tn__ledger_device(state->physical)].gpu;
 	tn_status status = tn__memory_take(device, TN_BYTES_CONTEXT, gpu->context_bytes);
 	state->has_context = status == TN_OK;
 	return status;

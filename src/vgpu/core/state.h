@@ -67,7 +67,7 @@ struct tn_device_state {
 	struct tn_space space;
 	struct tn_stream default_stream;
 	_Atomic bool has_context; /* read without the lock; cleared by a reset only */
-	int physical; /* number in the ledger */
+	int physical; /* number in the node */
 	uint64_t other_tail; /* of streams that were destroyed with work on them */
 };
 
@@ -79,10 +79,11 @@ struct tn_core {
 	char region[TN_LEDGER_REGION_NAME]; /* entered before there was a slot */
 	int slot;
 	int count;
+	int node_first, node_count; /* the ledger's devices that are this node's */
 	uint64_t values_bound; /* copies above this move no bytes */
 	uint64_t computed_elements; /* of kernels that were not small and were followed: elementwise.c */
 	double assumed_share;  /* of what could be selected: 1 full, 0 none */
-	struct tn_device_state devices[TN_MAX_DEVICES];
+	struct tn_device_state devices[TN_NODE_DEVICES];
 	struct tn_space vmm;
 	struct tn_table streams, events, graphs, nodes, executables, memory_handles;
 	uint64_t next_stream_id, next_capture_id;
@@ -106,11 +107,18 @@ tn__unlock(void)
 _Static_assert(TN_VMM_BASE + TN_VMM_SIZE == TN_IMPORT_BASE && TN_IMPORT_BASE + TN_IMPORT_SIZE == TN_MALLOC_BASE,
                "addresses of devices are one range");
 
+/* The number in the ledger of a device of the node. */
+static inline int
+tn__ledger_device(int physical)
+{
+	return tn__core.node_first + physical;
+}
+
 /* Whether an address is one of a device's. */
 static inline bool
 tn__on_device(uint64_t address)
 {
-	return address >= TN_VMM_BASE && address < TN_MALLOC_BASE + TN_MAX_DEVICES * TN_MALLOC_SIZE;
+	return address >= TN_VMM_BASE && address < TN_MALLOC_BASE + TN_NODE_DEVICES * TN_MALLOC_SIZE;
 }
 
 uintptr_t tn__table_add(struct tn_table *table, void *item); /* 0: no host memory */

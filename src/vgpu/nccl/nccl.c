@@ -15,7 +15,7 @@
 #define TN_SHELL_REFUSAL 5 /* ncclInvalidUsage: there is no status for "not supported" */
 #include "vgpu/core/stubs.h"
 
-#include "vgpu/nccl/nccl_comm.h"
+#include "vgpu/nccl/nccl_members.h"
 
 /* The prototypes stand in the library's own header, which is not included. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -83,6 +83,12 @@ max_channels_of(const struct nccl_config *config)
 	return there ? config->max_ctas : 0;
 }
 
+static const char *
+network_of(const struct nccl_config *config)
+{
+	return has(config, offsetof(struct nccl_config, split_share)) ? config->net_name : NULL;
+}
+
 static bool
 shares(const struct nccl_config *config)
 {
@@ -98,7 +104,8 @@ finish_joining(void *what)
 
 /* Makes the calling thread's device a rank of the communicator that an id names. */
 static int
-create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, const struct nccl_comm *model)
+create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, const struct nccl_comm *model,
+       const char *network)
 {
 	if (!out || ranks < 1 || rank < 0 || rank >= ranks)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the rank is not below the number of ranks");
@@ -116,8 +123,11 @@ create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, co
 	                           .max_channels = model->max_channels,
 	                           .together = model->together,
 	                           .shares = model->shares};
-	int result = comm->transport->connect(comm);
+	int result = tn__nccl_read_members(comm, network);
+	if (result == NCCL_SUCCESS)
+		result = comm->transport->connect(comm);
 	if (result != NCCL_SUCCESS) {
+		tn__nccl_free_members(comm);
 		free(comm);
 		return result;
 	}
@@ -128,13 +138,14 @@ create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, co
 TN_EXPORT int
 ncclCommInitRank(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank)
 {
-	return create(comm, ranks, rank, &id, &(struct nccl_comm){0});
+	return create(comm, ranks, rank, &id, &(struct nccl_comm){0}, NULL);
 }
 
 TN_EXPORT int
 ncclCommInitRankConfig(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank, struct nccl_config *config)
 {
-	return create(comm, ranks, rank, &id, &(struct nccl_comm){.max_channels = max_channels_of(config)});
+	return create(comm, ranks, rank, &id, &(struct nccl_comm){.max_channels = max_channels_of(config)},
+	              network_of(config));
 }
 
 TN_EXPORT int
@@ -143,7 +154,8 @@ ncclCommInitRankScalable(struct nccl_comm **comm, int ranks, int rank, int id_co
 {
 	if (id_count < 1 || !ids)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "no unique id");
-	return create(comm, ranks, rank, &ids[0], &(struct nccl_comm){.max_channels = max_channels_of(config)});
+	return create(comm, ranks, rank, &ids[0], &(struct nccl_comm){.max_channels = max_channels_of(config)},
+	              network_of(config));
 }
 
 TN_EXPORT int ncclGroupStart(void);
@@ -164,7 +176,7 @@ ncclCommInitAll(struct nccl_comm **comms, int count, const int *list)
 		if (tn__set_device(list ? list[rank] : rank) != TN_OK)
 			result = tn__nccl_fail(NCCL_INVALID_ARGUMENT, "unknown device");
 		else
-			result = create(&comms[rank], count, rank, &id, &(struct nccl_comm){.together = true});
+			result = create(&comms[rank], count, rank, &id, &(struct nccl_comm){.together = true}, NULL);
 	}
 	int ended = ncclGroupEnd();
 	tn__set_device(before);
@@ -199,7 +211,7 @@ create_child(const struct nccl_comm *comm, struct nccl_comm **out, int ranks, in
 
 	if (tn__set_device(comm->device) != TN_OK)
 		return tn__nccl_fail(NCCL_INTERNAL_ERROR, "the communicator's device is gone");
-	result = create(out, ranks, rank, id, &model);
+	result = create(out, ranks, rank, id, &model, network_of(config));
 	tn__set_device(before);
 	return result;
 }
@@ -210,6 +222,23 @@ struct splitting {
 	struct nccl_config config;
 	bool configured;
 };
+
+/* The same where not all ranks of the communicator are run: what they want is known of the caller's own color only. */
+static int
+split_listed(const struct splitting *what)
+{
+	struct nccl_comm *comm = what->comm;
+	const struct nccl_config *config = what->configured ? &what->config : NULL;
+	struct nccl_id id = id_of_child(comm, (uint64_t)(uint32_t)what->own.color);
+	int rank, ranks = tn__nccl_listed(network_of(config), &rank);
+	*what->out = NULL;
+	if (what->own.color == NO_COLOR)
+		return NCCL_SUCCESS;
+	if (ranks < 1 || rank < 0)
+		return tn__nccl_fail(NCCL_INVALID_USAGE, "some ranks of the job are not run, and nobody has said which ones are in "
+		                                         "this part of a communicator");
+	return create_child(comm, what->out, ranks, rank, &id, config);
+}
 
 /* Members of a color are ordered by key, and by their old rank among equals (NCCL documentation, ncclCommSplit). */
 static int
@@ -239,7 +268,8 @@ split(const struct splitting *what)
 static int
 finish_splitting(void *what)
 {
-	int result = split(what);
+	const struct splitting *splitting = what;
+	int result = splitting->comm->slots ? split_listed(splitting) : split(splitting);
 	free(what);
 	return result;
 }
@@ -275,6 +305,8 @@ ncclCommShrink(struct nccl_comm *comm, int *excluded, int excluded_count, struct
 		before += excluded[i] < comm->rank;
 		what += ((uint64_t)excluded[i] + 1) * ((uint64_t)excluded[i] + 1); /* in any order */
 	}
+	if (comm->slots)
+		return tn__nccl_fail(NCCL_INVALID_USAGE, "a communicator of which not all ranks are run cannot shrink");
 	struct nccl_id id = id_of_child(comm, what);
 	return create_child(comm, out, comm->ranks - excluded_count, comm->rank - before, &id, config);
 }
@@ -292,6 +324,8 @@ end(struct nccl_comm *comm, bool abort)
 {
 	if (comm)
 		comm->transport->disconnect(comm, abort);
+	if (comm)
+		tn__nccl_free_members(comm);
 	free(comm);
 	return NCCL_SUCCESS;
 }

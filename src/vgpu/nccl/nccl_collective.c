@@ -23,7 +23,7 @@ static int
 submit(struct nccl_comm *comm, void *stream, struct call call)
 {
 	struct nccl_operation operation = {
-		comm, call.kind, call.send, call.receive, 0, call.peer, call.operator, (uintptr_t)stream, call.type,
+		comm, call.kind, call.send, call.receive, 0, call.peer, call.operator, (uintptr_t)stream, call.type, 0,
 	};
 
 	if (!comm)

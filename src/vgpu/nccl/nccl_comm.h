@@ -74,6 +74,9 @@ struct nccl_comm {
 	int rank, ranks, device;
 	const struct nccl_transport *transport;
 	void *state; /* the transport's */
+	int *slots;  /* by rank: its place among those that are run, -1: it is not run. NULL: all are (nccl_members.h) */
+	int *run;    /* the ranks that are, by place */
+	int run_count;
 	struct nccl_id id;
 	unsigned splits; /* communicators that were made of it */
 	int max_channels; /* 0: as many as the library likes */
@@ -105,6 +108,7 @@ struct nccl_operation {
 	int operator; /* reductions: below NCCL_BUILT_IN_OPERATORS built in, above made by the program */
 	uintptr_t stream;
 	int type; /* enum nccl_type */
+	uint64_t like; /* a broadcast or receive from a rank that is not run: where what came of another of its group is; 0: nowhere */
 };
 
 struct nccl_split {

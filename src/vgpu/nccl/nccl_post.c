@@ -19,10 +19,11 @@
 static uint64_t
 slowest(const struct nccl_comm *comm, bool taken, int *rank_of)
 {
-	const struct nccl_ranks *state = comm->state;
 	uint64_t least = UINT64_MAX;
 	for (int rank = 0; rank < comm->ranks; rank++) {
-		const struct nccl_member *member = &state->board.members[rank];
+		if (tn__nccl_is_absent(comm, rank))
+			continue;
+		const struct nccl_member *member = tn__nccl_member(comm, rank);
 		uint64_t value = atomic_load(taken ? &member->taken : &member->posted);
 		if (rank == comm->rank || atomic_load(&member->presence) == NCCL_GONE || value >= least)
 			continue;
@@ -36,11 +37,10 @@ slowest(const struct nccl_comm *comm, bool taken, int *rank_of)
 static int
 wait_for_room(struct nccl_comm *comm, const struct nccl_operation *operation, uint64_t number, bool payload)
 {
-	const struct nccl_ranks *state = comm->state;
 	uint64_t room = payload ? NCCL_SLOTS : NCCL_RING;
 	int rank = 0;
 	while (number > room && slowest(comm, payload, &rank) < number - room) {
-		struct nccl_member *member = &state->board.members[rank];
+		struct nccl_member *member = tn__nccl_member(comm, rank);
 		struct nccl_awaited awaited = {comm, rank, (int)operation->kind, number, operation->bytes, -1, 0};
 		int result = tn__nccl_wait(&awaited, payload ? &member->taken : &member->posted, number - room);
 		if (result != NCCL_SUCCESS)
@@ -79,8 +79,8 @@ put_payload(const struct nccl_operation *operation, uint64_t number, struct nccl
 	const struct nccl_comm *comm = operation->comm;
 	const struct nccl_ranks *state = comm->state;
 	bool pair = operation->kind == NCCL_SEND;
-	bool written = payload && tn__board_write(&state->board, comm->rank, pair ? operation->peer : 0, pair, number - 1,
-	                                          payload, bytes);
+	bool written = payload && tn__board_write(&state->board, tn__nccl_slot(comm, comm->rank),
+	                                          pair ? tn__nccl_slot(comm, operation->peer) : 0, pair, number - 1, payload, bytes);
 	bool whole = written && payload->runs[0].count == bytes;
 	free(payload);
 	if (bytes > NCCL_SMALL)
@@ -118,7 +118,7 @@ post_collective(const struct nccl_operation *operation)
 {
 	struct nccl_comm *comm = operation->comm;
 	struct nccl_ranks *state = comm->state;
-	struct nccl_member *own = &state->board.members[comm->rank];
+	struct nccl_member *own = tn__nccl_member(comm, comm->rank);
 	uint64_t number = state->posted + 1;
 	size_t gives = tn__nccl_send_bytes(operation);
 	bool captured, small = gives <= NCCL_SMALL, root = operation->peer == comm->rank;
@@ -166,12 +166,48 @@ post_collective(const struct nccl_operation *operation)
 	return full ? tn__nccl_wait_for_results(comm, -1, number - QUEUED_MAX / 4) : NCCL_SUCCESS;
 }
 
+/* Waits for a receive from a rank that is run, posted before, whose values are taken for those of one that is not. */
+static void
+follow(const struct nccl_operation *operation, int peer)
+{
+	struct nccl_comm *comm = operation->comm;
+	struct nccl_ranks *state = comm->state;
+	struct nccl_awaited bad;
+	struct nccl_record other;
+	uint64_t number = state->received[peer];
+	tn__pending_add((uintptr_t)operation->receive, operation->bytes, tn__nccl_gate(comm, peer), number, operation->bytes <= HANDSHAKE);
+	pthread_mutex_lock(&state->lock);
+	bool queued = tn__nccl_queue(&state->receives[peer], operation, number);
+	if (queued)
+		(void)tn__nccl_finish_receives(comm, peer, number, &bad, &other);
+	pthread_mutex_unlock(&state->lock);
+}
+
+/* With a rank that is not run: what is sent to it nobody looks at, what it would send is what `peer` (-1: nobody) has sent in the same
+ * group, to where operation->like says. */
+static int
+post_alone(const struct nccl_operation *operation, int peer)
+{
+	bool captured;
+	int result = tn__nccl_take_memory(operation);
+	if (result != NCCL_SUCCESS)
+		return result;
+	if (tn__transfer(operation->stream, tn__time_of_bytes(operation->bytes), 0, 0, &captured) != TN_CUDA_OK)
+		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
+	if (operation->kind == NCCL_RECEIVE && !captured)
+		tn__values_put((uintptr_t)operation->receive, NULL, operation->bytes);
+	if (peer >= 0 && !captured && operation->bytes > 0 && operation->bytes <= NCCL_SMALL)
+		follow(operation, peer);
+	tn__rank_count((int)operation->kind, operation->bytes);
+	return NCCL_SUCCESS;
+}
+
 static int
 post_send(const struct nccl_operation *operation)
 {
 	struct nccl_comm *comm = operation->comm;
 	struct nccl_ranks *state = comm->state;
-	struct nccl_pair *pair = tn__board_pair(&state->board, comm->rank, operation->peer);
+	struct nccl_pair *pair = tn__board_pair(&state->board, tn__nccl_slot(comm, comm->rank), tn__nccl_slot(comm, operation->peer));
 	uint64_t number = atomic_load(&pair->posted) + 1;
 	bool captured, small = operation->bytes <= NCCL_SMALL;
 	int result = tn__nccl_take_memory(operation);
@@ -224,13 +260,81 @@ post_receive(const struct nccl_operation *operation)
 	return full ? tn__nccl_wait_for_results(comm, operation->peer, number - QUEUED_MAX / 2) : NCCL_SUCCESS;
 }
 
+static bool
+is_alone(const struct nccl_operation *operation)
+{
+	bool pair = operation->kind == NCCL_SEND || operation->kind == NCCL_RECEIVE;
+	return pair && tn__nccl_is_absent(operation->comm, operation->peer);
+}
+
+/* PyTorch gathers tensors by a group of broadcasts, one from each rank. Of one that is not run comes what came of the one that
+ * stands for it. */
+static uint64_t
+like(const struct nccl_operation *operations, size_t place)
+{
+	const struct nccl_operation *own = &operations[place];
+	if (own->kind != NCCL_BROADCAST || !tn__nccl_is_absent(own->comm, own->peer))
+		return 0;
+	int root = tn__nccl_stand_in(own->comm, own->peer);
+	for (size_t i = 0; i < place; i++)
+		if (operations[i].kind == NCCL_BROADCAST && operations[i].peer == root && operations[i].bytes == own->bytes)
+			return (uintptr_t)operations[i].receive;
+	return 0;
+}
+
+/* The receive of a group that a receive from a rank that is not run is like (PyTorch gathers to one rank by such a group): from the
+ * one that stands for it, else from another. */
+static const struct nccl_operation *
+like_receive(const struct nccl_operation *operations, size_t count, const struct nccl_operation *own)
+{
+	const struct nccl_operation *found = NULL;
+	int stand_in = tn__nccl_stand_in(own->comm, own->peer);
+	for (size_t i = 0; i < count; i++) {
+		const struct nccl_operation *other = &operations[i];
+		bool fits = other->kind == NCCL_RECEIVE && other->bytes == own->bytes && !tn__nccl_is_absent(own->comm, other->peer);
+		if (fits && (!found || other->peer == stand_in))
+			found = other;
+	}
+	return found;
+}
+
+static int
+post(const struct nccl_operation *operation)
+{
+	return operation->kind == NCCL_SEND      ? post_send(operation)
+	       : operation->kind == NCCL_RECEIVE ? post_receive(operation)
+	                                         : post_collective(operation);
+}
+
+/* Where not all ranks are run: those of a group with ranks that are come first. */
+static int
+post_some(const struct nccl_operation *operations, size_t count)
+{
+	int result = NCCL_SUCCESS;
+	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++) {
+		struct nccl_operation operation = operations[i];
+		operation.like = like(operations, i);
+		if (!is_alone(&operation))
+			result = post(&operation);
+	}
+	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++) {
+		struct nccl_operation operation = operations[i];
+		if (!is_alone(&operation))
+			continue;
+		const struct nccl_operation *other = operation.kind == NCCL_RECEIVE ? like_receive(operations, count, &operation) : NULL;
+		operation.like = other ? (uintptr_t)other->receive : 0;
+		result = post_alone(&operation, other ? other->peer : -1);
+	}
+	return result;
+}
+
 int
 tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
 {
 	int result = tn__nccl_check_abort(comm);
+	if (result == NCCL_SUCCESS && comm->slots)
+		return post_some(operations, count);
 	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++)
-		result = operations[i].kind == NCCL_SEND      ? post_send(&operations[i])
-		         : operations[i].kind == NCCL_RECEIVE ? post_receive(&operations[i])
-		                                              : post_collective(&operations[i]);
+		result = post(&operations[i]);
 	return result;
 }

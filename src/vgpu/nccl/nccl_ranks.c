@@ -39,7 +39,7 @@ connect_ranks(struct nccl_comm *comm)
 	state->received = calloc(ranks, sizeof(*state->received));
 	state->peer_memory = calloc(ranks, sizeof(*state->peer_memory));
 	bool memory = state->receives && state->received && state->peer_memory;
-	int result = memory ? tn__board_open(&state->board, &comm->id, comm->ranks)
+	int result = memory ? tn__board_open(&state->board, &comm->id, comm->run_count)
 	                    : tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
 	if (result == NCCL_SUCCESS && !tn__nccl_gate_add(comm, tn__nccl_wait_for_results)) {
 		tn__board_close(&state->board);
@@ -49,7 +49,7 @@ connect_ranks(struct nccl_comm *comm)
 		free_state(comm);
 		return result;
 	}
-	struct nccl_member *own = &state->board.members[comm->rank];
+	struct nccl_member *own = tn__nccl_member(comm, comm->rank);
 	own->pid = (int32_t)getpid();
 	own->start_time = tn__process_started(own->pid);
 	atomic_store(&own->presence, NCCL_HERE);
@@ -60,13 +60,13 @@ connect_ranks(struct nccl_comm *comm)
 static int
 meet_ranks(struct nccl_comm *comm)
 {
-	const struct nccl_ranks *state = comm->state;
 	int result = NCCL_SUCCESS;
 	if (!comm->together)
 		tn__rank_join(comm->rank, comm->ranks, comm->device);
 	for (int rank = 0; rank < comm->ranks && result == NCCL_SUCCESS; rank++) {
 		const struct nccl_awaited awaited = {comm, rank, -1, 0, 0, -1, 0};
-		result = tn__nccl_wait(&awaited, &state->board.members[rank].presence, NCCL_HERE);
+		if (!tn__nccl_is_absent(comm, rank))
+			result = tn__nccl_wait(&awaited, &tn__nccl_member(comm, rank)->presence, NCCL_HERE);
 	}
 	return result;
 }
@@ -78,7 +78,7 @@ disconnect_ranks(struct nccl_comm *comm, bool abort)
 	atomic_store(&state->aborted, true);
 	if (abort)
 		atomic_store(&state->board.head->aborted, 1);
-	atomic_store(&state->board.members[comm->rank].presence, NCCL_GONE);
+	atomic_store(&tn__nccl_member(comm, comm->rank)->presence, NCCL_GONE);
 	tn__board_tell(&state->board);
 	tn__nccl_gate_remove(state);
 	tn__nccl_give_memory_back(comm);
@@ -90,7 +90,7 @@ static int
 say_split(struct nccl_comm *comm, const struct nccl_split *own)
 {
 	struct nccl_ranks *state = comm->state;
-	struct nccl_member *member = &state->board.members[comm->rank];
+	struct nccl_member *member = tn__nccl_member(comm, comm->rank);
 	member->split[state->splits % 2] = *own;
 	atomic_store(&member->splits, ++state->splits);
 	tn__board_tell(&state->board);

@@ -20,6 +20,7 @@
 #include <pthread.h>
 
 #include "vgpu/nccl/nccl_board.h"
+#include "vgpu/nccl/nccl_members.h"
 
 /* An operation whose result is not there yet. `number` counts from 1. */
 struct nccl_queued {
@@ -43,5 +44,13 @@ struct nccl_ranks {
 	bool suspended;
 	uint64_t ring_memory, *peer_memory; /* addresses; 0: none */
 };
+
+/* What the board has of a rank that is run. */
+static inline struct nccl_member *
+tn__nccl_member(const struct nccl_comm *comm, int rank)
+{
+	const struct nccl_ranks *state = comm->state;
+	return &state->board.members[tn__nccl_slot(comm, rank)];
+}
 
 #endif

@@ -52,33 +52,57 @@ take_parts(const struct nccl_operation *operation, uint64_t number)
 	enum nccl_kind kind = operation->kind;
 	size_t part = operation->bytes;
 	size_t offset = tn__nccl_scatters(kind) ? (size_t)comm->rank * part : 0;
-	for (int rank = 0; rank < comm->ranks; rank++)
+	for (int rank = 0; rank < comm->ranks; rank++) {
+		int slot = tn__nccl_slot(comm, tn__nccl_stand_in(comm, rank));
 		if (tn__nccl_needs(comm, kind, operation->peer, rank) &&
-		    tn__board_record(&state->board, rank, number)->payload >= NCCL_PARTLY)
-			take_part(&state->board, rank, 0, false, number - 1, offset, part,
+		    tn__board_record(&state->board, slot, number)->payload >= NCCL_PARTLY)
+			take_part(&state->board, slot, 0, false, number - 1, offset, part,
 			          (uintptr_t)operation->receive + (tn__nccl_gathers(kind) ? (size_t)rank * part : 0));
+	}
 }
 
-/* What comes of a reduction that all have posted: known when all that is reduced is. `out` has room for two parts. */
+/* Reads what is reduced, of each rank that is run, one after the other. False: not all of it is known. */
 static bool
-reduce(const struct nccl_operation *operation, uint64_t number, unsigned char *out)
+read_parts(const struct nccl_operation *operation, uint64_t number, unsigned char *parts)
 {
 	const struct nccl_comm *comm = operation->comm;
 	const struct nccl_ranks *state = comm->state;
+	size_t part = operation->bytes, offset = tn__nccl_scatters(operation->kind) ? (size_t)comm->rank * part : 0;
+	for (int slot = 0; slot < comm->run_count; slot++)
+		if (tn__board_record(&state->board, slot, number)->payload != NCCL_KNOWN ||
+		    !tn__board_read(&state->board, slot, 0, false, number - 1, parts + (size_t)slot * part, offset, part))
+			return false;
+	return true;
+}
+
+/* Whether the ranks that are run say what the others do: the least and the greatest of all, or what is the same on each. */
+static bool
+speaks_for_all(const struct nccl_comm *comm, int operator, const unsigned char *parts, size_t part)
+{
+	bool same = true;
+	for (int slot = 1; slot < comm->run_count && same; slot++)
+		same = memcmp(parts, parts + (size_t)slot * part, part) == 0;
+	return same || comm->run_count == comm->ranks || operator == NCCL_MAX || operator == NCCL_MIN;
+}
+
+/* What comes of a reduction that all have posted: known when all that is reduced is. The result is the first of `parts`, which
+ * has room for one of each rank that is run, and one more. */
+static bool
+reduce(const struct nccl_operation *operation, uint64_t number, unsigned char *parts)
+{
+	const struct nccl_comm *comm = operation->comm;
 	enum nccl_type type = (enum nccl_type)operation->type;
 	size_t part = operation->bytes, count = part / tn__nccl_type_bytes(type);
-	size_t offset = tn__nccl_scatters(operation->kind) ? (size_t)comm->rank * part : 0;
+	unsigned char *out = parts + (size_t)comm->run_count * part;
 	int operator = operation->operator < NCCL_BUILT_IN_OPERATORS ? operation->operator : NCCL_SUM;
-	for (int rank = 0; rank < comm->ranks; rank++) {
-		unsigned char *to = rank == 0 ? out : out + part;
-		if (tn__board_record(&state->board, rank, number)->payload != NCCL_KNOWN ||
-		    !tn__board_read(&state->board, rank, 0, false, number - 1, to, offset, part))
-			return false;
-		if (rank > 0)
-			tn__nccl_combine(out, to, count, type, operator);
-	}
+	if (!read_parts(operation, number, parts) || !speaks_for_all(comm, operator, parts, part))
+		return false;
+	memcpy(out, parts + (size_t)tn__nccl_slot(comm, tn__nccl_stand_in(comm, 0)) * part, part);
+	for (int rank = 1; rank < comm->ranks; rank++)
+		tn__nccl_combine(out, parts + (size_t)tn__nccl_slot(comm, tn__nccl_stand_in(comm, rank)) * part, count, type, operator);
 	if (operator == NCCL_AVERAGE)
 		tn__nccl_divide(out, count, type, comm->ranks);
+	memcpy(parts, out, part);
 	return true;
 }
 
@@ -89,11 +113,15 @@ finish_collective(const struct nccl_queued *queued)
 	uint64_t address = (uintptr_t)operation->receive;
 	if (!tn__pending_take(address, tn__nccl_gate(operation->comm, -1), queued->number))
 		return;
+	if (operation->like) {
+		tn__values_move(address, operation->like, operation->bytes);
+		return;
+	}
 	if (!tn__nccl_reduces(operation->kind)) {
 		take_parts(operation, queued->number);
 		return;
 	}
-	unsigned char *out = malloc(2 * operation->bytes + 1);
+	unsigned char *out = malloc(((size_t)operation->comm->run_count + 1) * operation->bytes + 1);
 	if (out && reduce(operation, queued->number, out))
 		tn__values_put(address, out, operation->bytes);
 	free(out);
@@ -104,11 +132,11 @@ static bool
 is_met(const struct nccl_operation *operation, uint64_t number)
 {
 	const struct nccl_comm *comm = operation->comm;
-	const struct nccl_ranks *state = comm->state;
 	bool met = true;
 	for (int rank = 0; rank < comm->ranks && met; rank++)
-		met = rank == comm->rank || !tn__nccl_needs(comm, operation->kind, operation->peer, rank) ||
-		      atomic_load(&state->board.members[rank].posted) >= number;
+		met = rank == comm->rank || tn__nccl_is_absent(comm, rank) ||
+		      !tn__nccl_needs(comm, operation->kind, operation->peer, rank) ||
+		      atomic_load(&tn__nccl_member(comm, rank)->posted) >= number;
 	return met;
 }
 
@@ -123,7 +151,7 @@ tn__nccl_finish_collectives(struct nccl_comm *comm, uint64_t number)
 		pop(queue);
 	}
 	uint64_t taken = queue->count > 0 ? queue->items[0].number - 1 : state->posted;
-	atomic_store(&state->board.members[comm->rank].taken, taken);
+	atomic_store(&tn__nccl_member(comm, comm->rank)->taken, taken);
 }
 
 static void
@@ -135,7 +163,7 @@ finish_receive(const struct nccl_queued *queued, const struct nccl_record *recor
 	uint64_t address = (uintptr_t)operation->receive;
 	bool wanted = tn__pending_take(address, tn__nccl_gate(comm, operation->peer), queued->number);
 	if (wanted && record->payload >= NCCL_PARTLY)
-		take_part(&state->board, operation->peer, comm->rank, true, queued->number - 1, 0, operation->bytes, address);
+		take_part(&state->board, tn__nccl_slot(comm, operation->peer), tn__nccl_slot(comm, comm->rank), true, queued->number - 1, 0, operation->bytes, address);
 }
 
 bool
@@ -144,11 +172,18 @@ tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, stru
 {
 	struct nccl_ranks *state = comm->state;
 	struct nccl_queue *queue = &state->receives[peer];
-	struct nccl_pair *pair = tn__board_pair(&state->board, peer, comm->rank);
+	struct nccl_pair *pair = tn__board_pair(&state->board, tn__nccl_slot(comm, peer), tn__nccl_slot(comm, comm->rank));
 	bool fits = true;
 	while (fits && queue->count > 0 && queue->items[0].number <= number &&
 	       atomic_load(&pair->posted) >= queue->items[0].number) {
 		const struct nccl_queued *queued = &queue->items[0];
+		if (queued->operation.like) { /* from a rank that is not run: as the one before it in this queue */
+			uint64_t address = (uintptr_t)queued->operation.receive;
+			if (tn__pending_take(address, tn__nccl_gate(comm, peer), queued->number))
+				tn__values_move(address, queued->operation.like, queued->operation.bytes);
+			pop(queue);
+			continue;
+		}
 		*other = pair->ring[(queued->number - 1) % NCCL_PAIR_RING];
 		fits = other->bytes == queued->operation.bytes;
 		if (fits) {
@@ -167,14 +202,14 @@ static int
 wait_for_collectives(struct nccl_comm *comm, uint64_t number)
 {
 	struct nccl_ranks *state = comm->state;
-	const struct nccl_member *own = &state->board.members[comm->rank];
+	const struct nccl_member *own = tn__nccl_member(comm, comm->rank);
 	uint64_t from = state->waited > number ? number : state->waited;
 	if (number > from + NCCL_RING)
 		from = number - NCCL_RING;
 	int result = NCCL_SUCCESS;
 	for (int rank = 0; rank < comm->ranks && result == NCCL_SUCCESS; rank++) {
 		uint64_t last = 0; /* the last one that needs this rank */
-		for (uint64_t n = number; n > from && last == 0 && rank != comm->rank; n--) {
+		for (uint64_t n = number; n > from && last == 0 && rank != comm->rank && !tn__nccl_is_absent(comm, rank); n--) {
 			const struct nccl_record *record = &own->ring[(n - 1) % NCCL_RING];
 			last = tn__nccl_needs(comm, record->kind, record->root, rank) ? n : 0;
 		}
@@ -182,7 +217,7 @@ wait_for_collectives(struct nccl_comm *comm, uint64_t number)
 			continue;
 		const struct nccl_record *record = &own->ring[(last - 1) % NCCL_RING];
 		struct nccl_awaited awaited = {comm, rank, record->kind, last, record->bytes, -1, 0};
-		result = tn__nccl_wait(&awaited, &state->board.members[rank].posted, last);
+		result = tn__nccl_wait(&awaited, &tn__nccl_member(comm, rank)->posted, last);
 	}
 	uint64_t broken = atomic_load(&state->board.head->broken);
 	if (result == NCCL_SUCCESS && broken && number >= broken)
@@ -202,7 +237,7 @@ wait_for_receives(struct nccl_comm *comm, int peer, uint64_t number)
 	struct nccl_ranks *state = comm->state;
 	struct nccl_awaited awaited = {comm, peer, NCCL_RECEIVE, number, 0, -1, 0};
 	struct nccl_record other;
-	int result = tn__nccl_wait(&awaited, &tn__board_pair(&state->board, peer, comm->rank)->posted, number);
+	int result = tn__nccl_wait(&awaited, &tn__board_pair(&state->board, tn__nccl_slot(comm, peer), tn__nccl_slot(comm, comm->rank))->posted, number);
 	pthread_mutex_lock(&state->lock);
 	bool fits = tn__nccl_finish_receives(comm, peer, number, &awaited, &other);
 	pthread_mutex_unlock(&state->lock);

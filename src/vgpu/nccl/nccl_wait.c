@@ -26,8 +26,7 @@ has_ended(const struct nccl_member *member)
 static void
 tell_wait(const struct nccl_awaited *awaited)
 {
-	const struct nccl_ranks *state = awaited->comm->state;
-	const struct nccl_member *peer = &state->board.members[awaited->peer];
+	const struct nccl_member *peer = tn__nccl_member(awaited->comm, awaited->peer);
 	tn__rank_waits(&(struct tn_ledger_wait){
 		.why = awaited->other_operation >= 0 ? TN_WAITS_OTHER_OPERATION : has_ended(peer) ? TN_WAITS_ENDED : TN_WAITS,
 		.operation = awaited->operation,

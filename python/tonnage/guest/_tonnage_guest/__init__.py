@@ -34,6 +34,8 @@ Sensors, and what answers in torch's place
     backward    backward passes, and hooks on what autograd saves
     cells       cells of notebooks, as IPython runs them
     compiling   while the program compiles
+    launching   a launcher starts the ranks that are run, and waits for no other node
+    absent      ranks that are not run: stores, groups and calls do without them
     init        large random initialisation on the CPU, skipped
     generation  ends a generation at its greatest length
     values      answers that do not depend on what kernels compute

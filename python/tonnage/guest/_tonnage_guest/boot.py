@@ -17,6 +17,10 @@ from .state import renew, settings, state
 def start():
     """Called by sitecustomize."""
     state.armed = True
+    if os.environ.get("TONNAGE_RANKS"):
+        from . import absent
+
+        absent.look()
     guard.on_lost.append(lambda: _record().write_now())
     imports.watch("torch", on_torch)
     imports.if_missing("torch", _no_torch)
@@ -102,7 +106,7 @@ def _set_up(torch):
 def _wire(detail):
     """Who hears of what, in this order: recorders before those that read them. `detail`: somebody will read PyTorch's
     memory history."""
-    from . import collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, record, fast_forward
+    from . import collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, ranks, record, fast_forward
     from . import settle, shapes, step_growth, steps, work
 
     if detail:
@@ -129,6 +133,7 @@ def _wire(detail):
     events.counting_began.subscribe(settle.restart, step_growth.restart)
     events.went_on.subscribe(collectives.went_on, oom.progress)
     events.memory_piles_up.subscribe(_look_for_retainers)
+    events.step_ended.subscribe(ranks.step_ended)
     events.step_ended.subscribe(work.step_ended, peaks.step_ended, history.step_ended, peaks.tell_ledger)
     events.step_ended.subscribe(shapes.step_ended, record.step_ended)
     events.step_ended.subscribe(step_growth.step_ended, settle.step_ended)

@@ -12,8 +12,8 @@ import collections
 import functools
 import sys
 
-from . import backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, imports, init, loaders, usage
-from . import methods, oom, optimizers, peaks, phases, torchapi, values, workers
+from . import absent, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, imports, init, loaders, usage
+from . import launching, methods, oom, optimizers, peaks, phases, torchapi, values, workers
 from .state import state
 
 Point = collections.namedtuple("Point", "when module name releases attach lost")
@@ -28,6 +28,7 @@ _RESETS = "peaks before a reset of torch's statistics by the program are unknown
 _COMPILING = "the time limit does not wait while the program compiles"
 _SCALER = "the scale of a gradient scaler is taken for zero, so steps may be skipped"
 _SLOW = "some random initialisation on the CPU runs in full, so the run takes longer"
+_ABSENT = "ranks of a job that are not run are waited for"
 _SHARDS = "parameters that a shard group has gathered are counted as temporaries"
 
 TABLE = (
@@ -101,6 +102,15 @@ TABLE = (
     Point(VIRTUAL, "torch.amp.grad_scaler", "GradScaler.load_state_dict", ALL, methods.wrapping(values.around_load), _SCALER),
     Point(VIRTUAL, "torch.amp.grad_scaler", "GradScaler._maybe_opt_step", ALL, methods.wrapping(values.around_step), _SCALER),
     Point(VIRTUAL, "torch._C", "PyTorchFileWriter", ALL, files.attach, "a trial writes its checkpoints in full"),
+    # jobs of which not all ranks are run
+    Point(VIRTUAL, "torch.distributed.rendezvous", "TCPStore", ALL, absent.watch_store, _ABSENT),
+    Point(VIRTUAL, "torch.distributed.distributed_c10d", "_new_process_group_helper", ALL, absent.watch_groups, _ABSENT),
+    Point(VIRTUAL, "torch.distributed.checkpoint.default_planner", "_validate_global_plan", ALL, absent.watch_plans, _ABSENT),
+    Point(VIRTUAL, "torch.distributed.elastic.rendezvous.registry", "get_rendezvous_handler", ALL, launching.watch_rendezvous, _ABSENT),
+    Point(VIRTUAL, "torch.distributed.elastic.agent.server.api", "SimpleElasticAgent._assign_worker_ranks", ALL,
+          launching.watch_workers, _ABSENT),
+    Point(VIRTUAL, "torch.distributed.elastic.agent.server.local_elastic_agent", "start_processes", ALL,
+          launching.watch_processes, _ABSENT),
     Point(UNFILLED, "torch.nn.init", "_no_grad_trunc_normal_", ALL, methods.wrapping(init.around_initialiser), _SLOW),
     Point(UNFILLED, "torch.nn.init", "orthogonal_", ALL, methods.wrapping(init.around_initialiser), _SLOW),
     Point(INITIALISED, "torch._C", "_cuda_attach_out_of_memory_observer", ALL, oom.attach,

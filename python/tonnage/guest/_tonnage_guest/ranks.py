@@ -9,17 +9,21 @@ import ctypes
 import sys
 import threading
 
-from . import frames, guard, virtual
+from . import frames, guard, torchapi, virtual
+from .state import settings, state
+
+_COUNTS = (("allocation", "allocated"), ("allocated_bytes", "allocated"), ("allocated_bytes", "peak"), ("requested_bytes", "peak"))
 
 
 class _Library:
     """What the virtual GPU has for this."""
 
-    __slots__ = ("callback", "settled")
+    __slots__ = ("callback", "settled", "step")
 
     def __init__(self):
         self.callback = None  # ours; kept: the library holds its address
         self.settled = None
+        self.step = None
 
 
 _library = _Library()
@@ -33,6 +37,8 @@ def attach():
     _library.callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))(_waits)
     observe(ctypes.cast(_library.callback, ctypes.c_void_p))
     _library.settled = virtual.function("tn_vgpu_settled", ctypes.c_int)
+    if settings.some_ranks:
+        _library.step = virtual.function("tn_vgpu_rank_step", None, ctypes.c_uint64, ctypes.c_uint64)
 
 
 def detach():
@@ -45,6 +51,23 @@ def detach():
 def all_settled():
     """Says that this rank has seen enough. True when all have, or there is but one."""
     return _library.settled is None or _library.settled() != 0
+
+
+@guard.guarded
+def step_ended(step):
+    """What this rank did up to here is compared with what others did."""
+    if _library.step is not None:
+        _library.step(step.number, _allocations())
+
+
+def _allocations():
+    """One number for all that PyTorch's allocator gave out so far: how many blocks, how many bytes, and the most at a time."""
+    number = 1
+    devices = [torchapi.stats(device) or {} for device in state.peaks]
+    for kind, name in _COUNTS:
+        count = sum(stats.get(kind, {}).get("all", {}).get(name, 0) for stats in devices)
+        number = (number * 1000003 ^ count) & 0xFFFFFFFFFFFFFFFF
+    return number
 
 
 def _place():

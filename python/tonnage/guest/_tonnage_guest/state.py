@@ -85,6 +85,7 @@ class Settings:
         self.library = environ.get("TONNAGE_LIB", "")
         self.gpu = environ.get("TONNAGE_GPU", "virtual")
         self.init = environ.get("TONNAGE_INIT", "skip")
+        self.some_ranks = bool(environ.get("TONNAGE_RANKS"))  # not all of the job are run
         self.assumptions = environ.get("TONNAGE_ASSUMPTIONS", "")
         self.snapshot = environ.get("TONNAGE_SNAPSHOT", "")
         self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"

@@ -6,6 +6,8 @@ import os
 
 from .state import settings
 
+TEXT, NUMBER = ctypes.c_char_p, ctypes.c_int
+
 
 class _Library:
     """What was loaded."""
