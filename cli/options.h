@@ -27,6 +27,8 @@ int option_share(const char *option, int64_t *out);
 int option_seconds(const char *option, bool zero_is_fine, double *out);
 /* auto, shape or real. */
 int option_weights(enum tn_weights *out);
+/* as_is, longest or pad=N. */
+int option_inputs(const char **out);
 /* A number, "auto" or "all". */
 int option_steps(const char **out);
 
