@@ -50,7 +50,7 @@ say_unknown(const struct tn_printer *printer, const struct tn_report *report)
 	const struct tn_inputs *inputs = &report->inputs;
 	char place[TN_PLACE_TEXT], seen[NUMBER], of[NUMBER], advice[96] = "";
 	bool asked = is(inputs->order, "longest"), iterable = inputs->of == TN_NO_FIGURE;
-	if (inputs->why_not == NULL || (!asked && report->input_shapes <= 2))
+	if (inputs->why_not == NULL || (!iterable && inputs->seen == inputs->of) || (!asked && report->input_shapes <= 2))
 		return;
 	tn__place_words(report, printer->style, inputs->at, place);
 	if (iterable && inputs->model_takes > 0)

@@ -38,6 +38,7 @@ struct tn_inputs {
 
 /* Nothing is known. */
 void tn__inputs_init(struct tn_inputs *inputs);
+/* Releases the texts; the place is the model's to release. */
 void tn__inputs_free(struct tn_inputs *inputs);
 /* The object `inputs` of `run --json`, or of a guest's file, which has the same form; what is malformed is left out. */
 void tn__inputs_read(const json_t *object, struct tn_inputs *inputs);

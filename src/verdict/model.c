@@ -146,6 +146,7 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->files.refusals);
 	free_counted(&report->files.unseen);
 	tn__stand_ins_free(&report->stand_ins);
+	tn__report_free_place(report->inputs.at);
 	tn__inputs_free(&report->inputs);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);

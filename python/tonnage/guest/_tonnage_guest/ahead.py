@@ -201,13 +201,17 @@ def _unite():
     first = {}
     for one in _all():
         _take(one)
-        if one.found is None or one.place is None:
+        if one.place is None or one.count is None:
             continue
         key = one.place["file"], one.place["line"], one.count
         other = first.setdefault(key, one)
-        if other is not one and other.found.columns == one.found.columns:
+        if other is not one and _columns(other) == _columns(one):
             one.seen = other.seen = bytearray(map(max, one.seen, other.seen))
             one.peaks_of = {**one.peaks_of, **other.peaks_of}
+
+
+def _columns(one):
+    return one.found.columns if one.found is not None else None
 
 
 def _row(one):
@@ -227,11 +231,13 @@ def _row(one):
         more = False
     failed = state.oom_ended_process and _latest.known is one
     largest, together = _figures(one, failed)
+    seen = sum(one.seen) if one.count is not None else None
+    unknown = counts is None and (seen is None or seen < one.count)
     return {
-        "rank": (failed, bool(more and not fixed), longest_known / max(1, longest_seen) if more else 0, shortest != longest_known,
-                 one.count or 0),
+        "rank": (failed, bool(more and not fixed), longest_known / max(1, longest_seen) if more else 0, unknown,
+                 shortest != longest_known, one.count or 0),
         "order": "pad" if settings.pad_to is not None else settings.inputs,
-        "seen": sum(one.seen) if one.count is not None else None,
+        "seen": seen,
         "of": one.count,
         "looked": one.found.looked if one.found is not None else 0,
         "shortest_known": shortest,
