@@ -55,6 +55,7 @@ static const struct {
 	{ NULL, "steps", { "auto all", 0 } },
 	{ NULL, "init", { "skip real", 0 } },
 	{ NULL, "weights", { "auto shape real", 0 } },
+	{ NULL, "inputs", { "as_is longest pad=", 0 } },
 	{ NULL, "values", { "small all", 0 } },
 	{ NULL, "assume", { "full none", 0 } },
 	{ NULL, "writes", { "scratch allow", 0 } },

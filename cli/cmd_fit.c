@@ -30,7 +30,7 @@ static const char help[] =
 	"  --most N         no larger batch is tried (default 65536)\n"
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
-	"  --values MODE, --weights MODE  as for tonnage run\n"
+	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
 	"  --assume SHARE   as for tonnage run\n"
 	"  --network MODE   as for tonnage run\n"
 	"  --jobs N         trials side by side (default: as cores and memory bear)\n"

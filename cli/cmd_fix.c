@@ -28,7 +28,7 @@ static const char help[] =
 	"  --patch FILE     write the first change that fits (or that of --apply) as a diff (- is stdout)\n"
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
-	"  --values MODE, --weights MODE  as for tonnage run\n"
+	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
 	"  --writes MODE    with --apply: as for tonnage run; trials change nothing real\n"
 	"  --assume SHARE   as for tonnage run\n"
 	"  --network MODE   as for tonnage run\n"

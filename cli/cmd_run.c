@@ -34,6 +34,8 @@ static const char help[] =
 	"  --init MODE      skip (default): leave out large random initialisation on the CPU; real: do it\n"
 	"  --weights MODE   auto (default): shapes stand in for checkpoints that are headers only; shape: for\n"
 	"                   whole ones, too, which are not read; real: files are read as they are\n"
+	"  --inputs ORDER   as_is (default); longest: the largest batch comes first, and after the first update\n"
+	"                   again; pad=N: batches of a data loader are padded to a length of N\n"
 	"  --values MODE    small (default): copies up to 1 MiB keep their values; all: all copies do\n"
 	"  --assume SHARE   how much is selected where only a kernel would know (masks, nonzero, unique):\n"
 	"                   full (default): the most that can be; none; or a share from 0 to 1\n"
@@ -68,6 +70,7 @@ enum {
 	NODES,
 	RANKS,
 	STEPS,
+	INPUTS,
 	SECONDS,
 	COMPILE_SECONDS,
 	INIT,
@@ -100,6 +103,7 @@ static const struct option long_options[] = {
 	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
 	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
 	{ "assume", required_argument, NULL, ASSUME }, { "weights", required_argument, NULL, WEIGHTS },
+	{ "inputs", required_argument, NULL, INPUTS },
 	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
 	{ "network", required_argument, NULL, NETWORK },
 	{ "cells", required_argument, NULL, CELLS },   { "python", required_argument, NULL, PYTHON },
@@ -144,6 +148,8 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return option_word("values", "small", "all", &out->all_values);
 	case WEIGHTS:
 		return option_weights(&out->weights);
+	case INPUTS:
+		return option_inputs(&out->inputs);
 	case ASSUME:
 		return option_assume(&out->assume);
 	case WRITES:

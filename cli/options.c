@@ -99,6 +99,17 @@ option_assume(double *out)
 }
 
 int
+option_inputs(const char **out)
+{
+	static const char pad[] = "pad=";
+	bool padded = strncmp(optarg, pad, sizeof(pad) - 1) == 0 && option_number(optarg + sizeof(pad) - 1) > 0;
+	if (strcmp(optarg, "as_is") != 0 && strcmp(optarg, "longest") != 0 && !padded)
+		return wrong_usage("--inputs is as_is, longest or pad=N with a whole number, not \"%s\"", optarg);
+	*out = optarg;
+	return 0;
+}
+
+int
 option_steps(const char **out)
 {
 	if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "all") != 0 && option_number(optarg) < 0)

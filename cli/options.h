@@ -30,6 +30,8 @@ int option_seconds(const char *option, bool zero_is_fine, double *out);
 int option_weights(enum tn_weights *out);
 /* Numbers and ranges of them: "1-4,4". */
 int option_cells(const char **out);
+/* as_is, longest or pad=N. */
+int option_inputs(const char **out);
 /* A number, "auto" or "all". */
 int option_steps(const char **out);
 

@@ -65,6 +65,8 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 		return option_word("init", "skip", "real", &out->run.real_initialization);
 	case SEARCH_WEIGHTS:
 		return option_weights(&out->run.weights);
+	case SEARCH_INPUTS:
+		return option_inputs(&out->run.inputs);
 	case SEARCH_VALUES:
 		return option_word("values", "small", "all", &out->run.all_values);
 	case SEARCH_ASSUME:

@@ -11,7 +11,7 @@
 
 enum {
 	SEARCH_GPU = 1, SEARCH_GPUS, SEARCH_MEMORY, SEARCH_OTHER, SEARCH_MARGIN, SEARCH_STEPS, SEARCH_INIT, SEARCH_VALUES,
-	SEARCH_WEIGHTS, SEARCH_ASSUME, SEARCH_WRITES, SEARCH_NETWORK, SEARCH_SECONDS, SEARCH_JOBS, SEARCH_FRESH, SEARCH_JSON, SEARCH_HTML,
+	SEARCH_WEIGHTS, SEARCH_INPUTS, SEARCH_ASSUME, SEARCH_WRITES, SEARCH_NETWORK, SEARCH_SECONDS, SEARCH_JOBS, SEARCH_FRESH, SEARCH_JSON, SEARCH_HTML,
 	SEARCH_QUIET, SEARCH_HELP,
 	SEARCH_OPTIONS_END
 };
@@ -22,6 +22,7 @@ enum {
 		{ "margin", required_argument, NULL, SEARCH_MARGIN }, { "steps", required_argument, NULL, SEARCH_STEPS },   \
 		{ "init", required_argument, NULL, SEARCH_INIT }, { "values", required_argument, NULL, SEARCH_VALUES },     \
 		{ "weights", required_argument, NULL, SEARCH_WEIGHTS },                                                \
+		{ "inputs", required_argument, NULL, SEARCH_INPUTS },                                                  \
 		{ "assume", required_argument, NULL, SEARCH_ASSUME },                                                       \
 		{ "writes", required_argument, NULL, SEARCH_WRITES },                                                       \
 		{ "network", required_argument, NULL, SEARCH_NETWORK },                                                     \

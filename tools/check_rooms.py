@@ -63,14 +63,14 @@ FOLDERS = {"vgpu": {"core"}}
 GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
 # What happens goes from the sensors by events.py to the recorders, and policy decides by what these know; boot.py sees all.
 GUEST_LAYERS = {
-    "ground": """cellnames events forks frames generated guard held imports ledger metadata methods memory_log origin pages recode record state
-              torchapi virtual weights""",
+    "ground": """cellnames events forks frames generated guard held imports ledger lengths looks metadata methods memory_log origin padding
+              pages recode record state torchapi virtual weights""",
     "sensors": """absent backward calls cells compiling downloads files generation init launching loaders optimizers trackers uploads
                values""",
-    "recorders": """cell_holders collectives copies epochs facts gathered graph growth usage history holds inputs left let_go oom peaks
-                 phases ranks
+    "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth usage history holds inputs left let_go oom
+                 peaks phases ranks
                  reads regions retainers shapes work zero""",
-    "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers",
+    "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers worst_first",
     "boot": "boot points",
 }
 GUEST_SEES = {

@@ -48,6 +48,7 @@ struct tn_run_options {
 	double compile_seconds;    /* of compiling, which is not counted in `seconds`; below 0: 900 */
 	bool real_initialization;  /* large random initialisation is done, not skipped */
 	enum tn_weights weights;   /* on a virtual card; on a real one everything is read as it is */
+	const char *inputs;        /* in which order samples come: "as_is", "longest" or "pad=N" */
 	double assume;             /* share of what could be selected that is taken to be: 1 all, 0 none */
 	bool all_values;           /* copies of any size keep their bytes */
 	bool allow_writes;         /* the program may write real files */

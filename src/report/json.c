@@ -437,6 +437,7 @@ tn__json_run(const struct tn_report *report)
 		{ "network", tn__json_network(report) },
 		{ "scratch", text(report->scratch) },
 		{ "files", files(report) },
+		{ "inputs", tn__inputs_json(&report->inputs) },
 		{ "stand_ins", tn__stand_ins_json(&report->stand_ins) },
 		{ "snapshot", text(report->snapshot) },
 		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",

@@ -29,6 +29,10 @@ json_t *tn__json_network(const struct tn_report *report);
 
 json_t *tn__stand_ins_json(const struct tn_stand_in_list *list);
 
+/* ---- inputs_json.c: the object `inputs` of `run --json` ---- */
+
+json_t *tn__inputs_json(const struct tn_inputs *inputs);
+
 /* ---- gate_json.c: the fields `budget` and `baseline` of `run --json` ---- */
 
 json_t *tn__json_budget(const struct tn_report *report);

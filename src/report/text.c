@@ -458,6 +458,7 @@ tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
 	tn__say_cards(printer, report);
 	tn__say_regions_in_line(printer, report);
 	say_scope(printer, report);
+	tn__say_inputs(printer, report);
 	tn__say_not_seen(printer, report);
 	tn__say_unreal(printer, report);
 }
@@ -483,6 +484,7 @@ tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out
 	tn__say_allocator(&printer, report);
 	say_smallest(&printer, report, smallest_card(report));
 	say_scope(&printer, report);
+	tn__say_inputs(&printer, report);
 	tn__say_not_seen(&printer, report);
 	tn__say_unreal(&printer, report);
 	tn__say_findings(&printer, report);

@@ -36,6 +36,11 @@ void tn__say_unreal(const struct tn_printer *printer, const struct tn_report *re
 /* The parts of the program that the verdict does not speak of. */
 void tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *report);
 
+/* ---- inputs_text.c ---- */
+
+/* Which inputs the verdict has seen, and which longer ones are known. */
+void tn__say_inputs(const struct tn_printer *printer, const struct tn_report *report);
+
 /* ---- gate_text.c ---- */
 
 /* What the run was held against beside its card: the first line where it is above that, and the lines below it. */

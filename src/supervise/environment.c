@@ -190,6 +190,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	static const char *const weights[] = { [TN_WEIGHTS_AUTO] = "auto", [TN_WEIGHTS_SHAPE] = "shape",
 		                                   [TN_WEIGHTS_REAL] = "real" };
 	set(builder, "TONNAGE_WEIGHTS", real_gpu ? "real" : weights[options->weights]);
+	set(builder, "TONNAGE_INPUTS", options->inputs != NULL ? options->inputs : "as_is");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
 	snprintf(path, sizeof(path), "%.9g", options->assume);
 	set(builder, "TONNAGE_ASSUME", path);

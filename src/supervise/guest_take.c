@@ -212,6 +212,7 @@ tn__guest_take_worst(const struct tn_guest_file *file, struct tn_report *report)
 	report->requested_peak = tn__guest_worst_device(document, "requested_peak");
 	take_oom(json_object_get(document, "out_of_memory"), &report->oom);
 	take_facts(json_object_get(document, "facts"), &report->facts);
+	tn__inputs_read(json_object_get(document, "inputs"), &report->inputs);
 }
 
 /* ---- every process ---- */

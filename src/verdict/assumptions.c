@@ -71,7 +71,8 @@ tn__assumption_is_count(const struct tn_assumption *item)
 	return strcmp(item->what, "count") == 0;
 }
 
-/* Counts of which nobody knows what hangs on them make a bound as well: the peak must not claim more than is known. */
+/* Longer inputs that are known make it a lower bound, whatever else hangs on it.
+ * Counts of which nobody knows what hangs on them make a bound as well: the peak must not claim more than is known. */
 void
 tn__report_set_bound(struct tn_report *report)
 {
@@ -83,5 +84,6 @@ tn__report_set_bound(struct tn_report *report)
 		hang |= item->bytes > 0 ||
 		        (item->bytes == TN_NO_FIGURE && list->bytes == TN_NO_FIGURE && tn__assumption_is_count(item));
 	}
+	fewer |= report->inputs.longer;
 	report->bound = hang && list->share > 0.5 && !fewer ? TN_PEAK_UPPER : hang || fewer ? TN_PEAK_LOWER : TN_PEAK_MEASURED;
 }

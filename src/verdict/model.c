@@ -50,6 +50,7 @@ tn__report_init(struct tn_report *report)
 	report->oom.step = report->peak_rss_bytes = TN_NO_FIGURE;
 	report->launches = report->computed_read_count = TN_NO_FIGURE;
 	report->assumptions = (struct tn_assumed_list){ .bytes = TN_NO_FIGURE, .share = 1 };
+	tn__inputs_init(&report->inputs);
 	report->files.bytes = report->files.disk_bytes = report->files.limit_bytes = TN_NO_FIGURE;
 }
 
@@ -145,6 +146,8 @@ tn__report_free(struct tn_report *report)
 	free_counted(&report->files.refusals);
 	free_counted(&report->files.unseen);
 	tn__stand_ins_free(&report->stand_ins);
+	tn__report_free_place(report->inputs.at);
+	tn__inputs_free(&report->inputs);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);
 	free_moment(&report->at_peak);

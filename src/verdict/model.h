@@ -20,6 +20,7 @@
 #include "base/figure.h"    /* TN_NO_FIGURE */
 #include "gpu/gpu.h"        /* tn_gpu_figures */
 #include "tonnage/status.h" /* tn_status */
+#include "verdict/inputs.h" /* tn_inputs */
 
 enum tn_verdict {
 	TN_VERDICT_FITS,
@@ -421,6 +422,7 @@ struct tn_report {
 	struct tn_place *exception_at;
 	struct tn_report_files files;
 	struct tn_stand_in_list stand_ins;
+	struct tn_inputs inputs;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made; /* where the guest left it, inside the run folder */
 	struct tn_sensor sensors[24]; /* of all processes: lost where one lost it */

@@ -422,6 +422,7 @@ read_all(const json_t *root, struct tn_report *report)
 	report->scratch = tn__json_read_text(root, "scratch");
 	read_files(json_object_get(root, "files"), report);
 	TN_FORWARD_IF_ERROR(tn__stand_ins_read(json_object_get(root, "stand_ins"), &report->stand_ins));
+	tn__inputs_read(json_object_get(root, "inputs"), &report->inputs);
 	report->snapshot = tn__json_read_text(root, "snapshot");
 	const char *writes = tn__json_borrow_text(program, "writes"); /* where it is unknown, nothing is said of it */
 	report->writes_allowed = writes == NULL || strcmp(writes, "allow") == 0;

@@ -34,6 +34,7 @@ PROGRAM = """
         "optimizer_made": (optimizer,), "training_began": (), "restart": (), "went_on": ("optimizer",),
         "backward_began": (None,), "backward_ended": (), "look": ((net(x),),), "note_packing": (),
         "mark_unfinished_forward": (), "file_opened": ("save", None), "tell_ledger": (),
+        "_indices": (iterator,), "indices_wanted": (iterator,), "indices_taken": (iterator, [0]),
         "batch_fetched": (batch,), "batch_begins": (batch,), "step_ended": (events.Step(1, "optimizer", True),),
         "_waits": (ctypes.create_string_buffer(64), 64, [0]), "_nothing_overflows": ({"found_inf_per_device": {}},),
     }

@@ -181,10 +181,46 @@ plain(struct tn_report *report)
 	tn__report_judge(report, &well);
 }
 
+/* A longer sample is known than was seen. */
+static void
+late(struct tn_report *report)
+{
+	fits(report);
+	report->inputs.known = report->inputs.longer = true;
+	report->inputs.order = strdup("as_is");
+	report->inputs.unit = strdup("tokens");
+	report->inputs.seen = 3200;
+	report->inputs.of = 10000;
+	report->inputs.looked = 6144;
+	report->inputs.shortest = 64;
+	report->inputs.longest_seen = 127;
+	report->inputs.longest_known = 1024;
+	report->inputs.index = 9731;
+	tn__report_set_bound(report);
+}
+
+/* --inputs longest: this seed's batches fit, another's need not. */
+static void
+together(struct tn_report *report)
+{
+	out_of_memory(report);
+	report->inputs.known = report->inputs.in_last_batch = report->inputs.together_failed = true;
+	report->inputs.order = strdup("longest");
+	report->inputs.unit = strdup("nodes");
+	report->inputs.seen = 2000;
+	report->inputs.of = report->inputs.looked = 10000;
+	report->inputs.shortest = 10;
+	report->inputs.longest_seen = report->inputs.longest_known = 12000;
+	report->inputs.index = 41;
+	report->inputs.last_batch = 16;
+	report->inputs.largest_batch = (struct tn_peaks_of_batches){ 9 * GIB, 10 * GIB };
+}
+
 static const struct {
 	const char *name;
 	void (*fill)(struct tn_report *);
-} screens[] = { { "out_of_memory", out_of_memory }, { "grows", grows }, { "fits", fits }, { "plain", plain } };
+} screens[] = { { "out_of_memory", out_of_memory }, { "grows", grows }, { "fits", fits }, { "plain", plain },
+              { "late", late }, { "together", together } };
 
 static const struct {
 	const char *name;

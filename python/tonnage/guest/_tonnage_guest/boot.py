@@ -106,8 +106,8 @@ def _set_up(torch):
 def _wire(detail):
     """Who hears of what, in this order: recorders before those that read them. `detail`: somebody will read PyTorch's
     memory history."""
-    from . import collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, ranks, record, fast_forward
-    from . import settle, shapes, step_growth, steps, work
+    from . import ahead, collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, ranks, record, fast_forward
+    from . import settle, shapes, step_growth, steps, work, worst_first
 
     if detail:
         events.call_began.subscribe(phases.call_began)
@@ -125,6 +125,9 @@ def _wire(detail):
     events.optimizer_made.subscribe(facts.note_optimizer, steps.optimizer_made)
     events.update_ended.subscribe(facts.note_optimizer, steps.update_ended)
     events.batch_fetched.subscribe(shapes.batch_fetched, inputs.batch_fetched, steps.batch_fetched)
+    events.indices_wanted.subscribe(worst_first.indices_wanted)
+    events.indices_taken.subscribe(ahead.indices_taken)
+    events.batch_fetched.subscribe(ahead.batch_fetched, worst_first.batch_fetched)
     events.batch_begins.subscribe(steps.batch_begins, fast_forward.batch_begins)
     if detail:
         events.batch_begins.subscribe(phases.batch_begins)

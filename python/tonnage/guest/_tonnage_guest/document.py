@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from . import facts, fast_forward, growth, guard, oom, peaks, reads, torchapi, usage
+from . import ahead, facts, fast_forward, growth, guard, oom, peaks, reads, torchapi, usage
 from .state import state
 
 _SCHEMA = "tonnage.guest/1"
@@ -36,6 +36,7 @@ def document():
             "not_seen": fast_forward.not_seen() + state.not_reached,
             "batch_size": state.batch_size,
         },
+        "inputs": ahead.document() if state.torch is not None else None,
         "devices": peaks.document(),
         "out_of_memory": {name: value for name, value in last.items() if name != "volume"} if last else None,
         "out_of_memory_ended_process": state.oom_ended_process,

@@ -19,7 +19,8 @@ import sys
 import threading
 import time
 
-from . import fast_forward, frames, guard, history, imported, imports, oom, peaks, ranks, reads, record, step_growth, work
+from . import ahead, fast_forward, frames, guard, history, imported, imports, oom, peaks, ranks, reads, record, step_growth
+from . import work
 from .state import settings, state
 
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -218,6 +219,8 @@ def settle_accounts():
         history.finish()
         guard.alone(reads.finish)()
         work.finish()
+    if state.torch is not None:
+        ahead.finish()
     if settings.modules and state.armed:
         imported.tell(settings.run)
     record.write_now()

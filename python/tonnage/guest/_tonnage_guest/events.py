@@ -70,6 +70,8 @@ checkpoint_met = Event()  # (): a part of the model is computed again in the bac
 saved_tensors_packed = Event()  # (): hooks of the program pack what autograd saves
 
 batch_fetched = Event()  # (Batch): any batch of any loader
+indices_wanted = Event()  # (iterator): a loader's iterator is about to take the next batch of indices from its sampler
+indices_taken = Event()  # (iterator, indices): it has
 batch_begins = Event()  # (Batch): CUDA is in use, so what follows is the program's work on this batch
 
 file_opened = Event()  # ("save" or "load", frame): torch writes or reads a file

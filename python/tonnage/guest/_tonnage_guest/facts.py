@@ -117,6 +117,11 @@ def trained_in_eval(module=None):
     return state.trains and not _facts.calls_in_train and calls > 0 and (state.updates > 0 or not _facts.eval_asked)
 
 
+def called_modules():
+    """Modules that were called from outside to be trained, and are still there."""
+    return [module for module in (reference() for reference in list(_called.values())) if module is not None]
+
+
 def eval_was_asked():
     """True when the program's own code has called eval()."""
     return _facts.eval_asked

@@ -10,16 +10,33 @@ import ast
 import inspect
 import sys
 
-from . import events, frames, guard, recode
-from .state import state
+from . import events, frames, guard, padding, recode
+from .state import settings, state
 
 _NAME = "_tonnage_batches"  # in the module of torch that the changed code runs in
+_INDICES = "_tonnage_indices"
 
 
 def watch_batches(cls, name):
     """Gives torch's method other code."""
     function = inspect.unwrap(cls.__dict__.get(name))
     return recode.replace(sys.modules[cls.__module__], function, _NAME, _fetched, _asking, ("self",))
+
+
+def watch_indices(cls, name):
+    """Gives torch's method other code: we are told before and after a batch of indices comes from the sampler."""
+    function = inspect.unwrap(cls.__dict__.get(name))
+    return recode.replace(sys.modules[cls.__module__], function, _INDICES, _indices, _telling, ("self",))
+
+
+def _telling(body):
+    """torch's only statement, `return next(...)`, with our calls around what it takes."""
+    if len(body) != 1 or not isinstance(body[0], ast.Return) or not isinstance(body[0].value, ast.Call):
+        return None
+    place = body[0]
+    taken = recode.at(ast.Assign(targets=[recode.at(ast.Name("_indices", ast.Store()), place)], value=place.value), place)
+    back = recode.at(ast.Return(recode.expression("_indices", place)), place)
+    return [recode.call("%s(self)" % _INDICES, place), taken, recode.call("%s(self, _indices)" % _INDICES, place), back]
 
 
 def _asking(body):
@@ -34,6 +51,10 @@ def _asking(body):
     test = recode.expression("%s(self, self._num_yielded == 1, %s)" % (_NAME, fetched[0]), place)
     end = ast.Raise(exc=recode.expression("StopIteration", place), cause=None)
     statements.insert(i + 1, recode.at(ast.If(test=test, body=[recode.at(end, place)], orelse=[]), place))
+    if settings.pad_to is not None:
+        name = recode.at(ast.Name(fetched[0], ast.Store()), place)
+        given = recode.expression("%s.padded(%s)" % (_NAME, fetched[0]), place)
+        statements.insert(i + 2, recode.at(ast.Assign(targets=[name], value=given), place))
     return body
 
 
@@ -63,3 +84,15 @@ def _fetched(iterator, first, data):
     if state.cuda_initialized and frame is not None:
         events.batch_begins(batch)
     return batch.ends
+
+
+_fetched.padded = padding.padded
+
+
+@guard.guarded
+def _indices(iterator, *taken):
+    """A batch of indices is about to be taken from the sampler; or, with it, has been."""
+    if taken:
+        events.indices_taken(iterator, taken[0])
+    else:
+        events.indices_wanted(iterator)

@@ -48,6 +48,8 @@ TABLE = (
     # data loaders
     Point(ALWAYS, "torch.utils.data.dataloader", "_BaseDataLoaderIter.__next__", ALL, loaders.watch_batches,
           "batches are not seen, and epochs are not ended early, so the run takes longer"),
+    Point(ALWAYS, "torch.utils.data.dataloader", "_BaseDataLoaderIter._next_index", ALL, loaders.watch_indices,
+          "longer inputs that come later are not known, and --inputs longest changes nothing"),
     Point(ALWAYS, "torch.utils.data.dataloader", "DataLoader._get_iterator", ALL, workers.watch_iterators,
           "epochs that end early start their worker processes all the same"),
     # backward passes

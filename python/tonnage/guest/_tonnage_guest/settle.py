@@ -19,7 +19,7 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import fast_forward, guard, history, ledger, peaks, ranks, reads, record, shapes, step_growth, torchapi, work
+from . import ahead, fast_forward, guard, history, ledger, peaks, ranks, reads, record, shapes, step_growth, torchapi, work
 from .state import settings, state
 
 _MAX_STEPS = 200
@@ -197,6 +197,7 @@ def _stop(reason):
     peaks.tell_ledger()
     guard.alone(reads.finish)()
     work.finish()
+    ahead.finish()
     _flush_changes()
     record.write_now()
     if ledger.ask_to_stop(ledger.SETTLED if reason == "settled" else ledger.LIMIT):

@@ -91,6 +91,8 @@ class Settings:
         self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
         self.modules = environ.get("TONNAGE_MODULES") == "1"
+        self.inputs = environ.get("TONNAGE_INPUTS", "as_is")  # "longest"; "pad=N" is in pad_to
+        self.pad_to = _integer(self.inputs[4:]) if self.inputs.startswith("pad=") else None
         self.seconds = _number(environ.get("TONNAGE_SECONDS"), 120.0)
         wish = environ.get("TONNAGE_STEPS", "auto")
         self.updates_only = wish.endswith(" updates")  # without one, passes settle as ever

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The worst input first: samples that come late are known, and with --inputs longest their batch is the first one."""
+
+import re
+
+import pytest
+from conftest import HERE
+
+WHEEL = "torch-2.11.0"
+KINDS = {  # of programs/inputs.py: memory at which the usual batches fit and the largest does not, index, length, unit
+    "plain": ("512MiB", 9731, 1024, "tokens"),
+    "workers": ("512MiB", 9731, 1024, "tokens"),
+    "buckets": ("400MiB", 9731, 1024, "items"),  # the sampler's own lengths
+    "trainer": ("512MiB", 9731, 1024, "tokens"),
+    "grouped": ("512MiB", 9731, 1024, "items"),
+    "lightning": ("512MiB", 9731, 1024, "tokens"),
+    "evaluation": ("180MiB", 51, 64**3, "voxels"),
+}
+# of programs/late_inputs.py: memory in MiB, index of the long sample, its length, unit
+THREADS = {
+    "t5_mid_run": (640, 3111, 2000, "tokens"), "preference_pairs": (640, 2222, 1500, "tokens"),
+    "lora_seven_percent_in": (640, 4000, 2500, "tokens"), "speech_batches": (640, 1234, 3000, "frames"),
+    "overlong_text": (640, 777, 800, "tokens"), "speech_synthesis": (640, 8888, 2500, "tokens"),
+    "graphs": (440, 1717, 10000, "nodes"), "faces": (440, 1500, 700, "boxes"), "five_hundred_boxes": (440, 901, 640, "boxes"),
+    "aerial": (440, 1111, 900, "boxes"), "instance_masks": (320, 700, 800, "boxes"), "volumes": (640, 51, 160**3, "voxels"),
+}  # fmt: skip
+
+
+def check_named(run, index, length, unit):
+    assert run.verdict == "out_of_memory" and run.status == 10, run.explain()
+    inputs = run.report["inputs"]
+    assert (inputs["index"], inputs["longest_known"], inputs["unit"]) == (index, length, unit), run.explain()
+    assert inputs["in_last_batch"] and inputs["looked"] == inputs["of"], run.explain()
+    words = " ".join(run.stderr.split())
+    assert re.search(r"the batch of \d+ holds sample %s with %s %s" % (f"{index:,}", f"{length:,}", unit), words), run.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_largest_batch_comes_within_two_steps(tonnage, kind):
+    memory, *known = KINDS[kind]
+    run = tonnage(WHEEL, ["programs/inputs.py", kind], "--memory=" + memory, "--inputs=longest")
+    check_named(run, *known)
+    if kind != "evaluation":
+        assert run.report["steps"]["seen"] <= 1, run.explain()
+
+
+def test_without_the_option_it_is_known(tonnage):
+    """Of 60 samples all are looked at within the second that a look may take by default."""
+    memory, index, length, unit = KINDS["evaluation"]
+    run = tonnage(WHEEL, ["programs/inputs.py", "evaluation"], "--memory=" + memory)
+    inputs = run.report["inputs"]
+    assert run.verdict == "fits" and run.report["bound"] == "lower", run.explain()
+    assert (inputs["index"], inputs["longest_known"], inputs["unit"]) == (index, length, unit), run.explain()
+    assert inputs["longer"] and inputs["seen"] < inputs["of"] == inputs["looked"], run.explain()
+    assert inputs["longest_seen"] < length and inputs["at"]["file"].endswith("inputs.py"), run.explain()
+    assert "--inputs longest has it come first" in " ".join(run.stderr.split()), run.stderr
+
+
+@pytest.mark.parametrize("name", THREADS)
+def test_threads_in_which_the_input_that_kills_comes_late(tonnage, name):
+    memory, *known = THREADS[name]
+    run = tonnage(WHEEL, ["programs/late_inputs.py", name], f"--memory={memory}MiB", "--inputs=longest")
+    check_named(run, *known)
+
+
+def test_twelve_threads():
+    assert len(THREADS) == 12 and all(f"def {name}()" in (HERE / "programs/late_inputs.py").read_text() for name in THREADS)
