@@ -61,7 +61,7 @@ fake_finalize(tn_dnn_descriptor descriptor)
 static int
 fake_set(tn_dnn_descriptor descriptor, int name, int type, int64_t count, const void *elements)
 {
-	size_t size = tn_dnn_element_bytes(type);
+	size_t size = tn__dnn_element_bytes(type);
 	if (descriptor == NULL || size == 0 || count < 0)
 		abort();
 	for (size_t i = 0; i < (size_t)count * size; i++)
@@ -76,7 +76,7 @@ fake_get(tn_dnn_descriptor descriptor, int name, int type, int64_t requested, in
 	int byte = fake_byte();
 	*count = byte % 8;
 	for (int64_t i = 0; elements != NULL && type != DNN_TYPE_BACKEND_DESCRIPTOR && i < requested && i < *count; i++)
-		memset((char *)elements + (size_t)i * tn_dnn_element_bytes(type), byte, tn_dnn_element_bytes(type));
+		memset((char *)elements + (size_t)i * tn__dnn_element_bytes(type), byte, tn__dnn_element_bytes(type));
 	return byte > 250 ? 3000 : DNN_STATUS_SUCCESS;
 }
 
@@ -87,15 +87,15 @@ ask(const uint8_t *bytes, size_t size)
 		                              fake_set, fake_get };
 	struct tn_dnn_question question;
 	struct tn_dnn_bytes answer = { .at = NULL };
-	if (!tn_dnn_question_read(bytes, size, &question))
+	if (!tn__dnn_question_read(bytes, size, &question))
 		return;
-	(void)tn_dnn_key_of(&question);
+	(void)tn__dnn_key_of(&question);
 	fake.at = bytes;
 	fake.left = size;
-	tn_dnn_answer(&real, &question, &answer);
+	tn__dnn_answer(&real, &question, &answer);
 	if (fake.living != 0 || answer.failed || answer.length < 3 * sizeof(uint32_t))
 		abort();
-	tn_dnn_bytes_free(&answer);
+	tn__dnn_bytes_free(&answer);
 }
 
 static void
@@ -110,8 +110,8 @@ take(void *context, const struct tn_dnn_record *record)
 static void
 walk(const uint8_t *bytes, size_t size)
 {
-	size_t total = 0, sound = tn_dnn_cache_walk(bytes, size, take, &total);
-	if (sound > size || total > sound || tn_dnn_cache_walk(bytes, sound, NULL, NULL) != sound)
+	size_t total = 0, sound = tn__dnn_cache_walk(bytes, size, take, &total);
+	if (sound > size || total > sound || tn__dnn_cache_walk(bytes, sound, NULL, NULL) != sound)
 		abort();
 }
 

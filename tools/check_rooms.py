@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the dependency law of the house from the #include lines, and that no two headers below src/ share a name; and
-the law of the guest hook from its imports.
+"""Checks the dependency law of the house from the #include lines, and that no two headers below src/ share a name; the
+names of functions; and the law of the guest hook from its imports.
 
     tools/check_rooms.py [ROOT]
 
 Every room may include the public headers, itself, and the rooms that SEES lists for it. A module of the guest hook imports
-its own layer and those that GUEST_SEES lists, also inside functions; no circle, and few `global` statements. Prints one line a violation and
+its own layer and those that GUEST_SEES lists, also inside functions; no circle, and few `global` statements. A function whose name begins
+with tn_ is declared in include/ or exported to the guest hook; one that crosses files begins with tn__ and is defined once. Prints one line a violation and
 ends with 1 when there is one.
 """
 
@@ -67,9 +68,8 @@ GUEST_LAYERS = {
               pages recode record state torchapi virtual weights""",
     "sensors": """absent backward calls cells compiling downloads files generation init launching loaders optimizers trackers uploads
                values""",
-    "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth usage history holds inputs left let_go oom
-                 peaks phases ranks
-                 reads regions retainers shapes work zero""",
+    "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth history holds inputs left let_go oom peaks phases
+                 ranks reads regions retainers shapes usage work zero""",
     "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers worst_first",
     "boot": "boot points",
 }
@@ -82,6 +82,9 @@ GUEST_SEES = {
 }
 MOST_GLOBALS = 15
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+DECLARED = re.compile(r"\b(tn_[a-z]\w*)\s*\(")
+EXPORTED = re.compile(r"\b(?:TN_EXPORT|TN_ENTRY\w*)\b[^;{]*?\b(tn_[a-z]\w*)\s*\(")
+DEFINED = re.compile(r"(?<!\bstatic)(?:^(?!.*\bstatic\b)[a-z_].*|^)\n(tn_\w+)\(", re.MULTILINE)
 SUBSCRIBES = re.compile(r"\.subscribe\(")
 GLOBAL = re.compile(r"^\s+global\s", re.MULTILINE)
 SOURCES = {".c", ".h", ".S", ".def", ".inc"}
@@ -148,6 +151,21 @@ def check_guest(root):
         yield f"{GUEST}: {globals_found} `global` statements, at most {MOST_GLOBALS} are allowed"
 
 
+def check_names(root):
+    """Yields functions of src/ with a prefix that is not theirs, or a name that another one has."""
+    public = {name for header in (root / "include").rglob("*.h") for name in DECLARED.findall(header.read_text())}
+    texts = {file: file.read_text() for file in sources_below(root / "src")}
+    public.update(name for text in texts.values() for name in EXPORTED.findall(text))
+    first = {}
+    for file, text in texts.items():
+        for match in DEFINED.finditer(text) if file.suffix == ".c" else ():
+            name, where = match.group(1), f"{file.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}"
+            if not name.startswith("tn__") and name not in public:
+                yield f"{where}: {name} is not public: tn__{name[3:]}, or static"
+            if first.setdefault(name, where) != where:
+                yield f"{where}: {name} is also defined in {first[name]}"
+
+
 def sources_below(folder):
     return sorted(path for path in folder.rglob("*") if path.suffix in SOURCES and path.is_file())
 
@@ -168,6 +186,7 @@ def check(root):
         first = names.setdefault(file.name, file) if file.suffix == ".h" else file
         if first != file:
             yield f"{file.relative_to(root)}: a header of this name stands in {first.relative_to(root)}, too"
+    yield from check_names(root)
     yield from check_guest(root)
 
 

@@ -160,7 +160,7 @@ by_number(const void *first, const void *second)
 }
 
 tn_status
-tn_code_architectures(const char *path, struct tn_code_architecture *out, size_t room, size_t *count, uint32_t *containers)
+tn__code_architectures(const char *path, struct tn_code_architecture *out, size_t room, size_t *count, uint32_t *containers)
 {
 	struct list list = { .rows = out, .room = room < 64 ? room : 64 };
 	struct span section;

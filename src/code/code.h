@@ -22,13 +22,13 @@
 struct tn_code;
 
 /* Reads a cubin, or the first one of a fat binary, at `image`, of which at most `room` bytes may be looked at (SIZE_MAX: as
- * many as its header says). Takes as much memory as the cubin has until tn_code_close. TN_FORMAT: anything else. */
-tn_status tn_code_open(const void *image, size_t room, struct tn_code **out);
-void tn_code_close(struct tn_code *code_or_null);
+ * many as its header says). Takes as much memory as the cubin has until tn__code_close. TN_FORMAT: anything else. */
+tn_status tn__code_open(const void *image, size_t room, struct tn_code **out);
+void tn__code_close(struct tn_code *code_or_null);
 
 /* How many bytes each parameter of a kernel (its mangled name) has. Returns how many there are; -1 when the cubin does not
  * say, or has no such kernel. */
-int tn_code_parameters(const struct tn_code *code, const char *kernel, uint16_t bytes[TN_CODE_PARAMETERS_MAX]);
+int tn__code_parameters(const struct tn_code *code, const char *kernel, uint16_t bytes[TN_CODE_PARAMETERS_MAX]);
 
 /* An architecture that a library has code for. */
 struct tn_code_architecture {
@@ -41,7 +41,7 @@ struct tn_code_architecture {
  * headers of its entries only, nothing is unpacked. What is made for one chip alone (sm_90a, sm_100a, families) is left out: other
  * cards do not run it. *count is at most `room`, *containers the number of fat binaries. TN_IO: the file cannot be read;
  * TN_FORMAT: it is no such library, or in another layout. Thread-safe. */
-tn_status tn_code_architectures(const char *path, struct tn_code_architecture *out, size_t room, size_t *count,
+tn_status tn__code_architectures(const char *path, struct tn_code_architecture *out, size_t room, size_t *count,
                                 uint32_t *containers);
 
 #endif

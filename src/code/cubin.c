@@ -78,7 +78,7 @@ is_cubin(const Elf64_Ehdr *elf, size_t size)
 }
 
 size_t
-tn_cubin_size(const void *image, size_t room)
+tn__cubin_size(const void *image, size_t room)
 {
 	Elf64_Ehdr elf;
 	if (room < sizeof(elf))
@@ -123,7 +123,7 @@ find_infos(struct tn_code *code)
 }
 
 tn_status
-tn_cubin_open(uint8_t *bytes, size_t size, struct tn_code **out)
+tn__cubin_open(uint8_t *bytes, size_t size, struct tn_code **out)
 {
 	struct tn_code *code = calloc(1, sizeof(*code));
 	if (!code) {
@@ -136,12 +136,12 @@ tn_cubin_open(uint8_t *bytes, size_t size, struct tn_code **out)
 	if (status == TN_OK)
 		*out = code;
 	else
-		tn_code_close(code);
+		tn__code_close(code);
 	return status;
 }
 
 void
-tn_code_close(struct tn_code *code)
+tn__code_close(struct tn_code *code)
 {
 	if (!code)
 		return;
@@ -186,7 +186,7 @@ read_records(const struct info *info, struct parameter *parameters, uint32_t *en
 }
 
 int
-tn_code_parameters(const struct tn_code *code, const char *kernel, uint16_t bytes[TN_CODE_PARAMETERS_MAX])
+tn__code_parameters(const struct tn_code *code, const char *kernel, uint16_t bytes[TN_CODE_PARAMETERS_MAX])
 {
 	struct parameter parameters[TN_CODE_PARAMETERS_MAX];
 	const struct info wanted = {.kernel = kernel};

@@ -8,9 +8,9 @@
 #include "code/code.h"
 
 /* Takes `bytes`, which it frees, also when it fails. */
-tn_status tn_cubin_open(uint8_t *bytes, size_t size, struct tn_code **out);
+tn_status tn__cubin_open(uint8_t *bytes, size_t size, struct tn_code **out);
 
 /* From the start of a cubin to the end of its sections; 0: it is none, or longer than `room`. */
-size_t tn_cubin_size(const void *image, size_t room);
+size_t tn__cubin_size(const void *image, size_t room);
 
 #endif

@@ -64,7 +64,7 @@ open_entry(const struct fatbin_entry *entry, const uint8_t *payload, struct tn_c
 	else
 		memcpy(plain, payload, bytes);
 	if (status == TN_OK)
-		return tn_cubin_open(plain, bytes, out);
+		return tn__cubin_open(plain, bytes, out);
 	free(plain);
 	return status;
 }
@@ -92,16 +92,16 @@ open_fatbin(const void *image, size_t room, struct tn_code **out)
 static tn_status
 open_cubin(const void *image, size_t room, struct tn_code **out)
 {
-	size_t bytes = tn_cubin_size(image, room);
+	size_t bytes = tn__cubin_size(image, room);
 	TN_RETURN_IF(bytes == 0 || bytes > PLAIN_MAX, TN_FORMAT, "a cubin in another layout");
 	uint8_t *copy = malloc(bytes);
 	TN_RETURN_IF(!copy, TN_NO_MEMORY, "no memory for a cubin of %zu bytes", bytes);
 	memcpy(copy, image, bytes);
-	return tn_cubin_open(copy, bytes, out);
+	return tn__cubin_open(copy, bytes, out);
 }
 
 tn_status
-tn_code_open(const void *image, size_t room, struct tn_code **out)
+tn__code_open(const void *image, size_t room, struct tn_code **out)
 {
 	uint32_t magic = 0;
 	if (room >= sizeof(magic)) /* byte by byte: a text may be shorter */

@@ -90,7 +90,7 @@ sweep_locked(struct tn_ledger *ledger)
 }
 
 int
-tn_ledger_sweep(struct tn_ledger *ledger)
+tn__ledger_sweep(struct tn_ledger *ledger)
 {
 	tn__ledger_lock(ledger);
 	int freed = sweep_locked(ledger);
@@ -113,7 +113,7 @@ find_slot(const struct tn_ledger *ledger, int32_t pid, uint64_t start_time)
 }
 
 tn_status
-tn_ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot)
+tn__ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot)
 {
 	uint64_t start_time = tn__process_start_time(pid);
 	tn__ledger_lock(ledger);
@@ -136,7 +136,7 @@ tn_ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot)
 }
 
 void
-tn_ledger_leave(struct tn_ledger *ledger, int slot)
+tn__ledger_leave(struct tn_ledger *ledger, int slot)
 {
 	tn__ledger_lock(ledger);
 	clear_slot(ledger, slot);
@@ -220,7 +220,7 @@ join_region(struct tn_ledger *ledger, struct tn_ledger_process *process, struct 
 }
 
 tn_status
-tn_ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name)
+tn__ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name)
 {
 	char cut[TN_LEDGER_REGION_NAME];
 	bool any = name && name[0];
@@ -297,7 +297,7 @@ note_refusal(struct tn_ledger_device *device, uint64_t bytes, uint64_t sequence,
 }
 
 tn_status
-tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
+tn__ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
                uint64_t *sequence)
 {
 	TN_RETURN_IF(device < 0 || (uint32_t)device >= ledger->device_count, TN_INVALID, "no device %d", device);
@@ -328,7 +328,7 @@ tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 }
 
 void
-tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes)
+tn__ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes)
 {
 	tn__ledger_lock(ledger);
 	atomic_fetch_add_explicit(&ledger->sequence, 1, memory_order_relaxed);
@@ -342,7 +342,7 @@ tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cla
 }
 
 uint64_t
-tn_ledger_free_bytes(struct tn_ledger *ledger, int device)
+tn__ledger_free_bytes(struct tn_ledger *ledger, int device)
 {
 	tn__ledger_lock(ledger);
 	uint64_t free_bytes = ledger->devices[device].gpu.total_bytes - ledger->devices[device].used_bytes;
@@ -353,7 +353,7 @@ tn_ledger_free_bytes(struct tn_ledger *ledger, int device)
 /* Ranks */
 
 struct tn_ledger_rank *
-tn_ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device)
+tn__ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device)
 {
 	if (slot < 0 || slot >= TN_LEDGER_PROCESSES)
 		return NULL;
@@ -377,7 +377,7 @@ tn_ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int
 }
 
 bool
-tn_ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row)
+tn__ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row)
 {
 	bool all = true;
 	row->settled = 1;
@@ -392,7 +392,7 @@ tn_ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row)
 /* Refused calls */
 
 void
-tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name)
+tn__ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name)
 {
 	tn__ledger_lock(ledger);
 	uint32_t i = 0;
@@ -415,7 +415,7 @@ tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *
 }
 
 void
-tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words)
+tn__ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words)
 {
 	struct tn_ledger_answers *answers = &ledger->answers;
 	tn__ledger_lock(ledger);

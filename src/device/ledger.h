@@ -221,57 +221,57 @@ struct tn_ledger {
 _Static_assert(offsetof(struct tn_ledger, guest) == TN_LEDGER_GUEST_OFFSET, "the guest hook writes at this offset");
 
 /* Creates the ledger file at `path` (must not exist) for `count` devices with the given figures and bytes held by others.
- * On success *out is the mapping; release with tn_ledger_close. */
-tn_status tn_ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count, uint64_t other_bytes,
+ * On success *out is the mapping; release with tn__ledger_close. */
+tn_status tn__ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count, uint64_t other_bytes,
                            struct tn_ledger **out);
 /* Maps an existing ledger. TN_FORMAT when it is not one or of another version. */
-tn_status tn_ledger_open(const char *path, struct tn_ledger **out);
-void tn_ledger_close(struct tn_ledger *ledger);
+tn_status tn__ledger_open(const char *path, struct tn_ledger **out);
+void tn__ledger_close(struct tn_ledger *ledger);
 
 /* Finds or makes the slot of process (pid, start_time). TN_LIMIT when all slots are taken by live processes. */
-tn_status tn_ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot);
+tn_status tn__ledger_enter(struct tn_ledger *ledger, pid_t pid, int *slot);
 /* Gives back whatever the slot's process holds and frees the slot. */
-void tn_ledger_leave(struct tn_ledger *ledger, int slot);
+void tn__ledger_leave(struct tn_ledger *ledger, int slot);
 /* Gives back the bytes of processes that are no longer there; returns how many slots were freed. */
-int tn_ledger_sweep(struct tn_ledger *ledger);
+int tn__ledger_sweep(struct tn_ledger *ledger);
 
 /* Takes bytes of a device for the slot's process, or fails with TN_OUT_OF_DEVICE_MEMORY when the card would be more than
  * full (dead processes are swept first). *sequence, if not NULL, receives the number of this change. Thread-safe. */
-tn_status tn_ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
+tn_status tn__ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
                          uint64_t *sequence);
 /* Gives bytes back. They must have been taken by the same slot and class. */
-void tn_ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes);
+void tn__ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes);
 /* Makes an allocation that the slot's process has taken (bytes of a class on a device) one that others may open. The row
  * and its id name it in every process of the run. TN_LIMIT when there are too many. From now on its bytes are given back
- * by tn_ledger_close_share only. Thread-safe, as the next two. */
-tn_status tn_ledger_share(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
+ * by tn__ledger_close_share only. Thread-safe, as the next two. */
+tn_status tn__ledger_share(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
                           uint32_t *row, uint64_t *id);
 /* The slot's process maps it, too. *about receives a copy of the row. TN_NOT_FOUND when it is there no more. */
-tn_status tn_ledger_open_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id,
+tn_status tn__ledger_open_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id,
                                struct tn_ledger_share *about);
 /* The slot's process has no mapping of it left. The last one gives the bytes back. */
-void tn_ledger_close_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id);
+void tn__ledger_close_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id);
 
 /* Free bytes of a device at this moment. */
-uint64_t tn_ledger_free_bytes(struct tn_ledger *ledger, int device);
+uint64_t tn__ledger_free_bytes(struct tn_ledger *ledger, int device);
 
 /* The slot's process leaves its region and is in the one of this name from now on; NULL or "" means none. Every device's
  * bytes count for the region from this moment, and at each take while a process is in it. Names longer than
  * TN_LEDGER_REGION_NAME - 1 bytes are cut, between characters of UTF-8. TN_LIMIT, and in no region, when all rows are
  * taken by other names; TN_INVALID for a slot that is none or free. Thread-safe. */
-tn_status tn_ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name);
+tn_status tn__ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name);
 
 /* The row of the slot's process among the ranks; made when there is none, with the rank it has in a communicator of `ranks`
  * processes on a device. A larger communicator replaces what the row says of a smaller one. NULL when all rows are taken.
  * The row is the process's own to write; the ledger's lock guards rank_count and the peaks. Thread-safe. */
-struct tn_ledger_rank *tn_ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device);
+struct tn_ledger_rank *tn__ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device);
 /* The row has settled (see doc/design/0022-many-cards.md). True when all ranks that have not ended have. */
-bool tn_ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row);
+bool tn__ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row);
 
 /* Counts a refused call. */
-void tn_ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name);
+void tn__ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name);
 /* Counts an answer of the real library, or of the model; `words` are the library's name and version, or why not. */
-void tn_ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words);
+void tn__ledger_count_answer(struct tn_ledger *ledger, bool real, const char *words);
 
 /* Walks the invariants above; TN_STATE with the broken one's number in tn_error_text(). Builds without NDEBUG
  * walk them at each release of the lock, and abort. */

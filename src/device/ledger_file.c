@@ -23,7 +23,7 @@ map_file(int fd, const char *path, struct tn_ledger **out)
 }
 
 tn_status
-tn_ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count, uint64_t other_bytes,
+tn__ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count, uint64_t other_bytes,
                  struct tn_ledger **out)
 {
 	TN_RETURN_IF(count < 0 || count > TN_MAX_DEVICES, TN_INVALID, "%d devices asked for; 0 to %d are possible", count,
@@ -65,7 +65,7 @@ tn_ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count,
 }
 
 tn_status
-tn_ledger_open(const char *path, struct tn_ledger **out)
+tn__ledger_open(const char *path, struct tn_ledger **out)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	TN_RETURN_IF(fd < 0, TN_IO, "cannot open %s: %s", path, strerror(errno));
@@ -79,7 +79,7 @@ tn_ledger_open(const char *path, struct tn_ledger **out)
 	close(fd);
 	TN_FORWARD_IF_ERROR(status);
 	if (ledger->magic != TN_LEDGER_MAGIC || ledger->version != TN_LEDGER_VERSION) {
-		tn_ledger_close(ledger);
+		tn__ledger_close(ledger);
 		return tn__fail(TN_FORMAT, "%s is not a ledger of this version", path);
 	}
 	*out = ledger;
@@ -87,7 +87,7 @@ tn_ledger_open(const char *path, struct tn_ledger **out)
 }
 
 void
-tn_ledger_close(struct tn_ledger *ledger)
+tn__ledger_close(struct tn_ledger *ledger)
 {
 	if (ledger)
 		munmap(ledger, sizeof(*ledger));

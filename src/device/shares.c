@@ -80,7 +80,7 @@ tn__shares_leave(struct tn_ledger *ledger, int slot)
 }
 
 tn_status
-tn_ledger_share(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
+tn__ledger_share(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
                 uint32_t *row, uint64_t *id)
 {
 	uint32_t free_row = 0;
@@ -113,7 +113,7 @@ find(struct tn_ledger *ledger, uint32_t row, uint64_t id)
 }
 
 tn_status
-tn_ledger_open_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id, struct tn_ledger_share *about)
+tn__ledger_open_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id, struct tn_ledger_share *about)
 {
 	tn__ledger_lock(ledger);
 	struct tn_ledger_share *share = find(ledger, row, id);
@@ -127,7 +127,7 @@ tn_ledger_open_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t 
 }
 
 void
-tn_ledger_close_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id)
+tn__ledger_close_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id)
 {
 	tn__ledger_lock(ledger);
 	struct tn_ledger_share *share = find(ledger, row, id);

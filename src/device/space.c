@@ -14,13 +14,13 @@
 #include "base/error.h"
 
 void
-tn_space_init(struct tn_space *space, uint64_t base, uint64_t size)
+tn__space_init(struct tn_space *space, uint64_t base, uint64_t size)
 {
 	*space = (struct tn_space){.base = base, .size = size};
 }
 
 void
-tn_space_destroy(struct tn_space *space)
+tn__space_destroy(struct tn_space *space)
 {
 	free(space->ranges);
 	*space = (struct tn_space){0};
@@ -89,7 +89,7 @@ insert(struct tn_space *space, size_t index, const struct tn_range *range)
 }
 
 tn_status
-tn_space_take(struct tn_space *space, uint64_t size, uint64_t alignment, uint64_t wanted, uint64_t tag, void *object,
+tn__space_take(struct tn_space *space, uint64_t size, uint64_t alignment, uint64_t wanted, uint64_t tag, void *object,
               struct tn_range *out)
 {
 	TN_RETURN_IF(size == 0 || alignment == 0 || (alignment & (alignment - 1)) != 0, TN_INVALID,
@@ -118,7 +118,7 @@ tn_space_take(struct tn_space *space, uint64_t size, uint64_t alignment, uint64_
 }
 
 struct tn_range *
-tn_space_find(struct tn_space *space, uint64_t address)
+tn__space_find(struct tn_space *space, uint64_t address)
 {
 	size_t index = first_above(space, address);
 	if (index == space->count || space->ranges[index].address > address)
@@ -127,9 +127,9 @@ tn_space_find(struct tn_space *space, uint64_t address)
 }
 
 tn_status
-tn_space_give(struct tn_space *space, uint64_t address, struct tn_range *out)
+tn__space_give(struct tn_space *space, uint64_t address, struct tn_range *out)
 {
-	struct tn_range *range = tn_space_find(space, address);
+	struct tn_range *range = tn__space_find(space, address);
 	TN_RETURN_IF(!range || range->address != address, TN_NOT_FOUND, "nothing was allocated at this address");
 	if (out)
 		*out = *range;

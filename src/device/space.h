@@ -30,20 +30,20 @@ struct tn_space {
 	size_t first_gap; /* no gap lies before this index: keeps allocation quick while nothing was freed */
 };
 
-void tn_space_init(struct tn_space *space, uint64_t base, uint64_t size);
-void tn_space_destroy(struct tn_space *space);
+void tn__space_init(struct tn_space *space, uint64_t base, uint64_t size);
+void tn__space_destroy(struct tn_space *space);
 
 /* Takes the lowest free range of `size` bytes at a multiple of `alignment` (a power of two). `wanted`, if not 0, is tried
  * first. The range is copied to *out. TN_LIMIT when the space has no such gap, TN_NO_MEMORY for host memory. */
-tn_status tn_space_take(struct tn_space *space, uint64_t size, uint64_t alignment, uint64_t wanted, uint64_t tag,
+tn_status tn__space_take(struct tn_space *space, uint64_t size, uint64_t alignment, uint64_t wanted, uint64_t tag,
                         void *object, struct tn_range *out);
 
 /* The taken range that contains `address`, or NULL. The pointer is valid until the next take or give. */
-struct tn_range *tn_space_find(struct tn_space *space, uint64_t address);
+struct tn_range *tn__space_find(struct tn_space *space, uint64_t address);
 
 /* Gives the range that starts at `address` back; *out, if not NULL, receives what it was. TN_NOT_FOUND when no range
  * starts there. */
-tn_status tn_space_give(struct tn_space *space, uint64_t address, struct tn_range *out);
+tn_status tn__space_give(struct tn_space *space, uint64_t address, struct tn_range *out);
 
 tn_status tn__space_check(const struct tn_space *space);
 

@@ -21,8 +21,8 @@ make_asked(const struct tn_dnn_real *real, const struct tn_dnn_question *questio
 {
 	struct tn_dnn_cursor cursor = question->graph;
 	*out = (struct asked){ .made = { .real = real } };
-	int status = tn_dnn_make_card(&out->made, question->card, question->head.card, &out->card);
-	return status == DNN_STATUS_SUCCESS ? tn_dnn_make_node(&out->made, &cursor, &out->graph) : status;
+	int status = tn__dnn_make_card(&out->made, question->card, question->head.card, &out->card);
+	return status == DNN_STATUS_SUCCESS ? tn__dnn_make_node(&out->made, &cursor, &out->graph) : status;
 }
 
 /* ---- heuristics ---- */
@@ -43,7 +43,7 @@ children_of(struct asked *asked, tn_dnn_descriptor parent, int name, int type, i
 {
 	int64_t count = 0;
 	for (int64_t i = 0; i < most; i++)
-		if (tn_dnn_make(&asked->made, type, &out[i]) != DNN_STATUS_SUCCESS)
+		if (tn__dnn_make(&asked->made, type, &out[i]) != DNN_STATUS_SUCCESS)
 			return 0;
 	if (asked->made.real->get(parent, name, DNN_TYPE_BACKEND_DESCRIPTOR, most, &count, out) != DNN_STATUS_SUCCESS)
 		return 0;
@@ -67,10 +67,10 @@ add_notes(const struct tn_dnn_real *real, tn_dnn_descriptor engine, struct tn_dn
 		numbers_of(real, engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, notes);
 	int64_t behaviour_count =
 		numbers_of(real, engine, DNN_ATTR_ENGINE_BEHAVIOR_NOTE, DNN_TYPE_BEHAVIOR_NOTE, MOST_NOTES, behaviours);
-	tn_dnn_add_u32(out, (uint32_t)note_count);
-	tn_dnn_add(out, notes, (size_t)note_count * sizeof(notes[0]));
-	tn_dnn_add_u32(out, (uint32_t)behaviour_count);
-	tn_dnn_add(out, behaviours, (size_t)behaviour_count * sizeof(behaviours[0]));
+	tn__dnn_add_u32(out, (uint32_t)note_count);
+	tn__dnn_add(out, notes, (size_t)note_count * sizeof(notes[0]));
+	tn__dnn_add_u32(out, (uint32_t)behaviour_count);
+	tn__dnn_add(out, behaviours, (size_t)behaviour_count * sizeof(behaviours[0]));
 }
 
 static void
@@ -86,17 +86,17 @@ add_row(struct asked *asked, tn_dnn_descriptor configuration, struct tn_dnn_byte
 	                            MOST_KNOBS, choices);
 	(void)numbers_of(real, configuration, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &workspace);
 	(void)numbers_of(real, configuration, DNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, DNN_TYPE_INT32, 1, &shared);
-	tn_dnn_add_i64(out, index);
-	tn_dnn_add_i64(out, workspace);
-	tn_dnn_add_i64(out, shared);
-	tn_dnn_add_u32(out, (uint32_t)count);
+	tn__dnn_add_i64(out, index);
+	tn__dnn_add_i64(out, workspace);
+	tn__dnn_add_i64(out, shared);
+	tn__dnn_add_u32(out, (uint32_t)count);
 	for (int64_t i = 0; i < count; i++) {
 		int32_t type = -1;
 		int64_t value = -1;
 		(void)numbers_of(real, choices[i], DNN_ATTR_KNOB_CHOICE_KNOB_TYPE, DNN_TYPE_KNOB_TYPE, 1, &type);
 		(void)numbers_of(real, choices[i], DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, DNN_TYPE_INT64, 1, &value);
-		tn_dnn_add_i64(out, type);
-		tn_dnn_add_i64(out, value);
+		tn__dnn_add_i64(out, type);
+		tn__dnn_add_i64(out, value);
 	}
 	add_notes(real, engine, out);
 }
@@ -107,13 +107,13 @@ ask_heuristics(struct asked *asked, int32_t mode, tn_dnn_descriptor results[MOST
 {
 	const struct tn_dnn_real *real = asked->made.real;
 	tn_dnn_descriptor heuristics;
-	int status = tn_dnn_make(&asked->made, DNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics);
+	int status = tn__dnn_make(&asked->made, DNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics);
 	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_child(&asked->made, heuristics, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, asked->graph);
+		status = tn__dnn_set_child(&asked->made, heuristics, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, asked->graph);
 	if (status == DNN_STATUS_SUCCESS)
 		status = real->set(heuristics, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE, 1, &mode);
 	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_child(&asked->made, heuristics, DNN_ATTR_ENGINEHEUR_DEVICEPROP, asked->card);
+		status = tn__dnn_set_child(&asked->made, heuristics, DNN_ATTR_ENGINEHEUR_DEVICEPROP, asked->card);
 	if (status == DNN_STATUS_SUCCESS)
 		status = real->finalize(heuristics);
 	if (status != DNN_STATUS_SUCCESS)
@@ -130,11 +130,11 @@ answer_plan(struct asked *asked, tn_dnn_descriptor configuration, int64_t *works
 {
 	tn_dnn_descriptor plan;
 	int64_t count = 0;
-	int status = tn_dnn_make(&asked->made, DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan);
+	int status = tn__dnn_make(&asked->made, DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan);
 	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_child(&asked->made, plan, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+		status = tn__dnn_set_child(&asked->made, plan, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
 	if (status == DNN_STATUS_SUCCESS)
-		status = tn_dnn_set_child(&asked->made, plan, DNN_ATTR_EXECUTION_PLAN_DEVICEPROP, asked->card);
+		status = tn__dnn_set_child(&asked->made, plan, DNN_ATTR_EXECUTION_PLAN_DEVICEPROP, asked->card);
 	if (status == DNN_STATUS_SUCCESS)
 		status = asked->made.real->finalize(plan);
 	if (status == DNN_STATUS_SUCCESS)
@@ -161,13 +161,13 @@ answer(struct asked *asked, const struct tn_dnn_question *question, struct tn_dn
 	if (question->head.rank >= count)
 		return DNN_STATUS_BAD_PARAM;
 	status = answer_plan(asked, results[question->head.rank], &workspace);
-	tn_dnn_add_i64(rows, workspace);
+	tn__dnn_add_i64(rows, workspace);
 	*row_count = 1;
 	return status;
 }
 
 void
-tn_dnn_answer(const struct tn_dnn_real *real, const struct tn_dnn_question *question, struct tn_dnn_bytes *out)
+tn__dnn_answer(const struct tn_dnn_real *real, const struct tn_dnn_question *question, struct tn_dnn_bytes *out)
 {
 	struct asked asked;
 	struct tn_dnn_bytes rows = { .at = NULL };
@@ -175,12 +175,12 @@ tn_dnn_answer(const struct tn_dnn_real *real, const struct tn_dnn_question *ques
 	int status = make_asked(real, question, &asked);
 	if (status == DNN_STATUS_SUCCESS)
 		status = answer(&asked, question, &rows, &count);
-	tn_dnn_add_u32(out, (uint32_t)real->version());
-	tn_dnn_add_u32(out, (uint32_t)status);
-	tn_dnn_add_u32(out, status == DNN_STATUS_SUCCESS ? count : 0);
+	tn__dnn_add_u32(out, (uint32_t)real->version());
+	tn__dnn_add_u32(out, (uint32_t)status);
+	tn__dnn_add_u32(out, status == DNN_STATUS_SUCCESS ? count : 0);
 	if (status == DNN_STATUS_SUCCESS)
-		tn_dnn_add(out, rows.at, rows.length);
+		tn__dnn_add(out, rows.at, rows.length);
 	out->failed |= rows.failed;
-	tn_dnn_bytes_free(&rows);
-	tn_dnn_unmake(&asked.made);
+	tn__dnn_bytes_free(&rows);
+	tn__dnn_unmake(&asked.made);
 }

@@ -32,7 +32,7 @@ check_of(const unsigned char *answer, uint32_t length)
 }
 
 const char *
-tn_dnn_cache_path(const char *folder, const char *library, char out[PATH_MAX])
+tn__dnn_cache_path(const char *folder, const char *library, char out[PATH_MAX])
 {
 	static const char *const parts[] = { "", "_graph", "_heuristic", "_engines_precompiled", "_engines_runtime_compiled" };
 	const char *name = strrchr(library, '/'), *suffix = strstr(library, ".so");
@@ -51,22 +51,22 @@ tn_dnn_cache_path(const char *folder, const char *library, char out[PATH_MAX])
 }
 
 size_t
-tn_dnn_cache_walk(const unsigned char *bytes, size_t length,
+tn__dnn_cache_walk(const unsigned char *bytes, size_t length,
                   void (*take)(void *context, const struct tn_dnn_record *record), void *context)
 {
 	struct tn_dnn_cursor cursor = { .at = bytes, .end = bytes + length };
-	const void *head = tn_dnn_take(&cursor, HEAD_BYTES);
+	const void *head = tn__dnn_take(&cursor, HEAD_BYTES);
 	size_t sound = 0;
 	if (head == NULL || memcmp(head, HEAD, HEAD_BYTES) != 0)
 		return 0;
 	for (;;) {
 		struct row row;
 		sound = (size_t)(cursor.at - bytes);
-		const void *here = tn_dnn_take(&cursor, sizeof(row));
+		const void *here = tn__dnn_take(&cursor, sizeof(row));
 		if (here == NULL)
 			return sound;
 		memcpy(&row, here, sizeof(row));
-		const unsigned char *answer = tn_dnn_take(&cursor, row.length);
+		const unsigned char *answer = tn__dnn_take(&cursor, row.length);
 		if (answer == NULL || check_of(answer, row.length) != row.check)
 			return sound;
 		const struct tn_dnn_record record = { row.key, answer, row.length };
@@ -100,7 +100,7 @@ mend(int file)
 		void *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
 		if (bytes == MAP_FAILED)
 			return false;
-		sound = tn_dnn_cache_walk(bytes, size, NULL, NULL);
+		sound = tn__dnn_cache_walk(bytes, size, NULL, NULL);
 		munmap(bytes, size);
 	}
 	if (sound < size && ftruncate(file, (off_t)sound) != 0)
@@ -109,7 +109,7 @@ mend(int file)
 }
 
 int
-tn_dnn_cache_open(const char *path)
+tn__dnn_cache_open(const char *path)
 {
 	int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, file = open(path, flags, 0644);
 	if (file < 0 && errno == ENOENT) {
@@ -127,7 +127,7 @@ tn_dnn_cache_open(const char *path)
 }
 
 void
-tn_dnn_cache_add(int file, const struct tn_dnn_record *record)
+tn__dnn_cache_add(int file, const struct tn_dnn_record *record)
 {
 	struct row row = { record->key, record->length, check_of(record->answer, record->length) };
 	size_t length = sizeof(row) + record->length;

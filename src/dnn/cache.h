@@ -21,7 +21,7 @@
 
 /* Where answers of the build of cuDNN at a path stand: by the sizes of its libraries. NULL when there is no such
  * library, or the name is too long. */
-const char *tn_dnn_cache_path(const char *folder, const char *library, char out[PATH_MAX]);
+const char *tn__dnn_cache_path(const char *folder, const char *library, char out[PATH_MAX]);
 
 struct tn_dnn_record {
 	struct tn_dnn_key key;
@@ -30,14 +30,14 @@ struct tn_dnn_record {
 };
 
 /* Calls `take` for every sound record of a file's bytes; gives the length of what is sound. */
-size_t tn_dnn_cache_walk(const unsigned char *bytes, size_t length,
+size_t tn__dnn_cache_walk(const unsigned char *bytes, size_t length,
                          void (*take)(void *context, const struct tn_dnn_record *record), void *context);
 
 /* Opens the file for adding; makes it and its folder where they are missing, and cuts off what is damaged. -1 when that
  * cannot be done: answers are then asked for again. */
-int tn_dnn_cache_open(const char *path);
+int tn__dnn_cache_open(const char *path);
 
 /* Adds an answer to an open file (-1: to none). */
-void tn_dnn_cache_add(int file, const struct tn_dnn_record *record);
+void tn__dnn_cache_add(int file, const struct tn_dnn_record *record);
 
 #endif

@@ -42,10 +42,10 @@ open_library(struct helper *helper, const struct tn_dnn_question *question)
 	if (helper->path[0] != '\0')
 		return helper->usable && strcmp(path, helper->path) == 0;
 	strcpy(helper->path, path);
-	bool whole = tn_dnn_real_prepare(path, getenv(TN_DNN_DRIVER_VARIABLE));
-	helper->usable = tn_dnn_real_open(path, &helper->real) == TN_OK;
-	if (helper->usable && whole && folder != NULL && tn_dnn_cache_path(folder, helper->path, path) != NULL)
-		helper->cache = tn_dnn_cache_open(path);
+	bool whole = tn__dnn_real_prepare(path, getenv(TN_DNN_DRIVER_VARIABLE));
+	helper->usable = tn__dnn_real_open(path, &helper->real) == TN_OK;
+	if (helper->usable && whole && folder != NULL && tn__dnn_cache_path(folder, helper->path, path) != NULL)
+		helper->cache = tn__dnn_cache_open(path);
 	return helper->usable;
 }
 
@@ -54,19 +54,19 @@ answer(struct helper *helper, int connection, size_t length)
 {
 	struct tn_dnn_question question;
 	struct tn_dnn_bytes out = { .at = NULL };
-	if (!tn_dnn_question_read(helper->buffer, length, &question) || !open_library(helper, &question)) {
-		tn_dnn_add_u32(&out, 0);
-		tn_dnn_add_u32(&out, DNN_STATUS_NOT_INITIALIZED);
-		tn_dnn_add_u32(&out, 0);
+	if (!tn__dnn_question_read(helper->buffer, length, &question) || !open_library(helper, &question)) {
+		tn__dnn_add_u32(&out, 0);
+		tn__dnn_add_u32(&out, DNN_STATUS_NOT_INITIALIZED);
+		tn__dnn_add_u32(&out, 0);
 	} else {
-		tn_dnn_answer(&helper->real, &question, &out);
-		const struct tn_dnn_record record = { tn_dnn_key_of(&question), out.at, (uint32_t)out.length };
+		tn__dnn_answer(&helper->real, &question, &out);
+		const struct tn_dnn_record record = { tn__dnn_key_of(&question), out.at, (uint32_t)out.length };
 		if (!out.failed)
-			tn_dnn_cache_add(helper->cache, &record);
+			tn__dnn_cache_add(helper->cache, &record);
 	}
 	if (!out.failed)
 		(void)send(connection, out.at, out.length, MSG_NOSIGNAL);
-	tn_dnn_bytes_free(&out);
+	tn__dnn_bytes_free(&out);
 }
 
 static void
@@ -92,7 +92,7 @@ take_connection(struct helper *helper)
 }
 
 int
-tn_dnn_helper_main(void)
+tn__dnn_helper_main(void)
 {
 	struct helper *helper = calloc(1, sizeof(*helper));
 	if (helper == NULL)

@@ -11,6 +11,6 @@
 enum { TN_DNN_HELPER_SOCKET = 3 };
 
 /* Answers until it is killed, or its last connection ends. The exit status. */
-int tn_dnn_helper_main(void);
+int tn__dnn_helper_main(void);
 
 #endif

@@ -48,14 +48,14 @@ load_compiler(const char *path)
 }
 
 bool
-tn_dnn_real_prepare(const char *path, const char *driver)
+tn__dnn_real_prepare(const char *path, const char *driver)
 {
 	bool driven = driver != NULL && dlopen(driver, RTLD_NOW | RTLD_GLOBAL) != NULL;
 	return load_compiler(path) && driven;
 }
 
 tn_status
-tn_dnn_real_open(const char *path, struct tn_dnn_real *out)
+tn__dnn_real_open(const char *path, struct tn_dnn_real *out)
 {
 	struct tn_dnn_real real = { .library = dlopen(path, RTLD_NOW | RTLD_LOCAL) };
 	TN_RETURN_IF(real.library == NULL, TN_IO, "%s", dlerror());
@@ -74,7 +74,7 @@ tn_dnn_real_open(const char *path, struct tn_dnn_real *out)
 /* ---- descriptors ---- */
 
 int
-tn_dnn_make(struct tn_dnn_made *made, int type, tn_dnn_descriptor *out)
+tn__dnn_make(struct tn_dnn_made *made, int type, tn_dnn_descriptor *out)
 {
 	if (!tn__array_room(&made->all, &made->room, made->count + 1, sizeof(*made->all), SIZE_MAX))
 		return DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
@@ -85,7 +85,7 @@ tn_dnn_make(struct tn_dnn_made *made, int type, tn_dnn_descriptor *out)
 }
 
 void
-tn_dnn_unmake(struct tn_dnn_made *made)
+tn__dnn_unmake(struct tn_dnn_made *made)
 {
 	while (made->count > 0)
 		made->real->destroy(made->all[--made->count]);
@@ -95,15 +95,15 @@ tn_dnn_unmake(struct tn_dnn_made *made)
 }
 
 int
-tn_dnn_set_child(struct tn_dnn_made *made, tn_dnn_descriptor descriptor, int name, tn_dnn_descriptor child)
+tn__dnn_set_child(struct tn_dnn_made *made, tn_dnn_descriptor descriptor, int name, tn_dnn_descriptor child)
 {
 	return made->real->set(descriptor, name, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &child);
 }
 
 int
-tn_dnn_make_card(struct tn_dnn_made *made, const char *json, size_t length, tn_dnn_descriptor *out)
+tn__dnn_make_card(struct tn_dnn_made *made, const char *json, size_t length, tn_dnn_descriptor *out)
 {
-	int status = tn_dnn_make(made, DNN_BACKEND_DEVICEPROP_DESCRIPTOR, out);
+	int status = tn__dnn_make(made, DNN_BACKEND_DEVICEPROP_DESCRIPTOR, out);
 	if (status == DNN_STATUS_SUCCESS)
 		status = made->real->set(*out, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)length, json);
 	return status == DNN_STATUS_SUCCESS ? made->real->finalize(*out) : status;
@@ -128,16 +128,16 @@ set_children(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, int depth, 
 static int
 set_attribute(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, int depth, tn_dnn_descriptor descriptor)
 {
-	int name = (int)tn_dnn_take_u32(cursor), type = (int)tn_dnn_take_u32(cursor);
-	uint32_t count = tn_dnn_take_u32(cursor);
-	size_t size = tn_dnn_element_bytes(type);
+	int name = (int)tn__dnn_take_u32(cursor), type = (int)tn__dnn_take_u32(cursor);
+	uint32_t count = tn__dnn_take_u32(cursor);
+	size_t size = tn__dnn_element_bytes(type);
 	if (cursor->failed || size == 0 || count > TN_DNN_MOST_BYTES / size)
 		return BAD_PARAM;
 	if (type == DNN_TYPE_BACKEND_DESCRIPTOR)
 		return set_children(made, cursor, depth, descriptor, name, count);
 	uint64_t aligned[64], *elements = aligned; /* cuDNN reads them as what they are */
 	size_t length = count * size;
-	const void *bytes = tn_dnn_take(cursor, length);
+	const void *bytes = tn__dnn_take(cursor, length);
 	if (bytes == NULL)
 		return BAD_PARAM;
 	if (length > sizeof(aligned) && (elements = malloc(length)) == NULL)
@@ -152,18 +152,18 @@ set_attribute(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, int depth,
 static int
 make_node(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, int depth, tn_dnn_descriptor *out)
 {
-	int type = (int)tn_dnn_take_u32(cursor);
-	uint32_t attributes = tn_dnn_take_u32(cursor);
+	int type = (int)tn__dnn_take_u32(cursor);
+	uint32_t attributes = tn__dnn_take_u32(cursor);
 	if (cursor->failed || depth > TN_DNN_MOST_DEPTH)
 		return BAD_PARAM;
-	int status = tn_dnn_make(made, type, out);
+	int status = tn__dnn_make(made, type, out);
 	for (uint32_t i = 0; i < attributes && status == DNN_STATUS_SUCCESS; i++)
 		status = set_attribute(made, cursor, depth, *out);
 	return status == DNN_STATUS_SUCCESS ? made->real->finalize(*out) : status;
 }
 
 int
-tn_dnn_make_node(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, tn_dnn_descriptor *out)
+tn__dnn_make_node(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, tn_dnn_descriptor *out)
 {
 	return make_node(made, cursor, 0, out);
 }

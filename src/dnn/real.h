@@ -26,11 +26,11 @@ struct tn_dnn_real {
 /* Half of cuDNN's engines are compiled when a plan is made, and are there only with a compiler and a driver to load what
  * it made: loads the compiler beside the library, and `driver` (the virtual GPU's; NULL: none). False when one is
  * missing: what cuDNN says then is not to be kept. */
-bool tn_dnn_real_prepare(const char *path, const char *driver);
+bool tn__dnn_real_prepare(const char *path, const char *driver);
 
 /* Opens the library at a path. TN_IO when it cannot be loaded or lacks a function, TN_UNSUPPORTED when it is older than
  * 9.8. It stays open for the life of the process. */
-tn_status tn_dnn_real_open(const char *path, struct tn_dnn_real *out);
+tn_status tn__dnn_real_open(const char *path, struct tn_dnn_real *out);
 
 /* Descriptors that were made for a question, released together. */
 struct tn_dnn_made {
@@ -40,16 +40,16 @@ struct tn_dnn_made {
 };
 
 /* cuDNN's statuses from here on; 0 is success. */
-int tn_dnn_make(struct tn_dnn_made *made, int type, tn_dnn_descriptor *out);
-int tn_dnn_make_card(struct tn_dnn_made *made, const char *json, size_t length, tn_dnn_descriptor *out);
+int tn__dnn_make(struct tn_dnn_made *made, int type, tn_dnn_descriptor *out);
+int tn__dnn_make_card(struct tn_dnn_made *made, const char *json, size_t length, tn_dnn_descriptor *out);
 /* Makes and finalises the node that the cursor stands before. */
-int tn_dnn_make_node(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, tn_dnn_descriptor *out);
-void tn_dnn_unmake(struct tn_dnn_made *made);
+int tn__dnn_make_node(struct tn_dnn_made *made, struct tn_dnn_cursor *cursor, tn_dnn_descriptor *out);
+void tn__dnn_unmake(struct tn_dnn_made *made);
 
 /* Sets an attribute of one descriptor. */
-int tn_dnn_set_child(struct tn_dnn_made *made, tn_dnn_descriptor descriptor, int name, tn_dnn_descriptor child);
+int tn__dnn_set_child(struct tn_dnn_made *made, tn_dnn_descriptor descriptor, int name, tn_dnn_descriptor child);
 
 /* Writes the answer to a question behind `out`: every question that can be read gets one. */
-void tn_dnn_answer(const struct tn_dnn_real *real, const struct tn_dnn_question *question, struct tn_dnn_bytes *out);
+void tn__dnn_answer(const struct tn_dnn_real *real, const struct tn_dnn_question *question, struct tn_dnn_bytes *out);
 
 #endif

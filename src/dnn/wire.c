@@ -18,7 +18,7 @@ static const uint8_t element_bytes[] = {
 };
 
 size_t
-tn_dnn_element_bytes(int type)
+tn__dnn_element_bytes(int type)
 {
 	return type < 0 || type >= (int)sizeof(element_bytes) ? 0 : element_bytes[type];
 }
@@ -26,7 +26,7 @@ tn_dnn_element_bytes(int type)
 /* ---- writing ---- */
 
 void
-tn_dnn_add(struct tn_dnn_bytes *bytes, const void *from, size_t length)
+tn__dnn_add(struct tn_dnn_bytes *bytes, const void *from, size_t length)
 {
 	if (bytes->failed || length > TN_DNN_MOST_BYTES - bytes->length) {
 		bytes->failed = true;
@@ -42,19 +42,19 @@ tn_dnn_add(struct tn_dnn_bytes *bytes, const void *from, size_t length)
 }
 
 void
-tn_dnn_add_u32(struct tn_dnn_bytes *bytes, uint32_t number)
+tn__dnn_add_u32(struct tn_dnn_bytes *bytes, uint32_t number)
 {
-	tn_dnn_add(bytes, &number, sizeof(number));
+	tn__dnn_add(bytes, &number, sizeof(number));
 }
 
 void
-tn_dnn_add_i64(struct tn_dnn_bytes *bytes, int64_t number)
+tn__dnn_add_i64(struct tn_dnn_bytes *bytes, int64_t number)
 {
-	tn_dnn_add(bytes, &number, sizeof(number));
+	tn__dnn_add(bytes, &number, sizeof(number));
 }
 
 void
-tn_dnn_bytes_free(struct tn_dnn_bytes *bytes)
+tn__dnn_bytes_free(struct tn_dnn_bytes *bytes)
 {
 	free(bytes->at);
 	*bytes = (struct tn_dnn_bytes){ .at = NULL };
@@ -63,7 +63,7 @@ tn_dnn_bytes_free(struct tn_dnn_bytes *bytes)
 /* ---- reading ---- */
 
 const void *
-tn_dnn_take(struct tn_dnn_cursor *cursor, size_t length)
+tn__dnn_take(struct tn_dnn_cursor *cursor, size_t length)
 {
 	const void *here = cursor->at;
 	if (cursor->failed || length > (size_t)(cursor->end - cursor->at)) {
@@ -75,20 +75,20 @@ tn_dnn_take(struct tn_dnn_cursor *cursor, size_t length)
 }
 
 uint32_t
-tn_dnn_take_u32(struct tn_dnn_cursor *cursor)
+tn__dnn_take_u32(struct tn_dnn_cursor *cursor)
 {
 	uint32_t number = 0;
-	const void *here = tn_dnn_take(cursor, sizeof(number));
+	const void *here = tn__dnn_take(cursor, sizeof(number));
 	if (here != NULL)
 		memcpy(&number, here, sizeof(number));
 	return number;
 }
 
 int64_t
-tn_dnn_take_i64(struct tn_dnn_cursor *cursor)
+tn__dnn_take_i64(struct tn_dnn_cursor *cursor)
 {
 	int64_t number = 0;
-	const void *here = tn_dnn_take(cursor, sizeof(number));
+	const void *here = tn__dnn_take(cursor, sizeof(number));
 	if (here != NULL)
 		memcpy(&number, here, sizeof(number));
 	return number;
@@ -97,19 +97,19 @@ tn_dnn_take_i64(struct tn_dnn_cursor *cursor)
 /* ---- questions ---- */
 
 bool
-tn_dnn_question_read(const void *bytes, size_t length, struct tn_dnn_question *out)
+tn__dnn_question_read(const void *bytes, size_t length, struct tn_dnn_question *out)
 {
 	struct tn_dnn_cursor cursor = { .at = bytes, .end = (const unsigned char *)bytes + length };
-	const void *head = tn_dnn_take(&cursor, sizeof(out->head));
+	const void *head = tn__dnn_take(&cursor, sizeof(out->head));
 	if (head == NULL)
 		return false;
 	memcpy(&out->head, head, sizeof(out->head));
 	if (out->head.version != TN_DNN_WIRE_VERSION ||
 	    (out->head.kind != TN_DNN_HEURISTICS && out->head.kind != TN_DNN_PLAN))
 		return false;
-	out->library = tn_dnn_take(&cursor, out->head.library);
-	out->card = tn_dnn_take(&cursor, out->head.card);
-	const unsigned char *graph = tn_dnn_take(&cursor, out->head.graph);
+	out->library = tn__dnn_take(&cursor, out->head.library);
+	out->card = tn__dnn_take(&cursor, out->head.card);
+	const unsigned char *graph = tn__dnn_take(&cursor, out->head.graph);
 	if (cursor.failed || cursor.at != cursor.end)
 		return false;
 	out->graph = (struct tn_dnn_cursor){ .at = graph, .end = graph + out->head.graph };
@@ -137,7 +137,7 @@ hash_question(const struct tn_dnn_question *question, uint64_t start)
 }
 
 struct tn_dnn_key
-tn_dnn_key_of(const struct tn_dnn_question *question)
+tn__dnn_key_of(const struct tn_dnn_question *question)
 {
 	return (struct tn_dnn_key){ hash_question(question, 0xcbf29ce484222325u), hash_question(question, 0x9e3779b97f4a7c15u) };
 }

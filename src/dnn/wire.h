@@ -39,19 +39,19 @@ struct tn_dnn_head {
 };
 
 /* Bytes of one element of an attribute type (cudnnBackendAttributeType_t); 0 for an unknown one. */
-size_t tn_dnn_element_bytes(int type);
+size_t tn__dnn_element_bytes(int type);
 
-/* Bytes that grow; `failed` once memory was short, and then nothing more is added. Release with tn_dnn_bytes_free. */
+/* Bytes that grow; `failed` once memory was short, and then nothing more is added. Release with tn__dnn_bytes_free. */
 struct tn_dnn_bytes {
 	unsigned char *at;
 	size_t length, room;
 	bool failed;
 };
 
-void tn_dnn_add(struct tn_dnn_bytes *bytes, const void *from, size_t length);
-void tn_dnn_add_u32(struct tn_dnn_bytes *bytes, uint32_t number);
-void tn_dnn_add_i64(struct tn_dnn_bytes *bytes, int64_t number);
-void tn_dnn_bytes_free(struct tn_dnn_bytes *bytes);
+void tn__dnn_add(struct tn_dnn_bytes *bytes, const void *from, size_t length);
+void tn__dnn_add_u32(struct tn_dnn_bytes *bytes, uint32_t number);
+void tn__dnn_add_i64(struct tn_dnn_bytes *bytes, int64_t number);
+void tn__dnn_bytes_free(struct tn_dnn_bytes *bytes);
 
 /* Reading: every function gives zero, and `failed` is set, when there is not enough left. */
 struct tn_dnn_cursor {
@@ -59,9 +59,9 @@ struct tn_dnn_cursor {
 	bool failed;
 };
 
-const void *tn_dnn_take(struct tn_dnn_cursor *cursor, size_t length); /* NULL: not enough left */
-uint32_t tn_dnn_take_u32(struct tn_dnn_cursor *cursor);
-int64_t tn_dnn_take_i64(struct tn_dnn_cursor *cursor);
+const void *tn__dnn_take(struct tn_dnn_cursor *cursor, size_t length); /* NULL: not enough left */
+uint32_t tn__dnn_take_u32(struct tn_dnn_cursor *cursor);
+int64_t tn__dnn_take_i64(struct tn_dnn_cursor *cursor);
 
 /* A question whole, seen in parts. False when it is none. */
 struct tn_dnn_question {
@@ -69,12 +69,12 @@ struct tn_dnn_question {
 	const char *library, *card; /* not ended by a zero */
 	struct tn_dnn_cursor graph;
 };
-bool tn_dnn_question_read(const void *bytes, size_t length, struct tn_dnn_question *out);
+bool tn__dnn_question_read(const void *bytes, size_t length, struct tn_dnn_question *out);
 
 /* What answers are found by: two hashes of everything in the question but the library's path. */
 struct tn_dnn_key {
 	uint64_t one, other;
 };
-struct tn_dnn_key tn_dnn_key_of(const struct tn_dnn_question *question);
+struct tn_dnn_key tn__dnn_key_of(const struct tn_dnn_question *question);
 
 #endif

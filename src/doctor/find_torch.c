@@ -141,7 +141,7 @@ read_architectures(const struct tn_machine *machine, const char *packages, struc
 		size_t count = 0;
 		uint32_t containers = 0;
 		if (snprintf(path, sizeof(path), "%s%s/torch/lib/%s", machine->root, packages, names[i]) >= (int)sizeof(path) ||
-		    tn_code_architectures(path, rows, TN_DOCTOR_ARCHITECTURES, &count, &containers) != TN_OK)
+		    tn__code_architectures(path, rows, TN_DOCTOR_ARCHITECTURES, &count, &containers) != TN_OK)
 			continue;
 		for (size_t j = 0; j < count; j++)
 			torch->architectures[j] = (struct tn_doctor_architecture){ rows[j].number, rows[j].ptx,

@@ -100,7 +100,7 @@ listen(int fd, int backlog)
 	struct tn_network *network = result == 0 ? tn__network() : NULL;
 
 	if (network && TN_CALL(SYS_getsockname, fd, &name, &length) == 0)
-		tn_network_listens(network, (void *)&name, length, false);
+		tn__network_listens(network, (void *)&name, length, false);
 	return result;
 }
 
@@ -110,7 +110,7 @@ note_names(const char *name, const struct addrinfo *found)
 	struct tn_network *network = tn__network();
 
 	for (; network && name && found; found = found->ai_next)
-		tn_network_named(network, name, found->ai_addr, found->ai_addrlen);
+		tn__network_named(network, name, found->ai_addr, found->ai_addrlen);
 }
 
 TN_ENTRY int
@@ -135,10 +135,10 @@ note_entry(const char *name, const struct hostent *entry)
 		struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
 		if (entry->h_addrtype == AF_INET6) {
 			memcpy(&in6.sin6_addr, *at, sizeof(in6.sin6_addr));
-			tn_network_named(network, name, (void *)&in6, sizeof(in6));
+			tn__network_named(network, name, (void *)&in6, sizeof(in6));
 		} else {
 			memcpy(&in.sin_addr, *at, sizeof(in.sin_addr));
-			tn_network_named(network, name, (void *)&in, sizeof(in));
+			tn__network_named(network, name, (void *)&in, sizeof(in));
 		}
 	}
 }
@@ -213,7 +213,7 @@ stops_to(int fd, const struct sockaddr *address, socklen_t length, int flags, co
 	}
 	if (network && address && (flags & MSG_FASTOPEN)) {
 		(void)tn__network_made(fd);
-		if (tn_network_connect(network, address, length) != TN_NETWORK_REFUSED)
+		if (tn__network_connect(network, address, length) != TN_NETWORK_REFUSED)
 			return tn__network_is_closed() && size > TN_NETWORK_ALLOWANCE;
 		errno = ENETUNREACH;
 		return true;

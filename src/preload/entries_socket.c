@@ -46,7 +46,7 @@ make_address(const char *name, struct sockaddr_un *address, int *folder)
 static bool
 path_of(const struct sockaddr *address, socklen_t length, char *path)
 {
-	return tn_network_path_of(address, length, path) && ((const struct sockaddr_un *)(const void *)address)->sun_path[0];
+	return tn__network_path_of(address, length, path) && ((const struct sockaddr_un *)(const void *)address)->sun_path[0];
 }
 
 static long
@@ -86,10 +86,10 @@ bound(int result, int socket, const struct sockaddr *address, socklen_t length)
 	int type = 0;
 	socklen_t size = sizeof(type);
 
-	if (network && tn_network_path_of(address, length, path)) {
+	if (network && tn__network_path_of(address, length, path)) {
 		if (path_of(address, length, path))
-			tn_network_real_path(path, real);
-		tn_network_binds(network, path_of(address, length, path) ? real : path);
+			tn__network_real_path(path, real);
+		tn__network_binds(network, path_of(address, length, path) ? real : path);
 		return result;
 	}
 	if (!network || !address || length < sizeof(in) || (address->sa_family != AF_INET && address->sa_family != AF_INET6))
@@ -97,7 +97,7 @@ bound(int result, int socket, const struct sockaddr *address, socklen_t length)
 	memcpy(&in, address, sizeof(in)); /* the port lies at the same place in both */
 	if (in.sin_port == 0 || TN_CALL(SYS_getsockopt, socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_DGRAM)
 		return result;
-	tn_network_listens(network, address, length, true);
+	tn__network_listens(network, address, length, true);
 	if (socket < TN_DESCRIPTORS)
 		atomic_store(&tn__socket_kinds[socket], TN__SOCKET_SERVER);
 	return result;
@@ -121,18 +121,18 @@ is_path_refused(struct tn_network *network, const struct sockaddr *address, sock
 	char path[TN_NETWORK_PATH], real[PATH_MAX];
 	bool own = false;
 
-	if (!tn_network_path_of(address, length, path))
+	if (!tn__network_path_of(address, length, path))
 		return false;
 	if (!path_of(address, length, path))
-		return tn_network_path(network, path, false) == TN_NETWORK_REFUSED;
+		return tn__network_path(network, path, false) == TN_NETWORK_REFUSED;
 	if (tn__mode() == TN__ACTIVE) {
 		tn__resolve(AT_FDCWD, path, TN__FOLLOW, &place);
 		own = !place.error && (!place.lower || (!strncmp(place.path, tn__overlay_library.run, tn__overlay_library.run_length) &&
 		                                        place.path[tn__overlay_library.run_length] == '/'));
 	}
 	if (place.error)
-		tn_network_real_path(path, real);
-	return tn_network_path(network, place.error ? real : place.path, own) == TN_NETWORK_REFUSED;
+		tn__network_real_path(path, real);
+	return tn__network_path(network, place.error ? real : place.path, own) == TN_NETWORK_REFUSED;
 }
 
 bool
@@ -161,9 +161,9 @@ is_datagram_refused(struct tn_network *network, const struct sockaddr *address, 
 	if (!tn_network_is_closed(network) || length < sizeof(sa_family_t) ||
 	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return false;
-	bool local = tn_network_is_local(address, length);
-	*shut_in = !local && !tn_network_is_dns(address, length);
-	return local && tn_network_datagram(network, address, length, false) == TN_NETWORK_REFUSED;
+	bool local = tn__network_is_local(address, length);
+	*shut_in = !local && !tn__network_is_dns(address, length);
+	return local && tn__network_datagram(network, address, length, false) == TN_NETWORK_REFUSED;
 }
 
 static bool
@@ -178,7 +178,7 @@ is_refused(int socket, const struct sockaddr *address, socklen_t length, bool *s
 		return is_path_refused(network, address, length);
 	if (!is_stream(socket))
 		return is_datagram_refused(network, address, length, shut_in);
-	return tn_network_connect(network, address, length) == TN_NETWORK_REFUSED;
+	return tn__network_connect(network, address, length) == TN_NETWORK_REFUSED;
 }
 
 static int

@@ -63,10 +63,10 @@ enum tn_network_answer {
 };
 
 /* Makes the file of a run; sockets among the descriptors 0 to 2 stay the program's. `pass` is the run's pass word. */
-tn_status tn_network_create(const char *run_folder, uint64_t pass);
+tn_status tn__network_create(const char *run_folder, uint64_t pass);
 /* Maps it; NULL when there is none. Outside the run, `pass` is 0. */
-struct tn_network *tn_network_open(const char *run_folder, uint64_t pass);
-void tn_network_close(struct tn_network *network);
+struct tn_network *tn__network_open(const char *run_folder, uint64_t pass);
+void tn__network_close(struct tn_network *network);
 
 /* True once what is sent may be made up. */
 static inline bool
@@ -78,46 +78,46 @@ tn_network_is_closed(const struct tn_network *network)
 /* May a process of the run connect a stream socket to this address (connect(2), TCP Fast Open)? Before the first kernel
  * always, and the host is noted as one that is read from. A refusal is counted. The one question for every wall: the
  * preloaded library asks it, and so may whoever sees system calls. Thread-safe, keeps errno, allocates nothing. */
-enum tn_network_answer tn_network_connect(struct tn_network *network, const struct sockaddr *address, socklen_t length);
+enum tn_network_answer tn__network_connect(struct tn_network *network, const struct sockaddr *address, socklen_t length);
 /* May it send a datagram there? `server`: the socket was bound to a port by name. */
-enum tn_network_answer tn_network_datagram(struct tn_network *network, const struct sockaddr *address, socklen_t length,
+enum tn_network_answer tn__network_datagram(struct tn_network *network, const struct sockaddr *address, socklen_t length,
                                            bool server);
 /* May it connect, or send, to a socket of this path in the file system? `own`: the path lies in the run. An abstract name is
  * handed over with an @ in the place of its first byte. */
-enum tn_network_answer tn_network_path(struct tn_network *network, const char *path, bool own);
+enum tn_network_answer tn__network_path(struct tn_network *network, const char *path, bool own);
 /* A process of the run made a socket of this name (absolute, without links; or abstract). */
-void tn_network_binds(struct tn_network *network, const char *path);
+void tn__network_binds(struct tn_network *network, const char *path);
 /* The name of a file without links, as the kernel has it (PATH_MAX bytes); the path itself where nothing is. */
-void tn_network_real_path(const char *path, char *out);
-/* The name in an address of the file system's kind, as tn_network_path wants it, but a path may be relative; false: there is
+void tn__network_real_path(const char *path, char *out);
+/* The name in an address of the file system's kind, as tn__network_path wants it, but a path may be relative; false: there is
  * none in it. `out` has TN_NETWORK_PATH bytes. */
 #define TN_NETWORK_PATH 112
-bool tn_network_path_of(const struct sockaddr *address, socklen_t length, char *out);
+bool tn__network_path_of(const struct sockaddr *address, socklen_t length, char *out);
 /* A process of the run listens at the port of this address. */
-void tn_network_listens(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);
+void tn__network_listens(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);
 /* A name was looked up and has this address. */
-void tn_network_named(struct tn_network *network, const char *name, const struct sockaddr *address, socklen_t length);
+void tn__network_named(struct tn_network *network, const char *name, const struct sockaddr *address, socklen_t length);
 /* Counts a refused send to where the socket leads. */
-void tn_network_refused_send(struct tn_network *network, const struct sockaddr *address, socklen_t length);
+void tn__network_refused_send(struct tn_network *network, const struct sockaddr *address, socklen_t length);
 
 /* An option of a socket that is a whole number (SOL_SOCKET), or -1. */
-int tn_network_option(int fd, int option);
+int tn__network_option(int fd, int option);
 /* What went over a TCP connection so far, as the kernel counts: `sent` with what still waits to be. False: it is none. */
 struct tn_network_count {
 	uint64_t sent, received;
 };
-bool tn_network_count(int fd, struct tn_network_count *out);
+bool tn__network_count(int fd, struct tn_network_count *out);
 /* Was more sent since `first` than reading needs, or would it be with `more` bytes? */
-bool tn_network_is_too_much(const struct tn_network_count *first, const struct tn_network_count *now, uint64_t more);
+bool tn__network_is_too_much(const struct tn_network_count *first, const struct tn_network_count *now, uint64_t more);
 /* Calls `visit` for every socket among the descriptors of all processes that may be looked at, until it says true. */
-void tn_network_each_socket(bool (*visit)(pid_t process, int fd, unsigned long long inode, void *context), void *context);
+void tn__network_each_socket(bool (*visit)(pid_t process, int fd, unsigned long long inode, void *context), void *context);
 
 /* Is the port of this local address one that the run listens at? Asks /proc where the table does not know. */
-bool tn_network_is_own(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);
+bool tn__network_is_own(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);
 /* Is it an address of this machine? */
-bool tn_network_is_local(const struct sockaddr *address, socklen_t length);
+bool tn__network_is_local(const struct sockaddr *address, socklen_t length);
 
 /* Does a name server answer there? */
-bool tn_network_is_dns(const struct sockaddr *address, socklen_t length);
+bool tn__network_is_dns(const struct sockaddr *address, socklen_t length);
 
 #endif

@@ -36,7 +36,7 @@ tn__network(void)
 	if (atomic_compare_exchange_strong(&set_up, &state, 1)) {
 		const char *run = getenv("TONNAGE_RUN");
 		(void)tn__mode();
-		network = run != NULL && *run ? tn_network_open(run, tn__head->pass) : NULL;
+		network = run != NULL && *run ? tn__network_open(run, tn__head->pass) : NULL;
 		if (network != NULL)
 			tn__network_kernels = &network->kernels;
 		atomic_store_explicit(&set_up, 2, memory_order_release);
@@ -51,7 +51,7 @@ void
 tn__network_renew(void)
 {
 	if (network != NULL)
-		tn_network_close(network);
+		tn__network_close(network);
 	network = NULL;
 	tn__network_kernels = &no_kernels;
 	memset((void *)tn__socket_kinds, 0, sizeof(tn__socket_kinds));
@@ -126,7 +126,7 @@ look_at(int fd)
 {
 	struct sockaddr_storage own, peer;
 	socklen_t own_length, peer_length;
-	int domain = tn_network_option(fd, SO_DOMAIN), type = tn_network_option(fd, SO_TYPE);
+	int domain = tn__network_option(fd, SO_DOMAIN), type = tn__network_option(fd, SO_TYPE);
 	if (domain == AF_PACKET)
 		return TN__SOCKET_DATAGRAM;
 	if ((domain != AF_INET && domain != AF_INET6) || was_inherited(fd))
@@ -138,7 +138,7 @@ look_at(int fd)
 	if (!name_of(SYS_getsockname, fd, &own, &own_length))
 		own_length = 0;
 	if (was_accepted(&own, own_length) ||
-	    (tn_network_is_local((void *)&peer, peer_length) && tn_network_is_own(network, (void *)&peer, peer_length, false)))
+	    (tn__network_is_local((void *)&peer, peer_length) && tn__network_is_own(network, (void *)&peer, peer_length, false)))
 		return TN__SOCKET_FREE;
 	return TN__SOCKET_BOUNDED;
 }
@@ -153,7 +153,7 @@ kind_of(int fd)
 	if (kind != TN__SOCKET_UNKNOWN)
 		return kind;
 	kind = look_at(fd);
-	if (kind == TN__SOCKET_BOUNDED && !tn_network_count(fd, &before[fd]))
+	if (kind == TN__SOCKET_BOUNDED && !tn__network_count(fd, &before[fd]))
 		before[fd] = (struct tn_network_count){ 0, 0 };
 	atomic_store_explicit(&tn__socket_kinds[fd], (uint8_t)kind, memory_order_relaxed);
 	return kind;
@@ -193,13 +193,13 @@ exceeds(int fd, const void *bytes, size_t size)
 	struct tn_network_count now, first = { 0, 0 };
 	if (is_writing_request(bytes, size))
 		return true;
-	if (!tn_network_count(fd, &now))
+	if (!tn__network_count(fd, &now))
 		return size > TN_NETWORK_ALLOWANCE;
 	if (fd < TN_DESCRIPTORS)
 		first = before[fd];
 	if (now.sent < first.sent || now.received < first.received)
 		first = (struct tn_network_count){ 0, 0 }; /* of another connection */
-	return tn_network_is_too_much(&first, &now, size);
+	return tn__network_is_too_much(&first, &now, size);
 }
 
 static bool
@@ -209,7 +209,7 @@ refuse(int fd, bool connection, const struct sockaddr *address, socklen_t length
 	if (address == NULL && name_of(SYS_getpeername, fd, &peer, &length))
 		address = (void *)&peer;
 	if (connection) {
-		tn_network_refused_send(network, address, length);
+		tn__network_refused_send(network, address, length);
 		(void)TN_CALL(SYS_shutdown, fd, SHUT_RDWR);
 	}
 	errno = connection ? ECONNRESET : ENETUNREACH;
@@ -224,7 +224,7 @@ stops_datagram(int fd, bool server, const struct sockaddr *address, socklen_t le
 		return false; /* libc's own error */
 	if (address == NULL)
 		address = (void *)&peer;
-	return tn_network_datagram(network, address, length, server) == TN_NETWORK_REFUSED && refuse(fd, false, address, length);
+	return tn__network_datagram(network, address, length, server) == TN_NETWORK_REFUSED && refuse(fd, false, address, length);
 }
 
 bool

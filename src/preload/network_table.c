@@ -44,7 +44,7 @@ file_of(const char *run_folder, char path[4096])
 }
 
 tn_status
-tn_network_create(const char *run_folder, uint64_t pass)
+tn__network_create(const char *run_folder, uint64_t pass)
 {
 	char path[4096];
 	struct tn_network *network = MAP_FAILED;
@@ -70,7 +70,7 @@ tn_network_create(const char *run_folder, uint64_t pass)
 }
 
 struct tn_network *
-tn_network_open(const char *run_folder, uint64_t pass)
+tn__network_open(const char *run_folder, uint64_t pass)
 {
 	char path[4096];
 	struct stat about;
@@ -87,14 +87,14 @@ tn_network_open(const char *run_folder, uint64_t pass)
 	}
 	(void)CALL(SYS_close, fd);
 	if (network != NULL && network->magic != TN_NETWORK_MAGIC) {
-		tn_network_close(network);
+		tn__network_close(network);
 		network = NULL;
 	}
 	return network;
 }
 
 void
-tn_network_close(struct tn_network *network)
+tn__network_close(struct tn_network *network)
 {
 	(void)CALL(SYS_munmap, network, sizeof(*network));
 }
@@ -130,7 +130,7 @@ read_address(const struct sockaddr *address, socklen_t length, struct internet *
 }
 
 void
-tn_network_real_path(const char *path, char *out)
+tn__network_real_path(const char *path, char *out)
 {
 	char link[64];
 	long length, fd = CALL(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
@@ -144,7 +144,7 @@ tn_network_real_path(const char *path, char *out)
 }
 
 bool
-tn_network_path_of(const struct sockaddr *address, socklen_t length, char *out)
+tn__network_path_of(const struct sockaddr *address, socklen_t length, char *out)
 {
 	const struct sockaddr_un *named = (const void *)address;
 	if (address == NULL || length <= offsetof(struct sockaddr_un, sun_path) || address->sa_family != AF_UNIX)
@@ -189,14 +189,14 @@ is_local(const struct internet *at)
 }
 
 bool
-tn_network_is_local(const struct sockaddr *address, socklen_t length)
+tn__network_is_local(const struct sockaddr *address, socklen_t length)
 {
 	struct internet at;
 	return read_address(address, length, &at) && is_local(&at);
 }
 
 bool
-tn_network_is_dns(const struct sockaddr *address, socklen_t length)
+tn__network_is_dns(const struct sockaddr *address, socklen_t length)
 {
 	struct internet at;
 	return read_address(address, length, &at) && at.port == DNS_PORT;
@@ -330,7 +330,7 @@ has_port(_Atomic uint64_t *bits, unsigned port)
 }
 
 void
-tn_network_listens(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp)
+tn__network_listens(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp)
 {
 	struct internet at;
 	if (read_address(address, length, &at))
@@ -451,7 +451,7 @@ each_socket_of(long processes, const char *pid, visitor *visit, void *context)
 }
 
 void
-tn_network_each_socket(visitor *visit, void *context)
+tn__network_each_socket(visitor *visit, void *context)
 {
 	char buffer[4096];
 	bool found = false;
@@ -494,7 +494,7 @@ is_held_by_run(unsigned long long inode)
 {
 	struct held_socket socket = { .inode = inode, .run = run_variable() };
 	if (socket.run != NULL)
-		tn_network_each_socket(is_of_this_run, &socket);
+		tn__network_each_socket(is_of_this_run, &socket);
 	return socket.found;
 }
 
@@ -521,7 +521,7 @@ is_own(struct tn_network *network, const struct internet *at, bool udp)
 }
 
 bool
-tn_network_is_own(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp)
+tn__network_is_own(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp)
 {
 	struct internet at;
 	return read_address(address, length, &at) && is_own(network, &at, udp);
@@ -541,7 +541,7 @@ is_name_of_run(const char *line, void *context)
 /* ---- what went over a connection ---- */
 
 int
-tn_network_option(int fd, int option)
+tn__network_option(int fd, int option)
 {
 	int value = -1;
 	socklen_t length = sizeof(value);
@@ -549,7 +549,7 @@ tn_network_option(int fd, int option)
 }
 
 bool
-tn_network_count(int fd, struct tn_network_count *out)
+tn__network_count(int fd, struct tn_network_count *out)
 {
 	struct tcp_info info;
 	socklen_t length = sizeof(info);
@@ -564,7 +564,7 @@ tn_network_count(int fd, struct tn_network_count *out)
 }
 
 bool
-tn_network_is_too_much(const struct tn_network_count *first, const struct tn_network_count *now, uint64_t more)
+tn__network_is_too_much(const struct tn_network_count *first, const struct tn_network_count *now, uint64_t more)
 {
 	return now->sent - first->sent + more > TN_NETWORK_ALLOWANCE + (now->received - first->received);
 }
@@ -572,7 +572,7 @@ tn_network_is_too_much(const struct tn_network_count *first, const struct tn_net
 /* ---- the decision ---- */
 
 void
-tn_network_named(struct tn_network *network, const char *name, const struct sockaddr *address, socklen_t length)
+tn__network_named(struct tn_network *network, const char *name, const struct sockaddr *address, socklen_t length)
 {
 	struct internet at;
 	if (name != NULL && *name && read_address(address, length, &at) && !is_local(&at))
@@ -580,7 +580,7 @@ tn_network_named(struct tn_network *network, const char *name, const struct sock
 }
 
 enum tn_network_answer
-tn_network_connect(struct tn_network *network, const struct sockaddr *address, socklen_t length)
+tn__network_connect(struct tn_network *network, const struct sockaddr *address, socklen_t length)
 {
 	struct internet at;
 	if (!read_address(address, length, &at)) {
@@ -607,13 +607,13 @@ tn_network_connect(struct tn_network *network, const struct sockaddr *address, s
 }
 
 enum tn_network_answer
-tn_network_datagram(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool server)
+tn__network_datagram(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool server)
 {
 	struct internet at;
 	if (!tn_network_is_closed(network) || server)
 		return TN_NETWORK_FREE;
 	if (!read_address(address, length, &at))
-		return tn_network_connect(network, address, length);
+		return tn__network_connect(network, address, length);
 	bool local = is_local(&at);
 	if (at.port == DNS_PORT || (local && is_own(network, &at, true)))
 		return TN_NETWORK_FREE;
@@ -649,7 +649,7 @@ is_of_the_system(const char *path)
 }
 
 enum tn_network_answer
-tn_network_path(struct tn_network *network, const char *path, bool own)
+tn__network_path(struct tn_network *network, const char *path, bool own)
 {
 	if (own)
 		return TN_NETWORK_FREE;
@@ -671,7 +671,7 @@ tn_network_path(struct tn_network *network, const char *path, bool own)
 }
 
 void
-tn_network_binds(struct tn_network *network, const char *path)
+tn__network_binds(struct tn_network *network, const char *path)
 {
 	uint32_t host = host_of(network, path);
 	if (host != NO_HOST)
@@ -679,7 +679,7 @@ tn_network_binds(struct tn_network *network, const char *path)
 }
 
 void
-tn_network_refused_send(struct tn_network *network, const struct sockaddr *address, socklen_t length)
+tn__network_refused_send(struct tn_network *network, const struct sockaddr *address, socklen_t length)
 {
 	struct internet at;
 	uint32_t host = read_address(address, length, &at) ? host_at(network, &at, is_local(&at)) : NO_HOST;

@@ -177,7 +177,7 @@ void tn__resolve(int dirfd, const char *path, unsigned how, struct tn__place *pl
 /* The place of an open descriptor. */
 void tn__resolve_descriptor(int fd, struct tn__place *place);
 /* Goes to an entry of the folder, back to its parent (`length` as it was there). False: the name is too long. */
-bool tn__enter(struct tn__place *place, const char *name, size_t name_length);
+bool tn__place_enter(struct tn__place *place, const char *name, size_t name_length);
 void tn__leave(struct tn__place *place, size_t length);
 /* The place's key in the index. */
 uint64_t tn__place_key(const struct tn__place *place);

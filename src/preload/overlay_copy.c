@@ -62,7 +62,7 @@ walk_to_parent(const struct tn__place *place, struct tn__place *parent, bool mak
 	tn__go_to_root(parent);
 	while (name < last) {
 		const char *end = strchr(name + 1, '/');
-		(void)tn__enter(parent, name + 1, (size_t)(end - name - 1));
+		(void)tn__place_enter(parent, name + 1, (size_t)(end - name - 1));
 		if (make && parent->lower && !(parent->flags & TN__MERGED)) {
 			int result = make_merged_folder(parent);
 			if (result)
@@ -348,7 +348,7 @@ copy_up_entries(struct tn__place *place)
 		const struct dirent64 *entry = (const void *)(listing.bytes + listing.at[i]);
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		result = tn__enter(place, entry->d_name, strlen(entry->d_name)) ? tn__copy_up_tree(place) : -ENAMETOOLONG;
+		result = tn__place_enter(place, entry->d_name, strlen(entry->d_name)) ? tn__copy_up_tree(place) : -ENAMETOOLONG;
 		tn__leave(place, length);
 	}
 	tn__listing_free(&listing);

@@ -56,7 +56,7 @@ is_listed(struct tn__place *folder, const char *name, bool from_upper)
 		return true;
 	if (!strcmp(name, ".") || !strcmp(name, ".."))
 		return !from_upper;
-	if (!tn__enter(child, name, strlen(name)))
+	if (!tn__place_enter(child, name, strlen(name)))
 		return !from_upper;
 	listed = from_upper ? !child->lower : child->lower;
 	tn__leave(folder, length);

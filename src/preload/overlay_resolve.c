@@ -86,7 +86,7 @@ is_own_shared(const struct tn__place *place)
 }
 
 bool
-tn__enter(struct tn__place *place, const char *name, size_t name_length)
+tn__place_enter(struct tn__place *place, const char *name, size_t name_length)
 {
 	bool merged = tn__is_merged(place);
 
@@ -115,7 +115,7 @@ tn__leave(struct tn__place *place, size_t length)
 	while (at < length) {
 		const char *name = kept + at + 1;
 		const char *end = strchrnul(name, '/');
-		(void)tn__enter(place, name, (size_t)(end - name));
+		(void)tn__place_enter(place, name, (size_t)(end - name));
 		at = (size_t)(end - kept);
 	}
 }
@@ -282,7 +282,7 @@ walk_step(struct walk *walk, const char *name, size_t name_length, bool trusted)
 		tn__leave(place, parent_length(place));
 		return 1;
 	}
-	if (!tn__enter(place, name, name_length))
+	if (!tn__place_enter(place, name, name_length))
 		return -ENAMETOOLONG;
 	if (!place->lower)
 		place->moved = true;

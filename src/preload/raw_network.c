@@ -84,7 +84,7 @@ set_option(int fd, int option, const void *value, socklen_t size)
 static bool
 is_datagram(int fd)
 {
-	int type = tn_network_option(fd, SO_TYPE);
+	int type = tn__network_option(fd, SO_TYPE);
 	return type == SOCK_DGRAM || type == SOCK_RAW;
 }
 
@@ -164,7 +164,7 @@ find_lost(void)
 			(void)TN_CALL(SYS_close, fd);
 	}
 	if (left > 0)
-		tn_network_each_socket(is_lost_one, &left);
+		tn__network_each_socket(is_lost_one, &left);
 	for (size_t i = 0; i < watched_count;)
 		if (watched[i].lost)
 			watched[i] = watched[--watched_count];
@@ -212,8 +212,8 @@ begin_to_bound(struct watched *item, int fd)
 	struct sockaddr_storage peer;
 	socklen_t length;
 	if (!peer_of(fd, &peer, &length))
-		return tn_network_option(fd, SO_ERROR) == 0; /* it is still being made */
-	if (tn_network_is_local((void *)&peer, length) && tn_network_is_own(network, (void *)&peer, length, item->datagram))
+		return tn__network_option(fd, SO_ERROR) == 0; /* it is still being made */
+	if (tn__network_is_local((void *)&peer, length) && tn__network_is_own(network, (void *)&peer, length, item->datagram))
 		return false;
 	if (item->datagram) {
 		set_option(fd, SO_BINDTODEVICE, "lo", 3);
@@ -221,7 +221,7 @@ begin_to_bound(struct watched *item, int fd)
 	}
 	slow_down(fd);
 	item->bounded = true;
-	return tn_network_count(fd, &item->first);
+	return tn__network_count(fd, &item->first);
 }
 
 /* False: it may be forgotten. */
@@ -233,12 +233,12 @@ look_at(struct watched *item, int fd)
 	socklen_t length;
 	if (!item->bounded)
 		return begin_to_bound(item, fd);
-	if (!tn_network_count(fd, &now))
+	if (!tn__network_count(fd, &now))
 		return false;
-	if (!tn_network_is_too_much(&item->first, &now, 0))
+	if (!tn__network_is_too_much(&item->first, &now, 0))
 		return true;
 	bool known = peer_of(fd, &peer, &length);
-	tn_network_refused_send(network, known ? (void *)&peer : NULL, known ? length : 0);
+	tn__network_refused_send(network, known ? (void *)&peer : NULL, known ? length : 0);
 	(void)TN_CALL(SYS_shutdown, fd, SHUT_RDWR);
 	return false;
 }
@@ -275,18 +275,18 @@ decide_path(const struct tn__raw_caller *caller, const struct sockaddr *address,
 {
 	char text[TN_NETWORK_PATH], path[PATH_MAX], real[PATH_MAX];
 	bool own = false;
-	if (!tn_network_path_of(address, length, text))
+	if (!tn__network_path_of(address, length, text))
 		return TN__RAW_GO_ON;
 	if (((const struct sockaddr_un *)(const void *)address)->sun_path[0]) {
 		long result = tn__raw_has_our_root(caller) ? tn__raw_absolute(caller, AT_FDCWD, text, path) : -EACCES;
 		if (result)
 			return result;
-		tn_network_real_path(path, real);
+		tn__network_real_path(path, real);
 		own = !strncmp(real, run_folder, strlen(run_folder)) && real[strlen(run_folder)] == '/';
 	} else {
 		strcpy(real, text);
 	}
-	return tn_network_path(network, real, own) == TN_NETWORK_REFUSED ? -EACCES : TN__RAW_GO_ON;
+	return tn__network_path(network, real, own) == TN_NETWORK_REFUSED ? -EACCES : TN__RAW_GO_ON;
 }
 
 /* Connecting a datagram socket sends nothing; after the first kernel it gets no way out of the machine (entries_socket.c). It
@@ -294,15 +294,15 @@ decide_path(const struct tn__raw_caller *caller, const struct sockaddr *address,
 static long
 connect_datagram(const struct tn__raw_caller *caller, int number, int fd, const struct sockaddr *address, socklen_t length)
 {
-	bool local = tn_network_is_local(address, length);
-	if (!is_internet(address->sa_family) || tn_network_is_dns(address, length))
+	bool local = tn__network_is_local(address, length);
+	if (!is_internet(address->sa_family) || tn__network_is_dns(address, length))
 		return TN__RAW_GO_ON;
 	if (!tn_network_is_closed(network)) {
 		(void)watch(caller, number, fd, false);
 		return TN__RAW_GO_ON;
 	}
 	if (local)
-		return tn_network_datagram(network, address, length, false) == TN_NETWORK_REFUSED ? -ENETUNREACH : TN__RAW_GO_ON;
+		return tn__network_datagram(network, address, length, false) == TN_NETWORK_REFUSED ? -ENETUNREACH : TN__RAW_GO_ON;
 	long result = tn__raw_still_waits(caller) ? TN_CALL(SYS_connect, fd, address, length) : -EINTR;
 	set_option(fd, SO_BINDTODEVICE, "lo", 3);
 	return result;
@@ -312,7 +312,7 @@ static long
 connect_stream(const struct tn__raw_caller *caller, int number, int fd, const struct sockaddr *address, socklen_t length)
 {
 	bool closed = tn_network_is_closed(network);
-	enum tn_network_answer answer = tn_network_connect(network, address, length);
+	enum tn_network_answer answer = tn__network_connect(network, address, length);
 	if (answer == TN_NETWORK_REFUSED)
 		return -ENETUNREACH;
 	if (fd >= 0 && is_internet(address->sa_family) && (answer == TN_NETWORK_BOUNDED || !closed) &&
@@ -365,7 +365,7 @@ decide_send(const struct tn__raw_caller *caller, int number, uint64_t at, uint64
 	bool stream = fd >= 0 && !is_datagram(fd); /* where it leads was decided when it was connected */
 	if (fd >= 0)
 		(void)TN_CALL(SYS_close, fd);
-	if (stream || tn_network_datagram(network, (void *)&storage, (socklen_t)length, false) != TN_NETWORK_REFUSED)
+	if (stream || tn__network_datagram(network, (void *)&storage, (socklen_t)length, false) != TN_NETWORK_REFUSED)
 		return TN__RAW_GO_ON;
 	return -ENETUNREACH;
 }
@@ -461,8 +461,8 @@ tn__raw_network_answer(const struct tn__raw_caller *caller)
 tn_status
 tn__raw_network_attach(const char *folder)
 {
-	tn_network_real_path(folder, run_folder);
-	network = tn_network_open(folder, 0);
+	tn__network_real_path(folder, run_folder);
+	network = tn__network_open(folder, 0);
 	TN_RETURN_IF(!network, TN_IO, "the network table of %s cannot be used", folder);
 	return TN_OK;
 }

@@ -21,7 +21,7 @@
 int
 tn_cudnn_main(void)
 {
-	return tn_dnn_helper_main();
+	return tn__dnn_helper_main();
 }
 
 const char *

@@ -90,14 +90,14 @@ tn__network_collect(const struct tn_run_options *options, const struct tn_watch 
 	char path[PATH_MAX];
 	const struct tn_folder *folder = watch->folder;
 	report->network_allowed = options->allow_network;
-	struct tn_network *network = tn_network_open(folder->path, 0);
+	struct tn_network *network = tn__network_open(folder->path, 0);
 	report->network_raw_open = !report->network_allowed && (network == NULL || watch->raw_wall != TN__RAW_ASKS);
 	if (network != NULL)
 		take_table(network, report);
 	if (network != NULL && network->left > 0)
 		report->connected = true;
 	if (network != NULL)
-		tn_network_close(network);
+		tn__network_close(network);
 	FILE *in = fopen(tn__folder_path(folder, TN_NETWORK_CALLS, path), "re");
 	if (in != NULL)
 		take_lines(in, watch, report);

@@ -95,12 +95,12 @@ prepare(struct tn_once *once)
 	int cards = once->options->gpus * once->chosen.nodes;
 	for (int i = 0; i < cards; i++)
 		gpus[i] = once->card.figures;
-	TN_FORWARD_IF_ERROR(tn_ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, cards,
+	TN_FORWARD_IF_ERROR(tn__ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, cards,
 	                                     once->options->other_bytes, &once->ledger));
 	once->ledger->ranks_run = (uint32_t)once->chosen.count;
 	once->ledger->node_cards = (uint32_t)once->options->gpus;
 	if (!once->card.real && !once->options->allow_network)
-		TN_RETURN_IF(tn_network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO, "%s cannot be written: %s",
+		TN_RETURN_IF(tn__network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO, "%s cannot be written: %s",
 		             tn__folder_path(&once->folder, TN_NETWORK_FILE, path), strerror(errno));
 	once->environment = tn__environment_make(once->options, &once->install, &once->folder, &once->chosen, once->card.real);
 	TN_RETURN_IF(once->environment == NULL, TN_NO_MEMORY, "out of host memory");
@@ -272,7 +272,7 @@ tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way
 		if (once->folder.path[0] != '\0' && !once->keep_files)
 			tn__folder_remove(&once->folder, false);
 		if (once->ledger != NULL)
-			tn_ledger_close(once->ledger);
+			tn__ledger_close(once->ledger);
 		release_signals(once);
 	}
 	tn__notebook_free(once->notebook);

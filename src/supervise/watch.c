@@ -158,7 +158,7 @@ sample(struct state *state, double now)
 	if (watch->real_gpu && tn__machine_process_bytes(list.pids, list.count, &bytes) == TN_OK &&
 	    bytes > watch->real_device_peak)
 		watch->real_device_peak = bytes;
-	tn_ledger_sweep(watch->ledger);
+	tn__ledger_sweep(watch->ledger);
 	tn__ranks_look(watch->ledger, watch->folder, &watch->endings);
 	if (!state->program_ended && tn__ranks_hang(watch->ledger, &watch->endings, &state->ranks, now))
 		watch->ending.hung = state->over = true;
@@ -257,7 +257,7 @@ finish(struct state *state)
 	watch->endings = endings;
 	tn__leftovers_remove(&state->leftovers, watch->seen.pids, watch->seen.count);
 	tn__leftovers_free(&state->leftovers);
-	tn_ledger_sweep(watch->ledger);
+	tn__ledger_sweep(watch->ledger);
 	tn__progress_erase(&watch->progress);
 	watch->seconds = tn__now() - watch->started;
 }

@@ -79,12 +79,12 @@ check(const void *image, size_t room)
 {
 	struct tn_code *code = NULL;
 	uint16_t sizes[TN_CODE_PARAMETERS_MAX];
-	assert_int_equal(tn_code_open(image, room, &code), TN_OK);
-	assert_int_equal(tn_code_parameters(code, "_Z5firstPf4Dimsi", sizes), 3);
+	assert_int_equal(tn__code_open(image, room, &code), TN_OK);
+	assert_int_equal(tn__code_parameters(code, "_Z5firstPf4Dimsi", sizes), 3);
 	assert_memory_equal(sizes, three, sizeof(three));
-	assert_int_equal(tn_code_parameters(code, "_Z6secondv", sizes), 0);
-	assert_int_equal(tn_code_parameters(code, "_Z5thirdv", sizes), -1);
-	tn_code_close(code);
+	assert_int_equal(tn__code_parameters(code, "_Z6secondv", sizes), 0);
+	assert_int_equal(tn__code_parameters(code, "_Z5thirdv", sizes), -1);
+	tn__code_close(code);
 }
 
 static void
@@ -108,9 +108,9 @@ test_anything_else_is_refused(void **state)
 {
 	struct tn_code *code = NULL;
 	char *empty = calloc(1, 1);
-	assert_int_equal(tn_code_open(empty, SIZE_MAX, &code), TN_FORMAT);
-	assert_int_equal(tn_code_open("\x7f" "EL", SIZE_MAX, &code), TN_FORMAT);
-	assert_int_equal(tn_code_open(".version 8.0\n.target sm_75", SIZE_MAX, &code), TN_FORMAT);
+	assert_int_equal(tn__code_open(empty, SIZE_MAX, &code), TN_FORMAT);
+	assert_int_equal(tn__code_open("\x7f" "EL", SIZE_MAX, &code), TN_FORMAT);
+	assert_int_equal(tn__code_open(".version 8.0\n.target sm_75", SIZE_MAX, &code), TN_FORMAT);
 	assert_null(code);
 	free(empty);
 }
@@ -123,12 +123,12 @@ try_exactly(const unsigned char *bytes, size_t size)
 	struct tn_code *code = NULL;
 	uint16_t sizes[TN_CODE_PARAMETERS_MAX];
 	memcpy(block, bytes, size);
-	bool opened = tn_code_open(block, size, &code) == TN_OK;
+	bool opened = tn__code_open(block, size, &code) == TN_OK;
 	if (opened)
-		assert_in_range(tn_code_parameters(code, "_Z5firstPf4Dimsi", sizes) + 1, 0, 4);
+		assert_in_range(tn__code_parameters(code, "_Z5firstPf4Dimsi", sizes) + 1, 0, 4);
 	else
 		assert_null(code);
-	tn_code_close(code);
+	tn__code_close(code);
 	free(block);
 	return opened;
 }

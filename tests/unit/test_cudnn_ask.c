@@ -34,26 +34,26 @@ static void
 answer(const struct tn_dnn_question *question, struct tn_dnn_bytes *out)
 {
 	const int32_t note = DNN_NUMERICAL_NOTE_TENSOR_CORE;
-	tn_dnn_add_u32(out, 92600);
+	tn__dnn_add_u32(out, 92600);
 	if (question->head.kind == TN_DNN_PLAN) {
 		bool refused = question->head.rank == 1;
-		tn_dnn_add_u32(out, refused ? DNN_STATUS_NOT_SUPPORTED_SHAPE : DNN_STATUS_SUCCESS);
-		tn_dnn_add_u32(out, refused ? 0 : 1);
-		tn_dnn_add_i64(out, WORKSPACE);
+		tn__dnn_add_u32(out, refused ? DNN_STATUS_NOT_SUPPORTED_SHAPE : DNN_STATUS_SUCCESS);
+		tn__dnn_add_u32(out, refused ? 0 : 1);
+		tn__dnn_add_i64(out, WORKSPACE);
 		return;
 	}
-	tn_dnn_add_u32(out, question->head.mode == DNN_HEUR_MODE_B ? DNN_STATUS_BAD_PARAM : DNN_STATUS_SUCCESS);
-	tn_dnn_add_u32(out, 2);
+	tn__dnn_add_u32(out, question->head.mode == DNN_HEUR_MODE_B ? DNN_STATUS_BAD_PARAM : DNN_STATUS_SUCCESS);
+	tn__dnn_add_u32(out, 2);
 	for (int row = 0; row < 2; row++) {
-		tn_dnn_add_i64(out, row == 0 ? ENGINE : REFUSED_ENGINE);
-		tn_dnn_add_i64(out, 4096);
-		tn_dnn_add_i64(out, -1);
-		tn_dnn_add_u32(out, 1); /* a knob */
-		tn_dnn_add_i64(out, 2);
-		tn_dnn_add_i64(out, 77);
-		tn_dnn_add_u32(out, 1); /* a note */
-		tn_dnn_add(out, &note, sizeof(note));
-		tn_dnn_add_u32(out, 0);
+		tn__dnn_add_i64(out, row == 0 ? ENGINE : REFUSED_ENGINE);
+		tn__dnn_add_i64(out, 4096);
+		tn__dnn_add_i64(out, -1);
+		tn__dnn_add_u32(out, 1); /* a knob */
+		tn__dnn_add_i64(out, 2);
+		tn__dnn_add_i64(out, 77);
+		tn__dnn_add_u32(out, 1); /* a note */
+		tn__dnn_add(out, &note, sizeof(note));
+		tn__dnn_add_u32(out, 0);
 	}
 }
 
@@ -67,12 +67,12 @@ serve(void *unused)
 			struct tn_dnn_question question;
 			struct tn_dnn_bytes out = { .at = NULL };
 			helper.questions++;
-			if (helper.dies || !tn_dnn_question_read(buffer, (size_t)length, &question))
+			if (helper.dies || !tn__dnn_question_read(buffer, (size_t)length, &question))
 				break;
 			helper.last = question.head;
 			answer(&question, &out);
 			send(connection, out.at, out.length, MSG_NOSIGNAL);
-			tn_dnn_bytes_free(&out);
+			tn__dnn_bytes_free(&out);
 		}
 	}
 	return NULL;

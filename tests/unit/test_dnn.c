@@ -25,10 +25,10 @@ question_of(const char *library, const char *card, int32_t mode, uint32_t rank, 
 	const struct tn_dnn_head head = { .version = TN_DNN_WIRE_VERSION, .kind = TN_DNN_PLAN, .mode = mode, .rank = rank,
 		                              .library = (uint32_t)strlen(library), .card = (uint32_t)strlen(card),
 		                              .graph = (uint32_t)strlen(graph) };
-	tn_dnn_add(&bytes, &head, sizeof(head));
-	tn_dnn_add(&bytes, library, head.library);
-	tn_dnn_add(&bytes, card, head.card);
-	tn_dnn_add(&bytes, graph, head.graph);
+	tn__dnn_add(&bytes, &head, sizeof(head));
+	tn__dnn_add(&bytes, library, head.library);
+	tn__dnn_add(&bytes, card, head.card);
+	tn__dnn_add(&bytes, graph, head.graph);
 	assert_false(bytes.failed);
 	return bytes;
 }
@@ -38,9 +38,9 @@ key_of(const char *library, const char *card, int32_t mode, uint32_t rank, const
 {
 	struct tn_dnn_bytes bytes = question_of(library, card, mode, rank, graph);
 	struct tn_dnn_question question;
-	assert_true(tn_dnn_question_read(bytes.at, bytes.length, &question));
-	struct tn_dnn_key key = tn_dnn_key_of(&question);
-	tn_dnn_bytes_free(&bytes);
+	assert_true(tn__dnn_question_read(bytes.at, bytes.length, &question));
+	struct tn_dnn_key key = tn__dnn_key_of(&question);
+	tn__dnn_bytes_free(&bytes);
 	return key;
 }
 
@@ -58,18 +58,18 @@ test_a_question_is_read_whole_or_not(void **state)
 	for (size_t length = 0; length < bytes.length; length++) {
 		unsigned char *cut = malloc(length + 1); /* so that a sanitizer sees a byte too many */
 		memcpy(cut, bytes.at, length);
-		assert_false(tn_dnn_question_read(cut, length, &question));
+		assert_false(tn__dnn_question_read(cut, length, &question));
 		free(cut);
 	}
-	assert_true(tn_dnn_question_read(bytes.at, bytes.length, &question));
+	assert_true(tn__dnn_question_read(bytes.at, bytes.length, &question));
 	assert_int_equal(question.head.mode, 3);
 	assert_memory_equal(question.library, "/lib", 4);
 	assert_memory_equal(question.graph.at, "graph", 5);
-	tn_dnn_add(&bytes, "x", 1);
-	assert_false(tn_dnn_question_read(bytes.at, bytes.length, &question));
+	tn__dnn_add(&bytes, "x", 1);
+	assert_false(tn__dnn_question_read(bytes.at, bytes.length, &question));
 	bytes.at[0]++; /* another version */
-	assert_false(tn_dnn_question_read(bytes.at, bytes.length - 1, &question));
-	tn_dnn_bytes_free(&bytes);
+	assert_false(tn__dnn_question_read(bytes.at, bytes.length - 1, &question));
+	tn__dnn_bytes_free(&bytes);
 }
 
 static void
@@ -89,12 +89,12 @@ test_bytes_have_a_bound(void **state)
 {
 	struct tn_dnn_bytes bytes = { .at = NULL };
 	char *much = calloc(1, TN_DNN_MOST_BYTES);
-	tn_dnn_add(&bytes, much, TN_DNN_MOST_BYTES);
+	tn__dnn_add(&bytes, much, TN_DNN_MOST_BYTES);
 	assert_false(bytes.failed);
-	tn_dnn_add(&bytes, much, 1);
+	tn__dnn_add(&bytes, much, 1);
 	assert_true(bytes.failed);
 	assert_int_equal(bytes.length, TN_DNN_MOST_BYTES);
-	tn_dnn_bytes_free(&bytes);
+	tn__dnn_bytes_free(&bytes);
 	free(much);
 }
 
@@ -128,9 +128,9 @@ static void
 add(const char *path, uint64_t key, const char *answer)
 {
 	const struct tn_dnn_record record = { { key, key }, (const unsigned char *)answer, (uint32_t)strlen(answer) };
-	int file = tn_dnn_cache_open(path);
+	int file = tn__dnn_cache_open(path);
 	assert_true(file >= 0);
-	tn_dnn_cache_add(file, &record);
+	tn__dnn_cache_add(file, &record);
 	close(file);
 }
 
@@ -145,26 +145,26 @@ test_what_is_damaged_is_cut_off(void **state)
 	add(path, 1, "one");
 	add(path, 2, "two");
 	size_t length = contents(path, bytes, sizeof(bytes));
-	assert_int_equal(tn_dnn_cache_walk(bytes, length, take, &walked), length);
+	assert_int_equal(tn__dnn_cache_walk(bytes, length, take, &walked), length);
 	assert_int_equal(walked.count, 2);
 	assert_int_equal(walked.keys[1], 2);
 	assert_string_equal(walked.answers[1], "two");
 	for (size_t cut = 0; cut < length; cut++) {
 		walked.count = 0;
-		assert_true(tn_dnn_cache_walk(bytes, cut, take, &walked) <= cut);
+		assert_true(tn__dnn_cache_walk(bytes, cut, take, &walked) <= cut);
 		assert_in_range(walked.count, 0, 1);
 	}
 	assert_int_equal(truncate(path, (off_t)length - 1), 0);
 	add(path, 3, "three");
 	length = contents(path, bytes, sizeof(bytes));
 	memset(&walked, 0, sizeof(walked));
-	assert_int_equal(tn_dnn_cache_walk(bytes, length, take, &walked), length);
+	assert_int_equal(tn__dnn_cache_walk(bytes, length, take, &walked), length);
 	assert_int_equal(walked.count, 2);
 	assert_string_equal(walked.answers[0], "one");
 	assert_string_equal(walked.answers[1], "three");
 	bytes[length - 1] ^= 1; /* a bit of the last answer */
 	walked.count = 0;
-	(void)tn_dnn_cache_walk(bytes, length, take, &walked);
+	(void)tn__dnn_cache_walk(bytes, length, take, &walked);
 	assert_int_equal(walked.count, 1);
 	unlink(path);
 	for (int up = 0; up < 3; up++) {
@@ -180,13 +180,13 @@ test_a_file_of_the_cache_is_of_one_build(void **state)
 	assert_non_null(mkdtemp(folder));
 	snprintf(library, sizeof(library), "%s/libcudnn.so.9", folder);
 	snprintf(part, sizeof(part), "%s/libcudnn_heuristic.so.9", folder);
-	assert_null(tn_dnn_cache_path("/cache", library, one));
+	assert_null(tn__dnn_cache_path("/cache", library, one));
 	fclose(fopen(library, "w"));
-	assert_non_null(tn_dnn_cache_path("/cache", library, one));
+	assert_non_null(tn__dnn_cache_path("/cache", library, one));
 	FILE *file = fopen(part, "w");
 	fputs("longer", file);
 	fclose(file);
-	assert_non_null(tn_dnn_cache_path("/cache", library, other));
+	assert_non_null(tn__dnn_cache_path("/cache", library, other));
 	assert_string_not_equal(one, other);
 	assert_memory_equal(other, "/cache/", 7);
 	unlink(part);

@@ -31,7 +31,7 @@ make(int devices, uint64_t total, uint64_t other)
 		gpus[i].total_bytes = total;
 	snprintf(path, sizeof(path), "/tmp/tonnage-test-ledger-%d", (int)getpid());
 	unlink(path);
-	assert_int_equal(tn_ledger_create(path, gpus, devices, other, &ledger), TN_OK);
+	assert_int_equal(tn__ledger_create(path, gpus, devices, other, &ledger), TN_OK);
 	return ledger;
 }
 
@@ -39,7 +39,7 @@ static void
 finish(struct tn_ledger *ledger)
 {
 	assert_int_equal(tn__ledger_check(ledger), TN_OK);
-	tn_ledger_close(ledger);
+	tn__ledger_close(ledger);
 	unlink(path);
 }
 
@@ -48,17 +48,17 @@ test_last_byte(void **state)
 {
 	struct tn_ledger *ledger = make(1, 100 * MIB, 30 * MIB);
 	int slot;
-	assert_int_equal(tn_ledger_enter(ledger, getpid(), &slot), TN_OK);
-	assert_int_equal(tn_ledger_free_bytes(ledger, 0), 70 * MIB);
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 70 * MIB + 1, NULL), TN_OUT_OF_DEVICE_MEMORY);
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 70 * MIB, NULL), TN_OK);
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_LIBRARY, 1, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &slot), TN_OK);
+	assert_int_equal(tn__ledger_free_bytes(ledger, 0), 70 * MIB);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 70 * MIB + 1, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 70 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_LIBRARY, 1, NULL), TN_OUT_OF_DEVICE_MEMORY);
 	assert_int_equal(ledger->devices[0].refusal.count, 2);
 	assert_int_equal(ledger->devices[0].refusal.requested_bytes, 1);
 	assert_int_equal(ledger->devices[0].refusal.free_bytes, 0);
 	/* nothing overflows its way in */
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, UINT64_MAX, NULL), TN_OUT_OF_DEVICE_MEMORY);
-	assert_int_equal(tn_ledger_take(ledger, 1, slot, TN_BYTES_PROGRAM, 1, NULL), TN_INVALID);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, UINT64_MAX, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_int_equal(tn__ledger_take(ledger, 1, slot, TN_BYTES_PROGRAM, 1, NULL), TN_INVALID);
 	finish(ledger);
 }
 
@@ -67,11 +67,11 @@ test_peak_and_its_parts(void **state)
 {
 	struct tn_ledger *ledger = make(2, 100 * MIB, 5 * MIB);
 	int slot;
-	assert_int_equal(tn_ledger_enter(ledger, getpid(), &slot), TN_OK);
-	tn_ledger_take(ledger, 1, slot, TN_BYTES_CONTEXT, 10 * MIB, NULL);
-	tn_ledger_take(ledger, 1, slot, TN_BYTES_PROGRAM, 40 * MIB, NULL);
-	tn_ledger_give(ledger, 1, slot, TN_BYTES_PROGRAM, 40 * MIB);
-	tn_ledger_take(ledger, 1, slot, TN_BYTES_LIBRARY, 20 * MIB, NULL);
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &slot), TN_OK);
+	tn__ledger_take(ledger, 1, slot, TN_BYTES_CONTEXT, 10 * MIB, NULL);
+	tn__ledger_take(ledger, 1, slot, TN_BYTES_PROGRAM, 40 * MIB, NULL);
+	tn__ledger_give(ledger, 1, slot, TN_BYTES_PROGRAM, 40 * MIB);
+	tn__ledger_take(ledger, 1, slot, TN_BYTES_LIBRARY, 20 * MIB, NULL);
 	const struct tn_ledger_device *device = &ledger->devices[1];
 	assert_int_equal(device->peak_used_bytes, 55 * MIB);
 	assert_int_equal(device->used_bytes, 35 * MIB);
@@ -81,7 +81,7 @@ test_peak_and_its_parts(void **state)
 	assert_int_equal(device->at_peak.other_bytes, 5 * MIB);
 	assert_int_equal(ledger->devices[0].peak_used_bytes, 5 * MIB);
 	/* more than was taken does not come back */
-	tn_ledger_give(ledger, 1, slot, TN_BYTES_LIBRARY, 90 * MIB);
+	tn__ledger_give(ledger, 1, slot, TN_BYTES_LIBRARY, 90 * MIB);
 	assert_int_equal(device->used_bytes, 15 * MIB);
 	finish(ledger);
 }
@@ -95,20 +95,20 @@ test_killed_process_gives_back(void **state)
 	pid_t child = fork();
 	if (child == 0) {
 		int own;
-		tn_ledger_enter(ledger, getpid(), &own);
-		tn_ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 90 * MIB, NULL);
+		tn__ledger_enter(ledger, getpid(), &own);
+		tn__ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 90 * MIB, NULL);
 		(void)!write(ready[1], "r", 1);
 		pause();
 	}
 	char byte;
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-	assert_int_equal(tn_ledger_free_bytes(ledger, 0), 10 * MIB);
-	assert_int_equal(tn_ledger_sweep(ledger), 0); /* it lives */
+	assert_int_equal(tn__ledger_free_bytes(ledger, 0), 10 * MIB);
+	assert_int_equal(tn__ledger_sweep(ledger), 0); /* it lives */
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	/* An allocation that would not fit looks for dead owners first. */
-	assert_int_equal(tn_ledger_enter(ledger, getpid(), &slot), TN_OK);
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 95 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &slot), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 95 * MIB, NULL), TN_OK);
 	close(ready[0]);
 	close(ready[1]);
 	finish(ledger);
@@ -119,8 +119,8 @@ test_lock_of_a_dead_process(void **state)
 {
 	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
 	int slot;
-	assert_int_equal(tn_ledger_enter(ledger, getpid(), &slot), TN_OK);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 7 * MIB, NULL);
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &slot), TN_OK);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 7 * MIB, NULL);
 	pid_t child = fork();
 	if (child == 0) {
 		pthread_mutex_lock(&ledger->lock);
@@ -128,7 +128,7 @@ test_lock_of_a_dead_process(void **state)
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
-	assert_int_equal(tn_ledger_free_bytes(ledger, 0), 93 * MIB);
+	assert_int_equal(tn__ledger_free_bytes(ledger, 0), 93 * MIB);
 	finish(ledger);
 }
 
@@ -143,7 +143,7 @@ test_more_processes_than_slots(void **state)
 		ledger->processes[i].pid = 0x7ffffff0 - i;
 		ledger->processes[i].start_time = 1;
 	}
-	assert_int_equal(tn_ledger_enter(ledger, getpid(), &slot), TN_OK);
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &slot), TN_OK);
 	/* All alive: refused. */
 	uint64_t start = tn__process_start_time(getpid());
 	assert_true(start > 0);
@@ -152,7 +152,7 @@ test_more_processes_than_slots(void **state)
 		ledger->processes[i].pid = getpid();
 		ledger->processes[i].start_time = start;
 	}
-	assert_int_equal(tn_ledger_enter(ledger, getppid(), &slot), TN_LIMIT);
+	assert_int_equal(tn__ledger_enter(ledger, getppid(), &slot), TN_LIMIT);
 	finish(ledger);
 }
 
@@ -161,12 +161,12 @@ test_nth_allocation_fails(void **state)
 {
 	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
 	int slot;
-	tn_ledger_enter(ledger, getpid(), &slot);
+	tn__ledger_enter(ledger, getpid(), &slot);
 	ledger->devices[0].fail_countdown = 3;
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OK);
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OK);
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OUT_OF_DEVICE_MEMORY);
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OK);
 	finish(ledger);
 }
 
@@ -175,14 +175,14 @@ test_refused_calls(void **state)
 {
 	struct tn_ledger *ledger = make(1, MIB, 0);
 	char name[96];
-	tn_ledger_count_call(ledger, "cufft", "cufftExec");
-	tn_ledger_count_call(ledger, "cufft", "cufftExec");
-	tn_ledger_count_call(ledger, "other", "cufftExec");
+	tn__ledger_count_call(ledger, "cufft", "cufftExec");
+	tn__ledger_count_call(ledger, "cufft", "cufftExec");
+	tn__ledger_count_call(ledger, "other", "cufftExec");
 	assert_int_equal(ledger->call_count, 2);
 	assert_int_equal(ledger->calls[0].count, 2);
 	for (int i = 0; i < TN_LEDGER_CALLS; i++) {
 		snprintf(name, sizeof(name), "name%d", i);
-		tn_ledger_count_call(ledger, "x", name);
+		tn__ledger_count_call(ledger, "x", name);
 	}
 	assert_int_equal(ledger->call_count, TN_LEDGER_CALLS);
 	assert_int_equal(ledger->calls_lost, 2);
@@ -193,16 +193,16 @@ static void
 test_files_that_are_none(void **state)
 {
 	struct tn_ledger *ledger = NULL;
-	assert_int_equal(tn_ledger_open("/nonexistent/ledger", &ledger), TN_IO);
-	assert_int_equal(tn_ledger_open("/dev/null", &ledger), TN_FORMAT);
+	assert_int_equal(tn__ledger_open("/nonexistent/ledger", &ledger), TN_IO);
+	assert_int_equal(tn__ledger_open("/dev/null", &ledger), TN_FORMAT);
 	assert_null(ledger);
 	struct tn_ledger *made = make(1, MIB, 0);
-	assert_int_equal(tn_ledger_create(path, NULL, 0, 0, &ledger), TN_IO); /* exists */
+	assert_int_equal(tn__ledger_create(path, NULL, 0, 0, &ledger), TN_IO); /* exists */
 	made->version = 99;
-	assert_int_equal(tn_ledger_open(path, &ledger), TN_FORMAT);
+	assert_int_equal(tn__ledger_open(path, &ledger), TN_FORMAT);
 	made->version = TN_LEDGER_VERSION;
-	assert_int_equal(tn_ledger_open(path, &ledger), TN_OK);
-	tn_ledger_close(ledger);
+	assert_int_equal(tn__ledger_open(path, &ledger), TN_OK);
+	tn__ledger_close(ledger);
 	finish(made);
 }
 
@@ -231,20 +231,20 @@ test_peaks_of_regions(void **state)
 {
 	struct tn_ledger *ledger = make(2, 100 * MIB, 5 * MIB);
 	int slot;
-	tn_ledger_enter(ledger, getpid(), &slot);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_CONTEXT, 10 * MIB, NULL);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 80 * MIB, NULL); /* in no region */
-	tn_ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 70 * MIB);
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, "forward"), TN_OK);
+	tn__ledger_enter(ledger, getpid(), &slot);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_CONTEXT, 10 * MIB, NULL);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 80 * MIB, NULL); /* in no region */
+	tn__ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 70 * MIB);
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, "forward"), TN_OK);
 	assert_region(ledger, "forward", 0, 25, 10); /* what was there already */
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 20 * MIB, NULL);
-	tn_ledger_take(ledger, 1, slot, TN_BYTES_LIBRARY, 3 * MIB, NULL);
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, "backward"), TN_OK);
-	tn_ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 30 * MIB);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 5 * MIB, NULL);
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, "forward"), TN_OK); /* again: lower, nothing changes */
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, NULL), TN_OK);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 60 * MIB, NULL);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 20 * MIB, NULL);
+	tn__ledger_take(ledger, 1, slot, TN_BYTES_LIBRARY, 3 * MIB, NULL);
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, "backward"), TN_OK);
+	tn__ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 30 * MIB);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 5 * MIB, NULL);
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, "forward"), TN_OK); /* again: lower, nothing changes */
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, NULL), TN_OK);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 60 * MIB, NULL);
 	assert_int_equal(ledger->region_count, 2);
 	assert_int_equal(region_named(ledger, "forward")->entered, 2);
 	assert_region(ledger, "forward", 0, 45, 30);
@@ -265,29 +265,29 @@ test_taken_in_regions(void **state)
 {
 	struct tn_ledger *ledger = make(2, 100 * MIB, 5 * MIB);
 	int slot, other;
-	tn_ledger_enter(ledger, getpid(), &slot);
-	tn_ledger_enter(ledger, getppid(), &other);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 60 * MIB, NULL);
-	tn_ledger_enter_region(ledger, slot, "forward");
+	tn__ledger_enter(ledger, getpid(), &slot);
+	tn__ledger_enter(ledger, getppid(), &other);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 60 * MIB, NULL);
+	tn__ledger_enter_region(ledger, slot, "forward");
 	assert_region(ledger, "forward", 0, 65, 60);
 	assert_taken(ledger, "forward", 0, 0);
-	tn_ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 40 * MIB);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
+	tn__ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 40 * MIB);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
 	assert_region(ledger, "forward", 0, 65, 60); /* at its start */
 	assert_taken(ledger, "forward", 0, 35);      /* when it took something */
 	assert_taken(ledger, "forward", 1, 0);
-	tn_ledger_take(ledger, 1, slot, TN_BYTES_LIBRARY, 2 * MIB, NULL);
+	tn__ledger_take(ledger, 1, slot, TN_BYTES_LIBRARY, 2 * MIB, NULL);
 	assert_taken(ledger, "forward", 1, 7); /* a library's bytes are as good */
-	tn_ledger_enter_region(ledger, slot, "save");
-	tn_ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 5 * MIB);
-	assert_int_equal(tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 90 * MIB, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	tn__ledger_enter_region(ledger, slot, "save");
+	tn__ledger_give(ledger, 0, slot, TN_BYTES_PROGRAM, 5 * MIB);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 90 * MIB, NULL), TN_OUT_OF_DEVICE_MEMORY);
 	assert_taken(ledger, "save", 0, 0); /* giving and being refused is not taking */
-	tn_ledger_enter_region(ledger, slot, "forward");
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, MIB, NULL);
+	tn__ledger_enter_region(ledger, slot, "forward");
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, MIB, NULL);
 	assert_taken(ledger, "forward", 0, 35); /* less than before */
 	/* Two processes in one region: either's bytes count for it, and for the region of the other. */
-	tn_ledger_enter_region(ledger, other, "save");
-	tn_ledger_take(ledger, 0, other, TN_BYTES_PROGRAM, 9 * MIB, NULL);
+	tn__ledger_enter_region(ledger, other, "save");
+	tn__ledger_take(ledger, 0, other, TN_BYTES_PROGRAM, 9 * MIB, NULL);
 	assert_taken(ledger, "save", 0, 40);
 	assert_taken(ledger, "forward", 0, 40);
 	finish(ledger);
@@ -299,21 +299,21 @@ test_regions_of_several_processes(void **state)
 {
 	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
 	int slot, other;
-	tn_ledger_enter(ledger, getpid(), &slot);
-	tn_ledger_enter(ledger, getppid(), &other);
-	tn_ledger_enter_region(ledger, slot, "train");
-	tn_ledger_enter_region(ledger, other, "train");
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
-	tn_ledger_enter_region(ledger, slot, "save");
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
+	tn__ledger_enter(ledger, getpid(), &slot);
+	tn__ledger_enter(ledger, getppid(), &other);
+	tn__ledger_enter_region(ledger, slot, "train");
+	tn__ledger_enter_region(ledger, other, "train");
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
+	tn__ledger_enter_region(ledger, slot, "save");
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
 	assert_region(ledger, "train", 0, 20, 20); /* the other is still in it */
-	tn_ledger_leave(ledger, other);
+	tn__ledger_leave(ledger, other);
 	assert_int_equal(region_named(ledger, "train")->processes, 0);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 10 * MIB, NULL);
 	assert_region(ledger, "train", 0, 20, 20);
 	assert_region(ledger, "save", 0, 30, 30);
-	assert_int_equal(tn_ledger_enter_region(ledger, other, "train"), TN_INVALID); /* it left */
-	assert_int_equal(tn_ledger_enter_region(ledger, -1, "train"), TN_INVALID);
+	assert_int_equal(tn__ledger_enter_region(ledger, other, "train"), TN_INVALID); /* it left */
+	assert_int_equal(tn__ledger_enter_region(ledger, -1, "train"), TN_INVALID);
 	finish(ledger);
 }
 
@@ -323,31 +323,31 @@ test_names_of_regions(void **state)
 	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
 	int slot;
 	char name[64];
-	tn_ledger_enter(ledger, getpid(), &slot);
+	tn__ledger_enter(ledger, getpid(), &slot);
 	/* 46 letters and a character of two bytes, which is cut away whole; the same name finds the same row */
 	memset(name, 'a', 46);
 	memcpy(name + 46, "\xc3\xa4zz", 5);
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, name), TN_OK);
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, name), TN_OK);
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, name), TN_OK);
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, name), TN_OK);
 	assert_int_equal(ledger->region_count, 1);
 	assert_int_equal(strlen(ledger->regions[0].name), 46);
 	memset(name, 'b', 63);
 	name[63] = '\0';
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, name), TN_OK);
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, name), TN_OK);
 	assert_int_equal(strlen(ledger->regions[1].name), TN_LEDGER_REGION_NAME - 1);
 	for (int i = 2; i < TN_LEDGER_REGIONS; i++) {
 		snprintf(name, sizeof(name), "region %d", i);
-		assert_int_equal(tn_ledger_enter_region(ledger, slot, name), TN_OK);
+		assert_int_equal(tn__ledger_enter_region(ledger, slot, name), TN_OK);
 	}
 	/* The last row's bit is one, too. */
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 7 * MIB, NULL);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 7 * MIB, NULL);
 	assert_region(ledger, "region 63", 0, 7, 7);
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, "one more"), TN_LIMIT);
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, "one more"), TN_LIMIT);
 	assert_int_equal(ledger->regions_lost, 1);
 	assert_int_equal(ledger->regions_occupied, 0);
-	tn_ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 7 * MIB, NULL);
+	tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 7 * MIB, NULL);
 	assert_region(ledger, "region 63", 0, 7, 7);
-	assert_int_equal(tn_ledger_enter_region(ledger, slot, "region 5"), TN_OK);
+	assert_int_equal(tn__ledger_enter_region(ledger, slot, "region 5"), TN_OK);
 	finish(ledger);
 }
 
@@ -356,20 +356,20 @@ test_region_of_a_dead_process(void **state)
 {
 	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
 	int slot;
-	tn_ledger_enter(ledger, getpid(), &slot);
-	tn_ledger_enter_region(ledger, slot, "mine");
+	tn__ledger_enter(ledger, getpid(), &slot);
+	tn__ledger_enter_region(ledger, slot, "mine");
 	pid_t child = fork();
 	if (child == 0) {
 		int own;
-		tn_ledger_enter(ledger, getpid(), &own);
-		tn_ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 9 * MIB, NULL);
-		tn_ledger_enter_region(ledger, own, "its");
+		tn__ledger_enter(ledger, getpid(), &own);
+		tn__ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 9 * MIB, NULL);
+		tn__ledger_enter_region(ledger, own, "its");
 		pthread_mutex_lock(&ledger->lock);
 		ledger->processes[own].region = 1; /* a switch that was never finished */
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
-	assert_int_equal(tn_ledger_sweep(ledger), 1);
+	assert_int_equal(tn__ledger_sweep(ledger), 1);
 	assert_int_equal(region_named(ledger, "its")->processes, 0);
 	assert_int_equal(region_named(ledger, "mine")->processes, 1);
 	assert_int_equal(ledger->devices[0].program_bytes, 0);
@@ -386,7 +386,7 @@ test_debug_builds_end_where_a_sum_is_wrong(void **state)
 	if (child == 0) {
 		fclose(stderr);
 		ledger->devices[0].used_bytes = MIB; /* that nobody holds */
-		tn_ledger_count_call(ledger, "libcuda.so.1", "cuRefused");
+		tn__ledger_count_call(ledger, "libcuda.so.1", "cuRefused");
 		_exit(0);
 	}
 	waitpid(child, &status, 0);
@@ -395,7 +395,7 @@ test_debug_builds_end_where_a_sum_is_wrong(void **state)
 #else
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 #endif
-	tn_ledger_close(ledger);
+	tn__ledger_close(ledger);
 	unlink(path);
 }
 

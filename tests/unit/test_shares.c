@@ -52,9 +52,9 @@ make(void)
 	struct scene scene = {.other = start_process()};
 	snprintf(path, sizeof(path), "/tmp/tonnage-test-shares-%d", (int)getpid());
 	unlink(path);
-	assert_int_equal(tn_ledger_create(path, gpus, 2, 0, &scene.ledger), TN_OK);
-	assert_int_equal(tn_ledger_enter(scene.ledger, getpid(), &scene.own), TN_OK);
-	assert_int_equal(tn_ledger_enter(scene.ledger, scene.other, &scene.others), TN_OK);
+	assert_int_equal(tn__ledger_create(path, gpus, 2, 0, &scene.ledger), TN_OK);
+	assert_int_equal(tn__ledger_enter(scene.ledger, getpid(), &scene.own), TN_OK);
+	assert_int_equal(tn__ledger_enter(scene.ledger, scene.other, &scene.others), TN_OK);
 	return scene;
 }
 
@@ -62,7 +62,7 @@ static void
 finish(struct scene *scene)
 {
 	assert_int_equal(tn__ledger_check(scene->ledger), TN_OK);
-	tn_ledger_close(scene->ledger);
+	tn__ledger_close(scene->ledger);
 	end_process(scene->other);
 	unlink(path);
 }
@@ -77,8 +77,8 @@ used(const struct scene *scene)
 static void
 share(struct scene *scene, uint32_t *row, uint64_t *id)
 {
-	assert_int_equal(tn_ledger_take(scene->ledger, 1, scene->own, TN_BYTES_PROGRAM, 40 * MIB, NULL), TN_OK);
-	assert_int_equal(tn_ledger_share(scene->ledger, 1, scene->own, TN_BYTES_PROGRAM, 40 * MIB, row, id), TN_OK);
+	assert_int_equal(tn__ledger_take(scene->ledger, 1, scene->own, TN_BYTES_PROGRAM, 40 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_share(scene->ledger, 1, scene->own, TN_BYTES_PROGRAM, 40 * MIB, row, id), TN_OK);
 }
 
 /* The other process opens them, too. */
@@ -86,7 +86,7 @@ static void
 share_and_open(struct scene *scene, uint32_t *row, uint64_t *id, struct tn_ledger_share *about)
 {
 	share(scene, row, id);
-	assert_int_equal(tn_ledger_open_share(scene->ledger, scene->others, *row, *id, about), TN_OK);
+	assert_int_equal(tn__ledger_open_share(scene->ledger, scene->others, *row, *id, about), TN_OK);
 }
 
 static void
@@ -100,9 +100,9 @@ test_opening_costs_nothing_and_the_last_one_gives_back(void **state)
 	assert_int_equal(about.bytes, 40 * MIB);
 	assert_int_equal(about.device, 1);
 	assert_int_equal(used(&scene), 40 * MIB);
-	tn_ledger_close_share(scene.ledger, scene.others, row, id);
+	tn__ledger_close_share(scene.ledger, scene.others, row, id);
 	assert_int_equal(used(&scene), 40 * MIB);
-	tn_ledger_close_share(scene.ledger, scene.own, row, id);
+	tn__ledger_close_share(scene.ledger, scene.own, row, id);
 	assert_int_equal(used(&scene), 0);
 	assert_int_equal(scene.ledger->share_count, 0);
 	finish(&scene);
@@ -116,11 +116,11 @@ test_an_owner_that_frees_first_leaves_the_bytes_to_who_has_it_open(void **state)
 	uint32_t row;
 	uint64_t id;
 	share_and_open(&scene, &row, &id, &about);
-	tn_ledger_close_share(scene.ledger, scene.own, row, id);
+	tn__ledger_close_share(scene.ledger, scene.own, row, id);
 	assert_int_equal(used(&scene), 40 * MIB);
 	assert_int_equal(scene.ledger->processes[scene.own].bytes[1][TN_BYTES_PROGRAM], 0);
 	assert_int_equal(scene.ledger->processes[scene.others].bytes[1][TN_BYTES_PROGRAM], 40 * MIB);
-	tn_ledger_close_share(scene.ledger, scene.others, row, id);
+	tn__ledger_close_share(scene.ledger, scene.others, row, id);
 	assert_int_equal(used(&scene), 0);
 	finish(&scene);
 }
@@ -133,17 +133,17 @@ test_the_dead_have_nothing_open(void **state)
 	struct tn_ledger_share about;
 	uint32_t row;
 	uint64_t id;
-	assert_int_equal(tn_ledger_take(scene.ledger, 1, scene.others, TN_BYTES_PROGRAM, 40 * MIB, NULL), TN_OK);
-	assert_int_equal(tn_ledger_share(scene.ledger, 1, scene.others, TN_BYTES_PROGRAM, 40 * MIB, &row, &id), TN_OK);
-	assert_int_equal(tn_ledger_open_share(scene.ledger, scene.own, row, id, &about), TN_OK);
+	assert_int_equal(tn__ledger_take(scene.ledger, 1, scene.others, TN_BYTES_PROGRAM, 40 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_share(scene.ledger, 1, scene.others, TN_BYTES_PROGRAM, 40 * MIB, &row, &id), TN_OK);
+	assert_int_equal(tn__ledger_open_share(scene.ledger, scene.own, row, id, &about), TN_OK);
 	end_process(scene.other);
-	assert_int_equal(tn_ledger_sweep(scene.ledger), 1);
+	assert_int_equal(tn__ledger_sweep(scene.ledger), 1);
 	assert_int_equal(used(&scene), 40 * MIB);
 	assert_int_equal(scene.ledger->processes[scene.own].bytes[1][TN_BYTES_PROGRAM], 40 * MIB);
-	tn_ledger_leave(scene.ledger, scene.own);
+	tn__ledger_leave(scene.ledger, scene.own);
 	assert_int_equal(used(&scene), 0);
-	assert_int_equal(tn_ledger_enter(scene.ledger, getpid(), &scene.own), TN_OK);
-	assert_int_equal(tn_ledger_open_share(scene.ledger, scene.own, row, id, &about), TN_NOT_FOUND);
+	assert_int_equal(tn__ledger_enter(scene.ledger, getpid(), &scene.own), TN_OK);
+	assert_int_equal(tn__ledger_open_share(scene.ledger, scene.own, row, id, &about), TN_NOT_FOUND);
 	scene.other = start_process();
 	finish(&scene);
 }
@@ -157,12 +157,12 @@ test_a_row_that_is_used_again_has_another_id(void **state)
 	uint64_t ids[2];
 	for (int i = 0; i < 2; i++) {
 		share(&scene, &rows[i], &ids[i]);
-		tn_ledger_close_share(scene.ledger, scene.own, rows[i], ids[i]);
+		tn__ledger_close_share(scene.ledger, scene.own, rows[i], ids[i]);
 	}
 	assert_int_equal(rows[0], rows[1]);
 	assert_int_not_equal(ids[0], ids[1]);
-	assert_int_equal(tn_ledger_open_share(scene.ledger, scene.others, rows[0], ids[0], &about), TN_NOT_FOUND);
-	assert_int_equal(tn_ledger_open_share(scene.ledger, scene.others, UINT32_MAX, 1, &about), TN_NOT_FOUND);
+	assert_int_equal(tn__ledger_open_share(scene.ledger, scene.others, rows[0], ids[0], &about), TN_NOT_FOUND);
+	assert_int_equal(tn__ledger_open_share(scene.ledger, scene.others, UINT32_MAX, 1, &about), TN_NOT_FOUND);
 	finish(&scene);
 }
 
@@ -173,9 +173,9 @@ test_too_many(void **state)
 	uint32_t row;
 	uint64_t id;
 	for (int i = 0; i < TN_LEDGER_SHARES; i++)
-		assert_int_equal(tn_ledger_share(scene.ledger, 0, scene.own, TN_BYTES_PROGRAM, 0, &row, &id), TN_OK);
-	assert_int_equal(tn_ledger_share(scene.ledger, 0, scene.own, TN_BYTES_PROGRAM, 0, &row, &id), TN_LIMIT);
-	tn_ledger_leave(scene.ledger, scene.own);
+		assert_int_equal(tn__ledger_share(scene.ledger, 0, scene.own, TN_BYTES_PROGRAM, 0, &row, &id), TN_OK);
+	assert_int_equal(tn__ledger_share(scene.ledger, 0, scene.own, TN_BYTES_PROGRAM, 0, &row, &id), TN_LIMIT);
+	tn__ledger_leave(scene.ledger, scene.own);
 	assert_int_equal(scene.ledger->share_count, 0);
 	finish(&scene);
 }

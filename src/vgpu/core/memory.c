@@ -40,7 +40,7 @@ take_pages(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t tag, 
 	tn_status status = tn__memory_take(device, class, bytes);
 	if (status != TN_OK)
 		return status;
-	status = tn_space_take(&tn__core.devices[device].space, bytes, TN_GRANULARITY, 0, tag, object, &range);
+	status = tn__space_take(&tn__core.devices[device].space, bytes, TN_GRANULARITY, 0, tag, object, &range);
 	if (status == TN_OK)
 		*address = range.address;
 	else
@@ -60,7 +60,7 @@ add_shared_page(int device, enum tn_bytes_class class, struct shared_page **out)
 		free(page);
 		return status;
 	}
-	tn_space_init(&page->space, address, TN_GRANULARITY);
+	tn__space_init(&page->space, address, TN_GRANULARITY);
 	page->class = class;
 	page->next = shared_pages[device];
 	shared_pages[device] = page;
@@ -75,9 +75,9 @@ give_shared_page(int device, struct shared_page *page)
 	while (*link != page)
 		link = &(*link)->next;
 	*link = page->next;
-	tn_space_give(&tn__core.devices[device].space, page->space.base, NULL);
+	tn__space_give(&tn__core.devices[device].space, page->space.base, NULL);
 	tn__memory_give_back(device, page->class, TN_GRANULARITY, page->share);
-	tn_space_destroy(&page->space);
+	tn__space_destroy(&page->space);
 	free(page);
 }
 
@@ -87,7 +87,7 @@ take_shared(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *add
 	struct tn_range range;
 	for (struct shared_page *page = shared_pages[device]; page; page = page->next)
 		if (page->class == class &&
-		    tn_space_take(&page->space, bytes, TN_SMALL_ALIGNMENT, 0, class, NULL, &range) == TN_OK) {
+		    tn__space_take(&page->space, bytes, TN_SMALL_ALIGNMENT, 0, class, NULL, &range) == TN_OK) {
 			*address = range.address;
 			return TN_OK;
 		}
@@ -95,7 +95,7 @@ take_shared(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *add
 	tn_status status = add_shared_page(device, class, &page);
 	if (status != TN_OK)
 		return status;
-	status = tn_space_take(&page->space, bytes, TN_SMALL_ALIGNMENT, 0, class, NULL, &range);
+	status = tn__space_take(&page->space, bytes, TN_SMALL_ALIGNMENT, 0, class, NULL, &range);
 	if (status == TN_OK)
 		*address = range.address;
 	else
@@ -129,13 +129,13 @@ static tn_status
 free_locked(uint64_t address)
 {
 	int device = device_of_address(address);
-	struct tn_range *range = device < 0 ? NULL : tn_space_find(&tn__core.devices[device].space, address);
+	struct tn_range *range = device < 0 ? NULL : tn__space_find(&tn__core.devices[device].space, address);
 	if (!range)
 		return TN_NOT_FOUND;
 	tn__values_forget_range(address, range->size);
 	if (range->tag == TAG_SHARED) {
 		struct shared_page *page = range->object;
-		tn_status status = tn_space_give(&page->space, address, NULL);
+		tn_status status = tn__space_give(&page->space, address, NULL);
 		if (status == TN_OK && page->space.count == 0)
 			give_shared_page(device, page);
 		return status;
@@ -143,14 +143,14 @@ free_locked(uint64_t address)
 	if (range->address != address)
 		return TN_NOT_FOUND;
 	tn__memory_give_back(device, (enum tn_bytes_class)range->tag, range->size, range->object);
-	return tn_space_give(&tn__core.devices[device].space, address, NULL);
+	return tn__space_give(&tn__core.devices[device].space, address, NULL);
 }
 
 struct tn_share *
 tn__share_of_locked(uint64_t address, uint64_t *base)
 {
 	int device = device_of_address(address);
-	struct tn_range *range = device < 0 ? NULL : tn_space_find(&tn__core.devices[device].space, address);
+	struct tn_range *range = device < 0 ? NULL : tn__space_find(&tn__core.devices[device].space, address);
 	if (!range)
 		return NULL;
 	struct shared_page *page = range->tag == TAG_SHARED ? range->object : NULL;
@@ -178,7 +178,7 @@ tn__device_reset(int device)
 			continue;
 		}
 		tn__memory_give_back(device, (enum tn_bytes_class)range.tag, range.size, range.object);
-		tn_space_give(&state->space, range.address, NULL);
+		tn__space_give(&state->space, range.address, NULL);
 	}
 	if (state->has_context)
 		tn__memory_give(device, TN_BYTES_CONTEXT, tn__gpu(device)->context_bytes);
@@ -266,10 +266,10 @@ note_host(void *pointer, uint64_t bytes, uint64_t tag)
 	struct tn_range range;
 	uint64_t address = (uintptr_t)pointer;
 	tn__lock();
-	struct tn_range *there = tn_space_find(&host_ranges, address);
-	tn_status status = there ? TN_STATE : tn_space_take(&host_ranges, bytes, 1, address, tag, NULL, &range);
+	struct tn_range *there = tn__space_find(&host_ranges, address);
+	tn_status status = there ? TN_STATE : tn__space_take(&host_ranges, bytes, 1, address, tag, NULL, &range);
 	if (status == TN_OK && range.address != address) {
-		tn_space_give(&host_ranges, range.address, NULL);
+		tn__space_give(&host_ranges, range.address, NULL);
 		status = TN_STATE;
 	}
 	tn__unlock();
@@ -300,10 +300,10 @@ tn__malloc_host(uint64_t bytes, void **pointer)
 static tn_status
 take_back(uint64_t address, uint64_t tag, struct tn_range *range)
 {
-	struct tn_range *found = tn_space_find(&host_ranges, address);
+	struct tn_range *found = tn__space_find(&host_ranges, address);
 	if (!found || found->address != address || found->tag != tag)
 		return TN_NOT_FOUND;
-	return tn_space_give(&host_ranges, address, range);
+	return tn__space_give(&host_ranges, address, range);
 }
 
 int
@@ -389,9 +389,9 @@ static bool
 device_pointer(uint64_t address, struct tn_pointer_info *info)
 {
 	int device = device_of_address(address);
-	struct tn_range *range = device < 0 ? NULL : tn_space_find(&tn__core.devices[device].space, address);
+	struct tn_range *range = device < 0 ? NULL : tn__space_find(&tn__core.devices[device].space, address);
 	if (range && range->tag == TAG_SHARED)
-		range = tn_space_find(&((struct shared_page *)range->object)->space, address);
+		range = tn__space_find(&((struct shared_page *)range->object)->space, address);
 	if (!range)
 		return false;
 	*info = (struct tn_pointer_info){
@@ -402,7 +402,7 @@ device_pointer(uint64_t address, struct tn_pointer_info *info)
 static bool
 host_pointer(uint64_t address, struct tn_pointer_info *info)
 {
-	struct tn_range *range = tn_space_find(&host_ranges, address);
+	struct tn_range *range = tn__space_find(&host_ranges, address);
 	if (!range)
 		return false;
 	*info = (struct tn_pointer_info){.kind = range->tag == TAG_MANAGED ? TN_MEMORY_MANAGED : TN_MEMORY_HOST,

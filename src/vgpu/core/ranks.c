@@ -77,7 +77,7 @@ tn__rank_join(int rank, int ranks, int device)
 	}
 	tn__lock();
 	if (tn__core.slot >= 0)
-		own_row = tn_ledger_join_rank(tn__core.ledger, tn__core.slot, rank, ranks,
+		own_row = tn__ledger_join_rank(tn__core.ledger, tn__core.slot, rank, ranks,
 		                              tn__ledger_device(tn__core.devices[device].physical));
 	tn__unlock();
 }
@@ -166,7 +166,7 @@ tn_vgpu_refused(const char *library, const char *name)
 {
 	tn__device_count();
 	if (tn__core.ledger)
-		tn_ledger_count_call(tn__core.ledger, library, name);
+		tn__ledger_count_call(tn__core.ledger, library, name);
 }
 
 void
@@ -183,7 +183,7 @@ int
 tn_vgpu_settled(void)
 {
 	struct tn_ledger_rank *row = own_row;
-	return !row || tn_ledger_settle_rank(tn__core.ledger, row);
+	return !row || tn__ledger_settle_rank(tn__core.ledger, row);
 }
 
 /* In the child of a fork. */

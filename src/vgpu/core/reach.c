@@ -146,7 +146,7 @@ static void
 note_sizes(struct tn_kernel *kernel, const struct tn_code *code)
 {
 	uint16_t sizes[TN_CODE_PARAMETERS_MAX];
-	int count = tn_code_parameters(code, kernel->name, sizes);
+	int count = tn__code_parameters(code, kernel->name, sizes);
 	kernel->signature.asked = true;
 	kernel->signature.sizes = count > 0 ? malloc((size_t)count * sizeof(*sizes)) : NULL;
 	if (!kernel->signature.sizes)
@@ -159,13 +159,13 @@ struct tn_code *
 tn__module_code_open(const void *image)
 {
 	struct tn_code *code = NULL;
-	return tn_code_open(image, SIZE_MAX, &code) == TN_OK ? code : NULL;
+	return tn__code_open(image, SIZE_MAX, &code) == TN_OK ? code : NULL;
 }
 
 void
 tn__module_code_close(struct tn_code *code)
 {
-	tn_code_close(code);
+	tn__code_close(code);
 }
 
 void
@@ -183,10 +183,10 @@ ask_code(struct tn_kernel *kernel)
 {
 	struct tn_code *code = NULL;
 	kernel->signature.asked = true;
-	if (!kernel->code || !kernel->code->image || tn_code_open(kernel->code->image, SIZE_MAX, &code) != TN_OK)
+	if (!kernel->code || !kernel->code->image || tn__code_open(kernel->code->image, SIZE_MAX, &code) != TN_OK)
 		return;
 	tn__kernels_of_locked(kernel->code, note_sizes, code);
-	tn_code_close(code);
+	tn__code_close(code);
 }
 
 /* Whether the name leaves open how large a parameter is. */

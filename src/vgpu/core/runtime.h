@@ -300,7 +300,7 @@ TN_EXPORT void tn_vgpu_reading(int dtype, uint64_t address, uint64_t count);
 /* Keeps `bytes` (at most 16) at a device address as known until that memory is freed, whatever kernels run: for state
  * whose value does not depend on what kernels compute, such as the scale of a GradScaler. */
 TN_EXPORT int tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t bytes);
-/* This process is in the region of this name from now on (tn_ledger_enter_region); NULL or "": in none. Returns a
+/* This process is in the region of this name from now on (tn__ledger_enter_region); NULL or "": in none. Returns a
  * tn_status: 0; TN_LIMIT when there are too many names. Does nothing before the process has a context. */
 TN_EXPORT int tn_vgpu_enter_region(const char *name);
 /* Called, from the thread that waits, when this process has waited for another rank for a second; no lock is held. Writes

@@ -17,7 +17,7 @@ tn__share_make(int device, enum tn_bytes_class class, uint64_t bytes)
 		return NULL;
 	share->size = bytes;
 	share->device = device;
-	if (tn__core.slot < 0 || tn_ledger_share(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class,
+	if (tn__core.slot < 0 || tn__ledger_share(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class,
 	                                         bytes, &share->row, &share->id) != TN_OK) {
 		free(share);
 		return NULL;
@@ -29,7 +29,7 @@ void
 tn__share_close(struct tn_share *share)
 {
 	if (tn__core.slot >= 0)
-		tn_ledger_close_share(tn__core.ledger, tn__core.slot, share->row, share->id);
+		tn__ledger_close_share(tn__core.ledger, tn__core.slot, share->row, share->id);
 	free(share);
 }
 
@@ -60,7 +60,7 @@ tn__share_join_locked(uint32_t row, uint64_t id)
 	if (!share)
 		return NULL;
 	if (tn__core.slot < 0 ||
-	    tn_ledger_open_share(tn__core.ledger, tn__core.slot, row, id, &about) != TN_OK) {
+	    tn__ledger_open_share(tn__core.ledger, tn__core.slot, row, id, &about) != TN_OK) {
 		free(share);
 		return NULL;
 	}
@@ -93,7 +93,7 @@ tn__share_open_locked(uint32_t row, uint64_t id)
 		return share;
 	}
 	share = tn__share_join_locked(row, id);
-	if (share && tn_space_take(&imports, share->size, TN_GRANULARITY, 0, 0, share, &range) != TN_OK) {
+	if (share && tn__space_take(&imports, share->size, TN_GRANULARITY, 0, 0, share, &range) != TN_OK) {
 		tn__share_close(share);
 		share = NULL;
 	}
@@ -105,21 +105,21 @@ tn__share_open_locked(uint32_t row, uint64_t id)
 struct tn_share *
 tn__share_at_locked(uint64_t address)
 {
-	const struct tn_range *range = tn_space_find(&imports, address);
+	const struct tn_range *range = tn__space_find(&imports, address);
 	return range ? range->object : NULL;
 }
 
 void
 tn__share_unmap_locked(struct tn_share *share)
 {
-	tn_space_give(&imports, share->address, NULL);
+	tn__space_give(&imports, share->address, NULL);
 	tn__share_close(share);
 }
 
 bool
 tn__imported_locked(uint64_t address, struct tn_pointer_info *info)
 {
-	const struct tn_range *range = tn_space_find(&imports, address);
+	const struct tn_range *range = tn__space_find(&imports, address);
 	if (!range)
 		return false;
 	*info = (struct tn_pointer_info){.kind = TN_MEMORY_DEVICE,

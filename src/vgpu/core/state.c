@@ -111,7 +111,7 @@ open_ledger_of_run(void)
 	struct tn_ledger *ledger = NULL;
 	if (!run || snprintf(path, sizeof(path), "%s/ledger", run) >= (int)sizeof(path))
 		return NULL;
-	return tn_ledger_open(path, &ledger) == TN_OK ? ledger : NULL;
+	return tn__ledger_open(path, &ledger) == TN_OK ? ledger : NULL;
 }
 
 static struct tn_ledger *
@@ -135,7 +135,7 @@ init_device(int index, int physical)
 	struct tn_device_state *device = &tn__core.devices[index];
 	device->physical = physical;
 	device->default_stream = (struct tn_stream){.device = index};
-	tn_space_init(&device->space, TN_MALLOC_BASE + TN_MALLOC_SIZE * (uint64_t)physical, TN_MALLOC_SIZE);
+	tn__space_init(&device->space, TN_MALLOC_BASE + TN_MALLOC_SIZE * (uint64_t)physical, TN_MALLOC_SIZE);
 }
 
 /* CUDA_VISIBLE_DEVICES as documented in the CUDA programming guide: numbers in the order wanted; the first that is no
@@ -240,7 +240,7 @@ attach_locked(void)
 	tn__core.values_bound = values && strcmp(values, "all") == 0 ? UINT64_MAX : UINT64_C(1) << 20;
 	tn__core.slot = -1;
 	init_tables();
-	tn_space_init(&tn__core.vmm, TN_VMM_BASE, TN_VMM_SIZE);
+	tn__space_init(&tn__core.vmm, TN_VMM_BASE, TN_VMM_SIZE);
 	if (tn__core.ledger)
 		init_devices();
 	pthread_atfork(NULL, NULL, after_fork_in_child);
@@ -310,14 +310,14 @@ sweep_others(void)
 	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++)
 		processes += tn__core.ledger->processes[slot].state == TN_PROCESS_ALIVE;
 	if (processes > 1)
-		tn_ledger_sweep(tn__core.ledger);
+		tn__ledger_sweep(tn__core.ledger);
 }
 
 void
 tn__physical_memory_info(int physical, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	sweep_others();
-	*free_bytes = tn_ledger_free_bytes(tn__core.ledger, tn__ledger_device(physical));
+	*free_bytes = tn__ledger_free_bytes(tn__core.ledger, tn__ledger_device(physical));
 	*total_bytes = tn__core.ledger->devices[tn__ledger_device(physical)].gpu.total_bytes;
 }
 
@@ -379,14 +379,14 @@ tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes)
 		return TN_STATE;
 	if (class == TN_BYTES_PROGRAM)
 		tn__mark_size(bytes);
-	return tn_ledger_take(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class, bytes, NULL);
+	return tn__ledger_take(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class, bytes, NULL);
 }
 
 void
 tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes)
 {
 	if (tn__core.slot >= 0)
-		tn_ledger_give(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class, bytes);
+		tn__ledger_give(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class, bytes);
 }
 
 int
@@ -412,7 +412,7 @@ tn_vgpu_enter_region(const char *name)
 	tn_status status = TN_OK;
 	tn__lock();
 	if (tn__core.slot >= 0)
-		status = tn_ledger_enter_region(tn__core.ledger, tn__core.slot, name);
+		status = tn__ledger_enter_region(tn__core.ledger, tn__core.slot, name);
 	else /* the slot comes with the first context */
 		snprintf(tn__core.region, sizeof(tn__core.region), "%s", name != NULL ? name : "");
 	tn__unlock();
@@ -426,10 +426,10 @@ ensure_context_locked(int device)
 	if (state->has_context)
 		return TN_OK;
 	if (tn__core.slot < 0) {
-		tn_status entered = tn_ledger_enter(tn__core.ledger, getpid(), &tn__core.slot);
+		tn_status entered = tn__ledger_enter(tn__core.ledger, getpid(), &tn__core.slot);
 		if (entered != TN_OK)
 			return entered;
-		(void)tn_ledger_enter_region(tn__core.ledger, tn__core.slot, tn__core.region);
+		(void)tn__ledger_enter_region(tn__core.ledger, tn__core.slot, tn__core.region);
 	}
 	const struct tn_gpu_figures *gpu = &tn__core.ledger->devices[tn__ledger_device(state->physical)].gpu;
 	tn_status status = tn__memory_take(device, TN_BYTES_CONTEXT, gpu->context_bytes);
@@ -463,7 +463,7 @@ tn__refuse(const char *library, const char *name, int status)
 {
 	tn__device_count();
 	if (tn__core.ledger)
-		tn_ledger_count_call(tn__core.ledger, library, name);
+		tn__ledger_count_call(tn__core.ledger, library, name);
 	return status;
 }
 
@@ -472,5 +472,5 @@ tn__count_answer(bool real, const char *words)
 {
 	tn__device_count();
 	if (tn__core.ledger)
-		tn_ledger_count_answer(tn__core.ledger, real, words);
+		tn__ledger_count_answer(tn__core.ledger, real, words);
 }

@@ -28,9 +28,9 @@ tn__vmm_reserve(uint64_t bytes, uint64_t alignment, uint64_t wanted, uint64_t *a
 	struct tn_range range;
 	uint64_t step = alignment > TN_GRANULARITY ? alignment : TN_GRANULARITY;
 	tn__lock();
-	tn_status status = tn_space_take(&tn__core.vmm, bytes, step, wanted, 0, mappings, &range);
+	tn_status status = tn__space_take(&tn__core.vmm, bytes, step, wanted, 0, mappings, &range);
 	if (status == TN_OK)
-		tn_space_init(mappings, range.address, bytes);
+		tn__space_init(mappings, range.address, bytes);
 	tn__unlock();
 	if (status != TN_OK) {
 		free(mappings);
@@ -46,14 +46,14 @@ tn__vmm_free(uint64_t address, uint64_t bytes)
 	int result = TN_CUDA_INVALID_VALUE;
 	struct tn_space *mappings = NULL;
 	tn__lock();
-	struct tn_range *range = tn_space_find(&tn__core.vmm, address);
+	struct tn_range *range = tn__space_find(&tn__core.vmm, address);
 	if (range && range->address == address && range->size == bytes) {
 		mappings = range->object;
 		if (mappings->count == 0)
-			result = tn__memory_status(tn_space_give(&tn__core.vmm, address, NULL));
+			result = tn__memory_status(tn__space_give(&tn__core.vmm, address, NULL));
 	}
 	if (result == TN_CUDA_OK) {
-		tn_space_destroy(mappings);
+		tn__space_destroy(mappings);
 		free(mappings);
 	}
 	tn__unlock();
@@ -140,7 +140,7 @@ tn__vmm_release(uintptr_t handle)
 static struct tn_space *
 mappings_at(uint64_t address)
 {
-	struct tn_range *range = tn_space_find(&tn__core.vmm, address);
+	struct tn_range *range = tn__space_find(&tn__core.vmm, address);
 	return range ? range->object : NULL;
 }
 
@@ -150,7 +150,7 @@ tn__vmm_retain(uint64_t address, uintptr_t *handle)
 	int result = TN_CUDA_INVALID_VALUE;
 	tn__lock();
 	struct tn_space *mappings = mappings_at(address);
-	struct tn_range *mapping = mappings ? tn_space_find(mappings, address) : NULL;
+	struct tn_range *mapping = mappings ? tn__space_find(mappings, address) : NULL;
 	if (mapping) {
 		struct physical *memory = mapping->object;
 		memory->handles++;
@@ -182,12 +182,12 @@ tn__vmm_map(uint64_t address, uint64_t bytes, uint64_t offset, uintptr_t handle)
 	struct physical *memory = tn__table_get(&tn__core.memory_handles, handle);
 	/* The documentation asks for offset 0 and a size that is the handle's. */
 	if (mappings && memory && offset == 0 && bytes == memory->size && address % TN_GRANULARITY == 0 &&
-	    tn_space_take(mappings, bytes, TN_GRANULARITY, address, 0, memory, &range) == TN_OK) {
+	    tn__space_take(mappings, bytes, TN_GRANULARITY, address, 0, memory, &range) == TN_OK) {
 		if (range.address == address) {
 			memory->mappings++;
 			result = TN_CUDA_OK;
 		} else {
-			tn_space_give(mappings, range.address, NULL);
+			tn__space_give(mappings, range.address, NULL);
 		}
 	}
 	tn__unlock();
@@ -201,12 +201,12 @@ tn__vmm_unmap(uint64_t address, uint64_t bytes)
 	struct tn_space *mappings = mappings_at(address);
 	uint64_t cursor = address;
 	while (mappings && cursor < address + bytes) {
-		struct tn_range *mapping = tn_space_find(mappings, cursor);
+		struct tn_range *mapping = tn__space_find(mappings, cursor);
 		if (!mapping || mapping->address != cursor)
 			break;
 		struct physical *memory = mapping->object;
 		cursor += mapping->size;
-		tn_space_give(mappings, mapping->address, NULL);
+		tn__space_give(mappings, mapping->address, NULL);
 		memory->mappings--;
 		drop_if_unused(memory);
 	}
@@ -219,7 +219,7 @@ bool
 tn__vmm_pointer_locked(uint64_t address, struct tn_pointer_info *info)
 {
 	struct tn_space *mappings = mappings_at(address);
-	struct tn_range *mapping = mappings ? tn_space_find(mappings, address) : NULL;
+	struct tn_range *mapping = mappings ? tn__space_find(mappings, address) : NULL;
 	if (!mapping)
 		return false;
 	*info = (struct tn_pointer_info){.kind = TN_MEMORY_DEVICE,

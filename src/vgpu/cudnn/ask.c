@@ -94,7 +94,7 @@ read_cache(struct table *table)
 	const char *folder = getenv(TN_DNN_CACHE_VARIABLE);
 	char path[PATH_MAX];
 	struct stat about;
-	if (folder == NULL || tn_dnn_cache_path(folder, asking.library, path) == NULL)
+	if (folder == NULL || tn__dnn_cache_path(folder, asking.library, path) == NULL)
 		return;
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
@@ -103,7 +103,7 @@ read_cache(struct table *table)
 	if (fstat(file, &about) == 0 && about.st_size > 0 && (bytes = malloc((size_t)about.st_size)) != NULL) {
 		ssize_t length = read(file, bytes, (size_t)about.st_size);
 		if (length > 0)
-			(void)tn_dnn_cache_walk(bytes, (size_t)length, keep, table);
+			(void)tn__dnn_cache_walk(bytes, (size_t)length, keep, table);
 	}
 	close(file);
 }
@@ -200,14 +200,14 @@ add_node(struct tn_dnn_bytes *out, const struct tn__dnn_descriptor *node, int de
 	if (out->failed)
 		return;
 	qsort(sent, count, sizeof(sent[0]), by_name);
-	tn_dnn_add_u32(out, (uint32_t)node->type);
-	tn_dnn_add_u32(out, count);
+	tn__dnn_add_u32(out, (uint32_t)node->type);
+	tn__dnn_add_u32(out, count);
 	for (uint32_t i = 0; i < count; i++) {
-		tn_dnn_add_u32(out, (uint32_t)sent[i]->name);
-		tn_dnn_add_u32(out, (uint32_t)sent[i]->type);
-		tn_dnn_add_u32(out, (uint32_t)sent[i]->count);
+		tn__dnn_add_u32(out, (uint32_t)sent[i]->name);
+		tn__dnn_add_u32(out, (uint32_t)sent[i]->type);
+		tn__dnn_add_u32(out, (uint32_t)sent[i]->count);
 		if (sent[i]->type != DNN_TYPE_BACKEND_DESCRIPTOR)
-			tn_dnn_add(out, sent[i]->elements, (size_t)sent[i]->count * tn_dnn_element_bytes(sent[i]->type));
+			tn__dnn_add(out, sent[i]->elements, (size_t)sent[i]->count * tn__dnn_element_bytes(sent[i]->type));
 		for (int64_t k = 0; sent[i]->type == DNN_TYPE_BACKEND_DESCRIPTOR && k < sent[i]->count; k++)
 			add_node(out, ((struct tn__dnn_descriptor **)sent[i]->elements)[k], depth + 1);
 	}
@@ -223,12 +223,12 @@ write_question(const struct tn__dnn_wish *wish, struct tn_dnn_bytes *out)
 		.version = TN_DNN_WIRE_VERSION, .kind = wish->kind, .mode = wish->mode, .rank = (uint32_t)wish->rank,
 		.library = (uint32_t)strlen(asking.library), .card = (uint32_t)tn__dnn_card_json(wish->device, card, sizeof(card)),
 		.graph = (uint32_t)graph.length };
-	tn_dnn_add(out, &head, sizeof(head));
-	tn_dnn_add(out, asking.library, head.library);
-	tn_dnn_add(out, card, head.card);
-	tn_dnn_add(out, graph.at, graph.length);
+	tn__dnn_add(out, &head, sizeof(head));
+	tn__dnn_add(out, asking.library, head.library);
+	tn__dnn_add(out, card, head.card);
+	tn__dnn_add(out, graph.at, graph.length);
 	bool whole = !graph.failed && !out->failed && head.card != 0;
-	tn_dnn_bytes_free(&graph);
+	tn__dnn_bytes_free(&graph);
 	return whole;
 }
 
@@ -247,13 +247,13 @@ look_up(const struct tn__dnn_wish *wish)
 	struct tn_dnn_bytes bytes = { .at = NULL };
 	struct tn_dnn_question question;
 	const struct tn_dnn_record *record = NULL;
-	if (write_question(wish, &bytes) && tn_dnn_question_read(bytes.at, bytes.length, &question)) {
-		struct tn_dnn_key key = tn_dnn_key_of(&question);
+	if (write_question(wish, &bytes) && tn__dnn_question_read(bytes.at, bytes.length, &question)) {
+		struct tn_dnn_key key = tn__dnn_key_of(&question);
 		record = find(&asking.table, key);
 		if (record == NULL && asking.missing == NULL)
 			record = ask_helper(&bytes, key);
 	}
-	tn_dnn_bytes_free(&bytes);
+	tn__dnn_bytes_free(&bytes);
 	return record;
 }
 
@@ -284,9 +284,9 @@ tn__dnn_ask(const struct tn__dnn_wish *wish, int *status, struct tn_dnn_cursor *
 	bool answered = record != NULL;
 	if (answered) {
 		*rows = (struct tn_dnn_cursor){ .at = record->answer, .end = record->answer + record->length };
-		version = tn_dnn_take_u32(rows);
-		*status = (int)tn_dnn_take_u32(rows);
-		*count = tn_dnn_take_u32(rows);
+		version = tn__dnn_take_u32(rows);
+		*status = (int)tn__dnn_take_u32(rows);
+		*count = tn__dnn_take_u32(rows);
 		if (*status == DNN_STATUS_NOT_INITIALIZED)
 			asking.missing = "that library is no cuDNN from 9.8 on that can be loaded";
 		answered = !rows->failed && is_an_answer(*status);

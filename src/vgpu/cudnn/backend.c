@@ -96,7 +96,7 @@ cudnnBackendGetAttribute(const struct tn__dnn_descriptor *descriptor, int name, 
 	if (type == DNN_TYPE_BACKEND_DESCRIPTOR)
 		DNN_FORWARD(answer_descriptors(attribute, given, elements));
 	else if (given > 0)
-		memcpy(elements, attribute->elements, (size_t)given * tn_dnn_element_bytes(type));
+		memcpy(elements, attribute->elements, (size_t)given * tn__dnn_element_bytes(type));
 	if (name == DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
 		tn__note_wanted(TN_LIBRARY_CUDNN, plan_of(descriptor) ? plan_of(descriptor)->workspace : 0);
 	if (count != NULL)

@@ -100,7 +100,7 @@ check_attribute(const struct tn__dnn_descriptor *descriptor, int name, int type,
 {
 	DNN_REQUIRE(belongs(descriptor->type, name), DNN_STATUS_BAD_PARAM, "attribute %d is none of descriptor type %d",
 	            name, descriptor->type);
-	DNN_REQUIRE(tn_dnn_element_bytes(type) != 0, DNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "unknown attribute type %d",
+	DNN_REQUIRE(tn__dnn_element_bytes(type) != 0, DNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "unknown attribute type %d",
 	            type);
 	DNN_REQUIRE(count >= 0 && count <= MOST_ELEMENTS, DNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
 	            "attribute %d: %lld elements", name, (long long)count);
@@ -111,7 +111,7 @@ check_attribute(const struct tn__dnn_descriptor *descriptor, int name, int type,
 static struct tn__dnn_attribute *
 new_attribute(int name, int type, int64_t count, const void *elements)
 {
-	size_t bytes = (size_t)count * tn_dnn_element_bytes(type);
+	size_t bytes = (size_t)count * tn__dnn_element_bytes(type);
 	struct tn__dnn_attribute *attribute = calloc(1, sizeof(*attribute));
 	if (attribute == NULL)
 		return NULL;

@@ -146,11 +146,11 @@ static int
 take_knobs(struct tn__dnn_descriptor *configuration, struct tn_dnn_cursor *row)
 {
 	struct tn__dnn_descriptor *knobs[MOST_KNOBS] = {NULL};
-	uint32_t count = tn_dnn_take_u32(row);
+	uint32_t count = tn__dnn_take_u32(row);
 	int status = count <= MOST_KNOBS ? DNN_STATUS_SUCCESS : DNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE;
 	for (uint32_t i = 0; i < count && status == DNN_STATUS_SUCCESS; i++) {
-		int32_t type = (int32_t)tn_dnn_take_i64(row);
-		int64_t value = tn_dnn_take_i64(row);
+		int32_t type = (int32_t)tn__dnn_take_i64(row);
+		int64_t value = tn__dnn_take_i64(row);
 		knobs[i] = tn__dnn_descriptor_new(DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
 		status = knobs[i] == NULL ? DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
 		                          : tn__dnn_attribute_set(knobs[i], DNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
@@ -171,10 +171,10 @@ take_knobs(struct tn__dnn_descriptor *configuration, struct tn_dnn_cursor *row)
 static int
 take_notes(struct tn__dnn_descriptor *engine, struct tn_dnn_cursor *row)
 {
-	uint32_t count = tn_dnn_take_u32(row);
-	const void *notes = tn_dnn_take(row, (size_t)count * sizeof(int32_t));
-	uint32_t behaviour_count = tn_dnn_take_u32(row);
-	const void *behaviours = tn_dnn_take(row, (size_t)behaviour_count * sizeof(int32_t));
+	uint32_t count = tn__dnn_take_u32(row);
+	const void *notes = tn__dnn_take(row, (size_t)count * sizeof(int32_t));
+	uint32_t behaviour_count = tn__dnn_take_u32(row);
+	const void *behaviours = tn__dnn_take(row, (size_t)behaviour_count * sizeof(int32_t));
 	DNN_REQUIRE(!row->failed, DNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE, "an answer of cuDNN's helper is cut");
 	return set_notes(engine, count, notes, behaviour_count, behaviours);
 }
@@ -183,7 +183,7 @@ take_notes(struct tn__dnn_descriptor *engine, struct tn_dnn_cursor *row)
 static int
 take_sizes(struct tn__dnn_descriptor *configuration, struct tn_dnn_cursor *row)
 {
-	int64_t workspace = tn_dnn_take_i64(row), shared = tn_dnn_take_i64(row);
+	int64_t workspace = tn__dnn_take_i64(row), shared = tn__dnn_take_i64(row);
 	int32_t shared_bytes = (int32_t)shared;
 	if (workspace >= 0)
 		DNN_FORWARD(set_int64(configuration, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, workspace));
@@ -199,7 +199,7 @@ take_row(struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *row, struct tn_
          struct tn__dnn_descriptor *configuration)
 {
 	DNN_FORWARD(set_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH, graph));
-	DNN_FORWARD(set_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, tn_dnn_take_i64(row)));
+	DNN_FORWARD(set_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, tn__dnn_take_i64(row)));
 	DNN_FORWARD(take_sizes(configuration, row));
 	DNN_FORWARD(take_knobs(configuration, row));
 	DNN_FORWARD(take_notes(engine, row));
@@ -291,7 +291,7 @@ real_plan(const struct tn__dnn_descriptor *configuration, struct tn__dnn_plan *p
 	}
 	DNN_REQUIRE(status == DNN_STATUS_SUCCESS, status, "cuDNN has no plan of engine %lld for this graph",
 	            (long long)tn__dnn_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, -1));
-	plan->workspace = (uint64_t)tn_dnn_take_i64(&rows);
+	plan->workspace = (uint64_t)tn__dnn_take_i64(&rows);
 	return DNN_STATUS_SUCCESS;
 }
 

@@ -13,7 +13,7 @@ static void
 print_kernel(const struct tn_code *code, const char *kernel)
 {
 	uint16_t sizes[TN_CODE_PARAMETERS_MAX];
-	int count = tn_code_parameters(code, kernel, sizes);
+	int count = tn__code_parameters(code, kernel, sizes);
 	if (count < 0)
 		return;
 	printf("%s", kernel);
@@ -35,12 +35,12 @@ main(int argc, char **argv)
 		if (memcmp(section + at, "\x50\xed\x55\xba\x01\x00\x10\x00", 8) != 0)
 			continue;
 		found++;
-		if (tn_code_open(section + at, (size_t)(bytes - at), &code) != TN_OK)
+		if (tn__code_open(section + at, (size_t)(bytes - at), &code) != TN_OK)
 			continue;
 		opened++;
 		for (int i = 4; i < argc; i++)
 			print_kernel(code, argv[i]);
-		tn_code_close(code);
+		tn__code_close(code);
 	}
 	printf("%ld %ld\n", found, opened);
 	return 0;
