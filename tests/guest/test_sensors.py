@@ -37,10 +37,11 @@ PROGRAM = """
         "_indices": (iterator,), "indices_wanted": (iterator,), "indices_taken": (iterator, [0]),
         "batch_fetched": (batch,), "batch_begins": (batch,), "step_ended": (events.Step(1, "optimizer", True),),
         "_waits": (ctypes.create_string_buffer(64), 64, [0]), "_nothing_overflows": ({"found_inf_per_device": {}},),
+        "cell_ended": (types.SimpleNamespace(may_fail=False, goes_on=False), None),
     }
     # These watch an import, or the end of the process, which Python brings about.
     ELSEWHERE = ("_watch", "watch", "_answer", "_leave_ours_alone", "_cuda_is_there", "_uncaught", "_exit_status",
-                 "_ends_at_once", "_final", "_test_ended", "_pin_scaler", "_are_there", "_begin", "_end", "tell")
+                 "_ends_at_once", "_final", "_test_ended", "_pin_scaler", "_are_there", "_begin", "_end", "tell", "_on_ipython")
     lock = _thread.allocate_lock()
 
     def bare(function, args):
