@@ -29,7 +29,8 @@ tn__search_card(const struct tn_search_options *options, const char *gpu, struct
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		if (paths[i] != NULL)
 			TN_FORWARD_IF_ERROR(tn__check_writable(paths[i]));
-	TN_FORWARD_IF_ERROR(tn__program_find(options->run.arguments[0], program, exit_status));
+	if (!tn__is_notebook(options->run.arguments[0])) /* each trial finds its Python */
+		TN_FORWARD_IF_ERROR(tn__program_find(options->run.arguments[0], program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__install_find(&install));
 	out->figures = card.figures;

@@ -202,6 +202,8 @@ double tn__now(void);
 
 /* ---- notebook.c: a notebook as the program ---- */
 
+/* True for the name of a notebook. */
+bool tn__is_notebook(const char *name);
 /* The command that runs the cells of options->arguments[0], where that is a notebook; else *out is NULL. TN_NOT_FOUND: there is no
  * Python for it. */
 tn_status tn__notebook_command(const struct tn_run_options *options, const struct tn_install *install, char ***out);

@@ -12,8 +12,8 @@
 
 #define LONGEST_COMPLAINT 2000
 
-static bool
-is_notebook(const char *name)
+bool
+tn__is_notebook(const char *name)
 {
 	size_t length = strlen(name);
 	return length > 6 && strcmp(name + length - 6, ".ipynb") == 0;
@@ -48,7 +48,7 @@ tn__notebook_command(const struct tn_run_options *options, const struct tn_insta
 	char python[PATH_MAX], runner[PATH_MAX];
 	size_t count = 0, given = count_of(options->arguments);
 	*out = NULL;
-	if (!is_notebook(options->arguments[0])) {
+	if (!tn__is_notebook(options->arguments[0])) {
 		TN_RETURN_IF(options->python != NULL || options->cells != NULL || options->keep_going, TN_INVALID,
 		             "--cells, --python and --keep-going go with a notebook: %s is none", options->arguments[0]);
 		return TN_OK;
