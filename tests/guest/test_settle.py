@@ -15,6 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/ton
 from _tonnage_guest import shapes  # noqa: E402
 from _tonnage_guest.settle import settled  # noqa: E402
 
+FORKED = True  # ../fork_servers.py
+
 LENGTHS = """
 import random
 lengths = [random.Random(3).randrange(1, 512) for _ in range(1)] + [random.Random(n).randrange({}) for n in range(399)]

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of tests forked from a process that has imported PyTorch (doc/design/0031-tests.md).
+
+Importing torch is two seconds of a core, and most programs of the tests are over soon after. So each process of pytest keeps fork
+servers, Python processes under the same hook that have imported torch and wait before their program's first statement. Where a
+run's program is a plain script and its environment holds nothing that is read while torch is imported, the program is forked:
+
+    under `tonnage run`    by the fork server of `tonnage fix` itself (src/supervise/reaper_by_server.c, guest/forks.py): the run's
+                           own folder, reaper, sandbox, ledger and virtual GPU are all made after the fork
+    with the hook alone    forked/sitecustomize.py
+
+What a program must not share with another, and what a test wants to see of a start, is started as ever: TONNAGE_FRESH=1 does so for all.
+"""
+
+import atexit
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+GUEST = ROOT / "python/tonnage/guest"
+CHILD = HERE / "forked"
+READY_SECONDS = 300
+IMPORTS = ("torch", "torch._dynamo")  # the second comes with the first optimizer
+MOST = 4  # servers of one process of pytest: each holds some 300 MiB
+# Of the environment, what is read anew in a forked process: all else stands when torch is imported.
+RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
+           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY"}  # fmt: skip
+
+_servers = {}  # what it was started with -> its server, the one used last at the end
+
+
+def is_fresh():
+    """True when every program is to be started by itself."""
+    return os.environ.get("TONNAGE_FRESH", "") not in ("", "0")
+
+
+def can_fork(words, environment, settings=()):
+    """True where a program may be forked. words: its command line, a script or a text, not a module; environment:
+    the names of what is set for it; settings: those of them that a server can be started with."""
+    plain = len(words) > 1 and (str(words[1]).endswith(".py") or str(words[1]) == "-c")
+    return (not is_fresh() and plain and set(environment) <= RENEWED | set(settings))
+
+
+class _Server:
+    """A process and the socket that it listens at."""
+
+    def __init__(self, command, variable, environment):
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        settings = {**os.environ, **environment, variable: str(theirs.fileno())}
+        with theirs, tempfile.TemporaryFile() as said:
+            self.process = subprocess.Popen(command, env=settings, pass_fds=[theirs.fileno()], process_group=0,
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)  # fmt: skip
+            self.channel.settimeout(READY_SECONDS)
+            answer = self.channel.recv(4096).decode()
+            said.seek(0)
+            assert answer == "ready", f"{command}: {answer or 'it has ended'}\n{said.read().decode(errors='replace')}"
+
+    def close(self):
+        self.channel.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _server(key, start):
+    server = _servers.pop(key, None)
+    if server is not None and server.process.poll() is not None:
+        server.close()
+        server = None
+    if server is None:
+        while len(_servers) >= MOST:
+            _servers.pop(next(iter(_servers))).close()
+        server = start()
+    _servers[key] = server
+    return server
+
+
+@atexit.register
+def close():
+    """Ends all servers."""
+    while _servers:
+        _servers.popitem()[1].close()
+
+
+# ---- under `tonnage run` ----
+
+
+# Of the options of `tonnage run`, what the hook looks at as torch is imported: the server is started with them, too.
+AT_IMPORT = ("--no-detail", "--writes=allow", "--network=allow", "--init=real")
+
+
+def knows(options):
+    """True where a server can stand for these options of `tonnage run`, spelled --name=value."""
+    names = {option.partition("=")[0] for option in AT_IMPORT}
+    other = [option for option in options if option.partition("=")[0] in names and option not in AT_IMPORT]
+    return not other and "--gpu=real" not in options and "real" not in options
+
+
+def supervised(tonnage, python, options, imports=IMPORTS):
+    """The server behind runs of `tonnage run` with these options."""
+    kinds = tuple(option for option in AT_IMPORT if option in options)
+    key = (str(tonnage), python, kinds, imports)
+
+    def start():
+        folder = tempfile.TemporaryDirectory(prefix="fork-server-")
+        atexit.register(folder.cleanup)
+        script = pathlib.Path(folder.name) / "imports.py"
+        script.write_text("import fork_imports\n" + "".join(f"import {name}\n" for name in imports))
+        command = [str(tonnage), "run", "--quiet", "--gpu=rtx3060", "--steps=all", *kinds, "--", python, str(script)]
+        return _Server(command, "TONNAGE_FORKS", {"PYTHONPATH": str(CHILD)})
+
+    return _server(key, start)
+
+
+def run_forked(tonnage, python, options, command, cwd, environment, keep=None, **more):
+    """As subprocess.run of `command`, a `tonnage run` with a plain script; None when the server did not fork. keep: a folder that
+    outlives the run, for what the changes tell."""
+    server = supervised(tonnage, python, options)
+    handle = server.channel.fileno()
+    settings = {**environment, "TONNAGE_FORKED_BY": str(handle), "TONNAGE_TEST_CWD": os.path.abspath(cwd)}
+    if keep is not None:
+        settings["TONNAGE_TEST_KEEP"] = str(keep)
+    done = subprocess.run(command, cwd=cwd, env=settings, pass_fds=[handle], process_group=0, capture_output=True, text=True, **more)
+    return None if done.returncode == 125 and "fork server" in done.stderr else done
+
+
+# ---- with the hook alone ----
+
+
+def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=300):
+    """As subprocess.run of [python, *words], with `environment` beside ours. settings: those of the environment that the import
+    of torch has to see; search: of PYTHONPATH, after the hook."""
+    key = (python, tuple(sorted(settings)), tuple(search))
+    fixed = {name: environment[name] for name in settings}
+
+    def start():
+        folder = tempfile.TemporaryDirectory(prefix="fork-server-")
+        atexit.register(folder.cleanup)
+        (pathlib.Path(folder.name) / "ledger").write_bytes(b"\0" * 8192)
+        path = os.pathsep.join(map(str, [GUEST, *search, CHILD]))
+        return _Server([python, str(CHILD / "nothing.py")], "TONNAGE_TEST_SERVER",
+                       {**fixed, "TONNAGE_RUN": folder.name, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS)})  # fmt: skip
+
+    server = _server(key, start)
+    wish = {"environment": {**environment, "TONNAGE_TEST_CWD": os.path.abspath(cwd)}, "words": [python, *words]}
+    with open(os.devnull) as nothing, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        streams = [nothing.fileno(), out.fileno(), errors.fileno()]
+        socket.send_fds(server.channel, [json.dumps(wish).encode()], streams)
+        pid = int(server.channel.recv(64))
+        status = _status(server, pid, timeout)
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(wish["words"], os.waitstatus_to_exitcode(status), out.read(), errors.read())
+
+
+def _status(server, pid, timeout):
+    server.channel.settimeout(timeout)
+    try:
+        return int(server.channel.recv(64))
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        server.channel.settimeout(READY_SECONDS)
+        server.channel.recv(64)
+        raise subprocess.TimeoutExpired(f"process {pid}", timeout) from None
+    finally:
+        server.channel.settimeout(READY_SECONDS)
