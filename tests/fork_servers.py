@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import warnings
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -32,6 +33,7 @@ MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
            "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY"}  # fmt: skip
 
+_lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
 
 
@@ -48,18 +50,26 @@ def can_fork(words, environment, settings=()):
 
 
 class _Server:
-    """A process and the socket that it listens at."""
+    """A process and the socket that it listens at. RuntimeError where it cannot be forked."""
 
     def __init__(self, command, variable, environment):
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settings = {**os.environ, **environment, variable: str(theirs.fileno())}
-        with theirs, tempfile.TemporaryFile() as said:
-            self.process = subprocess.Popen(command, env=settings, pass_fds=[theirs.fileno()], process_group=0,
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)  # fmt: skip
-            self.channel.settimeout(READY_SECONDS)
-            answer = self.channel.recv(4096).decode()
+        with tempfile.TemporaryFile() as said:
+            with theirs:
+                self.process = subprocess.Popen(command, env=settings, pass_fds=[theirs.fileno()], process_group=0,
+                                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)  # fmt: skip
+            answer = self.answer(READY_SECONDS)
             said.seek(0)
-            assert answer == "ready", f"{command}: {answer or 'it has ended'}\n{said.read().decode(errors='replace')}"
+            text = said.read().decode(errors="replace")
+        if answer != "ready":
+            self.close()
+            raise RuntimeError(f"{command} is no fork server: {answer}\n{text}")
+
+    def answer(self, seconds):
+        """What it says next; "" when it has ended. TimeoutError."""
+        self.channel.settimeout(seconds)
+        return self.channel.recv(4096).decode()
 
     def close(self):
         self.channel.close()
@@ -71,15 +81,21 @@ class _Server:
 
 
 def _server(key, start):
+    """The server of this key, started where there is none; None where it could not be, and never again."""
     server = _servers.pop(key, None)
     if server is not None and server.process.poll() is not None:
         server.close()
         server = None
-    if server is None:
+    if server is None and key not in _lost:
         while len(_servers) >= MOST:
             _servers.pop(next(iter(_servers))).close()
-        server = start()
-    _servers[key] = server
+        try:
+            server = start()
+        except (RuntimeError, TimeoutError) as error:
+            _lost.add(key)
+            warnings.warn(f"programs are started by themselves: {error}", stacklevel=2)
+    if server is not None:
+        _servers[key] = server
     return server
 
 
@@ -124,6 +140,8 @@ def run_forked(tonnage, python, options, command, cwd, environment, keep=None, *
     """As subprocess.run of `command`, a `tonnage run` with a plain script; None when the server did not fork. keep: a folder that
     outlives the run, for what the changes tell."""
     server = supervised(tonnage, python, options)
+    if server is None:
+        return None
     handle = server.channel.fileno()
     settings = {**environment, "TONNAGE_FORKED_BY": str(handle), "TONNAGE_TEST_CWD": os.path.abspath(cwd)}
     if keep is not None:
@@ -136,8 +154,8 @@ def run_forked(tonnage, python, options, command, cwd, environment, keep=None, *
 
 
 def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=300):
-    """As subprocess.run of [python, *words], with `environment` beside ours. settings: those of the environment that the import
-    of torch has to see; search: of PYTHONPATH, after the hook."""
+    """As subprocess.run of [python, *words] in `environment`; None where it cannot be forked. settings: names of it that the import
+    of torch has to see; search: what PYTHONPATH has after the hook."""
     key = (python, tuple(sorted(settings)), tuple(search))
     fixed = {name: environment[name] for name in settings}
 
@@ -150,25 +168,24 @@ def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=
                        {**fixed, "TONNAGE_RUN": folder.name, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS)})  # fmt: skip
 
     server = _server(key, start)
-    wish = {"environment": {**environment, "TONNAGE_TEST_CWD": os.path.abspath(cwd)}, "words": [python, *words]}
+    if server is None:
+        return None
+    wish = {"environment": {**environment, "TONNAGE_TEST_CWD": os.path.abspath(cwd)}, "words": [python, *map(str, words)]}
     with open(os.devnull) as nothing, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-        streams = [nothing.fileno(), out.fileno(), errors.fileno()]
-        socket.send_fds(server.channel, [json.dumps(wish).encode()], streams)
-        pid = int(server.channel.recv(64))
-        status = _status(server, pid, timeout)
+        socket.send_fds(server.channel, [json.dumps(wish).encode()], [nothing.fileno(), out.fileno(), errors.fileno()])
+        pid = server.answer(READY_SECONDS)
+        status = _status(server, int(pid), timeout) if pid else ""
+        if not status:  # the server was ended
+            return None
         out.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(wish["words"], os.waitstatus_to_exitcode(status), out.read(), errors.read())
+        return subprocess.CompletedProcess(wish["words"], os.waitstatus_to_exitcode(int(status)), out.read(), errors.read())
 
 
 def _status(server, pid, timeout):
-    server.channel.settimeout(timeout)
     try:
-        return int(server.channel.recv(64))
+        return server.answer(timeout)
     except TimeoutError:
         os.kill(pid, signal.SIGKILL)
-        server.channel.settimeout(READY_SECONDS)
-        server.channel.recv(64)
+        server.answer(READY_SECONDS)
         raise subprocess.TimeoutExpired(f"process {pid}", timeout) from None
-    finally:
-        server.channel.settimeout(READY_SECONDS)

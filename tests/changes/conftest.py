@@ -155,9 +155,10 @@ def on_cpu(tmp_path, python, fresh):
         if changes:
             settings["TONNAGE_CHANGES"] = changes
         words = [python, path.name, *arguments]
+        done = None
         if not fresh and fork_servers.can_fork(words, environment):
             done = fork_servers.run_hooked(python, words[1:], folder, settings, ON_CPU)
-        else:
+        if done is None:
             done = subprocess.run(words, cwd=folder, env=settings, timeout=300, capture_output=True, text=True)
         outcome = Outcome(done.returncode, done.stdout, done.stderr, {}, documents_of(folder / "run/changes"), folder)
         assert outcome.status == status, (done.stdout[-2000:], done.stderr[-6000:])

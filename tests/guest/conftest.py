@@ -79,10 +79,11 @@ def run_with(request, tmp_path):
             program = [str(path)]
         search = [str(GUEST), str(FAKE)] + ([environment.pop("search")] if "search" in environment else [])
         settings = {**os.environ, "TONNAGE_RUN": str(folder), "PYTHONPATH": os.pathsep.join(search),
-                    "TONNAGE_STEPS": "all", "HF_HUB_OFFLINE": "1", **environment}  # fmt: skip
+                    "TONNAGE_STEPS": "all", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **environment}  # fmt: skip
+        done = None
         if forked and len(search) == 2 and f"/{MAIN}/" in python and fork_servers.can_fork([python, *program], environment):
-            done = fork_servers.run_hooked(python, program, tmp_path, settings, search=[FAKE], timeout=timeout)
-        else:
+            done = fork_servers.run_hooked(python, program, tmp_path, settings, ["OMP_NUM_THREADS"], [FAKE], timeout)
+        if done is None:
             done = subprocess.run([python, *program], cwd=tmp_path, env=settings, timeout=timeout, capture_output=True,
                                   text=True)  # fmt: skip
         return Result(done, folder)
