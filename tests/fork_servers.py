@@ -9,7 +9,8 @@ run's program is a plain script and its environment holds nothing that is read w
                            own folder, reaper, sandbox, ledger and virtual GPU are all made after the fork
     with the hook alone    forked/sitecustomize.py
 
-What a program must not share with another, and what a test wants to see of a start, is started as ever: TONNAGE_FRESH=1 does so for all.
+What a program must not share with another, and what a test wants to see of a start, is started as ever; with TONNAGE_FRESH=1
+everything is.
 """
 
 import atexit
@@ -126,12 +127,11 @@ def supervised(tonnage, python, options, imports=IMPORTS):
     key = (str(tonnage), python, kinds, imports)
 
     def start():
-        folder = tempfile.TemporaryDirectory(prefix="fork-server-")
-        atexit.register(folder.cleanup)
-        script = pathlib.Path(folder.name) / "imports.py"
-        script.write_text("import fork_imports\n" + "".join(f"import {name}\n" for name in imports))
-        command = [str(tonnage), "run", "--quiet", "--gpu=rtx3060", "--steps=all", *kinds, "--", python, str(script)]
-        return _Server(command, "TONNAGE_FORKS", {"PYTHONPATH": str(CHILD)})
+        with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:  # it is read before the first fork only
+            script = pathlib.Path(folder) / "imports.py"
+            script.write_text("import fork_imports\n" + "".join(f"import {name}\n" for name in imports))
+            command = [str(tonnage), "run", "--quiet", "--gpu=rtx3060", "--steps=all", *kinds, "--", python, str(script)]
+            return _Server(command, "TONNAGE_FORKS", {"PYTHONPATH": str(CHILD)})
 
     return _server(key, start)
 
@@ -146,7 +146,8 @@ def run_forked(tonnage, python, options, command, cwd, environment, keep=None, *
     settings = {**environment, "TONNAGE_FORKED_BY": str(handle), "TONNAGE_TEST_CWD": os.path.abspath(cwd)}
     if keep is not None:
         settings["TONNAGE_TEST_KEEP"] = str(keep)
-    done = subprocess.run(command, cwd=cwd, env=settings, pass_fds=[handle], process_group=0, capture_output=True, text=True, **more)
+    done = subprocess.run(command, cwd=cwd, env=settings, pass_fds=[handle], process_group=0, capture_output=True, text=True,
+                          **more)  # fmt: skip
     return None if done.returncode == 125 and "fork server" in done.stderr else done
 
 
@@ -160,12 +161,11 @@ def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=
     fixed = {name: environment[name] for name in settings}
 
     def start():
-        folder = tempfile.TemporaryDirectory(prefix="fork-server-")
-        atexit.register(folder.cleanup)
-        (pathlib.Path(folder.name) / "ledger").write_bytes(b"\0" * 8192)
         path = os.pathsep.join(map(str, [GUEST, *search, CHILD]))
-        return _Server([python, str(CHILD / "nothing.py")], "TONNAGE_TEST_SERVER",
-                       {**fixed, "TONNAGE_RUN": folder.name, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS)})  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:
+            (pathlib.Path(folder) / "ledger").write_bytes(b"\0" * 8192)
+            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS)}
+            return _Server([python, str(CHILD / "never_run.py")], "TONNAGE_TEST_SERVER", given)
 
     server = _server(key, start)
     if server is None:

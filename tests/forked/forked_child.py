@@ -18,7 +18,7 @@ _KEEP = "TONNAGE_TEST_KEEP"
 
 
 def become(words):
-    """words: the program's command line: Python, a script or -c and a text, its arguments. The environment is the program's already."""
+    """words: the program's command line: Python, a script or -c and a text, its arguments. Its environment is there already."""
     os.chdir(os.environ.pop(_CWD))
     keep = os.environ.pop(_KEEP, None)
     if keep is not None:  # what the changes tell outlives the run's folder there
