@@ -118,7 +118,8 @@ def knows(options):
     """True where a server can stand for these options of `tonnage run`, spelled --name=value."""
     names = {option.partition("=")[0] for option in AT_IMPORT}
     other = [option for option in options if option.partition("=")[0] in names and option not in AT_IMPORT]
-    return not other and "--gpu=real" not in options and "real" not in options
+    early = any(option.startswith("--weights") for option in options)  # the preloaded library reads it before Python is there
+    return not other and not early and "--gpu=real" not in options and "real" not in options
 
 
 def supervised(tonnage, python, options, imports=IMPORTS):
