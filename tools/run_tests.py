@@ -278,6 +278,8 @@ def main():
     parser.add_argument("--long", action="store_true", help="with the tests that take hours")
     parser.add_argument("parts", nargs="*", metavar="PART")
     options = parser.parse_args()
+    if options.long:
+        os.environ.setdefault("TONNAGE_FRESH", "1")  # tests/fork_servers.py: each program is started by itself
     REPORTS.mkdir(parents=True, exist_ok=True)
     side_by_side = list(jobs(options.long))
     one_by_one = list(long_jobs()) if options.long else []

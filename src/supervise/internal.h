@@ -113,9 +113,15 @@ void tn__reaper_finish(struct tn_reaper *reaper);
 
 /* ---- reaper_by_server.c: the program's process comes from a fork server ---- */
 
+#define TN_FORKS_VARIABLE "TONNAGE_FORKS" /* its descriptor, in the server's environment */
+#define TN_LENT_VARIABLE "TONNAGE_FORKED_BY" /* the descriptor of one that is lent, in the command's */
+
 /* As tn__reaper_start: the server behind `server` forks the program. `alive`, when not -1, is open in the reaper as long
  * as anything of the run is left. Tells TN_STATE when the server does not do it. */
 tn_status tn__reaper_start_by_server(const struct tn_start *start, int server, int alive, struct tn_reaper *out);
+/* The socket of a fork server that whoever started this command lends to all of its runs, or -1. Ours start many programs so
+ * (tests/forked.py): their process group is to be this command's alone. The variable is gone afterwards. */
+int tn__server_lent(void);
 
 /* ---- helper.c: the process with the real cuDNN ---- */
 
@@ -301,9 +307,20 @@ tn_status tn__save_report(const struct tn_run_options *options, struct tn_report
 
 /* ---- once.c: one run of a program ---- */
 
+struct tn_once;
+/* How a program is run, and who hears of it. */
+struct tn_once_way {
+	/* Called when the program has ended and the run's folder still stands. *exit_status is the run's. */
+	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
+	void *context;
+	bool serves; /* the program is a fork server; so it is where the environment has TN_FORKS_VARIABLE */
+	bool forked; /* a fork server makes the program's process: */
+	int server, alive; /* as for tn__reaper_start_by_server */
+};
+
 struct tn_once {
 	const struct tn_run_options *options;
-	const struct tn_once_way *way;
+	struct tn_once_way way;
 	struct tn_install install;
 	struct tn_card card;
 	struct tn_chosen_ranks chosen;
@@ -320,15 +337,6 @@ struct tn_once {
 	bool keep_files;   /* `ended` sets it: what the program wrote stays */
 };
 
-/* How a program is run, and who hears of it. */
-struct tn_once_way {
-	/* Called when the program has ended and the run's folder still stands. *exit_status is the run's. */
-	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
-	void *context;
-	bool serves; /* the program is a fork server */
-	bool forked; /* a fork server makes the program's process: */
-	int server, alive; /* as for tn__reaper_start_by_server */
-};
 tn_status tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way, int *exit_status);
 
 /* Makes the report of a run that has ended; its views are lent until `ended` returns. `need`: what the program needs in all, or NULL. */

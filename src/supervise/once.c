@@ -218,7 +218,7 @@ static tn_status
 start_and_watch(struct tn_once *once, int *exit_status)
 {
 	const struct tn_run_options *options = once->options;
-	const struct tn_once_way *way = once->way;
+	const struct tn_once_way *way = &once->way;
 	struct tn_watch *watch = &once->watch;
 	bool walled = !once->card.real && !options->allow_network;
 	struct tn_start start = { once->program, arguments_of(once), once->environment, &once->folder,
@@ -253,6 +253,20 @@ start_and_watch(struct tn_once *once, int *exit_status)
 	return status;
 }
 
+/* What whoever started this command asks of each of its runs: to serve, or to have the program forked. */
+static struct tn_once_way
+way_of_environment(struct tn_once_way way)
+{
+	int lent = tn__server_lent();
+	way.serves |= getenv(TN_FORKS_VARIABLE) != NULL;
+	if (lent >= 0 && !way.forked && !way.serves) {
+		way.forked = true;
+		way.server = lent;
+		way.alive = -1;
+	}
+	return way;
+}
+
 tn_status
 tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way, int *exit_status)
 {
@@ -260,7 +274,7 @@ tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_RETURN_IF(once == NULL, TN_NO_MEMORY, "out of host memory");
 	once->options = options;
-	once->way = way;
+	once->way = way_of_environment(*way);
 	once->signals = -1;
 	tn_status status = check_options(once, exit_status);
 	if (status == TN_OK) {

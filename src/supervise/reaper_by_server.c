@@ -4,7 +4,9 @@
  * answer is its reaper's news.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -34,7 +36,8 @@ ask_server(const struct tn_start *start, int server, int life, int news, int ali
 {
 	char self[PATH_MAX];
 	struct tn_fork_message message;
-	int descriptors[TN_FORK_DESCRIPTORS] = { life, news, start->folder->lock, STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, alive };
+	int descriptors[TN_FORK_DESCRIPTORS] = { life, news, start->folder->lock, STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO,
+		                                      alive >= 0 ? alive : life };
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (length <= 0 || !tn__fork_message_open(&message, "fork"))
 		return false;
@@ -63,4 +66,17 @@ tn__reaper_start_by_server(const struct tn_start *start, int server, int alive, 
 		close(news[0]);
 	}
 	return status;
+}
+
+int
+tn__server_lent(void)
+{
+	static int lent = -1; /* a run that is made again has its process from there, too */
+	const char *text = getenv(TN_LENT_VARIABLE);
+	if (text != NULL) {
+		int handle = atoi(text);
+		lent = handle > STDERR_FILENO && fcntl(handle, F_SETFD, FD_CLOEXEC) == 0 ? handle : -1;
+		unsetenv(TN_LENT_VARIABLE);
+	}
+	return lent;
 }

@@ -90,7 +90,6 @@ int64_t tn__trial_bytes(const struct tn_trial *trial);
 
 /* ---- forks.c: the fork server ---- */
 
-#define TN_FORKS_VARIABLE "TONNAGE_FORKS"     /* its descriptor, in the server's environment */
 #define TN_MODULES_VARIABLE "TONNAGE_MODULES" /* wishes for a list of what was imported */
 
 enum tn_forks_state {

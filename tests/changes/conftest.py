@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import textwrap
 
@@ -18,6 +19,9 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+import fork_servers  # noqa: E402
+
 GUEST = ROOT / "python/tonnage/guest"
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
@@ -25,6 +29,14 @@ TEMPORARY = tempfile.TemporaryDirectory(prefix="tests-of-tonnage-")
 MIB = 1 << 20
 # A child of `tonnage run` that keeps what the changes told, since the run's folder goes at the end.
 KEEP = 'out=$1; shift; "$@"; status=$?; cp "$TONNAGE_RUN"/changes/*.json "$out" 2>/dev/null; exit $status'
+
+
+# What a run on the CPU sets, and the import of torch sees.
+ON_CPU = ("TONNAGE_INIT", "TONNAGE_GPU", "OMP_NUM_THREADS")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "fresh: its programs are started by themselves, not forked (../fork_servers.py)")
 
 
 def pytest_addoption(parser):
@@ -62,6 +74,11 @@ class Outcome:
         return entry
 
 
+@pytest.fixture
+def fresh(request):
+    return request.node.get_closest_marker("fresh") is not None
+
+
 @pytest.fixture(scope="session")
 def python():
     found = ENVIRONMENTS / "torch-2.11.0/bin/python"
@@ -81,7 +98,7 @@ def documents_of(folder):
 
 
 @pytest.fixture
-def virtual(tmp_path, python):
+def virtual(tmp_path, python, fresh):
     """virtual(program, changes=None, patch=None) -> Outcome of a run that must end by itself, on a card of 24 GiB.
     files: {name: text} that lie beside the program."""
     if not TONNAGE.exists():
@@ -98,14 +115,19 @@ def virtual(tmp_path, python):
         if patch is not None:
             apply(patch, folder)
         report = folder / "report.json"
-        command = [str(TONNAGE), "run", "--memory=24GiB", "--steps=all", "--writes=allow", "--no-detail", "--quiet",
-                   "--json", str(report), "--", "sh", "-c", KEEP, "sh", str(kept), python, path.name,
-                   *arguments]  # fmt: skip
+        words = [python, path.name, *arguments]
+        options = ["--memory=24GiB", "--steps=all", "--writes=allow", "--no-detail", "--quiet", "--json", str(report)]
         settings = {**os.environ, "HF_HUB_OFFLINE": "1", "TMPDIR": TEMPORARY.name, **environment}
         settings.pop("TONNAGE_CHANGES", None)
         if changes:
             settings["TONNAGE_CHANGES"] = changes
-        done = subprocess.run(command, cwd=folder, env=settings, timeout=300, capture_output=True, text=True)
+        done = None
+        if not fresh and fork_servers.can_fork(words, environment):
+            command = [str(TONNAGE), "run", *options, "--", *words]
+            done = fork_servers.run_forked(TONNAGE, python, options, command, folder, settings, kept, timeout=300)
+        if done is None:
+            command = [str(TONNAGE), "run", *options, "--", "sh", "-c", KEEP, "sh", str(kept), *words]
+            done = subprocess.run(command, cwd=folder, env=settings, timeout=300, capture_output=True, text=True)
         outcome = Outcome(done.returncode, done.stdout, done.stderr, json.loads(report.read_text()),
                           documents_of(kept), folder)  # fmt: skip
         assert outcome.status == status, (command, done.stdout[-2000:], done.stderr[-6000:])
@@ -115,7 +137,7 @@ def virtual(tmp_path, python):
 
 
 @pytest.fixture
-def on_cpu(tmp_path, python):
+def on_cpu(tmp_path, python, fresh):
     """on_cpu(program, changes=None, patch=None) -> Outcome of a run with the guest hook and without a GPU."""
     numbers = iter(range(100))
 
@@ -132,8 +154,12 @@ def on_cpu(tmp_path, python):
         settings.pop("TONNAGE_CHANGES", None)
         if changes:
             settings["TONNAGE_CHANGES"] = changes
-        done = subprocess.run([python, path.name, *arguments], cwd=folder, env=settings, timeout=300,
-                              capture_output=True, text=True)  # fmt: skip
+        words = [python, path.name, *arguments]
+        done = None
+        if not fresh and fork_servers.can_fork(words, environment):
+            done = fork_servers.run_hooked(python, words[1:], folder, settings, ON_CPU)
+        if done is None:
+            done = subprocess.run(words, cwd=folder, env=settings, timeout=300, capture_output=True, text=True)
         outcome = Outcome(done.returncode, done.stdout, done.stderr, {}, documents_of(folder / "run/changes"), folder)
         assert outcome.status == status, (done.stdout[-2000:], done.stderr[-6000:])
         return outcome

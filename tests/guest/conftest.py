@@ -10,12 +10,16 @@ import os
 import pathlib
 import struct
 import subprocess
+import sys
 import textwrap
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+import fork_servers  # noqa: E402
+
 GUEST = ROOT / "python/tonnage/guest"
 FAKE = HERE / "fake/site-packages"  # there, as an installed package: its frames are not the user's
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
@@ -60,8 +64,10 @@ def wheel(request):
 
 
 @pytest.fixture
-def run_with(tmp_path):
-    """run_with(python, program text or list of words, **environment) -> Result"""
+def run_with(request, tmp_path):
+    """run_with(python, program text or list of words, **environment) -> Result. Where the test's file says FORKED, a program
+    of MAIN may be forked (../fork_servers.py)."""
+    forked = getattr(request.module, "FORKED", False)
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
     (folder / "ledger").write_bytes(b"\0" * 8192)
@@ -73,9 +79,13 @@ def run_with(tmp_path):
             program = [str(path)]
         search = [str(GUEST), str(FAKE)] + ([environment.pop("search")] if "search" in environment else [])
         settings = {**os.environ, "TONNAGE_RUN": str(folder), "PYTHONPATH": os.pathsep.join(search),
-                    "TONNAGE_STEPS": "all", "HF_HUB_OFFLINE": "1", **environment}  # fmt: skip
-        done = subprocess.run([python, *program], cwd=tmp_path, env=settings, timeout=timeout, capture_output=True,
-                              text=True)  # fmt: skip
+                    "TONNAGE_STEPS": "all", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **environment}  # fmt: skip
+        done = None
+        if forked and len(search) == 2 and f"/{MAIN}/" in python and fork_servers.can_fork([python, *program], environment):
+            done = fork_servers.run_hooked(python, program, tmp_path, settings, ["OMP_NUM_THREADS"], [FAKE], timeout)
+        if done is None:
+            done = subprocess.run([python, *program], cwd=tmp_path, env=settings, timeout=timeout, capture_output=True,
+                                  text=True)  # fmt: skip
         return Result(done, folder)
 
     return run

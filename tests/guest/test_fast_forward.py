@@ -4,6 +4,8 @@
 import pytest
 from test_steps import HEAD, TRAIN, stop_after
 
+FORKED = True  # ../fork_servers.py
+
 LOADERS = """
 from torch.utils.data import DataLoader, TensorDataset
 data = TensorDataset(torch.ones(2000, 4))

@@ -12,6 +12,8 @@ os.environ.setdefault("TONNAGE_RUN", "")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/tonnage/guest"))
 from _tonnage_guest import consumers  # noqa: E402
 
+FORKED = True  # ../fork_servers.py
+
 
 class Source:
     """Ends after three items; notes each time what is told of who takes them."""

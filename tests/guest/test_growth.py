@@ -13,6 +13,8 @@ os.environ.setdefault("TONNAGE_RUN", "")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/tonnage/guest"))
 from _tonnage_guest import growth  # noqa: E402
 
+FORKED = True  # ../fork_servers.py
+
 MIB = 1 << 20
 PROGRAM = HEAD + TRAIN + LOADERS
 

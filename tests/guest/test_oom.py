@@ -3,6 +3,8 @@
 
 import pytest
 
+FORKED = True  # ../fork_servers.py
+
 HEAD = """\
 import os, sys, threading
 import torch, fake_cuda

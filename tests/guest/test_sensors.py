@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+FORKED = True  # ../fork_servers.py
+
 PROGRAM = """
     import _thread, ctypes, sys, types, torch, fake_cuda, torch.utils.data, torch._dynamo
     fake_cuda.start()

@@ -15,6 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/ton
 from _tonnage_guest import shapes  # noqa: E402
 from _tonnage_guest.settle import settled  # noqa: E402
 
+FORKED = True  # ../fork_servers.py
+
 LENGTHS = """
 import random
 lengths = [random.Random(3).randrange(1, 512) for _ in range(1)] + [random.Random(n).randrange({}) for n in range(399)]
@@ -92,3 +94,18 @@ def test_passes_that_build_graphs_may_be_a_warm_up(run_with, wheel, graph, expec
 def test_what_comes_after_a_warm_up_is_seen(run_with, wheel):
     body = "for _ in range(40): net(torch.ones(2, 4))\n" + TRAIN + "while True: update()"
     assert stop_after(run_with, wheel, body, train="", TONNAGE_STEPS="auto") == (9, "settled", 1)
+
+
+def test_the_time_that_a_fork_server_has_waited_is_no_time_of_the_program(run_with, wheel):
+    """An hour after its imports, a process is forked for a run."""
+    done = run_with(wheel, HEAD + """
+from _tonnage_guest import boot, settle
+from _tonnage_guest.state import state
+before = state.last_import - 3600 if state.last_import else state.started - 3600
+state.last_import = before
+print(settle._elapsed() >= 3600)
+boot._in_child()
+boot._renewed()
+print(settle._elapsed() < 3600)
+""")
+    assert done.stdout.split() == ["True", "True"], done.stderr

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/tonnage/guest"))
+
+FORKED = True  # ../fork_servers.py
 HEAD = """\
 import torch, fake_cuda
 fake_cuda.start()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that say more about memory: what is noted of them, and that the program cannot tell."""
 
+FORKED = True  # ../fork_servers.py
+
 
 def places(done, what):
     return [(row["line"], row["count"], row["requested_bytes"]) for row in done.document["usage"] if row["what"] == what]

@@ -18,6 +18,8 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(HERE.parent))
+import fork_servers  # noqa: E402
 import moments  # noqa: E402
 
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
@@ -33,6 +35,7 @@ TEMPORARY = tempfile.TemporaryDirectory(prefix="tests-of-tonnage-")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: takes long; only run by `make long`")
+    config.addinivalue_line("markers", "fresh: its programs are started by themselves, not forked (../fork_servers.py)")
 
 
 def pytest_addoption(parser):
@@ -77,20 +80,26 @@ def python_of(environment):
     return str(python)
 
 
-def run_tonnage(options, program, cwd, env=None, timeout=300, **streams):
-    """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report."""
+def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, **streams):
+    """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py)."""
     report = pathlib.Path(cwd) / "tonnage-report.json"
     report.unlink(missing_ok=True)
     command = [str(TONNAGE), "run", "--json", str(report), *options, "--", *map(str, program)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TONNAGE_NEED": "0", "TMPDIR": TEMPORARY.name, **(env or {})}
-    done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
+    done = None
+    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}):
+        done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, timeout=timeout)
+    if done is None:
+        done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
     text = report.read_text() if report.exists() else "{}"
     return Run(done.returncode, json.loads(text), done.stdout, done.stderr, command)
 
 
 @pytest.fixture
-def tonnage(tmp_path):
-    """tonnage(environment, program, *options): the program (a file of this folder, or a list) under `tonnage run`."""
+def tonnage(request, tmp_path):
+    """tonnage(environment, program, *options): the program (a file of this folder, or a list) under `tonnage run`. Where the
+    test's file says FORKED and the test is not marked fresh, it may be forked."""
+    forked = getattr(request.module, "FORKED", False) and request.node.get_closest_marker("fresh") is None
     if not TONNAGE.exists():
         pytest.fail(f"{TONNAGE} is missing: make build")
 
@@ -99,7 +108,7 @@ def tonnage(tmp_path):
         words = [program] if isinstance(program, str) else list(program)
         if words[0].endswith(".py"):
             words[0] = str(HERE / words[0])
-        return run_tonnage(options, [python, *words], cwd, env, timeout, **streams)
+        return run_tonnage(options, [python, *words], cwd, env, timeout, forked and environment == MAIN, **streams)
 
     return run
 

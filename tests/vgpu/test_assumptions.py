@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from conftest import MAIN, WHEELS, python_of
 
+FORKED = True  # ../fork_servers.py
+
 TABLE = """\
 import torch
 x = torch.randn(40, 50, device="cuda")

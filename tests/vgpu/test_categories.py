@@ -8,6 +8,8 @@ import pathlib
 import pytest
 from conftest import check_categories
 
+FORKED = True  # ../fork_servers.py
+
 HERE = pathlib.Path(__file__).parent
 JOBS = sorted(path.stem for path in (HERE / "jobs").glob("*.py"))
 OFTEN = ["gan", "generate", "gpt2", "hf_trainer", "lightning_trainer", "peft_lora"]

@@ -6,6 +6,8 @@ import textwrap
 import pytest
 from conftest import MAIN
 
+FORKED = True  # ../fork_servers.py
+
 LAYERS, WIDTH = 12, 1024
 COPY = LAYERS * (WIDTH * WIDTH + WIDTH) * 4
 

@@ -4,6 +4,8 @@
 import pytest
 from conftest import MAIN
 
+FORKED = True  # ../fork_servers.py
+
 MODEL = """
 import torch
 m = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 256)).cuda()

@@ -11,6 +11,8 @@ import tomllib
 import pytest
 from conftest import ROOT
 
+FORKED = True  # ../fork_servers.py
+
 EXAMPLES = ROOT / "examples"
 TABLE = tomllib.loads((EXAMPLES / "examples.toml").read_text())["example"]
 PARTS = {"model.py"}  # no programs of their own

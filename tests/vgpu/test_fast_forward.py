@@ -4,6 +4,8 @@
 import pytest
 from conftest import HERE, MIB
 
+FORKED = True  # ../fork_servers.py
+
 WHEEL = "torch-2.11.0"
 
 

@@ -4,6 +4,8 @@
 import pytest
 from conftest import MIB, WHEELS
 
+FORKED = True  # ../fork_servers.py
+
 
 @pytest.mark.parametrize("environment", WHEELS)
 def test_transforms(tonnage, environment):

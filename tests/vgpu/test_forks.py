@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials whose processes are forked from one that has imported PyTorch find what fresh processes find, to the byte."""
+"""Trials whose processes are forked from one that has imported PyTorch find what fresh processes find, to the byte; and so do
+runs of tests that are forked (../fork_servers.py)."""
 
 import json
 import subprocess
 
+import fork_servers
 import pytest
-from conftest import TONNAGE, WHEELS, python_of
+from conftest import MAIN, TONNAGE, WHEELS, python_of, run_tonnage
 
 PROGRAM = """\
 import torch
@@ -55,3 +57,41 @@ def test_forked_trials_find_what_fresh_ones_find(fix):
     )
     both = found.keys() & again.keys()  # what is tried last depends on which trial ended first
     assert len(both) >= 5 and {name: found[name] for name in both} == {name: again[name] for name in both}
+
+
+WHERE = """\
+import os, sys, torch
+print(sys.argv, sys.orig_argv[1:], sys.path, __name__, globals().get("__file__"), os.getcwd(), sys._getframe().f_back)
+print(sorted(name for name in os.environ if "FORK" in name or "TEST_" in name), torch.rand(1).shape, "torch" in sys.modules)
+"""
+FULL = "held = [torch.zeros(1 << 28, device='cuda') for _ in range(99)]"
+RUNS = {  # name -> (words after Python, options)
+    "script": (["train.py", "--lr", "1"], ["--steps=all"]),
+    "settles": (["train.py"], ["--no-detail"]),
+    "out_of_memory": (["full.py"], ["--gpu=rtx3060"]),
+    "text": (["-c", WHERE + FULL, "-v", "word"], []),
+    "fails": (["fails.py"], ["--writes=allow"]),
+}
+
+
+def without_times(report):
+    """What a run must have in common with another of the same program. A forked one is asked about no call that passes libc."""
+    host = {name: value for name, value in report["host"].items() if name not in ("seconds", "peak_rss_bytes")}
+    network = {name: value for name, value in report["network"].items() if name != "raw_calls"}
+    return {**report, "host": host, "network": network, "scratch": None}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_forked_run_is_the_run(tmp_path, monkeypatch, name):
+    """Output, status and report, every figure and line of it."""
+    made, fork = [], fork_servers.run_forked
+    monkeypatch.setattr(fork_servers, "run_forked", lambda *words, **more: made.append(fork(*words, **more)) or made[-1])
+    monkeypatch.delenv("TONNAGE_FRESH", raising=False)
+    (tmp_path / "train.py").write_text(WHERE + PROGRAM.replace("range(30)", "range(3)"))
+    (tmp_path / "full.py").write_text(WHERE + FULL)
+    (tmp_path / "fails.py").write_text(WHERE + "print(torch.zeros(3, device='cuda'))\nraise KeyError('x')")
+    words, options = RUNS[name]
+    forked, fresh = (run_tonnage(options, [python_of(MAIN), *words], tmp_path, forked=forked) for forked in (True, False))
+    assert (forked.status, forked.stdout) == (fresh.status, fresh.stdout), forked.explain()
+    assert without_times(forked.report) == without_times(fresh.report), forked.explain()
+    assert fresh.stdout.count("\n") >= 2 and len(made) == 1 and made[0] is not None

@@ -5,6 +5,8 @@ matrices, whose size hangs on values, is refused, counted and shown."""
 import pytest
 from conftest import MAIN, WHEELS
 
+FORKED = True  # ../fork_servers.py
+
 RUNS = {
     *("batched cholesky", "cholesky_solve", "batched inv", "solve_triangular", "coo mm", "coo add", "to_dense"),
     *("SparseAdam", "cholesky", "qr", "svd", "svd gesvd", "svd gesvda", "batched svd", "eigh", "batched eigh", "solve"),

@@ -8,6 +8,8 @@ import shutil
 import pytest
 from conftest import WHEELS
 
+FORKED = True  # ../fork_servers.py
+
 GUARDED = """\
 import torch
 scaler = torch.amp.GradScaler("cuda")

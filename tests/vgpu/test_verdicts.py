@@ -19,6 +19,8 @@ import pathlib
 import pytest
 from conftest import ENDS, MAIN, MIB, ROOT, check_categories, memory_option
 
+FORKED = True  # ../fork_servers.py
+
 JOBS = sorted(path.stem for path in (pathlib.Path(__file__).parent / "jobs").glob("*.py"))
 # Not in `make test`, since an example or another test shows the like there; all of them in `make long`.
 ELSEWHERE = ["accelerate_loop", "dataloader", "gan", "generate", "hf_trainer", "lightning_trainer", "memory_fraction",

@@ -214,6 +214,7 @@ def _renewed():
 
     settings.__init__(os.environ)
     state.armed = True
+    state.last_import = None  # the time limit begins here, not when the server had imported
     if state.torch is None:
         return
     from . import ledger, origin, record

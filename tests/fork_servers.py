@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of tests forked from a process that has imported PyTorch (doc/design/0031-tests.md).
+
+Importing torch is two seconds of a core, and most programs of the tests are over soon after. So each process of pytest keeps fork
+servers, Python processes under the same hook that have imported torch and wait before their program's first statement. Where a
+run's program is a plain script and its environment holds nothing that is read while torch is imported, the program is forked:
+
+    under `tonnage run`    by the fork server of `tonnage fix` itself (src/supervise/reaper_by_server.c, guest/forks.py): the run's
+                           own folder, reaper, sandbox, ledger and virtual GPU are all made after the fork
+    with the hook alone    forked/sitecustomize.py
+
+What a program must not share with another, and what a test wants to see of a start, is started as ever; with TONNAGE_FRESH=1
+everything is.
+"""
+
+import atexit
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import warnings
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+GUEST = ROOT / "python/tonnage/guest"
+CHILD = HERE / "forked"
+READY_SECONDS = 300
+IMPORTS = ("torch", "torch._dynamo")  # the second comes with the first optimizer
+MOST = 4  # servers of one process of pytest: each holds some 300 MiB
+# Of the environment, what is read anew in a forked process: all else stands when torch is imported.
+RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
+           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY"}  # fmt: skip
+
+_lost = set()
+_servers = {}  # what it was started with -> its server, the one used last at the end
+
+
+def is_fresh():
+    """True when every program is to be started by itself."""
+    return os.environ.get("TONNAGE_FRESH", "") not in ("", "0")
+
+
+def can_fork(words, environment, settings=()):
+    """True where a program may be forked. words: its command line, a script or a text, not a module; environment:
+    the names of what is set for it; settings: those of them that a server can be started with."""
+    plain = len(words) > 1 and (str(words[1]).endswith(".py") or str(words[1]) == "-c")
+    return (not is_fresh() and plain and set(environment) <= RENEWED | set(settings))
+
+
+class _Server:
+    """A process and the socket that it listens at. RuntimeError where it cannot be forked."""
+
+    def __init__(self, command, variable, environment):
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        settings = {**os.environ, **environment, variable: str(theirs.fileno())}
+        with tempfile.TemporaryFile() as said:
+            with theirs:
+                self.process = subprocess.Popen(command, env=settings, pass_fds=[theirs.fileno()], process_group=0,
+                                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)  # fmt: skip
+            answer = self.answer(READY_SECONDS)
+            said.seek(0)
+            text = said.read().decode(errors="replace")
+        if answer != "ready":
+            self.close()
+            raise RuntimeError(f"{command} is no fork server: {answer}\n{text}")
+
+    def answer(self, seconds):
+        """What it says next; "" when it has ended. TimeoutError."""
+        self.channel.settimeout(seconds)
+        return self.channel.recv(4096).decode()
+
+    def close(self):
+        self.channel.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _server(key, start):
+    """The server of this key, started where there is none; None where it could not be, and never again."""
+    server = _servers.pop(key, None)
+    if server is not None and server.process.poll() is not None:
+        server.close()
+        server = None
+    if server is None and key not in _lost:
+        while len(_servers) >= MOST:
+            _servers.pop(next(iter(_servers))).close()
+        try:
+            server = start()
+        except (RuntimeError, TimeoutError) as error:
+            _lost.add(key)
+            warnings.warn(f"programs are started by themselves: {error}", stacklevel=2)
+    if server is not None:
+        _servers[key] = server
+    return server
+
+
+@atexit.register
+def close():
+    """Ends all servers."""
+    while _servers:
+        _servers.popitem()[1].close()
+
+
+# ---- under `tonnage run` ----
+
+
+# Of the options of `tonnage run`, what the hook looks at as torch is imported: the server is started with them, too.
+AT_IMPORT = ("--no-detail", "--writes=allow", "--network=allow", "--init=real")
+
+
+def knows(options):
+    """True where a server can stand for these options of `tonnage run`, spelled --name=value."""
+    names = {option.partition("=")[0] for option in AT_IMPORT}
+    other = [option for option in options if option.partition("=")[0] in names and option not in AT_IMPORT]
+    early = any(option.startswith("--weights") for option in options)  # the preloaded library reads it before Python is there
+    return not other and not early and "--gpu=real" not in options and "real" not in options
+
+
+def supervised(tonnage, python, options, imports=IMPORTS):
+    """The server behind runs of `tonnage run` with these options."""
+    kinds = tuple(option for option in AT_IMPORT if option in options)
+    key = (str(tonnage), python, kinds, imports)
+
+    def start():
+        with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:  # it is read before the first fork only
+            script = pathlib.Path(folder) / "imports.py"
+            script.write_text("import fork_imports\n" + "".join(f"import {name}\n" for name in imports))
+            command = [str(tonnage), "run", "--quiet", "--gpu=rtx3060", "--steps=all", *kinds, "--", python, str(script)]
+            return _Server(command, "TONNAGE_FORKS", {"PYTHONPATH": str(CHILD)})
+
+    return _server(key, start)
+
+
+def run_forked(tonnage, python, options, command, cwd, environment, keep=None, **more):
+    """As subprocess.run of `command`, a `tonnage run` with a plain script; None when the server did not fork. keep: a folder that
+    outlives the run, for what the changes tell."""
+    server = supervised(tonnage, python, options)
+    if server is None:
+        return None
+    handle = server.channel.fileno()
+    settings = {**environment, "TONNAGE_FORKED_BY": str(handle), "TONNAGE_TEST_CWD": os.path.abspath(cwd)}
+    if keep is not None:
+        settings["TONNAGE_TEST_KEEP"] = str(keep)
+    done = subprocess.run(command, cwd=cwd, env=settings, pass_fds=[handle], process_group=0, capture_output=True, text=True,
+                          **more)  # fmt: skip
+    return None if done.returncode == 125 and "fork server" in done.stderr else done
+
+
+# ---- with the hook alone ----
+
+
+def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=300):
+    """As subprocess.run of [python, *words] in `environment`; None where it cannot be forked. settings: names of it that the import
+    of torch has to see; search: what PYTHONPATH has after the hook."""
+    key = (python, tuple(sorted(settings)), tuple(search))
+    fixed = {name: environment[name] for name in settings}
+
+    def start():
+        path = os.pathsep.join(map(str, [GUEST, *search, CHILD]))
+        with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:
+            (pathlib.Path(folder) / "ledger").write_bytes(b"\0" * 8192)
+            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS)}
+            return _Server([python, str(CHILD / "never_run.py")], "TONNAGE_TEST_SERVER", given)
+
+    server = _server(key, start)
+    if server is None:
+        return None
+    wish = {"environment": {**environment, "TONNAGE_TEST_CWD": os.path.abspath(cwd)}, "words": [python, *map(str, words)]}
+    with open(os.devnull) as nothing, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        socket.send_fds(server.channel, [json.dumps(wish).encode()], [nothing.fileno(), out.fileno(), errors.fileno()])
+        pid = server.answer(READY_SECONDS)
+        status = _status(server, int(pid), timeout) if pid else ""
+        if not status:  # the server was ended
+            return None
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(wish["words"], os.waitstatus_to_exitcode(int(status)), out.read(), errors.read())
+
+
+def _status(server, pid, timeout):
+    try:
+        return server.answer(timeout)
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        server.answer(READY_SECONDS)
+        raise subprocess.TimeoutExpired(f"process {pid}", timeout) from None

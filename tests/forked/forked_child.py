@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In a fork server of the tests (../fork_servers.py): makes a forked process the program of a test.
+
+The server's Python was given a script that only says what is to be imported. It has not begun to run that: a forked process
+returns into the interpreter, which then runs whatever script its configuration names. Here another one is put there, so that no
+frame, module or path tells the program that it was not started by itself.
+"""
+
+import ctypes
+import gc
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_WORDS_OF_CONFIG = 64  # PyConfig is that long at least, within the interpreter's state
+_CWD = "TONNAGE_TEST_CWD"
+_KEEP = "TONNAGE_TEST_KEEP"
+
+
+def become(words):
+    """words: the program's command line: Python, a script or -c and a text, its arguments. Its environment is there already."""
+    os.chdir(os.environ.pop(_CWD))
+    keep = os.environ.pop(_KEEP, None)
+    if keep is not None:  # what the changes tell outlives the run's folder there
+        _link(os.path.join(os.environ["TONNAGE_RUN"], "changes"), keep)
+    gc.freeze()  # what was imported is looked at by no collection, nor unshared by one
+    if words[1] == "-c":
+        _set_script("-c", command=words[2] + "\n")
+        sys.argv[:] = ["-c", *words[3:]]
+    else:
+        _set_script(words[1])
+        sys.argv[:] = words[1:]
+    sys.orig_argv[:] = words
+    sys.path[:] = [entry for entry in sys.path if entry != _HERE]
+    sys.path_importer_cache.clear()  # a folder of that name may have been another
+    for name in ("forked_child", "fork_imports"):
+        sys.modules.pop(name, None)
+
+
+def _link(path, target):
+    if os.path.isdir(path):
+        os.rmdir(path)
+    os.symlink(target, path)
+
+
+# ---- the interpreter's configuration ----
+
+
+def _set_script(script, command=None):
+    """What is run instead: a file, or a command for which sys.argv has this word."""
+    python = ctypes.pythonapi
+    python.PyInterpreterState_Get.restype = ctypes.c_void_p
+    python._PyInterpreterState_GetConfig.restype = ctypes.c_void_p
+    python._PyInterpreterState_GetConfig.argtypes = [ctypes.c_void_p]
+    config = python._PyInterpreterState_GetConfig(python.PyInterpreterState_Get())
+    words = (ctypes.c_size_t * _WORDS_OF_CONFIG).from_address(config)
+    old = sys.argv[0]
+    memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        names = [i for i, word in enumerate(words) if _is_text(memory, word, old)]
+        lists = [i for i in range(1, len(words)) if words[i - 1] == 1 and _is_text(memory, _word_at(memory, words[i]), old)]
+    finally:
+        os.close(memory)
+    # run_command, run_module, run_filename stand side by side
+    if len(names) != 1 or len(lists) != 1 or list(words[names[0] - 2:names[0]]) != [0, 0]:
+        raise RuntimeError("this Python's configuration does not look as it should: %r, %r" % (names, lists))
+    if command is None:
+        words[names[0]] = _copy(os.path.join(os.getcwd(), script))
+    else:
+        words[names[0] - 2], words[names[0]] = _copy(command), 0
+    ctypes.c_size_t.from_address(words[lists[0]]).value = _copy(script)  # argv.items[0]
+
+
+def _read(memory, address, count):
+    """Bytes at an address, which need not be one."""
+    try:
+        return os.pread(memory, count, address) if 4096 <= address < 1 << 47 else b""
+    except OSError:
+        return b""
+
+
+def _word_at(memory, address):
+    return int.from_bytes(_read(memory, address, ctypes.sizeof(ctypes.c_size_t)), "little")
+
+
+def _is_text(memory, address, text):
+    wanted = bytes(ctypes.create_unicode_buffer(text))
+    return _read(memory, address, len(wanted)) == wanted
+
+
+def _copy(text):
+    """A copy that the interpreter may free."""
+    raw = bytes(ctypes.create_unicode_buffer(text))
+    allocate = ctypes.pythonapi.PyMem_RawMalloc
+    allocate.restype = ctypes.c_void_p
+    allocate.argtypes = [ctypes.c_size_t]
+    address = allocate(len(raw))
+    ctypes.memmove(address, raw, len(raw))
+    return address
