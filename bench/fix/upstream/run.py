@@ -40,7 +40,7 @@ def tonnage(command, row, words, folder, keep=None):
         card = ["--gpu", row["gpu"], *(["--memory", row["memory"]] if "memory" in row else [])]
         line = [TONNAGE, command, "--quiet", *card, "--json", path, "--", *words]
         subprocess.run(list(map(str, line)), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env={"TONNAGE_SECONDS": "900", **os.environ, "TONNAGE_TRY": "nothing"})  # fmt: skip
+                       env={"TONNAGE_SECONDS": "900", **os.environ, **row.get("variables", {}), "TONNAGE_TRY": "nothing"})  # fmt: skip
         text = path.read_text() if path.exists() else "{}"
         if keep is not None:
             (keep / ("%s-%s.json" % (row["name"], command))).write_text(text)
