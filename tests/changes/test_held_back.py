@@ -41,10 +41,12 @@ LOOP = """
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.register_step_pre_hook(note)
     schedule = Schedule(optimizer)
+    progress = lambda batches, total: batches
     rates = []
     optimizer.register_step_post_hook(lambda o, a, k: rates.append(o.param_groups[0]["lr"]))
     for epoch in range(2):
-        for x, y in DataLoader(data, batch_size=16, shuffle=True, drop_last=True):
+        loader = DataLoader(data, batch_size=16, shuffle=True, drop_last=True)
+        for x, y in progress(loader, total=len(loader)):
             schedule.zero_grad()
             loss = nn.functional.cross_entropy(model(x), y)
             loss.backward()

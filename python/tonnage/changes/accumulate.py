@@ -97,16 +97,14 @@ class _Pace:
 class _Batches:
     """Stands for a sampler of batches and hands out pieces."""
 
-    def __init__(self, batches, pieces, measured):
+    def __init__(self, batches, pieces):
         self.batches = batches
         self.pieces = pieces
-        self.measured = measured
 
     def __iter__(self):
         return _Chunks(self.batches, self.pieces)
 
     def __len__(self):
-        self.measured()
         size = self.batches.batch_size
         piece = max(1, -(-size // self.pieces))
         full = -(-size // piece)
@@ -118,7 +116,7 @@ class _Batches:
         return whole * full if not rest else (whole - 1) * full - (-rest // piece)
 
     def __getattr__(self, name):
-        if name in ("batches", "pieces", "measured"):
+        if name in ("batches", "pieces"):
             raise AttributeError(name)
         return getattr(self.batches, name)
 
@@ -195,7 +193,7 @@ class _Accumulation:
             loader.batch_sampler.batch_size = size // self.pieces
             written = loaders.edit_size(self.change, place, size, self.piece_text)
         else:
-            object.__setattr__(loader, "batch_sampler", _Batches(loader.batch_sampler, self.pieces, self.measured))
+            object.__setattr__(loader, "batch_sampler", _Batches(loader.batch_sampler, self.pieces))
             if (place, size) not in self.loaders:
                 self.loaders.append((place, size))
             written = loaders.size_text(place, size)
@@ -229,11 +227,6 @@ class _Accumulation:
             self.used += 1
             self.finished += self.piece.last
             self.schedules.piece(self.piece.first, frame)
-
-    def measured(self):
-        """The length of a loader is asked for: by the program itself, its schedules are planned for so many pieces."""
-        if hooks.place(_caller_of_length(sys._getframe(2))) is not None:
-            self.schedules.asked = True
 
     def is_last(self):
         return self.piece is None or self.piece.last
@@ -440,19 +433,6 @@ class _Accumulation:
 
 _AGAIN = ("The program uses a model again after its update within the same batch: pieces see it without that update, which is "
           "another training.")
-
-
-def _caller_of_length(frame):
-    """Who has called len() on a loader, or on what torch asks for it."""
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(("torch.", "_tonnage")):
-        frame = frame.f_back
-    return frame if frame is not None and _is_users(frame) else None
-
-
-def _is_users(frame):
-    from _tonnage_guest import frames
-
-    return frames.kind(frame.f_code, frame.f_globals) is frames.USER
 
 
 class _NotOneLoop(Exception):

@@ -2,9 +2,8 @@
 """What a program moves with each batch beside its gradients, while a batch comes in pieces (accumulate.py).
 
 Schedules of the program's own: an object that holds an optimizer and is neither torch's nor the one whose method runs the loop
-(`ScheduledOptim`, `WarmupCosine`). Each piece of a batch begins with the plain numbers that it, and the optimizer's groups, had
-at the first one, so that a batch moves them once, as before. A program that asks how many batches there are gets the number of
-pieces and plans its schedules for that: those are left alone.
+(`ScheduledOptim`, `WarmupCosine`). Each piece of a batch begins with the plain numbers that it, and the optimizer's groups, had at
+the first one, so that a batch moves them once, as before.
 
 An average of the model that a loop over parameters makes moves with the last piece only (`moves`).
 """
@@ -58,8 +57,7 @@ class Schedules:
     def __init__(self):
         self.optimizers = weakref.WeakSet()
         self.owners = None  # (how many optimizers there were, the objects)
-        self.kept = []  # (dictionary, its numbers at the first piece)
-        self.asked = False  # the program knows the number of pieces
+        self.kept = []  # (variables, the numbers of them at the first piece)
 
     def made(self, optimizer, frame):
         self.optimizers.add(optimizer)
@@ -67,10 +65,10 @@ class Schedules:
     def piece(self, first, frame):
         """A piece is about to be used, the first of its batch or another."""
         if first:
-            self.kept = [] if self.asked else [(table, _numbers(table)) for table in self._tables(frame)]
+            self.kept = [(numbers, _numbers(numbers)) for numbers in self._tables(frame)]
             return
-        for table, numbers in self.kept:
-            table.update(numbers)
+        for variables, numbers in self.kept:
+            variables.update(numbers)
 
     def _tables(self, frame):
         if self.owners is None or self.owners[0] != len(self.optimizers):
@@ -80,8 +78,8 @@ class Schedules:
         return [vars(owner) for owner in owners if owner is not None] + groups
 
 
-def _numbers(table):
-    return {name: value for name, value in table.items() if type(value) in (int, float)}
+def _numbers(variables):
+    return {name: value for name, value in variables.items() if type(value) in (int, float)}
 
 
 def _owners_of(optimizers, frame):
