@@ -64,7 +64,7 @@ FOLDERS = {"vgpu": {"core"}}
 GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
 # What happens goes from the sensors by events.py to the recorders, and policy decides by what these know; boot.py sees all.
 GUEST_LAYERS = {
-    "ground": """cellnames events forks frames generated guard held imports ledger lengths looks metadata methods memory_log origin padding
+    "ground": """cellnames draws events forks frames generated guard held imports ledger lengths looks metadata methods memory_log origin padding
               pages recode record state torchapi virtual weights""",
     "sensors": """absent backward calls cells compiling downloads files generation init launching loaders optimizers trackers uploads
                values""",

@@ -203,3 +203,31 @@ def test_checkpointing_keeps_gradients_and_running_statistics(on_cpu, norm):
     for other in (after, patched):
         for a, b in zip(json.loads(before.stdout), json.loads(other.stdout)):
             assert b == pytest.approx(a, rel=1e-12)
+
+
+NUMBERED = """
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+            self.heads = [Block() for _ in range(4)]
+            for number, head in enumerate(self.heads):
+                self.add_module("head_%d" % number, head)
+
+        def forward(self, x):
+            x = self.first(x)
+            return self.last(sum(head(x) for head in self.heads))
+
+    model = Model()
+"""
+
+
+def test_blocks_that_are_numbered_attributes_are_checkpointed(on_cpu):
+    program = GRADIENTS % "nn.LayerNorm(8)"
+    start = program.index("    model = nn.Sequential")
+    program = program[:start] + NUMBERED.strip("\n") + program[program.index("\n", start):]
+    before, after = on_cpu(program), on_cpu(program, "checkpoint")
+    entry = after.change("checkpoint")
+    assert entry["effective"] == 4
+    patched = on_cpu(program, patch=entry["patch"])
+    assert before.stdout == after.stdout == patched.stdout

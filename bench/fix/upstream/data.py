@@ -7,7 +7,10 @@
 Needs numpy and Pillow. Sizes are those that the scripts expect of their own data sets; nothing is learnt of it.
 """
 
+import gzip
+import json
 import pathlib
+import struct
 import sys
 
 import numpy
@@ -70,7 +73,105 @@ def glow(root):
         (root / name).mkdir(exist_ok=True)
 
 
+def mnist(folder):
+    """MNIST's four files, of noise."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, count in (("train", 60000), ("t10k", 1000)):
+        pictures, labels = RANDOM.integers(0, 256, count * 784, dtype=numpy.uint8), numpy.arange(count, dtype=numpy.uint8) % 10
+        (folder / (name + "-images-idx3-ubyte")).write_bytes(struct.pack(">4i", 0x803, count, 28, 28) + pictures.tobytes())
+        (folder / (name + "-labels-idx1-ubyte")).write_bytes(struct.pack(">2i", 0x801, count) + labels.tobytes())
+
+
+def lightning(root):
+    """The example's own folder, and the one in which Lightning looks first."""
+    for folder in ("Datasets", "pytorch/basics/data"):
+        mnist(root / "examples" / folder / "MNIST/raw")
+
+
+def perceiver(root):
+    (root / "data").mkdir(exist_ok=True)
+    text = RANDOM.integers(32, 127, 1_000_000, dtype=numpy.uint8).tobytes()
+    with gzip.open(root / "data/enwik8.gz", "wb", compresslevel=1) as out:
+        for _ in range(96):
+            out.write(text)
+
+
+def informer(root):
+    (root / "data/ETT").mkdir(parents=True, exist_ok=True)
+    hours = numpy.datetime64("2016-07-01T00:00:00") + numpy.arange(17420) * numpy.timedelta64(1, "h")
+    with open(root / "data/ETT/ETTh1.csv", "w") as out:
+        out.write("date,HUFL,HULL,MUFL,MULL,LUFL,LULL,OT\n")
+        for hour, row in zip(hours, RANDOM.standard_normal((len(hours), 7))):
+            out.write("%s,%s\n" % (str(hour).replace("T", " "), ",".join("%.4f" % value for value in row)))
+
+
+def sasrec(root):
+    (root / "python/data").mkdir(parents=True, exist_ok=True)
+    with open(root / "python/data/made.txt", "w") as out:
+        for user in range(1, 3001):
+            out.writelines("%d %d\n" % (user, item) for item in RANDOM.integers(1, 12102, 60))
+
+
+def pygat(root):
+    """Words of each paper of Cora; the citations come with the repository."""
+    papers = sorted({int(each) for each in (root / "data/cora/cora.cites").read_text().split()})
+    words = RANDOM.integers(0, 2, (len(papers), 1433))
+    with open(root / "data/cora/cora.content", "w") as out:
+        for paper, row in zip(papers, words):
+            out.write("%d\t%s\tkind%d\n" % (paper, "\t".join(map(str, row)), paper % 7))
+
+
+def proteins(root):
+    """A data set in TU's form, as large as DD for each graph."""
+    folder = root / "data/TU/DD/raw"
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = RANDOM.integers(200, 370, 300)
+    first, edges = 1, []
+    for size in sizes:
+        edges.append(RANDOM.integers(0, size, (5 * size, 2)) + first)
+        first += size
+    table = numpy.concatenate(edges)
+    numpy.savetxt(folder / "DD_A.txt", table, fmt="%d", delimiter=", ")
+    numpy.savetxt(folder / "DD_graph_indicator.txt", numpy.repeat(numpy.arange(len(sizes)) + 1, sizes), fmt="%d")
+    numpy.savetxt(folder / "DD_graph_labels.txt", numpy.arange(len(sizes)) % 2 + 1, fmt="%d")
+    numpy.savetxt(folder / "DD_node_labels.txt", RANDOM.integers(0, 89, sizes.sum()), fmt="%d")
+
+
+def gpt2_text(root):
+    (root / "made").mkdir(exist_ok=True)
+    words = ["w%d" % number for number in range(30000)]
+    (root / "made/vocab.txt").write_text("<unk>\n" + "\n".join(words) + "\n")
+    rows = RANDOM.integers(0, len(words), (4000, 60))
+    (root / "made/corpus.txt").write_text("\n".join(" ".join(words[word] for word in row) for row in rows) + "\n")
+
+
+def lora(root):
+    folder = root / "examples/NLG/made"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, count in (("train", 2000), ("valid", 64)):
+        rows = RANDOM.integers(0, 50257, (count, 2, 200)).tolist()
+        lines = [json.dumps({"context": context, "completion": completion}) for context, completion in rows]
+        (folder / (name + ".jsonl")).write_text("\n".join(lines) + "\n")
+
+
+def swin(root):
+    for part, count in (("train", 600), ("val", 64)):
+        images(root / "made" / part, count, (256, 256), classes=["a", "b", "c", "d"])
+
+
 MADE = {
+    "perceiver-ar-pytorch": perceiver,
+    "Informer2020": informer,
+    "SASRec.pytorch": sasrec,
+    "pyGAT": pygat,
+    "pytorch_geometric": proteins,
+    "GPT2": gpt2_text,
+    "LoRA": lora,
+    "Swin-Transformer": swin,
+    "minRF": lambda root: (mnist(root / "data/MNIST/raw"), (root / "contents").mkdir(exist_ok=True)),
+    "torchdiffeq": lambda root: mnist(root / "examples/.data/mnist/MNIST/raw"),
+    "pytorch-lightning": lightning,
+    "diffusers": lambda root: images(root / "made/images", 400, (96, 96), "png"),
     "BERT-pytorch": bert,
     "llama2.c": llama2,
     "ijepa": ijepa,

@@ -7,7 +7,8 @@
 The directory has a checkout of each repository, under its last name and at the commit of its row, with the data that data.py
 makes or that `needs` names. Each script is searched once; the command line of the first entry, or the script with its patch, is then
 run as it stands. `right`: the first entry is the expert's, and its trial kept the results. `same`: that run's peak is to the byte what the list says. `nothing_saves`:
-what the change that does nothing saves. `at_first`: the first entry
+what the change that does nothing saves. The seconds of bert_pytorch, pygat and
+gpt2_spec were measured beside six other jobs on two cores: `cpu` is what can be compared. `at_first`: the first entry
 of the first run of the row, before anything was mended for it, and whether it was right. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
 that are there stay where they are not asked for; bench/results/fix_upstream.csv.
 """
@@ -40,7 +41,7 @@ def tonnage(command, row, words, folder, keep=None):
         card = ["--gpu", row["gpu"], *(["--memory", row["memory"]] if "memory" in row else [])]
         line = [TONNAGE, command, "--quiet", *card, "--json", path, "--", *words]
         subprocess.run(list(map(str, line)), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env={"TONNAGE_SECONDS": "900", **os.environ, "TONNAGE_TRY": "nothing"})  # fmt: skip
+                       env={"TONNAGE_SECONDS": "900", **os.environ, **row.get("variables", {}), "TONNAGE_TRY": "nothing"})  # fmt: skip
         text = path.read_text() if path.exists() else "{}"
         if keep is not None:
             (keep / ("%s-%s.json" % (row["name"], command))).write_text(text)

@@ -17,7 +17,7 @@ import collections
 import sys
 import weakref
 
-from . import arguments, code, hooks, loaders, rewrite, table
+from . import arguments, code, held_back, hooks, loaders, rewrite, table
 from .source import Conflict
 
 _SUM = 2  # torch's number of reduction="sum"
@@ -30,6 +30,15 @@ def install(change):
         change.cannot("needs the number of pieces of a batch: accumulate=4")
         return
     _Accumulation(change, int(change.value)).install()
+
+
+def edit(change, source):
+    """Averages of the model that the program makes in a loop of its own."""
+    if change.why_not is None and _running:
+        held_back.watch(change, source, _running[-1].is_last)
+
+
+_running = []  # what install() has made
 
 
 class _Chunks:
@@ -67,6 +76,7 @@ class _Piece:
         self.first = first
         self.left = left  # pieces of its batch that follow
         self.last = left == 0
+        self.again = False  # a model is used after its step() was held back
         self.decided = weakref.WeakKeyDictionary()  # optimizer whose step() was called -> whether it updates
 
 
@@ -120,12 +130,20 @@ class _Accumulation:
         self.used = self.finished = 0  # pieces and whole batches handed out, the present one included
         self.paces = weakref.WeakKeyDictionary()  # optimizer -> _Pace
         self.sites = {}  # what -> places
+        self.loop = None  # the code of the function that goes backward
         self.loaders = []  # (place, batch size) where loaders of loops of the program's own were made
         self.divided = True
         self.told = []  # what trainers were told
+        self.schedules = held_back.Schedules()
+        self.sees = weakref.WeakKeyDictionary()  # optimizer -> {id of a model: whether it has a parameter of the optimizer's}
 
     def install(self):
+        from _tonnage_guest import events
+
         change, guarded = self.change, self.change.guarded
+        _running.append(self)
+        hooks.on_optimizer(guarded(self.schedules.made))
+        events.call_began.subscribe(guarded(self.called))
         loaders.watch(guarded(self.use))
         hooks.on_batch(guarded(self.batch))
         hooks.on_backward(guarded(self.backward))
@@ -136,7 +154,7 @@ class _Accumulation:
         hooks.watch_training_mode()
         arguments.hugging_face(change, self.for_hugging_face)
         arguments.lightning(change, self.for_lightning)
-        _watch_batch_norm(change)
+        held_back.watch_batch_norm(change)
         change.later.append(self.make_patch)
 
     # ---- trainers ----
@@ -208,6 +226,10 @@ class _Accumulation:
         else:
             self.used += 1
             self.finished += self.piece.last
+            self.schedules.piece(self.piece.first, frame)
+
+    def is_last(self):
+        return self.piece is None or self.piece.last
 
     # ---- the loop ----
 
@@ -248,6 +270,9 @@ class _Accumulation:
         if self.piece is None or not isinstance(tensors, torch.Tensor):
             return None
         self.see("backward", frame)
+        if self.piece.again:
+            self.change.weaken(table.DIFFERENT)
+            arguments.say(self.change, _AGAIN)
         return None if getattr(tensors, "_tonnage_divided", False) else self.divide(tensors)
 
     def divide(self, loss):
@@ -260,6 +285,21 @@ class _Accumulation:
             self.divided = False
             return None
         return loss / self.piece.ratio if self.piece.ratio > 1 else None
+
+    def called(self, module, args, kwargs, frame):
+        """A model is called: with parameters that this piece should have updated already, it computes something else than
+        the program does, where a backward pass follows (a discriminator in the loss of a generator)."""
+        import torch
+
+        piece = self.piece
+        if module is None or piece is None or piece.last or not piece.decided or piece.again or not torch.is_grad_enabled():
+            return
+        for optimizer in piece.decided:
+            known = self.sees.setdefault(optimizer, {})
+            if id(module) not in known:
+                own = {id(each) for group in optimizer.param_groups for each in group["params"]}
+                known[id(module)] = any(id(each) in own for each in module.parameters())
+            piece.again |= known[id(module)]
 
     def skip_step(self, optimizer, frame):
         if self.piece is None:
@@ -305,12 +345,24 @@ class _Accumulation:
         return None if honoured else True
 
     def see(self, what, frame):
-        place = hooks.place(frame)
+        place = self.in_loop(what, frame) or hooks.place(frame)
         if place is not None:
             rows = self.sites.setdefault(what, [])
             if place not in rows:
                 rows.append(place)
                 self.change.note(place, _WORDS[what])
+
+    def in_loop(self, what, frame):
+        """Where the function that goes backward has called what in the end makes a step; None where it has not."""
+        if what == "backward":
+            found = hooks.frame_of_user(frame)
+            self.loop = found.f_code if found is not None else None
+            return None
+        while frame is not None and self.loop is not None:
+            if frame.f_code is self.loop:
+                return hooks.place(frame)
+            frame = frame.f_back
+        return None
 
     # ---- the patch ----
 
@@ -350,6 +402,12 @@ class _Accumulation:
             simple = isinstance(step.loss, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
             divided = "%s / %d" % (whole if simple else "(%s)" % whole, self.pieces)
             edits.replace(step.loss, "(%s)" % divided if step.loss is step.call.func.value else divided)
+        for average in held_back.averages().get(text.path, ()):
+            if not _stands_in(text, average, step.loop):
+                raise _NotOneLoop()
+            self.guard(edits, text, average, "if %s %% %d %s:" % (name, every, _STEP))
+        if any(path != text.path for path in held_back.averages()):
+            raise _NotOneLoop()
         for what, test in (("zero_before", _ZERO), ("step", _STEP), ("zero_after", _STEP)):
             for statement in self.statements(text, step.loop, what):
                 self.guard(edits, text, statement, "if %s %% %d %s:" % (name, every, test))
@@ -371,6 +429,10 @@ class _Accumulation:
             edits.wraps.append((first, statement.end_lineno, header))
         else:
             edits.wrap([statement], header)
+
+
+_AGAIN = ("The program uses a model again after its update within the same batch: pieces see it without that update, which is "
+          "another training.")
 
 
 class _NotOneLoop(Exception):
@@ -404,20 +466,3 @@ def is_sum(node, depth=8):
             return False
         node, depth = node.next_functions[0][0], depth - 1
     return False
-
-
-def _watch_batch_norm(change):
-    from _tonnage_guest import imports
-
-    def watch(module):
-        cls = module._NormBase
-        original = cls.__init__
-
-        def __init__(self, *args, **kwargs):
-            original(self, *args, **kwargs)
-            if isinstance(self, module._BatchNorm):
-                change.weaken(table.DIFFERENT)
-
-        cls.__init__ = __init__
-
-    imports.watch("torch.nn.modules.batchnorm", change.guarded(watch))

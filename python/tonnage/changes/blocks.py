@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The repeated blocks of a model: modules of one class that stand side by side in a ModuleList or Sequential."""
+"""The repeated blocks of a model: modules of one class that stand side by side in a ModuleList or Sequential, or as numbered
+attributes of one module (`attention_0`, `attention_1`)."""
+
+import re
 
 
 def of(root):
@@ -8,12 +11,30 @@ def of(root):
 
     kinds = {}
     for name, module in root.named_modules():
-        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
-            for key, child in module.named_children():
+        if not isinstance(module, torch.nn.ModuleDict):
+            listed = isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential))
+            for key, child in module.named_children() if listed else _numbered(module):
                 if not isinstance(child, torch.nn.ModuleList) and (next(child.children(), None) or _is_whole(child)):
                     kinds.setdefault(_kind(child), []).append(("%s.%s" % (name, key) if name else key, child))
     repeated = [found for found in map(_outermost, kinds.values()) if len(found) > 1]
     return max(repeated, key=_weight, default=[])
+
+
+def _numbered(module):
+    """Children whose names differ in the number at their end alone, where there are several of them, all of one class."""
+    stems = {}
+    for key, child in module.named_children():
+        found = re.fullmatch(r"(.*\D)\d+", key)
+        if found is not None:
+            stems.setdefault((found[1], _kind(child)), []).append((key, child))
+    return [pair for pairs in stems.values() if len(pairs) > 1 for pair in pairs]
+
+
+def is_list(root, path):
+    """True when the module of this name can be walked over."""
+    import torch
+
+    return isinstance(root.get_submodule(path), (torch.nn.ModuleList, torch.nn.Sequential))
 
 
 def _kind(module):

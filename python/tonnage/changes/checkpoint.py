@@ -98,7 +98,7 @@ class _Checkpoint:
             name = _name_of(root, named)
             if name is not None:
                 text = rewrite.source_at(where)
-                self.write(torch, text, text.statement(text.calls_at(where["line"])[0]), name, found, own)
+                self.write(torch, root, text, text.statement(text.calls_at(where["line"])[0]), name, found, own)
                 return
         name = _name_of(root, _modules_at(place, hooks.frame_of_user(frame))) if place is not None else None
         if name is not None:
@@ -107,26 +107,26 @@ class _Checkpoint:
             while text.above(statement, *code.LOOPS) is not None:
                 statement = text.above(statement, *code.LOOPS)
             if isinstance(text.scope(statement), ast.Module):
-                self.write(torch, text, statement, name, found, own)
+                self.write(torch, root, text, statement, name, found, own)
 
-    def write(self, torch, text, statement, name, found, own):
+    def write(self, torch, root, text, statement, name, found, own):
         edits = self.change.edits(text)
         try:
             if own is not None:
                 edits.insert_before(statement, "%s.%s" % (name, own))
             else:
-                edits.insert_before(statement, *self.lines(torch, text, name, found))
+                edits.insert_before(statement, *self.lines(torch, root, name, found))
                 edits.insert_at_top("import functools", "import torch.utils.checkpoint")
         except Conflict:
             self.change.patches.pop(text.path, None)
 
-    def lines(self, torch, text, name, found):
+    def lines(self, torch, root, name, found):
         every = "" if self.every == 1 else "[::%d]" % self.every
         path = blocks.common_path(found)
         kind = type(found[0][1])
-        if path is not None and len(found) == len(list(_get(found, path))):
+        if path is not None and blocks.is_list(root, path):
             loop = "for block in %s%s:" % (_join(name, path), every)
-        elif kind.__name__ == "Sequential":
+        elif path is not None or kind.__name__ == "Sequential":
             names = ", ".join('"%s"' % block for block, module in found)
             loop = "for block in [%s.get_submodule(n) for n in (%s)]%s:" % (name, names, every)
         else:
@@ -202,11 +202,6 @@ def _name_of(root, named):
             if module is root:
                 return _join(name, path)
     return None
-
-
-def _get(found, path):
-    """The blocks that stand in the list of this name."""
-    return [name for name, module in found if name.rpartition(".")[0] == path]
 
 
 def _join(name, path):

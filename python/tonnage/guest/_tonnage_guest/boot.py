@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the hook. A program without torch pays for this file, guard.py, held.py, imports.py and state.py, and nothing else:
+"""Starts the hook. A program without torch pays for this file, draws.py, guard.py, held.py, imports.py, state.py, and no other:
 that is why the rest is imported where it is first wanted, here and nowhere else.
 
 Order: sitecustomize → start → (torch imported) on_torch → (CUDA initialised) on_cuda. A forked child knows nothing
@@ -26,6 +26,10 @@ def start():
     imports.if_missing("torch", _no_torch)
     imports.install()
     imports.watch("IPython.core.interactiveshell", _on_ipython)
+    if settings.gpu == "virtual":
+        from . import draws
+
+        draws.install()
     _hold_back()
     watch_network()
     os.register_at_fork(after_in_child=_in_child)
@@ -215,6 +219,10 @@ def _renewed():
     settings.__init__(os.environ)
     state.armed = True
     state.last_import = None  # the time limit begins here, not when the server had imported
+    if settings.gpu == "virtual":
+        from . import draws
+
+        draws.renew()
     if state.torch is None:
         return
     from . import ledger, origin, record

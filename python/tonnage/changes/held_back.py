@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program moves with each batch beside its gradients, while a batch comes in pieces (accumulate.py).
+
+Schedules of the program's own: an object that holds an optimizer and is neither torch's nor the one whose method runs the loop
+(`ScheduledOptim`, `WarmupCosine`). Each piece of a batch begins with the plain numbers that it, and the optimizer's groups, had at
+the first one, so that a batch moves them once, as before.
+
+An average of the model that a loop over parameters makes moves with the last piece only (`moves`).
+"""
+
+import ast
+import gc
+import sys
+import weakref
+
+from . import code, hooks, table
+
+_FRAMES = 30
+_IN_PLACE = ("mul_", "lerp_", "copy_", "add_")
+_OF_A_MODEL = ("parameters", "named_parameters", "buffers", "state_dict")
+_GUARD = 'if __import__("sys").modules["_tonnage_changes.held_back"].moves():'
+_averages = {}  # path -> loops over two models' parameters
+_last = [lambda: True]  # whether the present piece is one with which everything moves
+
+
+def moves():
+    """Asked by the program before it averages."""
+    return _last[0]()
+
+
+def watch(change, source, is_last):
+    """The loops of one file that average a model wait for the last piece."""
+    _last[0] = is_last
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.For) and _averages_models(node):
+            _averages.setdefault(source.path, []).append(node)
+            change.trial_edits(source).wrap([node], _GUARD)
+
+
+def averages():
+    """{path: loops} that were found."""
+    return _averages
+
+
+def _averages_models(loop):
+    """`for a, b in zip(one.parameters(), other.parameters()): a.mul_(m).add_(...)`"""
+    pairs = [call for call in ast.walk(loop.iter) if isinstance(call, ast.Call) and code.last(call.func) in _OF_A_MODEL]
+    if len(pairs) < 2 or "zip" not in {code.last(call.func) for call in ast.walk(loop.iter) if isinstance(call, ast.Call)}:
+        return False
+    calls = [node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return any(code.last(call.func) in _IN_PLACE or "lerp" in ast.dump(call.func) for call in calls)
+
+
+class Schedules:
+    """The numbers of the program's own schedules."""
+
+    def __init__(self):
+        self.optimizers = weakref.WeakSet()
+        self.owners = None  # (how many optimizers there were, the objects)
+        self.kept = []  # (variables, the numbers of them at the first piece)
+
+    def made(self, optimizer, frame):
+        self.optimizers.add(optimizer)
+
+    def piece(self, first, frame):
+        """A piece is about to be used, the first of its batch or another."""
+        if first:
+            self.kept = [(numbers, _numbers(numbers)) for numbers in self._tables(frame)]
+            return
+        for variables, numbers in self.kept:
+            variables.update(numbers)
+
+    def _tables(self, frame):
+        if self.owners is None or self.owners[0] != len(self.optimizers):
+            self.owners = len(self.optimizers), [weakref.ref(each) for each in _owners_of(list(self.optimizers), frame)]
+        owners = [reference() for reference in self.owners[1]]
+        groups = [group for optimizer in self.optimizers for group in getattr(optimizer, "param_groups", ())] if owners else []
+        return [vars(owner) for owner in owners if owner is not None] + groups
+
+
+def _numbers(variables):
+    return {name: value for name, value in variables.items() if type(value) in (int, float)}
+
+
+def _owners_of(optimizers, frame):
+    """Objects of the program's own classes that hold an optimizer, but those whose methods are running."""
+    running = set()
+    for _ in range(_FRAMES):
+        if frame is None:
+            break
+        running.add(id(hooks.value_of(frame, "self")))
+        frame = frame.f_back
+    found = {}
+    for optimizer in optimizers:
+        for holder in gc.get_referrers(optimizer):
+            objects = gc.get_referrers(holder) if type(holder) is dict else [holder]
+            for each in objects:
+                if id(each) not in running and _is_own(each) and any(v is optimizer for v in vars(each).values()):
+                    found[id(each)] = each
+    return [each for each in found.values() if _takes_references(each)]
+
+
+def _is_own(value):
+    from _tonnage_guest import frames
+
+    if isinstance(value, type) or not hasattr(value, "__dict__") or not isinstance(vars(value), dict):
+        return False
+    path = getattr(sys.modules.get(type(value).__module__), "__file__", None)
+    return path is not None and frames.is_users(path) and not hasattr(value, "param_groups")
+
+
+def _takes_references(value):
+    try:
+        weakref.ref(value)
+        return True
+    except TypeError:
+        return False
+
+
+def watch_batch_norm(change):
+    """Batch normalisation sees smaller batches."""
+    from _tonnage_guest import imports
+
+    def watch(module):
+        cls = module._NormBase
+        original = cls.__init__
+
+        def __init__(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            if isinstance(self, module._BatchNorm):
+                change.weaken(table.DIFFERENT)
+
+        cls.__init__ = __init__
+
+    imports.watch("torch.nn.modules.batchnorm", change.guarded(watch))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program moves with each batch beside its gradients moves once a batch when the batch comes in pieces."""
+
+import json
+
+import pytest
+from test_accumulate import HEAD, MODELS
+
+# Two ways to write a schedule of one's own, as BERT-pytorch and Annotated Transformer have them.
+SCHEDULES = {
+    "numbers behind": """
+    class Schedule:
+        def __init__(self, optimizer):
+            self.optimizer, self.steps = optimizer, 0
+
+        def zero_grad(self):
+            self.optimizer.zero_grad()
+
+        def step(self):
+            self.optimizer.step()
+            self.steps += 1
+            for group in self.optimizer.param_groups:
+                group["lr"] = 0.1 / (1 + self.steps)
+    """,
+    "numbers in front": """
+    class Schedule:
+        def __init__(self, optimizer):
+            self.optimizer, self.steps = optimizer, 0
+
+        def zero_grad(self):
+            self.optimizer.zero_grad()
+
+        def step(self):
+            self.steps += 1
+            for group in self.optimizer.param_groups:
+                group["lr"] = 0.1 / (1 + self.steps)
+            self.optimizer.step()
+    """,
+}
+LOOP = """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.register_step_pre_hook(note)
+    schedule = Schedule(optimizer)
+    progress = lambda batches, total: batches
+    rates = []
+    optimizer.register_step_post_hook(lambda o, a, k: rates.append(o.param_groups[0]["lr"]))
+    for epoch in range(2):
+        loader = DataLoader(data, batch_size=16, shuffle=True, drop_last=True)
+        for x, y in progress(loader, total=len(loader)):
+            schedule.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            schedule.step()
+    print(json.dumps([seen, rates, schedule.steps]))
+"""
+
+
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_a_schedule_of_the_programs_own_moves_once_a_batch(on_cpu, kind):
+    program = HEAD + MODELS["perceptron"] + SCHEDULES[kind] + LOOP
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    assert after.change("accumulate")["results"] == "same_up_to_rounding"
+    one, two = json.loads(before.stdout), json.loads(after.stdout)
+    assert two[1:] == one[1:] and len(one[1]) == 4
+    for a, b in zip(one[0], two[0]):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+def test_the_patch_guards_what_the_loop_calls(on_cpu):
+    program = HEAD + MODELS["perceptron"] + SCHEDULES["numbers behind"] + LOOP
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    patched = on_cpu(program, patch=after.change("accumulate")["patch"])
+    assert json.loads(patched.stdout)[1:] == json.loads(before.stdout)[1:]
+
+
+AVERAGE = """
+    import copy
+    average = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in DataLoader(data, batch_size=16, drop_last=True):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        with torch.no_grad():
+            for p, q in zip(model.parameters(), average.parameters()):
+                q.data.mul_(0.9).add_(p.detach().data, alpha=0.1)
+    print(json.dumps([q.sum().item() for q in average.parameters()]))
+"""
+
+
+def test_an_average_of_the_model_moves_with_the_update(on_cpu):
+    program = HEAD + MODELS["perceptron"] + AVERAGE
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    assert json.loads(after.stdout) == pytest.approx(json.loads(before.stdout), rel=1e-9)
+    patched = on_cpu(program, patch=after.change("accumulate")["patch"])
+    assert json.loads(patched.stdout) == pytest.approx(json.loads(before.stdout), rel=1e-9)
+
+
+def adversary(first, second):
+    return HEAD + """
+    import itertools
+    one, two = nn.Linear(8, 8).cuda(), nn.Linear(8, 1).cuda()
+    data = TensorDataset(torch.randn(32, 8))
+    makes, judges = torch.optim.SGD(one.parameters(), lr=0.1), torch.optim.SGD(two.parameters(), lr=0.1)
+    for x, in DataLoader(data, batch_size=16):
+        x = x.cuda()
+        made = one(x)
+%s%s
+""" % (first, second)
+
+
+JUDGE = """
+        judges.zero_grad()
+        (two(x) - two(made.detach())).mean().backward()
+        judges.step()
+"""
+MAKE = """
+        makes.zero_grad()
+        two(made).mean().backward()
+        makes.step()
+"""
+
+
+def test_a_model_that_is_used_again_after_its_update_makes_it_another_training(virtual):
+    """Calls are seen on a GPU only. The other way round the judge's loss sees nothing of what was updated."""
+    assert virtual(adversary(JUDGE, MAKE), "accumulate=2").change("accumulate")["results"] == "different_training"
+    assert virtual(adversary(MAKE, JUDGE), "accumulate=2").change("accumulate")["results"] == "same_up_to_rounding"

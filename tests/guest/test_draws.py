@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program draws without a seed of its own is the same in each run on a virtual GPU, and only there."""
+
+import sys
+
+DRAWS = """
+    import random
+    print(random.random(), random.randrange(10**6))
+    """
+
+
+def test_unseeded_draws_are_the_same_twice(run_with):
+    first, second = (run_with(sys.executable, DRAWS, TONNAGE_GPU="virtual").stdout for _ in range(2))
+    assert first == second != ""
+
+
+def test_a_real_gpu_leaves_them_alone(run_with):
+    first, second = (run_with(sys.executable, DRAWS, TONNAGE_GPU="real").stdout for _ in range(2))
+    assert first != second
+
+
+def test_a_seed_of_the_programs_own_counts(run_with):
+    seeded = DRAWS.replace("import random", "import random; random.seed(7)")
+    inside = run_with(sys.executable, seeded, TONNAGE_GPU="virtual").stdout
+    assert inside == run_with(sys.executable, seeded, TONNAGE_RUN="").stdout
+
+
+def test_numpys_are_too(run_with, wheel):
+    program = "import numpy; print(numpy.random.rand(3), numpy.random.permutation(9))"
+    first, second = (run_with(wheel, ["-c", program], TONNAGE_GPU="virtual").stdout for _ in range(2))
+    assert first == second != ""
+
+
+def test_ranks_draw_different_numbers(run_with):
+    first, second, again = (run_with(sys.executable, DRAWS, TONNAGE_GPU="virtual", RANK=rank).stdout for rank in "010")
+    assert first == again != second
