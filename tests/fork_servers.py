@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of tests forked from a process that has imported PyTorch (doc/design/0031-tests.md).
+"""Programs of tests forked from a process that has imported PyTorch (doc/design/0034-tests.md).
 
 Importing torch is two seconds of a core, and most programs of the tests are over soon after. So each process of pytest keeps fork
 servers, Python processes under the same hook that have imported torch and wait before their program's first statement. Where a
