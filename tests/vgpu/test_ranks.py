@@ -25,9 +25,9 @@ def ranks(tonnage):
     return run
 
 
-@pytest.mark.parametrize("count", [2, 4])
-def test_collectives_move_what_they_have_to(ranks, count):
-    run = ranks(count, "collectives.py", options=["--steps=all"])
+@pytest.mark.parametrize("environment, count", [(MAIN, 2), (MAIN, 4), ("torch-2.15.0", 2)])
+def test_collectives_move_what_they_have_to(ranks, environment, count):
+    run = ranks(count, "collectives.py", options=["--steps=all"], environment=environment)
     assert run.status in (0, 12), run.explain()  # 12: it trains nothing
     for rank in range(count):
         assert f"rank {rank} got all" in run.stdout, run.explain()

@@ -572,5 +572,5 @@ tn__kernel_reads_values_locked(struct tn_kernel *kernel)
 	if (kernel->operation == OPERATION_UNREAD)
 		decode_kernel(kernel);
 	bool known = kernel->operation != OPERATION_UNKNOWN && kernel->operation != OPERATION_ARANGE;
-	return tn__elementwise_reads(kernel) || tn__rearrange_reads(kernel) || known;
+	return tn__elementwise_reads(kernel) || tn__rearrange_reads(kernel) || tn__selected_reads(kernel) || known;
 }

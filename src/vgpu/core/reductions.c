@@ -140,6 +140,13 @@ result_of(const struct tn_kernel *kernel, const struct reduction *r, bool after_
 	return likely;
 }
 
+bool
+tn__reduction_is_exact(const struct tn_kernel *kernel)
+{
+	return (kernel->selection == SELECTION_EXTREME || kernel->selection == SELECTION_SUM) && kernel->reduced == kernel->selected &&
+	       tn__dtype_is_integer((enum tn_dtype)kernel->selected);
+}
+
 /* The largest or smallest, or the sum, of whole numbers that are known and dense: sizes of what is built next hang on it. */
 static bool
 reduce_known(const struct tn_kernel *kernel, const struct reduction *r)
@@ -147,8 +154,7 @@ reduce_known(const struct tn_kernel *kernel, const struct reduction *r)
 	enum tn_dtype dtype = (enum tn_dtype)kernel->selected;
 	uint64_t width = tn__dtype_bytes(dtype), bytes = (uint64_t)r->inputs * width;
 	bool least = strstr(kernel->name, "MinNanFunctor") != NULL, sum = kernel->selection == SELECTION_SUM;
-	if ((kernel->selection != SELECTION_EXTREME && !sum) || kernel->reduced != kernel->selected ||
-	    !tn__dtype_is_integer(dtype) || r->outputs != 1 || !r->dense || bytes > TN_FOLLOWED_MAX)
+	if (!tn__reduction_is_exact(kernel) || r->outputs != 1 || !r->dense || bytes > TN_FOLLOWED_MAX)
 		return false;
 	unsigned char *values = malloc(bytes);
 	bool known = values && tn__values_known(r->source, values, bytes);

@@ -35,6 +35,9 @@ enum selection {
 /* Whole numbers as they are known or assumed, 1 where neither; the caller frees. *known: all are. NULL: too many, or no memory. */
 unsigned char *tn__likely_whole(uint64_t address, uint64_t count, enum tn_dtype dtype, bool *known);
 
+/* The largest, the smallest or the sum of whole numbers: computed where these are known. */
+bool tn__reduction_is_exact(const struct tn_kernel *kernel);
+
 /* Follows a reduction, as tn__selected_launch does. */
 bool tn__reduce(const struct tn_kernel *kernel, const struct tn_launch *launch, bool after_mask);
 

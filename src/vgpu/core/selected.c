@@ -345,6 +345,14 @@ sort(const struct tn_launch *launch)
 /* ---- launches ---- */
 
 bool
+tn__selected_reads(struct tn_kernel *kernel)
+{
+	if (kernel->selection == SELECTION_UNREAD)
+		decode(kernel);
+	return tn__reduction_is_exact(kernel);
+}
+
+bool
 tn__selected_launch(struct tn_kernel *kernel, const struct tn_launch *launch, bool after_mask)
 {
 	if (kernel->selection == SELECTION_UNREAD)

@@ -43,12 +43,11 @@ objects = [None] * world
 dist.all_gather_object(objects, {"rank": rank, "words": "x" * (rank + 1)})
 assert objects[0]["rank"] == 0 and objects[last]["rank"] == last and len(objects) == world, objects
 assert all(one["rank"] <= place for place, one in enumerate(objects)), objects
-if way != "no objects on cards":
-    on_cards = dist.new_group(backend="nccl")
-    dist.all_gather_object(objects, rank, group=on_cards)
-    assert objects[0] == 0 and objects[last] == last, objects
-    dist.gather_object({"rank": rank}, objects if rank == 0 else None, group=on_cards)
-    assert rank or (objects[last]["rank"] == last and objects[2]["rank"] in (0, 1, last)), objects
+on_cards = dist.new_group(backend="nccl")
+dist.all_gather_object(objects, rank, group=on_cards)
+assert objects[0] == 0 and objects[last] == last, objects
+dist.gather_object({"rank": rank}, objects if rank == 0 else None, group=on_cards)
+assert rank or (objects[last]["rank"] == last and objects[2]["rank"] in (0, 1, last)), objects
 said = ["from the last"] if rank == last else [None]
 dist.broadcast_object_list(said, src=last)
 assert said == ["from the last"], said
