@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Evaluation that builds a graph: activations, kept for a backward pass that never runs.
+ * Evaluation that builds a graph: activations, kept for a backward pass that never runs. A name that evaluation bound (its loss, its
+ * outputs) may hold them until the next training step has run its forward pass.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/findings.h"
+#include "base/error.h"
 
 #define LEAST ((uint64_t)64 << 20)
-
-static bool
-is_activation(const struct tn_analysis *analysis, const struct tn_site *site)
-{
-	return site->category == TN_CATEGORY_activations;
-}
 
 static bool
 is_in_evaluation(const struct tn_look_around *around)
@@ -27,14 +24,28 @@ is_in_evaluation(const struct tn_look_around *around)
 tn_status
 tn__find_evaluation_graph(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
-	struct tn_site_sum sum = tn__sum_sites(around, is_activation);
+	struct tn_site *sites, *largest = NULL;
+	size_t count;
+	uint64_t bytes = 0;
 	char a[40];
-	if (!is_in_evaluation(around) || !tn__is_worth_saying(around, sum.bytes, LEAST, 10))
-		return TN_OK;
-	struct tn_trace_finding *found = tn__found(list, TN_FINDING_evaluation_with_graph, sum.bytes,
-	                                   "evaluation keeps %s of activations for a backward pass that never runs",
-	                                   tn__found_size(sum.bytes, a));
-	if (found)
-		found->at = tn__line_of_origin(&sum.largest->origin);
+	TN_FORWARD_IF_ERROR(tn__sites_of(around->analysis, around->parts, around->state, "evaluation", &sites, &count));
+	for (size_t index = 0; index < count; index++) { /* largest first */
+		if (sites[index].category != TN_CATEGORY_activations)
+			continue;
+		bytes += sites[index].bytes;
+		largest = largest ? largest : &sites[index];
+	}
+	struct tn_trace_finding *found = NULL;
+	bool inside = is_in_evaluation(around);
+	if (tn__is_worth_saying(around, bytes, LEAST, 10))
+		found = tn__found(list, TN_FINDING_evaluation_with_graph, bytes,
+		                  inside ? "evaluation keeps %s of activations for a backward pass that never runs"
+		                         : "%s of an evaluation's activations are still held, for a backward pass that never runs",
+		                  tn__found_size(bytes, a));
+	if (found) {
+		found->avoidable = !inside;
+		found->at = tn__line_of_origin(&largest->origin);
+	}
+	free(sites);
 	return TN_OK;
 }

@@ -37,7 +37,7 @@ ask_all(struct tn_look_around *around, struct tn_trace_findings *list)
 	}
 	TN_FORWARD_IF_ERROR(tn__layout_of(around->analysis, around->state, &around->layout));
 	TN_FORWARD_IF_ERROR(
-		tn__sites_of(around->analysis, around->parts, around->state, &around->sites, &around->site_count));
+		tn__sites_of(around->analysis, around->parts, around->state, NULL, &around->sites, &around->site_count));
 	for (size_t index = 0; index < sizeof(rules) / sizeof(rules[0]); index++)
 		TN_FORWARD_IF_ERROR(rules[index](around, list));
 	return TN_OK;

@@ -3,6 +3,7 @@
  * What was alive in a state, joined by category and stack.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/history.h"
 #include "base/error.h"
@@ -53,8 +54,18 @@ join(struct tn_site *sites, size_t count)
 	return kept;
 }
 
+/* A block of before the trace belongs to no phase. */
+static bool
+was_made_in(const struct tn_analysis *analysis, const struct tn_interval *block, const char *phase)
+{
+	if (!block->begun)
+		return false;
+	const struct tn_metadata_phase *found = tn__phase_at(&analysis->metadata, analysis->events.times[block->from - 1]);
+	return found && strcmp(found->name, phase) == 0;
+}
+
 tn_status
-tn__sites_of(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
+tn__sites_of(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state, const char *phase,
              struct tn_site **sites, size_t *count)
 {
 	size_t alive = 0, filled = 0;
@@ -65,7 +76,7 @@ tn__sites_of(const struct tn_analysis *analysis, const struct tn_part_list *part
 	for (size_t index = 0; index < parts->count; index++) {
 		const struct tn_part *part = &parts->items[index];
 		const struct tn_interval *block = &analysis->blocks.intervals[part->interval];
-		if (tn__is_alive(block, state))
+		if (tn__is_alive(block, state) && (!phase || was_made_in(analysis, block, phase)))
 			list[filled++] = (struct tn_site){.bytes = part->bytes,
 			                                  .blocks = 1,
 			                                  .origin = tn__origin_of_interval(analysis, block),

@@ -175,7 +175,7 @@ make_sites(const struct tn_inspection *inspection, size_t top, json_t **out)
 	*out = json_array();
 	if (inspection->snapshot == NULL)
 		return TN_OK;
-	TN_FORWARD_IF_ERROR(tn__sites_of(inspection->analysis, &inspection->parts, inspection->named[0].state, &sites, &count));
+	TN_FORWARD_IF_ERROR(tn__sites_of(inspection->analysis, &inspection->parts, inspection->named[0].state, NULL, &sites, &count));
 	for (size_t i = 0; i < count && i < (top > 0 ? top : LISTED_SITES); i++) {
 		const struct tn_site *site = &sites[i];
 		json_array_append_new(
