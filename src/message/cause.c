@@ -238,11 +238,20 @@ contradicts(const struct sums *s, struct tn_message *message)
 	return true;
 }
 
+/* Where more is allocated than the card has, the driver lends the computer's memory (Windows, WSL): what is idle in
+ * the cache is not what is missing.
+ */
+static bool
+spilled(const struct sums *s)
+{
+	return s->allocated != NONE && s->total != NONE && s->allocated > s->total;
+}
+
 static bool
 fragmented(const struct sums *s, struct tn_message *message)
 {
 	char a[40], b[40], c[40];
-	if (s->idle == NONE || s->segment == NONE || s->idle < s->segment || share(s->idle, s->total) < 0.05)
+	if (spilled(s) || s->idle == NONE || s->segment == NONE || s->idle < s->segment || share(s->idle, s->total) < 0.05)
 		return false;
 	int used =
 	    snprintf(message->reason, sizeof(message->reason), "%s is reserved but idle, at least the %s asked for",
@@ -305,7 +314,7 @@ holds_half(const struct sums *s, struct tn_message *message)
 		         tn__message_size(s->allocated, a), tn__message_size(s->free, b), tn__message_size(s->tried, c));
 		return true;
 	}
-	if (s->allocated > s->total) {
+	if (spilled(s)) {
 		snprintf(message->reason, sizeof(message->reason), "live memory of %s already exceeds the %s card: the "
 		    "driver lends the computer's memory, as on Windows",
 		         tn__message_size(s->allocated, a), tn__message_size(s->total, b));

@@ -59,7 +59,9 @@ enum tn_cause {
 #undef TN_CAUSE_ENUM
 };
 
-/* What the program was doing: its name in the JSON, words for people, and the one before a framework's name. */
+/* What the program was doing: its name in the JSON, words for people, and the one before a framework's name. What an
+ * engine does before it serves (weights, a pass to try, the cache) has words of its own: tn__at_words.
+ */
 #define TN_AT_LIST(X)                                                      \
 	X(UNKNOWN, "", "", "")                                                 \
 	X(BUILD, "build", "while building the model", "with")                  \

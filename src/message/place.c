@@ -249,10 +249,24 @@ tn__at_text(enum tn_at at)
 	return at_texts[at].text;
 }
 
+/* An engine that loads makes its cache and tries a pass, too: which of these it was only its frames tell, if there are any. */
+static bool
+starts_an_engine(const struct tn_message *message)
+{
+	for (size_t i = 0; message->phase == TN_AT_LOAD && message->framework != NULL && i < tn__engine_count; i++)
+		if (tn__engines[i].at == TN_AT_LOAD && strcmp(tn__engines[i].framework, message->framework) == 0)
+			return true;
+	return false;
+}
+
 const char *
 tn__at_words(const struct tn_message *message, char buffer[128])
 {
 	const char *framework = message->framework_words, *words = at_texts[message->phase].words;
+	if (starts_an_engine(message)) {
+		snprintf(buffer, 128, "while starting %s", framework);
+		return buffer;
+	}
 	if (framework[0] == '\0' || message->phase == TN_AT_UNKNOWN)
 		snprintf(buffer, 128, "%s%s", framework[0] != '\0' ? "with " : words, framework);
 	else

@@ -52,6 +52,8 @@ say_unknown(const struct tn_printer *printer, const struct tn_report *report)
 	bool asked = is(inputs->order, "longest"), iterable = inputs->of == TN_NO_FIGURE;
 	if (inputs->why_not == NULL || (!iterable && inputs->seen == inputs->of) || (!asked && report->input_shapes <= 2))
 		return;
+	if (iterable && inputs->padded_to > 0) /* as long as was said */
+		return;
 	tn__place_words(report, printer->style, inputs->at, place);
 	if (iterable && inputs->model_takes > 0)
 		snprintf(advice, sizeof(advice), "; --inputs pad=%" PRId64 " makes its batches as long as the model takes",

@@ -227,8 +227,8 @@ say_job(const struct tn_printer *printer, const struct tn_report *report)
 	char run[64] = "";
 	list_ranks(report, run);
 	char nodes[64] = "";
-	if (report->job.cards > 0 && report->job.ranks > report->job.cards)
-		snprintf(nodes, sizeof(nodes), " on %lld nodes", (long long)((report->job.ranks + report->job.cards - 1) / report->job.cards));
+	if (tn__job_nodes(report) > 1)
+		snprintf(nodes, sizeof(nodes), " on %lld nodes", (long long)tn__job_nodes(report));
 	tn__say(printer, TN_TINT_NONE, 2, "of the job's %lld ranks%s %zu were run: %s", (long long)report->job.ranks, nodes,
 	        report->rank_count, run);
 	for (size_t i = 0, said = 0; i < report->rank_count && said < MOST_CARDS_SAID; i++) {

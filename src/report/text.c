@@ -11,6 +11,7 @@
 #include "report/report.h"
 #include "report/text.h"
 #include "verdict/finding_rows.h"
+#include "verdict/job.h"
 #include "verdict/judge.h"
 #include "verdict/paths.h"
 
@@ -24,7 +25,10 @@ card(const struct tn_report *report, char buffer[160])
 {
 	char total[32];
 	tn__human_bytes((int64_t)report->gpu.total_bytes, total);
-	if (report->gpus > 1)
+	if (tn__job_nodes(report) > 1)
+		snprintf(buffer, 160, "%lld nodes of %lld x %s (%s each)", (long long)tn__job_nodes(report),
+		         (long long)report->job.cards, report->gpu.name, total);
+	else if (report->gpus > 1)
 		snprintf(buffer, 160, "%d x %s (%s each)", report->gpus, report->gpu.name, total);
 	else
 		snprintf(buffer, 160, "%s (%s)", report->gpu.name, total);
@@ -435,7 +439,8 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say_labelled(printer, "Next", LABEL_COLUMN, "a smaller batch%s", row == NULL ? ", or more than one card" : "");
 	if (out && row != NULL && report->need.bytes > 0 && larger_card_helps(report))
 		say_larger_card(printer, row);
-	if (report->command != NULL && !(out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram))
+	bool host = out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram;
+	if (report->command != NULL && !host && report->job.ranks == 0) /* fix knows no ranks that are stood in for */
 		say_fix_command(printer, report);
 }
 

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verdict/job.h"
 
+int64_t
+tn__job_nodes(const struct tn_report *report)
+{
+	const struct tn_job *job = &report->job;
+	return job->cards > 0 && job->ranks > job->cards ? (job->ranks + job->cards - 1) / job->cards : 1;
+}
+
 const struct tn_rank *
 tn__job_stand_in(const struct tn_report *report, int64_t rank)
 {

@@ -7,6 +7,8 @@
 
 #include "verdict/model.h"
 
+/* How many nodes the job has; 1 where all ranks are run. */
+int64_t tn__job_nodes(const struct tn_report *report);
 /* The rank that is run and stands for `rank`: itself, or the next one below. NULL: none is. */
 const struct tn_rank *tn__job_stand_in(const struct tn_report *report, int64_t rank);
 /* How many ranks that are not run one stands for. */

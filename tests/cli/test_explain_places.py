@@ -10,7 +10,7 @@ import re
 import subprocess
 
 import pytest
-from command import TONNAGE
+from command import ROOT, TONNAGE
 
 LIB = "/env/lib/python3.11/site-packages/"
 FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 23.64 " \
@@ -219,7 +219,14 @@ def test_each_rank_has_its_own():
 def test_for_a_person():
     assert "\n  in the backward pass of transformers' Trainer\n" in explain(traceback(CASES["the trainer's backward pass"][0]))
     assert "\n  in the backward pass\n" in explain(traceback(CASES["plain backward"][0]))
-    assert "\n  while loading weights with vLLM\n" in explain(traceback(CASES["vLLM starts"][0]))
+    assert "\n  while starting vLLM\n" in explain(traceback(CASES["vLLM starts"][0]))
+    assert "\n  while loading weights\n" in explain(traceback(CASES["a program loads"][0]))
+
+
+@pytest.mark.parametrize("name, engine", [("vllm_cache_length", "vLLM"), ("vllm_busy_card", "vLLM"), ("exllama", "ExLlama")])
+def test_an_engine_that_refuses_to_start_loads_no_weights(name, engine):
+    said = explain((ROOT / f"tests/golden/explain/{name}.txt").read_text())
+    assert f"\n  while starting {engine}\n" in said and "loading weights" not in said
 
 
 # Case of CASES, what its first advice names, and words of a text that has this already.

@@ -5,7 +5,7 @@
     tests/site/transcripts.py --write [--long] PAGE...    writes what the commands print now into the pages
 
 A fenced block of the kind `console` is a transcript: each line that begins with "$ " is run by bash in a folder of the page's own,
-where `tonnage` is the built command, `python` has PyTorch, and examples/ is a copy of the tree's. A fenced block with a title
+where `tonnage` is the built command, `python` has PyTorch, .venv has Jupyter's kernel, too, and examples/ is a copy of the tree's. A fenced block with a title
 (```python title="train.py") is a file of that folder. `<!-- long -->` before a transcript leaves it to `make long`.
 
 What a command prints must be what stands below it, but for seconds, folders of runs, the page's own folder, the frames of
@@ -88,6 +88,7 @@ class Folder:
     def __init__(self, path, width):
         self.path, self.status = path, 0
         shutil.copytree(ROOT / "examples", path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+        (path / ".venv").symlink_to(ENVIRONMENTS / "prog-notebooks")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TONNAGE", "PYTORCH", "CUDA"))}
         self.environment = {**kept, "PATH": f"{TONNAGE.resolve().parent}:{PYTHON.parent}:{os.environ['PATH']}", "COLUMNS": str(width),
                             "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1",

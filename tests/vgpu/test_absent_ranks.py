@@ -53,6 +53,7 @@ def test_other_nodes_are_not_waited_for(job, launch):
              "c10d": ["--rdzv-backend=c10d", f"--rdzv-endpoint=first.node.invalid:{free_port()}", "--rdzv-id=1"]}[launch]
     run = job(2, "sharded.py", "fsdp2", options=["--nodes=4", "--steps=all"], launch=["--nnodes=4", *words])
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    assert "Fits on 4 nodes of 2 x NVIDIA GeForce RTX 4090 (" in run.stderr, run.explain()
     assert run.report["job"] == {"ranks": 8, "run": 5, "proven": True, "classes": [
         {"rank": rank, "ranks": count, "proven": True} for rank, count in ((0, 1), (1, 1), (2, 4), (6, 1), (7, 1))]}, run.explain()
     assert run.report["bound"] is None, run.explain()
@@ -94,6 +95,7 @@ def test_what_only_an_absent_rank_could_say_ends_with_a_line(job, way, call):
 def test_a_rank_out_of_memory_is_the_verdict(job):
     run = job(4, "ending.py", "memory", options=["--ranks=0,3"])
     assert (run.status, run.verdict) == (10, "out_of_memory"), run.explain()
+    assert "tonnage fix" not in run.stderr, run.explain()  # it would start all of them
     assert [row["out_of_memory"] for row in run.report["ranks"] if row["same_as"] is None] == [False, True], run.explain()
 
 

@@ -65,3 +65,28 @@ def test_threads_in_which_the_input_that_kills_comes_late(tonnage, name):
 
 def test_twelve_threads():
     assert len(THREADS) == 12 and all(f"def {name}()" in (HERE / "programs/late_inputs.py").read_text() for name in THREADS)
+
+
+STREAM = """
+import torch
+from torch import nn
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        yield from (torch.randint(8000, (64 + i % 3,)) for i in range(400))
+
+embed, head = nn.Embedding(8000, 64).cuda(), nn.Linear(64, 8000).cuda()
+for batch in torch.utils.data.DataLoader(Stream(), collate_fn=lambda rows: nn.utils.rnn.pad_sequence(rows, True), batch_size=4):
+    batch = batch.cuda()
+    nn.functional.cross_entropy(head(embed(batch)).flatten(0, 1), batch.flatten()).backward()
+"""
+
+
+def test_data_that_cannot_be_looked_ahead_are_padded(tonnage, tmp_path):
+    """Logits of 4 x 2,048 x 8,000 in 32 bits alone are 250 MiB; the option is advised where it was not given."""
+    (tmp_path / "stream.py").write_text(STREAM)
+    plain, padded = (tonnage(WHEEL, [str(tmp_path / "stream.py")], "--memory=4GiB", *words) for words in ((), ("--inputs=pad=2048",)))
+    assert (plain.verdict, padded.verdict) == ("fits", "fits"), plain.explain() + padded.explain()
+    assert plain.report["peak"]["allocated_bytes"] < 100 * 2**20 < 250 * 2**20 < padded.report["peak"]["allocated_bytes"], padded.explain()
+    assert "cannot be looked ahead" in plain.stderr and "--inputs pad=N" in plain.stderr, plain.explain()
+    assert "padded to 2048" in padded.stderr and "pad=N" not in padded.stderr, padded.explain()
