@@ -132,10 +132,14 @@ is_worse(const struct tn_guest_file *item, const struct tn_guest_file *than, enu
 	bool both_tell = item->failed_ns != TN_NO_FIGURE && than->failed_ns != TN_NO_FIGURE;
 	if (about == ABOUT_A_FAILURE && both_tell && (item->ranked || than->ranked))
 		return item->failed_ns < than->failed_ns;
-	return item->reserved_peak > than->reserved_peak;
+	if (item->reserved_peak != than->reserved_peak)
+		return item->reserved_peak > than->reserved_peak;
+	if (item->allocated_peak != than->allocated_peak)
+		return item->allocated_peak > than->allocated_peak;
+	return item->started < than->started; /* the files come in any order */
 }
 
-/* The process that the report is about; of equals the one with the largest reserved peak. */
+/* The process that the report is about; of equals the one with the largest peak. */
 static const struct tn_guest_file *
 worst_of(const struct guests *guests, enum about about)
 {

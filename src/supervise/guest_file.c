@@ -65,6 +65,7 @@ tn__guest_file_read(const char *path, struct tn_guest_file *out)
 	*out = (struct tn_guest_file){ .document = document,
 		                   .pid = tn__json_read_figure(document, "pid"),
 		                   .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
+		                   .allocated_peak = tn__guest_worst_device(document, "allocated_peak"),
 		                   .started = tn__json_read_number(document, "started"),
 		                   .written = tn__json_read_number(document, "written"),
 		                   .steps = tn__json_read_figure(json_object_get(document, "steps"), "seen"),

@@ -12,7 +12,7 @@
 
 struct tn_guest_file {
 	json_t *document;
-	int64_t pid, reserved_peak, steps;
+	int64_t pid, reserved_peak, allocated_peak, steps;
 	double started, written; /* by the clock on the wall; 0: unknown */
 	const char *program;     /* the document's; NULL: unknown */
 	bool torch, cuda;        /* it imported PyTorch; a build for CUDA */
