@@ -43,7 +43,7 @@ tn__find_evaluation_graph(const struct tn_look_around *around, struct tn_trace_f
 		                         : "%s of an evaluation's activations are still held, for a backward pass that never runs",
 		                  tn__found_size(bytes, a));
 	if (found) {
-		found->avoidable = !inside;
+		found->avoidable = true;
 		found->at = tn__line_of_origin(&largest->origin);
 	}
 	free(sites);

@@ -123,6 +123,26 @@ for batch, in DataLoader(data, batch_size=2):
     assert document(done) is None and 58 <= done.document["steps"]["seen"] <= 150
 
 
+BUFFER = """
+kept = 0
+for _ in range(90):
+    for n, (batch,) in zip(range(80), DataLoader(data, batch_size=2)):
+        if kept < {}: fake_cuda.use(1 << 20); kept += 1
+        update()
+"""
+
+
+def test_a_buffer_that_is_full_later(run_with, wheel):
+    """As the replay buffer of CycleGAN: certain after 69 steps, it goes on growing, and stops."""
+    done = run_with(wheel, PROGRAM + BUFFER.format(110), TONNAGE_STEPS="auto")
+    assert document(done) is None and done.document["steps"]["seen"] > 110
+
+
+def test_a_growth_that_goes_on_stays_one(run_with, wheel):
+    done = run_with(wheel, PROGRAM + BUFFER.format(10 ** 6), TONNAGE_STEPS="auto")
+    assert document(done)["bytes"] == MIB
+
+
 def test_cyclic_garbage_is_no_growth(run_with, wheel):
     done = run_with(wheel, PROGRAM + """
 import gc

@@ -6,6 +6,8 @@ steady amount. A cache that fills up stops after a while, so a growth over steps
 64 steps, or 15 seconds; within an evaluation loop, whose end is known, 16 batches do. Cyclic garbage looks the same until
 Python collects it: a collection tells them apart.
 
+A growth over steps that ends later is taken back (step_growth.py).
+
 Once that is certain, the history's windows are kept for some more steps, and a snapshot of several of them is taken.
 """
 
@@ -87,6 +89,16 @@ class Watch:
         """(first, last) allocated bytes of the growth."""
         return self._rows[-self._run - 1][1], self._rows[-1][1]
 
+    def pace(self):
+        """Bytes a unit of the growth, and in how many units it is seen."""
+        start, end = self.allocated_in_run()
+        return (end - start) / self._run, max(_LEAST, _TIMES * self._period)
+
+    def withdraw(self):
+        """It was none."""
+        self._certain = False
+        self.restart()
+
     def _judge(self):
         values = [row[1] for row in self._rows]
         self._period = period = _period_of(values)
@@ -148,6 +160,13 @@ def note(watch, number, allocated, peak):
     watch.add(number, allocated, peak)
     if watch.certain() and watch not in _found.watches:
         _found.watches.append(watch)
+
+
+@guard.alone
+def withdraw(watch):
+    """What was called a growth has ended."""
+    watch.withdraw()
+    _found.watches.remove(watch)
 
 
 def allocated_now():

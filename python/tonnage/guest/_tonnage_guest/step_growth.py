@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether memory grows with every step (growth.py), and whether that goes on over epochs."""
+"""Whether memory grows with every step (growth.py), whether that goes on over epochs, and whether it ends after all: what a buffer of
+a fixed number of entries keeps stops growing once it is full. That is believed only of a growth that was seen to go on after it
+was called one, and then not: epochs that are cut short may leave out what grows.
+"""
 
 from . import epochs, growth, guard
 from .state import state
@@ -8,7 +11,8 @@ from .state import state
 class _Steps:
     """The growth of steps, and the epoch that it was seen in."""
 
-    __slots__ = ("watch", "volume_of_step", "volume", "high", "epoch", "batches_a_step", "goes_on")
+    __slots__ = ("watch", "volume_of_step", "volume", "high", "epoch", "batches_a_step", "goes_on",
+                 "later", "went_on")  # fmt: skip
 
     def __init__(self):
         self.watch = growth.Watch("step")
@@ -16,6 +20,8 @@ class _Steps:
         self.epoch = None
         self.batches_a_step = 1
         self.goes_on = None  # whether it goes on in the next epoch of the same loop
+        self.later = []  # allocated at the ends of the last steps since it was called a growth
+        self.went_on = False  # since then
 
 
 _steps = _Steps()
@@ -37,6 +43,9 @@ def step_ended(step):
         return
     if _steps.watch.certain():
         _look_again(device.allocated)
+        if _has_ended(device.allocated):
+            growth.withdraw(_steps.watch)
+            _steps.__init__()
         return
     peak, _steps.high = device.allocated_peak if device.allocated_peak > _steps.high else None, device.allocated_peak
     growth.note(_steps.watch, state.steps, device.allocated, peak)
@@ -84,3 +93,15 @@ def _look_again(allocated):
         _steps.goes_on = allocated > (start + end) // 2
         if _steps.goes_on:
             _steps.watch.of = None
+
+
+def _has_ended(allocated):
+    pace, least = _steps.watch.pace()
+    _steps.later.append(allocated)
+    del _steps.later[:-least - 1]
+    if len(_steps.later) <= least:
+        return False
+    grows = _steps.later[-1] - _steps.later[0] > pace * least / 2
+    ended = _steps.went_on and not grows
+    _steps.went_on = _steps.went_on or grows
+    return ended
