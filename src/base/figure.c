@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes as people read them.
+ * Bytes and numbers as people read them.
  */
 #include "base/figure.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 const char *
@@ -19,5 +20,19 @@ tn__human_bytes(int64_t bytes, char buffer[32])
 		snprintf(buffer, 32, "%.1f KiB", (double)bytes / 1024);
 	else
 		snprintf(buffer, 32, "%lld B", (long long)bytes);
+	return buffer;
+}
+
+const char *
+tn__grouped(int64_t number, char buffer[32])
+{
+	char digits[32];
+	int length = snprintf(digits, sizeof(digits), "%" PRId64, number), at = 0;
+	for (int i = 0; i < length; i++) {
+		if (i > (number < 0) && (length - i) % 3 == 0)
+			buffer[at++] = ',';
+		buffer[at++] = digits[i];
+	}
+	buffer[at] = '\0';
 	return buffer;
 }

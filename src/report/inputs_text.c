@@ -10,21 +10,6 @@
 
 #define NUMBER 32
 
-/* 9731 is "9,731". */
-static const char *
-grouped(int64_t value, char buffer[static NUMBER])
-{
-	char digits[NUMBER];
-	int length = snprintf(digits, sizeof(digits), "%" PRId64, value), at = 0;
-	for (int i = 0; i < length && at + 2 < NUMBER; i++) {
-		if (i > 0 && (length - i) % 3 == 0)
-			buffer[at++] = ',';
-		buffer[at++] = digits[i];
-	}
-	buffer[at] = '\0';
-	return buffer;
-}
-
 static bool
 is(const char *text, const char *word)
 {
@@ -37,9 +22,9 @@ looked_words(const struct tn_inputs *inputs, char *out, size_t room)
 {
 	char looked[NUMBER], of[NUMBER];
 	if (inputs->looked == inputs->of)
-		snprintf(out, room, "all %s were looked at", grouped(inputs->of, of));
+		snprintf(out, room, "all %s were looked at", tn__grouped(inputs->of, of));
 	else
-		snprintf(out, room, "%s of %s were looked at%s%s%s", grouped(inputs->looked, looked), grouped(inputs->of, of),
+		snprintf(out, room, "%s of %s were looked at%s%s%s", tn__grouped(inputs->looked, looked), tn__grouped(inputs->of, of),
 		         inputs->why_not != NULL ? " (" : "", inputs->why_not != NULL ? inputs->why_not : "",
 		         inputs->why_not != NULL ? ")" : "");
 }
@@ -64,7 +49,7 @@ say_unknown(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s%s%s%s", inputs->why_not, place[0] != '\0' ? ", " : "", place, advice);
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s of %s samples were seen; how long the others are is not known: %s",
-		        grouped(inputs->seen, seen), grouped(inputs->of, of), inputs->why_not);
+		        tn__grouped(inputs->seen, seen), tn__grouped(inputs->of, of), inputs->why_not);
 }
 
 static void
@@ -113,16 +98,16 @@ tn__say_inputs(const struct tn_printer *printer, const struct tn_report *report)
 	if (inputs->longest_known == inputs->shortest)
 		return;
 	looked_words(inputs, looked, sizeof(looked));
-	grouped(inputs->index, index);
-	grouped(inputs->longest_known, longest);
-	grouped(inputs->seen, seen);
-	grouped(inputs->of, of);
+	tn__grouped(inputs->index, index);
+	tn__grouped(inputs->longest_known, longest);
+	tn__grouped(inputs->seen, seen);
+	tn__grouped(inputs->of, of);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && inputs->in_last_batch)
 		tn__say(printer, TN_TINT_NONE, 2, "Inputs: the batch of %s holds sample %s with %s %s, the longest known (%s)",
-		        grouped(inputs->last_batch, seen), index, longest, unit, looked);
+		        tn__grouped(inputs->last_batch, seen), index, longest, unit, looked);
 	else if (inputs->longer)
 		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s of %s samples were seen, the longest with %s %s; sample %s has %s (%s)%s",
-		        seen, of, grouped(inputs->longest_seen, before), unit, index, longest, looked,
+		        seen, of, tn__grouped(inputs->longest_seen, before), unit, index, longest, looked,
 		        is(inputs->order, "longest") ? "" : ": --inputs longest has it come first");
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s of %s samples were seen, the longest known with them: sample %s with %s %s (%s)",

@@ -19,21 +19,6 @@ tn__serve_verdict_name(enum tn_serve_verdict verdict)
 	return names[verdict];
 }
 
-/* "131,072". */
-static const char *
-grouped(int64_t number, char text[32])
-{
-	char digits[24];
-	int length = snprintf(digits, sizeof(digits), "%" PRId64, number), out = 0;
-	for (int i = 0; i < length; i++) {
-		text[out++] = digits[i];
-		if ((length - i - 1) % 3 == 0 && i + 1 < length && digits[i] != '-')
-			text[out++] = ',';
-	}
-	text[out] = '\0';
-	return text;
-}
-
 static const char *
 engine_name(enum tn_engine engine)
 {
@@ -56,11 +41,11 @@ tn__serve_limit_text(const struct tn_serve_plan *plan, char text[192])
 		         tn__human_bytes(plan->weights.bytes, first), tn__human_bytes(plan->requested_bytes, second));
 		break;
 	case TN_SERVE_LIMIT_LENGTH:
-		snprintf(text, 192, "one sequence of %s tokens needs %s of cache; there are %s", grouped(request->max_model_len, first),
+		snprintf(text, 192, "one sequence of %s tokens needs %s of cache; there are %s", tn__grouped(request->max_model_len, first),
 		         tn__human_bytes(plan->needed_bytes, second), tn__human_bytes(plan->available.bytes, third));
 		break;
 	case TN_SERVE_LIMIT_CONCURRENCY:
-		snprintf(text, 192, "%.2f sequences of %s tokens fit, %" PRId64 " are wanted", plan->sequences, grouped(request->max_model_len, first),
+		snprintf(text, 192, "%.2f sequences of %s tokens fit, %" PRId64 " are wanted", plan->sequences, tn__grouped(request->max_model_len, first),
 		         request->concurrency);
 		break;
 	default:
@@ -142,19 +127,19 @@ say_cache(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 	if (layout->block_bytes == 0)
 		return;
 	fputc('\n', printer->out);
-	tn__say_labelled(printer, "Cache", COLUMN, "%s bytes a token%s", grouped(layout->token_bytes, number), plan->cache.number_bytes == 1 ? ", 8 bits a number" : "");
+	tn__say_labelled(printer, "Cache", COLUMN, "%s bytes a token%s", tn__grouped(layout->token_bytes, number), plan->cache.number_bytes == 1 ? ", 8 bits a number" : "");
 	for (int i = 0; i < layout->kind_count; i++) {
 		const struct tn_cache_layers *kind = &layout->kinds[i];
 		if (kind->cache == TN_CACHE_NONE)
 			tn__say_labelled(printer, "", COLUMN, "%d layers %s: %s a sequence together", kind->layers, kind_name(kind), tn__human_bytes(layout->state_bytes, bytes));
 		else if (kind->window > 0)
 			tn__say_labelled(printer, "", COLUMN, "%d layers %s of %s tokens: %" PRId64 " bytes a token each", kind->layers, kind_name(kind),
-			                 grouped(kind->window, number), kind->token_bytes);
+			                 tn__grouped(kind->window, number), kind->token_bytes);
 		else
 			tn__say_labelled(printer, "", COLUMN, "%d layers %s: %" PRId64 " bytes a token each", kind->layers, kind_name(kind), kind->token_bytes);
 	}
 	if (tn__engine_words(plan->request.engine)->blocks)
-		tn__say_labelled(printer, "", COLUMN, "a block is %s tokens, %s", grouped(layout->block_tokens, number), tn__human_bytes(layout->block_bytes, bytes));
+		tn__say_labelled(printer, "", COLUMN, "a block is %s tokens, %s", tn__grouped(layout->block_tokens, number), tn__human_bytes(layout->block_bytes, bytes));
 }
 
 static void
@@ -162,17 +147,17 @@ say_blocks(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 {
 	char blocks[32], lowest[32], highest[32], tokens[32], needed[32], bytes[32];
 	if (!tn__engine_words(plan->request.engine)->blocks) {
-		tn__say_labelled(printer, "Holds", COLUMN, "%s tokens (%s to %s)", grouped(plan->tokens, tokens), grouped(plan->lowest_blocks, lowest),
-		                 grouped(plan->highest_blocks, highest));
+		tn__say_labelled(printer, "Holds", COLUMN, "%s tokens (%s to %s)", tn__grouped(plan->tokens, tokens), tn__grouped(plan->lowest_blocks, lowest),
+		                 tn__grouped(plan->highest_blocks, highest));
 		return;
 	}
 	if (plan->lowest_blocks == plan->highest_blocks)
-		tn__say_labelled(printer, "Holds", COLUMN, "%s blocks: %s tokens", grouped(plan->blocks, blocks), grouped(plan->tokens, tokens));
+		tn__say_labelled(printer, "Holds", COLUMN, "%s blocks: %s tokens", tn__grouped(plan->blocks, blocks), tn__grouped(plan->tokens, tokens));
 	else
-		tn__say_labelled(printer, "Holds", COLUMN, "%s blocks (%s to %s): %s tokens", grouped(plan->blocks, blocks), grouped(plan->lowest_blocks, lowest),
-		                 grouped(plan->highest_blocks, highest), grouped(plan->tokens, tokens));
-	tn__say_labelled(printer, "", COLUMN, "one sequence of %s tokens needs %s blocks, %s", grouped(plan->request.max_model_len, tokens),
-	                 grouped(plan->needed_blocks, needed), tn__human_bytes(plan->needed_bytes, bytes));
+		tn__say_labelled(printer, "Holds", COLUMN, "%s blocks (%s to %s): %s tokens", tn__grouped(plan->blocks, blocks), tn__grouped(plan->lowest_blocks, lowest),
+		                 tn__grouped(plan->highest_blocks, highest), tn__grouped(plan->tokens, tokens));
+	tn__say_labelled(printer, "", COLUMN, "one sequence of %s tokens needs %s blocks, %s", tn__grouped(plan->request.max_model_len, tokens),
+	                 tn__grouped(plan->needed_blocks, needed), tn__human_bytes(plan->needed_bytes, bytes));
 }
 
 static void
@@ -182,8 +167,8 @@ say_capacity(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 	if (plan->available.source == NULL || plan->available.bytes <= 0)
 		return;
 	say_blocks(printer, plan);
-	tn__say_labelled(printer, "At once", COLUMN, "%.2f sequences of %s tokens", plan->sequences, grouped(plan->request.max_model_len, tokens));
-	tn__say_labelled(printer, "Longest", COLUMN, "%s tokens, alone", grouped(plan->longest, tokens));
+	tn__say_labelled(printer, "At once", COLUMN, "%.2f sequences of %s tokens", plan->sequences, tn__grouped(plan->request.max_model_len, tokens));
+	tn__say_labelled(printer, "Longest", COLUMN, "%s tokens, alone", tn__grouped(plan->longest, tokens));
 }
 
 static void
@@ -243,7 +228,7 @@ say_check(const struct tn_printer *printer, const struct tn_serve_plan *plan, co
 	if (tn__engine_words(plan->request.engine)->blocks)
 		snprintf(unit, sizeof(unit), "blocks of %" PRId64 " tokens", check->block_tokens);
 	tn__say_labelled(printer, "Verified", COLUMN, "%s on the virtual card: %s %s in %s; planned for that memory: %s%s", check->engine,
-	                 grouped(check->blocks, first), unit, tn__human_bytes(check->available_bytes, bytes), grouped(check->planned_blocks, second),
+	                 tn__grouped(check->blocks, first), unit, tn__human_bytes(check->available_bytes, bytes), tn__grouped(check->planned_blocks, second),
 	                 check->agrees ? ", the same" : ": THEY DIFFER");
 	tn__say_labelled(printer, "", COLUMN, "planned without starting it: %s for the cache (%s to %s)", tn__human_bytes(plan->available.bytes, bytes),
 	                 tn__human_bytes(plan->available.lowest > 0 ? plan->available.lowest : 0, first), tn__human_bytes(plan->available.highest, second));

@@ -56,21 +56,6 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 	tn__say_hang(printer, report);
 }
 
-/* "12,345" */
-static const char *
-grouped(int64_t number, char buffer[32])
-{
-	char digits[32];
-	int length = snprintf(digits, sizeof(digits), "%lld", (long long)number), at = 0;
-	for (int i = 0; i < length; i++) {
-		if (i > 0 && (length - i) % 3 == 0)
-			buffer[at++] = ',';
-		buffer[at++] = digits[i];
-	}
-	buffer[at] = '\0';
-	return buffer;
-}
-
 /* What a status of 0 leaves open: told at once, so that nobody stops reading at "Fits". */
 static bool
 is_about_the_ending(const struct tn_finding *finding)
@@ -154,7 +139,7 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	} else if (report->verdict == TN_VERDICT_GROWS) {
 		tn__say(printer, TN_TINT_BAD, 0, "Does not last on %s: full at %s %s", name,
 		        report->growth.unit != NULL ? report->growth.unit : "step",
-		        grouped(report->growth.full_at, peak));
+		        tn__grouped(report->growth.full_at, peak));
 	} else if (is_over_a_limit(report)) {
 		tn__say_over(printer, report, name);
 	} else if (report->stopped == TN_STOPPED_INTERRUPTED) {
