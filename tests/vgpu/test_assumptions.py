@@ -209,3 +209,12 @@ def test_what_a_sampler_draws_is_what_it_is_documented_to_draw(tonnage):
 def test_what_was_read_stays_until_something_writes_there(tonnage):
     run = tonnage(MAIN, ["-c", TWICE], "--steps=all")
     assert "the same" in run.stdout, run.explain()
+
+
+def test_what_is_read_to_print_a_tensor_is_no_assumption(tonnage):
+    program = "import torch\nx = torch.randn(64, 1 << 10, device='cuda')\nprint(x)\nmask = x > 0\n"
+    printed = tonnage(MAIN, ["-c", program], "--gpu=rtx3060")
+    assert printed.report["assumptions"] == [] and printed.report["bound"] is None, printed.explain()
+    assert "tensor(" in printed.stdout and printed.report["coverage"]["computed_values_read"], printed.explain()
+    counted = tonnage(MAIN, ["-c", program + "x[mask]"], "--gpu=rtx3060")
+    assert [row["what"] for row in counted.report["assumptions"]] == ["count"], counted.explain()

@@ -6,7 +6,8 @@ library must hold no lock of its own meanwhile. It offers three values (src/vgpu
 choose another at a line that the supervisor names (a run made again), and at one that is read again and again while
 nothing else goes on: a loop that waits for another value.
 
-A checkpoint reads every tensor, and the program sees none of its values: such reads are counted, but have no place.
+A checkpoint reads every tensor, and the program sees none of its values: such reads are counted, but have no place. What is read to
+print a tensor is no assumption: how many of its numbers are finite sizes its text, and nothing else.
 """
 
 import ctypes
@@ -19,6 +20,7 @@ from .state import settings, state
 
 _MAX_SITES = 256
 _SAVING = ("/torch/serialization.py", "/safetensors/torch.py")
+_PRINTING = "/torch/_tensor_str.py"
 _ENDLESS = 2000  # reads of a line without a step, a batch or a pass, after which it gets another value
 _NONE, _TRUTH, _REAL, _WHOLE, _INDEX, _COUNT, _SELECTED = range(7)  # enum tn_likely_kind
 _WHAT = {_TRUTH: "truth", _REAL: "number", _WHOLE: "whole number", _INDEX: "index", _COUNT: "count",
@@ -107,13 +109,16 @@ def finish():
     write(os.path.join(folder, "%d.tsv" % state.pid).encode())
 
 
-def _saves(frame):
-    """True below a call that writes tensors to a file."""
+def _only_for(frame):
+    """_SAVING below a call that writes tensors to a file, _PRINTING below one that makes text of a tensor; else None."""
     while frame is not None:
-        if frame.f_code.co_filename.endswith(_SAVING):
-            return True
+        name = frame.f_code.co_filename
+        if name.endswith(_SAVING):
+            return _SAVING
+        if name.endswith(_PRINTING):
+            return _PRINTING
         frame = frame.f_back
-    return False
+    return None
 
 
 def _reader():
@@ -156,7 +161,8 @@ class Assumption:
 def _note(pointer):
     read = pointer.contents
     reader = _reader()
-    if _saves(reader):
+    purpose = _only_for(reader)
+    if purpose is _SAVING:
         state.reads_saved += 1
         return
     frame = frames.place(reader)
@@ -168,7 +174,8 @@ def _note(pointer):
         state.read_sites[site] = state.read_sites.get(site, 0) + 1
     else:
         state.reads_lost += 1
-    _assume(read, _asker(reader))
+    if purpose is not _PRINTING:
+        _assume(read, _asker(reader))
 
 
 def _asker(frame):
