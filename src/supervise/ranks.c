@@ -280,7 +280,7 @@ collect_dead(const struct tn_ledger *ledger, const struct tn_endings *endings, s
 	if (rank != NULL && rank->out_of_memory)
 		return; /* the verdict says it */
 	if (WIFSIGNALED(end->status) && WTERMSIG(end->status) == SIGTERM && failed_at(report, end) != TN_NO_FIGURE)
-		snprintf(how, sizeof(how), "failed first; the launcher ended it before it had ended by itself");
+		snprintf(how, sizeof(how), "failed first, and the launcher ended it");
 	else
 		say_end(endings, end->pid, how);
 	tn__report_add_finding(report, TN_FINDING_dead_rank, TN_NO_FIGURE, report->dead.at, NULL, "rank %d %s",
