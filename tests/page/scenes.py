@@ -175,7 +175,7 @@ def out_of_memory(hostile=False):
              "what": "cached memory that no request fits", "do": "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
              "sure": "inferred", "column": None}],
         regions=[{"name": name, "peak_device_bytes": int(size * GIB), "peak_reserved_bytes": int((size - 0.2) * GIB),
-                  "at": at[0]} for name, size in (("forward", 11.7), ("backward", 7.9), ("optimizer", 8.2))],
+                  "left_bytes": None, "at": at[0]} for name, size in (("forward", 11.7), ("backward", 7.9), ("optimizer", 8.2))],
         assumptions=[{"at": at[2], "what": "count", "value": "300 of 1200", "bytes_hanging": 90 * MIB},
                      {"at": at[0], "what": "number", "value": "0.5", "bytes_hanging": 0},
                      {"at": at[0], "what": "truth", "value": "true, then false", "bytes_hanging": None}],

@@ -31,7 +31,7 @@ def build(tmp_path_factory):
         source = ROOT / "src/vgpu" / folder_name
         subprocess.run(["cmake", "-D", "FOLDER=%s" % source, "-D", "OUTPUT=%s/vgpu/%s/table.def" % (folder, folder_name),
                         "-P", ROOT / "cmake/shell_table.cmake"], check=True)
-        library = compile_one(soname, ["-I%s" % folder, *sorted(source.glob("*.c")), ROOT / "src/base/array.c", core])
+        library = compile_one(soname, ["-I%s" % folder, *sorted(source.glob("*.c")), ROOT / "src/base/array.c", ROOT / "src/base/ranges.c", core])
         return ctypes.CDLL(str(library))
 
     build_of = {"core": ctypes.CDLL(str(core), mode=ctypes.RTLD_GLOBAL), "folder": folder, "shell": shell}
