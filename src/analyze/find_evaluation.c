@@ -44,6 +44,7 @@ tn__find_evaluation_graph(const struct tn_look_around *around, struct tn_trace_f
 		                  tn__found_size(bytes, a));
 	if (found) {
 		found->avoidable = true;
+		found->weighed = inside;
 		found->at = tn__line_of_origin(&largest->origin);
 	}
 	free(sites);

@@ -16,6 +16,7 @@ struct tn_trace_finding {
 	enum tn_finding_id id;
 	bool avoidable;    /* these bytes need not be there: an out-of-memory that lacked no more comes from them */
 	bool grows;        /* it is itself what a leak may be taken for */
+	bool weighed;      /* verdict has a cause for it, which knows when it is the reason: it goes before fragmentation only */
 	uint64_t bytes;
 	struct tn_line at; /* file NULL: no line; its texts belong to the analysis */
 	const char *advice; /* literal: what to advise in the place of the table's; "": nothing; NULL: as the table says */

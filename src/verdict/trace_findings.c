@@ -48,10 +48,10 @@ is_the_reason(const struct tn_report *report, const struct tn_trace_finding *fou
 		return false;
 	enum tn_finding_id cause = tn__finding_of(oom->cause);
 	if (cause == TN_FINDING_leak_suspected)
-		return found->grows || !report->growth.seen;
+		return found->grows || (!report->growth.seen && !found->weighed);
 	if (cause == TN_FINDING_fragmentation) /* pieces between what grows, or fewer bytes than what need not be there */
 		return found->grows || (int64_t)found->bytes > report->at_oom.by_category[TN_CATEGORY_cached];
-	return cause == TN_FINDING_model_or_batch_too_big;
+	return cause == TN_FINDING_model_or_batch_too_big && !found->weighed;
 }
 
 static void

@@ -115,7 +115,8 @@ def test_what_is_shown_is_kept(run):
 def test_video_state_grows_by_cell(run):
     done = run("video")
     frames = 4 * 16 * 512 * 512 * 4
-    assert cells(done)["cell 3"]["left_bytes"] // MIB == cells(done)["cell 4"]["left_bytes"] // MIB == frames // MIB, done.explain()
+    for name in ("cell 3", "cell 4"):  # of 20 MiB that hold 3 already a frame of 16 gets 17: PyTorch does not split off 1 MiB
+        assert frames <= cells(done)[name]["left_bytes"] < frames + 2 * MIB, done.explain()
 
 
 # ---- bytes of holders are what is free without them ----
