@@ -108,7 +108,7 @@ struct nccl_operation {
 	int operator; /* reductions: below NCCL_BUILT_IN_OPERATORS built in, above made by the program */
 	uintptr_t stream;
 	int type; /* enum nccl_type */
-	uint64_t like; /* a broadcast or receive from a rank that is not run: where what came of another of its group is; 0: nowhere */
+	uint64_t like; /* of a broadcast or receive from a rank that is not run: the address whose values are taken for it; 0: none */
 };
 
 struct nccl_split {

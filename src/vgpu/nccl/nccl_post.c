@@ -267,8 +267,8 @@ is_alone(const struct nccl_operation *operation)
 	return pair && tn__nccl_is_absent(operation->comm, operation->peer);
 }
 
-/* PyTorch gathers tensors by a group of broadcasts, one from each rank. Of one that is not run comes what came of the one that
- * stands for it. */
+/* PyTorch gathers tensors by a group of broadcasts, one from each rank. For a rank that is not run, the address that receives from the
+ * rank that stands for it; 0: none. */
 static uint64_t
 like(const struct nccl_operation *operations, size_t place)
 {
