@@ -107,7 +107,7 @@ open_runtime(const char *path)
 		int magic, version;
 		const void *data;
 		void *unused;
-	} wrapper = {0x466243b1, 1, &wrapper, NULL};
+	} wrapper = { 0x466243b1, 1, &wrapper, NULL };
 	void *library = open_library(path);
 	void **handle;
 
@@ -139,9 +139,9 @@ lock_round(int calls)
 static double
 launch_round(int calls)
 {
-	struct dim grid = {64, 1, 1}, block = {256, 1, 1};
+	struct dim grid = { 64, 1, 1 }, block = { 256, 1, 1 };
 	int argument = 1;
-	void *arguments[] = {&argument};
+	void *arguments[] = { &argument };
 	int64_t start = nanoseconds();
 
 	for (int i = 0; i < calls; i++)
@@ -179,7 +179,10 @@ crowded_malloc_round(int calls)
 	return answer;
 }
 
-enum { COLLECTIVES = 900, FLOATS = 1 << 20 }; /* fewer than a rank may be ahead of another, which would wait otherwise */
+enum {
+	COLLECTIVES = 900,
+	FLOATS = 1 << 20
+}; /* fewer than a rank may be ahead of another, which would wait otherwise */
 
 static double
 collective_round(int calls)

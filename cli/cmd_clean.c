@@ -23,8 +23,10 @@ static const char help[] =
 enum { DRY_RUN = 1, CACHES, JSON, HELP };
 
 static const struct option long_options[] = {
-	{ "dry-run", no_argument, NULL, DRY_RUN }, { "caches", no_argument, NULL, CACHES },
-	{ "json", no_argument, NULL, JSON },       { "help", no_argument, NULL, HELP },
+	{ "dry-run", no_argument, NULL, DRY_RUN },
+	{ "caches", no_argument, NULL, CACHES },
+	{ "json", no_argument, NULL, JSON },
+	{ "help", no_argument, NULL, HELP },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -51,4 +53,6 @@ cmd_clean(int argc, char **argv)
 	return TN_EXIT_OWN_FAILURE;
 }
 
-const struct command clean_command = { "clean", "remove what earlier runs have left on the disk", cmd_clean, long_options, help, NO_OPERAND };
+const struct command clean_command = { "clean",   "remove what earlier runs have left on the disk",
+	                                   cmd_clean, long_options,
+	                                   help,      NO_OPERAND };

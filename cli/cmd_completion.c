@@ -160,8 +160,9 @@ print_commands(void)
 static const char *
 operands_word(const struct command *command)
 {
-	static const char *const words[] = { [NO_OPERAND] = "NOTHING", [A_PROGRAM] = "PROGRAM", [A_FILE] = "FILES",
-		                                 [A_CARD] = "CARDS",       [A_SHELL] = "SHELLS" };
+	static const char *const words[] = {
+		[NO_OPERAND] = "NOTHING", [A_PROGRAM] = "PROGRAM", [A_FILE] = "FILES", [A_CARD] = "CARDS", [A_SHELL] = "SHELLS"
+	};
 	return words[command->operands];
 }
 
@@ -189,13 +190,15 @@ print_bash(void)
 	print_cards();
 	printf("'\n_tonnage_changes='");
 	print_changes();
-	printf("'\n\n# What a command takes: its operands, and its options with their values.\n_tonnage_table()\n{\n\tcase $1 in\n\t\t'') echo '");
+	printf(
+		"'\n\n# What a command takes: its operands, and its options with their values.\n_tonnage_table()\n{\n\tcase $1 in\n\t\t'') echo '");
 	print_commands();
 	puts("' ;;");
 	for (size_t i = 0; completed_commands[i] != NULL; i++) {
 		printf("\t\t%s) echo '%s", completed_commands[i]->name, operands_word(completed_commands[i]));
-		for EACH_OPTION(option, completed_commands[i])
-			print_bash_option(completed_commands[i], option);
+		for
+			EACH_OPTION(option, completed_commands[i])
+		print_bash_option(completed_commands[i], option);
 		puts("' ;;");
 	}
 	fputs("\tesac\n}\n", stdout);
@@ -251,9 +254,13 @@ print_zsh_option(const struct command *command, const struct option *option)
 static void
 print_zsh(void)
 {
-	static const char *const operands[] = { [NO_OPERAND] = "", [A_PROGRAM] = "*::program:_normal", [A_FILE] = "*:file:_files",
-		                                    [A_CARD] = "1:card:($_tonnage_cards)", [A_SHELL] = "1:shell:(bash zsh fish)" };
-	printf("#compdef tonnage\n# zsh completion of tonnage %s, made by tonnage completion zsh\n\n_tonnage_cards=(", TONNAGE_VERSION);
+	static const char *const operands[] = { [NO_OPERAND] = "",
+		                                    [A_PROGRAM] = "*::program:_normal",
+		                                    [A_FILE] = "*:file:_files",
+		                                    [A_CARD] = "1:card:($_tonnage_cards)",
+		                                    [A_SHELL] = "1:shell:(bash zsh fish)" };
+	printf("#compdef tonnage\n# zsh completion of tonnage %s, made by tonnage completion zsh\n\n_tonnage_cards=(",
+	       TONNAGE_VERSION);
 	print_cards();
 	printf(")\n_tonnage_changes=(");
 	print_changes();
@@ -267,8 +274,9 @@ print_zsh(void)
 	for (size_t i = 0; completed_commands[i] != NULL; i++) {
 		const struct command *command = completed_commands[i];
 		printf("\t\t%s)\n\t\t\t_arguments -S", command->name);
-		for EACH_OPTION(option, command)
-			print_zsh_option(command, option);
+		for
+			EACH_OPTION(option, command)
+		print_zsh_option(command, option);
 		if (command->operands != NO_OPERAND)
 			printf(" \\\n\t\t\t\t'%s'", operands[command->operands]);
 		puts("\n\t\t\t;;");
@@ -316,9 +324,10 @@ print_fish_takers(void)
 	puts("function __tonnage_takes\n\tswitch $argv[1]");
 	for (size_t i = 0; completed_commands[i] != NULL; i++) {
 		printf("\t\tcase %s\n\t\t\tcontains -- $argv[2]", completed_commands[i]->name);
-		for EACH_OPTION(option, completed_commands[i])
-			if (option->has_arg == required_argument)
-				printf(" --%s", option->name);
+		for
+			EACH_OPTION(option, completed_commands[i])
+		if (option->has_arg == required_argument)
+			printf(" --%s", option->name);
 		putchar('\n');
 	}
 	puts("\tend\nend");
@@ -327,7 +336,8 @@ print_fish_takers(void)
 static void
 print_fish(void)
 {
-	printf("# fish completion of tonnage %s, made by tonnage completion fish\n\nset -g __tonnage_cards ", TONNAGE_VERSION);
+	printf("# fish completion of tonnage %s, made by tonnage completion fish\n\nset -g __tonnage_cards ",
+	       TONNAGE_VERSION);
 	print_cards();
 	printf("\nset -g __tonnage_changes ");
 	print_changes();
@@ -343,8 +353,9 @@ print_fish(void)
 		printf("\ncomplete -c tonnage -n '__tonnage_at' -a %s -d '", command->name);
 		print_fish_text(command->summary);
 		puts("'");
-		for EACH_OPTION(option, command)
-			print_fish_option(command, option);
+		for
+			EACH_OPTION(option, command)
+		print_fish_option(command, option);
 		if (command->operands == A_FILE)
 			printf("complete -c tonnage -n '__tonnage_at %s' -F\n", command->name);
 		else if (command->operands == A_CARD || command->operands == A_SHELL)
@@ -378,5 +389,8 @@ cmd_completion(int argc, char **argv)
 	return wrong_usage("completion: \"%s\" is no shell that there is a script for: bash, zsh or fish", argv[optind]);
 }
 
-const struct command completion_command = { "completion", "a script that completes this command's words in bash, zsh or fish",
-	                                        cmd_completion, long_options, help, A_SHELL };
+const struct command completion_command = {
+	"completion",   "a script that completes this command's words in bash, zsh or fish",
+	cmd_completion, long_options,
+	help,           A_SHELL
+};

@@ -60,4 +60,6 @@ cmd_doctor(int argc, char **argv)
 	return status == TN_NOT_FOUND ? TN_EXIT_USAGE : TN_EXIT_OWN_FAILURE;
 }
 
-const struct command doctor_command = { "doctor", "this machine: driver, cards, who is on them, PyTorch, limits", cmd_doctor, long_options, help, NO_OPERAND };
+const struct command doctor_command = { "doctor",   "this machine: driver, cards, who is on them, PyTorch, limits",
+	                                    cmd_doctor, long_options,
+	                                    help,       NO_OPERAND };

@@ -16,24 +16,24 @@
 #include "tonnage/run.h" /* exit statuses */
 
 static const char help[] =
-    "usage: tonnage explain [FILE|-] [--snapshot SNAPSHOT] [--json [OUT|-]]\n"
-    "       tonnage explain [--json OUT] -- COMMAND [ARGUMENT ...]\n"
-    "\n"
-    "Finds the out-of-memory errors in a text (a pasted error, a log of any length) and says what was asked,\n"
-    "what was free, the likely cause, and what to do first. Without FILE, or with -, reads standard input.\n"
-    "\n"
-    "  --snapshot SNAPSHOT  join it with a memory snapshot of PyTorch (plain, gzip or zstd): what held the memory,\n"
-    "                       and whether the cache was in pieces; without FILE the snapshot alone is explained\n"
-    "  --json [OUT]         as JSON: to OUT when the text is named, too, else to standard output\n"
-    "  --help               this text\n"
-    "\n"
-    "With a command: runs it as it is, passes its output on, and when it has failed explains what its output\n"
-    "ends with, on standard error. The exit status is the command's own.\n"
-    "\n"
-    "  tonnage explain error.log\n"
-    "  tonnage explain error.log --snapshot snapshot.pickle\n"
-    "  python train.py 2>&1 | tonnage explain\n"
-    "  tonnage explain -- python train.py\n";
+	"usage: tonnage explain [FILE|-] [--snapshot SNAPSHOT] [--json [OUT|-]]\n"
+	"       tonnage explain [--json OUT] -- COMMAND [ARGUMENT ...]\n"
+	"\n"
+	"Finds the out-of-memory errors in a text (a pasted error, a log of any length) and says what was asked,\n"
+	"what was free, the likely cause, and what to do first. Without FILE, or with -, reads standard input.\n"
+	"\n"
+	"  --snapshot SNAPSHOT  join it with a memory snapshot of PyTorch (plain, gzip or zstd): what held the memory,\n"
+	"                       and whether the cache was in pieces; without FILE the snapshot alone is explained\n"
+	"  --json [OUT]         as JSON: to OUT when the text is named, too, else to standard output\n"
+	"  --help               this text\n"
+	"\n"
+	"With a command: runs it as it is, passes its output on, and when it has failed explains what its output\n"
+	"ends with, on standard error. The exit status is the command's own.\n"
+	"\n"
+	"  tonnage explain error.log\n"
+	"  tonnage explain error.log --snapshot snapshot.pickle\n"
+	"  python train.py 2>&1 | tonnage explain\n"
+	"  tonnage explain -- python train.py\n";
 
 /* For completion alone: what --json means hangs on the other words, so read_options reads them itself. */
 static const struct option long_options[] = {
@@ -204,4 +204,6 @@ cmd_explain(int argc, char **argv)
 	return status;
 }
 
-const struct command explain_command = { "explain", "an out-of-memory error, from a pasted text or a log", cmd_explain, long_options, help, A_FILE };
+const struct command explain_command = { "explain",   "an out-of-memory error, from a pasted text or a log",
+	                                     cmd_explain, long_options,
+	                                     help,        A_FILE };

@@ -81,7 +81,8 @@ cmd_fit(int argc, char **argv)
 	if (optind >= argc)
 		return wrong_usage("fit: no program given: tonnage fit --gpu rtx3060 -- python train.py");
 	options.search.run.arguments = argv + optind;
-	const struct output outputs[] = { { "--json", options.search.run.json_path }, { "--html", options.search.run.html_path },
+	const struct output outputs[] = { { "--json", options.search.run.json_path },
+		                              { "--html", options.search.run.html_path },
 		                              { NULL, NULL } };
 	int usage = check_outputs("fit", outputs, options.search.run.arguments);
 	if (usage != 0)
@@ -91,4 +92,5 @@ cmd_fit(int argc, char **argv)
 	return exit_status;
 }
 
-const struct command fit_command = { "fit", "the largest batch that fits, card by card", cmd_fit, long_options, help, A_PROGRAM };
+const struct command fit_command = { "fit",    "the largest batch that fits, card by card", cmd_fit, long_options, help,
+	                                 A_PROGRAM };

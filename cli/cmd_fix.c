@@ -77,8 +77,10 @@ cmd_fix(int argc, char **argv)
 	if (options.apply != NULL && strcmp(options.apply, "0") == 0)
 		return wrong_usage("fix: the list begins with 1");
 	options.search.run.arguments = argv + optind;
-	const struct output outputs[] = { { "--json", options.search.run.json_path }, { "--html", options.search.run.html_path },
-		                              { "--patch", options.patch_path }, { NULL, NULL } };
+	const struct output outputs[] = { { "--json", options.search.run.json_path },
+		                              { "--html", options.search.run.html_path },
+		                              { "--patch", options.patch_path },
+		                              { NULL, NULL } };
 	int usage = check_outputs("fix", outputs, options.search.run.arguments);
 	if (usage != 0)
 		return usage;
@@ -87,4 +89,6 @@ cmd_fix(int argc, char **argv)
 	return exit_status;
 }
 
-const struct command fix_command = { "fix", "changes that make a program fit, found by trying them", cmd_fix, long_options, help, A_PROGRAM };
+const struct command fix_command = { "fix",   "changes that make a program fit, found by trying them",
+	                                 cmd_fix, long_options,
+	                                 help,    A_PROGRAM };

@@ -59,4 +59,5 @@ cmd_gpus(int argc, char **argv)
 	return finish(probe ? tn_gpus_probe(stdout) : tn_gpus_write(stdout, name, json));
 }
 
-const struct command gpus_command = { "gpus", "the cards that a virtual GPU can be", cmd_gpus, long_options, help, A_CARD };
+const struct command gpus_command = { "gpus", "the cards that a virtual GPU can be", cmd_gpus, long_options, help,
+	                                  A_CARD };

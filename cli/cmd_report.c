@@ -38,17 +38,40 @@ static const char help[] =
 	"\n"
 	"Ends with 0, 2 wrong usage or an input that cannot be read, 125 a failure of tonnage itself.\n";
 
-enum { AT = 1, DEVICE, TOP, DIFF, TEXT, JSON, HTML, FOLDED, CSV, PERFETTO, MARKDOWN, GITHUB, CODEQUALITY, REDACT, HELP };
+enum {
+	AT = 1,
+	DEVICE,
+	TOP,
+	DIFF,
+	TEXT,
+	JSON,
+	HTML,
+	FOLDED,
+	CSV,
+	PERFETTO,
+	MARKDOWN,
+	GITHUB,
+	CODEQUALITY,
+	REDACT,
+	HELP
+};
 
 static const struct option long_options[] = {
-	{ "at", required_argument, NULL, AT },         { "device", required_argument, NULL, DEVICE },
-	{ "top", required_argument, NULL, TOP },       { "diff", required_argument, NULL, DIFF },
-	{ "text", no_argument, NULL, TEXT },           { "json", required_argument, NULL, JSON },
-	{ "html", required_argument, NULL, HTML },     { "folded", required_argument, NULL, FOLDED },
-	{ "csv", required_argument, NULL, CSV },       { "perfetto", required_argument, NULL, PERFETTO },
-	{ "markdown", required_argument, NULL, MARKDOWN }, { "github", required_argument, NULL, GITHUB },
+	{ "at", required_argument, NULL, AT },
+	{ "device", required_argument, NULL, DEVICE },
+	{ "top", required_argument, NULL, TOP },
+	{ "diff", required_argument, NULL, DIFF },
+	{ "text", no_argument, NULL, TEXT },
+	{ "json", required_argument, NULL, JSON },
+	{ "html", required_argument, NULL, HTML },
+	{ "folded", required_argument, NULL, FOLDED },
+	{ "csv", required_argument, NULL, CSV },
+	{ "perfetto", required_argument, NULL, PERFETTO },
+	{ "markdown", required_argument, NULL, MARKDOWN },
+	{ "github", required_argument, NULL, GITHUB },
 	{ "codequality", required_argument, NULL, CODEQUALITY },
-	{ "redact", no_argument, NULL, REDACT },       { "help", no_argument, NULL, HELP },
+	{ "redact", no_argument, NULL, REDACT },
+	{ "help", no_argument, NULL, HELP },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -84,9 +107,15 @@ static int
 take_option(int option, char **argv, struct tn_report_options *out, bool *text)
 {
 	const char **const paths[HELP + 1] = {
-		[AT] = &out->at,           [DIFF] = &out->other_path,  [JSON] = &out->json_path,
-		[HTML] = &out->html_path,  [FOLDED] = &out->folded_path, [CSV] = &out->csv_path,
-		[PERFETTO] = &out->perfetto_path, [MARKDOWN] = &out->markdown_path, [GITHUB] = &out->github_path,
+		[AT] = &out->at,
+		[DIFF] = &out->other_path,
+		[JSON] = &out->json_path,
+		[HTML] = &out->html_path,
+		[FOLDED] = &out->folded_path,
+		[CSV] = &out->csv_path,
+		[PERFETTO] = &out->perfetto_path,
+		[MARKDOWN] = &out->markdown_path,
+		[GITHUB] = &out->github_path,
 		[CODEQUALITY] = &out->codequality_path,
 	};
 	if (option == DEVICE || option == TOP)
@@ -108,9 +137,9 @@ take_option(int option, char **argv, struct tn_report_options *out, bool *text)
 static int
 count_on_stdout(const struct tn_report_options *options)
 {
-	const char *const paths[] = { options->json_path, options->html_path, options->folded_path, options->csv_path,
-		                          options->perfetto_path, options->markdown_path, options->github_path,
-		                          options->codequality_path };
+	const char *const paths[] = { options->json_path,   options->html_path,       options->folded_path,
+		                          options->csv_path,    options->perfetto_path,   options->markdown_path,
+		                          options->github_path, options->codequality_path };
 	int count = 0;
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		count += paths[i] != NULL && strcmp(paths[i], "-") == 0;
@@ -145,11 +174,15 @@ cmd_report(int argc, char **argv)
 	if (count_on_stdout(&options) + text > 1)
 		return wrong_usage("report: only one format can go to stdout");
 	options.path = argv[optind];
-	const struct output outputs[] = { { "--json", options.json_path }, { "--html", options.html_path },
-		                              { "--folded", options.folded_path }, { "--csv", options.csv_path },
+	const struct output outputs[] = { { "--json", options.json_path },
+		                              { "--html", options.html_path },
+		                              { "--folded", options.folded_path },
+		                              { "--csv", options.csv_path },
 		                              { "--perfetto", options.perfetto_path },
-		                              { "--markdown", options.markdown_path }, { "--github", options.github_path },
-		                              { "--codequality", options.codequality_path }, { NULL, NULL } };
+		                              { "--markdown", options.markdown_path },
+		                              { "--github", options.github_path },
+		                              { "--codequality", options.codequality_path },
+		                              { NULL, NULL } };
 	char *inputs[] = { argv[optind], (char *)(uintptr_t)options.other_path, NULL };
 	int usage = check_outputs("report", outputs, inputs);
 	if (usage != 0)
@@ -158,4 +191,6 @@ cmd_report(int argc, char **argv)
 	return finish(tn_report_write(&options));
 }
 
-const struct command report_command = { "report", "a memory snapshot, or the JSON of a run: what held the memory", cmd_report, long_options, help, A_FILE };
+const struct command report_command = { "report",   "a memory snapshot, or the JSON of a run: what held the memory",
+	                                    cmd_report, long_options,
+	                                    help,       A_FILE };

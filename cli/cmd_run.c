@@ -96,26 +96,37 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{ "gpu", required_argument, NULL, GPU },       { "gpus", required_argument, NULL, GPUS },
-	{ "nodes", required_argument, NULL, NODES },   { "ranks", required_argument, NULL, RANKS },
-	{ "memory", required_argument, NULL, MEMORY }, { "other", required_argument, NULL, OTHER },
+	{ "gpu", required_argument, NULL, GPU },
+	{ "gpus", required_argument, NULL, GPUS },
+	{ "nodes", required_argument, NULL, NODES },
+	{ "ranks", required_argument, NULL, RANKS },
+	{ "memory", required_argument, NULL, MEMORY },
+	{ "other", required_argument, NULL, OTHER },
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
-	{ "steps", required_argument, NULL, STEPS },   { "init", required_argument, NULL, INIT },
-	{ "assume", required_argument, NULL, ASSUME }, { "weights", required_argument, NULL, WEIGHTS },
+	{ "steps", required_argument, NULL, STEPS },
+	{ "init", required_argument, NULL, INIT },
+	{ "assume", required_argument, NULL, ASSUME },
+	{ "weights", required_argument, NULL, WEIGHTS },
 	{ "inputs", required_argument, NULL, INPUTS },
-	{ "values", required_argument, NULL, VALUES }, { "writes", required_argument, NULL, WRITES },
+	{ "values", required_argument, NULL, VALUES },
+	{ "writes", required_argument, NULL, WRITES },
 	{ "network", required_argument, NULL, NETWORK },
-	{ "cells", required_argument, NULL, CELLS },   { "python", required_argument, NULL, PYTHON },
+	{ "cells", required_argument, NULL, CELLS },
+	{ "python", required_argument, NULL, PYTHON },
 	{ "keep-going", no_argument, NULL, KEEP_GOING },
-	{ "json", required_argument, NULL, JSON },     { "html", required_argument, NULL, HTML },
+	{ "json", required_argument, NULL, JSON },
+	{ "html", required_argument, NULL, HTML },
 	{ "snapshot", required_argument, NULL, SNAPSHOT },
-	{ "budget", required_argument, NULL, BUDGET }, { "baseline", required_argument, NULL, BASELINE },
+	{ "budget", required_argument, NULL, BUDGET },
+	{ "baseline", required_argument, NULL, BASELINE },
 	{ "tolerance", required_argument, NULL, TOLERANCE },
 	{ "write-baseline", required_argument, NULL, WRITE_BASELINE },
 	{ "scratch", required_argument, NULL, SCRATCH },
-	{ "no-detail", no_argument, NULL, NO_DETAIL }, { "quiet", no_argument, NULL, QUIET },
-	{ "help", no_argument, NULL, HELP },           { NULL, 0, NULL, 0 },
+	{ "no-detail", no_argument, NULL, NO_DETAIL },
+	{ "quiet", no_argument, NULL, QUIET },
+	{ "help", no_argument, NULL, HELP },
+	{ NULL, 0, NULL, 0 },
 };
 
 static int
@@ -216,9 +227,11 @@ cmd_run(int argc, char **argv)
 	if (options.tolerance >= 0 && options.baseline_path == NULL)
 		return wrong_usage("run: --tolerance goes with --baseline FILE");
 	options.arguments = argv + optind;
-	const struct output outputs[] = { { "--json", options.json_path }, { "--html", options.html_path },
+	const struct output outputs[] = { { "--json", options.json_path },
+		                              { "--html", options.html_path },
 		                              { "--snapshot", options.snapshot_path },
-		                              { "--write-baseline", options.write_baseline_path }, { NULL, NULL } };
+		                              { "--write-baseline", options.write_baseline_path },
+		                              { NULL, NULL } };
 	int wrong = check_outputs("run", outputs, options.arguments);
 	if (wrong != 0)
 		return wrong;
@@ -227,4 +240,6 @@ cmd_run(int argc, char **argv)
 	return exit_status;
 }
 
-const struct command run_command = { "run", "run a program on a virtual GPU: does it fit, and if not, where", cmd_run, long_options, help, A_PROGRAM };
+const struct command run_command = { "run",   "run a program on a virtual GPU: does it fit, and if not, where",
+	                                 cmd_run, long_options,
+	                                 help,    A_PROGRAM };

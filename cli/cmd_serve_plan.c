@@ -41,7 +41,24 @@ static const char help[] =
 	"\n"
 	"Ends with 0 when it starts, 10 when it does not, 12 when that is not decided, 1 when --verify differs.\n";
 
-enum { GPU = 1, GPUS, ENGINE, LENGTH, CONCURRENCY, UTILIZATION, CACHE_TYPE, CACHE_BYTES, SEQUENCES, TOKENS, EAGER, PREFIX, VERIFY, PYTHON, JSON, HELP };
+enum {
+	GPU = 1,
+	GPUS,
+	ENGINE,
+	LENGTH,
+	CONCURRENCY,
+	UTILIZATION,
+	CACHE_TYPE,
+	CACHE_BYTES,
+	SEQUENCES,
+	TOKENS,
+	EAGER,
+	PREFIX,
+	VERIFY,
+	PYTHON,
+	JSON,
+	HELP
+};
 
 static const struct option long_options[] = {
 	{ "gpu", required_argument, NULL, GPU },
@@ -157,4 +174,7 @@ cmd_serve_plan(int argc, char **argv)
 	return exit_status(status, result);
 }
 
-const struct command serve_plan_command = { "serve-plan", "will an inference engine start: cards, lengths, what to change", cmd_serve_plan, long_options, help, A_FILE };
+const struct command serve_plan_command = {
+	"serve-plan", "will an inference engine start: cards, lengths, what to change", cmd_serve_plan, long_options, help,
+	A_FILE
+};

@@ -110,4 +110,6 @@ cmd_validate(int argc, char **argv)
 	return list && status == TN_OK ? 0 : exit_status;
 }
 
-const struct command validate_command = { "validate", "is the virtual card like this machine's own? shown job by job", cmd_validate, long_options, help, A_FILE };
+const struct command validate_command = { "validate",   "is the virtual card like this machine's own? shown job by job",
+	                                      cmd_validate, long_options,
+	                                      help,         A_FILE };

@@ -45,8 +45,9 @@ option_word(const char *option, const char *first, const char *second, bool *out
 int
 option_weights(enum tn_weights *out)
 {
-	static const char *const words[] = { [TN_WEIGHTS_AUTO] = "auto", [TN_WEIGHTS_SHAPE] = "shape",
-		                                 [TN_WEIGHTS_REAL] = "real" };
+	static const char *const words[] = {
+		[TN_WEIGHTS_AUTO] = "auto", [TN_WEIGHTS_SHAPE] = "shape", [TN_WEIGHTS_REAL] = "real"
+	};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(optarg, words[i]) == 0) {
 			*out = (enum tn_weights)i;

@@ -10,27 +10,43 @@
 #include "tonnage/fix.h"
 
 enum {
-	SEARCH_GPU = 1, SEARCH_GPUS, SEARCH_MEMORY, SEARCH_OTHER, SEARCH_MARGIN, SEARCH_STEPS, SEARCH_INIT, SEARCH_VALUES,
-	SEARCH_WEIGHTS, SEARCH_INPUTS, SEARCH_ASSUME, SEARCH_WRITES, SEARCH_NETWORK, SEARCH_SECONDS, SEARCH_JOBS, SEARCH_FRESH, SEARCH_JSON, SEARCH_HTML,
-	SEARCH_QUIET, SEARCH_HELP,
+	SEARCH_GPU = 1,
+	SEARCH_GPUS,
+	SEARCH_MEMORY,
+	SEARCH_OTHER,
+	SEARCH_MARGIN,
+	SEARCH_STEPS,
+	SEARCH_INIT,
+	SEARCH_VALUES,
+	SEARCH_WEIGHTS,
+	SEARCH_INPUTS,
+	SEARCH_ASSUME,
+	SEARCH_WRITES,
+	SEARCH_NETWORK,
+	SEARCH_SECONDS,
+	SEARCH_JOBS,
+	SEARCH_FRESH,
+	SEARCH_JSON,
+	SEARCH_HTML,
+	SEARCH_QUIET,
+	SEARCH_HELP,
 	SEARCH_OPTIONS_END
 };
 
-#define SEARCH_OPTIONS                                                                                              \
-	{ "gpu", required_argument, NULL, SEARCH_GPU }, { "gpus", required_argument, NULL, SEARCH_GPUS },               \
-		{ "memory", required_argument, NULL, SEARCH_MEMORY }, { "other", required_argument, NULL, SEARCH_OTHER },   \
-		{ "margin", required_argument, NULL, SEARCH_MARGIN }, { "steps", required_argument, NULL, SEARCH_STEPS },   \
-		{ "init", required_argument, NULL, SEARCH_INIT }, { "values", required_argument, NULL, SEARCH_VALUES },     \
-		{ "weights", required_argument, NULL, SEARCH_WEIGHTS },                                                \
-		{ "inputs", required_argument, NULL, SEARCH_INPUTS },                                                  \
-		{ "assume", required_argument, NULL, SEARCH_ASSUME },                                                       \
-		{ "writes", required_argument, NULL, SEARCH_WRITES },                                                       \
-		{ "network", required_argument, NULL, SEARCH_NETWORK },                                                     \
-		{ "seconds", required_argument, NULL, SEARCH_SECONDS }, \
-		{ "jobs", required_argument, NULL, SEARCH_JOBS }, { "json", required_argument, NULL, SEARCH_JSON },         \
-		{ "html", required_argument, NULL, SEARCH_HTML },                                                           \
-		{ "fresh", no_argument, NULL, SEARCH_FRESH },                                                               \
-		{ "quiet", no_argument, NULL, SEARCH_QUIET }, { "help", no_argument, NULL, SEARCH_HELP }
+#define SEARCH_OPTIONS                                                                                                \
+	{ "gpu", required_argument, NULL, SEARCH_GPU }, { "gpus", required_argument, NULL, SEARCH_GPUS },                 \
+		{ "memory", required_argument, NULL, SEARCH_MEMORY }, { "other", required_argument, NULL, SEARCH_OTHER },     \
+		{ "margin", required_argument, NULL, SEARCH_MARGIN }, { "steps", required_argument, NULL, SEARCH_STEPS },     \
+		{ "init", required_argument, NULL, SEARCH_INIT }, { "values", required_argument, NULL, SEARCH_VALUES },       \
+		{ "weights", required_argument, NULL, SEARCH_WEIGHTS }, { "inputs", required_argument, NULL, SEARCH_INPUTS }, \
+		{ "assume", required_argument, NULL, SEARCH_ASSUME }, { "writes", required_argument, NULL, SEARCH_WRITES },   \
+		{ "network", required_argument, NULL, SEARCH_NETWORK },                                                       \
+		{ "seconds", required_argument, NULL, SEARCH_SECONDS }, { "jobs", required_argument, NULL, SEARCH_JOBS },     \
+		{ "json", required_argument, NULL, SEARCH_JSON }, { "html", required_argument, NULL, SEARCH_HTML },           \
+		{ "fresh", no_argument, NULL, SEARCH_FRESH }, { "quiet", no_argument, NULL, SEARCH_QUIET },                   \
+	{                                                                                                                 \
+		"help", no_argument, NULL, SEARCH_HELP                                                                        \
+	}
 
 /* What a search without options does. */
 struct tn_search_options search_defaults(void);

@@ -83,8 +83,9 @@ fake_get(tn_dnn_descriptor descriptor, int name, int type, int64_t requested, in
 static void
 ask(const uint8_t *bytes, size_t size)
 {
-	const struct tn_dnn_real real = { NULL,     fake_version, fake_create, fake_destroy, fake_finalize,
-		                              fake_set, fake_get };
+	const struct tn_dnn_real real = {
+		NULL, fake_version, fake_create, fake_destroy, fake_finalize, fake_set, fake_get
+	};
 	struct tn_dnn_question question;
 	struct tn_dnn_bytes answer = { .at = NULL };
 	if (!tn__dnn_question_read(bytes, size, &question))

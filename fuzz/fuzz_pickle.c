@@ -83,7 +83,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct tn_snapshot_options options = tn_snapshot_defaults();
 	struct tn_snapshot *whole = NULL, *piecewise = NULL;
-	struct pieces pieces = {bytes, size};
+	struct pieces pieces = { bytes, size };
 	options.memory_bytes = MEMORY_BYTES;
 	tn_status first = tn_snapshot_parse(bytes, size, &options, &whole);
 	tn_status second = tn_snapshot_read(give_piece, &pieces, &options, &piecewise);

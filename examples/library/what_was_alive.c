@@ -20,8 +20,8 @@ print_moment(const struct tn_memory_moment *moment)
 		printf("  %-16s %10.1f MiB\n", moment->categories[i].category, (double)moment->categories[i].bytes / MIB);
 	for (size_t i = 0; i < moment->use_count && i < 5; i++) {
 		const struct tn_use *use = &moment->uses[i];
-		printf("  %s:%lld %s, %zu blocks, %.1f MiB\n", use->file != NULL ? use->file : "unknown",
-		       (long long)use->line, use->category, use->blocks, (double)use->bytes / MIB);
+		printf("  %s:%lld %s, %zu blocks, %.1f MiB\n", use->file != NULL ? use->file : "unknown", (long long)use->line,
+		       use->category, use->blocks, (double)use->bytes / MIB);
 	}
 }
 

@@ -17,8 +17,8 @@ extern "C" {
 
 /* A figure of 0 is unknown. */
 struct tn_card {
-	const char *name;       /* as cudaGetDeviceProperties reports it */
-	const char *alias;      /* what a person types */
+	const char *name;  /* as cudaGetDeviceProperties reports it */
+	const char *alias; /* what a person types */
 	int compute_major, compute_minor;
 	int sm_count;
 	uint64_t total_bytes;   /* as cudaMemGetInfo reports it */

@@ -15,8 +15,9 @@ extern "C" {
 #endif
 
 struct tn_doctor_options {
-	const char *python; /* path or name of a Python whose torch is looked at; NULL: python3 or python on the PATH, if there is one */
-	bool json;          /* doc/format/doctor.schema.json */
+	const char *
+		python; /* path or name of a Python whose torch is looked at; NULL: python3 or python on the PATH, if there is one */
+	bool json; /* doc/format/doctor.schema.json */
 	FILE *output;
 };
 

@@ -17,12 +17,13 @@ struct tn_search_options {
 	double margin;             /* share of the card that must stay free: 0.05 is 5 % */
 	int jobs;                  /* trials side by side; 0: as cores and memory bear */
 	bool fresh;                /* each trial starts a process anew; else they are forked from one, where that can be */
-	double seconds;            /* no trial is started later, once something fits; twice that when it changes the training; 0: no limit */
+	double
+		seconds; /* no trial is started later, once something fits; twice that when it changes the training; 0: no limit */
 };
 
 struct tn_fix_options {
 	struct tn_search_options search;
-	const char *apply;      /* "2": the second change of the list; "checkpoint=1": that change, without a search; or NULL */
+	const char *apply; /* "2": the second change of the list; "checkpoint=1": that change, without a search; or NULL */
 	const char *patch_path; /* where the first change that fits goes as a diff; "-" is output; NULL: nowhere */
 };
 

@@ -44,8 +44,8 @@ struct tn_use {
 	const char *file;     /* innermost line outside PyTorch and the standard library; NULL: unknown */
 	const char *function; /* NULL: unknown */
 	int64_t line;
-	bool backward;        /* allocated by the backward pass of that line */
-	const char *label;    /* what most of it is, such as "exp_avg float32"; NULL: unknown */
+	bool backward;     /* allocated by the backward pass of that line */
+	const char *label; /* what most of it is, such as "exp_avg float32"; NULL: unknown */
 };
 
 struct tn_category_bytes {
@@ -54,15 +54,15 @@ struct tn_category_bytes {
 };
 
 struct tn_memory_moment {
-	int64_t time_us;                                   /* since the epoch; 0: not recorded */
-	uint64_t reserved, allocated, requested;           /* of PyTorch's caching allocator */
-	uint64_t largest_free_block;                       /* of its cache */
-	int64_t step;                                      /* from 1; -1: unknown */
-	const char *phase;                                 /* "forward", "backward", ...; NULL: unknown */
-	bool inferred;                                     /* the categories are inferred, not recorded */
-	const struct tn_category_bytes *categories;        /* they add up to `reserved` */
+	int64_t time_us;                            /* since the epoch; 0: not recorded */
+	uint64_t reserved, allocated, requested;    /* of PyTorch's caching allocator */
+	uint64_t largest_free_block;                /* of its cache */
+	int64_t step;                               /* from 1; -1: unknown */
+	const char *phase;                          /* "forward", "backward", ...; NULL: unknown */
+	bool inferred;                              /* the categories are inferred, not recorded */
+	const struct tn_category_bytes *categories; /* they add up to `reserved` */
 	size_t category_count;
-	const struct tn_use *uses;                         /* largest first */
+	const struct tn_use *uses; /* largest first */
 	size_t use_count;
 };
 

@@ -31,10 +31,10 @@ struct tn_oom_error {
 	uint64_t line;                       /* of the text, from 1 */
 	const struct tn_oom_figure *figures; /* those that the text holds */
 	size_t figure_count;
-	const char *at;                      /* "file:line" of the user's own code; NULL: not in the text */
-	const char *cause;                   /* "fragmentation", "model_or_batch_too_big", ... */
-	const char *reason;                  /* one sentence */
-	const char *const *advice;           /* most useful first */
+	const char *at;            /* "file:line" of the user's own code; NULL: not in the text */
+	const char *cause;         /* "fragmentation", "model_or_batch_too_big", ... */
+	const char *reason;        /* one sentence */
+	const char *const *advice; /* most useful first */
 	size_t advice_count;
 };
 

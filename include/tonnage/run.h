@@ -66,9 +66,9 @@ struct tn_run_options {
 	const char *baseline_path; /* of an earlier run, which this one's peak may not be above; NULL: none */
 	int64_t tolerance;         /* by more than so many millionths of it; below 0: 1 % */
 	const char *write_baseline_path; /* NULL: none */
-	char *const *arguments;    /* the program and its arguments, ended by NULL */
-	FILE *messages;            /* words for a person */
-	FILE *output;              /* for json_path "-" */
+	char *const *arguments;          /* the program and its arguments, ended by NULL */
+	FILE *messages;                  /* words for a person */
+	FILE *output;                    /* for json_path "-" */
 };
 
 /* What `tonnage run` does without options. */

@@ -146,7 +146,7 @@ struct tn_event {
 	int64_t time_us; /* since the epoch; 0 where not recorded */
 	tn_stack stack;
 	uint64_t stream;
-	uint64_t pool[2]; /* TN_UNKNOWN where not recorded */
+	uint64_t pool[2];            /* TN_UNKNOWN where not recorded */
 	const char *compile_context; /* NULL where not recorded */
 	const char *user_metadata;
 };

@@ -14,17 +14,17 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Numbers are frozen: they may be added to, never changed. */
-#define TN_STATUS_LIST(X)                                      \
-	X(OK, 0, "ok")                                             \
-	X(NO_MEMORY, 1, "out of host memory")                      \
-	X(OUT_OF_DEVICE_MEMORY, 2, "out of device memory")         \
-	X(INVALID, 3, "invalid argument")                          \
-	X(NOT_FOUND, 4, "not found")                               \
-	X(IO, 5, "input or output failed")                         \
-	X(FORMAT, 6, "malformed input")                            \
-	X(LIMIT, 7, "a limit was reached")                         \
-	X(UNSUPPORTED, 8, "not supported")                         \
-	X(NOT_READY, 9, "not ready")                               \
+#define TN_STATUS_LIST(X)                              \
+	X(OK, 0, "ok")                                     \
+	X(NO_MEMORY, 1, "out of host memory")              \
+	X(OUT_OF_DEVICE_MEMORY, 2, "out of device memory") \
+	X(INVALID, 3, "invalid argument")                  \
+	X(NOT_FOUND, 4, "not found")                       \
+	X(IO, 5, "input or output failed")                 \
+	X(FORMAT, 6, "malformed input")                    \
+	X(LIMIT, 7, "a limit was reached")                 \
+	X(UNSUPPORTED, 8, "not supported")                 \
+	X(NOT_READY, 9, "not ready")                       \
 	X(STATE, 10, "not allowed in this state")
 
 typedef enum tn_status {

@@ -16,10 +16,10 @@ extern "C" {
 
 /* All strings are borrowed for the time of the call. */
 struct tn_validate_options {
-	const char *gpu;       /* "real": this machine's card; else a name of the catalogue: a virtual card stands in for it */
-	const char *python;    /* whose PyTorch runs the jobs */
-	const char *jobs;      /* only those whose name holds this text; NULL: all */
-	double seconds;        /* no job is started later; 0: no limit */
+	const char *gpu;    /* "real": this machine's card; else a name of the catalogue: a virtual card stands in for it */
+	const char *python; /* whose PyTorch runs the jobs */
+	const char *jobs;   /* only those whose name holds this text; NULL: all */
+	double seconds;     /* no job is started later; 0: no limit */
 	const char *json_path; /* what is known so far: read, gone on with, written after each job; NULL: nowhere */
 	bool quiet;            /* no line for each job, no table */
 	FILE *messages;        /* words for a person */

@@ -27,7 +27,7 @@ tn__address_index_take(struct tn_address_index *places, uint64_t *addresses, siz
 		if (kept == 0 || addresses[kept - 1] != addresses[index])
 			addresses[kept++] = addresses[index];
 	}
-	*places = (struct tn_address_index){.addresses = addresses, .count = kept};
+	*places = (struct tn_address_index){ .addresses = addresses, .count = kept };
 }
 
 uint32_t
@@ -54,7 +54,7 @@ tn__place_of(const struct tn_address_index *places, uint64_t address)
 tn_status
 tn__set_make(struct tn_set *set, uint32_t count)
 {
-	struct tn_set fresh = {0};
+	struct tn_set fresh = { 0 };
 	size_t words = 0, width = count ? count : 1;
 	do {
 		width = (width + BITS - 1) / BITS;
@@ -71,7 +71,7 @@ void
 tn__set_free(struct tn_set *set)
 {
 	free(set->words);
-	*set = (struct tn_set){0};
+	*set = (struct tn_set){ 0 };
 }
 
 static inline uint64_t *
@@ -133,8 +133,8 @@ tn__set_below(const struct tn_set *set, uint32_t rank)
 	for (size_t level = 0; level < set->levels; level++, rank >>= SHIFT) {
 		uint64_t below = *word_of(set, level, rank) & (level ? bit_of(rank) - 1 : bit_of(rank) | (bit_of(rank) - 1));
 		if (below)
-			return descend(set, level,
-			               (rank & ~(uint32_t)(BITS - 1)) | (uint32_t)(BITS - 1 - __builtin_clzll(below)), 1);
+			return descend(set, level, (rank & ~(uint32_t)(BITS - 1)) | (uint32_t)(BITS - 1 - __builtin_clzll(below)),
+			               1);
 	}
 	return TN_NO_ADDRESS;
 }

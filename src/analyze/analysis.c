@@ -16,7 +16,7 @@ events_of(const struct tn_snapshot *snapshot, int device)
 		if (tn_snapshot_trace_device(snapshot, trace) == device)
 			return tn_snapshot_columns(snapshot, trace);
 	}
-	return (struct tn_event_columns){0};
+	return (struct tn_event_columns){ 0 };
 }
 
 static tn_status

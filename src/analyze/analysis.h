@@ -73,16 +73,16 @@ struct tn_analysis {
 	struct tn_event_columns events;
 	struct tn_budget budget;
 	struct tn_track blocks, segments;
-	uint32_t *by_event;            /* the interval (of a block or a segment) that an event is of */
-	uint64_t *allocated;           /* by state: events.count + 1 */
+	uint32_t *by_event;  /* the interval (of a block or a segment) that an event is of */
+	uint64_t *allocated; /* by state: events.count + 1 */
 	uint64_t *reserved;
-	uint8_t *traits;               /* by stack: enum tn_stack_trait */
-	uint32_t *visits;              /* by event: how often the line that allocates had changed by then, from 1 */
-	bool marked;                   /* there are metadata, else guesses by interval of a block */
+	uint8_t *traits;  /* by stack: enum tn_stack_trait */
+	uint32_t *visits; /* by event: how often the line that allocates had changed by then, from 1 */
+	bool marked;      /* there are metadata, else guesses by interval of a block */
 	struct tn_metadata metadata;
-	struct tn_claim *claims;       /* by interval, then offset */
+	struct tn_claim *claims; /* by interval, then offset */
 	size_t claim_count;
-	tn_stack *run_stacks;          /* by run of the metadata: of the forward that its node belongs to; 0: unknown */
+	tn_stack *run_stacks; /* by run of the metadata: of the forward that its node belongs to; 0: unknown */
 	struct tn_guess *guesses;
 };
 

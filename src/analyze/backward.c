@@ -83,7 +83,7 @@ list_made(struct alignment *alignment)
 	for (uint32_t number = 0; number < blocks->count; number++) {
 		const struct tn_interval *block = &blocks->intervals[number];
 		if (block->begun && has_line(alignment->analysis, block->stack))
-			alignment->made[alignment->made_count++] = (struct made){block->requested, block->from, number};
+			alignment->made[alignment->made_count++] = (struct made){ block->requested, block->from, number };
 	}
 	if (alignment->made_count)
 		qsort(alignment->made, alignment->made_count, sizeof(*alignment->made), compare_made);
@@ -94,7 +94,7 @@ list_made(struct alignment *alignment)
 static size_t
 made_before(const struct alignment *alignment, uint64_t bytes, uint32_t from)
 {
-	struct made wanted = {.requested = bytes, .from = from};
+	struct made wanted = { .requested = bytes, .from = from };
 	size_t low = 0, high = alignment->made_count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -143,7 +143,7 @@ order_nodes(struct alignment *alignment, const struct tn_metadata_backward *pass
 		uint32_t node = (uint32_t)(pass->first_node + index);
 		int64_t sequence = alignment->analysis->metadata.nodes[node].sequence;
 		if (sequence >= 0)
-			alignment->order[alignment->count++] = (struct key){sequence, node};
+			alignment->order[alignment->count++] = (struct key){ sequence, node };
 	}
 	if (alignment->count)
 		qsort(alignment->order, alignment->count, sizeof(*alignment->order), compare_keys);
@@ -283,7 +283,7 @@ take_evidence(struct alignment *alignment)
 		for (size_t index = 0; index < metadata->passes[pass].nodes; index++) {
 			uint32_t node = (uint32_t)(metadata->passes[pass].first_node + index);
 			if (metadata->nodes[node].evidence)
-				queries[count++] = (struct tn_query){metadata->nodes[node].evidence, state, node};
+				queries[count++] = (struct tn_query){ metadata->nodes[node].evidence, state, node };
 		}
 	}
 	tn_status status = tn__locate(alignment->analysis, queries, count, alignment->results);
@@ -339,10 +339,11 @@ make(struct alignment *alignment)
 	alignment->before = malloc(nodes * sizeof(*alignment->before));
 	alignment->by_id = malloc(nodes * sizeof(*alignment->by_id));
 	TN_RETURN_IF(!alignment->results || !alignment->stacks || !alignment->order || !alignment->before ||
-	             !alignment->by_id, TN_NO_MEMORY, "no host memory for %zu nodes", nodes);
+	                 !alignment->by_id,
+	             TN_NO_MEMORY, "no host memory for %zu nodes", nodes);
 	memset(alignment->results, 0xff, nodes * sizeof(*alignment->results));
 	for (uint32_t node = 0; node < nodes - 1; node++)
-		alignment->by_id[node] = (struct key){alignment->analysis->metadata.nodes[node].id, node};
+		alignment->by_id[node] = (struct key){ alignment->analysis->metadata.nodes[node].id, node };
 	qsort(alignment->by_id, nodes - 1, sizeof(*alignment->by_id), compare_keys);
 	return TN_OK;
 }
@@ -368,7 +369,7 @@ align(struct alignment *alignment, tn_stack *run_stacks)
 tn_status
 tn__find_runs(struct tn_analysis *analysis)
 {
-	struct alignment alignment = {.analysis = analysis};
+	struct alignment alignment = { .analysis = analysis };
 	analysis->run_stacks = calloc(analysis->metadata.runs_count + 1, sizeof(*analysis->run_stacks));
 	TN_RETURN_IF(!analysis->run_stacks, TN_NO_MEMORY, "no host memory for %zu nodes", analysis->metadata.runs_count);
 	tn_status status = align(&alignment, analysis->run_stacks);

@@ -9,9 +9,9 @@
 #include "base/error.h"
 
 /* doc/format/metadata.md: a byte is the first of these that claims it. */
-static const uint8_t order[] = {TN_CATEGORY_gathered,        TN_CATEGORY_parameters,    TN_CATEGORY_gradients,
-                                TN_CATEGORY_optimizer_state, TN_CATEGORY_communication, TN_CATEGORY_temporaries,
-                                TN_CATEGORY_inputs,          TN_CATEGORY_activations,   TN_CATEGORY_workspaces};
+static const uint8_t order[] = { TN_CATEGORY_gathered,        TN_CATEGORY_parameters,    TN_CATEGORY_gradients,
+	                             TN_CATEGORY_optimizer_state, TN_CATEGORY_communication, TN_CATEGORY_temporaries,
+	                             TN_CATEGORY_inputs,          TN_CATEGORY_activations,   TN_CATEGORY_workspaces };
 
 /* Where claims of a category begin or end. */
 struct tn_edge {
@@ -53,8 +53,8 @@ list_edges(const struct tn_claim *claims, size_t count, struct tn_scratch *scrat
 		tn__grow(&scratch->budget, &scratch->edges, &scratch->capacity, 2 * count, sizeof(*scratch->edges)));
 	for (size_t index = 0; index < count; index++) {
 		const struct tn_claim *claim = &claims[index];
-		scratch->edges[2 * index] = (struct tn_edge){claim->offset, 1, claim->category};
-		scratch->edges[2 * index + 1] = (struct tn_edge){claim->offset + claim->bytes, -1, claim->category};
+		scratch->edges[2 * index] = (struct tn_edge){ claim->offset, 1, claim->category };
+		scratch->edges[2 * index + 1] = (struct tn_edge){ claim->offset + claim->bytes, -1, claim->category };
 	}
 	qsort(scratch->edges, 2 * count, sizeof(*scratch->edges), compare_edges);
 	return TN_OK;
@@ -74,7 +74,7 @@ first_open(const size_t *open)
 static void
 share_out(const struct tn_edge *edges, size_t count, struct tn_parts *parts)
 {
-	size_t open[TN_CATEGORIES] = {0};
+	size_t open[TN_CATEGORIES] = { 0 };
 	for (size_t index = 0; index + 1 < count; index++) {
 		open[edges[index].category] += (size_t)(ptrdiff_t)edges[index].change;
 		int category = first_open(open);
@@ -86,7 +86,7 @@ share_out(const struct tn_edge *edges, size_t count, struct tn_parts *parts)
 static void
 take_labels(const struct tn_claim *claims, size_t count, struct tn_parts *parts)
 {
-	uint64_t largest[TN_CATEGORIES] = {0};
+	uint64_t largest[TN_CATEGORIES] = { 0 };
 	for (size_t index = 0; index < count; index++) {
 		uint8_t category = claims[index].category;
 		if (claims[index].bytes <= largest[category] || !*claims[index].label)
@@ -102,7 +102,7 @@ tn__split_interval(const struct tn_analysis *analysis, uint32_t interval, struct
 {
 	const struct tn_claim *claims;
 	uint64_t rest = analysis->blocks.intervals[interval].requested;
-	*parts = (struct tn_parts){0};
+	*parts = (struct tn_parts){ 0 };
 	if (!analysis->marked) {
 		parts->bytes[analysis->guesses[interval].category] = rest;
 		return TN_OK;
@@ -126,5 +126,5 @@ void
 tn__scratch_free(struct tn_scratch *scratch)
 {
 	free(scratch->edges);
-	*scratch = (struct tn_scratch){0};
+	*scratch = (struct tn_scratch){ 0 };
 }

@@ -51,7 +51,8 @@ are_alike(const uint64_t *sizes, const uint64_t *others, size_t count)
 	uint64_t up = sizes[0], down = others[0];
 	bool plausible = up == down || up == 2 * down || down == 2 * up || up == 4 * down || down == 4 * up;
 	for (size_t index = 0; index < count && plausible; index++)
-		plausible = up <= down ? sizes[index] * (down / up) == others[index] : sizes[index] == others[index] * (up / down);
+		plausible = up <= down ? sizes[index] * (down / up) == others[index]
+		                       : sizes[index] == others[index] * (up / down);
 	return plausible;
 }
 
@@ -82,7 +83,7 @@ are_among(const uint64_t *model, size_t size, const uint64_t *own, size_t known,
 static bool
 is_most(const uint64_t *model, size_t size, const uint64_t *own, size_t known)
 {
-	static const uint64_t factors[][2] = {{1, 1}, {2, 1}, {1, 2}};
+	static const uint64_t factors[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 } };
 	uint64_t whole = sum_of(model, size), part = sum_of(own, known);
 	if (known < MANY || known > size || own[0] == own[known - 1])
 		return false;
@@ -104,7 +105,8 @@ line_of(const struct tn_piece *piece)
 static bool
 is_candidate(const struct tn_analysis *analysis, const struct tn_piece *piece)
 {
-	if (piece->category != TN_CATEGORY_temporaries || piece->label || !piece->origin.at.file || piece->origin.at.backward)
+	if (piece->category != TN_CATEGORY_temporaries || piece->label || !piece->origin.at.file ||
+	    piece->origin.at.backward)
 		return false;
 	return !(analysis->traits[piece->origin.stack] & TN_STACK_OPTIMIZER); /* an update's own work is as large as all */
 }
@@ -117,8 +119,8 @@ is_of_line(const struct tn_analysis *analysis, const struct tn_piece *piece, con
 }
 
 static void
-look_at_line(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count, size_t first, const uint64_t *model,
-             size_t size, uint64_t *own)
+look_at_line(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count, size_t first,
+             const uint64_t *model, size_t size, uint64_t *own)
 {
 	struct tn_line line = line_of(&pieces[first]);
 	size_t known = 0;

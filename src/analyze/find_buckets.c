@@ -33,9 +33,10 @@ tn__find_buckets(const struct tn_look_around *around, struct tn_trace_findings *
 	char a[40];
 	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 20))
 		return TN_OK;
-	struct tn_trace_finding *found = tn__found(list, TN_FINDING_ddp_buckets, sum.bytes,
-	                                   "DistributedDataParallel keeps a second copy of the gradients, %s, in its buckets",
-	                                   tn__found_size(sum.bytes, a));
+	struct tn_trace_finding *found = tn__found(
+		list, TN_FINDING_ddp_buckets, sum.bytes,
+		"DistributedDataParallel keeps a second copy of the gradients, %s, in its buckets",
+		tn__found_size(sum.bytes, a));
 	if (found) {
 		found->avoidable = true;
 		found->at = tn__line_of_origin(&sum.largest->origin);

@@ -34,7 +34,7 @@ is_dropped(const struct tn_analysis *analysis, const struct tn_interval *block)
 	uint8_t traits = analysis->traits[block->stack];
 	bool own = (traits & TN_STACK_PYTHON) && !(traits & (TN_STACK_MODULE | TN_STACK_OPTIMIZER | TN_STACK_BUILD));
 	return own && block->begun && block->until != TN_NEVER && block->until - block->from <= SHORT_LIFE &&
-		block->requested >= MIB;
+	       block->requested >= MIB;
 }
 
 static int
@@ -49,7 +49,7 @@ compare_lines(const struct tn_line *one, const struct tn_line *other)
 static struct dropped
 worst_line(const struct tn_analysis *analysis, struct dropped *stacks, size_t count)
 {
-	struct dropped worst = {0};
+	struct dropped worst = { 0 };
 	for (size_t first = 0; first < count; first++) {
 		if (stacks[first].count == 0)
 			continue;
@@ -96,10 +96,10 @@ tn__find_churn(const struct tn_look_around *around, struct tn_trace_findings *li
 	free(stacks);
 	if (worst.count < LEAST_TIMES || worst.bytes / TIMES_THE_PEAK < around->peak)
 		return TN_OK;
-	struct tn_trace_finding *found = tn__found(list, TN_FINDING_churn, worst.bytes / worst.count,
-	                                   "%zu tensors, %s in total, were allocated here and freed at once, %s each",
-	                                   worst.count, tn__found_size(worst.bytes, a),
-	                                   tn__found_size(worst.bytes / worst.count, b));
+	struct tn_trace_finding *found = tn__found(
+		list, TN_FINDING_churn, worst.bytes / worst.count,
+		"%zu tensors, %s in total, were allocated here and freed at once, %s each", worst.count,
+		tn__found_size(worst.bytes, a), tn__found_size(worst.bytes / worst.count, b));
 	if (found)
 		found->at = tn__line_of_stack(analysis, worst.stack);
 	return TN_OK;
@@ -131,7 +131,7 @@ static struct rounds
 count_rounds(const struct tn_analysis *analysis, uint32_t from)
 {
 	const struct tn_event_columns *events = &analysis->events;
-	struct rounds rounds = {0};
+	struct rounds rounds = { 0 };
 	bool freed = false;
 	for (size_t event = from; event < events->count; event++) {
 		uint64_t size = events->sizes[event] == TN_UNKNOWN ? 0 : events->sizes[event];
@@ -161,8 +161,8 @@ line_of_empty_cache(const struct tn_metadata *metadata)
 		times += call->line == last->line && strcmp(call->name, last->name) == 0 && strcmp(call->file, last->file) == 0;
 	}
 	if (times < LEAST_ROUNDS)
-		return (struct tn_line){0};
-	return (struct tn_line){.file = last->file, .function = last->function, .line = last->line};
+		return (struct tn_line){ 0 };
+	return (struct tn_line){ .file = last->file, .function = last->function, .line = last->line };
 }
 
 tn_status
@@ -174,8 +174,8 @@ tn__find_segment_churn(const struct tn_look_around *around, struct tn_trace_find
 	char a[40];
 	if (rounds.count < LEAST_ROUNDS || rounds.allocs < LEAST_SEGMENTS || rounds.frees < LEAST_SEGMENTS)
 		return TN_OK;
-	struct tn_line call = rounds.stack ? tn__line_of_stack(around->analysis, rounds.stack) :
-	                                     line_of_empty_cache(metadata);
+	struct tn_line call = rounds.stack ? tn__line_of_stack(around->analysis, rounds.stack)
+	                                   : line_of_empty_cache(metadata);
 	struct tn_trace_finding *found = tn__found(
 		list, call.file ? TN_FINDING_empty_cache_in_loop : TN_FINDING_segment_churn, rounds.bytes,
 		"%zu times PyTorch returned segments to the driver and allocated new ones, %s in total; each time the GPU has to wait",

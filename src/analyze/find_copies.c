@@ -43,10 +43,10 @@ labelled_copies(const struct tn_look_around *around, uint64_t *bytes, struct tn_
 		const struct tn_part *part = &around->parts->items[index];
 		const struct tn_interval *block = &analysis->blocks.intervals[part->interval];
 		if (tn__is_alive(block, around->state))
-			pieces[count++] = (struct tn_piece){.bytes = part->bytes,
-			                                    .origin = tn__origin_of_interval(analysis, block),
-			                                    .label = part->label,
-			                                    .category = part->category};
+			pieces[count++] = (struct tn_piece){ .bytes = part->bytes,
+				                                 .origin = tn__origin_of_interval(analysis, block),
+				                                 .label = part->label,
+				                                 .category = part->category };
 	}
 	tn_status status = tn__label_pieces(analysis, pieces, count);
 	for (size_t index = 0; index < count && status == TN_OK; index++) {
@@ -90,7 +90,7 @@ tn_status
 tn__find_copies(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
 	uint64_t bytes = 0;
-	struct tn_line at = {0};
+	struct tn_line at = { 0 };
 	char a[40];
 	TN_FORWARD_IF_ERROR(labelled_copies(around, &bytes, &at));
 	bool named = bytes > 0;
@@ -99,10 +99,11 @@ tn__find_copies(const struct tn_look_around *around, struct tn_trace_findings *l
 	if (!tn__is_worth_saying(around, bytes, LEAST, 10))
 		return TN_OK;
 	tn__found_size(bytes, a);
-	struct tn_trace_finding *found = named ?
-		tn__found(list, TN_FINDING_model_copy, bytes,
-	              "a second copy of the model, %s, is on the card and is not trained", a) :
-		tn__found(list, TN_FINDING_model_copy, bytes, "copy.deepcopy put a copy of %s on the card", a);
+	struct tn_trace_finding *found = named ? tn__found(
+												 list, TN_FINDING_model_copy, bytes,
+												 "a second copy of the model, %s, is on the card and is not trained", a)
+	                                       : tn__found(list, TN_FINDING_model_copy, bytes,
+	                                                   "copy.deepcopy put a copy of %s on the card", a);
 	if (found) {
 		found->avoidable = true;
 		found->at = at;

@@ -35,14 +35,14 @@ is_resident(const struct tn_look_around *around, const struct tn_part *part, uin
 	bool known = (part->label && *part->label) || tn__made_by_ddp(around->analysis, block->stack);
 	bool kind = !known && (part->category == TN_CATEGORY_inputs || part->category == TN_CATEGORY_temporaries);
 	return kind && tn__is_alive(block, around->state) && block->begun && block->from <= before &&
-		(traits & TN_STACK_PYTHON) && !(traits & (TN_STACK_MODULE | TN_STACK_OPTIMIZER | TN_STACK_BUILD));
+	       (traits & TN_STACK_PYTHON) && !(traits & (TN_STACK_MODULE | TN_STACK_OPTIMIZER | TN_STACK_BUILD));
 }
 
 static struct tn_line
 line_of(const struct tn_look_around *around, const struct tn_part *part)
 {
-	struct tn_origin origin =
-		tn__origin_of_interval(around->analysis, &around->analysis->blocks.intervals[part->interval]);
+	struct tn_origin origin = tn__origin_of_interval(around->analysis,
+	                                                 &around->analysis->blocks.intervals[part->interval]);
 	return tn__line_of_origin(&origin);
 }
 
@@ -50,7 +50,7 @@ line_of(const struct tn_look_around *around, const struct tn_part *part)
 static struct resident
 sum_up(const struct tn_look_around *around, uint32_t before)
 {
-	struct resident lines[32] = {{0}}, worst = {0};
+	struct resident lines[32] = { { 0 } }, worst = { 0 };
 	size_t count = 0;
 	for (size_t index = 0; index < around->parts->count; index++) {
 		const struct tn_part *part = &around->parts->items[index];
@@ -75,7 +75,7 @@ sum_up(const struct tn_look_around *around, uint32_t before)
 static struct resident
 parameters_at(const struct tn_look_around *around)
 {
-	struct resident sum = {0};
+	struct resident sum = { 0 };
 	for (size_t index = 0; index < around->site_count; index++) {
 		if (around->sites[index].category != TN_CATEGORY_parameters)
 			continue;
@@ -110,13 +110,14 @@ tn__find_resident_data(const struct tn_look_around *around, struct tn_trace_find
 	if (worst.bytes < LEAST || worst.bytes < reserved / 5 || is_told(list, &worst.at))
 		return TN_OK;
 	bool copy = model.blocks >= 4 && worst.blocks >= model.blocks && worst.blocks <= 2 * model.blocks &&
-		worst.bytes >= model.bytes / 2 && worst.bytes <= model.bytes + model.bytes / 4;
-	struct tn_trace_finding *found = copy ?
-		tn__found(list, TN_FINDING_model_copy, worst.bytes,
-	              "a second model's worth of tensors, %s, stays on the card", tn__found_size(worst.bytes, a)) :
-		tn__found(list, TN_FINDING_dataset_on_device, worst.bytes,
-	              "%s of data, created before the first forward pass, stays on the card",
-	              tn__found_size(worst.bytes, a));
+	            worst.bytes >= model.bytes / 2 && worst.bytes <= model.bytes + model.bytes / 4;
+	struct tn_trace_finding *found = copy ? tn__found(list, TN_FINDING_model_copy, worst.bytes,
+	                                                  "a second model's worth of tensors, %s, stays on the card",
+	                                                  tn__found_size(worst.bytes, a))
+	                                      : tn__found(
+												list, TN_FINDING_dataset_on_device, worst.bytes,
+												"%s of data, created before the first forward pass, stays on the card",
+												tn__found_size(worst.bytes, a));
 	if (found) {
 		found->avoidable = true;
 		found->at = worst.at;

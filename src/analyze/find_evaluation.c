@@ -16,8 +16,8 @@ is_in_evaluation(const struct tn_look_around *around)
 {
 	const struct tn_event_columns *events = &around->analysis->events;
 	bool inside = around->state < events->count && around->state > 0;
-	const struct tn_metadata_phase *phase =
-		tn__phase_at(&around->analysis->metadata, inside ? events->times[around->state - 1] : INT64_MAX);
+	const struct tn_metadata_phase *phase = tn__phase_at(&around->analysis->metadata,
+	                                                     inside ? events->times[around->state - 1] : INT64_MAX);
 	return phase && strcmp(phase->name, "evaluation") == 0;
 }
 
@@ -39,8 +39,9 @@ tn__find_evaluation_graph(const struct tn_look_around *around, struct tn_trace_f
 	bool inside = is_in_evaluation(around);
 	if (tn__is_worth_saying(around, bytes, LEAST, 10))
 		found = tn__found(list, TN_FINDING_evaluation_with_graph, bytes,
-		                  inside ? "evaluation keeps %s of activations for a backward pass that never runs"
-		                         : "%s of an evaluation's activations are still held, for a backward pass that never runs",
+		                  inside
+		                      ? "evaluation keeps %s of activations for a backward pass that never runs"
+		                      : "%s of an evaluation's activations are still held, for a backward pass that never runs",
 		                  tn__found_size(bytes, a));
 	if (found) {
 		found->avoidable = true;

@@ -56,14 +56,14 @@ tn__find_fragmentation(const struct tn_look_around *around, struct tn_trace_find
 		return TN_OK;
 	const struct tn_layout_segment *worst = worst_pinned(layout);
 	const struct tn_layout_block *block = worst ? largest_live(layout, worst) : NULL;
-	struct tn_trace_finding *found =
-		tn__found(list, TN_FINDING_fragmentation, pinned,
-	              "%s of what PyTorch reserved lies unused in %zu pieces, the largest %s; %s of it is in segments that "
-	              "live tensors hold", tn__found_size(idle, a), pieces, tn__found_size(largest, b),
-	              tn__found_size(pinned, c));
+	struct tn_trace_finding *found = tn__found(
+		list, TN_FINDING_fragmentation, pinned,
+		"%s of what PyTorch reserved lies unused in %zu pieces, the largest %s; %s of it is in segments that "
+		"live tensors hold",
+		tn__found_size(idle, a), pieces, tn__found_size(largest, b), tn__found_size(pinned, c));
 	if (found && block) {
-		struct tn_origin origin =
-			tn__origin_of_interval(around->analysis, &around->analysis->blocks.intervals[block->interval]);
+		struct tn_origin origin = tn__origin_of_interval(around->analysis,
+		                                                 &around->analysis->blocks.intervals[block->interval]);
 		found->at = tn__line_of_origin(&origin);
 	}
 	if (found && pages < pinned / 2)

@@ -115,9 +115,11 @@ tn__find_gradients_in_forward(const struct tn_look_around *around, struct tn_tra
 	}
 	if (most < LEAST || most < around->peak / 20)
 		return TN_OK;
-	struct tn_trace_finding *found = tn__found(list, TN_FINDING_gradients_live_through_forward, most,
-	                                   "%s of gradients are kept through the forward pass and dropped before the "
-	                                   "backward pass", tn__found_size(most, a));
+	struct tn_trace_finding *found = tn__found(
+		list, TN_FINDING_gradients_live_through_forward, most,
+		"%s of gradients are kept through the forward pass and dropped before the "
+		"backward pass",
+		tn__found_size(most, a));
 	if (found)
 		found->at = line_of_end(analysis, at);
 	return TN_OK;
@@ -150,9 +152,11 @@ tn__find_zeroing(const struct tn_look_around *around, struct tn_trace_findings *
 	}
 	if (lost < 2 || model == 0)
 		return TN_OK;
-	struct tn_trace_finding *found = tn__found(list, TN_FINDING_zero_grad_every_micro_step, bytes,
-	                                   "the gradients of %zu of %zu backward passes were dropped before any update "
-	                                   "used them", lost, passes);
+	struct tn_trace_finding *found = tn__found(
+		list, TN_FINDING_zero_grad_every_micro_step, bytes,
+		"the gradients of %zu of %zu backward passes were dropped before any update "
+		"used them",
+		lost, passes);
 	if (found) {
 		found->at = line_of_end(analysis, at);
 		found->sure = "inferred from what a backward pass left behind";

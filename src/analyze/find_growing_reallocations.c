@@ -29,7 +29,8 @@ count_times(const struct tn_analysis *analysis, struct anew *stacks)
 	const struct tn_event_columns *events = &analysis->events;
 	for (uint32_t event = 0; event < events->count; event++) {
 		uint32_t number = analysis->by_event[event];
-		bool made = events->actions[event] == TN_ACTION_ALLOC, freed = events->actions[event] == TN_ACTION_FREE_REQUESTED;
+		bool made = events->actions[event] == TN_ACTION_ALLOC,
+			 freed = events->actions[event] == TN_ACTION_FREE_REQUESTED;
 		if (number == TN_NO_INTERVAL || !(made || freed))
 			continue;
 		const struct tn_interval *block = &analysis->blocks.intervals[number];
@@ -40,9 +41,10 @@ count_times(const struct tn_analysis *analysis, struct anew *stacks)
 			stack->last = number;
 			continue;
 		}
-		const struct tn_interval *next = stack->last != TN_NO_INTERVAL ? &analysis->blocks.intervals[stack->last] : block;
+		const struct tn_interval *next = stack->last != TN_NO_INTERVAL ? &analysis->blocks.intervals[stack->last]
+		                                                               : block;
 		stack->times += next->from > block->from && event - next->from < NEAR && next->requested > block->requested &&
-			next->requested < 2 * block->requested;
+		                next->requested < 2 * block->requested;
 	}
 }
 
@@ -74,13 +76,16 @@ tell(const struct tn_look_around *around, const struct anew *stacks, bool module
 	char a[40];
 	if (!tn__is_worth_saying(around, bytes, LEAST, 5))
 		return;
-	struct tn_trace_finding *found = modules ?
-		tn__found(list, TN_FINDING_kv_cache, bytes,
-	              "a cache inside the model, of %s, is reallocated, slightly larger, with each call (keys and values)",
-	              tn__found_size(bytes, a)) :
-		tn__found(list, TN_FINDING_growing_cat, bytes,
-	              "a tensor of %s is reallocated, slightly larger, each time: for a moment the old and the new one are both allocated",
-	              tn__found_size(bytes, a));
+	struct tn_trace_finding *found =
+		modules
+			? tn__found(
+				  list, TN_FINDING_kv_cache, bytes,
+				  "a cache inside the model, of %s, is reallocated, slightly larger, with each call (keys and values)",
+				  tn__found_size(bytes, a))
+			: tn__found(
+				  list, TN_FINDING_growing_cat, bytes,
+				  "a tensor of %s is reallocated, slightly larger, each time: for a moment the old and the new one are both allocated",
+				  tn__found_size(bytes, a));
 	if (!found)
 		return;
 	struct tn_origin origin = tn__origin_of_interval(around->analysis, largest);
@@ -95,7 +100,7 @@ tn__find_growing_reallocations(const struct tn_look_around *around, struct tn_tr
 	struct anew *stacks = malloc((count + 1) * sizeof(*stacks));
 	TN_RETURN_IF(!stacks, TN_NO_MEMORY, "no host memory for %zu stacks", count);
 	for (size_t index = 0; index <= count; index++)
-		stacks[index] = (struct anew){.last = TN_NO_INTERVAL};
+		stacks[index] = (struct anew){ .last = TN_NO_INTERVAL };
 	count_times(around->analysis, stacks);
 	tell(around, stacks, true, list);
 	tell(around, stacks, false, list);

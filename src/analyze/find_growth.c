@@ -44,9 +44,8 @@ tn__find_growth(const struct tn_look_around *around, struct tn_trace_findings *l
 		free(lines);
 		return TN_OK;
 	}
-	struct tn_trace_finding *found = tn__found(list, TN_FINDING_growth, each,
-	                                   "memory that is never freed: %s more with each step",
-	                                   tn__found_size(each, a));
+	struct tn_trace_finding *found = tn__found(
+		list, TN_FINDING_growth, each, "memory that is never freed: %s more with each step", tn__found_size(each, a));
 	if (found)
 		found->at = lines[0].user.file ? lines[0].user : lines[0].at;
 	free(lines);

@@ -18,7 +18,8 @@ static const struct kind {
 	{ TN_FINDING_deleted_but_held, "held by an optimizer alone", TN_CATEGORY_parameters,
 	  "of parameters belong to no model any more: an optimizer still holds them, and its state", "deleted" },
 	{ TN_FINDING_pruning_masks, "pruning masks", TN_CATEGORY_temporaries,
-	  "of masks are stored beside the weights that they prune: pruning makes a model larger while it is trained", NULL },
+	  "of masks are stored beside the weights that they prune: pruning makes a model larger while it is trained",
+	  NULL },
 	{ TN_FINDING_zero_buckets, "DeepSpeed's bucket", TN_CATEGORY_communication,
 	  "are DeepSpeed's buckets for gradients: reduce_bucket_size numbers each, however few the model has", NULL },
 };
@@ -28,7 +29,7 @@ find(const struct tn_look_around *around, const struct kind *kind, struct tn_tra
 {
 	const struct tn_analysis *analysis = around->analysis;
 	uint64_t bytes = 0, most = 0;
-	struct tn_line at = {0};
+	struct tn_line at = { 0 };
 	char a[40];
 	for (size_t index = 0; index < around->parts->count; index++) {
 		const struct tn_part *part = &around->parts->items[index];
@@ -45,11 +46,10 @@ find(const struct tn_look_around *around, const struct kind *kind, struct tn_tra
 	}
 	if (!tn__is_worth_saying(around, bytes, LEAST, 20))
 		return;
-	struct tn_trace_finding *found =
-		tn__found(list, kind->id, bytes, "%s %s", tn__found_size(bytes, a), kind->words);
+	struct tn_trace_finding *found = tn__found(list, kind->id, bytes, "%s %s", tn__found_size(bytes, a), kind->words);
 	if (!found)
 		return;
-	struct tn_line call = {0};
+	struct tn_line call = { 0 };
 	if (kind->call)
 		call = tn__line_of_call(analysis, kind->call, 0, INT64_MAX);
 	found->avoidable = true;

@@ -19,10 +19,10 @@ tn__find_foreach(const struct tn_look_around *around, struct tn_trace_findings *
 	char a[40];
 	if (!tn__is_worth_saying(around, sum.bytes, LEAST, 10))
 		return TN_OK;
-	struct tn_trace_finding *found =
-		tn__found(list, TN_FINDING_foreach_temporaries, sum.bytes,
-	              "the optimizer works on all parameters at once, with %s of temporaries at this moment",
-	              tn__found_size(sum.bytes, a));
+	struct tn_trace_finding *found = tn__found(
+		list, TN_FINDING_foreach_temporaries, sum.bytes,
+		"the optimizer works on all parameters at once, with %s of temporaries at this moment",
+		tn__found_size(sum.bytes, a));
 	if (found)
 		found->at = tn__line_of_origin(&sum.largest->origin);
 	return TN_OK;

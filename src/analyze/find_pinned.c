@@ -21,11 +21,12 @@ tn__find_pinned(const struct tn_look_around *around, struct tn_trace_findings *l
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn_snapshot_holders(around->analysis->snapshot, HOST, &holders, &count));
 	struct tn_trace_finding *found = tn__found(list, TN_FINDING_pinned_host_memory, totals.reserved,
-	                                   "%s of the computer's memory is pinned, for %s of tensors",
-	                                   tn__found_size(totals.reserved, a), tn__found_size(totals.requested, b));
+	                                           "%s of the computer's memory is pinned, for %s of tensors",
+	                                           tn__found_size(totals.reserved, a), tn__found_size(totals.requested, b));
 	if (found && count && holders[0].file)
-		found->at = (struct tn_line){
-			.file = holders[0].file, .function = holders[0].function, .line = holders[0].line};
+		found->at = (struct tn_line){ .file = holders[0].file,
+			                          .function = holders[0].function,
+			                          .line = holders[0].line };
 	if (found)
 		found->advice = "pin_few"; /* nothing tells of a loader */
 	free(holders);

@@ -21,8 +21,8 @@ tn__find_workspaces(const struct tn_look_around *around, struct tn_trace_finding
 		return TN_OK;
 	const char *library = sum.largest->label && *sum.largest->label ? sum.largest->label : "of an unknown one";
 	struct tn_trace_finding *found = tn__found(list, TN_FINDING_library_workspaces, sum.bytes,
-	                                   "libraries hold %s as working memory, most of it %.80s",
-	                                   tn__found_size(sum.bytes, a), library);
+	                                           "libraries hold %s as working memory, most of it %.80s",
+	                                           tn__found_size(sum.bytes, a), library);
 	if (found)
 		found->at = tn__line_of_origin(&sum.largest->origin);
 	return TN_OK;

@@ -16,7 +16,7 @@ tn__found(struct tn_trace_findings *list, enum tn_finding_id id, uint64_t bytes,
 	if (list->count == TN_MOST_TRACE_FINDINGS)
 		return NULL;
 	struct tn_trace_finding *found = &list->items[list->count++];
-	*found = (struct tn_trace_finding){.id = id, .bytes = bytes};
+	*found = (struct tn_trace_finding){ .id = id, .bytes = bytes };
 	va_start(arguments, format);
 	vsnprintf(found->what, sizeof(found->what), format, arguments);
 	va_end(arguments);
@@ -32,7 +32,7 @@ tn__found_size(uint64_t bytes, char buffer[40])
 struct tn_site_sum
 tn__sum_sites(const struct tn_look_around *around, tn_site_question *wanted)
 {
-	struct tn_site_sum sum = {0};
+	struct tn_site_sum sum = { 0 };
 	for (size_t index = 0; index < around->site_count; index++) { /* largest first */
 		const struct tn_site *site = &around->sites[index];
 		if (!wanted(around->analysis, site))
@@ -59,8 +59,8 @@ struct tn_line
 tn__line_of_call(const struct tn_analysis *analysis, const char *name, int64_t from, int64_t until)
 {
 	const struct tn_metadata_call *call = tn__call_between(&analysis->metadata, name, from, until);
-	return call ? (struct tn_line){.file = call->file, .function = call->function, .line = call->line} :
-	              (struct tn_line){0};
+	return call ? (struct tn_line){ .file = call->file, .function = call->function, .line = call->line }
+	            : (struct tn_line){ 0 };
 }
 
 struct tn_line

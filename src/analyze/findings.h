@@ -14,11 +14,11 @@
 
 struct tn_trace_finding {
 	enum tn_finding_id id;
-	bool avoidable;    /* these bytes need not be there: an out-of-memory that lacked no more comes from them */
-	bool grows;        /* it is itself what a leak may be taken for */
-	bool weighed;      /* verdict has a cause for it, which knows when it is the reason: it goes before fragmentation only */
+	bool avoidable; /* these bytes need not be there: an out-of-memory that lacked no more comes from them */
+	bool grows;     /* it is itself what a leak may be taken for */
+	bool weighed; /* verdict has a cause for it, which knows when it is the reason: it goes before fragmentation only */
 	uint64_t bytes;
-	struct tn_line at; /* file NULL: no line; its texts belong to the analysis */
+	struct tn_line at;  /* file NULL: no line; its texts belong to the analysis */
 	const char *advice; /* literal: what to advise in the place of the table's; "": nothing; NULL: as the table says */
 	const char *sure;   /* literal: how sure, where it is inferred; else NULL */
 	char what[400];
@@ -35,10 +35,10 @@ struct tn_trace_findings {
 struct tn_look_around {
 	const struct tn_analysis *analysis;
 	const struct tn_part_list *parts;
-	uint32_t state;           /* the moment in question */
-	uint64_t peak;            /* the most that was reserved */
-	struct tn_layout layout;  /* of that moment */
-	struct tn_site *sites;    /* alive then, largest first */
+	uint32_t state;          /* the moment in question */
+	uint64_t peak;           /* the most that was reserved */
+	struct tn_layout layout; /* of that moment */
+	struct tn_site *sites;   /* alive then, largest first */
 	size_t site_count;
 };
 
@@ -47,8 +47,8 @@ tn_status tn__find_all(const struct tn_analysis *analysis, const struct tn_part_
                        struct tn_trace_findings *list);
 
 /* Adds a finding, whose words are a printf form; NULL when there are too many. */
-struct tn_trace_finding *tn__found(struct tn_trace_findings *list, enum tn_finding_id id, uint64_t bytes, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+struct tn_trace_finding *tn__found(struct tn_trace_findings *list, enum tn_finding_id id, uint64_t bytes,
+                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* "3.20 GiB", for `what`. `buffer` of 40 bytes is returned. */
 const char *tn__found_size(uint64_t bytes, char buffer[40]);

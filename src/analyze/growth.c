@@ -58,10 +58,10 @@ step_of(const struct growth *growth, uint32_t state)
 static tn_status
 add_change(struct growth *growth, const struct tn_interval *block, size_t step, bool gone)
 {
-	TN_FORWARD_IF_ERROR(tn__grow(&growth->budget, &growth->changes, &growth->capacity, growth->count + 1,
-	                             sizeof(*growth->changes)));
+	TN_FORWARD_IF_ERROR(
+		tn__grow(&growth->budget, &growth->changes, &growth->capacity, growth->count + 1, sizeof(*growth->changes)));
 	growth->changes[growth->count++] = (struct change){
-		.piece = {.bytes = block->requested, .origin = tn__origin_of_interval(growth->analysis, block)},
+		.piece = { .bytes = block->requested, .origin = tn__origin_of_interval(growth->analysis, block) },
 		.step = (uint32_t)step,
 		.gone = gone,
 	};
@@ -114,14 +114,14 @@ sum_changes(const struct growth *growth, const struct change *changes, size_t co
 	if ((int64_t)bytes <= 0 || grew * 2 <= steps)
 		return false;
 	const struct tn_origin *origin = &changes->piece.origin;
-	*holding = (struct tn_holding){.category = TN_CATEGORY_temporaries,
-	                               .bytes = bytes / steps,
-	                               .blocks = (int64_t)blocks > 0 ? (blocks + steps - 1) / steps : 0,
-	                               .at = origin->at,
-	                               .user = origin->user,
-	                               .alike = 1,
-	                               .layers = growth->analysis->traits[origin->stack] & TN_STACK_NESTED,
-	                               .stack = origin->stack};
+	*holding = (struct tn_holding){ .category = TN_CATEGORY_temporaries,
+		                            .bytes = bytes / steps,
+		                            .blocks = (int64_t)blocks > 0 ? (blocks + steps - 1) / steps : 0,
+		                            .at = origin->at,
+		                            .user = origin->user,
+		                            .alike = 1,
+		                            .layers = growth->analysis->traits[origin->stack] & TN_STACK_NESTED,
+		                            .stack = origin->stack };
 	return true;
 }
 
@@ -138,7 +138,7 @@ find(struct growth *growth, struct tn_holding **holdings, size_t *count)
 	TN_RETURN_IF(!list, TN_NO_MEMORY, "no host memory for %zu lines", growth->count);
 	for (size_t first = 0; first < growth->count; first = end) {
 		for (end = first + 1; end < growth->count &&
-		     tn__compare_origins(&growth->changes[first].piece, &growth->changes[end].piece) == 0;)
+		                      tn__compare_origins(&growth->changes[first].piece, &growth->changes[end].piece) == 0;)
 			end++;
 		found += sum_changes(growth, &growth->changes[first], end - first, &list[found]);
 	}
@@ -151,7 +151,7 @@ find(struct growth *growth, struct tn_holding **holdings, size_t *count)
 tn_status
 tn__growth_of(const struct tn_analysis *analysis, struct tn_holding **holdings, size_t *count)
 {
-	struct growth growth = {.analysis = analysis, .budget.limit = UINT64_MAX};
+	struct growth growth = { .analysis = analysis, .budget.limit = UINT64_MAX };
 	tn_status status = find(&growth, holdings, count);
 	free(growth.ends);
 	free(growth.changes);

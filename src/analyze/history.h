@@ -91,8 +91,8 @@ struct tn_site {
 
 /* What was alive in a state, largest first; of that what was allocated in phases of that name only (NULL: all). *sites is to be freed by
  * the caller with free(). TN_NO_MEMORY. */
-tn_status tn__sites_of(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state, const char *phase,
-                       struct tn_site **sites, size_t *count);
+tn_status tn__sites_of(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
+                       const char *phase, struct tn_site **sites, size_t *count);
 
 /* ---- layout.c ---- */
 

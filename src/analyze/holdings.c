@@ -188,7 +188,7 @@ list_layers(const struct tn_holding *holdings, size_t count, struct layers layer
 		if (same == MOST_LAYERS)
 			continue;
 		if (same == known)
-			layers[known++] = (struct layers){holdings[index].alike, 0};
+			layers[known++] = (struct layers){ holdings[index].alike, 0 };
 		layers[same].bytes += holdings[index].bytes;
 	}
 	return known;
@@ -250,7 +250,7 @@ list_labels(const struct tn_piece *pieces, size_t count, uint64_t bytes, struct 
 		if (same == MOST_LABELS)
 			continue;
 		if (same == known)
-			labels[known++] = (struct label){pieces[index].label, 0};
+			labels[known++] = (struct label){ pieces[index].label, 0 };
 		labels[same].bytes += pieces[index].bytes;
 	}
 	for (size_t index = 0; index < known; index++) {
@@ -301,7 +301,7 @@ add_kind(struct words *words, const struct label *labels, size_t count, size_t f
 static tn_status
 add_labels(struct words *words, const struct label *labels, size_t count)
 {
-	bool done[MOST_LABELS] = {false};
+	bool done[MOST_LABELS] = { false };
 	for (size_t index = 0; index < count; index++) {
 		if (done[index])
 			continue;
@@ -355,8 +355,7 @@ join_one(const struct tn_analysis *analysis, struct joining *joining, struct tn_
 		.in_module = analysis->traits[pieces->origin.stack] & TN_STACK_MODULE,
 		.stack = pieces->origin.stack,
 	};
-	TN_FORWARD_IF_ERROR(
-		label_holding(&joining->words, pieces, count, bytes, &joining->label_places[joining->count]));
+	TN_FORWARD_IF_ERROR(label_holding(&joining->words, pieces, count, bytes, &joining->label_places[joining->count]));
 	count_layers(pieces, count, &joining->holdings[joining->count]);
 	joining->count++;
 	return TN_OK;
@@ -388,7 +387,7 @@ join(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count, 
 tn_status
 tn__join_pieces(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count, struct tn_moment *moment)
 {
-	struct joining joining = {.words.budget.limit = UINT64_MAX};
+	struct joining joining = { .words.budget.limit = UINT64_MAX };
 	tn_status status = join(analysis, pieces, count, &joining);
 	free(joining.label_places);
 	moment->holders = joining.holdings; /* tn__moment_free releases them in any case */

@@ -111,7 +111,7 @@ has_python(const struct tn_analysis *analysis)
 tn_status
 tn__guess_categories(struct tn_analysis *analysis)
 {
-	struct turns turns = {.analysis = analysis};
+	struct turns turns = { .analysis = analysis };
 	bool python = has_python(analysis);
 	analysis->guesses = malloc((analysis->blocks.count + 1) * sizeof(*analysis->guesses));
 	turns.turn = malloc((analysis->events.count + 1) * sizeof(*turns.turn));
@@ -123,7 +123,8 @@ tn__guess_categories(struct tn_analysis *analysis)
 	for (size_t number = 0; number < analysis->blocks.count; number++)
 		analysis->guesses[number] = (struct tn_guess){
 			.named_by = TN_NO_INTERVAL,
-			.category = python ? guess(&turns, &analysis->blocks.intervals[number]) : TN_CATEGORY_temporaries};
+			.category = python ? guess(&turns, &analysis->blocks.intervals[number]) : TN_CATEGORY_temporaries
+		};
 	name_backward(&turns);
 	free(turns.turn);
 	return TN_OK;

@@ -14,9 +14,11 @@
 enum role { NOTHING, BEGIN, ASK, END };
 
 static const uint8_t block_roles[TN_ACTION_OTHER + 1] = {
-	[TN_ACTION_ALLOC] = BEGIN, [TN_ACTION_FREE_REQUESTED] = ASK, [TN_ACTION_FREE_COMPLETED] = END};
-static const uint8_t segment_roles[TN_ACTION_OTHER + 1] = {[TN_ACTION_SEGMENT_ALLOC] = BEGIN,
-                                                           [TN_ACTION_SEGMENT_FREE] = END};
+	[TN_ACTION_ALLOC] = BEGIN, [TN_ACTION_FREE_REQUESTED] = ASK, [TN_ACTION_FREE_COMPLETED] = END
+};
+static const uint8_t segment_roles[TN_ACTION_OTHER + 1] = {
+	[TN_ACTION_SEGMENT_ALLOC] = BEGIN, [TN_ACTION_SEGMENT_FREE] = END
+};
 
 /* A block or segment of the snapshot itself. */
 struct last {
@@ -33,7 +35,7 @@ struct pairing {
 	uint32_t *since; /* by place: the state in which the last one had gone */
 	struct last *lasts;
 	size_t last_count, last_capacity;
-	bool asks;               /* the trace holds requests to free */
+	bool asks;              /* the trace holds requests to free */
 	size_t same, different; /* frees with the stack of their allocation, and with another */
 };
 
@@ -66,11 +68,11 @@ add_blocks(struct pairing *pairing, const struct tn_segment *segment)
 		const struct tn_block *block = &blocks[index];
 		if (block->state != TN_BLOCK_LIVE && block->state != TN_BLOCK_PENDING)
 			continue;
-		TN_FORWARD_IF_ERROR(add_last(pairing, (struct last){.address = block->address,
-		                                                    .size = block->size,
-		                                                    .requested = block->requested,
-		                                                    .stack = block->stack,
-		                                                    .pending = block->state == TN_BLOCK_PENDING}));
+		TN_FORWARD_IF_ERROR(add_last(pairing, (struct last){ .address = block->address,
+		                                                     .size = block->size,
+		                                                     .requested = block->requested,
+		                                                     .stack = block->stack,
+		                                                     .pending = block->state == TN_BLOCK_PENDING }));
 	}
 	return TN_OK;
 }
@@ -89,10 +91,10 @@ gather_lasts(struct pairing *pairing)
 		if (blocks)
 			TN_FORWARD_IF_ERROR(add_blocks(pairing, segment));
 		else if (!segment->expandable && segment->total != TN_UNKNOWN)
-			TN_FORWARD_IF_ERROR(add_last(pairing, (struct last){.address = segment->address,
-			                                                    .size = segment->total,
-			                                                    .requested = segment->total,
-			                                                    .stack = segment->stack}));
+			TN_FORWARD_IF_ERROR(add_last(pairing, (struct last){ .address = segment->address,
+			                                                     .size = segment->total,
+			                                                     .requested = segment->total,
+			                                                     .stack = segment->stack }));
 	}
 	return TN_OK;
 }
@@ -161,13 +163,13 @@ begin(struct pairing *pairing, size_t event, uint32_t place)
 	const struct tn_event_columns *events = &pairing->analysis->events;
 	uint32_t state = (uint32_t)event + 1;
 	close_place(pairing, place, state); /* its free was left out */
-	return add_interval(pairing, (struct tn_interval){.requested = size_of_event(events, event),
-	                                                  .from = state,
-	                                                  .until = TN_NEVER,
-	                                                  .gone = TN_NEVER,
-	                                                  .stack = events->stacks[event],
-	                                                  .place = place,
-	                                                  .begun = true});
+	return add_interval(pairing, (struct tn_interval){ .requested = size_of_event(events, event),
+	                                                   .from = state,
+	                                                   .until = TN_NEVER,
+	                                                   .gone = TN_NEVER,
+	                                                   .stack = events->stacks[event],
+	                                                   .place = place,
+	                                                   .begun = true });
 }
 
 /* Whether frees carry the stack of their allocation is a setting that no snapshot holds. */
@@ -187,12 +189,12 @@ end(struct pairing *pairing, size_t event, uint32_t place, bool gone)
 	uint32_t state = (uint32_t)event + 1;
 	if (pairing->open[place] == TN_NO_INTERVAL)
 		TN_FORWARD_IF_ERROR(add_interval(
-			pairing, (struct tn_interval){.requested = size_of_event(events, event),
-		                                  .from = pairing->since[place],
-		                                  .until = gone && pairing->asks ? pairing->since[place] : TN_NEVER,
-		                                  .gone = TN_NEVER,
-		                                  .stack = events->stacks[event],
-		                                  .place = place}));
+			pairing, (struct tn_interval){ .requested = size_of_event(events, event),
+		                                   .from = pairing->since[place],
+		                                   .until = gone && pairing->asks ? pairing->since[place] : TN_NEVER,
+		                                   .gone = TN_NEVER,
+		                                   .stack = events->stacks[event],
+		                                   .place = place }));
 	struct tn_interval *interval = &pairing->track->intervals[pairing->open[place]];
 	pairing->analysis->by_event[event] = pairing->open[place];
 	compare_stacks(pairing, interval, events->stacks[event]);
@@ -243,11 +245,11 @@ settle_last(struct pairing *pairing, const struct last *last)
 	}
 	if (!interval) {
 		uint32_t since = pairing->since[place];
-		TN_FORWARD_IF_ERROR(add_interval(pairing, (struct tn_interval){.requested = TN_UNKNOWN,
-		                                                               .from = since,
-		                                                               .until = last->pending ? since : TN_NEVER,
-		                                                               .gone = TN_NEVER,
-		                                                               .place = place}));
+		TN_FORWARD_IF_ERROR(add_interval(pairing, (struct tn_interval){ .requested = TN_UNKNOWN,
+		                                                                .from = since,
+		                                                                .until = last->pending ? since : TN_NEVER,
+		                                                                .gone = TN_NEVER,
+		                                                                .place = place }));
 		interval = &pairing->track->intervals[pairing->open[place]];
 	}
 	if (last->pending && interval->until == TN_NEVER)
@@ -299,7 +301,7 @@ pair(struct pairing *pairing)
 static tn_status
 find(struct tn_analysis *analysis, struct tn_track *track, const uint8_t *roles)
 {
-	struct pairing pairing = {.analysis = analysis, .track = track, .roles = roles};
+	struct pairing pairing = { .analysis = analysis, .track = track, .roles = roles };
 	tn_status status = pair(&pairing);
 	free(pairing.open);
 	free(pairing.since);

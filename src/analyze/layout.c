@@ -100,7 +100,7 @@ add_edge(struct drawing *drawing, uint64_t address, int64_t change)
 {
 	TN_FORWARD_IF_ERROR(tn__grow(&drawing->budget, &drawing->edges, &drawing->edge_capacity, drawing->edge_count + 1,
 	                             sizeof(*drawing->edges)));
-	drawing->edges[drawing->edge_count++] = (struct edge){address, change};
+	drawing->edges[drawing->edge_count++] = (struct edge){ address, change };
 	return TN_OK;
 }
 
@@ -136,11 +136,9 @@ compare_edges(const void *left, const void *right)
 static tn_status
 add_stretch(struct drawing *drawing, uint64_t address, uint64_t size)
 {
-	struct tn_layout_segment segment = {.address = address,
-	                                    .size = size,
-	                                    .stream = TN_UNKNOWN,
-	                                    .pool = {TN_UNKNOWN, TN_UNKNOWN},
-	                                    .expandable = true};
+	struct tn_layout_segment segment = {
+		.address = address, .size = size, .stream = TN_UNKNOWN, .pool = { TN_UNKNOWN, TN_UNKNOWN }, .expandable = true
+	};
 	const struct tn_segment *last = last_at(drawing, address);
 	if (last)
 		take_last(&segment, last);
@@ -178,11 +176,11 @@ is_there(const struct drawing *drawing, const struct tn_interval *interval)
 static tn_status
 add_whole(struct drawing *drawing, const struct tn_interval *interval)
 {
-	struct tn_layout_segment segment = {.address = interval->address,
-	                                    .size = interval->size,
-	                                    .stream = TN_UNKNOWN,
-	                                    .pool = {TN_UNKNOWN, TN_UNKNOWN},
-	                                    .small = interval->size == SMALL_SEGMENT};
+	struct tn_layout_segment segment = { .address = interval->address,
+		                                 .size = interval->size,
+		                                 .stream = TN_UNKNOWN,
+		                                 .pool = { TN_UNKNOWN, TN_UNKNOWN },
+		                                 .small = interval->size == SMALL_SEGMENT };
 	const struct tn_segment *last = interval->gone == TN_NEVER ? last_at(drawing, interval->address) : NULL;
 	if (last) {
 		take_last(&segment, last);
@@ -254,7 +252,7 @@ add_block(struct drawing *drawing, struct tn_layout_segment *segment, uint64_t s
 	bool pending = interval != TN_NO_INTERVAL && !tn__is_alive(&blocks[interval], drawing->state);
 	TN_FORWARD_IF_ERROR(tn__grow(&drawing->budget, &layout->blocks, &layout->block_capacity, layout->block_count + 1,
 	                             sizeof(*layout->blocks)));
-	layout->blocks[layout->block_count++] = (struct tn_layout_block){size, interval, pending};
+	layout->blocks[layout->block_count++] = (struct tn_layout_block){ size, interval, pending };
 	segment->blocks++;
 	if (interval == TN_NO_INTERVAL) {
 		segment->free += size;
@@ -305,8 +303,8 @@ draw(struct drawing *drawing)
 tn_status
 tn__layout_of(const struct tn_analysis *analysis, uint32_t state, struct tn_layout *out)
 {
-	struct tn_layout layout = {0};
-	struct drawing drawing = {.analysis = analysis, .state = state, .budget.limit = UINT64_MAX, .layout = &layout};
+	struct tn_layout layout = { 0 };
+	struct drawing drawing = { .analysis = analysis, .state = state, .budget.limit = UINT64_MAX, .layout = &layout };
 	tn_status status = draw(&drawing);
 	free(drawing.edges);
 	free(drawing.blocks);
@@ -323,5 +321,5 @@ tn__layout_free(struct tn_layout *layout)
 {
 	free(layout->segments);
 	free(layout->blocks);
-	*layout = (struct tn_layout){0};
+	*layout = (struct tn_layout){ 0 };
 }

@@ -34,8 +34,8 @@ is_one_of(const char *name, const char *const *names)
 static uint8_t
 traits_of_frame(const struct tn_frame *frame)
 {
-	static const char *const moves[] = {"_apply", "to", "cuda", NULL};
-	static const char *const makes[] = {"__init__", "reset_parameters", "_reset_parameters", NULL};
+	static const char *const moves[] = { "_apply", "to", "cuda", NULL };
+	static const char *const makes[] = { "__init__", "reset_parameters", "_reset_parameters", NULL };
 	size_t length = strnlen(frame->file, LONGEST_PATH);
 	if (length == LONGEST_PATH || strnlen(frame->function, LONGEST_PATH) == LONGEST_PATH)
 		return 0;
@@ -95,13 +95,13 @@ static struct tn_line
 line_of(const struct tn_snapshot *snapshot, uint32_t number)
 {
 	struct tn_frame frame = tn_snapshot_frame(snapshot, number);
-	return (struct tn_line){.file = frame.file, .function = frame.function, .line = frame.line};
+	return (struct tn_line){ .file = frame.file, .function = frame.function, .line = frame.line };
 }
 
 struct tn_origin
 tn__origin_of_stack(const struct tn_analysis *analysis, tn_stack stack)
 {
-	struct tn_origin origin = {.stack = stack};
+	struct tn_origin origin = { .stack = stack };
 	uint32_t at, user;
 	if (!tn_snapshot_outside_frame(analysis->snapshot, stack, &at))
 		return origin;
@@ -154,7 +154,7 @@ frame_of(const struct tn_analysis *analysis, size_t event, uint32_t *frame)
 		return true;
 	size_t run = tn__run_at(analysis, event);
 	return run < analysis->metadata.runs_count &&
-		tn_snapshot_outside_frame(analysis->snapshot, analysis->run_stacks[run], frame);
+	       tn_snapshot_outside_frame(analysis->snapshot, analysis->run_stacks[run], frame);
 }
 
 tn_status

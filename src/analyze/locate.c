@@ -9,7 +9,7 @@
 
 struct sweep {
 	const struct tn_analysis *analysis;
-	struct tn_set set;   /* places of blocks in use */
+	struct tn_set set;  /* places of blocks in use */
 	uint32_t *block_at; /* by place: the interval */
 };
 
@@ -76,7 +76,7 @@ run(struct sweep *sweep, const struct tn_query *queries, size_t count, uint32_t 
 tn_status
 tn__locate(const struct tn_analysis *analysis, struct tn_query *queries, size_t count, uint32_t *answers)
 {
-	struct sweep sweep = {.analysis = analysis};
+	struct sweep sweep = { .analysis = analysis };
 	if (count == 0)
 		return TN_OK;
 	qsort(queries, count, sizeof(*queries), compare_queries);
@@ -115,11 +115,11 @@ ask(const struct tn_analysis *analysis, struct tn_query *queries)
 			look = metadata->holds[index].look;
 			state = tn__state_at(analysis, metadata->looks[look].time);
 		}
-		queries[number] = (struct tn_query){metadata->holds[index].address, state, number};
+		queries[number] = (struct tn_query){ metadata->holds[index].address, state, number };
 	}
 	for (size_t index = 0; index < metadata->libraries_count; index++, number++)
-		queries[number] = (struct tn_query){metadata->libraries[index].address,
-		                                    tn__state_at(analysis, metadata->libraries[index].time), number};
+		queries[number] = (struct tn_query){ metadata->libraries[index].address,
+			                                 tn__state_at(analysis, metadata->libraries[index].time), number };
 }
 
 /* Adds a claim on the part of a block that was asked for. */
@@ -135,7 +135,7 @@ add_claim(struct tn_analysis *analysis, uint32_t interval, uint64_t address, uin
 		return;
 	if (bytes > block->requested - offset)
 		bytes = block->requested - offset;
-	analysis->claims[analysis->claim_count++] = (struct tn_claim){offset, bytes, label, interval, category};
+	analysis->claims[analysis->claim_count++] = (struct tn_claim){ offset, bytes, label, interval, category };
 }
 
 /* A leaf of the graph that a module made itself (a mask, positions) is no input of the program. */
@@ -173,8 +173,9 @@ tn__find_claims(struct tn_analysis *analysis)
 	struct tn_query *queries = malloc((count + 1) * sizeof(*queries));
 	uint32_t *answers = malloc((count + 1) * sizeof(*answers));
 	analysis->claims = malloc((count + 1) * sizeof(*analysis->claims));
-	tn_status status = queries && answers && analysis->claims ? TN_OK :
-		tn__fail(TN_NO_MEMORY, "no host memory for %zu lines of metadata", count);
+	tn_status status = queries && answers && analysis->claims
+	                       ? TN_OK
+	                       : tn__fail(TN_NO_MEMORY, "no host memory for %zu lines of metadata", count);
 	if (status == TN_OK) {
 		ask(analysis, queries);
 		status = tn__locate(analysis, queries, count, answers);

@@ -127,10 +127,11 @@ take_text(struct line *line, const char **text)
 /* ---- kinds ---- */
 
 /* Room for one more row of a kind, zeroed; `rows` names it in struct tn_metadata. */
-#define NEW_ROW(line, rows, row)                                                                                    \
-	TN_FORWARD_IF_ERROR(tn__grow(&(line)->metadata->budget, &(line)->metadata->rows, &(line)->metadata->rows##_capacity,     \
-	                             (line)->metadata->rows##_count + 1, sizeof(*(line)->metadata->rows)));                   \
-	row = &(line)->metadata->rows[(line)->metadata->rows##_count];                                                       \
+#define NEW_ROW(line, rows, row)                                                                         \
+	TN_FORWARD_IF_ERROR(tn__grow(&(line)->metadata->budget, &(line)->metadata->rows,                     \
+	                             &(line)->metadata->rows##_capacity, (line)->metadata->rows##_count + 1, \
+	                             sizeof(*(line)->metadata->rows)));                                      \
+	row = &(line)->metadata->rows[(line)->metadata->rows##_count];                                       \
 	memset(row, 0, sizeof(*row))
 
 /* The time of the last row of a kind, or 0. */
@@ -167,7 +168,7 @@ take_category(struct line *line, uint8_t *category)
 	const char *name;
 	TN_FORWARD_IF_ERROR(take_text(line, &name));
 	for (*category = 0; *category <= TN_CATEGORY_communication; ++*category) {
-		if (*category != TN_CATEGORY_workspaces && strcmp(name, tn__category_name((enum tn_category)*category)) == 0)
+		if (*category != TN_CATEGORY_workspaces && strcmp(name, tn__category_name((enum tn_category) * category)) == 0)
 			return TN_OK;
 	}
 	return wrong(line, "no category that a tensor can be held as");
@@ -349,7 +350,7 @@ read_line(struct line *line)
 		const char *name;
 		tn_status (*read)(struct line *line);
 	} kinds[] = {
-#define KIND(kind, rows) {#kind, read_##kind},
+#define KIND(kind, rows) { #kind, read_##kind },
 		TN_MARK_KINDS(KIND)
 #undef KIND
 	};
@@ -366,7 +367,7 @@ static tn_status
 read_lines(struct tn_metadata *metadata, size_t length)
 {
 	char *at = metadata->text, *end = metadata->text + length;
-	struct line line = {.metadata = metadata};
+	struct line line = { .metadata = metadata };
 	while (at < end) {
 		char *newline = memchr(at, '\n', (size_t)(end - at));
 		line.at = at;
@@ -382,7 +383,7 @@ read_lines(struct tn_metadata *metadata, size_t length)
 tn_status
 tn__metadata_parse(const char *text, size_t length, struct tn_metadata *metadata)
 {
-	struct tn_metadata fresh = {.budget = {.limit = UINT64_MAX}};
+	struct tn_metadata fresh = { .budget = { .limit = UINT64_MAX } };
 	fresh.text = malloc(length + 1);
 	TN_RETURN_IF(!fresh.text, TN_NO_MEMORY, "no host memory for %zu bytes of metadata", length);
 	memcpy(fresh.text, text, length);
@@ -435,5 +436,5 @@ tn__metadata_free(struct tn_metadata *metadata)
 #define FREE(kind, rows) free(metadata->rows);
 	TN_MARK_KINDS(FREE)
 #undef FREE
-	*metadata = (struct tn_metadata){0};
+	*metadata = (struct tn_metadata){ 0 };
 }

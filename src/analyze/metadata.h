@@ -84,15 +84,17 @@ struct tn_metadata_batch {
 };
 
 /* MARK(kind, rows): a kind of line, struct tn_metadata_<kind>, and the array that keeps it. */
-#define TN_MARK_KINDS(MARK)                                                                                         \
+/* clang-format off */
+#define TN_MARK_KINDS(MARK)                                                                                          \
 	MARK(phase, phases) MARK(look, looks) MARK(hold, holds) MARK(backward, passes) MARK(node, nodes) MARK(run, runs) \
 	MARK(library, libraries) MARK(copied, copies) MARK(card, cards) MARK(step, steps) MARK(oom, ooms)                \
 	MARK(call, calls) MARK(batch, batches)
+/* clang-format on */
 
 struct tn_metadata {
 	struct tn_budget budget;
 	char *text;
-#define TN_MARK_ROWS(kind, rows)    \
+#define TN_MARK_ROWS(kind, rows)     \
 	struct tn_metadata_##kind *rows; \
 	size_t rows##_count, rows##_capacity;
 	TN_MARK_KINDS(TN_MARK_ROWS)
@@ -112,7 +114,7 @@ const struct tn_metadata_phase *tn__phase_at(const struct tn_metadata *metadata,
 
 /* The last call of that name at or after one time and before another; NULL when there was none. */
 const struct tn_metadata_call *tn__call_between(const struct tn_metadata *metadata, const char *name, int64_t from,
-                                            int64_t until);
+                                                int64_t until);
 
 void tn__metadata_free(struct tn_metadata *metadata); /* of zeroed metadata as well */
 

@@ -77,8 +77,8 @@ add_blocks(const struct tn_analysis *analysis, uint32_t state, struct tn_scratch
 static tn_status
 find_holders(const struct tn_analysis *analysis, uint32_t state, struct tn_moment *moment)
 {
-	struct tn_scratch scratch = {0};
-	struct pieces pieces = {.budget.limit = UINT64_MAX};
+	struct tn_scratch scratch = { 0 };
+	struct pieces pieces = { .budget.limit = UINT64_MAX };
 	tn_status status = add_blocks(analysis, state, &scratch, &pieces, moment);
 	tn__scratch_free(&scratch);
 	free(pieces.items);
@@ -106,9 +106,9 @@ find_cause(const struct tn_analysis *analysis, uint32_t state, struct tn_moment 
 	if (event == analysis->events.count)
 		return;
 	uint32_t number = analysis->by_event[event];
-	struct tn_origin origin = number == TN_NO_INTERVAL ?
-		tn__origin_of_event(analysis, event) :
-		tn__origin_of_interval(analysis, &analysis->blocks.intervals[number]);
+	struct tn_origin origin = number == TN_NO_INTERVAL
+	                              ? tn__origin_of_event(analysis, event)
+	                              : tn__origin_of_interval(analysis, &analysis->blocks.intervals[number]);
 	moment->at = origin.at;
 	moment->at_user = origin.user;
 }

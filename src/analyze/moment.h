@@ -38,7 +38,7 @@ struct tn_line {
 /* Live bytes of one category from one line, largest first in a moment. */
 struct tn_holding {
 	enum tn_category category;
-	uint64_t bytes;  /* as the program asked */
+	uint64_t bytes; /* as the program asked */
 	size_t blocks;
 	struct tn_line at;   /* innermost frame outside torch and the standard library */
 	struct tn_line user; /* innermost frame of the program itself, when that is another one; else file is NULL */
@@ -59,8 +59,8 @@ struct tn_moment {
 	uint64_t named_bytes;                /* of `requested`: those with a line */
 	struct tn_line at;                   /* of the allocation that made the moment; of an OOM, the work that asked */
 	struct tn_line at_user;
-	int64_t step;                        /* -1: unknown */
-	const char *phase;                   /* NULL: unknown; belongs to the moment */
+	int64_t step;      /* -1: unknown */
+	const char *phase; /* NULL: unknown; belongs to the moment */
 	struct tn_holding *holders;
 	size_t holder_count;
 	char *labels; /* storage of the labels */

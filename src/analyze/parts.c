@@ -14,10 +14,10 @@ add_parts(uint32_t interval, const struct tn_parts *parts, struct tn_budget *bud
 		if (parts->bytes[category] == 0)
 			continue;
 		TN_FORWARD_IF_ERROR(tn__grow(budget, &list->items, &list->capacity, list->count + 1, sizeof(*list->items)));
-		list->items[list->count++] = (struct tn_part){.bytes = parts->bytes[category],
-		                                              .label = parts->labels[category],
-		                                              .interval = interval,
-		                                              .category = (uint8_t)category};
+		list->items[list->count++] = (struct tn_part){ .bytes = parts->bytes[category],
+			                                           .label = parts->labels[category],
+			                                           .interval = interval,
+			                                           .category = (uint8_t)category };
 	}
 	return TN_OK;
 }
@@ -25,7 +25,7 @@ add_parts(uint32_t interval, const struct tn_parts *parts, struct tn_budget *bud
 static tn_status
 list_all(const struct tn_analysis *analysis, struct tn_scratch *scratch, struct tn_part_list *list)
 {
-	struct tn_budget budget = {.limit = UINT64_MAX};
+	struct tn_budget budget = { .limit = UINT64_MAX };
 	struct tn_parts parts;
 	for (uint32_t number = 0; number < analysis->blocks.count; number++) {
 		TN_FORWARD_IF_ERROR(tn__split_interval(analysis, number, scratch, &parts));
@@ -37,8 +37,8 @@ list_all(const struct tn_analysis *analysis, struct tn_scratch *scratch, struct 
 tn_status
 tn__list_parts(const struct tn_analysis *analysis, struct tn_part_list *out)
 {
-	struct tn_scratch scratch = {0};
-	struct tn_part_list list = {0};
+	struct tn_scratch scratch = { 0 };
+	struct tn_part_list list = { 0 };
 	tn_status status = list_all(analysis, &scratch, &list);
 	tn__scratch_free(&scratch);
 	if (status == TN_OK)
@@ -52,5 +52,5 @@ void
 tn__part_list_free(struct tn_part_list *list)
 {
 	free(list->items);
-	*list = (struct tn_part_list){0};
+	*list = (struct tn_part_list){ 0 };
 }

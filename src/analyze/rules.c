@@ -47,7 +47,7 @@ tn_status
 tn__find_all(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
              struct tn_trace_findings *list)
 {
-	struct tn_look_around around = {.analysis = analysis, .parts = parts, .state = state};
+	struct tn_look_around around = { .analysis = analysis, .parts = parts, .state = state };
 	list->count = 0;
 	tn_status status = ask_all(&around, list);
 	tn__layout_free(&around.layout);

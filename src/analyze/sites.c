@@ -15,7 +15,8 @@ compare_places(const struct tn_site *one, const struct tn_site *other)
 		return one->category < other->category ? -1 : 1;
 	if (one->origin.stack != other->origin.stack)
 		return one->origin.stack < other->origin.stack ? -1 : 1;
-	return (one->origin.at.backward > other->origin.at.backward) - (one->origin.at.backward < other->origin.at.backward);
+	return (one->origin.at.backward > other->origin.at.backward) -
+	       (one->origin.at.backward < other->origin.at.backward);
 }
 
 static int
@@ -77,11 +78,11 @@ tn__sites_of(const struct tn_analysis *analysis, const struct tn_part_list *part
 		const struct tn_part *part = &parts->items[index];
 		const struct tn_interval *block = &analysis->blocks.intervals[part->interval];
 		if (tn__is_alive(block, state) && (!phase || was_made_in(analysis, block, phase)))
-			list[filled++] = (struct tn_site){.bytes = part->bytes,
-			                                  .blocks = 1,
-			                                  .origin = tn__origin_of_interval(analysis, block),
-			                                  .label = part->label,
-			                                  .category = part->category};
+			list[filled++] = (struct tn_site){ .bytes = part->bytes,
+				                               .blocks = 1,
+				                               .origin = tn__origin_of_interval(analysis, block),
+				                               .label = part->label,
+				                               .category = part->category };
 	}
 	*count = join(list, filled);
 	*sites = list;

@@ -21,9 +21,9 @@
 enum { SLOTS = 16, SLOT_SHIFT = 20 };
 
 #define MIN_BLOCK ((uint64_t)512)
-#define SMALL_LIMIT ((uint64_t)1 << 20)   /* larger blocks are of the large pool */
-#define SPLIT_REST ((uint64_t)1 << 20)    /* the large pool gives back a rest that is larger */
-#define LARGEST ((uint64_t)1 << 60)       /* requests above are refused before they are rounded */
+#define SMALL_LIMIT ((uint64_t)1 << 20) /* larger blocks are of the large pool */
+#define SPLIT_REST ((uint64_t)1 << 20)  /* the large pool gives back a rest that is larger */
+#define LARGEST ((uint64_t)1 << 60)     /* requests above are refused before they are rounded */
 
 struct rules {
 	uint64_t divisions[SLOTS];
@@ -33,7 +33,7 @@ struct rules {
 struct sweep {
 	struct tn_analysis *analysis;
 	struct rules rules;
-	struct tn_set blocks, segments; /* places of those that are there */
+	struct tn_set blocks, segments;  /* places of those that are there */
 	uint32_t *block_at, *segment_at; /* by place: the interval */
 	uint64_t *reach;                 /* by place: of a block from before the trace, up to what was seen behind it */
 };
@@ -55,7 +55,7 @@ read_division(struct rules *rules, const struct tn_setting *setting)
 static struct rules
 read_rules(const struct tn_snapshot *snapshot)
 {
-	struct rules rules = {.max_split = UINT64_MAX};
+	struct rules rules = { .max_split = UINT64_MAX };
 	const struct tn_setting *settings;
 	size_t count = tn_snapshot_settings(snapshot, &settings);
 	for (size_t index = 0; index < count; index++) {
@@ -235,8 +235,8 @@ make(struct sweep *sweep)
 	sweep->block_at = calloc(blocks + 1, sizeof(*sweep->block_at));
 	sweep->segment_at = calloc(segments + 1, sizeof(*sweep->segment_at));
 	sweep->reach = calloc(blocks + 1, sizeof(*sweep->reach));
-	TN_RETURN_IF(!sweep->block_at || !sweep->segment_at || !sweep->reach, TN_NO_MEMORY,
-	             "no host memory for %zu blocks", blocks);
+	TN_RETURN_IF(!sweep->block_at || !sweep->segment_at || !sweep->reach, TN_NO_MEMORY, "no host memory for %zu blocks",
+	             blocks);
 	return TN_OK;
 }
 
@@ -256,7 +256,7 @@ run(struct sweep *sweep)
 tn_status
 tn__find_sizes(struct tn_analysis *analysis)
 {
-	struct sweep sweep = {.analysis = analysis};
+	struct sweep sweep = { .analysis = analysis };
 	tn_status status = make(&sweep);
 	if (status == TN_OK)
 		run(&sweep);

@@ -166,8 +166,8 @@ tn_status
 tn__timeline_make(const struct tn_analysis *analysis, const struct tn_part_list *parts, size_t most,
                   const uint32_t *named, size_t named_count, struct tn_timeline *out)
 {
-	struct sharing sharing = {.analysis = analysis};
-	struct tn_timeline timeline = {0};
+	struct sharing sharing = { .analysis = analysis };
+	struct tn_timeline timeline = { 0 };
 	tn_status status = share_out(&sharing, most, named, named_count);
 	if (status == TN_OK)
 		status = fill(&sharing, parts, &timeline);
@@ -183,7 +183,7 @@ void
 tn__timeline_free(struct tn_timeline *timeline)
 {
 	free(timeline->columns);
-	*timeline = (struct tn_timeline){0};
+	*timeline = (struct tn_timeline){ 0 };
 }
 
 size_t

@@ -35,10 +35,12 @@ tn__utf8(const char *text, uint32_t *code)
 static bool
 is_plain(uint32_t code)
 {
-	static const uint32_t not[][2] = { { 0, 0x1f },         { 0x7f, 0x9f },       { 0xad, 0xad },       { 0x600, 0x605 },
-		                               { 0x61c, 0x61c },    { 0x6dd, 0x6dd },     { 0x70f, 0x70f },     { 0x180e, 0x180e },
-		                               { 0x200b, 0x200f },  { 0x2028, 0x202e },   { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
-		                               { 0xfff9, 0xfffb },  { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
+	static const uint32_t not[][2] = { { 0, 0x1f },         { 0x7f, 0x9f },       { 0xad, 0xad },
+		                               { 0x600, 0x605 },    { 0x61c, 0x61c },     { 0x6dd, 0x6dd },
+		                               { 0x70f, 0x70f },    { 0x180e, 0x180e },   { 0x200b, 0x200f },
+		                               { 0x2028, 0x202e },  { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
+		                               { 0xfff9, 0xfffb },  { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a },
+		                               { 0xe0000, 0xe0fff } };
 	for (size_t i = 0; i < sizeof(not) / sizeof(not[0]); i++)
 		if (code >= not[i][0] && code <= not[i][1])
 			return false;

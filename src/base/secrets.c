@@ -24,12 +24,15 @@ ends_with(const char *text, size_t length, const char *end)
 static bool
 is_secret_name(const char *name, size_t length)
 {
-	static const char *const ends[] = { "apikey", "api-key", "api_key", "access-key", "access_key", "secret", "secret-key",
-		                                "secret_key", "password", "passwd", "passphrase", "credential", "credentials",
-		                                "private-key", "private_key", "wandb-key", "wandb_key", "auth", "_pass", "-pass" };
-	static const char *const harmless[] = { "pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "image", "stop", "start",
-		                                    "end", "max", "min", "per", "new", "video", "audio", "trigger", "placeholder",
-		                                    "instance", "initializer", "class", "prefix", "suffix", "no", "use" };
+	static const char *const ends[] = { "apikey",     "api-key",    "api_key",     "access-key",  "access_key",
+		                                "secret",     "secret-key", "secret_key",  "password",    "passwd",
+		                                "passphrase", "credential", "credentials", "private-key", "private_key",
+		                                "wandb-key",  "wandb_key",  "auth",        "_pass",       "-pass" };
+	static const char *const harmless[] = { "pad",     "eos",         "bos",      "unk",         "mask",  "sep",
+		                                    "cls",     "special",     "image",    "stop",        "start", "end",
+		                                    "max",     "min",         "per",      "new",         "video", "audio",
+		                                    "trigger", "placeholder", "instance", "initializer", "class", "prefix",
+		                                    "suffix",  "no",          "use" };
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (ends_with(name, length, ends[i]))
 			return true;
@@ -63,9 +66,10 @@ known_form(const char *text)
 	static const struct {
 		const char *start;
 		size_t least, in_a_row;
-	} forms[] = { { "hf_", 20, 16 }, { "sk-", 20, 16 }, { "ghp_", 20, 16 }, { "gho_", 20, 16 }, { "ghs_", 20, 16 }, { "github_pat_", 20, 16 },
-		          { "glpat-", 16, 0 }, { "xoxb-", 16, 0 }, { "xoxp-", 16, 0 }, { "AKIA", 16, 16 }, { "ASIA", 16, 16 }, { "AIza", 30, 0 },
-		          { "eyJhbGciOi", 20, 0 }, { "npm_", 30, 16 }, { "pypi-", 40, 16 } };
+	} forms[] = { { "hf_", 20, 16 },       { "sk-", 20, 16 },         { "ghp_", 20, 16 },  { "gho_", 20, 16 },
+		          { "ghs_", 20, 16 },      { "github_pat_", 20, 16 }, { "glpat-", 16, 0 }, { "xoxb-", 16, 0 },
+		          { "xoxp-", 16, 0 },      { "AKIA", 16, 16 },        { "ASIA", 16, 16 },  { "AIza", 30, 0 },
+		          { "eyJhbGciOi", 20, 0 }, { "npm_", 30, 16 },        { "pypi-", 40, 16 } };
 	if (strchr("hsgxAenp", *text) == NULL)
 		return 0;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
@@ -73,7 +77,8 @@ known_form(const char *text)
 		if (strncmp(text, forms[i].start, start) != 0)
 			continue;
 		size_t length = start;
-		for (; isalnum((unsigned char)text[length]) || (text[length] != '\0' && strchr("_-.", text[length]) != NULL); length++) {
+		for (; isalnum((unsigned char)text[length]) || (text[length] != '\0' && strchr("_-.", text[length]) != NULL);
+		     length++) {
 			row = isalnum((unsigned char)text[length]) ? row + 1 : 0;
 			longest = row > longest ? row : longest;
 		}
@@ -88,7 +93,8 @@ static size_t
 password_of(const char *text, size_t *from)
 {
 	size_t end = strcspn(text + 3, "/ \t\"'") + 3;
-	const char *at = memrchr(text, '@', end), *colon = at != NULL ? memchr(text + 3, ':', (size_t)(at - text) - 3) : NULL;
+	const char *at = memrchr(text, '@', end),
+			   *colon = at != NULL ? memchr(text + 3, ':', (size_t)(at - text) - 3) : NULL;
 	if (colon == NULL)
 		return 0;
 	*from = (size_t)(colon - text) + 1;
@@ -227,7 +233,8 @@ add_word(struct tn_secrets *secrets, const char *word, const char *before)
 {
 	size_t from, before_length = before != NULL ? strlen(before) : 0, length = strlen(word);
 	bool good = true;
-	if (strpbrk(word, " \t\n") != NULL && before_length > 1 && before[0] == '-' && is_secret_name(before, before_length))
+	if (strpbrk(word, " \t\n") != NULL && before_length > 1 && before[0] == '-' &&
+	    is_secret_name(before, before_length))
 		good = add_value(secrets, word, length); /* a passphrase */
 	while (good && *word != '\0') {
 		word += strspn(word, " \t\n");
@@ -262,7 +269,8 @@ tn__secrets_of(char *const *arguments, char *const *environment)
 		const char *equals = strchr(environment[i], '=');
 		if (equals == NULL)
 			continue;
-		if (is_secret_name(environment[i], (size_t)(equals - environment[i])) && is_secret_value(equals + 1, strlen(equals + 1)))
+		if (is_secret_name(environment[i], (size_t)(equals - environment[i])) &&
+		    is_secret_value(equals + 1, strlen(equals + 1)))
 			good = add_value(secrets, equals + 1, strlen(equals + 1));
 		else
 			good = add_word(secrets, equals + 1, NULL);
@@ -340,8 +348,8 @@ tn__blot_known(const struct tn_secrets *secrets, char *bytes, size_t size)
 		size_t length = strlen(secrets->values[i]);
 		if (is_word(secrets->values[i]))
 			continue;
-		for (char *at = bytes, *end = bytes + size; (at = memmem(at, (size_t)(end - at), secrets->values[i], length)) != NULL;
-		     at += length)
+		for (char *at = bytes, *end = bytes + size;
+		     (at = memmem(at, (size_t)(end - at), secrets->values[i], length)) != NULL; at += length)
 			memset(at, '*', length);
 	}
 }

@@ -122,7 +122,7 @@ bool
 tn__safetensors_scan(const char *header, size_t size, uint64_t start, tn__tensor_bytes *each, void *context,
                      uint64_t *end)
 {
-	struct cursor text = {header, header + size};
+	struct cursor text = { header, header + size };
 	const char *name;
 	size_t length;
 
@@ -180,7 +180,7 @@ find_directory(uint64_t length, tn__read_at *read, void *reader, struct director
 
 	if (length < END_BYTES || !read(reader, length - END_BYTES, end, END_BYTES) || little(end, 4) != 0x06054b50)
 		return false;
-	*out = (struct directory){little(end + 16, 4), little(end + 12, 4), little(end + 10, 2)};
+	*out = (struct directory){ little(end + 16, 4), little(end + 12, 4), little(end + 10, 2) };
 	if (length < END_BYTES + LOCATOR_BYTES + sizeof(wide))
 		return true;
 	if (!read(reader, length - END_BYTES - LOCATOR_BYTES, locator, LOCATOR_BYTES))
@@ -190,13 +190,14 @@ find_directory(uint64_t length, tn__read_at *read, void *reader, struct director
 	uint64_t at = little(locator + 8, 8);
 	if (at > length - sizeof(wide) || !read(reader, at, wide, sizeof(wide)) || little(wide, 4) != 0x06064b50)
 		return false;
-	*out = (struct directory){little(wide + 48, 8), little(wide + 40, 8), little(wide + 32, 8)};
+	*out = (struct directory){ little(wide + 48, 8), little(wide + 40, 8), little(wide + 32, 8) };
 	return true;
 }
 
 /* The 64-bit figures of an entry, where its 32-bit ones say that they are elsewhere: in this order, only those. */
 static bool
-take_wide(const unsigned char *extra, size_t size, bool size_is_wide, bool packed_is_wide, uint64_t *bytes, uint64_t *at)
+take_wide(const unsigned char *extra, size_t size, bool size_is_wide, bool packed_is_wide, uint64_t *bytes,
+          uint64_t *at)
 {
 	while (size >= 4) {
 		size_t length = (size_t)little(extra + 2, 2);
@@ -256,8 +257,7 @@ tn__torch_zip_scan(uint64_t length, tn__read_at *read, void *reader, tn__tensor_
 		at += whole;
 		if (little(entry + 10, 2) != 0 || !is_storage((const char *)rest, name))
 			continue; /* compressed, or no tensor's */
-		if (start > length - LOCAL_BYTES || !read(reader, start, local, LOCAL_BYTES) ||
-		    little(local, 4) != 0x04034b50)
+		if (start > length - LOCAL_BYTES || !read(reader, start, local, LOCAL_BYTES) || little(local, 4) != 0x04034b50)
 			return false;
 		start += LOCAL_BYTES + little(local + 26, 2) + little(local + 28, 2);
 		if (start > length || bytes > length - start)

@@ -114,10 +114,13 @@ read_survey(const json_t *object, struct tn_survey *survey)
 		char *id = tn__json_read_text(row, "id");
 		if (id == NULL)
 			continue;
-		survey->possible[survey->possible_count++] =
-			(struct tn_possible_change){ .id = id, .title = tn__json_read_text(row, "title"), .results = promise(row),
-			                             .values = texts(json_object_get(row, "values"), &status),
-			                             .pieces = numbers(json_object_get(row, "pieces"), &status) };
+		survey->possible[survey->possible_count++] = (struct tn_possible_change){
+			.id = id,
+			.title = tn__json_read_text(row, "title"),
+			.results = promise(row),
+			.values = texts(json_object_get(row, "values"), &status),
+			.pieces = numbers(json_object_get(row, "pieces"), &status)
+		};
 	}
 	return status;
 }
@@ -131,12 +134,13 @@ read_process(const json_t *document, struct tn_change_process *process)
 	process->items = room_for(changes, sizeof(*process->items), &status);
 	for (size_t i = 0; process->items != NULL && i < json_array_size(changes); i++) {
 		const json_t *entry = json_array_get(changes, i);
-		process->items[process->count++] =
-			(struct tn_change_result){ .id = tn__json_read_text(entry, "id"),
-			                           .applied = tn__json_read_truth(entry, "applied"),
-			                           .effective = tn__json_read_figure(entry, "effective"),
-			                           .results = promise(entry), .why_not = tn__json_read_text(entry, "why_not"),
-			                           .how = tn__json_read_text(entry, "how") };
+		process->items[process->count++] = (struct tn_change_result){ .id = tn__json_read_text(entry, "id"),
+			                                                          .applied = tn__json_read_truth(entry, "applied"),
+			                                                          .effective = tn__json_read_figure(entry,
+			                                                                                            "effective"),
+			                                                          .results = promise(entry),
+			                                                          .why_not = tn__json_read_text(entry, "why_not"),
+			                                                          .how = tn__json_read_text(entry, "how") };
 	}
 	return status;
 }
@@ -148,7 +152,8 @@ read_pace(const json_t *object, struct tn_pace *pace)
 	int64_t updates = tn__json_read_figure(object, "updates");
 	if (updates <= pace->updates)
 		return;
-	*pace = (struct tn_pace){ .updates = updates, .samples = tn__json_read_figure(object, "samples"),
+	*pace = (struct tn_pace){ .updates = updates,
+		                      .samples = tn__json_read_figure(object, "samples"),
 		                      .tokens = tn__json_read_figure(object, "tokens"),
 		                      .backward = tn__json_read_figure(object, "backward"),
 		                      .loss_share = json_is_number(share) ? json_number_value(share) : NAN };

@@ -44,14 +44,14 @@ struct tn_change_process {
 struct tn_possible_change {
 	char *id, *title;
 	enum tn_guarantee results;
-	struct tn_text_list values; /* worth trying; NULL among them: it takes none */
-	struct tn_number_list pieces;  /* of each value: that a batch is cut into; 0: none. Empty: not told */
+	struct tn_text_list values;   /* worth trying; NULL among them: it takes none */
+	struct tn_number_list pieces; /* of each value: that a batch is cut into; 0: none. Empty: not told */
 };
 
 struct tn_survey {
-	bool known;       /* else the rest says nothing */
-	int64_t backward; /* passes that were seen */
-	int64_t blocks;   /* of one kind, in the largest list of them */
+	bool known;                       /* else the rest says nothing */
+	int64_t backward;                 /* passes that were seen */
+	int64_t blocks;                   /* of one kind, in the largest list of them */
 	struct tn_text_list command_line; /* of the process, behind the script's name */
 	struct tn_number_list batches, batch_options, evaluation_batches;
 	struct tn_possible_change *possible;
@@ -71,7 +71,7 @@ struct tn_pace {
 };
 
 struct tn_change_results {
-	struct tn_pace pace;     /* of the process that made most updates */
+	struct tn_pace pace; /* of the process that made most updates */
 	struct tn_change_process *processes;
 	size_t count;
 	struct tn_survey survey; /* of the process that saw most backward passes */

@@ -10,9 +10,23 @@
 #include "tonnage/fix.h" /* tn_change_at */
 
 static const struct tn_change_facts rows[] = {
-#define CHANGE(id, title, results, conflicts, cost, parameters, gradients, state, activations, temporaries, rounding, phases, choice) \
-	{ #id, title, TN_GUARANTEE_##results, conflicts, cost, parameters, gradients, state, activations, temporaries, rounding, \
-	  phases, TN_CHOICE_##choice },
+#define CHANGE(id, title, results, conflicts, cost, parameters, gradients, state, activations, temporaries, rounding, \
+               phases, choice)                                                                                        \
+	{                                                                                                                 \
+		#id,                                                                                                          \
+		title,                                                                                                        \
+		TN_GUARANTEE_##results,                                                                                       \
+		conflicts,                                                                                                    \
+		cost,                                                                                                         \
+		parameters,                                                                                                   \
+		gradients,                                                                                                    \
+		state,                                                                                                        \
+		activations,                                                                                                  \
+		temporaries,                                                                                                  \
+		rounding,                                                                                                     \
+		phases,                                                                                                       \
+		TN_CHOICE_##choice                                                                                            \
+	},
 #include "change_facts.def"
 #undef CHANGE
 };
@@ -37,8 +51,14 @@ tn_change_at(size_t index, const char **title)
 const struct tn_change_facts *
 tn__change_facts(const char *part)
 {
-	static const struct tn_change_facts unknown = { .id = "", .title = "", .results = TN_GUARANTEE_DIFFERENT, .conflicts = "",
-		                                            .cost = 3, .activations = 0.5, .temporaries = 0.5, .phases = "" };
+	static const struct tn_change_facts unknown = { .id = "",
+		                                            .title = "",
+		                                            .results = TN_GUARANTEE_DIFFERENT,
+		                                            .conflicts = "",
+		                                            .cost = 3,
+		                                            .activations = 0.5,
+		                                            .temporaries = 0.5,
+		                                            .phases = "" };
 	for (size_t i = 0; i < ROWS; i++)
 		if (tn__change_is(part, rows[i].id))
 			return &rows[i];

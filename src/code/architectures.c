@@ -78,7 +78,8 @@ find_code(int file, struct span *out)
 		return false;
 	size_t bytes = (size_t)head.e_shnum * sizeof(Elf64_Shdr);
 	Elf64_Shdr *sections = malloc(bytes);
-	bool found = sections != NULL && read_at(file, head.e_shoff, sections, bytes) && find_section(file, &head, sections, out);
+	bool found = sections != NULL && read_at(file, head.e_shoff, sections, bytes) &&
+	             find_section(file, &head, sections, out);
 	free(sections);
 	uint64_t size = (uint64_t)about.st_size;
 	return found && out->at <= size && out->bytes <= size - out->at;
@@ -160,7 +161,8 @@ by_number(const void *first, const void *second)
 }
 
 tn_status
-tn__code_architectures(const char *path, struct tn_code_architecture *out, size_t room, size_t *count, uint32_t *containers)
+tn__code_architectures(const char *path, struct tn_code_architecture *out, size_t room, size_t *count,
+                       uint32_t *containers)
 {
 	struct list list = { .rows = out, .room = room < 64 ? room : 64 };
 	struct span section;

@@ -42,6 +42,6 @@ struct tn_code_architecture {
  * cards do not run it. *count is at most `room`, *containers the number of fat binaries. TN_IO: the file cannot be read;
  * TN_FORMAT: it is no such library, or in another layout. Thread-safe. */
 tn_status tn__code_architectures(const char *path, struct tn_code_architecture *out, size_t room, size_t *count,
-                                uint32_t *containers);
+                                 uint32_t *containers);
 
 #endif

@@ -115,8 +115,8 @@ find_infos(struct tn_code *code)
 		Elf64_Shdr section = section_of(code, &elf, i);
 		const char *name = name_of(code, &names, &section);
 		if (strncmp(name, PREFIX, strlen(PREFIX)) == 0 && lies_within(code, section.sh_offset, section.sh_size))
-			code->infos[code->count++] =
-				(struct info){name + strlen(PREFIX), code->bytes + section.sh_offset, section.sh_size};
+			code->infos[code->count++] = (struct info){ name + strlen(PREFIX), code->bytes + section.sh_offset,
+				                                        section.sh_size };
 	}
 	qsort(code->infos, code->count, sizeof(*code->infos), by_kernel);
 	return TN_OK;
@@ -189,9 +189,9 @@ int
 tn__code_parameters(const struct tn_code *code, const char *kernel, uint16_t bytes[TN_CODE_PARAMETERS_MAX])
 {
 	struct parameter parameters[TN_CODE_PARAMETERS_MAX];
-	const struct info wanted = {.kernel = kernel};
-	const struct info *info =
-		code->count ? bsearch(&wanted, code->infos, code->count, sizeof(wanted), by_kernel) : NULL;
+	const struct info wanted = { .kernel = kernel };
+	const struct info *info = code->count ? bsearch(&wanted, code->infos, code->count, sizeof(wanted), by_kernel)
+	                                      : NULL;
 	uint32_t end = 0, at = 0;
 	int count = info ? read_records(info, parameters, &end) : -1;
 	for (int i = 0; i < count; i++) {

@@ -19,7 +19,7 @@ struct fatbin_header {
 
 struct fatbin_entry {
 	uint16_t kind, unknown;
-	uint32_t bytes; /* of this header; newer ones are longer */
+	uint32_t bytes;  /* of this header; newer ones are longer */
 	uint64_t padded; /* payload, and what fills up to the next entry */
 	uint32_t packed; /* payload, when it is compressed */
 	uint32_t unknown_too;

@@ -247,7 +247,7 @@ tn__ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name)
 static void
 note_peak(struct tn_ledger *ledger, struct tn_ledger_device *device, uint64_t sequence)
 {
-	struct tn_ledger_split split = {.other_bytes = device->other_bytes};
+	struct tn_ledger_split split = { .other_bytes = device->other_bytes };
 	size_t index = (size_t)(device - ledger->devices);
 	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
 		if (ledger->processes[slot].state == TN_PROCESS_FREE)
@@ -298,7 +298,7 @@ note_refusal(struct tn_ledger_device *device, uint64_t bytes, uint64_t sequence,
 
 tn_status
 tn__ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
-               uint64_t *sequence)
+                uint64_t *sequence)
 {
 	TN_RETURN_IF(device < 0 || (uint32_t)device >= ledger->device_count, TN_INVALID, "no device %d", device);
 	struct tn_ledger_device *of = &ledger->devices[device];
@@ -383,8 +383,7 @@ tn__ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row)
 	row->settled = 1;
 	tn__ledger_lock(ledger);
 	for (uint32_t i = 0; i < ledger->rank_count && all; i++)
-		all = ledger->ranks[i].settled ||
-		      tn__process_start_time(ledger->ranks[i].pid) != ledger->ranks[i].start_time;
+		all = ledger->ranks[i].settled || tn__process_start_time(ledger->ranks[i].pid) != ledger->ranks[i].start_time;
 	tn__ledger_unlock(ledger);
 	return all;
 }

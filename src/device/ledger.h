@@ -49,7 +49,7 @@ enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_B
  * u64 each, in this order. Read at any time by the supervisor; each is one aligned word, so no lock. */
 #define TN_LEDGER_GUEST_OFFSET 64
 struct tn_ledger_guest {
-	_Atomic uint64_t steps;           /* optimizer updates (or passes, see the guest) seen so far, all processes' maximum */
+	_Atomic uint64_t steps; /* optimizer updates (or passes, see the guest) seen so far, all processes' maximum */
 	_Atomic uint64_t allocated_peak;  /* bytes, PyTorch's allocator, the worst device */
 	_Atomic uint64_t reserved_peak;   /* bytes */
 	_Atomic uint64_t stop_reason;     /* 0 run on; 1 settled; 2 limit: everything is flushed, please end the program */
@@ -77,11 +77,11 @@ struct tn_ledger_device {
 	struct tn_gpu_figures gpu;
 	uint64_t other_bytes; /* held by processes that are not of this run: --other */
 	uint64_t used_bytes, peak_used_bytes;
-	uint64_t program_bytes;            /* of used_bytes, what TN_BYTES_PROGRAM is of, all processes */
-	uint64_t peak_sequence;            /* when the peak was set */
-	struct tn_ledger_split at_peak;    /* what it was made of */
+	uint64_t program_bytes;         /* of used_bytes, what TN_BYTES_PROGRAM is of, all processes */
+	uint64_t peak_sequence;         /* when the peak was set */
+	struct tn_ledger_split at_peak; /* what it was made of */
 	struct tn_ledger_refusal refusal;
-	uint64_t fail_countdown;           /* tests: the Nth allocation from now fails; 0 = never */
+	uint64_t fail_countdown; /* tests: the Nth allocation from now fails; 0 = never */
 };
 
 enum tn_process_state { TN_PROCESS_FREE, TN_PROCESS_ALIVE };
@@ -93,7 +93,7 @@ struct tn_ledger_process {
 	uint32_t region;     /* row + 1; 0: in none */
 	uint32_t unused;
 	uint64_t bytes[TN_MAX_DEVICES][TN_BYTES_CLASSES];
-	uint64_t peak_bytes[TN_MAX_DEVICES]; /* the most that it held of each device, */
+	uint64_t peak_bytes[TN_MAX_DEVICES];                /* the most that it held of each device, */
 	uint64_t at_peak[TN_MAX_DEVICES][TN_BYTES_CLASSES]; /* and what that was made of */
 };
 
@@ -115,19 +115,19 @@ enum tn_collective {
 /* Why a rank waits for others. */
 enum tn_waiting {
 	TN_WAITS_NOT,
-	TN_WAITS,         /* for what another rank has not put on its stream yet */
-	TN_WAITS_ENDED,   /* for a rank that has ended or has left the communicator */
+	TN_WAITS,                 /* for what another rank has not put on its stream yet */
+	TN_WAITS_ENDED,           /* for a rank that has ended or has left the communicator */
 	TN_WAITS_OTHER_OPERATION, /* another rank has put another operation in that place */
 };
 
 struct tn_ledger_wait {
-	_Atomic uint32_t why;      /* enum tn_waiting; written last */
-	int32_t operation;         /* enum tn_collective; -1: making a communicator */
-	int32_t peer;              /* the rank that is waited for, in the communicator; -1: several */
-	int32_t peer_pid;          /* its process; 0: it has not come yet */
-	int32_t peer_operation;    /* TN_WAITS_OTHER_OPERATION: what it did */
-	int32_t line;              /* of the program; 0: unknown */
-	uint64_t number;           /* how many operations of the communicator came before */
+	_Atomic uint32_t why;       /* enum tn_waiting; written last */
+	int32_t operation;          /* enum tn_collective; -1: making a communicator */
+	int32_t peer;               /* the rank that is waited for, in the communicator; -1: several */
+	int32_t peer_pid;           /* its process; 0: it has not come yet */
+	int32_t peer_operation;     /* TN_WAITS_OTHER_OPERATION: what it did */
+	int32_t line;               /* of the program; 0: unknown */
+	uint64_t number;            /* how many operations of the communicator came before */
 	uint64_t bytes, peer_bytes; /* of one rank's part */
 	char file[TN_LEDGER_PLACE];
 };
@@ -139,12 +139,13 @@ struct tn_ledger_rank {
 	int32_t device;      /* of that communicator, a number in this ledger */
 	uint64_t start_time;
 	_Atomic uint32_t settled; /* it has seen enough: the run may stop when all have */
-	_Atomic uint32_t peer_aborted; /* NCCL told it that another rank aborted a communicator: what it then fails of is that */
+	_Atomic uint32_t
+		peer_aborted; /* NCCL told it that another rank aborted a communicator: what it then fails of is that */
 	uint64_t peak_bytes[TN_MAX_DEVICES];
 	uint64_t at_peak[TN_MAX_DEVICES][TN_BYTES_CLASSES];
 	_Atomic uint64_t calls[TN_COLLECTIVES], bytes[TN_COLLECTIVES]; /* bytes: of one rank's part, summed */
 	struct {
-		uint64_t step, hash; /* of all operations, their bytes and all sizes of allocations up to the end of a step */
+		uint64_t step, hash;  /* of all operations, their bytes and all sizes of allocations up to the end of a step */
 	} marks[TN_LEDGER_MARKS]; /* of the last steps; step n at n modulo their number */
 	struct tn_ledger_wait wait;
 };
@@ -169,10 +170,11 @@ struct tn_ledger_region {
 	char name[TN_LEDGER_REGION_NAME];
 	uint32_t processes; /* that are in it now */
 	uint32_t unused;
-	uint64_t entered;   /* how often */
+	uint64_t entered; /* how often */
 	uint64_t peak_used_bytes[TN_MAX_DEVICES];
 	uint64_t peak_program_bytes[TN_MAX_DEVICES];
-	uint64_t peak_taken_bytes[TN_MAX_DEVICES]; /* as peak_used_bytes, but of moments at which something was taken in it only:
+	uint64_t
+		peak_taken_bytes[TN_MAX_DEVICES]; /* as peak_used_bytes, but of moments at which something was taken in it only:
 	                                            * what was held on entry does not count. 0: nothing was taken */
 };
 
@@ -223,7 +225,7 @@ _Static_assert(offsetof(struct tn_ledger, guest) == TN_LEDGER_GUEST_OFFSET, "the
 /* Creates the ledger file at `path` (must not exist) for `count` devices with the given figures and bytes held by others.
  * On success *out is the mapping; release with tn__ledger_close. */
 tn_status tn__ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count, uint64_t other_bytes,
-                           struct tn_ledger **out);
+                            struct tn_ledger **out);
 /* Maps an existing ledger. TN_FORMAT when it is not one or of another version. */
 tn_status tn__ledger_open(const char *path, struct tn_ledger **out);
 void tn__ledger_close(struct tn_ledger *ledger);
@@ -238,17 +240,17 @@ int tn__ledger_sweep(struct tn_ledger *ledger);
 /* Takes bytes of a device for the slot's process, or fails with TN_OUT_OF_DEVICE_MEMORY when the card would be more than
  * full (dead processes are swept first). *sequence, if not NULL, receives the number of this change. Thread-safe. */
 tn_status tn__ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
-                         uint64_t *sequence);
+                          uint64_t *sequence);
 /* Gives bytes back. They must have been taken by the same slot and class. */
 void tn__ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes);
 /* Makes an allocation that the slot's process has taken (bytes of a class on a device) one that others may open. The row
  * and its id name it in every process of the run. TN_LIMIT when there are too many. From now on its bytes are given back
  * by tn__ledger_close_share only. Thread-safe, as the next two. */
 tn_status tn__ledger_share(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
-                          uint32_t *row, uint64_t *id);
+                           uint32_t *row, uint64_t *id);
 /* The slot's process maps it, too. *about receives a copy of the row. TN_NOT_FOUND when it is there no more. */
 tn_status tn__ledger_open_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id,
-                               struct tn_ledger_share *about);
+                                struct tn_ledger_share *about);
 /* The slot's process has no mapping of it left. The last one gives the bytes back. */
 void tn__ledger_close_share(struct tn_ledger *ledger, int slot, uint32_t row, uint64_t id);
 

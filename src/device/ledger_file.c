@@ -24,7 +24,7 @@ map_file(int fd, const char *path, struct tn_ledger **out)
 
 tn_status
 tn__ledger_create(const char *path, const struct tn_gpu_figures *gpus, int count, uint64_t other_bytes,
-                 struct tn_ledger **out)
+                  struct tn_ledger **out)
 {
 	TN_RETURN_IF(count < 0 || count > TN_MAX_DEVICES, TN_INVALID, "%d devices asked for; 0 to %d are possible", count,
 	             TN_MAX_DEVICES);

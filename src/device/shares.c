@@ -81,7 +81,7 @@ tn__shares_leave(struct tn_ledger *ledger, int slot)
 
 tn_status
 tn__ledger_share(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_class class, uint64_t bytes,
-                uint32_t *row, uint64_t *id)
+                 uint32_t *row, uint64_t *id)
 {
 	uint32_t free_row = 0;
 	tn__ledger_lock(ledger);
@@ -141,9 +141,10 @@ tn__shares_check(const struct tn_ledger *ledger)
 {
 	for (uint32_t row = 0; row < TN_LEDGER_SHARES; row++) {
 		const struct tn_ledger_share *share = &ledger->shares[row];
-		bool sound = share->id ? row < ledger->share_count && is_open(share, share->charged) &&
-		                             ledger->processes[share->charged].bytes[share->device][share->class] >= share->bytes
-		                       : any_opener(share) < 0;
+		bool sound = share->id
+		                 ? row < ledger->share_count && is_open(share, share->charged) &&
+		                       ledger->processes[share->charged].bytes[share->device][share->class] >= share->bytes
+		                 : any_opener(share) < 0;
 		TN_RETURN_IF(!sound, TN_STATE, "invariant 6: shared allocation %u is charged to nobody who has it open", row);
 	}
 	return TN_OK;

@@ -16,14 +16,14 @@
 void
 tn__space_init(struct tn_space *space, uint64_t base, uint64_t size)
 {
-	*space = (struct tn_space){.base = base, .size = size};
+	*space = (struct tn_space){ .base = base, .size = size };
 }
 
 void
 tn__space_destroy(struct tn_space *space)
 {
 	free(space->ranges);
-	*space = (struct tn_space){0};
+	*space = (struct tn_space){ 0 };
 }
 
 /* Index of the first range whose end lies above `address`. */
@@ -90,7 +90,7 @@ insert(struct tn_space *space, size_t index, const struct tn_range *range)
 
 tn_status
 tn__space_take(struct tn_space *space, uint64_t size, uint64_t alignment, uint64_t wanted, uint64_t tag, void *object,
-              struct tn_range *out)
+               struct tn_range *out)
 {
 	TN_RETURN_IF(size == 0 || alignment == 0 || (alignment & (alignment - 1)) != 0, TN_INVALID,
 	             "a range needs a size and an alignment that is a power of two");
@@ -109,7 +109,7 @@ tn__space_take(struct tn_space *space, uint64_t size, uint64_t alignment, uint64
 		}
 	}
 	TN_RETURN_IF(!address, TN_LIMIT, "the address space of the device is full");
-	struct tn_range range = {.address = address, .size = size, .tag = tag, .object = object};
+	struct tn_range range = { .address = address, .size = size, .tag = tag, .object = object };
 	insert(space, index, &range);
 	if (index < space->first_gap)
 		space->first_gap = index;

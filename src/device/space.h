@@ -36,7 +36,7 @@ void tn__space_destroy(struct tn_space *space);
 /* Takes the lowest free range of `size` bytes at a multiple of `alignment` (a power of two). `wanted`, if not 0, is tried
  * first. The range is copied to *out. TN_LIMIT when the space has no such gap, TN_NO_MEMORY for host memory. */
 tn_status tn__space_take(struct tn_space *space, uint64_t size, uint64_t alignment, uint64_t wanted, uint64_t tag,
-                        void *object, struct tn_range *out);
+                         void *object, struct tn_range *out);
 
 /* The taken range that contains `address`, or NULL. The pointer is valid until the next take or give. */
 struct tn_range *tn__space_find(struct tn_space *space, uint64_t address);

@@ -63,10 +63,10 @@ static void
 add_notes(const struct tn_dnn_real *real, tn_dnn_descriptor engine, struct tn_dnn_bytes *out)
 {
 	int32_t notes[MOST_NOTES], behaviours[MOST_NOTES];
-	int64_t note_count =
-		numbers_of(real, engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, notes);
-	int64_t behaviour_count =
-		numbers_of(real, engine, DNN_ATTR_ENGINE_BEHAVIOR_NOTE, DNN_TYPE_BEHAVIOR_NOTE, MOST_NOTES, behaviours);
+	int64_t note_count = numbers_of(real, engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE, MOST_NOTES,
+	                                notes);
+	int64_t behaviour_count = numbers_of(real, engine, DNN_ATTR_ENGINE_BEHAVIOR_NOTE, DNN_TYPE_BEHAVIOR_NOTE,
+	                                     MOST_NOTES, behaviours);
 	tn__dnn_add_u32(out, (uint32_t)note_count);
 	tn__dnn_add(out, notes, (size_t)note_count * sizeof(notes[0]));
 	tn__dnn_add_u32(out, (uint32_t)behaviour_count);
@@ -82,8 +82,8 @@ add_row(struct asked *asked, tn_dnn_descriptor configuration, struct tn_dnn_byte
 	int32_t shared = -1;
 	if (children_of(asked, configuration, DNN_ATTR_ENGINECFG_ENGINE, DNN_BACKEND_ENGINE_DESCRIPTOR, 1, &engine) == 1)
 		(void)numbers_of(real, engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, DNN_TYPE_INT64, 1, &index);
-	int64_t count = children_of(asked, configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
-	                            MOST_KNOBS, choices);
+	int64_t count = children_of(asked, configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES,
+	                            DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, MOST_KNOBS, choices);
 	(void)numbers_of(real, configuration, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &workspace);
 	(void)numbers_of(real, configuration, DNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, DNN_TYPE_INT32, 1, &shared);
 	tn__dnn_add_i64(out, index);
@@ -119,7 +119,8 @@ ask_heuristics(struct asked *asked, int32_t mode, tn_dnn_descriptor results[MOST
 	if (status != DNN_STATUS_SUCCESS)
 		return status;
 	*count = count_of(real, heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, MOST_RESULTS);
-	*count = children_of(asked, heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_BACKEND_ENGINECFG_DESCRIPTOR, *count, results);
+	*count = children_of(asked, heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_BACKEND_ENGINECFG_DESCRIPTOR, *count,
+	                     results);
 	return status;
 }
 
@@ -138,7 +139,8 @@ answer_plan(struct asked *asked, tn_dnn_descriptor configuration, int64_t *works
 	if (status == DNN_STATUS_SUCCESS)
 		status = asked->made.real->finalize(plan);
 	if (status == DNN_STATUS_SUCCESS)
-		status = asked->made.real->get(plan, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, workspace);
+		status = asked->made.real->get(plan, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count,
+		                               workspace);
 	return status;
 }
 

@@ -34,7 +34,8 @@ check_of(const unsigned char *answer, uint32_t length)
 const char *
 tn__dnn_cache_path(const char *folder, const char *library, char out[PATH_MAX])
 {
-	static const char *const parts[] = { "", "_graph", "_heuristic", "_engines_precompiled", "_engines_runtime_compiled" };
+	static const char *const parts[] = { "", "_graph", "_heuristic", "_engines_precompiled",
+		                                 "_engines_runtime_compiled" };
 	const char *name = strrchr(library, '/'), *suffix = strstr(library, ".so");
 	uint64_t sizes = 0xcbf29ce484222325u;
 	char path[PATH_MAX];
@@ -52,7 +53,7 @@ tn__dnn_cache_path(const char *folder, const char *library, char out[PATH_MAX])
 
 size_t
 tn__dnn_cache_walk(const unsigned char *bytes, size_t length,
-                  void (*take)(void *context, const struct tn_dnn_record *record), void *context)
+                   void (*take)(void *context, const struct tn_dnn_record *record), void *context)
 {
 	struct tn_dnn_cursor cursor = { .at = bytes, .end = bytes + length };
 	const void *head = tn__dnn_take(&cursor, HEAD_BYTES);

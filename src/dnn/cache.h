@@ -31,7 +31,7 @@ struct tn_dnn_record {
 
 /* Calls `take` for every sound record of a file's bytes; gives the length of what is sound. */
 size_t tn__dnn_cache_walk(const unsigned char *bytes, size_t length,
-                         void (*take)(void *context, const struct tn_dnn_record *record), void *context);
+                          void (*take)(void *context, const struct tn_dnn_record *record), void *context);
 
 /* Opens the file for adding; makes it and its folder where they are missing, and cuts off what is damaged. -1 when that
  * cannot be done: answers are then asked for again. */

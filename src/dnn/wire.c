@@ -139,5 +139,6 @@ hash_question(const struct tn_dnn_question *question, uint64_t start)
 struct tn_dnn_key
 tn__dnn_key_of(const struct tn_dnn_question *question)
 {
-	return (struct tn_dnn_key){ hash_question(question, 0xcbf29ce484222325u), hash_question(question, 0x9e3779b97f4a7c15u) };
+	return (struct tn_dnn_key){ hash_question(question, 0xcbf29ce484222325u),
+		                        hash_question(question, 0x9e3779b97f4a7c15u) };
 }

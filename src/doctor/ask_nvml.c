@@ -24,10 +24,10 @@ tn__nvml_open(struct tn_nvml *out)
 }
 
 /* Calls the function of that name with these arguments, or gives TN_NVML_ABSENT. */
-#define CALL(nvml, name, shape, ...)                                              \
-	({                                                                            \
-		int (*function) shape = (int (*) shape)(uintptr_t)(nvml)->find((nvml)->library, name); \
-		function != NULL ? function(__VA_ARGS__) : TN_NVML_ABSENT;                \
+#define CALL(nvml, name, shape, ...)                                                         \
+	({                                                                                       \
+		int(*function) shape = (int(*) shape)(uintptr_t)(nvml)->find((nvml)->library, name); \
+		function != NULL ? function(__VA_ARGS__) : TN_NVML_ABSENT;                           \
 	})
 
 int

@@ -58,7 +58,8 @@ file_has(const char *path, const char *text)
 	struct stat about;
 	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	bool found = false;
-	if (file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0 && about.st_size <= LIBRARY_MAX) {
+	if (file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0 &&
+	    about.st_size <= LIBRARY_MAX) {
 		size_t size = (size_t)about.st_size, length = strlen(text) + 1;
 		char *bytes = malloc(size);
 		ssize_t got = bytes != NULL ? read(file, bytes, size) : -1;
@@ -84,7 +85,8 @@ torch_has(const struct tn_machine *machine, const struct tn_diagnosis *out, cons
 	int answer = -1;
 	for (size_t i = 0; i < 2 && out->torch.packages != NULL && answer != 1; i++) {
 		char path[PATH_MAX];
-		if (snprintf(path, sizeof(path), "%s%s/torch/lib/%s", machine->root, out->torch.packages, names[i]) >= (int)sizeof(path) ||
+		if (snprintf(path, sizeof(path), "%s%s/torch/lib/%s", machine->root, out->torch.packages, names[i]) >=
+		        (int)sizeof(path) ||
 		    access(path, R_OK) != 0)
 			continue;
 		answer = file_has(path, text);
@@ -95,9 +97,9 @@ torch_has(const struct tn_machine *machine, const struct tn_diagnosis *out, cons
 static void
 say_unknown(struct tn_diagnosis *out, const char *variable, const char *name, bool asked)
 {
-	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_ERROR, "allocator_unknown", -1, "%s: %s%s%s \"%s\"", variable,
-	                                asked ? "torch " : "no torch that is known here", asked ? out->torch.version : "",
-	                                asked ? " does not know" : " knows", name);
+	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_ERROR, "allocator_unknown", -1, "%s: %s%s%s \"%s\"",
+	                                variable, asked ? "torch " : "no torch that is known here",
+	                                asked ? out->torch.version : "", asked ? " does not know" : " knows", name);
 	tn__fact_meaning(out, fact, "The program ends when it first uses the card: \"Unrecognized ... %s\".", name);
 	const char *near = NULL;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
@@ -130,8 +132,8 @@ wrong_value(enum kind kind, const char *value, bool more_than_20)
 static void
 say_value(struct tn_diagnosis *out, const char *variable, const char *name, const char *value, const char *wrong)
 {
-	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_ERROR, "allocator_value", -1, "%s: %s:%s is not taken", variable,
-	                                name, value);
+	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_ERROR, "allocator_value", -1,
+	                                "%s: %s:%s is not taken", variable, name, value);
 	tn__fact_meaning(out, fact, "The program ends when it first uses the card; %s.", wrong);
 	tn__fact_remedy(out, fact, "Set it so, or take it out.");
 }
@@ -150,7 +152,9 @@ check_pair(const struct tn_machine *machine, struct tn_diagnosis *out, const cha
 		return;
 	}
 	bool more_than_20 = torch_has(machine, out, "CachingAllocator option max_split_size_mb too small, must be > ") == 1;
-	const char *wrong = value[0] == '\0' ? "it has no value" : setting != NULL ? wrong_value(setting->kind, value, more_than_20) : NULL;
+	const char *wrong = value[0] == '\0'  ? "it has no value"
+	                    : setting != NULL ? wrong_value(setting->kind, value, more_than_20)
+	                                      : NULL;
 	if (wrong != NULL)
 		say_value(out, variable, pair, value, wrong);
 }
@@ -198,7 +202,8 @@ check_new_name(const struct tn_machine *machine, struct tn_diagnosis *out, const
 void
 tn__check_allocator(const struct tn_machine *machine, struct tn_diagnosis *out)
 {
-	const char *newer = tn__variable(machine, "PYTORCH_ALLOC_CONF"), *older = tn__variable(machine, "PYTORCH_CUDA_ALLOC_CONF");
+	const char *newer = tn__variable(machine, "PYTORCH_ALLOC_CONF"),
+			   *older = tn__variable(machine, "PYTORCH_CUDA_ALLOC_CONF");
 	size_t before = out->count;
 	if (newer != NULL && newer[0] != '\0') {
 		check_new_name(machine, out, newer);
@@ -213,5 +218,6 @@ tn__check_allocator(const struct tn_machine *machine, struct tn_diagnosis *out)
 		tn__fact_remedy(out, fact, "Keep one.");
 	}
 	if (out->count == before && (newer != NULL || older != NULL))
-		tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_FINE, "allocator", -1, "Allocator settings: %s", newer != NULL ? newer : older);
+		tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_FINE, "allocator", -1, "Allocator settings: %s",
+		         newer != NULL ? newer : older);
 }

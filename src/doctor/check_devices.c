@@ -66,22 +66,26 @@ state_of(const struct tn_machine *machine, const struct user *user, const char *
 }
 
 static void
-look_at(const struct tn_machine *machine, struct tn_diagnosis *out, const struct user *user, const char *path, bool needed)
+look_at(const struct tn_machine *machine, struct tn_diagnosis *out, const struct user *user, const char *path,
+        bool needed)
 {
 	struct stat about = { 0 };
 	struct tn_fact *fact;
 	int state = state_of(machine, user, path, &about);
 	if (state == 2) {
-		fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "device_permission", -1, "You may not open %s (mode %04o)", path,
-		                about.st_mode & 07777);
+		fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "device_permission", -1, "You may not open %s (mode %04o)",
+		                path, about.st_mode & 07777);
 		tn__fact_meaning(out, fact, "CUDA finds no card, or fails with \"unknown error\".");
-		tn__fact_remedy(out, fact, "Have the administrator add you to the file's group (usually video or render), or set the mode "
-		                           "back to 0666 (NVreg_DeviceFileMode of the nvidia module).");
+		tn__fact_remedy(out, fact,
+		                "Have the administrator add you to the file's group (usually video or render), or set the mode "
+		                "back to 0666 (NVreg_DeviceFileMode of the nvidia module).");
 	} else if (state == 1 && needed) {
 		fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "device_missing", -1, "%s is missing", path);
 		tn__fact_meaning(out, fact, "CUDA reaches the cards through it.");
-		tn__fact_remedy(out, fact, out->container ? "Start the container with --gpus all (or --device %s)."
-		                                          : "sudo nvidia-modprobe -u -c=0 makes it; after that %s is there.", path);
+		tn__fact_remedy(out, fact,
+		                out->container ? "Start the container with --gpus all (or --device %s)."
+		                               : "sudo nvidia-modprobe -u -c=0 makes it; after that %s is there.",
+		                path);
 	}
 }
 

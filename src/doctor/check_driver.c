@@ -63,11 +63,12 @@ read_module(const struct tn_machine *machine, struct tn_diagnosis *out)
 static void
 no_card(struct tn_diagnosis *out)
 {
-	struct tn_fact *fact =
-		tn__fact(out, TN_PART_DRIVER, TN_LEVEL_WARNING, "no_card", -1,
-	             out->container ? "No NVIDIA card is visible in this container" : "This machine has no NVIDIA card");
+	struct tn_fact *fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_WARNING, "no_card", -1,
+	                                out->container ? "No NVIDIA card is visible in this container"
+	                                               : "This machine has no NVIDIA card");
 	tn__fact_meaning(out, fact, "CUDA programs do not run here: torch.cuda.is_available() is False.");
-	tn__fact_remedy(out, fact, "%sWithout a card, tonnage run --gpu rtx3060 -- python train.py says whether a program fits one.",
+	tn__fact_remedy(out, fact,
+	                "%sWithout a card, tonnage run --gpu rtx3060 -- python train.py says whether a program fits one.",
 	                out->container ? "Start the container with its cards: docker run --gpus all. " : "");
 }
 
@@ -77,10 +78,12 @@ not_driven(const struct tn_machine *machine, struct tn_diagnosis *out, const str
 {
 	struct tn_fact *fact;
 	if (strcmp(bus->driven_by, "nouveau") == 0 || tn__exists(machine, "/sys/module/nouveau")) {
-		fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "nouveau", -1, "nouveau drives the card at %s", bus->first);
+		fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "nouveau", -1, "nouveau drives the card at %s",
+		                bus->first);
 		tn__fact_meaning(out, fact, "nouveau has no CUDA, and NVIDIA's driver does not load beside it.");
-		tn__fact_remedy(out, fact, "Install NVIDIA's driver, keep nouveau from loading (\"blacklist nouveau\" in a file of "
-		                           "/etc/modprobe.d), and restart.");
+		tn__fact_remedy(out, fact,
+		                "Install NVIDIA's driver, keep nouveau from loading (\"blacklist nouveau\" in a file of "
+		                "/etc/modprobe.d), and restart.");
 		return;
 	}
 	if (strncmp(bus->driven_by, "vfio", 4) == 0) {
@@ -92,8 +95,10 @@ not_driven(const struct tn_machine *machine, struct tn_diagnosis *out, const str
 	}
 	fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "driver_missing", -1,
 	                "The card at %s has no driver: the module nvidia is not loaded", bus->first);
-	tn__fact_meaning(out, fact, "No CUDA program finds the card. After a new kernel the module is often not built for it.");
-	tn__fact_remedy(out, fact, "sudo modprobe nvidia says why; install the driver, or build it again (dkms autoinstall).");
+	tn__fact_meaning(out, fact,
+	                 "No CUDA program finds the card. After a new kernel the module is often not built for it.");
+	tn__fact_remedy(out, fact,
+	                "sudo modprobe nvidia says why; install the driver, or build it again (dkms autoinstall).");
 }
 
 static void
@@ -103,8 +108,9 @@ no_library(struct tn_diagnosis *out)
 	                                "libnvidia-ml.so.1, a library of the driver, is not found here");
 	tn__fact_meaning(out, fact, "The cards cannot be asked, and libcuda.so.1 is probably missing, too.");
 	if (out->container)
-		tn__fact_remedy(out, fact, "Start the container with --gpus all, and with utility and compute among "
-		                           "NVIDIA_DRIVER_CAPABILITIES.");
+		tn__fact_remedy(out, fact,
+		                "Start the container with --gpus all, and with utility and compute among "
+		                "NVIDIA_DRIVER_CAPABILITIES.");
 	else
 		tn__fact_remedy(out, fact, "Install the driver's libraries, of the module's version (%s).",
 		                out->driver[0] != '\0' ? out->driver : "see /proc/driver/nvidia/version");
@@ -114,11 +120,10 @@ static void
 mismatch(struct tn_diagnosis *out, const char *library)
 {
 	bool known = library[0] != '\0' && out->driver[0] != '\0';
-	struct tn_fact *fact =
-		tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "driver_mismatch", -1,
-	             known ? "The loaded driver module is %s, the driver's libraries are %s"
-	                   : "The driver's module (%s) and its libraries (%s) are of different versions",
-	             known ? out->driver : "version unknown", known ? library : "version unknown");
+	struct tn_fact *fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "driver_mismatch", -1,
+	                                known ? "The loaded driver module is %s, the driver's libraries are %s"
+	                                      : "The driver's module (%s) and its libraries (%s) are of different versions",
+	                                known ? out->driver : "version unknown", known ? library : "version unknown");
 	tn__fact_meaning(out, fact, "The driver was replaced while it ran. Programs that start now find no card.");
 	tn__fact_remedy(out, fact, "Restart the machine (in a container: the container).");
 }
@@ -127,12 +132,12 @@ mismatch(struct tn_diagnosis *out, const char *library)
 static void
 refused(struct tn_diagnosis *out, int status)
 {
-	struct tn_fact *fact =
-		tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "driver_refused", -1, "The driver does not start (NVML's error %d%s)",
-	             status, status == TN_NVML_NO_PERMISSION       ? ", no permission"
-	                     : status == TN_NVML_DRIVER_NOT_LOADED ? ", driver not loaded"
-	                     : status == TN_NVML_LOST              ? ", a card is lost"
-	                                                           : "");
+	struct tn_fact *fact = tn__fact(out, TN_PART_DRIVER, TN_LEVEL_ERROR, "driver_refused", -1,
+	                                "The driver does not start (NVML's error %d%s)", status,
+	                                status == TN_NVML_NO_PERMISSION       ? ", no permission"
+	                                : status == TN_NVML_DRIVER_NOT_LOADED ? ", driver not loaded"
+	                                : status == TN_NVML_LOST              ? ", a card is lost"
+	                                                                      : "");
 	tn__fact_meaning(out, fact, "No CUDA program can use a card until it does.");
 	tn__fact_remedy(out, fact, "sudo dmesg | grep NVRM says why; a restart often helps.");
 }

@@ -21,14 +21,19 @@ check_counts(const struct tn_machine *machine, struct tn_diagnosis *out, unsigne
 	const char *name = "nvmlDeviceGetTotalEccErrors";
 	if (tn__nvml_ask_kinds(machine->nvml, device, name, UNCORRECTED, SINCE_START, &bad) == 0 && bad > 0) {
 		fact = tn__fact(out, TN_PART_CARD, TN_LEVEL_ERROR, "ecc_uncorrected", (int)card,
-		                "%llu memory error%s that ECC could not correct, since the driver started", bad, bad == 1 ? "" : "s");
+		                "%llu memory error%s that ECC could not correct, since the driver started", bad,
+		                bad == 1 ? "" : "s");
 		tn__fact_meaning(out, fact, "Programs end with \"uncorrectable ECC error encountered\".");
-		tn__fact_remedy(out, fact, "End what runs on it, then sudo nvidia-smi -i %u --gpu-reset. If they come again, have the card "
-		                           "replaced.", card);
+		tn__fact_remedy(
+			out, fact,
+			"End what runs on it, then sudo nvidia-smi -i %u --gpu-reset. If they come again, have the card "
+			"replaced.",
+			card);
 	}
 	if (tn__nvml_ask_kinds(machine->nvml, device, name, CORRECTED, SINCE_START, &mended) == 0 && mended > 0) {
 		fact = tn__fact(out, TN_PART_CARD, TN_LEVEL_HINT, "ecc_corrected", (int)card,
-		                "%llu memory error%s that ECC corrected, since the driver started", mended, mended == 1 ? "" : "s");
+		                "%llu memory error%s that ECC corrected, since the driver started", mended,
+		                mended == 1 ? "" : "s");
 		tn__fact_meaning(out, fact, "No result was wrong.");
 		tn__fact_remedy(out, fact, "Nothing now; look again whether the number grows.");
 	}
@@ -45,7 +50,8 @@ check_mode(const struct tn_machine *machine, struct tn_diagnosis *out, unsigned 
 		return;
 	}
 	struct tn_fact *fact = tn__fact(out, TN_PART_CARD, TN_LEVEL_WARNING, "ecc_pending", (int)card,
-	                                "ECC is %s, and will be %s after a restart", now ? "on" : "off", later ? "on" : "off");
+	                                "ECC is %s, and will be %s after a restart", now ? "on" : "off",
+	                                later ? "on" : "off");
 	tn__fact_meaning(out, fact, "The memory that a program can have may change with it.");
 	tn__fact_remedy(out, fact, "Restart, or sudo nvidia-smi -i %u --gpu-reset when nothing runs on the card.", card);
 }
@@ -59,7 +65,8 @@ check_rows(const struct tn_machine *machine, struct tn_diagnosis *out, unsigned 
 	bool known = tn__nvml_ask_four(machine->nvml, device, "nvmlDeviceGetRemappedRows", rows) == 0;
 	bool older = tn__nvml_ask(machine->nvml, device, "nvmlDeviceGetRetiredPagesPendingStatus", &pages) == 0;
 	if (known && rows[3]) {
-		fact = tn__fact(out, TN_PART_CARD, TN_LEVEL_ERROR, "memory_failed", (int)card, "A faulty row of memory could not be replaced");
+		fact = tn__fact(out, TN_PART_CARD, TN_LEVEL_ERROR, "memory_failed", (int)card,
+		                "A faulty row of memory could not be replaced");
 		tn__fact_meaning(out, fact, "The spare rows are used up: programs will meet the fault again.");
 		tn__fact_remedy(out, fact, "Have the card replaced.");
 	} else if ((known && rows[2]) || (older && pages)) {
@@ -142,8 +149,8 @@ read_record(const char *line, size_t length, struct seen *out, uint64_t *microse
 	if (close == NULL || end - close < 3 || close[1] != ':' || !tn__number(close + 2, &code) || code == 0 || code > 999)
 		return false;
 	size_t skip = strncmp(at, "PCI:", 4) == 0 ? 4 : 0;
-	snprintf(out->bus, sizeof(out->bus), "%.*s", (int)(close - at - (ptrdiff_t)skip > 20 ? 20 : close - at - (ptrdiff_t)skip),
-	         at + skip);
+	snprintf(out->bus, sizeof(out->bus), "%.*s",
+	         (int)(close - at - (ptrdiff_t)skip > 20 ? 20 : close - at - (ptrdiff_t)skip), at + skip);
 	out->code = (unsigned)code;
 	unsigned long long stamp = 0;
 	if (sscanf(line, "%*u,%*u,%llu,", &stamp) == 1)
@@ -195,9 +202,10 @@ say_xid(struct tn_diagnosis *out, const struct seen *seen)
 	enum action action = known != NULL ? known->action : ASK;
 	enum tn_level level = action == RESET_CARD || action == RESTART_MACHINE ? TN_LEVEL_ERROR : TN_LEVEL_WARNING;
 	struct tn_fact *fact = tn__fact(out, TN_PART_CARD, level, "xid", card_at(out, seen->bus),
-	                                "Xid %u in the kernel's log (%s), %u time%s, last: %s", seen->code, seen->bus, seen->count,
-	                                seen->count == 1 ? "" : "s", tn__doctor_time(seen->last, when));
-	tn__fact_meaning(out, fact, "The driver reports: %s.", known != NULL ? known->words : "an error that this table does not have");
+	                                "Xid %u in the kernel's log (%s), %u time%s, last: %s", seen->code, seen->bus,
+	                                seen->count, seen->count == 1 ? "" : "s", tn__doctor_time(seen->last, when));
+	tn__fact_meaning(out, fact, "The driver reports: %s.",
+	                 known != NULL ? known->words : "an error that this table does not have");
 	tn__fact_remedy(out, fact, "%s", remedy_of(action));
 }
 

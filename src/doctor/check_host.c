@@ -23,7 +23,8 @@ tn__check_host_kind(const struct tn_machine *machine, struct tn_diagnosis *out)
 	tn__read_line(machine, release, sizeof(release), "/proc/sys/kernel/osrelease");
 	out->wsl = strcasestr(release, "microsoft") != NULL;
 	if (out->container)
-		tn__fact(out, TN_PART_HOST, TN_LEVEL_FINE, "container", -1, "This is a container: what runs outside it is not all visible");
+		tn__fact(out, TN_PART_HOST, TN_LEVEL_FINE, "container", -1,
+		         "This is a container: what runs outside it is not all visible");
 	if (!out->wsl)
 		return;
 	struct tn_fact *fact;
@@ -34,10 +35,14 @@ tn__check_host_kind(const struct tn_machine *machine, struct tn_diagnosis *out)
 		return;
 	}
 	fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_HINT, "wsl", -1, "This is WSL: the driver is that of Windows");
-	tn__fact_meaning(out, fact, "When the card is full, Windows may move its memory to the host instead of failing: programs become "
-	                            "very slow. Windows' own programs hold memory, too, and are not named here.");
-	tn__fact_remedy(out, fact, "Install no Linux driver in WSL. In NVIDIA's control panel, \"CUDA - Sysmem Fallback Policy: Prefer No "
-	                           "Sysmem Fallback\" makes it fail instead; .wslconfig says how much host memory WSL has.");
+	tn__fact_meaning(
+		out, fact,
+		"When the card is full, Windows may move its memory to the host instead of failing: programs become "
+		"very slow. Windows' own programs hold memory, too, and are not named here.");
+	tn__fact_remedy(
+		out, fact,
+		"Install no Linux driver in WSL. In NVIDIA's control panel, \"CUDA - Sysmem Fallback Policy: Prefer No "
+		"Sysmem Fallback\" makes it fail instead; .wslconfig says how much host memory WSL has.");
 }
 
 static bool
@@ -59,22 +64,27 @@ check_shared_memory(const struct tn_machine *machine, struct tn_diagnosis *out)
 {
 	uint64_t total = 0, available = 0;
 	char whole[32] = "", left[32] = "";
-	bool (*space)(const struct tn_machine *, const char *, uint64_t *, uint64_t *) =
-		machine->space != NULL ? machine->space : space_below_root;
+	bool (*space)(const struct tn_machine *, const char *, uint64_t *,
+	              uint64_t *) = machine->space != NULL ? machine->space : space_below_root;
 	if (!space(machine, "/dev/shm", &total, &available))
 		return;
 	tn__human_bytes((int64_t)total, whole);
 	tn__human_bytes((int64_t)available, left);
 	struct tn_fact *fact;
 	if (total > 0 && available < total / 10) {
-		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "shm_full", -1, "/dev/shm is full: %s free of %s", left, whole);
-		tn__fact_meaning(out, fact, "DataLoader workers and NCCL pass data through it; programs end with \"Bus error\".");
-		tn__fact_remedy(out, fact, "ls -la /dev/shm shows what is left there; remove what belongs to no running program.");
+		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "shm_full", -1, "/dev/shm is full: %s free of %s", left,
+		                whole);
+		tn__fact_meaning(out, fact,
+		                 "DataLoader workers and NCCL pass data through it; programs end with \"Bus error\".");
+		tn__fact_remedy(out, fact,
+		                "ls -la /dev/shm shows what is left there; remove what belongs to no running program.");
 	} else if (total < GIB) {
 		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "shm_small", -1, "/dev/shm has only %s", whole);
-		tn__fact_meaning(out, fact, "DataLoader workers pass batches through it: \"Bus error ... insufficient shared memory\".");
-		tn__fact_remedy(out, fact, out->container ? "Start the container with --shm-size=8g or --ipc=host."
-		                                          : "sudo mount -o remount,size=8G /dev/shm.");
+		tn__fact_meaning(out, fact,
+		                 "DataLoader workers pass batches through it: \"Bus error ... insufficient shared memory\".");
+		tn__fact_remedy(out, fact,
+		                out->container ? "Start the container with --shm-size=8g or --ipc=host."
+		                               : "sudo mount -o remount,size=8G /dev/shm.");
 	} else {
 		tn__fact(out, TN_PART_HOST, TN_LEVEL_FINE, "shm", -1, "/dev/shm: %s free of %s", left, whole);
 	}
@@ -93,16 +103,20 @@ check_memory(const struct tn_machine *machine, struct tn_diagnosis *out)
 		tn__human_bytes((int64_t)(total * 1024), whole);
 		tn__human_bytes((int64_t)(available * 1024), left);
 		bool low = available * 1024 < GIB;
-		fact = tn__fact(out, TN_PART_HOST, low ? TN_LEVEL_WARNING : TN_LEVEL_FINE, low ? "host_memory_low" : "host_memory", -1,
-		                "Host memory: %s free of %s", left, whole);
+		fact = tn__fact(out, TN_PART_HOST, low ? TN_LEVEL_WARNING : TN_LEVEL_FINE,
+		                low ? "host_memory_low" : "host_memory", -1, "Host memory: %s free of %s", left, whole);
 		if (low) {
-			tn__fact_meaning(out, fact, "Loading a model goes through host memory; the kernel ends programs (\"Killed\").");
+			tn__fact_meaning(out, fact,
+			                 "Loading a model goes through host memory; the kernel ends programs (\"Killed\").");
 			tn__fact_remedy(out, fact, "End what holds it: ps aux --sort=-rss | head.");
 		}
 	}
-	if (tn__read_line(machine, line, sizeof(line), "/proc/sys/vm/overcommit_memory") && tn__number(line, &mode) && mode == 2) {
-		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "overcommit", -1, "The kernel does not overcommit (overcommit_memory is 2)");
-		tn__fact_meaning(out, fact, "CUDA reserves far more address space than it uses; starting can fail with \"out of memory\".");
+	if (tn__read_line(machine, line, sizeof(line), "/proc/sys/vm/overcommit_memory") && tn__number(line, &mode) &&
+	    mode == 2) {
+		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "overcommit", -1,
+		                "The kernel does not overcommit (overcommit_memory is 2)");
+		tn__fact_meaning(
+			out, fact, "CUDA reserves far more address space than it uses; starting can fail with \"out of memory\".");
 		tn__fact_remedy(out, fact, "sudo sysctl vm.overcommit_memory=0.");
 	}
 }
@@ -186,17 +200,19 @@ say_group(struct tn_diagnosis *out, const struct group *group)
 		                "The kernel has ended %llu program%s here at the limit of %s of host memory",
 		                (unsigned long long)group->ended, group->ended == 1 ? "" : "s", limit);
 		tn__fact_meaning(out, fact, "A program that ends with \"Killed\" ran out of host memory, not of the card's.");
-		tn__fact_remedy(out, fact, "Give the container or job more memory (docker run --memory, sbatch --mem), or fewer workers.");
+		tn__fact_remedy(out, fact,
+		                "Give the container or job more memory (docker run --memory, sbatch --mem), or fewer workers.");
 	} else if (group->used_known && group->used > group->limit / 10 * 9) {
-		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "cgroup_near", -1, "%s of the %s of host memory allowed here are used",
-		                used, limit);
+		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "cgroup_near", -1,
+		                "%s of the %s of host memory allowed here are used", used, limit);
 		tn__fact_meaning(out, fact, "At the limit the kernel ends programs (\"Killed\").");
 		tn__fact_remedy(out, fact, "Give the container or job more memory, or end what holds it.");
 	} else if (group->limit < largest_card(out)) {
 		fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "cgroup_memory", -1,
 		                "Host memory is limited to %s here, less than a card has (%s)", limit,
 		                tn__human_bytes((int64_t)largest_card(out), card));
-		tn__fact_meaning(out, fact, "A model that fills the card may not pass through host memory when it is loaded or saved.");
+		tn__fact_meaning(out, fact,
+		                 "A model that fills the card may not pass through host memory when it is loaded or saved.");
 		tn__fact_remedy(out, fact, "Give the container or job more memory (docker run --memory, sbatch --mem).");
 	} else {
 		tn__fact(out, TN_PART_HOST, TN_LEVEL_FINE, "cgroup", -1, "Host memory allowed here: %s, used: %s", limit, used);

@@ -27,10 +27,11 @@ check_files(struct tn_diagnosis *out, const char *text)
 		return;
 	/* torch.multiprocessing's strategy file_descriptor: "Too many open files", "received 0 items of ancdata"
 	 * (https://docs.pytorch.org/docs/stable/multiprocessing.html#sharing-strategies) */
-	struct tn_fact *fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_HINT, "few_files", -1, "A program may have %llu files open",
-	                                (unsigned long long)files);
-	tn__fact_meaning(out, fact, "DataLoader workers hold a file for each tensor on its way: \"Too many open files\", \"received 0 "
-	                            "items of ancdata\".");
+	struct tn_fact *fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_HINT, "few_files", -1,
+	                                "A program may have %llu files open", (unsigned long long)files);
+	tn__fact_meaning(out, fact,
+	                 "DataLoader workers hold a file for each tensor on its way: \"Too many open files\", \"received 0 "
+	                 "items of ancdata\".");
 	tn__fact_remedy(out, fact, "ulimit -n 65536 before the program starts.");
 }
 
@@ -42,11 +43,15 @@ check_locked(const struct tn_machine *machine, struct tn_diagnosis *out, const c
 	if (!tn__exists(machine, "/sys/class/infiniband") || !limit_of(text, "Max locked memory", &bytes))
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "memlock", -1,
-	                                "Only %s of memory may be locked, and this machine has InfiniBand", tn__human_bytes((int64_t)bytes, limit));
-	tn__fact_meaning(out, fact, "NCCL registers its buffers with the network card and fails (\"ibv_reg_mr failed\", \"Cannot allocate "
-	                            "memory\").");
-	tn__fact_remedy(out, fact, out->container ? "Start the container with --ulimit memlock=-1."
-	                                          : "ulimit -l unlimited (limits.conf, or LimitMEMLOCK of the service).");
+	                                "Only %s of memory may be locked, and this machine has InfiniBand",
+	                                tn__human_bytes((int64_t)bytes, limit));
+	tn__fact_meaning(
+		out, fact,
+		"NCCL registers its buffers with the network card and fails (\"ibv_reg_mr failed\", \"Cannot allocate "
+		"memory\").");
+	tn__fact_remedy(out, fact,
+	                out->container ? "Start the container with --ulimit memlock=-1."
+	                               : "ulimit -l unlimited (limits.conf, or LimitMEMLOCK of the service).");
 }
 
 static void
@@ -57,7 +62,8 @@ check_address_space(struct tn_diagnosis *out, const char *text)
 	if (!limit_of(text, "Max address space", &bytes) || bytes > MUCH_ADDRESS_SPACE)
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_ERROR, "address_space", -1,
-	                                "The address space of a program is limited to %s", tn__human_bytes((int64_t)bytes, limit));
+	                                "The address space of a program is limited to %s",
+	                                tn__human_bytes((int64_t)bytes, limit));
 	tn__fact_meaning(out, fact, "CUDA reserves addresses for the memory of all cards and the host: it fails to start.");
 	tn__fact_remedy(out, fact, "ulimit -v unlimited. To limit a job's memory, use a control group.");
 }
@@ -70,7 +76,8 @@ check_processes(struct tn_diagnosis *out, const char *text)
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_HOST, TN_LEVEL_WARNING, "few_processes", -1,
 	                                "You may have %llu processes and threads", (unsigned long long)count);
-	tn__fact_meaning(out, fact, "Every worker starts threads: \"Resource temporarily unavailable\", \"can't start new thread\".");
+	tn__fact_meaning(out, fact,
+	                 "Every worker starts threads: \"Resource temporarily unavailable\", \"can't start new thread\".");
 	tn__fact_remedy(out, fact, "ulimit -u 65536, or OMP_NUM_THREADS=1 and fewer workers.");
 }
 

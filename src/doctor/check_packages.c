@@ -79,7 +79,8 @@ read_demand(const char *line, size_t length, char name[NAME_ROOM], char version[
 	}
 	size_t letters = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
 	const char *equals = strstr(text, "==");
-	if (letters == 0 || letters >= NAME_ROOM || equals == NULL || strspn(text + letters, " (") != (size_t)(equals - text - (ptrdiff_t)letters))
+	if (letters == 0 || letters >= NAME_ROOM || equals == NULL ||
+	    strspn(text + letters, " (") != (size_t)(equals - text - (ptrdiff_t)letters))
 		return false;
 	snprintf(name, NAME_ROOM, "%.*s", (int)letters, text);
 	const char *number = equals + 2 + strspn(equals + 2, " ");
@@ -102,7 +103,8 @@ say_mismatch(struct tn_diagnosis *out, const char *package, const char *own, con
 {
 	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_WARNING, "package_version", -1,
 	                                "%s %s wants %s %s, but %s is installed", package, own, demanded, version, there);
-	tn__fact_meaning(out, fact, "Built against another version: imports fail, symbols are missing, or results are wrong.");
+	tn__fact_meaning(out, fact,
+	                 "Built against another version: imports fail, symbols are missing, or results are wrong.");
 	if (strcmp(package, "torch") == 0)
 		tn__fact_remedy(out, fact, "pip install \"%s==%s\".", demanded, version);
 	else
@@ -129,7 +131,8 @@ check_demand(struct packages *packages, const char *package, const char *own, co
 	if (!version_of(packages, name)) {
 		size_t used = strlen(packages->missing);
 		if (of_torch && strncmp(name, "nvidia_", 7) == 0)
-			snprintf(packages->missing + used, sizeof(packages->missing) - used, "%s%s", used > 0 ? ", " : "", name + 7);
+			snprintf(packages->missing + used, sizeof(packages->missing) - used, "%s%s", used > 0 ? ", " : "",
+			         name + 7);
 		return;
 	}
 	if (is_version(packages->version, version))
@@ -174,10 +177,12 @@ static void
 say_missing(struct tn_diagnosis *out, const char *missing)
 {
 	enum tn_level level = out->card_count > 0 ? TN_LEVEL_WARNING : TN_LEVEL_FINE;
-	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, level, "package_missing", -1, "Without NVIDIA's libraries: %s", missing);
+	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, level, "package_missing", -1, "Without NVIDIA's libraries: %s",
+	                                missing);
 	if (level == TN_LEVEL_FINE)
 		return;
-	tn__fact_meaning(out, fact, "import torch ends with \"cannot open shared object file\", unless the system has them.");
+	tn__fact_meaning(out, fact,
+	                 "import torch ends with \"cannot open shared object file\", unless the system has them.");
 	tn__fact_remedy(out, fact, "pip install --force-reinstall \"torch==%s\" (without --no-deps).", out->torch.version);
 }
 
@@ -193,7 +198,8 @@ tn__check_packages(const struct tn_machine *machine, struct tn_diagnosis *out)
 	if (packages.torches < 2)
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_WARNING, "torch_twice", -1,
-	                                "%s has the records of %d installations of torch", out->torch.packages, packages.torches);
+	                                "%s has the records of %d installations of torch", out->torch.packages,
+	                                packages.torches);
 	tn__fact_meaning(out, fact, "One was installed over the other; files of both may be mixed.");
 	tn__fact_remedy(out, fact, "pip uninstall torch until it is gone, then install one.");
 }

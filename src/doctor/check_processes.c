@@ -69,7 +69,8 @@ name_user(const struct tn_machine *machine, uint64_t id, char *name, size_t capa
 	char *text = tn__read_text(machine, "/etc/passwd");
 	snprintf(name, capacity, "user %llu", (unsigned long long)id);
 	char *rest = text;
-	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL;
+	     line = strtok_r(NULL, "\n", &rest)) {
 		char *colon = strchr(line, ':');
 		char *second = colon != NULL ? strchr(colon + 1, ':') : NULL;
 		uint64_t number;
@@ -113,7 +114,8 @@ read_command(const struct tn_machine *machine, unsigned pid, char *command, size
 static void
 read_container(const struct tn_machine *machine, unsigned pid, char *name, size_t capacity)
 {
-	static const char *const marks[] = { "docker-", "/docker/", "cri-containerd-", "crio-", "libpod-", "/lxc/", "/kubepods" };
+	static const char *const marks[] = { "docker-", "/docker/", "cri-containerd-", "crio-",
+		                                 "libpod-", "/lxc/",    "/kubepods" };
 	char *text = tn__read_text(machine, "/proc/%u/cgroup", pid);
 	name[0] = '\0';
 	for (size_t i = 0; text != NULL && name[0] == '\0' && i < sizeof(marks) / sizeof(marks[0]); i++) {
@@ -173,9 +175,12 @@ say_process(struct tn_diagnosis *out, const struct tn_doctor_process *process)
 	                bytes, process->pid, process->user[0] != '\0' ? process->user : "an unknown user", place,
 	                tn__doctor_time(process->since, when), process->command[0] != '\0' ? ": " : "", process->command);
 	if (process->orphan) {
-		tn__fact_meaning(out, fact, "It was left behind: what started it has ended. Its memory stays taken until it ends.");
-		tn__fact_remedy(out, fact, process->own ? "If nobody needs it: kill %u (then kill -9 %u)."
-		                                        : "Ask its user to end it: kill %u (then kill -9 %u).", process->pid, process->pid);
+		tn__fact_meaning(out, fact,
+		                 "It was left behind: what started it has ended. Its memory stays taken until it ends.");
+		tn__fact_remedy(out, fact,
+		                process->own ? "If nobody needs it: kill %u (then kill -9 %u)."
+		                             : "Ask its user to end it: kill %u (then kill -9 %u).",
+		                process->pid, process->pid);
 	} else if (process->own) {
 		tn__fact_meaning(out, fact, "Another program of yours has this memory; a new one finds that much less.");
 		tn__fact_remedy(out, fact, "Wait for it, end it (kill %u), or use another card.", process->pid);
@@ -218,18 +223,22 @@ check_rest(struct tn_diagnosis *out, const struct tn_doctor_card *card)
 	struct tn_fact *fact = tn__fact(out, TN_PART_MEMORY, TN_LEVEL_WARNING, "memory_unnamed", (int)card->index,
 	                                "%s of the card are taken by no process that is named here",
 	                                tn__human_bytes((int64_t)(card->used - named), bytes));
-	tn__fact_meaning(out, fact, "%s", out->wsl ? "Under WSL the processes of Windows are not named."
-	                                           : "Programs of other containers are not always named; a killed one may linger.");
-	tn__fact_remedy(out, fact, "%s", out->wsl ? "Look at the Task Manager of Windows (GPU memory)."
-	                                          : "Ask on the host: sudo fuser -v /dev/nvidia* lists who has the card open.");
+	tn__fact_meaning(out, fact, "%s",
+	                 out->wsl ? "Under WSL the processes of Windows are not named."
+	                          : "Programs of other containers are not always named; a killed one may linger.");
+	tn__fact_remedy(out, fact, "%s",
+	                out->wsl ? "Look at the Task Manager of Windows (GPU memory)."
+	                         : "Ask on the host: sudo fuser -v /dev/nvidia* lists who has the card open.");
 	return true;
 }
 
 void
 tn__check_processes(const struct tn_machine *machine, struct tn_diagnosis *out, unsigned card, void *device)
 {
-	static const char *const lists[] = { "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3" };
-	static const char *const older[] = { "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses_v2" };
+	static const char *const lists[] = { "nvmlDeviceGetComputeRunningProcesses_v3",
+		                                 "nvmlDeviceGetGraphicsRunningProcesses_v3" };
+	static const char *const older[] = { "nvmlDeviceGetComputeRunningProcesses_v2",
+		                                 "nvmlDeviceGetGraphicsRunningProcesses_v2" };
 	size_t before = out->process_count;
 	bool listed = false;
 	for (size_t i = 0; i < 2; i++) {
@@ -242,7 +251,8 @@ tn__check_processes(const struct tn_machine *machine, struct tn_diagnosis *out, 
 			continue;
 		listed = true;
 		for (unsigned j = 0; j < count && j < TN_DOCTOR_PROCESSES; j++)
-			if (i == 0 || processes[j].used == ~0ull || processes[j].used >= 512 * MIB) /* a desktop's own windows are no news */
+			if (i == 0 || processes[j].used == ~0ull ||
+			    processes[j].used >= 512 * MIB) /* a desktop's own windows are no news */
 				add(machine, out, card, &processes[j]);
 	}
 	if (listed && !check_rest(out, &out->cards[out->card_count - 1]) && out->process_count == before)

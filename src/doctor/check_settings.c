@@ -34,8 +34,8 @@ card_of(const struct tn_diagnosis *out, const char *entry, size_t length)
 static void
 none_visible(struct tn_diagnosis *out, const char *value)
 {
-	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_ERROR, "visible_none", -1, "CUDA_VISIBLE_DEVICES=\"%s\" hides every card",
-	                                value);
+	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_ERROR, "visible_none", -1,
+	                                "CUDA_VISIBLE_DEVICES=\"%s\" hides every card", value);
 	tn__fact_meaning(out, fact, "torch.cuda.is_available() is False.");
 	tn__fact_remedy(out, fact, "unset CUDA_VISIBLE_DEVICES, or set it to a card's number (CUDA_VISIBLE_DEVICES=0).");
 }
@@ -45,12 +45,14 @@ entry_unknown(struct tn_diagnosis *out, const char *value, const char *entry, si
 {
 	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_ERROR, "visible_unknown", -1,
 	                                "CUDA_VISIBLE_DEVICES=%s: there is no card \"%.*s\"", value, (int)length, entry);
-	tn__fact_meaning(out, fact, first ? "CUDA reads the list up to there, so that no card is visible."
-	                                  : "CUDA reads the list up to there: cards after it are not visible.");
+	tn__fact_meaning(out, fact,
+	                 first ? "CUDA reads the list up to there, so that no card is visible."
+	                       : "CUDA reads the list up to there: cards after it are not visible.");
 	if (out->card_count == 1)
 		tn__fact_remedy(out, fact, "The only card here is number 0.");
 	else
-		tn__fact_remedy(out, fact, "Cards here have the numbers 0 to %zu; nvidia-smi -L lists their UUIDs.", out->card_count - 1);
+		tn__fact_remedy(out, fact, "Cards here have the numbers 0 to %zu; nvidia-smi -L lists their UUIDs.",
+		                out->card_count - 1);
 }
 
 void
@@ -78,7 +80,8 @@ tn__check_visible(const struct tn_machine *machine, struct tn_diagnosis *out)
 			break;
 		at += whole + 1;
 	}
-	tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_FINE, "visible", -1, "CUDA_VISIBLE_DEVICES=%s: programs see these, numbered from 0", value);
+	tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_FINE, "visible", -1,
+	         "CUDA_VISIBLE_DEVICES=%s: programs see these, numbered from 0", value);
 }
 
 /* CUDA numbers the fastest card first unless told otherwise, nvidia-smi by bus. */
@@ -92,13 +95,14 @@ check_order(const struct tn_machine *machine, struct tn_diagnosis *out)
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_SETTINGS, TN_LEVEL_HINT, "device_order", -1,
 	                                "The cards differ, and CUDA_DEVICE_ORDER is not set");
-	tn__fact_meaning(out, fact, "CUDA counts the fastest card first: cuda:0 need not be card 0 of nvidia-smi and of this list.");
+	tn__fact_meaning(out, fact,
+	                 "CUDA counts the fastest card first: cuda:0 need not be card 0 of nvidia-smi and of this list.");
 	tn__fact_remedy(out, fact, "export CUDA_DEVICE_ORDER=PCI_BUS_ID makes the numbers the same.");
 }
 
 static void
-check_switch(const struct tn_machine *machine, struct tn_diagnosis *out, const char *name, enum tn_level level, const char *id,
-             const char *meaning)
+check_switch(const struct tn_machine *machine, struct tn_diagnosis *out, const char *name, enum tn_level level,
+             const char *id, const char *meaning)
 {
 	const char *value = tn__variable(machine, name);
 	if (value == NULL || value[0] == '\0' || strcmp(value, "0") == 0)

@@ -81,9 +81,11 @@ check_against_driver(struct tn_diagnosis *out, int toolkit)
 	struct tn_fact *fact = tn__fact(out, TN_PART_TOOLKIT, TN_LEVEL_WARNING, "toolkit_new", -1,
 	                                "The toolkit (CUDA %s) is newer than the driver (CUDA up to %d.%d)", out->toolkit,
 	                                driver / 1000, driver % 1000);
-	tn__fact_meaning(out, fact, major ? "What its nvcc builds does not run on this driver."
-	                                  : "What its nvcc builds runs, but PTX and new functions do not.");
-	tn__fact_remedy(out, fact, "Install a newer driver, or build with a toolkit of CUDA %d.%d or older.", driver / 1000, driver % 1000);
+	tn__fact_meaning(out, fact,
+	                 major ? "What its nvcc builds does not run on this driver."
+	                       : "What its nvcc builds runs, but PTX and new functions do not.");
+	tn__fact_remedy(out, fact, "Install a newer driver, or build with a toolkit of CUDA %d.%d or older.", driver / 1000,
+	                driver % 1000);
 }
 
 static void
@@ -93,10 +95,13 @@ check_against_torch(struct tn_diagnosis *out, int toolkit)
 	if (torch == 0 || toolkit / 1000 == torch / 1000)
 		return;
 	struct tn_fact *fact = tn__fact(out, TN_PART_TOOLKIT, TN_LEVEL_WARNING, "toolkit_torch", -1,
-	                                "The toolkit is CUDA %s, torch is built for CUDA %s", out->toolkit, out->torch.cuda);
-	tn__fact_meaning(out, fact, "Building an extension stops: \"The detected CUDA version mismatches the version that was used to "
-	                            "compile PyTorch\". Running torch is not touched.");
-	tn__fact_remedy(out, fact, "To build extensions, install a toolkit of CUDA %d and set CUDA_HOME to it.", torch / 1000);
+	                                "The toolkit is CUDA %s, torch is built for CUDA %s", out->toolkit,
+	                                out->torch.cuda);
+	tn__fact_meaning(out, fact,
+	                 "Building an extension stops: \"The detected CUDA version mismatches the version that was used to "
+	                 "compile PyTorch\". Running torch is not touched.");
+	tn__fact_remedy(out, fact, "To build extensions, install a toolkit of CUDA %d and set CUDA_HOME to it.",
+	                torch / 1000);
 }
 
 /* The toolkit's stand-in of the driver's library: for linking, not for running. */
@@ -110,7 +115,8 @@ check_stubs(const struct tn_machine *machine, struct tn_diagnosis *out)
 		    !tn__exists(machine, "%.*s/libcuda.so.1", (int)length, path))
 			continue;
 		struct tn_fact *fact = tn__fact(out, TN_PART_TOOLKIT, TN_LEVEL_ERROR, "stubs", -1,
-		                                "LD_LIBRARY_PATH has %.*s, with a libcuda.so.1 that is only for linking", (int)length, path);
+		                                "LD_LIBRARY_PATH has %.*s, with a libcuda.so.1 that is only for linking",
+		                                (int)length, path);
 		tn__fact_meaning(out, fact, "It is loaded in place of the driver's: \"CUDA driver is a stub library\".");
 		tn__fact_remedy(out, fact, "Take that folder out of LD_LIBRARY_PATH.");
 		return;

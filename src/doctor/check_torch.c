@@ -57,11 +57,12 @@ no_torch(const struct tn_machine *machine, struct tn_diagnosis *out)
 		return;
 	}
 	if (!machine->python_named) {
-		tn__fact(out, TN_PART_TORCH, TN_LEVEL_FINE, "torch_missing", -1, "%s has no torch (--python PATH looks at another Python)",
-		         machine->python);
+		tn__fact(out, TN_PART_TORCH, TN_LEVEL_FINE, "torch_missing", -1,
+		         "%s has no torch (--python PATH looks at another Python)", machine->python);
 		return;
 	}
-	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_WARNING, "torch_missing", -1, "%s has no torch", machine->python);
+	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_WARNING, "torch_missing", -1, "%s has no torch",
+	                                machine->python);
 	tn__fact_meaning(out, fact, "A program that this Python runs cannot import it.");
 	tn__fact_remedy(out, fact, "Name the Python of the environment that has it, or install torch there.");
 }
@@ -71,7 +72,8 @@ no_cuda(struct tn_diagnosis *out)
 {
 	const struct tn_doctor_torch *torch = &out->torch;
 	struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_ERROR, torch->rocm ? "torch_rocm" : "torch_cpu", -1,
-	                                "torch %s is built %s", torch->version, torch->rocm ? "for AMD cards (ROCm)" : "without CUDA");
+	                                "torch %s is built %s", torch->version,
+	                                torch->rocm ? "for AMD cards (ROCm)" : "without CUDA");
 	tn__fact_meaning(out, fact, "It does not use an NVIDIA card, whatever the driver.");
 	tn__fact_remedy(out, fact, "Install the build for CUDA: https://pytorch.org/get-started/locally has the command.");
 }
@@ -81,21 +83,24 @@ static void
 check_driver(struct tn_diagnosis *out)
 {
 	const struct tn_doctor_torch *torch = &out->torch;
-	int wanted = tn__version_number(torch->cuda), driver = out->driver_cuda / 1000 * 1000 + out->driver_cuda % 1000 / 10;
+	int wanted = tn__version_number(torch->cuda),
+		driver = out->driver_cuda / 1000 * 1000 + out->driver_cuda % 1000 / 10;
 	int oldest = tn__oldest_driver(wanted / 1000), branch = tn__version_number(out->driver) / 1000;
 	bool old = branch > 0 && oldest > 0 ? branch < oldest : driver > 0 && driver / 1000 < wanted / 1000;
 	if (old && !out->wsl) {
 		struct tn_fact *fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_ERROR, "driver_old", -1,
-		                                "The driver (%s) is too old for this torch's CUDA %s", out->driver, torch->cuda);
-		tn__fact_meaning(out, fact, "torch.cuda.is_available() is False: \"The NVIDIA driver on your system is too old\".");
+		                                "The driver (%s) is too old for this torch's CUDA %s", out->driver,
+		                                torch->cuda);
+		tn__fact_meaning(out, fact,
+		                 "torch.cuda.is_available() is False: \"The NVIDIA driver on your system is too old\".");
 		if (oldest > 0)
 			tn__fact_remedy(out, fact, "Install driver %d or newer, or a torch built for an older CUDA.", oldest);
 		else
 			tn__fact_remedy(out, fact, "Install a newer driver, or a torch built for an older CUDA.");
 	} else if (driver > 0 && driver < wanted) {
 		tn__fact(out, TN_PART_TORCH, TN_LEVEL_FINE, "driver_minor", -1,
-		         "The driver is for CUDA %d.%d, torch for %s: that works within one major number, but not with PTX", driver / 1000,
-		         driver % 1000, torch->cuda);
+		         "The driver is for CUDA %d.%d, torch for %s: that works within one major number, but not with PTX",
+		         driver / 1000, driver % 1000, torch->cuda);
 	}
 }
 
@@ -104,25 +109,30 @@ check_kernels(struct tn_diagnosis *out, const struct tn_doctor_card *card)
 {
 	char list[256];
 	enum tn_kernels kernels = tn__kernels_for(&out->torch, card->major, card->minor);
-	int wanted = tn__version_number(out->torch.cuda), driver = out->driver_cuda / 1000 * 1000 + out->driver_cuda % 1000 / 10;
+	int wanted = tn__version_number(out->torch.cuda),
+		driver = out->driver_cuda / 1000 * 1000 + out->driver_cuda % 1000 / 10;
 	list_architectures(&out->torch, list, sizeof(list));
 	struct tn_fact *fact;
 	if (kernels == TN_KERNELS_OWN) {
-		tn__fact(out, TN_PART_TORCH, TN_LEVEL_FINE, "kernels", (int)card->index, "torch has kernels for this card (%d.%d)",
-		         card->major, card->minor);
+		tn__fact(out, TN_PART_TORCH, TN_LEVEL_FINE, "kernels", (int)card->index,
+		         "torch has kernels for this card (%d.%d)", card->major, card->minor);
 	} else if (kernels == TN_KERNELS_PTX && (driver == 0 || driver >= wanted)) {
 		fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_HINT, "kernels_ptx", (int)card->index,
 		                "torch has PTX, but no code for this card (%d.%d)", card->major, card->minor);
-		tn__fact_meaning(out, fact, "The driver compiles each kernel when it is first used: the first start takes minutes.");
-		tn__fact_remedy(out, fact, "A torch whose list has %d.%d starts at once; CUDA_CACHE_MAXSIZE=4294967296 keeps what was compiled.",
-		                card->major, card->minor);
+		tn__fact_meaning(out, fact,
+		                 "The driver compiles each kernel when it is first used: the first start takes minutes.");
+		tn__fact_remedy(
+			out, fact,
+			"A torch whose list has %d.%d starts at once; CUDA_CACHE_MAXSIZE=4294967296 keeps what was compiled.",
+			card->major, card->minor);
 	} else {
 		fact = tn__fact(out, TN_PART_TORCH, TN_LEVEL_ERROR, "kernels_missing", (int)card->index,
 		                "torch %s has no kernels for this card (%d.%d)", out->torch.version, card->major, card->minor);
 		tn__fact_meaning(out, fact, "\"no kernel image is available for execution on the device\". It has: %s.", list);
-		tn__fact_remedy(out, fact, card->major * 10 + card->minor < out->torch.architectures[0].number
-		                               ? "Install a torch built for an older CUDA, which still has this card."
-		                               : "Install a newer torch, or one built for a newer CUDA.");
+		tn__fact_remedy(out, fact,
+		                card->major * 10 + card->minor < out->torch.architectures[0].number
+		                    ? "Install a torch built for an older CUDA, which still has this card."
+		                    : "Install a newer torch, or one built for a newer CUDA.");
 	}
 }
 
@@ -133,10 +143,11 @@ check_python_wish(const struct tn_machine *machine, struct tn_diagnosis *out)
 	char list[256];
 	list_architectures(torch, list, sizeof(list));
 	tn__fact(out, TN_PART_TORCH, TN_LEVEL_FINE, "torch", -1, "torch %s%s%s%s%s, in %s", torch->version,
-	         torch->cuda[0] != '\0' ? " for CUDA " : "", torch->cuda, torch->python[0] != '\0' ? ", Python " : "", torch->python,
-	         machine->python);
+	         torch->cuda[0] != '\0' ? " for CUDA " : "", torch->cuda, torch->python[0] != '\0' ? ", Python " : "",
+	         torch->python, machine->python);
 	if (list[0] != '\0')
-		tn__fact(out, TN_PART_TORCH, TN_LEVEL_FINE, "architectures", -1, "Its kernels are for compute capability %s", list);
+		tn__fact(out, TN_PART_TORCH, TN_LEVEL_FINE, "architectures", -1, "Its kernels are for compute capability %s",
+		         list);
 }
 
 void

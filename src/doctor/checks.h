@@ -30,8 +30,8 @@ void tn__check_limits(const struct tn_machine *machine, struct tn_diagnosis *out
 /* ---- facts ---- */
 
 /* Adds a fact (printf form). The pointer is good until the next one is added; without memory it is a spare that nobody sees. */
-struct tn_fact *tn__fact(struct tn_diagnosis *out, enum tn_machine_part part, enum tn_level level, const char *id, int card,
-                         const char *format, ...) __attribute__((format(printf, 6, 7)));
+struct tn_fact *tn__fact(struct tn_diagnosis *out, enum tn_machine_part part, enum tn_level level, const char *id,
+                         int card, const char *format, ...) __attribute__((format(printf, 6, 7)));
 void tn__fact_meaning(struct tn_diagnosis *out, struct tn_fact *fact, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void tn__fact_remedy(struct tn_diagnosis *out, struct tn_fact *fact, const char *format, ...)
@@ -69,11 +69,11 @@ const char *tn__doctor_time(int64_t seconds, char buffer[32]);
 /* ---- NVML ---- */
 
 enum { /* nvmlReturn_t of nvml.h */
-	TN_NVML_NO_PERMISSION = 4,
-	TN_NVML_DRIVER_NOT_LOADED = 9,
-	TN_NVML_LOST = 15,
-	TN_NVML_MISMATCH = 18,
-	TN_NVML_ABSENT = -1 /* ours: the library has no function of that name */
+	   TN_NVML_NO_PERMISSION = 4,
+	   TN_NVML_DRIVER_NOT_LOADED = 9,
+	   TN_NVML_LOST = 15,
+	   TN_NVML_MISMATCH = 18,
+	   TN_NVML_ABSENT = -1 /* ours: the library has no function of that name */
 };
 
 /* Functions of NVML by their shapes. Each returns NVML's status, or TN_NVML_ABSENT. */

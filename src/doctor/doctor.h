@@ -49,16 +49,25 @@ enum tn_level {
 	TN_LEVEL_ERROR    /* CUDA programs cannot run, or not on this card */
 };
 
-enum tn_machine_part { TN_PART_DRIVER, TN_PART_CARD, TN_PART_MEMORY, TN_PART_TOOLKIT, TN_PART_TORCH, TN_PART_SETTINGS, TN_PART_HOST, TN_PARTS };
+enum tn_machine_part {
+	TN_PART_DRIVER,
+	TN_PART_CARD,
+	TN_PART_MEMORY,
+	TN_PART_TOOLKIT,
+	TN_PART_TORCH,
+	TN_PART_SETTINGS,
+	TN_PART_HOST,
+	TN_PARTS
+};
 
 struct tn_fact {
 	enum tn_machine_part part;
 	enum tn_level level;
-	const char *id;  /* stable, for programs */
-	int card;        /* or -1 */
-	char *what;      /* the fact */
-	char *meaning;   /* what follows from it, or NULL */
-	char *remedy;    /* what to do, or NULL */
+	const char *id; /* stable, for programs */
+	int card;       /* or -1 */
+	char *what;     /* the fact */
+	char *meaning;  /* what follows from it, or NULL */
+	char *remedy;   /* what to do, or NULL */
 };
 
 struct tn_doctor_card {
@@ -80,12 +89,12 @@ struct tn_doctor_process {
 };
 
 struct tn_doctor_architecture {
-	int number;     /* 86 for 8.6 */
+	int number;      /* 86 for 8.6 */
 	bool ptx, whole; /* PTX, not code of its own; whole: each kernel is there */
 };
 
 struct tn_doctor_torch {
-	char *packages;                        /* the folder that torch lies in; NULL: no torch */
+	char *packages;                         /* the folder that torch lies in; NULL: no torch */
 	char python[16], version[48], cuda[16]; /* "3.11", "2.11.0+cu130", "13.0"; "": none */
 	bool rocm;
 	bool script; /* the Python is a script that starts another one */
@@ -97,14 +106,14 @@ struct tn_diagnosis {
 	struct tn_fact *facts;
 	size_t count, capacity;
 	bool no_memory;
-	char driver[48];       /* the kernel module's version, or NVML's; "": unknown */
-	int driver_cuda;       /* 12080 for 12.8; 0: unknown */
+	char driver[48]; /* the kernel module's version, or NVML's; "": unknown */
+	int driver_cuda; /* 12080 for 12.8; 0: unknown */
 	bool container, wsl;
 	struct tn_doctor_card cards[TN_DOCTOR_CARDS];
 	size_t card_count;
 	struct tn_doctor_process processes[TN_DOCTOR_PROCESSES];
 	size_t process_count;
-	char toolkit[16];      /* "12.4"; "": none */
+	char toolkit[16]; /* "12.4"; "": none */
 	struct tn_doctor_torch torch;
 };
 

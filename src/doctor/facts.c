@@ -24,7 +24,8 @@ text_of(struct tn_diagnosis *out, const char *format, va_list arguments)
 }
 
 struct tn_fact *
-tn__fact(struct tn_diagnosis *out, enum tn_machine_part part, enum tn_level level, const char *id, int card, const char *format, ...)
+tn__fact(struct tn_diagnosis *out, enum tn_machine_part part, enum tn_level level, const char *id, int card,
+         const char *format, ...)
 {
 	static _Thread_local struct tn_fact spare;
 	va_list arguments;

@@ -97,7 +97,8 @@ look_everywhere(struct places *places)
 		}
 	}
 	look_at_python(places, places->machine->python);
-	if (places->found[0] == '\0' && home != NULL && snprintf(folder, sizeof(folder), "%s/.local", home) < (int)sizeof(folder))
+	if (places->found[0] == '\0' && home != NULL &&
+	    snprintf(folder, sizeof(folder), "%s/.local", home) < (int)sizeof(folder))
 		look_below(places, folder);
 }
 
@@ -145,7 +146,7 @@ read_architectures(const struct tn_machine *machine, const char *packages, struc
 			continue;
 		for (size_t j = 0; j < count; j++)
 			torch->architectures[j] = (struct tn_doctor_architecture){ rows[j].number, rows[j].ptx,
-				                                                         rows[j].containers == containers };
+				                                                       rows[j].containers == containers };
 		torch->architecture_count = count;
 	}
 }

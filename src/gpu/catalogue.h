@@ -20,26 +20,26 @@
 enum tn_certainty { TN_CERTAINTY_EXACT, TN_CERTAINTY_NEAR, TN_CERTAINTY_GUESS };
 
 /* The columns of the file that are figures, in its order. */
-#define TN_GPU_FIGURES(X)                                                  \
-	X(COMPUTE_CAPABILITY, "compute_capability")                            \
-	X(SM_COUNT, "sm_count")                                                \
-	X(TOTAL, "total_mib")                                                  \
-	X(CONTEXT, "context_mib")                                              \
-	X(L2, "l2_bytes")                                                      \
-	X(SHARED_OPTIN, "smem_optin_bytes")                                    \
-	X(MAX_THREADS, "max_threads_per_sm")                                   \
-	X(MAX_BLOCKS, "max_ctas_per_sm")                                       \
-	X(SM_CLOCK, "sm_clock_khz")                                            \
-	X(MEMORY_CLOCK, "mem_clock_khz")                                       \
-	X(BANDWIDTH, "mem_gbps")                                               \
-	X(BF16, "bf16_tflops")                                                 \
-	X(TF32, "tf32_tflops")                                                 \
+#define TN_GPU_FIGURES(X)                       \
+	X(COMPUTE_CAPABILITY, "compute_capability") \
+	X(SM_COUNT, "sm_count")                     \
+	X(TOTAL, "total_mib")                       \
+	X(CONTEXT, "context_mib")                   \
+	X(L2, "l2_bytes")                           \
+	X(SHARED_OPTIN, "smem_optin_bytes")         \
+	X(MAX_THREADS, "max_threads_per_sm")        \
+	X(MAX_BLOCKS, "max_ctas_per_sm")            \
+	X(SM_CLOCK, "sm_clock_khz")                 \
+	X(MEMORY_CLOCK, "mem_clock_khz")            \
+	X(BANDWIDTH, "mem_gbps")                    \
+	X(BF16, "bf16_tflops")                      \
+	X(TF32, "tf32_tflops")                      \
 	X(FP32, "fp32_tflops")
 enum tn_gpu_figure {
 #define TN_GPU_FIGURE_ENUM(name, column) TN_GPU_FIGURE_##name,
 	TN_GPU_FIGURES(TN_GPU_FIGURE_ENUM)
 #undef TN_GPU_FIGURE_ENUM
-	TN_GPU_FIGURE_COUNT
+		TN_GPU_FIGURE_COUNT
 };
 
 struct tn_gpu_row {

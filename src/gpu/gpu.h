@@ -22,7 +22,7 @@ struct tn_gpu_figures {
 	uint64_t total_bytes;   /* what cudaMemGetInfo calls total */
 	uint64_t context_bytes; /* gone before the first tensor */
 	uint64_t l2_bytes;
-	double memory_gbps;                         /* 10^9 bytes a second */
+	double memory_gbps;                           /* 10^9 bytes a second */
 	double bf16_tflops, tf32_tflops, fp32_tflops; /* dense */
 };
 

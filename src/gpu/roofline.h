@@ -85,11 +85,11 @@ tn__gpu_tflops(const struct tn_gpu_figures *gpu, enum tn_math math)
 
 /* What the model takes for granted; each is known within bounds only. */
 struct tn_assumptions {
-	double cores, tensor_cores, memory; /* shares of the card's peak that kernels reach */
-	double guess;                       /* guessed bytes are so many times what a launch says */
+	double cores, tensor_cores, memory;    /* shares of the card's peak that kernels reach */
+	double guess;                          /* guessed bytes are so many times what a launch says */
 	double kernel_seconds, launch_seconds; /* the least of a kernel; the host's part of a launch */
-	double link;                        /* share of the PCIe link's peak */
-	double host_gbps;                   /* of the host's memory */
+	double link;                           /* share of the PCIe link's peak */
+	double host_gbps;                      /* of the host's memory */
 };
 
 /* What bound a step: the larger of the device's and the host's time is the step's. */
@@ -122,7 +122,8 @@ struct tn_steps {
 /* The time of a changed program's step as a ratio to the unchanged program's. */
 struct tn_time_ratio {
 	bool known;
-	double ratio, low, high; /* low and high: over all combinations of the assumptions' bounds, the same for both, and 7 %
+	double ratio, low,
+		high; /* low and high: over all combinations of the assumptions' bounds, the same for both, and 7 %
 	                          * beyond where the runs differ */
 };
 

@@ -28,7 +28,8 @@ find_program(const char *name, char path[PATH_MAX])
 	}
 	for (size_t length; at != NULL && *at != '\0'; at += length + (at[length] == ':')) {
 		length = strcspn(at, ":");
-		if (length > 0 && snprintf(path, PATH_MAX, "%.*s/%s", (int)length, at, name) < PATH_MAX && access(path, X_OK) == 0)
+		if (length > 0 && snprintf(path, PATH_MAX, "%.*s/%s", (int)length, at, name) < PATH_MAX &&
+		    access(path, X_OK) == 0)
 			return true;
 	}
 	return false;
@@ -40,8 +41,8 @@ choose_python(const char *named, char path[PATH_MAX], struct tn_machine *machine
 	machine->python_named = named != NULL;
 	if (named != NULL ? find_program(named, path) : find_program("python3", path) || find_program("python", path))
 		machine->python = path;
-	TN_RETURN_IF(named != NULL && machine->python == NULL, TN_NOT_FOUND, "no Python at \"%s\": name an interpreter, as \"which python\" prints it",
-	             named);
+	TN_RETURN_IF(named != NULL && machine->python == NULL, TN_NOT_FOUND,
+	             "no Python at \"%s\": name an interpreter, as \"which python\" prints it", named);
 	return TN_OK;
 }
 

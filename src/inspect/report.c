@@ -30,7 +30,8 @@ tn_report_defaults(void)
 static struct tn_shown_inspection
 shown(const struct work *work)
 {
-	return (struct tn_shown_inspection){ &work->inspection, work->compared ? &work->comparison : NULL, work->options->top };
+	return (struct tn_shown_inspection){ &work->inspection, work->compared ? &work->comparison : NULL,
+		                                 work->options->top };
 }
 
 static tn_status

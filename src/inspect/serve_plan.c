@@ -17,14 +17,15 @@ find_cache_type(const char *name, enum tn_cache_type *type)
 	static const struct {
 		const char *name;
 		enum tn_cache_type type;
-	} types[] = { { "auto", TN_CACHE_TYPE_AUTO },    { "bfloat16", TN_CACHE_TYPE_16 }, { "float16", TN_CACHE_TYPE_16 },
-		          { "fp8", TN_CACHE_TYPE_8 },        { "fp8_e4m3", TN_CACHE_TYPE_8 },  { "fp8_e5m2", TN_CACHE_TYPE_8 } };
+	} types[] = { { "auto", TN_CACHE_TYPE_AUTO }, { "bfloat16", TN_CACHE_TYPE_16 }, { "float16", TN_CACHE_TYPE_16 },
+		          { "fp8", TN_CACHE_TYPE_8 },     { "fp8_e4m3", TN_CACHE_TYPE_8 },  { "fp8_e5m2", TN_CACHE_TYPE_8 } };
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(types[i].name, name) == 0) {
 			*type = types[i].type;
 			return TN_OK;
 		}
-	return tn__fail(TN_INVALID, "--kv-cache-dtype is auto, bfloat16, float16, fp8, fp8_e4m3 or fp8_e5m2, not \"%s\"", name);
+	return tn__fail(TN_INVALID, "--kv-cache-dtype is auto, bfloat16, float16, fp8, fp8_e4m3 or fp8_e5m2, not \"%s\"",
+	                name);
 }
 
 static tn_status
@@ -49,8 +50,8 @@ make_request(const struct tn_serve_plan_options *options, struct tn_serve_reques
 		return TN_OK;
 	request->gpu = tn__gpu_find(options->gpu);
 	const char *near = request->gpu == NULL ? tn__gpu_suggest(options->gpu) : NULL;
-	TN_RETURN_IF(request->gpu == NULL, TN_NOT_FOUND, "no card \"%s\"%s%s%s: tonnage gpus lists them", options->gpu, near != NULL ? "; did you mean " : "",
-	             near != NULL ? near : "", near != NULL ? "?" : "");
+	TN_RETURN_IF(request->gpu == NULL, TN_NOT_FOUND, "no card \"%s\"%s%s%s: tonnage gpus lists them", options->gpu,
+	             near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
 	return TN_OK;
 }
 
@@ -78,7 +79,8 @@ tn_serve_plan(const struct tn_serve_plan_options *options, enum tn_serve_result 
 	struct tn_serve_request request;
 	struct tn_serve_check check = { 0 };
 	TN_FORWARD_IF_ERROR(make_request(options, &request));
-	TN_RETURN_IF(options->verify && request.gpu == NULL, TN_INVALID, "--verify starts the engine on a card: it needs --gpu");
+	TN_RETURN_IF(options->verify && request.gpu == NULL, TN_INVALID,
+	             "--verify starts the engine on a card: it needs --gpu");
 	struct tn_serving *serving = calloc(1, sizeof(*serving));
 	TN_RETURN_IF(serving == NULL, TN_NO_MEMORY, "out of host memory");
 	tn_status status = tn__serve(options->folder, &request, serving);

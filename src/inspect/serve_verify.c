@@ -31,8 +31,9 @@ find_parts(char self[PATH_MAX], char probe[PATH_MAX])
 		return false;
 	self[length] = '\0';
 	snprintf(folder, sizeof(folder), "%s", self);
-	int written = named != NULL && named[0] != '\0' ? snprintf(probe, PATH_MAX, "%s/kit/serve_probe.py", named)
-	                                                 : snprintf(probe, PATH_MAX, "%s/../lib/tonnage/kit/serve_probe.py", dirname(folder));
+	int written = named != NULL && named[0] != '\0'
+	                  ? snprintf(probe, PATH_MAX, "%s/kit/serve_probe.py", named)
+	                  : snprintf(probe, PATH_MAX, "%s/../lib/tonnage/kit/serve_probe.py", dirname(folder));
 	return written < PATH_MAX && access(probe, R_OK) == 0;
 }
 
@@ -155,13 +156,14 @@ compare(const struct tn_serving *serving, struct tn_serve_check *check)
 {
 	struct tn_serve_plan plan = serving->plan;
 	bool pools = plan.request.engine == TN_ENGINE_SGLANG;
-	check->planned_states = pools && !check->tokens_alone ? tn__pools_in(&plan.layout, check->available_bytes).states : check->states;
+	check->planned_states = pools && !check->tokens_alone ? tn__pools_in(&plan.layout, check->available_bytes).states
+	                                                      : check->states;
 	if (check->tokens_alone) /* states had their memory before */
 		plan.layout.state_bytes = 0;
 	check->planned_blocks = tn__serve_count(&plan, check->available_bytes);
 	check->planned_block_tokens = pools ? plan.layout.page_tokens : plan.layout.block_tokens;
-	check->agrees = check->blocks > 0 && check->planned_blocks == check->blocks && check->planned_block_tokens == check->block_tokens &&
-	                check->planned_states == check->states;
+	check->agrees = check->blocks > 0 && check->planned_blocks == check->blocks &&
+	                check->planned_block_tokens == check->block_tokens && check->planned_states == check->states;
 }
 
 static void
@@ -179,10 +181,12 @@ watch(char *const words[], const struct tn_engine_words *engine, struct tn_serve
 	if (log != NULL)
 		read_problem(log, reason);
 	if (check->blocks <= 0)
-		snprintf(check->problem, sizeof(check->problem), reason[0] != '\0' ? "%.240s" : "the engine said nothing of its cache: is %s installed (--python)?",
+		snprintf(check->problem, sizeof(check->problem),
+		         reason[0] != '\0' ? "%.240s" : "the engine said nothing of its cache: is %s installed (--python)?",
 		         reason[0] != '\0' ? reason : engine->title);
 	else if (!check->started)
-		snprintf(check->problem, sizeof(check->problem), "it stopped after that: %.220s", reason[0] != '\0' ? reason : "without a word");
+		snprintf(check->problem, sizeof(check->problem), "it stopped after that: %.220s",
+		         reason[0] != '\0' ? reason : "without a word");
 	free(line);
 	if (output != NULL)
 		fclose(output);
@@ -197,14 +201,26 @@ tn__serve_verify(const struct tn_serving *serving, const char *folder, const cha
 	const char *model = realpath(folder, whole) != NULL ? whole : folder;
 	*check = (struct tn_serve_check){ 0 };
 	if (!find_parts(self, probe)) {
-		snprintf(check->problem, sizeof(check->problem), "the installation is incomplete: kit/serve_probe.py was not found");
+		snprintf(check->problem, sizeof(check->problem),
+		         "the installation is incomplete: kit/serve_probe.py was not found");
 		return;
 	}
 	const struct tn_engine_words *engine = tn__engine_words(serving->plan.request.engine);
 	char *options = options_of(serving);
 	snprintf(card, sizeof(card), "--gpu=%s", serving->plan.request.gpu->figures.alias);
 	snprintf(cards, sizeof(cards), "--gpus=%d", serving->plan.request.gpus);
-	char *words[] = { self, "run", card, cards, "--seconds=" SECONDS, "--", (char *)(python != NULL ? python : "python3"), probe, (char *)engine->name, (char *)model, options, NULL };
+	char *words[] = { self,
+		              "run",
+		              card,
+		              cards,
+		              "--seconds=" SECONDS,
+		              "--",
+		              (char *)(python != NULL ? python : "python3"),
+		              probe,
+		              (char *)engine->name,
+		              (char *)model,
+		              options,
+		              NULL };
 	if (options != NULL)
 		watch(words, engine, check);
 	free(options);

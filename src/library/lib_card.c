@@ -17,10 +17,14 @@ static void
 show(const struct tn_gpu_row *row, struct tn_card *card)
 {
 	const struct tn_gpu_figures *figures = &row->figures;
-	*card = (struct tn_card){ .name = figures->name, .alias = figures->alias,
-		                      .compute_major = figures->compute_major, .compute_minor = figures->compute_minor,
-		                      .sm_count = figures->sm_count, .total_bytes = figures->total_bytes,
-		                      .context_bytes = figures->context_bytes, .evidence = row->evidence };
+	*card = (struct tn_card){ .name = figures->name,
+		                      .alias = figures->alias,
+		                      .compute_major = figures->compute_major,
+		                      .compute_minor = figures->compute_minor,
+		                      .sm_count = figures->sm_count,
+		                      .total_bytes = figures->total_bytes,
+		                      .context_bytes = figures->context_bytes,
+		                      .evidence = row->evidence };
 }
 
 size_t

@@ -48,8 +48,7 @@ static tn_status
 state_of_time(const struct tn_event_columns *events, int64_t time_us, uint32_t *state)
 {
 	uint32_t count = 0;
-	TN_RETURN_IF(events->count == 0 || events->times[events->count - 1] == 0, TN_NOT_FOUND,
-	             "the trace has no times");
+	TN_RETURN_IF(events->count == 0 || events->times[events->count - 1] == 0, TN_NOT_FOUND, "the trace has no times");
 	while (count < events->count && events->times[count] <= time_us)
 		count++;
 	*state = count;
@@ -65,7 +64,7 @@ state_of_moment(const struct tn_analysis *analysis, enum tn_when when, int64_t t
 		return tn__find_peak_state(analysis, TN_UNKNOWN, state);
 	case TN_AT_OUT_OF_MEMORY:
 		TN_RETURN_IF(!tn_snapshot_out_of_memory(analysis->snapshot, analysis->device, &trace, &index) ||
-		                     index >= analysis->events.count,
+		                 index >= analysis->events.count,
 		             TN_NOT_FOUND, "the trace of device %d has no out-of-memory error", analysis->device);
 		*state = (uint32_t)index + 1;
 		return TN_OK;
@@ -81,10 +80,14 @@ state_of_moment(const struct tn_analysis *analysis, enum tn_when when, int64_t t
 static struct tn_use
 use_of(const struct tn_holding *holding)
 {
-	return (struct tn_use){ .category = tn__category_name(holding->category), .bytes = holding->bytes,
-		                    .blocks = holding->blocks, .file = holding->at.file,
-		                    .function = holding->at.function, .line = holding->at.line,
-		                    .backward = holding->at.backward, .label = holding->label };
+	return (struct tn_use){ .category = tn__category_name(holding->category),
+		                    .bytes = holding->bytes,
+		                    .blocks = holding->blocks,
+		                    .file = holding->at.file,
+		                    .function = holding->at.function,
+		                    .line = holding->at.line,
+		                    .backward = holding->at.backward,
+		                    .label = holding->label };
 }
 
 /* Fills the public view from the moment that `owned` holds. */
@@ -93,23 +96,28 @@ fill_view(struct owned_moment *owned)
 {
 	const struct tn_moment *moment = &owned->moment;
 	struct tn_memory_moment *view = &owned->view;
-	*view = (struct tn_memory_moment){ .time_us = moment->time_us, .reserved = moment->reserved,
-		                               .allocated = moment->allocated, .requested = moment->requested,
-		                               .largest_free_block = moment->largest_free_block, .step = moment->step,
-		                               .phase = moment->phase, .inferred = moment->inferred,
-		                               .categories = owned->categories, .uses = owned->uses,
+	*view = (struct tn_memory_moment){ .time_us = moment->time_us,
+		                               .reserved = moment->reserved,
+		                               .allocated = moment->allocated,
+		                               .requested = moment->requested,
+		                               .largest_free_block = moment->largest_free_block,
+		                               .step = moment->step,
+		                               .phase = moment->phase,
+		                               .inferred = moment->inferred,
+		                               .categories = owned->categories,
+		                               .uses = owned->uses,
 		                               .use_count = moment->holder_count };
 	for (int i = 0; i < TN_CATEGORIES; i++)
 		if (moment->by_category[i] > 0)
-			owned->categories[view->category_count++] =
-				(struct tn_category_bytes){ tn__category_name((enum tn_category)i), moment->by_category[i] };
+			owned->categories[view->category_count++] = (struct tn_category_bytes){
+				tn__category_name((enum tn_category)i), moment->by_category[i]
+			};
 	for (size_t i = 0; i < moment->holder_count; i++)
 		owned->uses[i] = use_of(&moment->holders[i]);
 }
 
 tn_status
-tn_memory_at(const struct tn_memory *memory, enum tn_when when, int64_t time_us,
-             const struct tn_memory_moment **moment)
+tn_memory_at(const struct tn_memory *memory, enum tn_when when, int64_t time_us, const struct tn_memory_moment **moment)
 {
 	uint32_t state = 0;
 	TN_FORWARD_IF_ERROR(state_of_moment(memory->analysis, when, time_us, &state));

@@ -144,7 +144,7 @@ add_row(struct tn_message *message, const char *text, const struct tn_seen *seen
 	const char *mark = strstr(text, "%s");
 	if (batch != TN_MESSAGE_NONE && batch > 1)
 		snprintf(change, sizeof(change), " from %llu to %llu", (unsigned long long)batch,
-		    (unsigned long long)(batch / 2));
+		         (unsigned long long)(batch / 2));
 	if (mark == NULL)
 		add(message, "%s", text);
 	else
@@ -182,8 +182,8 @@ is_torch(const struct tn_message *message)
 static const char *
 monitor(const struct tn_message *message)
 {
-	static const char *const names[] = { "nvidia-smi", "nvidia-smi", "rocm-smi", "Activity Monitor", "xpu-smi", "top",
-		                                 "the vendor's monitor" };
+	static const char *const names[] = { "nvidia-smi", "nvidia-smi",          "rocm-smi", "Activity Monitor", "xpu-smi",
+		                                 "top",        "the vendor's monitor" };
 	return names[message->kind];
 }
 
@@ -204,7 +204,7 @@ advise_fragmentation(struct tn_message *message)
 		    variable,
 		    message->old_settings || message->kind == TN_KIND_HIP
 		        ? ""
-				: "; before 2.10 the variable is PYTORCH_CUDA_ALLOC_CONF");
+		        : "; before 2.10 the variable is PYTORCH_CUDA_ALLOC_CONF");
 	if (message->reserved_is_idle)
 		add(message,
 		    "Update PyTorch, which has no such setting here; until then call torch.cuda.empty_cache() between phases "
@@ -213,8 +213,7 @@ advise_fragmentation(struct tn_message *message)
 		add(message,
 		    "Where that is not supported, set max_split_size_mb:128 there instead: large pieces are then not cut up "
 		    "for small requests.");
-	add(message,
-	    "Keep shapes alike: pad batches to a few fixed lengths, so that freed pieces fit the next request.");
+	add(message, "Keep shapes alike: pad batches to a few fixed lengths, so that freed pieces fit the next request.");
 }
 
 /* Several processes that hold little more than a context, or a rank that fails on the first card. */
@@ -244,9 +243,8 @@ advise_other_process(struct tn_message *message)
 	add(message,
 	    "Look who holds the memory%s: %s lists processes; end those left over from earlier runs, notebooks included.",
 	    device, monitor(message));
-	add(message,
-	    "Choose a free card with CUDA_VISIBLE_DEVICES; with several ranks, have each one set its own with "
-	    "torch.cuda.set_device(local_rank), or all of them open a context on card 0.");
+	add(message, "Choose a free card with CUDA_VISIBLE_DEVICES; with several ranks, have each one set its own with "
+	             "torch.cuda.set_device(local_rank), or all of them open a context on card 0.");
 	add(message,
 	    "If nobody else is listed, this process itself holds it outside PyTorch: another framework, a library's "
 	    "workspace, or one in C++.");
@@ -264,8 +262,7 @@ advise_inference(struct tn_message *message, unsigned said)
 	if ((said & SAYS_BATCH) == 0)
 		add(message,
 		    "Make the batch, the sequence or the picture smaller: here it is not bound to the size of a training.");
-	add(message,
-	    "Use bfloat16 or float16, and move results to the computer's memory (.cpu()) as they come.");
+	add(message, "Use bfloat16 or float16, and move results to the computer's memory (.cpu()) as they come.");
 }
 
 static void
@@ -312,7 +309,7 @@ advise_model(struct tn_message *message, unsigned said)
 	    checkpoints ? ": it cuts" : " and activation checkpointing: they cut");
 	add(message, "%s store loss.item(), not the loss: else each step's graph stays.",
 	    is_shown(message, SHOWN_NO_GRAD) ? "Where losses are collected"
-	                                   : "In evaluation or inference wrap the work in torch.no_grad(), and");
+	                                     : "In evaluation or inference wrap the work in torch.no_grad(), and");
 }
 
 static void
@@ -324,18 +321,15 @@ advise_too_big(struct tn_message *message)
 	add(message,
 	    "Compute it in chunks over one axis, or use a form that never builds it (scaled_dot_product_attention, "
 	    "torch.utils.checkpoint, an iterator).");
-	add(message,
-	    "Batch size and allocator settings help only if the request itself shrinks with the batch.");
+	add(message, "Batch size and allocator settings help only if the request itself shrinks with the batch.");
 }
 
 static void
 advise_fraction(struct tn_message *message)
 {
-	add(message,
-	    "Raise or remove the program's own limit: torch.cuda.set_per_process_memory_fraction, or "
-	    "per_process_memory_fraction in the allocator's settings; the card has room.");
-	add(message,
-	    "If the limit is wanted (a shared card), make the batch smaller until it fits below it.");
+	add(message, "Raise or remove the program's own limit: torch.cuda.set_per_process_memory_fraction, or "
+	             "per_process_memory_fraction in the allocator's settings; the card has room.");
+	add(message, "If the limit is wanted (a shared card), make the batch smaller until it fits below it.");
 }
 
 static void
@@ -344,9 +338,8 @@ advise_host(struct tn_message *message)
 	bool loader = strcmp(message->family, "host_dataloader") == 0;
 	bool killed = strcmp(message->family, "host_killed") == 0;
 	if (strcmp(message->said_by, "Ollama") == 0) {
-		add(message,
-		    "Take a smaller model or one of fewer bits (q4_K_M), or a shorter context (num_ctx, "
-		    "OLLAMA_CONTEXT_LENGTH).");
+		add(message, "Take a smaller model or one of fewer bits (q4_K_M), or a shorter context (num_ctx, "
+		             "OLLAMA_CONTEXT_LENGTH).");
 		add(message,
 		    "Close other programs, or give the container or WSL more memory: what does not fit on the card is to lie "
 		    "in it.");
@@ -371,8 +364,7 @@ advise_host(struct tn_message *message)
 	if (!killed)
 		add(message,
 		    "Check the shape: a size far above the data is a wrong axis or a wider type (float64 for float32).");
-	add(message,
-	    "For model weights, load with mmap=True or low_cpu_mem_usage=True so that they are not held twice.");
+	add(message, "For model weights, load with mmap=True or low_cpu_mem_usage=True so that they are not held twice.");
 }
 
 static void
@@ -382,13 +374,11 @@ advise_library(struct tn_message *message)
 		add(message,
 		    "Call torch.mps.empty_cache() between phases and make single operations smaller: the memory lies in the "
 		    "driver's and kernels' own buffers.");
-		add(message,
-		    "Update PyTorch and macOS: buffers outside the pool are often a defect that was fixed.");
+		add(message, "Update PyTorch and macOS: buffers outside the pool are often a defect that was fixed.");
 		return;
 	}
-	add(message,
-	    "Leave room for the library: make the batch smaller, or limit PyTorch with "
-	    "torch.cuda.set_per_process_memory_fraction(0.9).");
+	add(message, "Leave room for the library: make the batch smaller, or limit PyTorch with "
+	             "torch.cuda.set_per_process_memory_fraction(0.9).");
 	if (strcmp(message->family, "nccl") == 0)
 		add(message,
 		    "Start communication early (one small all_reduce before the model is built), or lower NCCL_BUFFSIZE and "
@@ -429,11 +419,13 @@ advise_unknown(struct tn_message *message)
 	if (contradiction)
 		add(message,
 		    "Run it again: the figures are read after the failure, and another process may have taken and returned "
-		    "memory meanwhile; watch %s while it starts.", monitor(message));
+		    "memory meanwhile; watch %s while it starts.",
+		    monitor(message));
 	else if (at_start(message))
 		add(message,
 		    "See with %s who holds the card, also processes left over from earlier runs; choose a free one with "
-		    "CUDA_VISIBLE_DEVICES.", monitor(message));
+		    "CUDA_VISIBLE_DEVICES.",
+		    monitor(message));
 	else
 		add(message, "Get the figures: %s while it runs%s.", monitor(message),
 		    is_torch(message) ? ", and torch.cuda.memory_summary() before the failing line" : "");
@@ -442,9 +434,8 @@ advise_unknown(struct tn_message *message)
 		    "Check limits that the message does not show: a container's or MIG's share, Windows' shared memory, a "
 		    "driver that keeps memory back.");
 	if (strcmp(message->family, "jax") == 0 || strcmp(message->family, "tensorflow") == 0)
-		add(message,
-		    "TensorFlow and JAX take most of the card at start: set TF_FORCE_GPU_ALLOW_GROWTH=true or "
-		    "XLA_PYTHON_CLIENT_PREALLOCATE=false if others share it.");
+		add(message, "TensorFlow and JAX take most of the card at start: set TF_FORCE_GPU_ALLOW_GROWTH=true or "
+		             "XLA_PYTHON_CLIENT_PREALLOCATE=false if others share it.");
 	else if (!contradiction && is_torch(message))
 		add(message, "Rule out other processes and a half-ended earlier run first, then halve the batch.");
 	if (!contradiction)
@@ -469,14 +460,14 @@ advise_vllm(struct tn_message *message)
 		unsigned most = hundredths(free_bytes, total);
 		add(message,
 		    "Give it no more than is free: --gpu-memory-utilization %u.%02u at most (gpu_memory_utilization): it is "
-		    "a share of the whole card, what others hold included.", most / 100, most % 100);
+		    "a share of the whole card, what others hold included.",
+		    most / 100, most % 100);
 		add(message, "Or free the card: %s shows who holds the rest, also an engine that ended badly.",
 		    monitor(message));
 		return;
 	}
 	if (tokens != TN_MESSAGE_NONE && tokens > 0)
-		add(message,
-		    "Start it with --max-model-len %llu or less (max_model_len): that is what the cache has room for.",
+		add(message, "Start it with --max-model-len %llu or less (max_model_len): that is what the cache has room for.",
 		    (unsigned long long)tokens);
 	add(message,
 	    "Raise --gpu-memory-utilization (gpu_memory_utilization, 0.9 if not given) where the card is free otherwise; "
@@ -498,36 +489,44 @@ advise_refusal(struct tn_message *message)
 		enum tn_at at;
 		const char *advice[3];
 	} engines[] = {
-		{ "SGLang", TN_AT_LOAD,
+		{ "SGLang",
+		  TN_AT_LOAD,
 		  { "Raise --mem-fraction-static (0.9): weights and cache must fit into that share of the card.",
 		    "Shorten --context-length, or halve the cache with --kv-cache-dtype fp8_e5m2.",
 		    "Where the weights fill the card: a quantised model, or --tp over more cards." } },
-		{ "SGLang", TN_AT_GENERATE,
+		{ "SGLang",
+		  TN_AT_GENERATE,
 		  { "Lower --max-running-requests (and --chunked-prefill-size): fewer requests then share the cache.",
 		    "Raise --mem-fraction-static, or halve the cache with --kv-cache-dtype fp8_e5m2: there is then room for "
-		        "more tokens.",
+		    "more tokens.",
 		    "Raise --schedule-conservativeness (1.3), so that fewer requests are taken in at a time." } },
-		{ "TGI", TN_AT_LOAD,
+		{ "TGI",
+		  TN_AT_LOAD,
 		  { "Lower --max-batch-prefill-tokens, and --max-input-tokens and --max-total-tokens with it.",
 		    "Shard over the cards (--num-shard N) and load in 16 bits or quantised (--dtype bfloat16, --quantize awq).",
 		    "See with nvidia-smi that nothing else is on the card; --cuda-memory-fraction limits what TGI takes." } },
-		{ "TensorRT-LLM", TN_AT_LOAD,
+		{ "TensorRT-LLM",
+		  TN_AT_LOAD,
 		  { "Shorten max_seq_len and max_num_tokens, or lower max_batch_size.",
 		    "Leave more for the cache: kv_cache_config.free_gpu_memory_fraction (0.9 of what is free), and FP8 for "
-		        "weights and cache.",
+		    "weights and cache.",
 		    "Divide the weights over more cards: tensor_parallel_size, pipeline_parallel_size." } },
-		{ "the attention's own check", TN_AT_GENERATE,
+		{ "the attention's own check",
+		  TN_AT_GENERATE,
 		  { "Make the picture smaller, as the message says, or enlarge it afterwards in tiles.",
 		    "Use an attention that needs no such room: --xformers or --opt-sdp-attention (stable-diffusion-webui), "
 		    "--use-pytorch-cross-attention (ComfyUI).",
 		    "Free the card: --medvram, fewer ControlNets, no other program on it." } },
-		{ "ExLlama", TN_AT_LOAD,
+		{ "ExLlama",
+		  TN_AT_LOAD,
 		  { "Shorten max_seq_len, or take a smaller cache (cache_mode Q8, Q6 or Q4).",
 		    "Take a model of fewer bits a weight, or divide it over the cards with gpu_split.", NULL } },
-		{ "MLC-LLM", TN_AT_LOAD,
+		{ "MLC-LLM",
+		  TN_AT_LOAD,
 		  { "Raise gpu_memory_utilization where nothing else is on the card.",
 		    "Take a model of fewer bits (q4f16_1), or --tensor-parallel-shards over more cards; a smaller "
-		        "prefill_chunk_size.", NULL } },
+		    "prefill_chunk_size.",
+		    NULL } },
 	};
 	if (strcmp(message->said_by, "vLLM") == 0)
 		advise_vllm(message);

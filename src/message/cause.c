@@ -128,7 +128,7 @@ own_process(const struct tn_message *message, const struct sums *sums)
 		bool first = own == message->process_count;
 		if (sums->held == NONE
 		        ? first || bytes > message->processes[own].bytes
-				: (double)bytes >= 0.99 * (double)sums->held && (first || bytes < message->processes[own].bytes))
+		        : (double)bytes >= 0.99 * (double)sums->held && (first || bytes < message->processes[own].bytes))
 			own = i;
 	}
 	return own;
@@ -159,13 +159,13 @@ add_up(const struct tn_message *message)
 {
 	const uint64_t *f = message->figures;
 	struct sums sums = { .tried = f[TN_FIGURE_TRIED],
-	                     .segment = segment_of(f[TN_FIGURE_TRIED]),
-	                     .total = f[TN_FIGURE_TOTAL],
-	                     .free = f[TN_FIGURE_FREE],
-	                     .allocated = f[TN_FIGURE_ALLOCATED],
-	                     .idle = idle_of(message),
-	                     .held = f[TN_FIGURE_ALLOCATED],
-	                     .allowed = f[TN_FIGURE_ALLOWED] };
+		                 .segment = segment_of(f[TN_FIGURE_TRIED]),
+		                 .total = f[TN_FIGURE_TOTAL],
+		                 .free = f[TN_FIGURE_FREE],
+		                 .allocated = f[TN_FIGURE_ALLOCATED],
+		                 .idle = idle_of(message),
+		                 .held = f[TN_FIGURE_ALLOCATED],
+		                 .allowed = f[TN_FIGURE_ALLOWED] };
 	if (sums.held != NONE && sums.idle != NONE)
 		sums.held += sums.idle;
 	/* Without the card's size, what is held and what is free is the least that it can be. */
@@ -253,12 +253,11 @@ fragmented(const struct sums *s, struct tn_message *message)
 	char a[40], b[40], c[40];
 	if (spilled(s) || s->idle == NONE || s->segment == NONE || s->idle < s->segment || share(s->idle, s->total) < 0.05)
 		return false;
-	int used =
-	    snprintf(message->reason, sizeof(message->reason), "%s is reserved but idle, at least the %s asked for",
-		         tn__message_size(s->idle, a), tn__message_size(s->tried, b));
+	int used = snprintf(message->reason, sizeof(message->reason), "%s is reserved but idle, at least the %s asked for",
+	                    tn__message_size(s->idle, a), tn__message_size(s->tried, b));
 	if (s->free != NONE)
-		snprintf(message->reason + used, sizeof(message->reason) - (size_t)used,
-		         ", while %s is free outside the cache", tn__message_size(s->free, c));
+		snprintf(message->reason + used, sizeof(message->reason) - (size_t)used, ", while %s is free outside the cache",
+		         tn__message_size(s->free, c));
 	return true;
 }
 
@@ -294,9 +293,8 @@ half_the_card(const struct sums *s, struct tn_message *message)
 	char a[40], b[40], c[40];
 	if (share(s->tried, s->total) < 0.5 || message->figures[TN_FIGURE_TOTAL] == NONE)
 		return false;
-	int used =
-	    snprintf(message->reason, sizeof(message->reason), "one request of %s is %.0f%% of the %s card",
-		         tn__message_size(s->tried, a), 100 * share(s->tried, s->total), tn__message_size(s->total, b));
+	int used = snprintf(message->reason, sizeof(message->reason), "one request of %s is %.0f%% of the %s card",
+	                    tn__message_size(s->tried, a), 100 * share(s->tried, s->total), tn__message_size(s->total, b));
 	if (s->free != NONE)
 		snprintf(message->reason + used, sizeof(message->reason) - (size_t)used, " and does not fit in the %s free",
 		         tn__message_size(s->free, c));
@@ -315,8 +313,9 @@ holds_half(const struct sums *s, struct tn_message *message)
 		return true;
 	}
 	if (spilled(s)) {
-		snprintf(message->reason, sizeof(message->reason), "live memory of %s already exceeds the %s card: the "
-		    "driver lends the computer's memory, as on Windows",
+		snprintf(message->reason, sizeof(message->reason),
+		         "live memory of %s already exceeds the %s card: the "
+		         "driver lends the computer's memory, as on Windows",
 		         tn__message_size(s->allocated, a), tn__message_size(s->total, b));
 		return true;
 	}
@@ -340,9 +339,8 @@ unknown_reason(const struct tn_family *family, const struct sums *s, struct tn_m
 	char a[40], b[40], c[40];
 	const char *text = family->reason != NULL ? family->reason : "no sizes are printed";
 	if (s->tried != NONE && s->free != NONE)
-		snprintf(message->reason, sizeof(message->reason),
-		         "only %s is free for %s; who holds the rest is not printed", tn__message_size(s->free, a),
-		         tn__message_size(s->tried, b));
+		snprintf(message->reason, sizeof(message->reason), "only %s is free for %s; who holds the rest is not printed",
+		         tn__message_size(s->free, a), tn__message_size(s->tried, b));
 	else if (s->tried != NONE && s->allocated != NONE)
 		snprintf(message->reason, sizeof(message->reason),
 		         "%s more than the %s already taken is refused; no free figure "
@@ -363,12 +361,12 @@ judge_card(const struct tn_family *family, struct tn_message *message)
 		bool (*holds)(const struct sums *sums, struct tn_message *message);
 		enum tn_cause cause;
 	} rules[] = { { too_big, TN_CAUSE_TOO_BIG },
-	              { at_the_cap, TN_CAUSE_FRACTION_LIMIT },
-	              { contradicts, TN_CAUSE_UNKNOWN },
-	              { fragmented, TN_CAUSE_FRAGMENTATION },
-	              { others_hold_it, TN_CAUSE_OTHER_PROCESS },
-	              { half_the_card, TN_CAUSE_TOO_BIG },
-	              { holds_half, TN_CAUSE_MODEL_OR_BATCH } };
+		          { at_the_cap, TN_CAUSE_FRACTION_LIMIT },
+		          { contradicts, TN_CAUSE_UNKNOWN },
+		          { fragmented, TN_CAUSE_FRAGMENTATION },
+		          { others_hold_it, TN_CAUSE_OTHER_PROCESS },
+		          { half_the_card, TN_CAUSE_TOO_BIG },
+		          { holds_half, TN_CAUSE_MODEL_OR_BATCH } };
 	struct sums sums = add_up(message);
 	message->unaccounted = sums.unknown > 0 ? sums.unknown : NONE;
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
@@ -418,8 +416,9 @@ judge_fixed(const struct tn_family *family, enum tn_cause cause, struct tn_messa
 		         family->reason != NULL ? family->reason : "no sizes are printed");
 	else
 		snprintf(message->reason, sizeof(message->reason),
-		         cause == TN_CAUSE_LIBRARY_WORKSPACE ? "%s could not be had for %s itself" : "%s was asked of %s "
-		             "and refused",
+		         cause == TN_CAUSE_LIBRARY_WORKSPACE ? "%s could not be had for %s itself"
+		                                             : "%s was asked of %s "
+		                                               "and refused",
 		         tn__message_size(message->figures[TN_FIGURE_TRIED], size), family->said_by);
 }
 
@@ -436,17 +435,17 @@ judge_refusal(const struct tn_family *family, struct tn_message *message)
 	if (needed != NONE && total != NONE && free_bytes != NONE && free_bytes < total && needed <= total &&
 	    share(total - free_bytes, total) >= 0.25) {
 		message->cause = TN_CAUSE_OTHER_PROCESS;
-		snprintf(message->reason, sizeof(message->reason),
-		         "%s of the %s card is taken before %s has loaded anything", tn__message_size(total - free_bytes, a),
-		         tn__message_size(total, b), family->said_by);
+		snprintf(message->reason, sizeof(message->reason), "%s of the %s card is taken before %s has loaded anything",
+		         tn__message_size(total - free_bytes, a), tn__message_size(total, b), family->said_by);
 	} else if (needed != NONE && need[TN_NEED_BUDGET_BYTES] != NONE) {
-		snprintf(message->reason, sizeof(message->reason), "by its own plan %s is needed and %s is there; nothing "
-		    "failed to allocate",
+		snprintf(message->reason, sizeof(message->reason),
+		         "by its own plan %s is needed and %s is there; nothing "
+		         "failed to allocate",
 		         tn__message_size(needed, a), tn__message_size(need[TN_NEED_BUDGET_BYTES], b));
 	} else if (need[TN_NEED_NEEDED_TOKENS] != NONE && need[TN_NEED_BUDGET_TOKENS] != NONE) {
 		snprintf(message->reason, sizeof(message->reason),
 		         "by its own plan room for %llu tokens is needed and there is room for %llu; nothing failed to "
-		             "allocate",
+		         "allocate",
 		         (unsigned long long)need[TN_NEED_NEEDED_TOKENS], (unsigned long long)need[TN_NEED_BUDGET_TOKENS]);
 	} else {
 		snprintf(message->reason, sizeof(message->reason), "%s", family->reason);

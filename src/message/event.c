@@ -123,9 +123,9 @@ static const struct {
 	const char *words;
 	enum tn_device_kind kind;
 } device_words[] = { { "hip|rocm|rccl|miopen", TN_KIND_HIP },
-                     { "xpu|sycl|level_zero", TN_KIND_XPU },
-                     { "npu|musa|mlu|vulkan|opencl|gaudi", TN_KIND_OTHER },
-                     { "metal|mps", TN_KIND_MPS } };
+	                 { "xpu|sycl|level_zero", TN_KIND_XPU },
+	                 { "npu|musa|mlu|vulkan|opencl|gaudi", TN_KIND_OTHER },
+	                 { "metal|mps", TN_KIND_MPS } };
 
 /* "HIP out of memory", "(NPU 0;": which device, when it is not CUDA. */
 static enum tn_device_kind
@@ -178,9 +178,9 @@ finish_torch(struct tn_message *message, const char *text, size_t length)
 	message->kind = torch_kind(text, length);
 	message->beyond_any_machine = has(text, length, "triedtoallocatemorethan1eb");
 	message->family = torch_form(message, text, length);
-	message->old_settings =
-	    !has(text, length, "setpytorch_alloc_conf|settingpytorch_alloc_conf") &&
-	    (message->figures[TN_FIGURE_RESERVED] != TN_MESSAGE_NONE || has(text, length, "pytorch_cuda_alloc_conf"));
+	message->old_settings = !has(text, length, "setpytorch_alloc_conf|settingpytorch_alloc_conf") &&
+	                        (message->figures[TN_FIGURE_RESERVED] != TN_MESSAGE_NONE ||
+	                         has(text, length, "pytorch_cuda_alloc_conf"));
 }
 
 /* A template: the place of the figure holds a letter, a brace or a percent sign. */
@@ -263,8 +263,7 @@ proven(const struct tn_event *event, const struct tn_message *message, const cha
 	if (event->group == TN_GROUP_TORCH && event->first_order == 2 && event->order == 2 &&
 	    !has(text, length, "gpu|npu|xpu|outofmemory"))
 		return false;
-	if (event->group == TN_GROUP_TORCH &&
-	    event->first_order >= 3) /* without its head: one phrase alone may be prose */
+	if (event->group == TN_GROUP_TORCH && event->first_order >= 3) /* without its head: one phrase alone may be prose */
 		return figure_count(message) >= 2;
 	return event->reported || figure_count(message) > 0;
 }
@@ -294,8 +293,8 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 		message->said_by = "PyTorch";
 	if (strcmp(message->family, "torch") == 0)
 		finish_torch(message, text, length);
-	size_t before =
-	    strcmp(message->family, "nccl") == 0 ? (event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK) : 0;
+	size_t before = strcmp(message->family, "nccl") == 0 ? (event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK)
+	                                                     : 0;
 	refine_kind(message, text - before, length + before);
 	if (!proven(event, message, text, length))
 		return TN_OK;

@@ -11,7 +11,7 @@
 /* A printed number of a squeezed text. */
 struct number {
 	size_t start, digits_end, end; /* end is behind the unit */
-	uint64_t whole; /* when it is one */
+	uint64_t whole;                /* when it is one */
 	bool is_whole, fits;
 	bool has_unit; /* KiB and up, or bytes */
 	bool bytes;    /* the unit is bytes */
@@ -53,9 +53,8 @@ fraction_at(const char *text, size_t length, size_t mark)
 {
 	const char *after = text + mark + 1;
 	size_t rest = length - mark - 1;
-	return rest > 0 && (digit(*after) || starts(after, rest, "gib") || starts(after, rest, "mib") || starts(after,
-	    rest, "kib") ||
-	                    starts(after, rest, "tib"));
+	return rest > 0 && (digit(*after) || starts(after, rest, "gib") || starts(after, rest, "mib") ||
+	                    starts(after, rest, "kib") || starts(after, rest, "tib"));
 }
 
 static void
@@ -91,23 +90,21 @@ read_unit(const char *text, size_t length, struct number *number)
 		const char *name;
 		double factor;
 	} units[] = { { "bytes", 1 },
-	              { "kib", 1024.0 },
-	              { "mib", 1048576.0 },
-	              { "gib", 1073741824.0 },
-	              { "tib", 1099511627776.0 },
-	              { "pib", 1125899906842624.0 },
-	              { "eib", 1152921504606846976.0 },
-	              { "kb", 1024.0 },
-	              { "mb", 1048576.0 },
-	              { "gb", 1073741824.0 },
-	              { "tb", 1099511627776.0 },
-	              { "byte", 1 } };
+		          { "kib", 1024.0 },
+		          { "mib", 1048576.0 },
+		          { "gib", 1073741824.0 },
+		          { "tib", 1099511627776.0 },
+		          { "pib", 1125899906842624.0 },
+		          { "eib", 1152921504606846976.0 },
+		          { "kb", 1024.0 },
+		          { "mb", 1048576.0 },
+		          { "gb", 1073741824.0 },
+		          { "tb", 1099511627776.0 },
+		          { "byte", 1 } };
 	static const struct {
 		char name;
 		double factor;
-	} letters[] = {
-		{ 'b', 1 }, { 'k', 1024.0 }, { 'm', 1048576.0 }, { 'g', 1073741824.0 }, { 't', 1099511627776.0 }
-	};
+	} letters[] = { { 'b', 1 }, { 'k', 1024.0 }, { 'm', 1048576.0 }, { 'g', 1073741824.0 }, { 't', 1099511627776.0 } };
 	size_t first = number->digits_end;
 	if (first + 1 < length && text[first] == '/' && digit(text[first + 1])) /* "2.60/15.49 GiB" */
 		for (first++; first < length && (digit(text[first]) || text[first] == '.');)
@@ -217,10 +214,10 @@ set_figure(const struct tn_phrase *phrase, const char *text, const struct number
 		gib.has_unit = true;
 		gib.factor = 1073741824.0;
 	}
-	uint64_t bytes =
-	    phrase->form != TN_FORM_BYTES ? to_bytes(text, &gib) : (number->fits ? number->whole : TN_MESSAGE_NONE);
+	uint64_t bytes = phrase->form != TN_FORM_BYTES ? to_bytes(text, &gib)
+	                                               : (number->fits ? number->whole : TN_MESSAGE_NONE);
 	uint64_t *figure = phrase->figure >= TN_NEED ? &message->need[phrase->figure - TN_NEED]
-	    : &message->figures[phrase->figure];
+	                                             : &message->figures[phrase->figure];
 	if (*figure == TN_MESSAGE_NONE)
 		*figure = bytes;
 	if (phrase->figure == TN_FIGURE_RESERVED && strcmp(phrase->after, "cached") == 0)

@@ -57,8 +57,8 @@ static bool
 frozen_name(const char *path, size_t length)
 {
 	static const char *const names[] = { "<frozen",         "<decorator-gen",   "<__array_function__",
-	                                     "<eval_with_key>", "<attrs generated", "<fx",
-	                                     "<unknown>",       "<built-in" };
+		                                 "<eval_with_key>", "<attrs generated", "<fx",
+		                                 "<unknown>",       "<built-in" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (length >= strlen(names[i]) && strncmp(path, names[i], strlen(names[i])) == 0)
 			return true;
@@ -436,8 +436,8 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 		reader->awaits_code = true;
 		return TN_TRACE_FRAME;
 	}
-	if (read_cell(content, found) || read_remote(content, found) || read_colon(content, found) || read_arrow(reader, content, found) ||
-	    read_header(reader, content, found) || read_defined_at(content, found))
+	if (read_cell(content, found) || read_remote(content, found) || read_colon(content, found) ||
+	    read_arrow(reader, content, found) || read_header(reader, content, found) || read_defined_at(content, found))
 		return TN_TRACE_FRAME;
 	if (!indented && exception_line(content))
 		return TN_TRACE_END;

@@ -152,8 +152,7 @@ uint8_t tn__place_higher(uint8_t framework, uint8_t other);
  * (NULL:
  * nothing), `others` a framework that frames of other processes show (0: none). */
 void tn__place_tell(const struct tn_place *place, const struct tn_family *family, const struct tn_hint *hint,
-    uint8_t others,
-                    struct tn_message *message);
+                    uint8_t others, struct tn_message *message);
 
 /* ---- frame.c ---- */
 
@@ -195,8 +194,7 @@ bool tn__frame_is_library(const char *path, size_t length);
 /* ---- figures.c ---- */
 
 /* Fills figures, device index, processes and the details of the form from a squeezed region. */
-void tn__figures_read(const struct tn_family *family, const char *squeezed, size_t length,
-                      struct tn_message *message);
+void tn__figures_read(const struct tn_family *family, const char *squeezed, size_t length, struct tn_message *message);
 
 /* ---- cause.c, advice.c ---- */
 

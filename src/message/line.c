@@ -75,8 +75,7 @@ drawing(const unsigned char *bytes, size_t count)
 		return count >= 3 && bytes[0] == 0xef && bytes[1] == 0xbb && bytes[2] == 0xbf ? 3 : 0;
 	if (bytes[1] == 0x80 && bytes[2] >= 0x80 && bytes[2] <= 0x8f)
 		return 3;
-	return (bytes[1] == 0x94 || bytes[1] == 0x95 || bytes[1] == 0x96 || (bytes[1] == 0x9d && bytes[2] == 0xb1)) ? 3
-	                                                                                                            : 0;
+	return (bytes[1] == 0x94 || bytes[1] == 0x95 || bytes[1] == 0x96 || (bytes[1] == 0x9d && bytes[2] == 0xb1)) ? 3 : 0;
 }
 
 size_t
@@ -334,8 +333,7 @@ tn__line_rank(const char *line, size_t length)
 			return rank;
 	}
 	size_t limit = length < 2048 ? length : 2048;
-	for (const char *found = line; (found = tn__find(found, limit - (size_t)(found - line), "rank")) != NULL;
-	     found++) {
+	for (const char *found = line; (found = tn__find(found, limit - (size_t)(found - line), "rank")) != NULL; found++) {
 		size_t at = (size_t)(found - line), i = at + 4;
 		for (int skip = 0; i < limit && skip < 2 && strchr(" =:[#", line[i]) != NULL; skip++)
 			i++;
@@ -368,14 +366,14 @@ tn__line_owner(const char *line, size_t length, int64_t rank)
 
 /* Words of programs, not of reports. */
 static const char code_words[] = "except |raise |raises(|assert| in "
-                                 "str(|print(|printf|logger.|logging.|warnings.warn|warn(|def |catch |catch(|throw |"
-                                 "return |match=|import |expect(|if \"|if '|if (|elif |::test_|echo |grep |compile(|"
-                                 "regex";
+								 "str(|print(|printf|logger.|logging.|warnings.warn|warn(|def |catch |catch(|throw |"
+								 "return |match=|import |expect(|if \"|if '|if (|elif |::test_|echo |grep |compile(|"
+								 "regex";
 
 /* Prose that speaks of errors that may come. */
 static const char prose_words[] = "to avoid |in order to |avoid the |in case of |if you see |if you get |you would "
-    "get |you may get |"
-                                  "you might get |troubleshooting|known limitation|known issue|faq";
+								  "get |you may get |"
+								  "you might get |troubleshooting|known limitation|known issue|faq";
 
 /* The last word before `start`, lower case. */
 static void
@@ -396,10 +394,10 @@ static bool
 prose_before(const char *line, size_t start)
 {
 	static const char words[] =
-	    " see get gets getting avoid avoids prevent prevents fix fixes fixed handle handles catch catches if "
-	    "when cause causes for of with a an the any your may might no not without into to against hit hits "
-	    "runs run longer never this that or and like via on by is are be can will would could should about from "
-	    "called raises raise throws throw possible potential common solve solving debug reduce ";
+		" see get gets getting avoid avoids prevent prevents fix fixes fixed handle handles catch catches if "
+		"when cause causes for of with a an the any your may might no not without into to against hit hits "
+		"runs run longer never this that or and like via on by is are be can will would could should about from "
+		"called raises raise throws throw possible potential common solve solving debug reduce ";
 	char word[16], padded[20];
 	word_before(line, start, word);
 	if (word[0] == '\0')
@@ -427,9 +425,8 @@ code_line(const char *line, size_t length, size_t start, size_t end)
 	if ((start > 0 && line[start - 1] == '`') || (end < length && line[end] == '`'))
 		return true;
 	size_t window = start > 160 ? start - 160 : 0;
-	return tn__has_any(line + window, start - window, code_words) || tn__has_any(line + window, start - window,
-	    prose_words) ||
-	       string_line(line, start);
+	return tn__has_any(line + window, start - window, code_words) ||
+	       tn__has_any(line + window, start - window, prose_words) || string_line(line, start);
 }
 
 /* A question, or the start of a sentence about such errors. */
@@ -449,8 +446,8 @@ static bool
 log_line(const char *line, size_t length)
 {
 	return tn__has_any(
-	    line, length,
-	    "error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting");
+		line, length,
+		"error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting");
 }
 
 /* "Killed" alone, or "run.sh: line 3: 4321 Killed    python train.py". */

@@ -40,7 +40,7 @@ enum tn_figure {
 #define TN_FIGURE_ENUM(name, text) TN_FIGURE_##name,
 	TN_FIGURE_LIST(TN_FIGURE_ENUM)
 #undef TN_FIGURE_ENUM
-	    TN_FIGURE_COUNT
+		TN_FIGURE_COUNT
 };
 
 #define TN_CAUSE_LIST(X)                        \
@@ -83,28 +83,20 @@ enum tn_at {
 #undef TN_AT_ENUM
 };
 
-enum tn_device_kind {
-	TN_KIND_NONE,
-	TN_KIND_CUDA,
-	TN_KIND_HIP,
-	TN_KIND_MPS,
-	TN_KIND_XPU,
-	TN_KIND_HOST,
-	TN_KIND_OTHER
-};
+enum tn_device_kind { TN_KIND_NONE, TN_KIND_CUDA, TN_KIND_HIP, TN_KIND_MPS, TN_KIND_XPU, TN_KIND_HOST, TN_KIND_OTHER };
 
 /* What an engine needs and what it has, by its own words, in bytes and in tokens of its cache. */
-#define TN_NEED_LIST(X)                \
-	X(BUDGET_BYTES, "budget_bytes")    \
-	X(NEEDED_BYTES, "needed_bytes")    \
-	X(BUDGET_TOKENS, "budget_tokens")  \
+#define TN_NEED_LIST(X)               \
+	X(BUDGET_BYTES, "budget_bytes")   \
+	X(NEEDED_BYTES, "needed_bytes")   \
+	X(BUDGET_TOKENS, "budget_tokens") \
 	X(NEEDED_TOKENS, "needed_tokens")
 
 enum tn_message_need {
 #define TN_NEED_ENUM(name, text) TN_NEED_##name,
 	TN_NEED_LIST(TN_NEED_ENUM)
 #undef TN_NEED_ENUM
-	    TN_NEED_COUNT
+		TN_NEED_COUNT
 };
 
 struct tn_message_process {

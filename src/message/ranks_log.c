@@ -38,11 +38,25 @@ static bool
 says_follow(const char *text)
 {
 	static const char *const phrases[] = {
-		"Watchdog caught collective operation timeout", "NCCL communicator was aborted", "ncclRemoteError",
-		"remote process exited or there was a network error", "Connection closed by peer", "Connection reset by peer",
-		"Connection closed by remote peer", "unhandled system error", "DistNetworkError", "DistStoreError", "Broken pipe",
-		"Socket Timeout", "Signal 15", "SIGTERM", "Connection refused", "failed to recv, got 0 bytes", "ConnectionResetError",
-		"Some NCCL operations have failed or timed out", "terminate called after throwing an instance of 'c10::DistBackendError'",
+		"Watchdog caught collective operation timeout",
+		"NCCL communicator was aborted",
+		"ncclRemoteError",
+		"remote process exited or there was a network error",
+		"Connection closed by peer",
+		"Connection reset by peer",
+		"Connection closed by remote peer",
+		"unhandled system error",
+		"DistNetworkError",
+		"DistStoreError",
+		"Broken pipe",
+		"Socket Timeout",
+		"Signal 15",
+		"SIGTERM",
+		"Connection refused",
+		"failed to recv, got 0 bytes",
+		"ConnectionResetError",
+		"Some NCCL operations have failed or timed out",
+		"terminate called after throwing an instance of 'c10::DistBackendError'",
 	};
 	for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
 		if (strstr(text, phrases[i]) != NULL)
@@ -58,7 +72,8 @@ exception_name(const char *text)
 	size_t length = 0;
 	while (isalnum((unsigned char)text[length]) || text[length] == '_' || text[length] == '.')
 		length++;
-	if (length < 4 || length >= TN_RANK_WHAT || !isalpha((unsigned char)text[0]) || (text[length] != ':' && text[length] != '\0'))
+	if (length < 4 || length >= TN_RANK_WHAT || !isalpha((unsigned char)text[0]) ||
+	    (text[length] != ':' && text[length] != '\0'))
 		return 0;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		size_t size = strlen(ends[i]);
@@ -199,7 +214,8 @@ read_line(struct tn_ranks_log *log)
 		return;
 	const char *content = text + tn__line_content(text, length);
 	size_t name = exception_name(content);
-	bool memory = strcasestr(content, "out of memory") != NULL; /* also of NCCL: a cause, whatever the exception's name */
+	bool memory = strcasestr(content, "out of memory") !=
+	              NULL; /* also of NCCL: a cause, whatever the exception's name */
 	if (name > 0 && (memory || (!says_follow(content) && end->followed_at == 0)))
 		note_failure(log, end, content, name);
 	else if (!memory && says_follow(content) && end->followed_at == 0)

@@ -26,10 +26,10 @@ struct tn_ranks_log {
 	int64_t stated;           /* how many ranks the log says that there are; 0: it does not */
 	int64_t root;             /* the rank that torchrun names as the first; -1: none */
 	uint64_t root_at, line;
-	int part;                 /* of torchrun's summary: which block is being read */
+	int part; /* of torchrun's summary: which block is being read */
 	int64_t part_rank;
 	size_t length;
-	char text[2048];          /* the line that is being read; longer ones are cut */
+	char text[2048]; /* the line that is being read; longer ones are cut */
 };
 
 /* TN_NO_MEMORY. Released with tn__ranks_log_free. */

@@ -156,8 +156,7 @@ belongs(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor
 }
 
 static void
-open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end,
-           bool reported)
+open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end, bool reported)
 {
 	struct tn_event *event = &scanner->event;
 	memset(event, 0, sizeof(*event));
@@ -193,7 +192,7 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		return TN_OK;
 	if (strcmp(anchor->text, "memoryerror") == 0 &&
 	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
-	        scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
+	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
 		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
 		if (start < event->start)

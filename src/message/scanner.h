@@ -38,7 +38,7 @@ struct tn_event {
 	int64_t rank;
 	char culprit[TN_MESSAGE_CULPRIT];
 	struct tn_place place;
-	bool place_follows; /* it is read from the traceback behind the error */
+	bool place_follows;         /* it is read from the traceback behind the error */
 	const struct tn_hint *hint; /* what words near it tell; NULL: nothing */
 };
 

@@ -20,9 +20,15 @@ static const char *const setting_names[] = {
 };
 
 /* In the order of what they tell: a model that is named, then one that is only a path. */
-static const char *const model_names[] = { "model_name_or_path", "pretrained_model_name_or_path", "base_model",
-    "model_path",
-	                                       "model-path", "model_id", "--model", "model", NULL };
+static const char *const model_names[] = { "model_name_or_path",
+	                                       "pretrained_model_name_or_path",
+	                                       "base_model",
+	                                       "model_path",
+	                                       "model-path",
+	                                       "model_id",
+	                                       "--model",
+	                                       "model",
+	                                       NULL };
 
 void
 tn__seen_start(struct tn_seen *seen)
@@ -77,8 +83,8 @@ static bool
 read_count(const char *text, uint64_t *out)
 {
 	size_t digits = strspn(text, "0123456789");
-	if (digits == 0 || digits > 9 || name_char(text[digits]) || (text[digits] == '.' &&
-	    isdigit((unsigned char)text[digits + 1])))
+	if (digits == 0 || digits > 9 || name_char(text[digits]) ||
+	    (text[digits] == '.' && isdigit((unsigned char)text[digits + 1])))
 		return false;
 	*out = strtoull(text, NULL, 10);
 	return true;
@@ -212,8 +218,8 @@ read_listed(struct tn_seen *seen, const char *line, size_t length)
 	while (first > i && isdigit((unsigned char)line[first - 1]))
 		first--;
 	if (first < end - 3)
-		seen->processes[seen->process_count++] =
-		    (struct tn_seen_process){ card, pid, strtoull(line + first, NULL, 10) * MIB };
+		seen->processes[seen->process_count++] = (struct tn_seen_process){ card, pid,
+			                                                               strtoull(line + first, NULL, 10) * MIB };
 }
 
 static void
@@ -236,9 +242,9 @@ read_cell(const char *text, uint64_t *bytes)
 	static const struct {
 		const char *name;
 		double factor;
-	} units[] = { { "KiB", 1024.0 }, { "MiB", 1048576.0 }, { "GiB", 1073741824.0 }, { "KB", 1024.0 }, { "MB",
-	    1048576.0 },
-		          { "GB", 1073741824.0 }, { "B", 1 } };
+	} units[] = { { "KiB", 1024.0 }, { "MiB", 1048576.0 }, { "GiB", 1073741824.0 },
+		          { "KB", 1024.0 },  { "MB", 1048576.0 },  { "GB", 1073741824.0 },
+		          { "B", 1 } };
 	char *end;
 	text += strspn(text, " |");
 	if (!isdigit((unsigned char)*text))

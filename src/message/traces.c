@@ -31,8 +31,7 @@ static void
 read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const struct tn_frames *found)
 {
 	struct tn_event *event = scanner->open ? &scanner->event : &scanner->held_event;
-	if ((!scanner->open && !scanner->held) || tn__strangers(event->owner, scanner->owner) ||
-	    event->after == AFTER_OVER)
+	if ((!scanner->open && !scanner->held) || tn__strangers(event->owner, scanner->owner) || event->after == AFTER_OVER)
 		return;
 	if (event->after == AFTER_WAITS) {
 		if (event->culprit[0] != '\0' || scanner->piece - event->last_line > AFTER_LINES) {
@@ -50,8 +49,7 @@ read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const st
 		memcpy(event->culprit, found->culprit, TN_MESSAGE_CULPRIT);
 	if (event->place_follows)
 		tn__place_join(&event->place, &found->place);
-	bool ends =
-	    kind == TN_TRACE_OTHER || kind == TN_TRACE_END || (kind == TN_TRACE_START && event->culprit[0] != '\0');
+	bool ends = kind == TN_TRACE_OTHER || kind == TN_TRACE_END || (kind == TN_TRACE_START && event->culprit[0] != '\0');
 	if (ends || scanner->piece - event->last_line > 4 * TRACE_LINES)
 		event->after = AFTER_OVER;
 }
@@ -62,7 +60,7 @@ tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t len
 	struct tn_frames found;
 	struct tn_trace_state *last = &scanner->traces[scanner->last_trace];
 	bool goes_on = scanner->owner == 0 && tn__frame_goes_on(&last->reader) &&
-	    scanner->last_trace_line + 1 == scanner->piece;
+	               scanner->last_trace_line + 1 == scanner->piece;
 	struct tn_trace_state *trace = goes_on ? last : trace_of(scanner, scanner->owner); /* a wrapped line has no mark */
 	enum tn_trace_line kind = tn__frame_read(&trace->reader, line, length, &found);
 	scanner->framework = tn__place_higher(scanner->framework, found.place.framework);

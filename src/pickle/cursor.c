@@ -13,13 +13,13 @@ enum { WINDOW_BYTES = 256 << 10 };
 void
 tn__cursor_memory(struct tn_cursor *cursor, const void *bytes, size_t size)
 {
-	*cursor = (struct tn_cursor){.at = bytes, .end = (const uint8_t *)bytes + size, .end_offset = size};
+	*cursor = (struct tn_cursor){ .at = bytes, .end = (const uint8_t *)bytes + size, .end_offset = size };
 }
 
 void
 tn__cursor_source(struct tn_cursor *cursor, tn_source source, void *context, struct tn_budget *budget)
 {
-	*cursor = (struct tn_cursor){.source = source, .context = context, .budget = budget};
+	*cursor = (struct tn_cursor){ .source = source, .context = context, .budget = budget };
 }
 
 void
@@ -27,7 +27,7 @@ tn__cursor_destroy(struct tn_cursor *cursor)
 {
 	if (cursor->buffer)
 		tn__release(cursor->budget, &cursor->buffer, &cursor->capacity, 1);
-	*cursor = (struct tn_cursor){0};
+	*cursor = (struct tn_cursor){ 0 };
 }
 
 /* Moves what is left to the front and makes sure that there is room behind it. */

@@ -16,7 +16,7 @@ enum { FIRST_TABLE = 256, ALIGNMENT = 8 };
 void
 tn__intern_init(struct tn_intern *intern, struct tn_budget *budget)
 {
-	*intern = (struct tn_intern){.budget = budget};
+	*intern = (struct tn_intern){ .budget = budget };
 	if (getrandom(&intern->seed, sizeof(intern->seed), GRND_NONBLOCK) != sizeof(intern->seed))
 		intern->seed = (uintptr_t)intern * 0x9e3779b97f4a7c15u;
 }
@@ -135,13 +135,14 @@ add(struct tn_intern *intern, uint32_t hash, const void *bytes, size_t length, u
 		TN_FORWARD_IF_ERROR(enlarge_table(intern));
 	size_t needed = intern->used + (length + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
 	TN_FORWARD_IF_ERROR(tn__grow(intern->budget, &intern->bytes, &intern->bytes_capacity, needed, 1));
-	TN_FORWARD_IF_ERROR(tn__grow(intern->budget, &intern->items, &intern->items_capacity, intern->count + 1,
-	                             sizeof(*intern->items)));
+	TN_FORWARD_IF_ERROR(
+		tn__grow(intern->budget, &intern->items, &intern->items_capacity, intern->count + 1, sizeof(*intern->items)));
 	if (length)
 		memcpy(intern->bytes + intern->used, bytes, length);
 	memset(intern->bytes + intern->used + length, 0, needed - intern->used - length);
-	intern->items[intern->count] =
-		(struct tn_interned){.offset = intern->used, .length = (uint32_t)length, .hash = hash};
+	intern->items[intern->count] = (struct tn_interned){ .offset = intern->used,
+		                                                 .length = (uint32_t)length,
+		                                                 .hash = hash };
 	intern->used = needed;
 	place(intern, (uint32_t)intern->count);
 	*number = (uint32_t)intern->count++;

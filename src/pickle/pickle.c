@@ -35,9 +35,8 @@ tn__pickle_defaults(void)
 }
 
 void
-tn__pickle_init(struct tn_pickle *pickle, struct tn_cursor *cursor, struct tn_budget *budget,
-                struct tn_intern *strings, const struct tn_pickle_limits *limits,
-                const struct tn_pickle_visitor *visitor)
+tn__pickle_init(struct tn_pickle *pickle, struct tn_cursor *cursor, struct tn_budget *budget, struct tn_intern *strings,
+                const struct tn_pickle_limits *limits, const struct tn_pickle_visitor *visitor)
 {
 	*pickle = (struct tn_pickle){
 		.cursor = cursor,
@@ -85,17 +84,17 @@ with_offset(const struct tn_pickle *pickle, tn_status status)
 	return tn__pickle_fail(pickle, status, "%s", text);
 }
 
-#define BELOW(pickle, call)                            \
-	do {                                               \
-		tn_status tn_below = (call);                   \
-		if (__builtin_expect(tn_below != TN_OK, 0))    \
-			return with_offset((pickle), tn_below);    \
+#define BELOW(pickle, call)                         \
+	do {                                            \
+		tn_status tn_below = (call);                \
+		if (__builtin_expect(tn_below != TN_OK, 0)) \
+			return with_offset((pickle), tn_below); \
 	} while (0)
 
-#define REFUSE_IF(pickle, condition, status, ...)                        \
-	do {                                                                 \
-		if (__builtin_expect((condition), 0))                            \
-			return tn__pickle_fail((pickle), (status), __VA_ARGS__);     \
+#define REFUSE_IF(pickle, condition, status, ...)                    \
+	do {                                                             \
+		if (__builtin_expect((condition), 0))                        \
+			return tn__pickle_fail((pickle), (status), __VA_ARGS__); \
 	} while (0)
 
 /* ---- input ---- */
@@ -138,8 +137,8 @@ take(struct tn_pickle *pickle, size_t count, uint64_t *number)
 static tn_status
 grow_stack(struct tn_pickle *pickle)
 {
-	REFUSE_IF(pickle, pickle->stack_count >= pickle->limits.stack, TN_LIMIT, "more than %llu items wait for a container",
-	          (unsigned long long)pickle->limits.stack);
+	REFUSE_IF(pickle, pickle->stack_count >= pickle->limits.stack, TN_LIMIT,
+	          "more than %llu items wait for a container", (unsigned long long)pickle->limits.stack);
 	BELOW(pickle, tn__grow(pickle->budget, &pickle->stack, &pickle->stack_capacity, pickle->stack_count + 1,
 	                       sizeof(*pickle->stack)));
 	return TN_OK;
@@ -203,7 +202,7 @@ push_integer(struct tn_pickle *pickle, int64_t number)
 {
 	if ((int64_t)((uint64_t)number << 4) >> 4 == number)
 		return push(pickle, value_of(TN_VALUE_INT, (uint64_t)number));
-	return push_number(pickle, (struct tn_pickle_number){.kind = TN_NUMBER_SIGNED, .as_signed = number});
+	return push_number(pickle, (struct tn_pickle_number){ .kind = TN_NUMBER_SIGNED, .as_signed = number });
 }
 
 /* An integer of more than 8 bytes: its high bytes may be no more than the sign. */
@@ -213,14 +212,14 @@ push_long(struct tn_pickle *pickle, const uint8_t *bytes, size_t count)
 	bool negative = bytes[count - 1] & 0x80;
 	for (size_t index = 8; index < count; index++) {
 		if (bytes[index] != (negative ? 0xff : 0))
-			return push_number(pickle, (struct tn_pickle_number){.kind = TN_NUMBER_HUGE});
+			return push_number(pickle, (struct tn_pickle_number){ .kind = TN_NUMBER_HUGE });
 	}
 	uint64_t low = little_endian(bytes, 8);
 	if (negative == (low >> 63))
 		return push_integer(pickle, (int64_t)low);
-	struct tn_pickle_number number = {.kind = TN_NUMBER_HUGE};
+	struct tn_pickle_number number = { .kind = TN_NUMBER_HUGE };
 	if (!negative)
-		number = (struct tn_pickle_number){.kind = TN_NUMBER_UNSIGNED, .as_unsigned = low};
+		number = (struct tn_pickle_number){ .kind = TN_NUMBER_UNSIGNED, .as_unsigned = low };
 	return push_number(pickle, number);
 }
 
@@ -233,7 +232,8 @@ read_long(struct tn_pickle *pickle, size_t length_bytes)
 	if (count == 0)
 		return push_integer(pickle, 0);
 	REFUSE_IF(pickle, count > INT32_MAX, TN_FORMAT, "an integer of negative length");
-	REFUSE_IF(pickle, count > pickle->limits.long_bytes, TN_LIMIT, "an integer of %llu bytes", (unsigned long long)count);
+	REFUSE_IF(pickle, count > pickle->limits.long_bytes, TN_LIMIT, "an integer of %llu bytes",
+	          (unsigned long long)count);
 	TN_FORWARD_IF_ERROR(need(pickle, count));
 	const uint8_t *bytes = pickle->cursor->at;
 	size_t left = tn__cursor_left(pickle->cursor);
@@ -257,7 +257,7 @@ static tn_status
 read_float(struct tn_pickle *pickle)
 {
 	uint64_t bits;
-	struct tn_pickle_number number = {.kind = TN_NUMBER_FLOAT};
+	struct tn_pickle_number number = { .kind = TN_NUMBER_FLOAT };
 	TN_FORWARD_IF_ERROR(take(pickle, 8, &bits));
 	bits = __builtin_bswap64(bits);
 	memcpy(&number.as_float, &bits, sizeof(bits));
@@ -308,7 +308,8 @@ fill(struct tn_pickle *pickle, enum tn_value_kind kind, size_t first)
 	REFUSE_IF(pickle, first <= floor_of(pickle) || tn__value_kind(pickle->stack[first - 1]) != kind, TN_FORMAT,
 	          "items for something that is not a %s", kind == TN_VALUE_LIST ? "list" : "dict");
 	uint32_t *word = &pickle->words[tn__value_number(pickle->stack[first - 1])];
-	REFUSE_IF(pickle, *word == TN_PICKLE_SEALED, TN_FORMAT, "a %s holds itself", kind == TN_VALUE_LIST ? "list" : "dict");
+	REFUSE_IF(pickle, *word == TN_PICKLE_SEALED, TN_FORMAT, "a %s holds itself",
+	          kind == TN_VALUE_LIST ? "list" : "dict");
 	size_t count = pickle->stack_count - first;
 	pickle->stack_count = first;
 	if (kind == TN_VALUE_LIST)
@@ -556,14 +557,17 @@ refuse_opcode(const struct tn_pickle *pickle, uint8_t opcode)
 	const char *name = name_of(opcode);
 	if (!name)
 		return tn__pickle_fail(pickle, TN_FORMAT, "0x%02x is no pickle opcode", opcode);
-	return tn__pickle_fail(pickle, TN_UNSUPPORTED, "the pickle opcode %s, which memory snapshots do not hold; "
-	                       "nothing was imported or called", name);
+	return tn__pickle_fail(pickle, TN_UNSUPPORTED,
+	                       "the pickle opcode %s, which memory snapshots do not hold; "
+	                       "nothing was imported or called",
+	                       name);
 }
 
 static tn_status
 stop(struct tn_pickle *pickle)
 {
-	REFUSE_IF(pickle, pickle->stack_count != 1 || pickle->mark_count, TN_FORMAT, "the pickle ends with open containers");
+	REFUSE_IF(pickle, pickle->stack_count != 1 || pickle->mark_count, TN_FORMAT,
+	          "the pickle ends with open containers");
 	pickle->stopped = true;
 	return TN_OK;
 }
@@ -581,39 +585,72 @@ step(struct tn_pickle *pickle, uint8_t opcode)
 {
 	uint64_t ignored;
 	switch (opcode) {
-	case OP_BINGET: return read_get(pickle, 1);
-	case OP_LONG_BINGET: return read_get(pickle, 4);
-	case OP_MEMOIZE: return memoize(pickle, pickle->memo_count);
-	case OP_BINPUT: return read_put(pickle, 1);
-	case OP_LONG_BINPUT: return read_put(pickle, 4);
-	case OP_NONE: return push(pickle, value_of(TN_VALUE_NONE, 0));
-	case OP_NEWTRUE: return push(pickle, value_of(TN_VALUE_BOOL, 1));
-	case OP_NEWFALSE: return push(pickle, value_of(TN_VALUE_BOOL, 0));
-	case OP_BININT: return read_integer(pickle, 4);
-	case OP_BININT1: return read_integer(pickle, 1);
-	case OP_BININT2: return read_integer(pickle, 2);
-	case OP_LONG1: return read_long(pickle, 1);
-	case OP_LONG4: return read_long(pickle, 4);
-	case OP_BINFLOAT: return read_float(pickle);
-	case OP_SHORT_BINUNICODE: return read_string(pickle, 1);
-	case OP_BINUNICODE: return read_string(pickle, 4);
-	case OP_BINUNICODE8: return read_string(pickle, 8);
-	case OP_EMPTY_LIST: return read_list(pickle);
-	case OP_EMPTY_DICT: return push_object(pickle, TN_VALUE_DICT, 0);
-	case OP_EMPTY_TUPLE: return make_tuple(pickle, pickle->stack_count);
-	case OP_MARK: return open_mark(pickle);
-	case OP_APPEND: return fill_last(pickle, TN_VALUE_LIST);
-	case OP_APPENDS: return fill_marked(pickle, TN_VALUE_LIST);
-	case OP_SETITEM: return fill_last(pickle, TN_VALUE_DICT);
-	case OP_SETITEMS: return fill_marked(pickle, TN_VALUE_DICT);
-	case OP_TUPLE: return make_marked_tuple(pickle);
-	case OP_TUPLE1: return make_short_tuple(pickle, 1);
-	case OP_TUPLE2: return make_short_tuple(pickle, 2);
-	case OP_TUPLE3: return make_short_tuple(pickle, 3);
-	case OP_PROTO: return read_protocol(pickle);
-	case OP_FRAME: return take(pickle, 8, &ignored);
-	case OP_STOP: return stop(pickle);
-	default: return refuse_opcode(pickle, opcode);
+	case OP_BINGET:
+		return read_get(pickle, 1);
+	case OP_LONG_BINGET:
+		return read_get(pickle, 4);
+	case OP_MEMOIZE:
+		return memoize(pickle, pickle->memo_count);
+	case OP_BINPUT:
+		return read_put(pickle, 1);
+	case OP_LONG_BINPUT:
+		return read_put(pickle, 4);
+	case OP_NONE:
+		return push(pickle, value_of(TN_VALUE_NONE, 0));
+	case OP_NEWTRUE:
+		return push(pickle, value_of(TN_VALUE_BOOL, 1));
+	case OP_NEWFALSE:
+		return push(pickle, value_of(TN_VALUE_BOOL, 0));
+	case OP_BININT:
+		return read_integer(pickle, 4);
+	case OP_BININT1:
+		return read_integer(pickle, 1);
+	case OP_BININT2:
+		return read_integer(pickle, 2);
+	case OP_LONG1:
+		return read_long(pickle, 1);
+	case OP_LONG4:
+		return read_long(pickle, 4);
+	case OP_BINFLOAT:
+		return read_float(pickle);
+	case OP_SHORT_BINUNICODE:
+		return read_string(pickle, 1);
+	case OP_BINUNICODE:
+		return read_string(pickle, 4);
+	case OP_BINUNICODE8:
+		return read_string(pickle, 8);
+	case OP_EMPTY_LIST:
+		return read_list(pickle);
+	case OP_EMPTY_DICT:
+		return push_object(pickle, TN_VALUE_DICT, 0);
+	case OP_EMPTY_TUPLE:
+		return make_tuple(pickle, pickle->stack_count);
+	case OP_MARK:
+		return open_mark(pickle);
+	case OP_APPEND:
+		return fill_last(pickle, TN_VALUE_LIST);
+	case OP_APPENDS:
+		return fill_marked(pickle, TN_VALUE_LIST);
+	case OP_SETITEM:
+		return fill_last(pickle, TN_VALUE_DICT);
+	case OP_SETITEMS:
+		return fill_marked(pickle, TN_VALUE_DICT);
+	case OP_TUPLE:
+		return make_marked_tuple(pickle);
+	case OP_TUPLE1:
+		return make_short_tuple(pickle, 1);
+	case OP_TUPLE2:
+		return make_short_tuple(pickle, 2);
+	case OP_TUPLE3:
+		return make_short_tuple(pickle, 3);
+	case OP_PROTO:
+		return read_protocol(pickle);
+	case OP_FRAME:
+		return take(pickle, 8, &ignored);
+	case OP_STOP:
+		return stop(pickle);
+	default:
+		return refuse_opcode(pickle, opcode);
 	}
 }
 

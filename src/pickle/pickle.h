@@ -21,11 +21,11 @@
 #include "pickle/intern.h" /* struct tn_intern */
 
 /* What a file may ask for unless a caller raises it. A snapshot of PyTorch nests about 8 metadata deep. */
-#define TN_PICKLE_DEPTH ((uint32_t)200)               /* open metadata */
-#define TN_PICKLE_MEMO ((uint64_t)1 << 28)            /* memoised objects; also the most that can be asked for */
-#define TN_PICKLE_STRING_BYTES ((uint64_t)16 << 20)   /* one string */
-#define TN_PICKLE_STACK ((uint64_t)1 << 27)           /* items waiting for their containers */
-#define TN_PICKLE_LONG_BYTES ((uint32_t)256)          /* one integer */
+#define TN_PICKLE_DEPTH ((uint32_t)200)             /* open metadata */
+#define TN_PICKLE_MEMO ((uint64_t)1 << 28)          /* memoised objects; also the most that can be asked for */
+#define TN_PICKLE_STRING_BYTES ((uint64_t)16 << 20) /* one string */
+#define TN_PICKLE_STACK ((uint64_t)1 << 27)         /* items waiting for their containers */
+#define TN_PICKLE_LONG_BYTES ((uint32_t)256)        /* one integer */
 
 struct tn_pickle_limits {
 	uint32_t depth;

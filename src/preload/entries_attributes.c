@@ -21,13 +21,13 @@
 #endif
 
 /* Defines a call that changes `path`, in terms of a system call with the target's arguments. */
-#define CHANGE(name, parameters, dirfd, how, right, call)                               \
-	TN_ENTRY int name parameters                                                        \
-	{                                                                                   \
-		struct tn__target target;                                                       \
-		if (tn__result(tn__map_change(dirfd, path, how, right, &target)))               \
-			return -1;                                                                  \
-		return tn__result(call);                                                        \
+#define CHANGE(name, parameters, dirfd, how, right, call)                 \
+	TN_ENTRY int name parameters                                          \
+	{                                                                     \
+		struct tn__target target;                                         \
+		if (tn__result(tn__map_change(dirfd, path, how, right, &target))) \
+			return -1;                                                    \
+		return tn__result(call);                                          \
 	}
 
 CHANGE(truncate, (const char *path, off_t size), AT_FDCWD, TN__FOLLOW, TN__CONTENT,
@@ -91,7 +91,7 @@ set_times(int dirfd, const char *name, const struct timeval times[2], int flags)
 static long
 set_seconds(int dirfd, const char *name, const struct utimbuf *times)
 {
-	struct timespec precise[2] = {{0}, {0}};
+	struct timespec precise[2] = { { 0 }, { 0 } };
 
 	if (times) {
 		precise[0].tv_sec = times->actime;
@@ -116,14 +116,14 @@ CHANGE(lremovexattr, (const char *path, const char *name), AT_FDCWD, 0, TN__EITH
        TN_PASS_CALL(SYS_lremovexattr, target.path, name, 0L, 0L, 0L))
 
 /* Defines a call that changes the file of `fd`; the call by name that takes its place follows no link. */
-#define CHANGE_DESCRIPTOR(name, parameters, right, by_name, by_descriptor)              \
-	TN_ENTRY int name parameters                                                        \
-	{                                                                                   \
-		struct tn__target target;                                                       \
-		int mapped = tn__map_descriptor(fd, right, &target);                            \
-		if (mapped == 1)                                                                \
-			return tn__result(by_name);                                                 \
-		return tn__result(mapped ? mapped : by_descriptor);                             \
+#define CHANGE_DESCRIPTOR(name, parameters, right, by_name, by_descriptor) \
+	TN_ENTRY int name parameters                                           \
+	{                                                                      \
+		struct tn__target target;                                          \
+		int mapped = tn__map_descriptor(fd, right, &target);               \
+		if (mapped == 1)                                                   \
+			return tn__result(by_name);                                    \
+		return tn__result(mapped ? mapped : by_descriptor);                \
 	}
 
 CHANGE_DESCRIPTOR(fchmod, (int fd, mode_t mode), TN__OWNER, change_mode(AT_FDCWD, target.path, mode, 0),
@@ -178,8 +178,7 @@ utimensat(int dirfd, const char *path, const struct timespec times[2], int flags
 
 	if (!name || ((flags & AT_EMPTY_PATH) && !*path && dirfd != AT_FDCWD))
 		return futimens(dirfd, times);
-	if (tn__result(
-		    tn__map_change(dirfd, path, FOLLOW_UNLESS(flags & AT_SYMLINK_NOFOLLOW), TN__EITHER, &target)))
+	if (tn__result(tn__map_change(dirfd, path, FOLLOW_UNLESS(flags & AT_SYMLINK_NOFOLLOW), TN__EITHER, &target)))
 		return -1;
 	return tn__result(TN_PASS_CALL(SYS_utimensat, target.dirfd, target.path, times, flags, 0L));
 }

@@ -96,13 +96,13 @@ renameat2(int old_dirfd, const char *old_path, int new_dirfd, const char *new_pa
 /* ---- making ---- */
 
 /* Defines a call that makes something at `path`, in terms of a system call with the target's arguments. */
-#define MAKE(name, parameters, folder, call)                                        \
-	TN_ENTRY int name parameters                                                    \
-	{                                                                               \
-		struct tn__target target;                                                   \
-		if (tn__result(tn__map_make(folder, path, &target)))                        \
-			return -1;                                                              \
-		return tn__result(call);                                                    \
+#define MAKE(name, parameters, folder, call)                 \
+	TN_ENTRY int name parameters                             \
+	{                                                        \
+		struct tn__target target;                            \
+		if (tn__result(tn__map_make(folder, path, &target))) \
+			return -1;                                       \
+		return tn__result(call);                             \
 	}
 #define MAKE_FOLDER(name, parameters, folder) \
 	MAKE(name, parameters, folder, TN_PASS_CALL(SYS_mkdirat, target.dirfd, target.path, mode, 0L, 0L))
@@ -123,7 +123,8 @@ MAKE_LINK(symlinkat, (const char *text, int dirfd, const char *path), dirfd)
 
 /* The names that programs built before glibc 2.33 call. */
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
-MAKE_NODE(__xmknod, (int version, const char *path, mode_t mode, dev_t *device), AT_FDCWD, ((void)version, mode), *device)
+MAKE_NODE(__xmknod, (int version, const char *path, mode_t mode, dev_t *device), AT_FDCWD, ((void)version, mode),
+          *device)
 int __xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *device);
 MAKE_NODE(__xmknodat, (int version, int dirfd, const char *path, mode_t mode, dev_t *device), dirfd,
           ((void)version, mode), *device)
@@ -132,7 +133,7 @@ MAKE_NODE(__xmknodat, (int version, int dirfd, const char *path, mode_t mode, de
 static int
 link_name(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path, int flags)
 {
-	struct tn__target from = {old_dirfd, old_path, ""}, to;
+	struct tn__target from = { old_dirfd, old_path, "" }, to;
 	int result = 0;
 
 	if (!(flags & AT_EMPTY_PATH))

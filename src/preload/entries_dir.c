@@ -146,29 +146,29 @@ next_record(struct merged *merged)
 	return merged->listing.bytes + merged->listing.at[merged->next++];
 }
 
-#define READDIR(name, type)                                        \
-	TN_ENTRY struct type *name(DIR *dir)                           \
-	{                                                              \
-		struct merged *merged = find(dir);                         \
-		return merged ? next_record(merged) : TN_NEXT(name)(dir);  \
+#define READDIR(name, type)                                       \
+	TN_ENTRY struct type *name(DIR *dir)                          \
+	{                                                             \
+		struct merged *merged = find(dir);                        \
+		return merged ? next_record(merged) : TN_NEXT(name)(dir); \
 	}
 READDIR(readdir, dirent)
 READDIR(readdir64, dirent64)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* programs still call it */
-#define READDIR_R(name, type)                                                              \
+#define READDIR_R(name, type)                                                                        \
 	TN_ENTRY int name(DIR *restrict dir, struct type *restrict entry, struct type **restrict result) \
-	{                                                                                      \
-		struct merged *merged = find(dir);                                                 \
-		struct type *record;                                                               \
-		if (!merged)                                                                       \
-			return TN_NEXT(name)(dir, entry, result);                                      \
-		record = next_record(merged);                                                      \
-		if (record)                                                                        \
-			memcpy(entry, record, record->d_reclen);                                       \
-		*result = record ? entry : NULL;                                                   \
-		return 0;                                                                          \
+	{                                                                                                \
+		struct merged *merged = find(dir);                                                           \
+		struct type *record;                                                                         \
+		if (!merged)                                                                                 \
+			return TN_NEXT(name)(dir, entry, result);                                                \
+		record = next_record(merged);                                                                \
+		if (record)                                                                                  \
+			memcpy(entry, record, record->d_reclen);                                                 \
+		*result = record ? entry : NULL;                                                             \
+		return 0;                                                                                    \
 	}
 READDIR_R(readdir_r, dirent)
 READDIR_R(readdir64_r, dirent64)
@@ -263,31 +263,30 @@ slow_scandir(DIR *dir, struct dirent ***out, int (*filter)(const struct dirent *
 	return (int)count;
 }
 
-#define SCANDIR(name, type)                                                                                  \
-	TN_ENTRY int name(const char *restrict path, struct type ***restrict names,                              \
-	                  int (*filter)(const struct type *), int (*compare)(const struct type **, const struct type **)) \
-	{                                                                                                        \
-		if (tn__quiet())                                                                                     \
-			return TN_NEXT(name)(path, names, filter, compare);                                              \
+#define SCANDIR(name, type)                                                                                          \
+	TN_ENTRY int name(const char *restrict path, struct type ***restrict names, int (*filter)(const struct type *),  \
+	                  int (*compare)(const struct type **, const struct type **))                                    \
+	{                                                                                                                \
+		if (tn__quiet())                                                                                             \
+			return TN_NEXT(name)(path, names, filter, compare);                                                      \
 		return slow_scandir(opendir(path), (struct dirent ***)names, (int (*)(const struct dirent *))(void *)filter, \
-		                    (int (*)(const struct dirent **, const struct dirent **))(void *)compare);       \
+		                    (int (*)(const struct dirent **, const struct dirent **))(void *)compare);               \
 	}
 SCANDIR(scandir, dirent)
 SCANDIR(scandir64, dirent64)
 
 /* glob takes other functions for reading folders. */
-#define GLOB(name, type)                                                                          \
-	TN_ENTRY int name(const char *restrict pattern, int flags, int (*error)(const char *, int),   \
-	                  type *restrict found)                                                       \
-	{                                                                                             \
-		if (tn__quiet() || (flags & GLOB_ALTDIRFUNC))                                             \
-			return TN_NEXT(name)(pattern, flags, error, found);                                   \
-		found->gl_opendir = (void *(*)(const char *))(void *)opendir;                             \
-		found->gl_closedir = (void (*)(void *))(void *)closedir;                                  \
-		found->gl_readdir = (__typeof__(found->gl_readdir))(void *)readdir;                       \
-		found->gl_stat = (__typeof__(found->gl_stat))(void *)stat;                                \
-		found->gl_lstat = (__typeof__(found->gl_lstat))(void *)lstat;                             \
-		return TN_NEXT(name)(pattern, flags | GLOB_ALTDIRFUNC, error, found);                     \
+#define GLOB(name, type)                                                                                              \
+	TN_ENTRY int name(const char *restrict pattern, int flags, int (*error)(const char *, int), type *restrict found) \
+	{                                                                                                                 \
+		if (tn__quiet() || (flags & GLOB_ALTDIRFUNC))                                                                 \
+			return TN_NEXT(name)(pattern, flags, error, found);                                                       \
+		found->gl_opendir = (void *(*)(const char *))(void *)opendir;                                                 \
+		found->gl_closedir = (void (*)(void *))(void *)closedir;                                                      \
+		found->gl_readdir = (__typeof__(found->gl_readdir))(void *)readdir;                                           \
+		found->gl_stat = (__typeof__(found->gl_stat))(void *)stat;                                                    \
+		found->gl_lstat = (__typeof__(found->gl_lstat))(void *)lstat;                                                 \
+		return TN_NEXT(name)(pattern, flags | GLOB_ALTDIRFUNC, error, found);                                         \
 	}
 GLOB(glob, glob_t)
 GLOB(glob64, glob64_t)

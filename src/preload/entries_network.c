@@ -231,9 +231,10 @@ sendto(int fd, const void *bytes, size_t size, int flags, const struct sockaddr 
 	if (!address || !tn__network())
 		return TN_NEXT(sendto)(fd, bytes, size, flags, address, length);
 	/* The filter asks for each sendto with an address; sendmsg has a register left for the pass word. */
-	struct iovec piece = {(void *)(uintptr_t)bytes, size};
+	struct iovec piece = { (void *)(uintptr_t)bytes, size };
 	struct msghdr message = {
-		.msg_name = (void *)(uintptr_t)address, .msg_namelen = length, .msg_iov = &piece, .msg_iovlen = 1};
+		.msg_name = (void *)(uintptr_t)address, .msg_namelen = length, .msg_iov = &piece, .msg_iovlen = 1
+	};
 	return tn__network_call(SYS_sendmsg, fd, (long)&message, flags, 0);
 }
 
@@ -244,7 +245,8 @@ stops_message(int fd, const struct msghdr *message, int flags)
 		return false;
 	const struct iovec *first = message->msg_iovlen > 0 ? message->msg_iov : NULL;
 	return stops_to(fd, message->msg_name, message->msg_namelen, flags,
-	                first && first->iov_len >= 16 ? first->iov_base : NULL, size_of(message->msg_iov, message->msg_iovlen));
+	                first && first->iov_len >= 16 ? first->iov_base : NULL,
+	                size_of(message->msg_iov, message->msg_iovlen));
 }
 
 TN_ENTRY ssize_t

@@ -90,83 +90,83 @@ with_weights(int fd, const char *path, int flags)
 	return fd;
 }
 
-#define READ_MODE(flags, mode)              \
-	do {                                    \
-		if (takes_mode(flags)) {            \
-			va_list arguments;              \
-			va_start(arguments, flags);     \
+#define READ_MODE(flags, mode)                  \
+	do {                                        \
+		if (takes_mode(flags)) {                \
+			va_list arguments;                  \
+			va_start(arguments, flags);         \
 			(mode) = va_arg(arguments, mode_t); \
-			va_end(arguments);              \
-		}                                   \
+			va_end(arguments);                  \
+		}                                       \
 	} while (0)
 
 /* Each call keeps its big buffers in a function of its own: the way past the overlay must fit on a signal stack. */
-#define OPEN(name)                                                       \
-	static TN_SLOW int slow_##name(const char *path, int flags, mode_t mode) \
-	{                                                                    \
-		struct tn__target target;                                        \
-		if (map(AT_FDCWD, path, flags, &target))                         \
-			return -1;                                                   \
-		if (is_ours(flags))                                              \
-			return open_to_change(&target, flags, mode);                 \
-		return TN_NEXT(name)(target.path, flags, mode);                  \
-	}                                                                    \
-	TN_ENTRY int name(const char *path, int flags, ...)                  \
-	{                                                                    \
-		mode_t mode = 0;                                                 \
-		READ_MODE(flags, mode);                                          \
+#define OPEN(name)                                                                                  \
+	static TN_SLOW int slow_##name(const char *path, int flags, mode_t mode)                        \
+	{                                                                                               \
+		struct tn__target target;                                                                   \
+		if (map(AT_FDCWD, path, flags, &target))                                                    \
+			return -1;                                                                              \
+		if (is_ours(flags))                                                                         \
+			return open_to_change(&target, flags, mode);                                            \
+		return TN_NEXT(name)(target.path, flags, mode);                                             \
+	}                                                                                               \
+	TN_ENTRY int name(const char *path, int flags, ...)                                             \
+	{                                                                                               \
+		mode_t mode = 0;                                                                            \
+		READ_MODE(flags, mode);                                                                     \
 		int fd = passes(flags) ? TN_NEXT(name)(path, flags, mode) : slow_##name(path, flags, mode); \
-		return with_weights(fd, path, flags);                            \
+		return with_weights(fd, path, flags);                                                       \
 	}
 OPEN(open)
 OPEN(open64)
 
-#define OPENAT(name)                                                      \
-	static TN_SLOW int slow_##name(int dirfd, const char *path, int flags, mode_t mode) \
-	{                                                                     \
-		struct tn__target target;                                         \
-		if (map(dirfd, path, flags, &target))                             \
-			return -1;                                                    \
-		if (is_ours(flags))                                               \
-			return open_to_change(&target, flags, mode);                  \
-		return TN_NEXT(name)(target.dirfd, target.path, flags, mode);     \
-	}                                                                     \
-	TN_ENTRY int name(int dirfd, const char *path, int flags, ...)        \
-	{                                                                     \
-		mode_t mode = 0;                                                  \
-		READ_MODE(flags, mode);                                           \
+#define OPENAT(name)                                                                                              \
+	static TN_SLOW int slow_##name(int dirfd, const char *path, int flags, mode_t mode)                           \
+	{                                                                                                             \
+		struct tn__target target;                                                                                 \
+		if (map(dirfd, path, flags, &target))                                                                     \
+			return -1;                                                                                            \
+		if (is_ours(flags))                                                                                       \
+			return open_to_change(&target, flags, mode);                                                          \
+		return TN_NEXT(name)(target.dirfd, target.path, flags, mode);                                             \
+	}                                                                                                             \
+	TN_ENTRY int name(int dirfd, const char *path, int flags, ...)                                                \
+	{                                                                                                             \
+		mode_t mode = 0;                                                                                          \
+		READ_MODE(flags, mode);                                                                                   \
 		int fd = passes(flags) ? TN_NEXT(name)(dirfd, path, flags, mode) : slow_##name(dirfd, path, flags, mode); \
-		return with_weights(fd, path, flags);                             \
+		return with_weights(fd, path, flags);                                                                     \
 	}
 OPENAT(openat)
 OPENAT(openat64)
 
-#define CREAT(name)                                                           \
-	TN_ENTRY int name(const char *path, mode_t mode)                          \
-	{                                                                         \
-		return slow_open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);           \
+#define CREAT(name)                                                 \
+	TN_ENTRY int name(const char *path, mode_t mode)                \
+	{                                                               \
+		return slow_open(path, O_WRONLY | O_CREAT | O_TRUNC, mode); \
 	}
 CREAT(creat)
 CREAT(creat64)
 
 /* What fortified programs call when they give no mode. */
-#define OPEN_2(name, plain)                                                        \
-	int name(const char *path, int flags);                                         \
-	TN_ENTRY int name(const char *path, int flags)                                 \
-	{                                                                              \
+#define OPEN_2(name, plain)                                                                                      \
+	int name(const char *path, int flags);                                                                       \
+	TN_ENTRY int name(const char *path, int flags)                                                               \
+	{                                                                                                            \
 		int fd = passes(flags) || takes_mode(flags) ? TN_NEXT(name)(path, flags) : slow_##plain(path, flags, 0); \
-		return with_weights(fd, path, flags);                                      \
+		return with_weights(fd, path, flags);                                                                    \
 	}
 OPEN_2(__open_2, open)
 OPEN_2(__open64_2, open64)
 
-#define OPENAT_2(name, plain)                                                      \
-	int name(int dirfd, const char *path, int flags);                              \
-	TN_ENTRY int name(int dirfd, const char *path, int flags)                      \
-	{                                                                              \
+#define OPENAT_2(name, plain)                                                                   \
+	int name(int dirfd, const char *path, int flags);                                           \
+	TN_ENTRY int name(int dirfd, const char *path, int flags)                                   \
+	{                                                                                           \
 		if (passes(flags) || takes_mode(flags)) /* libc ends a program that forgets the mode */ \
-			return with_weights(TN_NEXT(name)(dirfd, path, flags), path, flags);   \
-		return with_weights(slow_##plain(dirfd, path, flags, 0), path, flags);     \
+			return with_weights(TN_NEXT(name)(dirfd, path, flags), path, flags);                \
+		return with_weights(slow_##plain(dirfd, path, flags, 0), path, flags);                  \
 	}
 OPENAT_2(__openat_2, openat)
 OPENAT_2(__openat64_2, openat64)
@@ -221,23 +221,24 @@ is_plain_mode(const char *mode)
 	return !strchr(mode, 'c') && strlen(mode) <= 5;
 }
 
-#define FOPEN(name)                                                              \
-	static TN_SLOW FILE *slow_##name(const char *path, const char *mode, int flags)  \
-	{                                                                            \
-		struct tn__target target;                                                \
-		if (map(AT_FDCWD, path, flags, &target))                                 \
-			return NULL;                                                         \
-		if (is_ours(flags) && is_plain_mode(mode))                               \
-			return open_stream(&target, mode, flags);                            \
-		return TN_NEXT(name)(target.path, mode);                                 \
-	}                                                                            \
-	TN_ENTRY FILE *name(const char *path, const char *mode)                      \
-	{                                                                            \
-		int flags = flags_of_mode(mode);                                         \
-		FILE *file = passes(flags) || !is_known_mode(mode) ? TN_NEXT(name)(path, mode) : slow_##name(path, mode, flags); \
-		if (file)                                                                \
-			(void)with_weights(fileno(file), path, flags);                       \
-		return file;                                                             \
+#define FOPEN(name)                                                                          \
+	static TN_SLOW FILE *slow_##name(const char *path, const char *mode, int flags)          \
+	{                                                                                        \
+		struct tn__target target;                                                            \
+		if (map(AT_FDCWD, path, flags, &target))                                             \
+			return NULL;                                                                     \
+		if (is_ours(flags) && is_plain_mode(mode))                                           \
+			return open_stream(&target, mode, flags);                                        \
+		return TN_NEXT(name)(target.path, mode);                                             \
+	}                                                                                        \
+	TN_ENTRY FILE *name(const char *path, const char *mode)                                  \
+	{                                                                                        \
+		int flags = flags_of_mode(mode);                                                     \
+		FILE *file = passes(flags) || !is_known_mode(mode) ? TN_NEXT(name)(path, mode)       \
+		                                                   : slow_##name(path, mode, flags); \
+		if (file)                                                                            \
+			(void)with_weights(fileno(file), path, flags);                                   \
+		return file;                                                                         \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)
@@ -257,20 +258,20 @@ map_reopen(const char *path, FILE *stream, int flags, struct tn__target *target)
 	return map(AT_FDCWD, place.path, flags, target);
 }
 
-#define FREOPEN(name)                                                           \
-	TN_ENTRY FILE *name(const char *path, const char *mode, FILE *stream)       \
-	{                                                                           \
-		int flags = flags_of_mode(mode);                                        \
-		if (passes(flags))                                                      \
-			return TN_NEXT(name)(path, mode, stream);                           \
-		struct tn__target target;                                               \
-		if (map_reopen(path, stream, flags, &target)) {                         \
-			int error = errno;                                                  \
-			fclose(stream); /* as libc does when it fails */                    \
-			errno = error;                                                      \
-			return NULL;                                                        \
-		}                                                                       \
-		return TN_NEXT(name)(target.path, mode, stream);                        \
+#define FREOPEN(name)                                                     \
+	TN_ENTRY FILE *name(const char *path, const char *mode, FILE *stream) \
+	{                                                                     \
+		int flags = flags_of_mode(mode);                                  \
+		if (passes(flags))                                                \
+			return TN_NEXT(name)(path, mode, stream);                     \
+		struct tn__target target;                                         \
+		if (map_reopen(path, stream, flags, &target)) {                   \
+			int error = errno;                                            \
+			fclose(stream); /* as libc does when it fails */              \
+			errno = error;                                                \
+			return NULL;                                                  \
+		}                                                                 \
+		return TN_NEXT(name)(target.path, mode, stream);                  \
 	}
 FREOPEN(freopen)
 FREOPEN(freopen64)
@@ -317,9 +318,9 @@ make_temporary(char *template, int suffix, int flags)
 	return -1;
 }
 
-#define MKSTEMP(name, parameters, suffix, flags) \
-	TN_ENTRY int name parameters                 \
-	{                                            \
+#define MKSTEMP(name, parameters, suffix, flags)        \
+	TN_ENTRY int name parameters                        \
+	{                                                   \
 		return make_temporary(template, suffix, flags); \
 	}
 MKSTEMP(mkstemp, (char *template), 0, 0)
@@ -359,9 +360,9 @@ open_nameless(void)
 	return file;
 }
 
-#define TMPFILE(name)                                                   \
-	TN_ENTRY FILE *name(void)                                           \
-	{                                                                   \
+#define TMPFILE(name)                                                        \
+	TN_ENTRY FILE *name(void)                                                \
+	{                                                                        \
 		return tn__mode() == TN__ACTIVE ? open_nameless() : TN_NEXT(name)(); \
 	}
 TMPFILE(tmpfile)

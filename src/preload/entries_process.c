@@ -75,14 +75,14 @@ complete_environment(char *const *environment, char **completed, char *text)
 }
 
 /* Replaces `environment` by a completed one on the caller's stack. */
-#define COMPLETE(environment)                                                                            \
-	do {                                                                                                 \
-		size_t tn_text = 0, tn_count = missing_environment(environment, &tn_text);                       \
-		if (tn_count) {                                                                                  \
-			char **tn_completed = alloca((tn_count + 1) * sizeof(char *));                               \
-			memset(tn_completed, 0, (tn_count + 1) * sizeof(char *));                                    \
-			(environment) = complete_environment(environment, tn_completed, alloca(tn_text));            \
-		}                                                                                                \
+#define COMPLETE(environment)                                                                 \
+	do {                                                                                      \
+		size_t tn_text = 0, tn_count = missing_environment(environment, &tn_text);            \
+		if (tn_count) {                                                                       \
+			char **tn_completed = alloca((tn_count + 1) * sizeof(char *));                    \
+			memset(tn_completed, 0, (tn_count + 1) * sizeof(char *));                         \
+			(environment) = complete_environment(environment, tn_completed, alloca(tn_text)); \
+		}                                                                                     \
 	} while (0)
 
 /* ---- exec ---- */
@@ -231,7 +231,7 @@ execute_or_shell(const char *path, char *const *arguments, char *const *environm
 		return result;
 	size_t count = count_arguments(arguments);
 	char **all = alloca((count + 3) * sizeof(char *));
-	all[0] = (char *)(uintptr_t) "/bin/sh";
+	all[0] = (char *)(uintptr_t)"/bin/sh";
 	all[1] = (char *)(uintptr_t)path;
 	for (size_t i = 1; i <= count; i++)
 		all[i + 1] = arguments[i];
@@ -312,19 +312,19 @@ execvp(const char *file, char *const arguments[])
 /* ---- exec with its arguments one by one ---- */
 
 /* Puts the arguments into an array on the caller's stack; `after` is run while the list still can be read. */
-#define GATHER(all, first, after)                               \
-	size_t tn_count = 1;                                        \
-	va_list tn_list;                                            \
-	va_start(tn_list, first);                                   \
-	while (va_arg(tn_list, char *))                             \
-		tn_count++;                                             \
-	va_end(tn_list);                                            \
-	char **all = alloca((tn_count + 1) * sizeof(char *));       \
-	all[0] = (char *)(uintptr_t)(first);                        \
-	va_start(tn_list, first);                                   \
-	for (size_t i = 1; i <= tn_count; i++)                      \
-		all[i] = va_arg(tn_list, char *);                       \
-	after;                                                      \
+#define GATHER(all, first, after)                         \
+	size_t tn_count = 1;                                  \
+	va_list tn_list;                                      \
+	va_start(tn_list, first);                             \
+	while (va_arg(tn_list, char *))                       \
+		tn_count++;                                       \
+	va_end(tn_list);                                      \
+	char **all = alloca((tn_count + 1) * sizeof(char *)); \
+	all[0] = (char *)(uintptr_t)(first);                  \
+	va_start(tn_list, first);                             \
+	for (size_t i = 1; i <= tn_count; i++)                \
+		all[i] = va_arg(tn_list, char *);                 \
+	after;                                                \
 	va_end(tn_list)
 
 TN_ENTRY int

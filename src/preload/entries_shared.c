@@ -104,7 +104,7 @@ find_or_map(int fd)
 	at = mmap(NULL, sizeof(sem_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		return SEM_FAILED;
-	table[table_count++] = (struct open_semaphore){about.st_dev, about.st_ino, at, 1};
+	table[table_count++] = (struct open_semaphore){ about.st_dev, about.st_ino, at, 1 };
 	return at;
 }
 

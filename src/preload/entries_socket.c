@@ -46,7 +46,8 @@ make_address(const char *name, struct sockaddr_un *address, int *folder)
 static bool
 path_of(const struct sockaddr *address, socklen_t length, char *path)
 {
-	return tn__network_path_of(address, length, path) && ((const struct sockaddr_un *)(const void *)address)->sun_path[0];
+	return tn__network_path_of(address, length, path) &&
+	       ((const struct sockaddr_un *)(const void *)address)->sun_path[0];
 }
 
 static long
@@ -92,10 +93,12 @@ bound(int result, int socket, const struct sockaddr *address, socklen_t length)
 		tn__network_binds(network, path_of(address, length, path) ? real : path);
 		return result;
 	}
-	if (!network || !address || length < sizeof(in) || (address->sa_family != AF_INET && address->sa_family != AF_INET6))
+	if (!network || !address || length < sizeof(in) ||
+	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return result;
 	memcpy(&in, address, sizeof(in)); /* the port lies at the same place in both */
-	if (in.sin_port == 0 || TN_CALL(SYS_getsockopt, socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_DGRAM)
+	if (in.sin_port == 0 || TN_CALL(SYS_getsockopt, socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+	    type != SOCK_DGRAM)
 		return result;
 	tn__network_listens(network, address, length, true);
 	if (socket < TN_DESCRIPTORS)
@@ -117,7 +120,7 @@ bind(int socket, const struct sockaddr *address, socklen_t length)
 static TN_SLOW bool
 is_path_refused(struct tn_network *network, const struct sockaddr *address, socklen_t length)
 {
-	struct tn__place place = {.error = -ENOENT};
+	struct tn__place place = { .error = -ENOENT };
 	char path[TN_NETWORK_PATH], real[PATH_MAX];
 	bool own = false;
 
@@ -127,8 +130,9 @@ is_path_refused(struct tn_network *network, const struct sockaddr *address, sock
 		return tn__network_path(network, path, false) == TN_NETWORK_REFUSED;
 	if (tn__mode() == TN__ACTIVE) {
 		tn__resolve(AT_FDCWD, path, TN__FOLLOW, &place);
-		own = !place.error && (!place.lower || (!strncmp(place.path, tn__overlay_library.run, tn__overlay_library.run_length) &&
-		                                        place.path[tn__overlay_library.run_length] == '/'));
+		own = !place.error &&
+		      (!place.lower || (!strncmp(place.path, tn__overlay_library.run, tn__overlay_library.run_length) &&
+		                        place.path[tn__overlay_library.run_length] == '/'));
 	}
 	if (place.error)
 		tn__network_real_path(path, real);
@@ -150,7 +154,8 @@ is_stream(int socket)
 	int type = 0;
 	socklen_t size = sizeof(type);
 
-	return TN_CALL(SYS_getsockopt, socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type != SOCK_DGRAM && type != SOCK_RAW;
+	return TN_CALL(SYS_getsockopt, socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type != SOCK_DGRAM &&
+	       type != SOCK_RAW;
 }
 
 /* Connecting a datagram socket sends nothing, and programs do it to learn their own address. So it is allowed, but after the

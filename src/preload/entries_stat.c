@@ -96,58 +96,58 @@ any_fstat(int fd, struct stat *st)
 }
 
 /* On our machines struct stat64 is struct stat. */
-#define STAT(name, type, flags)                                           \
-	TN_ENTRY int name(const char *path, struct type *st)                  \
-	{                                                                     \
-		return any_stat(AT_FDCWD, path, (struct stat *)st, flags);        \
+#define STAT(name, type, flags)                                    \
+	TN_ENTRY int name(const char *path, struct type *st)           \
+	{                                                              \
+		return any_stat(AT_FDCWD, path, (struct stat *)st, flags); \
 	}
 STAT(stat, stat, 0)
 STAT(stat64, stat64, 0)
 STAT(lstat, stat, AT_SYMLINK_NOFOLLOW)
 STAT(lstat64, stat64, AT_SYMLINK_NOFOLLOW)
 
-#define FSTAT(name, type)                            \
-	TN_ENTRY int name(int fd, struct type *st)       \
-	{                                                \
-		return any_fstat(fd, (struct stat *)st);     \
+#define FSTAT(name, type)                        \
+	TN_ENTRY int name(int fd, struct type *st)   \
+	{                                            \
+		return any_fstat(fd, (struct stat *)st); \
 	}
 FSTAT(fstat, stat)
 FSTAT(fstat64, stat64)
 
-#define FSTATAT(name, type)                                                          \
-	TN_ENTRY int name(int dirfd, const char *path, struct type *st, int flags)       \
-	{                                                                                \
-		return any_stat(dirfd, path, (struct stat *)st, flags);                      \
+#define FSTATAT(name, type)                                                    \
+	TN_ENTRY int name(int dirfd, const char *path, struct type *st, int flags) \
+	{                                                                          \
+		return any_stat(dirfd, path, (struct stat *)st, flags);                \
 	}
 FSTATAT(fstatat, stat)
 FSTATAT(fstatat64, stat64)
 
 /* The names that programs built before glibc 2.33 call. */
-#define XSTAT(name, type, flags)                                                 \
-	int name(int version, const char *path, struct type *st);                    \
-	TN_ENTRY int name(int version, const char *path, struct type *st)            \
-	{                                                                            \
-		return any_stat(AT_FDCWD, path, (struct stat *)st, flags);               \
+#define XSTAT(name, type, flags)                                      \
+	int name(int version, const char *path, struct type *st);         \
+	TN_ENTRY int name(int version, const char *path, struct type *st) \
+	{                                                                 \
+		return any_stat(AT_FDCWD, path, (struct stat *)st, flags);    \
 	}
 XSTAT(__xstat, stat, 0)
 XSTAT(__xstat64, stat64, 0)
 XSTAT(__lxstat, stat, AT_SYMLINK_NOFOLLOW)
 XSTAT(__lxstat64, stat64, AT_SYMLINK_NOFOLLOW)
 
-#define FXSTAT(name, type)                                       \
-	int name(int version, int fd, struct type *st);              \
-	TN_ENTRY int name(int version, int fd, struct type *st)      \
-	{                                                            \
-		return any_fstat(fd, (struct stat *)st);                 \
+#define FXSTAT(name, type)                                  \
+	int name(int version, int fd, struct type *st);         \
+	TN_ENTRY int name(int version, int fd, struct type *st) \
+	{                                                       \
+		return any_fstat(fd, (struct stat *)st);            \
 	}
 FXSTAT(__fxstat, stat)
 FXSTAT(__fxstat64, stat64)
 
-#define FXSTATAT(name, type)                                                                  \
-	int name(int version, int dirfd, const char *path, struct type *st, int flags);           \
-	TN_ENTRY int name(int version, int dirfd, const char *path, struct type *st, int flags)   \
-	{                                                                                         \
-		return any_stat(dirfd, path, (struct stat *)st, flags);                               \
+#define FXSTATAT(name, type)                                                                \
+	int name(int version, int dirfd, const char *path, struct type *st, int flags);         \
+	TN_ENTRY int name(int version, int dirfd, const char *path, struct type *st, int flags) \
+	{                                                                                       \
+		return any_stat(dirfd, path, (struct stat *)st, flags);                             \
 	}
 FXSTATAT(__fxstatat, stat)
 FXSTATAT(__fxstatat64, stat64)
@@ -235,12 +235,12 @@ slow_access(int dirfd, const char *path, int mode, int flags)
 	return tn__result(result);
 }
 
-#define ACCESS(name, flags)                                     \
-	TN_ENTRY int name(const char *path, int mode)               \
-	{                                                           \
-		if (tn__quiet())                                        \
-			return TN_NEXT(name)(path, mode);                   \
-		return slow_access(AT_FDCWD, path, mode, flags);        \
+#define ACCESS(name, flags)                              \
+	TN_ENTRY int name(const char *path, int mode)        \
+	{                                                    \
+		if (tn__quiet())                                 \
+			return TN_NEXT(name)(path, mode);            \
+		return slow_access(AT_FDCWD, path, mode, flags); \
 	}
 ACCESS(access, 0)
 ACCESS(eaccess, AT_EACCESS)
@@ -360,16 +360,16 @@ __realpath_chk(const char *path, char *resolved, size_t room)
 /* ---- whatever else reads by name ---- */
 
 /* As everywhere, the big buffer is kept out of the way past the overlay. */
-#define READ_BY_NAME(result, name, how, parameters, ...)       \
-	static TN_SLOW result slow_##name parameters               \
-	{                                                          \
-		struct tn__target target;                              \
-		tn__map_read(AT_FDCWD, path, how, &target);            \
-		path = target.path;                                    \
-		return TN_NEXT(name)(__VA_ARGS__);                     \
-	}                                                          \
-	TN_ENTRY result name parameters                            \
-	{                                                          \
+#define READ_BY_NAME(result, name, how, parameters, ...)                            \
+	static TN_SLOW result slow_##name parameters                                    \
+	{                                                                               \
+		struct tn__target target;                                                   \
+		tn__map_read(AT_FDCWD, path, how, &target);                                 \
+		path = target.path;                                                         \
+		return TN_NEXT(name)(__VA_ARGS__);                                          \
+	}                                                                               \
+	TN_ENTRY result name parameters                                                 \
+	{                                                                               \
 		return tn__quiet() ? TN_NEXT(name)(__VA_ARGS__) : slow_##name(__VA_ARGS__); \
 	}
 READ_BY_NAME(int, statfs, TN__FOLLOW, (const char *path, struct statfs *st), path, st)

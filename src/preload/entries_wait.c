@@ -26,7 +26,7 @@ run_folder(void)
 static void
 note(pid_t pid, int status)
 {
-	const int32_t record[2] = {(int32_t)pid, (int32_t)status};
+	const int32_t record[2] = { (int32_t)pid, (int32_t)status };
 	const char *run = run_folder();
 	char name[PATH_MAX];
 	size_t length = run ? strlen(run) : 0;
@@ -35,7 +35,8 @@ note(pid_t pid, int status)
 		return;
 	memcpy(name, run, length);
 	memcpy(name + length, "/ended", sizeof("/ended"));
-	long fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600, 0L);
+	long fd = TN_PASS_CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600,
+	                       0L);
 	if (fd < 0)
 		return;
 	(void)TN_CALL(SYS_write, fd, record, sizeof(record));
@@ -51,11 +52,11 @@ waited(pid_t pid, int status)
 }
 
 /* The caller may not want to know the status; we do. */
-#define WAIT(call, ...)                                   \
-	do {                                                  \
-		int own = 0, *to = status ? status : &own;        \
-		pid_t found = TN_NEXT(call)(__VA_ARGS__);         \
-		return found > 0 ? waited(found, *to) : found;    \
+#define WAIT(call, ...)                                \
+	do {                                               \
+		int own = 0, *to = status ? status : &own;     \
+		pid_t found = TN_NEXT(call)(__VA_ARGS__);      \
+		return found > 0 ? waited(found, *to) : found; \
 	} while (0)
 
 TN_ENTRY pid_t
@@ -85,7 +86,7 @@ wait4(pid_t pid, int *status, int options, struct rusage *usage)
 TN_ENTRY int
 waitid(idtype_t type, id_t id, siginfo_t *about, int options)
 {
-	siginfo_t own = {.si_pid = 0}, *to = about ? about : &own;
+	siginfo_t own = { .si_pid = 0 }, *to = about ? about : &own;
 	int result = TN_NEXT(waitid)(type, id, to, options);
 	bool gone = result == 0 && to->si_pid > 0 && !(options & WNOWAIT);
 

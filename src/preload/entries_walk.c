@@ -30,7 +30,7 @@ struct ancestor { /* the chain of folders that the walk is in, so that links can
 static int
 tell(struct tree_walk *walk, const struct stat *st, int kind, int base, int level)
 {
-	struct FTW where = {.base = base, .level = level};
+	struct FTW where = { .base = base, .level = level };
 
 	if (walk->new)
 		return walk->new(walk->path, st, kind, &where);
@@ -92,7 +92,7 @@ visit_entries(struct tree_walk *walk, DIR *dir, int level, const struct ancestor
 static int
 visit_folder(struct tree_walk *walk, const struct stat *st, size_t base, int level, const struct ancestor *parent)
 {
-	struct ancestor self = {parent, st->st_dev, st->st_ino};
+	struct ancestor self = { parent, st->st_dev, st->st_ino };
 	bool folder_last = walk->flags & FTW_DEPTH;
 	DIR *dir = opendir(walk->path);
 	int result = 0, error;
@@ -135,7 +135,7 @@ visit(struct tree_walk *walk, size_t base, int level, const struct ancestor *par
 static TN_SLOW int
 start(const char *path, old_visitor old, new_visitor new, int flags)
 {
-	struct tree_walk walk = {.old = old, .new = new, .flags = flags};
+	struct tree_walk walk = { .old = old, .new = new, .flags = flags };
 	size_t length = strlen(path);
 	const char *slash;
 
@@ -150,24 +150,24 @@ start(const char *path, old_visitor old, new_visitor new, int flags)
 	return visit(&walk, slash && slash[1] ? (size_t)(slash + 1 - walk.path) : 0, 0, NULL);
 }
 
-#define FTW(name, type)                                                                              \
+#define FTW(name, type)                                                                                          \
 	TN_ENTRY int name(const char *path, int (*visitor)(const char *, const struct type *, int), int descriptors) \
-	{                                                                                                \
-		if (tn__quiet())                                                                             \
-			return TN_NEXT(name)(path, visitor, descriptors);                                        \
-		return start(path, (old_visitor)(void *)visitor, NULL, 0);                                   \
+	{                                                                                                            \
+		if (tn__quiet())                                                                                         \
+			return TN_NEXT(name)(path, visitor, descriptors);                                                    \
+		return start(path, (old_visitor)(void *)visitor, NULL, 0);                                               \
 	}
 FTW(ftw, stat)
 FTW(ftw64, stat64)
 
 /* With FTW_CHDIR libc's is used: it sees lower files only, and changes nothing itself. */
-#define NFTW(name, type)                                                                             \
+#define NFTW(name, type)                                                                                      \
 	TN_ENTRY int name(const char *path, int (*visitor)(const char *, const struct type *, int, struct FTW *), \
-	                  int descriptors, int flags)                                                    \
-	{                                                                                                \
-		if (tn__quiet() || (flags & FTW_CHDIR))                                                      \
-			return TN_NEXT(name)(path, visitor, descriptors, flags);                                 \
-		return start(path, NULL, (new_visitor)(void *)visitor, flags);                               \
+	                  int descriptors, int flags)                                                             \
+	{                                                                                                         \
+		if (tn__quiet() || (flags & FTW_CHDIR))                                                               \
+			return TN_NEXT(name)(path, visitor, descriptors, flags);                                          \
+		return start(path, NULL, (new_visitor)(void *)visitor, flags);                                        \
 	}
 NFTW(nftw, stat)
 NFTW(nftw64, stat64)

@@ -86,7 +86,8 @@ is_anonymous(uint64_t begin, uint64_t end)
 static void
 give_zeros(char *buffer, size_t size)
 {
-	uint64_t begin = ((uintptr_t)buffer + PAGE - 1) & ~(uint64_t)(PAGE - 1), end = ((uintptr_t)buffer + size) & ~(uint64_t)(PAGE - 1);
+	uint64_t begin = ((uintptr_t)buffer + PAGE - 1) & ~(uint64_t)(PAGE - 1),
+			 end = ((uintptr_t)buffer + size) & ~(uint64_t)(PAGE - 1);
 
 	if (size >= LAZY && is_anonymous(begin, end) && TN_CALL(SYS_madvise, begin, end - begin, MADV_DONTNEED) == 0) {
 		memset(buffer, 0, (size_t)(begin - (uintptr_t)buffer));
@@ -186,15 +187,15 @@ read_weights(int fd, void *buffer, size_t size, off_t position)
 	return result;
 }
 
-#define READ(name, parameters, position, ...)                                       \
-	TN_ENTRY ssize_t name parameters                                                \
-	{                                                                               \
-		if (tn__weights_met() && size >= LARGE) {                                   \
-			long result = read_weights(fd, buffer, size, position);                 \
-			if (result != -ENOSYS)                                                  \
-				return tn__moved(result);                                           \
-		}                                                                           \
-		return TN_NEXT(name)(__VA_ARGS__);                                          \
+#define READ(name, parameters, position, ...)                       \
+	TN_ENTRY ssize_t name parameters                                \
+	{                                                               \
+		if (tn__weights_met() && size >= LARGE) {                   \
+			long result = read_weights(fd, buffer, size, position); \
+			if (result != -ENOSYS)                                  \
+				return tn__moved(result);                           \
+		}                                                           \
+		return TN_NEXT(name)(__VA_ARGS__);                          \
 	}
 ssize_t __read(int fd, void *buffer, size_t size);
 ssize_t __pread64(int fd, void *buffer, size_t size, off64_t at);
@@ -205,16 +206,16 @@ READ(pread64, (int fd, void *buffer, size_t size, off64_t at), at, fd, buffer, s
 READ(__pread64, (int fd, void *buffer, size_t size, off64_t at), at, fd, buffer, size, at)
 
 /* What fortified programs call. */
-#define READ_CHK(name, parameters, position, ...)                                   \
-	ssize_t name parameters;                                                        \
-	TN_ENTRY ssize_t name parameters                                                \
-	{                                                                               \
-		if (tn__weights_met() && size >= LARGE && size <= room) {                   \
-			long result = read_weights(fd, buffer, size, position);                 \
-			if (result != -ENOSYS)                                                  \
-				return tn__moved(result);                                           \
-		}                                                                           \
-		return TN_NEXT(name)(__VA_ARGS__);                                          \
+#define READ_CHK(name, parameters, position, ...)                   \
+	ssize_t name parameters;                                        \
+	TN_ENTRY ssize_t name parameters                                \
+	{                                                               \
+		if (tn__weights_met() && size >= LARGE && size <= room) {   \
+			long result = read_weights(fd, buffer, size, position); \
+			if (result != -ENOSYS)                                  \
+				return tn__moved(result);                           \
+		}                                                           \
+		return TN_NEXT(name)(__VA_ARGS__);                          \
 	}
 READ_CHK(__read_chk, (int fd, void *buffer, size_t size, size_t room), TN__AT_OFFSET, fd, buffer, size, room)
 READ_CHK(__pread_chk, (int fd, void *buffer, size_t size, off_t at, size_t room), at, fd, buffer, size, at, room)
@@ -240,21 +241,22 @@ read_parts(int fd, const struct iovec *parts, int count, off_t position)
 	return done;
 }
 
-#define READV(name, parameters, position, ...)                                      \
-	TN_ENTRY ssize_t name parameters                                                \
-	{                                                                               \
-		if (tn__weights_met()) {                                                    \
-			long result = read_parts(fd, parts, count, position);                   \
-			if (result != -ENOSYS)                                                  \
-				return tn__moved(result);                                           \
-		}                                                                           \
-		return TN_NEXT(name)(__VA_ARGS__);                                          \
+#define READV(name, parameters, position, ...)                    \
+	TN_ENTRY ssize_t name parameters                              \
+	{                                                             \
+		if (tn__weights_met()) {                                  \
+			long result = read_parts(fd, parts, count, position); \
+			if (result != -ENOSYS)                                \
+				return tn__moved(result);                         \
+		}                                                         \
+		return TN_NEXT(name)(__VA_ARGS__);                        \
 	}
 READV(readv, (int fd, const struct iovec *parts, int count), TN__AT_OFFSET, fd, parts, count)
 READV(preadv, (int fd, const struct iovec *parts, int count, off_t at), at, fd, parts, count, at)
 READV(preadv64, (int fd, const struct iovec *parts, int count, off64_t at), at, fd, parts, count, at)
 READV(preadv2, (int fd, const struct iovec *parts, int count, off_t at, int flags), at, fd, parts, count, at, flags)
-READV(preadv64v2, (int fd, const struct iovec *parts, int count, off64_t at, int flags), at, fd, parts, count, at, flags)
+READV(preadv64v2, (int fd, const struct iovec *parts, int count, off64_t at, int flags), at, fd, parts, count, at,
+      flags)
 
 /* Through a stream: what it has buffered is dropped, and its place moved on by its own means. 0: the real call. */
 static TN_SLOW size_t
@@ -270,18 +272,18 @@ stream_weights(char *buffer, size_t size, FILE *stream)
 }
 
 #undef fread_unlocked /* optimised headers have a macro */
-#define FREAD(name)                                                                                  \
-	TN_ENTRY size_t name(void *buffer, size_t size, size_t count, FILE *stream)                      \
-	{                                                                                                \
-		size_t all;                                                                                  \
-		if (tn__weights_met() && !__builtin_mul_overflow(size, count, &all) && all >= LARGE) {       \
-			size_t done = stream_weights(buffer, all, stream);                                       \
-			if (done == all)                                                                         \
-				return count;                                                                        \
-			if (done) /* the file's end, which the stream must know */                               \
-				return (done + TN_NEXT(name)((char *)buffer + done, 1, all - done, stream)) / size;  \
-		}                                                                                            \
-		return TN_NEXT(name)(buffer, size, count, stream);                                           \
+#define FREAD(name)                                                                                 \
+	TN_ENTRY size_t name(void *buffer, size_t size, size_t count, FILE *stream)                     \
+	{                                                                                               \
+		size_t all;                                                                                 \
+		if (tn__weights_met() && !__builtin_mul_overflow(size, count, &all) && all >= LARGE) {      \
+			size_t done = stream_weights(buffer, all, stream);                                      \
+			if (done == all)                                                                        \
+				return count;                                                                       \
+			if (done) /* the file's end, which the stream must know */                              \
+				return (done + TN_NEXT(name)((char *)buffer + done, 1, all - done, stream)) / size; \
+		}                                                                                           \
+		return TN_NEXT(name)(buffer, size, count, stream);                                          \
 	}
 FREAD(fread)
 FREAD(fread_unlocked)
@@ -396,18 +398,18 @@ map_weights(void *address, size_t size, int prot, int flags, int fd, off_t offse
 	return result;
 }
 
-#define MMAP(name, type)                                                                        \
-	TN_ENTRY void *name(void *address, size_t size, int prot, int flags, int fd, type offset)   \
-	{                                                                                           \
-		if (tn__weights_met() && fd >= 0 && !(flags & MAP_ANONYMOUS)) {                         \
-			long result = map_weights(address, size, prot, flags, fd, offset);                  \
-			if (result != -ENOSYS)                                                              \
-				return (void *)result; /* NOLINT: an address from the kernel */                 \
-		}                                                                                       \
-		void *memory = TN_NEXT(name)(address, size, prot, flags, fd, offset);                   \
-		if ((flags & MAP_FIXED) && memory != MAP_FAILED && atomic_load(&mapped))                \
-			forget((uintptr_t)memory, size);                                                    \
-		return memory;                                                                          \
+#define MMAP(name, type)                                                                      \
+	TN_ENTRY void *name(void *address, size_t size, int prot, int flags, int fd, type offset) \
+	{                                                                                         \
+		if (tn__weights_met() && fd >= 0 && !(flags & MAP_ANONYMOUS)) {                       \
+			long result = map_weights(address, size, prot, flags, fd, offset);                \
+			if (result != -ENOSYS)                                                            \
+				return (void *)result; /* NOLINT: an address from the kernel */               \
+		}                                                                                     \
+		void *memory = TN_NEXT(name)(address, size, prot, flags, fd, offset);                 \
+		if ((flags & MAP_FIXED) && memory != MAP_FAILED && atomic_load(&mapped))              \
+			forget((uintptr_t)memory, size);                                                  \
+		return memory;                                                                        \
 	}
 MMAP(mmap, off_t)
 MMAP(mmap64, off64_t)
@@ -445,12 +447,12 @@ mprotect(void *address, size_t size, int prot)
 
 /* ---- reading ahead, which would fill the page cache ---- */
 
-#define ADVISE(name, type)                                                     \
-	TN_ENTRY int name(int fd, type at, type size, int advice)                  \
-	{                                                                          \
-		if (tn__weights_met() && tn__weights_of(fd))                           \
-			return 0;                                                          \
-		return TN_NEXT(name)(fd, at, size, advice);                            \
+#define ADVISE(name, type)                                    \
+	TN_ENTRY int name(int fd, type at, type size, int advice) \
+	{                                                         \
+		if (tn__weights_met() && tn__weights_of(fd))          \
+			return 0;                                         \
+		return TN_NEXT(name)(fd, at, size, advice);           \
 	}
 ADVISE(posix_fadvise, off_t)
 ADVISE(posix_fadvise64, off64_t)

@@ -68,8 +68,8 @@ is_own_file(int fd, struct stat *about)
 	if (about->st_nlink == 0) /* without a name nobody knows whose it is */
 		return false;
 	tn__resolve_descriptor(fd, &place);
-	return !place.error && (!place.lower || (place.pass && strncmp(place.path, "/proc/", 6) &&
-	                                         strncmp(place.path, "/sys/", 5)));
+	return !place.error &&
+	       (!place.lower || (place.pass && strncmp(place.path, "/proc/", 6) && strncmp(place.path, "/sys/", 5)));
 }
 
 /* ---- the limit ---- */
@@ -125,7 +125,7 @@ static long
 write_bytes(int fd, const char *bytes, size_t size, off_t position)
 {
 	long result = position == TN__AT_OFFSET ? TN_CALL(SYS_write, fd, bytes, size)
-	                                    : TN_CALL(SYS_pwrite64, fd, bytes, size, position);
+	                                        : TN_CALL(SYS_pwrite64, fd, bytes, size, position);
 	if (result == -ENOSPC || result == -EDQUOT)
 		atomic_fetch_add(&tn__head->full, 1);
 	return result;
@@ -207,22 +207,22 @@ is_held_back(int fd, size_t size)
 }
 
 /* Defines a call that writes `size` bytes, the real one by TN_NEXT: it is a point where threads are cancelled. */
-#define WRITE(name, parameters, position, ...)                                         \
-	TN_ENTRY ssize_t name parameters                                                   \
-	{                                                                                  \
-		if (tn__network_stops(fd, bytes, size))                                        \
-			return -1;                                                                 \
-		if (may_be_zero(bytes, size)) {                                                \
-			long result = write_sparsely(fd, bytes, size, position);                   \
-			if (result != -ENOSYS)                                                     \
-				return tn__moved(result);                                              \
-		} else if (tn__head->limit && is_held_back(fd, size)) {                        \
-			return tn__moved(-ENOSPC);                                                 \
-		}                                                                              \
-		ssize_t written = TN_NEXT(name)(__VA_ARGS__);                                  \
-		if (written < 0 && errno == ENOSPC)                                            \
-			atomic_fetch_add(&tn__head->full, 1);                                      \
-		return written;                                                                \
+#define WRITE(name, parameters, position, ...)                       \
+	TN_ENTRY ssize_t name parameters                                 \
+	{                                                                \
+		if (tn__network_stops(fd, bytes, size))                      \
+			return -1;                                               \
+		if (may_be_zero(bytes, size)) {                              \
+			long result = write_sparsely(fd, bytes, size, position); \
+			if (result != -ENOSYS)                                   \
+				return tn__moved(result);                            \
+		} else if (tn__head->limit && is_held_back(fd, size)) {      \
+			return tn__moved(-ENOSPC);                               \
+		}                                                            \
+		ssize_t written = TN_NEXT(name)(__VA_ARGS__);                \
+		if (written < 0 && errno == ENOSPC)                          \
+			atomic_fetch_add(&tn__head->full, 1);                    \
+		return written;                                              \
 	}
 ssize_t __write(int fd, const void *bytes, size_t size);
 ssize_t __pwrite64(int fd, const void *bytes, size_t size, off64_t at);
@@ -278,14 +278,14 @@ stream_zeros(FILE *stream, size_t size)
 	return leave_hole(fd, at, size, &length) == 0 && fseeko(stream, (off_t)size, SEEK_CUR) == 0;
 }
 
-#define FWRITE(name)                                                                        \
-	TN_ENTRY size_t name(const void *bytes, size_t size, size_t count, FILE *stream)        \
-	{                                                                                       \
-		size_t all;                                                                         \
-		if (!__builtin_mul_overflow(size, count, &all) && may_be_zero(bytes, all) &&        \
-		    is_zero(bytes, all) && stream_zeros(stream, all))                               \
-			return count;                                                                   \
-		return TN_NEXT(name)(bytes, size, count, stream);                                   \
+#define FWRITE(name)                                                                                        \
+	TN_ENTRY size_t name(const void *bytes, size_t size, size_t count, FILE *stream)                        \
+	{                                                                                                       \
+		size_t all;                                                                                         \
+		if (!__builtin_mul_overflow(size, count, &all) && may_be_zero(bytes, all) && is_zero(bytes, all) && \
+		    stream_zeros(stream, all))                                                                      \
+			return count;                                                                                   \
+		return TN_NEXT(name)(bytes, size, count, stream);                                                   \
 	}
 #undef fwrite_unlocked /* optimised headers have a macro */
 FWRITE(fwrite)
@@ -337,14 +337,14 @@ copy_hole(int in, off_t *in_at, int out, off_t *out_at, size_t size, size_t *dat
 	return (long)size;
 }
 
-#define SENDFILE(name, type)                                                    \
-	TN_ENTRY ssize_t name(int out, int in, type *at, size_t size)               \
-	{                                                                           \
-		size_t data;                                                            \
-		if (tn__network_stops(out, NULL, size))                                 \
-			return -1;                                                          \
-		long hole = copy_hole(in, at, out, NULL, size, &data);                  \
-		return hole > 0 ? hole : TN_NEXT(name)(out, in, at, data);              \
+#define SENDFILE(name, type)                                       \
+	TN_ENTRY ssize_t name(int out, int in, type *at, size_t size)  \
+	{                                                              \
+		size_t data;                                               \
+		if (tn__network_stops(out, NULL, size))                    \
+			return -1;                                             \
+		long hole = copy_hole(in, at, out, NULL, size, &data);     \
+		return hole > 0 ? hole : TN_NEXT(name)(out, in, at, data); \
 	}
 SENDFILE(sendfile, off_t)
 SENDFILE(sendfile64, off64_t)

@@ -17,12 +17,12 @@
 
 struct tn__index_head { /* a new file is all zeros, and valid */
 	_Atomic uint64_t magic;
-	_Atomic uint64_t generation; /* changes of the table */
-	uint64_t pass;               /* pass word of the raw call filter (raw.h); 0: there is no filter */
-	_Atomic uint64_t refused;    /* changes by way of libc that the kernel's sandbox refused */
-	_Atomic uint64_t full;       /* changes that failed because the disk, or the limit, was full */
-	uint64_t limit;              /* bytes that the scratch folder may take; 0: no limit */
-	_Atomic uint64_t spent;      /* bytes on the disk, at most, as far as they were counted */
+	_Atomic uint64_t generation;  /* changes of the table */
+	uint64_t pass;                /* pass word of the raw call filter (raw.h); 0: there is no filter */
+	_Atomic uint64_t refused;     /* changes by way of libc that the kernel's sandbox refused */
+	_Atomic uint64_t full;        /* changes that failed because the disk, or the limit, was full */
+	uint64_t limit;               /* bytes that the scratch folder may take; 0: no limit */
+	_Atomic uint64_t spent;       /* bytes on the disk, at most, as far as they were counted */
 	_Atomic uint64_t raw_refused; /* raw calls that the reaper refused, or was told of and Landlock refused */
 };
 

@@ -30,7 +30,7 @@ static const struct soname {
 	int major;
 	enum policy policy;
 } sonames[] = {
-#define TN_SONAME(soname, folder, major, version, policy) {soname, major, policy},
+#define TN_SONAME(soname, folder, major, version, policy) { soname, major, policy },
 #include "vgpu/sonames.def"
 #undef TN_SONAME
 };
@@ -105,7 +105,7 @@ at(const struct image *image, uint64_t offset, uint64_t size)
 
 /* File offset of a virtual address, by the loadable segments; UINT64_MAX when none holds it. */
 static uint64_t
-offset_of(const struct image *image, const ElfW(Ehdr) *header, uint64_t address)
+offset_of(const struct image *image, const ElfW(Ehdr) * header, uint64_t address)
 {
 	for (int i = 0; i < header->e_phnum; i++) {
 		const ElfW(Phdr) *segment = at(image, header->e_phoff + (uint64_t)i * sizeof(*segment), sizeof(*segment));
@@ -116,8 +116,7 @@ offset_of(const struct image *image, const ElfW(Ehdr) *header, uint64_t address)
 	return UINT64_MAX;
 }
 
-static const ElfW(Phdr) *
-dynamic_segment(const struct image *image, const ElfW(Ehdr) *header)
+static const ElfW(Phdr) * dynamic_segment(const struct image *image, const ElfW(Ehdr) * header)
 {
 	for (int i = 0; i < header->e_phnum; i++) {
 		const ElfW(Phdr) *segment = at(image, header->e_phoff + (uint64_t)i * sizeof(*segment), sizeof(*segment));
@@ -175,7 +174,7 @@ major_of_file(const char *path)
 	if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {
 		void *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (bytes != MAP_FAILED) {
-			major = major_of_image(&(struct image){.bytes = bytes, .size = (size_t)about.st_size});
+			major = major_of_image(&(struct image){ .bytes = bytes, .size = (size_t)about.st_size });
 			munmap(bytes, (size_t)about.st_size);
 		}
 	}
@@ -216,7 +215,7 @@ provide(int major)
 static void
 provide_nvrtc(const void *caller)
 {
-	static const char *const folders[] = {"cu13/lib", "cuda_nvrtc/lib"};
+	static const char *const folders[] = { "cu13/lib", "cuda_nvrtc/lib" };
 	Dl_info about;
 	char path[PATH_MAX];
 	if (!dladdr(caller, &about) || !about.dli_fname)
@@ -225,7 +224,8 @@ provide_nvrtc(const void *caller)
 	for (size_t i = 0; i < SONAMES; i++) {
 		bool found = strncmp(sonames[i].name, "libnvrtc.so.", 12) != 0;
 		for (size_t k = 0; k < sizeof(folders) / sizeof(*folders) && !found; k++) {
-			snprintf(path, sizeof(path), "%.*s../../nvidia/%s/%s", length, about.dli_fname, folders[k], sonames[i].name);
+			snprintf(path, sizeof(path), "%.*s../../nvidia/%s/%s", length, about.dli_fname, folders[k],
+			         sonames[i].name);
 			found = access(path, F_OK) == 0;
 		}
 		if (!found && path_of(&sonames[i], path, sizeof(path)))

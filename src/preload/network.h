@@ -17,8 +17,8 @@
 
 #include "tonnage/status.h"
 
-#define TN_NETWORK_FILE "state/network"  /* in the run folder */
-#define TN_NETWORK_CALLS "state/held"    /* what the guests held back: lines "kind<tab>name<tab>detail" */
+#define TN_NETWORK_FILE "state/network" /* in the run folder */
+#define TN_NETWORK_CALLS "state/held"   /* what the guests held back: lines "kind<tab>name<tab>detail" */
 #define TN_NETWORK_MAGIC 0x32776e4e4f54ull
 #define TN_NETWORK_HOSTS 256
 #define TN_NETWORK_ADDRESSES 2048
@@ -30,10 +30,10 @@
 
 struct tn_network_host {
 	_Atomic uint32_t ready;
-	_Atomic uint32_t read;          /* was connected to before the first kernel */
-	_Atomic uint32_t connections;   /* that were refused */
-	_Atomic uint32_t sends;         /* that were refused, on connections that stood and by datagram */
-	char name[TN_NETWORK_NAME];     /* as it was looked up; "10.0.0.7", "127.0.0.1:8000" or a path where it was not */
+	_Atomic uint32_t read;        /* was connected to before the first kernel */
+	_Atomic uint32_t connections; /* that were refused */
+	_Atomic uint32_t sends;       /* that were refused, on connections that stood and by datagram */
+	char name[TN_NETWORK_NAME];   /* as it was looked up; "10.0.0.7", "127.0.0.1:8000" or a path where it was not */
 };
 
 struct tn_network_address {
@@ -47,9 +47,9 @@ struct tn_network {
 	uint64_t magic;
 	_Atomic uint32_t kernels; /* not 0: a kernel was launched, what comes from now on may be made up */
 	_Atomic uint32_t host_count, address_count;
-	_Atomic uint32_t lost;    /* refusals that found no row */
-	_Atomic uint32_t left;    /* connections that lead out of the run and were allowed */
-	uint64_t pass;            /* the filter's pass word (raw.h), as in the index */
+	_Atomic uint32_t lost;                    /* refusals that found no row */
+	_Atomic uint32_t left;                    /* connections that lead out of the run and were allowed */
+	uint64_t pass;                            /* the filter's pass word (raw.h), as in the index */
 	uint64_t inherited[TN_NETWORK_INHERITED]; /* inodes of sockets that the program was started with: its terminal */
 	_Atomic uint64_t tcp[1024], udp[1024];    /* a bit for each port that a process of the run listens at */
 	struct tn_network_host hosts[TN_NETWORK_HOSTS];
@@ -78,10 +78,11 @@ tn_network_is_closed(const struct tn_network *network)
 /* May a process of the run connect a stream socket to this address (connect(2), TCP Fast Open)? Before the first kernel
  * always, and the host is noted as one that is read from. A refusal is counted. The one question for every wall: the
  * preloaded library asks it, and so may whoever sees system calls. Thread-safe, keeps errno, allocates nothing. */
-enum tn_network_answer tn__network_connect(struct tn_network *network, const struct sockaddr *address, socklen_t length);
+enum tn_network_answer tn__network_connect(struct tn_network *network, const struct sockaddr *address,
+                                           socklen_t length);
 /* May it send a datagram there? `server`: the socket was bound to a port by name. */
-enum tn_network_answer tn__network_datagram(struct tn_network *network, const struct sockaddr *address, socklen_t length,
-                                           bool server);
+enum tn_network_answer tn__network_datagram(struct tn_network *network, const struct sockaddr *address,
+                                            socklen_t length, bool server);
 /* May it connect, or send, to a socket of this path in the file system? `own`: the path lies in the run. An abstract name is
  * handed over with an @ in the place of its first byte. */
 enum tn_network_answer tn__network_path(struct tn_network *network, const char *path, bool own);
@@ -110,7 +111,8 @@ bool tn__network_count(int fd, struct tn_network_count *out);
 /* Was more sent since `first` than reading needs, or would it be with `more` bytes? */
 bool tn__network_is_too_much(const struct tn_network_count *first, const struct tn_network_count *now, uint64_t more);
 /* Calls `visit` for every socket among the descriptors of all processes that may be looked at, until it says true. */
-void tn__network_each_socket(bool (*visit)(pid_t process, int fd, unsigned long long inode, void *context), void *context);
+void tn__network_each_socket(bool (*visit)(pid_t process, int fd, unsigned long long inode, void *context),
+                             void *context);
 
 /* Is the port of this local address one that the run listens at? Asks /proc where the table does not know. */
 bool tn__network_is_own(struct tn_network *network, const struct sockaddr *address, socklen_t length, bool udp);

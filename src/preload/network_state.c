@@ -25,7 +25,8 @@ static _Atomic int set_up; /* 0 not yet, 1 somebody is at it, 2 done */
 _Atomic uint8_t tn__socket_kinds[TN_DESCRIPTORS];
 _Atomic uint32_t *tn__network_kernels = &no_kernels;
 
-static struct tn_network_count before[TN_DESCRIPTORS]; /* of bounded connections: what had gone over them when the wall closed */
+static struct tn_network_count
+	before[TN_DESCRIPTORS]; /* of bounded connections: what had gone over them when the wall closed */
 
 struct tn_network *
 tn__network(void)
@@ -137,8 +138,8 @@ look_at(int fd)
 		return TN__SOCKET_UNKNOWN; /* not connected: libc's own error */
 	if (!name_of(SYS_getsockname, fd, &own, &own_length))
 		own_length = 0;
-	if (was_accepted(&own, own_length) ||
-	    (tn__network_is_local((void *)&peer, peer_length) && tn__network_is_own(network, (void *)&peer, peer_length, false)))
+	if (was_accepted(&own, own_length) || (tn__network_is_local((void *)&peer, peer_length) &&
+	                                       tn__network_is_own(network, (void *)&peer, peer_length, false)))
 		return TN__SOCKET_FREE;
 	return TN__SOCKET_BOUNDED;
 }
@@ -224,7 +225,8 @@ stops_datagram(int fd, bool server, const struct sockaddr *address, socklen_t le
 		return false; /* libc's own error */
 	if (address == NULL)
 		address = (void *)&peer;
-	return tn__network_datagram(network, address, length, server) == TN_NETWORK_REFUSED && refuse(fd, false, address, length);
+	return tn__network_datagram(network, address, length, server) == TN_NETWORK_REFUSED &&
+	       refuse(fd, false, address, length);
 }
 
 bool

@@ -19,7 +19,7 @@ enum tn__socket_kind {
 	TN__SOCKET_FREE,    /* a file, a connection inside the run or one that was accepted */
 	TN__SOCKET_BOUNDED, /* a connection that leads out */
 	TN__SOCKET_DATAGRAM,
-	TN__SOCKET_SERVER   /* a datagram socket that was bound to a port by name */
+	TN__SOCKET_SERVER /* a datagram socket that was bound to a port by name */
 };
 extern _Atomic uint8_t tn__socket_kinds[TN_DESCRIPTORS];
 /* Points at the run's word "a kernel was launched", or at one that stays 0. */

@@ -260,7 +260,8 @@ add_address(struct tn_network *network, const struct internet *at, uint32_t port
 {
 	uint32_t count = count_of(&network->address_count, TN_NETWORK_ADDRESSES);
 	for (uint32_t i = 0; i < count; i++)
-		if (is_at(&network->addresses[i], at) && network->addresses[i].port == port && network->addresses[i].host == host)
+		if (is_at(&network->addresses[i], at) && network->addresses[i].port == port &&
+		    network->addresses[i].host == host)
 			return;
 	uint32_t row = count < TN_NETWORK_ADDRESSES ? atomic_fetch_add(&network->address_count, 1) : count;
 	if (row >= TN_NETWORK_ADDRESSES || host == NO_HOST)
@@ -380,7 +381,8 @@ is_listener(const char *line, void *context)
 	unsigned port;
 	char state[3];
 	unsigned long long inode;
-	if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %2s %*s %*s %*s %*d %*d %llu", &port, state, &inode) != 3)
+	if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %2s %*s %*s %*s %*d %*d %llu", &port, state, &inode) !=
+	    3)
 		return false;
 	if (port != listener->port || strcmp(state, listener->state) != 0)
 		return false;
@@ -533,7 +535,8 @@ is_name_of_run(const char *line, void *context)
 {
 	unsigned long long inode;
 	int name = 0;
-	if (sscanf(line, "%*x: %*x %*x %*x %*x %*x %llu %n", &inode, &name) != 1 || name == 0 || strcmp(line + name, context) != 0)
+	if (sscanf(line, "%*x: %*x %*x %*x %*x %*x %llu %n", &inode, &name) != 1 || name == 0 ||
+	    strcmp(line + name, context) != 0)
 		return false;
 	return is_held_by_run(inode);
 }
@@ -585,7 +588,8 @@ tn__network_connect(struct tn_network *network, const struct sockaddr *address, 
 	struct internet at;
 	if (!read_address(address, length, &at)) {
 		bool inside = address == NULL || length < sizeof(sa_family_t) || address->sa_family == AF_UNIX ||
-		              address->sa_family == AF_UNSPEC || address->sa_family == AF_NETLINK || address->sa_family == AF_ALG;
+		              address->sa_family == AF_UNSPEC || address->sa_family == AF_NETLINK ||
+		              address->sa_family == AF_ALG;
 		if (inside || !tn_network_is_closed(network))
 			return TN_NETWORK_FREE;
 		return refuse(network, host_of(network, "another kind of network"), true);
@@ -624,8 +628,8 @@ tn__network_datagram(struct tn_network *network, const struct sockaddr *address,
 static bool
 is_container_daemon(const char *path)
 {
-	static const char *const names[] = { "docker.sock", "podman.sock", "containerd.sock", "crio.sock", "buildkitd.sock",
-		                                 "lxd.socket", "libvirt-sock", "docker-cli.sock" };
+	static const char *const names[] = { "docker.sock",    "podman.sock", "containerd.sock", "crio.sock",
+		                                 "buildkitd.sock", "lxd.socket",  "libvirt-sock",    "docker-cli.sock" };
 	const char *slash = strrchr(path, '/'), *last = slash != NULL ? slash + 1 : path;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(last, names[i]) == 0)
@@ -637,11 +641,27 @@ is_container_daemon(const char *path)
 static bool
 is_of_the_system(const char *path)
 {
-	static const char *const beginnings[] = { "/run/nscd/", "/var/run/nscd/", "/run/systemd/", "/var/run/systemd/",
-		                                      "/var/lib/sss/", "/run/dbus/", "/var/run/dbus/", "/dev/log",
-		                                      "/run/user/", "/tmp/.X11-unix/", "/tmp/.ICE-unix/", "/run/nvidia",
-		                                      "/var/run/nvidia", "/run/nslcd/", "/var/run/nslcd/", "/run/avahi-daemon/",
-		                                      "/var/run/avahi-daemon/", "/run/samba/", "/var/run/samba/", "/run/uuidd/", "/var/run/uuidd/" };
+	static const char *const beginnings[] = { "/run/nscd/",
+		                                      "/var/run/nscd/",
+		                                      "/run/systemd/",
+		                                      "/var/run/systemd/",
+		                                      "/var/lib/sss/",
+		                                      "/run/dbus/",
+		                                      "/var/run/dbus/",
+		                                      "/dev/log",
+		                                      "/run/user/",
+		                                      "/tmp/.X11-unix/",
+		                                      "/tmp/.ICE-unix/",
+		                                      "/run/nvidia",
+		                                      "/var/run/nvidia",
+		                                      "/run/nslcd/",
+		                                      "/var/run/nslcd/",
+		                                      "/run/avahi-daemon/",
+		                                      "/var/run/avahi-daemon/",
+		                                      "/run/samba/",
+		                                      "/var/run/samba/",
+		                                      "/run/uuidd/",
+		                                      "/var/run/uuidd/" };
 	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
 		if (strncmp(path, beginnings[i], strlen(beginnings[i])) == 0)
 			return true;

@@ -49,10 +49,10 @@ enum tn__mode {
 };
 
 struct tn__overlay_library {
-	char run[PATH_MAX];   /* canonical run folder */
-	char upper[PATH_MAX]; /* <run>/scratch/files */
-	char self[PATH_MAX];  /* this library, absolute */
-	char shared[PATH_MAX]; /* the run's own folder below /dev/shm */
+	char run[PATH_MAX];                             /* canonical run folder */
+	char upper[PATH_MAX];                           /* <run>/scratch/files */
+	char self[PATH_MAX];                            /* this library, absolute */
+	char shared[PATH_MAX];                          /* the run's own folder below /dev/shm */
 	size_t run_length, upper_length, shared_length; /* shared_length 0: there is none */
 	int environment_count;
 	const char *environment[32]; /* the TONNAGE_* variables that the process was started with */
@@ -90,11 +90,11 @@ int tn__index_add(uint64_t key, unsigned flags);
 /* The next definition of a libc function after ours; never NULL (a function that fails with ENOSYS takes a missing
    one's * place). */
 void *tn__next(const char *name, void *_Atomic *slot);
-#define TN_NEXT(name)                                                                     \
-	((__typeof__(&name))({                                                                \
-		static void *_Atomic tn_slot;                                                     \
-		void *tn_trace_finding = atomic_load_explicit(&tn_slot, memory_order_acquire);            \
-		tn_trace_finding ? tn_trace_finding : tn__next(#name, &tn_slot);                                  \
+#define TN_NEXT(name)                                                                  \
+	((__typeof__(&name))({                                                             \
+		static void *_Atomic tn_slot;                                                  \
+		void *tn_trace_finding = atomic_load_explicit(&tn_slot, memory_order_acquire); \
+		tn_trace_finding ? tn_trace_finding : tn__next(#name, &tn_slot);               \
 	}))
 
 #define TN__SHARED "/dev/shm"
@@ -158,7 +158,7 @@ tn__moved(long result)
 /* ---- where a path leads (overlay_resolve.c) ---- */
 
 struct tn__place {
-	size_t length; /* of path; the root is "" */
+	size_t length;  /* of path; the root is "" */
 	uint64_t hash;  /* of the path so far; the index wants tn__place_key */
 	unsigned flags; /* what the index says of this very path */
 	bool lower;     /* the lower file is not hidden */

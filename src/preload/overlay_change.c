@@ -77,7 +77,8 @@ tn__remove(int dirfd, const char *path, int flags)
 		return place.error;
 	if (place.pass) {
 		tn__real_name(&place, name);
-		return (int)TN_PASS_CALL(SYS_unlinkat, place.moved ? AT_FDCWD : dirfd, place.moved ? name : path, flags, 0L, 0L);
+		return (int)TN_PASS_CALL(SYS_unlinkat, place.moved ? AT_FDCWD : dirfd, place.moved ? name : path, flags, 0L,
+		                         0L);
 	}
 	result = place.length ? check_removal(&place, flags) : -EBUSY;
 	if (result)

@@ -20,7 +20,7 @@
 static void
 copy_owner_and_times(const char *name, const struct stat *st)
 {
-	struct timespec times[2] = {st->st_atim, st->st_mtim};
+	struct timespec times[2] = { st->st_atim, st->st_mtim };
 	/* Without privileges a file belongs to who writes it. */
 	(void)TN_PASS_CALL(SYS_fchownat, AT_FDCWD, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
 	(void)TN_PASS_CALL(SYS_utimensat, AT_FDCWD, name, times, AT_SYMLINK_NOFOLLOW, 0L);
@@ -210,7 +210,7 @@ copy_attributes(int from, int to)
 static int
 copy_regular(const char *lower, const char *temporary, const struct stat *st, bool empty)
 {
-	struct timespec times[2] = {st->st_atim, st->st_mtim};
+	struct timespec times[2] = { st->st_atim, st->st_mtim };
 	long from = -1, to, result = 0;
 
 	if (!empty) {

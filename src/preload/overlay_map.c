@@ -252,7 +252,7 @@ static int
 own_attributes(struct tn__place *place, const struct stat *st)
 {
 	char upper[TN__NAME];
-	struct timespec times[2] = {st->st_atim, st->st_mtim};
+	struct timespec times[2] = { st->st_atim, st->st_mtim };
 
 	if (place->flags & TN__ATTRIBUTES)
 		return 0;

@@ -78,8 +78,8 @@ is_own_shared(const struct tn__place *place)
 	char upper[TN__NAME];
 	struct stat about;
 
-	if (!tn__overlay_library.shared_length || place->flags || strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED)) ||
-	    strchr(place->path + sizeof(TN__SHARED), '/'))
+	if (!tn__overlay_library.shared_length || place->flags ||
+	    strncmp(place->path, TN__SHARED "/", sizeof(TN__SHARED)) || strchr(place->path + sizeof(TN__SHARED), '/'))
 		return false;
 	tn__upper_name(place, upper);
 	return TN_CALL(SYS_newfstatat, AT_FDCWD, upper, &about, AT_SYMLINK_NOFOLLOW) == 0;
@@ -324,7 +324,8 @@ tn__passes(const char *path)
 {
 	return is_below(path, tn__overlay_library.run, tn__overlay_library.run_length) || is_below(path, "/proc", 5) ||
 	       is_below(path, "/sys", 4) ||
-	       (tn__overlay_library.shared_length && is_below(path, tn__overlay_library.shared, tn__overlay_library.shared_length));
+	       (tn__overlay_library.shared_length &&
+	        is_below(path, tn__overlay_library.shared, tn__overlay_library.shared_length));
 }
 
 static void

@@ -38,7 +38,7 @@ complain(const char *what, int error)
 	char line[512];
 	static const char end[] = "; the program's writes will fail\n";
 	size_t used = 0;
-	const char *parts[] = {"tonnage: the write overlay could not be set up: ", what, ": ", strerror(error), end};
+	const char *parts[] = { "tonnage: the write overlay could not be set up: ", what, ": ", strerror(error), end };
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const char *part = parts[i] ? parts[i] : "unknown error";
@@ -113,7 +113,8 @@ find_shared_folder(void)
 	tn__overlay_library.shared_length = 0;
 	if (!join(name, tn__overlay_library.run, "/shm"))
 		return -ENAMETOOLONG;
-	length = TN_CALL(SYS_readlinkat, AT_FDCWD, name, tn__overlay_library.shared, sizeof(tn__overlay_library.shared) - 16);
+	length = TN_CALL(SYS_readlinkat, AT_FDCWD, name, tn__overlay_library.shared,
+	                 sizeof(tn__overlay_library.shared) - 16);
 	if (length <= 0 || strncmp(tn__overlay_library.shared, TN__SHARED "/", sizeof(TN__SHARED)))
 		return 0;
 	tn__overlay_library.shared[length] = 0;
@@ -124,7 +125,7 @@ find_shared_folder(void)
 static int
 make_folders(void)
 {
-	static const char *const folders[] = {"/scratch", "/scratch/files", "/state"};
+	static const char *const folders[] = { "/scratch", "/scratch/files", "/state" };
 	char name[PATH_MAX];
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -176,8 +177,7 @@ map_index(void)
 	if (result < 0 && result > -4096)
 		return (int)result;
 	shared_index = (struct index *)result; /* NOLINT: an address from the kernel */
-	if (!atomic_compare_exchange_strong(&shared_index->head.magic, &magic, TN__INDEX_MAGIC) &&
-	    magic != TN__INDEX_MAGIC)
+	if (!atomic_compare_exchange_strong(&shared_index->head.magic, &magic, TN__INDEX_MAGIC) && magic != TN__INDEX_MAGIC)
 		return -EUCLEAN;
 	tn__head = &shared_index->head;
 	return 0;

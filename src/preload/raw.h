@@ -13,9 +13,9 @@
 #include "tonnage/status.h"
 
 enum tn__raw_wall {
-	TN__RAW_NONE,    /* the kernel, or the container around us, has no seccomp for us */
-	TN__RAW_REFUSES, /* what changes files fails with EACCES; what reaches others is not trapped */
-	TN__RAW_ASKS,    /* what is trapped is asked of the listener */
+	TN__RAW_NONE,         /* the kernel, or the container around us, has no seccomp for us */
+	TN__RAW_REFUSES,      /* what changes files fails with EACCES; what reaches others is not trapped */
+	TN__RAW_ASKS,         /* what is trapped is asked of the listener */
 	TN__RAW_ASKS_OF_FILES /* the same, but the kernel is too old for the network's calls */
 };
 

@@ -45,8 +45,8 @@ is_below_folder(const char *path, const char *folder, size_t length)
 static long
 open_own(const char *name)
 {
-	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-	                       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		                    .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
 
 	if (is_below_folder(name, tn__overlay_library.run, tn__overlay_library.run_length))
 		return TN_CALL(SYS_openat2, run_folder, name + tn__overlay_library.run_length + 1, &how, sizeof(how));
@@ -138,7 +138,7 @@ enum clock { SECONDS, MICROSECONDS, NANOSECONDS };
 static long
 change_times(const struct tn__raw_caller *caller, long fd, uint64_t at, enum clock clock)
 {
-	struct timespec times[2] = {{0}, {0}};
+	struct timespec times[2] = { { 0 }, { 0 } };
 	struct timeval coarse[2];
 	struct utimbuf seconds;
 	char name[64];
@@ -149,7 +149,7 @@ change_times(const struct tn__raw_caller *caller, long fd, uint64_t at, enum clo
 	} else if (at && clock == MICROSECONDS) {
 		result = tn__raw_read(caller, at, coarse, sizeof(coarse));
 		for (int i = 0; result == 0 && i < 2; i++)
-			times[i] = (struct timespec){coarse[i].tv_sec, coarse[i].tv_usec * 1000};
+			times[i] = (struct timespec){ coarse[i].tv_sec, coarse[i].tv_usec * 1000 };
 	} else if (at) {
 		result = tn__raw_read(caller, at, &seconds, sizeof(seconds));
 		times[0].tv_sec = seconds.actime;
@@ -163,7 +163,8 @@ change_times(const struct tn__raw_caller *caller, long fd, uint64_t at, enum clo
 
 /* size -1: the attribute is removed. */
 static long
-change_attribute(const struct tn__raw_caller *caller, long fd, uint64_t name_at, uint64_t value_at, int64_t size, int flags)
+change_attribute(const struct tn__raw_caller *caller, long fd, uint64_t name_at, uint64_t value_at, int64_t size,
+                 int flags)
 {
 	static char value[LONGEST_VALUE];
 	char file[64], name[256];
@@ -442,11 +443,12 @@ tn__raw_answer(int listener)
 	memset(call, 0, sizes.seccomp_notif < sizeof(*call) ? sizeof(*call) : sizes.seccomp_notif);
 	if (TN_CALL(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_RECV, call) < 0)
 		return true; /* it was killed while it waited, or a signal came */
-	struct tn__raw_caller caller = {call, listener, -1};
+	struct tn__raw_caller caller = { call, listener, -1 };
 	long result = decide(&caller);
 	bool goes_on = result == TN__RAW_GO_ON && (tn__raw_is_counted(call) || tn__raw_is_network(call));
-	*response = (struct seccomp_notif_resp){.id = call->id, .error = result < 0 ? (int)result : 0,
-	                                        .flags = goes_on ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0};
+	*response = (struct seccomp_notif_resp){ .id = call->id,
+		                                     .error = result < 0 ? (int)result : 0,
+		                                     .flags = goes_on ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0 };
 	(void)TN_CALL(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, response);
 	return true;
 }
@@ -458,7 +460,8 @@ attach_files(const char *folder)
 	             "the index of %s cannot be used", folder);
 	run_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__overlay_library.run, O_PATH | O_DIRECTORY | O_CLOEXEC, 0L);
 	if (tn__overlay_library.shared_length)
-		shared_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__overlay_library.shared, O_PATH | O_DIRECTORY | O_CLOEXEC, 0L);
+		shared_folder = (int)TN_CALL(SYS_openat, AT_FDCWD, tn__overlay_library.shared, O_PATH | O_DIRECTORY | O_CLOEXEC,
+		                             0L);
 	TN_RETURN_IF(run_folder < 0, TN_IO, "%s cannot be opened", folder);
 	return TN_OK;
 }

@@ -12,7 +12,7 @@ static const struct {
 	int number, number32;
 	const char *name;
 } calls[] = {
-#define TN_RAW(name, number, number32, treatment) {number, number32, #name},
+#define TN_RAW(name, number, number32, treatment) { number, number32, #name },
 #include "preload/raw.def"
 #undef TN_RAW
 };

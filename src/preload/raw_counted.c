@@ -38,47 +38,47 @@ static bool
 read_wish(const struct tn__raw_caller *caller, struct wish *wish)
 {
 	const __u64 *a = caller->call->data.args;
-	struct open_how how = {.flags = 0};
+	struct open_how how = { .flags = 0 };
 
 	switch (tn__raw_which(caller->call)) {
 	case TN__RAW_open:
-		*wish = (struct wish){OPEN, AT_FDCWD, a[0], (uint32_t)a[1]};
+		*wish = (struct wish){ OPEN, AT_FDCWD, a[0], (uint32_t)a[1] };
 		return true;
 	case TN__RAW_openat:
-		*wish = (struct wish){OPEN, (int)a[0], a[1], (uint32_t)a[2]};
+		*wish = (struct wish){ OPEN, (int)a[0], a[1], (uint32_t)a[2] };
 		return true;
 	case TN__RAW_openat2:
 		if (tn__raw_read(caller, a[2], &how.flags, sizeof(how.flags)))
 			return false;
-		*wish = (struct wish){OPEN, (int)a[0], a[1], how.flags};
+		*wish = (struct wish){ OPEN, (int)a[0], a[1], how.flags };
 		return true;
 	case TN__RAW_creat:
-		*wish = (struct wish){OPEN, AT_FDCWD, a[0], O_WRONLY | O_CREAT | O_TRUNC};
+		*wish = (struct wish){ OPEN, AT_FDCWD, a[0], O_WRONLY | O_CREAT | O_TRUNC };
 		return true;
 	case TN__RAW_truncate:
 	case TN__RAW_truncate64:
-		*wish = (struct wish){CUT, AT_FDCWD, a[0], 0};
+		*wish = (struct wish){ CUT, AT_FDCWD, a[0], 0 };
 		return true;
 	case TN__RAW_unlink:
-		*wish = (struct wish){REMOVE, AT_FDCWD, a[0], 0};
+		*wish = (struct wish){ REMOVE, AT_FDCWD, a[0], 0 };
 		return true;
 	case TN__RAW_unlinkat:
-		*wish = (struct wish){a[2] & AT_REMOVEDIR ? REMOVE_FOLDER : REMOVE, (int)a[0], a[1], 0};
+		*wish = (struct wish){ a[2] & AT_REMOVEDIR ? REMOVE_FOLDER : REMOVE, (int)a[0], a[1], 0 };
 		return true;
 	case TN__RAW_rmdir:
-		*wish = (struct wish){REMOVE_FOLDER, AT_FDCWD, a[0], 0};
+		*wish = (struct wish){ REMOVE_FOLDER, AT_FDCWD, a[0], 0 };
 		return true;
 	case TN__RAW_mkdir:
-		*wish = (struct wish){MAKE, AT_FDCWD, a[0], 0};
+		*wish = (struct wish){ MAKE, AT_FDCWD, a[0], 0 };
 		return true;
 	case TN__RAW_symlink:
-		*wish = (struct wish){MAKE, AT_FDCWD, a[1], 0};
+		*wish = (struct wish){ MAKE, AT_FDCWD, a[1], 0 };
 		return true;
 	case TN__RAW_mkdirat:
-		*wish = (struct wish){MAKE, (int)a[0], a[1], 0};
+		*wish = (struct wish){ MAKE, (int)a[0], a[1], 0 };
 		return true;
 	case TN__RAW_symlinkat:
-		*wish = (struct wish){MAKE, (int)a[1], a[2], 0};
+		*wish = (struct wish){ MAKE, (int)a[1], a[2], 0 };
 		return true;
 	default:
 		return false;
@@ -186,7 +186,8 @@ changes_file(long fd, const struct stat *about, const struct wish *wish)
 		return wish->change == OPEN && (wish->flags & O_TMPFILE) == O_TMPFILE && may(fd, W_OK | X_OK);
 	if (wish->change == OPEN && (!writes || ((wish->flags & O_CREAT) && (wish->flags & O_EXCL))))
 		return false;
-	return (S_ISREG(about->st_mode) || (wish->change == OPEN && (S_ISFIFO(about->st_mode) || S_ISBLK(about->st_mode)))) &&
+	return (S_ISREG(about->st_mode) ||
+	        (wish->change == OPEN && (S_ISFIFO(about->st_mode) || S_ISBLK(about->st_mode)))) &&
 	       may(fd, W_OK);
 }
 

@@ -32,20 +32,20 @@ static const struct trapped {
 	uint32_t number, number32;
 	enum treatment treatment;
 } trapped[] = {
-#define TN_RAW(name, number, number32, treatment) {number, number32, treatment},
+#define TN_RAW(name, number, number32, treatment) { number, number32, treatment },
 #include "preload/raw.def"
 #undef TN_RAW
 };
 
 /* Requests of ioctl that set what chmod and its like cannot, or change names; by their whole number. */
 static const uint32_t requests[] = {
-	0x40086602, 0x40046602, /* FS_IOC_SETFLAGS, 64 and 32 bits */
-	0x401c5820,             /* FS_IOC_FSSETXATTR */
-	0x40087602, 0x40047602, /* FS_IOC_SETVERSION */
-	0x800c6613,             /* FS_IOC_SET_ENCRYPTION_POLICY */
-	0x40806685,             /* FS_IOC_ENABLE_VERITY */
-	0x40047211,             /* FAT_IOCTL_SET_ATTRIBUTES */
-	0xc0045877, 0xc0045878, /* FIFREEZE, FITHAW */
+	0x40086602, 0x40046602,                         /* FS_IOC_SETFLAGS, 64 and 32 bits */
+	0x401c5820,                                     /* FS_IOC_FSSETXATTR */
+	0x40087602, 0x40047602,                         /* FS_IOC_SETVERSION */
+	0x800c6613,                                     /* FS_IOC_SET_ENCRYPTION_POLICY */
+	0x40806685,                                     /* FS_IOC_ENABLE_VERITY */
+	0x40047211,                                     /* FAT_IOCTL_SET_ATTRIBUTES */
+	0xc0045877, 0xc0045878,                         /* FIFREEZE, FITHAW */
 	0x5000940e, 0x50009401, 0x50009417, 0x50009418, /* BTRFS_IOC_SUBVOL_CREATE, SNAP_CREATE, their second versions */
 	0x5000940f, 0x5000943f,                         /* BTRFS_IOC_SNAP_DESTROY, its second version */
 	0x4008941a, 0xc0c89425,                         /* BTRFS_IOC_SUBVOL_SETFLAGS, SET_RECEIVED_SUBVOL */
@@ -53,7 +53,22 @@ static const uint32_t requests[] = {
 
 /* ---- putting it together ---- */
 
-enum label { NEXT, OLD_ABI, ALLOW, CHECK, CHECK_IOCTL, CHECK_SEND, CHECK_OPEN, CHECK_OPENAT, ANSWER, REFUSE, UNKNOWN, FORBID, IOCTL, LABELS };
+enum label {
+	NEXT,
+	OLD_ABI,
+	ALLOW,
+	CHECK,
+	CHECK_IOCTL,
+	CHECK_SEND,
+	CHECK_OPEN,
+	CHECK_OPENAT,
+	ANSWER,
+	REFUSE,
+	UNKNOWN,
+	FORBID,
+	IOCTL,
+	LABELS
+};
 
 struct program {
 	struct sock_filter code[512];
@@ -203,7 +218,8 @@ build(struct program *program, const struct plan *plan)
 	load(program, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < count; i++)
 		if (trapped[i].number32 && old_label_of(plan, trapped[i].treatment) != ALLOW)
-			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number32, old_label_of(plan, trapped[i].treatment), NEXT);
+			emit(program, BPF_JMP | BPF_JEQ | BPF_K, trapped[i].number32, old_label_of(plan, trapped[i].treatment),
+			     NEXT);
 	emit(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, NEXT, NEXT);
 	emit_check_open(program, CHECK_OPEN, 1);
 	emit_check_open(program, CHECK_OPENAT, 2);
@@ -223,16 +239,16 @@ build(struct program *program, const struct plan *plan)
 static long
 install(const struct plan *plan, unsigned long flags)
 {
-	struct program program = {.length = 0};
+	struct program program = { .length = 0 };
 	build(&program, plan);
-	struct sock_fprog filter = {program.length, program.code};
+	struct sock_fprog filter = { program.length, program.code };
 	return syscall(SYS_seccomp, (long)SECCOMP_SET_MODE_FILTER, flags, &filter);
 }
 
 uint64_t
 tn__raw_pass(const char *run_folder)
 {
-	struct tn__index_head head = {.pass = 0};
+	struct tn__index_head head = { .pass = 0 };
 	char name[PATH_MAX];
 	int file;
 
@@ -258,8 +274,11 @@ enum tn__raw_wall
 tn__raw_install(const char *run_folder, struct tn__raw_walls walls, int *listener)
 {
 	const unsigned long flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW; /* no slower indirect branches for a filter's sake */
-	struct plan plan = {.pass = tn__raw_pass(run_folder), .asks = true, .files = walls.files, .names_too = true,
-	                    .network = walls.network && can_look_at_sockets()};
+	struct plan plan = { .pass = tn__raw_pass(run_folder),
+		                 .asks = true,
+		                 .files = walls.files,
+		                 .names_too = true,
+		                 .network = walls.network && can_look_at_sockets() };
 	long result = -1;
 
 	if (listener)

@@ -33,9 +33,9 @@
 
 #define MOST_WATCHED 1024
 #define LOOK_MILLISECONDS 50
-#define PACE (64 << 10)        /* bytes a second on what leads out after the first kernel */
-#define SEND_BUFFER 2048       /* and what may wait to be sent; the kernel paces no connection before its tenth segment */
-#define MOST_MESSAGES 1024     /* the kernel's own limit of sendmmsg */
+#define PACE (64 << 10)    /* bytes a second on what leads out after the first kernel */
+#define SEND_BUFFER 2048   /* and what may wait to be sent; the kernel paces no connection before its tenth segment */
+#define MOST_MESSAGES 1024 /* the kernel's own limit of sendmmsg */
 
 static struct tn_network *network;
 static char run_folder[PATH_MAX]; /* without links */
@@ -190,8 +190,12 @@ watch(const struct tn__raw_caller *caller, int number, int fd, bool bounded)
 		slow_down(fd);
 	if (watched_count == 0)
 		next_look = clock_milliseconds() + LOOK_MILLISECONDS;
-	watched[at] = (struct watched){.process = process, .fd = number, .datagram = is_datagram(fd), .bounded = bounded,
-	                               .cookie = cookie, .inode = about.st_ino};
+	watched[at] = (struct watched){ .process = process,
+		                            .fd = number,
+		                            .datagram = is_datagram(fd),
+		                            .bounded = bounded,
+		                            .cookie = cookie,
+		                            .inode = about.st_ino };
 	if (at == watched_count)
 		watched_count++;
 	return true;
@@ -213,7 +217,8 @@ begin_to_bound(struct watched *item, int fd)
 	socklen_t length;
 	if (!peer_of(fd, &peer, &length))
 		return tn__network_option(fd, SO_ERROR) == 0; /* it is still being made */
-	if (tn__network_is_local((void *)&peer, length) && tn__network_is_own(network, (void *)&peer, length, item->datagram))
+	if (tn__network_is_local((void *)&peer, length) &&
+	    tn__network_is_own(network, (void *)&peer, length, item->datagram))
 		return false;
 	if (item->datagram) {
 		set_option(fd, SO_BINDTODEVICE, "lo", 3);
@@ -292,7 +297,8 @@ decide_path(const struct tn__raw_caller *caller, const struct sockaddr *address,
 /* Connecting a datagram socket sends nothing; after the first kernel it gets no way out of the machine (entries_socket.c). It
  * is made here, since the socket is to be shut in after it. */
 static long
-connect_datagram(const struct tn__raw_caller *caller, int number, int fd, const struct sockaddr *address, socklen_t length)
+connect_datagram(const struct tn__raw_caller *caller, int number, int fd, const struct sockaddr *address,
+                 socklen_t length)
 {
 	bool local = tn__network_is_local(address, length);
 	if (!is_internet(address->sa_family) || tn__network_is_dns(address, length))
@@ -302,14 +308,16 @@ connect_datagram(const struct tn__raw_caller *caller, int number, int fd, const 
 		return TN__RAW_GO_ON;
 	}
 	if (local)
-		return tn__network_datagram(network, address, length, false) == TN_NETWORK_REFUSED ? -ENETUNREACH : TN__RAW_GO_ON;
+		return tn__network_datagram(network, address, length, false) == TN_NETWORK_REFUSED ? -ENETUNREACH
+		                                                                                   : TN__RAW_GO_ON;
 	long result = tn__raw_still_waits(caller) ? TN_CALL(SYS_connect, fd, address, length) : -EINTR;
 	set_option(fd, SO_BINDTODEVICE, "lo", 3);
 	return result;
 }
 
 static long
-connect_stream(const struct tn__raw_caller *caller, int number, int fd, const struct sockaddr *address, socklen_t length)
+connect_stream(const struct tn__raw_caller *caller, int number, int fd, const struct sockaddr *address,
+               socklen_t length)
 {
 	bool closed = tn_network_is_closed(network);
 	enum tn_network_answer answer = tn__network_connect(network, address, length);
@@ -324,7 +332,8 @@ connect_stream(const struct tn__raw_caller *caller, int number, int fd, const st
 /* The address that a call names. False: *answer is the call's answer already. A bad address is the kernel's to refuse, and a
  * path needs no look at the socket. */
 static bool
-read_address(const struct tn__raw_caller *caller, uint64_t at, uint64_t length, struct sockaddr_storage *out, long *answer)
+read_address(const struct tn__raw_caller *caller, uint64_t at, uint64_t length, struct sockaddr_storage *out,
+             long *answer)
 {
 	memset(out, 0, sizeof(*out));
 	*answer = TN__RAW_GO_ON;
@@ -346,7 +355,7 @@ decide_connect(const struct tn__raw_caller *caller, int number, uint64_t at, uin
 		return result;
 	int fd = duplicate(process_of((pid_t)caller->call->pid), number);
 	result = fd >= 0 && is_datagram(fd) ? connect_datagram(caller, number, fd, address, (socklen_t)length)
-	                                         : connect_stream(caller, number, fd, address, (socklen_t)length);
+	                                    : connect_stream(caller, number, fd, address, (socklen_t)length);
 	if (fd >= 0)
 		(void)TN_CALL(SYS_close, fd);
 	return result;
@@ -374,8 +383,13 @@ decide_send(const struct tn__raw_caller *caller, int number, uint64_t at, uint64
 static long
 decide_message(const struct tn__raw_caller *caller, int number, uint64_t at, bool narrow, uint64_t flags)
 {
-	struct { uint64_t name; uint32_t length; } wide;
-	struct { uint32_t name, length; } thin;
+	struct {
+		uint64_t name;
+		uint32_t length;
+	} wide;
+	struct {
+		uint32_t name, length;
+	} thin;
 	if (narrow ? tn__raw_read(caller, at, &thin, sizeof(thin)) : tn__raw_read(caller, at, &wide, 12))
 		return TN__RAW_GO_ON;
 	return narrow ? decide_send(caller, number, thin.name, thin.length, flags)
@@ -399,10 +413,12 @@ unwrap(const struct tn__raw_caller *caller, uint64_t *a)
 	static const struct {
 		int old, wrapped;
 		long number;
-	} same[] = {{362, SYS_CONNECT, __NR_connect}, {369, SYS_SENDTO, __NR_sendto}, {370, SYS_SENDMSG, __NR_sendmsg},
-	            {345, SYS_SENDMMSG, __NR_sendmmsg}};
+	} same[] = { { 362, SYS_CONNECT, __NR_connect },
+		         { 369, SYS_SENDTO, __NR_sendto },
+		         { 370, SYS_SENDMSG, __NR_sendmsg },
+		         { 345, SYS_SENDMMSG, __NR_sendmmsg } };
 	const struct seccomp_data *data = &caller->call->data;
-	uint32_t words[6] = {0};
+	uint32_t words[6] = { 0 };
 	bool wrapped = data->nr == 102;
 	for (int i = 0; i < 6; i++)
 		a[i] = data->args[i];
@@ -411,7 +427,8 @@ unwrap(const struct tn__raw_caller *caller, uint64_t *a)
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
 		if (wrapped ? same[i].wrapped != (int)a[0] : same[i].old != data->nr)
 			continue;
-		if (wrapped && tn__raw_read(caller, a[1], words, 16) == 0) /* three arguments at least, whose fourth word may be unused */
+		if (wrapped &&
+		    tn__raw_read(caller, a[1], words, 16) == 0) /* three arguments at least, whose fourth word may be unused */
 			(void)tn__raw_read(caller, a[1] + 16, words + 4, 8);
 		for (int k = 0; wrapped && k < 6; k++)
 			a[k] = words[k];

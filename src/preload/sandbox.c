@@ -53,7 +53,7 @@ changing_rights(long version)
 static int
 allow(int ruleset, int fd, uint64_t rights)
 {
-	struct landlock_path_beneath_attr rule = {.parent_fd = fd};
+	struct landlock_path_beneath_attr rule = { .parent_fd = fd };
 	struct stat about;
 
 	if (fstat(fd, &about) != 0)
@@ -81,7 +81,7 @@ allow_below(int ruleset, int folder, const char *name, uint64_t rights)
 static bool
 is_no_device(const char *name)
 {
-	static const char *const names[] = {".", "..", "shm", "hugepages", "mapper", "disk", "block"};
+	static const char *const names[] = { ".", "..", "shm", "hugepages", "mapper", "disk", "block" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
@@ -99,8 +99,7 @@ allow_devices(int ruleset, uint64_t rights)
 
 	while (listing && result == 0 && (item = readdir(listing))) {
 		struct stat about;
-		if (is_no_device(item->d_name) ||
-		    fstatat(dirfd(listing), item->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
+		if (is_no_device(item->d_name) || fstatat(dirfd(listing), item->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
 		    !(S_ISCHR(about.st_mode) || S_ISDIR(about.st_mode) || S_ISFIFO(about.st_mode)))
 			continue;
 		result = allow_below(ruleset, dirfd(listing), item->d_name, rights);
@@ -136,7 +135,7 @@ allow_inherited(int ruleset, uint64_t rights)
 static int
 restrict_self(int ruleset, const char *run_folder, uint64_t rights)
 {
-	static const char *const system_folders[] = {"/proc", "/sys"};
+	static const char *const system_folders[] = { "/proc", "/sys" };
 	char shared[PATH_MAX];
 
 	if (allow_below(ruleset, AT_FDCWD, run_folder, rights))
@@ -157,7 +156,7 @@ restrict_self(int ruleset, const char *run_folder, uint64_t rights)
 tn_status
 tn__sandbox_apply(const char *run_folder)
 {
-	struct landlock_ruleset_attr attributes = {0};
+	struct landlock_ruleset_attr attributes = { 0 };
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	int ruleset, result, saved;
 

@@ -53,9 +53,10 @@ ends_with(const char *path, size_t length, const char *end)
 bool
 tn__weights_named(const char *path)
 {
-	static const char *const ends[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt"};
+	static const char *const ends[] = { ".safetensors", ".bin", ".pt", ".pth", ".ckpt" };
 	size_t length = strlen(path);
-	bool named = strstr(path, "/blobs/") != NULL; /* the hub's cache, where names are links to files named by their hash */
+	bool named = strstr(path, "/blobs/") !=
+	             NULL; /* the hub's cache, where names are links to files named by their hash */
 
 	for (size_t i = 0; !named && i < sizeof(ends) / sizeof(ends[0]); i++)
 		named = ends_with(path, length, ends[i]);
@@ -329,13 +330,13 @@ make_plan(struct plan *plan, const struct stat *st, bool own, bool copy)
 	bool shape = !own && atomic_load_explicit(&tn__weights_mode, memory_order_relaxed) == TN__WEIGHTS_SHAPE;
 	int from = plan->from, to = plan->to;
 
-	*plan = (struct plan){.from = from, .to = to, .real_length = st->st_size};
+	*plan = (struct plan){ .from = from, .to = to, .real_length = st->st_size };
 	if (plan_safetensors(plan, shape, copy))
 		return !plan->failed;
-	*plan = (struct plan){.from = from, .to = to, .real_length = st->st_size};
+	*plan = (struct plan){ .from = from, .to = to, .real_length = st->st_size };
 	if (shape && plan_zip(plan, copy))
 		return !plan->failed;
-	*plan = (struct plan){.from = from, .to = to, .real_length = st->st_size};
+	*plan = (struct plan){ .from = from, .to = to, .real_length = st->st_size };
 	return !own && plan_sparse(plan, st, copy) && !plan->failed;
 }
 
@@ -393,7 +394,7 @@ add_record(struct tn__weights_table *table, int fd, const struct stat *st, bool 
 {
 	uint64_t number = atomic_load(&table->count);
 	struct tn__weights_record *record = &table->records[number];
-	struct plan plan = {.from = fd};
+	struct plan plan = { .from = fd };
 	struct stat made;
 	long to;
 
@@ -405,9 +406,14 @@ add_record(struct tn__weights_table *table, int fd, const struct stat *st, bool 
 	(void)TN_CALL(SYS_close, to);
 	if (plan.failed)
 		return NULL;
-	*record = (struct tn__weights_record){.device = made.st_dev, .inode = made.st_ino, .length = plan.length, .real = *st,
-	                                      .real_length = st->st_size, .tensors = plan.tensors, .absent = plan.absent,
-	                                      .shape = plan.shape};
+	*record = (struct tn__weights_record){ .device = made.st_dev,
+		                                   .inode = made.st_ino,
+		                                   .length = plan.length,
+		                                   .real = *st,
+		                                   .real_length = st->st_size,
+		                                   .tensors = plan.tensors,
+		                                   .absent = plan.absent,
+		                                   .shape = plan.shape };
 	record->real.st_size = plan.length;
 	atomic_store_explicit(&table->count, number + 1, memory_order_release);
 	return record;
@@ -439,8 +445,8 @@ make(int fd, const struct stat *st, bool own, const char *path)
 static uint64_t
 key_of(const struct stat *st)
 {
-	uint64_t key = 1469598103934665603ull, parts[] = {st->st_dev, st->st_ino, (uint64_t)st->st_size,
-	                                                  (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec};
+	uint64_t key = 1469598103934665603ull, parts[] = { st->st_dev, st->st_ino, (uint64_t)st->st_size,
+		                                               (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec };
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		key = (key ^ parts[i]) * 0x9e3779b97f4a7c15ull, key ^= key >> 29;
 	return key | 1;
@@ -453,7 +459,7 @@ stand_in_for(int fd, const struct stat *st)
 	struct tn__weights_record *record = find_real(atomic_load(&tn__weights_table), st, 0);
 	_Atomic uint64_t *seen = &ordinary[key_of(st) % SEEN];
 	char path[PATH_MAX];
-	struct plan plan = {.from = fd, .to = -1};
+	struct plan plan = { .from = fd, .to = -1 };
 	bool own;
 
 	if (record || find_stand_in(atomic_load(&tn__weights_table), st))

@@ -28,12 +28,12 @@
 struct tn__weights_record {
 	uint64_t device, inode; /* of the stand-in */
 	int64_t length;
-	struct stat real;             /* of the file that it stands for, with the whole length */
-	int64_t real_length;          /* what that file has */
-	uint64_t tensors, absent;     /* how many have bytes that are not there, and how many bytes they have */
-	uint64_t shape;               /* 1: the file is whole, and --weights shape says not to read it */
-	_Atomic uint64_t read;        /* bytes that were not there, handed out by calls that read */
-	_Atomic uint64_t reread;      /* calls that did so */
+	struct stat real;         /* of the file that it stands for, with the whole length */
+	int64_t real_length;      /* what that file has */
+	uint64_t tensors, absent; /* how many have bytes that are not there, and how many bytes they have */
+	uint64_t shape;           /* 1: the file is whole, and --weights shape says not to read it */
+	_Atomic uint64_t read;    /* bytes that were not there, handed out by calls that read */
+	_Atomic uint64_t reread;  /* calls that did so */
 };
 
 struct tn__weights_table {

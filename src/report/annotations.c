@@ -118,14 +118,15 @@ static void
 add_drifts(struct writer *writer, const struct tn_place *blamed)
 {
 	const struct tn_report_gate *gate = &writer->report->gate;
-	bool over = writer->report->verdict == TN_VERDICT_OVER_BUDGET || writer->report->verdict == TN_VERDICT_OVER_BASELINE;
+	bool over = writer->report->verdict == TN_VERDICT_OVER_BUDGET ||
+	            writer->report->verdict == TN_VERDICT_OVER_BASELINE;
 	for (size_t i = 0, told = 0; over && i < gate->drift_count && told < MOST_DRIFTS; i++) {
 		const struct tn_drift *drift = &gate->drifts[i];
 		char title[128], more[32], after[32], before[32], id[64], message[96];
 		if (drift->after <= drift->before || below_root(writer, &drift->at) == NULL || is_same_line(blamed, &drift->at))
 			continue;
-		snprintf(title, sizeof(title), "%s more %s than in the baseline", tn__human_bytes(drift->after - drift->before, more),
-		         tn__category_words(drift->category));
+		snprintf(title, sizeof(title), "%s more %s than in the baseline",
+		         tn__human_bytes(drift->after - drift->before, more), tn__category_words(drift->category));
 		snprintf(message, sizeof(message), "%s, was %s", tn__human_bytes(drift->after, after),
 		         tn__human_bytes(drift->before, before));
 		snprintf(id, sizeof(id), "grew_%s", tn__category_name(drift->category));
@@ -217,13 +218,15 @@ write_codequality(struct writer *writer, const struct annotation *annotation)
 	bool titled = strcmp(annotation->title, annotation->message) == 0;
 	if (path == NULL)
 		return;
-	if (asprintf(&description, "%s%s%s", annotation->title, titled ? "" : "\n", titled ? "" : annotation->message) >= 0 &&
+	if (asprintf(&description, "%s%s%s", annotation->title, titled ? "" : "\n", titled ? "" : annotation->message) >=
+	        0 &&
 	    asprintf(&fingerprint, "tonnage:%s:%s:%s", annotation->id, path, function != NULL ? function : "") >= 0)
-		json_array_append_new(
-			writer->array, json_pack("{s:o, s:s, s:o, s:s, s:{s:o, s:{s:I}}}", "description", tn__json_text(description),
-		                             "check_name", annotation->id, "fingerprint", tn__json_text(fingerprint), "severity",
-		                             annotation->severity == TN_SEVERITY_ERROR ? "critical" : "minor", "location", "path",
-		                             tn__json_text(path), "lines", "begin", (json_int_t)annotation->at->line));
+		json_array_append_new(writer->array, json_pack("{s:o, s:s, s:o, s:s, s:{s:o, s:{s:I}}}", "description",
+		                                               tn__json_text(description), "check_name", annotation->id,
+		                                               "fingerprint", tn__json_text(fingerprint), "severity",
+		                                               annotation->severity == TN_SEVERITY_ERROR ? "critical" : "minor",
+		                                               "location", "path", tn__json_text(path), "lines", "begin",
+		                                               (json_int_t)annotation->at->line));
 	free(description);
 	free(fingerprint);
 }
@@ -233,7 +236,8 @@ tn__inspection_codequality(const struct tn_inspection *inspection, FILE *out)
 {
 	struct writer writer = { .write = write_codequality, .array = json_array() };
 	add_all(&writer, inspection);
-	bool written = writer.array != NULL && tn__json_write(writer.array, out, JSON_INDENT(2)) == 0 && fputc('\n', out) != EOF;
+	bool written = writer.array != NULL && tn__json_write(writer.array, out, JSON_INDENT(2)) == 0 &&
+	               fputc('\n', out) != EOF;
 	json_decref(writer.array);
 	TN_RETURN_IF(!written || fflush(out) != 0 || ferror(out), TN_STATE, "the annotations could not be written");
 	return TN_OK;

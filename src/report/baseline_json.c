@@ -31,7 +31,8 @@ write_line(const struct tn_held_line *line)
 {
 	char code[17];
 	snprintf(code, sizeof(code), "%016" PRIx64, line->code);
-	return json_pack("{s:I, s:o}", "bytes", (json_int_t)line->bytes, "code", tn__json_text(line->code != 0 ? code : NULL));
+	return json_pack("{s:I, s:o}", "bytes", (json_int_t)line->bytes, "code",
+	                 tn__json_text(line->code != 0 ? code : NULL));
 }
 
 static json_t *
@@ -68,8 +69,8 @@ tn__baseline_write(const struct tn_report *report, FILE *out)
 	bool detailed = report->at_peak.detailed;
 	json_t *gpu = json_pack("{s:o, s:i}", "name", tn__json_text(report->gpu.name), "count",
 	                        report->gpus > 1 ? report->gpus : 1);
-	json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "schema", TN_BASELINE_SCHEMA, "versions", write_versions(report),
-	                           "gpu", gpu, "peak", tn__json_peak(report), "by_category",
+	json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "schema", TN_BASELINE_SCHEMA, "versions",
+	                           write_versions(report), "gpu", gpu, "peak", tn__json_peak(report), "by_category",
 	                           detailed ? tn__json_categories(&report->at_peak) : json_null(), "holders",
 	                           detailed ? write_holders(report) : json_array());
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing the baseline");

@@ -8,10 +8,10 @@
 #include "report/text.h"
 #include "verdict/paths.h"
 
-#define WORTH_A_LINE 0.04     /* share of the device that a further line must hold */
+#define WORTH_A_LINE 0.04 /* share of the device that a further line must hold */
 #define MOST_REGIONS 12
 #define MOST_CELLS 16
-#define LEAST_NAME 10         /* columns of a file's name that still tell it */
+#define LEAST_NAME 10 /* columns of a file's name that still tell it */
 #define GIB (INT64_C(1) << 30)
 
 /* ---- figures ---- */
@@ -60,7 +60,8 @@ say_parts(const struct tn_report_holder *holder, bool whole, bool brief, struct 
 static void
 join(char out[TN_REMARK_TEXT], const char *first, const char *second, struct tn_style style)
 {
-	snprintf(out, TN_REMARK_TEXT, "%.500s%s%.100s", first, first[0] != '\0' && second[0] != '\0' ? separator(style) : "", second);
+	snprintf(out, TN_REMARK_TEXT, "%.500s%s%.100s", first,
+	         first[0] != '\0' && second[0] != '\0' ? separator(style) : "", second);
 }
 
 /* Cuts to `columns`, between characters of UTF-8. */
@@ -165,8 +166,8 @@ say_context(const struct tn_report *report, struct tn_style style, char out[TN_R
 	if (report->context_highest != TN_NO_FIGURE && report->context_highest > (int64_t)report->gpu.context_bytes)
 		snprintf(bound, sizeof(bound), "%s%s", style.utf8 ? "\u00b1" : "+-",
 		         short_bytes(report->context_highest - (int64_t)report->gpu.context_bytes, bytes));
-	snprintf(out, TN_REMARK_TEXT, "%s%s%s", source != NULL ? source : "", source != NULL && bound[0] != '\0' ? ", " : "",
-	         bound);
+	snprintf(out, TN_REMARK_TEXT, "%s%s%s", source != NULL ? source : "",
+	         source != NULL && bound[0] != '\0' ? ", " : "", bound);
 }
 
 /* ---- rows ---- */
@@ -401,7 +402,8 @@ next_cell(const struct tn_report *report, const bool *shown)
 	const struct tn_region *most = NULL;
 	for (size_t i = 0; i < report->region_count; i++) {
 		const struct tn_region *item = &report->regions[i];
-		if (item->cell && !shown[i] && (item->taken_peak > 0 || item->left > 0) && (most == NULL || item->device_peak > most->device_peak))
+		if (item->cell && !shown[i] && (item->taken_peak > 0 || item->left > 0) &&
+		    (most == NULL || item->device_peak > most->device_peak))
 			most = item;
 	}
 	return most;

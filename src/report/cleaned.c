@@ -76,8 +76,8 @@ all_folders(const struct tn_cleaned *cleaned)
 tn_status
 tn__cleaned_json(const struct tn_cleaned *cleaned, FILE *out)
 {
-	json_t *object = json_pack("{s:s, s:b, s:o, s:I}", "schema", "tonnage.clean/1", "dry_run", cleaned->dry_run, "folders",
-	                           all_folders(cleaned), "freed_bytes", (json_int_t)cleaned->freed);
+	json_t *object = json_pack("{s:s, s:b, s:o, s:I}", "schema", "tonnage.clean/1", "dry_run", cleaned->dry_run,
+	                           "folders", all_folders(cleaned), "freed_bytes", (json_int_t)cleaned->freed);
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory");
 	bool good = tn__json_write(object, out, JSON_INDENT(2)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
 	json_decref(object);

@@ -65,10 +65,10 @@ cards_of(const struct tn_diagnosis *diagnosis)
 	for (size_t i = 0; i < diagnosis->card_count; i++) {
 		const struct tn_doctor_card *card = &diagnosis->cards[i];
 		json_array_append_new(
-			array, json_pack("{s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "index", (int)card->index, "answers", !card->lost,
-		                     "name", text_or_null(card->name), "uuid", text_or_null(card->uuid), "bus", text_or_null(card->bus),
-		                     "compute_capability", version_or_null(card->major, card->minor), "total_bytes",
-		                     bytes_or_null(card->memory_known, card->total), "free_bytes",
+			array, json_pack("{s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "index", (int)card->index, "answers",
+		                     !card->lost, "name", text_or_null(card->name), "uuid", text_or_null(card->uuid), "bus",
+		                     text_or_null(card->bus), "compute_capability", version_or_null(card->major, card->minor),
+		                     "total_bytes", bytes_or_null(card->memory_known, card->total), "free_bytes",
 		                     bytes_or_null(card->memory_known, card->available), "mig", card->mig));
 	}
 	return array;
@@ -80,12 +80,13 @@ processes_of(const struct tn_diagnosis *diagnosis)
 	json_t *array = json_array();
 	for (size_t i = 0; i < diagnosis->process_count; i++) {
 		const struct tn_doctor_process *process = &diagnosis->processes[i];
-		json_array_append_new(
-			array, json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b}", "card", process->card, "pid", (int)process->pid,
-		                     "memory_bytes", bytes_or_null(process->bytes_known, process->bytes), "user",
-		                     text_or_null(process->user), "command", text_or_null(process->command), "container",
-		                     text_or_null(process->container), "started_at", number_or_null(process->since, 0), "visible",
-		                     process->visible, "own", process->own, "orphan", process->orphan));
+		json_array_append_new(array, json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b}", "card",
+		                                       process->card, "pid", (int)process->pid, "memory_bytes",
+		                                       bytes_or_null(process->bytes_known, process->bytes), "user",
+		                                       text_or_null(process->user), "command", text_or_null(process->command),
+		                                       "container", text_or_null(process->container), "started_at",
+		                                       number_or_null(process->since, 0), "visible", process->visible, "own",
+		                                       process->own, "orphan", process->orphan));
 	}
 	return array;
 }
@@ -100,28 +101,29 @@ python_of(const struct tn_diagnosis *diagnosis, const char *python)
 		return json_null();
 	}
 	for (size_t i = 0; i < torch->architecture_count; i++)
-		json_array_append_new(architectures,
-		                      json_pack("{s:o, s:b, s:b}", "compute_capability",
-		                                version_or_null(torch->architectures[i].number / 10, torch->architectures[i].number % 10),
-		                                "ptx", torch->architectures[i].ptx, "whole", torch->architectures[i].whole));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "path", tn__json_text(python), "version", text_or_null(torch->python),
-	                 "packages", text_or_null(torch->packages), "torch", text_or_null(torch->version), "cuda",
-	                 text_or_null(torch->cuda), "architectures", architectures);
+		json_array_append_new(
+			architectures,
+			json_pack("{s:o, s:b, s:b}", "compute_capability",
+		              version_or_null(torch->architectures[i].number / 10, torch->architectures[i].number % 10), "ptx",
+		              torch->architectures[i].ptx, "whole", torch->architectures[i].whole));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "path", tn__json_text(python), "version",
+	                 text_or_null(torch->python), "packages", text_or_null(torch->packages), "torch",
+	                 text_or_null(torch->version), "cuda", text_or_null(torch->cuda), "architectures", architectures);
 }
 
 static json_t *
 document_of(const struct tn_diagnosis *diagnosis, const char *python)
 {
 	int cuda = diagnosis->driver_cuda;
-	return json_pack("{s:s, s:{s:i, s:i, s:i}, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:{s:b, s:b}}", "schema",
-	                 "tonnage.doctor/1", "summary", "errors", (int)tn__diagnosis_count(diagnosis, TN_LEVEL_ERROR), "warnings",
-	                 (int)tn__diagnosis_count(diagnosis, TN_LEVEL_WARNING), "hints",
-	                 (int)tn__diagnosis_count(diagnosis, TN_LEVEL_HINT), "findings",
-	                 facts_of(diagnosis, TN_LEVEL_ERROR, TN_LEVEL_HINT), "facts", facts_of(diagnosis, TN_LEVEL_FINE, TN_LEVEL_FINE),
-	                 "driver", "version", text_or_null(diagnosis->driver), "cuda", version_or_null(cuda / 1000, cuda % 1000 / 10),
-	                 "cards", cards_of(diagnosis), "processes", processes_of(diagnosis), "toolkit",
-	                 text_or_null(diagnosis->toolkit), "python", python_of(diagnosis, python), "host", "container",
-	                 diagnosis->container, "wsl", diagnosis->wsl);
+	return json_pack(
+		"{s:s, s:{s:i, s:i, s:i}, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:{s:b, s:b}}", "schema",
+		"tonnage.doctor/1", "summary", "errors", (int)tn__diagnosis_count(diagnosis, TN_LEVEL_ERROR), "warnings",
+		(int)tn__diagnosis_count(diagnosis, TN_LEVEL_WARNING), "hints",
+		(int)tn__diagnosis_count(diagnosis, TN_LEVEL_HINT), "findings",
+		facts_of(diagnosis, TN_LEVEL_ERROR, TN_LEVEL_HINT), "facts", facts_of(diagnosis, TN_LEVEL_FINE, TN_LEVEL_FINE),
+		"driver", "version", text_or_null(diagnosis->driver), "cuda", version_or_null(cuda / 1000, cuda % 1000 / 10),
+		"cards", cards_of(diagnosis), "processes", processes_of(diagnosis), "toolkit", text_or_null(diagnosis->toolkit),
+		"python", python_of(diagnosis, python), "host", "container", diagnosis->container, "wsl", diagnosis->wsl);
 }
 
 tn_status
@@ -131,6 +133,7 @@ tn__diagnosis_json(const struct tn_shown_diagnosis *shown, FILE *out)
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
 	int failed = tn__json_write(object, out, JSON_INDENT(2));
 	json_decref(object);
-	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF || fflush(out) != 0, TN_IO, "writing failed: %s", strerror(errno));
+	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF || fflush(out) != 0, TN_IO, "writing failed: %s",
+	             strerror(errno));
 	return TN_OK;
 }

@@ -57,9 +57,9 @@ same_text(const char *first, const char *second)
 static bool
 same_finding(const struct tn_fact *first, const struct tn_fact *second)
 {
-	return first->level == second->level && first->card >= 0 && second->card >= 0 && strcmp(first->id, second->id) == 0 &&
-	       same_text(first->what, second->what) && same_text(first->meaning, second->meaning) &&
-	       same_text(first->remedy, second->remedy);
+	return first->level == second->level && first->card >= 0 && second->card >= 0 &&
+	       strcmp(first->id, second->id) == 0 && same_text(first->what, second->what) &&
+	       same_text(first->meaning, second->meaning) && same_text(first->remedy, second->remedy);
 }
 
 /* "Card 0: " or, where others have the same, "Cards 0, 1, 2: "; "" for a finding that is no card's. False where an earlier card
@@ -75,7 +75,8 @@ list_cards(const struct tn_diagnosis *diagnosis, size_t at, char *text, size_t c
 			return false;
 	for (size_t i = at; fact->card >= 0 && i < diagnosis->count && length + 16 < capacity; i++)
 		if (same_finding(&diagnosis->facts[i], fact))
-			length += (size_t)snprintf(text + length, capacity - length, "%s%d", count++ > 0 ? ", " : "", diagnosis->facts[i].card);
+			length += (size_t)snprintf(text + length, capacity - length, "%s%d", count++ > 0 ? ", " : "",
+			                           diagnosis->facts[i].card);
 	if (length > 0)
 		snprintf(text + length, capacity - length, ": ");
 	return true;
@@ -90,7 +91,10 @@ say_finding(const struct tn_printer *printer, const struct tn_diagnosis *diagnos
 		return;
 	fputc('\n', printer->out);
 	tn__say_labelled(printer, tn__level_name(fact->level), COLUMN, "%s%s%s",
-	                 cards[0] == '\0' ? "" : strchr(cards, ',') != NULL ? "Cards " : "Card ", cards, fact->what);
+	                 cards[0] == '\0'             ? ""
+	                 : strchr(cards, ',') != NULL ? "Cards "
+	                                              : "Card ",
+	                 cards, fact->what);
 	if (fact->meaning != NULL)
 		tn__say_labelled(printer, "", COLUMN, "%s", fact->meaning);
 	if (fact->remedy != NULL)

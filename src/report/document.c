@@ -13,25 +13,25 @@
 #include "report/serving.h"
 
 /* The writers take their own type: here it is forgotten. */
-#define WRITERS(kind, writers) \
+#define WRITERS(kind, writers)                                                       \
 	static tn_status kind##_text(const void *what, struct tn_style style, FILE *out) \
-	{ \
-		return writers##_text(what, style, out); \
-	} \
-	static tn_status kind##_json(const void *what, FILE *out) \
-	{ \
-		return writers##_json(what, out); \
+	{                                                                                \
+		return writers##_text(what, style, out);                                     \
+	}                                                                                \
+	static tn_status kind##_json(const void *what, FILE *out)                        \
+	{                                                                                \
+		return writers##_json(what, out);                                            \
 	}
-#define DOCUMENT(kind, writers) \
-	WRITERS(kind, writers) \
+#define DOCUMENT(kind, writers)                               \
+	WRITERS(kind, writers)                                    \
 	static tn_status kind##_page(const void *what, FILE *out) \
-	{ \
-		return writers##_page(what, out); \
-	} \
+	{                                                         \
+		return writers##_page(what, out);                     \
+	}                                                         \
 	const struct tn_document tn__##kind##_document = { kind##_text, kind##_json, kind##_page };
 
 #define DOCUMENT_WITHOUT_PAGE(kind, writers) \
-	WRITERS(kind, writers) \
+	WRITERS(kind, writers)                   \
 	const struct tn_document tn__##kind##_document = { kind##_text, kind##_json, NULL };
 
 DOCUMENT(run, tn__report)

@@ -23,12 +23,12 @@
 
 #define FULL_EXPLANATIONS 3 /* later errors get one line each ... */
 #define PHRASE_MAX 128
-#define SHORT_LINES 20      /* ... and the rest is counted */
+#define SHORT_LINES 20 /* ... and the rest is counted */
 
 struct writer {
 	FILE *text, *json;
-	FILE *errors;          /* their JSON, until all ranks are known; NULL: no JSON */
-	uint8_t *failed;       /* of TN_RANKS_MAX: which ranks have an error */
+	FILE *errors;    /* their JSON, until all ranks are known; NULL: no JSON */
+	uint8_t *failed; /* of TN_RANKS_MAX: which ranks have an error */
 	struct tn_printer printer;
 	struct tn_evidence *evidence; /* NULL: no snapshot */
 	uint64_t count;
@@ -78,13 +78,13 @@ end_text(struct writer *writer)
 		        "No out-of-memory error in this text: nothing in it reports an allocation "
 		        "that failed for lack of memory.");
 	if (writer->count == 0 && writer->machine)
-		tn__say(&writer->printer, TN_TINT_NONE, 0,
-		        "It points at the driver, the card or a setting: tonnage doctor, on that machine, says what and what to do.");
+		tn__say(
+			&writer->printer, TN_TINT_NONE, 0,
+			"It points at the driver, the card or a setting: tonnage doctor, on that machine, says what and what to do.");
 	if (writer->count > FULL_EXPLANATIONS + SHORT_LINES)
 		tn__say(&writer->printer, TN_TINT_NONE, 2, "and %llu more (--json lists all)",
 		        (unsigned long long)(writer->count - FULL_EXPLANATIONS - SHORT_LINES));
 }
-
 
 static tn_status
 write_one(void *context, const struct tn_message *message)
@@ -111,11 +111,21 @@ static bool
 points_at_machine(const char *bytes, size_t count)
 {
 	static const char *const phrases[] = {
-		"Found no NVIDIA driver on your system", "NVIDIA driver on your system is too old", "No CUDA GPUs are available",
-		"no kernel image is available for execution on the device", "is/are busy or unavailable", "CUDA driver version is insufficient",
-		"unsupported display driver", "CUDA driver is a stub library", "no CUDA-capable device is detected",
-		"incorrectly set up environment", "uncorrectable ECC error", "insufficient shared memory", "Driver/library version mismatch",
-		"Unrecognized CachingAllocator option", "in CUDA allocator config",
+		"Found no NVIDIA driver on your system",
+		"NVIDIA driver on your system is too old",
+		"No CUDA GPUs are available",
+		"no kernel image is available for execution on the device",
+		"is/are busy or unavailable",
+		"CUDA driver version is insufficient",
+		"unsupported display driver",
+		"CUDA driver is a stub library",
+		"no CUDA-capable device is detected",
+		"incorrectly set up environment",
+		"uncorrectable ECC error",
+		"insufficient shared memory",
+		"Driver/library version mismatch",
+		"Unrecognized CachingAllocator option",
+		"in CUDA allocator config",
 	};
 	for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
 		if (memmem(bytes, count, phrases[i], strlen(phrases[i])) != NULL)

@@ -53,7 +53,8 @@ tn__ranks_json(const struct tn_ranks_log *log, FILE *out)
 		fprintf(out, "%" PRId64, log->stated);
 	else
 		fputs("null", out);
-	fprintf(out, ",\n    \"first\": %" PRId64 ",\n    \"line\": %" PRIu64 ",\n    \"what\": ", first, line_of(log, first));
+	fprintf(out, ",\n    \"first\": %" PRId64 ",\n    \"line\": %" PRIu64 ",\n    \"what\": ", first,
+	        line_of(log, first));
 	if (log->ends[first].what[0] != '\0')
 		tn__write_json_string(out, log->ends[first].what);
 	else
@@ -92,16 +93,17 @@ tn__ranks_text(const struct tn_ranks_log *log, const struct tn_printer *printer)
 	char of[48] = "Of the ranks named here";
 	if (log->stated > log->highest)
 		snprintf(of, sizeof(of), "Of %" PRId64 " ranks", log->stated);
-	tn__say(printer, TN_TINT_STRONG, 0, "%s, rank %" PRId64 " failed first (line %" PRIu64 "%s)%s%s", of, first, line_of(log, first),
-	        by_launcher ? ", as the launcher says" : "",
-	        end->what[0] != '\0' ? ": " : "", end->what);
+	tn__say(printer, TN_TINT_STRONG, 0, "%s, rank %" PRId64 " failed first (line %" PRIu64 "%s)%s%s", of, first,
+	        line_of(log, first), by_launcher ? ", as the launcher says" : "", end->what[0] != '\0' ? ": " : "",
+	        end->what);
 	size_t count = list_ranks(log, first, true, list, sizeof(list));
 	if (count > 0)
 		tn__say(printer, TN_TINT_NONE, 2, "%s %s failed by %s, too", count == 1 ? "rank" : "ranks", list,
 		        count == 1 ? "itself" : "themselves");
 	count = list_ranks(log, first, false, list, sizeof(list));
 	if (count > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "%s %s only followed: what %s says (a timeout, a closed connection, SIGTERM) is no cause",
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "%s %s only followed: what %s says (a timeout, a closed connection, SIGTERM) is no cause",
 		        count == 1 ? "rank" : "ranks", list, count == 1 ? "it" : "each");
 }
 

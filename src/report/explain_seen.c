@@ -35,11 +35,11 @@ write_cards(const struct tn_seen *seen, FILE *out)
 		else
 			fprintf(out, "%" PRId64, card->index);
 		fprintf(out, ", \"used_bytes\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"processes\": [", card->used,
-		    card->total);
+		        card->total);
 		for (size_t k = 0; k < seen->process_count; k++)
 			if (seen->processes[k].card == card->index) {
 				fprintf(out, "%s[%" PRIu64 ", %" PRIu64 "]", any ? ", " : "", seen->processes[k].pid,
-				    seen->processes[k].bytes);
+				        seen->processes[k].bytes);
 				any = true;
 			}
 		fputs("] }", out);
@@ -117,8 +117,14 @@ part_parameters(struct parts *parts, uint64_t count, const char *words)
 	double value = (double)count;
 	if (count == TN_MESSAGE_NONE)
 		return;
-	part(parts, "%.4g%s %s", value >= 1e9 ? value / 1e9 : value >= 1e6 ? value / 1e6 : value,
-	     value >= 1e9 ? " billion" : value >= 1e6 ? " million" : "", words);
+	part(parts, "%.4g%s %s",
+	     value >= 1e9   ? value / 1e9
+	     : value >= 1e6 ? value / 1e6
+	                    : value,
+	     value >= 1e9   ? " billion"
+	     : value >= 1e6 ? " million"
+	                    : "",
+	     words);
 }
 
 static void
@@ -149,7 +155,7 @@ say_cards(const struct tn_seen *seen, const struct tn_printer *printer)
 		for (size_t k = 0, listed = 0; k < seen->process_count; k++)
 			if (seen->processes[k].card == seen->cards[i].index && seen->cards[i].index >= 0 && listed++ < SHOWN_ROWS)
 				part(&parts, "process %" PRIu64 " %s", seen->processes[k].pid,
-				    tn__message_size(seen->processes[k].bytes, a));
+				     tn__message_size(seen->processes[k].bytes, a));
 		tn__say(printer, TN_TINT_NONE, 2, "%s", parts.text);
 	}
 }

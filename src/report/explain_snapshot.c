@@ -30,11 +30,11 @@ static void
 say_row(const struct tn_evidence *evidence, const struct tn_printer *printer, const char *name, uint64_t bytes,
         const char *remark)
 {
-	tn__say_table_row(printer, &(struct tn_row){.name = name,
-	                                            .bytes = shown(bytes),
-	                                            .total = shown(evidence->reserved),
-	                                            .small = is_small(evidence),
-	                                            .remark = remark});
+	tn__say_table_row(printer, &(struct tn_row){ .name = name,
+	                                             .bytes = shown(bytes),
+	                                             .total = shown(evidence->reserved),
+	                                             .small = is_small(evidence),
+	                                             .remark = remark });
 }
 
 /* "train.py:41 forward, 24 blocks", in the longest form that fits `room` columns. */
@@ -107,8 +107,9 @@ say_headline(const struct tn_evidence *evidence, const struct tn_printer *printe
 		tn__say(printer, TN_TINT_NONE, 2, "It belongs to error %llu of the text.",
 		        (unsigned long long)evidence->error + 1);
 	else if (evidence->error == TN_EVIDENCE_NO_ERROR && errors > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "No error of the text asks for that much on that device: text and snapshot "
-		                                  "may be of different failures. What follows is the snapshot's last one.");
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "No error of the text asks for that much on that device: text and snapshot "
+		        "may be of different failures. What follows is the snapshot's last one.");
 }
 
 void
@@ -120,8 +121,9 @@ tn__evidence_text(const struct tn_evidence *evidence, const struct tn_printer *p
 		        evidence->at.function ? evidence->at.function : "", evidence->at.backward ? " (its backward)" : "");
 	say_rows(evidence, printer);
 	if (evidence->categories && evidence->moment.inferred)
-		tn__say(printer, TN_TINT_DIM, 2, "The kinds of memory are inferred from stacks and lifetimes: the snapshot has "
-		                                 "no metadata of tonnage run.");
+		tn__say(printer, TN_TINT_DIM, 2,
+		        "The kinds of memory are inferred from stacks and lifetimes: the snapshot has "
+		        "no metadata of tonnage run.");
 	tn__say(printer, TN_TINT_NONE, 2, "Why: %s.", evidence->reason);
 	if (evidence->error != TN_EVIDENCE_NO_ERROR && evidence->cause != TN_CAUSE_UNKNOWN &&
 	    evidence->cause != evidence->text_cause)
@@ -169,7 +171,9 @@ static void
 write_categories(const struct tn_evidence *evidence, FILE *out)
 {
 	fprintf(out, "    \"inferred\": %s,\n    \"by_category\": ",
-	        !evidence->categories ? "null" : evidence->moment.inferred ? "true" : "false");
+	        !evidence->categories       ? "null"
+	        : evidence->moment.inferred ? "true"
+	                                    : "false");
 	for (int category = 0; evidence->categories && category <= TN_CATEGORY_cached; category++)
 		fprintf(out, "%s\n      \"%s\": %" PRIu64, category ? "," : "{", tn__category_name((enum tn_category)category),
 		        evidence->moment.by_category[category]);

@@ -15,8 +15,7 @@ cause_words(const struct tn_message *message)
 		[TN_CAUSE_UNKNOWN] = "cannot be told from this text",
 		[TN_CAUSE_TOO_BIG] = "this one request is too big",
 		[TN_CAUSE_MODEL_OR_BATCH] = "the model or the batch is too big",
-		[TN_CAUSE_FRAGMENTATION] =
-		    "enough memory is reserved but unused, in pieces that are too small (fragmentation)",
+		[TN_CAUSE_FRAGMENTATION] = "enough memory is reserved but unused, in pieces that are too small (fragmentation)",
 		[TN_CAUSE_OTHER_PROCESS] = "something else holds the memory",
 		[TN_CAUSE_FRACTION_LIMIT] = "a limit that the program set, not the card",
 		[TN_CAUSE_HOST_RAM] = "the computer's own memory is full, not the GPU's",
@@ -29,12 +28,12 @@ static const char *
 device_words(const struct tn_message *message, char buffer[64])
 {
 	static const char *const names[] = { "",
-	                                     "on the GPU",
-	                                     "on the AMD GPU",
-	                                     "on the Mac's GPU",
-	                                     "on the Intel GPU",
-	                                     "on the computer itself, not on the GPU",
-	                                     "on the device" };
+		                                 "on the GPU",
+		                                 "on the AMD GPU",
+		                                 "on the Mac's GPU",
+		                                 "on the Intel GPU",
+		                                 "on the computer itself, not on the GPU",
+		                                 "on the device" };
 	if (message->device_index < 0 || message->kind == TN_KIND_HOST)
 		return names[message->kind];
 	snprintf(buffer, 64, "%s %lld",
@@ -170,8 +169,7 @@ tn__explain_error_text(const struct tn_printer *printer, const struct tn_message
 		tn__say(printer, TN_TINT_NONE, 2, "%s", place);
 	say_request(printer, message);
 	say_table(printer, message);
-	tn__say(printer, TN_TINT_NONE, 2, "Why: %s. %s", cause_words(message),
-	        upper_first(message->reason, reason));
+	tn__say(printer, TN_TINT_NONE, 2, "Why: %s. %s", cause_words(message), upper_first(message->reason, reason));
 	tn__say(printer, TN_TINT_NONE, 2, "Do first:");
 	for (size_t i = 0; i < message->advice_count; i++)
 		tn__say(printer, TN_TINT_NONE, 4, "%zu. %s", i + 1, message->advice[i]);

@@ -80,7 +80,8 @@ tn_status
 tn__inspection_csv(const struct tn_inspection *inspection, FILE *out)
 {
 	fputs("block,address,category,bytes,requested_bytes,block_bytes,what,from_state,until_state,allocated_us,freed_us,"
-	      "stream,alive,file,line,function,backward,user_file,user_line,user_function\r\n", out);
+	      "stream,alive,file,line,function,backward,user_file,user_line,user_function\r\n",
+	      out);
 	for (size_t i = 0; i < inspection->parts.count && !ferror(out); i++)
 		put_part(inspection, &inspection->parts.items[i], out);
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_STATE, "the table could not be written");

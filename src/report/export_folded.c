@@ -54,7 +54,8 @@ tn__inspection_folded(const struct tn_inspection *inspection, FILE *out)
 {
 	struct tn_site *sites;
 	size_t count;
-	TN_FORWARD_IF_ERROR(tn__sites_of(inspection->analysis, &inspection->parts, inspection->named[0].state, NULL, &sites, &count));
+	TN_FORWARD_IF_ERROR(
+		tn__sites_of(inspection->analysis, &inspection->parts, inspection->named[0].state, NULL, &sites, &count));
 	for (size_t i = 0; i < count; i++)
 		put_site(inspection, &sites[i], out);
 	free(sites);

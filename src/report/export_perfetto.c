@@ -66,8 +66,7 @@ put_counters(struct writer *writer, const struct tn_timeline *timeline)
 		for (size_t category = 0; category <= TN_CATEGORY_cached; category++) {
 			bool changed = before != NULL ? before->bytes[category] != column->bytes[category] : true;
 			if (changed)
-				TN_FORWARD_IF_ERROR(put_counter(writer, column->time_us,
-				                                tn__category_words((enum tn_category)category),
+				TN_FORWARD_IF_ERROR(put_counter(writer, column->time_us, tn__category_words((enum tn_category)category),
 				                                column->bytes[category]));
 		}
 		TN_FORWARD_IF_ERROR(put_counter(writer, column->time_us, "allocated", analysis->allocated[column->moment]));
@@ -82,12 +81,13 @@ put_phases(struct writer *writer)
 	const struct tn_metadata *metadata = &writer->inspection->analysis->metadata;
 	for (size_t i = 0; i < metadata->phases_count; i++) {
 		const struct tn_metadata_phase *phase = &metadata->phases[i];
-		int64_t end = i + 1 < metadata->phases_count ? metadata->phases[i + 1].time / 1000 : writer->inspection->last_us;
+		int64_t end = i + 1 < metadata->phases_count ? metadata->phases[i + 1].time / 1000
+		                                             : writer->inspection->last_us;
 		json_int_t start = since_start(writer, phase->time / 1000), until = since_start(writer, end);
-		TN_FORWARD_IF_ERROR(put(writer, json_pack("{s:s, s:o, s:s, s:i, s:i, s:I, s:I, s:{s:I}}", "ph", "X", "name",
-		                                          tn__json_text(phase->name), "cat", "phase", "pid", 1, "tid", PHASES,
-		                                          "ts", start, "dur", until > start ? until - start : 0, "args", "step",
-		                                          (json_int_t)phase->step)));
+		TN_FORWARD_IF_ERROR(
+			put(writer, json_pack("{s:s, s:o, s:s, s:i, s:i, s:I, s:I, s:{s:I}}", "ph", "X", "name",
+		                          tn__json_text(phase->name), "cat", "phase", "pid", 1, "tid", PHASES, "ts", start,
+		                          "dur", until > start ? until - start : 0, "args", "step", (json_int_t)phase->step)));
 	}
 	return TN_OK;
 }
@@ -125,8 +125,8 @@ tn__inspection_perfetto(const struct tn_inspection *inspection, FILE *out)
 {
 	struct tn_timeline timeline;
 	struct writer writer = { inspection, out, true };
-	TN_RETURN_IF(inspection->last_us == 0, TN_NOT_FOUND, "%s has no times: there is nothing to put on Perfetto's time line",
-	             inspection->path);
+	TN_RETURN_IF(inspection->last_us == 0, TN_NOT_FOUND,
+	             "%s has no times: there is nothing to put on Perfetto's time line", inspection->path);
 	TN_FORWARD_IF_ERROR(tn__timeline_make(inspection->analysis, &inspection->parts, MOST_COLUMNS, NULL, 0, &timeline));
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", out);
 	tn_status status = put_all(&writer, &timeline);

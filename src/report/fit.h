@@ -13,20 +13,20 @@ struct tn_fit_point {
 	int batch;
 	int64_t reserved_peak, device_peak; /* of a batch that does not fit: unknown, or as an unlimited card told */
 	bool fits;
-	bool tried; /* on this card; else told from an unlimited card */
+	bool tried;     /* on this card; else told from an unlimited card */
 	bool undecided; /* nothing decisive was seen */
-	char *why_not; /* a program that broke, or showed nothing */
+	char *why_not;  /* a program that broke, or showed nothing */
 };
 
 struct tn_fit_card {
 	struct tn_gpu_figures gpu;
-	char *asked;      /* as it was named */
+	char *asked; /* as it was named */
 	int64_t margin_wanted;
-	int largest;      /* 0: none fits; -1: not known */
-	bool unbounded;   /* the largest that may be tried fits */
+	int largest;    /* 0: none fits; -1: not known */
+	bool unbounded; /* the largest that may be tried fits */
 	int64_t reserved_peak, device_peak, margin;
-	int64_t uncertain; /* so much higher may the peak be; 0: unknown */
-	int micro_batch, steps; /* the accumulation plan; 0: none */
+	int64_t uncertain;          /* so much higher may the peak be; 0: unknown */
+	int micro_batch, steps;     /* the accumulation plan; 0: none */
 	struct tn_fit_point *curve; /* by batch */
 	size_t curve_count;
 };
@@ -34,13 +34,13 @@ struct tn_fit_card {
 struct tn_fits {
 	struct tn_fit_card *cards;
 	size_t card_count;
-	int batch; /* that was asked for, or the program's own; 0: unknown */
+	int batch;                /* that was asked for, or the program's own; 0: unknown */
 	const char *smallest_gpu; /* for that batch */
 	bool interrupted;
 	bool by_word; /* through {batch} */
 	char *command;
-	int forked;             /* trials, from a process that had imported everything */
-	const char *not_forked; /* why they were not; NULL: they were, or were not to be */
+	int forked;                /* trials, from a process that had imported everything */
+	const char *not_forked;    /* why they were not; NULL: they were, or were not to be */
 	int trials, out_of_memory; /* trials that ended so; never on a real card */
 	double seconds;
 };

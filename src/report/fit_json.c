@@ -42,11 +42,11 @@ curve(const struct tn_fit_card *card)
 		                      : point->undecided       ? "undecided"
 		                      : point->why_not != NULL ? "failed"
 		                                               : "out_of_memory";
-		json_array_append_new(array, json_pack("{s:i, s:o, s:o, s:s, s:b, s:o}", "batch", point->batch,
-		                                       "peak_reserved_bytes", tn__json_figure(point->reserved_peak),
-		                                       "peak_device_bytes", tn__json_figure(point->device_peak), "verdict",
-		                                       verdict, "tried", point->tried, "why_not",
-		                                       tn__json_text(point->why_not)));
+		json_array_append_new(array,
+		                      json_pack("{s:i, s:o, s:o, s:s, s:b, s:o}", "batch", point->batch, "peak_reserved_bytes",
+		                                tn__json_figure(point->reserved_peak), "peak_device_bytes",
+		                                tn__json_figure(point->device_peak), "verdict", verdict, "tried", point->tried,
+		                                "why_not", tn__json_text(point->why_not)));
 	}
 	return array;
 }
@@ -67,16 +67,15 @@ cards(const struct tn_fits *fits)
 		const struct tn_fit_card *card = &fits->cards[i];
 		bool some = card->largest > 0;
 		json_array_append_new(
-			array, json_pack("{s:o, s:o, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o, s:b}", "gpu",
-		                     tn__json_text(card->asked), "name", tn__json_text(card->gpu.name), "total_bytes",
-		                     (json_int_t)card->gpu.total_bytes, "largest_batch",
-		                     card->largest < 0 ? json_null() : json_integer(card->largest), "unbounded",
-		                     card->unbounded, "peak_reserved_bytes",
-		                     some ? tn__json_figure(card->reserved_peak) : json_null(), "peak_device_bytes",
-		                     some ? tn__json_figure(card->device_peak) : json_null(), "margin_bytes",
-		                     some ? tn__json_figure(card->margin) : json_null(), "margin_wanted_bytes",
-		                     (json_int_t)card->margin_wanted, "accumulation", accumulation(card), "curve",
-		                     curve(card), "narrowly", some && card->margin < card->uncertain));
+			array,
+			json_pack("{s:o, s:o, s:I, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o, s:b}", "gpu", tn__json_text(card->asked),
+		              "name", tn__json_text(card->gpu.name), "total_bytes", (json_int_t)card->gpu.total_bytes,
+		              "largest_batch", card->largest < 0 ? json_null() : json_integer(card->largest), "unbounded",
+		              card->unbounded, "peak_reserved_bytes", some ? tn__json_figure(card->reserved_peak) : json_null(),
+		              "peak_device_bytes", some ? tn__json_figure(card->device_peak) : json_null(), "margin_bytes",
+		              some ? tn__json_figure(card->margin) : json_null(), "margin_wanted_bytes",
+		              (json_int_t)card->margin_wanted, "accumulation", accumulation(card), "curve", curve(card),
+		              "narrowly", some && card->margin < card->uncertain));
 	}
 	return array;
 }
@@ -84,8 +83,8 @@ cards(const struct tn_fits *fits)
 tn_status
 tn__fits_json(const struct tn_fits *fits, FILE *out)
 {
-	json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:s, s:i, s:i, s:o, s:i, s:f, s:b}", "schema", "tonnage.fit/1", "cards",
-	                           cards(fits), "batch", count_or_null(fits->batch), "smallest_card",
+	json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:s, s:i, s:i, s:o, s:i, s:f, s:b}", "schema", "tonnage.fit/1",
+	                           "cards", cards(fits), "batch", count_or_null(fits->batch), "smallest_card",
 	                           tn__json_text(fits->smallest_gpu), "batch_set_by", fits->by_word ? "argument" : "loader",
 	                           "trials", fits->trials, "forked_trials", fits->forked, "not_forked_because",
 	                           tn__json_text(fits->not_forked), "out_of_memory_trials", fits->out_of_memory, "seconds",

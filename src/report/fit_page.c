@@ -35,9 +35,9 @@ headline(const struct tn_fits *fits)
 	if (only != NULL)
 		add_answer(lines, only, fits->batch);
 	tn__page_add_line(lines, tn__fits_smallest(fits, words));
-	return json_pack("{s:o, s:o, s:o, s:[], s:n, s:[]}", "verdict", only != NULL ? json_string(verdict(only)) : json_null(),
-	                 "title", tn__json_text(only != NULL ? tn__fit_title(only, words) : TITLE), "lines", lines, "at", "why",
-	                 "do");
+	return json_pack(
+		"{s:o, s:o, s:o, s:[], s:n, s:[]}", "verdict", only != NULL ? json_string(verdict(only)) : json_null(), "title",
+		tn__json_text(only != NULL ? tn__fit_title(only, words) : TITLE), "lines", lines, "at", "why", "do");
 }
 
 static json_t *
@@ -56,10 +56,11 @@ curve(const struct tn_fit_card *card)
 	json_t *array = json_array();
 	for (size_t i = 0; i < card->curve_count; i++) {
 		const struct tn_fit_point *point = &card->curve[i];
-		json_array_append_new(array, json_pack("{s:i, s:o, s:b, s:s, s:b, s:o}", "batch", point->batch, "peak_device_bytes",
-		                                       tn__json_figure(point->device_peak), "fits", point->fits, "outcome",
-		                                       tn__fit_point_words(point), "tried", point->tried, "why_not",
-		                                       tn__json_text(point->fits ? NULL : point->why_not)));
+		json_array_append_new(array,
+		                      json_pack("{s:i, s:o, s:b, s:s, s:b, s:o}", "batch", point->batch, "peak_device_bytes",
+		                                tn__json_figure(point->device_peak), "fits", point->fits, "outcome",
+		                                tn__fit_point_words(point), "tried", point->tried, "why_not",
+		                                tn__json_text(point->fits ? NULL : point->why_not)));
 	}
 	return array;
 }

@@ -41,8 +41,8 @@ tn__fit_plan(const struct tn_fit_card *card, int batch, char words[TN_WORDS_ROOM
 	if (card->largest >= batch)
 		snprintf(words, TN_WORDS_ROOM, "batch %d fits as it is", batch);
 	else if (card->micro_batch > 0)
-		snprintf(words, TN_WORDS_ROOM, "for batch %d: batch %d, gradients accumulated over %d steps", batch, card->micro_batch,
-		         card->steps);
+		snprintf(words, TN_WORDS_ROOM, "for batch %d: batch %d, gradients accumulated over %d steps", batch,
+		         card->micro_batch, card->steps);
 	else
 		return NULL;
 	return words;
@@ -100,7 +100,9 @@ say_curve(const struct tn_printer *printer, const struct tn_fit_card *card, bool
 	for (size_t i = 0; i < card->curve_count && i < MOST_POINTS; i++) {
 		const struct tn_fit_point *point = &card->curve[i];
 		char name[32];
-		struct tn_row row = { .name = name, .bytes = point->device_peak, .total = most,
+		struct tn_row row = { .name = name,
+			                  .bytes = point->device_peak,
+			                  .total = most,
 			                  .tint = point->fits ? TN_TINT_GOOD : TN_TINT_BAD,
 			                  .remark = tn__fit_point_words(point) };
 		snprintf(name, sizeof(name), "batch %d", point->batch);

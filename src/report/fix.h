@@ -28,16 +28,16 @@ struct tn_fix_change {
 	char *title, *how, *why_not, *patch; /* how: one line a part */
 	enum tn_guarantee results;
 	enum tn_fix_end end;
-	bool own;      /* made of nothing but options of the program's own */
-	char *command; /* then: the command line to copy */
-	bool remedy;   /* of a cause that is no want of room */
-	bool enough; /* the first that is enough and keeps the results */
-	int cost;    /* rank of what it costs in time, least first */
-	struct tn_time_ratio time; /* of a step, for as many samples, to the unchanged program's */
-	int pieces;  /* that a batch is cut into; 0: it stays whole */
+	bool own;                                   /* made of nothing but options of the program's own */
+	char *command;                              /* then: the command line to copy */
+	bool remedy;                                /* of a cause that is no want of room */
+	bool enough;                                /* the first that is enough and keeps the results */
+	int cost;                                   /* rank of what it costs in time, least first */
+	struct tn_time_ratio time;                  /* of a step, for as many samples, to the unchanged program's */
+	int pieces;                                 /* that a batch is cut into; 0: it stays whole */
 	int64_t reserved_peak, device_peak, margin; /* on the card */
 	int64_t need, saved; /* the allocated peak and what lies outside PyTorch; what that is less than unchanged */
-	int64_t uncertain; /* so much higher may the peak be; 0: unknown */
+	int64_t uncertain;   /* so much higher may the peak be; 0: unknown */
 };
 
 enum tn_cards_method { TN_CARDS_DDP, TN_CARDS_FSDP };
@@ -60,14 +60,15 @@ struct tn_fixes {
 	int gpus;
 	bool fits_unchanged, failed, undecided, interrupted;
 	bool infers; /* no backward pass was seen */
-	int64_t need; /* of the program as it is, seen on a card large enough: its allocated peak and what lies outside PyTorch */
-	int64_t missing;                    /* what the card lacks for that */
+	int64_t
+		need; /* of the program as it is, seen on a card large enough: its allocated peak and what lies outside PyTorch */
+	int64_t missing; /* what the card lacks for that */
 	const char *smallest_gpu;
 	char *cause, *why, *advice, *at; /* of the out-of-memory; at: "model.py:32" */
 	char *own_error; /* with which the program ends by itself where memory is enough; NULL: it does not */
-	bool wrong; /* it is no want of room, and none of the changes remedies it: the advice comes before the list */
-	char *command, *card_options;    /* to be typed again */
-	struct tn_secrets *secrets;      /* that the program was started with */
+	bool wrong;      /* it is no want of room, and none of the changes remedies it: the advice comes before the list */
+	char *command, *card_options; /* to be typed again */
+	struct tn_secrets *secrets;   /* that the program was started with */
 	int64_t margin_wanted;
 	struct tn_multi_gpu_estimate multi_gpu[2]; /* the fewest that do, a row for each method that does at all */
 	size_t multi_gpu_count;

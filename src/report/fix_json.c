@@ -16,7 +16,9 @@
 const char *
 tn__fix_end_name(enum tn_fix_end end)
 {
-	static const char *const names[] = { "fits", "not_enough", "no_help", "not_applied", "broke", "own_error", "unknown" };
+	static const char *const names[] = {
+		"fits", "not_enough", "no_help", "not_applied", "broke", "own_error", "unknown"
+	};
 	return names[end];
 }
 
@@ -92,18 +94,19 @@ time_range(const struct tn_time_ratio *time)
 static json_t *
 change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 {
-	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:b}", "id",
-	                 tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change),
-	                 "outcome", tn__fix_end_name(change->end), "fits", change->end == TN_FIX_FITS, "peak_reserved_bytes",
-	                 tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
-	                 "needed_bytes", tn__json_figure(change->need),
-	                 "saved_bytes", tn__json_figure(change->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : change->saved),
-	                 "margin_bytes", change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(),
-	                 "step_time_ratio", ratio(change->time.known, change->time.ratio),
-	                 "step_time_range", time_range(&change->time), "results", tn__guarantee_name(change->results), "how",
-	                 tn__json_text(change->how), "command", tn__json_text(change->command), "patch", patch_text(fixes, change), "why_not",
-	                 tn__json_text(change->why_not), "remedy", change->remedy, "enough", change->enough, "narrowly",
-	                 change->end == TN_FIX_FITS && change->margin < change->uncertain);
+	return json_pack(
+		"{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:b}", "id",
+		tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change), "outcome",
+		tn__fix_end_name(change->end), "fits", change->end == TN_FIX_FITS, "peak_reserved_bytes",
+		tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
+		"needed_bytes", tn__json_figure(change->need), "saved_bytes",
+		tn__json_figure(change->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : change->saved), "margin_bytes",
+		change->end == TN_FIX_FITS ? tn__json_figure(change->margin) : json_null(), "step_time_ratio",
+		ratio(change->time.known, change->time.ratio), "step_time_range", time_range(&change->time), "results",
+		tn__guarantee_name(change->results), "how", tn__json_text(change->how), "command",
+		tn__json_text(change->command), "patch", patch_text(fixes, change), "why_not", tn__json_text(change->why_not),
+		"remedy", change->remedy, "enough", change->enough, "narrowly",
+		change->end == TN_FIX_FITS && change->margin < change->uncertain);
 }
 
 static json_t *
@@ -133,11 +136,11 @@ verdict(const struct tn_fixes *fixes)
 static json_t *
 unchanged(const struct tn_fixes *fixes)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "needed_bytes", tn__json_figure(fixes->need), "missing_bytes",
-	                 tn__json_figure(fixes->missing), "smallest_gpu", tn__json_text(fixes->smallest_gpu), "cause",
-	                 tn__json_text(fixes->cause), "why", tn__json_text(fixes->why), "at", tn__json_text(fixes->at), "do_first",
-	                 tn__json_text(fixes->wrong ? fixes->advice : NULL), "own_error",
-	                 tn__json_text(fixes->own_error));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "needed_bytes", tn__json_figure(fixes->need),
+	                 "missing_bytes", tn__json_figure(fixes->missing), "smallest_gpu",
+	                 tn__json_text(fixes->smallest_gpu), "cause", tn__json_text(fixes->cause), "why",
+	                 tn__json_text(fixes->why), "at", tn__json_text(fixes->at), "do_first",
+	                 tn__json_text(fixes->wrong ? fixes->advice : NULL), "own_error", tn__json_text(fixes->own_error));
 }
 
 static json_t *
@@ -146,9 +149,9 @@ multi_gpu(const struct tn_fixes *fixes)
 	json_t *array = json_array();
 	for (size_t i = 0; i < fixes->multi_gpu_count; i++) {
 		const struct tn_multi_gpu_estimate *more = &fixes->multi_gpu[i];
-		json_array_append_new(array, json_pack("{s:s, s:i, s:I}", "method", more->method == TN_CARDS_FSDP ? "fsdp" : "ddp",
-		                                       "cards", more->cards, "estimated_device_bytes",
-		                                       (json_int_t)more->device_bytes));
+		json_array_append_new(array, json_pack("{s:s, s:i, s:I}", "method",
+		                                       more->method == TN_CARDS_FSDP ? "fsdp" : "ddp", "cards", more->cards,
+		                                       "estimated_device_bytes", (json_int_t)more->device_bytes));
 	}
 	return array;
 }
@@ -176,13 +179,13 @@ gpu(const struct tn_fixes *fixes)
 tn_status
 tn__fixes_json(const struct tn_fixes *fixes, FILE *out)
 {
-	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:i, s:i, s:o, s:o, s:f, s:o}", "schema",
-	                           "tonnage.fix/1", "verdict", verdict(fixes), "gpu", gpu(fixes), "unchanged",
-	                           unchanged(fixes), "margin_wanted_bytes", (json_int_t)fixes->margin_wanted, "changes",
-	                           all_changes(fixes), "multi_gpu", multi_gpu(fixes), "trials", fixes->trials,
-	                           "forked_trials", fixes->forked, "not_forked_because", tn__json_text(fixes->not_forked),
-	                           "trial_seconds", trial_seconds(&fixes->took), "seconds", fixes->seconds, "seconds_to_first",
-	                           fixes->first_seconds < 0 ? json_null() : json_real(fixes->first_seconds));
+	json_t *object = json_pack(
+		"{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:i, s:i, s:o, s:o, s:f, s:o}", "schema", "tonnage.fix/1", "verdict",
+		verdict(fixes), "gpu", gpu(fixes), "unchanged", unchanged(fixes), "margin_wanted_bytes",
+		(json_int_t)fixes->margin_wanted, "changes", all_changes(fixes), "multi_gpu", multi_gpu(fixes), "trials",
+		fixes->trials, "forked_trials", fixes->forked, "not_forked_because", tn__json_text(fixes->not_forked),
+		"trial_seconds", trial_seconds(&fixes->took), "seconds", fixes->seconds, "seconds_to_first",
+		fixes->first_seconds < 0 ? json_null() : json_real(fixes->first_seconds));
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory");
 	bool good = tn__json_write(object, out, JSON_INDENT(1)) == 0 && fputc('\n', out) != EOF && fflush(out) == 0;
 	json_decref(object);

@@ -19,9 +19,9 @@ headline(const struct tn_fixes *fixes)
 	tn__page_add_line(lines, fixes->interrupted ? TN_INTERRUPTED_WORDS : NULL);
 	tn__page_add_line(lines, own_error);
 	tn__page_add_line(advice, fixes->wrong ? fixes->advice : NULL);
-	json_t *object = json_pack("{s:s, s:o, s:o, s:[], s:o, s:o}", "verdict", fixes->fits_unchanged ? "fits" : "out_of_memory",
-	                           "title", tn__json_text(tn__fixes_title(fixes, title)), "lines", lines, "at", "why",
-	                           tn__json_text(why), "do", advice);
+	json_t *object = json_pack(
+		"{s:s, s:o, s:o, s:[], s:o, s:o}", "verdict", fixes->fits_unchanged ? "fits" : "out_of_memory", "title",
+		tn__json_text(tn__fixes_title(fixes, title)), "lines", lines, "at", "why", tn__json_text(why), "do", advice);
 	free(own_error);
 	free(why);
 	return object;
@@ -40,8 +40,13 @@ about(const struct tn_fixes *fixes)
 static const char *
 end_words(enum tn_fix_end end)
 {
-	static const char *const words[] = { "fits", "not enough", "no help", "not applicable", "broke the program",
-		                                 "the program's own error", "not tried to the end" };
+	static const char *const words[] = { "fits",
+		                                 "not enough",
+		                                 "no help",
+		                                 "not applicable",
+		                                 "broke the program",
+		                                 "the program's own error",
+		                                 "not tried to the end" };
 	return words[end];
 }
 
@@ -59,14 +64,14 @@ change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 {
 	char time[64], narrow[TN_WORDS_ROOM], *patch = tn__fix_shown_patch(fixes, change);
 	bool fits = change->end == TN_FIX_FITS;
-	json_t *object = json_pack("{s:o, s:o, s:b, s:b, s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o}", "id",
-	                           tn__json_text(change->changes), "title", tn__json_text(change->title), "fits", fits, "enough",
-	                           change->enough, "outcome", end_words(change->end), "saved_bytes", saved(change),
-	                           "margin_bytes", fits ? tn__json_figure(change->margin) : json_null(), "time",
-	                           tn__time_words(&change->time, time), "results", tn__guarantee_words(fixes, change->results),
-	                           "narrow", fits ? tn__json_text(tn__narrow_words(change->margin, change->uncertain, narrow)) : json_null(),
-	                           "how", tn__json_text(change->how), "patch", tn__json_text(patch), "why_not",
-	                           tn__json_text(change->why_not));
+	json_t *object = json_pack(
+		"{s:o, s:o, s:b, s:b, s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o}", "id", tn__json_text(change->changes),
+		"title", tn__json_text(change->title), "fits", fits, "enough", change->enough, "outcome",
+		end_words(change->end), "saved_bytes", saved(change), "margin_bytes",
+		fits ? tn__json_figure(change->margin) : json_null(), "time", tn__time_words(&change->time, time), "results",
+		tn__guarantee_words(fixes, change->results), "narrow",
+		fits ? tn__json_text(tn__narrow_words(change->margin, change->uncertain, narrow)) : json_null(), "how",
+		tn__json_text(change->how), "patch", tn__json_text(patch), "why_not", tn__json_text(change->why_not));
 	free(patch);
 	return object;
 }
@@ -79,10 +84,12 @@ list(const struct tn_fixes *fixes)
 		json_array_append_new(changes, change_object(fixes, &fixes->changes[i]));
 	for (size_t i = 0; i < fixes->multi_gpu_count; i++) {
 		const struct tn_multi_gpu_estimate *more = &fixes->multi_gpu[i];
-		json_array_append_new(cards, json_pack("{s:i, s:s, s:I}", "cards", more->cards, "with", tn__cards_words(more->method),
-		                                       "estimated_device_bytes", (json_int_t)more->device_bytes));
+		json_array_append_new(cards,
+		                      json_pack("{s:i, s:s, s:I}", "cards", more->cards, "with", tn__cards_words(more->method),
+		                                "estimated_device_bytes", (json_int_t)more->device_bytes));
 	}
-	return json_pack("{s:b, s:o, s:o}", "fits_unchanged", fixes->fits_unchanged, "changes", changes, "multi_gpu", cards);
+	return json_pack("{s:b, s:o, s:o}", "fits_unchanged", fixes->fits_unchanged, "changes", changes, "multi_gpu",
+	                 cards);
 }
 
 static tn_status

@@ -17,7 +17,8 @@
 const char *
 tn__guarantee_words(const struct tn_fixes *fixes, enum tn_guarantee promise)
 {
-	static const char *const words[] = { "results the same", "results the same up to rounding", "changes the training" };
+	static const char *const words[] = { "results the same", "results the same up to rounding",
+		                                 "changes the training" };
 	return promise == TN_GUARANTEE_DIFFERENT && fixes->infers ? "other results" : words[promise];
 }
 
@@ -29,7 +30,8 @@ tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 	tn__human_bytes((int64_t)fixes->gpu.total_bytes, total);
 	tn__human_bytes(fixes->need, peak);
 	if (fixes->fits_unchanged)
-		snprintf(words, TN_WORDS_ROOM, "Fits on %s (%s) as it is: %s at the peak, nothing needs a change", name, total, peak);
+		snprintf(words, TN_WORDS_ROOM, "Fits on %s (%s) as it is: %s at the peak, nothing needs a change", name, total,
+		         peak);
 	else if (fixes->need == TN_NO_FIGURE || fixes->missing == TN_NO_FIGURE)
 		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s)", name, total);
 	else
@@ -54,8 +56,9 @@ tn__fixes_own_error(const struct tn_fixes *fixes)
 	char *words = NULL;
 	if (fixes->own_error == NULL)
 		return NULL;
-	return asprintf(&words, "With enough memory, the unchanged program ends by itself: %s", fixes->own_error) < 0 ? NULL
-	                                                                                                               : words;
+	return asprintf(&words, "With enough memory, the unchanged program ends by itself: %s", fixes->own_error) < 0
+	           ? NULL
+	           : words;
 }
 
 static void
@@ -104,12 +107,14 @@ saved_words(const struct tn_fix_change *change, char words[64])
 	char saved[32];
 	if (change->saved == TN_NO_FIGURE)
 		return "";
-	snprintf(words, 64, "saves %s, ", change->saved > 0 ? tn__human_bytes(change->saved, saved) : "nothing at the peak");
+	snprintf(words, 64, "saves %s, ",
+	         change->saved > 0 ? tn__human_bytes(change->saved, saved) : "nothing at the peak");
 	return words;
 }
 
 static void
-say_change(const struct tn_printer *printer, const struct tn_fixes *fixes, const struct tn_fix_change *change, int number)
+say_change(const struct tn_printer *printer, const struct tn_fixes *fixes, const struct tn_fix_change *change,
+           int number)
 {
 	char saved[64], margin[32], time[64], words[TN_WORDS_ROOM];
 	const char *narrow = tn__narrow_words(change->margin, change->uncertain, words);
@@ -202,9 +207,10 @@ say_multi_gpu(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	char bytes[32];
 	for (size_t i = 0; i < fixes->multi_gpu_count; i++) {
 		const struct tn_multi_gpu_estimate *more = &fixes->multi_gpu[i];
-		tn__say_labelled(printer, i == 0 ? "Cards" : "", HOW_COLUMN, "%d of them with %s, each with its share of the batch: "
-		                 "about %s each%s", more->cards, tn__cards_words(more->method),
-		                 tn__human_bytes(more->device_bytes, bytes),
+		tn__say_labelled(printer, i == 0 ? "Cards" : "", HOW_COLUMN,
+		                 "%d of them with %s, each with its share of the batch: "
+		                 "about %s each%s",
+		                 more->cards, tn__cards_words(more->method), tn__human_bytes(more->device_bytes, bytes),
 		                 i == 0 ? " (an estimate, not tried; NCCL's buffers come on top)" : "");
 	}
 }

@@ -23,12 +23,11 @@ holders(const struct tn_report_gate *gate)
 	json_t *array = json_array();
 	for (size_t i = 0; i < gate->drift_count && i < LISTED_DRIFTS; i++) {
 		const struct tn_drift *drift = &gate->drifts[i];
-		json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:o, s:b, s:I, s:I}", "category",
-		                                       tn__category_name(drift->category), "file", tn__json_text(drift->at.file),
-		                                       "line", tn__json_figure(drift->at.line), "function",
-		                                       tn__json_text(drift->at.function), "backward", drift->at.backward,
-		                                       "before_bytes", (json_int_t)drift->before, "after_bytes",
-		                                       (json_int_t)drift->after));
+		json_array_append_new(
+			array, json_pack("{s:s, s:o, s:o, s:o, s:b, s:I, s:I}", "category", tn__category_name(drift->category),
+		                     "file", tn__json_text(drift->at.file), "line", tn__json_figure(drift->at.line), "function",
+		                     tn__json_text(drift->at.function), "backward", drift->at.backward, "before_bytes",
+		                     (json_int_t)drift->before, "after_bytes", (json_int_t)drift->after));
 	}
 	return array;
 }

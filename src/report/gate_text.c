@@ -36,7 +36,8 @@ say_budget(const struct tn_printer *printer, const struct tn_report *report)
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "The budget is %s", budget);
 	if (gate->budget_narrowly)
-		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the peak is known only to within %s (the CUDA context, kernels as they "
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "narrowly: the peak is known only to within %s (the CUDA context, kernels as they "
 		        "load), and that decides",
 		        tn__human_bytes(report->uncertainty_highest - report->uncertainty_lowest, spare));
 }

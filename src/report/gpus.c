@@ -151,7 +151,8 @@ tn__cards_json(const struct tn_shown_cards *cards, FILE *out)
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
 	int failed = tn__json_write(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
 	json_decref(object);
-	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF || fflush(out) != 0, TN_IO, "writing failed: %s", strerror(errno));
+	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF || fflush(out) != 0, TN_IO, "writing failed: %s",
+	             strerror(errno));
 	return TN_OK;
 }
 
@@ -159,11 +160,10 @@ tn_status
 tn__card_row(const struct tn_gpu_figures *card, const char *evidence, FILE *out)
 {
 	fprintf(out, "%s,%s,%d.%d,%d,%llu,%llu,%llu,%d,%d,%d,%d,%d,%.0f,", card->name,
-	        card->alias[0] != '\0' ? card->alias : "thiscard", card->compute_major,
-	        card->compute_minor, card->sm_count, (unsigned long long)(card->total_bytes / MIB),
-	        (unsigned long long)(card->context_bytes / MIB), (unsigned long long)card->l2_bytes,
-	        card->shared_memory_optin_bytes, card->max_threads_per_sm, card->max_blocks_per_sm, card->sm_clock_khz,
-	        card->memory_clock_khz, card->memory_gbps);
+	        card->alias[0] != '\0' ? card->alias : "thiscard", card->compute_major, card->compute_minor, card->sm_count,
+	        (unsigned long long)(card->total_bytes / MIB), (unsigned long long)(card->context_bytes / MIB),
+	        (unsigned long long)card->l2_bytes, card->shared_memory_optin_bytes, card->max_threads_per_sm,
+	        card->max_blocks_per_sm, card->sm_clock_khz, card->memory_clock_khz, card->memory_gbps);
 	if (card->bf16_tflops > 0)
 		fprintf(out, "%.1f,%.1f,", card->bf16_tflops, card->tf32_tflops);
 	else

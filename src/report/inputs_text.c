@@ -24,9 +24,9 @@ looked_words(const struct tn_inputs *inputs, char *out, size_t room)
 	if (inputs->looked == inputs->of)
 		snprintf(out, room, "all %s were looked at", tn__grouped(inputs->of, of));
 	else
-		snprintf(out, room, "%s of %s were looked at%s%s%s", tn__grouped(inputs->looked, looked), tn__grouped(inputs->of, of),
-		         inputs->why_not != NULL ? " (" : "", inputs->why_not != NULL ? inputs->why_not : "",
-		         inputs->why_not != NULL ? ")" : "");
+		snprintf(out, room, "%s of %s were looked at%s%s%s", tn__grouped(inputs->looked, looked),
+		         tn__grouped(inputs->of, of), inputs->why_not != NULL ? " (" : "",
+		         inputs->why_not != NULL ? inputs->why_not : "", inputs->why_not != NULL ? ")" : "");
 }
 
 static void
@@ -46,9 +46,11 @@ say_unknown(const struct tn_printer *printer, const struct tn_report *report)
 	else if (iterable)
 		snprintf(advice, sizeof(advice), "; --inputs pad=N makes its batches N long");
 	if (iterable)
-		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s%s%s%s", inputs->why_not, place[0] != '\0' ? ", " : "", place, advice);
+		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s%s%s%s", inputs->why_not, place[0] != '\0' ? ", " : "", place,
+		        advice);
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s of %s samples were seen; how long the others are is not known: %s",
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "Inputs: %s of %s samples were seen; how long the others are is not known: %s",
 		        tn__grouped(inputs->seen, seen), tn__grouped(inputs->of, of), inputs->why_not);
 }
 
@@ -56,9 +58,11 @@ static void
 say_padded(const struct tn_printer *printer, const struct tn_inputs *inputs)
 {
 	if (inputs->padded_to > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %" PRId64 " batch%s %s padded to %" PRId64 " as a loader handed %s out",
-		        inputs->padded_batches, inputs->padded_batches == 1 ? "" : "es", inputs->padded_batches == 1 ? "was" : "were",
-		        inputs->padded_to, inputs->padded_batches == 1 ? "it" : "them");
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "Inputs: %" PRId64 " batch%s %s padded to %" PRId64 " as a loader handed %s out",
+		        inputs->padded_batches, inputs->padded_batches == 1 ? "" : "es",
+		        inputs->padded_batches == 1 ? "was" : "were", inputs->padded_to,
+		        inputs->padded_batches == 1 ? "it" : "them");
 	else if (is(inputs->order, "pad"))
 		tn__say(printer, TN_TINT_NONE, 2, "Inputs: no batch was padded: none had a sequence that is shorter");
 }
@@ -72,12 +76,15 @@ say_figures(const struct tn_printer *printer, const struct tn_inputs *inputs)
 		return;
 	tn__human_bytes(inputs->largest_batch.reserved, largest);
 	if (inputs->together_failed)
-		tn__say(printer, TN_TINT_NONE, 2, "The largest batch of this seed fits (%s reserved); the longest samples in one "
-		        "batch, which another seed may make, do not", largest);
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "The largest batch of this seed fits (%s reserved); the longest samples in one "
+		        "batch, which another seed may make, do not",
+		        largest);
 	else if (inputs->longest_together.reserved != TN_NO_FIGURE)
-		tn__say(printer, TN_TINT_NONE, 2, "The largest batch of this seed came first: %s reserved; with the longest samples "
-		        "in one batch, which another seed may make, %s", largest,
-		        tn__human_bytes(inputs->longest_together.reserved, together));
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "The largest batch of this seed came first: %s reserved; with the longest samples "
+		        "in one batch, which another seed may make, %s",
+		        largest, tn__human_bytes(inputs->longest_together.reserved, together));
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "The largest batch of this seed came first: %s reserved", largest);
 }
@@ -106,11 +113,13 @@ tn__say_inputs(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_NONE, 2, "Inputs: the batch of %s holds sample %s with %s %s, the longest known (%s)",
 		        tn__grouped(inputs->last_batch, seen), index, longest, unit, looked);
 	else if (inputs->longer)
-		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s of %s samples were seen, the longest with %s %s; sample %s has %s (%s)%s",
-		        seen, of, tn__grouped(inputs->longest_seen, before), unit, index, longest, looked,
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "Inputs: %s of %s samples were seen, the longest with %s %s; sample %s has %s (%s)%s", seen, of,
+		        tn__grouped(inputs->longest_seen, before), unit, index, longest, looked,
 		        is(inputs->order, "longest") ? "" : ": --inputs longest has it come first");
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "Inputs: %s of %s samples were seen, the longest known with them: sample %s with %s %s (%s)",
-		        seen, of, index, longest, unit, looked);
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "Inputs: %s of %s samples were seen, the longest known with them: sample %s with %s %s (%s)", seen, of,
+		        index, longest, unit, looked);
 	say_figures(printer, inputs);
 }

@@ -28,9 +28,10 @@ static json_t *
 input(const struct tn_inspection *inspection)
 {
 	bool snapshot = inspection->snapshot != NULL;
-	return json_pack("{s:o, s:s, s:o, s:o}", "file", tn__json_text(inspection->path), "kind", snapshot ? "snapshot" : "run",
-	                 "events", snapshot ? json_integer((json_int_t)inspection->analysis->events.count) : json_null(),
-	                 "marked", snapshot ? json_boolean(inspection->analysis->marked) : json_null());
+	return json_pack("{s:o, s:s, s:o, s:o}", "file", tn__json_text(inspection->path), "kind",
+	                 snapshot ? "snapshot" : "run", "events",
+	                 snapshot ? json_integer((json_int_t)inspection->analysis->events.count) : json_null(), "marked",
+	                 snapshot ? json_boolean(inspection->analysis->marked) : json_null());
 }
 
 static json_t *
@@ -52,8 +53,8 @@ moment(const struct tn_inspection *inspection)
 	if (inspection->snapshot == NULL)
 		return json_null();
 	const struct tn_moment *shown = &inspection->moment;
-	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "name", tn__moment_name_text(inspection->named[0].name), "state",
-	                 (json_int_t)inspection->named[0].state, "time_us",
+	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "name", tn__moment_name_text(inspection->named[0].name),
+	                 "state", (json_int_t)inspection->named[0].state, "time_us",
 	                 shown->time_us > 0 ? json_integer(shown->time_us) : json_null(), "reserved_bytes",
 	                 bytes(shown->reserved), "allocated_bytes", bytes(shown->allocated), "requested_bytes",
 	                 bytes(shown->requested), "largest_free_block_bytes", bytes(shown->largest_free_block));
@@ -96,8 +97,8 @@ category_columns(const struct tn_inspection *inspection, const struct tn_timelin
 			continue;
 		json_t *array = json_array();
 		for (size_t i = 0; i < timeline->count; i++)
-			json_array_append_new(array, constant ? tn__json_figure(constant_of(inspection, category)) :
-			                                        bytes(timeline->columns[i].bytes[category]));
+			json_array_append_new(array, constant ? tn__json_figure(constant_of(inspection, category))
+			                                      : bytes(timeline->columns[i].bytes[category]));
 		json_object_set_new(object, tn__category_name((enum tn_category)category), array);
 	}
 	return object;
@@ -134,8 +135,8 @@ make_timeline(const struct tn_inspection *inspection, json_t **out)
 	}
 	for (size_t i = 0; i < inspection->named_count; i++)
 		named[i] = inspection->named[i].state;
-	TN_FORWARD_IF_ERROR(tn__timeline_make(inspection->analysis, &inspection->parts, MOST_COLUMNS, named, inspection->named_count,
-	                                      &timeline));
+	TN_FORWARD_IF_ERROR(tn__timeline_make(inspection->analysis, &inspection->parts, MOST_COLUMNS, named,
+	                                      inspection->named_count, &timeline));
 	*out = fill_timeline(inspection, &timeline);
 	tn__timeline_free(&timeline);
 	return TN_OK;
@@ -175,7 +176,8 @@ make_sites(const struct tn_inspection *inspection, size_t top, json_t **out)
 	*out = json_array();
 	if (inspection->snapshot == NULL)
 		return TN_OK;
-	TN_FORWARD_IF_ERROR(tn__sites_of(inspection->analysis, &inspection->parts, inspection->named[0].state, NULL, &sites, &count));
+	TN_FORWARD_IF_ERROR(
+		tn__sites_of(inspection->analysis, &inspection->parts, inspection->named[0].state, NULL, &sites, &count));
 	for (size_t i = 0; i < count && i < (top > 0 ? top : LISTED_SITES); i++) {
 		const struct tn_site *site = &sites[i];
 		json_array_append_new(
@@ -193,7 +195,8 @@ make_sites(const struct tn_inspection *inspection, size_t top, json_t **out)
 
 /* The largest live block: the segment cannot go before it does. */
 static json_t *
-pinned_by(const struct tn_inspection *inspection, const struct tn_layout *layout, const struct tn_layout_segment *segment)
+pinned_by(const struct tn_inspection *inspection, const struct tn_layout *layout,
+          const struct tn_layout_segment *segment)
 {
 	const struct tn_layout_block *largest = NULL;
 	for (size_t i = segment->first_block; i < segment->first_block + segment->blocks; i++) {
@@ -209,7 +212,8 @@ pinned_by(const struct tn_inspection *inspection, const struct tn_layout *layout
 }
 
 static json_t *
-segment_object(const struct tn_inspection *inspection, const struct tn_layout *layout, const struct tn_layout_segment *segment)
+segment_object(const struct tn_inspection *inspection, const struct tn_layout *layout,
+               const struct tn_layout_segment *segment)
 {
 	size_t live = 0;
 	for (size_t i = segment->first_block; i < segment->first_block + segment->blocks; i++)
@@ -247,12 +251,12 @@ comparison_object(const struct tn_comparison *comparison)
 	for (size_t i = 0; i < comparison->count && i < LISTED_CHANGES; i++) {
 		const struct tn_change *change = &comparison->changes[i];
 		json_array_append_new(
-			lines, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "category", tn__category_name(change->category),
-		                     "before_at", tn__json_place(change->before_at), "after_at",
-		                     tn__json_place(change->after_at), "before_bytes", tn__json_figure(change->before),
-		                     "after_bytes", tn__json_figure(change->after), "before_blocks",
-		                     tn__json_figure(change->before_blocks), "after_blocks",
-		                     tn__json_figure(change->after_blocks)));
+			lines,
+			json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "category", tn__category_name(change->category),
+		              "before_at", tn__json_place(change->before_at), "after_at", tn__json_place(change->after_at),
+		              "before_bytes", tn__json_figure(change->before), "after_bytes", tn__json_figure(change->after),
+		              "before_blocks", tn__json_figure(change->before_blocks), "after_blocks",
+		              tn__json_figure(change->after_blocks)));
 	}
 	return json_pack("{s:o, s:o, s:o, s:o}", "before", tn__json_text(comparison->before->path), "before_by_category",
 	                 tn__json_categories(tn__inspection_moment(comparison->before)), "after_by_category",
@@ -322,7 +326,8 @@ tn__inspection_json(const struct tn_shown_inspection *shown, FILE *out)
 	json_t *object = json_object();
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
 	tn_status status = fill(object, shown->inspection, shown->comparison, shown->top);
-	if (status == TN_OK && (tn__json_write(object, out, JSON_INDENT(1)) != 0 || fputc('\n', out) == EOF || fflush(out) != 0))
+	if (status == TN_OK &&
+	    (tn__json_write(object, out, JSON_INDENT(1)) != 0 || fputc('\n', out) == EOF || fflush(out) != 0))
 		status = tn__fail(TN_STATE, "the JSON report could not be written: %s", strerror(errno));
 	json_decref(object);
 	return status;

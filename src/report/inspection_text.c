@@ -12,8 +12,8 @@
 #include "report/text.h"
 
 #define LABEL_COLUMN 8
-#define WIDE 100000 /* columns: whoever shows the words wraps them */
-#define MOST_CHANGES 12 /* of a comparison */
+#define WIDE 100000                         /* columns: whoever shows the words wraps them */
+#define MOST_CHANGES 12                     /* of a comparison */
 #define LEAST_SPLINTERS (INT64_C(64) << 20) /* unused bytes that are worth a line */
 
 static double
@@ -169,8 +169,9 @@ say_seen(const struct tn_printer *printer, const struct tn_inspection *inspectio
 		snprintf(seconds, sizeof(seconds), " over %.3f s", (double)(inspection->last_us - inspection->first_us) / 1e6);
 	tn__say(printer, TN_TINT_NONE, 2, "Seen: %zu events of GPU %d%s%s", events, inspection->device, seconds, steps);
 	if (events == 0)
-		tn__say(printer, TN_TINT_NONE, 2, "without a trace, only what is alive at the end is known "
-		                                  "(torch.cuda.memory._record_memory_history records one)");
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "without a trace, only what is alive at the end is known "
+		        "(torch.cuda.memory._record_memory_history records one)");
 	if (inspection->device_count > 1) {
 		char others[256] = "";
 		for (size_t i = 0; i < inspection->device_count && strlen(others) < 200; i++)
@@ -194,8 +195,10 @@ say_top(const struct tn_printer *printer, const struct tn_inspection *inspection
 		tn__place_words(&inspection->report, printer->style, &holder->at, place);
 		tn__say(printer, TN_TINT_NONE, 4, "%s  %s  %s  %" PRId64 " block%s", tn__human_bytes(holder->bytes, bytes),
 		        tn__category_words(holder->category),
-		        place[0] != '\0' ? place : holder->what != NULL ? holder->what : "no line of Python", holder->blocks,
-		        holder->blocks == 1 ? "" : "s");
+		        place[0] != '\0'       ? place
+		        : holder->what != NULL ? holder->what
+		                               : "no line of Python",
+		        holder->blocks, holder->blocks == 1 ? "" : "s");
 	}
 }
 
@@ -290,7 +293,8 @@ say_snapshot(const struct tn_printer *printer, const struct tn_inspection *inspe
 {
 	bool oom = is_shown_oom(inspection);
 	say_headline(printer, inspection);
-	tn__say_moment(printer, &inspection->report, &inspection->report.at_peak, tn__moment_name_words(inspection->named[0].name), oom);
+	tn__say_moment(printer, &inspection->report, &inspection->report.at_peak,
+	               tn__moment_name_words(inspection->named[0].name), oom);
 	say_next(printer, inspection);
 	fputc('\n', printer->out);
 	TN_FORWARD_IF_ERROR(say_idle(printer, inspection));

@@ -13,7 +13,7 @@
 struct tn_shown_inspection {
 	const struct tn_inspection *inspection;
 	const struct tn_comparison *comparison; /* NULL: with nothing */
-	size_t top; /* how many holders; 0: as many as the format usually has */
+	size_t top;                             /* how many holders; 0: as many as the format usually has */
 };
 
 tn_status tn__inspection_text(const struct tn_shown_inspection *shown, struct tn_style style, FILE *out);

@@ -77,14 +77,13 @@ holders(const struct tn_report_moment *moment)
 	json_t *array = json_array();
 	for (size_t i = 0; i < moment->holder_count && i < LISTED_HOLDERS; i++) {
 		const struct tn_report_holder *item = &moment->holders[i];
-		json_array_append_new(
-			array, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:I, s:b, s:b}", "category",
-		                     tn__category_name(item->category),
-		                     "bytes", figure(item->bytes), "blocks", figure(item->blocks), "file", text(item->at.file),
-		                     "line", figure(item->at.line), "function", text(item->at.function), "backward",
-		                     item->at.backward, "what", text(item->what), "alike",
-		                     (json_int_t)(item->alike > 1 ? item->alike : 1), "layers", item->layers, "in_module",
-		                     item->in_module));
+		json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:I, s:b, s:b}", "category",
+		                                       tn__category_name(item->category), "bytes", figure(item->bytes),
+		                                       "blocks", figure(item->blocks), "file", text(item->at.file), "line",
+		                                       figure(item->at.line), "function", text(item->at.function), "backward",
+		                                       item->at.backward, "what", text(item->what), "alike",
+		                                       (json_int_t)(item->alike > 1 ? item->alike : 1), "layers", item->layers,
+		                                       "in_module", item->in_module));
 	}
 	return array;
 }
@@ -162,10 +161,11 @@ regions(const struct tn_report *report)
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->region_count; i++) {
 		const struct tn_region *item = &report->regions[i];
-		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "name", text(item->name),
-		                                       "peak_device_bytes", figure(item->device_peak), "peak_reserved_bytes",
-		                                       figure(item->reserved_peak), "peak_taken_bytes",
-		                                       figure(item->taken_peak), "left_bytes", figure(item->left), "at", place(item->at)));
+		json_array_append_new(array,
+		                      json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "name", text(item->name), "peak_device_bytes",
+		                                figure(item->device_peak), "peak_reserved_bytes", figure(item->reserved_peak),
+		                                "peak_taken_bytes", figure(item->taken_peak), "left_bytes", figure(item->left),
+		                                "at", place(item->at)));
 	}
 	return array;
 }
@@ -178,8 +178,8 @@ handled(const struct tn_report *report)
 		const struct tn_counted *item = &report->handled_ooms.items[i];
 		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:I, s:o, s:s}", "file", text(item->place.file), "line",
 		                                       figure(item->place.line), "function", text(item->place.function),
-		                                       "count", (json_int_t)item->count, "requested_bytes",
-		                                       figure(item->bytes), "by", item->by_library ? "library" : "program"));
+		                                       "count", (json_int_t)item->count, "requested_bytes", figure(item->bytes),
+		                                       "by", item->by_library ? "library" : "program"));
 	}
 	return array;
 }
@@ -223,15 +223,15 @@ facts(const struct tn_report *report)
 	const struct tn_facts *seen = &report->facts;
 	if (!seen->known)
 		return json_null();
-	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "trains", seen->trains, "autocast",
-	                 seen->autocast, "checkpointing", seen->checkpoints, "checkpointing_waits", seen->checkpoints_wait,
-	                 "trained_in_eval", seen->trained_in_eval, "never_updated", seen->never_updated, "loader", seen->loader, "expandable_segments",
+	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "trains",
+	                 seen->trains, "autocast", seen->autocast, "checkpointing", seen->checkpoints,
+	                 "checkpointing_waits", seen->checkpoints_wait, "trained_in_eval", seen->trained_in_eval,
+	                 "never_updated", seen->never_updated, "loader", seen->loader, "expandable_segments",
 	                 seen->expandable_segments, "copy_called", seen->copy_called, "cudnn_benchmark",
 	                 seen->cudnn_benchmark, "workspace_config", seen->workspace_config, "small_optimizer_state",
-	                 seen->small_state, "parameter_bytes",
-	                 (json_int_t)seen->parameter_bytes, "wide_parameter_bytes", (json_int_t)seen->wide_bytes,
-	                 "small_parameter_bytes", (json_int_t)seen->small_bytes, "trained_parameter_bytes",
-	                 (json_int_t)seen->trained_bytes);
+	                 seen->small_state, "parameter_bytes", (json_int_t)seen->parameter_bytes, "wide_parameter_bytes",
+	                 (json_int_t)seen->wide_bytes, "small_parameter_bytes", (json_int_t)seen->small_bytes,
+	                 "trained_parameter_bytes", (json_int_t)seen->trained_bytes);
 }
 
 /* What a program that ran out of memory needs in all; null: unknown. */
@@ -330,8 +330,8 @@ sensors(const struct tn_report *report)
 	json_t *rows = json_array();
 	for (size_t i = 0; i < report->sensor_count; i++) {
 		const struct tn_sensor *sensor = &report->sensors[i];
-		json_array_append_new(rows, json_pack("{s:s, s:s, s:o, s:o}", "name", sensor->name, "state", sensor->state, "costs",
-		                                      text(sensor->costs), "error", text(sensor->error)));
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:o, s:o}", "name", sensor->name, "state", sensor->state,
+		                                      "costs", text(sensor->costs), "error", text(sensor->error)));
 	}
 	return rows;
 }
@@ -346,8 +346,8 @@ tn__json_network(const struct tn_report *report)
 		                                      "count", (json_int_t)item->count));
 	}
 	return json_pack("{s:s, s:o, s:b, s:o}", "mode", report->network_allowed ? "allow" : "closed", "held_back", held,
-	                 "raw_calls", !report->network_allowed && !report->network_raw_open,
-	                 "download_refused", text(report->download_refused));
+	                 "raw_calls", !report->network_allowed && !report->network_raw_open, "download_refused",
+	                 text(report->download_refused));
 }
 
 static json_t *
@@ -363,8 +363,8 @@ files(const struct tn_report *report)
 		json_array_append_new(unseen, text(files->unseen.items[i].name));
 	return json_pack("{s:o, s:o, s:o, s:b, s:I, s:o, s:o, s:{s:b, s:b}}", "scratch_bytes", figure(files->bytes),
 	                 "scratch_disk_bytes", figure(files->disk_bytes), "limit_bytes", figure(files->limit_bytes), "full",
-	                 files->full, "refused", (json_int_t)files->refused, "refusals", refusals, "unseen_programs", unseen,
-	                 "walls", "landlock", !files->no_landlock, "raw_calls", !files->no_filter);
+	                 files->full, "refused", (json_int_t)files->refused, "refusals", refusals, "unseen_programs",
+	                 unseen, "walls", "landlock", !files->no_landlock, "raw_calls", !files->no_filter);
 }
 
 /* ---- for other commands ---- */
@@ -440,8 +440,8 @@ tn__json_run(const struct tn_report *report)
 		{ "inputs", tn__inputs_json(&report->inputs) },
 		{ "stand_ins", tn__stand_ins_json(&report->stand_ins) },
 		{ "snapshot", text(report->snapshot) },
-		{ "host", json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds",
-		                    report->seconds) },
+		{ "host",
+		  json_pack("{s:o, s:f}", "peak_rss_bytes", figure(report->peak_rss_bytes), "seconds", report->seconds) },
 		{ "growth", growth(report) },
 		{ "exception", exception(report) },
 		{ "budget", tn__json_budget(report) },
@@ -470,8 +470,8 @@ tn__report_json(const struct tn_report *report, FILE *out)
 {
 	json_t *object = tn__json_run(report);
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
-	bool written = tn__json_write(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', out) != EOF &&
-	               fflush(out) == 0;
+	bool written = tn__json_write(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 &&
+	               fputc('\n', out) != EOF && fflush(out) == 0;
 	json_decref(object);
 	TN_RETURN_IF(!written, TN_IO, "the JSON report could not be written: %s", strerror(errno));
 	return TN_OK;

@@ -12,7 +12,8 @@
 int
 tn__json_write(const json_t *object, FILE *out, size_t flags)
 {
-	char *text = json_dumps(object, flags | JSON_ENSURE_ASCII), *masked = text != NULL ? tn__mask_known(NULL, text) : NULL;
+	char *text = json_dumps(object, flags | JSON_ENSURE_ASCII),
+		 *masked = text != NULL ? tn__mask_known(NULL, text) : NULL;
 	bool good = masked != NULL;
 	for (const char *at = masked; good && *at != '\0';) {
 		size_t plain = strcspn(at, "\x7f");

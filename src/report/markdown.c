@@ -13,8 +13,8 @@
 #include "report/inspection_writers.h"
 #include "report/text.h"
 
-#define LINE_INDENT 2   /* of the text report: a line of its own */
-#define LABEL_COLUMN 8  /* "  Why   ...": the words behind the label */
+#define LINE_INDENT 2  /* of the text report: a line of its own */
+#define LABEL_COLUMN 8 /* "  Why   ...": the words behind the label */
 
 /* ---- texts ---- */
 
@@ -64,7 +64,9 @@ put_code(FILE *out, const char *text)
 static const char *
 mark_of(const struct tn_inspection *inspection)
 {
-	static const char *const metadata[TN_VERDICTS] = { [TN_VERDICT_FITS] = "\u2705 ", [TN_VERDICT_UNDECIDED] = "\u2754 " };
+	static const char *const metadata[TN_VERDICTS] = {
+		[TN_VERDICT_FITS] = "\u2705 ", [TN_VERDICT_UNDECIDED] = "\u2754 "
+	};
 	bool run = inspection->snapshot == NULL || inspection->of_run;
 	if (!run)
 		return "";
@@ -133,7 +135,8 @@ put_next(FILE *out, const struct tn_inspection *inspection)
 {
 	char *text = tn__inspection_words(inspection, tn__inspection_next), *rest = text;
 	bool any = false;
-	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL;
+	     line = strtok_r(NULL, "\n", &rest)) {
 		const char *words = strlen(line) > LABEL_COLUMN ? line + LABEL_COLUMN : "";
 		int label = (int)strcspn(line + LINE_INDENT, " ");
 		if (any)
@@ -174,8 +177,10 @@ static void
 put_table(FILE *out, const struct tn_inspection *inspection)
 {
 	const char *title = NULL;
-	bool run = inspection->snapshot == NULL || inspection->of_run, oom = !run && inspection->named[0].name == TN_MOMENT_OOM;
-	const struct tn_report_moment *moment = run ? tn__told_moment(&inspection->report, &title, &oom) : &inspection->report.at_peak;
+	bool run = inspection->snapshot == NULL || inspection->of_run,
+		 oom = !run && inspection->named[0].name == TN_MOMENT_OOM;
+	const struct tn_report_moment *moment = run ? tn__told_moment(&inspection->report, &title, &oom)
+	                                            : &inspection->report.at_peak;
 	struct tn_printer printer = { out, { .utf8 = true, .columns = TN_REMARK_TEXT } };
 	struct tn_moment_rows *rows = malloc(sizeof(*rows));
 	if (moment != NULL && rows != NULL && tn__moment_rows(&printer, &inspection->report, moment, oom, rows)) {

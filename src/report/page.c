@@ -28,7 +28,8 @@ lines_of(const struct tn_inspection *inspection, tn_inspection_speaker *say)
 {
 	char *text = tn__inspection_words(inspection, say), *rest = text;
 	json_t *array = json_array();
-	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL; line = strtok_r(NULL, "\n", &rest))
+	for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL;
+	     line = strtok_r(NULL, "\n", &rest))
 		json_array_append_new(array, tn__json_text(line + strspn(line, " ")));
 	free(text);
 	return array;
@@ -73,9 +74,9 @@ headline(const struct tn_inspection *inspection)
 	drop_chain(inspection, lines);
 	tn__page_add_line(advice, reason != NULL ? reason->advice : NULL);
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
-	                 run ? json_string(tn__verdict_text(inspection->report.verdict)) : json_null(), "title", title, "lines",
-	                 lines, "at", places_of(inspection), "why", tn__json_text(reason != NULL ? reason->what : NULL), "do",
-	                 advice);
+	                 run ? json_string(tn__verdict_text(inspection->report.verdict)) : json_null(), "title", title,
+	                 "lines", lines, "at", places_of(inspection), "why",
+	                 tn__json_text(reason != NULL ? reason->what : NULL), "do", advice);
 }
 
 static json_t *
@@ -154,12 +155,14 @@ assumptions(const struct tn_inspection *inspection)
 	json_t *rows = json_array(), *all = tn__assumptions_json(&inspection->report.assumptions);
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < json_array_size(all) && json_array_size(rows) < MOST_ASSUMED; i++) {
-			json_t *item = json_array_get(all, i), *at = json_pack("{s:O, s:O, s:n, s:b}", "file", json_object_get(item, "file"),
-			                                                       "line", json_object_get(item, "line"), "function", "backward", 0);
+			json_t *item = json_array_get(all, i),
+				   *at = json_pack("{s:O, s:O, s:n, s:b}", "file", json_object_get(item, "file"), "line",
+			                       json_object_get(item, "line"), "function", "backward", 0);
 			json_t *bytes = json_object_get(item, "bytes_hanging");
 			if ((json_integer_value(bytes) > 0) == (pass == 0))
-				json_array_append_new(rows, json_pack("{s:o, s:O, s:O, s:O}", "at", at, "what", json_object_get(item, "what"),
-				                                      "value", json_object_get(item, "value"), "bytes_hanging", bytes));
+				json_array_append_new(rows,
+				                      json_pack("{s:o, s:O, s:O, s:O}", "at", at, "what", json_object_get(item, "what"),
+				                                "value", json_object_get(item, "value"), "bytes_hanging", bytes));
 			else
 				json_decref(at);
 		}
@@ -213,9 +216,9 @@ comparison_lines(const struct tn_comparison *comparison, struct tn_page_tables *
 		json_array_append_new(before_blocks, json_integer(change->before_blocks > 0 ? change->before_blocks : 0));
 		json_array_append_new(after_blocks, json_integer(change->after_blocks > 0 ? change->after_blocks : 0));
 	}
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "category", category, "at", at, "user", user, "backward",
-	                 backward, "before", before, "after", after, "before_blocks", before_blocks, "after_blocks",
-	                 after_blocks);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "category", category, "at", at, "user", user,
+	                 "backward", backward, "before", before, "after", after, "before_blocks", before_blocks,
+	                 "after_blocks", after_blocks);
 }
 
 static json_t *

@@ -53,8 +53,8 @@ list_seen(struct tn_page_alive *alive)
 		size_t begin = tn__column_from(alive->timeline, block->from);
 		size_t end = tn__column_from(alive->timeline, block->until);
 		if (begin < end)
-			alive->seen[alive->seen_count++] =
-				(struct tn_page_seen){ &parts->items[i], (uint32_t)begin, (uint32_t)end };
+			alive->seen[alive->seen_count++] = (struct tn_page_seen){ &parts->items[i], (uint32_t)begin,
+				                                                      (uint32_t)end };
 	}
 	qsort_r(alive->seen, alive->seen_count, sizeof(*alive->seen), compare_sizes, alive);
 	return TN_OK;
@@ -80,8 +80,8 @@ tn__page_intervals(struct tn_page_alive *alive, size_t count)
 		tn__page_push(site, tn__page_site_of_block(alive->tables, part->interval));
 		tn__page_push(label, tn__page_string(alive->tables, part->label));
 	}
-	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "smallest_bytes", smallest, "from", from.array, "life", life,
-	                 "bytes", bytes, "category", category, "site", site, "label", label);
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "smallest_bytes", smallest, "from", from.array, "life",
+	                 life, "bytes", bytes, "category", category, "site", site, "label", label);
 }
 
 static int
@@ -171,13 +171,14 @@ add_change(struct tn_page_alive *alive, const struct tn_page_seen *seen, uint32_
 {
 	if (column >= alive->timeline->count)
 		return;
-	alive->changes[alive->change_count++] =
-		(struct tn_page_change){ .site = tn__page_site_of_block(alive->tables, seen->part->interval),
-		                 .bytes = sign * tn__page_counted(seen->part->bytes),
-		                 .blocks = sign,
-		                 .column = column,
-		                 .label = tn__page_string(alive->tables, seen->part->label),
-		                 .category = seen->part->category };
+	alive->changes[alive->change_count++] = (struct tn_page_change){
+		.site = tn__page_site_of_block(alive->tables, seen->part->interval),
+		.bytes = sign * tn__page_counted(seen->part->bytes),
+		.blocks = sign,
+		.column = column,
+		.label = tn__page_string(alive->tables, seen->part->label),
+		.category = seen->part->category
+	};
 }
 
 static tn_status

@@ -41,8 +41,8 @@ bytes_by_category(const struct tn_inspection *inspection, const struct tn_timeli
 		struct tn_page_steps column = tn__page_steps();
 		bool any = false;
 		for (size_t i = 0; i < timeline->count; i++) {
-			json_int_t value = category > TN_CATEGORY_cached ? beside(inspection, category) :
-			                                                    tn__page_counted(timeline->columns[i].bytes[category]);
+			json_int_t value = category > TN_CATEGORY_cached ? beside(inspection, category)
+			                                                 : tn__page_counted(timeline->columns[i].bytes[category]);
 			any |= value != 0;
 			tn__page_step(&column, value);
 		}
@@ -52,7 +52,8 @@ bytes_by_category(const struct tn_inspection *inspection, const struct tn_timeli
 }
 
 static json_t *
-timeline_object(const struct tn_inspection *inspection, const struct tn_timeline *timeline, struct tn_page_tables *tables)
+timeline_object(const struct tn_inspection *inspection, const struct tn_timeline *timeline,
+                struct tn_page_tables *tables)
 {
 	struct tn_page_steps first = tn__page_steps(), time = tn__page_steps(), number = tn__page_steps();
 	struct tn_page_steps low = tn__page_steps();
@@ -81,13 +82,12 @@ moment_object(const struct tn_inspection *inspection, enum tn_moment_name name, 
 	static const char *const words[] = { "Peak", "Out of memory", "End", "Asked for" };
 	const struct tn_report_oom *oom = &inspection->report.oom;
 	bool failed = name == TN_MOMENT_OOM && oom->seen;
-	return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o}", "name", tn__moment_name_text(name), "words", words[name],
-	                 "column", (json_int_t)column, "requested_bytes",
-	                 failed && oom->requested_bytes >= 0 ? json_integer(oom->requested_bytes) : json_null(),
-	                 "free_bytes", failed && oom->free_bytes >= 0 ? json_integer(oom->free_bytes) : json_null(),
-	                 "largest_free_block_bytes",
-	                 failed && oom->largest_free_block_bytes >= 0 ? json_integer(oom->largest_free_block_bytes) :
-	                                                                json_null());
+	return json_pack(
+		"{s:s, s:s, s:I, s:o, s:o, s:o}", "name", tn__moment_name_text(name), "words", words[name], "column",
+		(json_int_t)column, "requested_bytes",
+		failed && oom->requested_bytes >= 0 ? json_integer(oom->requested_bytes) : json_null(), "free_bytes",
+		failed && oom->free_bytes >= 0 ? json_integer(oom->free_bytes) : json_null(), "largest_free_block_bytes",
+		failed && oom->largest_free_block_bytes >= 0 ? json_integer(oom->largest_free_block_bytes) : json_null());
 }
 
 /* ---- the whole, of a snapshot ---- */
@@ -115,8 +115,8 @@ write_snapshot(const struct tn_inspection *inspection, struct tn_page_tables *ta
 	uint32_t named[4];
 	for (size_t i = 0; i < inspection->named_count; i++)
 		named[i] = inspection->named[i].state;
-	TN_FORWARD_IF_ERROR(tn__timeline_make(inspection->analysis, &inspection->parts, MOST_COLUMNS, named, inspection->named_count,
-	                                      &timeline));
+	TN_FORWARD_IF_ERROR(tn__timeline_make(inspection->analysis, &inspection->parts, MOST_COLUMNS, named,
+	                                      inspection->named_count, &timeline));
 	tn_status status = write_course(inspection, &timeline, tables, object);
 	tn__timeline_free(&timeline);
 	return status;
@@ -166,9 +166,9 @@ single_timeline(const struct single *singles, size_t count, struct tn_page_table
 		tn__page_push(phase, tn__page_string(tables, singles[i].moment->phase));
 		tn__page_step(&low, allocated);
 	}
-	return json_pack("{s:I, s:o, s:o, s:n, s:o, s:o, s:o, s:o}", "states", (json_int_t)count, "first", first.array, "at",
-	                 at, "time_us", "step", number.array, "phase", phase, "bytes", single_bytes(singles, count), "low",
-	                 low.array);
+	return json_pack("{s:I, s:o, s:o, s:n, s:o, s:o, s:o, s:o}", "states", (json_int_t)count, "first", first.array,
+	                 "at", at, "time_us", "step", number.array, "phase", phase, "bytes", single_bytes(singles, count),
+	                 "low", low.array);
 }
 
 /* What the holders of a moment hold, and what is left of each category. */
@@ -189,13 +189,13 @@ list_single(struct tn_page_alive *alive, const struct single *single, uint32_t c
 		if (holder->category >= TN_CATEGORY_rounding || holder->bytes <= 0 || holder->bytes > rest[holder->category])
 			continue;
 		rest[holder->category] -= holder->bytes;
-		changes[alive->change_count++] =
-			(struct tn_page_change){ .site = tn__page_site_of_place(alive->tables, &holder->at),
-			                         .bytes = holder->bytes,
-			                         .blocks = holder->blocks > 0 ? holder->blocks : 1,
-			                         .column = column,
-			                         .label = tn__page_string(alive->tables, holder->what),
-			                         .category = (uint8_t)holder->category };
+		changes[alive->change_count++] = (struct tn_page_change){ .site = tn__page_site_of_place(alive->tables,
+			                                                                                     &holder->at),
+			                                                      .bytes = holder->bytes,
+			                                                      .blocks = holder->blocks > 0 ? holder->blocks : 1,
+			                                                      .column = column,
+			                                                      .label = tn__page_string(alive->tables, holder->what),
+			                                                      .category = (uint8_t)holder->category };
 	}
 	for (size_t category = 0; category < TN_CATEGORY_other; category++)
 		if (rest[category] > 0)
@@ -253,8 +253,8 @@ write_run(const struct tn_inspection *inspection, struct tn_page_tables *tables,
 tn_status
 tn__page_course(const struct tn_inspection *inspection, struct tn_page_tables *tables, json_t *object)
 {
-	tn_status status = inspection->snapshot != NULL ? write_snapshot(inspection, tables, object) :
-	                                             write_run(inspection, tables, object);
+	tn_status status = inspection->snapshot != NULL ? write_snapshot(inspection, tables, object)
+	                                                : write_run(inspection, tables, object);
 	TN_RETURN_IF(status == TN_OK && tn__page_tables_failed(tables), TN_NO_MEMORY, "out of host memory for the page");
 	return status;
 }

@@ -76,6 +76,7 @@ json_t *tn__page_small(const struct tn_page_alive *alive);
 void tn__page_join_changes(struct tn_page_alive *alive);
 
 /* Sets `segments` of the object. TN_NO_MEMORY. */
-tn_status tn__page_write_segments(const struct tn_inspection *inspection, struct tn_page_tables *tables, json_t *object);
+tn_status tn__page_write_segments(const struct tn_inspection *inspection, struct tn_page_tables *tables,
+                                  json_t *object);
 
 #endif

@@ -25,20 +25,22 @@ empty_tables(void)
 {
 	return json_pack("{s:[s], s:{s:[], s:[], s:[], s:[]}, s:{s:[i], s:[i]}, s:{s:[], s:[], s:[], s:[]},"
 	                 " s:{s:i, s:[], s:[], s:[], s:[], s:[], s:[]}, s:{s:[], s:[], s:[], s:[], s:[], s:[], s:[]}}",
-	                 "strings", "", "frames", "function", "file", "line", "kind", "stacks", "parent", 0, "frame", -1, "sites",
-	                 "at", "user", "backward", "stack", "intervals", "smallest_bytes", 0, "from", "life", "bytes", "category",
-	                 "site", "label", "small", "category", "site", "label", "changes", "column", "bytes", "blocks");
+	                 "strings", "", "frames", "function", "file", "line", "kind", "stacks", "parent", 0, "frame", -1,
+	                 "sites", "at", "user", "backward", "stack", "intervals", "smallest_bytes", 0, "from", "life",
+	                 "bytes", "category", "site", "label", "small", "category", "site", "label", "changes", "column",
+	                 "bytes", "blocks");
 }
 
 json_t *
 tn__page_new(const char *title)
 {
 	json_t *tables = empty_tables();
-	json_t *page = json_pack("{s:s, s:s, s:o, s:[], s:b, s:i, s:[i], s:n, s:[], s:[], s:[], s:n, s:o, s:n, s:[], s:[], s:n,"
-	                         " s:n, s:n}",
-	                         "schema", "tonnage.page/1", "tool", TONNAGE_VERSION, "title", tn__json_text(title), "notes",
-	                         "inferred", 0, "device", 0, "devices", 0, "card", "findings", "regions", "assumptions", "network",
-	                         "categories", categories(), "timeline", "moments", "segments", "comparison", "fix", "fit");
+	json_t *page = json_pack(
+		"{s:s, s:s, s:o, s:[], s:b, s:i, s:[i], s:n, s:[], s:[], s:[], s:n, s:o, s:n, s:[], s:[], s:n,"
+		" s:n, s:n}",
+		"schema", "tonnage.page/1", "tool", TONNAGE_VERSION, "title", tn__json_text(title), "notes", "inferred", 0,
+		"device", 0, "devices", 0, "card", "findings", "regions", "assumptions", "network", "categories", categories(),
+		"timeline", "moments", "segments", "comparison", "fix", "fit");
 	bool good = tables != NULL && page != NULL && json_object_update(page, tables) == 0;
 	json_decref(tables);
 	if (good)

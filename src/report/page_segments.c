@@ -106,14 +106,14 @@ segments_object(const struct tn_layout_segment *const *segments, size_t count)
 		tn__page_push(stream, (json_int_t)number_of(&streams, segments[i]->stream));
 		tn__page_push(blocks, (json_int_t)segments[i]->blocks);
 	}
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "address", address.array, "size", size, "kind", kind, "stream", stream,
-	                 "blocks", blocks);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "address", address.array, "size", size, "kind", kind, "stream",
+	                 stream, "blocks", blocks);
 }
 
 /* The picture of one moment: the segments with the most free bytes, as long as there is room for their blocks. */
 static tn_status
-add_picture(const struct tn_inspection *inspection, struct tn_page_tables *tables, const struct tn_layout *layout, size_t moment,
-            json_t *pictures)
+add_picture(const struct tn_inspection *inspection, struct tn_page_tables *tables, const struct tn_layout *layout,
+            size_t moment, json_t *pictures)
 {
 	size_t count = layout->segment_count, kept = 0, blocks = 0;
 	uint64_t left = 0;

@@ -132,7 +132,8 @@ add_text(struct tn_page_tables *tables, char *copy)
 			return 0;
 		}
 		if (tables->strings.count > before) {
-			if (!tn__array_room(&tables->texts, &tables->text_capacity, (size_t)number + 1, sizeof(*tables->texts), SIZE_MAX)) {
+			if (!tn__array_room(&tables->texts, &tables->text_capacity, (size_t)number + 1, sizeof(*tables->texts),
+			                    SIZE_MAX)) {
 				tables->strings.count--;
 				tables->failed = true;
 				free(copy);
@@ -166,8 +167,8 @@ add_frame(struct tn_page_tables *tables, const char *function, const char *file,
 {
 	int32_t number = line > INT32_MAX || line < INT32_MIN ? 0 : (int32_t)line;
 	uint32_t name = tn__page_string(tables, function);
-	return add_row(tables, &tables->frames, name, tn__page_string(tables, tn__inspection_file(tables->inspection, file)),
-	               (uint32_t)number, kind);
+	return add_row(tables, &tables->frames, name,
+	               tn__page_string(tables, tn__inspection_file(tables->inspection, file)), (uint32_t)number, kind);
 }
 
 static uint32_t

@@ -40,8 +40,8 @@ tn__place_words(const struct tn_report *report, struct tn_style style, const str
 		return buffer;
 	bool named = place->function != NULL && place->function[0] != '<';
 	snprintf(buffer, TN_PLACE_TEXT, "%s%.300s%s%lld%s%.100s", place->backward ? "backward of " : "",
-	         tn__shown_path(report, style, place->file, path), tn__before_line(place->file), (long long)place->line, named ? " " : "",
-	         named ? place->function : "");
+	         tn__shown_path(report, style, place->file, path), tn__before_line(place->file), (long long)place->line,
+	         named ? " " : "", named ? place->function : "");
 	tn__make_plain(buffer, '?');
 	return buffer;
 }
@@ -97,8 +97,11 @@ tn__place_chain(const struct tn_report *report, struct tn_style style)
 	if (out == NULL)
 		return NULL;
 	for (size_t i = count; i-- > 0;)
-		fprintf(out, "%s%s%lld%s", tn__shown_path(report, style, shown[i]->file, path), tn__before_line(shown[i]->file), (long long)shown[i]->line,
-		        i == 0 ? "" : style.utf8 ? " \u2192 " : " -> ");
+		fprintf(out, "%s%s%lld%s", tn__shown_path(report, style, shown[i]->file, path), tn__before_line(shown[i]->file),
+		        (long long)shown[i]->line,
+		        i == 0       ? ""
+		        : style.utf8 ? " \u2192 "
+		                     : " -> ");
 	const struct tn_place *at = report->oom.at;
 	bool further = count > 0 && at != NULL && at->backward && !same_line(at, shown[0]);
 	if (further)

@@ -55,8 +55,7 @@ tn__remark_columns(const struct tn_printer *printer)
 static const char *
 tint_code(const struct tn_printer *printer, enum tn_tint tint)
 {
-	static const char *const codes[] = { "", "\033[1;32m", "\033[1;31m", "\033[2m",
-		                                 "\033[1m", "\033[34m",   "\033[33m" };
+	static const char *const codes[] = { "", "\033[1;32m", "\033[1;31m", "\033[2m", "\033[1m", "\033[34m", "\033[33m" };
 	return printer->style.colour ? codes[tint] : "";
 }
 

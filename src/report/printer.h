@@ -53,7 +53,6 @@ void tn__say_remark(const struct tn_printer *printer, const char *remark);
 /* How wide a remark may be. */
 int tn__remark_columns(const struct tn_printer *printer);
 
-
 /* How many columns a UTF-8 text takes, taking one for each code point. */
 int tn__columns_of(const char *text);
 

@@ -79,8 +79,9 @@ static json_t *
 absent_object(const struct tn_report *report, int64_t rank, const struct tn_rank *like)
 {
 	return json_pack("{s:I, s:n, s:I, s:I, s:o, s:o, s:n, s:I, s:[], s:b}", "rank", (json_int_t)rank, "pid", "node",
-	                 node_of(report, rank), "card", (json_int_t)card_of(report, rank), "steps", tn__json_figure(like->steps),
-	                 "peak", peak(like->allocated_peak, like->reserved_peak, &like->at_peak), "at_peak", "same_as",
+	                 node_of(report, rank), "card", (json_int_t)card_of(report, rank), "steps",
+	                 tn__json_figure(like->steps), "peak",
+	                 peak(like->allocated_peak, like->reserved_peak, &like->at_peak), "at_peak", "same_as",
 	                 (json_int_t)like->rank, "communication", "out_of_memory", like->out_of_memory);
 }
 
@@ -110,8 +111,8 @@ tn__json_job(const struct tn_report *report)
 		                                         (json_int_t)(1 + tn__job_behind(report, &report->ranks[i])), "proven",
 		                                         tn__job_behind(report, &report->ranks[i]) == 0 ||
 		                                             tn__job_is_like(report, &report->ranks[i])));
-	return json_pack("{s:I, s:I, s:b, s:o}", "ranks", (json_int_t)job->ranks, "run", (json_int_t)report->rank_count, "proven",
-	                 tn__job_is_proven(report), "classes", classes);
+	return json_pack("{s:I, s:I, s:b, s:o}", "ranks", (json_int_t)job->ranks, "run", (json_int_t)report->rank_count,
+	                 "proven", tn__job_is_proven(report), "classes", classes);
 }
 
 static json_t *
@@ -120,9 +121,9 @@ processes(const struct tn_report *report, int64_t card)
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->rank_count; i++)
 		if (report->ranks[i].card == card)
-			json_array_append_new(array, json_pack("{s:o, s:o}", "rank", tn__json_figure(report->ranks[i].rank),
-			                                       "device_bytes",
-			                                       tn__json_figure(report->ranks[i].at_peak.device_bytes)));
+			json_array_append_new(array,
+			                      json_pack("{s:o, s:o}", "rank", tn__json_figure(report->ranks[i].rank),
+			                                "device_bytes", tn__json_figure(report->ranks[i].at_peak.device_bytes)));
 	return array;
 }
 
@@ -141,14 +142,13 @@ tn__json_cards(const struct tn_report *report)
 	json_t *array = json_array();
 	for (size_t i = 0; i < report->card_count; i++) {
 		const struct tn_card_held *card = &report->cards[i];
-		json_array_append_new(array,
-		                      json_pack("{s:I, s:I, s:s, s:s, s:{s:o}, s:o, s:b, s:o}", "index",
-		                                (json_int_t)card_of(report, card->index), "node", node_of_card(report, card->index),
-		                                "gpu", report->gpu.name, "verdict",
-		                                card->out_of_memory ? "out_of_memory" : tn__verdict_text(report->verdict), "peak",
-		                                "device_bytes", tn__json_figure(card->at_peak.device_bytes), "at_peak",
-		                                moment(&card->at_peak), "out_of_memory", card->out_of_memory, "processes",
-		                                processes(report, card->index)));
+		json_array_append_new(
+			array,
+			json_pack("{s:I, s:I, s:s, s:s, s:{s:o}, s:o, s:b, s:o}", "index", (json_int_t)card_of(report, card->index),
+		              "node", node_of_card(report, card->index), "gpu", report->gpu.name, "verdict",
+		              card->out_of_memory ? "out_of_memory" : tn__verdict_text(report->verdict), "peak", "device_bytes",
+		              tn__json_figure(card->at_peak.device_bytes), "at_peak", moment(&card->at_peak), "out_of_memory",
+		              card->out_of_memory, "processes", processes(report, card->index)));
 	}
 	return array;
 }
@@ -215,7 +215,8 @@ list_ranks(const struct tn_report *report, char out[64])
 {
 	size_t length = 0;
 	for (size_t i = 0; i < report->rank_count && length < 48; i++)
-		length += (size_t)snprintf(out + length, 64 - length, "%s%lld", i > 0 ? ", " : "", (long long)report->ranks[i].rank);
+		length += (size_t)snprintf(out + length, 64 - length, "%s%lld", i > 0 ? ", " : "",
+		                           (long long)report->ranks[i].rank);
 	if (length >= 48)
 		snprintf(out + length, 64 - length, ", ...");
 }
@@ -289,7 +290,8 @@ tn__say_cards(const struct tn_printer *printer, const struct tn_report *report)
 	for (size_t i = 0; i < report->card_count; i++)
 		sorted[i] = &report->cards[i];
 	qsort(sorted, report->card_count, sizeof(sorted[0]), by_bytes);
-	if (sorted[0]->at_peak.device_bytes == sorted[report->card_count - 1]->at_peak.device_bytes && !any_is_out(report)) {
+	if (sorted[0]->at_peak.device_bytes == sorted[report->card_count - 1]->at_peak.device_bytes &&
+	    !any_is_out(report)) {
 		tn__say(printer, TN_TINT_NONE, 2, "each of the %zu cards%s: %s at its peak", report->card_count,
 		        report->job.ranks > 0 ? " of these" : "", tn__human_bytes(sorted[0]->at_peak.device_bytes, bytes));
 		return;
@@ -300,8 +302,8 @@ tn__say_cards(const struct tn_printer *printer, const struct tn_report *report)
 		if (report->job.cards > 0)
 			snprintf(node, sizeof(node), "node %lld, ", (long long)node_of_card(report, sorted[i]->index));
 		tn__say(printer, TN_TINT_NONE, 2, "%scard %lld: %s at its peak%s%s%s", node,
-		        (long long)card_of(report, sorted[i]->index), tn__human_bytes(sorted[i]->at_peak.device_bytes, bytes), ranks[0] != '\0' ? ", " : "", ranks,
-		        sorted[i]->out_of_memory ? ", out of memory" : "");
+		        (long long)card_of(report, sorted[i]->index), tn__human_bytes(sorted[i]->at_peak.device_bytes, bytes),
+		        ranks[0] != '\0' ? ", " : "", ranks, sorted[i]->out_of_memory ? ", out of memory" : "");
 	}
 	say_spread(printer, &sorted[0]->at_peak, &sorted[report->card_count - 1]->at_peak);
 }
@@ -314,10 +316,8 @@ say_waiting(const struct tn_printer *printer, const struct tn_report *report, co
 		tn__place_words(report, printer->style, rank->at, place);
 	if (rank->rank != TN_NO_FIGURE)
 		tn__say(printer, TN_TINT_NONE, 2, "rank %lld %s %s: %s", (long long)rank->rank,
-		        rank->operation != TN_NO_FIGURE ? "waits in" : "has", rank->operation != TN_NO_FIGURE
-		                                                                  ? tn__operation_text(rank->operation)
-		                                                                  : "ended",
-		        place);
+		        rank->operation != TN_NO_FIGURE ? "waits in" : "has",
+		        rank->operation != TN_NO_FIGURE ? tn__operation_text(rank->operation) : "ended", place);
 }
 
 void

@@ -11,8 +11,10 @@ tn__narrow_words(int64_t margin, int64_t uncertain, char words[TN_WORDS_ROOM])
 	char above[32];
 	if (margin == TN_NO_FIGURE || margin >= uncertain)
 		return NULL;
-	snprintf(words, TN_WORDS_ROOM, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they load), and "
-	         "that decides", tn__human_bytes(uncertain, above));
+	snprintf(words, TN_WORDS_ROOM,
+	         "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they load), and "
+	         "that decides",
+	         tn__human_bytes(uncertain, above));
 	return words;
 }
 

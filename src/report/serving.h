@@ -10,16 +10,16 @@
 
 /* What the engine itself said when it was started. */
 struct tn_serve_check {
-	char engine[48];                 /* "vLLM 0.26.0" */
-	bool started;                    /* it went through to the end of its start */
+	char engine[48]; /* "vLLM 0.26.0" */
+	bool started;    /* it went through to the end of its start */
 	int64_t blocks, block_tokens, tokens;
-	int64_t available_bytes;         /* for its cache */
-	int64_t planned_blocks;          /* ours, for that memory */
+	int64_t available_bytes; /* for its cache */
+	int64_t planned_blocks;  /* ours, for that memory */
 	int64_t planned_block_tokens;
-	int64_t states, planned_states;  /* SGLang: sequences with room for a state */
-	bool tokens_alone;               /* available_bytes is what states left */
+	int64_t states, planned_states; /* SGLang: sequences with room for a state */
+	bool tokens_alone;              /* available_bytes is what states left */
 	bool agrees;
-	char problem[256];               /* why there is no comparison, or why it stopped; "" */
+	char problem[256]; /* why there is no comparison, or why it stopped; "" */
 };
 
 struct tn_shown_serving {

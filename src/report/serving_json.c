@@ -28,8 +28,8 @@ figure_of(const struct tn_serve_figure *figure)
 {
 	if (figure->source == NULL)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:s}", "bytes", whole(figure->bytes), "lowest", whole(figure->lowest), "highest", whole(figure->highest),
-	                 "source", figure->source);
+	return json_pack("{s:o, s:o, s:o, s:s}", "bytes", whole(figure->bytes), "lowest", whole(figure->lowest), "highest",
+	                 whole(figure->highest), "source", figure->source);
 }
 
 static json_t *
@@ -38,7 +38,8 @@ card_of(const struct tn_gpu_row *row)
 	if (row == NULL)
 		return json_null();
 	return json_pack("{s:s, s:s, s:o, s:o}", "name", row->figures.name, "alias", row->figures.alias, "total_bytes",
-	                 whole((int64_t)row->figures.total_bytes), "context_bytes", whole((int64_t)row->figures.context_bytes));
+	                 whole((int64_t)row->figures.total_bytes), "context_bytes",
+	                 whole((int64_t)row->figures.context_bytes));
 }
 
 static json_t *
@@ -48,10 +49,12 @@ kinds_of(const struct tn_cache_layout *layout)
 	json_t *array = json_array();
 	for (int i = 0; i < layout->kind_count; i++) {
 		const struct tn_cache_layers *kind = &layout->kinds[i];
-		json_array_append_new(array, json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:i}", "kind", names[kind->cache], "layers", (int)kind->layers, "window",
+		json_array_append_new(array, json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:i}", "kind", names[kind->cache],
+		                                       "layers", (int)kind->layers, "window",
 		                                       kind->window > 0 ? whole(kind->window) : json_null(), "token_bytes",
-		                                       kind->cache != TN_CACHE_NONE ? whole(kind->token_bytes) : json_null(), "page_bytes", whole(kind->page_bytes),
-		                                       "block_tokens", whole(kind->block_tokens), "groups", kind->groups));
+		                                       kind->cache != TN_CACHE_NONE ? whole(kind->token_bytes) : json_null(),
+		                                       "page_bytes", whole(kind->page_bytes), "block_tokens",
+		                                       whole(kind->block_tokens), "groups", kind->groups));
 	}
 	return array;
 }
@@ -63,9 +66,10 @@ cache_of(const struct tn_serve_plan *plan)
 	bool known = layout->block_bytes > 0, counted = plan->available.source != NULL;
 	if (!known)
 		return json_null();
-	json_t *cache = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "token_bytes", whole(layout->token_bytes), "window_bytes", whole(layout->window_bytes),
-	                          "state_bytes", whole(layout->state_bytes), "block_tokens", whole(layout->block_tokens), "block_bytes",
-	                          whole(layout->block_bytes), "kinds", kinds_of(layout), "available", figure_of(&plan->available));
+	json_t *cache = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "token_bytes", whole(layout->token_bytes),
+	                          "window_bytes", whole(layout->window_bytes), "state_bytes", whole(layout->state_bytes),
+	                          "block_tokens", whole(layout->block_tokens), "block_bytes", whole(layout->block_bytes),
+	                          "kinds", kinds_of(layout), "available", figure_of(&plan->available));
 	json_object_set_new(cache, "blocks", counted ? whole(plan->blocks) : json_null());
 	json_object_set_new(cache, "lowest_blocks", counted ? whole(plan->lowest_blocks) : json_null());
 	json_object_set_new(cache, "highest_blocks", counted ? whole(plan->highest_blocks) : json_null());
@@ -80,12 +84,14 @@ cache_of(const struct tn_serve_plan *plan)
 static json_t *
 request_of(const struct tn_serve_request *request)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "max_model_len", request->max_model_len > 0 ? whole(request->max_model_len) : json_null(),
-	                 "max_num_seqs", request->max_num_seqs > 0 ? whole(request->max_num_seqs) : json_null(), "max_num_batched_tokens",
-	                 request->max_num_batched_tokens > 0 ? whole(request->max_num_batched_tokens) : json_null(), "concurrency",
-	                 whole(request->concurrency > 0 ? request->concurrency : 1), "utilization",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "max_model_len",
+	                 request->max_model_len > 0 ? whole(request->max_model_len) : json_null(), "max_num_seqs",
+	                 request->max_num_seqs > 0 ? whole(request->max_num_seqs) : json_null(), "max_num_batched_tokens",
+	                 request->max_num_batched_tokens > 0 ? whole(request->max_num_batched_tokens) : json_null(),
+	                 "concurrency", whole(request->concurrency > 0 ? request->concurrency : 1), "utilization",
 	                 request->utilization > 0 ? json_real(request->utilization) : json_null(), "kv_cache_dtype",
-	                 json_string(request->cache_type_name != NULL ? request->cache_type_name : "auto"), "eager", request->eager);
+	                 json_string(request->cache_type_name != NULL ? request->cache_type_name : "auto"), "eager",
+	                 request->eager);
 }
 
 static json_t *
@@ -98,11 +104,12 @@ model_of(const struct tn_serving *serving)
 		json_array_append_new(notes, tn__json_text(model->notes[i]));
 	if (serving->weights.problem[0] != '\0')
 		json_array_append_new(notes, tn__json_text(serving->weights.problem));
-	return json_pack("{s:o, s:o, s:b, s:i, s:o, s:o, s:s, s:o, s:o, s:o}", "architecture", text_or_null(model->architecture), "model_type",
-	                 text_or_null(model->type), "known", model->known != NULL, "layers", (int)model->layer_count, "context",
-	                 tn__json_figure(model->context > 0 ? model->context : TN_NO_FIGURE), "quantization", text_or_null(model->quant.name), "weights_from",
-	                 sources[serving->weights.source], "stored_bytes", tn__json_figure(serving->weights.stored_bytes), "missing",
-	                 text_or_null(model->missing), "notes", notes);
+	return json_pack(
+		"{s:o, s:o, s:b, s:i, s:o, s:o, s:s, s:o, s:o, s:o}", "architecture", text_or_null(model->architecture),
+		"model_type", text_or_null(model->type), "known", model->known != NULL, "layers", (int)model->layer_count,
+		"context", tn__json_figure(model->context > 0 ? model->context : TN_NO_FIGURE), "quantization",
+		text_or_null(model->quant.name), "weights_from", sources[serving->weights.source], "stored_bytes",
+		tn__json_figure(serving->weights.stored_bytes), "missing", text_or_null(model->missing), "notes", notes);
 }
 
 static json_t *
@@ -110,8 +117,9 @@ option_of(const struct tn_serve_option *option)
 {
 	if (option->gpu == NULL)
 		return json_null();
-	return json_pack("{s:s, s:i, s:s, s:o, s:f}", "gpu", option->gpu->figures.alias, "gpus", option->gpus, "verdict", tn__serve_verdict_name(option->verdict),
-	                 "tokens", whole(option->tokens), "sequences", option->sequences);
+	return json_pack("{s:s, s:i, s:s, s:o, s:f}", "gpu", option->gpu->figures.alias, "gpus", option->gpus, "verdict",
+	                 tn__serve_verdict_name(option->verdict), "tokens", whole(option->tokens), "sequences",
+	                 option->sequences);
 }
 
 static json_t *
@@ -120,8 +128,9 @@ changes_of(const struct tn_serving *serving)
 	json_t *array = json_array();
 	for (int i = 0; i < serving->change_count; i++) {
 		const struct tn_serve_change *change = &serving->changes[i];
-		json_array_append_new(array, json_pack("{s:s, s:o, s:s, s:o, s:f}", "option", change->option, "value", text_or_null(change->value), "effect",
-		                                       change->effect, "longest", whole(change->longest), "sequences", change->sequences));
+		json_array_append_new(array, json_pack("{s:s, s:o, s:s, s:o, s:f}", "option", change->option, "value",
+		                                       text_or_null(change->value), "effect", change->effect, "longest",
+		                                       whole(change->longest), "sequences", change->sequences));
 	}
 	return array;
 }
@@ -144,7 +153,8 @@ commands_of(const struct tn_shown_serving *shown)
 		return json_null();
 	json_t *commands = json_object();
 	for (int engine = 0; engine < TN_ENGINES; engine++)
-		json_object_set_new(commands, tn__engine_words((enum tn_engine)engine)->name, command_of(shown, (enum tn_engine)engine));
+		json_object_set_new(commands, tn__engine_words((enum tn_engine)engine)->name,
+		                    command_of(shown, (enum tn_engine)engine));
 	return commands;
 }
 
@@ -154,11 +164,13 @@ check_of(const struct tn_serve_check *check)
 	if (check == NULL)
 		return json_null();
 	if (check->blocks <= 0)
-		return json_pack("{s:o, s:b, s:n, s:n, s:n, s:n, s:b, s:o}", "engine", text_or_null(check->engine), "started", 0, "blocks", "block_tokens",
-		                 "available_bytes", "planned_blocks", "agrees", 0, "problem", text_or_null(check->problem));
-	return json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:b, s:o}", "engine", text_or_null(check->engine), "started", check->started, "blocks",
-	                 whole(check->blocks), "block_tokens", whole(check->block_tokens), "available_bytes", whole(check->available_bytes), "planned_blocks",
-	                 whole(check->planned_blocks), "agrees", check->agrees, "problem", text_or_null(check->problem));
+		return json_pack("{s:o, s:b, s:n, s:n, s:n, s:n, s:b, s:o}", "engine", text_or_null(check->engine), "started",
+		                 0, "blocks", "block_tokens", "available_bytes", "planned_blocks", "agrees", 0, "problem",
+		                 text_or_null(check->problem));
+	return json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:b, s:o}", "engine", text_or_null(check->engine), "started",
+	                 check->started, "blocks", whole(check->blocks), "block_tokens", whole(check->block_tokens),
+	                 "available_bytes", whole(check->available_bytes), "planned_blocks", whole(check->planned_blocks),
+	                 "agrees", check->agrees, "problem", text_or_null(check->problem));
 }
 
 static json_t *
@@ -172,16 +184,19 @@ document_of(const struct tn_shown_serving *shown)
 	for (int i = 0; i < serving->degree_count; i++)
 		json_array_append_new(degrees, option_of(&serving->degrees[i]));
 	tn__serve_limit_text(plan, limit);
-	json_t *object = json_pack("{s:s, s:s, s:o, s:{s:s, s:s}, s:o, s:i, s:o, s:o}", "schema", "tonnage.serve-plan/1", "verdict",
-	                           tn__serve_verdict_name(plan->verdict), "reason", text_or_null(limit), "engine", "name", words->name,
-	                           "rules_of", words->version, "gpu", card_of(plan->request.gpu), "gpus", plan->request.gpus,
-	                           "model", model_of(serving), "request", request_of(&plan->request));
-	json_object_set_new(object, "weights", serving->weights.source != TN_WEIGHTS_UNKNOWN ? figure_of(&plan->weights) : json_null());
+	json_t *object = json_pack("{s:s, s:s, s:o, s:{s:s, s:s}, s:o, s:i, s:o, s:o}", "schema", "tonnage.serve-plan/1",
+	                           "verdict", tn__serve_verdict_name(plan->verdict), "reason", text_or_null(limit),
+	                           "engine", "name", words->name, "rules_of", words->version, "gpu",
+	                           card_of(plan->request.gpu), "gpus", plan->request.gpus, "model", model_of(serving),
+	                           "request", request_of(&plan->request));
+	json_object_set_new(object, "weights",
+	                    serving->weights.source != TN_WEIGHTS_UNKNOWN ? figure_of(&plan->weights) : json_null());
 	json_object_set_new(object, "activations", figure_of(&plan->activations));
 	json_object_set_new(object, "libraries", figure_of(&plan->other));
 	json_object_set_new(object, "cuda_graphs", figure_of(&plan->graphs));
 	json_object_set_new(object, "cuda_graphs_counted", json_boolean(plan->graphs_counted));
-	json_object_set_new(object, "requested_bytes", plan->requested_bytes > 0 ? whole(plan->requested_bytes) : json_null());
+	json_object_set_new(object, "requested_bytes",
+	                    plan->requested_bytes > 0 ? whole(plan->requested_bytes) : json_null());
 	json_object_set_new(object, "kv_cache", cache_of(plan));
 	json_object_set_new(object, "degrees", degrees);
 	json_object_set_new(object, "smallest", option_of(&serving->smallest));
@@ -198,6 +213,7 @@ tn__serving_json(const struct tn_shown_serving *shown, FILE *out)
 	TN_RETURN_IF(object == NULL, TN_NO_MEMORY, "out of host memory while writing JSON");
 	int failed = tn__json_write(object, out, JSON_INDENT(2));
 	json_decref(object);
-	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF || fflush(out) != 0, TN_IO, "writing failed: %s", strerror(errno));
+	TN_RETURN_IF(failed != 0 || fputc('\n', out) == EOF || fflush(out) != 0, TN_IO, "writing failed: %s",
+	             strerror(errno));
 	return TN_OK;
 }

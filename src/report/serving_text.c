@@ -34,19 +34,21 @@ tn__serve_limit_text(const struct tn_serve_plan *plan, char text[192])
 	switch (plan->limit) {
 	case TN_SERVE_LIMIT_UTILIZATION:
 		snprintf(text, 192, "%.4g of the card is %s; %s are free beside the CUDA context", request->utilization,
-		         tn__human_bytes(plan->requested_bytes, first), tn__human_bytes(plan->total_bytes - plan->context_bytes, second));
+		         tn__human_bytes(plan->requested_bytes, first),
+		         tn__human_bytes(plan->total_bytes - plan->context_bytes, second));
 		break;
 	case TN_SERVE_LIMIT_WEIGHTS:
 		snprintf(text, 192, "weights take %s, activations and libraries the rest of %s: nothing is left for the cache",
 		         tn__human_bytes(plan->weights.bytes, first), tn__human_bytes(plan->requested_bytes, second));
 		break;
 	case TN_SERVE_LIMIT_LENGTH:
-		snprintf(text, 192, "one sequence of %s tokens needs %s of cache; there are %s", tn__grouped(request->max_model_len, first),
-		         tn__human_bytes(plan->needed_bytes, second), tn__human_bytes(plan->available.bytes, third));
+		snprintf(text, 192, "one sequence of %s tokens needs %s of cache; there are %s",
+		         tn__grouped(request->max_model_len, first), tn__human_bytes(plan->needed_bytes, second),
+		         tn__human_bytes(plan->available.bytes, third));
 		break;
 	case TN_SERVE_LIMIT_CONCURRENCY:
-		snprintf(text, 192, "%.2f sequences of %s tokens fit, %" PRId64 " are wanted", plan->sequences, tn__grouped(request->max_model_len, first),
-		         request->concurrency);
+		snprintf(text, 192, "%.2f sequences of %s tokens fit, %" PRId64 " are wanted", plan->sequences,
+		         tn__grouped(request->max_model_len, first), request->concurrency);
 		break;
 	default:
 		snprintf(text, 192, "%s", plan->reason);
@@ -61,13 +63,16 @@ say_head(const struct tn_printer *printer, const struct tn_shown_serving *shown)
 	static const char *const words[] = { "Undecided", "Starts", "Undecided by a narrow margin", "Does not start" };
 	const struct tn_serve_plan *plan = &shown->serving->plan;
 	char card[160] = "", limit[192];
-	enum tn_tint tint = plan->verdict == TN_SERVE_STARTS ? TN_TINT_GOOD : plan->verdict == TN_SERVE_FAILS ? TN_TINT_BAD : TN_TINT_STRONG;
+	enum tn_tint tint = plan->verdict == TN_SERVE_STARTS  ? TN_TINT_GOOD
+	                    : plan->verdict == TN_SERVE_FAILS ? TN_TINT_BAD
+	                                                      : TN_TINT_STRONG;
 	if (plan->request.gpu != NULL)
 		snprintf(card, sizeof(card), " on %s", plan->request.gpu->figures.name);
 	if (plan->request.gpu != NULL && plan->request.gpus > 1)
 		snprintf(card, sizeof(card), " on %d x %s", plan->request.gpus, plan->request.gpu->figures.name);
 	if (plan->request.gpu == NULL && plan->reason[0] == '\0')
-		tn__say(printer, TN_TINT_STRONG, 0, "%s: no card was named (--gpu); what does not depend on one", shown->serving->model.architecture);
+		tn__say(printer, TN_TINT_STRONG, 0, "%s: no card was named (--gpu); what does not depend on one",
+		        shown->serving->model.architecture);
 	else
 		tn__say(printer, tint, 0, "%s%s (%s)", words[plan->verdict], card, engine_name(plan->request.engine));
 	tn__serve_limit_text(plan, limit);
@@ -77,13 +82,15 @@ say_head(const struct tn_printer *printer, const struct tn_shown_serving *shown)
 
 /* "3.10 to 4.20; model of the profile run". */
 static void
-say_figure(const struct tn_printer *printer, const char *name, const struct tn_serve_figure *figure, int64_t total, const char *more)
+say_figure(const struct tn_printer *printer, const char *name, const struct tn_serve_figure *figure, int64_t total,
+           const char *more)
 {
 	char lowest[32], highest[32], remark[160];
 	if (figure->lowest == figure->highest)
 		snprintf(remark, sizeof(remark), "%s", more);
 	else
-		snprintf(remark, sizeof(remark), "%s to %s%s%s", tn__human_bytes(figure->lowest > 0 ? figure->lowest : 0, lowest),
+		snprintf(remark, sizeof(remark), "%s to %s%s%s",
+		         tn__human_bytes(figure->lowest > 0 ? figure->lowest : 0, lowest),
 		         tn__human_bytes(figure->highest, highest), more[0] != '\0' ? "; " : "", more);
 	tn__say_row(printer, name, figure->bytes > 0 ? figure->bytes : 0, total, remark);
 }
@@ -106,16 +113,19 @@ say_memory(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 		say_figure(printer, "CUDA graphs", &plan->graphs, total, "from published logs");
 	if (plan->requested_bytes <= 0 && plan->request.cache_bytes <= 0)
 		return;
-	say_figure(printer, "KV cache", &plan->available, total, plan->request.cache_bytes > 0 ? "as asked" : "what is left");
+	say_figure(printer, "KV cache", &plan->available, total,
+	           plan->request.cache_bytes > 0 ? "as asked" : "what is left");
 	if (plan->request.cache_bytes <= 0)
-		tn__say(printer, TN_TINT_DIM, 4, "%s are what the engine takes of the card: %.4g of %.2f GiB", tn__human_bytes(plan->requested_bytes, bytes),
-		        plan->request.utilization, (double)plan->total_bytes / (1 << 30));
+		tn__say(printer, TN_TINT_DIM, 4, "%s are what the engine takes of the card: %.4g of %.2f GiB",
+		        tn__human_bytes(plan->requested_bytes, bytes), plan->request.utilization,
+		        (double)plan->total_bytes / (1 << 30));
 }
 
 static const char *
 kind_name(const struct tn_cache_layers *kind)
 {
-	static const char *const names[] = { "with a state", "that see all tokens", "with a window", "that see a chunk", "with a latent (MLA)" };
+	static const char *const names[] = { "with a state", "that see all tokens", "with a window", "that see a chunk",
+		                                 "with a latent (MLA)" };
 	return names[kind->cache];
 }
 
@@ -127,19 +137,23 @@ say_cache(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 	if (layout->block_bytes == 0)
 		return;
 	fputc('\n', printer->out);
-	tn__say_labelled(printer, "Cache", COLUMN, "%s bytes a token%s", tn__grouped(layout->token_bytes, number), plan->cache.number_bytes == 1 ? ", 8 bits a number" : "");
+	tn__say_labelled(printer, "Cache", COLUMN, "%s bytes a token%s", tn__grouped(layout->token_bytes, number),
+	                 plan->cache.number_bytes == 1 ? ", 8 bits a number" : "");
 	for (int i = 0; i < layout->kind_count; i++) {
 		const struct tn_cache_layers *kind = &layout->kinds[i];
 		if (kind->cache == TN_CACHE_NONE)
-			tn__say_labelled(printer, "", COLUMN, "%d layers %s: %s a sequence together", kind->layers, kind_name(kind), tn__human_bytes(layout->state_bytes, bytes));
+			tn__say_labelled(printer, "", COLUMN, "%d layers %s: %s a sequence together", kind->layers, kind_name(kind),
+			                 tn__human_bytes(layout->state_bytes, bytes));
 		else if (kind->window > 0)
-			tn__say_labelled(printer, "", COLUMN, "%d layers %s of %s tokens: %" PRId64 " bytes a token each", kind->layers, kind_name(kind),
-			                 tn__grouped(kind->window, number), kind->token_bytes);
+			tn__say_labelled(printer, "", COLUMN, "%d layers %s of %s tokens: %" PRId64 " bytes a token each",
+			                 kind->layers, kind_name(kind), tn__grouped(kind->window, number), kind->token_bytes);
 		else
-			tn__say_labelled(printer, "", COLUMN, "%d layers %s: %" PRId64 " bytes a token each", kind->layers, kind_name(kind), kind->token_bytes);
+			tn__say_labelled(printer, "", COLUMN, "%d layers %s: %" PRId64 " bytes a token each", kind->layers,
+			                 kind_name(kind), kind->token_bytes);
 	}
 	if (tn__engine_words(plan->request.engine)->blocks)
-		tn__say_labelled(printer, "", COLUMN, "a block is %s tokens, %s", tn__grouped(layout->block_tokens, number), tn__human_bytes(layout->block_bytes, bytes));
+		tn__say_labelled(printer, "", COLUMN, "a block is %s tokens, %s", tn__grouped(layout->block_tokens, number),
+		                 tn__human_bytes(layout->block_bytes, bytes));
 }
 
 static void
@@ -147,17 +161,20 @@ say_blocks(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 {
 	char blocks[32], lowest[32], highest[32], tokens[32], needed[32], bytes[32];
 	if (!tn__engine_words(plan->request.engine)->blocks) {
-		tn__say_labelled(printer, "Holds", COLUMN, "%s tokens (%s to %s)", tn__grouped(plan->tokens, tokens), tn__grouped(plan->lowest_blocks, lowest),
-		                 tn__grouped(plan->highest_blocks, highest));
+		tn__say_labelled(printer, "Holds", COLUMN, "%s tokens (%s to %s)", tn__grouped(plan->tokens, tokens),
+		                 tn__grouped(plan->lowest_blocks, lowest), tn__grouped(plan->highest_blocks, highest));
 		return;
 	}
 	if (plan->lowest_blocks == plan->highest_blocks)
-		tn__say_labelled(printer, "Holds", COLUMN, "%s blocks: %s tokens", tn__grouped(plan->blocks, blocks), tn__grouped(plan->tokens, tokens));
+		tn__say_labelled(printer, "Holds", COLUMN, "%s blocks: %s tokens", tn__grouped(plan->blocks, blocks),
+		                 tn__grouped(plan->tokens, tokens));
 	else
-		tn__say_labelled(printer, "Holds", COLUMN, "%s blocks (%s to %s): %s tokens", tn__grouped(plan->blocks, blocks), tn__grouped(plan->lowest_blocks, lowest),
-		                 tn__grouped(plan->highest_blocks, highest), tn__grouped(plan->tokens, tokens));
-	tn__say_labelled(printer, "", COLUMN, "one sequence of %s tokens needs %s blocks, %s", tn__grouped(plan->request.max_model_len, tokens),
-	                 tn__grouped(plan->needed_blocks, needed), tn__human_bytes(plan->needed_bytes, bytes));
+		tn__say_labelled(printer, "Holds", COLUMN, "%s blocks (%s to %s): %s tokens", tn__grouped(plan->blocks, blocks),
+		                 tn__grouped(plan->lowest_blocks, lowest), tn__grouped(plan->highest_blocks, highest),
+		                 tn__grouped(plan->tokens, tokens));
+	tn__say_labelled(printer, "", COLUMN, "one sequence of %s tokens needs %s blocks, %s",
+	                 tn__grouped(plan->request.max_model_len, tokens), tn__grouped(plan->needed_blocks, needed),
+	                 tn__human_bytes(plan->needed_bytes, bytes));
 }
 
 static void
@@ -167,7 +184,8 @@ say_capacity(const struct tn_printer *printer, const struct tn_serve_plan *plan)
 	if (plan->available.source == NULL || plan->available.bytes <= 0)
 		return;
 	say_blocks(printer, plan);
-	tn__say_labelled(printer, "At once", COLUMN, "%.2f sequences of %s tokens", plan->sequences, tn__grouped(plan->request.max_model_len, tokens));
+	tn__say_labelled(printer, "At once", COLUMN, "%.2f sequences of %s tokens", plan->sequences,
+	                 tn__grouped(plan->request.max_model_len, tokens));
 	tn__say_labelled(printer, "Longest", COLUMN, "%s tokens, alone", tn__grouped(plan->longest, tokens));
 }
 
@@ -180,14 +198,16 @@ say_cards(const struct tn_printer *printer, const struct tn_serving *serving)
 		if (option->verdict == TN_SERVE_UNDECIDED)
 			continue;
 		if (option->verdict == TN_SERVE_STARTS)
-			tn__say_labelled(printer, first ? "Cards" : "", COLUMN, "%d: starts, %.2f sequences at once", option->gpus, option->sequences);
+			tn__say_labelled(printer, first ? "Cards" : "", COLUMN, "%d: starts, %.2f sequences at once", option->gpus,
+			                 option->sequences);
 		else
-			tn__say_labelled(printer, first ? "Cards" : "", COLUMN, "%d: %s", option->gpus, option->verdict == TN_SERVE_NARROW ? "perhaps" : "does not start");
+			tn__say_labelled(printer, first ? "Cards" : "", COLUMN, "%d: %s", option->gpus,
+			                 option->verdict == TN_SERVE_NARROW ? "perhaps" : "does not start");
 		first = false;
 	}
 	if (serving->smallest.gpu != NULL)
-		tn__say_labelled(printer, first ? "Cards" : "", COLUMN, "the smallest that starts it alone: %s (%s)", serving->smallest.gpu->figures.name,
-		                 serving->smallest.gpu->figures.alias);
+		tn__say_labelled(printer, first ? "Cards" : "", COLUMN, "the smallest that starts it alone: %s (%s)",
+		                 serving->smallest.gpu->figures.name, serving->smallest.gpu->figures.alias);
 }
 
 static void
@@ -195,8 +215,8 @@ say_changes(const struct tn_printer *printer, const struct tn_serving *serving)
 {
 	for (int i = 0; i < serving->change_count; i++) {
 		const struct tn_serve_change *change = &serving->changes[i];
-		tn__say_labelled(printer, i == 0 ? "Change" : "", COLUMN, "%s%s%s: %s", change->option, change->value[0] != '\0' ? " " : "", change->value,
-		                 change->effect);
+		tn__say_labelled(printer, i == 0 ? "Change" : "", COLUMN, "%s%s%s: %s", change->option,
+		                 change->value[0] != '\0' ? " " : "", change->value, change->effect);
 	}
 	if (serving->change_count > 1)
 		tn__say_labelled(printer, "", COLUMN, "(each of them is enough by itself)");
@@ -227,11 +247,14 @@ say_check(const struct tn_printer *printer, const struct tn_serve_plan *plan, co
 	char unit[48] = "tokens";
 	if (tn__engine_words(plan->request.engine)->blocks)
 		snprintf(unit, sizeof(unit), "blocks of %" PRId64 " tokens", check->block_tokens);
-	tn__say_labelled(printer, "Verified", COLUMN, "%s on the virtual card: %s %s in %s; planned for that memory: %s%s", check->engine,
-	                 tn__grouped(check->blocks, first), unit, tn__human_bytes(check->available_bytes, bytes), tn__grouped(check->planned_blocks, second),
+	tn__say_labelled(printer, "Verified", COLUMN, "%s on the virtual card: %s %s in %s; planned for that memory: %s%s",
+	                 check->engine, tn__grouped(check->blocks, first), unit,
+	                 tn__human_bytes(check->available_bytes, bytes), tn__grouped(check->planned_blocks, second),
 	                 check->agrees ? ", the same" : ": THEY DIFFER");
-	tn__say_labelled(printer, "", COLUMN, "planned without starting it: %s for the cache (%s to %s)", tn__human_bytes(plan->available.bytes, bytes),
-	                 tn__human_bytes(plan->available.lowest > 0 ? plan->available.lowest : 0, first), tn__human_bytes(plan->available.highest, second));
+	tn__say_labelled(printer, "", COLUMN, "planned without starting it: %s for the cache (%s to %s)",
+	                 tn__human_bytes(plan->available.bytes, bytes),
+	                 tn__human_bytes(plan->available.lowest > 0 ? plan->available.lowest : 0, first),
+	                 tn__human_bytes(plan->available.highest, second));
 	if (check->problem[0] != '\0')
 		tn__say_labelled(printer, "", COLUMN, "%s", check->problem);
 }
@@ -247,8 +270,8 @@ say_notes(const struct tn_printer *printer, const struct tn_serving *serving)
 		tn__say(printer, TN_TINT_DIM, 2, "%s", serving->weights.problem);
 	if (serving->plan.request.gpus > 1)
 		tn__say(printer, TN_TINT_DIM, 2, "what NCCL takes lies beside what is requested of the card");
-	tn__say(printer, TN_TINT_DIM, 2, "by the rules of %s %s; other releases differ", engine_name(serving->plan.request.engine),
-	        tn__engine_words(serving->plan.request.engine)->version);
+	tn__say(printer, TN_TINT_DIM, 2, "by the rules of %s %s; other releases differ",
+	        engine_name(serving->plan.request.engine), tn__engine_words(serving->plan.request.engine)->version);
 }
 
 tn_status

@@ -13,10 +13,10 @@ tn__stand_ins_json(const struct tn_stand_in_list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		const struct tn_stand_in *item = &list->items[i];
 		json_t *path = json_string(item->path); /* need not be UTF-8 */
-		json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind",
-		                                       item->whole ? "weights_not_read" : "weights", "path",
-		                                       path != NULL ? path : json_null(), "tensors", tn__json_figure(item->tensors),
-		                                       "bytes", tn__json_figure(item->bytes), "read_bytes", tn__json_figure(item->read_bytes)));
+		json_array_append_new(
+			array, json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind", item->whole ? "weights_not_read" : "weights", "path",
+		                     path != NULL ? path : json_null(), "tensors", tn__json_figure(item->tensors), "bytes",
+		                     tn__json_figure(item->bytes), "read_bytes", tn__json_figure(item->read_bytes)));
 	}
 	return array;
 }

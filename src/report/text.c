@@ -42,15 +42,15 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 	if (report->hang.seen)
 		tn__say(printer, TN_TINT_BAD, 0, "Ranks of the program wait for each other forever: no verdict on memory");
 	else if (status > 128 && status < 128 + 65)
-		tn__say(printer, TN_TINT_BAD, 0, "The program was ended by signal %d (%s): no verdict on memory",
-		        status - 128, strsignal(status - 128));
+		tn__say(printer, TN_TINT_BAD, 0, "The program was ended by signal %d (%s): no verdict on memory", status - 128,
+		        strsignal(status - 128));
 	else
 		tn__say(printer, TN_TINT_BAD, 0, "The program failed with status %d: no verdict on memory", status);
 	char path[TN_PLACE_TEXT];
 	if (report->exception != NULL && report->exception_at != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s%s%lld  %s",
-		        tn__shown_path(report, printer->style, report->exception_at->file, path), tn__before_line(report->exception_at->file),
-		        (long long)report->exception_at->line, report->exception);
+		        tn__shown_path(report, printer->style, report->exception_at->file, path),
+		        tn__before_line(report->exception_at->file), (long long)report->exception_at->line, report->exception);
 	else if (report->exception != NULL)
 		tn__say(printer, TN_TINT_NONE, 2, "%s", report->exception);
 	tn__say_hang(printer, report);
@@ -60,7 +60,8 @@ say_failure(const struct tn_printer *printer, const struct tn_report *report)
 static bool
 is_about_the_ending(const struct tn_finding *finding)
 {
-	return tn__finding_is(finding, TN_FINDING_ended_by_oom_inside) || tn__finding_is(finding, TN_FINDING_ended_with_zero);
+	return tn__finding_is(finding, TN_FINDING_ended_by_oom_inside) ||
+	       tn__finding_is(finding, TN_FINDING_ended_with_zero);
 }
 
 /* A refused call may be what the program failed of. */
@@ -138,8 +139,7 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		        report->bound == TN_PEAK_UPPER ? ", if as much is selected as was assumed" : "");
 	} else if (report->verdict == TN_VERDICT_GROWS) {
 		tn__say(printer, TN_TINT_BAD, 0, "Does not last on %s: full at %s %s", name,
-		        report->growth.unit != NULL ? report->growth.unit : "step",
-		        tn__grouped(report->growth.full_at, peak));
+		        report->growth.unit != NULL ? report->growth.unit : "step", tn__grouped(report->growth.full_at, peak));
 	} else if (is_over_a_limit(report)) {
 		tn__say_over(printer, report, name);
 	} else if (report->stopped == TN_STOPPED_INTERRUPTED) {
@@ -159,8 +159,10 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		if (is_about_the_ending(&report->findings[i]) || is_about_a_failure(report, &report->findings[i]))
 			tn__say_finding(printer, report, &report->findings[i], false);
 	if (report->narrowly && report->verdict == TN_VERDICT_FITS) /* what did not fit was not seen to its end */
-		tn__say(printer, TN_TINT_NONE, 2, "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
-		        "load), and that decides", tn__human_bytes(report->uncertainty_highest - report->device_peak, peak));
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
+		        "load), and that decides",
+		        tn__human_bytes(report->uncertainty_highest - report->device_peak, peak));
 }
 
 static void
@@ -178,12 +180,14 @@ say_files(const struct tn_printer *printer, const struct tn_report *report)
 static void
 say_scope(const struct tn_printer *printer, const struct tn_report *report)
 {
-	static const char *const why[] = { "stopped when memory had settled", "stopped at the limit of steps or time",
-		                               "the program ran to its end",      "the program ran out of memory",
-		                               "the program failed",              "interrupted" };
+	static const char *const why[] = { "stopped when memory had settled",
+		                               "stopped at the limit of steps or time",
+		                               "the program ran to its end",
+		                               "the program ran out of memory",
+		                               "the program failed",
+		                               "interrupted" };
 	char steps[96], shapes[64] = "";
-	const char *how = report->verdict == TN_VERDICT_GROWS ? "stopped, because memory only grew"
-	                                                       : why[report->stopped];
+	const char *how = report->verdict == TN_VERDICT_GROWS ? "stopped, because memory only grew" : why[report->stopped];
 	if (report->steps_seen == 0)
 		snprintf(steps, sizeof(steps), "no complete step");
 	else if (report->steps_seen == TN_NO_FIGURE)
@@ -205,10 +209,10 @@ say_oom_place(const struct tn_printer *printer, const struct tn_report *report)
 		const char *phase, *words;
 		enum when when;
 	} phases[] = {
-		{ "forward", " in the forward pass", WITHIN },   { "backward", " in the backward pass", WITHIN },
-		{ "optimizer", " in the optimizer", WITHIN },    { "build", " while building the model", AFTER },
-		{ "load", " while loading", AFTER },             { "save", " while saving", AFTER },
-		{ "evaluation", " in evaluation", AFTER },       { "data", " while preparing data", AFTER },
+		{ "forward", " in the forward pass", WITHIN }, { "backward", " in the backward pass", WITHIN },
+		{ "optimizer", " in the optimizer", WITHIN },  { "build", " while building the model", AFTER },
+		{ "load", " while loading", AFTER },           { "save", " while saving", AFTER },
+		{ "evaluation", " in evaluation", AFTER },     { "data", " while preparing data", AFTER },
 	};
 	const struct tn_report_oom *oom = &report->oom;
 	const char *where = oom->at != NULL && oom->at->backward ? " in the backward pass" : "";
@@ -250,8 +254,8 @@ say_need(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s: %s more than the card has", needed, steps,
 		        tn__human_bytes(more, missing));
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s, plus what lies unused between its tensors", needed,
-		        steps);
+		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s, plus what lies unused between its tensors",
+		        needed, steps);
 }
 
 static void
@@ -274,8 +278,9 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_NONE, 2, "asked %s", asked);
 	say_need(printer, report);
 	if (oom->computed)
-		tn__say(printer, TN_TINT_NONE, 2, "the size came from a value that was not computed (kernels do not run on a "
-		                                  "virtual GPU): this may not be a real shortage");
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "the size came from a value that was not computed (kernels do not run on a "
+		        "virtual GPU): this may not be a real shortage");
 }
 
 /* Where memory grows, how much, and what that comes to. */
@@ -312,15 +317,16 @@ static bool
 larger_card_helps(const struct tn_report *report)
 {
 	enum tn_finding_id cause = tn__finding_of(report->oom.cause);
-	return cause != TN_FINDING_memory_fraction_limit && cause != TN_FINDING_host_ram && cause != TN_FINDING_leak_suspected;
+	return cause != TN_FINDING_memory_fraction_limit && cause != TN_FINDING_host_ram &&
+	       cause != TN_FINDING_leak_suspected;
 }
 
 /* What the moment alone seemed to say, where the trace has shown what is enough. */
 static bool
 is_outdone(const struct tn_report *report, const struct tn_finding *finding)
 {
-	return report->verdict == TN_VERDICT_OUT_OF_MEMORY && finding->severity == TN_SEVERITY_HINT && tn__is_cause(finding) &&
-	       finding->bytes == report->oom.short_by_bytes;
+	return report->verdict == TN_VERDICT_OUT_OF_MEMORY && finding->severity == TN_SEVERITY_HINT &&
+	       tn__is_cause(finding) && finding->bytes == report->oom.short_by_bytes;
 }
 
 void
@@ -347,8 +353,8 @@ say_smallest(const struct tn_printer *printer, const struct tn_report *report, c
 	bool whole = !out && report->verdict != TN_VERDICT_FAILED && report->verdict != TN_VERDICT_UNDECIDED;
 	const char *what = out ? "it" : whole ? "this peak" : "what was seen";
 	char total[32];
-	if (report->device_peak <= 0 || report->stopped == TN_STOPPED_INTERRUPTED ||
-	    report->verdict == TN_VERDICT_GROWS || (out && (row != NULL || limits_itself(report))))
+	if (report->device_peak <= 0 || report->stopped == TN_STOPPED_INTERRUPTED || report->verdict == TN_VERDICT_GROWS ||
+	    (out && (row != NULL || limits_itself(report))))
 		return;
 	if (out && report->need.bytes <= 0)
 		return;
@@ -388,7 +394,8 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 		snprintf(other, sizeof(other), "--other %lld ", (long long)others);
 	if (report->gpus > 1)
 		snprintf(gpus, sizeof(gpus), "--gpus %d ", report->gpus);
-	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s-- %s", card, memory, other, gpus, report->command);
+	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s-- %s", card, memory, other, gpus,
+	                 report->command);
 }
 
 /* The reason in words; its line, where that is not the one that ran out. */
@@ -400,8 +407,8 @@ say_why(const struct tn_printer *printer, const struct tn_report *report, const 
 	bool elsewhere = at != NULL && at->file != NULL &&
 	                 (out == NULL || out->file == NULL || at->line != out->line || strcmp(at->file, out->file) != 0);
 	if (elsewhere)
-		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s (%s%s%lld)", reason->what, slash != NULL ? slash + 1 : at->file, tn__before_line(at->file),
-		                 (long long)at->line);
+		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s (%s%s%lld)", reason->what,
+		                 slash != NULL ? slash + 1 : at->file, tn__before_line(at->file), (long long)at->line);
 	else
 		tn__say_labelled(printer, "Why", LABEL_COLUMN, "%s", reason->what);
 }
@@ -421,7 +428,8 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 	if (reason != NULL && reason->advice != NULL)
 		tn__say_labelled(printer, "Next", LABEL_COLUMN, "%s", reason->advice);
 	else
-		tn__say_labelled(printer, "Next", LABEL_COLUMN, "a smaller batch%s", row == NULL ? ", or more than one card" : "");
+		tn__say_labelled(printer, "Next", LABEL_COLUMN, "a smaller batch%s",
+		                 row == NULL ? ", or more than one card" : "");
 	if (out && row != NULL && report->need.bytes > 0 && larger_card_helps(report))
 		say_larger_card(printer, row);
 	bool host = out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram;

@@ -70,7 +70,8 @@ const char *tn__place_words(const struct tn_report *report, struct tn_style styl
 
 #define TN_REMARK_TEXT 640
 #define TN_MOMENT_LINES 3 /* of one category */
-#define TN_INFERRED_WORDS "inferred from source lines and lifetimes: nothing in the program's process reported what its memory is for"
+#define TN_INFERRED_WORDS \
+	"inferred from source lines and lifetimes: nothing in the program's process reported what its memory is for"
 
 /* A category at a moment, with the lines that hold most of it in words. */
 struct tn_moment_row {
@@ -82,14 +83,14 @@ struct tn_moment_row {
 };
 
 struct tn_moment_rows {
-	bool small; /* the figures read better in MiB than in GiB */
+	bool small;                               /* the figures read better in MiB than in GiB */
 	struct tn_moment_row rows[TN_CATEGORIES]; /* largest first */
 	size_t count;
 };
 
 /* The table of one moment, remarks as wide as the printer has room for. False when nothing is known of it. */
-bool tn__moment_rows(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_moment *moment,
-                     bool oom, struct tn_moment_rows *out);
+bool tn__moment_rows(const struct tn_printer *printer, const struct tn_report *report,
+                     const struct tn_report_moment *moment, bool oom, struct tn_moment_rows *out);
 
 /* The moment that a run's report is about, and its title; NULL where nothing is known. */
 const struct tn_report_moment *tn__told_moment(const struct tn_report *report, const char **title, bool *oom);
@@ -98,8 +99,8 @@ const struct tn_report_moment *tn__told_moment(const struct tn_report *report, c
 void tn__say_bytes(const struct tn_printer *printer, const struct tn_report *report);
 
 /* The table of one moment. `oom`: of a request that failed. Nothing when nothing is known of it. */
-void tn__say_moment(const struct tn_printer *printer, const struct tn_report *report, const struct tn_report_moment *moment,
-                    const char *title, bool oom);
+void tn__say_moment(const struct tn_printer *printer, const struct tn_report *report,
+                    const struct tn_report_moment *moment, const char *title, bool oom);
 
 /* What PyTorch's allocator says of itself. */
 void tn__say_allocator(const struct tn_printer *printer, const struct tn_report *report);

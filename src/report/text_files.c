@@ -77,12 +77,12 @@ tn__say_changes(const struct tn_printer *printer, const struct tn_report *report
 		        first != NULL && first->name != NULL ? first->name : "", first != NULL ? ")" : "");
 	}
 	if (files->unseen.count > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "%s call%s the kernel without the C library: %s", names_of(&files->unseen, names, sizeof(names)),
-		        files->unseen.count == 1 ? "s" : "",
-		        walls ? "changes made that way outside the run are refused"
-		              : "what was written is not known");
+		tn__say(printer, TN_TINT_NONE, 2, "%s call%s the kernel without the C library: %s",
+		        names_of(&files->unseen, names, sizeof(names)), files->unseen.count == 1 ? "s" : "",
+		        walls ? "changes made that way outside the run are refused" : "what was written is not known");
 	if (!walls)
-		tn__say(printer, TN_TINT_NONE, 2, "only what goes through the C library is known to have changed nothing real%s: %s",
+		tn__say(printer, TN_TINT_NONE, 2,
+		        "only what goes through the C library is known to have changed nothing real%s: %s",
 		        is_network_open(report) ? ", and sent nothing" : "", missing_wall(files));
 	else if (is_network_open(report))
 		tn__say(printer, TN_TINT_NONE, 2, "only what goes through the C library is known to have sent nothing: %s",

@@ -21,8 +21,8 @@ append_names(FILE *out, const struct tn_report *report, struct tn_style style, c
 		if (item->name != NULL)
 			fprintf(out, "%s%s", i > 0 ? ", " : "", item->name);
 		else
-			fprintf(out, "%s%s%s%lld", i > 0 ? ", " : "",
-			        tn__shown_path(report, style, item->place.file, path), tn__before_line(item->place.file), (long long)item->place.line);
+			fprintf(out, "%s%s%s%lld", i > 0 ? ", " : "", tn__shown_path(report, style, item->place.file, path),
+			        tn__before_line(item->place.file), (long long)item->place.line);
 	}
 	if (list->count > SHOWN_NAMES)
 		fprintf(out, " and %zu more", list->count - SHOWN_NAMES);
@@ -91,7 +91,10 @@ say_held_back(const struct tn_printer *printer, const struct tn_report *report)
 		if (item->name == NULL || ++shown > SHOWN_NAMES)
 			continue;
 		fprintf(out, "%s%lld %s%s %s", shown > 1 ? ", " : "", (long long)item->count,
-		        call ? "call" : data ? "message" : "connection", item->count == 1 ? "" : "s", call ? "of " : "to ");
+		        call   ? "call"
+		        : data ? "message"
+		               : "connection",
+		        item->count == 1 ? "" : "s", call ? "of " : "to ");
 		fputs(item->name, out);
 	}
 	if (shown > SHOWN_NAMES)
@@ -157,9 +160,12 @@ say_stand_ins(const struct tn_printer *printer, const struct tn_stand_in_list *l
 		return;
 	const char *name = strrchr(list->items[0].path, '/');
 	name = name != NULL ? name + 1 : list->items[0].path;
-	tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of weights (%s, %s%s) %s: shapes stood in for the tensors", list->count,
-	        list->count == 1 ? "" : "s", tn__human_bytes(bytes, room), name, list->count == 1 ? "" : " ...",
-	        whole == list->count ? "not read (--weights shape)" : list->count == 1 ? "is a header only" : "are headers only");
+	tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of weights (%s, %s%s) %s: shapes stood in for the tensors",
+	        list->count, list->count == 1 ? "" : "s", tn__human_bytes(bytes, room), name,
+	        list->count == 1 ? "" : " ...",
+	        whole == list->count ? "not read (--weights shape)"
+	        : list->count == 1   ? "is a header only"
+	                             : "are headers only");
 }
 
 void

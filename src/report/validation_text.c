@@ -92,9 +92,8 @@ say_agreement(const struct tn_printer *printer, const json_t *entry)
 		                 figure(entry, "reserved_peak_bytes", "measured") };
 	if (its != UNKNOWN && other != UNKNOWN && its != other)
 		snprintf(process, sizeof(process), ", process %+.1f MiB", (double)(other - its) / (1 << 20));
-	tn__say(printer, TN_TINT_NONE, 2, "agrees: %s (%s allocated, %s reserved%s)",
-	        tn__json_borrow_text(entry, "job"), tn__human_bytes(peaks[0], allocated),
-	        tn__human_bytes(peaks[1], reserved), process);
+	tn__say(printer, TN_TINT_NONE, 2, "agrees: %s (%s allocated, %s reserved%s)", tn__json_borrow_text(entry, "job"),
+	        tn__human_bytes(peaks[0], allocated), tn__human_bytes(peaks[1], reserved), process);
 }
 
 tn_status
@@ -126,16 +125,19 @@ tn__validation_summary(const json_t *document, int left, struct tn_style style, 
 	const json_t *summary = json_object_get(document, "summary");
 	int jobs = count_of(summary, "jobs"), agree = count_of(summary, "agree");
 	bool stand_in = tn__json_read_truth(document, "stand_in");
-	tn__say(&printer, agree == jobs ? TN_TINT_GOOD : TN_TINT_BAD, 0, "%d of %d jobs agree on %s with torch %s", agree, jobs,
-	        text(document, "gpu", "name"), text(document, "about", "torch"));
-	tn__say(&printer, TN_TINT_NONE, 2, "allocated peak equal to the byte: %d; reserved peak within 0.5 %%: %d; the same "
+	tn__say(&printer, agree == jobs ? TN_TINT_GOOD : TN_TINT_BAD, 0, "%d of %d jobs agree on %s with torch %s", agree,
+	        jobs, text(document, "gpu", "name"), text(document, "about", "torch"));
+	tn__say(&printer, TN_TINT_NONE, 2,
+	        "allocated peak equal to the byte: %d; reserved peak within 0.5 %%: %d; the same "
 	        "segments in the same order: %d; bytes of the process within 100 MiB: %d",
 	        count_of(summary, "allocated_peak_equal"), count_of(summary, "reserved_peak_within_half_percent"),
 	        count_of(summary, "same_segments"), count_of(summary, "process_within_100_mib"));
 	if (stand_in)
-		tn__say(&printer, TN_TINT_DIM, 2, "a virtual card stood in for the real one: this only shows that the kit works");
+		tn__say(&printer, TN_TINT_DIM, 2,
+		        "a virtual card stood in for the real one: this only shows that the kit works");
 	if (left > 0)
-		tn__say(&printer, TN_TINT_STRONG, 2, "%d job%s left: the same command resumes", left, left == 1 ? " is" : "s are");
+		tn__say(&printer, TN_TINT_STRONG, 2, "%d job%s left: the same command resumes", left,
+		        left == 1 ? " is" : "s are");
 	TN_RETURN_IF(fflush(out) != 0 || ferror(out), TN_IO, "the table could not be written");
 	return TN_OK;
 }

@@ -21,11 +21,11 @@
 #include "verdict/model_fill.h"
 
 #define RETRIES 3
-#define RETRY_SECONDS 120       /* after these no further one begins */
+#define RETRY_SECONDS 120 /* after these no further one begins */
 #define WISHES 8
 #define LAST_READ 4
-#define SITES_APART 3           /* of counts: each is looked at alone */
-#define LOOK_SECONDS 60         /* a longer run is not made again to see what hangs on a count */
+#define SITES_APART 3   /* of counts: each is looked at alone */
+#define LOOK_SECONDS 60 /* a longer run is not made again to see what hangs on a count */
 #define LOOK_APART_SECONDS 15
 #define ASSUMPTIONS_VARIABLE "TONNAGE_ASSUMPTIONS"
 
@@ -236,7 +236,8 @@ wish_for_another(const struct tn_assumed_list *list, struct wishes *wishes)
 	for (size_t i = 0; i < list->count; i++) {
 		const struct tn_assumption *item = item_in_turn(list, i);
 		size_t at = 0;
-		if (!can_differ(item) || strlen(item->place.file) >= PATH_MAX || strlen(item->what) >= sizeof(wishes->items[0].what))
+		if (!can_differ(item) || strlen(item->place.file) >= PATH_MAX ||
+		    strlen(item->what) >= sizeof(wishes->items[0].what))
 			continue;
 		while (at < wishes->count && !is_wished(&wishes->items[at], item))
 			at++;
@@ -265,8 +266,8 @@ wish_for_another(const struct tn_assumed_list *list, struct wishes *wishes)
 static bool
 failed_by_itself(const struct tn_report *report)
 {
-	return report->stopped == TN_STOPPED_FAILED && report->misuse == TN_MISUSE_NONE && report->refused_calls.count == 0 &&
-	       report->exit_status != 0 && report->exit_status < 128;
+	return report->stopped == TN_STOPPED_FAILED && report->misuse == TN_MISUSE_NONE &&
+	       report->refused_calls.count == 0 && report->exit_status != 0 && report->exit_status < 128;
 }
 
 static void

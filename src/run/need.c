@@ -23,9 +23,9 @@
 #include "trials/trial.h"
 #include "verdict/judge.h"
 
-#define STEPS "3"            /* the second update has the state that the first one made */
-#define LONGEST_RUN 60.0     /* seconds: a longer one is not done again for this */
-#define LEAST_TIMEOUT 15.0  /* seconds, or twice what the run took */
+#define STEPS "3"          /* the second update has the state that the first one made */
+#define LONGEST_RUN 60.0   /* seconds: a longer one is not done again for this */
+#define LEAST_TIMEOUT 15.0 /* seconds, or twice what the run took */
 #define LARGEST_ANSWER (32 << 20)
 
 /* Seconds for the second run; 0: none. TONNAGE_NEED says them, else they follow from how long the first one took. */

@@ -18,8 +18,16 @@ struct wish { /* what is wanted of a run beside its report */
 struct tn_run_options
 tn_run_defaults(void)
 {
-	return (struct tn_run_options){ .gpu = "auto", .gpus = 1, .nodes = 1, .steps = "auto", .inputs = "as_is", .compile_seconds = -1, .tolerance = -1,
-		                            .assume = 1, .messages = stderr, .output = stdout };
+	return (struct tn_run_options){ .gpu = "auto",
+		                            .gpus = 1,
+		                            .nodes = 1,
+		                            .steps = "auto",
+		                            .inputs = "as_is",
+		                            .compile_seconds = -1,
+		                            .tolerance = -1,
+		                            .assume = 1,
+		                            .messages = stderr,
+		                            .output = stdout };
 }
 
 /* With what the program needs in all, other causes may be the right ones: all is judged anew. */

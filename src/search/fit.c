@@ -21,12 +21,12 @@
 #include "supervise/internal.h"
 
 #define LARGEST_BATCH 65536
-#define FIRST_BATCH 4      /* with {batch}, when none was asked for */
-#define GUESSED_PROBES 6   /* on a card, before halving */
-#define MOST_SIGHTINGS 5   /* of predicted batches on the card that is never full */
-#define NEAR 1.25          /* a line holds this far from what it was drawn through */
-#define FARTHEST 8         /* times the largest batch that is known */
-#define FIRST_STRIDE 8     /* part of a batch that fits although it should not: as far as the next is beyond it */
+#define FIRST_BATCH 4    /* with {batch}, when none was asked for */
+#define GUESSED_PROBES 6 /* on a card, before halving */
+#define MOST_SIGHTINGS 5 /* of predicted batches on the card that is never full */
+#define NEAR 1.25        /* a line holds this far from what it was drawn through */
+#define FARTHEST 8       /* times the largest batch that is known */
+#define FIRST_STRIDE 8   /* part of a batch that fits although it should not: as far as the next is beyond it */
 
 /* ---- points ---- */
 
@@ -68,7 +68,8 @@ try_batch(struct tn_fit_search *search, int card, int batch)
 {
 	const struct tn_fit_target *target = &search->targets[card == TN_FIT_LARGE ? 0 : card];
 	struct tn_fit_trial *point = tn__fit_find(search, card, batch) == NULL && search->count < TN_FIT_TRIALS
-	                          ? calloc(1, sizeof(*point)) : NULL;
+	                                 ? calloc(1, sizeof(*point))
+	                                 : NULL;
 	if (point == NULL)
 		return NULL;
 	search->points[search->count++] = point;
@@ -324,7 +325,8 @@ judge_first(struct tn_fit_search *search, const struct tn_fit_trial *point)
 	if (search->own_batch == 0)
 		fail(search,
 		     "no data loader was seen whose batch could be set: write {batch} into the program's arguments, as in "
-		     "-- python train.py --batch-size {batch}", TN_EXIT_USAGE);
+		     "-- python train.py --batch-size {batch}",
+		     TN_EXIT_USAGE);
 }
 
 static void
@@ -450,8 +452,12 @@ tn_fit(const struct tn_fit_options *options, int *exit_status)
 	search->options = options;
 	search->most = options->most > 0 ? options->most : LARGEST_BATCH;
 	search->by_word = has_word(options->search.run.arguments);
-	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,
-		                                 .ended = ended, .tick = tick, .forks = !options->search.fresh };
+	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs,
+		                                 .context = search,
+		                                 .next = next,
+		                                 .ended = ended,
+		                                 .tick = tick,
+		                                 .forks = !options->search.fresh };
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = take_cards(search, exit_status);
 	if (status == TN_OK)

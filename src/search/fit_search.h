@@ -15,10 +15,10 @@
 #define TN_FIT_LARGE (-1) /* in the place of a card's index: the card that is never full */
 
 struct tn_fit_trial {
-	int card; /* TN_FIT_LARGE, or an index */
+	int card;  /* TN_FIT_LARGE, or an index */
 	int batch; /* 0: as the program has it */
 	bool over, fits;
-	char *changes; /* NULL: none */
+	char *changes;    /* NULL: none */
 	char **arguments; /* with the batch in them; NULL: the program's */
 	struct tn_trial trial;
 };
@@ -26,7 +26,7 @@ struct tn_fit_trial {
 struct tn_fit_target {
 	struct tn_search_card card;
 	char *asked;
-	int low, high; /* largest that fits, 0: none known; smallest that does not, INT_MAX: none known */
+	int low, high;       /* largest that fits, 0: none known; smallest that does not, INT_MAX: none known */
 	int probes, strides; /* on the card; of them, beyond all that is known */
 	int sightings;       /* on the card that is never full */
 };

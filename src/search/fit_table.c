@@ -28,7 +28,8 @@ tn__fit_batch_of(const struct tn_fit_search *search, const struct tn_fit_trial *
 }
 
 int64_t
-tn__fit_device_of(const struct tn_fit_search *search, const struct tn_fit_trial *point, const struct tn_fit_target *target)
+tn__fit_device_of(const struct tn_fit_search *search, const struct tn_fit_trial *point,
+                  const struct tn_fit_target *target)
 {
 	int64_t device = tn__trial_report(&point->trial)->device_peak;
 	if (!point->over || !point->fits || device == TN_NO_FIGURE)
@@ -77,7 +78,10 @@ add_to_curve(const struct tn_fit_search *search, const struct tn_fit_target *tar
 	bool undecided = !point->fits && report->verdict == TN_VERDICT_UNDECIDED;
 	bool failed = !point->fits && report->verdict == TN_VERDICT_FAILED;
 	out->curve[out->curve_count++] = (struct tn_fit_point){
-		.batch = batch, .device_peak = device, .tried = tried, .fits = tried ? point->fits : room,
+		.batch = batch,
+		.device_peak = device,
+		.tried = tried,
+		.fits = tried ? point->fits : room,
 		.reserved_peak = point->fits ? report->reserved_peak : TN_NO_FIGURE,
 		.undecided = undecided,
 		.why_not = undecided ? tn__trial_doubt(&point->trial)
@@ -115,10 +119,14 @@ fill_card(struct tn_fit_search *search, int index, int batch, struct tn_fit_card
 	const struct tn_fit_target *target = &search->targets[index];
 	const struct tn_fit_trial *best = target->low > 0 ? tn__fit_find(search, index, target->low) : NULL;
 	bool known = tn__fit_is_done(search, target);
-	*out = (struct tn_fit_card){ .gpu = target->card.figures, .asked = strdup(target->asked),
-		                         .margin_wanted = target->card.hidden, .largest = known ? target->low : -1,
-		                         .unbounded = target->low >= search->most, .reserved_peak = TN_NO_FIGURE,
-		                         .device_peak = TN_NO_FIGURE, .margin = TN_NO_FIGURE };
+	*out = (struct tn_fit_card){ .gpu = target->card.figures,
+		                         .asked = strdup(target->asked),
+		                         .margin_wanted = target->card.hidden,
+		                         .largest = known ? target->low : -1,
+		                         .unbounded = target->low >= search->most,
+		                         .reserved_peak = TN_NO_FIGURE,
+		                         .device_peak = TN_NO_FIGURE,
+		                         .margin = TN_NO_FIGURE };
 	if (best != NULL) {
 		out->reserved_peak = tn__trial_report(&best->trial)->reserved_peak;
 		out->device_peak = tn__trial_report(&best->trial)->device_peak - target->card.hidden;
@@ -152,9 +160,13 @@ void
 tn__fit_table(struct tn_fit_search *search, struct tn_fits *out)
 {
 	int batch = search->options->batch > 0 ? search->options->batch : search->own_batch;
-	*out = (struct tn_fits){ .batch = batch, .interrupted = search->trials.interrupted_by != 0,
-		                     .by_word = search->by_word, .trials = search->trials.count, .forked = search->trials.forked,
-		                     .not_forked = tn__trials_not_forked(&search->trials), .seconds = tn__trials_seconds(&search->trials) };
+	*out = (struct tn_fits){ .batch = batch,
+		                     .interrupted = search->trials.interrupted_by != 0,
+		                     .by_word = search->by_word,
+		                     .trials = search->trials.count,
+		                     .forked = search->trials.forked,
+		                     .not_forked = tn__trials_not_forked(&search->trials),
+		                     .seconds = tn__trials_seconds(&search->trials) };
 	if (batch > 0 && (search->by_word || batch == search->own_batch))
 		out->smallest_gpu = smallest_for(search, batch);
 	out->command = tn__program_quote(search->options->search.run.arguments);

@@ -26,7 +26,7 @@
 #define EARLY_STEP 4
 #define MORE_STEPS 3
 #define MOST_SPARE_PAIRS 3 /* when single changes fit already */
-#define ENOUGH_KEPT 3 /* that fit and keep the results: then nothing is tried that trains differently */
+#define ENOUGH_KEPT 3      /* that fit and keep the results: then nothing is tried that trains differently */
 #define ENOUGH_FOUND 6
 
 /* ---- what has come so far ---- */
@@ -170,12 +170,13 @@ limit_steps(const struct tn_fix_search *search, struct tn_attempt *attempt, stru
 {
 	const struct tn_report_oom *oom = &tn__trial_report(&attempt->card)->oom;
 	const char *phase = oom->phase;
-	bool trains = phase != NULL && (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 ||
-	                                strcmp(phase, "optimizer") == 0);
+	bool trains = phase != NULL &&
+	              (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 || strcmp(phase, "optimizer") == 0);
 	if (attempt->stage != TN_STAGE_TOO_SMALL || !trains || oom->step <= 0 || oom->step > EARLY_STEP ||
 	    strcmp(options->steps, "auto") != 0)
 		return;
-	int64_t peak = tn__trial_report(&search->unchanged_large)->at_peak.step; /* no earlier than the unchanged program has its */
+	int64_t peak = tn__trial_report(&search->unchanged_large)
+	                   ->at_peak.step; /* no earlier than the unchanged program has its */
 	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)(peak > oom->step ? peak : oom->step) + MORE_STEPS);
 	options->steps = attempt->steps;
 }
@@ -223,7 +224,8 @@ first_in(struct tn_fix_search *search, enum tn_stage stage)
 {
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
-		bool allowed = attempt->most == INT64_MAX || attempt->found.results <= search->allowed; /* the first: a remedy */
+		bool allowed = attempt->most == INT64_MAX ||
+		               attempt->found.results <= search->allowed; /* the first: a remedy */
 		if (attempt->stage == stage && allowed && is_worth_it(search, attempt))
 			return attempt;
 	}
@@ -327,8 +329,7 @@ static void
 say_undecided(const struct tn_fix_search *search)
 {
 	char *doubt = tn__trial_doubt(&search->unchanged_card);
-	tn__tell(search->options->search.run.messages, "the unchanged program: %s",
-	        doubt != NULL ? doubt : "undecided");
+	tn__tell(search->options->search.run.messages, "the unchanged program: %s", doubt != NULL ? doubt : "undecided");
 	free(doubt);
 }
 
@@ -344,13 +345,14 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 		say_undecided(search);
 	else
 		TN_FORWARD_IF_ERROR(tn__print_document(&tn__fix_document, fixes, &options->run));
-	TN_FORWARD_IF_ERROR(tn__save_document(&tn__fix_document, fixes, &options->run, !fixes->failed && !fixes->undecided));
+	TN_FORWARD_IF_ERROR(
+		tn__save_document(&tn__fix_document, fixes, &options->run, !fixes->failed && !fixes->undecided));
 	TN_FORWARD_IF_ERROR(tn__fix_write_patch(search, fixes));
 	*exit_status = fixes->interrupted ? 128 + search->trials.interrupted_by
 	               : fixes->fits_unchanged || fixes->failed || fixes->undecided
 	                   ? tn__trial_report(&search->unchanged_card)->exit_status
 	               : tn__fix_chosen(fixes, NULL) != NULL ? TN_EXIT_FITS
-	                                             : TN_EXIT_OUT_OF_MEMORY;
+	                                                     : TN_EXIT_OUT_OF_MEMORY;
 	if (search->options->apply == NULL || fixes->interrupted)
 		return TN_OK;
 	const struct tn_fix_change *change = tn__fix_chosen(fixes, search->options->apply);
@@ -404,8 +406,12 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	search->allowed = TN_GUARANTEE_ROUNDING;
 	search->need = search->missing = TN_NO_FIGURE;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
-	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs, .context = search, .next = next,
-		                                 .ended = ended, .tick = tick, .forks = !options->search.fresh };
+	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs,
+		                                 .context = search,
+		                                 .next = next,
+		                                 .ended = ended,
+		                                 .tick = tick,
+		                                 .forks = !options->search.fresh };
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)

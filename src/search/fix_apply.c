@@ -50,7 +50,7 @@ tn__fix_write_patch(const struct tn_fix_search *search, const struct tn_fixes *f
 		return TN_OK;
 	if (change == NULL || change->patch == NULL) {
 		tn__tell(search->options->search.run.messages, "%s has no patch: %s is not written",
-		        change != NULL ? change->changes : "what fits", path);
+		         change != NULL ? change->changes : "what fits", path);
 		return TN_OK;
 	}
 	return tn__save_to(path, search->options->search.run.output, patch_writer, change);
@@ -107,7 +107,8 @@ tn__fix_apply(const struct tn_fix_options *options, const char *changes, int *ex
 	setenv("TONNAGE_CHANGES", changes, 1);
 	if (!run.quiet)
 		tn__tell(run.messages, "running with %s", changes);
-	bool by_name = options->patch_path != NULL && !tn__fix_is_number(options->apply); /* by number, the search has written it */
+	bool by_name = options->patch_path != NULL &&
+	               !tn__fix_is_number(options->apply); /* by number, the search has written it */
 	tn_status status = by_name ? run_for_patch(options, &run, exit_status) : tn_run(&run, exit_status);
 	unsetenv("TONNAGE_CHANGES");
 	tn__change_command_free(arguments);

@@ -106,7 +106,8 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 	found->need = tn__fix_need(report);
 	if (found->need != TN_NO_FIGURE)
 		found->need -= hidden;
-	found->saved = search->need != TN_NO_FIGURE && found->need != TN_NO_FIGURE ? search->need - found->need : TN_NO_FIGURE;
+	found->saved = search->need != TN_NO_FIGURE && found->need != TN_NO_FIGURE ? search->need - found->need
+	                                                                           : TN_NO_FIGURE;
 	/* Where room is not what is missing (fragmentation, a limit of the program's own) there is nothing to save. */
 	if (search->missing == TN_NO_FIGURE || (trial->end == TN_TRIAL_DONE && !has_come_as_far(search, report)))
 		found->saved = TN_NO_FIGURE;
@@ -171,8 +172,8 @@ did_nothing(struct tn_attempt *attempt)
 		return true;
 	found->end = TN_FIX_UNKNOWN;
 	tn__human_bytes(found->saved < 0 ? -found->saved : found->saved, bytes);
-	if (asprintf(&why, "it changed nothing, yet the program took %s %s: the program does not behave the same twice", bytes,
-	             found->saved < 0 ? "more" : "less") < 0)
+	if (asprintf(&why, "it changed nothing, yet the program took %s %s: the program does not behave the same twice",
+	             bytes, found->saved < 0 ? "more" : "less") < 0)
 		why = NULL;
 	tn__replace_text(&found->why_not, why);
 	free(why);
@@ -244,4 +245,3 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		search->first_seconds = tn__trials_seconds(&search->trials);
 	tn__progress_line_say(&search->line, "fits with %s", attempt->found.changes);
 }
-

@@ -48,7 +48,8 @@ by_worth(const void *one, const void *two)
 		return a->part_count < b->part_count ? -1 : 1;
 	if (a->pieces != b->pieces)
 		return a->pieces - b->pieces;
-	if (a->saved != b->saved && (a->saved > 0 || b->saved > 0)) /* else what they leave tells them apart: settings of a cache */
+	if (a->saved != b->saved &&
+	    (a->saved > 0 || b->saved > 0)) /* else what they leave tells them apart: settings of a cache */
 		return a->saved > b->saved ? -1 : 1;
 	return a->margin == b->margin ? 0 : a->margin > b->margin ? -1 : 1;
 }
@@ -125,17 +126,25 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 	int64_t need = fits ? whole->device_peak - search->card.hidden : search->need;
 	/* Where the card has room for what is needed, and yet it does not fit, the card is no matter of that alone. */
 	bool told = !fits && need != TN_NO_FIGURE && search->missing != TN_NO_FIGURE;
-	const struct tn_gpu_row *row = told ? tn__report_smallest_card(whole, need)
-	                               : whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu) : NULL;
-	*out = (struct tn_fixes){ .gpu = search->card.figures, .gpus = search->card.options.gpus, .fits_unchanged = fits,
+	const struct tn_gpu_row *row = told                          ? tn__report_smallest_card(whole, need)
+	                               : whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu)
+	                                                             : NULL;
+	*out = (struct tn_fixes){ .gpu = search->card.figures,
+		                      .gpus = search->card.options.gpus,
+		                      .fits_unchanged = fits,
 		                      .failed = card->verdict == TN_VERDICT_FAILED,
 		                      .undecided = card->verdict == TN_VERDICT_UNDECIDED,
 		                      .interrupted = search->trials.interrupted_by != 0,
-		                      .need = need, .missing = search->missing, .margin_wanted = search->card.hidden,
-		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL, .trials = search->trials.count,
-		                      .forked = search->trials.forked, .took = search->trials.took,
+		                      .need = need,
+		                      .missing = search->missing,
+		                      .margin_wanted = search->card.hidden,
+		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL,
+		                      .trials = search->trials.count,
+		                      .forked = search->trials.forked,
+		                      .took = search->trials.took,
 		                      .not_forked = tn__trials_not_forked(&search->trials),
-		                      .seconds = tn__trials_seconds(&search->trials), .first_seconds = search->first_seconds };
+		                      .seconds = tn__trials_seconds(&search->trials),
+		                      .first_seconds = search->first_seconds };
 	if (tn__fix_grows(search))
 		out->smallest_gpu = NULL; /* what was seen is not all that it would take */
 	out->command = tn__program_quote(search->card.options.arguments);

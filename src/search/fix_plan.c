@@ -21,9 +21,13 @@ add_attempt(struct tn_fix_search *search, const char *title, enum tn_guarantee r
 	if (search->count == TN_FIX_ATTEMPTS)
 		return NULL;
 	struct tn_attempt *attempt = &search->attempts[search->count++];
-	*attempt = (struct tn_attempt){ .found = { .title = strdup(title), .results = results, .end = TN_FIX_UNKNOWN,
-		                                    .reserved_peak = TN_NO_FIGURE, .device_peak = TN_NO_FIGURE, .need = TN_NO_FIGURE,
-		                                    .margin = TN_NO_FIGURE } };
+	*attempt = (struct tn_attempt){ .found = { .title = strdup(title),
+		                                       .results = results,
+		                                       .end = TN_FIX_UNKNOWN,
+		                                       .reserved_peak = TN_NO_FIGURE,
+		                                       .device_peak = TN_NO_FIGURE,
+		                                       .need = TN_NO_FIGURE,
+		                                       .margin = TN_NO_FIGURE } };
 	return attempt;
 }
 
@@ -71,7 +75,8 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 	char *title = tn__change_title(row->title != NULL ? row->title : facts->title, value);
 	bool hopeless = !remedies && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
 	struct tn_attempt *attempt = part != NULL && title != NULL && !is_tried(search, part)
-	                                 ? add_attempt(search, title, row->results) : NULL;
+	                                 ? add_attempt(search, title, row->results)
+	                                 : NULL;
 	if (attempt != NULL) {
 		add_part(attempt, part);
 		attempt->found.cost = facts->cost;
@@ -79,7 +84,8 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 		attempt->found.remedy = not_of_room;
 		attempt->found.own = tn__change_is_own(part);
 		bool kept = attempt->found.results != TN_GUARANTEE_DIFFERENT;
-		attempt->most = remedies && (kept || not_of_room) ? INT64_MAX : most; /* what was found wrong is tried first of all */
+		attempt->most = remedies && (kept || not_of_room) ? INT64_MAX
+		                                                  : most; /* what was found wrong is tried first of all */
 		attempt->wished = tn__change_is(part, TN_CHANGE_NOTHING);
 		if (attempt->wished)
 			attempt->most = 0;
@@ -176,12 +182,24 @@ static void
 add_row(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
 {
 	switch (tn__change_facts(row->id)->choice) {
-	case TN_CHOICE_FIRST: add_first(search, row); break;
-	case TN_CHOICE_PIECES: add_accumulation(search, row); break;
-	case TN_CHOICE_BATCH: add_batch(search, row, search->batch); break;
-	case TN_CHOICE_EVALUATION_BATCH: add_batch(search, row, tn__survey_evaluation_batch(survey)); break;
-	case TN_CHOICE_SETTINGS: add_settings(search, row); break;
-	case TN_CHOICE_OPTION_VALUES: add_option(search, row, survey); break;
+	case TN_CHOICE_FIRST:
+		add_first(search, row);
+		break;
+	case TN_CHOICE_PIECES:
+		add_accumulation(search, row);
+		break;
+	case TN_CHOICE_BATCH:
+		add_batch(search, row, search->batch);
+		break;
+	case TN_CHOICE_EVALUATION_BATCH:
+		add_batch(search, row, tn__survey_evaluation_batch(survey));
+		break;
+	case TN_CHOICE_SETTINGS:
+		add_settings(search, row);
+		break;
+	case TN_CHOICE_OPTION_VALUES:
+		add_option(search, row, survey);
+		break;
 	}
 }
 
@@ -377,7 +395,8 @@ tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t mos
 			enum tn_guarantee worst = a->found.results > b->found.results ? a->found.results : b->found.results;
 			bool kept = worst != TN_GUARANTEE_DIFFERENT;
 			bool reaches = search->missing == TN_NO_FIGURE || (double)sum >= share * (double)search->missing;
-			pairs[count++] = (struct pair){ i, j, (reaches ? 0 : 1000) + (kept ? 0 : 100) + a->found.cost + b->found.cost,
+			pairs[count++] = (struct pair){ i, j,
+				                            (reaches ? 0 : 1000) + (kept ? 0 : 100) + a->found.cost + b->found.cost,
 				                            sum };
 		}
 	qsort(pairs, count, sizeof(pairs[0]), by_rank);

@@ -41,9 +41,10 @@ difference(const struct tn_pace *before, const struct tn_pace *after, bool cuts)
 	else if (before->tokens > 0 && after->tokens > 0 && before->tokens != after->tokens)
 		length = asprintf(&words, "an update uses %lld tokens, %lld when unchanged", (long long)after->tokens,
 		                  (long long)before->tokens);
-	else if (!isnan(before->loss_share) && !isnan(after->loss_share) && !are_near(before->loss_share, after->loss_share))
-		length = asprintf(&words, "the losses of an update are weighted %.3g times, %.3g times when unchanged", after->loss_share,
-		                  before->loss_share);
+	else if (!isnan(before->loss_share) && !isnan(after->loss_share) &&
+	         !are_near(before->loss_share, after->loss_share))
+		length = asprintf(&words, "the losses of an update are weighted %.3g times, %.3g times when unchanged",
+		                  after->loss_share, before->loss_share);
 	else if (rate >= 0)
 		length = asprintf(&words, "the learning rate of update %lld is %g, %g when unchanged", (long long)rate + 1,
 		                  after->rates[rate], before->rates[rate]);

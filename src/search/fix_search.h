@@ -27,14 +27,14 @@ enum tn_stage {
 struct tn_attempt {
 	struct tn_fix_change found;
 	enum tn_stage stage;
-	bool kept;          /* tn_fix_change was handed over */
-	bool wished;        /* tried whatever else fits */
-	bool acted;         /* some change of it made a difference in its last trial */
+	bool kept;           /* tn_fix_change was handed over */
+	bool wished;         /* tried whatever else fits */
+	bool acted;          /* some change of it made a difference in its last trial */
 	bool without_others; /* the card is tried without other processes, and nothing is changed */
-	int64_t most;       /* what it may save, at most */
+	int64_t most;        /* what it may save, at most */
 	struct tn_trial large, card;
-	char **arguments;   /* of the program, where options of its own are set */
-	char steps[16];     /* of the trial on the unlimited card, where a few tell enough */
+	char **arguments; /* of the program, where options of its own are set */
+	char steps[16];   /* of the trial on the unlimited card, where a few tell enough */
 };
 
 struct tn_fix_search {
@@ -46,12 +46,12 @@ struct tn_fix_search {
 	struct tn_attempt *attempts;
 	int count;
 	bool planned, over;
-	int round;               /* of planning: fix.c */
+	int round;                 /* of planning: fix.c */
 	enum tn_guarantee allowed; /* changes that do more to the results wait */
-	bool direct;     /* only the card itself is asked */
-	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
-	int64_t need;    /* tn__fix_need of the program as it is; TN_NO_FIGURE: unknown */
-	int batch;       /* the largest of the program; 0: unknown */
+	bool direct;               /* only the card itself is asked */
+	int64_t missing;           /* bytes, margin included; TN_NO_FIGURE: unknown */
+	int64_t need;              /* tn__fix_need of the program as it is; TN_NO_FIGURE: unknown */
+	int batch;                 /* the largest of the program; 0: unknown */
 	double first_seconds;
 	const char *failure; /* why there is no list */
 	int failure_status;
@@ -79,7 +79,8 @@ tn_status tn__fix_apply(const struct tn_fix_options *options, const char *change
 void tn__fix_plan(struct tn_fix_search *search);
 /* Adds the `most` most promising combinations of an attempt of so many changes and a single one, but those that are there:
  * those that together save this share of what is missing come first. */
-void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising, double share);
+void tn__fix_plan_combinations(struct tn_fix_search *search, size_t parts, size_t most, bool only_promising,
+                               double share);
 /* Adds the `most` cheapest pairs of an attempt that was not enough and a change that may save what is left of its peak; only
  * where its trial on the unlimited card told what that peak is made of. */
 void tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most);
@@ -104,7 +105,8 @@ void tn__replace_text(char **text, const char *value);
 /* ---- fix_same.c ---- */
 
 /* Takes the promise away from a change whose trial was seen to make other updates than the unchanged program, and says why. */
-void tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial);
+void tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *attempt,
+                           const struct tn_trial *trial);
 /* How much of the samples of an unchanged update one of the trial sees; 0: unknown. */
 double tn__fix_share_of_samples(const struct tn_fix_search *search, const struct tn_trial *trial);
 

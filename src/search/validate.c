@@ -97,8 +97,8 @@ list_jobs(struct validation *validation)
 	while ((name = strsep(&rest, "\n")) != NULL)
 		if (name[0] != '\0' && validation->count < MOST_JOBS && (wanted == NULL || strstr(name, wanted) != NULL))
 			validation->jobs[validation->count++].name = name;
-	TN_RETURN_IF(validation->count == 0, TN_INVALID,
-	             "no job's name holds \"%s\": tonnage validate --list lists them", wanted);
+	TN_RETURN_IF(validation->count == 0, TN_INVALID, "no job's name holds \"%s\": tonnage validate --list lists them",
+	             wanted);
 	return TN_OK;
 }
 
@@ -218,7 +218,8 @@ judge(struct validation *validation, struct job *job)
 		fail(validation, status, tn_error_text());
 	if (added && !options->quiet) {
 		tn__progress_line_erase(&validation->line);
-		(void)tn__validation_line(tn__validation_last(validation->results), tn__style_of(options->messages), options->messages);
+		(void)tn__validation_line(tn__validation_last(validation->results), tn__style_of(options->messages),
+		                          options->messages);
 	}
 }
 
@@ -343,8 +344,12 @@ open_validation(const struct tn_validate_options *options)
 	const struct tn_run_options words = { .quiet = options->quiet, .messages = options->messages };
 	validation->options = options;
 	validation->line = tn__progress_line_of(&words);
-	validation->trials = (struct tn_trials){ .wanted_jobs = SIDES, .limit_seconds = MOST_SECONDS, .context = validation,
-		                                     .next = next, .ended = ended, .tick = tick };
+	validation->trials = (struct tn_trials){ .wanted_jobs = SIDES,
+		                                     .limit_seconds = MOST_SECONDS,
+		                                     .context = validation,
+		                                     .next = next,
+		                                     .ended = ended,
+		                                     .tick = tick };
 	return validation;
 }
 

@@ -45,7 +45,8 @@ largest_of(double first, double second)
 static double
 expert_width(const struct tn_served_model *model, int ranks)
 {
-	double used = model->experts_used > 0 ? (double)model->experts_used : 1, inner = (double)model->expert_intermediate / ranks;
+	double used = model->experts_used > 0 ? (double)model->experts_used : 1,
+		   inner = (double)model->expert_intermediate / ranks;
 	double shared = 3.0 * (double)model->shared_intermediate / ranks;
 	return used * (largest_of(2 * inner, (double)model->hidden) + inner) + shared;
 }
@@ -55,7 +56,8 @@ state_width(const struct tn_state *state, int ranks)
 {
 	double channels = (double)state->inner;
 	if (state->kind == TN_STATE_DELTA)
-		channels = 2.0 * (double)(state->key_heads * state->key_size) + 2.0 * (double)(state->value_heads * state->value_size);
+		channels = 2.0 * (double)(state->key_heads * state->key_size) +
+		           2.0 * (double)(state->value_heads * state->value_size);
 	else
 		channels = 2.0 * channels + 2.0 * (double)(state->groups * state->size);
 	return 2.5 * channels / ranks;
@@ -71,7 +73,8 @@ is_gated(const struct tn_served_model *model)
 static double
 widest(const struct tn_served_model *model, int ranks)
 {
-	double attention = 2.0 * (double)(model->heads + model->kv_heads) * (double)model->head_size / ranks, width = attention > 0 ? attention : 0;
+	double attention = 2.0 * (double)(model->heads + model->kv_heads) * (double)model->head_size / ranks,
+		   width = attention > 0 ? attention : 0;
 	bool dense = false, experts = false;
 	for (int32_t i = 0; i < model->layer_count; i++) {
 		dense |= model->layers[i].feed_forward && !model->layers[i].experts;
@@ -103,9 +106,12 @@ tn__activations(const struct tn_served_model *model, const struct tn_serve_reque
 	double tokens = (double)request->max_num_batched_tokens, hidden = (double)model->hidden;
 	double forward = tokens * (3.3 * hidden + widest(model, request->gpus)) * 2.0 * (request->eager ? 1.0 : COMPILED);
 	double rows = (double)request->max_num_seqs;
-	double logits = rows * (double)model->vocabulary * (second_runner ? SECOND_RUNNER_LOGIT : FIRST_RUNNER_LOGIT) + tokens * hidden * 2.0;
+	double logits = rows * (double)model->vocabulary * (second_runner ? SECOND_RUNNER_LOGIT : FIRST_RUNNER_LOGIT) +
+	                tokens * hidden * 2.0;
 	double peak = largest_of(forward, logits) + (double)latent_workspace(model, request) + 8.0 * (double)MIB;
-	return (struct tn_serve_figure){ .lowest = (int64_t)(LOWEST * peak), .bytes = (int64_t)peak, .highest = (int64_t)(HIGHEST * peak),
+	return (struct tn_serve_figure){ .lowest = (int64_t)(LOWEST * peak),
+		                             .bytes = (int64_t)peak,
+		                             .highest = (int64_t)(HIGHEST * peak),
 		                             .source = "model of the profile run" };
 }
 
@@ -123,7 +129,8 @@ tn__loaded_extras(const struct tn_served_model *model, int ranks)
 	}
 	if (full && windowed && strncmp(model->type, "gemma", 5) == 0)
 		tables = 2; /* local layers turn by another base */
-	if (!attends || rotary <= 0 || model->context <= 0 || strcmp(model->type, "nemotron_h") == 0 || strncmp(model->type, "gpt", 3) == 0)
+	if (!attends || rotary <= 0 || model->context <= 0 || strcmp(model->type, "nemotron_h") == 0 ||
+	    strncmp(model->type, "gpt", 3) == 0)
 		return latent;
 	return latent + tables * model->context * rotary * model->bytes;
 }

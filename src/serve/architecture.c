@@ -36,7 +36,8 @@ emit(struct writer *writer, const char *type, const char *name, int64_t count, i
 
 /* A part of a linear layer: "self_attn.q_proj" and "qweight". */
 static void
-emit_part(struct writer *writer, const char *type, const char *module, const char *leaf, int64_t count, int64_t rows, int64_t columns)
+emit_part(struct writer *writer, const char *type, const char *module, const char *leaf, int64_t count, int64_t rows,
+          int64_t columns)
 {
 	char name[96];
 	snprintf(name, sizeof(name), "%s.%s", module, leaf);
@@ -55,7 +56,8 @@ emit_fp8(struct writer *writer, const char *module, int64_t count, int64_t out, 
 	const struct tn_quant *quant = &writer->model->quant;
 	emit_part(writer, "F8_E4M3", module, "weight", count, out, in);
 	if (quant->block_rows > 0)
-		emit_part(writer, "F32", module, "weight_scale_inv", count, divide_up(out, quant->block_rows), divide_up(in, quant->block_columns));
+		emit_part(writer, "F32", module, "weight_scale_inv", count, divide_up(out, quant->block_rows),
+		          divide_up(in, quant->block_columns));
 	else if (strcmp(quant->name, "fbgemm_fp8") == 0)
 		emit_part(writer, "F32", module, "weight_scale", count, out, 1);
 	else
@@ -157,9 +159,11 @@ latent_attention(struct writer *writer)
 	} else {
 		linear(writer, "self_attn.q_proj", 1, width, model->hidden, false);
 	}
-	linear(writer, "self_attn.kv_a_proj_with_mqa", 1, model->latent + model->latent_rope, model->hidden, writer->attention_bias);
+	linear(writer, "self_attn.kv_a_proj_with_mqa", 1, model->latent + model->latent_rope, model->hidden,
+	       writer->attention_bias);
 	norm(writer, "self_attn.kv_a_layernorm", model->latent, false);
-	linear(writer, "self_attn.kv_b_proj", 1, model->heads * (model->latent_nope + model->latent_value), model->latent, false);
+	linear(writer, "self_attn.kv_b_proj", 1, model->heads * (model->latent_nope + model->latent_value), model->latent,
+	       false);
 	linear(writer, "self_attn.o_proj", 1, model->hidden, model->heads * model->latent_value, writer->attention_bias);
 }
 
@@ -169,7 +173,8 @@ plain_attention(struct writer *writer)
 	const struct tn_served_model *model = writer->model;
 	int64_t queries = model->heads * model->head_size, keys = model->kv_heads * model->head_size;
 	bool in_bias = writer->attention_bias || (writer->flags & TN_ARCH_QKV_BIAS);
-	linear(writer, "self_attn.q_proj", 1, writer->flags & TN_ARCH_GATED_QUERY ? 2 * queries : queries, model->hidden, in_bias);
+	linear(writer, "self_attn.q_proj", 1, writer->flags & TN_ARCH_GATED_QUERY ? 2 * queries : queries, model->hidden,
+	       in_bias);
 	linear(writer, "self_attn.k_proj", 1, keys, model->hidden, in_bias);
 	linear(writer, "self_attn.v_proj", 1, keys, model->hidden, in_bias);
 	linear(writer, "self_attn.o_proj", 1, model->hidden, queries, writer->attention_bias);
@@ -190,7 +195,8 @@ mamba2(struct writer *writer, const char *name)
 	const struct tn_state *state = &writer->model->state;
 	int64_t channels = state->inner + 2 * state->groups * state->size;
 	char module[64];
-	bool bias = tn__json_read_truth(writer->model->text, "use_bias") || tn__json_read_truth(writer->model->text, "mamba_proj_bias");
+	bool bias = tn__json_read_truth(writer->model->text, "use_bias") ||
+	            tn__json_read_truth(writer->model->text, "mamba_proj_bias");
 	const json_t *taps = json_object_get(writer->model->text, "use_conv_bias");
 	if (taps == NULL)
 		taps = json_object_get(writer->model->text, "mamba_conv_bias");
@@ -295,7 +301,8 @@ gated(struct writer *writer, const char *name, int64_t count, int64_t width)
 	char module[64];
 	for (int i = 0; i < 3; i++) {
 		snprintf(module, sizeof(module), "%s.%s", name, names[i]);
-		linear(writer, module, count, i < 2 ? width : writer->model->hidden, i < 2 ? writer->model->hidden : width, writer->feed_forward_bias);
+		linear(writer, module, count, i < 2 ? width : writer->model->hidden, i < 2 ? writer->model->hidden : width,
+		       writer->feed_forward_bias);
 	}
 }
 
@@ -346,7 +353,8 @@ experts(struct writer *writer)
 	if (writer->flags & TN_ARCH_SCORE_BIAS)
 		emit(writer, "F32", "mlp.gate.e_score_correction_bias", 1, 1, model->experts);
 	if (model->shared_intermediate > 0 && (writer->flags & (TN_ARCH_SHARED_GATE | TN_ARCH_DEEPSEEK)))
-		gated(writer, writer->flags & TN_ARCH_SHARED_GATE ? "mlp.shared_expert" : "mlp.shared_experts", 1, model->shared_intermediate);
+		gated(writer, writer->flags & TN_ARCH_SHARED_GATE ? "mlp.shared_expert" : "mlp.shared_experts", 1,
+		      model->shared_intermediate);
 	if (writer->flags & TN_ARCH_SHARED_GATE)
 		emit(writer, "BF16", "mlp.shared_expert_gate.weight", 1, 2, INT64_C(1), model->hidden);
 }
@@ -374,9 +382,13 @@ feed_forward(struct writer *writer, const struct tn_model_layer *layer)
 static void
 norms(struct writer *writer)
 {
-	static const char *const two[] = { "input_layernorm", "post_attention_layernorm", NULL }, *const one[] = { "norm", NULL };
-	static const char *const four[] = { "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm", NULL };
-	const char *const *names = writer->flags & (TN_ARCH_NEMOTRON | TN_ARCH_PURE_STATE) ? one : writer->flags & TN_ARCH_FOUR_NORMS ? four : two;
+	static const char *const two[] = { "input_layernorm", "post_attention_layernorm", NULL }, *const one[] = { "norm",
+		                                                                                                       NULL };
+	static const char *const four[] = { "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+		                                "post_feedforward_layernorm", NULL };
+	const char *const *names = writer->flags & (TN_ARCH_NEMOTRON | TN_ARCH_PURE_STATE) ? one
+	                           : writer->flags & TN_ARCH_FOUR_NORMS                    ? four
+	                                                                                   : two;
 	for (; *names != NULL; names++)
 		norm(writer, *names, writer->model->hidden, false);
 }
@@ -416,7 +428,8 @@ static void
 falcon_layer(struct writer *writer, int32_t index)
 {
 	const struct tn_served_model *model = writer->model;
-	bool bias = tn__json_read_truth(model->text, "bias"), two = tn__json_read_truth(model->text, "new_decoder_architecture");
+	bool bias = tn__json_read_truth(model->text, "bias"),
+		 two = tn__json_read_truth(model->text, "new_decoder_architecture");
 	snprintf(writer->prefix, sizeof(writer->prefix), "transformer.h.%d.", index);
 	if (two) {
 		norm(writer, "ln_attn", model->hidden, true);
@@ -426,7 +439,8 @@ falcon_layer(struct writer *writer, int32_t index)
 		if (!json_is_true(json_object_get(model->text, "parallel_attn")))
 			norm(writer, "post_attention_layernorm", model->hidden, true);
 	}
-	linear(writer, "self_attention.query_key_value", 1, (model->heads + 2 * model->kv_heads) * model->head_size, model->hidden, bias);
+	linear(writer, "self_attention.query_key_value", 1, (model->heads + 2 * model->kv_heads) * model->head_size,
+	       model->hidden, bias);
 	linear(writer, "self_attention.dense", 1, model->hidden, model->heads * model->head_size, bias);
 	linear(writer, "mlp.dense_h_to_4h", 1, model->intermediate, model->hidden, bias);
 	linear(writer, "mlp.dense_4h_to_h", 1, model->hidden, model->intermediate, bias);
@@ -437,10 +451,12 @@ ends(struct writer *writer)
 {
 	const struct tn_served_model *model = writer->model;
 	bool gpt = writer->flags & TN_ARCH_GPT, falcon = writer->flags & TN_ARCH_FALCON;
-	const char *words = gpt ? "transformer.wte.weight" : falcon ? "transformer.word_embeddings.weight" : "model.embed_tokens.weight";
+	const char *words = gpt      ? "transformer.wte.weight"
+	                    : falcon ? "transformer.word_embeddings.weight"
+	                             : "model.embed_tokens.weight";
 	writer->prefix[0] = '\0';
-	emit(writer, "BF16", writer->flags & (TN_ARCH_NEMOTRON | TN_ARCH_PURE_STATE) ? "backbone.embeddings.weight" : words, 1, 2, model->vocabulary,
-	     model->hidden);
+	emit(writer, "BF16", writer->flags & (TN_ARCH_NEMOTRON | TN_ARCH_PURE_STATE) ? "backbone.embeddings.weight" : words,
+	     1, 2, model->vocabulary, model->hidden);
 	if (gpt)
 		emit(writer, "BF16", "transformer.wpe.weight", 1, 2, model->context, model->hidden);
 	norm(writer, gpt || falcon ? "transformer.ln_f" : "model.final_norm", model->hidden, gpt || falcon);

@@ -22,7 +22,8 @@ starts(const struct tn_serving *serving, const struct tn_serve_request *request,
 }
 
 static struct tn_serve_change *
-add(struct tn_serving *serving, const struct tn_serve_plan *plan, const char *option, const char *value, const char *effect)
+add(struct tn_serving *serving, const struct tn_serve_plan *plan, const char *option, const char *value,
+    const char *effect)
 {
 	if (serving->change_count == TN_SERVE_CHANGES)
 		return NULL;
@@ -61,7 +62,8 @@ try_length(struct tn_serving *serving)
 	request.max_model_len = low * LENGTH_STEP;
 	starts(serving, &request, &plan);
 	snprintf(value, sizeof(value), "%" PRId64, request.max_model_len);
-	snprintf(effect, sizeof(effect), "requests up to %" PRId64 " tokens instead of %" PRId64, request.max_model_len, serving->plan.request.max_model_len);
+	snprintf(effect, sizeof(effect), "requests up to %" PRId64 " tokens instead of %" PRId64, request.max_model_len,
+	         serving->plan.request.max_model_len);
 	add(serving, &plan, words_of(serving)->length, value, effect);
 }
 
@@ -70,7 +72,8 @@ highest_utilization(const struct tn_gpu_figures *gpu)
 {
 	if (gpu->total_bytes <= gpu->context_bytes + MARGIN_BYTES)
 		return 0;
-	return floor((double)(gpu->total_bytes - gpu->context_bytes - MARGIN_BYTES) / (double)gpu->total_bytes * 100.0) / 100.0;
+	return floor((double)(gpu->total_bytes - gpu->context_bytes - MARGIN_BYTES) / (double)gpu->total_bytes * 100.0) /
+	       100.0;
 }
 
 /* More where the cache is too small, less where more is asked for than is free. */
@@ -84,7 +87,8 @@ try_utilization(struct tn_serving *serving)
 	bool less = serving->plan.limit == TN_SERVE_LIMIT_UTILIZATION;
 	if (request.cache_bytes > 0 || highest <= 0)
 		return;
-	for (double share = less ? highest : floor(own * 100.0 + 1.0) / 100.0; share <= highest + 1e-9; share += STEPS_OF_UTILIZATION) {
+	for (double share = less ? highest : floor(own * 100.0 + 1.0) / 100.0; share <= highest + 1e-9;
+	     share += STEPS_OF_UTILIZATION) {
 		request.utilization = share;
 		if (!starts(serving, &request, &plan))
 			continue;
@@ -106,7 +110,8 @@ try_cache_type(struct tn_serving *serving)
 	request.cache_type = TN_CACHE_TYPE_8;
 	request.cache_type_name = tn__cache_type_word(words_of(serving), "fp8");
 	if (starts(serving, &request, &plan))
-		add(serving, &plan, words_of(serving)->cache_type, request.cache_type_name, "half the cache a token; answers change a little");
+		add(serving, &plan, words_of(serving)->cache_type, request.cache_type_name,
+		    "half the cache a token; answers change a little");
 }
 
 static void
@@ -161,7 +166,8 @@ void
 tn__serve_changes(struct tn_serving *serving)
 {
 	const struct tn_serve_plan *plan = &serving->plan;
-	bool memory = plan->limit == TN_SERVE_LIMIT_WEIGHTS || plan->limit == TN_SERVE_LIMIT_LENGTH || plan->limit == TN_SERVE_LIMIT_CONCURRENCY;
+	bool memory = plan->limit == TN_SERVE_LIMIT_WEIGHTS || plan->limit == TN_SERVE_LIMIT_LENGTH ||
+	              plan->limit == TN_SERVE_LIMIT_CONCURRENCY;
 	if (plan->verdict != TN_SERVE_FAILS && plan->verdict != TN_SERVE_NARROW)
 		return;
 	if (plan->request.gpu == NULL || plan->limit == TN_SERVE_LIMIT_DEGREE || plan->limit == TN_SERVE_LIMIT_CONTEXT ||
@@ -182,14 +188,17 @@ tn__serve_changes(struct tn_serving *serving)
 /* ---- cards ---- */
 
 static struct tn_serve_option
-option_of(const struct tn_serving *serving, const struct tn_serve_request *asked, const struct tn_gpu_row *gpu, int gpus)
+option_of(const struct tn_serving *serving, const struct tn_serve_request *asked, const struct tn_gpu_row *gpu,
+          int gpus)
 {
 	struct tn_serve_request request = *asked;
 	struct tn_serve_plan plan;
 	request.gpu = gpu;
 	request.gpus = gpus;
 	tn__serve_compute(&serving->model, &serving->weights, &request, &plan);
-	return (struct tn_serve_option){ .gpu = gpu, .gpus = gpus, .verdict = plan.verdict, .tokens = plan.tokens, .sequences = plan.sequences };
+	return (struct tn_serve_option){
+		.gpu = gpu, .gpus = gpus, .verdict = plan.verdict, .tokens = plan.tokens, .sequences = plan.sequences
+	};
 }
 
 /* The card with the least memory that starts it by itself. */
@@ -209,7 +218,8 @@ find_smallest(struct tn_serving *serving, const struct tn_serve_request *asked)
 void
 tn__serve_options(struct tn_serving *serving, const struct tn_serve_request *asked)
 {
-	bool sized = serving->weights.source != TN_WEIGHTS_UNKNOWN && serving->plan.layout.problem[0] == '\0' && asked->cache_bytes <= 0;
+	bool sized = serving->weights.source != TN_WEIGHTS_UNKNOWN && serving->plan.layout.problem[0] == '\0' &&
+	             asked->cache_bytes <= 0;
 	if (!sized)
 		return;
 	for (int gpus = 1; asked->gpu != NULL && serving->degree_count < TN_SERVE_DEGREES; gpus *= 2)

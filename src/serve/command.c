@@ -71,7 +71,8 @@ says_cache_type(const struct tn_engine_words *words, const struct tn_serve_reque
 }
 
 void
-tn__serve_command(const struct tn_serve_request *asked, const char *folder, enum tn_engine engine, char *text, size_t room)
+tn__serve_command(const struct tn_serve_request *asked, const char *folder, enum tn_engine engine, char *text,
+                  size_t room)
 {
 	const struct tn_engine_words *words = tn__engine_words(engine);
 	struct line line = { text, 0, room };

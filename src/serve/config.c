@@ -44,7 +44,8 @@ find_text_part(const json_t *root)
 static bool
 is_encoder_decoder(const struct tn_served_model *model)
 {
-	static const char *const kinds[] = { "t5", "mt5", "umt5", "bart", "mbart", "pegasus", "whisper", "marian", "m2m_100", "led" };
+	static const char *const kinds[] = { "t5",      "mt5",     "umt5",   "bart",    "mbart",
+		                                 "pegasus", "whisper", "marian", "m2m_100", "led" };
 	if (tn__json_read_truth(model->document, "is_encoder_decoder"))
 		return true;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -87,8 +88,8 @@ read_type(struct tn_served_model *model)
 static int64_t
 read_context(const json_t *text)
 {
-	static const char *const names[] = { "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
-		                                 "max_seq_length", "seq_len", "n_ctx" };
+	static const char *const names[] = { "max_position_embeddings", "n_positions",    "max_seq_len", "seq_length",
+		                                 "max_sequence_length",     "max_seq_length", "seq_len",     "n_ctx" };
 	int64_t context = TN_NO_FIGURE;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		int64_t value = tn__config_field(text, names[i]);
@@ -135,15 +136,17 @@ read_kv_heads(const struct tn_served_model *model)
 		return 1;
 	if (tn__config_field(attention, "kv_n_heads") > 0) /* DBRX, MPT */
 		return tn__config_field(attention, "kv_n_heads");
-	int64_t heads = NUMBER(text, "n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups");
+	int64_t heads = NUMBER(text, "n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num",
+	                       "num_attention_groups");
 	return heads > 0 ? heads : model->heads;
 }
 
 static bool
 is_latent(const struct tn_served_model *model)
 {
-	static const char *const kinds[] = { "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "kimi_k2", "kimi_linear",
-		                                 "longcat_flash", "pangu_ultra_moe", "bailing_hybrid" };
+	static const char *const kinds[] = { "deepseek_v2",     "deepseek_v3",   "deepseek_v32", "glm_moe_dsa",
+		                                 "glm4_moe_lite",   "kimi_k2",       "kimi_linear",  "longcat_flash",
+		                                 "pangu_ultra_moe", "bailing_hybrid" };
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(model->type, kinds[i]) == 0)
 			return tn__config_field(model->text, "kv_lora_rank") > 0;
@@ -180,7 +183,8 @@ read_heads(struct tn_served_model *model)
 	if (model->head_size <= 0)
 		model->head_size = model->heads > 0 && model->hidden > 0 ? model->hidden / model->heads : TN_NO_FIGURE;
 	double share = tn__json_read_number(text, "partial_rotary_factor");
-	model->rotary = model->head_size > 0 && share > 0 && share < 1 ? (int64_t)((double)model->head_size * share) : model->head_size;
+	model->rotary = model->head_size > 0 && share > 0 && share < 1 ? (int64_t)((double)model->head_size * share)
+	                                                               : model->head_size;
 }
 
 static void
@@ -195,7 +199,8 @@ read_feed_forward(struct tn_served_model *model)
 	model->expert_intermediate = NUMBER(text, "moe_intermediate_size");
 	if (model->expert_intermediate <= 0)
 		model->expert_intermediate = model->intermediate;
-	model->shared_intermediate = NUMBER(text, "shared_expert_intermediate_size", "shared_intermediate_size", "moe_shared_expert_intermediate_size");
+	model->shared_intermediate = NUMBER(text, "shared_expert_intermediate_size", "shared_intermediate_size",
+	                                    "moe_shared_expert_intermediate_size");
 	int64_t shared = tn__config_field(text, "n_shared_experts");
 	if (model->shared_intermediate <= 0)
 		model->shared_intermediate = shared > 0 && shared < 1024 ? shared * model->expert_intermediate : 0;
@@ -215,8 +220,8 @@ read_sizes(struct tn_served_model *model)
 	if (tied == NULL)
 		tied = json_object_get(model->document, "tie_word_embeddings");
 	/* Where the file says nothing, transformers' class decides: these are tied. */
-	bool by_class = strncmp(model->type, "gemma", 5) == 0 || strncmp(model->type, "gpt", 3) == 0 || strncmp(model->type, "falcon", 6) == 0 ||
-	                strcmp(model->type, "mamba") == 0;
+	bool by_class = strncmp(model->type, "gemma", 5) == 0 || strncmp(model->type, "gpt", 3) == 0 ||
+	                strncmp(model->type, "falcon", 6) == 0 || strcmp(model->type, "mamba") == 0;
 	model->tied = json_is_true(tied) || (tied == NULL && by_class && strcmp(model->type, "gpt_oss") != 0);
 	static const struct {
 		const char *name;
@@ -238,11 +243,14 @@ static tn_status
 read_names(struct tn_served_model *model)
 {
 	const json_t *names = json_object_get(model->document, "architectures");
-	const char *name = json_string_value(json_array_get(names, 0)), *type = tn__json_borrow_text(model->text, "model_type");
+	const char *name = json_string_value(json_array_get(names, 0)),
+			   *type = tn__json_borrow_text(model->text, "model_type");
 	copy_text(model->architecture, sizeof(model->architecture), name);
-	copy_text(model->type, sizeof(model->type), type != NULL ? type : tn__json_borrow_text(model->document, "model_type"));
-	TN_RETURN_IF(name == NULL && model->type[0] == '\0', TN_FORMAT,
-	             "config.json names neither architectures nor model_type: is it the configuration of a language model?");
+	copy_text(model->type, sizeof(model->type),
+	          type != NULL ? type : tn__json_borrow_text(model->document, "model_type"));
+	TN_RETURN_IF(
+		name == NULL && model->type[0] == '\0', TN_FORMAT,
+		"config.json names neither architectures nor model_type: is it the configuration of a language model?");
 	model->known = tn__architecture_find(model->architecture);
 	model->multimodal = model->text != model->document;
 	TN_RETURN_IF(is_encoder_decoder(model), TN_UNSUPPORTED,
@@ -273,14 +281,16 @@ tn__model_parse(const char *text, size_t length, struct tn_served_model *out)
 	out->text = find_text_part(out->document);
 	TN_FORWARD_IF_ERROR(read_names(out));
 	int64_t layers = read_layer_count(out->text);
-	TN_RETURN_IF(layers <= 0 || layers > TN_MODEL_LAYERS, TN_FORMAT, "config.json has no num_hidden_layers from 1 to %d", TN_MODEL_LAYERS);
+	TN_RETURN_IF(layers <= 0 || layers > TN_MODEL_LAYERS, TN_FORMAT,
+	             "config.json has no num_hidden_layers from 1 to %d", TN_MODEL_LAYERS);
 	out->layer_count = (int32_t)layers;
 	read_type(out);
 	read_sizes(out);
 	tn__model_quantisation(out);
 	tn__model_kinds(out);
 	if (out->known == NULL)
-		tn__model_note(out, "%s is not among the architectures that are known here; its cache is read from the fields alone",
+		tn__model_note(out,
+		               "%s is not among the architectures that are known here; its cache is read from the fields alone",
 		               out->architecture[0] != '\0' ? out->architecture : out->type);
 	return TN_OK;
 }
@@ -298,7 +308,8 @@ read_file(const char *path, char **text, size_t *length)
 {
 	FILE *file = fopen(path, "rb");
 	TN_RETURN_IF(file == NULL && errno == ENOENT, TN_NOT_FOUND,
-	             "no config.json in \"%.*s\": give the folder of a checkpoint in Hugging Face's format", (int)(strlen(path) - strlen("/config.json")), path);
+	             "no config.json in \"%.*s\": give the folder of a checkpoint in Hugging Face's format",
+	             (int)(strlen(path) - strlen("/config.json")), path);
 	TN_RETURN_IF(file == NULL, TN_IO, "cannot read \"%s\": %s", path, strerror(errno));
 	*text = malloc(LARGEST_CONFIG + 1);
 	*length = *text != NULL ? fread(*text, 1, LARGEST_CONFIG + 1, file) : 0;
@@ -318,10 +329,14 @@ tn__model_read(const char *folder, struct tn_served_model *out)
 	struct stat status;
 	memset(out, 0, sizeof(*out));
 	if (name > 5 && strcmp(folder + name - 5, ".gguf") == 0)
-		return tn__fail(TN_UNSUPPORTED, "\"%s\" is a GGUF file: give the folder of the checkpoint that it was made from", folder);
-	TN_RETURN_IF(stat(folder, &status) != 0, TN_NOT_FOUND,
-	             "no folder \"%s\": give the folder of a checkpoint (config.json and *.safetensors); nothing is downloaded", folder);
-	TN_RETURN_IF(snprintf(path, sizeof(path), "%s/config.json", folder) >= (int)sizeof(path), TN_NOT_FOUND, "\"%s\" is too long for a path", folder);
+		return tn__fail(TN_UNSUPPORTED,
+		                "\"%s\" is a GGUF file: give the folder of the checkpoint that it was made from", folder);
+	TN_RETURN_IF(
+		stat(folder, &status) != 0, TN_NOT_FOUND,
+		"no folder \"%s\": give the folder of a checkpoint (config.json and *.safetensors); nothing is downloaded",
+		folder);
+	TN_RETURN_IF(snprintf(path, sizeof(path), "%s/config.json", folder) >= (int)sizeof(path), TN_NOT_FOUND,
+	             "\"%s\" is too long for a path", folder);
 	tn_status result = read_file(path, &text, &length);
 	if (result == TN_OK)
 		result = tn__model_parse(text, length, out);

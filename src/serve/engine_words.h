@@ -12,13 +12,13 @@ enum tn_engine { TN_ENGINE_VLLM, TN_ENGINE_SGLANG, TN_ENGINE_LMDEPLOY, TN_ENGINE
 
 /* Options are without their dashes; NULL where the engine has none. */
 struct tn_engine_words {
-	const char *name, *title;  /* "vllm", "vLLM" */
-	const char *version;       /* whose rules */
-	const char *command;       /* what the folder follows */
+	const char *name, *title; /* "vllm", "vLLM" */
+	const char *version;      /* whose rules */
+	const char *command;      /* what the folder follows */
 	const char *cards, *length, *sequences, *tokens, *utilization, *cache_bytes, *eager, *prefix;
 	const char *cache_type, *fp8, *fp8_e5m2; /* how it spells 8 bits; NULL: as vLLM does */
-	bool blocks;               /* it counts blocks; otherwise tokens */
-	bool profiles;             /* a smaller batch leaves more for the cache */
+	bool blocks;                             /* it counts blocks; otherwise tokens */
+	bool profiles;                           /* a smaller batch leaves more for the cache */
 };
 
 const struct tn_engine_words *tn__engine_words(enum tn_engine engine);

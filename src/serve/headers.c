@@ -66,18 +66,22 @@ read_tensor(const char *path, const char *name, const json_t *value, struct tn_t
 {
 	const char *type = tn__json_borrow_text(value, "dtype");
 	const json_t *offsets = json_object_get(value, "data_offsets");
-	json_int_t begin = json_integer_value(json_array_get(offsets, 0)), end = json_integer_value(json_array_get(offsets, 1));
+	json_int_t begin = json_integer_value(json_array_get(offsets, 0)),
+			   end = json_integer_value(json_array_get(offsets, 1));
 	snprintf(tensor->name, sizeof(tensor->name), "%s", name);
 	snprintf(tensor->type, sizeof(tensor->type), "%s", type != NULL ? type : "");
 	tensor->count = 1;
-	bool sound = type != NULL && read_shape(json_object_get(value, "shape"), tensor) && json_array_size(offsets) == 2 && begin >= 0 && end >= begin;
-	TN_RETURN_IF(!sound, TN_FORMAT, "the header of \"%s\" is damaged at the tensor \"%.80s\": copy the file again", path, name);
+	bool sound = type != NULL && read_shape(json_object_get(value, "shape"), tensor) && json_array_size(offsets) == 2 &&
+	             begin >= 0 && end >= begin;
+	TN_RETURN_IF(!sound, TN_FORMAT, "the header of \"%s\" is damaged at the tensor \"%.80s\": copy the file again",
+	             path, name);
 	*stored += end - begin;
 	return TN_OK;
 }
 
 static tn_status
-read_header_json(const char *path, const json_t *header, const struct tn_served_model *model, struct tn_weights_list *list)
+read_header_json(const char *path, const json_t *header, const struct tn_served_model *model,
+                 struct tn_weights_list *list)
 {
 	const char *name;
 	json_t *value;
@@ -97,11 +101,14 @@ read_header_text(FILE *file, const char *path, const struct tn_served_model *mod
 {
 	unsigned char head[8];
 	uint64_t length = 0;
-	TN_RETURN_IF(fread(head, 1, sizeof(head), file) != sizeof(head), TN_FORMAT, "\"%s\" is too short for safetensors: copy the file again", path);
+	TN_RETURN_IF(fread(head, 1, sizeof(head), file) != sizeof(head), TN_FORMAT,
+	             "\"%s\" is too short for safetensors: copy the file again", path);
 	for (int i = 7; i >= 0; i--)
 		length = length << 8 | head[i];
 	TN_RETURN_IF(length < 2 || length > TN__LONGEST_HEADER, TN_FORMAT,
-	             "\"%s\" is no safetensors file: its header would have %" PRIu64 " bytes (a Git LFS pointer, or a broken copy)", path, length);
+	             "\"%s\" is no safetensors file: its header would have %" PRIu64
+	             " bytes (a Git LFS pointer, or a broken copy)",
+	             path, length);
 	char *text = malloc((size_t)length);
 	TN_RETURN_IF(text == NULL, TN_NO_MEMORY, "out of host memory");
 	json_t *header = NULL;
@@ -137,8 +144,8 @@ ends_with(const char *text, const char *with)
 
 /* What else lies in the folder, for those who look for safetensors in vain. */
 struct folder {
-	json_t *index;   /* of safetensors, or NULL */
-	bool has_files;  /* safetensors of any name */
+	json_t *index;    /* of safetensors, or NULL */
+	bool has_files;   /* safetensors of any name */
 	bool has_sharded; /* model-00001-of-00002.safetensors */
 	bool has_pickles, has_gguf;
 };
@@ -204,7 +211,8 @@ list_files(const char *path, const struct folder *folder, size_t *count)
 	char **names = NULL;
 	size_t capacity = 0;
 	*count = 0;
-	for (struct dirent *entry = directory != NULL ? readdir(directory) : NULL; entry != NULL; entry = readdir(directory))
+	for (struct dirent *entry = directory != NULL ? readdir(directory) : NULL; entry != NULL;
+	     entry = readdir(directory))
 		if (is_wanted(entry->d_name, folder) && tn__array_room(&names, &capacity, *count + 1, sizeof(*names), 65536)) {
 			names[*count] = strdup(entry->d_name);
 			*count += names[*count] != NULL;
@@ -285,7 +293,8 @@ use_index(const json_t *index, const struct tn_served_model *model, struct tn_we
 	if (total == TN_NO_FIGURE)
 		return;
 	if (list->source == TN_WEIGHTS_ARCHITECTURE)
-		snprintf(list->problem, sizeof(list->problem), "the index says %" PRId64 " bytes, the architecture %" PRId64 ": the index is taken", total,
+		snprintf(list->problem, sizeof(list->problem),
+		         "the index says %" PRId64 " bytes, the architecture %" PRId64 ": the index is taken", total,
 		         list->stored_bytes);
 	list->count = 0;
 	list->stored_bytes = total;
@@ -296,12 +305,14 @@ use_index(const json_t *index, const struct tn_served_model *model, struct tn_we
 }
 
 static tn_status
-use_files(const char *path, char *const *names, size_t count, const struct tn_served_model *model, struct tn_weights_list *list)
+use_files(const char *path, char *const *names, size_t count, const struct tn_served_model *model,
+          struct tn_weights_list *list)
 {
 	char file[PATH_MAX];
 	list->stored_bytes = 0;
 	for (size_t i = 0; i < count; i++) {
-		TN_RETURN_IF(snprintf(file, sizeof(file), "%s/%s", path, names[i]) >= (int)sizeof(file), TN_NOT_FOUND, "\"%s\" is too long for a path", path);
+		TN_RETURN_IF(snprintf(file, sizeof(file), "%s/%s", path, names[i]) >= (int)sizeof(file), TN_NOT_FOUND,
+		             "\"%s\" is too long for a path", path);
 		TN_FORWARD_IF_ERROR(tn__header_read(file, model, list));
 	}
 	list->source = TN_WEIGHTS_HEADERS;
@@ -313,12 +324,14 @@ say_what_lies_there(const struct folder *folder, struct tn_weights_list *list)
 {
 	if (list->source != TN_WEIGHTS_UNKNOWN || (!folder->has_pickles && !folder->has_gguf))
 		return;
-	snprintf(list->problem, sizeof(list->problem), "the weights are in %s files, whose sizes are not read: convert them to safetensors",
+	snprintf(list->problem, sizeof(list->problem),
+	         "the weights are in %s files, whose sizes are not read: convert them to safetensors",
 	         folder->has_gguf ? "GGUF" : "pickled (.bin)");
 }
 
 static tn_status
-read_sources(const char *path, const struct tn_served_model *model, const struct folder *folder, struct tn_weights_list *list)
+read_sources(const char *path, const struct tn_served_model *model, const struct folder *folder,
+             struct tn_weights_list *list)
 {
 	size_t count = 0;
 	char missing[96], **names = list_files(path, folder, &count);

@@ -182,7 +182,8 @@ chunks_by_rotation(struct tn_served_model *model)
 static void
 plain_kinds(struct tn_served_model *model)
 {
-	int64_t window = tn__config_field(model->text, "sliding_window"), behind = tn__config_field(model->text, "max_window_layers");
+	int64_t window = tn__config_field(model->text, "sliding_window"),
+			behind = tn__config_field(model->text, "max_window_layers");
 	const json_t *use = json_object_get(model->text, "use_sliding_window");
 	bool windowed = window > 0 && (use == NULL || json_is_true(use)) && model->latent == 0;
 	if (windowed && use != NULL && behind >= model->layer_count)
@@ -199,7 +200,8 @@ static bool
 kinds_by_type(struct tn_served_model *model)
 {
 	const json_t *text = model->text, *linear = json_object_get(text, "linear_attn_config");
-	int64_t pattern = tn__config_field(text, "sliding_window_pattern"), interval = tn__config_field(text, "full_attention_interval");
+	int64_t pattern = tn__config_field(text, "sliding_window_pattern"),
+			interval = tn__config_field(text, "full_attention_interval");
 	if (starts(model->type, "gemma2") || starts(model->type, "gpt_oss"))
 		windows_by_pattern(model, 2);
 	else if (starts(model->type, "gemma3"))
@@ -209,7 +211,8 @@ kinds_by_type(struct tn_served_model *model)
 	else if (starts(model->type, "llama4"))
 		chunks_by_rotation(model);
 	else if (is_type(model, "jamba"))
-		kinds_from_period(model, tn__config_field(text, "attn_layer_period"), tn__config_field(text, "attn_layer_offset"));
+		kinds_from_period(model, tn__config_field(text, "attn_layer_period"),
+		                  tn__config_field(text, "attn_layer_offset"));
 	else if (starts(model->type, "qwen3_next") || starts(model->type, "qwen3_5"))
 		kinds_from_period(model, interval > 0 ? interval : 4, (interval > 0 ? interval : 4) - 1);
 	else if (is_type(model, "kimi_linear"))
@@ -241,7 +244,8 @@ kinds_of_whole_models(struct tn_served_model *model)
 static void
 resize_global_layers(struct tn_served_model *model)
 {
-	int64_t size = tn__config_field(model->text, "global_head_dim"), heads = tn__config_field(model->text, "num_global_key_value_heads");
+	int64_t size = tn__config_field(model->text, "global_head_dim"),
+			heads = tn__config_field(model->text, "num_global_key_value_heads");
 	for (int32_t i = 0; i < model->layer_count; i++) {
 		struct tn_model_layer *layer = &model->layers[i];
 		if (layer->cache != TN_CACHE_FULL)
@@ -258,7 +262,8 @@ static void
 drop_shared_caches(struct tn_served_model *model)
 {
 	int64_t shared = tn__config_field(model->text, "num_kv_shared_layers");
-	for (int64_t i = shared > 0 && shared < model->layer_count ? model->layer_count - shared : model->layer_count; i < model->layer_count; i++)
+	for (int64_t i = shared > 0 && shared < model->layer_count ? model->layer_count - shared : model->layer_count;
+	     i < model->layer_count; i++)
 		model->layers[i].cache = TN_CACHE_NONE;
 }
 
@@ -272,7 +277,8 @@ static void
 mark_experts(struct tn_served_model *model)
 {
 	const json_t *text = model->text;
-	int64_t dense = tn__config_field(text, "first_k_dense_replace"), step = tn__config_field(text, "decoder_sparse_step");
+	int64_t dense = tn__config_field(text, "first_k_dense_replace"),
+			step = tn__config_field(text, "decoder_sparse_step");
 	int64_t every = tn__config_field(text, "moe_layer_freq"), period = tn__config_field(text, "expert_layer_period");
 	int64_t offset = tn__config_field(text, "expert_layer_offset");
 	for (int32_t i = 0; i < model->layer_count && model->experts > 0; i++) {
@@ -309,10 +315,13 @@ mamba2_state(struct tn_served_model *model, struct tn_state *state)
 {
 	const json_t *text = model->text;
 	state->kind = TN_STATE_MAMBA2;
-	state->heads = is_type(model, "nemotron_h") ? required(model, "mamba_num_heads") : either(model, "mamba_n_heads", "num_heads");
-	state->head_size = is_type(model, "nemotron_h") ? required(model, "mamba_head_dim") : either(model, "mamba_d_head", "head_dim");
+	state->heads = is_type(model, "nemotron_h") ? required(model, "mamba_num_heads")
+	                                            : either(model, "mamba_n_heads", "num_heads");
+	state->head_size = is_type(model, "nemotron_h") ? required(model, "mamba_head_dim")
+	                                                : either(model, "mamba_d_head", "head_dim");
 	state->groups = either(model, "mamba_n_groups", "n_groups");
-	state->size = tn__config_field(text, "ssm_state_size") > 0 ? tn__config_field(text, "ssm_state_size") : either(model, "mamba_d_state", "state_size");
+	state->size = tn__config_field(text, "ssm_state_size") > 0 ? tn__config_field(text, "ssm_state_size")
+	                                                           : either(model, "mamba_d_state", "state_size");
 	state->kernel = either(model, "mamba_d_conv", "conv_kernel");
 	state->inner = tn__config_field(text, "mamba_d_ssm");
 	if (state->inner <= 0)
@@ -361,7 +370,8 @@ kimi_state(struct tn_served_model *model, struct tn_state *state)
 static int32_t
 state_number_bytes(const struct tn_served_model *model)
 {
-	const char *type = tn__json_borrow_text(model->text, is_type(model, "nemotron_h") ? "mamba_ssm_cache_dtype" : "mamba_ssm_dtype");
+	const char *type = tn__json_borrow_text(model->text,
+	                                        is_type(model, "nemotron_h") ? "mamba_ssm_cache_dtype" : "mamba_ssm_dtype");
 	if (is_type(model, "nemotron_h"))
 		return type == NULL || strcmp(type, "float32") == 0 ? 4 : 2;
 	return starts(model->type, "qwen3_5") && type != NULL && strcmp(type, "float32") == 0 ? 4 : model->bytes;
@@ -383,8 +393,8 @@ read_state(struct tn_served_model *model)
 		state->kernel = required(model, "conv_L_cache");
 	} else if (is_type(model, "jamba") || is_type(model, "mamba") || is_type(model, "falcon_mamba"))
 		mamba_state(model, state);
-	else if (is_type(model, "nemotron_h") || is_type(model, "mamba2") || is_type(model, "bamba") || is_type(model, "falcon_h1") ||
-	         starts(model->type, "granitemoehybrid"))
+	else if (is_type(model, "nemotron_h") || is_type(model, "mamba2") || is_type(model, "bamba") ||
+	         is_type(model, "falcon_h1") || starts(model->type, "granitemoehybrid"))
 		mamba2_state(model, state);
 	else
 		tn__model_lacks(model, "a rule for this model's recurrent state");
@@ -396,7 +406,8 @@ tn__state_bytes(const struct tn_state *state, int ranks)
 	int64_t groups = state->groups, channels = state->inner;
 	switch (state->kind) {
 	case TN_STATE_MAMBA:
-		return channels / ranks * (state->kernel - 1) * state->convolution_bytes + channels / ranks * state->size * state->bytes;
+		return channels / ranks * (state->kernel - 1) * state->convolution_bytes +
+		       channels / ranks * state->size * state->bytes;
 	case TN_STATE_MAMBA2:
 		if (groups % ranks != 0) /* each rank needs the groups of its heads */
 			groups = ranks;
@@ -418,8 +429,11 @@ tn__state_bytes(const struct tn_state *state, int ranks)
 static void
 suspect_unknown(struct tn_served_model *model)
 {
-	static const char *const fields[] = { "ssm_state_size", "mamba_d_state", "state_size", "linear_num_value_heads", "linear_attn_config",
-		                                  "conv_L_cache", "compress_ratios", "rwkv", "attn_layer_period", "index_topk", "rswa_window" };
+	static const char *const fields[] = {
+		"ssm_state_size",     "mamba_d_state", "state_size",      "linear_num_value_heads",
+		"linear_attn_config", "conv_L_cache",  "compress_ratios", "rwkv",
+		"attn_layer_period",  "index_topk",    "rswa_window"
+	};
 	for (size_t i = 0; model->known == NULL && i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (json_object_get(model->text, fields[i]) != NULL && !is_type(model, "kimi_linear")) {
 			char what[96];
@@ -436,8 +450,8 @@ tn__model_kinds(struct tn_served_model *model)
 		model->layers[i].feed_forward = true;
 	if (pure || is_type(model, "falcon_h1"))
 		kinds_of_whole_models(model);
-	else if (!kinds_from_list(model, "layer_types") && !kinds_from_list(model, "layers_block_type") && !kinds_from_letters(model) &&
-	         !kinds_by_type(model))
+	else if (!kinds_from_list(model, "layer_types") && !kinds_from_list(model, "layers_block_type") &&
+	         !kinds_from_letters(model) && !kinds_by_type(model))
 		plain_kinds(model);
 	if (starts(model->type, "gemma4"))
 		resize_global_layers(model);

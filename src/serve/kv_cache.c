@@ -52,14 +52,16 @@ find_kind(struct tn_cache_layout *layout, enum tn_cache_kind cache, int32_t wind
 }
 
 static bool
-count_layers(const struct tn_served_model *model, const struct tn_cache_request *request, struct tn_cache_layout *layout)
+count_layers(const struct tn_served_model *model, const struct tn_cache_request *request,
+             struct tn_cache_layout *layout)
 {
 	int64_t state = tn__state_bytes(&model->state, request->ranks);
 	for (int32_t i = 0; i < model->layer_count; i++) {
 		const struct tn_model_layer *layer = &model->layers[i];
 		if (layer->cache != TN_CACHE_NONE) {
 			bool windowed = layer->cache == TN_CACHE_WINDOW || layer->cache == TN_CACHE_CHUNK;
-			struct tn_cache_layers *kind = find_kind(layout, layer->cache, windowed ? layer->window : 0, token_bytes_of(layer, request));
+			struct tn_cache_layers *kind = find_kind(layout, layer->cache, windowed ? layer->window : 0,
+			                                         token_bytes_of(layer, request));
 			if (kind == NULL)
 				return false;
 			kind->layers++;
@@ -93,7 +95,8 @@ largest_token(const struct tn_cache_layout *layout)
 static void
 set_pages(const struct tn_served_model *model, const struct tn_cache_request *request, struct tn_cache_layout *layout)
 {
-	int64_t block = first_block(model, request), state = tn__state_bytes(&model->state, request->ranks), token = largest_token(layout);
+	int64_t block = first_block(model, request), state = tn__state_bytes(&model->state, request->ranks),
+			token = largest_token(layout);
 	if (state > 0 && token > 0)
 		block *= divide_up(state, block * token);
 	layout->block_tokens = block;
@@ -158,7 +161,8 @@ set_one_group(struct tn_cache_layout *layout)
 }
 
 bool
-tn__cache_layout(const struct tn_served_model *model, const struct tn_cache_request *request, struct tn_cache_layout *layout)
+tn__cache_layout(const struct tn_served_model *model, const struct tn_cache_request *request,
+                 struct tn_cache_layout *layout)
 {
 	*layout = (struct tn_cache_layout){ 0 };
 	if (model->missing[0] != '\0')
@@ -215,7 +219,8 @@ tn__cache_blocks_in(const struct tn_cache_layout *layout, int64_t bytes)
 }
 
 int64_t
-tn__cache_longest(const struct tn_cache_layout *layout, const struct tn_cache_request *request, int64_t blocks, int64_t most)
+tn__cache_longest(const struct tn_cache_layout *layout, const struct tn_cache_request *request, int64_t blocks,
+                  int64_t most)
 {
 	int64_t low = 0, high = most;
 	while (low < high) {

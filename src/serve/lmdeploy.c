@@ -13,7 +13,7 @@
 #define BLOCK_TOKENS 64
 #define WIDE_BLOCK_TOKENS 32 /* _adjust_block_size: keys of 512 numbers and more, without the package flash_mla */
 #define WIDE_KEY 512
-#define FEWEST_BLOCKS 16     /* _get_runtime_size */
+#define FEWEST_BLOCKS 16 /* _get_runtime_size */
 
 static const char *
 refuses(const struct tn_served_model *model)
@@ -30,7 +30,8 @@ batch_of(const char *card)
 	static const struct {
 		const char *card;
 		int64_t batch;
-	} rows[] = { { "A100", 384 }, { "A800", 384 }, { "H100", 1024 }, { "H800", 1024 }, { "L20Y", 1024 }, { "H200", 1024 } };
+	} rows[] = { { "A100", 384 },  { "A800", 384 },  { "H100", 1024 },
+		         { "H800", 1024 }, { "L20Y", 1024 }, { "H200", 1024 } };
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (strstr(card, rows[i].card) != NULL)
 			return rows[i].batch;
@@ -60,7 +61,9 @@ layout(const struct tn_served_model *model, const struct tn_cache_request *reque
 			block = WIDE_BLOCK_TOKENS;
 	for (int i = 0; i < layout->kind_count; i++)
 		if (layout->kinds[i].cache == TN_CACHE_NONE || layout->kinds[i].token_bytes != token) {
-			*layout = (struct tn_cache_layout){ .problem = "not known: LMDeploy's for layers with a state, or of several sizes" };
+			*layout = (struct tn_cache_layout){
+				.problem = "not known: LMDeploy's for layers with a state, or of several sizes"
+			};
 			return false;
 		}
 	layout->block_tokens = block;
@@ -121,7 +124,8 @@ available(const struct tn_served_model *model, struct tn_serve_plan *plan)
 static void
 capacity(const struct tn_served_model *model, struct tn_serve_plan *plan)
 {
-	int64_t length = plan->request.max_model_len, block = plan->layout.block_tokens, most = model->context > length ? model->context : length;
+	int64_t length = plan->request.max_model_len, block = plan->layout.block_tokens,
+			most = model->context > length ? model->context : length;
 	int64_t usable = plan->blocks > 1 ? plan->blocks - 1 : 0;
 	plan->kept_blocks = 1;
 	plan->needed_blocks = (length + block - 1) / block;

@@ -15,7 +15,8 @@
 static const struct tn_engine_rules *
 rules_of(enum tn_engine engine)
 {
-	static const struct tn_engine_rules *const rules[TN_ENGINES] = { [TN_ENGINE_VLLM] = &tn__vllm_rules, [TN_ENGINE_SGLANG] = &tn__sglang_rules,
+	static const struct tn_engine_rules *const rules[TN_ENGINES] = { [TN_ENGINE_VLLM] = &tn__vllm_rules,
+		                                                             [TN_ENGINE_SGLANG] = &tn__sglang_rules,
 		                                                             [TN_ENGINE_LMDEPLOY] = &tn__lmdeploy_rules };
 	return rules[engine];
 }
@@ -31,13 +32,16 @@ static bool
 check_degree(const struct tn_served_model *model, struct tn_serve_plan *plan)
 {
 	int ranks = plan->request.gpus;
-	bool fits = divides(model->heads, ranks) && (model->kv_heads <= 0 || model->kv_heads % ranks == 0 || ranks % model->kv_heads == 0) &&
-	            divides(model->intermediate, ranks) && divides(model->state.heads, ranks) && divides(model->state.value_heads, ranks) &&
-	            divides(model->state.key_heads, ranks) && divides(model->state.inner, ranks);
+	bool fits = divides(model->heads, ranks) &&
+	            (model->kv_heads <= 0 || model->kv_heads % ranks == 0 || ranks % model->kv_heads == 0) &&
+	            divides(model->intermediate, ranks) && divides(model->state.heads, ranks) &&
+	            divides(model->state.value_heads, ranks) && divides(model->state.key_heads, ranks) &&
+	            divides(model->state.inner, ranks);
 	if (fits)
 		return true;
-	snprintf(plan->reason, sizeof(plan->reason), "%d cards cannot share this model's heads (%" PRId64 " heads, %" PRId64 " KV heads, %" PRId64 " wide)", ranks,
-	         model->heads, model->kv_heads, model->intermediate);
+	snprintf(plan->reason, sizeof(plan->reason),
+	         "%d cards cannot share this model's heads (%" PRId64 " heads, %" PRId64 " KV heads, %" PRId64 " wide)",
+	         ranks, model->heads, model->kv_heads, model->intermediate);
 	plan->verdict = TN_SERVE_FAILS;
 	plan->limit = TN_SERVE_LIMIT_DEGREE;
 	return false;
@@ -55,12 +59,15 @@ static void
 set_cache(const struct tn_served_model *model, struct tn_serve_plan *plan)
 {
 	const struct tn_serve_request *request = &plan->request;
-	plan->cache = (struct tn_cache_request){ .ranks = request->gpus, .number_bytes = cache_number_bytes(model, request),
+	plan->cache = (struct tn_cache_request){ .ranks = request->gpus,
+		                                     .number_bytes = cache_number_bytes(model, request),
 		                                     .in_flight = 2 * request->max_num_batched_tokens,
-		                                     .compute_major = request->gpu != NULL ? request->gpu->figures.compute_major : 0 };
+		                                     .compute_major = request->gpu != NULL ? request->gpu->figures.compute_major
+		                                                                           : 0 };
 	plan->cache.prefix_caching = model->state.kind != TN_STATE_NONE && request->prefix_caching;
 	const struct tn_engine_rules *rules = rules_of(request->engine);
-	if (!tn__cache_layout(model, &plan->cache, &plan->layout) || (rules->layout != NULL && !rules->layout(model, &plan->cache, &plan->layout)))
+	if (!tn__cache_layout(model, &plan->cache, &plan->layout) ||
+	    (rules->layout != NULL && !rules->layout(model, &plan->cache, &plan->layout)))
 		snprintf(plan->reason, sizeof(plan->reason), "the cache is %s", plan->layout.problem);
 }
 
@@ -69,7 +76,9 @@ set_cache(const struct tn_served_model *model, struct tn_serve_plan *plan)
 static struct tn_serve_figure
 other_memory(int ranks)
 {
-	return (struct tn_serve_figure){ .lowest = 20 * MIB, .bytes = ranks > 1 ? 400 * MIB : 120 * MIB, .highest = ranks > 1 ? 1800 * MIB : 600 * MIB,
+	return (struct tn_serve_figure){ .lowest = 20 * MIB,
+		                             .bytes = ranks > 1 ? 400 * MIB : 120 * MIB,
+		                             .highest = ranks > 1 ? 1800 * MIB : 600 * MIB,
 		                             .source = "published start-up logs" };
 }
 
@@ -78,7 +87,9 @@ graph_memory(const struct tn_serve_request *request)
 {
 	if (request->eager)
 		return (struct tn_serve_figure){ .source = "no CUDA graphs are captured" };
-	return (struct tn_serve_figure){ .lowest = 50 * MIB, .bytes = 400 * MIB, .highest = 1536 * MIB, .source = "published start-up logs" };
+	return (struct tn_serve_figure){
+		.lowest = 50 * MIB, .bytes = 400 * MIB, .highest = 1536 * MIB, .source = "published start-up logs"
+	};
 }
 
 static void
@@ -92,9 +103,9 @@ set_needs(const struct tn_served_model *model, const struct tn_weights_list *wei
 		plan->weights.highest += extras;
 		plan->weights.lowest = plan->weights.bytes;
 	}
-	plan->weights.source = weights->source == TN_WEIGHTS_HEADERS ? "headers of the safetensors files"
-	                       : weights->source == TN_WEIGHTS_INDEX ? "index and architecture, whose sums agree"
-	                       : weights->source == TN_WEIGHTS_TOTAL ? "total_size of the index"
+	plan->weights.source = weights->source == TN_WEIGHTS_HEADERS        ? "headers of the safetensors files"
+	                       : weights->source == TN_WEIGHTS_INDEX        ? "index and architecture, whose sums agree"
+	                       : weights->source == TN_WEIGHTS_TOTAL        ? "total_size of the index"
 	                       : weights->source == TN_WEIGHTS_ARCHITECTURE ? "config.json and architecture"
 	                                                                    : "not known";
 	plan->activations = tn__activations(model, &plan->request, second);
@@ -111,7 +122,8 @@ set_available(const struct tn_served_model *model, struct tn_serve_plan *plan)
 	plan->context_bytes = (int64_t)request->gpu->figures.context_bytes;
 	rules_of(request->engine)->available(model, plan);
 	if (request->cache_bytes > 0)
-		plan->available = (struct tn_serve_figure){ request->cache_bytes, request->cache_bytes, request->cache_bytes, "--kv-cache-memory-bytes" };
+		plan->available = (struct tn_serve_figure){ request->cache_bytes, request->cache_bytes, request->cache_bytes,
+			                                        "--kv-cache-memory-bytes" };
 }
 
 /* ---- the verdict ---- */
@@ -135,7 +147,8 @@ static void
 judge(struct tn_serve_plan *plan)
 {
 	int64_t free_at_start = plan->total_bytes - plan->context_bytes;
-	if (plan->request.engine == TN_ENGINE_VLLM && plan->request.cache_bytes <= 0 && plan->requested_bytes > free_at_start) {
+	if (plan->request.engine == TN_ENGINE_VLLM && plan->request.cache_bytes <= 0 &&
+	    plan->requested_bytes > free_at_start) {
 		plan->verdict = TN_SERVE_FAILS; /* v1/worker/utils.py, request_memory */
 		plan->limit = TN_SERVE_LIMIT_UTILIZATION;
 	} else if (holds(plan, plan->lowest_blocks)) {
@@ -159,7 +172,8 @@ set_length(const struct tn_served_model *model, struct tn_serve_plan *plan)
 	}
 	if (model->context <= 0 || request->max_model_len <= model->context)
 		return true;
-	snprintf(plan->reason, sizeof(plan->reason), "the model was made for %" PRId64 " tokens; engines refuse a longer --max-model-len", model->context);
+	snprintf(plan->reason, sizeof(plan->reason),
+	         "the model was made for %" PRId64 " tokens; engines refuse a longer --max-model-len", model->context);
 	plan->verdict = TN_SERVE_FAILS;
 	plan->limit = TN_SERVE_LIMIT_CONTEXT;
 	return false;
@@ -184,8 +198,8 @@ tn__serve_count(const struct tn_serve_plan *plan, int64_t bytes)
 }
 
 void
-tn__serve_compute(const struct tn_served_model *model, const struct tn_weights_list *weights, const struct tn_serve_request *request,
-                  struct tn_serve_plan *plan)
+tn__serve_compute(const struct tn_served_model *model, const struct tn_weights_list *weights,
+                  const struct tn_serve_request *request, struct tn_serve_plan *plan)
 {
 	const struct tn_engine_rules *rules = rules_of(request->engine);
 	*plan = (struct tn_serve_plan){ .request = *request };
@@ -197,13 +211,16 @@ tn__serve_compute(const struct tn_served_model *model, const struct tn_weights_l
 		rules->defaults(model, &plan->request);
 	set_cache(model, plan);
 	if (request->gpu == NULL)
-		plan->request.max_num_batched_tokens = plan->request.max_num_batched_tokens > 0 ? plan->request.max_num_batched_tokens : 2048;
+		plan->request.max_num_batched_tokens = plan->request.max_num_batched_tokens > 0
+		                                           ? plan->request.max_num_batched_tokens
+		                                           : 2048;
 	if (model->hidden > 0 && model->vocabulary > 0)
 		set_needs(model, weights, plan);
 	if (request->gpu == NULL || plan->layout.problem[0] != '\0')
 		return;
 	if (weights->source == TN_WEIGHTS_UNKNOWN && request->cache_bytes <= 0) {
-		snprintf(plan->reason, sizeof(plan->reason), "%s", weights->problem[0] != '\0' ? weights->problem : "the size of the weights is not known");
+		snprintf(plan->reason, sizeof(plan->reason), "%s",
+		         weights->problem[0] != '\0' ? weights->problem : "the size of the weights is not known");
 		return;
 	}
 	set_available(model, plan);

@@ -39,7 +39,8 @@ tn__pools_in(const struct tn_cache_layout *layout, int64_t bytes)
 	if (rest <= 0)
 		return pools;
 	if (window_token > 0 && layout->token_bytes > 0) {
-		pools.tokens = (int64_t)(rest / ((double)layout->token_bytes + WINDOW_RATIO * (double)window_token)) / page * page;
+		pools.tokens = (int64_t)(rest / ((double)layout->token_bytes + WINDOW_RATIO * (double)window_token)) / page *
+		               page;
 		pools.window_tokens = (int64_t)(WINDOW_RATIO * (double)pools.tokens) / page * page;
 	} else if (layout->token_bytes + window_token > 0) {
 		pools.tokens = (int64_t)(rest / (double)(layout->token_bytes + window_token)) / page * page;

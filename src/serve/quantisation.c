@@ -51,7 +51,8 @@ static void
 read_fp8(struct tn_quant *quant, const json_t *config)
 {
 	const json_t *block = json_object_get(config, "weight_block_size");
-	json_int_t rows = json_integer_value(json_array_get(block, 0)), columns = json_integer_value(json_array_get(block, 1));
+	json_int_t rows = json_integer_value(json_array_get(block, 0)),
+			   columns = json_integer_value(json_array_get(block, 1));
 	quant->kind = TN_QUANT_FP8;
 	if (rows > 0 && rows <= 65536 && columns > 0 && columns <= 65536) {
 		quant->block_rows = (int32_t)rows;
@@ -99,7 +100,9 @@ read_method(struct tn_quant *quant, const json_t *config, const char *method)
 	else if (strcmp(method, "awq") == 0)
 		read_packed(quant, config, TN_QUANT_AWQ);
 	else if (strcmp(method, "bitsandbytes") == 0) {
-		quant->kind = tn__json_read_truth(config, "load_in_4bit") || tn__json_read_truth(config, "_load_in_4bit") ? TN_QUANT_NF4 : TN_QUANT_INT8;
+		quant->kind = tn__json_read_truth(config, "load_in_4bit") || tn__json_read_truth(config, "_load_in_4bit")
+		                  ? TN_QUANT_NF4
+		                  : TN_QUANT_INT8;
 		quant->double_scales = tn__json_read_truth(config, "bnb_4bit_use_double_quant");
 	} else if (strncmp(method, "compressed", 10) == 0)
 		read_groups(quant, config);
@@ -112,7 +115,8 @@ read_method(struct tn_quant *quant, const json_t *config, const char *method)
 void
 tn__model_quantisation(struct tn_served_model *model)
 {
-	static const char *const lists[] = { "modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "llm_int8_skip_modules" };
+	static const char *const lists[] = { "modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules",
+		                                 "llm_int8_skip_modules" };
 	struct tn_quant *quant = &model->quant;
 	const json_t *config = find_config(model);
 	if (config == NULL)

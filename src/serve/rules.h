@@ -14,7 +14,8 @@ struct tn_engine_rules {
 	/* Fills in what was not asked for; request->gpu is there. */
 	void (*defaults)(const struct tn_served_model *model, struct tn_serve_request *request);
 	/* Makes vLLM's layout its own; false with layout->problem. NULL: it is vLLM's. */
-	bool (*layout)(const struct tn_served_model *model, const struct tn_cache_request *request, struct tn_cache_layout *layout);
+	bool (*layout)(const struct tn_served_model *model, const struct tn_cache_request *request,
+	               struct tn_cache_layout *layout);
 	/* Are CUDA graphs taken off the cache's memory? */
 	bool (*counts_graphs)(const struct tn_served_model *model);
 	/* requested_bytes and available, from weights, activations and so on. */

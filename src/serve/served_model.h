@@ -29,10 +29,10 @@ enum tn_cache_kind {
 
 struct tn_model_layer {
 	enum tn_cache_kind cache;
-	bool state;                        /* a state of fixed size, too, or instead */
-	int32_t window;                    /* tokens of a window or chunk */
+	bool state;                             /* a state of fixed size, too, or instead */
+	int32_t window;                         /* tokens of a window or chunk */
 	int32_t kv_heads, key_size, value_size; /* a latent has one head, and key_size is all of it */
-	bool experts;                      /* its feed-forward part is a mixture of experts */
+	bool experts;                           /* its feed-forward part is a mixture of experts */
 	bool feed_forward;
 };
 
@@ -41,12 +41,12 @@ enum tn_state_kind { TN_STATE_NONE, TN_STATE_MAMBA, TN_STATE_MAMBA2, TN_STATE_DE
 /* The recurrent state of a layer. */
 struct tn_state {
 	enum tn_state_kind kind;
-	int64_t inner;                                      /* channels */
-	int64_t size;                                       /* state size a channel */
-	int64_t heads, head_size, groups;                   /* Mamba-2 */
+	int64_t inner;                                        /* channels */
+	int64_t size;                                         /* state size a channel */
+	int64_t heads, head_size, groups;                     /* Mamba-2 */
 	int64_t key_heads, key_size, value_heads, value_size; /* gated delta net */
-	int64_t kernel;                                     /* taps of the convolution */
-	int32_t convolution_bytes, bytes;                   /* a number of each part */
+	int64_t kernel;                                       /* taps of the convolution */
+	int32_t convolution_bytes, bytes;                     /* a number of each part */
 };
 
 enum tn_tied { TN_TIED_NO, TN_TIED_YES };
@@ -54,26 +54,26 @@ enum tn_tied { TN_TIED_NO, TN_TIED_YES };
 /* How the linear layers are stored. */
 enum tn_quantisation {
 	TN_QUANT_NONE,
-	TN_QUANT_FP8,     /* one byte, scales a tensor or a block */
+	TN_QUANT_FP8, /* one byte, scales a tensor or a block */
 	TN_QUANT_GPTQ,
 	TN_QUANT_AWQ,
-	TN_QUANT_NF4,     /* bitsandbytes, 4 bits */
-	TN_QUANT_INT8,    /* one byte, a scale a row */
-	TN_QUANT_PACKED,  /* compressed-tensors: integers packed into 32 bits, scales a group */
+	TN_QUANT_NF4,    /* bitsandbytes, 4 bits */
+	TN_QUANT_INT8,   /* one byte, a scale a row */
+	TN_QUANT_PACKED, /* compressed-tensors: integers packed into 32 bits, scales a group */
 	TN_QUANT_NVFP4,
-	TN_QUANT_MXFP4,   /* experts only */
+	TN_QUANT_MXFP4, /* experts only */
 	TN_QUANT_UNKNOWN
 };
 
 struct tn_quant {
 	enum tn_quantisation kind;
-	char name[48];             /* quant_method */
-	int32_t bits, group;       /* group: weights a scale */
+	char name[48];                     /* quant_method */
+	int32_t bits, group;               /* group: weights a scale */
 	int32_t block_rows, block_columns; /* 0: no blocks */
-	bool ordered;              /* GPTQ with desc_act */
-	bool double_scales;        /* NF4: scales are quantised, too */
-	bool cache_fp8;            /* the checkpoint asks for an 8-bit cache */
-	const json_t *left_out;    /* array of names that are not quantised, or NULL; the document owns it */
+	bool ordered;                      /* GPTQ with desc_act */
+	bool double_scales;                /* NF4: scales are quantised, too */
+	bool cache_fp8;                    /* the checkpoint asks for an 8-bit cache */
+	const json_t *left_out;            /* array of names that are not quantised, or NULL; the document owns it */
 };
 
 struct tn_architecture {
@@ -92,12 +92,12 @@ struct tn_served_model {
 	struct tn_state state;
 	int64_t hidden, heads, kv_heads, head_size, vocabulary, context;
 	int64_t intermediate, expert_intermediate, experts, experts_used, shared_intermediate;
-	int64_t rotary;                      /* size of the rotated part; 0: no rotation */
+	int64_t rotary;                                                       /* size of the rotated part; 0: no rotation */
 	int64_t latent, latent_rope, latent_nope, latent_value, query_latent; /* MLA; 0: none */
-	int32_t bytes;                       /* of a number, as the engine keeps it */
+	int32_t bytes;                                                        /* of a number, as the engine keeps it */
 	bool tied, bytes_known;
 	struct tn_quant quant;
-	char missing[256];                   /* fields without which the cache is not decided; "": none */
+	char missing[256]; /* fields without which the cache is not decided; "": none */
 	char notes[TN_MODEL_NOTES][192];
 	int note_count;
 };

@@ -19,8 +19,11 @@ batch_of(const struct tn_serve_request *request, int64_t *chunk, int64_t *batch)
 {
 	static const struct {
 		int64_t below_mib, chunk, batch, batch_of_four;
-	} steps[] = { { 20 * 1024, 2048, 8, 8 },      { 35 * 1024, 4096, 48, 160 },   { 60 * 1024, 4096, 32, 160 },
-		          { 160 * 1024, 8192, 256, 512 }, { INT64_MAX, 16384, 512, 512 } };
+	} steps[] = { { 20 * 1024, 2048, 8, 8 },
+		          { 35 * 1024, 4096, 48, 160 },
+		          { 60 * 1024, 4096, 32, 160 },
+		          { 160 * 1024, 8192, 256, 512 },
+		          { INT64_MAX, 16384, 512, 512 } };
 	int64_t memory = (int64_t)(request->gpu->figures.total_bytes / (uint64_t)MIB);
 	size_t i = 0;
 	while (memory >= steps[i].below_mib)
@@ -54,7 +57,8 @@ reserved_mib(const struct tn_served_model *model, const struct tn_serve_request 
 	int64_t memory = (int64_t)(request->gpu->figures.total_bytes / (uint64_t)MIB), tokens = chunk > 2048 ? chunk : 2048;
 	if (sized_after_graphs(model, request))
 		return 1536 + (int64_t)request->gpus * 1024 / 8;
-	int64_t reserved = 512 + tokens * 3 / 2 + (int64_t)request->gpus * 1024 / 8 + (request->eager ? 0 : batch * 2 + 1536);
+	int64_t reserved = 512 + tokens * 3 / 2 + (int64_t)request->gpus * 1024 / 8 +
+	                   (request->eager ? 0 : batch * 2 + 1536);
 	return memory > LARGE_MIB && reserved < 10 * 1024 ? 10 * 1024 : reserved;
 }
 
@@ -65,7 +69,9 @@ defaults(const struct tn_served_model *model, struct tn_serve_request *request)
 	batch_of(request, &chunk, &batch);
 	request->max_num_batched_tokens = chunk;
 	if (request->utilization <= 0)
-		request->utilization = round((double)(memory - reserved_mib(model, request, chunk, batch)) / (double)memory * 1000.0) / 1000.0;
+		request->utilization = round((double)(memory - reserved_mib(model, request, chunk, batch)) / (double)memory *
+		                             1000.0) /
+		                       1000.0;
 }
 
 /* configs/model_config.py, is_hybrid_swa_model: only some architectures have a pool for windows; the other layers with a window keep all
@@ -105,7 +111,8 @@ static void
 available(const struct tn_served_model *model, struct tn_serve_plan *plan)
 {
 	const struct tn_serve_figure *graphs = &plan->graphs, none = { 0 };
-	int64_t before = plan->total_bytes - plan->context_bytes, slack = (int64_t)((double)before * (1.0 - plan->request.utilization));
+	int64_t before = plan->total_bytes - plan->context_bytes,
+			slack = (int64_t)((double)before * (1.0 - plan->request.utilization));
 	if (model->state.kind != TN_STATE_NONE && sized_after_graphs(model, &plan->request)) {
 		int64_t working = working_mib(&plan->request, plan->request.max_num_batched_tokens) * MIB;
 		slack = slack > working ? slack : working;
@@ -146,6 +153,9 @@ capacity(const struct tn_served_model *model, struct tn_serve_plan *plan)
 	}
 }
 
-const struct tn_engine_rules tn__sglang_rules = {
-	.defaults = defaults, .layout = layout, .counts_graphs = counts_graphs, .available = available, .capacity = capacity, .count = count
-};
+const struct tn_engine_rules tn__sglang_rules = { .defaults = defaults,
+	                                              .layout = layout,
+	                                              .counts_graphs = counts_graphs,
+	                                              .available = available,
+	                                              .capacity = capacity,
+	                                              .count = count };

@@ -19,8 +19,9 @@ tn__type_bits(const char *type)
 	static const struct {
 		const char *name;
 		int bits;
-	} types[] = { { "BF16", 16 }, { "F16", 16 }, { "F32", 32 }, { "F64", 64 }, { "F8_E4M3", 8 }, { "F8_E5M2", 8 }, { "F8_E8M0", 8 }, { "I8", 8 },
-		          { "U8", 8 }, { "BOOL", 8 }, { "I16", 16 }, { "U16", 16 }, { "I32", 32 }, { "U32", 32 }, { "I64", 64 }, { "U64", 64 }, { "F4", 4 } };
+	} types[] = { { "BF16", 16 },   { "F16", 16 }, { "F32", 32 }, { "F64", 64 }, { "F8_E4M3", 8 }, { "F8_E5M2", 8 },
+		          { "F8_E8M0", 8 }, { "I8", 8 },   { "U8", 8 },   { "BOOL", 8 }, { "I16", 16 },    { "U16", 16 },
+		          { "I32", 32 },    { "U32", 32 }, { "I64", 64 }, { "U64", 64 }, { "F4", 4 } };
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(types[i].name, type) == 0)
 			return types[i].bits;
@@ -59,7 +60,8 @@ take_apart(const char *name)
 	static const char *const before[] = { "layers.", "h.", "blocks." };
 	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]) && parts.layer < 0; i++) {
 		const char *found = strstr(name, before[i]);
-		if (found != NULL && (found == name || found[-1] == '.') && found[strlen(before[i])] >= '0' && found[strlen(before[i])] <= '9')
+		if (found != NULL && (found == name || found[-1] == '.') && found[strlen(before[i])] >= '0' &&
+		    found[strlen(before[i])] <= '9')
 			parts.layer = strtol(found + strlen(before[i]), NULL, 10);
 	}
 	return parts;
@@ -80,29 +82,33 @@ is_one_of(const char *word, const char *const *words)
 static bool
 is_matrix_leaf(const char *leaf)
 {
-	return ONE_OF(leaf, "weight", "bias", "qweight", "qzeros", "scales", "g_idx", "weight_scale", "weight_scale_inv", "weight_scale_2", "weight_packed",
-	              "weight_zero_point", "weight_shape", "weight_g_idx", "input_scale", "k_scale", "v_scale", "weight_global_scale", "input_global_scale") ||
+	return ONE_OF(leaf, "weight", "bias", "qweight", "qzeros", "scales", "g_idx", "weight_scale", "weight_scale_inv",
+	              "weight_scale_2", "weight_packed", "weight_zero_point", "weight_shape", "weight_g_idx", "input_scale",
+	              "k_scale", "v_scale", "weight_global_scale", "input_global_scale") ||
 	       strchr(leaf, '.') != NULL;
 }
 
 static bool
 is_norm(const char *module, const char *leaf)
 {
-	return strstr(module, "norm") != NULL || strncmp(module, "ln_", 3) == 0 || strstr(leaf, "norm") != NULL || ONE_OF(module, "ln_f", "ln1", "ln2");
+	return strstr(module, "norm") != NULL || strncmp(module, "ln_", 3) == 0 || strstr(leaf, "norm") != NULL ||
+	       ONE_OF(module, "ln_f", "ln1", "ln2");
 }
 
 static bool
 is_whole(const struct parts *parts)
 {
-	return is_norm(parts->module, parts->leaf) || ONE_OF(parts->module, "q_a_proj", "kv_a_proj_with_mqa", "fused_qkv_a_proj", "gate", "router",
-	                                                       "shared_expert_gate", "wpe", "position_embeddings", "patch_embed") ||
+	return is_norm(parts->module, parts->leaf) ||
+	       ONE_OF(parts->module, "q_a_proj", "kv_a_proj_with_mqa", "fused_qkv_a_proj", "gate", "router",
+	              "shared_expert_gate", "wpe", "position_embeddings", "patch_embed") ||
 	       ONE_OF(parts->leaf, "e_score_correction_bias", "expert_bias");
 }
 
 static bool
 is_vocabulary(const struct parts *parts)
 {
-	return ONE_OF(parts->module, "embed_tokens", "lm_head", "wte", "word_embeddings", "embeddings", "embed_in", "embed_out", "tok_embeddings") &&
+	return ONE_OF(parts->module, "embed_tokens", "lm_head", "wte", "word_embeddings", "embeddings", "embed_in",
+	              "embed_out", "tok_embeddings") &&
 	       strcmp(parts->leaf, "weight") == 0;
 }
 
@@ -110,28 +116,33 @@ is_vocabulary(const struct parts *parts)
 static bool
 is_by_rows(const char *module)
 {
-	return ONE_OF(module, "o_proj", "out_proj", "down_proj", "c_proj", "fc2", "dense_4h_to_h", "w2", "wo", "x_proj", "output_linear", "dense");
+	return ONE_OF(module, "o_proj", "out_proj", "down_proj", "c_proj", "fc2", "dense_4h_to_h", "w2", "wo", "x_proj",
+	              "output_linear", "dense");
 }
 
 static bool
 is_by_columns(const char *module)
 {
-	return ONE_OF(module, "q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "gate_up_proj", "fc1", "c_fc", "dense_h_to_4h", "w1", "w3",
-	              "input_linear", "in_proj", "dt_proj", "conv1d", "in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_b",
-	              "experts", "conv", "qkv", "linear_fc1", "linear_fc2", "proj");
+	return ONE_OF(module, "q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "gate_up_proj", "fc1", "c_fc",
+	              "dense_h_to_4h", "w1", "w3", "input_linear", "in_proj", "dt_proj", "conv1d", "in_proj_qkvz",
+	              "in_proj_ba", "in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_b", "experts", "conv", "qkv",
+	              "linear_fc1", "linear_fc2", "proj");
 }
 
 static bool
 is_absent(const struct tn_served_model *model, const struct parts *parts)
 {
-	if (strncmp(parts->name, "mtp.", 4) == 0 || strstr(parts->name, ".mtp.") != NULL || strstr(parts->name, "inv_freq") != NULL)
+	if (strncmp(parts->name, "mtp.", 4) == 0 || strstr(parts->name, ".mtp.") != NULL ||
+	    strstr(parts->name, "inv_freq") != NULL)
 		return true;
-	if (parts->layer >= model->layer_count && strstr(parts->name, "vis") == NULL) /* layers of prediction heads stand behind the model's */
+	if (parts->layer >= model->layer_count &&
+	    strstr(parts->name, "vis") == NULL) /* layers of prediction heads stand behind the model's */
 		return true;
 	if (model->tied && strcmp(parts->module, "lm_head") == 0)
 		return true;
 	/* GPTQ's order of columns is dropped unless it says something (vLLM 0.26.0, gptq_marlin.py). */
-	return (strcmp(parts->leaf, "g_idx") == 0 && !model->quant.ordered) || ONE_OF(parts->leaf, "k_scale", "v_scale", "weight_shape");
+	return (strcmp(parts->leaf, "g_idx") == 0 && !model->quant.ordered) ||
+	       ONE_OF(parts->leaf, "k_scale", "v_scale", "weight_shape");
 }
 
 static enum tn_split
@@ -161,8 +172,8 @@ split_of(const struct tn_served_model *model, const struct parts *parts, const s
 static bool
 keeps_type(const struct parts *parts)
 {
-	return strstr(parts->leaf, "scale") != NULL || strstr(parts->leaf, "absmax") != NULL || strstr(parts->leaf, "quant_") != NULL ||
-	       ONE_OF(parts->leaf, "e_score_correction_bias", "qzeros");
+	return strstr(parts->leaf, "scale") != NULL || strstr(parts->leaf, "absmax") != NULL ||
+	       strstr(parts->leaf, "quant_") != NULL || ONE_OF(parts->leaf, "e_score_correction_bias", "qzeros");
 }
 
 /* Bits of a number in the engine: 16 or 32 bits become the model's type; the decay of a state is kept in 32 (mamba_mixer2.py). */
@@ -224,7 +235,8 @@ row_share(const struct tn_served_model *model, const struct tn_tensor_row *row, 
 }
 
 int64_t
-tn__weights_of_rank(const struct tn_weights_list *list, const struct tn_served_model *model, int ranks, int64_t *highest)
+tn__weights_of_rank(const struct tn_weights_list *list, const struct tn_served_model *model, int ranks,
+                    int64_t *highest)
 {
 	int64_t bytes = 0, unknown = 0;
 	for (size_t i = 0; i < list->count; i++) {

@@ -25,24 +25,24 @@ enum tn_split {
 
 struct tn_tensor {
 	char name[192];
-	char type[12];               /* safetensors' word: BF16, F8_E4M3, I32 ... */
+	char type[12]; /* safetensors' word: BF16, F8_E4M3, I32 ... */
 	int dimensions;
 	int64_t shape[TN_TENSOR_DIMENSIONS]; /* further dimensions are multiplied into the last */
-	int64_t count;               /* so many of them, all alike */
+	int64_t count;                       /* so many of them, all alike */
 };
 
 struct tn_tensor_row {
-	int64_t bytes;  /* of all of them, as the engine keeps them */
-	int64_t rows;   /* of a vocabulary */
+	int64_t bytes; /* of all of them, as the engine keeps them */
+	int64_t rows;  /* of a vocabulary */
 	enum tn_split split;
 };
 
 enum tn_weights_source {
 	TN_WEIGHTS_UNKNOWN,
-	TN_WEIGHTS_HEADERS,      /* of all files */
-	TN_WEIGHTS_INDEX,        /* the index alone; shapes from the architecture */
-	TN_WEIGHTS_TOTAL,        /* the index's total_size alone: how it is divided is not known */
-	TN_WEIGHTS_ARCHITECTURE  /* config.json alone */
+	TN_WEIGHTS_HEADERS,     /* of all files */
+	TN_WEIGHTS_INDEX,       /* the index alone; shapes from the architecture */
+	TN_WEIGHTS_TOTAL,       /* the index's total_size alone: how it is divided is not known */
+	TN_WEIGHTS_ARCHITECTURE /* config.json alone */
 };
 
 struct tn_weights_list {
@@ -52,7 +52,7 @@ struct tn_weights_list {
 	int64_t stored_bytes; /* in the files, or by the index's total_size; TN_NO_FIGURE */
 	int files;
 	bool no_memory;
-	char problem[192];    /* why there is nothing, or what does not agree */
+	char problem[192]; /* why there is nothing, or what does not agree */
 };
 
 /* Looks at the folder's files, then at the index, then at the architecture. TN_FORMAT with words where a header is damaged; a list
@@ -61,7 +61,8 @@ tn_status tn__weights_read(const char *folder, const struct tn_served_model *mod
 void tn__weights_free(struct tn_weights_list *list);
 
 /* Bytes on one of so many ranks; *highest where some tensors' division is unknown. */
-int64_t tn__weights_of_rank(const struct tn_weights_list *list, const struct tn_served_model *model, int ranks, int64_t *highest);
+int64_t tn__weights_of_rank(const struct tn_weights_list *list, const struct tn_served_model *model, int ranks,
+                            int64_t *highest);
 
 /* ---- shard.c ---- */
 
@@ -73,7 +74,8 @@ int tn__type_bits(const char *type);
 
 typedef void tn__tensor_visit(void *context, const struct tn_tensor *tensor);
 /* Calls `visit` for every tensor that a checkpoint of this model has; false where the architecture's tensors are not known, with the reason. */
-bool tn__architecture_tensors(const struct tn_served_model *model, tn__tensor_visit *visit, void *context, char reason[192]);
+bool tn__architecture_tensors(const struct tn_served_model *model, tn__tensor_visit *visit, void *context,
+                              char reason[192]);
 
 /* ---- headers.c ---- */
 

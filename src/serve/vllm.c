@@ -21,7 +21,8 @@ defaults(const struct tn_served_model *model, struct tn_serve_request *request)
 	if (!own_sequences)
 		request->max_num_seqs = large ? 1024 : 256;
 	if (!own_tokens)
-		request->max_num_batched_tokens = tn__smaller(large ? 8192 : 2048, request->max_num_seqs * request->max_model_len);
+		request->max_num_batched_tokens = tn__smaller(large ? 8192 : 2048,
+		                                              request->max_num_seqs * request->max_model_len);
 	if (!own_sequences)
 		request->max_num_seqs = tn__smaller(request->max_num_seqs, request->max_num_batched_tokens);
 	if (request->utilization <= 0)
@@ -43,9 +44,12 @@ available(const struct tn_served_model *model, struct tn_serve_plan *plan)
 	if (!plan->graphs_counted)
 		graphs = &none;
 	plan->requested_bytes = (int64_t)ceil((double)plan->total_bytes * plan->request.utilization);
-	plan->available.bytes = plan->requested_bytes - plan->weights.bytes - plan->activations.bytes - plan->other.bytes - graphs->bytes;
-	plan->available.highest = plan->requested_bytes - plan->weights.lowest - plan->activations.lowest - plan->other.lowest - graphs->lowest;
-	plan->available.lowest = plan->requested_bytes - plan->weights.highest - plan->activations.highest - plan->other.highest - graphs->highest;
+	plan->available.bytes = plan->requested_bytes - plan->weights.bytes - plan->activations.bytes - plan->other.bytes -
+	                        graphs->bytes;
+	plan->available.highest = plan->requested_bytes - plan->weights.lowest - plan->activations.lowest -
+	                          plan->other.lowest - graphs->lowest;
+	plan->available.lowest = plan->requested_bytes - plan->weights.highest - plan->activations.highest -
+	                         plan->other.highest - graphs->highest;
 	plan->available.source = "what is requested, less weights, activations and libraries";
 }
 
@@ -63,7 +67,8 @@ capacity(const struct tn_served_model *model, struct tn_serve_plan *plan)
 	plan->needed_bytes = plan->needed_blocks * plan->layout.block_bytes;
 	plan->sequences = plan->needed_blocks > 0 ? (double)plan->blocks / (double)plan->needed_blocks : 0;
 	plan->tokens = (int64_t)(plan->sequences * (double)length);
-	plan->longest = tn__cache_longest(&plan->layout, &plan->cache, plan->blocks, model->context > length ? model->context : length);
+	plan->longest = tn__cache_longest(&plan->layout, &plan->cache, plan->blocks,
+	                                  model->context > length ? model->context : length);
 }
 
 const struct tn_engine_rules tn__vllm_rules = {

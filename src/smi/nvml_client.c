@@ -20,24 +20,24 @@ tn__smi_ask(tn_smi_device device, const char *name, void *structure)
 int
 tn__smi_ask_text(tn_smi_device device, const char *name, char text[TN_SMI_TEXT])
 {
-	int (*function)(tn_smi_device, char *, unsigned) =
-		(int (*)(tn_smi_device, char *, unsigned))(uintptr_t)dlsym(library, name);
+	int (*function)(tn_smi_device, char *,
+	                unsigned) = (int (*)(tn_smi_device, char *, unsigned))(uintptr_t)dlsym(library, name);
 	return function != NULL ? function(device, text, TN_SMI_TEXT) : 3;
 }
 
 int
 tn__smi_ask_kind(tn_smi_device device, const char *name, int kind, unsigned *number)
 {
-	int (*function)(tn_smi_device, int, unsigned *) =
-		(int (*)(tn_smi_device, int, unsigned *))(uintptr_t)dlsym(library, name);
+	int (*function)(tn_smi_device, int, unsigned *) = (int (*)(tn_smi_device, int, unsigned *))(uintptr_t)dlsym(library,
+	                                                                                                            name);
 	return function != NULL ? function(device, kind, number) : 3;
 }
 
 int
 tn__smi_ask_pair(tn_smi_device device, const char *name, void *first, void *second)
 {
-	int (*function)(tn_smi_device, void *, void *) =
-		(int (*)(tn_smi_device, void *, void *))(uintptr_t)dlsym(library, name);
+	int (*function)(tn_smi_device, void *, void *) = (int (*)(tn_smi_device, void *, void *))(uintptr_t)dlsym(library,
+	                                                                                                          name);
 	return function != NULL ? function(device, first, second) : 3;
 }
 
@@ -59,16 +59,16 @@ ask_system_text(const char *name, char text[TN_SMI_TEXT])
 static int
 ask_process_name(unsigned pid, char text[TN_SMI_TEXT])
 {
-	int (*function)(unsigned, char *, unsigned) =
-		(int (*)(unsigned, char *, unsigned))(uintptr_t)dlsym(library, "nvmlSystemGetProcessName");
+	int (*function)(unsigned, char *, unsigned) = (int (*)(unsigned, char *, unsigned))(uintptr_t)dlsym(
+		library, "nvmlSystemGetProcessName");
 	return function != NULL ? function(pid, text, TN_SMI_TEXT) : 3;
 }
 
 static int
 ask_handle(unsigned index, tn_smi_device *device)
 {
-	int (*function)(unsigned, tn_smi_device *) =
-		(int (*)(unsigned, tn_smi_device *))(uintptr_t)dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+	int (*function)(unsigned, tn_smi_device *) = (int (*)(unsigned, tn_smi_device *))(uintptr_t)dlsym(
+		library, "nvmlDeviceGetHandleByIndex_v2");
 	return function != NULL ? function(index, device) : 3;
 }
 

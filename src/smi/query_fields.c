@@ -76,7 +76,7 @@ read_memory(const struct tn_smi_card *card, const char *argument, struct tn_smi_
 static void
 read_utilization(const struct tn_smi_card *card, const char *argument, struct tn_smi_value *value)
 {
-	struct nvml_utilization rates = {0, 0};
+	struct nvml_utilization rates = { 0, 0 };
 	int status = tn__smi_ask(card->handle, "nvmlDeviceGetUtilizationRates", &rates);
 	take_count(value, status, strcmp(argument, "gpu") == 0 ? rates.gpu : rates.memory, "%");
 }
@@ -206,7 +206,8 @@ const struct tn_smi_field *
 tn__smi_find_field(const char *name)
 {
 	for (size_t i = 0; i < FIELD_COUNT; i++)
-		if (strcmp(fields[i].name, name) == 0 || (fields[i].other_name != NULL && strcmp(fields[i].other_name, name) == 0))
+		if (strcmp(fields[i].name, name) == 0 ||
+		    (fields[i].other_name != NULL && strcmp(fields[i].other_name, name) == 0))
 			return &fields[i];
 	return NULL;
 }

@@ -162,8 +162,8 @@ query_cards(const struct options *options)
 			return complain(BAD_ARGUMENT, "Field \"%s\" is not a valid field to query.", options->names[i]);
 	for (size_t i = 0; i < options->name_count && options->header; i++) {
 		const char *unit = options->units ? tn__smi_unit(wanted[i]) : NULL;
-		printf("%s%s%s%s%s", options->names[i], unit != NULL ? " [" : "", unit != NULL ? unit : "", unit != NULL ? "]" : "",
-		       i + 1 < options->name_count ? ", " : "\n");
+		printf("%s%s%s%s%s", options->names[i], unit != NULL ? " [" : "", unit != NULL ? unit : "",
+		       unit != NULL ? "]" : "", i + 1 < options->name_count ? ", " : "\n");
 	}
 	for (size_t i = 0; i < tn__smi_card_count; i++) {
 		if (!is_chosen(options, &tn__smi_cards[i]))
@@ -180,11 +180,12 @@ query_cards(const struct options *options)
 static int
 query_processes(const struct options *options)
 {
-	struct tn_smi_process processes[TN_SMI_PROCESSES], none = {0, 0, 0, 0};
-	struct tn_smi_card nothing = {0};
+	struct tn_smi_process processes[TN_SMI_PROCESSES], none = { 0, 0, 0, 0 };
+	struct tn_smi_card nothing = { 0 };
 	struct tn_smi_value value;
 	for (size_t i = 0; i < options->name_count; i++)
-		if (!tn__smi_process_value(tn__smi_card_count > 0 ? &tn__smi_cards[0] : &nothing, &none, options->names[i], &value))
+		if (!tn__smi_process_value(tn__smi_card_count > 0 ? &tn__smi_cards[0] : &nothing, &none, options->names[i],
+		                           &value))
 			return complain(BAD_ARGUMENT, "Field \"%s\" is not a valid field to query.", options->names[i]);
 	for (size_t i = 0; i < options->name_count && options->header; i++) {
 		bool memory = strncmp(options->names[i], "used_", 5) == 0 && options->units;
@@ -262,7 +263,8 @@ run_once(const struct options *options)
 	}
 	if (options->gpu || options->processes) {
 		if (!options->csv)
-			return complain(BAD_ARGUMENT, "%s", "\"--format=\" switch is missing. Please run 'nvidia-smi -h' for help.");
+			return complain(BAD_ARGUMENT, "%s",
+			                "\"--format=\" switch is missing. Please run 'nvidia-smi -h' for help.");
 		return options->gpu ? query_cards(options) : query_processes(options);
 	}
 	print_table();
@@ -294,11 +296,12 @@ main(int count, char **words)
 			return OK;
 		}
 		if (!read_option(&options, &i, count, words))
-			return complain(NOT_AVAILABLE, "nvidia-smi of a Tonnage run does not have the option %s; -h lists what it has.",
-			                words[i]);
+			return complain(NOT_AVAILABLE,
+			                "nvidia-smi of a Tonnage run does not have the option %s; -h lists what it has.", words[i]);
 	}
 	if (!tn__smi_open())
-		return complain(NO_DRIVER, "%s", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.");
+		return complain(NO_DRIVER, "%s",
+		                "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.");
 	int status = run_once(&options);
 	while (status == OK && options.loop_ms > 0) {
 		fflush(stdout);

@@ -39,12 +39,12 @@ tn__choose_ranks(const struct tn_run_options *options, struct tn_chosen_ranks *c
 		choose(options, chosen);
 	else
 		chosen->count = tn__ranges_read(options->ranks, chosen->ranks, TN_LEDGER_RANKS);
-	TN_RETURN_IF(chosen->count < 1, TN_INVALID, "--ranks takes up to %d numbers in rising order, such as 0,1,7 or 0-3,15",
-	             TN_LEDGER_RANKS);
+	TN_RETURN_IF(chosen->count < 1, TN_INVALID,
+	             "--ranks takes up to %d numbers in rising order, such as 0,1,7 or 0-3,15", TN_LEDGER_RANKS);
 	TN_RETURN_IF(chosen->ranks[0] != 0, TN_INVALID, "--ranks has to contain rank 0, where the others meet");
 	TN_RETURN_IF(chosen->ranks[chosen->count - 1] >= options->gpus * options->nodes, TN_INVALID,
-	             "--ranks names rank %d of a job that has %d: --nodes %d with --gpus %d each", chosen->ranks[chosen->count - 1],
-	             options->gpus * options->nodes, options->nodes, options->gpus);
+	             "--ranks names rank %d of a job that has %d: --nodes %d with --gpus %d each",
+	             chosen->ranks[chosen->count - 1], options->gpus * options->nodes, options->nodes, options->gpus);
 	chosen->nodes = 0;
 	for (int i = 0; i < chosen->count; i++) {
 		chosen->nodes += chosen->ranks[i] / options->gpus != last;

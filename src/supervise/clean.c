@@ -48,7 +48,8 @@ take(struct cleaning *cleaning, const char *path, enum tn_cleaned_kind kind, boo
 	struct tn_cleaned *found = &cleaning->found;
 	struct tn_cleaned_folder row = { .path = strdup(path), .kind = kind, .removable = removable };
 	int64_t bytes = 0;
-	if (row.path == NULL || !tn__array_room(&found->folders, &found->capacity, found->count + 1, sizeof(row), SIZE_MAX)) {
+	if (row.path == NULL ||
+	    !tn__array_room(&found->folders, &found->capacity, found->count + 1, sizeof(row), SIZE_MAX)) {
 		free(row.path);
 		cleaning->no_memory = true;
 		return;

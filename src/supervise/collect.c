@@ -153,8 +153,8 @@ add_sources(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__report_add_source(report, "at_peak.by_category.context", "%s", card->context_source);
 	tn__report_add_source(report, "uncertainty_bytes",
 	                      "context: within %.0f %%, %s; kernels as they are first loaded and what libraries hold by "
-	                      "themselves: up to %d MiB for each process", 100 * card->context_share, card->context_source,
-	                      UNSEEN_ABOVE >> 20);
+	                      "themselves: up to %d MiB for each process",
+	                      100 * card->context_share, card->context_source, UNSEEN_ABOVE >> 20);
 	if (options->other_bytes > 0)
 		tn__report_add_source(report, "at_peak.by_category.other_processes", "--other");
 	tn__report_add_source(report, "peak.device_bytes",
@@ -215,7 +215,8 @@ lacks_a_card(const struct tn_report *report)
 	for (size_t i = 0; i < report->refused_calls.count; i++)
 		if (strncmp(report->refused_calls.items[i].name, "cuGetExportTable", 16) == 0)
 			return false;
-	return !report->real_gpu && report->exception != NULL && strstr(report->exception, "invalid device ordinal") != NULL;
+	return !report->real_gpu && report->exception != NULL &&
+	       strstr(report->exception, "invalid device ordinal") != NULL;
 }
 
 /* Managed memory is on no card's account (vgpu/core/memory.c): its size is told, and what it means. */
@@ -225,11 +226,12 @@ tell_managed(const struct tn_ledger *ledger, struct tn_report *report)
 	uint64_t peak = ledger->managed_peak;
 	if (peak == 0)
 		return;
-	tn__report_add_finding(report, TN_FINDING_managed_memory, (int64_t)peak, NULL,
-	                       "when the card has room for all of it beside the peak, steps do not wait for pages",
-	                       "managed memory (cudaMallocManaged, paged optimizers): %.1f MiB at most, counted as 0 on the card, since "
-	                       "the driver moves its pages to the host where the card is full",
-	                       (double)peak / 1048576);
+	tn__report_add_finding(
+		report, TN_FINDING_managed_memory, (int64_t)peak, NULL,
+		"when the card has room for all of it beside the peak, steps do not wait for pages",
+		"managed memory (cudaMallocManaged, paged optimizers): %.1f MiB at most, counted as 0 on the card, since "
+		"the driver moves its pages to the host where the card is full",
+		(double)peak / 1048576);
 }
 
 static void
@@ -250,14 +252,16 @@ add_findings(const struct tn_watch *watch, int guests, struct tn_report *report)
 			                       sensor->error != NULL ? sensor->error : "unknown error");
 	}
 	if (guests == 0 && report->device_peak > 0)
-		tn__report_add_finding(report, TN_FINDING_no_hook, TN_NO_FIGURE, NULL, NULL,
-		                       "steps and source lines are unknown: no Python of the run imported PyTorch under Tonnage's hook "
-		                       "(a program without PyTorch, or a Python that is linked statically)");
+		tn__report_add_finding(
+			report, TN_FINDING_no_hook, TN_NO_FIGURE, NULL, NULL,
+			"steps and source lines are unknown: no Python of the run imported PyTorch under Tonnage's hook "
+			"(a program without PyTorch, or a Python that is linked statically)");
 	if (report->fast_forward_failed != NULL)
-		tn__report_add_finding(report, TN_FINDING_fast_forward_failed, TN_NO_FIGURE, NULL,
-		                       "--steps all lets the program take its own time",
-		                       "the end of the program was not seen, because the program failed when its loops were shortened: %s",
-		                       report->fast_forward_failed);
+		tn__report_add_finding(
+			report, TN_FINDING_fast_forward_failed, TN_NO_FIGURE, NULL,
+			"--steps all lets the program take its own time",
+			"the end of the program was not seen, because the program failed when its loops were shortened: %s",
+			report->fast_forward_failed);
 	if (lacks_a_card(report))
 		tn__report_add_finding(report, TN_FINDING_more_gpus, TN_NO_FIGURE, report->exception_at,
 		                       "tonnage run --gpus N gives it N of them",
@@ -293,7 +297,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 		tn__files_collect(options, watch, &report->files);
 	take_ledger(card, watch->ledger, watch, report);
 	take_regions(watch->ledger, worst, report);
-	tn__guest_collect(watch->folder, watch->ledger, refusing != NULL ? refusing->refusal.pid : 0, worst, report, &watch->ending, &news);
+	tn__guest_collect(watch->folder, watch->ledger, refusing != NULL ? refusing->refusal.pid : 0, worst, report,
+	                  &watch->ending, &news);
 	tn__notebook_collect(watch->folder, report);
 	tn__stand_ins_collect(watch->folder, &report->stand_ins);
 	tn__stand_ins_findings(watch, report);

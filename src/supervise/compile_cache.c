@@ -55,8 +55,8 @@ tn__compile_cache(const struct tn_run_options *options, char path[PATH_MAX])
 		return NULL;
 	*strrchr(cudnn, '/') = '\0';
 	find_script(options->arguments, script);
-	uint64_t hash = mix(mix(mix(1469598103934665603ULL, options->arguments[0]), options->gpu != NULL ? options->gpu : ""),
-	                    script);
+	uint64_t hash = mix(
+		mix(mix(1469598103934665603ULL, options->arguments[0]), options->gpu != NULL ? options->gpu : ""), script);
 	int length = snprintf(path, PATH_MAX, "%s/compile/%016llx", cudnn, (unsigned long long)hash);
 	return length < PATH_MAX ? path : NULL;
 }
@@ -165,7 +165,8 @@ bytes_below(int folder, int depth)
 		rewinddir(listing); /* the duplicate shares its position */
 	while (listing != NULL && (entry = readdir(listing)) != NULL) {
 		const char *name = entry->d_name;
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+		    fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;
 		bytes += S_ISDIR(status.st_mode) ? 0 : (int64_t)status.st_blocks * 512;
 		int inner = S_ISDIR(status.st_mode) && depth < DEEPEST ? open_folder(folder, name) : -1;
@@ -239,7 +240,8 @@ tn__compile_cache_keep(const struct tn_run_options *options, const struct tn_fol
 		snprintf(all, sizeof(all), "%s", cache);
 		*strrchr(all, '/') = '\0';
 		int locked = snprintf(lock, sizeof(lock), "%s/lock", all) < PATH_MAX
-		                 ? open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+		                 ? open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600)
+		                 : -1;
 		if (locked >= 0 && flock(locked, LOCK_EX) == 0) {
 			move_below(from, to, 0);
 			(void)futimens(to, NULL);

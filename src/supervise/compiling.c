@@ -19,9 +19,10 @@
 static bool
 is_compiler(const char *name)
 {
-	static const char *const names[] = { "ninja", "nvcc",    "cicc", "ptxas",   "cudafe++", "fatbinary", "nvlink", "g++",
-		                                 "gcc",   "c++",     "cc1",  "cc1plus", "clang",    "clang++",   "lld",    "ld",
-		                                 "as",    "collect2", "hipcc", "cmake",  "make",     "ccache",    "rustc",  "zig" };
+	static const char *const names[] = { "ninja",  "nvcc",    "cicc", "ptxas",  "cudafe++", "fatbinary",
+		                                 "nvlink", "g++",     "gcc",  "c++",    "cc1",      "cc1plus",
+		                                 "clang",  "clang++", "lld",  "ld",     "as",       "collect2",
+		                                 "hipcc",  "cmake",   "make", "ccache", "rustc",    "zig" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;

@@ -187,8 +187,9 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	snprintf(path, sizeof(path), "%g", tn__limit_seconds(options));
 	set(builder, "TONNAGE_SECONDS", path);
 	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");
-	static const char *const weights[] = { [TN_WEIGHTS_AUTO] = "auto", [TN_WEIGHTS_SHAPE] = "shape",
-		                                   [TN_WEIGHTS_REAL] = "real" };
+	static const char *const weights[] = {
+		[TN_WEIGHTS_AUTO] = "auto", [TN_WEIGHTS_SHAPE] = "shape", [TN_WEIGHTS_REAL] = "real"
+	};
 	set(builder, "TONNAGE_WEIGHTS", real_gpu ? "real" : weights[options->weights]);
 	set(builder, "TONNAGE_INPUTS", options->inputs != NULL ? options->inputs : "as_is");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");

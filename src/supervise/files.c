@@ -39,8 +39,9 @@ count_name(struct tn_counted_list *list, char *call, char *name)
 			list->items[i].count++;
 			return;
 		}
-	struct tn_counted item = { .place = { NULL, TN_NO_FIGURE, NULL, false }, .library = call, .name = name, .count = 1,
-		                       .bytes = TN_NO_FIGURE };
+	struct tn_counted item = {
+		.place = { NULL, TN_NO_FIGURE, NULL, false }, .library = call, .name = name, .count = 1, .bytes = TN_NO_FIGURE
+	};
 	(void)tn__report_add_counted(list, &item);
 }
 
@@ -103,15 +104,18 @@ tn__files_findings(const struct tn_watch *watch, struct tn_report *report)
 	const struct tn_report_files *files = &report->files;
 	char room[32];
 	if (files->full && files->limit_bytes != TN_NO_FIGURE)
-		tn__report_add_finding(report, TN_FINDING_scratch_full, files->disk_bytes, NULL,
-		                       "a larger --scratch",
-		                       "the scratch folder was full (--scratch %s): what the program wrote after that failed with "
-		                       "\"No space left on device\"", tn__human_bytes(files->limit_bytes, room));
+		tn__report_add_finding(
+			report, TN_FINDING_scratch_full, files->disk_bytes, NULL, "a larger --scratch",
+			"the scratch folder was full (--scratch %s): what the program wrote after that failed with "
+			"\"No space left on device\"",
+			tn__human_bytes(files->limit_bytes, room));
 	else if (files->full)
-		tn__report_add_finding(report, TN_FINDING_scratch_full, files->disk_bytes, NULL,
-		                       "set TMPDIR to a folder on a larger disk, or free some: tonnage clean",
-		                       "the disk of the scratch folder was full (%s): what the program wrote after that failed with "
-		                       "\"No space left on device\"", watch->folder->path);
+		tn__report_add_finding(
+			report, TN_FINDING_scratch_full, files->disk_bytes, NULL,
+			"set TMPDIR to a folder on a larger disk, or free some: tonnage clean",
+			"the disk of the scratch folder was full (%s): what the program wrote after that failed with "
+			"\"No space left on device\"",
+			watch->folder->path);
 	if (files->no_landlock)
 		tn__report_add_finding(report, TN_FINDING_no_kernel_net, TN_NO_FIGURE, NULL, NULL,
 		                       "this kernel has no Landlock to back the write overlay: a program that writes without "

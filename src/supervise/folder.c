@@ -99,10 +99,11 @@ make_index(const struct tn_folder *folder)
 	TN_RETURN_IF(error == EFBIG, TN_IO,
 	             "the limit on the size of files (ulimit -f) is too small: a run needs files of %zu MiB",
 	             (TN__INDEX_BYTES >> 20) + 1);
-	TN_RETURN_IF(error == ENOSPC || error == EDQUOT, TN_IO,
-	             "the disk of the temporary folder %s is full: a run needs %zu MiB there, and what the program writes; set "
-	             "TMPDIR to another folder, or free some with tonnage clean",
-	             temporary_folder(), (TN__INDEX_BYTES >> 20) + 1);
+	TN_RETURN_IF(
+		error == ENOSPC || error == EDQUOT, TN_IO,
+		"the disk of the temporary folder %s is full: a run needs %zu MiB there, and what the program writes; set "
+		"TMPDIR to another folder, or free some with tonnage clean",
+		temporary_folder(), (TN__INDEX_BYTES >> 20) + 1);
 	TN_RETURN_IF(error != 0, TN_IO, "%s cannot be made: %s", path, strerror(error));
 	return TN_OK;
 }
@@ -118,14 +119,16 @@ make_shared(const struct tn_folder *folder)
 {
 	char shared[PATH_MAX], link[PATH_MAX];
 	const char *name = strrchr(folder->path, '/') + 1;
-	if (snprintf(shared, sizeof(shared), "%s/%s", SHARED_FOLDER, name) >= (int)sizeof(shared) || mkdir(shared, 0700) != 0)
+	if (snprintf(shared, sizeof(shared), "%s/%s", SHARED_FOLDER, name) >= (int)sizeof(shared) ||
+	    mkdir(shared, 0700) != 0)
 		return;
 	static const char *const parts[] = { "files", "state" };
 	bool good = true;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		good = good && snprintf(link, sizeof(link), "%s/%s", shared, parts[i]) < (int)sizeof(link) &&
 		       mkdir(link, i == 0 ? 01777 : 0700) == 0;
-	good = good && snprintf(link, sizeof(link), "%s/run", shared) < (int)sizeof(link) && symlink(folder->path, link) == 0;
+	good = good && snprintf(link, sizeof(link), "%s/run", shared) < (int)sizeof(link) &&
+	       symlink(folder->path, link) == 0;
 	char temporary[PATH_MAX];
 	good = good && snprintf(link, sizeof(link), "%s/tmp", shared) < (int)sizeof(link) &&
 	       symlink(tn__folder_path(folder, "scratch/tmp", temporary), link) == 0;
@@ -258,8 +261,7 @@ tn__folder_limit(const struct tn_folder *folder, uint64_t bytes)
 {
 	char path[PATH_MAX];
 	int file = open(tn__folder_path(folder, "state/index", path), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t written = file < 0 ? -1
-	                           : pwrite(file, &bytes, sizeof(bytes), offsetof(struct tn__index_head, limit));
+	ssize_t written = file < 0 ? -1 : pwrite(file, &bytes, sizeof(bytes), offsetof(struct tn__index_head, limit));
 	if (file >= 0)
 		close(file);
 	TN_RETURN_IF(written != (ssize_t)sizeof(bytes), TN_IO, "%s cannot be written: %s", path, strerror(errno));

@@ -52,7 +52,8 @@ tn__fork_message_send(struct tn_fork_message *message, int channel, const int *d
 	if (count > 0) {
 		parcel.msg_control = control.room;
 		parcel.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(count * sizeof(int)), .cmsg_level = SOL_SOCKET,
+		control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(count * sizeof(int)),
+			                               .cmsg_level = SOL_SOCKET,
 			                               .cmsg_type = SCM_RIGHTS };
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&parcel)), descriptors, count * sizeof(int));
 	}

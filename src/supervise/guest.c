@@ -175,7 +175,8 @@ stepper_of(const struct guests *guests, const struct tn_guest_file *worst)
 
 /* The record of the process that held most of the peak's device. */
 static void
-take_records(const struct guests *guests, const struct tn_guest_file *worst, int peak_device, struct tn_guest_news *news)
+take_records(const struct guests *guests, const struct tn_guest_file *worst, int peak_device,
+             struct tn_guest_news *news)
 {
 	const struct tn_guest_file *most = NULL;
 	int64_t largest = 0;
@@ -221,7 +222,9 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 		ending->guest_oom_open |= guests->items[i].oom_open && !guests->items[i].followed;
 	}
 	bool out = ending->guest_oom_last || (!ended_well && ending->guest_oom_open);
-	const struct tn_guest_file *worst = worst_of(guests, out ? ABOUT_MEMORY : ended_well ? ABOUT_NOTHING : ABOUT_A_FAILURE);
+	const struct tn_guest_file *worst = worst_of(guests, out          ? ABOUT_MEMORY
+	                                                     : ended_well ? ABOUT_NOTHING
+	                                                                  : ABOUT_A_FAILURE);
 	if (worst != NULL) {
 		tn__guest_take_worst(worst, report);
 		ending->guest_stop = tn__guest_take_steps(stepper_of(guests, worst), report);

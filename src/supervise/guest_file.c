@@ -63,21 +63,21 @@ tn__guest_file_read(const char *path, struct tn_guest_file *out)
 		return false;
 	bool ended = tn__json_read_truth(document, "out_of_memory_ended_process");
 	*out = (struct tn_guest_file){ .document = document,
-		                   .pid = tn__json_read_figure(document, "pid"),
-		                   .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
-		                   .allocated_peak = tn__guest_worst_device(document, "allocated_peak"),
-		                   .started = tn__json_read_number(document, "started"),
-		                   .written = tn__json_read_number(document, "written"),
-		                   .steps = tn__json_read_figure(json_object_get(document, "steps"), "seen"),
-		                   .program = json_string_value(json_array_get(json_object_get(document, "argv"), 0)),
-		                   .torch = tn__json_borrow_text(document, "torch") != NULL,
-		                   .cuda = tn__json_borrow_text(document, "cuda") != NULL,
-		                   .lacks_torch = failed_without_torch(document),
-		                   .failed_ns = tn__json_read_figure(document, "failed_at_ns"),
-		                   .failed = json_is_object(json_object_get(document, "exception")),
-		                   .recorded = tn__json_borrow_text(document, "hook_error") == NULL,
-		                   .oom_ended = ended,
-		                   .oom_open = json_is_object(json_object_get(document, "out_of_memory")) && !ended };
+		                           .pid = tn__json_read_figure(document, "pid"),
+		                           .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
+		                           .allocated_peak = tn__guest_worst_device(document, "allocated_peak"),
+		                           .started = tn__json_read_number(document, "started"),
+		                           .written = tn__json_read_number(document, "written"),
+		                           .steps = tn__json_read_figure(json_object_get(document, "steps"), "seen"),
+		                           .program = json_string_value(json_array_get(json_object_get(document, "argv"), 0)),
+		                           .torch = tn__json_borrow_text(document, "torch") != NULL,
+		                           .cuda = tn__json_borrow_text(document, "cuda") != NULL,
+		                           .lacks_torch = failed_without_torch(document),
+		                           .failed_ns = tn__json_read_figure(document, "failed_at_ns"),
+		                           .failed = json_is_object(json_object_get(document, "exception")),
+		                           .recorded = tn__json_borrow_text(document, "hook_error") == NULL,
+		                           .oom_ended = ended,
+		                           .oom_open = json_is_object(json_object_get(document, "out_of_memory")) && !ended };
 	return true;
 }
 
@@ -124,5 +124,6 @@ tn__guest_take_peak_record(const struct tn_guest_file *file, int64_t device, str
 void
 tn__guest_take_oom_record(const struct tn_guest_file *file, struct tn_guest_record *out)
 {
-	take_record(file->document, "oom_snapshot", tn__json_read_figure(json_object_get(file->document, "out_of_memory"), "device"), out);
+	take_record(file->document, "oom_snapshot",
+	            tn__json_read_figure(json_object_get(file->document, "out_of_memory"), "device"), out);
 }

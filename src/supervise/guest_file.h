@@ -22,7 +22,7 @@ struct tn_guest_file {
 	bool oom_ended, oom_open;
 	bool ranked;       /* a rank of the ledger's */
 	int64_t failed_ns; /* as in struct tn_rank */
-	bool followed; /* one of these, and another process took the work up after it and ended without one */
+	bool followed;     /* one of these, and another process took the work up after it and ended without one */
 };
 
 /* ---- guest_file.c ---- */

@@ -15,7 +15,9 @@ static struct tn_place *
 place(const json_t *object, bool backward)
 {
 	const char *file = tn__json_borrow_text(object, "file");
-	return file != NULL ? tn__report_new_place(file, tn__json_read_figure(object, "line"), tn__json_borrow_text(object, "function"), backward) : NULL;
+	return file != NULL ? tn__report_new_place(file, tn__json_read_figure(object, "line"),
+	                                           tn__json_borrow_text(object, "function"), backward)
+	                    : NULL;
 }
 
 static void
@@ -39,7 +41,8 @@ take_oom(const json_t *oom, struct tn_report_oom *out)
 	out->fraction = tn__json_read_number(oom, "fraction");
 	out->at = place(json_object_get(oom, "at"), tn__json_read_truth(oom, "backward"));
 	json_array_foreach(stack, i, frame) {
-		struct tn_place item = { (char *)(uintptr_t)tn__json_borrow_text(frame, "file"), tn__json_read_figure(frame, "line"),
+		struct tn_place item = { (char *)(uintptr_t)tn__json_borrow_text(frame, "file"),
+			                     tn__json_read_figure(frame, "line"),
 			                     (char *)(uintptr_t)tn__json_borrow_text(frame, "function"), false };
 		if (item.file != NULL)
 			(void)tn__report_add_place(&out->stack, &item);
@@ -56,7 +59,8 @@ take_growth(const json_t *growth, struct tn_report_growth *out)
 	out->bytes = tn__json_read_figure(growth, "bytes");
 	out->first = tn__json_read_figure(growth, "first");
 	out->last = tn__json_read_figure(growth, "last");
-	out->peak = tn__json_read_figure(growth, "peak") != TN_NO_FIGURE ? tn__json_read_figure(growth, "peak") : tn__json_read_figure(growth, "allocated");
+	out->peak = tn__json_read_figure(growth, "peak") != TN_NO_FIGURE ? tn__json_read_figure(growth, "peak")
+	                                                                 : tn__json_read_figure(growth, "allocated");
 	out->of = tn__json_read_figure(growth, "of");
 	out->at = place(json_object_get(growth, "at"), tn__json_read_truth(json_object_get(growth, "at"), "backward"));
 }
@@ -224,7 +228,8 @@ take_counted(const json_t *array, const char *name_field, struct tn_counted_list
 	size_t i;
 	json_array_foreach(array, i, item) {
 		const char *name = name_field != NULL ? tn__json_borrow_text(item, name_field) : NULL;
-		struct tn_counted counted = { .place = { (char *)(uintptr_t)tn__json_borrow_text(item, "file"), tn__json_read_figure(item, "line"),
+		struct tn_counted counted = { .place = { (char *)(uintptr_t)tn__json_borrow_text(item, "file"),
+			                                     tn__json_read_figure(item, "line"),
 			                                     (char *)(uintptr_t)tn__json_borrow_text(item, "function"), false },
 			                          .name = (char *)(uintptr_t)name,
 			                          .count = tn__json_read_figure(item, "count"),
@@ -244,7 +249,8 @@ take_sensors(const json_t *document, struct tn_report *report)
 	if (!tn__json_read_truth(document, "cuda_initialized"))
 		return;
 	json_array_foreach(json_object_get(document, "sensors"), i, row)
-		tn__report_add_sensor(report, tn__json_borrow_text(row, "name"), tn__json_borrow_text(row, "state"), tn__json_borrow_text(row, "costs"), tn__json_borrow_text(row, "error"));
+		tn__report_add_sensor(report, tn__json_borrow_text(row, "name"), tn__json_borrow_text(row, "state"),
+		                      tn__json_borrow_text(row, "costs"), tn__json_borrow_text(row, "error"));
 }
 
 static void
@@ -253,8 +259,10 @@ take_assumptions(const json_t *array, struct tn_report *report)
 	const json_t *item;
 	size_t i;
 	json_array_foreach(array, i, item) {
-		const char *file = tn__json_borrow_text(item, "file"), *what = tn__json_borrow_text(item, "what"), *value = tn__json_borrow_text(item, "value");
-		const struct tn_assumption row = { .place = { (char *)(uintptr_t)file, tn__json_read_figure(item, "line"), NULL, false },
+		const char *file = tn__json_borrow_text(item, "file"), *what = tn__json_borrow_text(item, "what"),
+				   *value = tn__json_borrow_text(item, "value");
+		const struct tn_assumption row = { .place = { (char *)(uintptr_t)file, tn__json_read_figure(item, "line"), NULL,
+			                                          false },
 			                               .what = (char *)(uintptr_t)what,
 			                               .value = (char *)(uintptr_t)value,
 			                               .reads = tn__json_read_figure(item, "reads"),
@@ -316,16 +324,15 @@ tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report)
 	bool out_of_memory = tn__json_read_truth(document, "out_of_memory_ended_process");
 	const json_t *at = json_object_get(json_object_get(document, ends[out_of_memory]), "at");
 	struct tn_rank *rank = &report->ranks[report->rank_count++];
-	*rank =
-		(struct tn_rank){ .rank = tn__json_read_figure(document, "rank"),
-		                  .pid = file->pid,
-		                  .steps = tn__json_read_figure(json_object_get(document, "steps"), "seen"),
-		                  .allocated_peak = tn__guest_worst_device(document, "allocated_peak"),
-		                  .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
-		                  .out_of_memory = out_of_memory,
-		                  .card = TN_NO_FIGURE,
-		                  .failed_ns = file->failed_ns,
-		                  .ended_at = place(at != NULL ? at : json_object_get(document, "left_at"), false) };
+	*rank = (struct tn_rank){ .rank = tn__json_read_figure(document, "rank"),
+		                      .pid = file->pid,
+		                      .steps = tn__json_read_figure(json_object_get(document, "steps"), "seen"),
+		                      .allocated_peak = tn__guest_worst_device(document, "allocated_peak"),
+		                      .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
+		                      .out_of_memory = out_of_memory,
+		                      .card = TN_NO_FIGURE,
+		                      .failed_ns = file->failed_ns,
+		                      .ended_at = place(at != NULL ? at : json_object_get(document, "left_at"), false) };
 	tn__report_init_moment(&rank->at_peak);
 	if (path != NULL)
 		rank->record = (struct tn_record){ strdup(path), device_of_record(document) };
@@ -335,7 +342,8 @@ void
 tn__guest_take_outlived(const struct tn_guest_file *guest, struct tn_report *report)
 {
 	const json_t *oom = json_object_get(guest->document, "out_of_memory"), *at = json_object_get(oom, "at");
-	struct tn_counted item = { .place = { (char *)(uintptr_t)tn__json_borrow_text(at, "file"), tn__json_read_figure(at, "line"),
+	struct tn_counted item = { .place = { (char *)(uintptr_t)tn__json_borrow_text(at, "file"),
+		                                  tn__json_read_figure(at, "line"),
 		                                  (char *)(uintptr_t)tn__json_borrow_text(at, "function"), false },
 		                       .name = (char *)(uintptr_t)(guest->oom_ended ? guest->program : NULL),
 		                       .count = 1,
@@ -383,7 +391,8 @@ take_cell(const json_t *row, size_t i, size_t count, struct tn_report *report)
 	if (name == NULL || failed == NULL || i + 1 == count)
 		return;
 	struct tn_place *at = place(json_object_get(row, "at"), false);
-	tn__report_add_finding(report, TN_FINDING_cell_failed, TN_NO_FIGURE, at, NULL, "%s failed, and the notebook went on: %s", name, failed);
+	tn__report_add_finding(report, TN_FINDING_cell_failed, TN_NO_FIGURE, at, NULL,
+	                       "%s failed, and the notebook went on: %s", name, failed);
 	tn__report_free_place(at);
 }
 
@@ -395,10 +404,11 @@ tn__guest_take_cells(const struct tn_guest_file *file, struct tn_report *report)
 	json_array_foreach(cells, i, row)
 		take_cell(row, i, json_array_size(cells), report);
 	json_array_foreach(json_object_get(file->document, "cell_holders"), i, row)
-		tn__add_cell_holder(&(struct tn_cell_holder){ tn__json_borrow_text(row, "kind"), tn__json_borrow_text(row, "name"),
-		                                              tn__json_borrow_text(row, "cell"), tn__json_borrow_text(row, "during"),
-		                                              tn__json_read_figure(row, "number"), tn__json_read_figure(row, "bytes") },
-		                    report);
+		tn__add_cell_holder(
+			&(struct tn_cell_holder){ tn__json_borrow_text(row, "kind"), tn__json_borrow_text(row, "name"),
+		                              tn__json_borrow_text(row, "cell"), tn__json_borrow_text(row, "during"),
+		                              tn__json_read_figure(row, "number"), tn__json_read_figure(row, "bytes") },
+			report);
 }
 
 void

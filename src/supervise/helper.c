@@ -42,8 +42,8 @@ tn__helper_listen(const struct tn_folder *run)
 	int folder = open(run->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int listening = folder < 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/cudnn", folder);
-	if (listening >= 0 && (bind(listening, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-	                       listen(listening, 64) != 0)) {
+	if (listening >= 0 &&
+	    (bind(listening, (const struct sockaddr *)&address, sizeof(address)) != 0 || listen(listening, 64) != 0)) {
 		close(listening);
 		listening = -1;
 	}
@@ -77,7 +77,7 @@ become_helper(int listening, const struct tn_install *install, pid_t parent)
 		setenv(TN_DNN_DRIVER_VARIABLE, driver, 1);
 	unsetenv("LD_PRELOAD");
 	unsetenv("TONNAGE_RUN"); /* its driver is in no run: nothing is accounted */
-	setpgid(0, 0); /* a Ctrl-C is the program's */
+	setpgid(0, 0);           /* a Ctrl-C is the program's */
 	execl(self, "tonnage", TN_DNN_HELPER_WORD, (char *)NULL);
 	_exit(TN_EXIT_OWN_FAILURE);
 }

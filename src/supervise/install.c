@@ -45,8 +45,10 @@ check_version(const char *guest)
 	fclose(file);
 	tn__make_plain(version, '?');
 	TN_RETURN_IF(strcmp(version, TONNAGE_VERSION) != 0, TN_STATE,
-	             "this is tonnage " TONNAGE_VERSION ", but its Python parts in %s are of version %s: install it anew, once "
-	             "(pip install --force-reinstall tonnage)", guest, version);
+	             "this is tonnage " TONNAGE_VERSION
+	             ", but its Python parts in %s are of version %s: install it anew, once "
+	             "(pip install --force-reinstall tonnage)",
+	             guest, version);
 	return TN_OK;
 }
 

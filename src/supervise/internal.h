@@ -52,7 +52,7 @@ char *tn__program_quote(char *const *arguments);
 struct tn_chosen_ranks {
 	int count; /* 0: all are */
 	int ranks[TN_LEDGER_RANKS];
-	int nodes; /* how many nodes these are on */
+	int nodes;                      /* how many nodes these are on */
 	char text[TN_LEDGER_RANKS * 8]; /* as the program's processes get them: "0,1,7" */
 };
 /* From --nodes, --gpus and --ranks. TN_INVALID with words for a person. */
@@ -90,9 +90,9 @@ struct tn_start {
 	char *const *arguments;
 	char *const *environment;
 	const struct tn_folder *folder;
-	bool net; /* forbid writing outside the run folder, where the kernel can */
+	bool net;     /* forbid writing outside the run folder, where the kernel can */
 	bool network; /* the run has a network wall: calls that pass libc are asked about, where the kernel can */
-	bool serves; /* the program is a fork server: processes of other runs will be below it */
+	bool serves;  /* the program is a fork server: processes of other runs will be below it */
 };
 
 #define TN_REAPER_NAME "tonnage-reaper" /* of the process; the guest of a fork server looks for it */
@@ -100,8 +100,8 @@ struct tn_start {
 struct tn_reaper {
 	pid_t pid;
 	pid_t group; /* not 0: pid is somebody else's child, and the program is found by its process group */
-	int life; /* writing end: closed (or its owner dead) means the supervisor is gone */
-	int news; /* reading end */
+	int life;    /* writing end: closed (or its owner dead) means the supervisor is gone */
+	int news;    /* reading end */
 };
 /* Forks the reaper, which forks the program. The caller has blocked the signals that it handles; `mask` is what the
  * program gets instead. */
@@ -113,7 +113,7 @@ void tn__reaper_finish(struct tn_reaper *reaper);
 
 /* ---- reaper_by_server.c: the program's process comes from a fork server ---- */
 
-#define TN_FORKS_VARIABLE "TONNAGE_FORKS" /* its descriptor, in the server's environment */
+#define TN_FORKS_VARIABLE "TONNAGE_FORKS"    /* its descriptor, in the server's environment */
 #define TN_LENT_VARIABLE "TONNAGE_FORKED_BY" /* the descriptor of one that is lent, in the command's */
 
 /* As tn__reaper_start: the server behind `server` forks the program. `alive`, when not -1, is open in the reaper as long
@@ -182,7 +182,7 @@ struct tn_watch {
 	int asked;   /* the helper's listening socket; -1: none */
 	const struct tn_install *install;
 	double started;
-	double limit_seconds; /* with --steps auto: after torch was imported, compiling not counted; 0: none */
+	double limit_seconds;         /* with --steps auto: after torch was imported, compiling not counted; 0: none */
 	double compile_limit_seconds; /* what of compiling is not counted */
 	/* the result */
 	pid_t program;
@@ -223,8 +223,8 @@ void tn__notebook_collect(const struct tn_folder *folder, struct tn_report *repo
  * one was seen, so that asking can end. */
 enum tn_misuse tn__guest_misuse(const struct tn_folder *folder, bool *settled);
 struct tn_guest_record { /* a snapshot of PyTorch's allocator, as the guest names it */
-	char *path; /* NULL: none */
-	int device; /* PyTorch's number */
+	char *path;          /* NULL: none */
+	int device;          /* PyTorch's number */
 };
 struct tn_guest_news { /* what else the guests know */
 	int count;
@@ -234,8 +234,8 @@ struct tn_guest_news { /* what else the guests know */
 };
 /* Fills the report and the guests' part of the ending from all guests' files. refused_pid is the process that the card
  * refused memory last, peak_device the device that the report is about. Release *news with tn__guest_news_free. */
-void tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger, pid_t refused_pid, int peak_device,
-                       struct tn_report *report, struct tn_ending *ending, struct tn_guest_news *news);
+void tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger, pid_t refused_pid,
+                       int peak_device, struct tn_report *report, struct tn_ending *ending, struct tn_guest_news *news);
 void tn__guest_news_free(struct tn_guest_news *news);
 
 /* ---- detail.c ---- */
@@ -253,7 +253,8 @@ struct tn_rank_watch {
 /* Learns which ranks have ended, and how. */
 void tn__ranks_look(const struct tn_ledger *ledger, const struct tn_folder *folder, struct tn_endings *endings);
 /* True when ranks wait for something that will not come. Call it a few times a second, after tn__ranks_look. */
-bool tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_rank_watch *watch, double now);
+bool tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_rank_watch *watch,
+                    double now);
 /* Who waited for whom, when that ended the run. */
 void tn__ranks_collect_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_report *report);
 /* What each rank that the guests told of, and each card, held; and the rank that failed first. */
@@ -272,7 +273,8 @@ void tn__add_usage_warnings(struct tn_report *report);
 /* ---- files.c ---- */
 
 /* What became of the program's files: sizes, what was refused, which walls stood. */
-void tn__files_collect(const struct tn_run_options *options, const struct tn_watch *watch, struct tn_report_files *files);
+void tn__files_collect(const struct tn_run_options *options, const struct tn_watch *watch,
+                       struct tn_report_files *files);
 /* Findings on them: a full disk, a missing wall. */
 void tn__files_findings(const struct tn_watch *watch, struct tn_report *report);
 
@@ -295,13 +297,16 @@ void tn__collect(const struct tn_run_options *options, const struct tn_card *car
  * tn__save_to. */
 tn_status tn__check_writable(const char *path);
 /* Writes into a file, or into `output` for "-". */
-tn_status tn__save_to(const char *path, FILE *output, tn_status (*write)(const void *what, FILE *out), const void *what);
+tn_status tn__save_to(const char *path, FILE *output, tn_status (*write)(const void *what, FILE *out),
+                      const void *what);
 /* Writes the JSON and, with `page`, the page of a result, as far as they are asked for. */
-tn_status tn__save_document(const struct tn_document *kind, const void *what, const struct tn_run_options *options, bool page);
+tn_status tn__save_document(const struct tn_document *kind, const void *what, const struct tn_run_options *options,
+                            bool page);
 /* The result for a person, unless quiet. */
 tn_status tn__print_document(const struct tn_document *kind, const void *what, const struct tn_run_options *options);
 /* Copies the snapshot that the program's hook says it made, if it lies in the run's folder. */
-tn_status tn__save_snapshot(const struct tn_run_options *options, const struct tn_folder *folder, struct tn_report *report);
+tn_status tn__save_snapshot(const struct tn_run_options *options, const struct tn_folder *folder,
+                            struct tn_report *report);
 /* The report as JSON and as a page, and a baseline, as far as they are asked for. */
 tn_status tn__save_report(const struct tn_run_options *options, struct tn_report *report);
 
@@ -313,8 +318,8 @@ struct tn_once_way {
 	/* Called when the program has ended and the run's folder still stands. *exit_status is the run's. */
 	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
 	void *context;
-	bool serves; /* the program is a fork server; so it is where the environment has TN_FORKS_VARIABLE */
-	bool forked; /* a fork server makes the program's process: */
+	bool serves;       /* the program is a fork server; so it is where the environment has TN_FORKS_VARIABLE */
+	bool forked;       /* a fork server makes the program's process: */
 	int server, alive; /* as for tn__reaper_start_by_server */
 };
 
@@ -328,13 +333,13 @@ struct tn_once {
 	struct tn_ledger *ledger;
 	struct tn_watch watch;
 	char program[PATH_MAX];
-	char **notebook;   /* the command that runs a notebook's cells; NULL: the program is none */
+	char **notebook; /* the command that runs a notebook's cells; NULL: the program is none */
 	char **environment;
-	sigset_t old_mask; /* what the program's processes get */
-	int signals;       /* signalfd: those that end the run */
+	sigset_t old_mask;            /* what the program's processes get */
+	int signals;                  /* signalfd: those that end the run */
 	struct tn_baseline *baseline; /* NULL: none is asked for */
-	struct tn_views views; /* the records in the folder, lent to every report of the run */
-	bool keep_files;   /* `ended` sets it: what the program wrote stays */
+	struct tn_views views;        /* the records in the folder, lent to every report of the run */
+	bool keep_files;              /* `ended` sets it: what the program wrote stays */
 };
 
 tn_status tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way, int *exit_status);

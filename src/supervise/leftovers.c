@@ -35,7 +35,8 @@ add(struct tn_leftovers *leftovers, const char *name)
 	for (size_t i = 0; i < leftovers->count; i++)
 		if (strcmp(leftovers->names[i], name) == 0)
 			return;
-	if (!tn__array_room(&leftovers->names, &leftovers->capacity, leftovers->count + 1, sizeof(leftovers->names[0]), SIZE_MAX))
+	if (!tn__array_room(&leftovers->names, &leftovers->capacity, leftovers->count + 1, sizeof(leftovers->names[0]),
+	                    SIZE_MAX))
 		return;
 	strcpy(leftovers->names[leftovers->count++], name);
 }

@@ -33,7 +33,8 @@
 #endif
 
 #define TAIL_BYTES ((size_t)8 << 20)
-#define LINGER_MS 200 /* after the command's end, for what is still on its way; a daemon of it may keep the channel open for ever */
+#define LINGER_MS \
+	200 /* after the command's end, for what is still on its way; a daemon of it may keep the channel open for ever */
 
 struct channel {
 	int here, there; /* our end and the command's; -1: closed */
@@ -263,7 +264,8 @@ explain_tail(struct listener *listener, bool failed, FILE *json)
 	memcpy(text + kept - start_at, listener->tail, start_at);
 	text[kept] = '\n';
 	FILE *in = fmemopen(text, kept + 1, "r");
-	tn_status status = in != NULL ? tn_explain(in, NULL, failed ? stderr : NULL, json) : tn__fail(TN_NO_MEMORY, "out of host memory");
+	tn_status status = in != NULL ? tn_explain(in, NULL, failed ? stderr : NULL, json)
+	                              : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (in != NULL)
 		fclose(in);
 	free(text);

@@ -104,8 +104,9 @@ tn__network_collect(const struct tn_run_options *options, const struct tn_watch 
 	if (in != NULL)
 		fclose(in);
 	if (report->download_refused != NULL)
-		tn__report_add_doubt(report, TN_FINDING_download_refused, true,
-		                     "--network allow lets it through (and everything else: values are made up), or have the file "
-		                     "here before the run", "a download from %s was refused after kernels had run",
-		                     report->download_refused);
+		tn__report_add_doubt(
+			report, TN_FINDING_download_refused, true,
+			"--network allow lets it through (and everything else: values are made up), or have the file "
+			"here before the run",
+			"a download from %s was refused after kernels had run", report->download_refused);
 }

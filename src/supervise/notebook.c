@@ -30,7 +30,9 @@ find_python(const struct tn_run_options *options, char path[PATH_MAX])
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (tn__program_find(names[i], path, &status) == TN_OK)
 			return TN_OK;
-	return tn__fail(TN_NOT_FOUND, "no python on the PATH to run the notebook: activate its environment, or name its Python with --python");
+	return tn__fail(
+		TN_NOT_FOUND,
+		"no python on the PATH to run the notebook: activate its environment, or name its Python with --python");
 }
 
 static size_t
@@ -55,8 +57,8 @@ tn__notebook_command(const struct tn_run_options *options, const struct tn_insta
 	}
 	TN_RETURN_IF(given > 1, TN_INVALID, "a notebook takes no arguments: %s", options->arguments[1]);
 	TN_FORWARD_IF_ERROR(find_python(options, python));
-	TN_RETURN_IF(snprintf(runner, sizeof(runner), "%s/notebook/run_cells.py", install->libraries) >= PATH_MAX, TN_INVALID,
-	             "the installation's path is too long");
+	TN_RETURN_IF(snprintf(runner, sizeof(runner), "%s/notebook/run_cells.py", install->libraries) >= PATH_MAX,
+	             TN_INVALID, "the installation's path is too long");
 	const char *words[10] = { python, runner };
 	count = 2;
 	if (options->cells != NULL) {

@@ -96,13 +96,15 @@ prepare(struct tn_once *once)
 	for (int i = 0; i < cards; i++)
 		gpus[i] = once->card.figures;
 	TN_FORWARD_IF_ERROR(tn__ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, cards,
-	                                     once->options->other_bytes, &once->ledger));
+	                                      once->options->other_bytes, &once->ledger));
 	once->ledger->ranks_run = (uint32_t)once->chosen.count;
 	once->ledger->node_cards = (uint32_t)once->options->gpus;
 	if (!once->card.real && !once->options->allow_network)
-		TN_RETURN_IF(tn__network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO, "%s cannot be written: %s",
-		             tn__folder_path(&once->folder, TN_NETWORK_FILE, path), strerror(errno));
-	once->environment = tn__environment_make(once->options, &once->install, &once->folder, &once->chosen, once->card.real);
+		TN_RETURN_IF(tn__network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO,
+		             "%s cannot be written: %s", tn__folder_path(&once->folder, TN_NETWORK_FILE, path),
+		             strerror(errno));
+	once->environment = tn__environment_make(once->options, &once->install, &once->folder, &once->chosen,
+	                                         once->card.real);
 	TN_RETURN_IF(once->environment == NULL, TN_NO_MEMORY, "out of host memory");
 	return TN_OK;
 }
@@ -182,7 +184,8 @@ tn__explain_misuse(const struct tn_report *report)
 	case TN_MISUSE_CPU_TORCH:
 		return tn__fail(TN_INVALID,
 		                "this Python has a CPU-only build of PyTorch (%s): install a CUDA build of it in this "
-		                "environment (no GPU is needed)", report->torch != NULL ? report->torch : "unknown");
+		                "environment (no GPU is needed)",
+		                report->torch != NULL ? report->torch : "unknown");
 	case TN_MISUSE_NOTEBOOK:
 		return tn__fail(TN_INVALID, "%s", report->exception != NULL ? report->exception : "the notebook cannot be run");
 	case TN_MISUSE_NONE:
@@ -221,10 +224,20 @@ start_and_watch(struct tn_once *once, int *exit_status)
 	const struct tn_once_way *way = &once->way;
 	struct tn_watch *watch = &once->watch;
 	bool walled = !once->card.real && !options->allow_network;
-	struct tn_start start = { once->program, arguments_of(once), once->environment, &once->folder,
-		                      !options->allow_writes && !way->serves, walled && !way->serves, way->serves };
-	*watch = (struct tn_watch){ .folder = &once->folder, .ledger = once->ledger, .signals = once->signals, .asked = -1,
-		                        .raw_wall = -1, .install = &once->install, .real_gpu = once->card.real,
+	struct tn_start start = { once->program,
+		                      arguments_of(once),
+		                      once->environment,
+		                      &once->folder,
+		                      !options->allow_writes && !way->serves,
+		                      walled && !way->serves,
+		                      way->serves };
+	*watch = (struct tn_watch){ .folder = &once->folder,
+		                        .ledger = once->ledger,
+		                        .signals = once->signals,
+		                        .asked = -1,
+		                        .raw_wall = -1,
+		                        .install = &once->install,
+		                        .real_gpu = once->card.real,
 		                        .started = tn__now() };
 	if (!options->quiet && isatty(fileno(options->messages)))
 		watch->progress = (struct tn_progress){ .out = options->messages, .shared = isatty(STDOUT_FILENO) };

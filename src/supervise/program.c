@@ -85,7 +85,8 @@ tn__program_quote(char *const *arguments)
 	struct tn_secrets *secrets = tn__secrets_of(arguments, environ);
 	for (int i = 0; arguments[i] != NULL; i++) {
 		char *plain = tn__mask_secrets(arguments[i], i > 0 ? arguments[i - 1] : NULL);
-		char *masked = plain != NULL ? tn__mask_known(secrets, plain) : NULL; /* the same value may be part of another word */
+		char *masked = plain != NULL ? tn__mask_known(secrets, plain)
+		                             : NULL; /* the same value may be part of another word */
 		const char *word = masked != NULL ? masked : "***";
 		bool quoted = needs_quotes(word);
 		fprintf(out, "%s%s", i > 0 ? " " : "", quoted ? "'" : "");

@@ -13,8 +13,8 @@
 #include "supervise/internal.h"
 #include "verdict/model_fill.h"
 
-#define FAILED_SECONDS 6.0    /* for the launcher of a rank that failed to end the others itself */
-#define OTHER_SECONDS 2.0     /* for the others to say where they are */
+#define FAILED_SECONDS 6.0 /* for the launcher of a rank that failed to end the others itself */
+#define OTHER_SECONDS 2.0  /* for the others to say where they are */
 #define ALL_WAIT_SECONDS 3.0
 
 /* ---- hangs ---- */
@@ -34,7 +34,8 @@ patience_with(const struct tn_ledger_rank *row, const struct tn_endings *endings
 		return OTHER_SECONDS;
 	if (row->wait.why != TN_WAITS_ENDED)
 		return 0;
-	bool known = tn__endings_find(endings, row->wait.peer_pid, &status) || tn__process_start_time(row->wait.peer_pid) != 0;
+	bool known = tn__endings_find(endings, row->wait.peer_pid, &status) ||
+	             tn__process_start_time(row->wait.peer_pid) != 0;
 	return known && status == 0 ? OTHER_SECONDS : FAILED_SECONDS;
 }
 
@@ -78,7 +79,8 @@ tn__ranks_look(const struct tn_ledger *ledger, const struct tn_folder *folder, s
 }
 
 bool
-tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_rank_watch *watch, double now)
+tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_rank_watch *watch,
+               double now)
 {
 	uint64_t numbers = ledger->rank_count;
 	double wanted = ledger->rank_count > 0 ? patience(ledger, endings, &numbers) : 0;
@@ -116,7 +118,8 @@ waiting_of(const struct tn_report *report, const struct tn_ledger_rank *row)
 	memcpy(file, wait->file, sizeof(file));
 	file[sizeof(file) - 1] = '\0';
 	const struct tn_place *ended_at = !waits && rank != NULL ? rank->ended_at : NULL;
-	struct tn_place *at = ended_at != NULL ? tn__report_new_place(ended_at->file, ended_at->line, ended_at->function, false)
+	struct tn_place *at = ended_at != NULL
+	                          ? tn__report_new_place(ended_at->file, ended_at->line, ended_at->function, false)
 	                      : waits && file[0] != '\0' ? tn__report_new_place(file, wait->line, NULL, false)
 	                                                 : NULL;
 	return (struct tn_waiting_rank){ row->rank, waits ? wait->operation : TN_NO_FIGURE, at };
@@ -156,7 +159,9 @@ culprit(const struct tn_ledger *ledger)
 		if (row->wait.why == TN_WAITS_OTHER_OPERATION &&
 		    (odd == NULL || with_the_same(ledger, &row->wait) < with_the_same(ledger, &odd->wait)))
 			odd = row;
-		int more = row->wait.why == TN_WAITS_NOT ? -1 : behind == NULL ? 1 : waiting_for(ledger, row) - waiting_for(ledger, behind);
+		int more = row->wait.why == TN_WAITS_NOT ? -1
+		           : behind == NULL              ? 1
+		                                         : waiting_for(ledger, row) - waiting_for(ledger, behind);
 		if (more > 0 || (more == 0 && row->wait.number < behind->wait.number))
 			behind = row;
 	}
@@ -199,12 +204,12 @@ say_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, const
 		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, first->at, NULL,
 		                       "ranks wait forever: one of them has ended");
 	else if (who->wait.why == TN_WAITS_OTHER_OPERATION)
-		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, report->hang.who.at,
-		                       "each rank has to call the same collectives, of the same sizes, in the same order",
-		                       "rank %d called %s of %llu bytes where %s called %s of %llu: on real cards both would wait forever",
-		                       (int)who->rank, tn__operation_text(who->wait.operation),
-		                       (unsigned long long)who->wait.bytes, peer, tn__operation_text(who->wait.peer_operation),
-		                       (unsigned long long)who->wait.peer_bytes);
+		tn__report_add_finding(
+			report, TN_FINDING_hang, TN_NO_FIGURE, report->hang.who.at,
+			"each rank has to call the same collectives, of the same sizes, in the same order",
+			"rank %d called %s of %llu bytes where %s called %s of %llu: on real cards both would wait forever",
+			(int)who->rank, tn__operation_text(who->wait.operation), (unsigned long long)who->wait.bytes, peer,
+			tn__operation_text(who->wait.peer_operation), (unsigned long long)who->wait.peer_bytes);
 	else
 		tn__report_add_finding(report, TN_FINDING_hang, TN_NO_FIGURE, first->at,
 		                       "each rank has to call the same collectives in the same order",
@@ -275,7 +280,9 @@ collect_dead(const struct tn_ledger *ledger, const struct tn_endings *endings, s
 	if (end == NULL)
 		return;
 	const struct tn_rank *rank = reported(report, end->pid);
-	report->dead = (struct tn_dead){ .seen = true, .rank = row_of(ledger, end->pid)->rank, .wait_status = end->status,
+	report->dead = (struct tn_dead){ .seen = true,
+		                             .rank = row_of(ledger, end->pid)->rank,
+		                             .wait_status = end->status,
 		                             .at = rank != NULL ? rank->ended_at : NULL };
 	if (rank != NULL && rank->out_of_memory)
 		return; /* the verdict says it */
@@ -381,7 +388,8 @@ drop_others(const struct tn_ledger *ledger, struct tn_report *report)
 }
 
 static void
-collect_card(const struct tn_ledger_device *device, uint32_t index, const struct tn_report *report, struct tn_card_held *card)
+collect_card(const struct tn_ledger_device *device, uint32_t index, const struct tn_report *report,
+             struct tn_card_held *card)
 {
 	struct tn_report_split split = split_of(device->at_peak.bytes, device->at_peak.other_bytes);
 	card->index = index;
@@ -416,7 +424,8 @@ is_record_of_run(const struct tn_report *report, const char *path)
 /* Details of a rank and of the card that it has for itself (NULL: none), from the rank's record. Each rank has one: those that
  * nobody asks for any more are closed at once. */
 static void
-detail_rank(const struct tn_folder *folder, struct tn_rank *rank, struct tn_card_held *card, const struct tn_report *report)
+detail_rank(const struct tn_folder *folder, struct tn_rank *rank, struct tn_card_held *card,
+            const struct tn_report *report)
 {
 	const struct tn_record *record = &rank->record;
 	struct tn_view *view;

@@ -28,7 +28,7 @@
 
 #include "base/error.h"
 #include "preload/sandbox.h" /* the kernel's part of the write overlay, put on the program before it starts */
-#include "preload/raw.h" /* and the filter of calls that pass libc, which the reaper answers */
+#include "preload/raw.h"     /* and the filter of calls that pass libc, which the reaper answers */
 #include "supervise/internal.h"
 #include "supervise/leftovers.h"
 
@@ -67,7 +67,8 @@ send_listener(int channel, int listener, uint64_t pass)
 	if (listener >= 0) {
 		parcel.msg_control = control.room;
 		parcel.msg_controllen = sizeof(control.room);
-		control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+		control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+			                               .cmsg_level = SOL_SOCKET,
 			                               .cmsg_type = SCM_RIGHTS };
 		memcpy(CMSG_DATA(&control.header), &listener, sizeof(int));
 	}
@@ -125,7 +126,9 @@ reap(void *context)
 	int status;
 	pid_t pid;
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0)
-		send_news(reaper->news, (struct tn_news){ .kind = TN_NEWS_ENDED, .pid = pid, .status = status,
+		send_news(reaper->news, (struct tn_news){ .kind = TN_NEWS_ENDED,
+		                                          .pid = pid,
+		                                          .status = status,
 		                                          .program = pid == reaper->program,
 		                                          .peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024 });
 }
@@ -213,8 +216,9 @@ receive_listener(int channel, const struct tn_start *start)
 	char word;
 	int listener = -1;
 	struct iovec part = { &word, 1 };
-	struct msghdr parcel = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
-		                     .msg_controllen = sizeof(control.room) };
+	struct msghdr parcel = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)
+	};
 	ssize_t length;
 	while ((length = recvmsg(channel, &parcel, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
 		;
@@ -222,7 +226,8 @@ receive_listener(int channel, const struct tn_start *start)
 	if (header != NULL && header->cmsg_type == SCM_RIGHTS)
 		memcpy(&listener, CMSG_DATA(header), sizeof(int));
 	close(channel);
-	if (listener >= 0 && tn__raw_attach(start->folder->path, walls_of(start)) != TN_OK) { /* closed, it fails with ENOSYS what it would refuse */
+	if (listener >= 0 && tn__raw_attach(start->folder->path, walls_of(start)) !=
+	                         TN_OK) { /* closed, it fails with ENOSYS what it would refuse */
 		close(listener);
 		listener = -1;
 	}
@@ -232,8 +237,9 @@ receive_listener(int channel, const struct tn_start *start)
 static void
 become_reaper(const struct tn_start *start, const sigset_t *mask, int life, int news)
 {
-	struct reaper reaper = { .life = life, .news = news, .listener = -1, .folder = *start->folder,
-		                     .serves = start->serves };
+	struct reaper reaper = {
+		.life = life, .news = news, .listener = -1, .folder = *start->folder, .serves = start->serves
+	};
 	pid_t self = getpid();
 	int children = watch_children(), channel[2] = { -1, -1 };
 	if ((start->net || start->network) && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) != 0)

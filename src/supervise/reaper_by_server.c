@@ -36,8 +36,8 @@ ask_server(const struct tn_start *start, int server, int life, int news, int ali
 {
 	char self[PATH_MAX];
 	struct tn_fork_message message;
-	int descriptors[TN_FORK_DESCRIPTORS] = { life, news, start->folder->lock, STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO,
-		                                      alive >= 0 ? alive : life };
+	int descriptors[TN_FORK_DESCRIPTORS] = { life,          news,          start->folder->lock,      STDIN_FILENO,
+		                                     STDOUT_FILENO, STDERR_FILENO, alive >= 0 ? alive : life };
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (length <= 0 || !tn__fork_message_open(&message, "fork"))
 		return false;

@@ -17,8 +17,8 @@ unit_of(const char *text, const char *unit, int *shift)
 	static const struct {
 		const char *name;
 		int shift;
-	} units[] = { { "", 0 },     { "B", 0 },    { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 }, { "TiB", 40 },
-		          { "K", 10 },   { "M", 20 },   { "G", 30 },   { "T", 40 } };
+	} units[] = { { "", 0 },     { "B", 0 },  { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 },
+		          { "TiB", 40 }, { "K", 10 }, { "M", 20 },   { "G", 30 },   { "T", 40 } };
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (strcasecmp(unit, units[i].name) == 0) {
 			*shift = units[i].shift;

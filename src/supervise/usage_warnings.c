@@ -56,8 +56,9 @@ add_habit(const struct usage_warning *usage_warning, struct tn_report *report)
 	tn__human_bytes(worst->bytes, size);
 	const char *where = strstr(usage_warning->format, "%s");
 	int before = where != NULL ? (int)(where - usage_warning->format) : (int)strlen(usage_warning->format);
-	tn__report_add_finding(report, usage_warning->id, worst->bytes > 0 ? worst->bytes : TN_NO_FIGURE, &worst->place, NULL, "%.*s%s%s",
-	                       before, usage_warning->format, where != NULL ? size : "", where != NULL ? where + 2 : "");
+	tn__report_add_finding(report, usage_warning->id, worst->bytes > 0 ? worst->bytes : TN_NO_FIGURE, &worst->place,
+	                       NULL, "%.*s%s%s", before, usage_warning->format, where != NULL ? size : "",
+	                       where != NULL ? where + 2 : "");
 }
 
 void
@@ -65,7 +66,8 @@ tn__add_usage_warnings(struct tn_report *report)
 {
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]) && report->exception != NULL; i++)
 		if (strstr(report->exception, errors[i].words) != NULL)
-			tn__report_add_finding(report, errors[i].id, TN_NO_FIGURE, report->exception_at, NULL, "%s", errors[i].what);
+			tn__report_add_finding(report, errors[i].id, TN_NO_FIGURE, report->exception_at, NULL, "%s",
+			                       errors[i].what);
 	for (size_t i = 0; i < sizeof(usage) / sizeof(usage[0]); i++)
 		add_habit(&usage[i], report);
 }

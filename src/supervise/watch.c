@@ -20,9 +20,9 @@
 #define POLL_MILLISECONDS 20
 #define SAMPLE_SECONDS 0.25
 #define GUEST_SECONDS 0.5
-#define LEFT_BEHIND_SECONDS 1.0  /* for what the program leaves running */
-#define INTERRUPTED_SECONDS 5.0  /* for the program to end after Ctrl-C */
-#define GRACE_SECONDS 5.0        /* for the hook to ask for the stop itself, with everything flushed */
+#define LEFT_BEHIND_SECONDS 1.0 /* for what the program leaves running */
+#define INTERRUPTED_SECONDS 5.0 /* for the program to end after Ctrl-C */
+#define GRACE_SECONDS 5.0       /* for the hook to ask for the stop itself, with everything flushed */
 
 struct state {
 	struct tn_watch *watch;

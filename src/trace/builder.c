@@ -43,7 +43,7 @@ keep_dict(struct tn_builder *builder, const tn_value *pairs, size_t count, uint3
 	TN_FORWARD_IF_ERROR(tn__grow(builder->budget, &builder->kept, &builder->kept_capacity,
 	                             builder->kept_count + 2 * count, sizeof(*builder->kept)));
 	memcpy(builder->kept + builder->kept_count, pairs, 2 * count * sizeof(*pairs));
-	builder->dicts[builder->dict_count] = (struct tn_dict_row){.first = builder->kept_count, .pairs = count};
+	builder->dicts[builder->dict_count] = (struct tn_dict_row){ .first = builder->kept_count, .pairs = count };
 	builder->kept_count += 2 * count;
 	*word = tn__word(TN_WORD_DICT, builder->dict_count++);
 	return TN_OK;
@@ -120,8 +120,9 @@ new_range(struct tn_builder *builder, enum tn_word_kind kind, uint32_t row, uint
 	TN_FORWARD_IF_ERROR(tn__grow(builder->budget, &builder->ranges, &builder->range_capacity, builder->range_count + 1,
 	                             sizeof(*builder->ranges)));
 	*number = (uint32_t)builder->range_count++;
-	builder->ranges[*number] =
-		(struct tn_range){.first = row, .count = 1, .next = TN_NO_NUMBER, .tail = *number, .kind = (uint8_t)kind};
+	builder->ranges[*number] = (struct tn_range){
+		.first = row, .count = 1, .next = TN_NO_NUMBER, .tail = *number, .kind = (uint8_t)kind
+	};
 	return TN_OK;
 }
 
@@ -290,9 +291,12 @@ build(struct tn_builder *builder)
 tn_status
 tn__snapshot_build(struct tn_snapshot *snapshot, struct tn_cursor *cursor, const struct tn_pickle_limits *limits)
 {
-	struct tn_builder builder = {.snapshot = snapshot, .budget = &snapshot->budget, .last_context_number = TN_NO_NUMBER};
+	struct tn_builder builder = { .snapshot = snapshot,
+		                          .budget = &snapshot->budget,
+		                          .last_context_number = TN_NO_NUMBER };
 	struct tn_pickle_visitor visitor = {
-		.context = &builder, .dict = on_dict, .list = on_list, .tuple = on_tuple, .is_value = is_value};
+		.context = &builder, .dict = on_dict, .list = on_list, .tuple = on_tuple, .is_value = is_value
+	};
 	tn__intern_init(&builder.pairs, builder.budget);
 	tn__pickle_init(&builder.pickle, cursor, builder.budget, &snapshot->strings, limits, &visitor);
 	tn_status status = build(&builder);

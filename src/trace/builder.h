@@ -8,8 +8,8 @@
 #ifndef TN_TRACE_BUILDER_H
 #define TN_TRACE_BUILDER_H
 
-#include "pickle/pickle.h"  /* struct tn_pickle, tn_value */
-#include "trace/columns.h"  /* struct tn_snapshot */
+#include "pickle/pickle.h" /* struct tn_pickle, tn_value */
+#include "trace/columns.h" /* struct tn_snapshot */
 
 enum tn_word_kind {
 	TN_WORD_NEW, /* nothing in it yet; row is 0 */

@@ -57,9 +57,9 @@ struct tn_snapshot {
 	struct tn_annotation *annotations;
 	struct tn_setting *settings;
 	size_t trace_count, segment_count, block_count, annotation_count, setting_count;
-	uint32_t metadata;                                     /* a string or TN_NO_NUMBER */
-	size_t frame_whose_capacity, stack_user_capacity, stack_outside_capacity, trace_capacity, segment_capacity, block_capacity,
-		annotation_capacity, setting_capacity;
+	uint32_t metadata; /* a string or TN_NO_NUMBER */
+	size_t frame_whose_capacity, stack_user_capacity, stack_outside_capacity, trace_capacity, segment_capacity,
+		block_capacity, annotation_capacity, setting_capacity;
 };
 
 /* Whose line a frame is. */

@@ -45,8 +45,8 @@ tn__packed_with(const struct tn_cursor *cursor)
 		const char *start, *name;
 		size_t length;
 	} packings[] = {
-		{"\x1f\x8b", "gzip", 2},
-		{"\x28\xb5\x2f\xfd", "zstd", 4},
+		{ "\x1f\x8b", "gzip", 2 },
+		{ "\x28\xb5\x2f\xfd", "zstd", 4 },
 	};
 	for (size_t index = 0; index < sizeof(packings) / sizeof(packings[0]); index++) {
 		if (tn__cursor_left(cursor) >= packings[index].length &&
@@ -55,7 +55,7 @@ tn__packed_with(const struct tn_cursor *cursor)
 	}
 	/* A frame of zstd that is skipped, sixteen kinds: an index may come first. */
 	bool skipped = tn__cursor_left(cursor) >= 4 && (cursor->at[0] & 0xf0) == 0x50 &&
-		memcmp(cursor->at + 1, "\x2a\x4d\x18", 3) == 0;
+	               memcmp(cursor->at + 1, "\x2a\x4d\x18", 3) == 0;
 	return skipped ? "zstd" : NULL;
 }
 
@@ -159,8 +159,8 @@ zstd_failed(const struct tn_unpacker *unpacker, size_t result)
 static tn_status
 zstd_step(struct tn_unpacker *unpacker, void *buffer, size_t size, size_t *got)
 {
-	ZSTD_inBuffer in = {unpacker->packed->at, tn__cursor_left(unpacker->packed), 0};
-	ZSTD_outBuffer out = {buffer, size, 0};
+	ZSTD_inBuffer in = { unpacker->packed->at, tn__cursor_left(unpacker->packed), 0 };
+	ZSTD_outBuffer out = { buffer, size, 0 };
 	size_t result = ZSTD_decompressStream(unpacker->zstd, &out, &in);
 	unpacker->packed->at += in.pos;
 	if (ZSTD_isError(result))

@@ -11,10 +11,10 @@
 
 #include "pickle/cursor.h" /* struct tn_cursor */
 
-#define TN_UNPACK_WINDOW ((uint64_t)64)        /* part of the budget: 128 MiB of 8 GiB, as zstd itself allows */
-#define TN_UNPACK_RATIO ((uint32_t)1000)       /* plain bytes to one packed byte; gzip cannot do more … */
-#define TN_UNPACK_FREE ((uint64_t)64 << 20)    /* … beyond so many, which any input may have */
-#define TN_UNPACK_REST ((uint64_t)1 << 20)     /* plain bytes that are read to reach the checksum */
+#define TN_UNPACK_WINDOW ((uint64_t)64)     /* part of the budget: 128 MiB of 8 GiB, as zstd itself allows */
+#define TN_UNPACK_RATIO ((uint32_t)1000)    /* plain bytes to one packed byte; gzip cannot do more … */
+#define TN_UNPACK_FREE ((uint64_t)64 << 20) /* … beyond so many, which any input may have */
+#define TN_UNPACK_REST ((uint64_t)1 << 20)  /* plain bytes that are read to reach the checksum */
 
 struct tn_unpacker;
 

@@ -46,9 +46,8 @@ range_at(const struct tn_builder *builder, uint32_t range)
 	return range == TN_NO_NUMBER ? NULL : &builder->ranges[range];
 }
 
-#define FOR_RANGES(builder, range, list)                                          \
-	for (const struct tn_range *range = range_at((builder), (list)); range; \
-	     range = range_at((builder), range->next))
+#define FOR_RANGES(builder, range, list) \
+	for (const struct tn_range *range = range_at((builder), (list)); range; range = range_at((builder), range->next))
 
 /* ---- segments and blocks ---- */
 
@@ -121,10 +120,11 @@ take_trace(struct tn_builder *builder, uint32_t list, int32_t device, uint32_t *
 		for (uint32_t row = range->first; row < range->first + range->count; row++)
 			(*order)[(*count)++] = row;
 	}
-	TN_FORWARD_IF_ERROR(tn__grow(builder->budget, &snapshot->traces, &snapshot->trace_capacity, snapshot->trace_count + 1,
-	                             sizeof(*snapshot->traces)));
-	snapshot->traces[snapshot->trace_count++] =
-		(struct tn_trace_place){.device = device, .first = first, .count = *count - first};
+	TN_FORWARD_IF_ERROR(tn__grow(builder->budget, &snapshot->traces, &snapshot->trace_capacity,
+	                             snapshot->trace_count + 1, sizeof(*snapshot->traces)));
+	snapshot->traces[snapshot->trace_count++] = (struct tn_trace_place){ .device = device,
+		                                                                 .first = first,
+		                                                                 .count = *count - first };
 	return TN_OK;
 }
 
@@ -210,15 +210,17 @@ take_annotations(struct tn_builder *builder)
 {
 	struct tn_snapshot *snapshot = builder->snapshot;
 	uint32_t list;
-	TN_FORWARD_IF_ERROR(top_list(builder, TN_KEY_EXTERNAL_ANNOTATIONS, TN_WORD_ANNOTATION, "external_annotations", &list));
+	TN_FORWARD_IF_ERROR(
+		top_list(builder, TN_KEY_EXTERNAL_ANNOTATIONS, TN_WORD_ANNOTATION, "external_annotations", &list));
 	FOR_RANGES(builder, range, list)
 	{
 		TN_FORWARD_IF_ERROR(tn__grow(builder->budget, &snapshot->annotations, &snapshot->annotation_capacity,
 		                             snapshot->annotation_count + range->count, sizeof(*snapshot->annotations)));
 		for (uint32_t index = range->first; index < range->first + range->count; index++) {
 			const struct tn_annotation_row *row = &builder->annotations[index];
-			snapshot->annotations[snapshot->annotation_count++] =
-				(struct tn_annotation){text_of(snapshot, row->name), row->start, row->device, row->time_us};
+			snapshot->annotations[snapshot->annotation_count++] = (struct tn_annotation){ text_of(snapshot, row->name),
+				                                                                          row->start, row->device,
+				                                                                          row->time_us };
 		}
 	}
 	return TN_OK;
@@ -242,7 +244,8 @@ static tn_status
 nested_name(struct tn_snapshot *snapshot, uint32_t outer, uint32_t inner, uint32_t *number)
 {
 	char name[256];
-	size_t left = tn__interned_length(&snapshot->strings, outer), right = tn__interned_length(&snapshot->strings, inner);
+	size_t left = tn__interned_length(&snapshot->strings, outer),
+		   right = tn__interned_length(&snapshot->strings, inner);
 	*number = TN_NO_NUMBER;
 	if (left + 1 + right > sizeof(name))
 		return TN_OK;
@@ -282,7 +285,7 @@ walk_settings(struct tn_builder *builder, const struct tn_dict_row *dict, uint32
 		TN_FORWARD_IF_ERROR(tn__grow(builder->budget, &snapshot->settings, &snapshot->setting_capacity,
 		                             snapshot->setting_count + 1, sizeof(*snapshot->settings)));
 		struct tn_setting *setting = &snapshot->settings[snapshot->setting_count++];
-		*setting = (struct tn_setting){.name = text_of(snapshot, name)};
+		*setting = (struct tn_setting){ .name = text_of(snapshot, name) };
 		set_value(builder, value, setting);
 	}
 	return TN_OK;
@@ -321,11 +324,11 @@ find_top(struct tn_builder *builder, tn_value value)
 	uint32_t word = kind == TN_VALUE_DICT || kind == TN_VALUE_LIST ? tn__pickle_word(&builder->pickle, value) : 0;
 	if (kind == TN_VALUE_DICT && word != 0 && word == tn__word(TN_WORD_TOP, builder->top_count))
 		return TN_OK;
-	builder->top = (struct tn_record){.seen = (uint64_t)1 << TN_KEY_SEGMENTS};
+	builder->top = (struct tn_record){ .seen = (uint64_t)1 << TN_KEY_SEGMENTS };
 	builder->top.values[TN_KEY_SEGMENTS] = value;
 	bool empty = kind == TN_VALUE_LIST && word == 0;
 	bool segments = kind == TN_VALUE_LIST && tn__word_kind(word) == TN_WORD_LIST &&
-		builder->ranges[tn__word_row(word)].kind == TN_WORD_SEGMENT;
+	                builder->ranges[tn__word_row(word)].kind == TN_WORD_SEGMENT;
 	if (!empty && !segments)
 		return tn__pickle_fail(&builder->pickle, TN_FORMAT, "a pickle, but no memory snapshot of PyTorch");
 	return TN_OK;

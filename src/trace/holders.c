@@ -45,7 +45,7 @@ count_block(struct tn_snapshot_totals *totals, const struct tn_block *block)
 struct tn_snapshot_totals
 tn_snapshot_sum(const struct tn_snapshot *snapshot, int device)
 {
-	struct tn_snapshot_totals totals = {0};
+	struct tn_snapshot_totals totals = { 0 };
 	for (size_t index = 0; index < snapshot->segment_count; index++) {
 		const struct tn_segment *segment = &snapshot->segments[index];
 		if (!is_of(segment, device))
@@ -129,12 +129,16 @@ make_holders(const struct tn_snapshot *snapshot, const struct sum *sums, struct 
 	for (size_t index = 0; index <= snapshot->frames.count; index++) {
 		if (sums[index].blocks == 0)
 			continue;
-		struct tn_frame frame = {0};
+		struct tn_frame frame = { 0 };
 		if (index < snapshot->frames.count)
 			frame = tn_snapshot_frame(snapshot, (uint32_t)index);
-		holders[count++] = (struct tn_holder){
-			.bytes = sums[index].bytes, .requested = sums[index].requested, .blocks = sums[index].blocks,
-			.file = frame.file, .function = frame.function, .line = frame.line, .stack = sums[index].stack};
+		holders[count++] = (struct tn_holder){ .bytes = sums[index].bytes,
+			                                   .requested = sums[index].requested,
+			                                   .blocks = sums[index].blocks,
+			                                   .file = frame.file,
+			                                   .function = frame.function,
+			                                   .line = frame.line,
+			                                   .stack = sums[index].stack };
 	}
 	return count;
 }

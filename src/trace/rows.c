@@ -259,7 +259,7 @@ tn__add_event(struct tn_builder *builder, uint32_t *word)
 tn_status
 tn__add_frame(struct tn_builder *builder, uint32_t *word)
 {
-	struct tn_frame_row frame = {0};
+	struct tn_frame_row frame = { 0 };
 	uint32_t number = 0;
 	TN_FORWARD_IF_ERROR(take_string(builder, TN_KEY_NAME, &frame.name));
 	TN_FORWARD_IF_ERROR(take_string(builder, TN_KEY_FILENAME, &frame.file));
@@ -275,7 +275,7 @@ tn__add_frame(struct tn_builder *builder, uint32_t *word)
 tn_status
 tn__add_history(struct tn_builder *builder, uint32_t *word)
 {
-	struct tn_history_row history = {0};
+	struct tn_history_row history = { 0 };
 	TN_FORWARD_IF_ERROR(take_bytes(builder, TN_KEY_REAL_SIZE, &history.real_size));
 	TN_FORWARD_IF_ERROR(take_stack(builder, &history.stack));
 	TN_FORWARD_IF_ERROR(new_row(builder, &builder->histories, &builder->history_capacity, &builder->history_count,
@@ -312,7 +312,7 @@ take_state(const struct tn_builder *builder, uint8_t *state)
 tn_status
 tn__add_block(struct tn_builder *builder, uint32_t *word)
 {
-	struct tn_block block = {0};
+	struct tn_block block = { 0 };
 	TN_FORWARD_IF_ERROR(take_bytes(builder, TN_KEY_ADDRESS, &block.address));
 	TN_FORWARD_IF_ERROR(take_bytes(builder, TN_KEY_SIZE, &block.size));
 	if (block.size == TN_UNKNOWN)
@@ -348,7 +348,7 @@ take_small(const struct tn_builder *builder, bool *small)
 tn_status
 tn__add_segment(struct tn_builder *builder, uint32_t *word)
 {
-	struct tn_segment_row row = {0};
+	struct tn_segment_row row = { 0 };
 	struct tn_segment *segment = &row.segment;
 	TN_FORWARD_IF_ERROR(take_device(builder, &segment->device));
 	TN_FORWARD_IF_ERROR(take_bytes(builder, TN_KEY_ADDRESS, &segment->address));
@@ -371,7 +371,7 @@ tn__add_segment(struct tn_builder *builder, uint32_t *word)
 tn_status
 tn__add_annotation(struct tn_builder *builder, uint32_t *word)
 {
-	struct tn_annotation_row row = {0};
+	struct tn_annotation_row row = { 0 };
 	uint32_t stage;
 	TN_FORWARD_IF_ERROR(take_string(builder, TN_KEY_NAME, &row.name));
 	TN_FORWARD_IF_ERROR(take_string(builder, TN_KEY_STAGE, &stage));

@@ -37,11 +37,13 @@ static const struct {
 	size_t length;
 	const char *text;
 } not_pickles[] = {
-	{"\x1f\x8b", 2, "compressed twice; decompress it once"},
-	{"\x28\xb5\x2f\xfd", 4, "compressed twice; decompress it once"},
-	{"PK\x03\x04", 4, "a zip file, as torch.save writes; a memory snapshot is a plain pickle"},
-	{"BZh", 3, "compressed by bzip2; gzip and zstd are read, decompress it first"},
-	{"\xfd" "7zXZ", 5, "compressed by xz; gzip and zstd are read, decompress it first"},
+	{ "\x1f\x8b", 2, "compressed twice; decompress it once" },
+	{ "\x28\xb5\x2f\xfd", 4, "compressed twice; decompress it once" },
+	{ "PK\x03\x04", 4, "a zip file, as torch.save writes; a memory snapshot is a plain pickle" },
+	{ "BZh", 3, "compressed by bzip2; gzip and zstd are read, decompress it first" },
+	{ "\xfd"
+	  "7zXZ",
+	  5, "compressed by xz; gzip and zstd are read, decompress it first" },
 };
 
 /* Says what the input is when its first bytes are not those of a pickle. */
@@ -322,7 +324,7 @@ tn_snapshot_columns(const struct tn_snapshot *snapshot, size_t trace)
 	const struct tn_events *events = &snapshot->events;
 	size_t first = snapshot->traces[trace].first;
 	if (snapshot->traces[trace].count == 0)
-		return (struct tn_event_columns){0};
+		return (struct tn_event_columns){ 0 };
 	return (struct tn_event_columns){
 		.count = snapshot->traces[trace].count,
 		.addresses = events->addresses + first,
@@ -340,7 +342,7 @@ tn_snapshot_context(const struct tn_snapshot *snapshot, uint32_t context)
 	const struct tn_context_row *row = tn__interned(&snapshot->contexts, context);
 	return (struct tn_event){
 		.stream = row->stream,
-		.pool = {row->pool[0], row->pool[1]},
+		.pool = { row->pool[0], row->pool[1] },
 		.compile_context = text_or(snapshot, row->compile_context, NULL),
 		.user_metadata = text_or(snapshot, row->user_metadata, NULL),
 	};

@@ -14,12 +14,12 @@
 
 /* Parts of paths of PyTorch in a checkout, and of the standard library. */
 static const char *const of_torch[] = {
-	"/torch/nn/",   "/torch/optim/", "/torch/autograd/",    "/torch/utils/", "/torch/cuda/",
-	"/torch/_",     "/torch/amp/",   "/torch/distributed/", "/lib/python3.", "/lib64/python3.",
+	"/torch/nn/", "/torch/optim/", "/torch/autograd/",    "/torch/utils/", "/torch/cuda/",
+	"/torch/_",   "/torch/amp/",   "/torch/distributed/", "/lib/python3.", "/lib64/python3.",
 };
 
 /* Packages that come with torch. */
-static const char *const torch_packages[] = {"torch", "functorch", "torchgen", "triton"};
+static const char *const torch_packages[] = { "torch", "functorch", "torchgen", "triton" };
 
 static bool
 ends_with(const char *text, size_t length, const char *end)
@@ -39,7 +39,7 @@ is_typed(const char *file, bool string_is_program)
 	if (strncmp(file, "cell ", 5) == 0 && file[5] >= '0' && file[5] <= '9')
 		return true; /* of a notebook: the hook has named it (doc/design/0033-notebooks.md) */
 	return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input-", 15) == 0 ||
-		strncmp(file, "<python-input-", 14) == 0 || strncmp(file, "<doctest ", 9) == 0;
+	       strncmp(file, "<python-input-", 14) == 0 || strncmp(file, "<doctest ", 9) == 0;
 }
 
 /* What follows the last folder of installed packages in a path, or NULL. */
@@ -49,7 +49,7 @@ package_of(const char *file)
 	const char *found = NULL;
 	for (const char *at = strstr(file, "-packages"); at; at = strstr(at + 1, "-packages")) {
 		bool folder = (at - file >= 5 && strncmp(at - 5, "/site", 5) == 0) ||
-			(at - file >= 5 && (strncmp(at - 5, "\\site", 5) == 0 || strncmp(at - 5, "/dist", 5) == 0));
+		              (at - file >= 5 && (strncmp(at - 5, "\\site", 5) == 0 || strncmp(at - 5, "/dist", 5) == 0));
 		if (folder && (at[9] == '/' || at[9] == '\\'))
 			found = at + 10;
 	}

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 #include "gpu/roofline.h" /* struct tn_steps */
-#include "report/fix.h" /* struct tn_trial_seconds */
+#include "report/fix.h"   /* struct tn_trial_seconds */
 #include "trials/outcome.h"
 #include "report/report.h"
 #include "supervise/folder.h"
@@ -39,7 +39,7 @@ struct tn_trial {
 	const char *changes;           /* TONNAGE_CHANGES, or NULL */
 	bool keep_words;               /* what the program says on stderr is kept */
 	bool lists_modules;            /* what the program has imported is kept */
-	bool alone;                    /* nothing runs beside it: set for one that was ended for want of the computer's memory */
+	bool alone; /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* the result */
 	enum tn_trial_end end;
 	struct tn_outcome outcome;
@@ -48,7 +48,7 @@ struct tn_trial {
 	double started, seconds;
 	/* while it runs */
 	pid_t pid;
-	int result, said; /* descriptors */
+	int result, said;  /* descriptors */
 	int server, alive; /* as for tn__reaper_start_by_server; server -1: a process that is started anew */
 };
 
@@ -151,15 +151,15 @@ struct tn_trials {
 	int forked_ended;
 	int64_t memory_bound; /* bytes of one trial's processes */
 	double started;
-	struct tn_trial *first; /* started anew; what the server makes must be the same */
-	struct tn_trial check;  /* which is seen here */
-	bool listed, checked;   /* the server knows all modules; it was found to be the same */
-	bool fork_mismatch;            /* it was found not to be: nothing that it made is believed */
+	struct tn_trial *first;         /* started anew; what the server makes must be the same */
+	struct tn_trial check;          /* which is seen here */
+	bool listed, checked;           /* the server knows all modules; it was found to be the same */
+	bool fork_mismatch;             /* it was found not to be: nothing that it made is believed */
 	struct tn_trial *deferred[128]; /* forked, and over before that was known */
 	int deferred_count;
 	struct tn_trial *run_exclusive[64]; /* to be made again with nothing beside them */
 	int run_exclusive_count;
-	int *alive;             /* reading ends of pipes that end with what is left of forked trials */
+	int *alive; /* reading ends of pipes that end with what is left of forked trials */
 	int alive_count;
 };
 

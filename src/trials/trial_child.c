@@ -92,7 +92,8 @@ choose_environment(const struct tn_trial *trial)
 		unsetenv("TONNAGE_CHANGES");
 	setenv("PYTHONHASHSEED", "0", 1);
 	setenv("TONNAGE_TRIAL", "1", 1);
-	setenv("OMP_WAIT_POLICY", "PASSIVE", 0); /* trials side by side: threads that wait for work must not take it from others */
+	setenv("OMP_WAIT_POLICY", "PASSIVE",
+	       0); /* trials side by side: threads that wait for work must not take it from others */
 	choose_port();
 }
 
@@ -144,8 +145,9 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 	setup_child(trial->said, mask, parent);
 	choose_environment(trial);
 	struct json_t *of_run = NULL;
-	const struct tn_once_way way = { .ended = take, .context = &of_run, .forked = trial->server >= 0,
-		                             .server = trial->server, .alive = trial->alive };
+	const struct tn_once_way way = {
+		.ended = take, .context = &of_run, .forked = trial->server >= 0, .server = trial->server, .alive = trial->alive
+	};
 	tn_status status = tn__run_once(&options, &way, &exit_status);
 	FILE *out = fdopen(trial->result, "w");
 	const char *error = status != TN_OK ? tn_error_text() : NULL;

@@ -24,7 +24,7 @@
 #include "trials/trial.h"
 
 #define TICK_MILLISECONDS 250
-#define MOST_DEFERRED 8 /* ended beside the check; no more are started then */
+#define MOST_DEFERRED 8     /* ended beside the check; no more are started then */
 #define SHARE_OF_MEMORY 0.8 /* of what is available, for all trials together */
 #define LEAST_MEMORY 0.03   /* of the machine's, below which the youngest trial is ended */
 
@@ -121,7 +121,8 @@ static int
 open_alive(struct tn_trials *trials)
 {
 	int ends[2];
-	if (!tn__array_add(&trials->alive, (size_t)trials->alive_count, sizeof(*trials->alive)) || pipe2(ends, O_CLOEXEC) != 0)
+	if (!tn__array_add(&trials->alive, (size_t)trials->alive_count, sizeof(*trials->alive)) ||
+	    pipe2(ends, O_CLOEXEC) != 0)
 		return -1;
 	trials->alive[trials->alive_count++] = ends[0];
 	return ends[1];
@@ -231,7 +232,8 @@ failed_or_timed_out(const struct tn_trial *trial)
 static void
 disable_forks(struct tn_trials *trials, const struct tn_trial *trial)
 {
-	tn__forks_disable(&trials->server, "a trial %s", trial->outcome.error != NULL ? trial->outcome.error : "took too long");
+	tn__forks_disable(&trials->server, "a trial %s",
+	                  trial->outcome.error != NULL ? trial->outcome.error : "took too long");
 }
 
 static void

@@ -92,8 +92,8 @@ static bool
 can_quantise_frozen(const struct tn_report *report)
 {
 	const struct tn_facts *seen = facts(report);
-	return seen->known && seen->trains && seen->parameter_bytes > 0 && 4 * seen->trained_bytes <= seen->parameter_bytes &&
-	       2 * seen->small_bytes <= seen->parameter_bytes;
+	return seen->known && seen->trains && seen->parameter_bytes > 0 &&
+	       4 * seen->trained_bytes <= seen->parameter_bytes && 2 * seen->small_bytes <= seen->parameter_bytes;
 }
 
 static bool
@@ -124,8 +124,8 @@ has_no_workspace_config(const struct tn_report *report)
 static bool
 trains_most(const struct tn_report *report)
 {
-	return trains(report) && (facts(report)->parameter_bytes <= 0 ||
-	                          4 * facts(report)->trained_bytes > facts(report)->parameter_bytes);
+	return trains(report) &&
+	       (facts(report)->parameter_bytes <= 0 || 4 * facts(report)->trained_bytes > facts(report)->parameter_bytes);
 }
 
 static bool
@@ -157,7 +157,8 @@ has_a_loader(const struct tn_report *report)
 static const struct tn_advice table[] = {
 	{ "accumulate", "a smaller batch with gradient accumulation", "it trains, with a batch of more than one",
 	  can_accumulate },
-	{ "smaller_batch", "a smaller batch", "it does not train here, with a batch of more than one", smaller_batch_alone },
+	{ "smaller_batch", "a smaller batch", "it does not train here, with a batch of more than one",
+	  smaller_batch_alone },
 	{ "checkpointing", "checkpointing (torch.utils.checkpoint)", "it trains, and checkpoints nothing", can_checkpoint },
 	{ "train_mode", "model.train() before the loop, which turns that checkpointing on",
 	  "it trains in eval(), with checkpointing configured", is_left_in_eval },
@@ -170,11 +171,12 @@ static const struct tn_advice table[] = {
 	{ "quantise_frozen", "the frozen weights in 4 bits (QLoRA: bitsandbytes)",
 	  "it trains less than a quarter of its parameters, and most have more than 8 bits", can_quantise_frozen },
 	{ "small_state", "an optimizer with less state (8-bit Adam, Adafactor, SGD)",
-	  "it trains more than a quarter of its parameters, with an optimizer of two full numbers for each", has_large_state },
+	  "it trains more than a quarter of its parameters, with an optimizer of two full numbers for each",
+	  has_large_state },
 	{ "lora", "train fewer parameters (LoRA)", "it trains more than a quarter of them", trains_most },
 	{ "multi_gpu", "more than one card, or a part of the model on the CPU", "nothing else is left", NULL },
-	{ "no_grad", "with torch.no_grad(): around the evaluation", "its training does not look like evaluation: it is not in eval()",
-	  is_no_training },
+	{ "no_grad", "with torch.no_grad(): around the evaluation",
+	  "its training does not look like evaluation: it is not in eval()", is_no_training },
 	{ "expandable", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment",
 	  "the environment does not say so already", has_plain_segments },
 	{ "fewer_workers", "fewer data loader workers", "it has a data loader", has_a_loader },
@@ -186,53 +188,65 @@ static const struct tn_advice table[] = {
 	{ "no_benchmark", "torch.backends.cudnn.benchmark = False", "the program has set it to True", searches },
 	{ "workspace_config", "smaller workspaces of cuBLAS (CUBLAS_WORKSPACE_CONFIG)",
 	  "the environment does not say so already", has_no_workspace_config },
-	{ "let_go", "find what keeps these tensors: a list, or a graph that a loss still holds (loss.item() or .detach() lets "
-	            "it go)", "memory grows", NULL },
+	{ "let_go",
+	  "find what keeps these tensors: a list, or a graph that a loss still holds (loss.item() or .detach() lets "
+	  "it go)",
+	  "memory grows", NULL },
 	{ "end_others", "stop the other processes, or wait for them", "other processes hold what is missing", NULL },
 	{ "keep_less", "keep them on the CPU (.cpu()), or only what is needed of them", "they pile up", NULL },
 	{ "keep_on_cpu", "keep this on the CPU, or build it in chunks", "one line keeps that much", NULL },
 	{ "build_on_cpu", "leave a part of the model on the CPU", "the card is full while the model is built", NULL },
-	{ "no_foreach", "foreach=False or fused=True among the optimizer's arguments", "an update allocated that many temporaries",
-	  NULL },
+	{ "no_foreach", "foreach=False or fused=True among the optimizer's arguments",
+	  "an update allocated that many temporaries", NULL },
 	{ "zero_grad", "optimizer.zero_grad() before the forward pass, unless gradients are being accumulated",
 	  "gradients of the step before are there", NULL },
-	{ "sdpa", "torch.nn.functional.scaled_dot_product_attention, which keeps no scores", "scores of an attention are kept",
-	  NULL },
+	{ "sdpa", "torch.nn.functional.scaled_dot_product_attention, which keeps no scores",
+	  "scores of an attention are kept", NULL },
 	{ "shorter", "shorter sequences", "scores of an attention are kept", NULL },
-	{ "chunked_loss", "the loss in pieces (a chunked cross-entropy)", "it trains, and logits are what is large", trains },
+	{ "chunked_loss", "the loss in pieces (a chunked cross-entropy)", "it trains, and logits are what is large",
+	  trains },
 	{ "copy_on_cpu", "keep the copy on the CPU (.cpu())", "the copy was never called", copy_rests },
 	{ "copy_in_16_bits", "store the copy in 16 bits", "the copy is called, and most parameters have 32 bits",
 	  copy_is_called },
 	{ "bucket_view", "DistributedDataParallel(model, gradient_as_bucket_view=True): gradients lie in the buckets",
 	  "gradients lie beside the buckets", NULL },
-	{ "reduce_bucket_size", "a smaller \"reduce_bucket_size\" in the configuration's \"zero_optimization\" (5e8 unless it says otherwise)",
+	{ "reduce_bucket_size",
+	  "a smaller \"reduce_bucket_size\" in the configuration's \"zero_optimization\" (5e8 unless it says otherwise)",
 	  "DeepSpeed's buckets are large", NULL },
 	{ "empty_cache_once", "torch.cuda.empty_cache() once, behind what needed it, gives it to other processes",
 	  "much of the cache is not used any more", NULL },
-	{ "in_place", "work in place, or into tensors that are allocated once (out=)", "the same tensors are allocated again and again",
-	  NULL },
+	{ "in_place", "work in place, or into tensors that are allocated once (out=)",
+	  "the same tensors are allocated again and again", NULL },
 	{ "no_empty_cache", "take empty_cache() out of the loop: what it frees is requested again at once",
 	  "it is called there", NULL },
-	{ "less_memory", "the card is so full that the allocator had to free its cache: using a little less memory makes it "
-	                 "faster", "segments are freed and allocated again without empty_cache()", NULL },
-	{ "batch_by_batch", "keep it on the CPU, and move it to the card batch by batch", "a data set lies on the card", NULL },
+	{ "less_memory",
+	  "the card is so full that the allocator had to free its cache: using a little less memory makes it "
+	  "faster",
+	  "segments are freed and allocated again without empty_cache()", NULL },
+	{ "batch_by_batch", "keep it on the CPU, and move it to the card batch by batch", "a data set lies on the card",
+	  NULL },
 	{ "zero_grad_after_step", "optimizer.zero_grad() only after optimizer.step()",
 	  "gradients are dropped before they are used", NULL },
 	{ "delete_optimizer", "delete the optimizer, too, and whatever else holds its parameters (a scheduler, a trainer)",
 	  "an optimizer holds parameters of no model", NULL },
 	{ "prune_remove", "prune.remove(module, \"weight\") once it is pruned drops mask and original",
 	  "masks of torch.nn.utils.prune are there", NULL },
-	{ "smaller_kv_cache", "fewer or shorter texts at once, or keys and values on the host "
-	                      "(cache_implementation=\"offloaded\") or quantised", "a cache of keys and values grows", NULL },
+	{ "smaller_kv_cache",
+	  "fewer or shorter texts at once, or keys and values on the host "
+	  "(cache_implementation=\"offloaded\") or quantised",
+	  "a cache of keys and values grows", NULL },
 	{ "make_once", "allocate it once at its final size and write into slices (or torch.cat a list at the end)",
 	  "a tensor is reallocated, slightly larger each time", NULL },
-	{ "pin_few", "pin a few large tensors and reuse them: each is rounded up to a power of two", "much is pinned", NULL },
+	{ "pin_few", "pin a few large tensors and reuse them: each is rounded up to a power of two", "much is pinned",
+	  NULL },
 	{ "pin_by_loader", "let the DataLoader do it (pin_memory=True)", "it has a data loader", has_a_loader },
 	{ "tensor_itself", "use the tensor itself, or tensor.detach() (tensor.clone() where a copy is wanted)",
 	  "torch.tensor() was given a tensor", NULL },
 	{ "memory_reserved", "torch.cuda.memory_reserved()", "memory_cached() was called", NULL },
-	{ "keep_the_graph", "remove torch.no_grad(), .detach() and .item() between the parameters and the loss; train "
-	                    "something that requires_grad", "backward() found no graph", NULL },
+	{ "keep_the_graph",
+	  "remove torch.no_grad(), .detach() and .item() between the parameters and the loss; train "
+	  "something that requires_grad",
+	  "backward() found no graph", NULL },
 	{ "lazy_linear", "let nn.LazyLinear infer the number, or print the shape in front of this layer",
 	  "the matrix had a different number of columns", NULL },
 	{ "fewer_logits", "logits only where they are wanted", "logits are what is large", NULL },

@@ -12,8 +12,8 @@
 
 struct tn_advice {
 	const char *id;
-	const char *text;      /* "checkpointing (torch.utils.checkpoint)" */
-	const char *condition; /* in words: "it trains, and checkpoints nothing yet" */
+	const char *text;                              /* "checkpointing (torch.utils.checkpoint)" */
+	const char *condition;                         /* in words: "it trains, and checkpoints nothing yet" */
 	bool (*holds)(const struct tn_report *report); /* NULL: the finding that it belongs to is condition enough */
 };
 

@@ -85,5 +85,7 @@ tn__report_set_bound(struct tn_report *report)
 		        (item->bytes == TN_NO_FIGURE && list->bytes == TN_NO_FIGURE && tn__assumption_is_count(item));
 	}
 	fewer |= report->inputs.longer;
-	report->bound = hang && list->share > 0.5 && !fewer ? TN_PEAK_UPPER : hang || fewer ? TN_PEAK_LOWER : TN_PEAK_MEASURED;
+	report->bound = hang && list->share > 0.5 && !fewer ? TN_PEAK_UPPER
+	                : hang || fewer                     ? TN_PEAK_LOWER
+	                                                    : TN_PEAK_MEASURED;
 }

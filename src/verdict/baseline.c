@@ -36,8 +36,9 @@ tn__versions_of(const struct tn_report *report, char *out[TN_VERSIONS])
 static tn_status
 bad(const char *path, const char *field)
 {
-	return tn__fail(TN_FORMAT, "%s is not a baseline that this version can read: \"%s\" is missing or not what it should be",
-	                path, field);
+	return tn__fail(TN_FORMAT,
+	                "%s is not a baseline that this version can read: \"%s\" is missing or not what it should be", path,
+	                field);
 }
 
 static bool
@@ -116,8 +117,8 @@ read_detail(struct tn_baseline *baseline)
 	baseline->held.items = calloc(json_array_size(holders) + 1, sizeof(*baseline->held.items));
 	TN_RETURN_IF(baseline->held.items == NULL, TN_NO_MEMORY, "out of host memory");
 	for (size_t i = 0; i < json_array_size(holders); i++)
-		TN_FORWARD_IF_ERROR(read_held(baseline->path, json_array_get(holders, i),
-		                              &baseline->held.items[baseline->held.count++]));
+		TN_FORWARD_IF_ERROR(
+			read_held(baseline->path, json_array_get(holders, i), &baseline->held.items[baseline->held.count++]));
 	return tn__held_complete(&baseline->held, by_category);
 }
 
@@ -182,8 +183,9 @@ tn__baseline_is_of(const struct tn_baseline *baseline, const char *gpu, int gpus
 	TN_RETURN_IF(strcmp(baseline->gpu, gpu) != 0, TN_INVALID,
 	             "the baseline %s was made on %.64s, this run is on %s: peaks on different cards cannot be compared",
 	             baseline->path, baseline->gpu, gpu);
-	TN_RETURN_IF(baseline->gpus != gpus, TN_INVALID, "the baseline %s was made with --gpus %" PRId64 ", this run has %d",
-	             baseline->path, baseline->gpus, gpus);
+	TN_RETURN_IF(baseline->gpus != gpus, TN_INVALID,
+	             "the baseline %s was made with --gpus %" PRId64 ", this run has %d", baseline->path, baseline->gpus,
+	             gpus);
 	return TN_OK;
 }
 

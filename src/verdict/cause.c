@@ -77,8 +77,8 @@ tn__report_find_cause(struct tn_report *report)
 	if (why == NULL)
 		return;
 	const struct tn_place *at = tn__cause_grows(&facts) ? report->growth.at : report->oom.at;
-	struct tn_finding *finding =
-		tn__report_add_finding_as(report, rule->id, TN_SEVERITY_ERROR, report->oom.short_by_bytes, at, NULL, "%s", why);
+	struct tn_finding *finding = tn__report_add_finding_as(report, rule->id, TN_SEVERITY_ERROR,
+	                                                       report->oom.short_by_bytes, at, NULL, "%s", why);
 	tn__report_advise(report, finding, rule->advice != NULL ? rule->advice : tn__finding_row(rule->id)->advice);
 	free(why);
 }

@@ -44,9 +44,8 @@ why_a_few(const struct tn_cause_facts *facts, FILE *out)
 	print_line(out, " from ", &holder->at);
 }
 
-const struct tn_cause tn__cause_a_few_fill_it = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_large_activations, a_few_fill_it, why_a_few, NULL
-};
+const struct tn_cause tn__cause_a_few_fill_it = { TN_FINDING_model_or_batch_too_big, TN_FINDING_large_activations,
+	                                              a_few_fill_it, why_a_few, NULL };
 
 static bool
 one_tensor(const struct tn_cause_facts *facts)
@@ -59,8 +58,7 @@ one_tensor(const struct tn_cause_facts *facts)
 			largest = bytes;
 	}
 	return facts->moment->detailed && facts->report->batch_size < MANY_SAMPLES && facts->asked >= facts->room / 5 &&
-	       facts->asked >= facts->lasting &&
-	       2 * facts->asked >= facts->passing && facts->asked >= largest;
+	       facts->asked >= facts->lasting && 2 * facts->asked >= facts->passing && facts->asked >= largest;
 }
 
 static void
@@ -69,9 +67,8 @@ why_one_tensor(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, "one large tensor: the ", facts->asked, " requested here are more than any other tensor takes");
 }
 
-const struct tn_cause tn__cause_one_tensor = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_large_tensor, one_tensor, why_one_tensor, NULL
-};
+const struct tn_cause tn__cause_one_tensor = { TN_FINDING_model_or_batch_too_big, TN_FINDING_large_tensor, one_tensor,
+	                                           why_one_tensor, NULL };
 
 /* ---- scores of an attention ---- */
 
@@ -100,7 +97,8 @@ bytes_like(const struct tn_cause_facts *facts, const struct tn_report_holder *so
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
 		bool copies = holder->category == TN_CATEGORY_temporaries && holder->layers && holder->alike > 1 &&
 		              holder->alike == softmax->alike;
-		bool alike = (holder->category == TN_CATEGORY_activations || copies) && holder->blocks > 0 && softmax->blocks > 0 &&
+		bool alike = (holder->category == TN_CATEGORY_activations || copies) && holder->blocks > 0 &&
+		             softmax->blocks > 0 &&
 		             (holder->bytes / holder->blocks == softmax->bytes / softmax->blocks || is_beside(holder, softmax));
 		bytes += alike ? holder->bytes : 0;
 	}
@@ -143,9 +141,8 @@ why_attention(const struct tn_cause_facts *facts, FILE *out)
 	fputs("; they grow with the square of the length", out);
 }
 
-const struct tn_cause tn__cause_attention_fills_it = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_attention_weights, attention_fills_it, why_attention, NULL
-};
+const struct tn_cause tn__cause_attention_fills_it = { TN_FINDING_model_or_batch_too_big, TN_FINDING_attention_weights,
+	                                                   attention_fills_it, why_attention, NULL };
 
 /* ---- logits ---- */
 
@@ -173,14 +170,14 @@ why_logits(const struct tn_cause_facts *facts, FILE *out)
 		fprintf(out, "the loss over a vocabulary of %lld: its logits take ", (long long)facts->oom->vocabulary);
 	else
 		fputs("the loss over a large vocabulary: its logits take ", out);
-	print_bytes(out, "", facts->asked, facts->report->facts.known && !facts->report->facts.trains
-	                                       ? ""
-	                                       : ", and their softmax and their gradients as much again each");
+	print_bytes(out, "", facts->asked,
+	            facts->report->facts.known && !facts->report->facts.trains
+	                ? ""
+	                : ", and their softmax and their gradients as much again each");
 }
 
-const struct tn_cause tn__cause_logits_fill_it = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_logits, logits_fill_it, why_logits, NULL
-};
+const struct tn_cause tn__cause_logits_fill_it = { TN_FINDING_model_or_batch_too_big, TN_FINDING_logits, logits_fill_it,
+	                                               why_logits, NULL };
 
 /* ---- model against batch ---- */
 
@@ -218,10 +215,9 @@ why_temporaries(const struct tn_cause_facts *facts, FILE *out)
 	            " in tensors that no backward pass needs");
 }
 
-const struct tn_cause tn__cause_temporaries_outweigh = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_batch_too_big, temporaries_outweigh, why_temporaries,
-	"accumulate smaller_batch work_in_pieces"
-};
+const struct tn_cause tn__cause_temporaries_outweigh = { TN_FINDING_model_or_batch_too_big, TN_FINDING_batch_too_big,
+	                                                     temporaries_outweigh, why_temporaries,
+	                                                     "accumulate smaller_batch work_in_pieces" };
 
 static bool
 batch_outweighs(const struct tn_cause_facts *facts)
@@ -235,6 +231,5 @@ why_batch(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, "the batch: its tensors take ", facts->passing, "");
 }
 
-const struct tn_cause tn__cause_batch_outweighs = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_batch_too_big, batch_outweighs, why_batch, NULL
-};
+const struct tn_cause tn__cause_batch_outweighs = { TN_FINDING_model_or_batch_too_big, TN_FINDING_batch_too_big,
+	                                                batch_outweighs, why_batch, NULL };

@@ -31,9 +31,8 @@ why_host(const struct tn_cause_facts *facts, FILE *out)
 	fputs("the computer's own memory is full, not the card's", out);
 }
 
-const struct tn_cause tn__cause_host_is_full = {
-	TN_FINDING_host_ram, TN_FINDING_host_ram, host_is_full, why_host, NULL
-};
+const struct tn_cause tn__cause_host_is_full = { TN_FINDING_host_ram, TN_FINDING_host_ram, host_is_full, why_host,
+	                                             NULL };
 
 static bool
 larger_than_the_card(const struct tn_cause_facts *facts)
@@ -47,9 +46,9 @@ why_larger(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, "this one request is larger than all that the card can give (", facts->room, ")");
 }
 
-const struct tn_cause tn__cause_larger_than_the_card = {
-	TN_FINDING_too_big_single_request, TN_FINDING_too_big_single_request, larger_than_the_card, why_larger, NULL
-};
+const struct tn_cause tn__cause_larger_than_the_card = { TN_FINDING_too_big_single_request,
+	                                                     TN_FINDING_too_big_single_request, larger_than_the_card,
+	                                                     why_larger, NULL };
 
 static bool
 limited_by_itself(const struct tn_cause_facts *facts)
@@ -63,9 +62,9 @@ why_limited(const struct tn_cause_facts *facts, FILE *out)
 	fputs("the card had room: the program has limited itself (set_per_process_memory_fraction)", out);
 }
 
-const struct tn_cause tn__cause_limited_by_itself = {
-	TN_FINDING_memory_fraction_limit, TN_FINDING_memory_fraction_limit, limited_by_itself, why_limited, NULL
-};
+const struct tn_cause tn__cause_limited_by_itself = { TN_FINDING_memory_fraction_limit,
+	                                                  TN_FINDING_memory_fraction_limit, limited_by_itself, why_limited,
+	                                                  NULL };
 
 /* True when more than this request will be missing: it is only the first that failed. */
 static bool
@@ -86,9 +85,8 @@ why_workspace(const struct tn_cause_facts *facts, FILE *out)
 	fputs("a library asked for it as working memory, not for a tensor", out);
 }
 
-const struct tn_cause tn__cause_a_workspace = {
-	TN_FINDING_library_workspace, TN_FINDING_library_workspace, a_workspace, why_workspace, NULL
-};
+const struct tn_cause tn__cause_a_workspace = { TN_FINDING_library_workspace, TN_FINDING_library_workspace, a_workspace,
+	                                            why_workspace, NULL };
 
 /* ---- somebody else, or something else ---- */
 
@@ -101,9 +99,8 @@ why_grew(const struct tn_cause_facts *facts, FILE *out)
 	print_line(out, ", from ", growth->at);
 }
 
-const struct tn_cause tn__cause_grew = {
-	TN_FINDING_leak_suspected, TN_FINDING_growth, tn__cause_grows, why_grew, NULL
-};
+const struct tn_cause tn__cause_grew = { TN_FINDING_leak_suspected, TN_FINDING_growth, tn__cause_grows, why_grew,
+	                                     NULL };
 
 static bool
 others_hold_it(const struct tn_cause_facts *facts)
@@ -118,9 +115,8 @@ why_others(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, "other processes hold ", of(facts, TN_CATEGORY_other_processes), " of the card");
 }
 
-const struct tn_cause tn__cause_others_hold_it = {
-	TN_FINDING_other_process, TN_FINDING_other_process, others_hold_it, why_others, NULL
-};
+const struct tn_cause tn__cause_others_hold_it = { TN_FINDING_other_process, TN_FINDING_other_process, others_hold_it,
+	                                               why_others, NULL };
 
 /* Enough of it would do, and it is enough to speak of: a little is lost between pieces in every program. Not for one whose
  * tensors alone are more than the card has. */
@@ -150,6 +146,5 @@ why_in_pieces(const struct tn_cause_facts *facts, FILE *out)
 		print_bytes(out, ", the largest piece of it ", largest, "");
 }
 
-const struct tn_cause tn__cause_in_pieces_by_settings = {
-	TN_FINDING_fragmentation, TN_FINDING_fragmentation, in_pieces_by_settings, why_in_pieces, NULL
-};
+const struct tn_cause tn__cause_in_pieces_by_settings = { TN_FINDING_fragmentation, TN_FINDING_fragmentation,
+	                                                      in_pieces_by_settings, why_in_pieces, NULL };

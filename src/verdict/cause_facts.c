@@ -10,7 +10,8 @@ tn__cause_is_of_modules(const struct tn_report_holder *holder)
 {
 	static const char *const names[] = { "kept by modules", "pruning masks", "pruned weights", "copy of the model" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (holder->category == TN_CATEGORY_temporaries && holder->what != NULL && strstr(holder->what, names[i]) != NULL)
+		if (holder->category == TN_CATEGORY_temporaries && holder->what != NULL &&
+		    strstr(holder->what, names[i]) != NULL)
 			return true;
 	return false;
 }
@@ -30,11 +31,11 @@ tn__cause_facts_of(const struct tn_report *report)
 	const struct tn_report_oom *oom = &report->oom;
 	const struct tn_report_moment *moment = &report->at_oom;
 	struct tn_cause_facts facts = { .report = report,
-		                   .oom = oom,
-		                   .moment = moment,
-		                   .asked = oom->requested_bytes,
-		                   .lacks = tn__report_short_by(report),
-		                   .room = (int64_t)(report->gpu.total_bytes - report->gpu.context_bytes) };
+		                            .oom = oom,
+		                            .moment = moment,
+		                            .asked = oom->requested_bytes,
+		                            .lacks = tn__report_short_by(report),
+		                            .room = (int64_t)(report->gpu.total_bytes - report->gpu.context_bytes) };
 	if (moment->detailed)
 		facts.cached = of(&facts, TN_CATEGORY_cached);
 	else if (oom->reserved_bytes != TN_NO_FIGURE && oom->allocated_bytes != TN_NO_FIGURE)

@@ -20,8 +20,8 @@ largest_kept(const struct tn_cause_facts *facts)
 {
 	for (size_t i = 0; i < facts->moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
-		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL && !tn__cause_is_of_modules(holder) &&
-		    !is_at_work(holder))
+		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL &&
+		    !tn__cause_is_of_modules(holder) && !is_at_work(holder))
 			return holder->bytes >= facts->room / 4 ? holder : NULL;
 	}
 	return NULL;
@@ -48,19 +48,17 @@ why_kept(const struct tn_cause_facts *facts, FILE *out)
 	const struct tn_report_holder *holder = largest_kept(facts);
 	print_bytes(out, "", holder->bytes, " from one line, ");
 	print_line(out, "", &holder->at);
-	fprintf(out, ", that %s neither part of the model nor kept for a backward pass", holder->blocks == 1 ? "is" : "are");
+	fprintf(out, ", that %s neither part of the model nor kept for a backward pass",
+	        holder->blocks == 1 ? "is" : "are");
 	if (holder->blocks > 1)
 		fprintf(out, " (%lld tensors)", (long long)holder->blocks);
 }
 
-const struct tn_cause tn__cause_piles_up_in_pieces = {
-	TN_FINDING_leak_suspected, TN_FINDING_growth, piles_up_in_pieces, why_kept,
-	"keep_less"
-};
+const struct tn_cause tn__cause_piles_up_in_pieces = { TN_FINDING_leak_suspected, TN_FINDING_growth, piles_up_in_pieces,
+	                                                   why_kept, "keep_less" };
 
-const struct tn_cause tn__cause_piles_up = {
-	TN_FINDING_leak_suspected, TN_FINDING_growth, piles_up, why_kept, "keep_less"
-};
+const struct tn_cause tn__cause_piles_up = { TN_FINDING_leak_suspected, TN_FINDING_growth, piles_up, why_kept,
+	                                         "keep_less" };
 
 static bool
 keeps_much(const struct tn_cause_facts *facts)
@@ -68,9 +66,8 @@ keeps_much(const struct tn_cause_facts *facts)
 	return largest_kept(facts) != NULL;
 }
 
-const struct tn_cause tn__cause_keeps_much = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_large_temporaries, keeps_much, why_kept, NULL
-};
+const struct tn_cause tn__cause_keeps_much = { TN_FINDING_model_or_batch_too_big, TN_FINDING_large_temporaries,
+	                                           keeps_much, why_kept, NULL };
 
 /* ---- what earlier steps left ---- */
 
@@ -104,9 +101,8 @@ why_graphs(const struct tn_cause_facts *facts, FILE *out)
 	            " of activations that earlier steps should have freed");
 }
 
-const struct tn_cause tn__cause_graphs_are_kept = {
-	TN_FINDING_leak_suspected, TN_FINDING_growth, graphs_are_kept, why_graphs, NULL
-};
+const struct tn_cause tn__cause_graphs_are_kept = { TN_FINDING_leak_suspected, TN_FINDING_growth, graphs_are_kept,
+	                                                why_graphs, NULL };
 
 static bool
 gradients_of_before(const struct tn_cause_facts *facts)
@@ -123,9 +119,9 @@ why_gradients(const struct tn_cause_facts *facts, FILE *out)
 	            ", are still there in the forward pass");
 }
 
-const struct tn_cause tn__cause_gradients_of_before = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_gradients_live_through_forward, gradients_of_before, why_gradients, NULL
-};
+const struct tn_cause tn__cause_gradients_of_before = { TN_FINDING_model_or_batch_too_big,
+	                                                    TN_FINDING_gradients_live_through_forward, gradients_of_before,
+	                                                    why_gradients, NULL };
 
 /* ---- a mode ---- */
 
@@ -145,14 +141,14 @@ why_left_in_eval(const struct tn_cause_facts *facts, FILE *out)
 	            of(facts, TN_CATEGORY_activations), " of activations are kept");
 }
 
-const struct tn_cause tn__cause_left_in_eval = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_trained_in_eval, left_in_eval, why_left_in_eval, NULL
-};
+const struct tn_cause tn__cause_left_in_eval = { TN_FINDING_model_or_batch_too_big, TN_FINDING_trained_in_eval,
+	                                             left_in_eval, why_left_in_eval, NULL };
 
 static bool
 graph_in_evaluation(const struct tn_cause_facts *facts)
 {
-	return tn__cause_is_of_activations(facts) && phase_is(facts, "evaluation") && of(facts, TN_CATEGORY_activations) > facts->room / 8;
+	return tn__cause_is_of_activations(facts) && phase_is(facts, "evaluation") &&
+	       of(facts, TN_CATEGORY_activations) > facts->room / 8;
 }
 
 static void
@@ -162,6 +158,6 @@ why_graph_in_evaluation(const struct tn_cause_facts *facts, FILE *out)
 	            " of activations for a backward pass that never runs");
 }
 
-const struct tn_cause tn__cause_graph_in_evaluation = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_evaluation_with_graph, graph_in_evaluation, why_graph_in_evaluation, NULL
-};
+const struct tn_cause tn__cause_graph_in_evaluation = { TN_FINDING_model_or_batch_too_big,
+	                                                    TN_FINDING_evaluation_with_graph, graph_in_evaluation,
+	                                                    why_graph_in_evaluation, NULL };

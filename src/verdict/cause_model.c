@@ -34,9 +34,8 @@ why_alone(const struct tn_cause_facts *facts, FILE *out)
 	fputs(" stay, whatever the batch", out);
 }
 
-const struct tn_cause tn__cause_alone_too_large = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_model_too_big, alone_too_large, why_alone, NULL
-};
+const struct tn_cause tn__cause_alone_too_large = { TN_FINDING_model_or_batch_too_big, TN_FINDING_model_too_big,
+	                                                alone_too_large, why_alone, NULL };
 
 static bool
 while_building(const struct tn_cause_facts *facts)
@@ -53,10 +52,9 @@ why_building(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, " (", facts->moment->device_bytes, " so far)");
 }
 
-const struct tn_cause tn__cause_while_building = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_model_too_big, while_building, why_building,
-	"parameters_16_bits quantise quantise_frozen build_on_cpu"
-};
+const struct tn_cause tn__cause_while_building = { TN_FINDING_model_or_batch_too_big, TN_FINDING_model_too_big,
+	                                               while_building, why_building,
+	                                               "parameters_16_bits quantise quantise_frozen build_on_cpu" };
 
 /* ---- updates ---- */
 
@@ -88,9 +86,8 @@ why_first_update(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, ", and Adam wants two more numbers for each parameter, ", 2 * gradients, " in all");
 }
 
-const struct tn_cause tn__cause_first_update = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_optimizer_state, first_update, why_first_update, NULL
-};
+const struct tn_cause tn__cause_first_update = { TN_FINDING_model_or_batch_too_big, TN_FINDING_optimizer_state,
+	                                             first_update, why_first_update, NULL };
 
 /* Updates of all parameters at once need as much again while they work. */
 static bool
@@ -116,9 +113,8 @@ why_all_at_once(const struct tn_cause_facts *facts, FILE *out)
 	            " of temporaries beside the model");
 }
 
-const struct tn_cause tn__cause_all_at_once = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_foreach_temporaries, all_at_once, why_all_at_once, NULL
-};
+const struct tn_cause tn__cause_all_at_once = { TN_FINDING_model_or_batch_too_big, TN_FINDING_foreach_temporaries,
+	                                            all_at_once, why_all_at_once, NULL };
 
 static bool
 while_updating(const struct tn_cause_facts *facts)
@@ -134,9 +130,8 @@ why_updating(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, ", the optimizer's state ", of(facts, TN_CATEGORY_optimizer_state), "");
 }
 
-const struct tn_cause tn__cause_while_updating = {
-	TN_FINDING_model_or_batch_too_big, TN_FINDING_optimizer_state, while_updating, why_updating, NULL
-};
+const struct tn_cause tn__cause_while_updating = { TN_FINDING_model_or_batch_too_big, TN_FINDING_optimizer_state,
+	                                               while_updating, why_updating, NULL };
 
 /* ---- the whole ---- */
 

@@ -27,22 +27,23 @@ struct tn_cause_facts {
 struct tn_cause {
 	enum tn_finding_id cause, id; /* of the out-of-memory, and of the finding */
 	bool (*holds)(const struct tn_cause_facts *);
-	void (*why)(const struct tn_cause_facts *, FILE *); /* the reason in words, with the figures that it was told from */
+	void (*why)(const struct tn_cause_facts *,
+	            FILE *); /* the reason in words, with the figures that it was told from */
 	const char *advice; /* ids of the table of advice, best first, in the place of the finding's; NULL: the finding's */
 };
 
 /* ---- cause_card.c ---- */
-extern const struct tn_cause tn__cause_host_is_full, tn__cause_larger_than_the_card, tn__cause_limited_by_itself, tn__cause_a_workspace,
-	tn__cause_grew, tn__cause_others_hold_it, tn__cause_in_pieces_by_settings;
+extern const struct tn_cause tn__cause_host_is_full, tn__cause_larger_than_the_card, tn__cause_limited_by_itself,
+	tn__cause_a_workspace, tn__cause_grew, tn__cause_others_hold_it, tn__cause_in_pieces_by_settings;
 /* ---- cause_model.c ---- */
-extern const struct tn_cause tn__cause_alone_too_large, tn__cause_while_building, tn__cause_first_update, tn__cause_all_at_once,
-	tn__cause_while_updating, tn__cause_model_outweighs;
+extern const struct tn_cause tn__cause_alone_too_large, tn__cause_while_building, tn__cause_first_update,
+	tn__cause_all_at_once, tn__cause_while_updating, tn__cause_model_outweighs;
 /* ---- cause_kept.c ---- */
-extern const struct tn_cause tn__cause_piles_up_in_pieces, tn__cause_piles_up, tn__cause_keeps_much, tn__cause_graphs_are_kept,
-	tn__cause_gradients_of_before, tn__cause_left_in_eval, tn__cause_graph_in_evaluation;
+extern const struct tn_cause tn__cause_piles_up_in_pieces, tn__cause_piles_up, tn__cause_keeps_much,
+	tn__cause_graphs_are_kept, tn__cause_gradients_of_before, tn__cause_left_in_eval, tn__cause_graph_in_evaluation;
 /* ---- cause_batch.c ---- */
-extern const struct tn_cause tn__cause_a_few_fill_it, tn__cause_one_tensor, tn__cause_attention_fills_it, tn__cause_logits_fill_it,
-	tn__cause_activations_outweigh, tn__cause_temporaries_outweigh, tn__cause_batch_outweighs;
+extern const struct tn_cause tn__cause_a_few_fill_it, tn__cause_one_tensor, tn__cause_attention_fills_it,
+	tn__cause_logits_fill_it, tn__cause_activations_outweigh, tn__cause_temporaries_outweigh, tn__cause_batch_outweighs;
 
 /* ---- cause_facts.c: what several rules ask ---- */
 
@@ -82,7 +83,8 @@ print_line(FILE *out, const char *before, const struct tn_place *at)
 {
 	const char *slash = at != NULL && at->file != NULL ? strrchr(at->file, '/') : NULL;
 	if (at != NULL && at->file != NULL)
-		fprintf(out, "%s%s%s%lld", before, slash != NULL ? slash + 1 : at->file, tn__before_line(at->file), (long long)at->line);
+		fprintf(out, "%s%s%s%lld", before, slash != NULL ? slash + 1 : at->file, tn__before_line(at->file),
+		        (long long)at->line);
 }
 
 #endif

@@ -24,13 +24,15 @@ static const struct kind {
 	  "end the line that shows it with ; so that it is not stored, or delete what is stored: %%xdel %V" },
 	{ "shown", TN_FINDING_held_output, "IPython's %N keeps %B that %C made: it holds the values that were shown last",
 	  "end the line that shows it with ; so that it is not stored, or show other values: the last three are kept" },
-	{ "traceback", TN_FINDING_held_traceback, "%N keeps %B that %C made: it holds the variables of the functions that the last error went through",
+	{ "traceback", TN_FINDING_held_traceback,
+	  "%N keeps %B that %C made: it holds the variables of the functions that the last error went through",
 	  "let another error take its place: a cell with 1/0, run after it" },
 	{ "variable", TN_FINDING_held_earlier_run, "%N keeps %B that %C made, although %D has made it anew",
 	  "del %N before %I is run again, or run again the cell that makes it" },
 	{ "variables", TN_FINDING_held_earlier_run, "%N together keep %B that %C made, although %D has made it anew",
 	  "let go of all of them before %I is run again, or run again the cells that make them" },
-	{ "rebound", TN_FINDING_rebound, "%N still held the old value, %B, while %D made the new one, so both were on the card",
+	{ "rebound", TN_FINDING_rebound,
+	  "%N still held the old value, %B, while %D made the new one, so both were on the card",
 	  "%E at the top of %I, so that the old value is gone before the new one is made" },
 };
 

@@ -216,8 +216,8 @@ find_row(const struct rows *rows, size_t line, const struct row *like)
 }
 
 static void
-add_function(struct tn_comparison *comparison, const struct rows *before, const struct rows *after,
-             const size_t *pairs, size_t pair_count)
+add_function(struct tn_comparison *comparison, const struct rows *before, const struct rows *after, const size_t *pairs,
+             size_t pair_count)
 {
 	for (size_t i = 0; i < before->count; i++) {
 		size_t line = pairs[before->items[i].line];
@@ -270,7 +270,9 @@ static tn_status
 match_all(struct tn_comparison *comparison, const struct rows *before, const struct rows *after)
 {
 	for (size_t i = 0, j = 0; i < before->count || j < after->count;) {
-		int order = i == before->count ? 1 : j == after->count ? -1 : compare_homes(&before->items[i], &after->items[j]);
+		int order = i == before->count  ? 1
+		            : j == after->count ? -1
+		                                : compare_homes(&before->items[i], &after->items[j]);
 		size_t before_end = order <= 0 ? same_home(before, i) : i, after_end = order >= 0 ? same_home(after, j) : j;
 		TN_FORWARD_IF_ERROR(match(comparison, (struct rows){ before->items + i, before_end - i },
 		                          (struct rows){ after->items + j, after_end - j }));

@@ -49,7 +49,8 @@ doubt_the_time(struct tn_report *report)
 		tn__report_add_doubt(report, TN_FINDING_no_step, false, advice,
 		                     "the program was still compiling when the time for that was up, before %s", before);
 	} else if (report->limit_seconds > 0) {
-		snprintf(advice, sizeof(advice), "--seconds N gives the program more time than %.0f s (compiling is not counted)",
+		snprintf(advice, sizeof(advice),
+		         "--seconds N gives the program more time than %.0f s (compiling is not counted)",
 		         report->limit_seconds);
 		tn__report_add_doubt(report, TN_FINDING_no_step, false, advice, "the time limit came before %s", before);
 	} else {
@@ -62,7 +63,8 @@ static void
 doubt_the_card(struct tn_report *report)
 {
 	if (report->real_gpu)
-		tn__report_add_doubt(report, TN_FINDING_card_unused, false, "--steps all, where it is over too soon to be measured",
+		tn__report_add_doubt(report, TN_FINDING_card_unused, false,
+		                     "--steps all, where it is over too soon to be measured",
 		                     "the program was not seen to use a GPU");
 	else if (report->torch != NULL)
 		tn__report_add_doubt(report, TN_FINDING_card_unused, false,
@@ -91,9 +93,10 @@ doubt_the_refused(struct tn_report *report)
 		if (known)
 			continue;
 		told[count++] = family;
-		tn__report_add_doubt(report, TN_FINDING_refused, false, family->advice,
-		                     "the program went on after %s was refused (%s), and completed no step or pass after that: %s",
-		                     family->name, call->name, family->means);
+		tn__report_add_doubt(
+			report, TN_FINDING_refused, false, family->advice,
+			"the program went on after %s was refused (%s), and completed no step or pass after that: %s", family->name,
+			call->name, family->means);
 	}
 }
 
@@ -102,7 +105,8 @@ doubt_the_inside(struct tn_report *report)
 {
 	tn__report_add_doubt(report, TN_FINDING_failed_inside, false, "`set -e` in a shell script makes it notice",
 	                     "a process failed before its first step or pass was complete (%s), and the program ended with "
-	                     "status 0 all the same", report->exception);
+	                     "status 0 all the same",
+	                     report->exception);
 }
 
 void

@@ -34,8 +34,7 @@ match_lines(const struct tn_held *before, const struct tn_held *now, bool *used,
 	for (enum known how = EXACTLY; how < WAYS; how++) {
 		for (size_t i = 0; i < now->line_count; i++) {
 			size_t j = 0;
-			while (!known[i] && j < before->line_count &&
-			       (used[j] || !is_same(&before->lines[j], &now->lines[i], how)))
+			while (!known[i] && j < before->line_count && (used[j] || !is_same(&before->lines[j], &now->lines[i], how)))
 				j++;
 			if (known[i] || j == before->line_count)
 				continue;

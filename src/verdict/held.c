@@ -76,7 +76,8 @@ one_line(const struct tn_report *report, const struct tn_report_holder *holder, 
 		                     .lines = malloc(sizeof(*out->lines)),
 		                     .line_count = 1 };
 	TN_RETURN_IF(out->lines == NULL || out->file == NULL, TN_NO_MEMORY, "out of host memory");
-	out->lines[0] = (struct tn_held_line){ holder->bytes, tn__line_code(holder->at.file, holder->at.line), &holder->at };
+	out->lines[0] = (struct tn_held_line){ holder->bytes, tn__line_code(holder->at.file, holder->at.line),
+		                                   &holder->at };
 	return TN_OK;
 }
 

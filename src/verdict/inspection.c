@@ -136,8 +136,8 @@ choose_device(struct tn_inspection *inspection, int wanted)
 			most = held;
 		}
 	}
-	TN_RETURN_IF(wanted >= 0 && inspection->device != wanted, TN_NOT_FOUND, "%s holds nothing of device %d", inspection->path,
-	             wanted);
+	TN_RETURN_IF(wanted >= 0 && inspection->device != wanted, TN_NOT_FOUND, "%s holds nothing of device %d",
+	             inspection->path, wanted);
 	for (size_t i = 0; i < inspection->device_count && wanted < 0; i++) {
 		bool oom = tn_snapshot_out_of_memory(inspection->snapshot, inspection->devices[i], &trace, &index);
 		if (oom && ends_with_oom(inspection->snapshot, trace, index))
@@ -227,7 +227,7 @@ take_card(struct tn_inspection *inspection)
 			continue;
 		inspection->card_total = (int64_t)card->total;
 		inspection->card = (struct tn_report_split){ (int64_t)card->context, (int64_t)card->program,
-			                                    (int64_t)card->libraries, (int64_t)card->others, 0 };
+			                                         (int64_t)card->libraries, (int64_t)card->others, 0 };
 	}
 	if (inspection->card_total == TN_NO_FIGURE)
 		return;
@@ -248,7 +248,8 @@ segment_for(uint64_t request)
 
 /* Fills a moment of the report from a state; `moment` gets what the allocator says and is to be freed. */
 static tn_status
-take_moment(const struct tn_inspection *inspection, uint32_t state, struct tn_report_moment *out, struct tn_moment *moment)
+take_moment(const struct tn_inspection *inspection, uint32_t state, struct tn_report_moment *out,
+            struct tn_moment *moment)
 {
 	struct tn_report_split split = inspection->card;
 	TN_FORWARD_IF_ERROR(tn__moment_of_state(inspection->analysis, state, moment));
@@ -321,7 +322,8 @@ take_oom(struct tn_inspection *inspection)
 		TN_FORWARD_IF_ERROR(take_stack(inspection, event.stack));
 		break;
 	}
-	TN_FORWARD_IF_ERROR(take_moment(inspection, (uint32_t)inspection->oom_event + 1, &inspection->report.at_oom, &moment));
+	TN_FORWARD_IF_ERROR(
+		take_moment(inspection, (uint32_t)inspection->oom_event + 1, &inspection->report.at_oom, &moment));
 	oom->seen = true;
 	oom->at = place_of(moment.at_user.file != NULL ? &moment.at_user : &moment.at);
 	oom->step = moment.step;
@@ -385,10 +387,12 @@ fill_report(struct tn_inspection *inspection)
 	take_metadata(inspection);
 	TN_FORWARD_IF_ERROR(take_peaks(inspection));
 	TN_FORWARD_IF_ERROR(take_oom(inspection));
-	TN_FORWARD_IF_ERROR(take_moment(inspection, inspection->named[0].state, &inspection->report.at_peak, &inspection->moment));
+	TN_FORWARD_IF_ERROR(
+		take_moment(inspection, inspection->named[0].state, &inspection->report.at_peak, &inspection->moment));
 	if (inspection->report.oom.seen)
 		tn__report_find_cause(&inspection->report);
-	return tn__report_add_trace_findings(inspection->analysis, &inspection->parts, inspection->named[0].state, &inspection->report);
+	return tn__report_add_trace_findings(inspection->analysis, &inspection->parts, inspection->named[0].state,
+	                                     &inspection->report);
 }
 
 /* Opens a snapshot, of which the device is chosen that is wanted (-1: any). */
@@ -445,8 +449,9 @@ tn__inspection_of_run(const struct tn_report *report, struct tn_inspection *insp
 	bool oom = report->oom.seen && report->oom_record.path != NULL;
 	struct tn_redactor *redactor;
 	TN_FORWARD_IF_ERROR(tn__redactor_new(report->secrets, false, &redactor));
-	*inspection = (struct tn_inspection){ .path = "tonnage run", .of_run = true, .report = *report, .oom_event = -1,
-		                         .redactor = redactor };
+	*inspection = (struct tn_inspection){
+		.path = "tonnage run", .of_run = true, .report = *report, .oom_event = -1, .redactor = redactor
+	};
 	tn_status status = fill_of_run(inspection, oom ? &report->oom_record : &report->peak_record, oom ? NULL : "peak");
 	if (status != TN_OK)
 		tn__inspection_free(inspection);

@@ -26,7 +26,7 @@ struct tn_named_moment {
 };
 
 struct tn_inspection {
-	const char *path; /* borrowed */
+	const char *path;                   /* borrowed */
 	struct tn_views own;                /* of an input; a run lends its own */
 	const struct tn_snapshot *snapshot; /* these three are lent by views; NULL and empty without a snapshot */
 	const struct tn_analysis *analysis;

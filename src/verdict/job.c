@@ -39,6 +39,7 @@ tn__job_is_proven(const struct tn_report *report)
 {
 	bool proven = true;
 	for (size_t i = 0; report->job.ranks > 0 && i < report->rank_count; i++)
-		proven = proven && (tn__job_behind(report, &report->ranks[i]) == 0 || tn__job_is_like(report, &report->ranks[i]));
+		proven = proven &&
+		         (tn__job_behind(report, &report->ranks[i]) == 0 || tn__job_is_like(report, &report->ranks[i]));
 	return proven;
 }

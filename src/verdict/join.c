@@ -22,10 +22,10 @@ void
 tn__report_set_split(struct tn_report_moment *moment, const struct tn_report_split *split)
 {
 	moment->split = *split;
-	moment->device_bytes = split->program == TN_NO_FIGURE ? TN_NO_FIGURE
-	                                                      : known(split->context) + known(split->program) +
-	                                                            known(split->libraries) + known(split->communication) +
-	                                                            known(split->other_processes);
+	moment->device_bytes = split->program == TN_NO_FIGURE
+	                           ? TN_NO_FIGURE
+	                           : known(split->context) + known(split->program) + known(split->libraries) +
+	                                 known(split->communication) + known(split->other_processes);
 	moment->by_category[TN_CATEGORY_other] = split->program;
 	moment->by_category[TN_CATEGORY_context] = split->context;
 	moment->by_category[TN_CATEGORY_libraries] = split->libraries;
@@ -105,8 +105,9 @@ tn__report_join(struct tn_report_moment *moment, const struct tn_moment *pytorch
 	for (int i = 0; i < TN_CATEGORY_context; i++)
 		moment->by_category[i] = (int64_t)pytorch->by_category[i];
 	moment->by_category[TN_CATEGORY_communication] += known(moment->split.communication);
-	moment->by_category[TN_CATEGORY_other] =
-		rest == TN_NO_FIGURE ? TN_NO_FIGURE : (int64_t)pytorch->by_category[TN_CATEGORY_other] + rest;
+	moment->by_category[TN_CATEGORY_other] = rest == TN_NO_FIGURE
+	                                             ? TN_NO_FIGURE
+	                                             : (int64_t)pytorch->by_category[TN_CATEGORY_other] + rest;
 	moment->detailed = true;
 	moment->inferred = pytorch->inferred;
 	moment->largest_free_block_bytes = (int64_t)pytorch->largest_free_block;

@@ -114,7 +114,7 @@ static void
 tell_ended_inside(struct tn_report *report, const struct tn_counted *item)
 {
 	char place[PATH_MAX + 32] = "", asked[32], bytes[48] = "";
-	const char *program = item->name == NULL         ? "a process of the run"
+	const char *program = item->name == NULL     ? "a process of the run"
 	                      : item->name[0] == '-' ? "python -c"
 	                                             : name_of(item->name);
 	if (item->place.file != NULL)
@@ -144,7 +144,8 @@ judge_oom(struct tn_report *report)
 {
 	struct tn_report_oom *oom = &report->oom;
 	oom->seen = true;
-	if (oom->requested_bytes != TN_NO_FIGURE && oom->free_bytes != TN_NO_FIGURE && oom->requested_bytes > oom->free_bytes)
+	if (oom->requested_bytes != TN_NO_FIGURE && oom->free_bytes != TN_NO_FIGURE &&
+	    oom->requested_bytes > oom->free_bytes)
 		oom->short_by_bytes = oom->requested_bytes - oom->free_bytes;
 	tn__report_find_cause(report);
 }
@@ -174,9 +175,9 @@ static void
 hint_of_growth(struct tn_report *report, const char *end)
 {
 	char bytes[32];
-	tn__report_add_finding_as(report, TN_FINDING_growth, TN_SEVERITY_HINT, report->growth.bytes, report->growth.at, NULL,
-	                       "memory grows by %s with each %s, %s", tn__human_bytes(report->growth.bytes, bytes),
-	                       unit_of(&report->growth), end);
+	tn__report_add_finding_as(report, TN_FINDING_growth, TN_SEVERITY_HINT, report->growth.bytes, report->growth.at,
+	                          NULL, "memory grows by %s with each %s, %s", tn__human_bytes(report->growth.bytes, bytes),
+	                          unit_of(&report->growth), end);
 }
 
 /* Memory that grows is a verdict of its own, unless the program was seen to its end. */
@@ -233,9 +234,9 @@ judge_bounds(struct tn_report *report)
 	int64_t context = (int64_t)report->gpu.context_bytes;
 	int64_t contexts = context > 0 ? report->at_peak.split.context / context : 0;
 	report->bounds[0] = (struct tn_unmeasured){ "context", contexts * (context - report->context_lowest),
-		                                   contexts * (report->context_highest - context) };
+		                                        contexts * (report->context_highest - context) };
 	report->bounds[1] = (struct tn_unmeasured){ "kernels_and_libraries", contexts * report->unseen_below,
-		                                   contexts * report->unseen_above };
+		                                        contexts * report->unseen_above };
 	report->uncertainty_lowest = report->device_peak - report->bounds[0].below - report->bounds[1].below;
 	report->uncertainty_highest = report->device_peak + report->bounds[0].above + report->bounds[1].above;
 	/* The card's limit lies between the bounds of what the program needed: of the peak, or of what did not fit. */
@@ -301,10 +302,11 @@ judge_kernels(struct tn_report *report)
 {
 	if (report->real_gpu || tn__report_has_kernels(report, &report->gpu))
 		return;
-	tn__report_add_finding(report, TN_FINDING_no_kernels, TN_NO_FIGURE, NULL, NULL,
-	                       "this build of PyTorch has no kernels for this card (compute capability %d.%d): on a real one the "
-	                       "program fails with \"no kernel image is available\", whatever its memory",
-	                       report->gpu.compute_major, report->gpu.compute_minor);
+	tn__report_add_finding(
+		report, TN_FINDING_no_kernels, TN_NO_FIGURE, NULL, NULL,
+		"this build of PyTorch has no kernels for this card (compute capability %d.%d): on a real one the "
+		"program fails with \"no kernel image is available\", whatever its memory",
+		report->gpu.compute_major, report->gpu.compute_minor);
 }
 
 /* A loss scaler skips each update where it finds no finite gradient, and a made-up value may be what it reads. */
@@ -312,9 +314,10 @@ static void
 judge_updates(struct tn_report *report)
 {
 	if (report->facts.never_updated && report->verdict == TN_VERDICT_FITS)
-		tn__report_add_finding(report, TN_FINDING_no_update, TN_NO_FIGURE, NULL,
-		                       "let it make at least one update: a smaller number of accumulated batches, or a fixed loss scale",
-		                       "backward passes ran, and no optimizer made an update: what its state takes is not in this peak");
+		tn__report_add_finding(
+			report, TN_FINDING_no_update, TN_NO_FIGURE, NULL,
+			"let it make at least one update: a smaller number of accumulated batches, or a fixed loss scale",
+			"backward passes ran, and no optimizer made an update: what its state takes is not in this peak");
 }
 
 /* Limits below the card's own. Only a program that fits was seen to its peak. */

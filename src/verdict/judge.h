@@ -12,14 +12,14 @@ enum tn_reason { TN_REASON_NONE, TN_REASON_SETTLED, TN_REASON_LIMIT };
 
 /* How the program ended, as the supervisor saw it. */
 struct tn_ending {
-	int wait_status;      /* of wait4, when `ended` */
-	bool ended;           /* by itself, or by a signal that is not ours */
-	int stop_reason;      /* enum tn_reason; not 0: we ended it */
-	int interrupted_by;   /* signal that reached the supervisor, or 0 */
-	bool guest_oom_last;  /* an out-of-memory ended a process of the run, and no other one took the work up after it */
-	bool guest_oom_open;  /* a process saw one, and did nothing on the card after that */
-	int guest_stop;       /* as stop_reason, for a program that was made to end early and then ended by itself */
-	bool hung; /* ranks waited for ever, and we ended them */
+	int wait_status;     /* of wait4, when `ended` */
+	bool ended;          /* by itself, or by a signal that is not ours */
+	int stop_reason;     /* enum tn_reason; not 0: we ended it */
+	int interrupted_by;  /* signal that reached the supervisor, or 0 */
+	bool guest_oom_last; /* an out-of-memory ended a process of the run, and no other one took the work up after it */
+	bool guest_oom_open; /* a process saw one, and did nothing on the card after that */
+	int guest_stop;      /* as stop_reason, for a program that was made to end early and then ended by itself */
+	bool hung;           /* ranks waited for ever, and we ended them */
 	bool ledger_refused_last; /* the card refused memory to a process that had no guest and took nothing after that */
 };
 

@@ -117,10 +117,14 @@ free_gate(struct tn_report_gate *gate)
 void
 tn__report_free(struct tn_report *report)
 {
-	char *const texts[] = { report->torch, report->cuda, report->steps_unit, report->oom.phase, report->oom.cause,
-		                    report->oom.message, report->exception, report->scratch, report->snapshot,
-		                    report->hook_error, report->snapshot_made, report->working_folder, report->command,
-		                    report->fast_forward_failed, report->growth.unit, report->peak_record.path,
+	char *const texts[] = { report->torch,          report->cuda,
+		                    report->steps_unit,     report->oom.phase,
+		                    report->oom.cause,      report->oom.message,
+		                    report->exception,      report->scratch,
+		                    report->snapshot,       report->hook_error,
+		                    report->snapshot_made,  report->working_folder,
+		                    report->command,        report->fast_forward_failed,
+		                    report->growth.unit,    report->peak_record.path,
 		                    report->oom_record.path };
 	for (size_t i = 0; i < ROOM(texts); i++)
 		free(texts[i]);
@@ -234,8 +238,8 @@ make_way(struct tn_report *report, enum tn_severity severity)
 
 /* Takes `what` over. */
 static struct tn_finding *
-put_finding(struct tn_report *report, enum tn_finding_id id, enum tn_severity severity, int64_t bytes, const struct tn_place *at,
-            const char *advice, char *what)
+put_finding(struct tn_report *report, enum tn_finding_id id, enum tn_severity severity, int64_t bytes,
+            const struct tn_place *at, const char *advice, char *what)
 {
 	if (report->finding_count == ROOM(report->findings)) {
 		free(what);
@@ -260,8 +264,8 @@ text_of(const char *format, va_list arguments)
 }
 
 struct tn_finding *
-tn__report_add_finding(struct tn_report *report, enum tn_finding_id id, int64_t bytes, const struct tn_place *at, const char *advice,
-                       const char *what_format, ...)
+tn__report_add_finding(struct tn_report *report, enum tn_finding_id id, int64_t bytes, const struct tn_place *at,
+                       const char *advice, const char *what_format, ...)
 {
 	const struct tn_finding_row *row = tn__finding_row(id);
 	va_list arguments;
@@ -348,9 +352,12 @@ tn__report_add_region(struct tn_report *report, const char *name, int64_t device
 {
 	char *copy = report->region_count < ROOM(report->regions) ? strdup(name) : NULL;
 	if (copy != NULL)
-		report->regions[report->region_count++] =
-			(struct tn_region){ .name = copy, .device_peak = device_peak, .reserved_peak = reserved_peak,
-			                    .taken_peak = taken_peak, .left = TN_NO_FIGURE, .cell = strncmp(name, "cell ", 5) == 0 };
+		report->regions[report->region_count++] = (struct tn_region){ .name = copy,
+			                                                          .device_peak = device_peak,
+			                                                          .reserved_peak = reserved_peak,
+			                                                          .taken_peak = taken_peak,
+			                                                          .left = TN_NO_FIGURE,
+			                                                          .cell = strncmp(name, "cell ", 5) == 0 };
 }
 
 const char *
@@ -393,8 +400,8 @@ tn__report_new_place(const char *file, int64_t line, const char *function, bool 
 const char *
 tn__verdict_text(enum tn_verdict verdict)
 {
-	static const char *const texts[] = { "fits", "out_of_memory", "grows", "failed", "over_budget",
-		                                 "over_baseline", "undecided" };
+	static const char *const texts[] = { "fits",        "out_of_memory", "grows",    "failed",
+		                                 "over_budget", "over_baseline", "undecided" };
 	return texts[verdict];
 }
 

@@ -73,17 +73,19 @@ struct tn_counted_list {
 /* A part of the guest hook that learns one kind of thing. */
 struct tn_sensor {
 	char *name;
-	const char *state; /* "attached", "absent" (this release of PyTorch has no place for it) or "lost"; never released */
-	char *costs;       /* what is missing without it; NULL for an attached one */
-	char *error;       /* of a lost one; NULL: unknown */
+	const char
+		*state;  /* "attached", "absent" (this release of PyTorch has no place for it) or "lost"; never released */
+	char *costs; /* what is missing without it; NULL for an attached one */
+	char *error; /* of a lost one; NULL: unknown */
 };
 
 /* What became of the program's files, and what is known of it. */
 struct tn_report_files {
-	int64_t bytes, disk_bytes; /* of the scratch folder: lengths, and what they take on the disk; TN_NO_FIGURE: no run */
-	int64_t limit_bytes;       /* --scratch; TN_NO_FIGURE: none */
-	bool full;                 /* the disk, or the limit, was full at some time */
-	int64_t refused;           /* changes that the walls refused, as far as they were seen */
+	int64_t bytes,
+		disk_bytes;      /* of the scratch folder: lengths, and what they take on the disk; TN_NO_FIGURE: no run */
+	int64_t limit_bytes; /* --scratch; TN_NO_FIGURE: none */
+	bool full;           /* the disk, or the limit, was full at some time */
+	int64_t refused;     /* changes that the walls refused, as far as they were seen */
 	struct tn_counted_list refusals; /* library: the call, name: the program, count; the first ones */
 	struct tn_counted_list unseen;   /* name of programs that call the kernel themselves */
 	bool no_landlock, no_filter;     /* which of the kernel's walls is missing */
@@ -112,10 +114,10 @@ struct tn_report_oom {
 	struct tn_place *at;
 	struct tn_place_list stack; /* innermost first */
 	char *phase, *cause, *message;
-	bool computed;  /* the size asked for came from a value that was not computed */
-	bool workspace; /* a library asked, for a workspace */
+	bool computed;      /* the size asked for came from a value that was not computed */
+	bool workspace;     /* a library asked, for a workspace */
 	int64_t vocabulary; /* it is logits over so many words; not known: it is not, or nobody can tell */
-	double fraction; /* of the card that PyTorch may use, as the program has set it; 0: unknown */
+	double fraction;    /* of the card that PyTorch may use, as the program has set it; 0: unknown */
 };
 
 /* The ledger's split of a device at one moment: adds up to the device's used bytes. */
@@ -137,10 +139,10 @@ struct tn_report_holder {
 /* What a device held at one moment. */
 struct tn_report_moment {
 	struct tn_report_split split;
-	int64_t device_bytes;               /* held by everybody together */
+	int64_t device_bytes; /* held by everybody together */
 	int64_t by_category[TN_CATEGORIES];
-	bool detailed; /* PyTorch's part is told apart; else the program's bytes are `other` */
-	bool inferred; /* the categories are guessed: nothing in the program's process told them */
+	bool detailed;                    /* PyTorch's part is told apart; else the program's bytes are `other` */
+	bool inferred;                    /* the categories are guessed: nothing in the program's process told them */
 	int64_t largest_free_block_bytes; /* of what PyTorch keeps */
 	struct tn_place *at;
 	int64_t step;
@@ -152,7 +154,7 @@ struct tn_report_moment {
 /* Memory that survives every step, and more of it each time. */
 struct tn_report_growth {
 	bool seen;
-	char *unit; /* "step" */
+	char *unit;          /* "step" */
 	int64_t bytes;       /* a unit */
 	int64_t first, last; /* units between which it was seen */
 	int64_t peak;        /* allocated in the last unit */
@@ -166,7 +168,7 @@ struct tn_region { /* a phase of the program, or a part that it has named */
 	int64_t device_peak, reserved_peak;
 	int64_t taken_peak; /* as device_peak, when it took memory itself; 0: it lived on what was there */
 	struct tn_place *at;
-	int64_t left;  /* by a cell of a notebook: bytes that it made and that are alive at its end; TN_NO_FIGURE: unknown */
+	int64_t left; /* by a cell of a notebook: bytes that it made and that are alive at its end; TN_NO_FIGURE: unknown */
 	bool cell;
 };
 
@@ -182,7 +184,7 @@ struct tn_finding {
 	const char *sure; /* literal: how sure it is, where it is not; else NULL */
 };
 
-struct tn_source { /* where a figure comes from that was not measured */
+struct tn_source {     /* where a figure comes from that was not measured */
 	const char *field; /* literal */
 	char *text;
 };
@@ -200,8 +202,8 @@ struct tn_drift {
 	int64_t before, after;
 };
 
-struct tn_version { /* of something that is not the same as when the baseline was made */
-	const char *name; /* literal */
+struct tn_version {     /* of something that is not the same as when the baseline was made */
+	const char *name;   /* literal */
 	char *before, *now; /* NULL: unknown */
 };
 
@@ -219,9 +221,11 @@ struct tn_facts {
 	bool copy_called;      /* a second copy of the model is called, too */
 	bool cudnn_benchmark;  /* cuDNN searches for the fastest algorithm */
 	bool workspace_config; /* CUBLAS_WORKSPACE_CONFIG is set */
-	bool small_state; /* no optimizer is known to keep two full numbers a parameter */
-	int64_t parameter_bytes, wide_bytes, small_bytes, trained_bytes; /* of 32 bits and more; of 8 and fewer; 0: unknown */
-	int32_t kernels[32]; /* compute capabilities that the wheel has kernels for, 86 is 8.6; negative: code that the driver
+	bool small_state;      /* no optimizer is known to keep two full numbers a parameter */
+	int64_t parameter_bytes, wide_bytes, small_bytes,
+		trained_bytes; /* of 32 bits and more; of 8 and fewer; 0: unknown */
+	int32_t
+		kernels[32]; /* compute capabilities that the wheel has kernels for, 86 is 8.6; negative: code that the driver
 	                      * compiles for that one and all newer ones */
 	size_t kernel_count; /* 0: unknown */
 };
@@ -232,34 +236,35 @@ struct tn_need {
 	int64_t least; /* without what PyTorch only caches */
 	int64_t steps;
 	int64_t parameters, gradients, state, lasting; /* at that peak; lasting: all three */
-	struct tn_facts facts; /* that were seen there */
+	struct tn_facts facts;                         /* that were seen there */
 };
 
 struct tn_baseline;
 
 /* What a run is held against beside its card, and the result: see gate.h. */
 struct tn_report_gate {
-	int64_t budget;      /* not known: none */
-	int64_t over_budget; /* 0: within it; not known where the program was not seen to its peak */
-	bool budget_narrowly; /* the bounds of the peak lie on both sides of it */
+	int64_t budget;                     /* not known: none */
+	int64_t over_budget;                /* 0: within it; not known where the program was not seen to its peak */
+	bool budget_narrowly;               /* the bounds of the peak lie on both sides of it */
 	const struct tn_baseline *baseline; /* lent; NULL: none */
-	int64_t tolerance;   /* millionths */
-	char *path;          /* of the baseline that was compared with; NULL: none was */
-	int64_t before;      /* the device's peak then */
-	bool told;           /* of both runs it is known what the memory was for */
-	struct tn_drift *drifts; /* what changed; what grew most is first */
+	int64_t tolerance;                  /* millionths */
+	char *path;                         /* of the baseline that was compared with; NULL: none was */
+	int64_t before;                     /* the device's peak then */
+	bool told;                          /* of both runs it is known what the memory was for */
+	struct tn_drift *drifts;            /* what changed; what grew most is first */
 	size_t drift_count;
 	struct tn_version versions[8];
 	size_t version_count;
-	const char *wanted;  /* where a baseline is to be written; lent */
-	char *written;       /* where one was */
+	const char *wanted; /* where a baseline is to be written; lent */
+	char *written;      /* where one was */
 };
 
 /* A reason why what was seen decides nothing. Told as the first findings of a verdict that is undecided. */
 struct tn_doubt {
 	enum tn_finding_id id;
 	char *what, *advice;
-	bool failed_too; /* a program that failed may have done so because of this, so that its failure decides nothing either */
+	bool
+		failed_too; /* a program that failed may have done so because of this, so that its failure decides nothing either */
 };
 
 #define TN_RANK_OPERATIONS 10 /* enum tn_collective of the ledger */
@@ -267,15 +272,17 @@ struct tn_doubt {
 struct tn_rank {
 	int64_t rank, pid, steps, allocated_peak, reserved_peak;
 	bool out_of_memory;
-	int64_t card; /* TN_NO_FIGURE: it has none, or nobody knows */
+	int64_t card;                    /* TN_NO_FIGURE: it has none, or nobody knows */
 	struct tn_report_moment at_peak; /* of the process alone */
 	struct {
 		int64_t calls, bytes; /* bytes: of its own part */
 	} communication[TN_RANK_OPERATIONS];
-	struct tn_record record; /* of its allocator, in the run's folder */
+	struct tn_record record;   /* of its allocator, in the run's folder */
 	struct tn_place *ended_at; /* its exception, or its call of exit; NULL: unknown */
-	int64_t failed_ns;         /* when it raised that, or left with another status than 0 (CLOCK_MONOTONIC); TN_NO_FIGURE: it did not */
-	bool did_as_next; /* not all ranks are run: the next one that is did the same, up to the last step of both that is known */
+	int64_t
+		failed_ns; /* when it raised that, or left with another status than 0 (CLOCK_MONOTONIC); TN_NO_FIGURE: it did not */
+	bool
+		did_as_next; /* not all ranks are run: the next one that is did the same, up to the last step of both that is known */
 };
 
 /* Where not all ranks of the job are run (doc/design/0031-absent-ranks.md), how many there are, and cards of a node; else 0. */
@@ -320,23 +327,23 @@ struct tn_unmeasured {
 /* What a computed value was taken to be at a line that reads it (doc/design/0006-values.md). */
 struct tn_assumption {
 	struct tn_place place;
-	char *what;    /* owned: "count", "truth", ... */
-	char *value;   /* owned, for a person: "true", "300 of 1200" */
+	char *what;  /* owned: "count", "truth", ... */
+	char *value; /* owned, for a person: "true", "300 of 1200" */
 	int64_t reads, choice;
-	int64_t bound; /* of a count: of how many at most; else 0 */
-	int64_t bytes; /* of the peak that hang on it; TN_NO_FIGURE: unknown */
-	bool endless;  /* read again and again while nothing else went on, whatever it was taken to be */
-	bool chosen;   /* it was given another value than the likely one */
+	int64_t bound;   /* of a count: of how many at most; else 0 */
+	int64_t bytes;   /* of the peak that hang on it; TN_NO_FIGURE: unknown */
+	bool endless;    /* read again and again while nothing else went on, whatever it was taken to be */
+	bool chosen;     /* it was given another value than the likely one */
 	bool after_peak; /* a count: PyTorch's peaks stood before it was read for the first time, and stayed */
 };
 
 struct tn_assumed_list {
 	struct tn_assumption *items; /* the one that was read last first */
 	size_t count;
-	int64_t bytes;  /* of the peak that hang on all of them together; TN_NO_FIGURE: unknown */
-	int runs;       /* made again with other assumptions, before this one */
-	size_t passed;  /* with runs: the item that another value let the program pass; `count`: none did */
-	double share;   /* of --assume: 1 full, 0 none */
+	int64_t bytes; /* of the peak that hang on all of them together; TN_NO_FIGURE: unknown */
+	int runs;      /* made again with other assumptions, before this one */
+	size_t passed; /* with runs: the item that another value let the program pass; `count`: none did */
+	double share;  /* of --assume: 1 full, 0 none */
 };
 
 enum tn_peak_bound { TN_PEAK_MEASURED, TN_PEAK_LOWER, TN_PEAK_UPPER };
@@ -381,22 +388,23 @@ struct tn_report {
 	struct tn_report_gate gate;
 	struct tn_region regions[64]; /* in the order of first appearance */
 	size_t region_count;
-	struct tn_counted_list handled_ooms;   /* place, count, bytes asked for */
-	struct tn_counted_list ended_inside;   /* name (the program's), place, bytes asked for: what ended processes of a run
+	struct tn_counted_list handled_ooms;  /* place, count, bytes asked for */
+	struct tn_counted_list ended_inside;  /* name (the program's), place, bytes asked for: what ended processes of a run
 	                                        * that itself ended well */
-	struct tn_counted_list refused_calls;  /* library, name, count */
+	struct tn_counted_list refused_calls; /* library, name, count */
 	struct tn_counted_list computed_reads; /* place, count */
 	struct tn_assumed_list assumptions;
-	bool connected; /* a connection led out of the run: something may have been sent */
+	bool connected;           /* a connection led out of the run: something may have been sent */
 	enum tn_peak_bound bound; /* what the peak is while bytes of it hang on assumptions */
 	int64_t launches, computed_read_count;
 	int64_t init_skipped_tensors, init_skipped_bytes;
-	struct tn_counted_list held_back; /* library (what: "call", "connection" or "data"), name (whose, or the host), count */
-	bool network_raw_open; /* --network closed, but calls that pass the C library are not held back */
+	struct tn_counted_list
+		held_back;          /* library (what: "call", "connection" or "data"), name (whose, or the host), count */
+	bool network_raw_open;  /* --network closed, but calls that pass the C library are not held back */
 	char *download_refused; /* host of a download that the network wall refused, NULL: none is known of */
 	bool network_allowed;
-	struct tn_place *kept_at; /* the line that adds to what keeps tensors; NULL: unknown */
-	char *kept_in;            /* its name; NULL: nothing was seen */
+	struct tn_place *kept_at;     /* the line that adds to what keeps tensors; NULL: unknown */
+	char *kept_in;                /* its name; NULL: nothing was seen */
 	struct tn_counted_list usage; /* name (what it is), place, count, bytes; told as findings only */
 
 	struct tn_finding findings[16];
@@ -411,9 +419,9 @@ struct tn_report {
 	struct tn_hang hang;
 	struct tn_dead dead;
 
-	bool passed;              /* a process of the run completed a step or pass */
-	bool compiling;           /* as the time limit came */
-	double compiled_seconds;  /* that the time limit waited for */
+	bool passed;                                 /* a process of the run completed a step or pass */
+	bool compiling;                              /* as the time limit came */
+	double compiled_seconds;                     /* that the time limit waited for */
 	double limit_seconds, compile_limit_seconds; /* 0: none */
 	struct tn_doubt doubts[8];
 	size_t doubt_count;
@@ -424,7 +432,7 @@ struct tn_report {
 	struct tn_stand_in_list stand_ins;
 	struct tn_inputs inputs;
 	char *scratch, *snapshot, *hook_error;
-	char *snapshot_made; /* where the guest left it, inside the run folder */
+	char *snapshot_made;          /* where the guest left it, inside the run folder */
 	struct tn_sensor sensors[24]; /* of all processes: lost where one lost it */
 	size_t sensor_count;
 	struct tn_record peak_record, oom_record;

@@ -22,13 +22,13 @@ void tn__report_add_sensor(struct tn_report *report, const char *name, const cha
                            const char *error);
 /* Findings stand by severity, then in the order of adding. `at` and `advice` are copied and may be NULL: without advice the table's
  * is given, as far as its conditions hold. Returns where it stands until the next one is added; NULL when there are too many. */
-struct tn_finding *tn__report_add_finding(struct tn_report *report, enum tn_finding_id id, int64_t bytes, const struct tn_place *at,
-                                          const char *advice, const char *what_format, ...)
+struct tn_finding *tn__report_add_finding(struct tn_report *report, enum tn_finding_id id, int64_t bytes,
+                                          const struct tn_place *at, const char *advice, const char *what_format, ...)
 	__attribute__((format(printf, 6, 7)));
 /* The same with another severity than the table's, and only with the advice that is given. */
-struct tn_finding *tn__report_add_finding_as(struct tn_report *report, enum tn_finding_id id, enum tn_severity severity, int64_t bytes,
-                                             const struct tn_place *at, const char *advice, const char *what_format, ...)
-	__attribute__((format(printf, 7, 8)));
+struct tn_finding *tn__report_add_finding_as(struct tn_report *report, enum tn_finding_id id, enum tn_severity severity,
+                                             int64_t bytes, const struct tn_place *at, const char *advice,
+                                             const char *what_format, ...) __attribute__((format(printf, 7, 8)));
 /* Makes a finding that stands there the first one, and an error; other errors become hints. */
 void tn__report_lead_with(struct tn_report *report, struct tn_finding *finding);
 /* Takes out the findings of that id. */

@@ -74,7 +74,8 @@ read_holders(const json_t *array, struct tn_report_moment *moment)
 	for (size_t i = 0; i < count; i++) {
 		const json_t *item = json_array_get(array, i);
 		int64_t alike = tn__json_read_figure(item, "alike");
-		int category = number_of(tn__json_borrow_text(item, "category"), category_text, TN_CATEGORIES, TN_CATEGORY_other);
+		int category = number_of(tn__json_borrow_text(item, "category"), category_text, TN_CATEGORIES,
+		                         TN_CATEGORY_other);
 		moment->holders[moment->holder_count++] = (struct tn_report_holder){
 			.category = (enum tn_category)category,
 			.bytes = tn__json_read_figure(item, "bytes"),
@@ -138,7 +139,8 @@ read_oom(const json_t *object, struct tn_report *report)
 	oom->short_by_bytes = tn__json_read_figure(object, "short_by_bytes");
 	oom->at = place(json_object_get(object, "at"));
 	oom->phase = tn__json_read_text(object, "phase");
-	oom->cause = tn__json_borrow_text(object, "cause") != NULL ? tn__json_read_text(object, "cause") : strdup("unknown");
+	oom->cause = tn__json_borrow_text(object, "cause") != NULL ? tn__json_read_text(object, "cause")
+	                                                           : strdup("unknown");
 	oom->message = tn__json_read_text(object, "message");
 	oom->step = tn__json_read_figure(object, "step");
 	oom->computed = tn__json_read_truth(object, "computed");
@@ -158,11 +160,12 @@ read_findings(const json_t *array, struct tn_report *report)
 	for (size_t i = 0; i < json_array_size(array); i++) {
 		const json_t *item = json_array_get(array, i);
 		const char *id = tn__json_borrow_text(item, "id"), *what = tn__json_borrow_text(item, "what");
-		int severity = number_of(tn__json_borrow_text(item, "severity"), severity_text, TN_SEVERITY_HINT + 1, TN_SEVERITY_HINT);
+		int severity = number_of(tn__json_borrow_text(item, "severity"), severity_text, TN_SEVERITY_HINT + 1,
+		                         TN_SEVERITY_HINT);
 		struct tn_place *at = place(json_object_get(item, "at"));
-		struct tn_finding *finding =
-			tn__report_add_finding_as(report, tn__finding_of(id), (enum tn_severity)severity, tn__json_read_figure(item, "bytes"), at,
-		                              tn__json_borrow_text(item, "do"), "%s", what != NULL ? what : "");
+		struct tn_finding *finding = tn__report_add_finding_as(
+			report, tn__finding_of(id), (enum tn_severity)severity, tn__json_read_figure(item, "bytes"), at,
+			tn__json_borrow_text(item, "do"), "%s", what != NULL ? what : "");
 		if (finding != NULL) {
 			finding->sure = tn__json_borrow_text(item, "sure");
 			finding->id = id != NULL ? id : finding->id; /* one of another version has no row */
@@ -179,11 +182,13 @@ read_counted(const json_t *array, struct tn_counted_list *list)
 		struct tn_counted counted = {
 			.place = { (char *)(uintptr_t)tn__json_borrow_text(item, "file"), tn__json_read_figure(item, "line"),
 			           (char *)(uintptr_t)tn__json_borrow_text(item, "function"), false },
-			.library = (char *)(uintptr_t)tn__json_borrow_text(item, tn__json_borrow_text(item, "library") != NULL ? "library" : "what"),
+			.library = (char *)(uintptr_t)tn__json_borrow_text(
+				item, tn__json_borrow_text(item, "library") != NULL ? "library" : "what"),
 			.name = (char *)(uintptr_t)tn__json_borrow_text(item, "name"),
 			.count = tn__json_read_figure(item, "count"),
 			.bytes = tn__json_read_figure(item, "requested_bytes"),
-			.by_library = tn__json_borrow_text(item, "by") != NULL && strcmp(tn__json_borrow_text(item, "by"), "library") == 0,
+			.by_library = tn__json_borrow_text(item, "by") != NULL &&
+			              strcmp(tn__json_borrow_text(item, "by"), "library") == 0,
 		};
 		TN_FORWARD_IF_ERROR(tn__report_add_counted(list, &counted));
 	}
@@ -198,7 +203,8 @@ read_regions(const json_t *array, struct tn_report *report)
 		const char *name = tn__json_borrow_text(item, "name");
 		size_t before = report->region_count;
 		tn__report_add_region(report, name != NULL ? name : "", tn__json_read_figure(item, "peak_device_bytes"),
-		                      tn__json_read_figure(item, "peak_reserved_bytes"), tn__json_read_figure(item, "peak_taken_bytes"));
+		                      tn__json_read_figure(item, "peak_reserved_bytes"),
+		                      tn__json_read_figure(item, "peak_taken_bytes"));
 		if (report->region_count > before)
 			report->regions[before].at = place(json_object_get(item, "at"));
 		if (report->region_count > before)
@@ -282,8 +288,8 @@ read_steps(const json_t *root, struct tn_report *report)
 {
 	const json_t *steps = json_object_get(root, "steps"), *not_seen = json_object_get(steps, "not_seen");
 	report->steps_seen = tn__json_read_figure(steps, "seen");
-	report->stopped = (enum tn_stopped)number_of(tn__json_borrow_text(steps, "stopped"), stopped_text, TN_STOPPED_INTERRUPTED + 1,
-	                                             TN_STOPPED_END);
+	report->stopped = (enum tn_stopped)number_of(tn__json_borrow_text(steps, "stopped"), stopped_text,
+	                                             TN_STOPPED_INTERRUPTED + 1, TN_STOPPED_END);
 	report->input_shapes = tn__json_read_figure(steps, "input_shapes");
 	report->not_seen_known = json_is_array(not_seen);
 	for (size_t i = 0; i < json_array_size(not_seen); i++)
@@ -364,12 +370,14 @@ read_files(const json_t *files, struct tn_report *report)
 		struct tn_counted row = { .place = { NULL, TN_NO_FIGURE, NULL, false },
 			                      .library = (char *)(uintptr_t)tn__json_borrow_text(item, "call"),
 			                      .name = (char *)(uintptr_t)tn__json_borrow_text(item, "program"),
-			                      .count = tn__json_read_figure(item, "count"), .bytes = TN_NO_FIGURE };
+			                      .count = tn__json_read_figure(item, "count"),
+			                      .bytes = TN_NO_FIGURE };
 		(void)tn__report_add_counted(&report->files.refusals, &row);
 	}
 	json_array_foreach(json_object_get(files, "unseen_programs"), i, item) {
 		struct tn_counted row = { .place = { NULL, TN_NO_FIGURE, NULL, false },
-			                      .name = (char *)(uintptr_t)json_string_value(item), .count = 1,
+			                      .name = (char *)(uintptr_t)json_string_value(item),
+			                      .count = 1,
 			                      .bytes = TN_NO_FIGURE };
 		(void)tn__report_add_counted(&report->files.unseen, &row);
 	}
@@ -382,8 +390,8 @@ read_all(const json_t *root, struct tn_report *report)
 	const json_t *host = json_object_get(root, "host"), *framework = json_object_get(root, "framework");
 	const json_t *program = json_object_get(root, "program"), *skipped = json_object_get(root, "skipped");
 	int64_t status = tn__json_read_figure(root, "exit_status");
-	report->verdict =
-		(enum tn_verdict)number_of(tn__json_borrow_text(root, "verdict"), verdict_text, TN_VERDICTS, TN_VERDICT_FAILED);
+	report->verdict = (enum tn_verdict)number_of(tn__json_borrow_text(root, "verdict"), verdict_text, TN_VERDICTS,
+	                                             TN_VERDICT_FAILED);
 	report->exit_status = status != TN_NO_FIGURE && status < 256 ? (int)status : 0;
 	read_card(root, report);
 	report->torch = tn__json_read_text(framework, "torch");
@@ -407,7 +415,8 @@ read_all(const json_t *root, struct tn_report *report)
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(root, "handled_out_of_memory"), &report->handled_ooms));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "refused_calls"), &report->refused_calls));
 	TN_FORWARD_IF_ERROR(read_counted(json_object_get(coverage, "computed_values_read"), &report->computed_reads));
-	TN_FORWARD_IF_ERROR(read_counted(json_object_get(json_object_get(root, "network"), "held_back"), &report->held_back));
+	TN_FORWARD_IF_ERROR(
+		read_counted(json_object_get(json_object_get(root, "network"), "held_back"), &report->held_back));
 	report->download_refused = tn__json_read_text(json_object_get(root, "network"), "download_refused");
 	const char *mode = tn__json_borrow_text(json_object_get(root, "network"), "mode");
 	report->network_allowed = mode == NULL || strcmp(mode, "allow") == 0;

@@ -33,12 +33,13 @@ read_drifts(const json_t *array, struct tn_report_gate *gate)
 	for (size_t i = 0; i < count; i++) {
 		const json_t *item = json_array_get(array, i);
 		int category = tn__json_read_category(item);
-		gate->drifts[gate->drift_count++] =
-			(struct tn_drift){ category >= 0 ? (enum tn_category)category : TN_CATEGORY_other,
-			                   { tn__json_read_text(item, "file"), tn__json_read_figure(item, "line"),
-			                     tn__json_read_text(item, "function"), tn__json_read_truth(item, "backward") },
-			                   json_integer_value(json_object_get(item, "before_bytes")),
-			                   json_integer_value(json_object_get(item, "after_bytes")) };
+		gate->drifts[gate->drift_count++] = (struct tn_drift){
+			category >= 0 ? (enum tn_category)category : TN_CATEGORY_other,
+			{ tn__json_read_text(item, "file"), tn__json_read_figure(item, "line"),
+			  tn__json_read_text(item, "function"), tn__json_read_truth(item, "backward") },
+			json_integer_value(json_object_get(item, "before_bytes")),
+			json_integer_value(json_object_get(item, "after_bytes"))
+		};
 	}
 	return TN_OK;
 }
@@ -51,8 +52,8 @@ read_versions(const json_t *array, struct tn_report_gate *gate)
 		const json_t *item = json_array_get(array, i);
 		const char *name = tn__json_borrow_text(item, "name"); /* lives as long as the document */
 		if (name != NULL)
-			gate->versions[gate->version_count++] =
-				(struct tn_version){ name, tn__json_read_text(item, "before"), tn__json_read_text(item, "now") };
+			gate->versions[gate->version_count++] = (struct tn_version){ name, tn__json_read_text(item, "before"),
+				                                                         tn__json_read_text(item, "now") };
 	}
 }
 
@@ -107,8 +108,8 @@ read_passed(const json_t *passed, struct tn_assumed_list *list)
 		return;
 	list->runs = (int)tn__json_read_figure(passed, "runs");
 	for (size_t i = 0; i < list->count; i++)
-		if (list->items[i].place.line == tn__json_read_figure(passed, "line") && strcmp(list->items[i].place.file, file) == 0 &&
-		    what != NULL && strcmp(list->items[i].what, what) == 0)
+		if (list->items[i].place.line == tn__json_read_figure(passed, "line") &&
+		    strcmp(list->items[i].place.file, file) == 0 && what != NULL && strcmp(list->items[i].what, what) == 0)
 			list->passed = i;
 }
 
@@ -124,7 +125,8 @@ tn__assumptions_read(const json_t *root, struct tn_report *report)
 		const char *value = tn__json_borrow_text(item, "value");
 		if (file == NULL || what == NULL || value == NULL)
 			continue;
-		const struct tn_assumption row = { .place = { (char *)(uintptr_t)file, tn__json_read_figure(item, "line"), NULL, false },
+		const struct tn_assumption row = { .place = { (char *)(uintptr_t)file, tn__json_read_figure(item, "line"), NULL,
+			                                          false },
 			                               .what = (char *)(uintptr_t)what,
 			                               .value = (char *)(uintptr_t)value,
 			                               .reads = 1,
@@ -132,8 +134,6 @@ tn__assumptions_read(const json_t *root, struct tn_report *report)
 		TN_FORWARD_IF_ERROR(tn__report_add_assumption(report, &row));
 	}
 	read_passed(json_object_get(root, "retry"), &report->assumptions);
-	report->bound = bound == NULL                  ? TN_PEAK_MEASURED
-	                : strcmp(bound, "lower") == 0 ? TN_PEAK_LOWER
-	                                              : TN_PEAK_UPPER;
+	report->bound = bound == NULL ? TN_PEAK_MEASURED : strcmp(bound, "lower") == 0 ? TN_PEAK_LOWER : TN_PEAK_UPPER;
 	return TN_OK;
 }

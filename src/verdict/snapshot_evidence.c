@@ -52,8 +52,8 @@ find_requests(struct tn_evidence *evidence)
 		for (size_t index = 0; device >= 0 && index < events.count; index++) {
 			if (events.actions[index] == TN_ACTION_OOM)
 				keep_request(evidence,
-				             (struct tn_failed_request){trace, index, events.sizes[index], events.addresses[index],
-				                                        events.times[index], device});
+				             (struct tn_failed_request){ trace, index, events.sizes[index], events.addresses[index],
+				                                         events.times[index], device });
 		}
 	}
 	if (evidence->request_count)
@@ -99,7 +99,7 @@ looks_like(uint64_t printed, uint64_t bytes)
 {
 	uint64_t rounding = (printed >= GIB ? GIB : MIB) * 51 / 10000;
 	return printed != TN_MESSAGE_NONE && bytes != TN_UNKNOWN &&
-		(printed > bytes ? printed - bytes : bytes - printed) <= rounding;
+	       (printed > bytes ? printed - bytes : bytes - printed) <= rounding;
 }
 
 void
@@ -128,7 +128,8 @@ fullest_device(const struct tn_snapshot *snapshot)
 	size_t count = tn_snapshot_segments(snapshot, &segments);
 	for (size_t index = 0; index < count; index++) {
 		int device = segments[index].device;
-		if (device > fullest && tn_snapshot_sum(snapshot, device).reserved > tn_snapshot_sum(snapshot, fullest).reserved)
+		if (device > fullest &&
+		    tn_snapshot_sum(snapshot, device).reserved > tn_snapshot_sum(snapshot, fullest).reserved)
 			fullest = device;
 	}
 	return fullest;
@@ -181,9 +182,9 @@ line_of_stack(const struct tn_snapshot *snapshot, tn_stack stack)
 {
 	uint32_t number;
 	if (!tn_snapshot_user_frame(snapshot, stack, &number) && !tn_snapshot_outside_frame(snapshot, stack, &number))
-		return (struct tn_line){0};
+		return (struct tn_line){ 0 };
 	struct tn_frame frame = tn_snapshot_frame(snapshot, number);
-	return (struct tn_line){.file = frame.file, .function = frame.function, .line = frame.line};
+	return (struct tn_line){ .file = frame.file, .function = frame.function, .line = frame.line };
 }
 
 static void
@@ -209,12 +210,15 @@ tn__evidence_row(const struct tn_evidence *evidence, size_t index)
 {
 	if (evidence->categories) {
 		const struct tn_holding *holding = &evidence->moment.holders[index];
-		return (struct tn_evidence_row){tn__category_name(holding->category), tn__category_words(holding->category),
-		                    holding->bytes, holding->blocks, holding->at};
+		return (struct tn_evidence_row){ tn__category_name(holding->category), tn__category_words(holding->category),
+			                             holding->bytes, holding->blocks, holding->at };
 	}
 	const struct tn_holder *holder = &evidence->holders[index];
-	return (struct tn_evidence_row){NULL, "live blocks", holder->bytes, holder->blocks,
-	                    {.file = holder->file, .function = holder->function, .line = holder->line}};
+	return (struct tn_evidence_row){ NULL,
+		                             "live blocks",
+		                             holder->bytes,
+		                             holder->blocks,
+		                             { .file = holder->file, .function = holder->function, .line = holder->line } };
 }
 
 /* ---- the cause ---- */
@@ -298,9 +302,10 @@ say_elsewhere(struct tn_evidence *evidence)
 {
 	char asked[40], piece[40];
 	evidence->cause = TN_CAUSE_FRAGMENTATION;
-	snprintf(evidence->reason, sizeof(evidence->reason),
-	         "a free block of %s in the cache would be enough for the %s requested, but belongs to another stream or pool",
-	         tn__message_size(evidence->largest_free, piece), tn__message_size(evidence->request->size, asked));
+	snprintf(
+		evidence->reason, sizeof(evidence->reason),
+		"a free block of %s in the cache would be enough for the %s requested, but belongs to another stream or pool",
+		tn__message_size(evidence->largest_free, piece), tn__message_size(evidence->request->size, asked));
 	advise(evidence, "Call torch.cuda.empty_cache() where work moves to another stream, pool or CUDA graph.");
 }
 
@@ -339,8 +344,8 @@ judge(struct tn_evidence *evidence)
 	}
 	snprintf(evidence->reason, sizeof(evidence->reason),
 	         "%s; tensors held %s of %s reserved when the snapshot was taken",
-	         evidence->request ? "the trace does not reach back to the failed request" :
-	                             "the snapshot has no failed request",
+	         evidence->request ? "the trace does not reach back to the failed request"
+	                           : "the snapshot has no failed request",
 	         tn__message_size(evidence->allocated, live), tn__message_size(evidence->reserved, held));
 	advise_largest(evidence);
 }

@@ -58,10 +58,11 @@ static void
 add(struct tn_report *report, const struct tn_trace_finding *found)
 {
 	const struct tn_line *line = &found->at;
-	struct tn_place *at =
-		line->file != NULL ? tn__report_new_place(line->file, line->line, line->function, line->backward) : NULL;
-	struct tn_finding *finding =
-		tn__report_add_finding(report, found->id, (int64_t)found->bytes, at, NULL, "%s", found->what);
+	struct tn_place *at = line->file != NULL
+	                          ? tn__report_new_place(line->file, line->line, line->function, line->backward)
+	                          : NULL;
+	struct tn_finding *finding = tn__report_add_finding(report, found->id, (int64_t)found->bytes, at, NULL, "%s",
+	                                                    found->what);
 	tn__report_advise(report, finding, found->advice);
 	if (finding != NULL)
 		finding->sure = found->sure;
@@ -75,7 +76,7 @@ add(struct tn_report *report, const struct tn_trace_finding *found)
 
 tn_status
 tn__report_add_trace_findings(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
-                     struct tn_report *report)
+                              struct tn_report *report)
 {
 	struct tn_trace_findings list;
 	TN_FORWARD_IF_ERROR(tn__find_all(analysis, parts, state, &list));
@@ -149,6 +150,7 @@ tn__report_name_retainer(struct tn_report *report)
 		if (report->kept_at == NULL)
 			continue;
 		tn__report_free_place(finding->at);
-		finding->at = tn__report_new_place(report->kept_at->file, report->kept_at->line, report->kept_at->function, false);
+		finding->at = tn__report_new_place(report->kept_at->file, report->kept_at->line, report->kept_at->function,
+		                                   false);
 	}
 }

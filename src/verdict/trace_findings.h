@@ -10,8 +10,8 @@
 
 /* Adds what can be seen in a trace, behind findings of the same weight; one whose id is there already is left out.
  * `state` is the moment that the report is about. TN_NO_MEMORY. */
-tn_status tn__report_add_trace_findings(const struct tn_analysis *analysis, const struct tn_part_list *parts, uint32_t state,
-                               struct tn_report *report);
+tn_status tn__report_add_trace_findings(const struct tn_analysis *analysis, const struct tn_part_list *parts,
+                                        uint32_t state, struct tn_report *report);
 
 /* The same of the record that tells of a run's verdict, which has been judged: growth is not looked for again. Without a
  * record nothing is added. */

@@ -30,10 +30,10 @@ new_document(const struct tn_gpu_figures *gpu, bool stand_in)
 {
 	char capability[32];
 	snprintf(capability, sizeof(capability), "%d.%d", gpu->compute_major, gpu->compute_minor);
-	return json_pack("{s:s, s:s, s:{s:s, s:s, s:I, s:I}, s:b, s:n, s:n, s:n, s:n, s:[], s:n}", "schema", SCHEMA, "tonnage",
-	                 TONNAGE_VERSION, "gpu", "name", gpu->name, "compute_capability", capability, "total_bytes",
-	                 (json_int_t)gpu->total_bytes, "context_bytes", (json_int_t)gpu->context_bytes, "stand_in", stand_in,
-	                 "about", "driver", "catalogue_row", "cudnn_properties", "jobs", "summary");
+	return json_pack("{s:s, s:s, s:{s:s, s:s, s:I, s:I}, s:b, s:n, s:n, s:n, s:n, s:[], s:n}", "schema", SCHEMA,
+	                 "tonnage", TONNAGE_VERSION, "gpu", "name", gpu->name, "compute_capability", capability,
+	                 "total_bytes", (json_int_t)gpu->total_bytes, "context_bytes", (json_int_t)gpu->context_bytes,
+	                 "stand_in", stand_in, "about", "driver", "catalogue_row", "cudnn_properties", "jobs", "summary");
 }
 
 struct tn_validation_results *
@@ -65,8 +65,7 @@ tn__validation_resume(struct tn_validation_results *results, const char *path)
 	const char *schema = tn__json_borrow_text(document, "schema");
 	bool ours = schema != NULL && strcmp(schema, SCHEMA) == 0 && json_is_array(json_object_get(document, "jobs"));
 	const json_t *gpu = json_object_get(document, "gpu"), *here = json_object_get(results->document, "gpu");
-	bool same = ours && json_equal(gpu, here) &&
-	            tn__json_read_truth(document, "stand_in") == results->stand_in;
+	bool same = ours && json_equal(gpu, here) && tn__json_read_truth(document, "stand_in") == results->stand_in;
 	if (same) {
 		json_decref(results->document);
 		results->document = document;
@@ -122,7 +121,8 @@ is_of_another(const struct tn_validation_results *results, const json_t *about)
 bool
 tn__validation_learn(struct tn_validation_results *results, const json_t *measured)
 {
-	static const char *const names[] = { "driver", "cudnn_properties" }; /* so that its heuristics can be asked elsewhere */
+	static const char *const names[] = { "driver",
+		                                 "cudnn_properties" }; /* so that its heuristics can be asked elsewhere */
 	json_t *about = json_object_get(measured, "about");
 	if (is_of_another(results, about))
 		return false;
@@ -151,7 +151,8 @@ tn__validation_save(struct tn_validation_results *results, const char *path)
 	json_object_set_new(results->document, "summary", tn__validate_summary(jobs_of(results)));
 	if (path == NULL)
 		return TN_OK;
-	TN_RETURN_IF(snprintf(part, sizeof(part), "%s.part", path) >= PATH_MAX, TN_INVALID, "the name is too long: %s", path);
+	TN_RETURN_IF(snprintf(part, sizeof(part), "%s.part", path) >= PATH_MAX, TN_INVALID, "the name is too long: %s",
+	             path);
 	bool good = json_dump_file(results->document, part, JSON_INDENT(1)) == 0 && rename(part, path) == 0;
 	TN_RETURN_IF(!good, TN_IO, "%s could not be written: %s", path, strerror(errno));
 	return TN_OK;

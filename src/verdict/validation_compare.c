@@ -36,9 +36,8 @@ static void
 add_difference(json_t *differences, const char *counter, const json_t *measured, const json_t *copy,
                const json_t *unrepeated)
 {
-	json_array_append_new(differences,
-	                      json_pack("{s:s, s:O?, s:O?, s:b}", "counter", counter, "measured", measured, "copy", copy,
-	                                "repeats", repeats(unrepeated, counter)));
+	json_array_append_new(differences, json_pack("{s:s, s:O?, s:O?, s:b}", "counter", counter, "measured", measured,
+	                                             "copy", copy, "repeats", repeats(unrepeated, counter)));
 }
 
 /* Every counter of PyTorch that is not the same on both sides; a counter that one side lacks is null there. */
@@ -107,14 +106,13 @@ tn__validate_compare(const char *job, const json_t *measured, const char *measur
 	bool agrees = measured != NULL && copy != NULL && ends && counters_agree(counters) &&
 	              tn__json_read_truth(segments, "same") && tn__json_read_truth(rows, "same") &&
 	              is_near(process, copied_process);
-	return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "job", job, "agrees", agrees, "end",
-	                 pair(json_object_get(measured, "end"), json_object_get(copy, "end")), "measured_failed",
-	                 reason(measured_why), "copy_failed", reason(copy_why), "allocated_peak_bytes",
-	                 pair(json_object_get(stats, ALLOCATED_PEAK), json_object_get(copied, ALLOCATED_PEAK)),
-	                 "reserved_peak_bytes",
-	                 pair(json_object_get(stats, RESERVED_PEAK), json_object_get(copied, RESERVED_PEAK)),
-	                 "process_bytes", pair(process, copied_process), "counters", counters, "segments", segments, "rows",
-	                 rows);
+	return json_pack(
+		"{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "job", job, "agrees", agrees, "end",
+		pair(json_object_get(measured, "end"), json_object_get(copy, "end")), "measured_failed", reason(measured_why),
+		"copy_failed", reason(copy_why), "allocated_peak_bytes",
+		pair(json_object_get(stats, ALLOCATED_PEAK), json_object_get(copied, ALLOCATED_PEAK)), "reserved_peak_bytes",
+		pair(json_object_get(stats, RESERVED_PEAK), json_object_get(copied, RESERVED_PEAK)), "process_bytes",
+		pair(process, copied_process), "counters", counters, "segments", segments, "rows", rows);
 }
 
 /* ---- over all jobs ---- */

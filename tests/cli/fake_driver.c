@@ -10,24 +10,72 @@
 
 #define MIB ((size_t)1 << 20)
 
-int cuInit(unsigned flags) { return 0; }
-int cuDeviceGetCount(int *count) { *count = 1; return 0; }
-int cuDeviceGet(int *device, int index) { *device = index; return 0; }
-int cuDeviceGetName(char *name, int length, int device) { snprintf(name, (size_t)length, "NVIDIA H200"); return 0; }
-int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = 100000 * MIB; return 0; }
-int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
-int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &cuInit; return 0; }
-int cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
-int cuCtxSetCurrent(void *context) { return 0; }
-int cuMemGetInfo_v2(size_t *available, size_t *total) { *available = 99000 * MIB; *total = 100000 * MIB; return 0; }
+int
+cuInit(unsigned flags)
+{
+	return 0;
+}
+int
+cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return 0;
+}
+int
+cuDeviceGet(int *device, int index)
+{
+	*device = index;
+	return 0;
+}
+int
+cuDeviceGetName(char *name, int length, int device)
+{
+	snprintf(name, (size_t)length, "NVIDIA H200");
+	return 0;
+}
+int
+cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+	*bytes = 100000 * MIB;
+	return 0;
+}
+int
+cuDriverGetVersion(int *version)
+{
+	*version = 13000;
+	return 0;
+}
+int
+cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	*context = &cuInit;
+	return 0;
+}
+int
+cuDevicePrimaryCtxRelease_v2(int device)
+{
+	return 0;
+}
+int
+cuCtxSetCurrent(void *context)
+{
+	return 0;
+}
+int
+cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+	*available = 99000 * MIB;
+	*total = 100000 * MIB;
+	return 0;
+}
 
 int
 cuDeviceGetAttribute(int *value, int attribute, int device)
 {
 	static const struct {
 		int attribute, value;
-	} known[] = { { 13, 1980000 }, { 16, 132 },  { 36, 3201000 }, { 37, 6144 },   { 38, 62914560 },
-		          { 39, 2048 },    { 75, 9 },    { 76, 0 },       { 97, 232448 }, { 106, 32 } };
+	} known[] = { { 13, 1980000 }, { 16, 132 }, { 36, 3201000 }, { 37, 6144 },   { 38, 62914560 },
+		          { 39, 2048 },    { 75, 9 },   { 76, 0 },       { 97, 232448 }, { 106, 32 } };
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (known[i].attribute == attribute) {
 			*value = known[i].value;
@@ -43,10 +91,29 @@ struct process {
 	unsigned gpu_instance, compute_instance;
 };
 
-int nvmlInit_v2(void) { return 0; }
-int nvmlDeviceGetCount_v2(unsigned *count) { *count = 1; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = &cuInit; return 0; }
-int nvmlSystemGetDriverVersion(char *version, unsigned length) { snprintf(version, length, "999.1"); return 0; }
+int
+nvmlInit_v2(void)
+{
+	return 0;
+}
+int
+nvmlDeviceGetCount_v2(unsigned *count)
+{
+	*count = 1;
+	return 0;
+}
+int
+nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle)
+{
+	*handle = &cuInit;
+	return 0;
+}
+int
+nvmlSystemGetDriverVersion(char *version, unsigned length)
+{
+	snprintf(version, length, "999.1");
+	return 0;
+}
 
 /* Two processes: the one that asks, and the one whose pid is in ./holder (if it is there). */
 int

@@ -44,28 +44,123 @@ struct fake_nvml {
 
 static struct fake_nvml fake;
 
-static int fake_init(void) { return fake.init; }
-static int fake_count(unsigned *out) { *out = fake.count; return 0; }
-static int fake_cuda(int *out) { *out = fake.driver_cuda; return 0; }
-static int fake_text(char *out, unsigned room, const char *text) { snprintf(out, room, "%s", text); return 0; }
-static int fake_driver(char *out, unsigned room) { return fake_text(out, room, fake.driver); }
-static int fake_library(char *out, unsigned room) { return fake_text(out, room, fake.library); }
-static int fake_handle(unsigned index, void **out) { *out = &fake.names[index]; return fake.handle; }
-static int fake_name(void *device, char *out, unsigned room) { return fake_text(out, room, *(const char **)device); }
-static int fake_value(unsigned *out, unsigned value) { *out = value; return 0; }
-static int fake_persistence(void *device, unsigned *out) { return fake_value(out, fake.persistence); }
-static int fake_mode(void *device, unsigned *out) { return fake_value(out, fake.compute_mode); }
-static int fake_display(void *device, unsigned *out) { return fake_value(out, fake.display); }
-static int fake_power(void *device, unsigned *out) { return fake_value(out, 31000); }
-static int fake_limit(void *device, unsigned *out) { return fake_value(out, fake.power_limit); }
-static int fake_default(void *device, unsigned *out) { return fake_value(out, fake.power_default); }
-static int fake_lanes(void *device, unsigned *out) { return fake_value(out, fake.lanes); }
-static int fake_most_lanes(void *device, unsigned *out) { return fake_value(out, 16); }
-static int fake_most(void *device, unsigned *out) { return fake_value(out, 7); }
-static int fake_temperature(void *device, int sensor, unsigned *out) { return fake_value(out, 42); }
-static int fake_slowdown(void *device, int kind, unsigned *out) { return fake_value(out, 93); }
-static int fake_instance(void *device, int index, void **out) { *out = device; return (unsigned)index < fake.instances ? 0 : 6; }
-static int fake_reasons(void *device, unsigned long long *out) { *out = fake.reasons; return 0; }
+static int
+fake_init(void)
+{
+	return fake.init;
+}
+static int
+fake_count(unsigned *out)
+{
+	*out = fake.count;
+	return 0;
+}
+static int
+fake_cuda(int *out)
+{
+	*out = fake.driver_cuda;
+	return 0;
+}
+static int
+fake_text(char *out, unsigned room, const char *text)
+{
+	snprintf(out, room, "%s", text);
+	return 0;
+}
+static int
+fake_driver(char *out, unsigned room)
+{
+	return fake_text(out, room, fake.driver);
+}
+static int
+fake_library(char *out, unsigned room)
+{
+	return fake_text(out, room, fake.library);
+}
+static int
+fake_handle(unsigned index, void **out)
+{
+	*out = &fake.names[index];
+	return fake.handle;
+}
+static int
+fake_name(void *device, char *out, unsigned room)
+{
+	return fake_text(out, room, *(const char **)device);
+}
+static int
+fake_value(unsigned *out, unsigned value)
+{
+	*out = value;
+	return 0;
+}
+static int
+fake_persistence(void *device, unsigned *out)
+{
+	return fake_value(out, fake.persistence);
+}
+static int
+fake_mode(void *device, unsigned *out)
+{
+	return fake_value(out, fake.compute_mode);
+}
+static int
+fake_display(void *device, unsigned *out)
+{
+	return fake_value(out, fake.display);
+}
+static int
+fake_power(void *device, unsigned *out)
+{
+	return fake_value(out, 31000);
+}
+static int
+fake_limit(void *device, unsigned *out)
+{
+	return fake_value(out, fake.power_limit);
+}
+static int
+fake_default(void *device, unsigned *out)
+{
+	return fake_value(out, fake.power_default);
+}
+static int
+fake_lanes(void *device, unsigned *out)
+{
+	return fake_value(out, fake.lanes);
+}
+static int
+fake_most_lanes(void *device, unsigned *out)
+{
+	return fake_value(out, 16);
+}
+static int
+fake_most(void *device, unsigned *out)
+{
+	return fake_value(out, 7);
+}
+static int
+fake_temperature(void *device, int sensor, unsigned *out)
+{
+	return fake_value(out, 42);
+}
+static int
+fake_slowdown(void *device, int kind, unsigned *out)
+{
+	return fake_value(out, 93);
+}
+static int
+fake_instance(void *device, int index, void **out)
+{
+	*out = device;
+	return (unsigned)index < fake.instances ? 0 : 6;
+}
+static int
+fake_reasons(void *device, unsigned long long *out)
+{
+	*out = fake.reasons;
+	return 0;
+}
 
 static int
 fake_uuid(void *device, char *out, unsigned room)
@@ -105,8 +200,13 @@ fake_two(unsigned *first, unsigned one, unsigned *second, unsigned two)
 	return 0;
 }
 
-static int fake_mig(void *device, unsigned *now, unsigned *later) { return fake_two(now, fake.mig, later, fake.mig_later); }
-static int fake_ecc(void *device, unsigned *now, unsigned *later)
+static int
+fake_mig(void *device, unsigned *now, unsigned *later)
+{
+	return fake_two(now, fake.mig, later, fake.mig_later);
+}
+static int
+fake_ecc(void *device, unsigned *now, unsigned *later)
 {
 	return fake.without_ecc ? 3 : fake_two(now, fake.ecc, later, fake.ecc_later);
 }
@@ -232,10 +332,14 @@ put_kernels(const int *architectures, size_t count, uint16_t kind)
 {
 	static const char names[] = "\0.nv_fatbin\0.shstrtab";
 	size_t part = sizeof(struct fatbin_header) + count * (sizeof(struct fatbin_entry) + 8), code = 2 * part;
-	Elf64_Ehdr head = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64 }, .e_shoff = sizeof(head), .e_shentsize = sizeof(Elf64_Shdr),
-		                .e_shnum = 3, .e_shstrndx = 2 };
+	Elf64_Ehdr head = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64 },
+		                .e_shoff = sizeof(head),
+		                .e_shentsize = sizeof(Elf64_Shdr),
+		                .e_shnum = 3,
+		                .e_shstrndx = 2 };
 	size_t at = sizeof(head) + 3 * sizeof(Elf64_Shdr);
-	Elf64_Shdr sections[3] = { { 0 }, { .sh_name = 1, .sh_offset = at, .sh_size = code },
+	Elf64_Shdr sections[3] = { { 0 },
+		                       { .sh_name = 1, .sh_offset = at, .sh_size = code },
 		                       { .sh_name = 12, .sh_offset = at + code, .sh_size = sizeof(names) } };
 	char path[256];
 	put(PACKAGES "/torch/lib/libtorch_cuda.so", "%s", "");
@@ -247,7 +351,9 @@ put_kernels(const int *architectures, size_t count, uint16_t kind)
 		struct fatbin_header container = { FATBIN_MAGIC, 1, sizeof(container), part - sizeof(container) };
 		fwrite(&container, sizeof(container), 1, file);
 		for (size_t i = 0; i < count; i++) {
-			struct fatbin_entry entry = { .kind = kind, .bytes = sizeof(entry), .padded = 8, .architecture = (uint32_t)architectures[i] };
+			struct fatbin_entry entry = {
+				.kind = kind, .bytes = sizeof(entry), .padded = 8, .architecture = (uint32_t)architectures[i]
+			};
 			fwrite(&entry, sizeof(entry), 1, file);
 			fwrite("payload", 8, 1, file);
 		}
@@ -275,7 +381,8 @@ put_torch(void)
 {
 	static const int architectures[] = { 75, 80, 86, 90 };
 	put("/env/bin/python", "%s", "");
-	put(PACKAGES "/torch/version.py", "__version__ = '2.6.0+cu124'\ndebug = False\ncuda: Optional[str] = '12.4'\nhip: Optional[str] = None\n");
+	put(PACKAGES "/torch/version.py",
+	    "__version__ = '2.6.0+cu124'\ndebug = False\ncuda: Optional[str] = '12.4'\nhip: Optional[str] = None\n");
 	put(PACKAGES "/torch-2.6.0+cu124.dist-info/METADATA",
 	    "Name: torch\nRequires-Dist: filelock\nRequires-Dist: nvidia-nccl-cu12 (==2.21.5) ; platform_system == \"Linux\"\n"
 	    "Requires-Dist: triton==3.2.0\nRequires-Dist: optree>=0.13.0; extra == \"optree\"\n\nRequires-Dist: nothing==1\n");
@@ -291,7 +398,8 @@ put_process(unsigned pid, unsigned user, const char *command, int parent, int gr
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	put(path, "%u (py (x) thon) S %d %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 360000 0 0 0\n", pid, parent, group, session);
+	put(path, "%u (py (x) thon) S %d %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 360000 0 0 0\n", pid, parent, group,
+	    session);
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
 	put(path, "Name:\tpython\nUid:\t%u\t%u\t%u\t%u\n", user, user, user, user);
 	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
@@ -309,9 +417,20 @@ hold(unsigned pid, uint64_t bytes)
 static void
 make_healthy(void)
 {
-	fake = (struct fake_nvml){ .driver_cuda = 12080, .count = 1, .driver = "570.86.15", .library = "12.570.86.15",
-		                       .names = { "NVIDIA RTX A6000", "NVIDIA GeForce RTX 3090" }, .major = 8, .minor = 6, .total = 48 * GIB,
-		                       .used = 400 * MIB, .persistence = 1, .ecc = 1, .ecc_later = 1, .lanes = 16, .power_limit = 300000,
+	fake = (struct fake_nvml){ .driver_cuda = 12080,
+		                       .count = 1,
+		                       .driver = "570.86.15",
+		                       .library = "12.570.86.15",
+		                       .names = { "NVIDIA RTX A6000", "NVIDIA GeForce RTX 3090" },
+		                       .major = 8,
+		                       .minor = 6,
+		                       .total = 48 * GIB,
+		                       .used = 400 * MIB,
+		                       .persistence = 1,
+		                       .ecc = 1,
+		                       .ecc_later = 1,
+		                       .lanes = 16,
+		                       .power_limit = 300000,
 		                       .power_default = 300000 };
 	fake_shm_total = 64 * GIB;
 	fake_shm_free = 63 * GIB;
@@ -322,12 +441,14 @@ make_healthy(void)
 	put("/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
 	put("/sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n");
 	put("/sys/module/nvidia/version", "570.86.15\n");
-	put("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Fri Jan 24 00:00:00 UTC 2026\n");
+	put("/proc/driver/nvidia/version",
+	    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Fri Jan 24 00:00:00 UTC 2026\n");
 	put("/proc/sys/kernel/osrelease", "6.8.0-50-generic\n");
 	put("/proc/sys/vm/overcommit_memory", "0\n");
 	put("/proc/stat", "cpu 1 2 3\nbtime %d\n", STARTED);
 	put("/proc/meminfo", "MemTotal: %llu kB\nMemFree: 1 kB\nMemAvailable: %llu kB\n", 128ull << 20, 100ull << 20);
-	put("/proc/self/status", "Name:\ttonnage\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nGroups:\t4 27 1000\n");
+	put("/proc/self/status",
+	    "Name:\ttonnage\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nGroups:\t4 27 1000\n");
 	put("/proc/self/cgroup", "0::/user.slice\n");
 	put("/proc/self/limits", "Limit                     Soft Limit           Hard Limit           Units\n"
 	                         "Max processes             256000               256000               processes\n"
@@ -339,8 +460,10 @@ make_healthy(void)
 	put("/dev/nvidiactl", "%s", "");
 	put("/dev/nvidia-uvm", "%s", "");
 	put("/dev/kmsg", "6,1,1000000,-;NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.86.15\n");
-	put("/etc/passwd", "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nanna:x:1001:1001::/home/anna:/bin/sh\n");
-	put("/usr/local/cuda/version.json", "{\"cuda\": {\"name\": \"CUDA SDK\", \"version\": \"12.4.1\"}, \"cuda_nvcc\": {\"version\": \"99.1\"}}\n");
+	put("/etc/passwd",
+	    "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nanna:x:1001:1001::/home/anna:/bin/sh\n");
+	put("/usr/local/cuda/version.json",
+	    "{\"cuda\": {\"name\": \"CUDA SDK\", \"version\": \"12.4.1\"}, \"cuda_nvcc\": {\"version\": \"99.1\"}}\n");
 	put("/proc/1/stat", "1 (init) S 0 1 1 0\n");
 	put_torch();
 }
@@ -358,8 +481,13 @@ static const struct tn_nvml fake_table = { fake_find, NULL };
 static struct tn_machine
 fake_machine(void)
 {
-	return (struct tn_machine){ .root = fake_root, .environment = (char *const *)(uintptr_t)fake_environment, .nvml = &fake_table,
-		                        .python = "/env/bin/python", .python_named = true, .now = STARTED + 7200, .own_pid = 77,
+	return (struct tn_machine){ .root = fake_root,
+		                        .environment = (char *const *)(uintptr_t)fake_environment,
+		                        .nvml = &fake_table,
+		                        .python = "/env/bin/python",
+		                        .python_named = true,
+		                        .now = STARTED + 7200,
+		                        .own_pid = 77,
 		                        .space = fake_space };
 }
 

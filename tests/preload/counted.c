@@ -16,7 +16,7 @@ main(int count, char **arguments)
 {
 	if (count != 4)
 		return 2;
-	unsigned long how[3] = {strtoul(arguments[2], NULL, 8), 0, 0};
+	unsigned long how[3] = { strtoul(arguments[2], NULL, 8), 0, 0 };
 	unsigned long mode = how[0] & O_CREAT ? 0644 : 0;
 	const char *call = arguments[1], *path = arguments[3];
 	long result;

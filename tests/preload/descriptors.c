@@ -15,8 +15,8 @@ int
 main(int count, char **arguments)
 {
 	const char *path = arguments[count - 1];
-	struct timespec times[2] = {{1, 0}, {2, 0}};
-	struct timeval old_times[2] = {{1, 0}, {3, 0}};
+	struct timespec times[2] = { { 1, 0 }, { 2, 0 } };
+	struct timeval old_times[2] = { { 1, 0 }, { 3, 0 } };
 	struct stat st;
 	int fd = open(path, O_RDONLY);
 

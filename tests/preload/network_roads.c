@@ -73,16 +73,34 @@ static struct iovec pieces[2] = { { text, 10 }, { text, sizeof(text) } };
 static struct msghdr
 message_to(const struct sockaddr_in *to)
 {
-	return (struct msghdr){ .msg_iov = pieces, .msg_iovlen = 2, .msg_name = (void *)(unsigned long)to,
+	return (struct msghdr){ .msg_iov = pieces,
+		                    .msg_iovlen = 2,
+		                    .msg_name = (void *)(unsigned long)to,
 		                    .msg_namelen = to != NULL ? sizeof(*to) : 0 };
 }
 
 /* ---- TCP ---- */
 
-static long by_write(void) { return write(connected(SOCK_STREAM), text, sizeof(text)); }
-static long by_writev(void) { return writev(connected(SOCK_STREAM), pieces, 2); }
-static long by_send(void) { return send(connected(SOCK_STREAM), text, sizeof(text), 0); }
-static long by_sendfile(void) { return sendfile(connected(SOCK_STREAM), file_of_text(), NULL, sizeof(text)); }
+static long
+by_write(void)
+{
+	return write(connected(SOCK_STREAM), text, sizeof(text));
+}
+static long
+by_writev(void)
+{
+	return writev(connected(SOCK_STREAM), pieces, 2);
+}
+static long
+by_send(void)
+{
+	return send(connected(SOCK_STREAM), text, sizeof(text), 0);
+}
+static long
+by_sendfile(void)
+{
+	return sendfile(connected(SOCK_STREAM), file_of_text(), NULL, sizeof(text));
+}
 
 static long
 by_sendmsg(void)
@@ -176,7 +194,9 @@ by_waiting(void) /* not blocking */
 static long
 by_version_6(void)
 {
-	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons((unsigned short)port), .sin6_addr = in6addr_loopback };
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+		                       .sin6_port = htons((unsigned short)port),
+		                       .sin6_addr = in6addr_loopback };
 	return write(made(AF_INET6, SOCK_STREAM, &to, sizeof(to)), text, sizeof(text));
 }
 
@@ -254,7 +274,10 @@ static long
 old_call(long number, long a, long b, long c)
 {
 	long result;
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80"
+	                 : "=a"(result)
+	                 : "a"(number), "b"(a), "c"(b), "d"(c)
+	                 : "memory", "r8", "r9", "r10", "r11");
 	if (result < 0)
 		errno = (int)-result;
 	return result < 0 ? -1 : result;
@@ -342,7 +365,11 @@ by_connected_datagrams(void)
 	return sendmmsg(connected(SOCK_DGRAM), messages, 2, 0);
 }
 
-static long by_connected_datagram(void) { return write(connected(SOCK_DGRAM), text, sizeof(text)); }
+static long
+by_connected_datagram(void)
+{
+	return write(connected(SOCK_DGRAM), text, sizeof(text));
+}
 
 static long
 by_raw_datagram(void)
@@ -511,26 +538,53 @@ static const struct {
 	const char *name;
 	long (*take)(void);
 } known[] = {
-	{ "much_after_many", much_after_many },
-	{ "much_on_kept", much_on_kept }, { "much_on_moved", much_on_moved }, { "much_on_new", much_on_new }, { "reading", reading },
+	{ "much_after_many", much_after_many }, { "much_on_kept", much_on_kept }, { "much_on_moved", much_on_moved },
+	{ "much_on_new", much_on_new },         { "reading", reading },
 };
 
 static const struct {
 	const char *name;
 	long (*take)(void);
 } roads[] = {
-	{ "write", by_write }, { "writev", by_writev }, { "send", by_send }, { "sendmsg", by_sendmsg }, { "sendfile", by_sendfile },
-	{ "splice", by_splice }, { "vfork", by_vfork }, { "thread", by_thread }, { "raw_connect", by_raw_connect },
-	{ "fast_open", by_fast_open }, { "fast_open_message", by_fast_open_message },
-	{ "fast_open_connect", by_fast_open_connect }, { "waiting", by_waiting }, { "version_6", by_version_6 },
-	{ "mapped", by_mapped }, { "any", by_any }, { "bound", by_bound }, { "mptcp", by_mptcp }, { "zero_copy", by_zero_copy },
-	{ "duplicate", by_duplicate }, { "exec", by_exec }, { "rings", by_rings }, { "old_connect", by_old_connect },
-	{ "old_wrapped_connect", by_old_wrapped_connect }, { "old_wrapped_send", by_old_wrapped_send },
-	{ "datagram", by_datagram }, { "datagram_message", by_datagram_message }, { "sendmmsg", by_datagrams },
-	{ "connected_sendmmsg", by_connected_datagrams }, { "connected_datagram", by_connected_datagram },
-	{ "raw_datagram", by_raw_datagram }, { "light_datagram", by_light_datagram }, { "path", by_path },
-	{ "relative_path", by_relative_path }, { "path_of_descriptor", by_path_of_descriptor }, { "abstract", by_abstract },
-	{ "path_datagram", by_path_datagram }, { "connected_path_datagram", by_connected_path_datagram }, { "docker", by_docker },
+	{ "write", by_write },
+	{ "writev", by_writev },
+	{ "send", by_send },
+	{ "sendmsg", by_sendmsg },
+	{ "sendfile", by_sendfile },
+	{ "splice", by_splice },
+	{ "vfork", by_vfork },
+	{ "thread", by_thread },
+	{ "raw_connect", by_raw_connect },
+	{ "fast_open", by_fast_open },
+	{ "fast_open_message", by_fast_open_message },
+	{ "fast_open_connect", by_fast_open_connect },
+	{ "waiting", by_waiting },
+	{ "version_6", by_version_6 },
+	{ "mapped", by_mapped },
+	{ "any", by_any },
+	{ "bound", by_bound },
+	{ "mptcp", by_mptcp },
+	{ "zero_copy", by_zero_copy },
+	{ "duplicate", by_duplicate },
+	{ "exec", by_exec },
+	{ "rings", by_rings },
+	{ "old_connect", by_old_connect },
+	{ "old_wrapped_connect", by_old_wrapped_connect },
+	{ "old_wrapped_send", by_old_wrapped_send },
+	{ "datagram", by_datagram },
+	{ "datagram_message", by_datagram_message },
+	{ "sendmmsg", by_datagrams },
+	{ "connected_sendmmsg", by_connected_datagrams },
+	{ "connected_datagram", by_connected_datagram },
+	{ "raw_datagram", by_raw_datagram },
+	{ "light_datagram", by_light_datagram },
+	{ "path", by_path },
+	{ "relative_path", by_relative_path },
+	{ "path_of_descriptor", by_path_of_descriptor },
+	{ "abstract", by_abstract },
+	{ "path_datagram", by_path_datagram },
+	{ "connected_path_datagram", by_connected_path_datagram },
+	{ "docker", by_docker },
 };
 
 int

@@ -24,7 +24,7 @@ main(int count, char **arguments)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
+	struct sock_fprog filter = { sizeof(code) / sizeof(*code), code };
 
 	if (count < 3)
 		return 2;

@@ -78,12 +78,12 @@ write_to(long fd)
 	return fd < 0 ? fd : CALL(SYS_write, fd, "harm", 4L);
 }
 
-static struct timespec precise[2] = {{1, 0}, {2, 0}};
-static struct timeval coarse[2] = {{1, 0}, {2, 0}};
-static long seconds[2] = {1, 2};
+static struct timespec precise[2] = { { 1, 0 }, { 2, 0 } };
+static struct timeval coarse[2] = { { 1, 0 }, { 2, 0 } };
+static long seconds[2] = { 1, 2 };
 static int flags = FS_NOATIME_FL;
-static struct fsxattr extended = {.fsx_xflags = FS_XFLAG_NODUMP};
-static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static struct fsxattr extended = { .fsx_xflags = FS_XFLAG_NODUMP };
+static struct sockaddr_un address = { .sun_family = AF_UNIX };
 
 static long
 bind_socket(void)
@@ -164,7 +164,7 @@ by_handle(void)
 	struct {
 		struct file_handle head;
 		char room[128];
-	} handle = {.head = {.handle_bytes = 128}};
+	} handle = { .head = { .handle_bytes = 128 } };
 	int mount;
 	if (CALL(SYS_name_to_handle_at, HERE, OLD, &handle, &mount, 0L) < 0)
 		return -1;
@@ -174,7 +174,7 @@ by_handle(void)
 static long
 by_ring(void)
 {
-	struct io_uring_params parameters = {0};
+	struct io_uring_params parameters = { 0 };
 	return CALL(SYS_io_uring_setup, 4L, &parameters);
 }
 
@@ -397,159 +397,168 @@ by_domain_name(void)
 	return CALL(SYS_setdomainname, domain, strlen(domain));
 }
 
-#define ROADS                                                                                                    \
-	ROAD(open_write, write_to(CALL(SYS_openat, HERE, OLD, (long)O_WRONLY, 0L)))                                  \
-	ROAD(open_both, write_to(CALL(SYS_openat, HERE, OLD, (long)O_RDWR, 0L)))                                     \
-	ROAD(open_append, write_to(CALL(SYS_openat, HERE, OLD, (long)(O_WRONLY | O_APPEND), 0L)))                    \
-	ROAD(open_truncate, CALL(SYS_openat, HERE, OLD, (long)(O_RDONLY | O_TRUNC), 0L))                             \
-	ROAD(open_old, write_to(CALL(SYS_open, OLD, (long)O_WRONLY, 0L)))                                            \
-	ROAD(open_new, CALL(SYS_openat, HERE, NEW, (long)(O_WRONLY | O_CREAT), 0644L))                               \
-	ROAD(open_how, CALL(SYS_openat2, HERE, OLD, (&(struct { unsigned long f, m, r; }){O_WRONLY, 0, 0}), 24L))    \
-	ROAD(open_by_folder, write_to(CALL(SYS_openat, open_folder(), "old", (long)O_WRONLY, 0L)))                   \
-	ROAD(open_by_link, write_to(CALL(SYS_openat, HERE, at("link"), (long)O_WRONLY, 0L)))                         \
-	ROAD(open_hard_link, write_to(CALL(SYS_openat, HERE, at("hard"), (long)O_WRONLY, 0L)))                       \
-	ROAD(reopen_read, write_to(CALL(SYS_openat, HERE, link_of(open_read()), (long)O_WRONLY, 0L)))                \
-	ROAD(reopen_path, write_to(CALL(SYS_openat, HERE, link_of(open_path()), (long)O_WRONLY, 0L)))                \
-	ROAD(creat, CALL(SYS_creat, OLD, 0644L))                                                                     \
-	ROAD(truncate, CALL(SYS_truncate, OLD, 0L))                                                                  \
-	ROAD(ftruncate, CALL(SYS_ftruncate, open_read(), 0L))                                                        \
-	ROAD(fallocate, CALL(SYS_fallocate, open_read(), 3L, 0L, 4096L))                                             \
-	ROAD(pwrite, CALL(SYS_pwrite64, open_read(), "x", 1L, 0L))                                                   \
-	ROAD(unlink, CALL(SYS_unlink, OLD))                                                                          \
-	ROAD(unlinkat, CALL(SYS_unlinkat, open_folder(), "old", 0L))                                                 \
-	ROAD(rmdir, CALL(SYS_rmdir, at("empty")))                                                                    \
-	ROAD(unlinkat_folder, CALL(SYS_unlinkat, HERE, at("empty"), (long)AT_REMOVEDIR))                             \
-	ROAD(mkdir, CALL(SYS_mkdir, NEW, 0755L))                                                                     \
-	ROAD(mkdirat, CALL(SYS_mkdirat, open_folder(), "made", 0755L))                                               \
-	ROAD(symlink, CALL(SYS_symlink, "old", NEW))                                                                 \
-	ROAD(symlinkat, CALL(SYS_symlinkat, "old", open_folder(), "made"))                                           \
-	ROAD(link, CALL(SYS_link, OLD, NEW))                                                                 \
-	ROAD(linkat, CALL(SYS_linkat, open_folder(), "old", open_folder(), "made", 0L))                              \
-	ROAD(linkat_empty, CALL(SYS_linkat, open_path(), "", HERE, NEW, (long)AT_EMPTY_PATH))                        \
-	ROAD(linkat_proc, CALL(SYS_linkat, HERE, strdup(link_of(open_path())), HERE, NEW, (long)AT_SYMLINK_FOLLOW))  \
-	ROAD(rename, CALL(SYS_rename, OLD, NEW))                                                             \
-	ROAD(renameat, CALL(SYS_renameat, open_folder(), "old", open_folder(), "made"))                              \
-	ROAD(renameat2, CALL(SYS_renameat2, open_folder(), "old", open_folder(), "made", 1L))                        \
-	ROAD(rename_over, CALL(SYS_rename, at("big"), OLD))                                                  \
-	ROAD(exchange, CALL(SYS_renameat2, open_folder(), "old", open_folder(), "big", 2L))                          \
-	ROAD(whiteout, CALL(SYS_renameat2, open_folder(), "old", open_folder(), "made", 4L))                         \
-	ROAD(rename_folder, CALL(SYS_rename, at("tree"), NEW))                                               \
-	ROAD(mknod_fifo, CALL(SYS_mknod, NEW, (long)(S_IFIFO | 0600), 0L))                                           \
-	ROAD(mknodat_fifo, CALL(SYS_mknodat, open_folder(), "made", (long)(S_IFIFO | 0600), 0L))                     \
-	ROAD(mknod_socket, CALL(SYS_mknod, NEW, (long)(S_IFSOCK | 0600), 0L))                                        \
-	ROAD(mknod_file, CALL(SYS_mknod, NEW, (long)(S_IFREG | 0600), 0L))                                           \
-	ROAD(mknod_device, CALL(SYS_mknod, NEW, (long)(S_IFCHR | 0600), 0x103L))                                     \
-	ROAD(mknod_block, CALL(SYS_mknod, NEW, (long)(S_IFBLK | 0600), 0x700L))                                      \
-	ROAD(mknod_null, CALL(SYS_mknod, NEW, (long)S_IFCHR, 0L))                                                    \
-	ROAD(bind, bind_socket())                                                                                    \
-	ROAD(chmod, CALL(SYS_chmod, OLD, 0777L))                                                                     \
-	ROAD(chmod_folder, CALL(SYS_chmod, at("tree"), 0700L))                                                       \
-	ROAD(chmod_by_link, CALL(SYS_chmod, at("link"), 0777L))                                                      \
-	ROAD(chmod_proc, CALL(SYS_chmod, link_of(open_path()), 0777L))                                               \
-	ROAD(fchmod, CALL(SYS_fchmod, open_read(), 0777L))                                                           \
-	ROAD(fchmod_folder, CALL(SYS_fchmod, open_folder(), 0700L))                                                  \
-	ROAD(fchmodat, CALL(SYS_fchmodat, open_folder(), "old", 0777L))                                              \
-	ROAD(fchmodat2, CALL(452L, open_folder(), "old", 0777L, 0L))                                                 \
-	ROAD(fchmodat2_empty, CALL(452L, open_path(), "", 0777L, (long)AT_EMPTY_PATH))                               \
-	ROAD(chmod_32_bits, by_thread_of_32_bits())                                                                  \
-	ROAD(chmod_x32, by_x32())                                                                                    \
-	ROAD(chown, CALL(SYS_chown, OLD, 5L, 5L))                                                                    \
-	ROAD(lchown, CALL(SYS_lchown, at("link"), 5L, 5L))                                                           \
-	ROAD(fchown, CALL(SYS_fchown, open_read(), 5L, 5L))                                                          \
-	ROAD(fchownat, CALL(SYS_fchownat, open_folder(), "old", 5L, 5L, 0L))                                         \
-	ROAD(fchownat_empty, CALL(SYS_fchownat, open_path(), "", 5L, 5L, (long)AT_EMPTY_PATH))                       \
-	ROAD(chown_group, CALL(SYS_chown, OLD, -1L, (long)getegid()))                                                \
-	ROAD(utime, CALL(SYS_utime, OLD, seconds))                                                                   \
-	ROAD(utime_now, CALL(SYS_utime, OLD, NULL))                                                                  \
-	ROAD(utimes, CALL(SYS_utimes, OLD, coarse))                                                                  \
-	ROAD(futimesat, CALL(SYS_futimesat, open_folder(), "old", coarse))                                           \
-	ROAD(futimesat_null, CALL(SYS_futimesat, open_read(), NULL, coarse))                                         \
-	ROAD(utimensat, CALL(SYS_utimensat, open_folder(), "old", precise, 0L))                                      \
-	ROAD(utimensat_null, CALL(SYS_utimensat, open_read(), NULL, precise, 0L))                                    \
-	ROAD(utimensat_empty, CALL(SYS_utimensat, open_path(), "", precise, (long)AT_EMPTY_PATH))                    \
-	ROAD(utimensat_link, CALL(SYS_utimensat, HERE, at("link"), precise, (long)AT_SYMLINK_NOFOLLOW))              \
-	ROAD(setxattr, CALL(SYS_setxattr, OLD, "user.harm", "1", 1L, 0L))                                            \
-	ROAD(lsetxattr, CALL(SYS_lsetxattr, OLD, "user.harm", "1", 1L, 0L))                                          \
-	ROAD(fsetxattr, CALL(SYS_fsetxattr, open_read(), "user.harm", "1", 1L, 0L))                                  \
-	ROAD(setxattr_folder, CALL(SYS_setxattr, at("tree"), "user.harm", "1", 1L, 0L))                              \
-	ROAD(setxattr_acl, CALL(SYS_setxattr, OLD, "system.posix_acl_access", "\2\0\0\0", 4L, 0L))                   \
-	ROAD(setxattr_capability, CALL(SYS_setxattr, OLD, "security.capability", "\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20L, 0L)) \
-	ROAD(setxattrat, CALL(463L, HERE, OLD, 0L, "user.harm", (&(struct { char *v; unsigned s, f; }){"1", 1, 0}), 16L)) \
-	ROAD(removexattr, CALL(SYS_removexattr, OLD, "user.kept"))                                                   \
-	ROAD(lremovexattr, CALL(SYS_lremovexattr, OLD, "user.kept"))                                                 \
-	ROAD(fremovexattr, CALL(SYS_fremovexattr, open_read(), "user.kept"))                                         \
-	ROAD(removexattrat, CALL(466L, HERE, OLD, 0L, "user.kept"))                                                  \
-	ROAD(setflags, CALL(SYS_ioctl, open_read(), FS_IOC_SETFLAGS, &flags))                                        \
-	ROAD(setflags_folder, CALL(SYS_ioctl, open_folder(), FS_IOC_SETFLAGS, &flags))                               \
-	ROAD(setflags_high_bits, CALL(SYS_ioctl, open_read(), FS_IOC_SETFLAGS | (1L << 40), &flags))                 \
-	ROAD(fssetxattr, CALL(SYS_ioctl, open_read(), FS_IOC_FSSETXATTR, &extended))                                 \
-	ROAD(setversion, CALL(SYS_ioctl, open_read(), FS_IOC_SETVERSION, &flags))                                    \
-	ROAD(file_setattr, CALL(469L, HERE, OLD, (&(struct { unsigned long x; unsigned a, b, c, d; }){0x80, 0, 0, 0, 0}), 24L, 0L)) \
-	ROAD(clone_file, CALL(SYS_ioctl, open_read(), FICLONE, CALL(SYS_openat, HERE, at("big"), 0L, 0L)))           \
-	ROAD(ring, by_ring())                                                                                        \
-	ROAD(handle, by_handle())                                                                                    \
-	ROAD(memory_file, by_memory_file())                                                                          \
-	ROAD(nameless, by_nameless())                                                                                \
-	ROAD(copy_range, by_copy())                                                                                  \
-	ROAD(sendfile, CALL(SYS_sendfile, open_read(), CALL(SYS_openat, HERE, at("big"), 0L, 0L), NULL, 4L))         \
-	ROAD(splice, by_splice())                                                                                    \
-	ROAD(mapping, by_mapping())                                                                                  \
-	ROAD(protecting, by_protecting())                                                                            \
-	ROAD(bind_mount, CALL(SYS_mount, at("tree"), at("empty"), NULL, (long)MS_BIND, NULL))                        \
-	ROAD(tmpfs, CALL(SYS_mount, "none", at("empty"), "tmpfs", 0L, NULL))                                         \
-	ROAD(mount_attributes, CALL(442L, HERE, folder, 0L, (&(unsigned long[4]){1, 0, 0, 0}), 32L))                 \
-	ROAD(open_tree, CALL(429L, CALL(428L, HERE, at("tree"), 1L), "", HERE, at("empty"), 4L))                     \
-	ROAD(fsopen, CALL(430L, "tmpfs", 0L))                                                                        \
-	ROAD(accounting, CALL(SYS_acct, OLD))                                                                        \
-	ROAD(swap, CALL(SYS_swapon, at("big"), 0L))                                                                  \
-	ROAD(namespace, by_namespace())                                                                              \
-	ROAD(other_root, by_chroot())                                                                                \
-	ROAD(setns, by_setns())                                                                                      \
-	ROAD(ptrace, by_ptrace())                                                                                    \
-	ROAD(other_memory, by_proc_mem())                                                                            \
-	ROAD(others_root, by_outsiders_root("root"))                                                                 \
-	ROAD(others_folder, by_outsiders_root("cwd/../../../../../.."))                                              \
-	ROAD(old_unlink, old_call(10, OLD, 0, 0)) \
-	ROAD(old_rename, old_call(38, OLD, NEW, 0)) \
-	ROAD(old_truncate, old_call(92, OLD, 0, 0)) \
-	ROAD(old_creat, old_call(8, OLD, (void *)0600L, 0)) \
-	ROAD(old_utime, old_call(30, OLD, NULL, 0)) \
-	ROAD(old_link, old_call(9, OLD, NEW, 0)) \
-	ROAD(old_mknod, old_call(14, NEW, (void *)(long)(S_IFIFO | 0600), 0)) \
-	ROAD(old_symlink, old_call(83, OLD, NEW, 0)) \
-	ROAD(old_lchown, old_call(198, OLD, (void *)5L, 5)) \
-	ROAD(old_mkdir, old_call(39, NEW, (void *)0700L, 0)) \
-	ROAD(old_setxattr, old_call(226, OLD, low("user.harm"), (long)low("1"))) \
-	ROAD(old_open, old_call(5, OLD, (void *)(long)(O_WRONLY | O_TRUNC), 0)) \
-	ROAD(open_direct, CALL(SYS_openat, HERE, OLD, (long)(O_WRONLY | O_TRUNC | O_DIRECT), 0L)) \
-	ROAD(open_dots, write_to(CALL(SYS_openat, HERE, at("tree/../old"), (long)O_WRONLY, 0L))) \
-	ROAD(open_slashes, write_to(CALL(SYS_openat, HERE, at("//.//old"), (long)O_WRONLY, 0L))) \
+#define ROADS                                                                                                          \
+	ROAD(open_write, write_to(CALL(SYS_openat, HERE, OLD, (long)O_WRONLY, 0L)))                                        \
+	ROAD(open_both, write_to(CALL(SYS_openat, HERE, OLD, (long)O_RDWR, 0L)))                                           \
+	ROAD(open_append, write_to(CALL(SYS_openat, HERE, OLD, (long)(O_WRONLY | O_APPEND), 0L)))                          \
+	ROAD(open_truncate, CALL(SYS_openat, HERE, OLD, (long)(O_RDONLY | O_TRUNC), 0L))                                   \
+	ROAD(open_old, write_to(CALL(SYS_open, OLD, (long)O_WRONLY, 0L)))                                                  \
+	ROAD(open_new, CALL(SYS_openat, HERE, NEW, (long)(O_WRONLY | O_CREAT), 0644L))                                     \
+	ROAD(open_how, CALL(SYS_openat2, HERE, OLD, (&(struct { unsigned long f, m, r; }){ O_WRONLY, 0, 0 }), 24L))        \
+	ROAD(open_by_folder, write_to(CALL(SYS_openat, open_folder(), "old", (long)O_WRONLY, 0L)))                         \
+	ROAD(open_by_link, write_to(CALL(SYS_openat, HERE, at("link"), (long)O_WRONLY, 0L)))                               \
+	ROAD(open_hard_link, write_to(CALL(SYS_openat, HERE, at("hard"), (long)O_WRONLY, 0L)))                             \
+	ROAD(reopen_read, write_to(CALL(SYS_openat, HERE, link_of(open_read()), (long)O_WRONLY, 0L)))                      \
+	ROAD(reopen_path, write_to(CALL(SYS_openat, HERE, link_of(open_path()), (long)O_WRONLY, 0L)))                      \
+	ROAD(creat, CALL(SYS_creat, OLD, 0644L))                                                                           \
+	ROAD(truncate, CALL(SYS_truncate, OLD, 0L))                                                                        \
+	ROAD(ftruncate, CALL(SYS_ftruncate, open_read(), 0L))                                                              \
+	ROAD(fallocate, CALL(SYS_fallocate, open_read(), 3L, 0L, 4096L))                                                   \
+	ROAD(pwrite, CALL(SYS_pwrite64, open_read(), "x", 1L, 0L))                                                         \
+	ROAD(unlink, CALL(SYS_unlink, OLD))                                                                                \
+	ROAD(unlinkat, CALL(SYS_unlinkat, open_folder(), "old", 0L))                                                       \
+	ROAD(rmdir, CALL(SYS_rmdir, at("empty")))                                                                          \
+	ROAD(unlinkat_folder, CALL(SYS_unlinkat, HERE, at("empty"), (long)AT_REMOVEDIR))                                   \
+	ROAD(mkdir, CALL(SYS_mkdir, NEW, 0755L))                                                                           \
+	ROAD(mkdirat, CALL(SYS_mkdirat, open_folder(), "made", 0755L))                                                     \
+	ROAD(symlink, CALL(SYS_symlink, "old", NEW))                                                                       \
+	ROAD(symlinkat, CALL(SYS_symlinkat, "old", open_folder(), "made"))                                                 \
+	ROAD(link, CALL(SYS_link, OLD, NEW))                                                                               \
+	ROAD(linkat, CALL(SYS_linkat, open_folder(), "old", open_folder(), "made", 0L))                                    \
+	ROAD(linkat_empty, CALL(SYS_linkat, open_path(), "", HERE, NEW, (long)AT_EMPTY_PATH))                              \
+	ROAD(linkat_proc, CALL(SYS_linkat, HERE, strdup(link_of(open_path())), HERE, NEW, (long)AT_SYMLINK_FOLLOW))        \
+	ROAD(rename, CALL(SYS_rename, OLD, NEW))                                                                           \
+	ROAD(renameat, CALL(SYS_renameat, open_folder(), "old", open_folder(), "made"))                                    \
+	ROAD(renameat2, CALL(SYS_renameat2, open_folder(), "old", open_folder(), "made", 1L))                              \
+	ROAD(rename_over, CALL(SYS_rename, at("big"), OLD))                                                                \
+	ROAD(exchange, CALL(SYS_renameat2, open_folder(), "old", open_folder(), "big", 2L))                                \
+	ROAD(whiteout, CALL(SYS_renameat2, open_folder(), "old", open_folder(), "made", 4L))                               \
+	ROAD(rename_folder, CALL(SYS_rename, at("tree"), NEW))                                                             \
+	ROAD(mknod_fifo, CALL(SYS_mknod, NEW, (long)(S_IFIFO | 0600), 0L))                                                 \
+	ROAD(mknodat_fifo, CALL(SYS_mknodat, open_folder(), "made", (long)(S_IFIFO | 0600), 0L))                           \
+	ROAD(mknod_socket, CALL(SYS_mknod, NEW, (long)(S_IFSOCK | 0600), 0L))                                              \
+	ROAD(mknod_file, CALL(SYS_mknod, NEW, (long)(S_IFREG | 0600), 0L))                                                 \
+	ROAD(mknod_device, CALL(SYS_mknod, NEW, (long)(S_IFCHR | 0600), 0x103L))                                           \
+	ROAD(mknod_block, CALL(SYS_mknod, NEW, (long)(S_IFBLK | 0600), 0x700L))                                            \
+	ROAD(mknod_null, CALL(SYS_mknod, NEW, (long)S_IFCHR, 0L))                                                          \
+	ROAD(bind, bind_socket())                                                                                          \
+	ROAD(chmod, CALL(SYS_chmod, OLD, 0777L))                                                                           \
+	ROAD(chmod_folder, CALL(SYS_chmod, at("tree"), 0700L))                                                             \
+	ROAD(chmod_by_link, CALL(SYS_chmod, at("link"), 0777L))                                                            \
+	ROAD(chmod_proc, CALL(SYS_chmod, link_of(open_path()), 0777L))                                                     \
+	ROAD(fchmod, CALL(SYS_fchmod, open_read(), 0777L))                                                                 \
+	ROAD(fchmod_folder, CALL(SYS_fchmod, open_folder(), 0700L))                                                        \
+	ROAD(fchmodat, CALL(SYS_fchmodat, open_folder(), "old", 0777L))                                                    \
+	ROAD(fchmodat2, CALL(452L, open_folder(), "old", 0777L, 0L))                                                       \
+	ROAD(fchmodat2_empty, CALL(452L, open_path(), "", 0777L, (long)AT_EMPTY_PATH))                                     \
+	ROAD(chmod_32_bits, by_thread_of_32_bits())                                                                        \
+	ROAD(chmod_x32, by_x32())                                                                                          \
+	ROAD(chown, CALL(SYS_chown, OLD, 5L, 5L))                                                                          \
+	ROAD(lchown, CALL(SYS_lchown, at("link"), 5L, 5L))                                                                 \
+	ROAD(fchown, CALL(SYS_fchown, open_read(), 5L, 5L))                                                                \
+	ROAD(fchownat, CALL(SYS_fchownat, open_folder(), "old", 5L, 5L, 0L))                                               \
+	ROAD(fchownat_empty, CALL(SYS_fchownat, open_path(), "", 5L, 5L, (long)AT_EMPTY_PATH))                             \
+	ROAD(chown_group, CALL(SYS_chown, OLD, -1L, (long)getegid()))                                                      \
+	ROAD(utime, CALL(SYS_utime, OLD, seconds))                                                                         \
+	ROAD(utime_now, CALL(SYS_utime, OLD, NULL))                                                                        \
+	ROAD(utimes, CALL(SYS_utimes, OLD, coarse))                                                                        \
+	ROAD(futimesat, CALL(SYS_futimesat, open_folder(), "old", coarse))                                                 \
+	ROAD(futimesat_null, CALL(SYS_futimesat, open_read(), NULL, coarse))                                               \
+	ROAD(utimensat, CALL(SYS_utimensat, open_folder(), "old", precise, 0L))                                            \
+	ROAD(utimensat_null, CALL(SYS_utimensat, open_read(), NULL, precise, 0L))                                          \
+	ROAD(utimensat_empty, CALL(SYS_utimensat, open_path(), "", precise, (long)AT_EMPTY_PATH))                          \
+	ROAD(utimensat_link, CALL(SYS_utimensat, HERE, at("link"), precise, (long)AT_SYMLINK_NOFOLLOW))                    \
+	ROAD(setxattr, CALL(SYS_setxattr, OLD, "user.harm", "1", 1L, 0L))                                                  \
+	ROAD(lsetxattr, CALL(SYS_lsetxattr, OLD, "user.harm", "1", 1L, 0L))                                                \
+	ROAD(fsetxattr, CALL(SYS_fsetxattr, open_read(), "user.harm", "1", 1L, 0L))                                        \
+	ROAD(setxattr_folder, CALL(SYS_setxattr, at("tree"), "user.harm", "1", 1L, 0L))                                    \
+	ROAD(setxattr_acl, CALL(SYS_setxattr, OLD, "system.posix_acl_access", "\2\0\0\0", 4L, 0L))                         \
+	ROAD(setxattr_capability,                                                                                          \
+	     CALL(SYS_setxattr, OLD, "security.capability", "\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20L, 0L))          \
+	ROAD(setxattrat, CALL(463L, HERE, OLD, 0L, "user.harm", (&(struct {                                                \
+							  char *v;                                                                                 \
+							  unsigned s, f;                                                                           \
+						  }){ "1", 1, 0 }),                                                                            \
+	                      16L))                                                                                        \
+	ROAD(removexattr, CALL(SYS_removexattr, OLD, "user.kept"))                                                         \
+	ROAD(lremovexattr, CALL(SYS_lremovexattr, OLD, "user.kept"))                                                       \
+	ROAD(fremovexattr, CALL(SYS_fremovexattr, open_read(), "user.kept"))                                               \
+	ROAD(removexattrat, CALL(466L, HERE, OLD, 0L, "user.kept"))                                                        \
+	ROAD(setflags, CALL(SYS_ioctl, open_read(), FS_IOC_SETFLAGS, &flags))                                              \
+	ROAD(setflags_folder, CALL(SYS_ioctl, open_folder(), FS_IOC_SETFLAGS, &flags))                                     \
+	ROAD(setflags_high_bits, CALL(SYS_ioctl, open_read(), FS_IOC_SETFLAGS | (1L << 40), &flags))                       \
+	ROAD(fssetxattr, CALL(SYS_ioctl, open_read(), FS_IOC_FSSETXATTR, &extended))                                       \
+	ROAD(setversion, CALL(SYS_ioctl, open_read(), FS_IOC_SETVERSION, &flags))                                          \
+	ROAD(file_setattr, CALL(469L, HERE, OLD, (&(struct {                                                               \
+								unsigned long x;                                                                       \
+								unsigned a, b, c, d;                                                                   \
+							}){ 0x80, 0, 0, 0, 0 }),                                                                   \
+	                        24L, 0L))                                                                                  \
+	ROAD(clone_file, CALL(SYS_ioctl, open_read(), FICLONE, CALL(SYS_openat, HERE, at("big"), 0L, 0L)))                 \
+	ROAD(ring, by_ring())                                                                                              \
+	ROAD(handle, by_handle())                                                                                          \
+	ROAD(memory_file, by_memory_file())                                                                                \
+	ROAD(nameless, by_nameless())                                                                                      \
+	ROAD(copy_range, by_copy())                                                                                        \
+	ROAD(sendfile, CALL(SYS_sendfile, open_read(), CALL(SYS_openat, HERE, at("big"), 0L, 0L), NULL, 4L))               \
+	ROAD(splice, by_splice())                                                                                          \
+	ROAD(mapping, by_mapping())                                                                                        \
+	ROAD(protecting, by_protecting())                                                                                  \
+	ROAD(bind_mount, CALL(SYS_mount, at("tree"), at("empty"), NULL, (long)MS_BIND, NULL))                              \
+	ROAD(tmpfs, CALL(SYS_mount, "none", at("empty"), "tmpfs", 0L, NULL))                                               \
+	ROAD(mount_attributes, CALL(442L, HERE, folder, 0L, (&(unsigned long[4]){ 1, 0, 0, 0 }), 32L))                     \
+	ROAD(open_tree, CALL(429L, CALL(428L, HERE, at("tree"), 1L), "", HERE, at("empty"), 4L))                           \
+	ROAD(fsopen, CALL(430L, "tmpfs", 0L))                                                                              \
+	ROAD(accounting, CALL(SYS_acct, OLD))                                                                              \
+	ROAD(swap, CALL(SYS_swapon, at("big"), 0L))                                                                        \
+	ROAD(namespace, by_namespace())                                                                                    \
+	ROAD(other_root, by_chroot())                                                                                      \
+	ROAD(setns, by_setns())                                                                                            \
+	ROAD(ptrace, by_ptrace())                                                                                          \
+	ROAD(other_memory, by_proc_mem())                                                                                  \
+	ROAD(others_root, by_outsiders_root("root"))                                                                       \
+	ROAD(others_folder, by_outsiders_root("cwd/../../../../../.."))                                                    \
+	ROAD(old_unlink, old_call(10, OLD, 0, 0))                                                                          \
+	ROAD(old_rename, old_call(38, OLD, NEW, 0))                                                                        \
+	ROAD(old_truncate, old_call(92, OLD, 0, 0))                                                                        \
+	ROAD(old_creat, old_call(8, OLD, (void *)0600L, 0))                                                                \
+	ROAD(old_utime, old_call(30, OLD, NULL, 0))                                                                        \
+	ROAD(old_link, old_call(9, OLD, NEW, 0))                                                                           \
+	ROAD(old_mknod, old_call(14, NEW, (void *)(long)(S_IFIFO | 0600), 0))                                              \
+	ROAD(old_symlink, old_call(83, OLD, NEW, 0))                                                                       \
+	ROAD(old_lchown, old_call(198, OLD, (void *)5L, 5))                                                                \
+	ROAD(old_mkdir, old_call(39, NEW, (void *)0700L, 0))                                                               \
+	ROAD(old_setxattr, old_call(226, OLD, low("user.harm"), (long)low("1")))                                           \
+	ROAD(old_open, old_call(5, OLD, (void *)(long)(O_WRONLY | O_TRUNC), 0))                                            \
+	ROAD(open_direct, CALL(SYS_openat, HERE, OLD, (long)(O_WRONLY | O_TRUNC | O_DIRECT), 0L))                          \
+	ROAD(open_dots, write_to(CALL(SYS_openat, HERE, at("tree/../old"), (long)O_WRONLY, 0L)))                           \
+	ROAD(open_slashes, write_to(CALL(SYS_openat, HERE, at("//.//old"), (long)O_WRONLY, 0L)))                           \
 	ROAD(open_proc_cwd, write_to(CALL(SYS_openat, CALL(SYS_chdir, folder), "/proc/self/cwd/old", (long)O_WRONLY, 0L))) \
-	ROAD(chmod_dots, CALL(SYS_chmod, at("tree/../old"), 0777L)) \
-	ROAD(chmod_proc_cwd, CALL(SYS_fchmodat, CALL(SYS_chdir, folder), "/proc/self/cwd/old", 0777L)) \
-	ROAD(chmod_thread_cwd, CALL(SYS_fchmodat, CALL(SYS_chdir, folder), "/proc/thread-self/cwd/old", 0777L)) \
-	ROAD(chmod_proc_root, chmod_below_root()) \
-	ROAD(chmod_relative, CALL(SYS_chdir, folder) < 0 ? -1 : CALL(SYS_chmod, "old", 0777L)) \
-	ROAD(chmod_dev_fd, chmod_by_device()) \
-	ROAD(chmod_special_bits, CALL(SYS_chmod, OLD, 06755L)) \
-	ROAD(chmod_parent, CALL(SYS_fchmodat, open_folder(), ".", 0711L)) \
-	ROAD(chown_nofollow, CALL(SYS_fchownat, HERE, at("link"), 5L, 5L, (long)AT_SYMLINK_NOFOLLOW)) \
-	ROAD(utimensat_proc, CALL(SYS_utimensat, HERE, link_of(open_path()), precise, 0L)) \
-	ROAD(utimensat_folder, CALL(SYS_utimensat, open_folder(), NULL, precise, 0L)) \
-	ROAD(utimes_by_link, CALL(SYS_utimes, at("link"), coarse)) \
-	ROAD(setxattr_by_link, CALL(SYS_setxattr, at("link"), "user.harm", "1", 1L, 0L)) \
-	ROAD(setxattr_trusted, CALL(SYS_setxattr, OLD, "trusted.harm", "1", 1L, 0L)) \
-	ROAD(setxattr_replace, CALL(SYS_setxattr, OLD, "user.kept", "2", 1L, 2L)) \
-	ROAD(link_into_run, by_link_into_run()) \
-	ROAD(link_of_run, by_link_of_run()) \
-	ROAD(folder_link_of_run, by_folder_link_of_run()) \
-	ROAD(rename_into_run, CALL(SYS_rename, OLD, own("moved"))) \
-	ROAD(exchange_with_run, by_exchange_with_run()) \
-	ROAD(in_thread, by_thread_call()) \
-	ROAD(in_child, by_child()) \
-	ROAD(host_name, by_host_name()) \
-	ROAD(domain_name, by_domain_name()) \
-	ROAD(load_module, CALL(SYS_init_module, NULL, 0L, "")) \
+	ROAD(chmod_dots, CALL(SYS_chmod, at("tree/../old"), 0777L))                                                        \
+	ROAD(chmod_proc_cwd, CALL(SYS_fchmodat, CALL(SYS_chdir, folder), "/proc/self/cwd/old", 0777L))                     \
+	ROAD(chmod_thread_cwd, CALL(SYS_fchmodat, CALL(SYS_chdir, folder), "/proc/thread-self/cwd/old", 0777L))            \
+	ROAD(chmod_proc_root, chmod_below_root())                                                                          \
+	ROAD(chmod_relative, CALL(SYS_chdir, folder) < 0 ? -1 : CALL(SYS_chmod, "old", 0777L))                             \
+	ROAD(chmod_dev_fd, chmod_by_device())                                                                              \
+	ROAD(chmod_special_bits, CALL(SYS_chmod, OLD, 06755L))                                                             \
+	ROAD(chmod_parent, CALL(SYS_fchmodat, open_folder(), ".", 0711L))                                                  \
+	ROAD(chown_nofollow, CALL(SYS_fchownat, HERE, at("link"), 5L, 5L, (long)AT_SYMLINK_NOFOLLOW))                      \
+	ROAD(utimensat_proc, CALL(SYS_utimensat, HERE, link_of(open_path()), precise, 0L))                                 \
+	ROAD(utimensat_folder, CALL(SYS_utimensat, open_folder(), NULL, precise, 0L))                                      \
+	ROAD(utimes_by_link, CALL(SYS_utimes, at("link"), coarse))                                                         \
+	ROAD(setxattr_by_link, CALL(SYS_setxattr, at("link"), "user.harm", "1", 1L, 0L))                                   \
+	ROAD(setxattr_trusted, CALL(SYS_setxattr, OLD, "trusted.harm", "1", 1L, 0L))                                       \
+	ROAD(setxattr_replace, CALL(SYS_setxattr, OLD, "user.kept", "2", 1L, 2L))                                          \
+	ROAD(link_into_run, by_link_into_run())                                                                            \
+	ROAD(link_of_run, by_link_of_run())                                                                                \
+	ROAD(folder_link_of_run, by_folder_link_of_run())                                                                  \
+	ROAD(rename_into_run, CALL(SYS_rename, OLD, own("moved")))                                                         \
+	ROAD(exchange_with_run, by_exchange_with_run())                                                                    \
+	ROAD(in_thread, by_thread_call())                                                                                  \
+	ROAD(in_child, by_child())                                                                                         \
+	ROAD(host_name, by_host_name())                                                                                    \
+	ROAD(domain_name, by_domain_name())                                                                                \
+	ROAD(load_module, CALL(SYS_init_module, NULL, 0L, ""))                                                             \
 	ROAD(others_descriptor, by_pidfd())
 
 /* These fail where they are harmless already: no test may ask that they be refused by us. */
@@ -559,10 +568,10 @@ main(int count, char **arguments)
 	long result = 9;
 
 	folder = count > 2 ? arguments[2] : ".";
-#define ROAD(road, call)                                     \
-	if (count < 2)                                           \
-		puts(#road);                                         \
-	else if (!strcmp(arguments[1], #road))                   \
+#define ROAD(road, call)                   \
+	if (count < 2)                         \
+		puts(#road);                       \
+	else if (!strcmp(arguments[1], #road)) \
 		result = (call);
 	ROADS
 #undef ROAD

@@ -13,7 +13,7 @@
 int
 main(int count, char **arguments)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int server = socket(AF_UNIX, SOCK_STREAM, 0), client = socket(AF_UNIX, SOCK_STREAM, 0);
 	struct stat st;
 

@@ -39,8 +39,8 @@ show(const char *name, const char *mode)
 int
 main(void)
 {
-	static const char *const modes[] = {"w", "wb", "w+", "a", "a+", "ab+", "r+", "rb+", "we", "ae", "r+e", "wx", "w+x", "wxe", "rw",
-	                                    "w,ccs=UTF-8", "wc", "r", "z", ""};
+	static const char *const modes[] = { "w",   "wb", "w+",  "a",   "a+", "ab+",         "r+", "rb+", "we", "ae",
+		                                 "r+e", "wx", "w+x", "wxe", "rw", "w,ccs=UTF-8", "wc", "r",   "z",  "" };
 	umask(027);
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		FILE *file = fopen("there", "w");

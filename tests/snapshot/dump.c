@@ -61,8 +61,8 @@ print_block(const struct tn_block *block)
 static void
 print_segment(const struct tn_segment *segment, const struct tn_block *blocks)
 {
-	const uint64_t numbers[] = {segment->address, segment->total, segment->allocated, segment->active,
-	                            segment->requested, segment->stream, segment->pool[0], segment->pool[1]};
+	const uint64_t numbers[] = { segment->address,   segment->total,  segment->allocated, segment->active,
+		                         segment->requested, segment->stream, segment->pool[0],   segment->pool[1] };
 	printf("{\"device\": %d, \"host\": %d, \"small\": %d, \"expandable\": %d, \"stack\": %" PRIu32 ", \"numbers\": [",
 	       segment->device, segment->host, segment->small, segment->expandable, segment->stack);
 	for (size_t index = 0; index < sizeof(numbers) / sizeof(numbers[0]); index++) {
@@ -218,7 +218,7 @@ print_out_of_memory(const struct tn_snapshot *snapshot)
 static void
 print_sums(const struct tn_snapshot *snapshot)
 {
-	uint64_t addresses = 0, sizes = 0, times = 0, frames = 0, actions[TN_ACTION_OTHER + 1] = {0};
+	uint64_t addresses = 0, sizes = 0, times = 0, frames = 0, actions[TN_ACTION_OTHER + 1] = { 0 };
 	const uint32_t *numbers;
 	for (size_t trace = 0; trace < tn_snapshot_traces(snapshot); trace++) {
 		struct tn_event_columns columns = tn_snapshot_columns(snapshot, trace);

@@ -148,9 +148,10 @@ static tn_status
 print_one(const struct tn_snapshot *snapshot, int device, const char *what, const char *reserved)
 {
 	struct tn_moment moment;
-	tn_status status = strcmp(what, "end") == 0 ?
-		end_of_snapshot(snapshot, device, &moment) :
-		peak_of_snapshot(snapshot, device, reserved ? strtoull(reserved, NULL, 10) : TN_UNKNOWN, &moment);
+	tn_status status = strcmp(what, "end") == 0
+	                       ? end_of_snapshot(snapshot, device, &moment)
+	                       : peak_of_snapshot(snapshot, device, reserved ? strtoull(reserved, NULL, 10) : TN_UNKNOWN,
+	                                          &moment);
 	if (status != TN_OK)
 		return status;
 	printf("{");

@@ -128,46 +128,141 @@ test_each_is_given(void **context)
 static void
 helps_training(struct tn_report *report)
 {
-	report->facts = (struct tn_facts){ .known = true, .trains = true, .loader = true, .cudnn_benchmark = true,
-		                               .parameter_bytes = 1000, .wide_bytes = 1000, .trained_bytes = 1000 };
+	report->facts = (struct tn_facts){ .known = true,
+		                               .trains = true,
+		                               .loader = true,
+		                               .cudnn_benchmark = true,
+		                               .parameter_bytes = 1000,
+		                               .wide_bytes = 1000,
+		                               .trained_bytes = 1000 };
 	report->batch_size = 8;
 	report->oom.phase = strdup("forward");
 }
 
-static void helps_inference(struct tn_report *report) { helps_training(report); report->facts.trains = false; }
-static void helps_adapters(struct tn_report *report)
+static void
+helps_inference(struct tn_report *report)
+{
+	helps_training(report);
+	report->facts.trains = false;
+}
+static void
+helps_adapters(struct tn_report *report)
 {
 	helps_training(report);
 	report->facts.wide_bytes = 0;
 	report->facts.trained_bytes = 10;
 }
-static void helps_eval_mode(struct tn_report *report)
+static void
+helps_eval_mode(struct tn_report *report)
 {
 	helps_training(report);
 	report->facts.trained_in_eval = report->facts.checkpoints_wait = true;
 }
-static void helps_called_copy(struct tn_report *report) { helps_training(report); report->facts.copy_called = true; }
+static void
+helps_called_copy(struct tn_report *report)
+{
+	helps_training(report);
+	report->facts.copy_called = true;
+}
 
-static void no_batch(struct tn_report *report) { report->batch_size = 1; }
-static void no_training(struct tn_report *report) { report->facts.trains = false; }
-static void trains(struct tn_report *report) { report->facts.trains = true; }
-static void checkpoints(struct tn_report *report) { report->facts.checkpoints = true; }
-static void checkpoints_wait(struct tn_report *report) { report->facts.checkpoints_wait = true; }
-static void in_train(struct tn_report *report) { report->facts.trained_in_eval = false; }
-static void in_eval(struct tn_report *report) { report->facts.trained_in_eval = true; }
-static void autocast(struct tn_report *report) { report->facts.autocast = true; }
-static void narrow(struct tn_report *report) { report->facts.wide_bytes = 0; }
-static void small(struct tn_report *report) { report->facts.wide_bytes = 0; report->facts.small_bytes = 900; }
-static void small_state(struct tn_report *report) { report->facts.small_state = true; }
-static void adapters(struct tn_report *report) { report->facts.trained_bytes = 10; }
-static void trains_all(struct tn_report *report) { report->facts.trained_bytes = 1000; }
-static void expandable(struct tn_report *report) { report->facts.expandable_segments = true; }
-static void no_loader(struct tn_report *report) { report->facts.loader = false; }
-static void no_benchmark(struct tn_report *report) { report->facts.cudnn_benchmark = false; }
-static void config(struct tn_report *report) { report->facts.workspace_config = true; }
-static void called(struct tn_report *report) { report->facts.copy_called = true; }
-static void not_called(struct tn_report *report) { report->facts.copy_called = false; }
-static void in_evaluation(struct tn_report *report)
+static void
+no_batch(struct tn_report *report)
+{
+	report->batch_size = 1;
+}
+static void
+no_training(struct tn_report *report)
+{
+	report->facts.trains = false;
+}
+static void
+trains(struct tn_report *report)
+{
+	report->facts.trains = true;
+}
+static void
+checkpoints(struct tn_report *report)
+{
+	report->facts.checkpoints = true;
+}
+static void
+checkpoints_wait(struct tn_report *report)
+{
+	report->facts.checkpoints_wait = true;
+}
+static void
+in_train(struct tn_report *report)
+{
+	report->facts.trained_in_eval = false;
+}
+static void
+in_eval(struct tn_report *report)
+{
+	report->facts.trained_in_eval = true;
+}
+static void
+autocast(struct tn_report *report)
+{
+	report->facts.autocast = true;
+}
+static void
+narrow(struct tn_report *report)
+{
+	report->facts.wide_bytes = 0;
+}
+static void
+small(struct tn_report *report)
+{
+	report->facts.wide_bytes = 0;
+	report->facts.small_bytes = 900;
+}
+static void
+small_state(struct tn_report *report)
+{
+	report->facts.small_state = true;
+}
+static void
+adapters(struct tn_report *report)
+{
+	report->facts.trained_bytes = 10;
+}
+static void
+trains_all(struct tn_report *report)
+{
+	report->facts.trained_bytes = 1000;
+}
+static void
+expandable(struct tn_report *report)
+{
+	report->facts.expandable_segments = true;
+}
+static void
+no_loader(struct tn_report *report)
+{
+	report->facts.loader = false;
+}
+static void
+no_benchmark(struct tn_report *report)
+{
+	report->facts.cudnn_benchmark = false;
+}
+static void
+config(struct tn_report *report)
+{
+	report->facts.workspace_config = true;
+}
+static void
+called(struct tn_report *report)
+{
+	report->facts.copy_called = true;
+}
+static void
+not_called(struct tn_report *report)
+{
+	report->facts.copy_called = false;
+}
+static void
+in_evaluation(struct tn_report *report)
 {
 	free(report->oom.phase);
 	report->oom.phase = strdup("evaluation");
@@ -273,8 +368,9 @@ test_words(void **context)
 	char *held;
 	tn__report_init(&report);
 	char *words = tn__advice_words(&report, "accumulate checkpointing no_such autocast", &held);
-	assert_string_equal(words, "a smaller batch with gradient accumulation, or checkpointing (torch.utils.checkpoint), or "
-	                           "autocast to 16 bits");
+	assert_string_equal(words,
+	                    "a smaller batch with gradient accumulation, or checkpointing (torch.utils.checkpoint), or "
+	                    "autocast to 16 bits");
 	assert_string_equal(held, "accumulate checkpointing autocast");
 	free(words);
 	free(held);
@@ -315,7 +411,7 @@ test_kernels(void **context)
 		int major, minor;
 		bool has;
 	} rows[] = {
-		{ { 75, 80 }, 6, 1, false },   { { 75, 80 }, 7, 5, true },  { { 75, 80 }, 8, 6, true },
+		{ { 75, 80 }, 6, 1, false },   { { 75, 80 }, 7, 5, true },   { { 75, 80 }, 8, 6, true },
 		{ { 86, 90 }, 8, 0, false },   { { 75, 90 }, 12, 0, false }, { { 75, -90 }, 12, 0, true },
 		{ { 100, 120 }, 10, 3, true }, { { 75, -80 }, 7, 0, false },
 	};
@@ -334,9 +430,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_that_is_so), cmocka_unit_test(test_each_is_given), cmocka_unit_test(test_words),
-		cmocka_unit_test(test_each_row), cmocka_unit_test(test_nothing_without_its_finding),
-		cmocka_unit_test(test_ids_are_whole_words), cmocka_unit_test(test_kernels),
+		cmocka_unit_test(test_nothing_that_is_so),
+		cmocka_unit_test(test_each_is_given),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_each_row),
+		cmocka_unit_test(test_nothing_without_its_finding),
+		cmocka_unit_test(test_ids_are_whole_words),
+		cmocka_unit_test(test_kernels),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@
 static void
 test_sets_against_a_plain_one(void **state)
 {
-	static const uint32_t counts[] = {1, 2, 63, 64, 65, 4096, 4097, 300000};
+	static const uint32_t counts[] = { 1, 2, 63, 64, 65, 4096, 4097, 300000 };
 	for (size_t each = 0; each < sizeof(counts) / sizeof(counts[0]); each++) {
 		uint32_t count = counts[each], seed = 7;
 		bool *plain = calloc(count, sizeof(*plain));
@@ -49,7 +49,7 @@ static void
 test_places(void **state)
 {
 	uint64_t *addresses = malloc(5 * sizeof(*addresses));
-	memcpy(addresses, (uint64_t[]){30, 10, 20, 10, UINT64_MAX}, 5 * sizeof(*addresses));
+	memcpy(addresses, (uint64_t[]){ 30, 10, 20, 10, UINT64_MAX }, 5 * sizeof(*addresses));
 	struct tn_address_index places;
 	tn__address_index_take(&places, addresses, 5);
 	assert_int_equal(places.count, 4);
@@ -241,7 +241,7 @@ test_events_that_are_missing(void **state)
 	begin();
 	event("segment_alloc", SEGMENT, 20 * MIB, "");
 	alloc(SEGMENT, 2 * MIB, "t");
-	alloc(SEGMENT, 3 * MIB, "m"); /* the first one's free was left out */
+	alloc(SEGMENT, 3 * MIB, "m");           /* the first one's free was left out */
 	alloc(SEGMENT + 8 * MIB, 2 * MIB, "t"); /* its free was left out, too: the snapshot does not know it */
 	event("free_requested", SEGMENT, 3 * MIB, "m");
 	end_trace();

@@ -18,20 +18,20 @@
 #include "test_failing_memory.h"
 
 static const char metadata[] = "tonnage-metadata\t1\n"
-                            "phase\t5\t1\tforward\n"
-                            "look\t1002000\n"
-                            "hold\tparameters\t1048576\t100\tw\n"
-                            "hold\tinputs\t1048626\t400\t\n"
-                            "phase\t1003000\t1\tbackward\n"
-                            "backward\t1003000\t1\n"
-                            "node\t1\t4\t512\t1048576\t0\tA\n"
-                            "run\t1003000\t1\n"
-                            "library\t1003000\tcublas\t1050624\t512\n"
-                            "card\t1\t0\t1\t1\t1\t1\t1\n"
-                            "copied\t1\t1\t1\n"
-                            "step\t1005000\t1\t0\n"
-                            "oom\t1005000\t0\t5\n"
-                            "batch\t4\n";
+							   "phase\t5\t1\tforward\n"
+							   "look\t1002000\n"
+							   "hold\tparameters\t1048576\t100\tw\n"
+							   "hold\tinputs\t1048626\t400\t\n"
+							   "phase\t1003000\t1\tbackward\n"
+							   "backward\t1003000\t1\n"
+							   "node\t1\t4\t512\t1048576\t0\tA\n"
+							   "run\t1003000\t1\n"
+							   "library\t1003000\tcublas\t1050624\t512\n"
+							   "card\t1\t0\t1\t1\t1\t1\t1\n"
+							   "copied\t1\t1\t1\n"
+							   "step\t1005000\t1\t0\n"
+							   "oom\t1005000\t0\t5\n"
+							   "batch\t4\n";
 
 static struct tn_snapshot *
 made(bool with_metadata)
@@ -66,7 +66,7 @@ made(bool with_metadata)
 static tn_status
 analyse(const struct tn_snapshot *snapshot)
 {
-	struct tn_moment moment = {0};
+	struct tn_moment moment = { 0 };
 	struct tn_holding *holdings = NULL;
 	size_t count;
 	tn_status status = peak_of_snapshot(snapshot, 0, TN_UNKNOWN, &moment);
@@ -105,6 +105,6 @@ test_every_allocation(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_allocation) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,7 +208,7 @@ test_nodes_and_lines(void **state)
 	work(5); /* event 9: after the pass */
 	mark("backward\t%lld\t1\n", before(4));
 	mark("node\t1\t12\t%d\t%d\t0\tSoftmaxBackward0\n", SAVED, SEGMENT + 16384 + 100); /* evidence inside the block */
-	mark("node\t2\t11\t%d\t0\t0\tMmBackward0\n", LOGITS);                              /* by its size */
+	mark("node\t2\t11\t%d\t0\t0\tMmBackward0\n", LOGITS);                             /* by its size */
 	mark("node\t3\t10\t%d\t%d\t1\tViewBackward0\n", HIDDEN, SEGMENT);                 /* shows node 4's result */
 	mark("node\t4\t9\t%d\t0\t0\tAddmmBackward0\n", HIDDEN);
 	mark("node\t5\t-1\t64\t0\t0\tAccumulateGrad\n");
@@ -422,8 +422,8 @@ test_kept_in_steps(void **state)
 static void
 test_labels(void **state)
 {
-	static const char *const labels[] = {"exp_avg float32", "exp_avg_sq float32", "exp_avg_sq float32", "master float64",
-	                                     "step float32"};
+	static const char *const labels[] = { "exp_avg float32", "exp_avg_sq float32", "exp_avg_sq float32",
+		                                  "master float64", "step float32" };
 	begin();
 	end_trace();
 	open_segment(SEGMENT, 2 * MIB, false);
@@ -480,15 +480,15 @@ test_programs_without_a_file(void **state)
 		const char *name, *file;
 		bool user, library;
 	} cases[] = {
-		{"<module>", "<string>", true, false},
-		{"f", "<string>", true, false},
-		{"f", "<frozen runpy>", false, false},
-		{"f", "<__array_function__ internals>", false, false},
-		{"f", "/env/lib/python3.11/site-packages/torchvision/models/resnet.py", false, true},
-		{"f", "/env/lib/python3.11/site-packages/triton/runtime/jit.py", false, false},
-		{"f", "/env/lib/python3.11/site-packages/functorch/x.py", false, false},
-		{"f", "C:\\py\\Lib\\site-packages\\peft\\x.py", false, true},
-		{"f", "/usr/lib/python3.11/contextlib.py", false, false},
+		{ "<module>", "<string>", true, false },
+		{ "f", "<string>", true, false },
+		{ "f", "<frozen runpy>", false, false },
+		{ "f", "<__array_function__ internals>", false, false },
+		{ "f", "/env/lib/python3.11/site-packages/torchvision/models/resnet.py", false, true },
+		{ "f", "/env/lib/python3.11/site-packages/triton/runtime/jit.py", false, false },
+		{ "f", "/env/lib/python3.11/site-packages/functorch/x.py", false, false },
+		{ "f", "C:\\py\\Lib\\site-packages\\peft\\x.py", false, true },
+		{ "f", "/usr/lib/python3.11/contextlib.py", false, false },
 	};
 	enum { COUNT = sizeof(cases) / sizeof(cases[0]) };
 	struct tn_snapshot *snapshot;
@@ -572,17 +572,17 @@ test_guesses(void **state)
 {
 	begin();
 	event("segment_alloc", SEGMENT, 2 * MIB, "");
-	alloc(SEGMENT, 1000, "Tm");             /* 1: a plain tensor, not in a module */
+	alloc(SEGMENT, 1000, "Tm");            /* 1: a plain tensor, not in a module */
 	alloc(SEGMENT + 4096, 2000, "AAt");    /* 2: moved by a module: a parameter */
-	alloc(SEGMENT + 8192, 3000, "TnCt");    /* 3: freed in backward: an activation */
-	alloc(SEGMENT + 12288, 100, "TnCt");    /* 4: freed in forward */
-	release(SEGMENT + 12288, 100, "TnCt");  /* 5, 6 */
-	alloc(SEGMENT + 16384, 4000, "");       /* 7: backward; lives on: a gradient */
-	alloc(SEGMENT + 20480, 200, "x");       /* 8: freed in the same backward */
-	release(SEGMENT + 8192, 3000, "TnCt");  /* 9, 10 */
-	release(SEGMENT + 20480, 200, "x");     /* 11, 12 */
-	alloc(SEGMENT + 24576, 5000, "Ot");     /* 13: survives: state of the optimizer */
-	alloc(SEGMENT + 32768, 300, "Ot");      /* 14 */
+	alloc(SEGMENT + 8192, 3000, "TnCt");   /* 3: freed in backward: an activation */
+	alloc(SEGMENT + 12288, 100, "TnCt");   /* 4: freed in forward */
+	release(SEGMENT + 12288, 100, "TnCt"); /* 5, 6 */
+	alloc(SEGMENT + 16384, 4000, "");      /* 7: backward; lives on: a gradient */
+	alloc(SEGMENT + 20480, 200, "x");      /* 8: freed in the same backward */
+	release(SEGMENT + 8192, 3000, "TnCt"); /* 9, 10 */
+	release(SEGMENT + 20480, 200, "x");    /* 11, 12 */
+	alloc(SEGMENT + 24576, 5000, "Ot");    /* 13: survives: state of the optimizer */
+	alloc(SEGMENT + 32768, 300, "Ot");     /* 14 */
 	release(SEGMENT + 32768, 300, "Ot");
 	end_trace();
 	open_segment(SEGMENT, 2 * MIB, false);

@@ -33,18 +33,18 @@ static void
 test_every_kind(void **state)
 {
 	struct tn_metadata metadata = parsed(HEAD "phase\t1000\t3\tforward\n"
-	                                    "look\t1001\n"
-	                                    "hold\toptimizer_state\t4096\t512\texp_avg float32\n"
-	                                    "hold\tinputs\t8192\t16\t\n"
-	                                    "backward\t1002\t7\n"
-	                                    "node\t5\t-1\t0\t0\t1\tTBackward0\n"
-	                                    "run\t1003\t5\n"
-	                                    "library\t1004\tcublas\t4096\t100\n"
-	                                    "copied\t1005\t4096\t101\n"
-	                                    "card\t1006\t1\t2\t3\t4\t5\t6\n"
-	                                    "step\t1007\t3\t99\n"
-	                                    "oom\t1008\t1\t98\n"
-	                                    "batch\t64\n");
+	                                          "look\t1001\n"
+	                                          "hold\toptimizer_state\t4096\t512\texp_avg float32\n"
+	                                          "hold\tinputs\t8192\t16\t\n"
+	                                          "backward\t1002\t7\n"
+	                                          "node\t5\t-1\t0\t0\t1\tTBackward0\n"
+	                                          "run\t1003\t5\n"
+	                                          "library\t1004\tcublas\t4096\t100\n"
+	                                          "copied\t1005\t4096\t101\n"
+	                                          "card\t1006\t1\t2\t3\t4\t5\t6\n"
+	                                          "step\t1007\t3\t99\n"
+	                                          "oom\t1008\t1\t98\n"
+	                                          "batch\t64\n");
 	assert_int_equal(metadata.phases_count, 1);
 	assert_int_equal(metadata.phases[0].time, 1000);
 	assert_int_equal(metadata.phases[0].step, 3);
@@ -82,10 +82,10 @@ static void
 test_what_is_not_known_is_skipped(void **state)
 {
 	struct tn_metadata metadata = parsed("tonnage-metadata\t1\tof a later release\n"
-	                               "\n"
-	                               "weather\tfine\n"
-	                               "batch\t64\tof a later release\n"
-	                               "batch\t65"); /* the last newline may be missing */
+	                                     "\n"
+	                                     "weather\tfine\n"
+	                                     "batch\t64\tof a later release\n"
+	                                     "batch\t65"); /* the last newline may be missing */
 	assert_int_equal(metadata.batches_count, 2);
 	assert_int_equal(metadata.batches[1].size, 65);
 	tn__metadata_free(&metadata);
@@ -116,29 +116,29 @@ test_refused(void **state)
 		const char *text, *line;
 		tn_status status;
 	} cases[] = {
-		{"", "line 1 ", TN_FORMAT},
-		{"\n", "line 1 ", TN_FORMAT},
-		{"tonnage-mark\t1\n", "line 1 ", TN_FORMAT},
-		{"tonnage-metadata\n", "line 1 ", TN_FORMAT},
-		{"tonnage-metadata\t2\n", "line 1 ", TN_UNSUPPORTED},
-		{HEAD "batch\n", "line 2 ", TN_FORMAT},
-		{HEAD "batch\t\n", "line 2 ", TN_FORMAT},
-		{HEAD "batch\t-\n", "line 2 ", TN_FORMAT},
-		{HEAD "batch\t 1\n", "line 2 ", TN_FORMAT},
-		{HEAD "batch\t0x10\n", "line 2 ", TN_FORMAT},
-		{HEAD "batch\t9223372036854775808\n", "line 2 ", TN_FORMAT},
-		{HEAD "step\t1\t1\t18446744073709551616\n", "line 2 ", TN_FORMAT},
-		{HEAD "step\t1\t1\t-1\n", "line 2 ", TN_FORMAT},
-		{HEAD "step\t-1\t1\t1\n", "line 2 ", TN_FORMAT},
-		{HEAD "batch\t1\nhold\tinputs\t1\t1\t\n", "line 3 ", TN_FORMAT},
-		{HEAD "look\t1\nhold\tworkspaces\t1\t1\t\n", "line 3 ", TN_FORMAT},
-		{HEAD "look\t1\nhold\tworkspaces\t1\t1\t\n", "line 3 ", TN_FORMAT},
-		{HEAD "look\t1\nhold\tinputs\t1\t1\n", "line 3 ", TN_FORMAT},
-		{HEAD "look\t1\nhold\tinputs\t1\t1\t\\\n", "line 3 ", TN_FORMAT},
-		{HEAD "look\t1\nhold\tinputs\t1\t1\t\\x\n", "line 3 ", TN_FORMAT},
-		{HEAD "node\t1\t1\t1\t1\t0\tX\n", "line 2 ", TN_FORMAT},
-		{HEAD "card\t1\t0\t1\t1\t1\t1\n", "line 2 ", TN_FORMAT},
-		{HEAD "phase\t1\t1\n", "line 2 ", TN_FORMAT},
+		{ "", "line 1 ", TN_FORMAT },
+		{ "\n", "line 1 ", TN_FORMAT },
+		{ "tonnage-mark\t1\n", "line 1 ", TN_FORMAT },
+		{ "tonnage-metadata\n", "line 1 ", TN_FORMAT },
+		{ "tonnage-metadata\t2\n", "line 1 ", TN_UNSUPPORTED },
+		{ HEAD "batch\n", "line 2 ", TN_FORMAT },
+		{ HEAD "batch\t\n", "line 2 ", TN_FORMAT },
+		{ HEAD "batch\t-\n", "line 2 ", TN_FORMAT },
+		{ HEAD "batch\t 1\n", "line 2 ", TN_FORMAT },
+		{ HEAD "batch\t0x10\n", "line 2 ", TN_FORMAT },
+		{ HEAD "batch\t9223372036854775808\n", "line 2 ", TN_FORMAT },
+		{ HEAD "step\t1\t1\t18446744073709551616\n", "line 2 ", TN_FORMAT },
+		{ HEAD "step\t1\t1\t-1\n", "line 2 ", TN_FORMAT },
+		{ HEAD "step\t-1\t1\t1\n", "line 2 ", TN_FORMAT },
+		{ HEAD "batch\t1\nhold\tinputs\t1\t1\t\n", "line 3 ", TN_FORMAT },
+		{ HEAD "look\t1\nhold\tworkspaces\t1\t1\t\n", "line 3 ", TN_FORMAT },
+		{ HEAD "look\t1\nhold\tworkspaces\t1\t1\t\n", "line 3 ", TN_FORMAT },
+		{ HEAD "look\t1\nhold\tinputs\t1\t1\n", "line 3 ", TN_FORMAT },
+		{ HEAD "look\t1\nhold\tinputs\t1\t1\t\\\n", "line 3 ", TN_FORMAT },
+		{ HEAD "look\t1\nhold\tinputs\t1\t1\t\\x\n", "line 3 ", TN_FORMAT },
+		{ HEAD "node\t1\t1\t1\t1\t0\tX\n", "line 2 ", TN_FORMAT },
+		{ HEAD "card\t1\t0\t1\t1\t1\t1\n", "line 2 ", TN_FORMAT },
+		{ HEAD "phase\t1\t1\n", "line 2 ", TN_FORMAT },
 	};
 	for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
 		struct tn_metadata metadata;
@@ -153,7 +153,7 @@ static void
 test_limits_of_numbers(void **state)
 {
 	struct tn_metadata metadata = parsed(HEAD "batch\t9223372036854775807\nbatch\t-9223372036854775807\n"
-	                                    "step\t9223372036854775807\t0\t18446744073709551615\n");
+	                                          "step\t9223372036854775807\t0\t18446744073709551615\n");
 	assert_true(metadata.batches[0].size == INT64_MAX);
 	assert_true(metadata.batches[1].size == -INT64_MAX);
 	assert_true(metadata.steps[0].allocated == UINT64_MAX);
@@ -269,12 +269,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_kind),  cmocka_unit_test(test_what_is_not_known_is_skipped),
-		cmocka_unit_test(test_escapes),     cmocka_unit_test(test_times_never_fall),
-		cmocka_unit_test(test_refused),     cmocka_unit_test(test_limits_of_numbers),
-		cmocka_unit_test(test_zero_bytes),  cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_handed_out),  cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_no_text),     cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_every_kind), cmocka_unit_test(test_what_is_not_known_is_skipped),
+		cmocka_unit_test(test_escapes),    cmocka_unit_test(test_times_never_fall),
+		cmocka_unit_test(test_refused),    cmocka_unit_test(test_limits_of_numbers),
+		cmocka_unit_test(test_zero_bytes), cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_handed_out), cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_no_text),    cmocka_unit_test(test_elsewhere),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ mark(const char *format, ...)
 	va_list arguments;
 	size_t length = strlen(metadata);
 	va_start(arguments, format);
-	assert_true((size_t)vsnprintf(metadata + length, sizeof(metadata) - length, format, arguments) < sizeof(metadata) - length);
+	assert_true((size_t)vsnprintf(metadata + length, sizeof(metadata) - length, format, arguments) <
+	            sizeof(metadata) - length);
 	va_end(arguments);
 }
 

@@ -17,22 +17,22 @@ static const struct {
 	const char *function, *file;
 	int line;
 } frames[] = {
-	{'t', "train", "/work/train.py", 41},
-	{'e', "evaluate", "/work/train.py", 52},
-	{'m', "forward", "/work/model.py", 88},
-	{'n', "forward", "/work/model.py", 90},
-	{'o', "forward", "/work/model.py", 92},
-	{'L', "forward", "/env/lib/python3.11/site-packages/transformers/gpt.py", 7},
-	{'C', "_call_impl", "/env/lib/python3.11/site-packages/torch/nn/modules/module.py", 1779},
-	{'A', "_apply", "/env/lib/python3.11/site-packages/torch/nn/modules/module.py", 915},
-	{'O', "step", "/env/lib/python3.11/site-packages/torch/optim/adamw.py", 220},
-	{'T', "linear", "/env/lib/python3.11/site-packages/torch/nn/functional.py", 125},
-	{'D', "deepcopy", "/usr/lib/python3.11/copy.py", 146},
-	{'B', "_ddp_init_helper", "/env/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", 1316},
-	{'M', "__init__", "/env/lib/python3.11/site-packages/torch/nn/modules/transformer.py", 90},
-	{'G', "note", "/opt/lib/tonnage/guest/_tonnage_guest/graph.py", 3},
-	{'S', "__init__", "<string>", 2},
-	{'x', "at::empty", "Tensor.cpp", 1},
+	{ 't', "train", "/work/train.py", 41 },
+	{ 'e', "evaluate", "/work/train.py", 52 },
+	{ 'm', "forward", "/work/model.py", 88 },
+	{ 'n', "forward", "/work/model.py", 90 },
+	{ 'o', "forward", "/work/model.py", 92 },
+	{ 'L', "forward", "/env/lib/python3.11/site-packages/transformers/gpt.py", 7 },
+	{ 'C', "_call_impl", "/env/lib/python3.11/site-packages/torch/nn/modules/module.py", 1779 },
+	{ 'A', "_apply", "/env/lib/python3.11/site-packages/torch/nn/modules/module.py", 915 },
+	{ 'O', "step", "/env/lib/python3.11/site-packages/torch/optim/adamw.py", 220 },
+	{ 'T', "linear", "/env/lib/python3.11/site-packages/torch/nn/functional.py", 125 },
+	{ 'D', "deepcopy", "/usr/lib/python3.11/copy.py", 146 },
+	{ 'B', "_ddp_init_helper", "/env/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", 1316 },
+	{ 'M', "__init__", "/env/lib/python3.11/site-packages/torch/nn/modules/transformer.py", 90 },
+	{ 'G', "note", "/opt/lib/tonnage/guest/_tonnage_guest/graph.py", 3 },
+	{ 'S', "__init__", "<string>", 2 },
+	{ 'x', "at::empty", "Tensor.cpp", 1 },
 };
 
 static inline void

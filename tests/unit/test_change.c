@@ -19,7 +19,8 @@
 static char *
 spelled(const json_t *pair)
 {
-	char *part = tn__change_part(json_string_value(json_array_get(pair, 0)), json_string_value(json_array_get(pair, 1)));
+	char *part = tn__change_part(json_string_value(json_array_get(pair, 0)),
+	                             json_string_value(json_array_get(pair, 1)));
 	assert_non_null(part);
 	return part;
 }

@@ -18,7 +18,7 @@
 #include "code/code.h"
 #include "test_code_writer.h"
 
-static const uint16_t three[] = {8, 200, 4};
+static const uint16_t three[] = { 8, 200, 4 };
 
 static void
 make_cubin(struct cubin *cubin)
@@ -35,7 +35,7 @@ enum packing { PLAIN, BY_LZ4, BY_ZSTD };
 static size_t
 make_fat(unsigned char *out, const struct cubin *cubin, enum packing packing)
 {
-	static const uint64_t flags[] = {0x11, 0x2011, 0x8011};
+	static const uint64_t flags[] = { 0x11, 0x2011, 0x8011 };
 	unsigned char packed[2 * CUBIN_ROOM];
 	size_t bytes = cubin->size;
 	if (packing == PLAIN)
@@ -48,7 +48,7 @@ make_fat(unsigned char *out, const struct cubin *cubin, enum packing packing)
 		uint32_t magic;
 		uint16_t version, bytes;
 		uint64_t entries_bytes;
-	} header = {0xba55ed50, 1, 16, 0};
+	} header = { 0xba55ed50, 1, 16, 0 };
 	struct entry {
 		uint16_t kind, unknown;
 		uint32_t bytes;
@@ -57,8 +57,11 @@ make_fat(unsigned char *out, const struct cubin *cubin, enum packing packing)
 		uint16_t minor, major;
 		uint32_t architecture, name_offset, name_bytes;
 		uint64_t flags, zero, plain;
-	} ptx = {.kind = 1, .bytes = sizeof(ptx) + 16, .padded = 8},
-	  entry = {.kind = 2, .bytes = sizeof(entry), .padded = (bytes + 7) & ~(size_t)7, .architecture = 75, .flags = flags[packing]};
+	} ptx = { .kind = 1, .bytes = sizeof(ptx) + 16, .padded = 8 }, entry = { .kind = 2,
+		                                                                     .bytes = sizeof(entry),
+		                                                                     .padded = (bytes + 7) & ~(size_t)7,
+		                                                                     .architecture = 75,
+		                                                                     .flags = flags[packing] };
 	if (packing != PLAIN) {
 		entry.packed = (uint32_t)bytes;
 		entry.plain = cubin->size;
@@ -109,7 +112,10 @@ test_anything_else_is_refused(void **state)
 	struct tn_code *code = NULL;
 	char *empty = calloc(1, 1);
 	assert_int_equal(tn__code_open(empty, SIZE_MAX, &code), TN_FORMAT);
-	assert_int_equal(tn__code_open("\x7f" "EL", SIZE_MAX, &code), TN_FORMAT);
+	assert_int_equal(tn__code_open("\x7f"
+	                               "EL",
+	                               SIZE_MAX, &code),
+	                 TN_FORMAT);
 	assert_int_equal(tn__code_open(".version 8.0\n.target sm_75", SIZE_MAX, &code), TN_FORMAT);
 	assert_null(code);
 	free(empty);
@@ -154,7 +160,7 @@ test_cut_anywhere(void **state)
 static void
 test_any_byte_changed(void **state)
 {
-	static const unsigned char changes[] = {0x01, 0x80, 0xff};
+	static const unsigned char changes[] = { 0x01, 0x80, 0xff };
 	struct cubin cubin;
 	unsigned char fat[3 * CUBIN_ROOM];
 	make_cubin(&cubin);

@@ -48,7 +48,7 @@ cubin_section(struct cubin *cubin, const char *name, const void *bytes, size_t s
 static inline size_t
 parameter_record(unsigned char *at, unsigned ordinal, unsigned offset, unsigned bytes)
 {
-	const uint16_t value = 12, places[2] = {(uint16_t)ordinal, (uint16_t)offset};
+	const uint16_t value = 12, places[2] = { (uint16_t)ordinal, (uint16_t)offset };
 	const uint32_t index = 0, about = bytes << 18 | 0x1f000;
 	at[0] = 4;
 	at[1] = 0x17;
@@ -82,7 +82,7 @@ cubin_kernel(struct cubin *cubin, const char *kernel, const uint16_t *sizes, uns
 static inline void
 cubin_end(struct cubin *cubin)
 {
-	Elf64_Ehdr elf = {.e_ident = ELFMAG, .e_machine = EM_CUDA, .e_shentsize = sizeof(Elf64_Shdr)};
+	Elf64_Ehdr elf = { .e_ident = ELFMAG, .e_machine = EM_CUDA, .e_shentsize = sizeof(Elf64_Shdr) };
 	elf.e_ident[EI_CLASS] = ELFCLASS64;
 	elf.e_shstrndx = (Elf64_Half)cubin->count;
 	char names[2048];

@@ -251,10 +251,9 @@ kernel(void)
 static int
 launch(uint32_t blocks, uint32_t threads, uint64_t shared, uintptr_t stream)
 {
-	return tn__kernel_launch(kernel(), &(struct tn_launch){.grid = {blocks, 1, 1},
-	                                                       .block = {threads, 1, 1},
-	                                                       .shared_bytes = shared,
-	                                                       .stream = stream});
+	return tn__kernel_launch(
+		kernel(), &(struct tn_launch){
+					  .grid = { blocks, 1, 1 }, .block = { threads, 1, 1 }, .shared_bytes = shared, .stream = stream });
 }
 
 static void
@@ -269,7 +268,7 @@ test_launch_configurations(void **state)
 	assert_int_equal(launch(1, 32, 65537, 0), TN_CUDA_INVALID_VALUE);
 	kernel()->max_dynamic_shared = 0;
 	assert_int_equal(launch(1, 32, 0, 0xdead), TN_CUDA_INVALID_HANDLE);
-	assert_int_equal(tn__kernel_launch(NULL, &(struct tn_launch){.grid = {1, 1, 1}, .block = {1, 1, 1}}), 98);
+	assert_int_equal(tn__kernel_launch(NULL, &(struct tn_launch){ .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } }), 98);
 	assert_ptr_equal(tn__kernel_find(kernel()), kernel()); /* by handle, too */
 	assert_null(tn__kernel_find(&state));
 }
@@ -338,7 +337,7 @@ test_graph_by_hand(void **state)
 	uintptr_t graph, clone, a, b, from[4], to[4], executable;
 	size_t count = 4;
 	bool same = false;
-	const struct tn_node_description work = {.kind = TN_NODE_KERNEL, .duration = 1000, .kernel = kernel()};
+	const struct tn_node_description work = { .kind = TN_NODE_KERNEL, .duration = 1000, .kernel = kernel() };
 	OK(tn__graph_create(&graph));
 	OK(tn__graph_add(graph, NULL, 0, &work, &a));
 	OK(tn__graph_add(graph, &a, 1, &work, &b));
@@ -403,7 +402,7 @@ test_notes(void **state)
 	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)(uintptr_t)device, 0);
 	OK(tn__copy(device + 512, (uintptr_t)&small, 8, 0, false));
 	OK(tn__copy(device + 1024, (uintptr_t)&small, 8, stream, true));
-	OK(tn__copy(device + 2048, device, 8, 0, false));          /* not from the host */
+	OK(tn__copy(device + 2048, device, 8, 0, false));           /* not from the host */
 	OK(tn__copy((uintptr_t)&small, device + 512, 8, 0, false)); /* not to the device */
 	OK(tn__capture_begin(stream, TN_CAPTURE_RELAXED));
 	OK(tn__copy(device + 512, (uintptr_t)&small, 8, stream, true)); /* a node */
@@ -446,7 +445,7 @@ test_last_workspace(void **state)
 	assert_int_equal(tn_vgpu_last_workspace_library(), TN_LIBRARY_CUDNN);
 	assert_int_equal(pthread_create(&thread, NULL, last_workspace_of_a_thread, NULL), 0);
 	pthread_join(thread, &bytes);
-	assert_ptr_equal(bytes, NULL); /* each thread has its own */
+	assert_ptr_equal(bytes, NULL);                            /* each thread has its own */
 	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)512, 12345); /* handed over: no longer wanted */
 	assert_int_equal(tn_vgpu_last_workspace(), 0);
 	assert_int_equal(tn_vgpu_last_workspace_library(), TN_LIBRARY_NONE);

@@ -33,8 +33,8 @@ notes_of(desc configuration)
 		set_of_notes |= 1u << notes[i];
 	OK(cudnnBackendGetAttribute(engine, DNN_ATTR_ENGINE_BEHAVIOR_NOTE, DNN_TYPE_BEHAVIOR_NOTE, 5, &count, notes));
 	assert_int_equal(count, 0);
-	OK(cudnnBackendGetAttribute(configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, 46,
-	                            &count, &engine));
+	OK(cudnnBackendGetAttribute(configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, 46, &count,
+	                            &engine));
 	assert_int_equal(count, 0);
 	OK(cudnnBackendDestroyDescriptor(engine));
 	return set_of_notes;
@@ -60,8 +60,8 @@ workspace_of(desc plan)
 static int
 execute(struct tn__dnn_handle *handle, desc plan, void *workspace)
 {
-	void *pointers[3] = {(void *)0x1000, (void *)0x2000, (void *)0x3000};
-	const int64_t ids[3] = {'x', 'y', 'w'};
+	void *pointers[3] = { (void *)0x1000, (void *)0x2000, (void *)0x3000 };
+	const int64_t ids[3] = { 'x', 'y', 'w' };
 	desc pack = make(DNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 	set(pack, DNN_ATTR_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR, 1, &workspace);
 	set(pack, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR, 3, pointers);
@@ -75,10 +75,10 @@ execute(struct tn__dnn_handle *handle, desc plan, void *workspace)
 static const struct {
 	int operation, descriptor_attribute;
 } directions[3] = {
-	{DNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
-	{DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC},
-	{DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-     DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC},
+	{ DNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC },
+	{ DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC },
+	{ DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+	  DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC },
 };
 
 static void
@@ -87,8 +87,8 @@ test_convolution_graphs(void **state)
 	struct tn__dnn_handle *handle = make_handle();
 	for (int direction = 0; direction < 3; direction++) {
 		desc configurations[8];
-		desc graph =
-			make_conv_graph(handle, directions[direction].operation, directions[direction].descriptor_attribute);
+		desc graph = make_conv_graph(handle, directions[direction].operation,
+		                             directions[direction].descriptor_attribute);
 		int count = ask_heuristics(graph, DNN_HEUR_MODE_INSTANT, configurations, 4);
 		count += ask_heuristics(graph, DNN_HEUR_MODE_FALLBACK, configurations + count, 4);
 		OK(cudnnBackendDestroyDescriptor(graph)); /* before its plans, as the frontend does */
@@ -155,8 +155,8 @@ test_engines_by_number(void **state)
 		set(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
 		set(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, DNN_TYPE_INT64, 1, &index);
 		assert_int_equal(cudnnBackendFinalize(engine), index < count ? DNN_STATUS_SUCCESS : DNN_STATUS_NOT_SUPPORTED);
-		int status = cudnnBackendSetAttribute(configuration, DNN_ATTR_ENGINECFG_ENGINE, DNN_TYPE_BACKEND_DESCRIPTOR,
-		                                      1, &engine);
+		int status = cudnnBackendSetAttribute(configuration, DNN_ATTR_ENGINECFG_ENGINE, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
+		                                      &engine);
 		assert_int_equal(status, index < count ? DNN_STATUS_SUCCESS : DNN_STATUS_BAD_PARAM_NOT_FINALIZED);
 		if (index < count)
 			OK(cudnnBackendFinalize(configuration));
@@ -173,7 +173,7 @@ test_engines_by_number(void **state)
 static desc
 make_attention_graph(int products)
 {
-	const int64_t q_dims[4] = {2, 8, 128, 64}, scores_dims[4] = {2, 8, 128, 128};
+	const int64_t q_dims[4] = { 2, 8, 128, 64 }, scores_dims[4] = { 2, 8, 128, 128 };
 	desc operations[5], graph = make(DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
 	for (int i = 0; i < products; i++) {
 		desc a = make_tensor(1, DNN_DATA_HALF, 4, q_dims), b = make_tensor(2, DNN_DATA_HALF, 4, q_dims);
@@ -197,8 +197,8 @@ make_attention_graph(int products)
 static void
 test_attention_workspace(void **state)
 {
-	const int products[2] = {2, 5};
-	const int64_t expected[2] = {0, 4 * (2 * 8 * 128 * 64 + 2 * 8 * 128)};
+	const int products[2] = { 2, 5 };
+	const int64_t expected[2] = { 0, 4 * (2 * 8 * 128 * 64 + 2 * 8 * 128) };
 	for (int i = 0; i < 2; i++) {
 		desc configurations[4], graph = make_attention_graph(products[i]);
 		int count = ask_heuristics(graph, DNN_HEUR_MODE_A, configurations, 4);
@@ -216,8 +216,8 @@ test_attribute_bounds(void **state)
 {
 	struct {
 		int64_t inside[2], beyond;
-	} out = {{-1, -1}, -1};
-	const int64_t dims[4] = {1, 2, 3, 4};
+	} out = { { -1, -1 }, -1 };
+	const int64_t dims[4] = { 1, 2, 3, 4 };
 	int64_t count = -1;
 	desc tensor = make_tensor(7, DNN_DATA_HALF, 4, dims), other = make(DNN_BACKEND_TENSOR_DESCRIPTOR);
 	OK(cudnnBackendGetAttribute(tensor, DNN_ATTR_TENSOR_DIMENSIONS, DNN_TYPE_INT64, 0, &count, NULL));
@@ -262,7 +262,7 @@ test_attribute_bounds(void **state)
 static void
 test_bad_tensors(void **state)
 {
-	const int64_t zero[2] = {4, 0}, many[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+	const int64_t zero[2] = { 4, 0 }, many[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
 	const int type = DNN_DATA_FLOAT;
 	desc tensor = make(DNN_BACKEND_TENSOR_DESCRIPTOR);
 	set(tensor, DNN_ATTR_TENSOR_DATA_TYPE, DNN_TYPE_DATA_TYPE, 1, &type);
@@ -318,8 +318,8 @@ make_network(const struct network *network, struct tn__dnn_dropout *dropout)
 	struct tn__dnn_rnn *rnn = NULL;
 	OK(cudnnCreateRNNDescriptor(&rnn));
 	OK(cudnnSetRNNDescriptor_v8(rnn, 0, network->cell, network->bias, network->direction, network->input_mode,
-	                            network->type, DNN_DATA_FLOAT, 0, network->input, network->hidden,
-	                            network->projection, network->layers, dropout, 1));
+	                            network->type, DNN_DATA_FLOAT, 0, network->input, network->hidden, network->projection,
+	                            network->layers, dropout, 1));
 	return rnn;
 }
 
@@ -387,15 +387,15 @@ test_weight_space_is_covered(void **state)
 	for (int cell = DNN_RNN_RELU; cell <= DNN_GRU; cell++) {
 		for (int bias = DNN_RNN_NO_BIAS; bias <= DNN_RNN_SINGLE_REC_BIAS; bias++) {
 			for (int variant = 0; variant < 8; variant++) {
-				const struct network network = {.cell = cell,
-				                                .bias = bias,
-				                                .direction = variant & 1 ? DNN_BIDIRECTIONAL : DNN_UNIDIRECTIONAL,
-				                                .input_mode = variant & 2 ? DNN_SKIP_INPUT : DNN_LINEAR_INPUT,
-				                                .input = variant & 2 ? 6 : 5,
-				                                .hidden = 6,
-				                                .projection = variant & 4 && cell == DNN_LSTM ? 4 : 0,
-				                                .layers = 3,
-				                                .type = variant & 1 ? DNN_DATA_HALF : DNN_DATA_FLOAT};
+				const struct network network = { .cell = cell,
+					                             .bias = bias,
+					                             .direction = variant & 1 ? DNN_BIDIRECTIONAL : DNN_UNIDIRECTIONAL,
+					                             .input_mode = variant & 2 ? DNN_SKIP_INPUT : DNN_LINEAR_INPUT,
+					                             .input = variant & 2 ? 6 : 5,
+					                             .hidden = 6,
+					                             .projection = variant & 4 && cell == DNN_LSTM ? 4 : 0,
+					                             .layers = 3,
+					                             .type = variant & 1 ? DNN_DATA_HALF : DNN_DATA_FLOAT };
 				check_cover(&network);
 			}
 		}
@@ -410,12 +410,12 @@ test_weight_sizes(void **state)
 		struct network network;
 		size_t elements;
 	} cases[] = {
-		{{DNN_LSTM, DNN_RNN_DOUBLE_BIAS, DNN_UNIDIRECTIONAL, 0, 10, 20, 0, 1, DNN_DATA_FLOAT},
-	     4 * 20 * (10 + 20 + 2)},
-		{{DNN_GRU, DNN_RNN_DOUBLE_BIAS, DNN_BIDIRECTIONAL, 0, 10, 20, 0, 2, DNN_DATA_FLOAT},
-	     2 * 3 * 20 * (10 + 20 + 2) + 2 * 3 * 20 * (40 + 20 + 2)},
-		{{DNN_LSTM, DNN_RNN_DOUBLE_BIAS, DNN_UNIDIRECTIONAL, 0, 10, 20, 5, 1, DNN_DATA_FLOAT},
-	     4 * 20 * (10 + 5 + 2) + 5 * 20},
+		{ { DNN_LSTM, DNN_RNN_DOUBLE_BIAS, DNN_UNIDIRECTIONAL, 0, 10, 20, 0, 1, DNN_DATA_FLOAT },
+		  4 * 20 * (10 + 20 + 2) },
+		{ { DNN_GRU, DNN_RNN_DOUBLE_BIAS, DNN_BIDIRECTIONAL, 0, 10, 20, 0, 2, DNN_DATA_FLOAT },
+		  2 * 3 * 20 * (10 + 20 + 2) + 2 * 3 * 20 * (40 + 20 + 2) },
+		{ { DNN_LSTM, DNN_RNN_DOUBLE_BIAS, DNN_UNIDIRECTIONAL, 0, 10, 20, 5, 1, DNN_DATA_FLOAT },
+		  4 * 20 * (10 + 5 + 2) + 5 * 20 },
 	};
 	struct tn__dnn_handle *handle = make_handle();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -431,9 +431,10 @@ test_weight_sizes(void **state)
 static void
 test_rnn_runs(void **state)
 {
-	const struct network network = {DNN_LSTM, DNN_RNN_DOUBLE_BIAS, DNN_BIDIRECTIONAL, 0, 10, 20, 0,
-	                                2,        DNN_DATA_FLOAT};
-	const int lengths[3] = {4, 2, 1};
+	const struct network network = {
+		DNN_LSTM, DNN_RNN_DOUBLE_BIAS, DNN_BIDIRECTIONAL, 0, 10, 20, 0, 2, DNN_DATA_FLOAT
+	};
+	const int lengths[3] = { 4, 2, 1 };
 	struct tn__dnn_handle *handle = make_handle();
 	struct tn__dnn_dropout *dropout = NULL;
 	struct tn__dnn_rnn_data *x = NULL;
@@ -466,8 +467,8 @@ test_rnn_runs(void **state)
 	OK(cudnnRNNBackwardWeights_v8(handle, rnn, 0, NULL, x, NULL, NULL, NULL, x, NULL, weights, NULL, workspace, NULL,
 	                              packed, NULL));
 	assert_int_equal(fake.launches, launches + 3);
-	assert_int_equal(cudnnRNNForward(handle, rnn, DNN_FWD_MODE_TRAINING, NULL, x, NULL, x, NULL, NULL, NULL, NULL,
-	                                 NULL, NULL, NULL, weights, NULL, workspace - 1, NULL, packed, NULL),
+	assert_int_equal(cudnnRNNForward(handle, rnn, DNN_FWD_MODE_TRAINING, NULL, x, NULL, x, NULL, NULL, NULL, NULL, NULL,
+	                                 NULL, NULL, weights, NULL, workspace - 1, NULL, packed, NULL),
 	                 DNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
 	OK(cudnnDestroyRNNDataDescriptor(x));
 	OK(cudnnDestroyRNNDescriptor(rnn));
@@ -486,13 +487,13 @@ struct legacy {
 static struct legacy
 make_legacy(void)
 {
-	struct legacy legacy = {.handle = make_handle()};
+	struct legacy legacy = { .handle = make_handle() };
 	OK(cudnnCreateTensorDescriptor(&legacy.x));
 	OK(cudnnCreateTensorDescriptor(&legacy.y));
 	OK(cudnnCreateFilterDescriptor(&legacy.w));
 	OK(cudnnCreateConvolutionDescriptor(&legacy.convolution));
 	OK(cudnnSetTensor4dDescriptor(legacy.x, DNN_TENSOR_NCHW, DNN_DATA_HALF, 8, 16, 20, 20));
-	OK(cudnnSetFilterNdDescriptor(legacy.w, DNN_DATA_HALF, DNN_TENSOR_NCHW, 4, (const int[]){32, 16, 3, 3}));
+	OK(cudnnSetFilterNdDescriptor(legacy.w, DNN_DATA_HALF, DNN_TENSOR_NCHW, 4, (const int[]){ 32, 16, 3, 3 }));
 	OK(cudnnSetConvolution2dDescriptor(legacy.convolution, 1, 1, 2, 2, 1, 1, 1, DNN_DATA_FLOAT));
 	OK(cudnnSetConvolutionMathType(legacy.convolution, DNN_TENSOR_OP_MATH));
 	int n, c, h, w;
@@ -559,7 +560,7 @@ static void
 test_tensors(void **state)
 {
 	struct tn__dnn_tensor *tensor = NULL;
-	int type, rank, dims[3] = {-1, -1, -1}, strides[3] = {-1, -1, -1}, n, c, h, w, stride_c;
+	int type, rank, dims[3] = { -1, -1, -1 }, strides[3] = { -1, -1, -1 }, n, c, h, w, stride_c;
 	size_t bytes = 0;
 	OK(cudnnCreateTensorDescriptor(&tensor));
 	OK(cudnnSetTensor4dDescriptor(tensor, DNN_TENSOR_NHWC, DNN_DATA_FLOAT, 2, 3, 4, 5));
@@ -575,7 +576,7 @@ test_tensors(void **state)
 	assert_int_equal(cudnnSetTensor4dDescriptor(tensor, DNN_TENSOR_NCHW, DNN_DATA_FLOAT, 2, 0, 4, 5),
 	                 DNN_STATUS_BAD_PARAM);
 	assert_int_equal(cudnnSetTensor4dDescriptor(tensor, DNN_TENSOR_NCHW, 77, 2, 1, 4, 5), DNN_STATUS_BAD_PARAM);
-	const int huge[4] = {INT32_MAX, INT32_MAX, INT32_MAX, 2};
+	const int huge[4] = { INT32_MAX, INT32_MAX, INT32_MAX, 2 };
 	assert_int_equal(cudnnSetTensorNdDescriptor(tensor, DNN_DATA_FLOAT, 4, huge, huge), DNN_STATUS_NOT_SUPPORTED);
 	OK(cudnnDestroyTensorDescriptor(tensor));
 }
@@ -586,7 +587,7 @@ test_batch_norm_and_ctc(void **state)
 	struct legacy l = make_legacy();
 	struct tn__dnn_ctc *ctc = NULL;
 	size_t bytes = SIZE_MAX;
-	const int labels[2] = {3, 5};
+	const int labels[2] = { 3, 5 };
 	OK(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(l.handle, DNN_BATCHNORM_SPATIAL, 0, l.x, NULL, l.x,
 	                                                            NULL, NULL, &bytes));
 	assert_int_equal(bytes, 0);
@@ -598,7 +599,7 @@ test_batch_norm_and_ctc(void **state)
 	assert_int_equal(tn__dnn_elements(l.y), 16);
 	OK(cudnnCreateCTCLossDescriptor(&ctc));
 	OK(cudnnSetCTCLossDescriptor_v9(ctc, DNN_DATA_FLOAT, 1, 0, 5));
-	OK(cudnnSetTensorNdDescriptorEx(l.x, DNN_TENSOR_NCHW, DNN_DATA_FLOAT, 3, (const int[]){50, 2, 20}));
+	OK(cudnnSetTensorNdDescriptorEx(l.x, DNN_TENSOR_NCHW, DNN_DATA_FLOAT, 3, (const int[]){ 50, 2, 20 }));
 	OK(cudnnGetCTCLossWorkspaceSize(l.handle, l.x, l.x, labels, labels, labels, 0, ctc, &bytes));
 	assert_int_equal(bytes, 4 * (50 * 2 * 2 * 11 + 50 * 2 * 20));
 	OK(cudnnGetCTCLossWorkspaceSize_v8(l.handle, 0, ctc, l.x, l.x, &bytes));
@@ -623,9 +624,9 @@ int cudnnOpsVersionCheck(void);
 static void
 test_refusals(void **state)
 {
-	int (*const refused[])(void) = {cudnnGetReductionWorkspaceSize, cudnnGetNormalizationForwardTrainingWorkspaceSize,
-	                                cudnnLongFFTCausalConv1dGetBufferSizes, cudnnGetMultiHeadAttnBuffers,
-	                                cudnnMakeFusedOpsPlan};
+	int (*const refused[])(void) = { cudnnGetReductionWorkspaceSize, cudnnGetNormalizationForwardTrainingWorkspaceSize,
+		                             cudnnLongFFTCausalConv1dGetBufferSizes, cudnnGetMultiHeadAttnBuffers,
+		                             cudnnMakeFusedOpsPlan };
 	memset(&fake, 0, sizeof(fake));
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		assert_int_equal(refused[i](), DNN_STATUS_NOT_SUPPORTED);

@@ -66,8 +66,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_numbers),
-	    cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_sizes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

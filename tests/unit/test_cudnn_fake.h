@@ -25,7 +25,8 @@ static struct {
 } fake;
 
 static const struct tn_gpu_figures fake_gpu = {
-	.sm_count = 28, .max_threads_per_sm = 1536, .compute_major = 8, .compute_minor = 6};
+	.sm_count = 28, .max_threads_per_sm = 1536, .compute_major = 8, .compute_minor = 6
+};
 
 const struct tn_gpu_figures *
 tn__gpu(int device)
@@ -106,7 +107,7 @@ tn__time_of_bytes(uint64_t bytes)
 uint64_t
 tn__time_of_flops(double flops, enum tn_math math)
 {
-	static const double gflops[] = {200, 12000, 25000, 50000};
+	static const double gflops[] = { 200, 12000, 25000, 50000 };
 	return 1000 + (uint64_t)(flops / gflops[math]);
 }
 

@@ -62,7 +62,7 @@ make_tensor(int64_t id, int type, int rank, const int64_t *dims)
 static desc
 make_conv_descriptor(void)
 {
-	const int64_t ones[2] = {1, 1}, dims = 2;
+	const int64_t ones[2] = { 1, 1 }, dims = 2;
 	const int compute = DNN_DATA_FLOAT;
 	desc convolution = make(DNN_BACKEND_CONVOLUTION_DESCRIPTOR);
 	set(convolution, DNN_ATTR_CONVOLUTION_SPATIAL_DIMS, DNN_TYPE_INT64, 1, &dims);
@@ -80,7 +80,7 @@ static desc
 make_conv_graph(struct tn__dnn_handle *handle, int operation_type, int first_attribute)
 {
 	/* first_attribute: the operation's descriptor attribute; w, x/dx, y/dy follow, in the filter gradient dw, x, dy */
-	const int64_t x_dims[4] = {32, 64, 56, 56}, w_dims[4] = {64, 64, 3, 3};
+	const int64_t x_dims[4] = { 32, 64, 56, 56 }, w_dims[4] = { 64, 64, 3, 3 };
 	desc x = make_tensor('x', DNN_DATA_FLOAT, 4, x_dims), y = make_tensor('y', DNN_DATA_FLOAT, 4, x_dims);
 	desc w = make_tensor('w', DNN_DATA_FLOAT, 4, w_dims), convolution = make_conv_descriptor();
 	desc operation = make(operation_type), graph = make(DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -92,7 +92,7 @@ make_conv_graph(struct tn__dnn_handle *handle, int operation_type, int first_att
 	set(graph, 800, DNN_TYPE_HANDLE, 1, &handle);
 	set(graph, DNN_ATTR_OPERATIONGRAPH_OPS, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation);
 	OK(cudnnBackendFinalize(graph));
-	desc parts[] = {x, y, w, convolution, operation};
+	desc parts[] = { x, y, w, convolution, operation };
 	for (int i = 0; i < 5; i++)
 		OK(cudnnBackendDestroyDescriptor(parts[i]));
 	return graph;
@@ -106,8 +106,7 @@ ask_heuristics(desc graph, int mode, desc *out, int room)
 	set(heuristics, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
 	set(heuristics, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE, 1, &mode);
 	OK(cudnnBackendFinalize(heuristics));
-	OK(cudnnBackendGetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, 0, &count,
-	                            NULL));
+	OK(cudnnBackendGetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, NULL));
 	assert_in_range(count, 1, room);
 	for (int i = 0; i < count; i++)
 		out[i] = make(DNN_BACKEND_ENGINECFG_DESCRIPTOR);

@@ -28,7 +28,7 @@ static struct bytes plain; /* a whole snapshot */
 static struct bytes
 packed_by_zstd(const void *from, size_t size)
 {
-	struct bytes packed = {malloc(ROOM), 0};
+	struct bytes packed = { malloc(ROOM), 0 };
 	ZSTD_CCtx *context = ZSTD_createCCtx();
 	ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
 	ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 17); /* below the limits of every test */
@@ -41,8 +41,8 @@ packed_by_zstd(const void *from, size_t size)
 static struct bytes
 packed_by_gzip(const void *from, size_t size)
 {
-	struct bytes packed = {malloc(ROOM), 0};
-	z_stream stream = {.next_in = (Bytef *)from, .avail_in = (uInt)size, .next_out = packed.at, .avail_out = ROOM};
+	struct bytes packed = { malloc(ROOM), 0 };
+	z_stream stream = { .next_in = (Bytef *)from, .avail_in = (uInt)size, .next_out = packed.at, .avail_out = ROOM };
 	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
 	assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
 	packed.size = stream.total_out;
@@ -51,8 +51,8 @@ packed_by_gzip(const void *from, size_t size)
 }
 
 typedef struct bytes packer(const void *from, size_t size);
-static packer *const packers[] = {packed_by_zstd, packed_by_gzip};
-static const char *const names[] = {"zstd", "gzip"};
+static packer *const packers[] = { packed_by_zstd, packed_by_gzip };
+static const char *const names[] = { "zstd", "gzip" };
 enum { PACKERS = 2 };
 
 static void
@@ -153,12 +153,12 @@ test_frames_in_a_row(void **state)
 static void
 test_what_is_passed_over(void **state)
 {
-	struct bytes index = {malloc(ROOM), 0};
+	struct bytes index = { malloc(ROOM), 0 };
 	struct bytes zstd = packed_by_zstd(plain.at, plain.size), gzip = packed_by_gzip(plain.at, plain.size);
 	append(&index, "\x5e\x2a\x4d\x18\x03\x00\x00\x00xyz", 11);
 	append(&index, zstd.at, zstd.size);
 	assert_int_equal(parse(index, NULL, NULL), TN_OK);
-	append(&gzip, (uint8_t[1000]){0}, 1000);
+	append(&gzip, (uint8_t[1000]){ 0 }, 1000);
 	assert_int_equal(parse(gzip, NULL, NULL), TN_OK);
 	append(&gzip, "more", 4);
 	expect_failure(gzip, NULL, TN_FORMAT, "the gzip data is corrupt, at byte ");
@@ -178,7 +178,7 @@ test_cut_anywhere(void **state)
 		char words[80];
 		snprintf(words, sizeof(words), "the %s data ends in the middle, at byte", names[index]);
 		for (size_t size = 4; size < packed.size; size++) {
-			struct bytes copy = {malloc(size), size}; /* so that a sanitizer sees a read beyond the end */
+			struct bytes copy = { malloc(size), size }; /* so that a sanitizer sees a read beyond the end */
 			memcpy(copy.at, packed.at, size);
 			expect_failure(copy, NULL, TN_FORMAT, words);
 			free(copy.at);
@@ -235,10 +235,10 @@ test_compressed_twice(void **state)
 static struct bytes
 wide_frame(uint8_t frame[9], int exponent)
 {
-	static const uint8_t head[] = {0x28, 0xb5, 0x2f, 0xfd, 0, 0, 1, 0, 0};
+	static const uint8_t head[] = { 0x28, 0xb5, 0x2f, 0xfd, 0, 0, 1, 0, 0 };
 	memcpy(frame, head, sizeof(head));
 	frame[5] = (uint8_t)((exponent - 10) << 3);
-	return (struct bytes){frame, 9};
+	return (struct bytes){ frame, 9 };
 }
 
 static void
@@ -247,11 +247,13 @@ test_windows_are_limited(void **state)
 	uint8_t frame[9];
 	struct tn_snapshot_options options = tn_snapshot_defaults();
 	expect_failure(wide_frame(frame, 27), NULL, TN_FORMAT, "decompressed from zstd: byte 0: the file is empty");
-	expect_failure(wide_frame(frame, 28), NULL, TN_LIMIT, "the zstd data wants a window of more than 134217728 bytes, at byte 0");
+	expect_failure(wide_frame(frame, 28), NULL, TN_LIMIT,
+	               "the zstd data wants a window of more than 134217728 bytes, at byte 0");
 	options.memory_bytes *= 2;
 	expect_failure(wide_frame(frame, 28), &options, TN_FORMAT, "decompressed from zstd: byte 0: the file is empty");
 	options.memory_bytes = 64 << 20;
-	expect_failure(wide_frame(frame, 21), &options, TN_LIMIT, "the zstd data wants a window of more than 1048576 bytes");
+	expect_failure(wide_frame(frame, 21), &options, TN_LIMIT,
+	               "the zstd data wants a window of more than 1048576 bytes");
 	options.memory_bytes = 1000;
 	expect_failure(wide_frame(frame, 10), &options, TN_LIMIT, "more than 1000 bytes of memory would be needed");
 }
@@ -305,7 +307,7 @@ static int
 load(void **state)
 {
 	FILE *file = fopen(TN_CORPUS "/snapshot_p4", "rb");
-	plain = (struct bytes){malloc(ROOM), 0};
+	plain = (struct bytes){ malloc(ROOM), 0 };
 	plain.size = file ? fread(plain.at, 1, ROOM, file) : 0;
 	return file == NULL || fclose(file) != 0 || plain.size == 0;
 }

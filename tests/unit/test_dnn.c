@@ -22,8 +22,12 @@ static struct tn_dnn_bytes
 question_of(const char *library, const char *card, int32_t mode, uint32_t rank, const char *graph)
 {
 	struct tn_dnn_bytes bytes = { .at = NULL };
-	const struct tn_dnn_head head = { .version = TN_DNN_WIRE_VERSION, .kind = TN_DNN_PLAN, .mode = mode, .rank = rank,
-		                              .library = (uint32_t)strlen(library), .card = (uint32_t)strlen(card),
+	const struct tn_dnn_head head = { .version = TN_DNN_WIRE_VERSION,
+		                              .kind = TN_DNN_PLAN,
+		                              .mode = mode,
+		                              .rank = rank,
+		                              .library = (uint32_t)strlen(library),
+		                              .card = (uint32_t)strlen(card),
 		                              .graph = (uint32_t)strlen(graph) };
 	tn__dnn_add(&bytes, &head, sizeof(head));
 	tn__dnn_add(&bytes, library, head.library);

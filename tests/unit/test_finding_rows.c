@@ -90,8 +90,8 @@ test_finding_is_added_as_its_row_says(void **state)
 {
 	struct tn_report report;
 	tn__report_init(&report);
-	struct tn_finding *finding =
-		tn__report_add_finding(&report, TN_FINDING_zero_grad_every_micro_step, 1, NULL, NULL, "%d passes", 3);
+	struct tn_finding *finding = tn__report_add_finding(&report, TN_FINDING_zero_grad_every_micro_step, 1, NULL, NULL,
+	                                                    "%d passes", 3);
 	assert_non_null(finding);
 	assert_int_equal(finding->severity, TN_SEVERITY_WARNING);
 	assert_string_equal(finding->advice_ids, "zero_grad_after_step");

@@ -121,7 +121,7 @@ test_churn_is_of_the_program_itself(void **state)
 	expect_line(&found.at, "/work/train.py", 41, false);
 	assert_non_null(strstr(found.what, "200 tensors"));
 	tn_snapshot_close(snapshot);
-	static const char *const innocent[] = {"mC", "Ot", "At"}; /* a module, an optimizer, a model being moved */
+	static const char *const innocent[] = { "mC", "Ot", "At" }; /* a module, an optimizer, a model being moved */
 	for (size_t index = 0; index < sizeof(innocent) / sizeof(innocent[0]); index++) {
 		snapshot = rounds(200, innocent[index]);
 		assert_false(find(snapshot, -1, "churn", &found));
@@ -264,8 +264,8 @@ beside_a_model(int64_t mib, const char *stack, const char *label)
 	mark("phase\t%lld\t1\tforward\n", before(0));
 	make(SEGMENT, 600 * MIB, "At");
 	make(SEGMENT + 600 * MIB, mib * MIB, stack);
-	mark("look\t%lld\nhold\tparameters\t%lld\t%lld\t%s\n", before(events), (long long)SEGMENT,
-	     (long long)(600 * MIB), label);
+	mark("look\t%lld\nhold\tparameters\t%lld\t%lld\t%s\n", before(events), (long long)SEGMENT, (long long)(600 * MIB),
+	     label);
 	mark("call\t%lld\tdeleted\t/work/main.py\t7\tmain\n", before(events));
 	end_trace();
 	open_segment(SEGMENT, (600 + mib) * MIB, false);
@@ -412,7 +412,7 @@ test_growth(void **state)
 static void
 test_columns_are_real_moments(void **state)
 {
-	uint32_t named[] = {7, 0};
+	uint32_t named[] = { 7, 0 };
 	struct tn_snapshot *snapshot = micro_steps(false);
 	struct tn_analysis *analysis = analysed(snapshot);
 	struct tn_part_list parts;

@@ -90,7 +90,7 @@ static void
 put_text(const char *text)
 {
 	PUT("\x8c");
-	put(&(uint8_t){(uint8_t)strlen(text)}, 1);
+	put(&(uint8_t){ (uint8_t)strlen(text) }, 1);
 	put(text, strlen(text));
 }
 
@@ -139,15 +139,28 @@ static const struct {
 	const char *bytes;
 	size_t count;
 } values[] = {
-#define VALUE(literal) {literal, sizeof(literal) - 1}
-	VALUE("N"), VALUE("\x88"), VALUE("K\x05"), VALUE("J\xff\xff\xff\xff"),
+#define VALUE(literal) { literal, sizeof(literal) - 1 }
+	VALUE("N"),
+	VALUE("\x88"),
+	VALUE("K\x05"),
+	VALUE("J\xff\xff\xff\xff"),
 	VALUE("\x8a\x09\xfe\xff\xff\xff\xff\xff\xff\xff\x00"),     /* 2^64 - 2 */
 	VALUE("\x8a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00"), /* 2^72 - 1 */
 	VALUE("\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"),         /* -2^63 */
 	VALUE("G\x7f\xf0\x00\x00\x00\x00\x00\x00"),                /* infinity */
-	VALUE("\x8c\x01x"), VALUE("]"), VALUE("](K\x01" "e"), VALUE("](]e"), VALUE("](}e"), VALUE("}"),
-	VALUE("}\x8c\x01xK\x01s"), VALUE(")"), VALUE("K\x01K\x02\x86"), VALUE("\x8c\x01xN\x86"),
-	VALUE("]\x94(h\x00" "e"), /* a list that holds itself */
+	VALUE("\x8c\x01x"),
+	VALUE("]"),
+	VALUE("](K\x01"
+	      "e"),
+	VALUE("](]e"),
+	VALUE("](}e"),
+	VALUE("}"),
+	VALUE("}\x8c\x01xK\x01s"),
+	VALUE(")"),
+	VALUE("K\x01K\x02\x86"),
+	VALUE("\x8c\x01xN\x86"),
+	VALUE("]\x94(h\x00"
+	      "e"),                 /* a list that holds itself */
 	VALUE("}\x94(K\x01h\x00u"), /* a dict that holds itself */
 #undef VALUE
 };
@@ -262,9 +275,18 @@ test_sizes_that_are_none(void **state)
 		enum dict dict;
 		const char *key;
 	} sizes[] = {
-		{SEGMENT, "address"}, {SEGMENT, "total_size"}, {SEGMENT, "allocated_size"}, {SEGMENT, "active_size"},
-		{SEGMENT, "requested_size"}, {BLOCK, "address"}, {BLOCK, "size"}, {BLOCK, "requested_size"},
-		{HISTORY, "real_size"}, {EVENT, "addr"}, {EVENT, "size"}, {EVENT, "device_free"},
+		{ SEGMENT, "address" },
+		{ SEGMENT, "total_size" },
+		{ SEGMENT, "allocated_size" },
+		{ SEGMENT, "active_size" },
+		{ SEGMENT, "requested_size" },
+		{ BLOCK, "address" },
+		{ BLOCK, "size" },
+		{ BLOCK, "requested_size" },
+		{ HISTORY, "real_size" },
+		{ EVENT, "addr" },
+		{ EVENT, "size" },
+		{ EVENT, "device_free" },
 	};
 	size_t took;
 	for (size_t index = 0; index < sizeof(sizes) / sizeof(sizes[0]); index++) {
@@ -291,7 +313,7 @@ test_refused_opcodes(void **state)
 		uint8_t byte;
 	} refused[] = {
 #define READ(name, byte)
-#define REFUSE(name, byte) {#name, byte},
+#define REFUSE(name, byte) { #name, byte },
 #include "pickle/opcodes.def"
 #undef READ
 #undef REFUSE
@@ -519,26 +541,26 @@ static const struct {
 	const char *words;
 	size_t factor; /* of the input's size that may be taken, beside SMALL_BYTES */
 } harms[] = {
-	{"nested lists", nested_lists, TN_FORMAT, "byte 1048576: the file ends in the middle", 24},
-	{"open metadata", open_metadata, TN_LIMIT, "byte 202: nested more than 200 deep", 1},
-	{"one object, memoised often", memo_of_one_object, TN_FORMAT, "the file ends in the middle", 8},
-	{"memo entries far up", memo_that_climbs, TN_FORMAT, "the file ends in the middle", 12},
-	{"a memo entry beyond the file", memo_index_beyond, TN_FORMAT, "byte 3: memo entry 2147483647 before", 0},
-	{"laughing lists", laughing_lists, TN_FORMAT, "the file ends in the middle", 10},
-	{"laughing tuples", laughing_tuples, TN_FORMAT, "the file ends in the middle", 4},
-	{"laughing dicts", laughing_dicts, TN_FORMAT, "the file ends in the middle", 12},
-	{"a string of 2^60 bytes", string_of_an_exabyte, TN_LIMIT, "byte 2: a string of 1152921504606846976 bytes", 0},
-	{"a string of the limit", string_of_the_limit, TN_FORMAT, "byte 2: the file ends in the middle", 0},
-	{"an integer of 2 GiB", integer_of_two_gigabytes, TN_LIMIT, "byte 2: an integer of 2147483647 bytes", 0},
-	{"an integer of -1 bytes", integer_of_negative_length, TN_FORMAT, "byte 2: an integer of negative length", 0},
-	{"floats", floats, TN_FORMAT, "the file ends in the middle", 6},
-	{"frames of 2^63 bytes", frame_of_an_exabyte, TN_FORMAT, "the file ends in the middle", 0},
-	{"different texts", different_texts, TN_FORMAT, "the file ends in the middle", 20},
-	{"different lists", different_lists_of_references, TN_FORMAT, "the file ends in the middle", 16},
-	{"segments", segments_without_blocks, TN_OK, "", 64},
-	{"events", events_alone, TN_FORMAT, "no memory snapshot", 16},
-	{"blocks", blocks_alone, TN_FORMAT, "not there", 0},
-	{"deep stacks", deep_stacks, TN_FORMAT, "the file ends in the middle", 72},
+	{ "nested lists", nested_lists, TN_FORMAT, "byte 1048576: the file ends in the middle", 24 },
+	{ "open metadata", open_metadata, TN_LIMIT, "byte 202: nested more than 200 deep", 1 },
+	{ "one object, memoised often", memo_of_one_object, TN_FORMAT, "the file ends in the middle", 8 },
+	{ "memo entries far up", memo_that_climbs, TN_FORMAT, "the file ends in the middle", 12 },
+	{ "a memo entry beyond the file", memo_index_beyond, TN_FORMAT, "byte 3: memo entry 2147483647 before", 0 },
+	{ "laughing lists", laughing_lists, TN_FORMAT, "the file ends in the middle", 10 },
+	{ "laughing tuples", laughing_tuples, TN_FORMAT, "the file ends in the middle", 4 },
+	{ "laughing dicts", laughing_dicts, TN_FORMAT, "the file ends in the middle", 12 },
+	{ "a string of 2^60 bytes", string_of_an_exabyte, TN_LIMIT, "byte 2: a string of 1152921504606846976 bytes", 0 },
+	{ "a string of the limit", string_of_the_limit, TN_FORMAT, "byte 2: the file ends in the middle", 0 },
+	{ "an integer of 2 GiB", integer_of_two_gigabytes, TN_LIMIT, "byte 2: an integer of 2147483647 bytes", 0 },
+	{ "an integer of -1 bytes", integer_of_negative_length, TN_FORMAT, "byte 2: an integer of negative length", 0 },
+	{ "floats", floats, TN_FORMAT, "the file ends in the middle", 6 },
+	{ "frames of 2^63 bytes", frame_of_an_exabyte, TN_FORMAT, "the file ends in the middle", 0 },
+	{ "different texts", different_texts, TN_FORMAT, "the file ends in the middle", 20 },
+	{ "different lists", different_lists_of_references, TN_FORMAT, "the file ends in the middle", 16 },
+	{ "segments", segments_without_blocks, TN_OK, "", 64 },
+	{ "events", events_alone, TN_FORMAT, "no memory snapshot", 16 },
+	{ "blocks", blocks_alone, TN_FORMAT, "not there", 0 },
+	{ "deep stacks", deep_stacks, TN_FORMAT, "the file ends in the middle", 72 },
 };
 
 static void
@@ -566,12 +588,29 @@ test_cycles(void **state)
 	static const struct {
 		const char *bytes, *words;
 	} cycles[] = {
-		{"}(\x8c\x08segments]\x94(h\xff" "eu.", "a list holds itself"},
-		{"}\x94(\x8c\x08segments](h\xff" "eu.", "a dict holds itself"},
-		{"}(\x8c\x0d" "device_traces]\x94(h\xff" "eu.", "a list holds itself"},
-		{"](}(\x8c\x06" "action\x8c\x05" "alloc\x8c\x06" "frames]\x94(h\xff" "eue.", "a list holds itself"},
-		{"](}\x94(\x8c\x06" "blocks](h\xff" "eue.", "a dict holds itself"},
-		{"]\x94(h\xff" "e.", "a list holds itself"},
+		{ "}(\x8c\x08segments]\x94(h\xff"
+		  "eu.",
+		  "a list holds itself" },
+		{ "}\x94(\x8c\x08segments](h\xff"
+		  "eu.",
+		  "a dict holds itself" },
+		{ "}(\x8c\x0d"
+		  "device_traces]\x94(h\xff"
+		  "eu.",
+		  "a list holds itself" },
+		{ "](}(\x8c\x06"
+		  "action\x8c\x05"
+		  "alloc\x8c\x06"
+		  "frames]\x94(h\xff"
+		  "eue.",
+		  "a list holds itself" },
+		{ "](}\x94(\x8c\x06"
+		  "blocks](h\xff"
+		  "eue.",
+		  "a dict holds itself" },
+		{ "]\x94(h\xff"
+		  "e.",
+		  "a list holds itself" },
 	};
 	for (size_t index = 0; index < sizeof(cycles) / sizeof(cycles[0]); index++) {
 		size_t took;
@@ -590,10 +629,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrong_types),
-		cmocka_unit_test(test_sizes_that_are_none),
-		cmocka_unit_test(test_refused_opcodes),
-		cmocka_unit_test(test_a_megabyte_of_harm),
+		cmocka_unit_test(test_wrong_types),     cmocka_unit_test(test_sizes_that_are_none),
+		cmocka_unit_test(test_refused_opcodes), cmocka_unit_test(test_a_megabyte_of_harm),
 		cmocka_unit_test(test_cycles),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static char path[64];
 static struct tn_ledger *
 make(int devices, uint64_t total, uint64_t other)
 {
-	struct tn_gpu_figures gpus[TN_MAX_DEVICES] = {0};
+	struct tn_gpu_figures gpus[TN_MAX_DEVICES] = { 0 };
 	struct tn_ledger *ledger = NULL;
 	for (int i = 0; i < devices; i++)
 		gpus[i].total_bytes = total;

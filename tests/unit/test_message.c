@@ -54,18 +54,18 @@ scan(const char *text, struct list *list)
 }
 
 static const char typical[] =
-    "Traceback (most recent call last):\n"
-    "  File \"/work/run.py\", line 12, in <module>\n"
-    "    y = model(x)\n"
-    "  File \"/env/lib/python3.11/site-packages/torch/nn/modules/module.py\", line 1511, in _call_impl\n"
-    "    return forward_call(*args, **kwargs)\n"
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 3 has a total capacity of 10.00 GiB "
+	"Traceback (most recent call last):\n"
+	"  File \"/work/run.py\", line 12, in <module>\n"
+	"    y = model(x)\n"
+	"  File \"/env/lib/python3.11/site-packages/torch/nn/modules/module.py\", line 1511, in _call_impl\n"
+	"    return forward_call(*args, **kwargs)\n"
+	"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 3 has a total capacity of 10.00 GiB "
 	"of "
-    "which 512.00 MiB is free. Process 7 has 1.00 GiB memory in use. Including non-PyTorch memory, this process has "
+	"which 512.00 MiB is free. Process 7 has 1.00 GiB memory in use. Including non-PyTorch memory, this process has "
 	"8.50 "
-    "GiB memory in use. Of the allocated memory 8.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by "
+	"GiB memory in use. Of the allocated memory 8.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by "
 	"PyTorch "
-    "but unallocated.\n";
+	"but unallocated.\n";
 
 static void
 test_pieces(void **state)
@@ -106,8 +106,8 @@ test_many_processes(void **state)
 	size_t used = 0;
 	(void)state;
 	used += (size_t)sprintf(
-	    text, "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB of "
-	          "which 1.00 GiB is free. ");
+		text, "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB of "
+			  "which 1.00 GiB is free. ");
 	for (int i = 0; i < 300; i++)
 		used += (size_t)sprintf(text + used, "Process %d has 10.00 MiB memory in use. ", 1000 + i);
 	sprintf(text + used,
@@ -185,8 +185,8 @@ test_whose_code(void **state)
 		"lib/python3.9/site-packages/a.py",
 	};
 	static const char *const own[] = { "train.py",      "/home/a/lib/net.py", "D:\\work\\lib\\net.py",
-	                                   "<stdin>",       "<string>",           "/opt/src/quark/torch/observer.py",
-	                                   "./src/main.py", "/srv/python/app.py" };
+		                               "<stdin>",       "<string>",           "/opt/src/quark/torch/observer.py",
+		                               "./src/main.py", "/srv/python/app.py" };
 	(void)state;
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
 		if (!tn__frame_is_library(libraries[i], strlen(libraries[i])))
@@ -203,20 +203,20 @@ test_ranks(void **state)
 		const char *line;
 		int64_t rank;
 	} cases[] = { { "[rank3]: x", 3 },
-	              { "Rank 12: x", 12 },
-	              { "x on rank 7", 7 },
-	              { "global_rank=5", 5 },
-	              { "local_rank: 2 x", -1 },
-	              { "(Worker rank=4 pid=9) x", 4 },
-	              { "tp_rank 3", -1 },
-	              { "node rank 3", -1 },
-	              { "[1,6]<stderr>:x", 6 },
-	              { "ranks 3", -1 },
-	              { "rank", -1 },
-	              { "frank 3", -1 },
-	              { "local_rank 1, rank 9", 9 },
-	              { "low-rank 64", -1 },
-	              { "[default1]:x", -1 } };
+		          { "Rank 12: x", 12 },
+		          { "x on rank 7", 7 },
+		          { "global_rank=5", 5 },
+		          { "local_rank: 2 x", -1 },
+		          { "(Worker rank=4 pid=9) x", 4 },
+		          { "tp_rank 3", -1 },
+		          { "node rank 3", -1 },
+		          { "[1,6]<stderr>:x", 6 },
+		          { "ranks 3", -1 },
+		          { "rank", -1 },
+		          { "frank 3", -1 },
+		          { "local_rank 1, rank 9", 9 },
+		          { "low-rank 64", -1 },
+		          { "[default1]:x", -1 } };
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int64_t rank = tn__line_rank(cases[i].line, strlen(cases[i].line));

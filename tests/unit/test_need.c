@@ -24,9 +24,9 @@ on_the_card(void)
 		"s:[{s:s, s:s, s:I, s:s, s:s}]}",
 		"schema", "tonnage.run/1", "verdict", "out_of_memory", "gpu", "name", "a card", "total_bytes", 12 * GIB,
 		"context_bytes", GIB / 4, "out_of_memory", "requested_bytes", 2 * GIB, "free_bytes", GIB, "short_by_bytes", GIB,
-		"cause", "fragmentation", "phase", "forward", "step", 2, "by_category", "parameters", 4 * GIB, "activations", 4 * GIB,
-		"cached", 3 * GIB, "context", GIB / 4, "findings", "id", "fragmentation", "severity", "error", "bytes", GIB, "what",
-		"fragmentation: ...", "do", "expandable_segments");
+		"cause", "fragmentation", "phase", "forward", "step", 2, "by_category", "parameters", 4 * GIB, "activations",
+		4 * GIB, "cached", 3 * GIB, "context", GIB / 4, "findings", "id", "fragmentation", "severity", "error", "bytes",
+		GIB, "what", "fragmentation: ...", "do", "expandable_segments");
 	assert_non_null(document);
 	return document;
 }
@@ -34,10 +34,11 @@ on_the_card(void)
 static json_t *
 on_a_large_card(json_int_t device, json_int_t cached, json_int_t state, const char *verdict)
 {
-	json_t *document = json_pack("{s:s, s:{s:i}, s:{s:I, s:I, s:I}, s:{s:{s:I, s:I, s:I, s:I}}, s:{s:b}}", "verdict", verdict,
-	                             "steps", "seen", 3, "peak", "device_bytes", device, "reserved_bytes", device - GIB / 4,
-	                             "allocated_bytes", device - GIB / 4 - cached, "at_peak", "by_category", "parameters", 4 * GIB,
-	                             "gradients", 4 * GIB, "optimizer_state", state, "activations", 4 * GIB, "facts", "trains", 1);
+	json_t *document = json_pack("{s:s, s:{s:i}, s:{s:I, s:I, s:I}, s:{s:{s:I, s:I, s:I, s:I}}, s:{s:b}}", "verdict",
+	                             verdict, "steps", "seen", 3, "peak", "device_bytes", device, "reserved_bytes",
+	                             device - GIB / 4, "allocated_bytes", device - GIB / 4 - cached, "at_peak",
+	                             "by_category", "parameters", 4 * GIB, "gradients", 4 * GIB, "optimizer_state", state,
+	                             "activations", 4 * GIB, "facts", "trains", 1);
 	assert_non_null(document);
 	return document;
 }
@@ -94,7 +95,9 @@ test_a_need_below_what_was_held(void **context)
 {
 	(void)context;
 	struct tn_report report;
-	struct tn_need need = { .bytes = 3 * GIB, .least = 3 * GIB, .steps = 3, .facts = { .known = true, .trains = true } };
+	struct tn_need need = {
+		.bytes = 3 * GIB, .least = 3 * GIB, .steps = 3, .facts = { .known = true, .trains = true }
+	};
 	tn__report_init(&report);
 	report.oom.allocated_bytes = 8 * GIB;
 	tn__report_take_need(&report, &need);
@@ -111,7 +114,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_whole_need_decides), cmocka_unit_test(test_what_tells_nothing_changes_nothing),
+		cmocka_unit_test(test_the_whole_need_decides),
+		cmocka_unit_test(test_what_tells_nothing_changes_nothing),
 		cmocka_unit_test(test_a_need_below_what_was_held),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

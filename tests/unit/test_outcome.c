@@ -43,8 +43,9 @@ fill(struct tn_report *report)
 		report->at_peak.device_bytes += report->at_peak.by_category[i] = (i + 1) * MIB;
 	report->at_peak.holders = calloc(1, sizeof(*report->at_peak.holders));
 	report->at_peak.holder_count = 1;
-	report->at_peak.holders[0] = (struct tn_report_holder){ .category = TN_CATEGORY_parameters, .bytes = 5 * MIB,
-		                                                    .alike = 1, .what = strdup("copy of the model") };
+	report->at_peak.holders[0] = (struct tn_report_holder){
+		.category = TN_CATEGORY_parameters, .bytes = 5 * MIB, .alike = 1, .what = strdup("copy of the model")
+	};
 	report->growth.seen = true;
 	report->oom.seen = true;
 	report->oom.requested_bytes = 64 * MIB;
@@ -52,13 +53,26 @@ fill(struct tn_report *report)
 	report->oom.cause = strdup("fragmentation");
 	report->oom.phase = strdup("forward");
 	report->oom.at = tn__report_new_place("/home/user/model.py", 32, "forward", false);
-	report->facts = (struct tn_facts){ .known = true, .trains = true, .autocast = true, .checkpoints = true,
-		                               .checkpoints_wait = true, .trained_in_eval = true, .never_updated = true,
-		                               .loader = true, .expandable_segments = true, .copy_called = true,
-		                               .cudnn_benchmark = true, .workspace_config = true, .small_state = true,
-		                               .parameter_bytes = 4, .wide_bytes = 3, .small_bytes = 2, .trained_bytes = 1 };
+	report->facts = (struct tn_facts){ .known = true,
+		                               .trains = true,
+		                               .autocast = true,
+		                               .checkpoints = true,
+		                               .checkpoints_wait = true,
+		                               .trained_in_eval = true,
+		                               .never_updated = true,
+		                               .loader = true,
+		                               .expandable_segments = true,
+		                               .copy_called = true,
+		                               .cudnn_benchmark = true,
+		                               .workspace_config = true,
+		                               .small_state = true,
+		                               .parameter_bytes = 4,
+		                               .wide_bytes = 3,
+		                               .small_bytes = 2,
+		                               .trained_bytes = 1 };
 	(void)tn__report_add_finding_as(report, TN_FINDING_growth, TN_SEVERITY_WARNING, MIB, NULL, NULL, "it grows");
-	(void)tn__report_add_finding_as(report, TN_FINDING_fragmentation, TN_SEVERITY_ERROR, MIB, NULL, "expandable_segments", "in pieces");
+	(void)tn__report_add_finding_as(report, TN_FINDING_fragmentation, TN_SEVERITY_ERROR, MIB, NULL,
+	                                "expandable_segments", "in pieces");
 }
 
 /* The documents of two processes, in a folder of their own; the caller frees the name. */
@@ -106,8 +120,9 @@ pass_on(const struct tn_report *report, const char *error, struct tn_outcome *ou
 	size_t size = 0;
 	FILE *file = open_memstream(&text, &size);
 	assert_non_null(file);
-	struct json_t *of_run = report != NULL ? tn__outcome_of_run(report, folder, "1\thalf\t3\t2\t1000\t300\n", "torch\t/x\n")
-	                                       : NULL;
+	struct json_t *of_run = report != NULL
+	                            ? tn__outcome_of_run(report, folder, "1\thalf\t3\t2\t1000\t300\n", "torch\t/x\n")
+	                            : NULL;
 	assert_int_equal(tn__outcome_write(of_run, error, 10, file), TN_OK);
 	fclose(file);
 	tn__outcome_read(text, size, out);
@@ -238,7 +253,9 @@ test_changes_and_survey(void **state)
 static void
 test_a_trial_that_failed_or_broke_off(void **state)
 {
-	static const char *const broken[] = { "", "{", "[]", "{}", "{\"report\": null}", "{\"report\": 3, \"changes\": {}}" };
+	static const char *const broken[] = {
+		"", "{", "[]", "{}", "{\"report\": null}", "{\"report\": 3, \"changes\": {}}"
+	};
 	struct tn_outcome outcome;
 	pass_on(NULL, "no such card", &outcome);
 	assert_null(outcome.report);
@@ -262,7 +279,8 @@ test_a_trial_that_failed_or_broke_off(void **state)
 static void
 test_the_spelling_of_changes(void **state)
 {
-	char id[64], *changes = NULL, *part = tn__change_part("accumulate", "4"), *plain = tn__change_part("zero_grad", NULL);
+	char id[64], *changes = NULL, *part = tn__change_part("accumulate", "4"),
+				 *plain = tn__change_part("zero_grad", NULL);
 	char *title = tn__change_title("pieces", "4"), *bare = tn__change_title("early", NULL);
 	assert_string_equal(part, "accumulate=4");
 	assert_string_equal(plain, "zero_grad");
@@ -291,12 +309,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_report_is_the_same),
-		cmocka_unit_test(test_every_verdict_comes_back),
-		cmocka_unit_test(test_what_is_unknown_stays_unknown),
-		cmocka_unit_test(test_changes_and_survey),
-		cmocka_unit_test(test_a_trial_that_failed_or_broke_off),
-		cmocka_unit_test(test_the_spelling_of_changes),
+		cmocka_unit_test(test_the_report_is_the_same),           cmocka_unit_test(test_every_verdict_comes_back),
+		cmocka_unit_test(test_what_is_unknown_stays_unknown),    cmocka_unit_test(test_changes_and_survey),
+		cmocka_unit_test(test_a_trial_that_failed_or_broke_off), cmocka_unit_test(test_the_spelling_of_changes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

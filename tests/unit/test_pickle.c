@@ -97,13 +97,13 @@ static struct record told;
 static tn_status
 read_limited(const void *bytes, size_t size, const struct tn_pickle_limits *limits, uint64_t memory)
 {
-	struct tn_budget budget = {.limit = memory};
+	struct tn_budget budget = { .limit = memory };
 	struct tn_intern strings;
 	struct tn_cursor cursor;
 	struct tn_pickle pickle;
-	struct tn_pickle_visitor visitor = {&told, on_dict, on_list, on_tuple, is_value};
+	struct tn_pickle_visitor visitor = { &told, on_dict, on_list, on_tuple, is_value };
 	tn_value value;
-	told = (struct record){.pickle = &pickle};
+	told = (struct record){ .pickle = &pickle };
 	tn__intern_init(&strings, &budget);
 	tn__cursor_memory(&cursor, bytes, size);
 	tn__pickle_init(&pickle, &cursor, &budget, &strings, limits, &visitor);
@@ -123,17 +123,17 @@ read_bytes(const void *bytes, size_t size)
 	return read_limited(bytes, size, NULL, 64 << 20);
 }
 
-#define READS(literal, expected)                                      \
-	do {                                                              \
-		if (read_bytes(literal, sizeof(literal) - 1) != TN_OK)        \
-			fail_msg("%s", tn_error_text());                          \
-		assert_string_equal(told.text, expected);                     \
+#define READS(literal, expected)                               \
+	do {                                                       \
+		if (read_bytes(literal, sizeof(literal) - 1) != TN_OK) \
+			fail_msg("%s", tn_error_text());                   \
+		assert_string_equal(told.text, expected);              \
 	} while (0)
 
-#define FAILS(literal, status, words)                                        \
-	do {                                                                     \
-		assert_int_equal(read_bytes(literal, sizeof(literal) - 1), status);   \
-		assert_non_null(strstr(tn_error_text(), words));                     \
+#define FAILS(literal, status, words)                                       \
+	do {                                                                    \
+		assert_int_equal(read_bytes(literal, sizeof(literal) - 1), status); \
+		assert_non_null(strstr(tn_error_text(), words));                    \
 	} while (0)
 
 static void
@@ -180,20 +180,34 @@ test_containers(void **state)
 	READS("\x80\x04K\x01\x85.", "tuple 1; #1");
 	READS("\x80\x04K\x01K\x02\x86.", "tuple 1 2; #1");
 	READS("\x80\x04K\x01K\x02K\x03\x87.", "tuple 1 2 3; #1");
-	READS("\x80\x04](K\x01K\x02" "e.", "list 1 2; #1");
-	READS("\x80\x04]K\x07" "a.", "list 7; #1");
+	READS("\x80\x04](K\x01K\x02"
+	      "e.",
+	      "list 1 2; #1");
+	READS("\x80\x04]K\x07"
+	      "a.",
+	      "list 7; #1");
 	READS("\x80\x04}(K\x01NK\x02\x88u.", "dict 1 None 2 1; #1");
 	READS("\x80\x04}K\x01K\x02s.", "dict 1 2; #1");
-	READS("\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00](](K\x01" "ee.", "list 1;list #1; #2");
+	READS("\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00](](K\x01"
+	      "ee.",
+	      "list 1;list #1; #2");
 }
 
 static void
 test_memo(void **state)
 {
-	READS("\x80\x04](\x8c\x01x\x94h\x00" "e.", "list 'x' 'x'; #1");
-	READS("\x80\x02](\x8c\x01xq\x05h\x05" "e.", "list 'x' 'x'; #1");
-	READS("\x80\x02](\x8c\x01xr\x03\x00\x00\x00j\x03\x00\x00\x00" "e.", "list 'x' 'x'; #1");
-	READS("\x80\x04](]\x94h\x00h\x00" "e.", "list #0 #0 #0; #1"); /* empty, three times */
+	READS("\x80\x04](\x8c\x01x\x94h\x00"
+	      "e.",
+	      "list 'x' 'x'; #1");
+	READS("\x80\x02](\x8c\x01xq\x05h\x05"
+	      "e.",
+	      "list 'x' 'x'; #1");
+	READS("\x80\x02](\x8c\x01xr\x03\x00\x00\x00j\x03\x00\x00\x00"
+	      "e.",
+	      "list 'x' 'x'; #1");
+	READS("\x80\x04](]\x94h\x00h\x00"
+	      "e.",
+	      "list #0 #0 #0; #1"); /* empty, three times */
 	FAILS("\x80\x04h\x00.", TN_FORMAT, "byte 2: memo entry 0 does not exist");
 	FAILS("\x80\x04Nr\xff\xff\xff\xff.", TN_FORMAT, "byte 3: memo entry 4294967295 before");
 	FAILS("\x80\x04\x94.", TN_FORMAT, "byte 2: nothing there");
@@ -202,28 +216,46 @@ test_memo(void **state)
 static void
 test_what_holds_itself(void **state)
 {
-	FAILS("\x80\x04]\x94h\x00" "a.", TN_FORMAT, "byte 6: a list holds itself");
-	FAILS("\x80\x04]\x94(h\x00" "e.", TN_FORMAT, "byte 7: a list holds itself");
-	FAILS("\x80\x04]\x94]h\x00" "aa.", TN_FORMAT, "byte 8: a list holds itself");
-	FAILS("\x80\x04]\x94(]](K\x01h\x00" "ee.", TN_FORMAT, "byte 13: a list holds itself");
+	FAILS("\x80\x04]\x94h\x00"
+	      "a.",
+	      TN_FORMAT, "byte 6: a list holds itself");
+	FAILS("\x80\x04]\x94(h\x00"
+	      "e.",
+	      TN_FORMAT, "byte 7: a list holds itself");
+	FAILS("\x80\x04]\x94]h\x00"
+	      "aa.",
+	      TN_FORMAT, "byte 8: a list holds itself");
+	FAILS("\x80\x04]\x94(]](K\x01h\x00"
+	      "ee.",
+	      TN_FORMAT, "byte 13: a list holds itself");
 	FAILS("\x80\x04}\x94K\x01h\x00s.", TN_FORMAT, "byte 8: a dict holds itself");
-	FAILS("\x80\x04]\x94}(K\x01h\x00u\x85" "a.", TN_FORMAT, "byte 12: a list holds itself");
+	FAILS("\x80\x04]\x94}(K\x01h\x00u\x85"
+	      "a.",
+	      TN_FORMAT, "byte 12: a list holds itself");
 }
 
 /* The third list has the bytes of the second and takes over its word, until the memo entry is changed. */
 static void
 test_lists_of_references(void **state)
 {
-	READS("\x80\x04\x8c\x01x\x94](](h\x00" "e](h\x00" "e](h\x00" "ee\x86.",
+	READS("\x80\x04\x8c\x01x\x94](](h\x00"
+	      "e](h\x00"
+	      "e](h\x00"
+	      "ee\x86.",
 	      "list 'x';list 'x';list #1 #2 #2;tuple 'x' #3; #4");
-	READS("\x80\x04\x8c\x01x\x94](](h\x00" "e](h\x00" "e\x8c\x01yq\x00](h\x00" "ee\x86.",
+	READS("\x80\x04\x8c\x01x\x94](](h\x00"
+	      "e](h\x00"
+	      "e\x8c\x01yq\x00](h\x00"
+	      "ee\x86.",
 	      "list 'x';list 'x';list 'y';list #1 #2 'y' #3;tuple 'x' #4; #5");
 }
 
 static void
 test_what_is_refused(void **state)
 {
-	FAILS("\x80\x02" "cos\nsystem\n(\x8c\x02idtR.", TN_UNSUPPORTED, "byte 2: the pickle opcode GLOBAL,");
+	FAILS("\x80\x02"
+	      "cos\nsystem\n(\x8c\x02idtR.",
+	      TN_UNSUPPORTED, "byte 2: the pickle opcode GLOBAL,");
 	FAILS("\x80\x04\x8c\x02os\x8c\x06system\x93.", TN_UNSUPPORTED, "byte 14: the pickle opcode STACK_GLOBAL,");
 	FAILS("\x80\x04N)R.", TN_UNSUPPORTED, "REDUCE");
 	FAILS("\x80\x04N)\x81.", TN_UNSUPPORTED, "NEWOBJ");
@@ -239,7 +271,9 @@ test_what_is_refused(void **state)
 static void
 test_broken_nesting(void **state)
 {
-	FAILS("\x80\x04" "e.", TN_FORMAT, "byte 2: a container ends that did not begin");
+	FAILS("\x80\x04"
+	      "e.",
+	      TN_FORMAT, "byte 2: a container ends that did not begin");
 	FAILS("\x80\x04(e.", TN_FORMAT, "byte 3: items for something that is not a list");
 	FAILS("\x80\x04}(e.", TN_FORMAT, "not a list");
 	FAILS("\x80\x04](u.", TN_FORMAT, "not a dict");
@@ -249,14 +283,17 @@ test_broken_nesting(void **state)
 	FAILS("\x80\x04.", TN_FORMAT, "ends with open containers");
 	FAILS("\x80\x04NN.", TN_FORMAT, "ends with open containers");
 	FAILS("\x80\x04](N\x86.", TN_FORMAT, "an item is missing");
-	FAILS("\x80\x04" "a.", TN_FORMAT, "byte 2");
+	FAILS("\x80\x04"
+	      "a.",
+	      TN_FORMAT, "byte 2");
 }
 
 static void
 test_cut_anywhere(void **state)
 {
 	static const char whole[] = "\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01x\x94](h\x01h\x01"
-	                            "eX\x03\x00\x00\x00" "abc\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00K\x01M\x01\x02u.";
+								"eX\x03\x00\x00\x00"
+								"abc\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00K\x01M\x01\x02u.";
 	assert_int_equal(read_bytes(whole, sizeof(whole) - 1), TN_OK);
 	for (size_t size = 0; size < sizeof(whole) - 3; size++) {
 		uint8_t *copy = malloc(size + 1); /* so that a sanitizer sees a read beyond the end */
@@ -288,7 +325,7 @@ one_byte(void *context, void *buffer, size_t size, size_t *got)
 static void
 test_claims_are_not_allocated(void **state)
 {
-	struct tn_budget budget = {.limit = 1 << 20};
+	struct tn_budget budget = { .limit = 1 << 20 };
 	const char *at = "X\xff\xff\xff\x00short";
 	struct tn_cursor cursor;
 	tn__cursor_source(&cursor, one_byte, &at, &budget);
@@ -308,7 +345,10 @@ test_limits_can_be_set(void **state)
 	assert_int_equal(read_limited("\x80\x04((((", 6, &limits, 1 << 20), TN_LIMIT);
 	assert_non_null(strstr(tn_error_text(), "byte 5: nested more than 3 deep"));
 	limits.memo = 1;
-	assert_int_equal(read_limited("\x80\x04N\x94" "Nr\x64\x00\x00\x00", 10, &limits, 1 << 20), TN_FORMAT);
+	assert_int_equal(read_limited("\x80\x04N\x94"
+	                              "Nr\x64\x00\x00\x00",
+	                              10, &limits, 1 << 20),
+	                 TN_FORMAT);
 	limits.string_bytes = 1;
 	assert_int_equal(read_limited("\x80\x04\x8c\x02hi.", 7, &limits, 1 << 20), TN_LIMIT);
 }
@@ -349,7 +389,7 @@ test_billion_laughs(void **state)
 static void
 test_interning(void **state)
 {
-	struct tn_budget budget = {.limit = 64 << 20};
+	struct tn_budget budget = { .limit = 64 << 20 };
 	struct tn_intern intern;
 	tn__intern_init(&intern, &budget);
 	for (uint32_t index = 0; index < 20000; index++) {

@@ -40,7 +40,7 @@ put_start(struct writer *writer)
 static inline void
 put_text(struct writer *writer, const char *text)
 {
-	uint8_t head[2] = {0x8c, (uint8_t)strlen(text)};
+	uint8_t head[2] = { 0x8c, (uint8_t)strlen(text) };
 	put_bytes(writer, head, 2);
 	put_bytes(writer, text, strlen(text));
 }

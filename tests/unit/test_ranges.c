@@ -24,7 +24,8 @@ test_numbers_and_ranges_are_read(void **state)
 static void
 test_what_is_no_list_is_refused(void **state)
 {
-	static const char *const wrong[] = { "", ",", "1,", ",1", "a", "1a", "1-", "-1", "3-1", "1,1", "2,1", "0-3,3", "0 1", "99999999999" };
+	static const char *const wrong[] = { "",   ",",   "1,",  ",1",  "a",     "1a",  "1-",
+		                                 "-1", "3-1", "1,1", "2,1", "0-3,3", "0 1", "99999999999" };
 	int out[8];
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		assert_int_equal(tn__ranges_read(wrong[i], out, 8), -1);

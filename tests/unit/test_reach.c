@@ -40,7 +40,8 @@ kernel_of(const char *name)
 static void
 launch(struct tn_kernel *kernel, void **arguments)
 {
-	OK(tn__kernel_launch(kernel, &(struct tn_launch){.grid = {1, 1, 1}, .block = {128, 1, 1}, .arguments = arguments}));
+	OK(tn__kernel_launch(kernel,
+	                     &(struct tn_launch){ .grid = { 1, 1, 1 }, .block = { 128, 1, 1 }, .arguments = arguments }));
 }
 
 /* Gives a kernel code that says which sizes its parameters have. */
@@ -80,8 +81,8 @@ test_a_structure_ends_where_its_code_says(void **state)
 	static const uint16_t size = sizeof(uint64_t[2]);
 	uint64_t device;
 	OK(tn__malloc(1 << 21, &device));
-	struct frame frame = {{0, device}, device + 4096};
-	void *arguments[] = {&frame};
+	struct frame frame = { { 0, device }, device + 4096 };
+	void *arguments[] = { &frame };
 	put(device, 7);
 	put(device + 4096, 7);
 	struct tn_kernel *kernel = kernel_of("_Z4sizeN1a5ThingE");
@@ -98,13 +99,13 @@ test_a_structure_ends_where_its_code_says(void **state)
 static void
 test_a_kernel_without_signature(void **state)
 {
-	static const uint16_t sizes[] = {8, 4, 8};
+	static const uint16_t sizes[] = { 8, 4, 8 };
 	uint64_t device, *words = malloc(3 * sizeof(*words));
 	OK(tn__malloc(1 << 21, &device));
 	words[0] = device;
 	words[1] = device + 4096; /* a number of 4 bytes, whose other half is not looked at */
 	words[2] = 3;
-	void *arguments[] = {&words[0], &words[1], &words[2]};
+	void *arguments[] = { &words[0], &words[1], &words[2] };
 	put(device, 7);
 	put(device + 4096, 7);
 	struct tn_kernel *kernel = kernel_of("triton_poi_fused_add_0");
@@ -122,11 +123,11 @@ test_a_kernel_without_signature(void **state)
 static void
 test_code_that_disagrees_with_the_name(void **state)
 {
-	static const uint16_t sizes[] = {16, 8};
+	static const uint16_t sizes[] = { 16, 8 };
 	uint64_t device;
 	OK(tn__malloc(1 << 21, &device));
-	struct frame frame = {{0, 0}, device};
-	void *arguments[] = {&frame, &frame};
+	struct frame frame = { { 0, 0 }, device };
+	void *arguments[] = { &frame, &frame };
 	put(device, 7);
 	struct tn_kernel *kernel = kernel_of("_Z8disagreeN1a5ThingE");
 	give_code(kernel, sizes, 2);
@@ -142,9 +143,9 @@ count_of(uint64_t mask, uint64_t result)
 {
 	struct {
 		uint64_t mask, unused;
-	} iterator = {mask, 0};
+	} iterator = { mask, 0 };
 	int32_t bytes = MASK_BYTES, out = -1;
-	void *arguments[] = {&iterator, &result, &bytes, &bytes, &bytes, &bytes};
+	void *arguments[] = { &iterator, &result, &bytes, &bytes, &bytes, &bytes };
 	launch(kernel_of(COUNT_OF_MASK), arguments);
 	OK(tn__copy((uintptr_t)&out, result, sizeof(out), 0, false));
 	return out;
@@ -153,7 +154,7 @@ count_of(uint64_t mask, uint64_t result)
 static void
 put_mask(uint64_t mask, int ones)
 {
-	unsigned char bytes[MASK_BYTES] = {0};
+	unsigned char bytes[MASK_BYTES] = { 0 };
 	memset(bytes, 1, (size_t)ones);
 	OK(tn__copy(mask, (uintptr_t)bytes, sizeof(bytes), 0, false));
 }
@@ -180,7 +181,7 @@ test_a_count_ends_with_a_write_to_the_mask(void **state)
 {
 	uint64_t device;
 	OK(tn__malloc(1 << 21, &device));
-	void *arguments[] = {&device};
+	void *arguments[] = { &device };
 	put_mask(device, 5);
 	assert_int_equal(count_of(device, device + 4096), 5);
 	launch(kernel_of("_Z5writePb"), arguments);

@@ -16,8 +16,9 @@
 
 #define NEAR(a, b) assert_true(fabs((double)(a) - (double)(b)) <= 1e-6 * fabs((double)(b)))
 
-static const struct tn_gpu_figures card = { .compute_major = 8, .memory_gbps = 1000, .fp32_tflops = 10,
-	                                        .tf32_tflops = 20, .bf16_tflops = 40 };
+static const struct tn_gpu_figures card = {
+	.compute_major = 8, .memory_gbps = 1000, .fp32_tflops = 10, .tf32_tflops = 20, .bf16_tflops = 40
+};
 /* Everything reaches its peak, and nothing costs but what is asked for. */
 static const struct tn_assumptions ideal = { 1, 1, 1, 1, 0, 0, 1, 1 };
 

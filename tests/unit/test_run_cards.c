@@ -30,7 +30,9 @@ estimate(int64_t card, int backward, int batch, int64_t missing)
 	report.at_peak.by_category[TN_CATEGORY_optimizer_state] = 8 * GIB;
 	report.at_peak.by_category[TN_CATEGORY_activations] = 16 * GIB;
 	search.unchanged_large.outcome.report = &report;
-	search.unchanged_large.outcome.changes.survey = (struct tn_survey){ .known = true, .backward = backward, .blocks = 8 };
+	search.unchanged_large.outcome.changes.survey = (struct tn_survey){ .known = true,
+		                                                                .backward = backward,
+		                                                                .blocks = 8 };
 	tn__multi_gpu_estimate(&search, &fixes);
 	tn__report_free(&report);
 	return fixes;

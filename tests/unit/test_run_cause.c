@@ -28,7 +28,7 @@ struct scene {
 	int64_t parameters, gradients, optimizer_state, activations, inputs, temporaries, cached, others;
 	int64_t step;
 	struct tn_report_holder holder, beside; /* lines of interest, bytes in MiB */
-	const char *cause, *why, *id; /* id: of the finding; NULL: the cause */
+	const char *cause, *why, *id;           /* id: of the finding; NULL: the cause */
 };
 
 static void
@@ -61,8 +61,8 @@ play(const struct scene *scene, struct tn_report *report)
 	report->batch_size = scene->batch != 0 ? scene->batch : TN_NO_FIGURE;
 	int64_t held = (int64_t)report->gpu.total_bytes - report->oom.free_bytes;
 	report->device_peak = held;
-	tn__report_set_split(&report->at_oom, &(struct tn_report_split){ 130 * MIB, held - 130 * MIB - scene->others * MIB, 0,
-	                                                                 scene->others * MIB, 0 });
+	tn__report_set_split(&report->at_oom, &(struct tn_report_split){ 130 * MIB, held - 130 * MIB - scene->others * MIB,
+	                                                                 0, scene->others * MIB, 0 });
 	if (scene->told)
 		set_categories(&report->at_oom, scene);
 	report->oom.step = scene->step;
@@ -80,122 +80,329 @@ play(const struct scene *scene, struct tn_report *report)
 	tn__report_judge(report, &out);
 }
 
-#define STATE(label)                                                                                            \
-	{                                                                                                           \
-		.category = TN_CATEGORY_optimizer_state, .bytes = 100, .blocks = 10, .alike = 10, .what = (char *)(uintptr_t)(label) \
-	}
-#define KEPT(mib, count, parts, in_layers)                                                                      \
-	{                                                                                                           \
-		.category = TN_CATEGORY_temporaries, .bytes = (mib), .blocks = (count), .alike = (parts), .layers = (in_layers), \
-		.at = { (char *)(uintptr_t)"/x/keep.py", 12, NULL, false }                                              \
+#define STATE(label)                           \
+	{ .category = TN_CATEGORY_optimizer_state, \
+	  .bytes = 100,                            \
+	  .blocks = 10,                            \
+	  .alike = 10,                             \
+	  .what = (char *)(uintptr_t)(label) }
+#define KEPT(mib, count, parts, in_layers)                                                        \
+	{                                                                                             \
+		.category = TN_CATEGORY_temporaries, .bytes = (mib), .blocks = (count), .alike = (parts), \
+		.layers = (in_layers), .at = {                                                            \
+			(char *)(uintptr_t)"/x/keep.py",                                                      \
+			12,                                                                                   \
+			NULL,                                                                                 \
+			false                                                                                 \
+		}                                                                                         \
 	}
 
-#define SOFTMAX(mib, parts)                                                                                     \
-	{                                                                                                           \
-		.category = TN_CATEGORY_activations, .bytes = (mib), .blocks = (parts), .alike = (parts), .layers = true,   \
-		.what = (char *)(uintptr_t)"softmax", .at = { (char *)(uintptr_t)"/x/keep.py", 30, NULL, false }            \
+#define SOFTMAX(mib, parts)                                                                                       \
+	{                                                                                                             \
+		.category = TN_CATEGORY_activations, .bytes = (mib), .blocks = (parts), .alike = (parts), .layers = true, \
+		.what = (char *)(uintptr_t)"softmax", .at = {                                                             \
+			(char *)(uintptr_t)"/x/keep.py",                                                                      \
+			30,                                                                                                   \
+			NULL,                                                                                                 \
+			false                                                                                                 \
+		}                                                                                                         \
 	}
 
-#define BATCHES(count)                                                                                          \
-	{                                                                                                           \
-		.category = TN_CATEGORY_inputs, .bytes = 90, .blocks = (count), .alike = (count),                       \
-		.at = { (char *)(uintptr_t)"/x/train.py", 14, NULL, false }                                             \
+#define BATCHES(count)                                                                            \
+	{                                                                                             \
+		.category = TN_CATEGORY_inputs, .bytes = 90, .blocks = (count), .alike = (count), .at = { \
+			(char *)(uintptr_t)"/x/train.py",                                                     \
+			14,                                                                                   \
+			NULL,                                                                                 \
+			false                                                                                 \
+		}                                                                                         \
 	}
 
 static const struct scene scenes[] = {
 	{ .cause = "unknown" },
 	{ .asked = 12 * 1024, .cause = "too_big_single_request", .why = "larger than all that the card can give (11.6" },
-	{ .available = 4096, .message = "... 2.00 GiB allowed; ...", .cause = "memory_fraction_limit",
+	{ .available = 4096,
+	  .message = "... 2.00 GiB allowed; ...",
+	  .cause = "memory_fraction_limit",
 	  .why = "limited itself" },
 	{ .available = 4096, .message = "nothing of limits", .cause = "unknown" },
 	{ .message = "DefaultCPUAllocator: not enough memory", .cause = "host_ram", .why = "computer's own memory" },
 	{ .workspace = true, .cause = "library_workspace", .why = "a library asked" },
 	{ .others = 3000, .cause = "other_process", .why = "other processes hold 2.93 GiB" },
 	{ .others = 500, .cause = "unknown" }, /* less than what is missing */
-	{ .told = true, .cached = 3000, .activations = 6000, .cause = "fragmentation",
+	{ .told = true,
+	  .cached = 3000,
+	  .activations = 6000,
+	  .cause = "fragmentation",
 	  .why = "keeps 2.93 GiB that no tensor uses" },
-	{ .told = true, .cached = 1000, .activations = 6000, .cause = "model_or_batch_too_big", .id = "batch_too_big",
+	{ .told = true,
+	  .cached = 1000,
+	  .activations = 6000,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
 	  .why = "the batch" },
 	{ .told = true, .cached = 1100, .others = 3000, .cause = "other_process", .why = "other processes" },
-	{ .told = true, .cached = 3000, .leak = true, .cause = "leak_suspected", .id = "growth",
+	{ .told = true,
+	  .cached = 3000,
+	  .leak = true,
+	  .cause = "leak_suspected",
+	  .id = "growth",
 	  .why = "1.0 MiB more with each step" },
-	{ .told = true, .phase = "build", .parameters = 9000, .cause = "model_or_batch_too_big", .id = "model_too_big",
+	{ .told = true,
+	  .phase = "build",
+	  .parameters = 9000,
+	  .cause = "model_or_batch_too_big",
+	  .id = "model_too_big",
 	  .why = "while building" },
-	{ .told = true, .phase = "load", .temporaries = 9000, .cause = "model_or_batch_too_big", .id = "model_too_big",
+	{ .told = true,
+	  .phase = "load",
+	  .temporaries = 9000,
+	  .cause = "model_or_batch_too_big",
+	  .id = "model_too_big",
 	  .why = "while loading" },
 	/* the first update: what is still to come weighs more than the pieces */
-	{ .told = true, .phase = "optimizer", .asked = 200, .available = 100, .step = 1, .parameters = 4096, .gradients = 4096,
-	  .optimizer_state = 2048, .cached = 900, .holder = STATE("exp_avg float32"), .cause = "model_or_batch_too_big", .id = "optimizer_state",
-	  .why = "parameters and gradients take 8.00 GiB, and Adam wants two more numbers for each parameter, 8.00 GiB in all" },
-	{ .told = true, .phase = "optimizer", .asked = 200, .available = 100, .step = 2, .parameters = 2048, .gradients = 2048,
-	  .optimizer_state = 4096, .cached = 900, .holder = STATE("exp_avg float32"), .cause = "fragmentation",
+	{ .told = true,
+	  .phase = "optimizer",
+	  .asked = 200,
+	  .available = 100,
+	  .step = 1,
+	  .parameters = 4096,
+	  .gradients = 4096,
+	  .optimizer_state = 2048,
+	  .cached = 900,
+	  .holder = STATE("exp_avg float32"),
+	  .cause = "model_or_batch_too_big",
+	  .id = "optimizer_state",
+	  .why =
+	      "parameters and gradients take 8.00 GiB, and Adam wants two more numbers for each parameter, 8.00 GiB in all" },
+	{ .told = true,
+	  .phase = "optimizer",
+	  .asked = 200,
+	  .available = 100,
+	  .step = 2,
+	  .parameters = 2048,
+	  .gradients = 2048,
+	  .optimizer_state = 4096,
+	  .cached = 900,
+	  .holder = STATE("exp_avg float32"),
+	  .cause = "fragmentation",
 	  .why = "keeps 900.0 MiB" },
-	{ .told = true, .phase = "optimizer", .asked = 200, .available = 100, .step = 1, .parameters = 4096,
-	  .gradients = 4096, .optimizer_state = 2048, .cached = 300, .holder = STATE("momentum_buffer float32"),
-	  .cause = "model_or_batch_too_big", .id = "optimizer_state", .why = "the optimizer's state 2.00 GiB" },
+	{ .told = true,
+	  .phase = "optimizer",
+	  .asked = 200,
+	  .available = 100,
+	  .step = 1,
+	  .parameters = 4096,
+	  .gradients = 4096,
+	  .optimizer_state = 2048,
+	  .cached = 300,
+	  .holder = STATE("momentum_buffer float32"),
+	  .cause = "model_or_batch_too_big",
+	  .id = "optimizer_state",
+	  .why = "the optimizer's state 2.00 GiB" },
 	/* a foreach update: the temporaries are of the line that asked */
-	{ .told = true, .phase = "optimizer", .asked = 200, .available = 100, .step = 3, .parameters = 2500, .gradients = 2500,
-	  .optimizer_state = 5000, .temporaries = 1300,
-	  .holder = { .category = TN_CATEGORY_temporaries, .bytes = 1300, .blocks = 70, .alike = 1,
+	{ .told = true,
+	  .phase = "optimizer",
+	  .asked = 200,
+	  .available = 100,
+	  .step = 3,
+	  .parameters = 2500,
+	  .gradients = 2500,
+	  .optimizer_state = 5000,
+	  .temporaries = 1300,
+	  .holder = { .category = TN_CATEGORY_temporaries,
+	              .bytes = 1300,
+	              .blocks = 70,
+	              .alike = 1,
 	              .at = { (char *)(uintptr_t)"model.py", 88, NULL, false } },
-	  .cause = "model_or_batch_too_big", .id = "foreach_temporaries",
+	  .cause = "model_or_batch_too_big",
+	  .id = "foreach_temporaries",
 	  .why = "all parameters at once: 1.27 GiB of temporaries" },
 	/* what the program keeps: one of it is large, many of it pile up, those of layers are the model's work */
-	{ .told = true, .parameters = 500, .activations = 1000, .temporaries = 7000, .holder = KEPT(7000, 1, 1, false),
-	  .cause = "model_or_batch_too_big", .id = "large_temporaries",
+	{ .told = true,
+	  .parameters = 500,
+	  .activations = 1000,
+	  .temporaries = 7000,
+	  .holder = KEPT(7000, 1, 1, false),
+	  .cause = "model_or_batch_too_big",
+	  .id = "large_temporaries",
 	  .why = "6.84 GiB from one line, keep.py:12, that is neither" },
-	{ .told = true, .parameters = 5000, .temporaries = 4000, .holder = KEPT(4000, 4, 4, false), .cause = "leak_suspected", .id = "growth",
-	  .why = "3.91 GiB from one line, keep.py:12, that are neither part of the model nor kept for a backward pass (4 tensors)" },
-	{ .told = true, .temporaries = 9000, .cached = 1800, .holder = KEPT(9000, 20000, 20000, false), .cause = "leak_suspected", .id = "growth",
+	{ .told = true,
+	  .parameters = 5000,
+	  .temporaries = 4000,
+	  .holder = KEPT(4000, 4, 4, false),
+	  .cause = "leak_suspected",
+	  .id = "growth",
+	  .why =
+	      "3.91 GiB from one line, keep.py:12, that are neither part of the model nor kept for a backward pass (4 tensors)" },
+	{ .told = true,
+	  .temporaries = 9000,
+	  .cached = 1800,
+	  .holder = KEPT(9000, 20000, 20000, false),
+	  .cause = "leak_suspected",
+	  .id = "growth",
 	  .why = "(20000 tensors)" },
-	{ .told = true, .temporaries = 6000, .cached = 4800, .holder = KEPT(6000, 40, 1, false), .cause = "fragmentation",
+	{ .told = true,
+	  .temporaries = 6000,
+	  .cached = 4800,
+	  .holder = KEPT(6000, 40, 1, false),
+	  .cause = "fragmentation",
 	  .why = "keeps 4.69 GiB" },
-	{ .told = true, .phase = "forward", .step = 5, .activations = 9000, .inputs = 90, .batch = 32, .holder = BATCHES(5),
-	  .cause = "leak_suspected", .id = "growth",
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 5,
+	  .activations = 9000,
+	  .inputs = 90,
+	  .batch = 32,
+	  .holder = BATCHES(5),
+	  .cause = "leak_suspected",
+	  .id = "growth",
 	  .why = "5 batches are still there (train.py:14), with 8.79 GiB of activations" },
-	{ .told = true, .phase = "forward", .step = 9, .activations = 9000, .inputs = 90, .batch = 32, .holder = BATCHES(5),
-	  .cause = "model_or_batch_too_big", .id = "batch_too_big", .why = "each of its 32 samples" },
-	{ .told = true, .phase = "forward", .step = 2, .parameters = 3800, .gradients = 3800, .activations = 3800,
-	  .cause = "model_or_batch_too_big", .id = "gradients_live_through_forward",
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 9,
+	  .activations = 9000,
+	  .inputs = 90,
+	  .batch = 32,
+	  .holder = BATCHES(5),
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
+	  .why = "each of its 32 samples" },
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 2,
+	  .parameters = 3800,
+	  .gradients = 3800,
+	  .activations = 3800,
+	  .cause = "model_or_batch_too_big",
+	  .id = "gradients_live_through_forward",
 	  .why = "gradients of the step before, 3.71 GiB, are still there" },
-	{ .told = true, .phase = "forward", .step = 1, .parameters = 5000, .gradients = 2000, .activations = 3000,
-	  .cause = "model_or_batch_too_big", .id = "model_too_big", .why = "the model: parameters" },
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 1,
+	  .parameters = 5000,
+	  .gradients = 2000,
+	  .activations = 3000,
+	  .cause = "model_or_batch_too_big",
+	  .id = "model_too_big",
+	  .why = "the model: parameters" },
 	/* scores of an attention: copies of each layer's belong to them, others of their size do not */
-	{ .told = true, .parameters = 700, .activations = 5400, .temporaries = 5400, .batch = 8, .holder = SOFTMAX(2560, 5),
-	  .beside = KEPT(5120, 10, 5, true), .cause = "model_or_batch_too_big", .id = "attention_weights",
+	{ .told = true,
+	  .parameters = 700,
+	  .activations = 5400,
+	  .temporaries = 5400,
+	  .batch = 8,
+	  .holder = SOFTMAX(2560, 5),
+	  .beside = KEPT(5120, 10, 5, true),
+	  .cause = "model_or_batch_too_big",
+	  .id = "attention_weights",
 	  .why = "keeps its scores: 7.50 GiB in pieces of 512.0 MiB, by the softmax at keep.py:30" },
-	{ .told = true, .parameters = 700, .activations = 5400, .temporaries = 5400, .batch = 8, .holder = SOFTMAX(2560, 5),
-	  .beside = KEPT(5120, 10, 2, true), .cause = "model_or_batch_too_big", .id = "large_temporaries", .why = "5.00 GiB from one line" },
-	{ .told = true, .parameters = 500, .temporaries = 4000, .holder = KEPT(4000, 24, 24, true),
-	  .cause = "model_or_batch_too_big", .id = "large_temporaries", .why = "from one line" },
-	{ .told = true, .parameters = 500, .temporaries = 2000, .holder = KEPT(2000, 24, 24, false),
-	  .cause = "model_or_batch_too_big", .id = "batch_too_big", .why = "no backward pass needs" },
-	{ .told = true, .phase = "forward", .parameters = 5000, .gradients = 2000, .activations = 3000,
-	  .cause = "model_or_batch_too_big", .id = "model_too_big",
+	{ .told = true,
+	  .parameters = 700,
+	  .activations = 5400,
+	  .temporaries = 5400,
+	  .batch = 8,
+	  .holder = SOFTMAX(2560, 5),
+	  .beside = KEPT(5120, 10, 2, true),
+	  .cause = "model_or_batch_too_big",
+	  .id = "large_temporaries",
+	  .why = "5.00 GiB from one line" },
+	{ .told = true,
+	  .parameters = 500,
+	  .temporaries = 4000,
+	  .holder = KEPT(4000, 24, 24, true),
+	  .cause = "model_or_batch_too_big",
+	  .id = "large_temporaries",
+	  .why = "from one line" },
+	{ .told = true,
+	  .parameters = 500,
+	  .temporaries = 2000,
+	  .holder = KEPT(2000, 24, 24, false),
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
+	  .why = "no backward pass needs" },
+	{ .told = true,
+	  .phase = "forward",
+	  .parameters = 5000,
+	  .gradients = 2000,
+	  .activations = 3000,
+	  .cause = "model_or_batch_too_big",
+	  .id = "model_too_big",
 	  .why = "the model: parameters 4.88 GiB, gradients 1.95 GiB stay, whatever the batch" },
-	{ .told = true, .phase = "forward", .asked = 4096, .parameters = 500, .activations = 3000,
-	  .cause = "model_or_batch_too_big", .id = "large_tensor", .why = "one large tensor: the 4.00 GiB requested" },
-	{ .told = true, .phase = "forward", .parameters = 130, .activations = 7000, .asked = 2048, .batch = 4,
-	  .holder = { .category = TN_CATEGORY_activations, .bytes = 6144, .blocks = 3, .alike = 3, .layers = true,
+	{ .told = true,
+	  .phase = "forward",
+	  .asked = 4096,
+	  .parameters = 500,
+	  .activations = 3000,
+	  .cause = "model_or_batch_too_big",
+	  .id = "large_tensor",
+	  .why = "one large tensor: the 4.00 GiB requested" },
+	{ .told = true,
+	  .phase = "forward",
+	  .parameters = 130,
+	  .activations = 7000,
+	  .asked = 2048,
+	  .batch = 4,
+	  .holder = { .category = TN_CATEGORY_activations,
+	              .bytes = 6144,
+	              .blocks = 3,
+	              .alike = 3,
+	              .layers = true,
 	              .at = { (char *)(uintptr_t)"/x/attention.py", 22, NULL, false } },
-	  .cause = "model_or_batch_too_big", .id = "large_activations",
+	  .cause = "model_or_batch_too_big",
+	  .id = "large_activations",
 	  .why = "a few large tensors: 3 times 2.00 GiB of activations from attention.py:22" },
-	{ .told = true, .phase = "forward", .parameters = 500, .activations = 8192, .batch = 8, .cause = "model_or_batch_too_big", .id = "batch_too_big",
+	{ .told = true,
+	  .phase = "forward",
+	  .parameters = 500,
+	  .activations = 8192,
+	  .batch = 8,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
 	  .why = "the batch: each of its 8 samples adds at least 1.00 GiB of activations" },
-	{ .told = true, .phase = "backward", .parameters = 500, .activations = 8192, .batch = 8,
-	  .cause = "model_or_batch_too_big", .id = "batch_too_big",
+	{ .told = true,
+	  .phase = "backward",
+	  .parameters = 500,
+	  .activations = 8192,
+	  .batch = 8,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
 	  .why = "the batch: each of its 8 samples adds 1.00 GiB of activations" },
-	{ .told = true, .phase = "backward", .parameters = 500, .activations = 8192, .batch = 1,
-	  .cause = "model_or_batch_too_big", .id = "batch_too_big",
+	{ .told = true,
+	  .phase = "backward",
+	  .parameters = 500,
+	  .activations = 8192,
+	  .batch = 1,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
 	  .why = "the activations of a single sample take 8.00 GiB" },
-	{ .told = true, .phase = "backward", .parameters = 500, .activations = 8192, .cause = "model_or_batch_too_big", .id = "batch_too_big",
+	{ .told = true,
+	  .phase = "backward",
+	  .parameters = 500,
+	  .activations = 8192,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
 	  .why = "the batch: its activations take 8.00 GiB" },
-	{ .told = true, .phase = "evaluation", .parameters = 500, .temporaries = 8192, .cause = "model_or_batch_too_big", .id = "batch_too_big",
+	{ .told = true,
+	  .phase = "evaluation",
+	  .parameters = 500,
+	  .temporaries = 8192,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
 	  .why = "8.00 GiB in tensors that no backward pass needs" },
-	{ .told = true, .phase = "evaluation", .parameters = 500, .activations = 8192, .batch = 8,
-	  .cause = "model_or_batch_too_big", .id = "evaluation_with_graph",
+	{ .told = true,
+	  .phase = "evaluation",
+	  .parameters = 500,
+	  .activations = 8192,
+	  .batch = 8,
+	  .cause = "model_or_batch_too_big",
+	  .id = "evaluation_with_graph",
 	  .why = "evaluation keeps 8.00 GiB of activations for a backward pass" },
-	{ .told = true, .phase = "data", .inputs = 8192, .cause = "model_or_batch_too_big", .id = "batch_too_big",
+	{ .told = true,
+	  .phase = "data",
+	  .inputs = 8192,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
 	  .why = "its tensors take 8.00 GiB" },
 };
 
@@ -237,8 +444,9 @@ test_fragmentation_without_a_record(void **state)
 	report.oom.largest_free_block_bytes = 96 * MIB;
 	tn__report_judge(&report, &out);
 	assert_string_equal(report.oom.cause, "fragmentation");
-	assert_string_equal(report.findings[0].what, "fragmentation: PyTorch keeps 2.00 GiB that no tensor uses, the largest "
-	                                             "piece of it 96.0 MiB");
+	assert_string_equal(report.findings[0].what,
+	                    "fragmentation: PyTorch keeps 2.00 GiB that no tensor uses, the largest "
+	                    "piece of it 96.0 MiB");
 	tn__report_free(&report);
 }
 

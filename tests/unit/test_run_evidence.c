@@ -160,8 +160,8 @@ test_the_whole_table(void **state)
 		for (int refused = 0; refused < REFUSALS; refused++)
 			for (int out = 0; out < OUTS; out++)
 				for (int bits = 0; bits < 16; bits++, rows++) {
-					row = (struct row){ (enum end)end, (enum refused)refused, (enum out)out, (bits & 1) != 0,
-						                (bits & 2) != 0,   (bits & 4) != 0,           (bits & 8) != 0 };
+					row = (struct row){ (enum end)end,   (enum refused)refused, (enum out)out,  (bits & 1) != 0,
+						                (bits & 2) != 0, (bits & 4) != 0,       (bits & 8) != 0 };
 					check(&row);
 				}
 	assert_int_equal(rows, ENDS * REFUSALS * OUTS * 16);
@@ -175,9 +175,13 @@ test_words(void **state)
 		struct row row;
 		const char *first, *second;
 	} rows[] = {
-		{ { .end = LIMIT, .used = true }, "the time limit came before the first step or pass was complete", "--seconds N" },
+		{ { .end = LIMIT, .used = true },
+		  "the time limit came before the first step or pass was complete",
+		  "--seconds N" },
 		{ { .end = WELL }, "the program never used a GPU", "on \"cuda\"" },
-		{ { .end = WELL, .used = true, .refused = AFTER_ALL_STEPS }, "a solver of cuSOLVER", "torch.linalg on the CPU" },
+		{ { .end = WELL, .used = true, .refused = AFTER_ALL_STEPS },
+		  "a solver of cuSOLVER",
+		  "torch.linalg on the CPU" },
 		{ { .end = WELL, .used = true, .exception = true }, "ValueError: words", "set -e" },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

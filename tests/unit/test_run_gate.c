@@ -76,8 +76,14 @@ make_report(struct tn_report *report, const struct held *rows, size_t count, int
 	moment->holder_count = count;
 	moment->detailed = true;
 	for (size_t i = 0; i < count; i++) {
-		moment->holders[i] = (struct tn_report_holder){ rows[i].category, rows[i].bytes, 1,
-			                                            { strdup(source), rows[i].line, strdup("forward"), false }, 1, false, NULL, false };
+		moment->holders[i] = (struct tn_report_holder){ rows[i].category,
+			                                            rows[i].bytes,
+			                                            1,
+			                                            { strdup(source), rows[i].line, strdup("forward"), false },
+			                                            1,
+			                                            false,
+			                                            NULL,
+			                                            false };
 		moment->by_category[rows[i].category] += rows[i].bytes;
 	}
 }
@@ -139,10 +145,11 @@ test_a_new_line_is_to_blame(void **state)
 {
 	static const struct held after[] = { ACTIVATIONS(3, 16), ACTIVATIONS(4, 16), ACTIVATIONS(5, 16) };
 	keep(before, rows_before, COUNT(rows_before), 2 * MIB);
-	check_guilty("import torch\ndef forward(self, x):\n    y = self.linear(x)\n    self.kept = y * 2\n    return y.relu()\n",
-	             after, COUNT(after), 4);
-	check_guilty("# more\ndef forward(self, x):\n    z = x + 1\n        y = self.linear(x)\n    return y.relu()\n", after,
-	             COUNT(after), 3);
+	check_guilty(
+		"import torch\ndef forward(self, x):\n    y = self.linear(x)\n    self.kept = y * 2\n    return y.relu()\n",
+		after, COUNT(after), 4);
+	check_guilty("# more\ndef forward(self, x):\n    z = x + 1\n        y = self.linear(x)\n    return y.relu()\n",
+	             after, COUNT(after), 3);
 }
 
 /* Nothing new, but one line holds more. */
@@ -196,8 +203,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_new_line_is_to_blame), cmocka_unit_test(test_a_line_that_grew_is_to_blame),
-		cmocka_unit_test(test_without_the_source),     cmocka_unit_test(test_what_has_no_line),
+		cmocka_unit_test(test_a_new_line_is_to_blame),   cmocka_unit_test(test_a_line_that_grew_is_to_blame),
+		cmocka_unit_test(test_without_the_source),       cmocka_unit_test(test_what_has_no_line),
 		cmocka_unit_test(test_the_same_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -109,8 +109,12 @@ static void
 test_holders_are_copied(void **state)
 {
 	struct tn_holding holdings[] = {
-		{ .category = TN_CATEGORY_activations, .bytes = 480 * MIB, .blocks = 24, .at = { "model.py", "forward", 88, false },
-		  .alike = 24, .layers = true },
+		{ .category = TN_CATEGORY_activations,
+		  .bytes = 480 * MIB,
+		  .blocks = 24,
+		  .at = { "model.py", "forward", 88, false },
+		  .alike = 24,
+		  .layers = true },
 		{ .category = TN_CATEGORY_parameters, .bytes = 300 * MIB, .blocks = 3, .label = "weight" },
 	};
 	struct tn_moment record = pytorch();

@@ -48,20 +48,38 @@ test_verdicts(void **state)
 		{ { .ended = true, .wait_status = 11 }, 0, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 139 },
 		{ { .ended = true, .wait_status = 9, .stop_reason = 1 }, 0, TN_VERDICT_FITS, TN_STOPPED_SETTLED, 0 },
 		{ { .ended = true, .wait_status = 9, .stop_reason = 2 }, 0, TN_VERDICT_UNDECIDED, TN_STOPPED_LIMIT, 12 },
-		{ { .ended = true, .wait_status = EXITED(1), .guest_oom_last = true }, 0, TN_VERDICT_OUT_OF_MEMORY,
-		  TN_STOPPED_OUT_OF_MEMORY, 10 },
-		{ { .ended = true, .wait_status = EXITED(1), .guest_oom_open = true }, 0, TN_VERDICT_OUT_OF_MEMORY,
-		  TN_STOPPED_OUT_OF_MEMORY, 10 },
-		{ { .ended = true, .wait_status = 6, .ledger_refused_last = true }, 0, TN_VERDICT_OUT_OF_MEMORY,
-		  TN_STOPPED_OUT_OF_MEMORY, 10 },
+		{ { .ended = true, .wait_status = EXITED(1), .guest_oom_last = true },
+		  0,
+		  TN_VERDICT_OUT_OF_MEMORY,
+		  TN_STOPPED_OUT_OF_MEMORY,
+		  10 },
+		{ { .ended = true, .wait_status = EXITED(1), .guest_oom_open = true },
+		  0,
+		  TN_VERDICT_OUT_OF_MEMORY,
+		  TN_STOPPED_OUT_OF_MEMORY,
+		  10 },
+		{ { .ended = true, .wait_status = 6, .ledger_refused_last = true },
+		  0,
+		  TN_VERDICT_OUT_OF_MEMORY,
+		  TN_STOPPED_OUT_OF_MEMORY,
+		  10 },
 		/* what ended a process of the run is the verdict, whatever the script says, unless another one went on */
-		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_last = true }, 0,
-		  TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10 },
-		{ { .ended = true, .wait_status = 9, .stop_reason = 1, .guest_oom_last = true }, 0,
-		  TN_VERDICT_OUT_OF_MEMORY, TN_STOPPED_OUT_OF_MEMORY, 10 },
+		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_last = true },
+		  0,
+		  TN_VERDICT_OUT_OF_MEMORY,
+		  TN_STOPPED_OUT_OF_MEMORY,
+		  10 },
+		{ { .ended = true, .wait_status = 9, .stop_reason = 1, .guest_oom_last = true },
+		  0,
+		  TN_VERDICT_OUT_OF_MEMORY,
+		  TN_STOPPED_OUT_OF_MEMORY,
+		  10 },
 		{ { .ended = true, .wait_status = EXITED(0), .guest_oom_open = true }, 0, TN_VERDICT_FITS, TN_STOPPED_END, 0 },
-		{ { .ended = true, .wait_status = EXITED(1), .interrupted_by = 2 }, 0, TN_VERDICT_FAILED,
-		  TN_STOPPED_INTERRUPTED, 130 },
+		{ { .ended = true, .wait_status = EXITED(1), .interrupted_by = 2 },
+		  0,
+		  TN_VERDICT_FAILED,
+		  TN_STOPPED_INTERRUPTED,
+		  130 },
 		{ { .ended = true, .wait_status = EXITED(1) }, TN_MISUSE_NO_TORCH, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 2 },
 		{ { .ended = false }, TN_MISUSE_CPU_TORCH, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 2 },
 	};
@@ -93,7 +111,8 @@ test_bounds(void **state)
 
 	start(&report); /* two processes, each with a context, and 60 MiB to spare */
 	report.device_peak = (int64_t)report.gpu.total_bytes - 60 * MIB;
-	tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0, 0 });
+	tn__report_set_split(&report.at_peak,
+	                     &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0, 0 });
 	tn__report_judge(&report, &well);
 	assert_int_equal(report.uncertainty_highest, report.device_peak + 78 * MIB);
 	assert_true(report.narrowly);
@@ -103,7 +122,8 @@ test_bounds(void **state)
 	report.device_peak = (int64_t)report.gpu.total_bytes - 150 * MIB;
 	report.unseen_below = 4 * MIB;
 	report.unseen_above = 64 * MIB;
-	tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0, 0 });
+	tn__report_set_split(&report.at_peak,
+	                     &(struct tn_report_split){ 260 * MIB, report.device_peak - 260 * MIB, 0, 0, 0 });
 	tn__report_judge(&report, &well);
 	assert_int_equal(report.uncertainty_lowest, report.device_peak - 2 * (39 + 4) * MIB);
 	assert_int_equal(report.uncertainty_highest, report.device_peak + 2 * (39 + 64) * MIB);
@@ -126,7 +146,8 @@ test_the_smallest_card_is_sure(void **state)
 		struct tn_report report;
 		start(&report);
 		report.device_peak = (int64_t)report.gpu.context_bytes + room - unsure - MIB + more * 2 * MIB;
-		tn__report_set_split(&report.at_peak, &(struct tn_report_split){ 130 * MIB, report.device_peak - 130 * MIB, 0, 0, 0 });
+		tn__report_set_split(&report.at_peak,
+		                     &(struct tn_report_split){ 130 * MIB, report.device_peak - 130 * MIB, 0, 0, 0 });
 		tn__report_judge(&report, &well);
 		if (more)
 			assert_string_not_equal(report.smallest_gpu, "rtx3070");
@@ -235,9 +256,7 @@ test_a_process_that_ended_inside(void **state)
 static void
 test_a_script_that_took_no_notice(void **state)
 {
-	struct tn_ending ending = {
-		.ended = true, .wait_status = EXITED(0), .guest_oom_last = true
-	};
+	struct tn_ending ending = { .ended = true, .wait_status = EXITED(0), .guest_oom_last = true };
 	struct tn_report report;
 	start(&report);
 	fill_oom(&report, 2 * GIB, GIB);
@@ -293,7 +312,7 @@ test_growth_is_a_verdict(void **state)
 		{ 0, 1041, MIB, TN_VERDICT_GROWS, 1041 }, /* full in the last step */
 		{ 0, 1040, MIB, TN_VERDICT_FITS, 1041 },
 		{ 2, TN_NO_FIGURE, MIB, TN_VERDICT_GROWS, 1041 },
-		{ 1, TN_NO_FIGURE, MIB, TN_VERDICT_FITS, 1041 }, /* seen to its end */
+		{ 1, TN_NO_FIGURE, MIB, TN_VERDICT_FITS, 1041 },         /* seen to its end */
 		{ 0, TN_NO_FIGURE, 512, TN_VERDICT_FITS, TN_NO_FIGURE }, /* two million steps away */
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -459,8 +478,11 @@ test_assumed_counts_bound_the_peak(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct tn_report report;
 		start(&report);
-		const struct tn_assumption item = { .place = { "train.py", 7, NULL, false }, .what = (char *)(uintptr_t)rows[i].what,
-			                                .value = (char *)(uintptr_t)"0 of 128", .reads = 1, .bytes = rows[i].bytes,
+		const struct tn_assumption item = { .place = { "train.py", 7, NULL, false },
+			                                .what = (char *)(uintptr_t)rows[i].what,
+			                                .value = (char *)(uintptr_t)"0 of 128",
+			                                .reads = 1,
+			                                .bytes = rows[i].bytes,
 			                                .chosen = rows[i].chosen };
 		assert_int_equal(tn__report_add_assumption(&report, &item), TN_OK);
 		report.assumptions.share = rows[i].share;
@@ -476,14 +498,21 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verdicts),     cmocka_unit_test(test_bounds), cmocka_unit_test(test_the_smallest_card_is_sure),
+		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_the_smallest_card_is_sure),
 		cmocka_unit_test(test_assumed_counts_bound_the_peak),
-		cmocka_unit_test(test_shortage),     cmocka_unit_test(test_categories_add_up),
-		cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_a_full_disk_is_an_error),
-		cmocka_unit_test(test_lists_are_bounded), cmocka_unit_test(test_growth_is_a_verdict),
-		cmocka_unit_test(test_smallest_card_under_a_limit), cmocka_unit_test(test_a_process_that_ended_inside),
+		cmocka_unit_test(test_shortage),
+		cmocka_unit_test(test_categories_add_up),
+		cmocka_unit_test(test_nothing_known),
+		cmocka_unit_test(test_a_full_disk_is_an_error),
+		cmocka_unit_test(test_lists_are_bounded),
+		cmocka_unit_test(test_growth_is_a_verdict),
+		cmocka_unit_test(test_smallest_card_under_a_limit),
+		cmocka_unit_test(test_a_process_that_ended_inside),
 		cmocka_unit_test(test_a_script_that_took_no_notice),
-		cmocka_unit_test(test_growth_beside_a_failure_is_no_verdict), cmocka_unit_test(test_a_failed_fast_forward),
+		cmocka_unit_test(test_growth_beside_a_failure_is_no_verdict),
+		cmocka_unit_test(test_a_failed_fast_forward),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

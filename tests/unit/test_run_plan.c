@@ -135,7 +135,8 @@ test_a_sequel_saves_of_what_is_left(void **state)
 	assert_int_equal(search->attempts[before].stage, TN_STAGE_RETRY_ON_CARD);
 	tn__fix_plan_sequels(search, first, 8);
 	assert_int_equal(place_of(search, "accumulate=8,offload_optimizer=1"), before + 1);
-	assert_int_equal(search->count, before + 2); /* no other training, no second batch, nothing that refuses to be paired */
+	assert_int_equal(search->count,
+	                 before + 2); /* no other training, no second batch, nothing that refuses to be paired */
 }
 
 static void

@@ -70,7 +70,8 @@ out_of_memory(struct tn_report *report)
 		{ TN_CATEGORY_activations, 6912 * MIB, 24, AT("/home/me/work/model.py", 88, "forward"), 24, true, NULL, false },
 		{ TN_CATEGORY_optimizer_state, 2672 * MIB, 292, AT("/home/me/work/finetune.py", 30, "<module>"), 2, false,
 		  (char *)"exp_avg, exp_avg_sq float32", false },
-		{ TN_CATEGORY_parameters, 1336 * MIB, 292, AT("/home/me/work/model.py", 20, "__init__"), 1, false, NULL, false },
+		{ TN_CATEGORY_parameters, 1336 * MIB, 292, AT("/home/me/work/model.py", 20, "__init__"), 1, false, NULL,
+		  false },
 		{ TN_CATEGORY_activations, 512 * MIB, 1,
 		  AT(PACKAGES "transformers/models/gpt2/modeling_gpt2.py", 1121, "forward"), 1, false, NULL, false },
 		{ TN_CATEGORY_temporaries, 96 * MIB, 1, BACK("/home/me/work/model.py", 61, "forward"), 1, false, NULL, false },
@@ -110,7 +111,8 @@ grows(struct tn_report *report)
 {
 	static const struct tn_report_holder holders[] = {
 		{ TN_CATEGORY_temporaries, 38 * MIB, 38, AT("/home/me/work/leak.py", 31, "train"), 38, false, NULL, false },
-		{ TN_CATEGORY_parameters, 8 * MIB, 4, AT(PACKAGES "torch/nn/modules/linear.py", 100, "__init__"), 4, false, NULL, false },
+		{ TN_CATEGORY_parameters, 8 * MIB, 4, AT(PACKAGES "torch/nn/modules/linear.py", 100, "__init__"), 4, false,
+		  NULL, false },
 		{ TN_CATEGORY_workspaces, 8 * MIB, 1, { NULL, TN_NO_FIGURE, NULL, false }, 1, false, (char *)"cublas", false },
 	};
 	start(report);
@@ -127,7 +129,8 @@ grows(struct tn_report *report)
 		                                        .peak = 60 * MIB,
 		                                        .of = TN_NO_FIGURE,
 		                                        .full_at = TN_NO_FIGURE,
-		                                        .at = tn__report_new_place("/home/me/work/leak.py", 31, "train", false) };
+		                                        .at = tn__report_new_place("/home/me/work/leak.py", 31, "train",
+		                                                                   false) };
 	report->not_seen_known = true;
 	tn__report_add_not_seen(report, "the evaluation after each epoch");
 	tn__report_judge(report, &well);
@@ -139,12 +142,18 @@ fits(struct tn_report *report)
 	static const struct tn_report_holder holders[] = {
 		{ TN_CATEGORY_activations, 3000 * MIB, 48,
 		  AT(PACKAGES "transformers/models/llama/modeling_llama.py", 260, "LlamaMLP.forward"), 48, true, NULL, false },
-		{ TN_CATEGORY_optimizer_state, 200 * MIB, 20, { NULL, TN_NO_FIGURE, NULL, false }, 1, false,
-		  (char *)"exp_avg, exp_avg_sq \033[31mfloat32", false },
-		{ TN_CATEGORY_parameters, 1400 * MIB, 200, AT("/opt/a/very/deep/folder/that/goes/on/and/on/model.py", 7, "build"), 1,
-		  false, NULL, false },
-		{ TN_CATEGORY_gradients, 100 * MIB, 200, BACK("/opt/a/very/deep/folder/that/goes/on/and/on/model.py", 17, "forward"),
-		  1, false, NULL, false },
+		{ TN_CATEGORY_optimizer_state,
+		  200 * MIB,
+		  20,
+		  { NULL, TN_NO_FIGURE, NULL, false },
+		  1,
+		  false,
+		  (char *)"exp_avg, exp_avg_sq \033[31mfloat32",
+		  false },
+		{ TN_CATEGORY_parameters, 1400 * MIB, 200,
+		  AT("/opt/a/very/deep/folder/that/goes/on/and/on/model.py", 7, "build"), 1, false, NULL, false },
+		{ TN_CATEGORY_gradients, 100 * MIB, 200,
+		  BACK("/opt/a/very/deep/folder/that/goes/on/and/on/model.py", 17, "forward"), 1, false, NULL, false },
 	};
 	start(report);
 	report->steps_seen = 12;
@@ -219,18 +228,19 @@ together(struct tn_report *report)
 static const struct {
 	const char *name;
 	void (*fill)(struct tn_report *);
-} screens[] = { { "out_of_memory", out_of_memory }, { "grows", grows }, { "fits", fits }, { "plain", plain },
-              { "late", late }, { "together", together } };
+} screens[] = { { "out_of_memory", out_of_memory },
+	            { "grows", grows },
+	            { "fits", fits },
+	            { "plain", plain },
+	            { "late", late },
+	            { "together", together } };
 
 static const struct {
 	const char *name;
 	struct tn_style style;
 } styles[] = {
-	{ "100", { false, true, 100 } },
-	{ "80", { false, true, 80 } },
-	{ "100_colour", { true, true, 100 } },
-	{ "80_colour", { true, true, 80 } },
-	{ "80_ascii", { false, false, 80 } },
+	{ "100", { false, true, 100 } },     { "80", { false, true, 80 } },        { "100_colour", { true, true, 100 } },
+	{ "80_colour", { true, true, 80 } }, { "80_ascii", { false, false, 80 } },
 };
 
 static char *

@@ -42,8 +42,9 @@ test_sizes(void **state)
 static void
 test_not_sizes(void **state)
 {
-	static const char *const bad[] = { "", "GiB", ".", "-1", "+1", "12GB", "12 GiB", "1e9", "1..2", "0x10", "12GiB ",
-		                               "99999999999999999999999", "65537TiB", "nan" };
+	static const char *const bad[] = { "",         "GiB", ".",    "-1",   "+1",     "12GB",
+		                               "12 GiB",   "1e9", "1..2", "0x10", "12GiB ", "99999999999999999999999",
+		                               "65537TiB", "nan" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		uint64_t bytes = 77;
 		assert_int_equal(tn_parse_size(bad[i], &bytes), TN_INVALID);

@@ -19,15 +19,15 @@
 
 #define OK(call) assert_int_equal((call), TN_CUDA_OK)
 
-#define LOGIC(type, kernel, number, function)                                                                      \
-	"_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpI" type "NS0_14func_wrapper_tIbZZZNS0_" kernel            \
+#define LOGIC(type, kernel, number, function)                                                           \
+	"_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpI" type "NS0_14func_wrapper_tIbZZZNS0_" kernel \
 	"ERNS_14TensorIteratorEENKUlvE_clEvENKUlvE" number "_clEvEUl" function "E_EEjbLi4ELi4EEEEEvT1_"
 #define ANY_OF_MASK LOGIC("b", "14or_kernel_cuda", "10", "bb")
 #define ANY_OF_I32 LOGIC("i", "14or_kernel_cuda", "1", "ii")
 #define ALL_OF_I32 LOGIC("i", "15and_kernel_cuda", "1", "ii")
 #define ANY_OF_I64 LOGIC("l", "14or_kernel_cuda", "2", "ll")
-#define SUM_OF_I64                                                                                          \
-	"_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIlNS0_14func_wrapper_tIlZNS0_11sum_functorIlllE"   \
+#define SUM_OF_I64                                                                                        \
+	"_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIlNS0_14func_wrapper_tIlZNS0_11sum_functorIlllE" \
 	"clERNS_14TensorIteratorEEUlllE_EEjlLi4ELi4EEEEEvT1_"
 
 static struct tn_value_read last;
@@ -51,7 +51,8 @@ launch(const char *name, void **arguments)
 {
 	struct tn_kernel *kernel;
 	OK(tn__kernel_register(NULL, name, false, &kernel));
-	OK(tn__kernel_launch(kernel, &(struct tn_launch){.grid = {1, 1, 1}, .block = {128, 1, 1}, .arguments = arguments}));
+	OK(tn__kernel_launch(kernel,
+	                     &(struct tn_launch){ .grid = { 1, 1, 1 }, .block = { 128, 1, 1 }, .arguments = arguments }));
 }
 
 /* struct ReduceOp as PyTorch passes it, with an operator of one byte and a start of `width` bytes: the fields that matter. */
@@ -62,11 +63,11 @@ struct reduction {
 static void
 reduce(const char *name, uint64_t from, uint64_t to, int32_t inputs, int32_t outputs, int32_t width)
 {
-	struct reduction r = {{0}};
-	const int32_t config[3] = {width, inputs, outputs};
-	const uint64_t addresses[2] = {from, to};
+	struct reduction r = { { 0 } };
+	const int32_t config[3] = { width, inputs, outputs };
+	const uint64_t addresses[2] = { from, to };
 	size_t at = width < 4 ? 4 : 2 * (size_t)width, source = (at + 972 + 7) & ~(size_t)7;
-	void *arguments[] = {&r};
+	void *arguments[] = { &r };
 	memcpy(r.bytes + at, config, sizeof(config));
 	memcpy(r.bytes + source, addresses, sizeof(addresses));
 	launch(name, arguments);
@@ -110,13 +111,13 @@ test_any_of_numbers_agrees_with_the_numbers(void **state)
 
 /* ---- masks of which so many are set at most ---- */
 
-#define INDEX_PUT                                                                                                      \
+#define INDEX_PUT                                                                                                       \
 	"_ZN2at6native24index_elementwise_kernelILi128ELi4EZNS0_16gpu_index_kernelIZNS0_21index_put_kernel_implINS0_"       \
 	"10OpaqueTypeILi1EEEEEvRNS_14TensorIteratorEN3c108ArrayRefIlEESA_EUlPcPKclE_EEvRNS_18TensorIteratorBaseESA_SA_RKT_" \
 	"bEUliE_EEvlT1_"
 #define OR_OF_BYTES \
 	"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_13BinaryFunctorIhhhNS0_16BitwiseOrFunctorIhEEEESt5arrayIPcLm3EEEEviT0_T1_"
-#define COUNT_NOT_ZERO                                                                                                 \
+#define COUNT_NOT_ZERO                                                                                                  \
 	"_ZN14at_cuda_detail3cub6detail6reduce28DeviceReduceSingleTileKernelINS2_10policy_hubIiyN4cuda3std3__44plusIvEEE"   \
 	"10Policy1000EN6thrust45THRUST_300001_SM_750_800_860_900_1000_1200_NS18transform_iteratorIN2at6native43_GLOBAL__N_" \
 	"_e625f313_10_Nonzero_cu_cba1aaa09NonZeroOpIhEEPKhNSD_11use_defaultESM_EEPiyS9_iiNS7_10__identityEEEvT0_T1_"
@@ -135,8 +136,8 @@ put_at_indices(uint64_t mask, uint64_t value, uint64_t indices, int64_t count, i
 		int32_t indices;
 		uint64_t index[25];
 		int64_t index_sizes[25], index_strides[25];
-	} closure = {.dims = 1, .result = mask, .input = value, .indices = 1};
-	void *arguments[] = {&count, &closure};
+	} closure = { .dims = 1, .result = mask, .input = value, .indices = 1 };
+	void *arguments[] = { &count, &closure };
 	closure.sizes[0][0] = (uint32_t)count;
 	closure.strides[0][2] = 8;
 	closure.index[0] = indices;
@@ -150,10 +151,10 @@ static int32_t
 count_of(uint64_t mask, int32_t items, uint64_t result)
 {
 	int32_t count = -1;
-	uint64_t input[2] = {mask, 0};
-	void *arguments[] = {input, &result, &items};
+	uint64_t input[2] = { mask, 0 };
+	void *arguments[] = { input, &result, &items };
 	launch(COUNT_NOT_ZERO, arguments);
-	last = (struct tn_value_read){.bytes = 0};
+	last = (struct tn_value_read){ .bytes = 0 };
 	OK(tn__copy((uintptr_t)&count, result, sizeof(count), 0, false));
 	return count;
 }
@@ -165,8 +166,9 @@ test_a_sampler_selects_what_it_draws(void **state)
 	int32_t items = 3000;
 	uint64_t functor = 0;
 	OK(tn__malloc(1 << 21, &device));
-	uint64_t one = device, other = device + 4096, both = device + 8192, indices = device + 16384, result = device + 65536;
-	uint64_t masks[3] = {both, one, other};
+	uint64_t one = device, other = device + 4096, both = device + 8192, indices = device + 16384,
+			 result = device + 65536;
+	uint64_t masks[3] = { both, one, other };
 	OK(tn__set(one, 0, 1, 3000, 0, false));
 	OK(tn__set(other, 0, 1, 3000, 0, false));
 	assert_int_equal(count_of(one, items, result), 0);
@@ -175,7 +177,7 @@ test_a_sampler_selects_what_it_draws(void **state)
 	put_at_indices(other, device + 131072, indices, 384, items);
 	assert_int_equal(count_of(one, items, result), 128);
 	assert_int_equal(last.kind, TN_LIKELY_COUNT);
-	void *arguments[] = {&items, &functor, masks};
+	void *arguments[] = { &items, &functor, masks };
 	launch(OR_OF_BYTES, arguments);
 	assert_int_equal(count_of(both, items, result), 512);
 	assert_int_equal(last.bound, 512);
@@ -195,7 +197,7 @@ test_no_two_indices_of_topk_are_the_same(void **state)
 	int64_t back[6], one = -1;
 	OK(tn__malloc(1 << 21, &device));
 	uint64_t input = device, values = device + 4096, indices = device + 8192;
-	void *arguments[] = {&input, &size, &k, &largest, &slices, &stride, &values, &stride, &indices, &stride, &values};
+	void *arguments[] = { &input, &size, &k, &largest, &slices, &stride, &values, &stride, &indices, &stride, &values };
 	launch(TOPK, arguments);
 	OK(tn__copy((uintptr_t)back, indices, sizeof(back), 0, false));
 	for (int i = 0; i < 6; i++)
@@ -218,7 +220,7 @@ test_what_a_kernel_cannot_write_stays(void **state)
 	put_at_indices(device + 4096, device + 65536, device + 131072, 300, 3000);
 	reduce(SUM_OF_I64, device + 4096, here, 4, 1, 8);
 	reduce(SUM_OF_I64, device + 4096, there, 4, 1, 8);
-	void *arguments[] = {&there, &read};
+	void *arguments[] = { &there, &read };
 	launch("_Z9somebodysPlPKf", arguments); /* somebodys(long *, float const *) */
 	OK(tn__copy((uintptr_t)&count, here, sizeof(count), 0, false));
 	assert_int_equal(count, 1);

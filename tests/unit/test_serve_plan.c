@@ -189,17 +189,23 @@ ranks_and_bits(void **state)
 static void
 layouts_of_the_engine(void **state)
 {
-	struct tn_serve_request request = { .gpus = 1, .max_model_len = 8192, .max_num_batched_tokens = 8192, .gpu = tn__gpu_find("h100"), .cache_bytes = 56 * GIB };
+	struct tn_serve_request request = { .gpus = 1,
+		                                .max_model_len = 8192,
+		                                .max_num_batched_tokens = 8192,
+		                                .gpu = tn__gpu_find("h100"),
+		                                .cache_bytes = 56 * GIB };
 	tn_status status;
 	(void)state;
-	struct tn_serving *serving = plan_of(models[9].config, &request, &status); /* 4 attention layers, 24 states: groups of 4 */
+	struct tn_serving *serving = plan_of(models[9].config, &request,
+	                                     &status); /* 4 attention layers, 24 states: groups of 4 */
 	assert_int_equal(serving->plan.layout.block_tokens, 1040);
 	assert_int_equal(serving->plan.layout.block_bytes, 4 * 1040 * 4096);
 	assert_int_equal(serving->plan.needed_blocks, 8 + 6);
 	drop(serving);
 	request.max_model_len = 32768;
 	request.max_num_batched_tokens = 2048;
-	serving = plan_of(models[6].config, &request, &status); /* 4 full layers, 22 windows: 6 groups, of which one is padded */
+	serving = plan_of(models[6].config, &request,
+	                  &status); /* 4 full layers, 22 windows: 6 groups, of which one is padded */
 	assert_int_equal(serving->plan.layout.group_layers, 4);
 	assert_int_equal(serving->plan.needed_blocks, 2048 + 6 * ((512 - 1 + 2 * 2048 + 15) / 16 + 1));
 	drop(serving);
@@ -228,7 +234,11 @@ changes_work(void **state)
 	static const char *const cards[] = { "l4", "rtx3090", "rtx4090", "a100-40" };
 	(void)state;
 	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
-		struct tn_serve_request request = { .gpus = 1, .gpu = tn__gpu_find(cards[i]), .cache_type = TN_CACHE_TYPE_8, .cache_type_name = "fp8", .eager = true };
+		struct tn_serve_request request = { .gpus = 1,
+			                                .gpu = tn__gpu_find(cards[i]),
+			                                .cache_type = TN_CACHE_TYPE_8,
+			                                .cache_type_name = "fp8",
+			                                .eager = true };
 		tn_status status;
 		struct tn_serving *serving = plan_of(models[0].config, &request, &status);
 		for (int c = 0; c < serving->change_count; c++) {
@@ -273,10 +283,12 @@ headers_go_before_the_architecture(void **state)
 	const struct tn_serve_request request = { .gpus = 1, .max_model_len = 2048 };
 	tn_status status;
 	(void)state;
-	put_header("model.safetensors", "{\"__metadata__\":{\"format\":\"pt\"},"
-	                                "\"model.layers.0.self_attn.k_proj.weight\":{\"dtype\":\"BF16\",\"shape\":[1024,4096],\"data_offsets\":[0,8388608]},"
-	                                "\"model.layers.0.input_layernorm.weight\":{\"dtype\":\"F32\",\"shape\":[4096],\"data_offsets\":[8388608,8404992]},"
-	                                "\"mtp.layers.0.weight\":{\"dtype\":\"BF16\",\"shape\":[64,64],\"data_offsets\":[8404992,8413184]}}");
+	put_header(
+		"model.safetensors",
+		"{\"__metadata__\":{\"format\":\"pt\"},"
+		"\"model.layers.0.self_attn.k_proj.weight\":{\"dtype\":\"BF16\",\"shape\":[1024,4096],\"data_offsets\":[0,8388608]},"
+		"\"model.layers.0.input_layernorm.weight\":{\"dtype\":\"F32\",\"shape\":[4096],\"data_offsets\":[8388608,8404992]},"
+		"\"mtp.layers.0.weight\":{\"dtype\":\"BF16\",\"shape\":[64,64],\"data_offsets\":[8404992,8413184]}}");
 	struct tn_serving *serving = plan_of(models[1].config, &request, &status);
 	assert_int_equal(status, TN_OK);
 	assert_int_equal(serving->weights.source, TN_WEIGHTS_HEADERS);
@@ -293,8 +305,10 @@ static void
 an_index_alone(void **state)
 {
 	const struct tn_serve_request request = { .gpus = 1, .max_model_len = 2048 };
-	static const char same[] = "{\"metadata\":{\"total_size\":16060522496},\"weight_map\":{\"lm_head.weight\":\"model-00001-of-00001.safetensors\"}}";
-	static const char other[] = "{\"metadata\":{\"total_size\":5000000000},\"weight_map\":{\"lm_head.weight\":\"model-00001-of-00001.safetensors\"}}";
+	static const char same[] =
+		"{\"metadata\":{\"total_size\":16060522496},\"weight_map\":{\"lm_head.weight\":\"model-00001-of-00001.safetensors\"}}";
+	static const char other[] =
+		"{\"metadata\":{\"total_size\":5000000000},\"weight_map\":{\"lm_head.weight\":\"model-00001-of-00001.safetensors\"}}";
 	tn_status status;
 	(void)state;
 	put("model.safetensors.index.json", same, strlen(same));
@@ -323,7 +337,8 @@ damaged_files_have_words(void **state)
 		            { "{\"model_type\":\"llama\"}", "num_hidden_layers", TN_FORMAT },
 		            { "{\"model_type\":\"llama\",\"num_hidden_layers\":99999999}", "num_hidden_layers", TN_FORMAT },
 		            { "{\"model_type\":\"llama\",\"num_hidden_layers\":-1}", "num_hidden_layers", TN_FORMAT },
-		            { "{\"architectures\":[\"T5ForConditionalGeneration\"],\"model_type\":\"t5\"}", "encoder-decoder", TN_UNSUPPORTED } };
+		            { "{\"architectures\":[\"T5ForConditionalGeneration\"],\"model_type\":\"t5\"}", "encoder-decoder",
+		              TN_UNSUPPORTED } };
 	static const struct {
 		const char *bytes;
 		size_t length;
@@ -383,16 +398,18 @@ unknown_architectures_say_what_is_decided(void **state)
 	struct tn_serve_request request = { .gpus = 1, .max_model_len = 2048, .gpu = tn__gpu_find("h100") };
 	tn_status status;
 	(void)state;
-	struct tn_serving *serving = plan_of("{\"architectures\":[\"NewForCausalLM\"],\"model_type\":\"new\",\"hidden_size\":1024,\"num_hidden_layers\":4,"
-	                                     "\"num_attention_heads\":8,\"vocab_size\":1000,\"max_position_embeddings\":4096}",
-	                                     &request, &status);
+	struct tn_serving *serving = plan_of(
+		"{\"architectures\":[\"NewForCausalLM\"],\"model_type\":\"new\",\"hidden_size\":1024,\"num_hidden_layers\":4,"
+		"\"num_attention_heads\":8,\"vocab_size\":1000,\"max_position_embeddings\":4096}",
+		&request, &status);
 	assert_int_equal(serving->plan.layout.token_bytes, 4 * 8 * 128 * 2 * 2); /* the cache is */
 	assert_int_equal(serving->plan.verdict, TN_SERVE_UNDECIDED);             /* the weights are not */
 	assert_non_null(strstr(serving->plan.reason, "headers"));
 	drop(serving);
-	serving = plan_of("{\"architectures\":[\"NewForCausalLM\"],\"model_type\":\"new\",\"hidden_size\":1024,\"num_hidden_layers\":4,\"ssm_state_size\":16,"
-	                  "\"num_attention_heads\":8,\"vocab_size\":1000,\"max_position_embeddings\":4096}",
-	                  &request, &status);
+	serving = plan_of(
+		"{\"architectures\":[\"NewForCausalLM\"],\"model_type\":\"new\",\"hidden_size\":1024,\"num_hidden_layers\":4,\"ssm_state_size\":16,"
+		"\"num_attention_heads\":8,\"vocab_size\":1000,\"max_position_embeddings\":4096}",
+		&request, &status);
 	assert_int_equal(serving->plan.verdict, TN_SERVE_UNDECIDED);
 	assert_non_null(strstr(serving->plan.reason, "ssm_state_size"));
 	drop(serving);
@@ -401,16 +418,13 @@ unknown_architectures_say_what_is_decided(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(counts_by_hand),
-		                                cmocka_unit_test(ranks_and_bits),
-		                                cmocka_unit_test(layouts_of_the_engine),
-		                                cmocka_unit_test(longest_is_the_longest),
-		                                cmocka_unit_test(changes_work),
-		                                cmocka_unit_test(headers_go_before_the_architecture),
-		                                cmocka_unit_test(an_index_alone),
-		                                cmocka_unit_test(damaged_files_have_words),
-		                                cmocka_unit_test(every_byte_damaged),
-		                                cmocka_unit_test(unknown_architectures_say_what_is_decided) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_by_hand),        cmocka_unit_test(ranks_and_bits),
+		cmocka_unit_test(layouts_of_the_engine), cmocka_unit_test(longest_is_the_longest),
+		cmocka_unit_test(changes_work),          cmocka_unit_test(headers_go_before_the_architecture),
+		cmocka_unit_test(an_index_alone),        cmocka_unit_test(damaged_files_have_words),
+		cmocka_unit_test(every_byte_damaged),    cmocka_unit_test(unknown_architectures_say_what_is_decided)
+	};
 	if (mkdtemp(folder) == NULL)
 		return 1;
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,8 +48,8 @@ end_process(pid_t child)
 static struct scene
 make(void)
 {
-	struct tn_gpu_figures gpus[2] = {{.total_bytes = 100 * MIB}, {.total_bytes = 100 * MIB}};
-	struct scene scene = {.other = start_process()};
+	struct tn_gpu_figures gpus[2] = { { .total_bytes = 100 * MIB }, { .total_bytes = 100 * MIB } };
+	struct scene scene = { .other = start_process() };
 	snprintf(path, sizeof(path), "/tmp/tonnage-test-shares-%d", (int)getpid());
 	unlink(path);
 	assert_int_equal(tn__ledger_create(path, gpus, 2, 0, &scene.ledger), TN_OK);

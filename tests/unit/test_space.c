@@ -45,7 +45,7 @@ static void
 test_bad_calls(void **state)
 {
 	struct tn_space space;
-	struct tn_range range = {.address = 7};
+	struct tn_range range = { .address = 7 };
 	tn__space_init(&space, BASE, 16 * UNIT);
 	assert_int_equal(tn__space_take(&space, 0, UNIT, 0, 0, NULL, &range), TN_INVALID);
 	assert_int_equal(tn__space_take(&space, UNIT, 3, 0, 0, NULL, &range), TN_INVALID);
@@ -94,7 +94,7 @@ test_random_programs(void **state)
 {
 	for (unsigned seed = 1; seed <= 50; seed++) {
 		struct tn_space space;
-		uint64_t addresses[UNITS * 8] = {0};
+		uint64_t addresses[UNITS * 8] = { 0 };
 		int ids = 0;
 		memset(owner, 0, sizeof(owner));
 		tn__space_init(&space, BASE, UNITS * UNIT);
@@ -102,10 +102,10 @@ test_random_programs(void **state)
 		for (int step = 0; step < 1000 && ids < UNITS * 8 - 1; step++) {
 			if (rand() % 2) {
 				uint64_t units = 1 + (uint64_t)(rand() % 12), alignment = UINT64_C(1) << rand() % 4;
-				struct tn_range range = {0};
+				struct tn_range range = { 0 };
 				uint64_t expected = model_take(++ids, units, alignment);
-				tn_status status =
-					tn__space_take(&space, units * UNIT, alignment * UNIT, 0, (uint64_t)ids, NULL, &range);
+				tn_status status = tn__space_take(&space, units * UNIT, alignment * UNIT, 0, (uint64_t)ids, NULL,
+				                                  &range);
 				assert_int_equal(status, expected ? TN_OK : TN_LIMIT);
 				assert_int_equal(range.address, expected);
 				addresses[ids] = range.address;

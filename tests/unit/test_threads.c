@@ -38,8 +38,9 @@ work(void *argument)
 		failures += tn__malloc((1 + (uint64_t)rand_r(&seed) % 8) * MIB, &address) != 0;
 		failures += tn__malloc(1 + (uint64_t)rand_r(&seed) % 4096, &small) != 0;
 		failures += tn__copy(address, (uintptr_t)&out, 4, stream, true) != 0;
-		failures += tn__kernel_launch(tn__kernel_find((const void *)(uintptr_t)stub),
-		                              &(struct tn_launch){.grid = {8, 1, 1}, .block = {128, 1, 1}, .stream = stream}) != 0;
+		failures += tn__kernel_launch(
+						tn__kernel_find((const void *)(uintptr_t)stub),
+						&(struct tn_launch){ .grid = { 8, 1, 1 }, .block = { 128, 1, 1 }, .stream = stream }) != 0;
 		failures += tn__event_record(event, stream) != 0;
 		while (tn__event_query(event) != 0)
 			;
@@ -77,7 +78,8 @@ test_many_threads(void **state)
 	assert_int_equal(before, after);
 	struct tn_log_entry *notes = calloc(TN_MEMORY_LOG_MAX, sizeof(*notes));
 	assert_non_null(notes);
-	assert_int_equal(tn_vgpu_memory_log_read(notes, TN_MEMORY_LOG_MAX), 2 * THREADS * ROUNDS); /* a workspace and a copy each */
+	assert_int_equal(tn_vgpu_memory_log_read(notes, TN_MEMORY_LOG_MAX),
+	                 2 * THREADS * ROUNDS); /* a workspace and a copy each */
 	for (int i = 1; i < 2 * THREADS * ROUNDS; i++)
 		assert_true(notes[i - 1].time_ns <= notes[i].time_ns);
 	free(notes);
@@ -89,6 +91,6 @@ main(void)
 {
 	unsetenv("TONNAGE_RUN");
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_many_threads)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_many_threads) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

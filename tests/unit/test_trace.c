@@ -390,23 +390,23 @@ test_whose_lines(void **state)
 		const char *file;
 		bool user;
 	} files[] = {
-		{"/home/me/train.py", true},
-		{"train.py", true},
-		{"<stdin>", true},
-		{"<ipython-input-3-0a1b>", true},
-		{"/tmp/ipykernel_77/123.py", true},
-		{"C:\\work\\train.py", true},
-		{"", false},
-		{"??", false},
-		{"CUDACachingAllocator.cpp", false},
-		{"<frozen importlib._bootstrap>", false},
-		{"<eval_with_key>.5", false},
-		{"/usr/lib/python3.11/runpy.py", false},
-		{"/opt/conda/lib/python3.10/site-packages/transformers/trainer.py", false},
-		{"C:\\py\\Lib\\site-packages\\torch\\nn\\x.py", false},
-		{"/usr/lib/python3/dist-packages/numpy/x.py", false},
-		{"/home/me/pytorch/torch/nn/modules/linear.py", false},
-		{"/home/me/pytorch/libtorch_cpu.so", false},
+		{ "/home/me/train.py", true },
+		{ "train.py", true },
+		{ "<stdin>", true },
+		{ "<ipython-input-3-0a1b>", true },
+		{ "/tmp/ipykernel_77/123.py", true },
+		{ "C:\\work\\train.py", true },
+		{ "", false },
+		{ "??", false },
+		{ "CUDACachingAllocator.cpp", false },
+		{ "<frozen importlib._bootstrap>", false },
+		{ "<eval_with_key>.5", false },
+		{ "/usr/lib/python3.11/runpy.py", false },
+		{ "/opt/conda/lib/python3.10/site-packages/transformers/trainer.py", false },
+		{ "C:\\py\\Lib\\site-packages\\torch\\nn\\x.py", false },
+		{ "/usr/lib/python3/dist-packages/numpy/x.py", false },
+		{ "/home/me/pytorch/torch/nn/modules/linear.py", false },
+		{ "/home/me/pytorch/libtorch_cpu.so", false },
 	};
 	enum { COUNT = sizeof(files) / sizeof(files[0]) };
 	put_start_of_list(&writer);
@@ -531,7 +531,7 @@ test_cut_anywhere(void **state)
 static void
 test_changed_anywhere(void **state)
 {
-	static const uint8_t others[] = {0x00, 0xff, '.', 'e', 'u', '(', ']', '}', 'h', 'j', 0x94, 0x8a};
+	static const uint8_t others[] = { 0x00, 0xff, '.', 'e', 'u', '(', ']', '}', 'h', 'j', 0x94, 0x8a };
 	put_snapshot();
 	for (size_t at = 0; at < writer.size; at++) {
 		uint8_t original = writer.bytes[at];

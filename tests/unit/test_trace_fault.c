@@ -32,7 +32,7 @@ read_and_sum(const char *path)
 static void
 test_every_allocation(void **state)
 {
-	static const char *const paths[] = {TN_CORPUS "/snapshot_p4", TN_CORPUS "/host", TN_CORPUS "/history"};
+	static const char *const paths[] = { TN_CORPUS "/snapshot_p4", TN_CORPUS "/host", TN_CORPUS "/history" };
 	for (size_t path = 0; path < sizeof(paths) / sizeof(paths[0]); path++) {
 		failed = true;
 		for (long nth = 0; failed; nth++) {
@@ -51,6 +51,6 @@ test_every_allocation(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_allocation) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,9 +19,9 @@
 static json_t *
 counted(const char *end, json_int_t allocated, json_int_t reserved, json_int_t process, json_int_t last_segment)
 {
-	return json_pack("{s:s, s:{s:I, s:I}, s:I, s:[I, I], s:n}", "end", end, "stats", "allocated_bytes.all.peak", allocated,
-	                 "reserved_bytes.all.peak", reserved, "device_bytes", process, "segments", 2 * MIB, last_segment,
-	                 "rows");
+	return json_pack("{s:s, s:{s:I, s:I}, s:I, s:[I, I], s:n}", "end", end, "stats", "allocated_bytes.all.peak",
+	                 allocated, "reserved_bytes.all.peak", reserved, "device_bytes", process, "segments", 2 * MIB,
+	                 last_segment, "rows");
 }
 
 /* The entry of a job that counted these two; releases them. */
@@ -159,8 +159,10 @@ the_counts_are_of_jobs_that_ran(void **state)
 {
 	json_t *jobs = json_array();
 	json_array_append_new(jobs, entry_beside_the_usual(counted("done", 5 * MIB, 22 * MIB, 300 * MIB, 20 * MIB)));
-	json_array_append_new(jobs, entry_of(counted("done", 1000, 1000, 3, 4), NULL, counted("done", 1000, 1005, 3, 4), NULL));
-	json_array_append_new(jobs, entry_of(counted("done", 1000, 1000, 3, 4), NULL, counted("done", 1001, 1006, 3, 5), NULL));
+	json_array_append_new(jobs,
+	                      entry_of(counted("done", 1000, 1000, 3, 4), NULL, counted("done", 1000, 1005, 3, 4), NULL));
+	json_array_append_new(jobs,
+	                      entry_of(counted("done", 1000, 1000, 3, 4), NULL, counted("done", 1001, 1006, 3, 5), NULL));
 	json_array_append_new(jobs, entry_of(NULL, "no card", NULL, "no card"));
 	json_t *summary = tn__validate_summary(jobs);
 	assert_int_equal(count_of(summary, "jobs"), 4);

@@ -52,10 +52,10 @@ static void
 test_round_trip(void **state)
 {
 	uint64_t device;
-	char back[6] = {0};
+	char back[6] = { 0 };
 	OK(tn__malloc(1 << 21, &device));
 	observed = 0;
-	OK(tn__copy(device + 100, (uintptr_t) "hello", 6, 0, false));
+	OK(tn__copy(device + 100, (uintptr_t)"hello", 6, 0, false));
 	OK(tn__copy((uintptr_t)back, device + 100, 6, 0, false));
 	assert_string_equal(back, "hello");
 	assert_int_equal(observed, 0);
@@ -245,7 +245,7 @@ test_large_reads_of_what_is_known(void **state)
 	OK(tn__set(device, 0, 1, LARGE, 0, false));
 	assert_true(back(device, room, LARGE));
 	assert_true(all_are(room, LARGE, 0));
-	OK(tn__copy(device + 5000, (uintptr_t) "hello", 5, 0, false));
+	OK(tn__copy(device + 5000, (uintptr_t)"hello", 5, 0, false));
 	OK(tn__set(device + 9000, 7, 1, 1000, 0, false));
 	memset(room, 0x77, LARGE);
 	assert_true(back(device, room, LARGE));
@@ -300,11 +300,12 @@ test_fill_kernel(void **state)
 	struct tn_kernel *kernel;
 	uint64_t device;
 	int32_t count = 10;
-	float value = 1.5f, back[10] = {0};
+	float value = 1.5f, back[10] = { 0 };
 	OK(tn__malloc(1 << 21, &device));
 	OK(tn__kernel_register(name, name, false, &kernel));
-	void *arguments[] = {&count, &value, &device};
-	OK(tn__kernel_launch(kernel, &(struct tn_launch){.grid = {1, 1, 1}, .block = {128, 1, 1}, .arguments = arguments}));
+	void *arguments[] = { &count, &value, &device };
+	OK(tn__kernel_launch(kernel,
+	                     &(struct tn_launch){ .grid = { 1, 1, 1 }, .block = { 128, 1, 1 }, .arguments = arguments }));
 	OK(tn__copy((uintptr_t)back, device, sizeof(back), 0, false));
 	for (int i = 0; i < 10; i++)
 		assert_true(back[i] == 1.5f);
@@ -324,27 +325,29 @@ test_fill_kernel(void **state)
 #define COMPARE_SCALAR(type)                                                                                         \
 	"ZNS0_21compare_scalar_kernelI" type "EEvRNS_18TensorIteratorBaseENS0_50_GLOBAL__N__e50ef81d_17_CompareKernels_" \
 	"cu_8f1b29aa6OpTypeET_EUl" type "E_St5arrayIPcLm2EE"
-#define EQUAL_SCALAR(type)                                                                                          \
-	"NS0_13AUnaryFunctorI" type type "bNS0_51_GLOBAL__N__28ce311f_18_CompareEQKernel_cu_d8008c9616CompareEqFunctorI" \
-	type "EEEESt5arrayIPcLm2EE"
-#define EQUAL(type)                                                                                                  \
-	"NS0_13BinaryFunctorI" type type "bNS0_51_GLOBAL__N__28ce311f_18_CompareEQKernel_cu_d8008c9616CompareEqFunctorI" \
-	type "EEEESt5arrayIPcLm3EE"
-#define REDUCE(name) \
+#define EQUAL_SCALAR(type)           \
+	"NS0_13AUnaryFunctorI" type type \
+	"bNS0_51_GLOBAL__N__28ce311f_18_CompareEQKernel_cu_d8008c9616CompareEqFunctorI" type "EEEESt5arrayIPcLm2EE"
+#define EQUAL(type)                  \
+	"NS0_13BinaryFunctorI" type type \
+	"bNS0_51_GLOBAL__N__28ce311f_18_CompareEQKernel_cu_d8008c9616CompareEqFunctorI" type "EEEESt5arrayIPcLm3EE"
+#define REDUCE(name)                                                                           \
 	"_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIbNS0_14func_wrapper_tIbZZZNS0_" name \
 	"ERNS_14TensorIteratorEENKUlvE_clEvENKUlvE10_clEvEUlbbE_EEjbLi4ELi4EEEEEvT1_"
-#define ARANGE(number)                                                                                               \
+#define ARANGE(number)                                                                                                \
 	"_ZN50_GLOBAL__N__fa15d16e_17_RangeFactories_cu_38772b0829elementwise_kernel_with_indexIiZZZN2at6native15arange_" \
-	"cuda_outERKN3c106ScalarES6_S6_RNS1_6TensorEENKUlvE_clEvENKUlvE" number "_clEvEUllE_EEvT_T0_PN15function_traitsISD_" \
+	"cuda_outERKN3c106ScalarES6_S6_RNS1_6TensorEENKUlvE_clEvENKUlvE" number                                           \
+	"_clEvEUllE_EEvT_T0_PN15function_traitsISD_"                                                                      \
 	"E11result_typeE"
 
 static void
 launch(const char *name, void *first, const void *second, void *third)
 {
 	struct tn_kernel *kernel;
-	void *arguments[] = {first, (void *)(uintptr_t)second, third};
+	void *arguments[] = { first, (void *)(uintptr_t)second, third };
 	OK(tn__kernel_register(NULL, name, false, &kernel));
-	OK(tn__kernel_launch(kernel, &(struct tn_launch){.grid = {1, 1, 1}, .block = {128, 1, 1}, .arguments = arguments}));
+	OK(tn__kernel_launch(kernel,
+	                     &(struct tn_launch){ .grid = { 1, 1, 1 }, .block = { 128, 1, 1 }, .arguments = arguments }));
 }
 
 static void
@@ -352,9 +355,9 @@ test_arange(void **state)
 {
 	uint64_t device;
 	int32_t count = 5;
-	const int64_t whole[2] = {3, -2};
-	const float real[2] = {0.5f, 0.25f};
-	const double wide[2] = {1, 0.1};
+	const int64_t whole[2] = { 3, -2 };
+	const float real[2] = { 0.5f, 0.25f };
+	const double wide[2] = { 1, 0.1 };
 	int64_t longs[5];
 	unsigned char bytes[5];
 	float floats[5];
@@ -413,21 +416,21 @@ test_halves_are_rounded(void **state)
 static void
 test_comparisons(void **state)
 {
-	const float a[4] = {1, 2, 3, __builtin_nanf("")}, b[4] = {2, 2, 2, 2};
-	static const unsigned char order[4][4] = {{0, 1, 1, 0}, {0, 0, 1, 0}, {1, 1, 0, 0}, {1, 0, 0, 0}};
-	static const unsigned char equality[2][4] = {{0, 1, 0, 0}, {1, 0, 1, 1}};
+	const float a[4] = { 1, 2, 3, __builtin_nanf("") }, b[4] = { 2, 2, 2, 2 };
+	static const unsigned char order[4][4] = { { 0, 1, 1, 0 }, { 0, 0, 1, 0 }, { 1, 1, 0, 0 }, { 1, 0, 0, 0 } };
+	static const unsigned char equality[2][4] = { { 0, 1, 0, 0 }, { 1, 0, 1, 1 } };
 	uint64_t device;
 	int32_t count = 4;
 	unsigned char mask[4];
 	OK(tn__malloc(1 << 21, &device));
-	uint64_t data[3] = {device + 1024, device, device + 512};
+	uint64_t data[3] = { device + 1024, device, device + 512 };
 	OK(tn__copy(device, (uintptr_t)a, sizeof(a), 0, false));
 	OK(tn__copy(device + 512, (uintptr_t)b, sizeof(b), 0, false));
 	for (int32_t op = 0; op < 4; op++) {
 		const struct {
 			int32_t op;
 			float value;
-		} scalar = {op, 2};
+		} scalar = { op, 2 };
 		launch(MAP COMPARE("f") "EEviT0_T1_", &count, &op, data);
 		assert_true(back(data[0], mask, 4));
 		assert_memory_equal(mask, order[op], 4);
@@ -451,21 +454,21 @@ test_comparisons(void **state)
 static void
 test_scalars_of_comparisons_are_aligned(void **state)
 {
-	const int64_t longs[2] = {INT64_MAX, INT64_MAX - 1};
-	const unsigned char bytes[2] = {200, 3};
+	const int64_t longs[2] = { INT64_MAX, INT64_MAX - 1 };
+	const unsigned char bytes[2] = { 200, 3 };
 	const struct {
 		int32_t op;
 		int64_t value;
-	} of_long = {0, INT64_MAX};
+	} of_long = { 0, INT64_MAX };
 	const struct {
 		int32_t op;
 		unsigned char value;
-	} of_byte = {1, 199};
+	} of_byte = { 1, 199 };
 	uint64_t device;
 	int32_t count = 2;
 	unsigned char mask[2];
 	OK(tn__malloc(1 << 21, &device));
-	uint64_t data[3] = {device + 1024, device, 0};
+	uint64_t data[3] = { device + 1024, device, 0 };
 	OK(tn__copy(device, (uintptr_t)longs, sizeof(longs), 0, false));
 	launch(MAP EQUAL_SCALAR("l") "EEviT0_T1_", &count, &of_long, data);
 	assert_true(back(data[0], mask, 2));
@@ -487,14 +490,14 @@ test_comparing_what_is_not_known(void **state)
 	int32_t count = 4, op = 1;
 	unsigned char mask[4];
 	OK(tn__malloc(1 << 21, &device));
-	uint64_t data[3] = {device + 1024, device, device};
+	uint64_t data[3] = { device + 1024, device, device };
 	OK(tn__copy(device + 4096, (uintptr_t)&number, sizeof(number), 0, false));
 	OK(tn__set(data[0], 1, 1, 4, 0, false));
 	launch(MAP COMPARE("f") "EEviT0_T1_", &count, &op, data);
 	assert_false(back(data[0], mask, 4));
 	assert_true(back(device + 4096, &same, sizeof(same)));
 	/* one operand is known but for its last element */
-	OK(tn__copy(device, (uintptr_t) "0123456789ab", 12, 0, false));
+	OK(tn__copy(device, (uintptr_t)"0123456789ab", 12, 0, false));
 	launch(MAP EQUAL("f") "EEviT0_T1_", &count, &op, data);
 	assert_false(back(data[0], mask, 4));
 	/* numbers that no comparison has: only its result is forgotten */
@@ -516,18 +519,19 @@ test_logic_of_masks(void **state)
 		const char *name;
 		unsigned char result[4];
 	} cases[] = {
-		{MAP "NS0_13BinaryFunctorIbbbNS0_17BitwiseAndFunctorIbEEEESt5arrayIPcLm3EEEEviT0_T1_", {0, 0, 0, 1}},
-		{MAP "NS0_13BinaryFunctorIbbbNS0_16BitwiseOrFunctorIbEEEESt5arrayIPcLm3EEEEviT0_T1_", {0, 1, 1, 1}},
-		{MAP "NS0_13BinaryFunctorIbbbNS0_17BitwiseXorFunctorIbEEEESt5arrayIPcLm3EEEEviT0_T1_", {0, 1, 1, 0}},
-		{MAP "ZNS0_23bitwise_not_kernel_cudaERNS_18TensorIteratorBaseEEUlbE_St5arrayIPcLm2EEEEviT0_T1_", {1, 1, 0, 0}},
+		{ MAP "NS0_13BinaryFunctorIbbbNS0_17BitwiseAndFunctorIbEEEESt5arrayIPcLm3EEEEviT0_T1_", { 0, 0, 0, 1 } },
+		{ MAP "NS0_13BinaryFunctorIbbbNS0_16BitwiseOrFunctorIbEEEESt5arrayIPcLm3EEEEviT0_T1_", { 0, 1, 1, 1 } },
+		{ MAP "NS0_13BinaryFunctorIbbbNS0_17BitwiseXorFunctorIbEEEESt5arrayIPcLm3EEEEviT0_T1_", { 0, 1, 1, 0 } },
+		{ MAP "ZNS0_23bitwise_not_kernel_cudaERNS_18TensorIteratorBaseEEUlbE_St5arrayIPcLm2EEEEviT0_T1_",
+		  { 1, 1, 0, 0 } },
 	};
 	uint64_t device;
 	int32_t count = 4, functor = 0;
 	unsigned char mask[4];
 	OK(tn__malloc(1 << 21, &device));
-	uint64_t data[3] = {device + 1024, device, device + 512};
-	OK(tn__copy(device, (uintptr_t) "\0\0\1\1", 4, 0, false));
-	OK(tn__copy(device + 512, (uintptr_t) "\0\1\0\1", 4, 0, false));
+	uint64_t data[3] = { device + 1024, device, device + 512 };
+	OK(tn__copy(device, (uintptr_t)"\0\0\1\1", 4, 0, false));
+	OK(tn__copy(device + 512, (uintptr_t)"\0\1\0\1", 4, 0, false));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		launch(cases[i].name, &count, &functor, data);
 		assert_true(back(data[0], mask, 4));
@@ -550,7 +554,7 @@ put32(struct reduction *r, size_t offset, int32_t value)
 static struct reduction
 make_reduction(uint64_t from, uint64_t to, int32_t count, bool all)
 {
-	struct reduction r = {{0}};
+	struct reduction r = { { 0 } };
 	r.bytes[1] = all;
 	put32(&r, 4, 1);      /* bytes an element */
 	put32(&r, 8, count);  /* inputs */
@@ -581,7 +585,7 @@ test_all_and_any(void **state)
 	uint64_t device;
 	OK(tn__malloc(1 << 21, &device));
 	uint64_t to = device + 1024;
-	OK(tn__copy(device, (uintptr_t) "\1\1\0\0", 4, 0, false));
+	OK(tn__copy(device, (uintptr_t)"\1\1\0\0", 4, 0, false));
 	assert_reduces(REDUCE("15and_kernel_cuda"), make_reduction(device, to, 2, true), to, true, 1);
 	assert_reduces(REDUCE("15and_kernel_cuda"), make_reduction(device, to, 4, true), to, true, 0);
 	assert_reduces(REDUCE("14or_kernel_cuda"), make_reduction(device + 1, to, 3, false), to, true, 1);
@@ -592,7 +596,7 @@ test_all_and_any(void **state)
 	struct reduction blocks = make_reduction(device, to, 2, true);
 	put32(&blocks, 24, 2);
 	assert_reduces(REDUCE("15and_kernel_cuda"), blocks, to, false, 1);
-	OK(tn__copy(device, (uintptr_t) "\1\1\1\1", 4, 0, false));
+	OK(tn__copy(device, (uintptr_t)"\1\1\1\1", 4, 0, false));
 	struct reduction strided = make_reduction(device, to, 2, true);
 	put32(&strided, 372, 2);
 	assert_reduces(REDUCE("15and_kernel_cuda"), strided, to, false, 1);

@@ -20,7 +20,8 @@
 
 static int parses, analyses;
 
-tn_status __real_tn_snapshot_open(const char *path, const struct tn_snapshot_options *options, struct tn_snapshot **snapshot);
+tn_status __real_tn_snapshot_open(const char *path, const struct tn_snapshot_options *options,
+                                  struct tn_snapshot **snapshot);
 tn_status
 __wrap_tn_snapshot_open(const char *path, const struct tn_snapshot_options *options, struct tn_snapshot **snapshot)
 {

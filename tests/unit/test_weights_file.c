@@ -30,7 +30,7 @@ scan(const char *text, size_t size, struct seen *seen, uint64_t *end)
 {
 	char *exact = malloc(size > 0 ? size : 1);
 	memcpy(exact, text, size);
-	*seen = (struct seen){0, 0};
+	*seen = (struct seen){ 0, 0 };
 	bool known = tn__safetensors_scan(exact, size, 100, count, seen, end);
 	free(exact);
 	return known;
@@ -81,10 +81,15 @@ test_damaged_bytes(void **state)
 static void
 test_figures_that_do_not_fit(void **state)
 {
-	static const char *const wrong[] = {"{\"a\":{\"data_offsets\":[0,18446744073709551616]}}",
-	                                    "{\"a\":{\"data_offsets\":[0,9223372036854775807]}}",
-	                                    "{\"a\":{\"data_offsets\":[5,4]}}", "{\"a\":{\"data_offsets\":[-1,4]}}",
-	                                    "{\"a\":{\"data_offsets\":[4]}}", "{\"a\":{}}", "{\"a\":7}", "[]", ""};
+	static const char *const wrong[] = { "{\"a\":{\"data_offsets\":[0,18446744073709551616]}}",
+		                                 "{\"a\":{\"data_offsets\":[0,9223372036854775807]}}",
+		                                 "{\"a\":{\"data_offsets\":[5,4]}}",
+		                                 "{\"a\":{\"data_offsets\":[-1,4]}}",
+		                                 "{\"a\":{\"data_offsets\":[4]}}",
+		                                 "{\"a\":{}}",
+		                                 "{\"a\":7}",
+		                                 "[]",
+		                                 "" };
 	struct seen seen;
 	uint64_t end;
 	(void)state;
@@ -117,8 +122,8 @@ static void
 test_an_archive(void **state)
 {
 	unsigned char text[sizeof(archive)];
-	struct file file = {archive, sizeof(archive) - 1};
-	struct seen seen = {0, 0};
+	struct file file = { archive, sizeof(archive) - 1 };
+	struct seen seen = { 0, 0 };
 	(void)state;
 	assert_true(tn__torch_zip_scan(file.size, read_file, &file, count, &seen));
 	assert_int_equal(seen.count, 1);
@@ -127,8 +132,8 @@ test_an_archive(void **state)
 		for (int value = 0; value < 256; value++) {
 			memcpy(text, archive, sizeof(archive));
 			text[i] = (unsigned char)value;
-			struct file damaged = {text, file.size};
-			seen = (struct seen){0, 0};
+			struct file damaged = { text, file.size };
+			seen = (struct seen){ 0, 0 };
 			if (tn__torch_zip_scan(damaged.size, read_file, &damaged, count, &seen))
 				assert_true(seen.bytes <= file.size);
 		}

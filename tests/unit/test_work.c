@@ -61,15 +61,23 @@ launch(const char *name, uint32_t blocks_x, uint32_t blocks_y, uint32_t threads,
 {
 	struct tn_kernel *kernel;
 	OK(tn__kernel_register(NULL, name, true, &kernel));
-	OK(tn__kernel_launch(kernel, &(struct tn_launch){ .grid = { blocks_x, blocks_y, 1 }, .block = { threads, 1, 1 },
-	                                                  .arguments = arguments }));
+	OK(tn__kernel_launch(
+		kernel,
+		&(struct tn_launch){ .grid = { blocks_x, blocks_y, 1 }, .block = { threads, 1, 1 }, .arguments = arguments }));
 }
 
 static void
 test_a_product_counts_its_operations_and_matrices(void **state)
 {
-	const struct tn_matmul product = { .m = 100, .n = 20, .k = 3, .batch = 2, .a_type = 14, .b_type = 14, .c_type = 0,
-		                               .compute_type = 68, .library = "cublas" };
+	const struct tn_matmul product = { .m = 100,
+		                               .n = 20,
+		                               .k = 3,
+		                               .batch = 2,
+		                               .a_type = 14,
+		                               .b_type = 14,
+		                               .c_type = 0,
+		                               .compute_type = 68,
+		                               .library = "cublas" };
 	assert_int_equal(tn__work_matmul(0, &product, TN_MATH_HALF), TN_OK);
 	tn_vgpu_work_step(2);
 	struct row row = counted(2, "half");
@@ -84,12 +92,13 @@ test_elementwise_kernels_say_their_bytes(void **state)
 	int32_t count = 1000;
 	uint64_t addresses[3] = { 0 }, functor = 0; /* of no device: nothing is followed */
 	void *arguments[] = { &count, &functor, addresses };
-	launch("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_", 4, 1, 128,
-	       arguments);
+	launch("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_", 4, 1,
+	       128, arguments);
 	tn_vgpu_work_step(2);
 	assert_true(counted(2, "fp32").bytes == 1000 * 3 * 4);
-	launch("_ZN2at6native29vectorized_elementwise_kernelILi8EZNS0_10gelu_kernelN3c108BFloat16EESt5arrayIPcLm2EEEEviT0_T1_", 4,
-	       1, 128, arguments);
+	launch(
+		"_ZN2at6native29vectorized_elementwise_kernelILi8EZNS0_10gelu_kernelN3c108BFloat16EESt5arrayIPcLm2EEEEviT0_T1_",
+		4, 1, 128, arguments);
 	tn_vgpu_work_step(3);
 	assert_true(counted(3, "fp32").bytes == 1000 * 2 * 2 && counted(3, "guessed").count == 0);
 }
@@ -103,7 +112,8 @@ test_rows_and_lists(void **state)
 	tn_vgpu_work_step(2);
 	assert_true(counted(2, "fp32").bytes == 768 * 50 * 2 * 4);
 	launch("_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_28FusedOptimizerTensorListMetadataILi4EEE"
-	       "NS1_20FusedAdamMathFunctorIfLi4E", 10, 1, 512, arguments);
+	       "NS1_20FusedAdamMathFunctorIfLi4E",
+	       10, 1, 512, arguments);
 	tn_vgpu_work_step(3);
 	assert_true(counted(3, "fp32").bytes == 10.0 * 65536 * 7 * 4);
 }
@@ -115,8 +125,8 @@ test_what_is_not_known_is_a_guess(void **state)
 	uint64_t addresses[3] = { 0 }, functor = 0; /* of no device: nothing is followed */
 	void *arguments[] = { &nonsense, &functor, addresses };
 	launch("a_kernel_of_somebody", 10, 2, 64, NULL);
-	launch("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_", 10, 2,
-	       64, arguments);
+	launch("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_", 10,
+	       2, 64, arguments);
 	tn_vgpu_work_step(2);
 	assert_true(counted(2, "guessed").count == 2 && counted(2, "guessed").bytes == 2 * 10 * 2 * 64 * 16);
 }
@@ -125,8 +135,10 @@ static void
 test_attention_follows_from_its_grid(void **state)
 {
 	void *arguments[] = { NULL };
-	launch("_ZN13pytorch_flash16flash_fwd_kernelI23Flash_fwd_kernel_traitsILi64ELi128ELi128ELi4ELb0ELb0EN7cutlass10bfloat16_tE"
-	       "19Flash_kernel_traitsILi64ELi128ELi128ELi4ES3_EEELb0ELb1ELb0E", 4, 24, 128, arguments);
+	launch(
+		"_ZN13pytorch_flash16flash_fwd_kernelI23Flash_fwd_kernel_traitsILi64ELi128ELi128ELi4ELb0ELb0EN7cutlass10bfloat16_tE"
+		"19Flash_kernel_traitsILi64ELi128ELi128ELi4ES3_EEELb0ELb1ELb0E",
+		4, 24, 128, arguments);
 	tn_vgpu_work_step(2);
 	double flops = 4.0 * 24 * 512 * 512 * 64 / 2; /* causal */
 	assert_true(counted(2, "half").flops == flops);

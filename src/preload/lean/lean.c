@@ -66,7 +66,7 @@ remember(void *address, size_t size)
 	pthread_mutex_lock(&lock);
 	bool room = block_count < BLOCKS;
 	if (room) {
-		blocks[block_count++] = (struct block){.address = address, .size = size};
+		blocks[block_count++] = (struct block){ .address = address, .size = size };
 		widen((uintptr_t)address, (uintptr_t)address + size);
 	}
 	pthread_mutex_unlock(&lock);
@@ -192,6 +192,6 @@ malloc_usable_size(void *pointer)
 	if (size)
 		return size;
 	if (!next)
-		next = (size_t(*)(void *))(uintptr_t)dlsym(RTLD_NEXT, "malloc_usable_size");
+		next = (size_t (*)(void *))(uintptr_t)dlsym(RTLD_NEXT, "malloc_usable_size");
 	return next ? next(pointer) : 0;
 }

@@ -37,11 +37,11 @@ tn__capture_begin_to(uintptr_t stream_handle, uintptr_t graph_handle, enum tn_ca
 	else if (!(capture = calloc(1, sizeof(*capture))) || !(graph = graph ? graph : tn__graph_new_locked()))
 		result = TN_CUDA_OUT_OF_MEMORY;
 	if (result == TN_CUDA_OK) {
-		*capture = (struct tn_capture){.id = ++tn__core.next_capture_id,
-		                               .origin = stream_handle,
-		                               .device = stream->device,
-		                               .mode = mode,
-		                               .graph = graph};
+		*capture = (struct tn_capture){ .id = ++tn__core.next_capture_id,
+			                            .origin = stream_handle,
+			                            .device = stream->device,
+			                            .mode = mode,
+			                            .graph = graph };
 		stream->capture = capture;
 		stream->last_node = 0;
 	} else {
@@ -78,9 +78,9 @@ tn__capture_join_locked(struct tn_stream *stream, const struct tn_event *event)
 	}
 	if (!event->node || event->node == stream->last_node)
 		return;
-	uintptr_t after[2] = {event->node, stream->last_node}, node;
+	uintptr_t after[2] = { event->node, stream->last_node }, node;
 	if (tn__graph_add_locked(stream->capture->graph, after, stream->last_node ? 2 : 1,
-	                         &(struct tn_node_description){.kind = TN_NODE_EMPTY}, &node) == TN_CUDA_OK)
+	                         &(struct tn_node_description){ .kind = TN_NODE_EMPTY }, &node) == TN_CUDA_OK)
 		stream->last_node = node;
 }
 
@@ -139,14 +139,14 @@ tn__capture_end(uintptr_t stream_handle, uintptr_t *graph)
 int
 tn__capture_info(uintptr_t stream_handle, struct tn_capture_info *info)
 {
-	*info = (struct tn_capture_info){0};
+	*info = (struct tn_capture_info){ 0 };
 	tn__lock();
 	const struct tn_stream *stream = tn__stream_locked(stream_handle);
 	if (stream && stream->capture)
-		*info = (struct tn_capture_info){.status = stream->capture->invalidated ? 2 : 1,
-		                                 .id = stream->capture->id,
-		                                 .graph = stream->capture->graph->handle,
-		                                 .last = stream->last_node};
+		*info = (struct tn_capture_info){ .status = stream->capture->invalidated ? 2 : 1,
+			                              .id = stream->capture->id,
+			                              .graph = stream->capture->graph->handle,
+			                              .last = stream->last_node };
 	tn__unlock();
 	return stream ? TN_CUDA_OK : TN_CUDA_INVALID_HANDLE;
 }
@@ -166,7 +166,7 @@ tn__capture_set_dependencies(uintptr_t stream_handle, const uintptr_t *nodes, si
 	tn__lock();
 	struct tn_stream *stream = tn__stream_locked(stream_handle);
 	if (stream && stream->capture) {
-		struct tn_edge_list after = {0};
+		struct tn_edge_list after = { 0 };
 		bool complete = true;
 		for (size_t i = 0; i < count && complete; i++)
 			complete = tn__edge_append(&after, nodes[i]);
@@ -177,7 +177,7 @@ tn__capture_set_dependencies(uintptr_t stream_handle, const uintptr_t *nodes, si
 			stream->last_node = after.nodes[0];
 		else if (complete && after.count > 1)
 			result = tn__graph_add_locked(stream->capture->graph, after.nodes, after.count,
-			                              &(struct tn_node_description){.kind = TN_NODE_EMPTY}, &stream->last_node);
+			                              &(struct tn_node_description){ .kind = TN_NODE_EMPTY }, &stream->last_node);
 		free(after.nodes);
 	}
 	tn__unlock();

@@ -24,7 +24,7 @@ struct context {
 _Thread_local __attribute__((tls_model("initial-exec"))) int tn__context_depth;
 static _Thread_local uintptr_t stack[TN_CONTEXT_STACK];
 static _Thread_local int below_stack; /* the device that the thread had before anything was on the stack */
-static struct tn_table created = {.base = (uintptr_t)UINT64_C(0x521000000000)};
+static struct tn_table created = { .base = (uintptr_t)UINT64_C(0x521000000000) };
 static uint32_t retained[TN_NODE_DEVICES]; /* primary contexts, by visible device */
 
 uintptr_t
@@ -140,7 +140,7 @@ tn__context_create(int device, uintptr_t *out)
 	struct context *context = calloc(1, sizeof(*context));
 	if (!context)
 		return TN_CUDA_OUT_OF_MEMORY;
-	*context = (struct context){.device = device, .bytes = first ? 0 : gpu->context_bytes};
+	*context = (struct context){ .device = device, .bytes = first ? 0 : gpu->context_bytes };
 	tn__lock();
 	tn_status status = context->bytes ? tn__memory_take(device, TN_BYTES_CONTEXT, context->bytes) : TN_OK;
 	uintptr_t handle = status == TN_OK ? tn__table_add(&created, context) : 0;

@@ -36,19 +36,19 @@ static struct tn_effort
 copy_effort(uint64_t to, uint64_t from, uint64_t bytes)
 {
 	bool to_device = tn__on_device(to), from_device = tn__on_device(from);
-	return (struct tn_effort){.kind = to_device && from_device ? TN_EFFORT_KERNEL
-	                                  : to_device              ? TN_EFFORT_TO_DEVICE
-	                                  : from_device            ? TN_EFFORT_TO_HOST
-	                                                           : TN_EFFORT_NONE,
-	                          .math = TN_MATH_FP32,
-	                          .bytes = to_device && from_device ? 2.0 * (double)bytes : (double)bytes};
+	return (struct tn_effort){ .kind = to_device && from_device ? TN_EFFORT_KERNEL
+		                               : to_device              ? TN_EFFORT_TO_DEVICE
+		                               : from_device            ? TN_EFFORT_TO_HOST
+		                                                        : TN_EFFORT_NONE,
+		                       .math = TN_MATH_FP32,
+		                       .bytes = to_device && from_device ? 2.0 * (double)bytes : (double)bytes };
 }
 
 /* Puts a copy or set on the stream. *values says whether its values move now (a captured one moves none). */
 static int
 enqueue(uintptr_t stream_handle, const struct tn_node_description *work, bool asynchronous, bool *values)
 {
-	struct tn_gates gates = {0};
+	struct tn_gates gates = { 0 };
 	tn__lock();
 	struct tn_stream *stream = tn__stream_locked(stream_handle);
 	int result = stream ? TN_CUDA_OK : TN_CUDA_INVALID_HANDLE;
@@ -75,9 +75,9 @@ tn__copy(uint64_t to, uint64_t from, uint64_t bytes, uintptr_t stream, bool asyn
 		return TN_CUDA_OK;
 	if (!to || !from)
 		return TN_CUDA_INVALID_VALUE;
-	const struct tn_node_description work = {.kind = TN_NODE_MEMCPY,
-	                                         .duration = copy_time(to, from, bytes),
-	                                         .effort = copy_effort(to, from, bytes)};
+	const struct tn_node_description work = { .kind = TN_NODE_MEMCPY,
+		                                      .duration = copy_time(to, from, bytes),
+		                                      .effort = copy_effort(to, from, bytes) };
 	int result = enqueue(stream, &work, asynchronous, &values);
 	if (result != TN_CUDA_OK || !values)
 		return result;
@@ -96,9 +96,9 @@ tn__copy_2d(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch, 
 		return TN_CUDA_OK;
 	if (!to || !from || to_pitch < width || from_pitch < width)
 		return TN_CUDA_INVALID_VALUE;
-	const struct tn_node_description work = {.kind = TN_NODE_MEMCPY,
-	                                         .duration = copy_time(to, from, width * height),
-	                                         .effort = copy_effort(to, from, width * height)};
+	const struct tn_node_description work = { .kind = TN_NODE_MEMCPY,
+		                                      .duration = copy_time(to, from, width * height),
+		                                      .effort = copy_effort(to, from, width * height) };
 	int result = enqueue(stream, &work, asynchronous, &values);
 	if (result != TN_CUDA_OK || !values)
 		return result;
@@ -129,12 +129,11 @@ tn__set(uint64_t to, uint32_t value, uint32_t value_bytes, uint64_t count, uintp
 		return TN_CUDA_OK;
 	if (!to)
 		return TN_CUDA_INVALID_VALUE;
-	const struct tn_node_description work = {
-		.kind = TN_NODE_MEMSET,
-		.duration = tn__time_of_bytes(bytes),
-		.effort = {.kind = tn__on_device(to) ? TN_EFFORT_KERNEL : TN_EFFORT_NONE,
-	               .math = TN_MATH_FP32,
-	               .bytes = (double)bytes}};
+	const struct tn_node_description work = { .kind = TN_NODE_MEMSET,
+		                                      .duration = tn__time_of_bytes(bytes),
+		                                      .effort = { .kind = tn__on_device(to) ? TN_EFFORT_KERNEL : TN_EFFORT_NONE,
+		                                                  .math = TN_MATH_FP32,
+		                                                  .bytes = (double)bytes } };
 	int result = enqueue(stream, &work, asynchronous, &values);
 	if (result != TN_CUDA_OK || !values)
 		return result;

@@ -36,9 +36,10 @@ static inline size_t
 tn__dtype_bytes(enum tn_dtype dtype)
 {
 	static const unsigned char bytes[TN_ELEMENTS] = {
-		[TN_DTYPE_U8] = 1,   [TN_DTYPE_I8] = 1,  [TN_DTYPE_BOOL] = 1, [TN_DTYPE_I16] = 2, [TN_DTYPE_I32] = 4,
-		[TN_DTYPE_I64] = 8,  [TN_DTYPE_F16] = 2, [TN_DTYPE_BF16] = 2, [TN_DTYPE_F32] = 4, [TN_DTYPE_F64] = 8,
-		[TN_DTYPE_U16] = 2,  [TN_DTYPE_U32] = 4, [TN_DTYPE_U64] = 8,  [TN_DTYPE_C64] = 8, [TN_DTYPE_C128] = 16};
+		[TN_DTYPE_U8] = 1,  [TN_DTYPE_I8] = 1,  [TN_DTYPE_BOOL] = 1, [TN_DTYPE_I16] = 2, [TN_DTYPE_I32] = 4,
+		[TN_DTYPE_I64] = 8, [TN_DTYPE_F16] = 2, [TN_DTYPE_BF16] = 2, [TN_DTYPE_F32] = 4, [TN_DTYPE_F64] = 8,
+		[TN_DTYPE_U16] = 2, [TN_DTYPE_U32] = 4, [TN_DTYPE_U64] = 8,  [TN_DTYPE_C64] = 8, [TN_DTYPE_C128] = 16
+	};
 	return bytes[dtype];
 }
 
@@ -50,21 +51,21 @@ tn__dtype_of(const char *mangled)
 		const char *prefix;
 		enum tn_dtype dtype;
 	} types[] = {
-		{"f", TN_DTYPE_F32},
-		{"d", TN_DTYPE_F64},
-		{"i", TN_DTYPE_I32},
-		{"l", TN_DTYPE_I64},
-		{"s", TN_DTYPE_I16},
-		{"h", TN_DTYPE_U8},
-		{"a", TN_DTYPE_I8},
-		{"b", TN_DTYPE_BOOL},
-		{"t", TN_DTYPE_U16},
-		{"j", TN_DTYPE_U32},
-		{"m", TN_DTYPE_U64},
-		{"N3c104HalfE", TN_DTYPE_F16},
-		{"N3c108BFloat16E", TN_DTYPE_BF16},
-		{"N3c107complexIfEE", TN_DTYPE_C64},
-		{"N3c107complexIdEE", TN_DTYPE_C128},
+		{ "f", TN_DTYPE_F32 },
+		{ "d", TN_DTYPE_F64 },
+		{ "i", TN_DTYPE_I32 },
+		{ "l", TN_DTYPE_I64 },
+		{ "s", TN_DTYPE_I16 },
+		{ "h", TN_DTYPE_U8 },
+		{ "a", TN_DTYPE_I8 },
+		{ "b", TN_DTYPE_BOOL },
+		{ "t", TN_DTYPE_U16 },
+		{ "j", TN_DTYPE_U32 },
+		{ "m", TN_DTYPE_U64 },
+		{ "N3c104HalfE", TN_DTYPE_F16 },
+		{ "N3c108BFloat16E", TN_DTYPE_BF16 },
+		{ "N3c107complexIfEE", TN_DTYPE_C64 },
+		{ "N3c107complexIdEE", TN_DTYPE_C128 },
 	};
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if (strncmp(mangled, types[i].prefix, strlen(types[i].prefix)) == 0)

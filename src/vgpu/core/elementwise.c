@@ -23,18 +23,18 @@
 #include "vgpu/core/elementwise_parts.h"
 
 #define BYTES_MAX (UINT64_C(1) << 20) /* of an operand that is computed with, whatever --values says */
-#define FEW 4096 /* elements of a launch that is always computed */
-#define MANY_MAX (UINT64_C(1) << 25) /* elements of all larger launches of a process: half a second */
-#define RUNS_MAX 4096 /* pieces that a strided result leaves */
+#define FEW 4096                      /* elements of a launch that is always computed */
+#define MANY_MAX (UINT64_C(1) << 25)  /* elements of all larger launches of a process: half a second */
+#define RUNS_MAX 4096                 /* pieces that a strided result leaves */
 
 /* ---- launches ---- */
 
 struct operand {
 	uint64_t address;
 	enum tn_dtype computed, stored; /* as the functor takes it, as it lies in memory */
-	uint32_t strides[DIMS];           /* in bytes */
-	uint64_t span;                    /* bytes from the first element to the last one's end */
-	unsigned char *bytes, *known;     /* of the span; owned */
+	uint32_t strides[DIMS];         /* in bytes */
+	uint64_t span;                  /* bytes from the first element to the last one's end */
+	unsigned char *bytes, *known;   /* of the span; owned */
 };
 
 struct work {
@@ -50,10 +50,10 @@ struct work {
 static enum tn_dtype
 element_of_scalar(signed char number)
 {
-	static const unsigned char elements[] = {
-		TN_DTYPE_U8,   TN_DTYPE_I8,   TN_DTYPE_I16,  TN_DTYPE_I32,  TN_DTYPE_I64,  TN_DTYPE_F16,
-		TN_DTYPE_F32,  TN_DTYPE_F64,  TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_BOOL,
-		TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_BF16};
+	static const unsigned char elements[] = { TN_DTYPE_U8,   TN_DTYPE_I8,   TN_DTYPE_I16,  TN_DTYPE_I32,
+		                                      TN_DTYPE_I64,  TN_DTYPE_F16,  TN_DTYPE_F32,  TN_DTYPE_F64,
+		                                      TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_BOOL,
+		                                      TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_BF16 };
 	bool known = number >= 0 && (size_t)number < sizeof(elements);
 	return known ? (enum tn_dtype)elements[(size_t)number] : TN_DTYPE_NONE;
 }
@@ -168,7 +168,7 @@ read_work(const struct tn_kernel *kernel, const struct tn_launch *launch, struct
 	const unsigned char *types = NULL;
 	int32_t count;
 	memcpy(&count, launch->arguments[0], sizeof(count));
-	*work = (struct work){.count = count > 0 ? (uint64_t)count : 0};
+	*work = (struct work){ .count = count > 0 ? (uint64_t)count : 0 };
 	work->operand_count = 1 + (size_t)kernel->elementwise.inputs;
 	if (count <= 0)
 		return false;
@@ -221,7 +221,7 @@ read_carried(const struct tn_kernel *kernel, const struct work *work, struct car
 	bool narrow = dtype == TN_DTYPE_F16 || dtype == TN_DTYPE_BF16;
 	enum tn_dtype wide = narrow ? TN_DTYPE_F32 : dtype;
 	size_t width = tn__dtype_bytes(dtype), wide_width = tn__dtype_bytes(wide);
-	*out = (struct carried){0};
+	*out = (struct carried){ 0 };
 	switch (operation) {
 	case OPERATION_FILL:
 	case OPERATION_MASKED_FILL:
@@ -233,7 +233,8 @@ read_carried(const struct tn_kernel *kernel, const struct work *work, struct car
 	case OPERATION_EQUAL_NUMBER:
 		memcpy(&out->op, work->functor, sizeof(out->op));
 		if (operation == OPERATION_ORDER_NUMBER || operation == OPERATION_EQUAL_NUMBER)
-			out->first = tn__number_load(work->functor + (width > sizeof(out->op) ? width : sizeof(out->op)), dtype, dtype);
+			out->first = tn__number_load(work->functor + (width > sizeof(out->op) ? width : sizeof(out->op)), dtype,
+			                             dtype);
 		bool equality = operation == OPERATION_EQUAL || operation == OPERATION_EQUAL_NUMBER;
 		return out->op >= 0 && out->op < (equality ? 2 : OPS);
 	case OPERATION_MULTIPLY_NUMBER: /* an empty object, then the number */
@@ -257,20 +258,20 @@ read_carried(const struct tn_kernel *kernel, const struct work *work, struct car
 static struct tn_number
 whole(uint64_t value)
 {
-	return (struct tn_number){.whole = (int64_t)value, .real = (double)(int64_t)value};
+	return (struct tn_number){ .whole = (int64_t)value, .real = (double)(int64_t)value };
 }
 
 static struct tn_number
 plus(struct tn_number a, struct tn_number alpha, struct tn_number b)
 {
-	return (struct tn_number){.whole = (int64_t)((uint64_t)a.whole + (uint64_t)alpha.whole * (uint64_t)b.whole),
-	                       .real = a.real + alpha.real * b.real};
+	return (struct tn_number){ .whole = (int64_t)((uint64_t)a.whole + (uint64_t)alpha.whole * (uint64_t)b.whole),
+		                       .real = a.real + alpha.real * b.real };
 }
 
 static struct tn_number
 times(struct tn_number a, struct tn_number b)
 {
-	return (struct tn_number){.whole = (int64_t)((uint64_t)a.whole * (uint64_t)b.whole), .real = a.real * b.real};
+	return (struct tn_number){ .whole = (int64_t)((uint64_t)a.whole * (uint64_t)b.whole), .real = a.real * b.real };
 }
 
 static struct tn_number
@@ -313,7 +314,7 @@ apply(const struct tn_kernel *kernel, const struct carried *carried, const struc
 	case OPERATION_ADD_TO:
 		return plus(carried->second, carried->first, in[0]);
 	case OPERATION_NEGATE:
-		return times(in[0], (struct tn_number){.whole = -1, .real = -1});
+		return times(in[0], (struct tn_number){ .whole = -1, .real = -1 });
 	case OPERATION_WHERE:
 		return in[0].whole ? in[1] : in[2];
 	case OPERATION_MASKED_FILL:
@@ -366,13 +367,13 @@ compute(const struct tn_kernel *kernel, struct work *work)
 {
 	struct carried carried;
 	struct operand *result = &work->operands[0];
-	uint32_t at[DIMS] = {0};
-	uint64_t offsets[OPERANDS] = {0};
+	uint32_t at[DIMS] = { 0 };
+	uint64_t offsets[OPERANDS] = { 0 };
 	if (!read_carried(kernel, work, &carried))
 		return false;
 	memset(result->known, 0, result->span);
 	for (uint64_t n = 0; n < work->count; n++, advance(work, at, offsets)) {
-		struct tn_number in[OPERANDS] = {{0}};
+		struct tn_number in[OPERANDS] = { { 0 } };
 		for (size_t i = 1; i < work->operand_count; i++) {
 			const struct operand *operand = &work->operands[i];
 			if (!all_known(operand, offsets[i]))
@@ -461,7 +462,7 @@ bool
 tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *launch, uint64_t *address,
                        uint64_t *least, uint64_t *most)
 {
-	struct work work = {.operand_count = 1 + (size_t)kernel->elementwise.inputs};
+	struct work work = { .operand_count = 1 + (size_t)kernel->elementwise.inputs };
 	enum form form = (enum form)kernel->elementwise.form;
 	bool dense = form == FORM_DENSE || form == FORM_DENSE_CAST;
 	const unsigned char *types;

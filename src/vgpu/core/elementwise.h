@@ -11,8 +11,8 @@
 bool tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
 /* Where such a launch writes, whatever it computes, and how many bytes at least and at most: its name does not always tell
  * how wide an element of the result is. false: not known. After tn__elementwise_launch. */
-bool tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *launch, uint64_t *address, uint64_t *least,
-                            uint64_t *most);
+bool tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *launch, uint64_t *address,
+                            uint64_t *least, uint64_t *most);
 /* Whether such a launch looks at values. Wants the core lock. */
 bool tn__elementwise_reads(struct tn_kernel *kernel);
 

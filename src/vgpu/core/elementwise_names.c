@@ -53,29 +53,29 @@ static const struct {
 	unsigned char operation, operands;
 	bool lambda, logical; /* the type is the lambda's; the result is a mask */
 } functors[] = {
-	{"NS0_11FillFunctorI", NULL, OPERATION_FILL, 0, false, false},
-	{"ZZZNS0_23direct_copy_kernel_cuda", NULL, OPERATION_COPY, 1, true, false},
-	{"ZNS0_27converting_copy_kernel_cudaI", NULL, OPERATION_COPY, 1, false, false}, /* <from, to>: torch 2.15 */
-	{"NS0_13BinaryFunctorI", "17BitwiseAndFunctorI", OPERATION_AND, 2, false, false},
-	{"NS0_13BinaryFunctorI", "16BitwiseOrFunctorI", OPERATION_OR, 2, false, false},
-	{"NS0_13BinaryFunctorI", "17BitwiseXorFunctorI", OPERATION_XOR, 2, false, false},
-	{"NS0_13BinaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY, 2, false, false},
-	{"NS0_13BinaryFunctorI", "16CompareEqFunctorI", OPERATION_EQUAL, 2, false, true},
-	{"NS0_13BinaryFunctorI", "23logical_and_kernel_cuda", OPERATION_LOGICAL_AND, 2, false, true},
-	{"NS0_13BinaryFunctorI", "22logical_or_kernel_cuda", OPERATION_LOGICAL_OR, 2, false, true},
-	{"NS0_13AUnaryFunctorI", "16CompareEqFunctorI", OPERATION_EQUAL_NUMBER, 1, false, true},
-	{"NS0_13AUnaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY_NUMBER, 1, false, false},
-	{"NS0_13BUnaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY_NUMBER, 1, false, false},
-	{"NS0_15CUDAFunctor_addI", NULL, OPERATION_ADD, 2, false, false},
-	{"NS0_21CUDAFunctorOnSelf_addI", NULL, OPERATION_ADD_NUMBER, 1, false, false},
-	{"NS0_22CUDAFunctorOnOther_addI", NULL, OPERATION_ADD_TO, 1, false, false},
-	{"ZNS0_21compare_scalar_kernelI", NULL, OPERATION_ORDER_NUMBER, 1, false, true},
-	{"ZNS0_23bitwise_not_kernel_cuda", "EEUlbE_", OPERATION_NOT_MASK, 1, false, true},
-	{"ZZZNS0_23logical_not_kernel_cuda", NULL, OPERATION_LOGICAL_NOT, 1, true, true},
-	{"ZZZNS0_15neg_kernel_cuda", NULL, OPERATION_NEGATE, 1, true, false},
-	{"ZZZNS0_", "17where_kernel_impl", OPERATION_WHERE, 3, true, false},
-	{"ZZZNS0_", "18masked_fill_kernel", OPERATION_MASKED_FILL, 2, true, false},
-	{"NS0_", "14CompareFunctorI", OPERATION_ORDER, 2, false, true},
+	{ "NS0_11FillFunctorI", NULL, OPERATION_FILL, 0, false, false },
+	{ "ZZZNS0_23direct_copy_kernel_cuda", NULL, OPERATION_COPY, 1, true, false },
+	{ "ZNS0_27converting_copy_kernel_cudaI", NULL, OPERATION_COPY, 1, false, false }, /* <from, to>: torch 2.15 */
+	{ "NS0_13BinaryFunctorI", "17BitwiseAndFunctorI", OPERATION_AND, 2, false, false },
+	{ "NS0_13BinaryFunctorI", "16BitwiseOrFunctorI", OPERATION_OR, 2, false, false },
+	{ "NS0_13BinaryFunctorI", "17BitwiseXorFunctorI", OPERATION_XOR, 2, false, false },
+	{ "NS0_13BinaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY, 2, false, false },
+	{ "NS0_13BinaryFunctorI", "16CompareEqFunctorI", OPERATION_EQUAL, 2, false, true },
+	{ "NS0_13BinaryFunctorI", "23logical_and_kernel_cuda", OPERATION_LOGICAL_AND, 2, false, true },
+	{ "NS0_13BinaryFunctorI", "22logical_or_kernel_cuda", OPERATION_LOGICAL_OR, 2, false, true },
+	{ "NS0_13AUnaryFunctorI", "16CompareEqFunctorI", OPERATION_EQUAL_NUMBER, 1, false, true },
+	{ "NS0_13AUnaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY_NUMBER, 1, false, false },
+	{ "NS0_13BUnaryFunctorI", "10MulFunctorI", OPERATION_MULTIPLY_NUMBER, 1, false, false },
+	{ "NS0_15CUDAFunctor_addI", NULL, OPERATION_ADD, 2, false, false },
+	{ "NS0_21CUDAFunctorOnSelf_addI", NULL, OPERATION_ADD_NUMBER, 1, false, false },
+	{ "NS0_22CUDAFunctorOnOther_addI", NULL, OPERATION_ADD_TO, 1, false, false },
+	{ "ZNS0_21compare_scalar_kernelI", NULL, OPERATION_ORDER_NUMBER, 1, false, true },
+	{ "ZNS0_23bitwise_not_kernel_cuda", "EEUlbE_", OPERATION_NOT_MASK, 1, false, true },
+	{ "ZZZNS0_23logical_not_kernel_cuda", NULL, OPERATION_LOGICAL_NOT, 1, true, true },
+	{ "ZZZNS0_15neg_kernel_cuda", NULL, OPERATION_NEGATE, 1, true, false },
+	{ "ZZZNS0_", "17where_kernel_impl", OPERATION_WHERE, 3, true, false },
+	{ "ZZZNS0_", "18masked_fill_kernel", OPERATION_MASKED_FILL, 2, true, false },
+	{ "NS0_", "14CompareFunctorI", OPERATION_ORDER, 2, false, true },
 };
 
 /* Behind a builtin type, or one of PyTorch's: the first of a template's arguments. */
@@ -95,7 +95,7 @@ moved(enum tn_dtype dtype)
 	return dtype == TN_DTYPE_U16   ? TN_DTYPE_I16
 	       : dtype == TN_DTYPE_U32 ? TN_DTYPE_I32
 	       : dtype == TN_DTYPE_U64 ? TN_DTYPE_I64
-	                                   : dtype;
+	                               : dtype;
 }
 
 /* Bytes of an element of the result, at most: that of the type that the functor takes first, where its name tells. */

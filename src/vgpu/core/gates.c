@@ -46,7 +46,7 @@ tn__gates_add(struct tn_gates *gates, uint64_t gate, uint64_t number)
 	}
 	if (gates->count == TN_GATES) /* the oldest is not waited for: too little waiting is no false hang */
 		memmove(&gates->items[0], &gates->items[1], --gates->count * sizeof(gates->items[0]));
-	gates->items[gates->count++] = (struct tn_gate){gate, number};
+	gates->items[gates->count++] = (struct tn_gate){ gate, number };
 }
 
 void
@@ -85,7 +85,7 @@ tn__pending_add(uint64_t address, uint64_t bytes, uint64_t gate, uint64_t number
 	pthread_mutex_lock(&pending_lock);
 	if (pending_count == PENDING_MAX)
 		remove_at(0); /* stays unknown */
-	pendings[pending_count++] = (struct pending){address, bytes, gate, number, collective};
+	pendings[pending_count++] = (struct pending){ address, bytes, gate, number, collective };
 	pthread_mutex_unlock(&pending_lock);
 }
 

@@ -54,7 +54,7 @@ empty_executable(struct tn_executable *executable)
 {
 	free(executable->kernels);
 	free(executable->host);
-	*executable = (struct tn_executable){0};
+	*executable = (struct tn_executable){ 0 };
 }
 
 static int
@@ -139,7 +139,7 @@ tn__graph_launch(uintptr_t handle, uintptr_t stream_handle)
 		atomic_fetch_add(&tn__core.ledger->launches, executable->kernel_count);
 		tn__values_forget();
 		result = tn__enqueue_locked(
-			stream, &(struct tn_node_description){.kind = TN_NODE_GRAPH, .duration = executable->duration});
+			stream, &(struct tn_node_description){ .kind = TN_NODE_GRAPH, .duration = executable->duration });
 		tn__work_count_graph_locked(&executable->work);
 		host_count = executable->host_count;
 		host = host_count ? malloc(host_count * sizeof(*host)) : NULL;

@@ -20,7 +20,7 @@ _Static_assert(sizeof(struct tn_ipc_token) == TN_IPC_BYTES, "CUDA's handles have
 static struct tn_ipc_token
 make_token(enum tn_ipc_kind kind)
 {
-	return (struct tn_ipc_token){.magic = MAGIC, .kind = kind, .pid = (int32_t)getpid()};
+	return (struct tn_ipc_token){ .magic = MAGIC, .kind = kind, .pid = (int32_t)getpid() };
 }
 
 static bool

@@ -89,10 +89,10 @@ launch_locked(struct tn_kernel *kernel, const struct tn_launch *launch)
 	if (!stream)
 		return TN_CUDA_INVALID_HANDLE;
 	bool captured = stream->capture != NULL;
-	const struct tn_node_description work = {.kind = TN_NODE_KERNEL,
-	                                         .duration = duration_of(launch),
-	                                         .kernel = kernel,
-	                                         .effort = tn__kernel_cost_of(kernel, launch)};
+	const struct tn_node_description work = { .kind = TN_NODE_KERNEL,
+		                                      .duration = duration_of(launch),
+		                                      .kernel = kernel,
+		                                      .effort = tn__kernel_cost_of(kernel, launch) };
 	int result = tn__enqueue_locked(stream, &work);
 	if (!captured) {
 		kernel->launches++;
@@ -133,7 +133,7 @@ count_work(const char *what)
 tn_status
 tn__work(uintptr_t stream, uint64_t nanoseconds, const char *what)
 {
-	const struct tn_effort unknown = {.kind = TN_EFFORT_KERNEL, .math = TN_MATH_FP32};
+	const struct tn_effort unknown = { .kind = TN_EFFORT_KERNEL, .math = TN_MATH_FP32 };
 	return tn__work_effort(stream, nanoseconds, what, &unknown);
 }
 
@@ -173,7 +173,7 @@ tn__work_written(uintptr_t stream_handle, uint64_t nanoseconds, const char *what
 		if (!stream->capture)
 			forget_written(what, written);
 		tn__enqueue_locked(stream, &(struct tn_node_description){
-									   .kind = TN_NODE_KERNEL, .duration = nanoseconds, .effort = *effort});
+									   .kind = TN_NODE_KERNEL, .duration = nanoseconds, .effort = *effort });
 	}
 	tn__unlock();
 	return stream ? TN_OK : TN_INVALID;
@@ -203,15 +203,16 @@ count_product(const struct tn_matmul *product)
 	if (!tn__array_room(&products, &product_capacity, product_count + 1, sizeof(*products), PRODUCTS_MAX))
 		return;
 	last = product_count;
-	products[product_count++] = (struct product_count){.product = *product, .count = 1};
+	products[product_count++] = (struct product_count){ .product = *product, .count = 1 };
 }
 
 /* Bytes of an element of a cudaDataType_t; of types that PyTorch never multiplies, a guess. */
 static double
 bytes_of_type(int type)
 {
-	static const unsigned char bytes[] = {[0] = 4, [1] = 8, [2] = 2, [3] = 1, [4] = 8, [5] = 16, [10] = 4, [14] = 2,
-	                                      [28] = 1, [29] = 1}; /* the last two: 8-bit floating point */
+	static const unsigned char bytes[] = {
+		[0] = 4, [1] = 8, [2] = 2, [3] = 1, [4] = 8, [5] = 16, [10] = 4, [14] = 2, [28] = 1, [29] = 1
+	}; /* the last two: 8-bit floating point */
 	bool known = type >= 0 && (size_t)type < sizeof(bytes) && bytes[type] > 0;
 	return known ? bytes[type] : 2;
 }
@@ -220,12 +221,12 @@ static struct tn_effort
 effort_of(const struct tn_matmul *product, enum tn_math math)
 {
 	double m = (double)product->m, n = (double)product->n, k = (double)product->k, batch = (double)product->batch;
-	return (struct tn_effort){.kind = TN_EFFORT_KERNEL,
-	                          .math = math,
-	                          .flops = 2.0 * m * n * k * batch,
-	                          .bytes = batch * (m * k * bytes_of_type(product->a_type) +
-	                                            k * n * bytes_of_type(product->b_type) +
-	                                            m * n * bytes_of_type(product->c_type))};
+	return (struct tn_effort){ .kind = TN_EFFORT_KERNEL,
+		                       .math = math,
+		                       .flops = 2.0 * m * n * k * batch,
+		                       .bytes = batch * (m * k * bytes_of_type(product->a_type) +
+		                                         k * n * bytes_of_type(product->b_type) +
+		                                         m * n * bytes_of_type(product->c_type)) };
 }
 
 tn_status
@@ -234,7 +235,7 @@ tn__work_matmul(uintptr_t stream, const struct tn_matmul *product, enum tn_math 
 	struct tn_effort effort = effort_of(product, math);
 	uint64_t result = (uint64_t)(uintptr_t)product->result;
 	double bytes = (double)product->result_elements * bytes_of_type(product->c_type);
-	const struct tn_written written = {&result, 1, bytes > 0 ? (uint64_t)bytes : 0};
+	const struct tn_written written = { &result, 1, bytes > 0 ? (uint64_t)bytes : 0 };
 	tn_status status = tn__work_written(stream, tn__time_of_flops(effort.flops, math), product->library, &effort,
 	                                    result ? &written : NULL);
 	if (status == TN_OK) {

@@ -15,9 +15,9 @@
 
 #include "vgpu/core/state.h"
 
-#define GUESSED_BYTES 16          /* a thread: as for its time on the virtual clock */
-#define CHUNK 65536               /* elements of a block of multi_tensor_apply */
-#define PARAMS_READ 128           /* bytes: less than the struct has in any version */
+#define GUESSED_BYTES 16 /* a thread: as for its time on the virtual clock */
+#define CHUNK 65536      /* elements of a block of multi_tensor_apply */
+#define PARAMS_READ 128  /* bytes: less than the struct has in any version */
 #define MOST_HEAD 65536
 #define MOST_FORWARD 1024
 #define MOST_ELEMENTS (INT64_C(1) << 40) /* more is no number of elements */
@@ -38,24 +38,24 @@ static const struct rule {
 	const char *part;
 	unsigned char form, first, second, operands;
 } rules[] = {
-	{"29vectorized_elementwise_kernelI", FORM_COUNT, 0, 0, 0},
-	{"vectorized_templated_elementwise_kernelI", FORM_COUNT, 0, 0, 0},
-	{"27unrolled_elementwise_kernelI", FORM_COUNT, 0, 0, 0},
-	{"29elementwise_kernel_with_indexI", FORM_COUNT, 0, 0, 1},
-	{"18elementwise_kernelI", FORM_COUNT, 0, 0, 0},
-	{"softmax_warp_forward", FORM_PRODUCT, 2, 4, 2},
-	{"softmax_warp_backward", FORM_PRODUCT, 3, 5, 3},
-	{"cunn_SoftMaxForward", FORM_ROWS, 2, 0, 2},
-	{"cunn_SoftMaxBackward", FORM_ROWS, 3, 0, 3},
-	{"vectorized_layer_norm_kernel", FORM_ROWS, 0, 0, 2},
-	{"layer_norm_grad_input_kernel", FORM_ROWS, 6, 0, 3},
-	{"GammaBetaBackward", FORM_PRODUCT, 0, 1, 2},
-	{"fused_dropout_kernel", FORM_COUNT, 3, 0, 2},
-	{"multi_tensor_apply_kernel", FORM_CHUNKS, 0, 0, 0},
-	{"flash_fwd_", FORM_ATTENTION, 0, 0, 0},
-	{"flash_bwd_dq_dk_dv", FORM_ATTENTION_BACKWARD, 0, 0, 0},
-	{"fmha_cutlassF", FORM_ATTENTION, 0, 0, 0},
-	{"fmha_cutlassB", FORM_ATTENTION_BACKWARD, 0, 0, 0},
+	{ "29vectorized_elementwise_kernelI", FORM_COUNT, 0, 0, 0 },
+	{ "vectorized_templated_elementwise_kernelI", FORM_COUNT, 0, 0, 0 },
+	{ "27unrolled_elementwise_kernelI", FORM_COUNT, 0, 0, 0 },
+	{ "29elementwise_kernel_with_indexI", FORM_COUNT, 0, 0, 1 },
+	{ "18elementwise_kernelI", FORM_COUNT, 0, 0, 0 },
+	{ "softmax_warp_forward", FORM_PRODUCT, 2, 4, 2 },
+	{ "softmax_warp_backward", FORM_PRODUCT, 3, 5, 3 },
+	{ "cunn_SoftMaxForward", FORM_ROWS, 2, 0, 2 },
+	{ "cunn_SoftMaxBackward", FORM_ROWS, 3, 0, 3 },
+	{ "vectorized_layer_norm_kernel", FORM_ROWS, 0, 0, 2 },
+	{ "layer_norm_grad_input_kernel", FORM_ROWS, 6, 0, 3 },
+	{ "GammaBetaBackward", FORM_PRODUCT, 0, 1, 2 },
+	{ "fused_dropout_kernel", FORM_COUNT, 3, 0, 2 },
+	{ "multi_tensor_apply_kernel", FORM_CHUNKS, 0, 0, 0 },
+	{ "flash_fwd_", FORM_ATTENTION, 0, 0, 0 },
+	{ "flash_bwd_dq_dk_dv", FORM_ATTENTION_BACKWARD, 0, 0, 0 },
+	{ "fmha_cutlassF", FORM_ATTENTION, 0, 0, 0 },
+	{ "fmha_cutlassB", FORM_ATTENTION_BACKWARD, 0, 0, 0 },
 };
 
 /* ---- reading names ---- */
@@ -160,9 +160,9 @@ read_name(struct tn_kernel *kernel)
 static struct tn_effort
 moves(const struct tn_kernel *kernel, double elements)
 {
-	return (struct tn_effort){.kind = TN_EFFORT_KERNEL,
-	                          .math = (enum tn_math)kernel->traffic.math,
-	                          .bytes = elements * kernel->traffic.operands * kernel->traffic.width};
+	return (struct tn_effort){ .kind = TN_EFFORT_KERNEL,
+		                       .math = (enum tn_math)kernel->traffic.math,
+		                       .bytes = elements * kernel->traffic.operands * kernel->traffic.width };
 }
 
 static struct tn_effort
@@ -170,7 +170,7 @@ guess(const struct tn_launch *launch)
 {
 	double blocks = (double)launch->grid[0] * launch->grid[1] * launch->grid[2];
 	double threads = (double)launch->block[0] * launch->block[1] * launch->block[2];
-	return (struct tn_effort){.kind = TN_EFFORT_GUESSED, .bytes = blocks * threads * GUESSED_BYTES};
+	return (struct tn_effort){ .kind = TN_EFFORT_GUESSED, .bytes = blocks * threads * GUESSED_BYTES };
 }
 
 /* A 32-bit argument, or the low half of a 64-bit one. */
@@ -201,7 +201,7 @@ read_lengths(const struct tn_kernel *kernel, const struct tn_launch *launch, str
 		bool plausible = head > 0 && head <= MOST_HEAD && values > 0 && values <= MOST_HEAD && keys > 0 && queries > 0;
 		if (!plausible || (queries - 1) / kernel->traffic.rows + 1 != launch->grid[0])
 			continue;
-		*out = (struct lengths){(double)queries, (double)keys, (double)(head + values) / 2};
+		*out = (struct lengths){ (double)queries, (double)keys, (double)(head + values) / 2 };
 		return true;
 	}
 	return false;
@@ -226,7 +226,7 @@ static struct tn_effort
 pop_forward(void)
 {
 	if (forward.count == 0)
-		return (struct tn_effort){.kind = TN_EFFORT_KERNEL};
+		return (struct tn_effort){ .kind = TN_EFFORT_KERNEL };
 	forward.count--;
 	forward.next = (forward.next + MOST_FORWARD - 1) % MOST_FORWARD;
 	return forward.items[forward.next];
@@ -244,12 +244,13 @@ attend(const struct tn_kernel *kernel, const struct tn_launch *launch)
 		return effort;
 	}
 	double heads = (double)launch->grid[1] * launch->grid[2], rows = (double)launch->grid[0] * kernel->traffic.rows;
-	struct lengths of = {rows, rows, kernel->traffic.head};
+	struct lengths of = { rows, rows, kernel->traffic.head };
 	(void)read_lengths(kernel, launch, &of);
-	struct tn_effort effort = {.kind = TN_EFFORT_KERNEL,
-	                           .math = (enum tn_math)kernel->traffic.math,
-	                           .flops = 4 * heads * of.queries * of.keys * of.head * (kernel->traffic.causal ? 0.5 : 1),
-	                           .bytes = 2 * heads * (of.queries + of.keys) * of.head * kernel->traffic.width};
+	struct tn_effort effort = { .kind = TN_EFFORT_KERNEL,
+		                        .math = (enum tn_math)kernel->traffic.math,
+		                        .flops = 4 * heads * of.queries * of.keys * of.head *
+		                                 (kernel->traffic.causal ? 0.5 : 1),
+		                        .bytes = 2 * heads * (of.queries + of.keys) * of.head * kernel->traffic.width };
 	push_forward(&effort);
 	return effort;
 }

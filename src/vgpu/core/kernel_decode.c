@@ -102,13 +102,13 @@ decode_map(struct tn_kernel *kernel, const char *functor)
 		const char *functor;
 		enum operation operation;
 	} masks[] = {
-		{"NS0_13BinaryFunctorIbbbNS0_17BitwiseAndFunctorIbEEEE", OPERATION_AND},
-		{"NS0_13BinaryFunctorIbbbNS0_16BitwiseOrFunctorIbEEEE", OPERATION_OR},
-		{"NS0_13BinaryFunctorIbbbNS0_17BitwiseXorFunctorIbEEEE", OPERATION_XOR},
-		{"ZNS0_23bitwise_not_kernel_cudaERNS_18TensorIteratorBaseEEUlbE_", OPERATION_NOT},
-		{"NS0_13BinaryFunctorIbbbNS0_15binary_internal10MulFunctorIbEEEE", OPERATION_AND},
-		{"NS0_13BinaryFunctorIhhhNS0_17BitwiseAndFunctorIhEEEE", OPERATION_AND},
-		{"NS0_13BinaryFunctorIhhhNS0_16BitwiseOrFunctorIhEEEE", OPERATION_OR},
+		{ "NS0_13BinaryFunctorIbbbNS0_17BitwiseAndFunctorIbEEEE", OPERATION_AND },
+		{ "NS0_13BinaryFunctorIbbbNS0_16BitwiseOrFunctorIbEEEE", OPERATION_OR },
+		{ "NS0_13BinaryFunctorIbbbNS0_17BitwiseXorFunctorIbEEEE", OPERATION_XOR },
+		{ "ZNS0_23bitwise_not_kernel_cudaERNS_18TensorIteratorBaseEEUlbE_", OPERATION_NOT },
+		{ "NS0_13BinaryFunctorIbbbNS0_15binary_internal10MulFunctorIbEEEE", OPERATION_AND },
+		{ "NS0_13BinaryFunctorIhhhNS0_17BitwiseAndFunctorIhEEEE", OPERATION_AND },
+		{ "NS0_13BinaryFunctorIhhhNS0_16BitwiseOrFunctorIhEEEE", OPERATION_OR },
 	};
 	const char *type;
 	for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++)
@@ -132,7 +132,7 @@ decode_map(struct tn_kernel *kernel, const char *functor)
 static void
 decode_arange(struct tn_kernel *kernel, const char *after_name)
 {
-	static const char *const types[] = {"h", "a", "i", "l", "s", "d", "f", "N3c104HalfE", "N3c108BFloat16E"};
+	static const char *const types[] = { "h", "a", "i", "l", "s", "d", "f", "N3c104HalfE", "N3c108BFloat16E" };
 	const char *cursor = skip_to(after_name, "NKUlvE_clEvENKUlvE");
 	size_t number = 0;
 	if (cursor && isdigit((unsigned char)*cursor))
@@ -152,15 +152,16 @@ decode_kernel(struct tn_kernel *kernel)
 	         strstr(found, "LoadWithCastILi1E") && (found = skip_to(found, "_clEvEUl")))
 		decode(kernel, OPERATION_CONVERT, found);
 	else if (strstr(name, "gpu_kernel_impl_nocast") &&
-	         (strstr(name, "14CompareFunctorI") || strstr(name, "compare_scalar_kernelI") || strstr(name, "16CompareEqFunctorI")))
+	         (strstr(name, "14CompareFunctorI") || strstr(name, "compare_scalar_kernelI") ||
+	          strstr(name, "16CompareEqFunctorI")))
 		kernel->operation = OPERATION_MASK_ELSEWHERE;
 	else if ((found = skip_to(skip_to(name, "29elementwise_kernel_with_indexIi"), "15arange_cuda_outE")))
 		decode_arange(kernel, found);
 	else if ((found = skip_to(name, "13reduce_kernelILi512ELi1ENS0_8ReduceOpIbNS0_14func_wrapper_tIbZZZNS0_")) &&
 	         strstr(found, "EUlbbE_EEjbLi4E"))
 		kernel->operation = skip(found, "15and_kernel_cudaE")  ? OPERATION_ALL
-		                  : skip(found, "14or_kernel_cudaE") ? OPERATION_ANY
-		                                                     : OPERATION_UNKNOWN;
+		                    : skip(found, "14or_kernel_cudaE") ? OPERATION_ANY
+		                                                       : OPERATION_UNKNOWN;
 	else if (skip_to(name, "13reduce_kernelILi512ELi1ENS0_8ReduceOpIlNS0_14func_wrapper_tIlZNS0_11sum_functorIlllE"))
 		kernel->operation = OPERATION_SUM;
 }
@@ -213,10 +214,10 @@ order_of(const unsigned char *a, const unsigned char *b, enum tn_dtype dtype)
 {
 	if (tn__dtype_is_integer(dtype)) {
 		int64_t x = tn__integer_at(a, dtype), y = tn__integer_at(b, dtype);
-		return (struct order){x < y, x == y, x > y};
+		return (struct order){ x < y, x == y, x > y };
 	}
 	double x = tn__real_at(a, dtype), y = tn__real_at(b, dtype);
-	return (struct order){x < y, x == y, x > y};
+	return (struct order){ x < y, x == y, x > y };
 }
 
 static bool
@@ -241,8 +242,11 @@ holds(struct order order, bool equality, int32_t op)
 static void
 assume_mask(const struct map *map, bool truth, bool mixed, uint64_t most)
 {
-	const struct tn_likely likely = {
-		.kind = TN_LIKELY_TRUTH, .dtype = TN_DTYPE_BOOL, .truth = truth, .mixed = mixed, .bound = most < map->count ? most : 0};
+	const struct tn_likely likely = { .kind = TN_LIKELY_TRUTH,
+		                              .dtype = TN_DTYPE_BOOL,
+		                              .truth = truth,
+		                              .mixed = mixed,
+		                              .bound = most < map->count ? most : 0 };
 	tn__values_assume(map->addresses[0], map->count, &likely);
 }
 
@@ -259,7 +263,7 @@ truth_of(uint64_t address)
 static bool
 likely_to_hold(const struct map *map, enum tn_dtype dtype, bool equality, int32_t op, const unsigned char *scalar)
 {
-	struct tn_likely likely = {.kind = TN_LIKELY_NONE};
+	struct tn_likely likely = { .kind = TN_LIKELY_NONE };
 	unsigned char pattern[16];
 	bool assumed = tn__values_assumed(map->addresses[1], &likely) && likely.dtype == (unsigned char)dtype;
 	if (!assumed) {
@@ -322,8 +326,11 @@ combine_masks(const struct tn_launch *launch, enum operation operation)
 	bool x = truth_of(map.addresses[1]), y = one || truth_of(map.addresses[2]);
 	struct tn_likely of;
 	bool flipped = one && tn__values_assumed(map.addresses[1], &of);
-	assume_mask(&map, operation == OPERATION_AND ? x && y : operation == OPERATION_NOT ? !(flipped && x) : x || y, false,
-	            most_of(&map, operation));
+	assume_mask(&map,
+	            operation == OPERATION_AND   ? x && y
+	            : operation == OPERATION_NOT ? !(flipped && x)
+	                                         : x || y,
+	            false, most_of(&map, operation));
 	return true;
 }
 
@@ -349,7 +356,7 @@ static bool
 convert(const struct tn_kernel *kernel, const struct tn_launch *launch, enum tn_dtype dtype)
 {
 	struct map map;
-	struct tn_likely likely = {.kind = TN_LIKELY_NONE};
+	struct tn_likely likely = { .kind = TN_LIKELY_NONE };
 	if (!read_map(launch, 1, &map))
 		return false;
 	bool assumed = tn__values_assumed(map.addresses[1], &likely);

@@ -34,7 +34,7 @@ put_key(struct name_of_kernel *table, size_t slots, const void *key, struct tn_k
 	size_t slot = slot_of(key, slots);
 	while (table[slot].key)
 		slot = (slot + 1) & (slots - 1);
-	table[slot] = (struct name_of_kernel){.key = key, .kernel = kernel};
+	table[slot] = (struct name_of_kernel){ .key = key, .kernel = kernel };
 }
 
 static bool

@@ -11,7 +11,7 @@
 #include "vgpu/core/state.h"
 
 #define LIKELY_REAL 0.5
-#define SMALL_REAL 1e-7  /* not zero: programs divide by it. Half precision still holds it */
+#define SMALL_REAL 1e-7 /* not zero: programs divide by it. Half precision still holds it */
 #define LARGE_REAL 1e4
 
 static double

@@ -12,22 +12,22 @@
 #include "vgpu/core/dtype.h"
 
 enum tn_likely_kind { /* the guest knows these numbers: reads.py */
-	TN_LIKELY_NONE,
-	TN_LIKELY_TRUTH, /* of a comparison, of all or any */
-	TN_LIKELY_REAL,
-	TN_LIKELY_WHOLE,
-	TN_LIKELY_INDEX, /* of something that is there */
-	TN_LIKELY_COUNT, /* of what is selected among `bound` */
-	TN_LIKELY_SELECTED, /* each element says whether it is selected, as a number: its sum is a count */
+	                  TN_LIKELY_NONE,
+	                  TN_LIKELY_TRUTH, /* of a comparison, of all or any */
+	                  TN_LIKELY_REAL,
+	                  TN_LIKELY_WHOLE,
+	                  TN_LIKELY_INDEX,    /* of something that is there */
+	                  TN_LIKELY_COUNT,    /* of what is selected among `bound` */
+	                  TN_LIKELY_SELECTED, /* each element says whether it is selected, as a number: its sum is a count */
 };
 
 struct tn_likely {
-	unsigned char kind;    /* enum tn_likely_kind */
+	unsigned char kind;  /* enum tn_likely_kind */
 	unsigned char dtype; /* enum tn_dtype; TN_DTYPE_NONE: a whole number as wide as the reader wants */
-	bool truth;            /* of TN_LIKELY_TRUTH */
-	bool mixed;            /* a mask of two tensors: programs assert that all hold, and stop when any does */
-	bool each;             /* the elements differ, and stand where this is kept */
-	uint64_t bound;        /* of TN_LIKELY_COUNT: how many there are at most; of a mask: how many hold at most, 0: all */
+	bool truth;          /* of TN_LIKELY_TRUTH */
+	bool mixed;          /* a mask of two tensors: programs assert that all hold, and stop when any does */
+	bool each;           /* the elements differ, and stand where this is kept */
+	uint64_t bound;      /* of TN_LIKELY_COUNT: how many there are at most; of a mask: how many hold at most, 0: all */
 };
 
 /* One read, as the observer sees it. The observer may set `choice`: the value becomes offered[choice]. */

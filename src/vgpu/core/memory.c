@@ -251,7 +251,7 @@ tn__library_free(uint64_t address)
 enum { TAG_HOST_ALLOCATED, TAG_HOST_REGISTERED, TAG_MANAGED };
 
 /* Ranges of real host memory; the "space" is only used as a sorted table here. */
-static struct tn_space host_ranges = {.base = 1, .size = UINT64_MAX / 2};
+static struct tn_space host_ranges = { .base = 1, .size = UINT64_MAX / 2 };
 
 static void *
 map_host(uint64_t bytes)
@@ -328,7 +328,8 @@ static void
 note_managed(int64_t change)
 {
 	struct tn_ledger *ledger = tn__core.ledger;
-	uint64_t now = atomic_fetch_add_explicit(&ledger->managed_bytes, (uint64_t)change, memory_order_relaxed) + (uint64_t)change;
+	uint64_t now = atomic_fetch_add_explicit(&ledger->managed_bytes, (uint64_t)change, memory_order_relaxed) +
+	               (uint64_t)change;
 	uint64_t peak = atomic_load_explicit(&ledger->managed_peak, memory_order_relaxed);
 	while (change > 0 && now > peak &&
 	       !atomic_compare_exchange_weak_explicit(&ledger->managed_peak, &peak, now, memory_order_relaxed,
@@ -395,7 +396,8 @@ device_pointer(uint64_t address, struct tn_pointer_info *info)
 	if (!range)
 		return false;
 	*info = (struct tn_pointer_info){
-		.kind = TN_MEMORY_DEVICE, .device = device, .base = range->address, .size = range->size, .exportable = true};
+		.kind = TN_MEMORY_DEVICE, .device = device, .base = range->address, .size = range->size, .exportable = true
+	};
 	return true;
 }
 
@@ -405,18 +407,18 @@ host_pointer(uint64_t address, struct tn_pointer_info *info)
 	struct tn_range *range = tn__space_find(&host_ranges, address);
 	if (!range)
 		return false;
-	*info = (struct tn_pointer_info){.kind = range->tag == TAG_MANAGED ? TN_MEMORY_MANAGED : TN_MEMORY_HOST,
-	                                 .device = tn__current_device(),
-	                                 .base = range->address,
-	                                 .size = range->size,
-	                                 .registered = range->tag == TAG_HOST_REGISTERED};
+	*info = (struct tn_pointer_info){ .kind = range->tag == TAG_MANAGED ? TN_MEMORY_MANAGED : TN_MEMORY_HOST,
+		                              .device = tn__current_device(),
+		                              .base = range->address,
+		                              .size = range->size,
+		                              .registered = range->tag == TAG_HOST_REGISTERED };
 	return true;
 }
 
 void
 tn__pointer_info(uint64_t address, struct tn_pointer_info *info)
 {
-	*info = (struct tn_pointer_info){.kind = TN_MEMORY_UNKNOWN};
+	*info = (struct tn_pointer_info){ .kind = TN_MEMORY_UNKNOWN };
 	tn__lock();
 	if (!device_pointer(address, info) && !tn__vmm_pointer_locked(address, info) && !tn__imported_locked(address, info))
 		host_pointer(address, info);

@@ -124,8 +124,10 @@ tn_vgpu_memory_log_clear(void)
 const char *
 tn_vgpu_library_name(uint32_t library)
 {
-	static const char *const names[TN_LIBRARIES] = {
-		[TN_LIBRARY_NONE] = "", [TN_LIBRARY_CUBLAS] = "cublas", [TN_LIBRARY_CUBLASLT] = "cublasLt",
-		[TN_LIBRARY_CUDNN] = "cudnn", [TN_LIBRARY_CUFFT] = "cufft"};
+	static const char *const names[TN_LIBRARIES] = { [TN_LIBRARY_NONE] = "",
+		                                             [TN_LIBRARY_CUBLAS] = "cublas",
+		                                             [TN_LIBRARY_CUBLASLT] = "cublasLt",
+		                                             [TN_LIBRARY_CUDNN] = "cudnn",
+		                                             [TN_LIBRARY_CUFFT] = "cufft" };
 	return library < TN_LIBRARIES ? names[library] : "";
 }

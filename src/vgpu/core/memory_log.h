@@ -17,7 +17,14 @@ enum tn_log_kind {
 	TN_LOG_COPIED = 2,    /* the host copied these bytes to the device; nodes of graphs make no entry */
 };
 
-enum tn_library { TN_LIBRARY_NONE, TN_LIBRARY_CUBLAS, TN_LIBRARY_CUBLASLT, TN_LIBRARY_CUDNN, TN_LIBRARY_CUFFT, TN_LIBRARIES };
+enum tn_library {
+	TN_LIBRARY_NONE,
+	TN_LIBRARY_CUBLAS,
+	TN_LIBRARY_CUBLASLT,
+	TN_LIBRARY_CUDNN,
+	TN_LIBRARY_CUFFT,
+	TN_LIBRARIES
+};
 
 /* The layout is the C ABI of tn_vgpu_memory_log_read. */
 struct tn_log_entry {

@@ -45,8 +45,9 @@ tn__transfer(uintptr_t stream_handle, uint64_t nanoseconds, uint64_t gate, uint6
 	struct tn_stream *stream = tn__stream_locked(stream_handle);
 	*captured = stream && stream->capture;
 	if (stream)
-		tn__enqueue_locked(stream, &(struct tn_node_description){
-									   .kind = TN_NODE_EMPTY, .duration = nanoseconds, .effort = {.kind = TN_EFFORT_NONE}});
+		tn__enqueue_locked(stream, &(struct tn_node_description){ .kind = TN_NODE_EMPTY,
+		                                                          .duration = nanoseconds,
+		                                                          .effort = { .kind = TN_EFFORT_NONE } });
 	if (stream && !stream->capture && gate)
 		tn__gates_add(&stream->gates, gate, number);
 	tn__unlock();
@@ -78,7 +79,7 @@ tn__rank_join(int rank, int ranks, int device)
 	tn__lock();
 	if (tn__core.slot >= 0)
 		own_row = tn__ledger_join_rank(tn__core.ledger, tn__core.slot, rank, ranks,
-		                              tn__ledger_device(tn__core.devices[device].physical));
+		                               tn__ledger_device(tn__core.devices[device].physical));
 	tn__unlock();
 }
 
@@ -100,7 +101,8 @@ tn__rank_waits(const struct tn_ledger_wait *wait)
 	if (!row)
 		return;
 	uint32_t why = wait->why;
-	bool again = row->wait.why != TN_WAITS_NOT && row->wait.number == wait->number && row->wait.operation == wait->operation;
+	bool again = row->wait.why != TN_WAITS_NOT && row->wait.number == wait->number &&
+	             row->wait.operation == wait->operation;
 	if (!again) {
 		row->wait.why = TN_WAITS_NOT;
 		row->wait.line = 0;

@@ -76,9 +76,10 @@ ends_with(const char *text, size_t length, const char *end)
 static void
 classify(struct tn_kernel *kernel, size_t number, const char *type, size_t length)
 {
-	static const char *const plain[] = {"int", "unsigned int", "long", "unsigned long", "long long", "unsigned long long",
-	                                    "bool", "float", "double", "char", "signed char", "unsigned char", "short",
-	                                    "unsigned short"};
+	static const char *const plain[] = {
+		"int",    "unsigned int", "long",        "unsigned long", "long long", "unsigned long long", "bool", "float",
+		"double", "char",         "signed char", "unsigned char", "short",     "unsigned short"
+	};
 	while (length > 0 && *type == ' ') {
 		type++;
 		length--;
@@ -87,11 +88,13 @@ classify(struct tn_kernel *kernel, size_t number, const char *type, size_t lengt
 	bool small = ends_with(type, length, "*") || ends_with(type, length, "&");
 	bool read = ends_with(type, length, " const*") || ends_with(type, length, " const&");
 	static const char dims[] = "TensorDims<";
-	read |= memmem(type, length, dims, sizeof(dims) - 1) != NULL; /* holds sizes, and what was on the stack beyond them */
+	read |= memmem(type, length, dims, sizeof(dims) - 1) !=
+	        NULL; /* holds sizes, and what was on the stack beyond them */
 	static const char iterator[] = "transform_iterator<";
 	read |= memmem(type, length, iterator, sizeof(iterator) - 1) && memmem(type, length, " const*,", 8);
 	bool tensor = length > sizeof(info) && strncmp(type, info, sizeof(info) - 1) == 0;
-	read |= tensor && (ends_with(type, length, " const, unsigned int>") || ends_with(type, length, " const, unsigned long>"));
+	read |= tensor &&
+	        (ends_with(type, length, " const, unsigned int>") || ends_with(type, length, " const, unsigned long>"));
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
 		read |= strlen(plain[i]) == length && memcmp(type, plain[i], length) == 0;
 	kernel->signature.small |= (uint64_t)(small || read) << number;
@@ -202,8 +205,8 @@ is_open(const struct tn_kernel *kernel)
 static bool
 is_sized(const struct tn_kernel *kernel)
 {
-	return kernel->signature.sizes && (kernel->signature.state == SIGNATURE_UNKNOWN ||
-	                                   kernel->signature.sized == kernel->signature.count);
+	return kernel->signature.sizes &&
+	       (kernel->signature.state == SIGNATURE_UNKNOWN || kernel->signature.sized == kernel->signature.count);
 }
 
 /* ---- arguments ---- */
@@ -231,10 +234,10 @@ end_of(const struct tn_kernel *kernel, const struct tn_launch *launch, size_t nu
 	uintptr_t from = (uintptr_t)launch->arguments[number];
 	if (is_sized(kernel))
 		return from + kernel->signature.sizes[number];
-	uintptr_t bytes = kernel->signature.small >> number & 1 ? sizeof(uint64_t)
+	uintptr_t bytes = kernel->signature.small >> number & 1    ? sizeof(uint64_t)
 	                  : kernel->signature.tensor >> number & 1 ? TENSOR_INFO_BYTES
-	                  : kernel->signature.large             ? LARGE_PARAMETER_BYTES
-	                                                        : PARAMETER_BYTES;
+	                  : kernel->signature.large                ? LARGE_PARAMETER_BYTES
+	                                                           : PARAMETER_BYTES;
 	uintptr_t end = bytes < limit - from ? from + bytes : limit, list = (uintptr_t)launch->arguments;
 	for (size_t i = 0; i < kernel->signature.count; i++) {
 		uintptr_t next = (uintptr_t)launch->arguments[i];

@@ -23,7 +23,7 @@ enum {
 	REARRANGE_CAT,
 	REARRANGE_INDEX,
 	REARRANGE_INDEX_PUT,
-	REARRANGE_ROWS,         /* rows at indices */
+	REARRANGE_ROWS, /* rows at indices */
 	REARRANGE_GATHER,
 	REARRANGE_SCATTER,
 	REARRANGE_SCATTER_FILL, /* one number */
@@ -244,7 +244,7 @@ set_some(uint64_t mask, uint64_t count)
 	if (bytes == 0)
 		return tn__values_forget_reached(&mask, 1);
 	uint64_t set = tn__values_selected(mask, bytes, 1);
-	likely = (struct tn_likely){.kind = TN_LIKELY_TRUTH, .dtype = TN_DTYPE_BOOL, .truth = true};
+	likely = (struct tn_likely){ .kind = TN_LIKELY_TRUTH, .dtype = TN_DTYPE_BOOL, .truth = true };
 	likely.bound = set + count < bytes ? set + count : 0;
 	tn__values_assume(mask, bytes, &likely);
 }
@@ -290,8 +290,8 @@ gather_rows(const struct tn_launch *launch)
 	memcpy(&rows, launch->arguments[5], 8);
 	memcpy(&from, launch->arguments[6], 8);
 	memcpy(&to, launch->arguments[7], 8);
-	if (!tn__on_device(result) || !tn__on_device(input) || !tn__on_device(indices) || count <= 0 || row <= 0 || rows <= 0 ||
-	    from < row || to < row || (uint64_t)row > UINT64_MAX / 4 / (uint64_t)count)
+	if (!tn__on_device(result) || !tn__on_device(input) || !tn__on_device(indices) || count <= 0 || row <= 0 ||
+	    rows <= 0 || from < row || to < row || (uint64_t)row > UINT64_MAX / 4 / (uint64_t)count)
 		return false;
 	bool known = (uint64_t)count <= INDEXED_MAX && tn__values_known(indices, NULL, (uint64_t)count * 8);
 	uint64_t bytes = (uint64_t)(count - 1) * (uint64_t)to + (uint64_t)row;
@@ -304,7 +304,8 @@ gather_rows(const struct tn_launch *launch)
 		(void)tn__values_known(indices + (uint64_t)i * 8, &index, sizeof(index));
 		index += index < 0 ? rows : 0;
 		if (index >= 0 && index < rows)
-			tn__values_move_known(result + (uint64_t)i * (uint64_t)to, input + (uint64_t)index * (uint64_t)from, (uint64_t)row);
+			tn__values_move_known(result + (uint64_t)i * (uint64_t)to, input + (uint64_t)index * (uint64_t)from,
+			                      (uint64_t)row);
 		else
 			tn__values_forget_range(result + (uint64_t)i * (uint64_t)to, (uint64_t)row);
 	}
@@ -329,7 +330,8 @@ struct scatter_captures {
 
 /* Arguments: (32-bit count, closure). As if it were indexed along one dimension. */
 static bool
-read_scatter(const struct tn_kernel *kernel, const struct tn_launch *launch, struct closure *c, unsigned char number[16])
+read_scatter(const struct tn_kernel *kernel, const struct tn_launch *launch, struct closure *c,
+             unsigned char number[16])
 {
 	struct scatter_captures captures;
 	const unsigned char *bytes = launch->arguments[1];

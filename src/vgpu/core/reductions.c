@@ -14,7 +14,7 @@ unsigned char *
 tn__likely_whole(uint64_t address, uint64_t count, enum tn_dtype dtype, bool *known)
 {
 	uint64_t width = tn__dtype_bytes(dtype), bytes = count * width;
-	const struct tn_likely one = {.kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)dtype};
+	const struct tn_likely one = { .kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)dtype };
 	unsigned char pattern[16], *values = bytes <= TN_FOLLOWED_MAX ? malloc(bytes) : NULL;
 	*known = false;
 	if (!values)
@@ -40,7 +40,7 @@ struct reduction {
 static bool
 read_reduction(const struct tn_launch *launch, struct reduction *out)
 {
-	static const size_t starts[] = {4, 8, 12, 16, 24, 32};
+	static const size_t starts[] = { 4, 8, 12, 16, 24, 32 };
 	const unsigned char *bytes = launch->arguments[0];
 	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
 		size_t source = (starts[i] + CONFIG_TO_SOURCE + 7) & ~(size_t)7;
@@ -56,7 +56,7 @@ read_reduction(const struct tn_launch *launch, struct reduction *out)
 		memcpy(&size, bytes + starts[i] + CONFIG_TO_INPUT + 4, 4);
 		memcpy(&stride, bytes + starts[i] + CONFIG_TO_INPUT + 4 + 25 * 12, 4);
 		bool dense = config[1] == 1 || (dims == 1 && size == (uint32_t)config[1] && stride == (uint32_t)config[0]);
-		*out = (struct reduction){config[1], config[2], addresses[0], addresses[1], dense};
+		*out = (struct reduction){ config[1], config[2], addresses[0], addresses[1], dense };
 		return true;
 	}
 	return false;
@@ -66,7 +66,7 @@ read_reduction(const struct tn_launch *launch, struct reduction *out)
 static struct tn_likely
 sum_of(const struct reduction *r, enum tn_dtype dtype, const struct tn_likely *of)
 {
-	struct tn_likely likely = {.kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)dtype};
+	struct tn_likely likely = { .kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)dtype };
 	uint64_t inputs = (uint64_t)r->inputs;
 	if (of->kind == TN_LIKELY_SELECTED) {
 		likely.kind = TN_LIKELY_COUNT;
@@ -109,7 +109,7 @@ static struct tn_likely
 result_of(const struct tn_kernel *kernel, const struct reduction *r, bool after_mask)
 {
 	enum tn_dtype dtype = (enum tn_dtype)kernel->selected;
-	struct tn_likely of = {.kind = TN_LIKELY_NONE}, likely = {.dtype = (unsigned char)dtype, .truth = true};
+	struct tn_likely of = { .kind = TN_LIKELY_NONE }, likely = { .dtype = (unsigned char)dtype, .truth = true };
 	bool assumed = tn__values_assumed(r->source, &of), whole = tn__dtype_is_integer(dtype);
 	switch ((enum selection)kernel->selection) {
 	case SELECTION_ALL:
@@ -143,8 +143,8 @@ result_of(const struct tn_kernel *kernel, const struct reduction *r, bool after_
 bool
 tn__reduction_is_exact(const struct tn_kernel *kernel)
 {
-	return (kernel->selection == SELECTION_EXTREME || kernel->selection == SELECTION_SUM) && kernel->reduced == kernel->selected &&
-	       tn__dtype_is_integer((enum tn_dtype)kernel->selected);
+	return (kernel->selection == SELECTION_EXTREME || kernel->selection == SELECTION_SUM) &&
+	       kernel->reduced == kernel->selected && tn__dtype_is_integer((enum tn_dtype)kernel->selected);
 }
 
 /* The largest or smallest, or the sum, of whole numbers that are known and dense: sizes of what is built next hang on it. */

@@ -16,7 +16,7 @@ enum selection {
 	SELECTION_SUM,
 	SELECTION_EXTREME, /* max, min */
 	SELECTION_INDEX,
-	SELECTION_FIGURE, /* any other reduction: mean, norm */
+	SELECTION_FIGURE,      /* any other reduction: mean, norm */
 	SELECTION_COUNT_PARTS, /* of what is not zero: a number for each block, then their sum */
 	SELECTION_COUNT,
 	SELECTION_UNIQUE,
@@ -27,7 +27,7 @@ enum selection {
 	SELECTION_HISTOGRAM,
 	SELECTION_TOPK,
 	SELECTION_NUMBER_SLICES, /* each slice's elements are 0, 1, 2, ... */
-	SELECTION_SORT, /* keys with values, in place */
+	SELECTION_SORT,          /* keys with values, in place */
 };
 
 #define TN_FOLLOWED_MAX (UINT64_C(1) << 20) /* bytes of an operand that is looked through */

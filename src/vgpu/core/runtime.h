@@ -48,7 +48,7 @@ bool tn__has_context(int device);
 
 /* A handle of a device's primary context, whether it is active or not. */
 uintptr_t tn__context_primary(int device);
-uintptr_t tn__context_current(void); /* 0: the stack is empty */
+uintptr_t tn__context_current(void);    /* 0: the stack is empty */
 int tn__context_set(uintptr_t context); /* 0: pops */
 int tn__context_push(uintptr_t context);
 int tn__context_pop(uintptr_t *context_or_null);
@@ -166,14 +166,14 @@ struct tn_kernel_code {
 };
 
 struct tn_kernel {
-	const char *name;         /* mangled, as the program registered it; lives as long as its module */
-	const void *host;         /* the stub that stands for it in the program; NULL for one from a module */
+	const char *name;                  /* mangled, as the program registered it; lives as long as its module */
+	const void *host;                  /* the stub that stands for it in the program; NULL for one from a module */
 	const struct tn_kernel_code *code; /* never freed; NULL: not known */
-	uint64_t launches;        /* guarded by the core lock */
-	int max_dynamic_shared;   /* as set by the program; 0: the 48 KiB that need no consent */
+	uint64_t launches;                 /* guarded by the core lock */
+	int max_dynamic_shared;            /* as set by the program; 0: the 48 KiB that need no consent */
 	int preferred_carveout;
-	unsigned char operation;    /* what its name tells about the values it writes: operation.c */
-	unsigned char dtype;    /* enum tn_dtype, where the operation has one */
+	unsigned char operation;  /* what its name tells about the values it writes: operation.c */
+	unsigned char dtype;      /* enum tn_dtype, where the operation has one */
 	bool converts, from_mask; /* its name says both types of a conversion; the first is bool */
 	unsigned char selection;  /* what its name tells about results that programs read next: selected.c */
 	unsigned char selected;   /* enum tn_dtype of these, where the selection has one */
@@ -186,10 +186,11 @@ struct tn_kernel {
 		unsigned char kind, width, batch;
 	} rearrange; /* what its name tells about a kernel that moves elements: rearrange.c */
 	struct {
-		uint64_t small, tensor, read; /* a bit a parameter: at most eight bytes; a TensorInfo; nothing is written through it */
+		uint64_t small, tensor,
+			read; /* a bit a parameter: at most eight bytes; a TensorInfo; nothing is written through it */
 		unsigned char state, count;
-		bool large; /* its parameters may be larger than 4 KiB */
-		bool asked; /* its code has been asked */
+		bool large;          /* its parameters may be larger than 4 KiB */
+		bool asked;          /* its code has been asked */
 		unsigned char sized; /* parameters that the code knows, and their sizes; NULL: none */
 		uint16_t *sizes;
 	} signature; /* what its name and its code tell about its parameters: reach.c */
@@ -198,7 +199,7 @@ struct tn_kernel {
 		unsigned char math; /* enum tn_math */
 		bool causal;
 		uint16_t rows, head; /* of attention: queries a block, size of a head */
-	} traffic; /* what its name tells about the bytes it moves: kernel_cost.c */
+	} traffic;               /* what its name tells about the bytes it moves: kernel_cost.c */
 };
 
 /* Names a kernel; `name` must outlive the process (the program's own string) unless `copy`. */
@@ -212,7 +213,8 @@ void tn__kernel_learn(struct tn_kernel *kernel, const struct tn_code *code);
 void tn__kernel_code_gone(struct tn_kernel_code *code);
 /* Calls `visit` with every kernel of a fat binary, and with `read`. Wants the core lock. */
 void tn__kernels_of_locked(const struct tn_kernel_code *code,
-                           void (*visit)(struct tn_kernel *kernel, const struct tn_code *read), const struct tn_code *read);
+                           void (*visit)(struct tn_kernel *kernel, const struct tn_code *read),
+                           const struct tn_code *read);
 /* The kernel behind a host stub or a handle that we gave out (a struct tn_kernel *); NULL for any other pointer. */
 struct tn_kernel *tn__kernel_find(const void *key);
 struct tn_launch {
@@ -229,16 +231,16 @@ int tn__occupancy(int block_threads, uint64_t shared_bytes);
 /* ---- graphs ---- */
 
 enum tn_node_kind { /* CUDA's own numbers */
-	TN_NODE_KERNEL = 0,
-	TN_NODE_MEMCPY = 1,
-	TN_NODE_MEMSET = 2,
-	TN_NODE_HOST = 3,
-	TN_NODE_GRAPH = 4,
-	TN_NODE_EMPTY = 5,
-	TN_NODE_WAIT_EVENT = 6,
-	TN_NODE_EVENT_RECORD = 7,
-	TN_NODE_MEM_ALLOC = 10,
-	TN_NODE_MEM_FREE = 11,
+	                TN_NODE_KERNEL = 0,
+	                TN_NODE_MEMCPY = 1,
+	                TN_NODE_MEMSET = 2,
+	                TN_NODE_HOST = 3,
+	                TN_NODE_GRAPH = 4,
+	                TN_NODE_EMPTY = 5,
+	                TN_NODE_WAIT_EVENT = 6,
+	                TN_NODE_EVENT_RECORD = 7,
+	                TN_NODE_MEM_ALLOC = 10,
+	                TN_NODE_MEM_FREE = 11,
 };
 
 enum tn_capture_mode { TN_CAPTURE_GLOBAL, TN_CAPTURE_THREAD_LOCAL, TN_CAPTURE_RELAXED };

@@ -26,7 +26,7 @@
 static enum tn_dtype
 result_of_reduction(const char *reduction)
 {
-	static const char *const types[] = {"f", "d", "i", "l", "s", "h", "a", "b", "N3c104HalfE", "N3c108BFloat16E"};
+	static const char *const types[] = { "f", "d", "i", "l", "s", "h", "a", "b", "N3c104HalfE", "N3c108BFloat16E" };
 	char wanted[32];
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		strcpy(wanted, "j");
@@ -45,9 +45,10 @@ decode_reduction(struct tn_kernel *kernel, const char *reduction)
 		const char *part;
 		unsigned char selection;
 	} operators[] = {
-		{"and_kernel_cuda", SELECTION_ALL},   {"or_kernel_cuda", SELECTION_ANY},    {"ArgMaxOps", SELECTION_INDEX},
-		{"ArgMinOps", SELECTION_INDEX},       {"sum_functor", SELECTION_SUM},       {"MaxNanFunctor", SELECTION_EXTREME},
-		{"MinNanFunctor", SELECTION_EXTREME},
+		{ "and_kernel_cuda", SELECTION_ALL },   { "or_kernel_cuda", SELECTION_ANY },
+		{ "ArgMaxOps", SELECTION_INDEX },       { "ArgMinOps", SELECTION_INDEX },
+		{ "sum_functor", SELECTION_SUM },       { "MaxNanFunctor", SELECTION_EXTREME },
+		{ "MinNanFunctor", SELECTION_EXTREME },
 	};
 	kernel->selection = SELECTION_FIGURE;
 	kernel->selected = (unsigned char)result_of_reduction(reduction);
@@ -135,7 +136,7 @@ forget_written(const struct tn_launch *launch, const size_t numbers[], size_t co
 static void
 assume_count(uint64_t address, uint64_t bytes, uint64_t bound)
 {
-	const struct tn_likely likely = {.kind = TN_LIKELY_COUNT, .bound = bound};
+	const struct tn_likely likely = { .kind = TN_LIKELY_COUNT, .bound = bound };
 	tn__values_assume(address, bytes, &likely);
 }
 
@@ -210,7 +211,7 @@ static void
 count_unique(const struct tn_launch *launch, size_t result, size_t items)
 {
 	uint64_t out = pointer_in(launch, result), count = count_in(launch, items);
-	forget_written(launch, (const size_t[]){result - 1, result}, 2);
+	forget_written(launch, (const size_t[]){ result - 1, result }, 2);
 	if (out && count)
 		assume_count(out, sizeof(uint64_t), count);
 }
@@ -220,8 +221,8 @@ static void
 count_runs(const struct tn_launch *launch)
 {
 	uint64_t lengths = pointer_in(launch, 3), out = pointer_in(launch, 4), count = count_in(launch, 9);
-	const struct tn_likely length = {.kind = TN_LIKELY_COUNT, .dtype = TN_DTYPE_I64, .bound = count};
-	forget_written(launch, (const size_t[]){1, 3, 4}, 3);
+	const struct tn_likely length = { .kind = TN_LIKELY_COUNT, .dtype = TN_DTYPE_I64, .bound = count };
+	forget_written(launch, (const size_t[]){ 1, 3, 4 }, 3);
 	if (!out || !count)
 		return;
 	if (lengths)
@@ -238,7 +239,7 @@ scan(const struct tn_launch *launch)
 	uint64_t in = pointer_in(launch, 0), out = pointer_in(launch, 1), count = count_in(launch, 6);
 	bool known = false;
 	unsigned char *values = in && out && count ? tn__likely_whole(in, count, TN_DTYPE_I64, &known) : NULL;
-	forget_written(launch, (const size_t[]){1}, 1);
+	forget_written(launch, (const size_t[]){ 1 }, 1);
 	if (!values)
 		return;
 	int64_t sum = 0;
@@ -246,8 +247,9 @@ scan(const struct tn_launch *launch)
 		sum += tn__integer_at(values + i * sizeof(sum), TN_DTYPE_I64);
 		memcpy(values + i * sizeof(sum), &sum, sizeof(sum));
 	}
-	const struct tn_likely likely = {
-		.kind = TN_LIKELY_COUNT, .dtype = TN_DTYPE_I64, .bound = sum > 0 ? (uint64_t)sum : 0};
+	const struct tn_likely likely = { .kind = TN_LIKELY_COUNT,
+		                              .dtype = TN_DTYPE_I64,
+		                              .bound = sum > 0 ? (uint64_t)sum : 0 };
 	if (known)
 		tn__values_put(out, values, count * sizeof(sum));
 	else
@@ -269,11 +271,11 @@ share_out(const struct tn_kernel *kernel, const struct tn_launch *launch)
 	memcpy(&result, launch->arguments[0], sizeof(result));
 	memcpy(&input, launch->arguments[2], sizeof(input));
 	int64_t bins = result.sizes[0], count = input.sizes[0], width = (int64_t)tn__dtype_bytes(dtype);
-	bool plausible = tn__on_device(result.data) && tn__on_device(input.data) && bins > 0 && bins <= 65536 && count > 0 &&
-	                 count < MOST_ELEMENTS && width > 0;
+	bool plausible = tn__on_device(result.data) && tn__on_device(input.data) && bins > 0 && bins <= 65536 &&
+	                 count > 0 && count < MOST_ELEMENTS && width > 0;
 	unsigned char pattern[16], *values = plausible ? malloc((size_t)(bins * width)) : NULL;
-	struct tn_likely likely = {.kind = TN_LIKELY_COUNT, .dtype = (unsigned char)dtype};
-	forget_written(launch, (const size_t[]){0, 1}, 2);
+	struct tn_likely likely = { .kind = TN_LIKELY_COUNT, .dtype = (unsigned char)dtype };
+	forget_written(launch, (const size_t[]){ 0, 1 }, 2);
 	if (!values)
 		return;
 	for (int64_t i = 0; i < bins; i++) {
@@ -291,14 +293,15 @@ share_out(const struct tn_kernel *kernel, const struct tn_launch *launch)
 static int64_t *
 numbers_of(uint64_t slices, uint64_t each)
 {
-	bool plausible = each > 0 && slices > 0 && each <= TN_FOLLOWED_MAX && slices <= TN_FOLLOWED_MAX / each / sizeof(int64_t);
+	bool plausible = each > 0 && slices > 0 && each <= TN_FOLLOWED_MAX &&
+	                 slices <= TN_FOLLOWED_MAX / each / sizeof(int64_t);
 	int64_t *numbers = plausible ? malloc(slices * each * sizeof(*numbers)) : NULL;
 	for (uint64_t i = 0; numbers && i < slices * each; i++)
 		numbers[i] = (int64_t)(i % each);
 	return numbers;
 }
 
-static const struct tn_likely some_index = {.kind = TN_LIKELY_INDEX, .dtype = TN_DTYPE_I64};
+static const struct tn_likely some_index = { .kind = TN_LIKELY_INDEX, .dtype = TN_DTYPE_I64 };
 
 /* Arguments: (input, its slices' size, k, whether the largest, slices, stride, values, stride, indices, stride, ...). No two
  * indices of a slice are the same: programs take them as keys. */
@@ -307,7 +310,7 @@ topk(const struct tn_launch *launch)
 {
 	uint64_t indices = pointer_in(launch, 8), k = count_in(launch, 2), slices = count_in(launch, 4);
 	int64_t *numbers = indices ? numbers_of(slices, k) : NULL;
-	forget_written(launch, (const size_t[]){6, 8}, 2);
+	forget_written(launch, (const size_t[]){ 6, 8 }, 2);
 	if (numbers)
 		tn__values_assume_bytes(indices, numbers, slices * k * sizeof(*numbers), &some_index);
 	free(numbers);
@@ -319,7 +322,7 @@ number_slices(const struct tn_launch *launch)
 {
 	uint64_t out = pointer_in(launch, 0), slices = count_in(launch, 1), size = count_in(launch, 2);
 	int64_t *numbers = out && count_in(launch, 3) == 1 ? numbers_of(slices, size) : NULL;
-	forget_written(launch, (const size_t[]){0}, 1);
+	forget_written(launch, (const size_t[]){ 0 }, 1);
 	if (numbers)
 		tn__values_put(out, numbers, slices * size * sizeof(*numbers));
 	free(numbers);
@@ -334,7 +337,7 @@ sort(const struct tn_launch *launch)
 	bool known = numbers && tn__values_known(values, numbers, slices * size * sizeof(*numbers));
 	struct tn_likely likely;
 	bool assumed = values && tn__values_assumed(values, &likely);
-	forget_written(launch, (const size_t[]){0}, 1);
+	forget_written(launch, (const size_t[]){ 0 }, 1);
 	if (known)
 		tn__values_assume_bytes(values, numbers, slices * size * sizeof(*numbers), &some_index);
 	else if (values && !assumed)

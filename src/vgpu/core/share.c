@@ -7,7 +7,7 @@
 
 #include "vgpu/core/state.h"
 
-static struct tn_space imports = {.base = TN_IMPORT_BASE, .size = TN_IMPORT_SIZE};
+static struct tn_space imports = { .base = TN_IMPORT_BASE, .size = TN_IMPORT_SIZE };
 
 struct tn_share *
 tn__share_make(int device, enum tn_bytes_class class, uint64_t bytes)
@@ -17,8 +17,8 @@ tn__share_make(int device, enum tn_bytes_class class, uint64_t bytes)
 		return NULL;
 	share->size = bytes;
 	share->device = device;
-	if (tn__core.slot < 0 || tn__ledger_share(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class,
-	                                         bytes, &share->row, &share->id) != TN_OK) {
+	if (tn__core.slot < 0 || tn__ledger_share(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical),
+	                                          tn__core.slot, class, bytes, &share->row, &share->id) != TN_OK) {
 		free(share);
 		return NULL;
 	}
@@ -59,16 +59,13 @@ tn__share_join_locked(uint32_t row, uint64_t id)
 	struct tn_share *share = calloc(1, sizeof(*share));
 	if (!share)
 		return NULL;
-	if (tn__core.slot < 0 ||
-	    tn__ledger_open_share(tn__core.ledger, tn__core.slot, row, id, &about) != TN_OK) {
+	if (tn__core.slot < 0 || tn__ledger_open_share(tn__core.ledger, tn__core.slot, row, id, &about) != TN_OK) {
 		free(share);
 		return NULL;
 	}
-	*share = (struct tn_share){.row = row,
-	                           .id = id,
-	                           .size = about.bytes,
-	                           .device = visible_device(about.device),
-	                           .openings = 1};
+	*share = (struct tn_share){
+		.row = row, .id = id, .size = about.bytes, .device = visible_device(about.device), .openings = 1
+	};
 	return share;
 }
 
@@ -122,9 +119,9 @@ tn__imported_locked(uint64_t address, struct tn_pointer_info *info)
 	const struct tn_range *range = tn__space_find(&imports, address);
 	if (!range)
 		return false;
-	*info = (struct tn_pointer_info){.kind = TN_MEMORY_DEVICE,
-	                                 .device = ((const struct tn_share *)range->object)->device,
-	                                 .base = range->address,
-	                                 .size = range->size};
+	*info = (struct tn_pointer_info){ .kind = TN_MEMORY_DEVICE,
+		                              .device = ((const struct tn_share *)range->object)->device,
+		                              .base = range->address,
+		                              .size = range->size };
 	return true;
 }

@@ -95,8 +95,8 @@ tn__table_remove(struct tn_table *table, uintptr_t handle)
 static void
 init_tables(void)
 {
-	struct tn_table *tables[] = {&tn__core.streams, &tn__core.events,      &tn__core.graphs,
-	                             &tn__core.nodes,   &tn__core.executables, &tn__core.memory_handles};
+	struct tn_table *tables[] = { &tn__core.streams, &tn__core.events,      &tn__core.graphs,
+		                          &tn__core.nodes,   &tn__core.executables, &tn__core.memory_handles };
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		tables[i]->base = (uintptr_t)UINT64_C(0x510000000000) + ((uintptr_t)i << 36);
 }
@@ -134,7 +134,7 @@ init_device(int index, int physical)
 {
 	struct tn_device_state *device = &tn__core.devices[index];
 	device->physical = physical;
-	device->default_stream = (struct tn_stream){.device = index};
+	device->default_stream = (struct tn_stream){ .device = index };
 	tn__space_init(&device->space, TN_MALLOC_BASE + TN_MALLOC_SIZE * (uint64_t)physical, TN_MALLOC_SIZE);
 }
 
@@ -255,7 +255,7 @@ tn_vgpu_renew(void)
 	for (int i = 0; i < tn__core.count; i++)
 		used |= tn__core.devices[i].has_context;
 	if (!used) /* the old ledger stays mapped: figures of it may have been handed out */
-		tn__core = (struct tn_core){.slot = -1};
+		tn__core = (struct tn_core){ .slot = -1 };
 	tn__unlock();
 	return used ? TN_STATE : TN_OK;
 }
@@ -379,14 +379,16 @@ tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes)
 		return TN_STATE;
 	if (class == TN_BYTES_PROGRAM)
 		tn__mark_size(bytes);
-	return tn__ledger_take(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class, bytes, NULL);
+	return tn__ledger_take(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class,
+	                       bytes, NULL);
 }
 
 void
 tn__memory_give(int device, enum tn_bytes_class class, uint64_t bytes)
 {
 	if (tn__core.slot >= 0)
-		tn__ledger_give(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class, bytes);
+		tn__ledger_give(tn__core.ledger, tn__ledger_device(tn__core.devices[device].physical), tn__core.slot, class,
+		                bytes);
 }
 
 int

@@ -56,7 +56,7 @@ struct tn_event {
 	unsigned flags;
 	int device;
 	bool recorded;
-	uint64_t time; /* completion, on its device's clock */
+	uint64_t time;              /* completion, on its device's clock */
 	struct tn_capture *capture; /* recorded while this capture was going on; taken back when it ends */
 	uintptr_t node;
 	struct tn_gates gates;
@@ -67,8 +67,8 @@ struct tn_device_state {
 	struct tn_space space;
 	struct tn_stream default_stream;
 	_Atomic bool has_context; /* read without the lock; cleared by a reset only */
-	int physical; /* number in the node */
-	uint64_t other_tail; /* of streams that were destroyed with work on them */
+	int physical;             /* number in the node */
+	uint64_t other_tail;      /* of streams that were destroyed with work on them */
 };
 
 struct tn_core {
@@ -80,9 +80,9 @@ struct tn_core {
 	int slot;
 	int count;
 	int node_first, node_count; /* the ledger's devices that are this node's */
-	uint64_t values_bound; /* copies above this move no bytes */
+	uint64_t values_bound;      /* copies above this move no bytes */
 	uint64_t computed_elements; /* of kernels that were not small and were followed: elementwise.c */
-	double assumed_share;  /* of what could be selected: 1 full, 0 none */
+	double assumed_share;       /* of what could be selected: 1 full, 0 none */
 	struct tn_device_state devices[TN_NODE_DEVICES];
 	struct tn_space vmm;
 	struct tn_table streams, events, graphs, nodes, executables, memory_handles;

@@ -97,7 +97,7 @@ tn__stream_query(uintptr_t handle)
 int
 tn__stream_synchronize(uintptr_t handle)
 {
-	struct tn_gates gates = {0};
+	struct tn_gates gates = { 0 };
 	tn__lock();
 	struct tn_stream *stream = tn__stream_locked(handle);
 	int result = TN_CUDA_INVALID_HANDLE;
@@ -121,10 +121,10 @@ tn__stream_info(uintptr_t handle, struct tn_stream_info *info)
 	tn__lock();
 	const struct tn_stream *stream = tn__stream_locked(handle);
 	if (stream)
-		*info = (struct tn_stream_info){.flags = stream->flags,
-		                                .priority = stream->priority,
-		                                .device = stream->device,
-		                                .id = stream->handle ? stream->id : handle};
+		*info = (struct tn_stream_info){ .flags = stream->flags,
+			                             .priority = stream->priority,
+			                             .device = stream->device,
+			                             .id = stream->handle ? stream->id : handle };
 	tn__unlock();
 	return stream ? TN_CUDA_OK : TN_CUDA_INVALID_HANDLE;
 }
@@ -132,11 +132,12 @@ tn__stream_info(uintptr_t handle, struct tn_stream_info *info)
 int
 tn__device_synchronize(void)
 {
-	struct tn_gates gates = {0};
+	struct tn_gates gates = { 0 };
 	tn__lock();
 	int index = tn__current_device();
 	struct tn_device_state *device = &tn__core.devices[index];
-	uint64_t latest = device->default_stream.tail > device->other_tail ? device->default_stream.tail : device->other_tail;
+	uint64_t latest = device->default_stream.tail > device->other_tail ? device->default_stream.tail
+	                                                                   : device->other_tail;
 	int result = device->default_stream.capture ? TN_CUDA_CAPTURE_UNSUPPORTED : TN_CUDA_OK;
 	for (size_t i = 0; i < tn__core.streams.count; i++) {
 		struct tn_stream *stream = tn__core.streams.items[i];
@@ -166,10 +167,10 @@ tn__stream_host_function(uintptr_t handle, void (*function)(void *), void *argum
 	bool captured = stream && stream->capture;
 	int result = TN_CUDA_INVALID_HANDLE;
 	if (stream)
-		result = tn__enqueue_locked(stream, &(struct tn_node_description){.kind = TN_NODE_HOST,
-		                                                                  .duration = TN_CLOCK_KERNEL_NS,
-		                                                                  .host_function = function,
-		                                                                  .host_argument = argument});
+		result = tn__enqueue_locked(stream, &(struct tn_node_description){ .kind = TN_NODE_HOST,
+		                                                                   .duration = TN_CLOCK_KERNEL_NS,
+		                                                                   .host_function = function,
+		                                                                   .host_argument = argument });
 	tn__unlock();
 	if (result == TN_CUDA_OK && !captured)
 		function(argument);
@@ -249,7 +250,7 @@ tn__event_query(uintptr_t handle)
 int
 tn__event_synchronize(uintptr_t handle)
 {
-	struct tn_gates gates = {0};
+	struct tn_gates gates = { 0 };
 	tn__lock();
 	struct tn_event *event = tn__table_get(&tn__core.events, handle);
 	int result = TN_CUDA_INVALID_HANDLE;

@@ -10,18 +10,18 @@
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
 
 #define TN_ANSWER(name)
-#define TN_REFUSE(name)                                                  \
-	TN_EXPORT int name(void);                                            \
-	int name(void)                                                       \
-	{                                                                    \
-		return tn__refuse(TN_SHELL_LIBRARY, #name, TN_SHELL_REFUSAL);    \
+#define TN_REFUSE(name)                                               \
+	TN_EXPORT int name(void);                                         \
+	int name(void)                                                    \
+	{                                                                 \
+		return tn__refuse(TN_SHELL_LIBRARY, #name, TN_SHELL_REFUSAL); \
 	}
-#define TN_REFUSE_NULL(name)                              \
-	TN_EXPORT void *name(void);                           \
-	void *name(void)                                      \
-	{                                                     \
-		(void)tn__refuse(TN_SHELL_LIBRARY, #name, 0);     \
-		return 0;                                         \
+#define TN_REFUSE_NULL(name)                          \
+	TN_EXPORT void *name(void);                       \
+	void *name(void)                                  \
+	{                                                 \
+		(void)tn__refuse(TN_SHELL_LIBRARY, #name, 0); \
+		return 0;                                     \
 	}
 #define TN_QUIET(name)        \
 	TN_EXPORT int name(void); \
@@ -36,10 +36,10 @@
 #define TN_ANSWER_12(name) TN_REFUSE(name)
 #define TN_ANSWER_13(name) TN_ANSWER(name)
 #endif
-#define TN_COMPUTE(name)                       \
-	TN_EXPORT int name(void *handle);          \
-	int name(void *handle)                     \
-	{                                          \
+#define TN_COMPUTE(name)                        \
+	TN_EXPORT int name(void *handle);           \
+	int name(void *handle)                      \
+	{                                           \
 		return TN_SHELL_COMPUTE(handle, #name); \
 	}
 #define TN_REDUCE(name)                        \

@@ -34,20 +34,21 @@ struct extent {
 	unsigned char pattern[16];
 	uint8_t pattern_bytes;
 	bool pinned;
-	bool outlived;  /* a kernel that is not known by name */
-	uint8_t choice; /* of an assumption: which of the offered values it has */
+	bool outlived;           /* a kernel that is not known by name */
+	uint8_t choice;          /* of an assumption: which of the offered values it has */
 	struct tn_likely likely; /* kind TN_LIKELY_NONE: the bytes are known; else they are assumed */
 };
 
 enum which { KNOWN, NOT_ZEROS, ASSUMED }; /* of the extents; the first two: what is known */
 
 #define EXTENTS_MAX 65536
-#define JOINED_FROM 16  /* pieces of what a kernel moved that become one extent */
-#define PIECES_MAX 1024 /* and those that may stay */
+#define JOINED_FROM 16     /* pieces of what a kernel moved that become one extent */
+#define PIECES_MAX 1024    /* and those that may stay */
 #define OUTLIVING_MAX 4096 /* extents that outlive a kernel: what is older than so many is hardly read again */
-#define GRANULE UINT64_C(512) /* no two tensors of PyTorch's share one: kMinBlockSize, c10/cuda/CUDACachingAllocator.cpp */
-#define LIKELY_MAX (UINT64_C(1) << 20) /* bytes that are filled with an assumption at a time; larger reads are zeros */
-#define SMALL (UINT64_C(1) << 17) /* bytes whose pages are not worth dropping */
+#define GRANULE \
+	UINT64_C(512) /* no two tensors of PyTorch's share one: kMinBlockSize, c10/cuda/CUDACachingAllocator.cpp */
+#define LIKELY_MAX (UINT64_C(1) << 20)  /* bytes that are filled with an assumption at a time; larger reads are zeros */
+#define SMALL (UINT64_C(1) << 17)       /* bytes whose pages are not worth dropping */
 #define STORED_MAX (UINT64_C(64) << 20) /* bytes of direct copies kept at a time, unless TONNAGE_VALUES=all */
 
 static pthread_mutex_t values_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -107,7 +108,7 @@ part_of(const struct extent *extent, uint64_t from, uint64_t to)
 	if (extent->bytes) {
 		part.bytes = malloc(part.size);
 		if (!part.bytes)
-			return (struct extent){0};
+			return (struct extent){ 0 };
 		memcpy(part.bytes, extent->bytes + (from - extent->address), part.size);
 	} else {
 		size_t shift = (size_t)((from - extent->address) % extent->pattern_bytes);
@@ -125,7 +126,7 @@ forget_bytes(uint64_t address, uint64_t size)
 	while (index < extent_count && extents[index].address < end) {
 		struct extent old = extents[index];
 		uint64_t old_end = old.address + old.size;
-		struct extent before = {0}, after = {0};
+		struct extent before = { 0 }, after = { 0 };
 		if (old.address < address)
 			before = part_of(&old, old.address, address);
 		if (old_end > end)
@@ -301,7 +302,7 @@ put(const struct extent *extent)
 void
 tn__values_write(uint64_t address, const void *host, uint64_t bytes)
 {
-	struct extent extent = {.address = address, .size = bytes};
+	struct extent extent = { .address = address, .size = bytes };
 	bool keep = bytes > 0 && bytes <= tn__core.values_bound;
 	tn__pending_drop(address, bytes);
 	pthread_mutex_lock(&values_lock);
@@ -330,7 +331,7 @@ tn__values_put(uint64_t address, const void *bytes_or_null, uint64_t bytes)
 void
 tn__values_fill(uint64_t address, uint64_t bytes, const void *pattern, size_t pattern_bytes)
 {
-	struct extent extent = {.address = address, .size = bytes, .pattern_bytes = (uint8_t)pattern_bytes};
+	struct extent extent = { .address = address, .size = bytes, .pattern_bytes = (uint8_t)pattern_bytes };
 	memcpy(extent.pattern, pattern, pattern_bytes);
 	tn__pending_drop(address, bytes);
 	pthread_mutex_lock(&values_lock);
@@ -349,7 +350,7 @@ tn__values_set(uint64_t address, int value, uint64_t bytes)
 void
 tn__values_assume(uint64_t address, uint64_t bytes, const struct tn_likely *likely)
 {
-	struct extent extent = {.address = address, .size = bytes, .likely = *likely};
+	struct extent extent = { .address = address, .size = bytes, .likely = *likely };
 	extent.pattern_bytes = (uint8_t)tn__likely_pattern(likely, tn__likely_value(likely, 0), extent.pattern);
 	pthread_mutex_lock(&values_lock);
 	if (bytes && extent.pattern_bytes)
@@ -360,7 +361,7 @@ tn__values_assume(uint64_t address, uint64_t bytes, const struct tn_likely *like
 void
 tn__values_assume_bytes(uint64_t address, const void *bytes, uint64_t count, const struct tn_likely *likely)
 {
-	struct extent extent = {.address = address, .size = count, .likely = *likely, .bytes = malloc(count)};
+	struct extent extent = { .address = address, .size = count, .likely = *likely, .bytes = malloc(count) };
 	extent.likely.each = true;
 	extent.pattern_bytes = (uint8_t)tn__dtype_bytes((enum tn_dtype)likely->dtype);
 	if (!extent.bytes)
@@ -414,7 +415,7 @@ tn__values_assumed(uint64_t address, struct tn_likely *out)
 int
 tn_vgpu_pin_value(uint64_t address, const void *value, uint64_t bytes)
 {
-	struct extent extent = {.address = address, .size = bytes, .pattern_bytes = (uint8_t)bytes, .pinned = true};
+	struct extent extent = { .address = address, .size = bytes, .pattern_bytes = (uint8_t)bytes, .pinned = true };
 	if (bytes == 0 || bytes > sizeof(extent.pattern))
 		return TN_CUDA_INVALID_VALUE;
 	memcpy(extent.pattern, value, bytes);
@@ -514,7 +515,7 @@ void
 tn_vgpu_reading(int number, uint64_t address, uint64_t count)
 {
 	enum tn_dtype dtype = number > 0 && number < TN_ELEMENTS ? (enum tn_dtype)number : TN_DTYPE_NONE;
-	said.likely = (struct tn_likely){.dtype = (unsigned char)dtype, .truth = true};
+	said.likely = (struct tn_likely){ .dtype = (unsigned char)dtype, .truth = true };
 	said.address = address;
 	said.bytes = count * tn__dtype_bytes(dtype);
 	if (dtype == TN_DTYPE_BOOL)
@@ -530,7 +531,7 @@ static struct tn_likely
 said_of(uint64_t address, uint64_t bytes)
 {
 	bool many = bytes > sizeof(double), same = bytes == said.bytes && (address == said.address || many);
-	return same ? said.likely : (struct tn_likely){.kind = TN_LIKELY_NONE};
+	return same ? said.likely : (struct tn_likely){ .kind = TN_LIKELY_NONE };
 }
 
 void
@@ -569,7 +570,7 @@ likely_of(uint64_t address, uint64_t bytes)
 static struct tn_value_read
 offer(const struct tn_likely *likely, uint64_t bytes)
 {
-	struct tn_value_read read = {.bytes = bytes, .kind = likely->kind};
+	struct tn_value_read read = { .bytes = bytes, .kind = likely->kind };
 	if (likely->kind == TN_LIKELY_COUNT)
 		read.bound = likely->bound;
 	for (int i = 0; i < TN_OFFERED; i++)
@@ -602,8 +603,8 @@ tn__values_read(uint64_t address, void *host, uint64_t bytes)
 	pthread_mutex_lock(&values_lock);
 	bool small = bytes <= tn__core.values_bound && bytes <= LIKELY_MAX;
 	uint64_t known = bytes <= tn__core.values_bound ? read_known(address, host, bytes, KNOWN)
-	                                                  : read_large(address, host, bytes);
-	struct tn_likely likely = known < bytes && small ? likely_of(address, bytes) : (struct tn_likely){0};
+	                                                : read_large(address, host, bytes);
+	struct tn_likely likely = known < bytes && small ? likely_of(address, bytes) : (struct tn_likely){ 0 };
 	pthread_mutex_unlock(&values_lock);
 	said.bytes = 0;
 	if (known == bytes)
@@ -641,7 +642,7 @@ tn__values_runs(uint64_t address, void *host, uint64_t bytes, struct tn_run *out
 		if (joined)
 			out[count - 1].count += (uint32_t)(to - from);
 		else
-			out[count++] = (struct tn_run){(uint32_t)(from - address), (uint32_t)(to - from)};
+			out[count++] = (struct tn_run){ (uint32_t)(from - address), (uint32_t)(to - from) };
 	}
 	pthread_mutex_unlock(&values_lock);
 	return count;
@@ -797,11 +798,12 @@ tn__values_join(uint64_t address, uint64_t bytes)
 	size_t pieces = 0;
 	for (size_t i = first_above(address); i < extent_count && extents[i].address < address + bytes; i++)
 		pieces++;
-	bool known = pieces > JOINED_FROM && bytes <= tn__core.values_bound && read_known(address, NULL, bytes, KNOWN) == bytes;
+	bool known = pieces > JOINED_FROM && bytes <= tn__core.values_bound &&
+	             read_known(address, NULL, bytes, KNOWN) == bytes;
 	unsigned char *joined = known ? malloc(bytes) : NULL;
 	if (joined) {
 		read_known(address, joined, bytes, KNOWN);
-		put(&(struct extent){.address = address, .size = bytes, .bytes = joined});
+		put(&(struct extent){ .address = address, .size = bytes, .bytes = joined });
 	} else if (pieces > PIECES_MAX) {
 		forget_range(address, bytes);
 	}

@@ -75,7 +75,7 @@ tn__vmm_create(int device, uint64_t bytes, uintptr_t *handle)
 	tn_clock_advance(&tn__core.devices[device].clock, TN_CLOCK_CALL_NS);
 	tn_status status = tn__memory_take(device, TN_BYTES_PROGRAM, bytes);
 	if (status == TN_OK) {
-		*memory = (struct physical){.device = device, .size = bytes, .handles = 1};
+		*memory = (struct physical){ .device = device, .size = bytes, .handles = 1 };
 		memory->handle = tn__table_add(&tn__core.memory_handles, memory);
 		if (memory->handle) {
 			*handle = memory->handle;
@@ -115,7 +115,7 @@ tn__vmm_adopt_locked(struct tn_share *share)
 	struct physical *memory = calloc(1, sizeof(*memory));
 	if (!memory)
 		return 0;
-	*memory = (struct physical){.device = share->device, .size = share->size, .handles = 1, .share = share};
+	*memory = (struct physical){ .device = share->device, .size = share->size, .handles = 1, .share = share };
 	uintptr_t handle = memory->handle = tn__table_add(&tn__core.memory_handles, memory);
 	if (!handle)
 		free(memory);
@@ -222,9 +222,9 @@ tn__vmm_pointer_locked(uint64_t address, struct tn_pointer_info *info)
 	struct tn_range *mapping = mappings ? tn__space_find(mappings, address) : NULL;
 	if (!mapping)
 		return false;
-	*info = (struct tn_pointer_info){.kind = TN_MEMORY_DEVICE,
-	                                 .device = ((struct physical *)mapping->object)->device,
-	                                 .base = mapping->address,
-	                                 .size = mapping->size};
+	*info = (struct tn_pointer_info){ .kind = TN_MEMORY_DEVICE,
+		                              .device = ((struct physical *)mapping->object)->device,
+		                              .base = mapping->address,
+		                              .size = mapping->size };
 	return true;
 }

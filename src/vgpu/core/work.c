@@ -39,7 +39,7 @@ static void
 forget(void)
 {
 	step_count = 0;
-	now = (struct tn_work){0};
+	now = (struct tn_work){ 0 };
 }
 
 __attribute__((constructor)) static void
@@ -62,7 +62,7 @@ tn_vgpu_work_step(uint64_t number)
 		step_count = 0;
 	if (number == step_count + 1 && make_room())
 		steps[step_count++] = now;
-	now = (struct tn_work){0};
+	now = (struct tn_work){ 0 };
 	tn__unlock();
 }
 
@@ -70,8 +70,8 @@ void
 tn_vgpu_work_left_out(double to_device_bytes, double to_host_bytes, double host_bytes)
 {
 	tn__lock();
-	tn__work_add(&now, &(struct tn_effort){.kind = TN_EFFORT_TO_DEVICE, .bytes = to_device_bytes});
-	tn__work_add(&now, &(struct tn_effort){.kind = TN_EFFORT_TO_HOST, .bytes = to_host_bytes});
+	tn__work_add(&now, &(struct tn_effort){ .kind = TN_EFFORT_TO_DEVICE, .bytes = to_device_bytes });
+	tn__work_add(&now, &(struct tn_effort){ .kind = TN_EFFORT_TO_HOST, .bytes = to_host_bytes });
 	now.host_bytes += host_bytes;
 	tn__unlock();
 }
@@ -86,15 +86,16 @@ write_sum(FILE *file, size_t step, const char *what, int bin, const struct tn_wo
 static void
 write_step(FILE *file, size_t number, const struct tn_work *work)
 {
-	static const char *const units[TN_MATHS] = {"fp64", "fp32", "tf32", "half"};
+	static const char *const units[TN_MATHS] = { "fp64", "fp32", "tf32", "half" };
 	for (int math = 0; math < TN_MATHS; math++)
 		for (int bin = 0; bin < TN_WORK_BINS; bin++)
 			write_sum(file, number, units[math], bin, &work->kernels[math][bin]);
 	write_sum(file, number, "guessed", 0, &work->guessed);
 	write_sum(file, number, "to_device", 0, &work->to_device);
 	write_sum(file, number, "to_host", 0, &work->to_host);
-	write_sum(file, number, "host", 0, &(struct tn_work_sum){.count = work->host_bytes > 0, .bytes = work->host_bytes});
-	write_sum(file, number, "launches", 0, &(struct tn_work_sum){.count = work->launches});
+	write_sum(file, number, "host", 0,
+	          &(struct tn_work_sum){ .count = work->host_bytes > 0, .bytes = work->host_bytes });
+	write_sum(file, number, "launches", 0, &(struct tn_work_sum){ .count = work->launches });
 }
 
 int

@@ -11,7 +11,8 @@
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-#define BLAS_VERSION (TN_CUDA_MAJOR == 12 ? 120405 : 130400) /* of the newest library of the major that is stood in for */
+#define BLAS_VERSION \
+	(TN_CUDA_MAJOR == 12 ? 120405 : 130400) /* of the newest library of the major that is stood in for */
 
 TN_EXPORT int
 cublasCreate_v2(void **out)
@@ -41,24 +42,24 @@ cublasDestroy_v2(void *opaque)
 }
 
 /* A setter and a getter of one field. */
-#define BLAS_FIELD(setter, getter, type, field)        \
-	TN_EXPORT int setter(void *opaque, type value)     \
-	{                                                  \
+#define BLAS_FIELD(setter, getter, type, field)         \
+	TN_EXPORT int setter(void *opaque, type value)      \
+	{                                                   \
 		struct blas_handle *h = blas_handle_of(opaque); \
-		if (!h)                                        \
-			return BLAS_NOT_INITIALIZED;               \
-		h->field = value;                              \
-		return BLAS_OK;                                \
-	}                                                  \
-	TN_EXPORT int getter(void *opaque, type *value)    \
-	{                                                  \
+		if (!h)                                         \
+			return BLAS_NOT_INITIALIZED;                \
+		h->field = value;                               \
+		return BLAS_OK;                                 \
+	}                                                   \
+	TN_EXPORT int getter(void *opaque, type *value)     \
+	{                                                   \
 		struct blas_handle *h = blas_handle_of(opaque); \
-		if (!h)                                        \
-			return BLAS_NOT_INITIALIZED;               \
-		if (!value)                                    \
-			return BLAS_INVALID_VALUE;                 \
-		*value = h->field;                             \
-		return BLAS_OK;                                \
+		if (!h)                                         \
+			return BLAS_NOT_INITIALIZED;                \
+		if (!value)                                     \
+			return BLAS_INVALID_VALUE;                  \
+		*value = h->field;                              \
+		return BLAS_OK;                                 \
 	}
 
 BLAS_FIELD(cublasSetPointerMode_v2, cublasGetPointerMode_v2, int, pointer_mode)
@@ -130,12 +131,18 @@ static const char *
 status_name(int status)
 {
 	switch (status) {
-	case BLAS_OK: return "CUBLAS_STATUS_SUCCESS";
-	case BLAS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
-	case BLAS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
-	case BLAS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
-	case BLAS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
-	default: return "CUBLAS_STATUS_UNKNOWN";
+	case BLAS_OK:
+		return "CUBLAS_STATUS_SUCCESS";
+	case BLAS_NOT_INITIALIZED:
+		return "CUBLAS_STATUS_NOT_INITIALIZED";
+	case BLAS_ALLOC_FAILED:
+		return "CUBLAS_STATUS_ALLOC_FAILED";
+	case BLAS_INVALID_VALUE:
+		return "CUBLAS_STATUS_INVALID_VALUE";
+	case BLAS_NOT_SUPPORTED:
+		return "CUBLAS_STATUS_NOT_SUPPORTED";
+	default:
+		return "CUBLAS_STATUS_UNKNOWN";
 	}
 }
 
@@ -154,8 +161,8 @@ cublasGetStatusString(int status)
 /* ---- copies: PyTorch does not use them, older code does ---- */
 
 static int
-copy(uint64_t to, uint64_t from, uint64_t width, uint64_t to_pitch, uint64_t from_pitch, uint64_t count, uintptr_t stream,
-     bool asynchronous)
+copy(uint64_t to, uint64_t from, uint64_t width, uint64_t to_pitch, uint64_t from_pitch, uint64_t count,
+     uintptr_t stream, bool asynchronous)
 {
 	if (tn__enter() != TN_CUDA_OK)
 		return BLAS_NOT_INITIALIZED;

@@ -13,7 +13,8 @@ struct result {
 };
 
 static int
-product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int b, int c, int compute, struct result result)
+product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int b, int c, int compute,
+        struct result result)
 {
 	const struct blas_handle *handle = blas_handle_of(opaque);
 	if (!handle)
@@ -21,41 +22,48 @@ product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int
 	if (m < 0 || n < 0 || k < 0 || batch < 0)
 		return BLAS_INVALID_VALUE;
 	bool empty = m == 0 || n == 0 || batch == 0;
-	const struct tn_matmul shape = {.m = m, .n = n, .k = k, .batch = batch, .a_type = a, .b_type = b, .c_type = c,
-	                                .compute_type = compute, .library = "cublas",
-	                                .result = result.address,
-	                                .result_elements =
-	                                    empty ? 0 : m + (n - 1) * result.ld + (batch - 1) * result.stride};
+	const struct tn_matmul shape = { .m = m,
+		                             .n = n,
+		                             .k = k,
+		                             .batch = batch,
+		                             .a_type = a,
+		                             .b_type = b,
+		                             .c_type = c,
+		                             .compute_type = compute,
+		                             .library = "cublas",
+		                             .result = result.address,
+		                             .result_elements = empty ? 0
+		                                                      : m + (n - 1) * result.ld + (batch - 1) * result.stride };
 	tn__work_matmul(handle->stream, &shape, blas_math_of(a, compute, handle->math_mode));
 	return BLAS_OK;
 }
 
 /* Plain products of one type: 32-bit and 64-bit sizes. The pointers and strides between are the program's. */
-#define GEMM(name, integer, type, compute)                                                                             \
-	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
-	                   integer lda, const void *b, integer ldb, const void *beta, void *c, integer ldc)               \
-	{                                                                                                                  \
-		return product(h, m, n, k, 1, type, type, type, compute, (struct result){c, ldc, 0});                          \
+#define GEMM(name, integer, type, compute)                                                                         \
+	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a, \
+	                   integer lda, const void *b, integer ldb, const void *beta, void *c, integer ldc)            \
+	{                                                                                                              \
+		return product(h, m, n, k, 1, type, type, type, compute, (struct result){ c, ldc, 0 });                    \
 	}
 #define GEMM_BATCHED(name, integer, type, compute)                                                                     \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
 	                   integer lda, const void *b, integer ldb, const void *beta, void *c, integer ldc, integer batch) \
 	{                                                                                                                  \
-		return product(h, m, n, k, batch, type, type, type, compute, (struct result){0});                              \
+		return product(h, m, n, k, batch, type, type, type, compute, (struct result){ 0 });                            \
 	}
 #define GEMM_STRIDED(name, integer, type, compute)                                                                     \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
 	                   integer lda, long long sa, const void *b, integer ldb, long long sb, const void *beta, void *c, \
 	                   integer ldc, long long sc, integer batch)                                                       \
 	{                                                                                                                  \
-		return product(h, m, n, k, batch, type, type, type, compute, (struct result){c, ldc, sc});                     \
+		return product(h, m, n, k, batch, type, type, type, compute, (struct result){ c, ldc, sc });                   \
 	}
-#define GEMM_FAMILY(letter, type, compute)                                \
-	GEMM(cublas##letter##gemm_v2, int, type, compute)                     \
-	GEMM(cublas##letter##gemm_v2_64, int64_t, type, compute)              \
-	GEMM_BATCHED(cublas##letter##gemmBatched, int, type, compute)         \
-	GEMM_BATCHED(cublas##letter##gemmBatched_64, int64_t, type, compute)  \
-	GEMM_STRIDED(cublas##letter##gemmStridedBatched, int, type, compute)  \
+#define GEMM_FAMILY(letter, type, compute)                               \
+	GEMM(cublas##letter##gemm_v2, int, type, compute)                    \
+	GEMM(cublas##letter##gemm_v2_64, int64_t, type, compute)             \
+	GEMM_BATCHED(cublas##letter##gemmBatched, int, type, compute)        \
+	GEMM_BATCHED(cublas##letter##gemmBatched_64, int64_t, type, compute) \
+	GEMM_STRIDED(cublas##letter##gemmStridedBatched, int, type, compute) \
 	GEMM_STRIDED(cublas##letter##gemmStridedBatched_64, int64_t, type, compute)
 
 GEMM_FAMILY(S, TYPE_32F, COMPUTE_32F)
@@ -71,27 +79,27 @@ GEMM_STRIDED(cublasHgemmStridedBatched, int, TYPE_16F, COMPUTE_16F)
 GEMM_STRIDED(cublasHgemmStridedBatched_64, int64_t, TYPE_16F, COMPUTE_16F)
 
 /* Products of mixed types. */
-#define GEMM_EX(name, integer)                                                                                        \
-	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,    \
-	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c,    \
-	                   int c_type, integer ldc, int compute, int algorithm)                                           \
-	{                                                                                                                 \
-		return product(h, m, n, k, 1, a_type, b_type, c_type, compute, (struct result){c, ldc, 0});                   \
+#define GEMM_EX(name, integer)                                                                                     \
+	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a, \
+	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c, \
+	                   int c_type, integer ldc, int compute, int algorithm)                                        \
+	{                                                                                                              \
+		return product(h, m, n, k, 1, a_type, b_type, c_type, compute, (struct result){ c, ldc, 0 });              \
 	}
-#define GEMM_BATCHED_EX(name, integer)                                                                                \
-	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,    \
-	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c,    \
-	                   int c_type, integer ldc, integer batch, int compute, int algorithm)                            \
-	{                                                                                                                 \
-		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct result){0});                       \
+#define GEMM_BATCHED_EX(name, integer)                                                                             \
+	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a, \
+	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c, \
+	                   int c_type, integer ldc, integer batch, int compute, int algorithm)                         \
+	{                                                                                                              \
+		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct result){ 0 });                  \
 	}
-#define GEMM_STRIDED_EX(name, integer)                                                                                \
-	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,    \
-	                   int a_type, integer lda, long long sa, const void *b, int b_type, integer ldb, long long sb,   \
-	                   const void *beta, void *c, int c_type, integer ldc, long long sc, integer batch, int compute,  \
-	                   int algorithm)                                                                                 \
-	{                                                                                                                 \
-		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct result){c, ldc, sc});              \
+#define GEMM_STRIDED_EX(name, integer)                                                                               \
+	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,   \
+	                   int a_type, integer lda, long long sa, const void *b, int b_type, integer ldb, long long sb,  \
+	                   const void *beta, void *c, int c_type, integer ldc, long long sc, integer batch, int compute, \
+	                   int algorithm)                                                                                \
+	{                                                                                                                \
+		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct result){ c, ldc, sc });           \
 	}
 
 GEMM_EX(cublasGemmEx, int)
@@ -101,12 +109,12 @@ GEMM_BATCHED_EX(cublasGemmBatchedEx_64, int64_t)
 GEMM_STRIDED_EX(cublasGemmStridedBatchedEx, int)
 GEMM_STRIDED_EX(cublasGemmStridedBatchedEx_64, int64_t)
 
-#define SGEMM_EX(name, integer, type)                                                                                 \
-	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,    \
-	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c,    \
-	                   int c_type, integer ldc)                                                                       \
-	{                                                                                                                 \
-		return product(h, m, n, k, 1, a_type, b_type, c_type, type, (struct result){c, ldc, 0});                      \
+#define SGEMM_EX(name, integer, type)                                                                              \
+	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a, \
+	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c, \
+	                   int c_type, integer ldc)                                                                    \
+	{                                                                                                              \
+		return product(h, m, n, k, 1, a_type, b_type, c_type, type, (struct result){ c, ldc, 0 });                 \
 	}
 
 SGEMM_EX(cublasSgemmEx, int, COMPUTE_32F)
@@ -115,12 +123,12 @@ SGEMM_EX(cublasCgemmEx, int, COMPUTE_32F)
 SGEMM_EX(cublasCgemmEx_64, int64_t, COMPUTE_32F)
 
 /* Factorisations of small matrices in batches report to the host, too: nothing was wrong. */
-#define GEQRF_BATCHED(name)                                                                                  \
-	TN_EXPORT int name(void *h, int m, int n, void *a, int lda, void *tau, int *info, int batch)             \
-	{                                                                                                        \
-		if (info)                                                                                            \
-			*info = 0;                                                                                       \
-		return tn__blas_compute(h, #name);                                                                   \
+#define GEQRF_BATCHED(name)                                                                      \
+	TN_EXPORT int name(void *h, int m, int n, void *a, int lda, void *tau, int *info, int batch) \
+	{                                                                                            \
+		if (info)                                                                                \
+			*info = 0;                                                                           \
+		return tn__blas_compute(h, #name);                                                       \
 	}
 #define GETRS_BATCHED(name)                                                                                          \
 	TN_EXPORT int name(void *h, int t, int n, int nrhs, const void *a, int lda, const int *pivots, void *b, int ldb, \
@@ -130,13 +138,13 @@ SGEMM_EX(cublasCgemmEx_64, int64_t, COMPUTE_32F)
 			*info = 0;                                                                                               \
 		return tn__blas_compute(h, #name);                                                                           \
 	}
-#define GELS_BATCHED(name)                                                                                         \
-	TN_EXPORT int name(void *h, int t, int m, int n, int nrhs, void *a, int lda, void *c, int ldc, int *info,      \
-	                   int *device_info, int batch)                                                                \
-	{                                                                                                              \
-		if (info)                                                                                                  \
-			*info = 0;                                                                                             \
-		return tn__blas_compute(h, #name);                                                                         \
+#define GELS_BATCHED(name)                                                                                    \
+	TN_EXPORT int name(void *h, int t, int m, int n, int nrhs, void *a, int lda, void *c, int ldc, int *info, \
+	                   int *device_info, int batch)                                                           \
+	{                                                                                                         \
+		if (info)                                                                                             \
+			*info = 0;                                                                                        \
+		return tn__blas_compute(h, #name);                                                                    \
 	}
 
 int tn__blas_compute(void *opaque, const char *name);

@@ -99,23 +99,23 @@ struct field {
 
 static const struct field layout_fields[] = {
 	/* cublasLtMatrixLayoutAttribute_t: type, order, rows, columns, leading dimension, batch count, batch stride */
-	{0, offsetof(struct layout, type), 4},    {1, offsetof(struct layout, order), 4},
-	{2, offsetof(struct layout, rows), 8},    {3, offsetof(struct layout, columns), 8},
-	{4, offsetof(struct layout, lead), 8},    {5, offsetof(struct layout, batch), 4},
-	{6, offsetof(struct layout, stride), 8},
+	{ 0, offsetof(struct layout, type), 4 },   { 1, offsetof(struct layout, order), 4 },
+	{ 2, offsetof(struct layout, rows), 8 },   { 3, offsetof(struct layout, columns), 8 },
+	{ 4, offsetof(struct layout, lead), 8 },   { 5, offsetof(struct layout, batch), 4 },
+	{ 6, offsetof(struct layout, stride), 8 },
 };
 
 static const struct field description_fields[] = {
 	/* cublasLtMatmulDescAttributes_t: compute type, scale type, pointer mode, transposition of A, B, C, epilogue */
-	{0, offsetof(struct description, compute), 4},      {1, offsetof(struct description, scale), 4},
-	{2, offsetof(struct description, pointer_mode), 4}, {3, offsetof(struct description, transposed_a), 4},
-	{4, offsetof(struct description, transposed_b), 4}, {5, offsetof(struct description, transposed_c), 4},
-	{7, offsetof(struct description, epilogue), 4},
+	{ 0, offsetof(struct description, compute), 4 },      { 1, offsetof(struct description, scale), 4 },
+	{ 2, offsetof(struct description, pointer_mode), 4 }, { 3, offsetof(struct description, transposed_a), 4 },
+	{ 4, offsetof(struct description, transposed_b), 4 }, { 5, offsetof(struct description, transposed_c), 4 },
+	{ 7, offsetof(struct description, epilogue), 4 },
 };
 
 static const struct field preference_fields[] = {
 	/* cublasLtMatmulPreferenceAttributes_t: the largest workspace */
-	{1, offsetof(struct preference, workspace_limit), 8},
+	{ 1, offsetof(struct preference, workspace_limit), 8 },
 };
 
 static const struct field *
@@ -162,19 +162,19 @@ get_field(const struct field *fields, size_t count, const void *object, int attr
 }
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define LT_DESCRIPTOR(structure, fields, destroy, set, get)                                             \
-	TN_EXPORT int destroy(void *object)                                                                 \
-	{                                                                                                   \
-		free(object);                                                                                   \
-		return BLAS_OK;                                                                                 \
-	}                                                                                                   \
-	TN_EXPORT int set(void *object, int attribute, const void *value, size_t size)                      \
-	{                                                                                                   \
-		return set_field(fields, COUNT(fields), object, attribute, value, size);                        \
-	}                                                                                                   \
-	TN_EXPORT int get(const void *object, int attribute, void *value, size_t size, size_t *written)     \
-	{                                                                                                   \
-		return get_field(fields, COUNT(fields), object, attribute, value, size, written, #get);         \
+#define LT_DESCRIPTOR(structure, fields, destroy, set, get)                                         \
+	TN_EXPORT int destroy(void *object)                                                             \
+	{                                                                                               \
+		free(object);                                                                               \
+		return BLAS_OK;                                                                             \
+	}                                                                                               \
+	TN_EXPORT int set(void *object, int attribute, const void *value, size_t size)                  \
+	{                                                                                               \
+		return set_field(fields, COUNT(fields), object, attribute, value, size);                    \
+	}                                                                                               \
+	TN_EXPORT int get(const void *object, int attribute, void *value, size_t size, size_t *written) \
+	{                                                                                               \
+		return get_field(fields, COUNT(fields), object, attribute, value, size, written, #get);     \
 	}
 
 LT_DESCRIPTOR(struct layout, layout_fields, cublasLtMatrixLayoutDestroy, cublasLtMatrixLayoutSetAttribute,
@@ -189,7 +189,7 @@ LT_DESCRIPTOR(struct preference, preference_fields, cublasLtMatmulPreferenceDest
 static void
 init_layout(struct layout *layout, int type, uint64_t rows, uint64_t columns, int64_t lead)
 {
-	*layout = (struct layout){.rows = rows, .columns = columns, .lead = lead, .type = type, .batch = 1};
+	*layout = (struct layout){ .rows = rows, .columns = columns, .lead = lead, .type = type, .batch = 1 };
 }
 
 TN_EXPORT int
@@ -217,7 +217,7 @@ cublasLtMatmulDescInit_internal(void *object, size_t size, int compute, int scal
 {
 	if (!object || size < sizeof(struct description))
 		return BLAS_INVALID_VALUE;
-	*(struct description *)object = (struct description){.compute = compute, .scale = scale, .epilogue = 1};
+	*(struct description *)object = (struct description){ .compute = compute, .scale = scale, .epilogue = 1 };
 	return BLAS_OK;
 }
 
@@ -236,7 +236,7 @@ cublasLtMatmulPreferenceInit_internal(void *object, size_t size)
 {
 	if (!object || size < sizeof(struct preference))
 		return BLAS_INVALID_VALUE;
-	*(struct preference *)object = (struct preference){0};
+	*(struct preference *)object = (struct preference){ 0 };
 	return BLAS_OK;
 }
 
@@ -323,7 +323,7 @@ cublasLtMatmulAlgoConfigGetAttribute(const void *algorithm, int attribute, void 
 /* ---- the product ---- */
 
 #define EPILOGUE_WRITES_MORE (128 | 256 | 512) /* cublasLtEpilogue_t: ..._AUX, BGRADA, BGRADB */
-#define ORDER_COLUMNS 0                         /* CUBLASLT_ORDER_COL */
+#define ORDER_COLUMNS 0                        /* CUBLASLT_ORDER_COL */
 
 /* From the first element of a result to the last. */
 static int64_t

@@ -23,11 +23,11 @@ rt(int code)
 }
 
 /* A call that needs a device: attaches, then goes on; a failure is remembered. */
-#define RT_ENTER()                              \
-	do {                                        \
-		int rt_entered = tn__enter();           \
-		if (__builtin_expect(rt_entered, 0))    \
-			return rt(rt_entered);              \
+#define RT_ENTER()                           \
+	do {                                     \
+		int rt_entered = tn__enter();        \
+		if (__builtin_expect(rt_entered, 0)) \
+			return rt(rt_entered);           \
 	} while (0)
 
 static inline uintptr_t

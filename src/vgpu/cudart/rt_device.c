@@ -35,7 +35,7 @@ static const struct error_text *
 find_error(cudaError_t code)
 {
 	static const struct error_text texts[] = {
-#define TN_CUDA_ERROR(name, text) {name, #name, text},
+#define TN_CUDA_ERROR(name, text) { name, #name, text },
 #include "vgpu/cudart/errors.def"
 #undef TN_CUDA_ERROR
 	};
@@ -316,7 +316,7 @@ cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 /* ---- limits and hints ---- */
 
 #define LIMITS 8
-static size_t limits[LIMITS] = {1024, 1048576, 8388608, 2, 2048, 64, 0, 0};
+static size_t limits[LIMITS] = { 1024, 1048576, 8388608, 2, 2048, 64, 0, 0 };
 
 TN_EXPORT cudaError_t CUDARTAPI
 cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)

@@ -147,11 +147,11 @@ cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraph
 	if (!kernel)
 		return rt(cudaErrorInvalidDeviceFunction);
 	return add_node(node, graph, after, count,
-	                &(struct tn_node_description){.kind = TN_NODE_KERNEL,
-	                                              .kernel = kernel,
-	                                              .duration = kernel_time(p->gridDim, p->blockDim),
-	                                              .parameters = p,
-	                                              .parameter_bytes = sizeof(*p)});
+	                &(struct tn_node_description){ .kind = TN_NODE_KERNEL,
+	                                               .kernel = kernel,
+	                                               .duration = kernel_time(p->gridDim, p->blockDim),
+	                                               .parameters = p,
+	                                               .parameter_bytes = sizeof(*p) });
 }
 
 TN_EXPORT cudaError_t CUDARTAPI
@@ -162,10 +162,10 @@ cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraph
 		return rt(cudaErrorInvalidValue);
 	uint64_t bytes = (uint64_t)p->extent.width * p->extent.height * p->extent.depth;
 	return add_node(node, graph, after, count,
-	                &(struct tn_node_description){.kind = TN_NODE_MEMCPY,
-	                                              .duration = tn__time_of_bytes(2 * bytes),
-	                                              .parameters = p,
-	                                              .parameter_bytes = sizeof(*p)});
+	                &(struct tn_node_description){ .kind = TN_NODE_MEMCPY,
+	                                               .duration = tn__time_of_bytes(2 * bytes),
+	                                               .parameters = p,
+	                                               .parameter_bytes = sizeof(*p) });
 }
 
 TN_EXPORT cudaError_t CUDARTAPI
@@ -174,12 +174,12 @@ cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraph
 {
 	if (!p)
 		return rt(cudaErrorInvalidValue);
-	return add_node(node, graph, after, count,
-	                &(struct tn_node_description){
-						.kind = TN_NODE_MEMSET,
-						.duration = tn__time_of_bytes((uint64_t)p->width * p->height * p->elementSize),
-						.parameters = p,
-						.parameter_bytes = sizeof(*p)});
+	return add_node(
+		node, graph, after, count,
+		&(struct tn_node_description){ .kind = TN_NODE_MEMSET,
+	                                   .duration = tn__time_of_bytes((uint64_t)p->width * p->height * p->elementSize),
+	                                   .parameters = p,
+	                                   .parameter_bytes = sizeof(*p) });
 }
 
 TN_EXPORT cudaError_t CUDARTAPI
@@ -189,17 +189,17 @@ cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNo
 	if (!p || !p->fn)
 		return rt(cudaErrorInvalidValue);
 	return add_node(node, graph, after, count,
-	                &(struct tn_node_description){.kind = TN_NODE_HOST,
-	                                              .host_function = p->fn,
-	                                              .host_argument = p->userData,
-	                                              .parameters = p,
-	                                              .parameter_bytes = sizeof(*p)});
+	                &(struct tn_node_description){ .kind = TN_NODE_HOST,
+	                                               .host_function = p->fn,
+	                                               .host_argument = p->userData,
+	                                               .parameters = p,
+	                                               .parameter_bytes = sizeof(*p) });
 }
 
 TN_EXPORT cudaError_t CUDARTAPI
 cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count)
 {
-	return add_node(node, graph, after, count, &(struct tn_node_description){.kind = TN_NODE_EMPTY});
+	return add_node(node, graph, after, count, &(struct tn_node_description){ .kind = TN_NODE_EMPTY });
 }
 
 TN_EXPORT cudaError_t CUDARTAPI
@@ -210,17 +210,16 @@ cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaG
 	int result = tn__graph_clone(rt_handle(child), &clone);
 	if (result != TN_CUDA_OK)
 		return rt(result);
-	return add_node(node, graph, after, count,
-	                &(struct tn_node_description){.kind = TN_NODE_GRAPH, .child = clone});
+	return add_node(node, graph, after, count, &(struct tn_node_description){ .kind = TN_NODE_GRAPH, .child = clone });
 }
 
-#define NODE_PARAMETERS(structure, get, set)                                       \
-	TN_EXPORT cudaError_t CUDARTAPI get(cudaGraphNode_t node, structure *p)        \
-	{                                                                              \
-		return rt(p ? tn__node_parameters(rt_handle(node), p, sizeof(*p)) : 1);    \
-	}                                                                              \
-	TN_EXPORT cudaError_t CUDARTAPI set(cudaGraphNode_t node, const structure *p)  \
-	{                                                                              \
+#define NODE_PARAMETERS(structure, get, set)                                        \
+	TN_EXPORT cudaError_t CUDARTAPI get(cudaGraphNode_t node, structure *p)         \
+	{                                                                               \
+		return rt(p ? tn__node_parameters(rt_handle(node), p, sizeof(*p)) : 1);     \
+	}                                                                               \
+	TN_EXPORT cudaError_t CUDARTAPI set(cudaGraphNode_t node, const structure *p)   \
+	{                                                                               \
 		return rt(p ? tn__node_set_parameters(rt_handle(node), p, sizeof(*p)) : 1); \
 	}
 
@@ -230,8 +229,7 @@ NODE_PARAMETERS(struct cudaMemsetParams, cudaGraphMemsetNodeGetParams, cudaGraph
 NODE_PARAMETERS(struct cudaHostNodeParams, cudaGraphHostNodeGetParams, cudaGraphHostNodeSetParams)
 
 TN_EXPORT cudaError_t CUDARTAPI
-cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
-                                 const struct cudaKernelNodeParams *p)
+cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node, const struct cudaKernelNodeParams *p)
 {
 	return executable && node && p ? cudaSuccess : rt(cudaErrorInvalidValue);
 }
@@ -336,7 +334,7 @@ add_any_node(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *af
 {
 	if (!p)
 		return rt(cudaErrorInvalidValue);
-	struct tn_node_description about = {.kind = (enum tn_node_kind)p->type};
+	struct tn_node_description about = { .kind = (enum tn_node_kind)p->type };
 	if (p->type == cudaGraphNodeTypeKernel) {
 		about.kernel = tn__kernel_find(p->kernel.func);
 		about.duration = kernel_time(p->kernel.gridDim, p->kernel.blockDim);

@@ -94,8 +94,9 @@ __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream)
 {
 	if (configuration_count == CONFIGURATIONS)
 		return 1;
-	configurations[configuration_count++] =
-		(struct configuration){.grid = grid, .block = block, .shared = shared, .stream = stream};
+	configurations[configuration_count++] = (struct configuration){
+		.grid = grid, .block = block, .shared = shared, .stream = stream
+	};
 	return 0;
 }
 
@@ -116,11 +117,11 @@ static cudaError_t
 launch(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream)
 {
 	RT_ENTER();
-	const struct tn_launch shape = {.grid = {grid.x, grid.y, grid.z},
-	                                .block = {block.x, block.y, block.z},
-	                                .shared_bytes = shared,
-	                                .stream = rt_handle(stream),
-	                                .arguments = arguments};
+	const struct tn_launch shape = { .grid = { grid.x, grid.y, grid.z },
+		                             .block = { block.x, block.y, block.z },
+		                             .shared_bytes = shared,
+		                             .stream = rt_handle(stream),
+		                             .arguments = arguments };
 	return rt(tn__kernel_launch(function, &shape));
 }
 
@@ -191,7 +192,7 @@ cudaFuncGetName(const char **name, const void *function)
 static int
 code_version(const struct tn_gpu_figures *gpu)
 {
-	static const int built[] = {50, 60, 70, 75, 80, 86, 90, 100, 120};
+	static const int built[] = { 50, 60, 70, 75, 80, 86, 90, 100, 120 };
 	int capability = gpu->compute_major * 10 + gpu->compute_minor, best = capability;
 	for (size_t i = 0; i < sizeof(built) / sizeof(*built); i++)
 		if (built[i] <= capability && built[i] / 10 == gpu->compute_major)
@@ -253,8 +254,8 @@ cudaFuncSetCacheConfig(const void *function, enum cudaFuncCache config)
 }
 
 TN_EXPORT cudaError_t CUDARTAPI
-cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int block_size,
-                                                       size_t shared, unsigned int flags)
+cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int block_size, size_t shared,
+                                                       unsigned int flags)
 {
 	RT_ENTER();
 	if (!blocks || block_size <= 0)
@@ -295,7 +296,8 @@ cudaOccupancyMaxActiveClusters(int *clusters, const void *function, const cudaLa
 	unsigned size = 1;
 	for (unsigned i = 0; i < config->numAttrs; i++)
 		if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
-			size = config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y * config->attrs[i].val.clusterDim.z;
+			size = config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y *
+			       config->attrs[i].val.clusterDim.z;
 	*clusters = size ? tn__occupancy(threads, config->dynamicSmemBytes) * gpu->sm_count / (int)size : 0;
 	return cudaSuccess;
 }

@@ -16,7 +16,8 @@ struct pool {
 };
 
 static struct pool default_pools[8] = {
-	{.device = 0}, {.device = 1}, {.device = 2}, {.device = 3}, {.device = 4}, {.device = 5}, {.device = 6}, {.device = 7},
+	{ .device = 0 }, { .device = 1 }, { .device = 2 }, { .device = 3 },
+	{ .device = 4 }, { .device = 5 }, { .device = 6 }, { .device = 7 },
 };
 
 TN_EXPORT cudaError_t CUDARTAPI
@@ -73,16 +74,20 @@ cudaMemPoolGetAttribute(cudaMemPool_t handle, enum cudaMemPoolAttr attribute, vo
 	if (!pool || !value)
 		return rt(cudaErrorInvalidValue);
 	switch ((int)attribute) {
-	case 1: case 2: case 3: /* reuse policies: an int */
+	case 1:
+	case 2:
+	case 3: /* reuse policies: an int */
 		*(int *)value = 1 - pool->reuse[attribute];
 		return cudaSuccess;
 	case 4:
 		*(uint64_t *)value = pool->release_threshold;
 		return cudaSuccess;
-	case 5: case 7: /* reserved and used, now: the same, see above */
+	case 5:
+	case 7: /* reserved and used, now: the same, see above */
 		*(uint64_t *)value = pool->used;
 		return cudaSuccess;
-	case 6: case 8:
+	case 6:
+	case 8:
 		*(uint64_t *)value = pool->used_high;
 		return cudaSuccess;
 	default:
@@ -97,13 +102,16 @@ cudaMemPoolSetAttribute(cudaMemPool_t handle, enum cudaMemPoolAttr attribute, vo
 	if (!pool || !value)
 		return rt(cudaErrorInvalidValue);
 	switch ((int)attribute) {
-	case 1: case 2: case 3:
+	case 1:
+	case 2:
+	case 3:
 		pool->reuse[attribute] = !*(int *)value;
 		return cudaSuccess;
 	case 4:
 		pool->release_threshold = *(uint64_t *)value;
 		return cudaSuccess;
-	case 6: case 8:
+	case 6:
+	case 8:
 		pool->used_high = pool->used;
 		return cudaSuccess;
 	default:

@@ -60,14 +60,14 @@ cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 }
 
 /* Asks what a stream is and hands one part of the answer out. */
-#define STREAM_QUESTION(type, out, part)                        \
-	struct tn_stream_info info;                                 \
-	RT_ENTER();                                                 \
-	if (!(out))                                                 \
-		return rt(cudaErrorInvalidValue);                       \
-	int result = tn__stream_info(rt_handle(stream), &info);     \
-	if (result == TN_CUDA_OK)                                   \
-		*(out) = (type)info.part;                               \
+#define STREAM_QUESTION(type, out, part)                    \
+	struct tn_stream_info info;                             \
+	RT_ENTER();                                             \
+	if (!(out))                                             \
+		return rt(cudaErrorInvalidValue);                   \
+	int result = tn__stream_info(rt_handle(stream), &info); \
+	if (result == TN_CUDA_OK)                               \
+		*(out) = (type)info.part;                           \
 	return rt(result)
 
 TN_EXPORT cudaError_t CUDARTAPI
@@ -119,7 +119,7 @@ cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void *
 	struct callback *callback = malloc(sizeof(*callback));
 	if (!callback)
 		return rt(cudaErrorMemoryAllocation);
-	*callback = (struct callback){.function = function, .stream = stream, .data = data};
+	*callback = (struct callback){ .function = function, .stream = stream, .data = data };
 	int result = tn__stream_host_function(rt_handle(stream), run_callback, callback);
 	if (result != TN_CUDA_OK)
 		free(callback);
@@ -269,7 +269,7 @@ cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
 	if (!mode)
 		return rt(cudaErrorInvalidValue);
-	*mode = (enum cudaStreamCaptureMode)tn__capture_exchange_mode((enum tn_capture_mode)*mode);
+	*mode = (enum cudaStreamCaptureMode)tn__capture_exchange_mode((enum tn_capture_mode) * mode);
 	return cudaSuccess;
 }
 

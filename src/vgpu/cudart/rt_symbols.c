@@ -22,7 +22,7 @@ tn__rt_note_symbol(const void *host, size_t size)
 {
 	pthread_mutex_lock(&symbols_lock);
 	if (tn__array_room(&symbols, &symbol_capacity, symbol_count + 1, sizeof(*symbols), SIZE_MAX))
-		symbols[symbol_count++] = (struct symbol){.host = host, .size = size};
+		symbols[symbol_count++] = (struct symbol){ .host = host, .size = size };
 	pthread_mutex_unlock(&symbols_lock);
 }
 

@@ -29,7 +29,7 @@ retain(const void *owner, struct user_object *object, unsigned count)
 {
 	if (!tn__array_room(&retained, &retained_capacity, retained_count + 1, sizeof(*retained), SIZE_MAX))
 		return false;
-	retained[retained_count++] = (struct retained){.owner = owner, .object = object, .count = count};
+	retained[retained_count++] = (struct retained){ .owner = owner, .object = object, .count = count };
 	return true;
 }
 
@@ -50,7 +50,7 @@ void
 tn__rt_release_objects(const void *owner)
 {
 	for (;;) {
-		struct retained found = {0};
+		struct retained found = { 0 };
 		pthread_mutex_lock(&retained_lock);
 		for (size_t i = 0; i < retained_count && !found.owner; i++)
 			if (retained[i].owner == owner) {
@@ -84,7 +84,7 @@ cudaUserObjectCreate(cudaUserObject_t *out, void *data, cudaHostFn_t destroy, un
 	struct user_object *object = malloc(sizeof(*object));
 	if (!object)
 		return rt(cudaErrorMemoryAllocation);
-	*object = (struct user_object){.data = data, .destroy = destroy, .references = references};
+	*object = (struct user_object){ .data = data, .destroy = destroy, .references = references };
 	*out = (cudaUserObject_t)object;
 	return cudaSuccess;
 }

@@ -73,8 +73,7 @@ int cudnnSetTensor4dDescriptorEx(struct tn__dnn_tensor *tensor, int type, int n,
                                  int c_stride, int h_stride, int w_stride);
 int cudnnGetTensor4dDescriptor(dnn_tensor tensor, int *type, int *n, int *c, int *h, int *w, int *n_stride,
                                int *c_stride, int *h_stride, int *w_stride);
-int cudnnSetTensorNdDescriptor(struct tn__dnn_tensor *tensor, int type, int rank, const int *dims,
-                               const int *strides);
+int cudnnSetTensorNdDescriptor(struct tn__dnn_tensor *tensor, int type, int rank, const int *dims, const int *strides);
 int cudnnSetTensorNdDescriptorEx(struct tn__dnn_tensor *tensor, int format, int type, int rank, const int *dims);
 int cudnnGetTensorNdDescriptor(dnn_tensor tensor, int requested, int *type, int *rank, int *dims, int *strides);
 int cudnnGetTensorSizeInBytes(dnn_tensor tensor, size_t *bytes);
@@ -110,10 +109,10 @@ int cudnnSetConvolutionNdDescriptor(struct tn__dnn_conv_descriptor *descriptor, 
                                     const int *stride, const int *dilation, int mode, int compute_type);
 int cudnnGetConvolutionNdDescriptor(const struct tn__dnn_conv_descriptor *descriptor, int requested, int *rank,
                                     int *padding, int *stride, int *dilation, int *mode, int *compute_type);
-int cudnnGetConvolution2dForwardOutputDim(const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor x,
-                                          dnn_tensor w, int *n, int *c, int *height, int *width);
-int cudnnGetConvolutionNdForwardOutputDim(const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor x,
-                                          dnn_tensor w, int rank, int *dims);
+int cudnnGetConvolution2dForwardOutputDim(const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor x, dnn_tensor w,
+                                          int *n, int *c, int *height, int *width);
+int cudnnGetConvolutionNdForwardOutputDim(const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor x, dnn_tensor w,
+                                          int rank, int *dims);
 int cudnnGetConvolutionForwardAlgorithmMaxCount(dnn_handle handle, int *count);
 int cudnnGetConvolutionBackwardDataAlgorithmMaxCount(dnn_handle handle, int *count);
 int cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(dnn_handle handle, int *count);
@@ -127,8 +126,8 @@ int cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn_handle handle, dnn_tensor 
                                                   const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor dw,
                                                   int requested, int *returned, struct tn__dnn_algorithm *results);
 int cudnnFindConvolutionForwardAlgorithm(dnn_handle handle, dnn_tensor x, dnn_tensor w,
-                                         const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor y,
-                                         int requested, int *returned, struct tn__dnn_algorithm *results);
+                                         const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor y, int requested,
+                                         int *returned, struct tn__dnn_algorithm *results);
 int cudnnFindConvolutionBackwardDataAlgorithm(dnn_handle handle, dnn_tensor w, dnn_tensor dy,
                                               const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor dx,
                                               int requested, int *returned, struct tn__dnn_algorithm *results);
@@ -138,18 +137,16 @@ int cudnnFindConvolutionBackwardFilterAlgorithm(dnn_handle handle, dnn_tensor x,
 int cudnnFindConvolutionForwardAlgorithmEx(dnn_handle handle, dnn_tensor x_desc, const void *x, dnn_tensor w_desc,
                                            const void *w, const struct tn__dnn_conv_descriptor *descriptor,
                                            dnn_tensor y_desc, void *y, int requested, int *returned,
-                                           struct tn__dnn_algorithm *results, void *workspace,
-                                           size_t workspace_bytes);
-int cudnnFindConvolutionBackwardDataAlgorithmEx(dnn_handle handle, dnn_tensor w_desc, const void *w,
-                                                dnn_tensor dy_desc, const void *dy,
-                                                const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor dx_desc,
-                                                void *dx, int requested, int *returned,
+                                           struct tn__dnn_algorithm *results, void *workspace, size_t workspace_bytes);
+int cudnnFindConvolutionBackwardDataAlgorithmEx(dnn_handle handle, dnn_tensor w_desc, const void *w, dnn_tensor dy_desc,
+                                                const void *dy, const struct tn__dnn_conv_descriptor *descriptor,
+                                                dnn_tensor dx_desc, void *dx, int requested, int *returned,
                                                 struct tn__dnn_algorithm *results, void *workspace,
                                                 size_t workspace_bytes);
 int cudnnFindConvolutionBackwardFilterAlgorithmEx(dnn_handle handle, dnn_tensor x_desc, const void *x,
                                                   dnn_tensor dy_desc, const void *dy,
-                                                  const struct tn__dnn_conv_descriptor *descriptor,
-                                                  dnn_tensor dw_desc, void *dw, int requested, int *returned,
+                                                  const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor dw_desc,
+                                                  void *dw, int requested, int *returned,
                                                   struct tn__dnn_algorithm *results, void *workspace,
                                                   size_t workspace_bytes);
 int cudnnGetConvolutionForwardWorkspaceSize(dnn_handle handle, dnn_tensor x, dnn_tensor w,
@@ -175,17 +172,16 @@ int cudnnConvolutionBackwardData(dnn_handle handle, const void *alpha, dnn_tenso
                                  int algorithm, void *workspace, size_t workspace_bytes, const void *beta,
                                  dnn_tensor dx_desc, void *dx);
 int cudnnConvolutionBackwardFilter(dnn_handle handle, const void *alpha, dnn_tensor x_desc, const void *x,
-                                   dnn_tensor dy_desc, const void *dy,
-                                   const struct tn__dnn_conv_descriptor *descriptor, int algorithm, void *workspace,
-                                   size_t workspace_bytes, const void *beta, dnn_tensor dw_desc, void *dw);
+                                   dnn_tensor dy_desc, const void *dy, const struct tn__dnn_conv_descriptor *descriptor,
+                                   int algorithm, void *workspace, size_t workspace_bytes, const void *beta,
+                                   dnn_tensor dw_desc, void *dw);
 int cudnnConvolutionBackwardBias(dnn_handle handle, const void *alpha, dnn_tensor dy_desc, const void *dy,
                                  const void *beta, dnn_tensor db_desc, void *db);
 
 /* norm.c */
 int cudnnDeriveBNTensorDescriptor(struct tn__dnn_tensor *derived, dnn_tensor x, int mode);
-int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(dnn_handle handle, int mode, int operations,
-                                                             dnn_tensor x, dnn_tensor z, dnn_tensor y,
-                                                             dnn_tensor scale,
+int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(dnn_handle handle, int mode, int operations, dnn_tensor x,
+                                                             dnn_tensor z, dnn_tensor y, dnn_tensor scale,
                                                              const struct tn__dnn_activation *activation,
                                                              size_t *bytes);
 int cudnnGetBatchNormalizationBackwardExWorkspaceSize(dnn_handle handle, int mode, int operations, dnn_tensor x,
@@ -202,8 +198,8 @@ int cudnnBatchNormalizationForwardInference(dnn_handle handle, int mode, const v
 int cudnnBatchNormalizationForwardTraining(dnn_handle handle, int mode, const void *alpha, const void *beta,
                                            dnn_tensor x_desc, const void *x, dnn_tensor y_desc, void *y,
                                            dnn_tensor scale_desc, const void *scale, const void *bias, double factor,
-                                           void *running_mean, void *running_variance, double epsilon,
-                                           void *saved_mean, void *saved_inverse);
+                                           void *running_mean, void *running_variance, double epsilon, void *saved_mean,
+                                           void *saved_inverse);
 int cudnnBatchNormalizationForwardTrainingEx(dnn_handle handle, int mode, int operations, const void *alpha,
                                              const void *beta, dnn_tensor x_desc, const void *x, dnn_tensor z_desc,
                                              const void *z, dnn_tensor y_desc, void *y, dnn_tensor scale_desc,
@@ -228,16 +224,15 @@ int cudnnBatchNormalizationBackwardEx(dnn_handle handle, int mode, int operation
                                       size_t workspace_bytes, void *reserve, size_t reserve_bytes);
 
 /* layers.c */
-int cudnnSoftmaxForward(dnn_handle handle, int algorithm, int mode, const void *alpha, dnn_tensor x_desc,
-                        const void *x, const void *beta, dnn_tensor y_desc, void *y);
+int cudnnSoftmaxForward(dnn_handle handle, int algorithm, int mode, const void *alpha, dnn_tensor x_desc, const void *x,
+                        const void *beta, dnn_tensor y_desc, void *y);
 int cudnnSoftmaxBackward(dnn_handle handle, int algorithm, int mode, const void *alpha, dnn_tensor y_desc,
                          const void *y, dnn_tensor dy_desc, const void *dy, const void *beta, dnn_tensor dx_desc,
                          void *dx);
 int cudnnCreateActivationDescriptor(struct tn__dnn_activation **activation);
 int cudnnDestroyActivationDescriptor(struct tn__dnn_activation *activation);
 int cudnnSetActivationDescriptor(struct tn__dnn_activation *activation, int mode, int nan, double coefficient);
-int cudnnGetActivationDescriptor(const struct tn__dnn_activation *activation, int *mode, int *nan,
-                                 double *coefficient);
+int cudnnGetActivationDescriptor(const struct tn__dnn_activation *activation, int *mode, int *nan, double *coefficient);
 int cudnnSetActivationDescriptorSwishBeta(struct tn__dnn_activation *activation, double beta);
 int cudnnGetActivationDescriptorSwishBeta(const struct tn__dnn_activation *activation, double *beta);
 int cudnnActivationForward(dnn_handle handle, const struct tn__dnn_activation *activation, const void *alpha,
@@ -255,14 +250,14 @@ int cudnnSetPoolingNdDescriptor(struct tn__dnn_pooling *pooling, int mode, int n
                                 const int *padding, const int *stride);
 int cudnnGetPoolingNdDescriptor(const struct tn__dnn_pooling *pooling, int requested, int *mode, int *nan, int *rank,
                                 int *window, int *padding, int *stride);
-int cudnnGetPooling2dForwardOutputDim(const struct tn__dnn_pooling *pooling, dnn_tensor x, int *n, int *c,
-                                      int *height, int *width);
+int cudnnGetPooling2dForwardOutputDim(const struct tn__dnn_pooling *pooling, dnn_tensor x, int *n, int *c, int *height,
+                                      int *width);
 int cudnnGetPoolingNdForwardOutputDim(const struct tn__dnn_pooling *pooling, dnn_tensor x, int rank, int *dims);
-int cudnnPoolingForward(dnn_handle handle, const struct tn__dnn_pooling *pooling, const void *alpha,
-                        dnn_tensor x_desc, const void *x, const void *beta, dnn_tensor y_desc, void *y);
-int cudnnPoolingBackward(dnn_handle handle, const struct tn__dnn_pooling *pooling, const void *alpha,
-                         dnn_tensor y_desc, const void *y, dnn_tensor dy_desc, const void *dy, dnn_tensor x_desc,
-                         const void *x, const void *beta, dnn_tensor dx_desc, void *dx);
+int cudnnPoolingForward(dnn_handle handle, const struct tn__dnn_pooling *pooling, const void *alpha, dnn_tensor x_desc,
+                        const void *x, const void *beta, dnn_tensor y_desc, void *y);
+int cudnnPoolingBackward(dnn_handle handle, const struct tn__dnn_pooling *pooling, const void *alpha, dnn_tensor y_desc,
+                         const void *y, dnn_tensor dy_desc, const void *dy, dnn_tensor x_desc, const void *x,
+                         const void *beta, dnn_tensor dx_desc, void *dx);
 int cudnnCreateLRNDescriptor(struct tn__dnn_lrn **lrn);
 int cudnnDestroyLRNDescriptor(struct tn__dnn_lrn *lrn);
 int cudnnSetLRNDescriptor(struct tn__dnn_lrn *lrn, unsigned n, double alpha, double beta, double k);
@@ -307,9 +302,9 @@ int cudnnDropoutBackward(dnn_handle handle, const struct tn__dnn_dropout *dropou
 /* rnn.c, rnn_weights.c */
 int cudnnCreateRNNDescriptor(struct tn__dnn_rnn **rnn);
 int cudnnDestroyRNNDescriptor(struct tn__dnn_rnn *rnn);
-int cudnnSetRNNDescriptor_v8(struct tn__dnn_rnn *rnn, int algorithm, int cell, int bias, int direction,
-                             int input_mode, int type, int precision, int math, int32_t input, int32_t hidden,
-                             int32_t projection, int32_t layers, struct tn__dnn_dropout *dropout, uint32_t flags);
+int cudnnSetRNNDescriptor_v8(struct tn__dnn_rnn *rnn, int algorithm, int cell, int bias, int direction, int input_mode,
+                             int type, int precision, int math, int32_t input, int32_t hidden, int32_t projection,
+                             int32_t layers, struct tn__dnn_dropout *dropout, uint32_t flags);
 int cudnnGetRNNDescriptor_v8(const struct tn__dnn_rnn *rnn, int *algorithm, int *cell, int *bias, int *direction,
                              int *input_mode, int *type, int *precision, int *math, int32_t *input, int32_t *hidden,
                              int32_t *projection, int32_t *layers, struct tn__dnn_dropout **dropout, uint32_t *flags);
@@ -318,15 +313,15 @@ int cudnnRNNSetClip_v9(struct tn__dnn_rnn *rnn, int mode, double left, double ri
 int cudnnRNNGetClip_v8(const struct tn__dnn_rnn *rnn, int *mode, int *nan, double *left, double *right);
 int cudnnRNNGetClip_v9(const struct tn__dnn_rnn *rnn, int *mode, double *left, double *right);
 int cudnnGetRNNWeightSpaceSize(dnn_handle handle, const struct tn__dnn_rnn *rnn, size_t *bytes);
-int cudnnGetRNNWeightParams(dnn_handle handle, const struct tn__dnn_rnn *rnn, int32_t pseudo_layer,
-                            size_t space_bytes, const void *space, int32_t linear, struct tn__dnn_tensor *matrix_desc,
-                            void **matrix, struct tn__dnn_tensor *bias_desc, void **bias);
+int cudnnGetRNNWeightParams(dnn_handle handle, const struct tn__dnn_rnn *rnn, int32_t pseudo_layer, size_t space_bytes,
+                            const void *space, int32_t linear, struct tn__dnn_tensor *matrix_desc, void **matrix,
+                            struct tn__dnn_tensor *bias_desc, void **bias);
 int cudnnCreateRNNDataDescriptor(struct tn__dnn_rnn_data **data);
 int cudnnDestroyRNNDataDescriptor(struct tn__dnn_rnn_data *data);
 int cudnnSetRNNDataDescriptor(struct tn__dnn_rnn_data *data, int type, int layout, int max_length, int batch,
                               int vector, const int *lengths, void *padding);
-int cudnnGetRNNDataDescriptor(const struct tn__dnn_rnn_data *data, int *type, int *layout, int *max_length,
-                              int *batch, int *vector, int requested, int *lengths, void *padding);
+int cudnnGetRNNDataDescriptor(const struct tn__dnn_rnn_data *data, int *type, int *layout, int *max_length, int *batch,
+                              int *vector, int requested, int *lengths, void *padding);
 int cudnnGetRNNTempSpaceSizes(dnn_handle handle, const struct tn__dnn_rnn *rnn, int mode,
                               const struct tn__dnn_rnn_data *x, size_t *workspace_bytes, size_t *reserve_bytes);
 int cudnnRNNForward(dnn_handle handle, const struct tn__dnn_rnn *rnn, int mode, const int32_t *lengths,
@@ -341,10 +336,9 @@ int cudnnRNNBackwardData_v8(dnn_handle handle, const struct tn__dnn_rnn *rnn, co
                             size_t space_bytes, const void *space, size_t workspace_bytes, void *workspace,
                             size_t reserve_bytes, void *reserve);
 int cudnnRNNBackwardWeights_v8(dnn_handle handle, const struct tn__dnn_rnn *rnn, int add, const int32_t *lengths,
-                               const struct tn__dnn_rnn_data *x_desc, const void *x, dnn_tensor h_desc,
-                               const void *hx, const struct tn__dnn_rnn_data *y_desc, const void *y,
-                               size_t space_bytes, void *dspace, size_t workspace_bytes, void *workspace,
-                               size_t reserve_bytes, void *reserve);
+                               const struct tn__dnn_rnn_data *x_desc, const void *x, dnn_tensor h_desc, const void *hx,
+                               const struct tn__dnn_rnn_data *y_desc, const void *y, size_t space_bytes, void *dspace,
+                               size_t workspace_bytes, void *workspace, size_t reserve_bytes, void *reserve);
 
 /* ctc.c */
 int cudnnCreateCTCLossDescriptor(struct tn__dnn_ctc **ctc);

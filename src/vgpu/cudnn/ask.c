@@ -31,13 +31,13 @@ struct table {
 
 static struct {
 	pthread_mutex_t lock;
-	bool opened;             /* the cache was read, and `library` looked for */
-	const char *missing;     /* why there is no answer any more; NULL: there may be */
+	bool opened;         /* the cache was read, and `library` looked for */
+	const char *missing; /* why there is no answer any more; NULL: there may be */
 	char library[PATH_MAX];
 	struct table table;
-	int connection;          /* -1: none */
-	pid_t owner;             /* of the connection: a forked child makes its own */
-	int failures;            /* questions that the helper died of, or took too long for */
+	int connection; /* -1: none */
+	pid_t owner;    /* of the connection: a forked child makes its own */
+	int failures;   /* questions that the helper died of, or took too long for */
 } asking = { .lock = PTHREAD_MUTEX_INITIALIZER, .connection = -1 };
 
 /* ---- the table ---- */
@@ -219,10 +219,13 @@ write_question(const struct tn__dnn_wish *wish, struct tn_dnn_bytes *out)
 	char card[CARD_BYTES];
 	struct tn_dnn_bytes graph = { .at = NULL };
 	add_node(&graph, wish->graph, 0);
-	const struct tn_dnn_head head = {
-		.version = TN_DNN_WIRE_VERSION, .kind = wish->kind, .mode = wish->mode, .rank = (uint32_t)wish->rank,
-		.library = (uint32_t)strlen(asking.library), .card = (uint32_t)tn__dnn_card_json(wish->device, card, sizeof(card)),
-		.graph = (uint32_t)graph.length };
+	const struct tn_dnn_head head = { .version = TN_DNN_WIRE_VERSION,
+		                              .kind = wish->kind,
+		                              .mode = wish->mode,
+		                              .rank = (uint32_t)wish->rank,
+		                              .library = (uint32_t)strlen(asking.library),
+		                              .card = (uint32_t)tn__dnn_card_json(wish->device, card, sizeof(card)),
+		                              .graph = (uint32_t)graph.length };
 	tn__dnn_add(out, &head, sizeof(head));
 	tn__dnn_add(out, asking.library, head.library);
 	tn__dnn_add(out, card, head.card);

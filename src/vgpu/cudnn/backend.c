@@ -51,8 +51,7 @@ cudnnBackendFinalize(struct tn__dnn_descriptor *descriptor)
 }
 
 int
-cudnnBackendSetAttribute(struct tn__dnn_descriptor *descriptor, int name, int type, int64_t count,
-                         const void *elements)
+cudnnBackendSetAttribute(struct tn__dnn_descriptor *descriptor, int name, int type, int64_t count, const void *elements)
 {
 	DNN_REQUIRE_POINTER(descriptor);
 	DNN_REQUIRE(!descriptor->finalized, DNN_STATUS_NOT_INITIALIZED, "attribute %d set after finalizing", name);
@@ -70,8 +69,8 @@ answer_descriptors(const struct tn__dnn_attribute *attribute, int64_t count, str
 static const struct tn__dnn_plan *
 plan_of(const struct tn__dnn_descriptor *descriptor)
 {
-	bool is_plan =
-		descriptor != NULL && descriptor->type == DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && descriptor->finalized;
+	bool is_plan = descriptor != NULL && descriptor->type == DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
+	               descriptor->finalized;
 	return is_plan ? descriptor->plan : NULL;
 }
 
@@ -127,8 +126,8 @@ cudnnBackendExecute(const struct tn__dnn_handle *handle, const struct tn__dnn_de
 	DNN_REQUIRE(variant_pack != NULL && variant_pack->type == DNN_BACKEND_VARIANT_PACK_DESCRIPTOR &&
 	                variant_pack->finalized,
 	            DNN_STATUS_BAD_PARAM, "not a finalized variant pack");
-	const struct tn__dnn_attribute *workspace =
-		tn__dnn_attribute_find(variant_pack, DNN_ATTR_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR);
+	const struct tn__dnn_attribute *workspace = tn__dnn_attribute_find(variant_pack, DNN_ATTR_VARIANT_PACK_WORKSPACE,
+	                                                                   DNN_TYPE_VOID_PTR);
 	bool given = workspace != NULL && workspace->count == 1 && *(void *const *)workspace->elements != NULL;
 	DNN_REQUIRE(given || plan->workspace == 0, DNN_STATUS_BAD_PARAM_NULL_POINTER,
 	            "the plan needs %llu bytes of workspace", (unsigned long long)plan->workspace);
@@ -137,8 +136,8 @@ cudnnBackendExecute(const struct tn__dnn_handle *handle, const struct tn__dnn_de
 	const struct tn__dnn_graph *graph = &plan->graph;
 	const struct tn_effort effort = tn__dnn_effort(graph->flops, graph->flops_type, graph->bytes, plan->engine);
 	uint64_t nanoseconds = tn__dnn_graph_time(graph, plan->engine);
-	const struct tn__dnn_attribute *tensors =
-		tn__dnn_attribute_find(variant_pack, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR);
+	const struct tn__dnn_attribute *tensors = tn__dnn_attribute_find(variant_pack, DNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+	                                                                 DNN_TYPE_VOID_PTR);
 	const struct tn_written written = { tensors ? tensors->elements : NULL, tensors ? (size_t)tensors->count : 0, 0 };
 	return tn__dnn_put_written(handle, nanoseconds + nanoseconds / 128 * (uint64_t)plan->rank, &effort, &written);
 }

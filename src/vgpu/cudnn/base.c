@@ -33,8 +33,7 @@ tn__dnn_status(tn_status status)
 	case TN_OUT_OF_DEVICE_MEMORY:
 		return tn__dnn_fail(DNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, "out of device memory");
 	default:
-		return tn__dnn_fail(DNN_STATUS_EXECUTION_FAILED_CUDART, "the virtual GPU refused: %s",
-		                    tn_status_text(status));
+		return tn__dnn_fail(DNN_STATUS_EXECUTION_FAILED_CUDART, "the virtual GPU refused: %s", tn_status_text(status));
 	}
 }
 
@@ -55,7 +54,7 @@ tn__dnn_put_written(const struct tn__dnn_handle *handle, uint64_t nanoseconds, c
 int
 tn__dnn_put_bytes(const struct tn__dnn_handle *handle, uint64_t bytes)
 {
-	const struct tn_effort effort = {.kind = TN_EFFORT_KERNEL, .math = TN_MATH_FP32, .bytes = (double)bytes};
+	const struct tn_effort effort = { .kind = TN_EFFORT_KERNEL, .math = TN_MATH_FP32, .bytes = (double)bytes };
 	return tn__dnn_put(handle, tn__time_of_bytes(bytes), &effort);
 }
 

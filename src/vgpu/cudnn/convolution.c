@@ -27,16 +27,16 @@ enum { CHOICES = 3 };
 
 /* By direction, in the order in which searches answer. A search keeps the deterministic, large one first. */
 static const struct choice choices[3][CHOICES] = {
-	[DNN_FORWARD_PASS] = {{DNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, DNN_ENGINE_TENSOR_CORES,
-                           DNN_DETERMINISTIC},
-                          {DNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, DNN_ENGINE_FALLBACK, DNN_DETERMINISTIC},
-                          {-1, -1, -1}},
-	[DNN_DATA_GRADIENT] = {{DNN_CONVOLUTION_BWD_DATA_ALGO_1, DNN_ENGINE_TENSOR_CORES, DNN_DETERMINISTIC},
-                           {DNN_CONVOLUTION_BWD_DATA_ALGO_0, DNN_ENGINE_FALLBACK, DNN_NON_DETERMINISTIC},
-                           {-1, -1, -1}},
-	[DNN_FILTER_GRADIENT] = {{DNN_CONVOLUTION_BWD_FILTER_ALGO_1, DNN_ENGINE_TENSOR_CORES, DNN_DETERMINISTIC},
-                             {DNN_CONVOLUTION_BWD_FILTER_ALGO_3, DNN_ENGINE_NONDETERMINISTIC, DNN_NON_DETERMINISTIC},
-                             {DNN_CONVOLUTION_BWD_FILTER_ALGO_0, DNN_ENGINE_FALLBACK, DNN_NON_DETERMINISTIC}},
+	[DNN_FORWARD_PASS] = { { DNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, DNN_ENGINE_TENSOR_CORES,
+	                         DNN_DETERMINISTIC },
+	                       { DNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, DNN_ENGINE_FALLBACK, DNN_DETERMINISTIC },
+	                       { -1, -1, -1 } },
+	[DNN_DATA_GRADIENT] = { { DNN_CONVOLUTION_BWD_DATA_ALGO_1, DNN_ENGINE_TENSOR_CORES, DNN_DETERMINISTIC },
+	                        { DNN_CONVOLUTION_BWD_DATA_ALGO_0, DNN_ENGINE_FALLBACK, DNN_NON_DETERMINISTIC },
+	                        { -1, -1, -1 } },
+	[DNN_FILTER_GRADIENT] = { { DNN_CONVOLUTION_BWD_FILTER_ALGO_1, DNN_ENGINE_TENSOR_CORES, DNN_DETERMINISTIC },
+	                          { DNN_CONVOLUTION_BWD_FILTER_ALGO_3, DNN_ENGINE_NONDETERMINISTIC, DNN_NON_DETERMINISTIC },
+	                          { DNN_CONVOLUTION_BWD_FILTER_ALGO_0, DNN_ENGINE_FALLBACK, DNN_NON_DETERMINISTIC } },
 };
 
 int
@@ -78,22 +78,21 @@ int
 cudnnSetConvolution2dDescriptor(struct tn__dnn_conv_descriptor *descriptor, int pad_h, int pad_w, int stride_h,
                                 int stride_w, int dilation_h, int dilation_w, int mode, int compute_type)
 {
-	return cudnnSetConvolutionNdDescriptor(descriptor, 2, (const int[]){pad_h, pad_w},
-	                                       (const int[]){stride_h, stride_w}, (const int[]){dilation_h, dilation_w},
+	return cudnnSetConvolutionNdDescriptor(descriptor, 2, (const int[]){ pad_h, pad_w },
+	                                       (const int[]){ stride_h, stride_w }, (const int[]){ dilation_h, dilation_w },
 	                                       mode, compute_type);
 }
 
 int
-cudnnGetConvolution2dDescriptor(const struct tn__dnn_conv_descriptor *descriptor, int *pad_h, int *pad_w,
-                                int *stride_h, int *stride_w, int *dilation_h, int *dilation_w, int *mode,
-                                int *compute_type)
+cudnnGetConvolution2dDescriptor(const struct tn__dnn_conv_descriptor *descriptor, int *pad_h, int *pad_w, int *stride_h,
+                                int *stride_w, int *dilation_h, int *dilation_w, int *mode, int *compute_type)
 {
 	DNN_REQUIRE_POINTER(descriptor);
 	DNN_REQUIRE(descriptor->rank == 2, DNN_STATUS_BAD_PARAM, "the descriptor has %d dimensions", descriptor->rank);
-	int *const out[8] = {pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w, mode, compute_type};
-	const int values[8] = {descriptor->padding[0], descriptor->padding[1],  descriptor->stride[0],
-	                       descriptor->stride[1],  descriptor->dilation[0], descriptor->dilation[1],
-	                       descriptor->mode,       descriptor->compute_type};
+	int *const out[8] = { pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w, mode, compute_type };
+	const int values[8] = { descriptor->padding[0], descriptor->padding[1],  descriptor->stride[0],
+		                    descriptor->stride[1],  descriptor->dilation[0], descriptor->dilation[1],
+		                    descriptor->mode,       descriptor->compute_type };
 	for (int i = 0; i < 8; i++) {
 		if (out[i] != NULL)
 			*out[i] = values[i];
@@ -187,12 +186,12 @@ gather(enum tn__dnn_direction direction, dnn_tensor x, dnn_tensor w, dnn_tensor 
 	            "a descriptor is null");
 	DNN_REQUIRE(x->rank >= 3 && x->rank == w->rank && x->rank == y->rank, DNN_STATUS_BAD_PARAM,
 	            "a convolution of tensors with %d, %d and %d dimensions", x->rank, w->rank, y->rank);
-	*out = (struct tn__dnn_convolution){.direction = direction,
-	                                    .x = *x,
-	                                    .w = *w,
-	                                    .y = *y,
-	                                    .spatial_dims = descriptor->rank,
-	                                    .compute_type = descriptor->compute_type};
+	*out = (struct tn__dnn_convolution){ .direction = direction,
+		                                 .x = *x,
+		                                 .w = *w,
+		                                 .y = *y,
+		                                 .spatial_dims = descriptor->rank,
+		                                 .compute_type = descriptor->compute_type };
 	for (int i = 0; i < descriptor->rank; i++) {
 		out->padding[i] = descriptor->padding[i];
 		out->stride[i] = descriptor->stride[i];
@@ -258,11 +257,11 @@ search(const struct search *ask, const struct tn__dnn_convolution *convolution, 
 			continue;
 		if (ask->timed)
 			DNN_FORWARD(put(ask->handle, convolution, choice->engine));
-		ask->results[found++] = (struct tn__dnn_algorithm){.algorithm = choice->algorithm,
-		                                                   .milliseconds = (float)nanoseconds * 1e-6f,
-		                                                   .workspace = workspace,
-		                                                   .determinism = choice->determinism,
-		                                                   .math = math};
+		ask->results[found++] = (struct tn__dnn_algorithm){ .algorithm = choice->algorithm,
+			                                                .milliseconds = (float)nanoseconds * 1e-6f,
+			                                                .workspace = workspace,
+			                                                .determinism = choice->determinism,
+			                                                .math = math };
 	}
 	*ask->returned = found;
 	return DNN_STATUS_SUCCESS;
@@ -331,7 +330,7 @@ cudnnGetConvolutionForwardAlgorithm_v7(dnn_handle handle, dnn_tensor x, dnn_tens
                                        const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor y, int requested,
                                        int *returned, struct tn__dnn_algorithm *results)
 {
-	const struct search ask = {handle, false, SIZE_MAX, requested, returned, results};
+	const struct search ask = { handle, false, SIZE_MAX, requested, returned, results };
 	return search_direction(&ask, DNN_FORWARD_PASS, x, w, y, descriptor);
 }
 
@@ -340,7 +339,7 @@ cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn_handle handle, dnn_tensor w, dnn
                                             const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor dx,
                                             int requested, int *returned, struct tn__dnn_algorithm *results)
 {
-	const struct search ask = {handle, false, SIZE_MAX, requested, returned, results};
+	const struct search ask = { handle, false, SIZE_MAX, requested, returned, results };
 	return search_direction(&ask, DNN_DATA_GRADIENT, dx, w, dy, descriptor);
 }
 
@@ -349,7 +348,7 @@ cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn_handle handle, dnn_tensor x, d
                                               const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor dw,
                                               int requested, int *returned, struct tn__dnn_algorithm *results)
 {
-	const struct search ask = {handle, false, SIZE_MAX, requested, returned, results};
+	const struct search ask = { handle, false, SIZE_MAX, requested, returned, results };
 	return search_direction(&ask, DNN_FILTER_GRADIENT, x, dw, dy, descriptor);
 }
 
@@ -358,7 +357,7 @@ cudnnFindConvolutionForwardAlgorithm(dnn_handle handle, dnn_tensor x, dnn_tensor
                                      const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor y, int requested,
                                      int *returned, struct tn__dnn_algorithm *results)
 {
-	const struct search ask = {handle, true, SIZE_MAX, requested, returned, results};
+	const struct search ask = { handle, true, SIZE_MAX, requested, returned, results };
 	return search_direction(&ask, DNN_FORWARD_PASS, x, w, y, descriptor);
 }
 
@@ -367,7 +366,7 @@ cudnnFindConvolutionBackwardDataAlgorithm(dnn_handle handle, dnn_tensor w, dnn_t
                                           const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor dx,
                                           int requested, int *returned, struct tn__dnn_algorithm *results)
 {
-	const struct search ask = {handle, true, SIZE_MAX, requested, returned, results};
+	const struct search ask = { handle, true, SIZE_MAX, requested, returned, results };
 	return search_direction(&ask, DNN_DATA_GRADIENT, dx, w, dy, descriptor);
 }
 
@@ -376,7 +375,7 @@ cudnnFindConvolutionBackwardFilterAlgorithm(dnn_handle handle, dnn_tensor x, dnn
                                             const struct tn__dnn_conv_descriptor *descriptor, dnn_tensor dw,
                                             int requested, int *returned, struct tn__dnn_algorithm *results)
 {
-	const struct search ask = {handle, true, SIZE_MAX, requested, returned, results};
+	const struct search ask = { handle, true, SIZE_MAX, requested, returned, results };
 	return search_direction(&ask, DNN_FILTER_GRADIENT, x, dw, dy, descriptor);
 }
 
@@ -386,7 +385,7 @@ cudnnFindConvolutionForwardAlgorithmEx(dnn_handle handle, dnn_tensor x_desc, con
                                        dnn_tensor y_desc, void *y, int requested, int *returned,
                                        struct tn__dnn_algorithm *results, void *workspace, size_t workspace_bytes)
 {
-	const struct search ask = {handle, true, workspace_bytes, requested, returned, results};
+	const struct search ask = { handle, true, workspace_bytes, requested, returned, results };
 	return search_direction(&ask, DNN_FORWARD_PASS, x_desc, w_desc, y_desc, descriptor);
 }
 
@@ -394,10 +393,9 @@ int
 cudnnFindConvolutionBackwardDataAlgorithmEx(dnn_handle handle, dnn_tensor w_desc, const void *w, dnn_tensor dy_desc,
                                             const void *dy, const struct tn__dnn_conv_descriptor *descriptor,
                                             dnn_tensor dx_desc, void *dx, int requested, int *returned,
-                                            struct tn__dnn_algorithm *results, void *workspace,
-                                            size_t workspace_bytes)
+                                            struct tn__dnn_algorithm *results, void *workspace, size_t workspace_bytes)
 {
-	const struct search ask = {handle, true, workspace_bytes, requested, returned, results};
+	const struct search ask = { handle, true, workspace_bytes, requested, returned, results };
 	return search_direction(&ask, DNN_DATA_GRADIENT, dx_desc, w_desc, dy_desc, descriptor);
 }
 
@@ -408,7 +406,7 @@ cudnnFindConvolutionBackwardFilterAlgorithmEx(dnn_handle handle, dnn_tensor x_de
                                               struct tn__dnn_algorithm *results, void *workspace,
                                               size_t workspace_bytes)
 {
-	const struct search ask = {handle, true, workspace_bytes, requested, returned, results};
+	const struct search ask = { handle, true, workspace_bytes, requested, returned, results };
 	return search_direction(&ask, DNN_FILTER_GRADIENT, x_desc, dw_desc, dy_desc, descriptor);
 }
 
@@ -438,8 +436,8 @@ cudnnGetConvolutionBackwardFilterWorkspaceSize(dnn_handle handle, dnn_tensor x, 
 
 int
 cudnnConvolutionForward(dnn_handle handle, const void *alpha, dnn_tensor x_desc, const void *x, dnn_tensor w_desc,
-                        const void *w, const struct tn__dnn_conv_descriptor *descriptor, int algorithm,
-                        void *workspace, size_t workspace_bytes, const void *beta, dnn_tensor y_desc, void *y)
+                        const void *w, const struct tn__dnn_conv_descriptor *descriptor, int algorithm, void *workspace,
+                        size_t workspace_bytes, const void *beta, dnn_tensor y_desc, void *y)
 {
 	return launch(handle, DNN_FORWARD_PASS, x_desc, w_desc, y_desc, descriptor, algorithm, workspace, workspace_bytes);
 }
@@ -447,21 +445,21 @@ cudnnConvolutionForward(dnn_handle handle, const void *alpha, dnn_tensor x_desc,
 int
 cudnnConvolutionBiasActivationForward(dnn_handle handle, const void *alpha1, dnn_tensor x_desc, const void *x,
                                       dnn_tensor w_desc, const void *w,
-                                      const struct tn__dnn_conv_descriptor *descriptor, int algorithm,
-                                      void *workspace, size_t workspace_bytes, const void *alpha2, dnn_tensor z_desc,
-                                      const void *z, dnn_tensor bias_desc, const void *bias,
+                                      const struct tn__dnn_conv_descriptor *descriptor, int algorithm, void *workspace,
+                                      size_t workspace_bytes, const void *alpha2, dnn_tensor z_desc, const void *z,
+                                      dnn_tensor bias_desc, const void *bias,
                                       const struct tn__dnn_activation *activation, dnn_tensor y_desc, void *y)
 {
 	return launch(handle, DNN_FORWARD_PASS, x_desc, w_desc, y_desc, descriptor, algorithm, workspace, workspace_bytes);
 }
 
 int
-cudnnConvolutionBackwardData(dnn_handle handle, const void *alpha, dnn_tensor w_desc, const void *w,
-                             dnn_tensor dy_desc, const void *dy, const struct tn__dnn_conv_descriptor *descriptor,
-                             int algorithm, void *workspace, size_t workspace_bytes, const void *beta,
-                             dnn_tensor dx_desc, void *dx)
+cudnnConvolutionBackwardData(dnn_handle handle, const void *alpha, dnn_tensor w_desc, const void *w, dnn_tensor dy_desc,
+                             const void *dy, const struct tn__dnn_conv_descriptor *descriptor, int algorithm,
+                             void *workspace, size_t workspace_bytes, const void *beta, dnn_tensor dx_desc, void *dx)
 {
-	return launch(handle, DNN_DATA_GRADIENT, dx_desc, w_desc, dy_desc, descriptor, algorithm, workspace, workspace_bytes);
+	return launch(handle, DNN_DATA_GRADIENT, dx_desc, w_desc, dy_desc, descriptor, algorithm, workspace,
+	              workspace_bytes);
 }
 
 int
@@ -475,8 +473,8 @@ cudnnConvolutionBackwardFilter(dnn_handle handle, const void *alpha, dnn_tensor 
 }
 
 int
-cudnnConvolutionBackwardBias(dnn_handle handle, const void *alpha, dnn_tensor dy_desc, const void *dy,
-                             const void *beta, dnn_tensor db_desc, void *db)
+cudnnConvolutionBackwardBias(dnn_handle handle, const void *alpha, dnn_tensor dy_desc, const void *dy, const void *beta,
+                             dnn_tensor db_desc, void *db)
 {
 	return tn__dnn_put_bytes(handle, tn__dnn_bytes(dy_desc) + tn__dnn_bytes(db_desc));
 }

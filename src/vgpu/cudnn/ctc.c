@@ -51,7 +51,7 @@ cudnnSetCTCLossDescriptor_v9(struct tn__dnn_ctc *ctc, int type, int normalizatio
 {
 	DNN_REQUIRE_POINTER(ctc);
 	DNN_REQUIRE(max_label >= 0, DNN_STATUS_BAD_PARAM, "longest label %d", max_label);
-	*ctc = (struct tn__dnn_ctc){type, normalization, gradient, max_label};
+	*ctc = (struct tn__dnn_ctc){ type, normalization, gradient, max_label };
 	return DNN_STATUS_SUCCESS;
 }
 
@@ -79,8 +79,8 @@ cudnnGetCTCLossDescriptor_v9(const struct tn__dnn_ctc *ctc, int *type, int *norm
                              int *max_label)
 {
 	DNN_REQUIRE_POINTER(ctc);
-	int *const out[4] = {type, normalization, gradient, max_label};
-	const int values[4] = {ctc->type, ctc->normalization, ctc->gradient, ctc->max_label};
+	int *const out[4] = { type, normalization, gradient, max_label };
+	const int values[4] = { ctc->type, ctc->normalization, ctc->gradient, ctc->max_label };
 	for (int i = 0; i < 4; i++) {
 		if (out[i] != NULL)
 			*out[i] = values[i];

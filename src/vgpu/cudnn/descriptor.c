@@ -15,7 +15,7 @@ enum { MOST_ELEMENTS = 1 << 24 }; /* no real descriptor holds more; keeps sizes 
 static const struct {
 	int type, first, last;
 } ranges[] = {
-#define DNN_RANGE(name, number, first, last) {number, first, last},
+#define DNN_RANGE(name, number, first, last) { number, first, last },
 	DNN_BACKEND_LIST(DNN_RANGE) DNN_LATER_BACKEND_LIST(DNN_RANGE)
 #undef DNN_RANGE
 };
@@ -102,8 +102,8 @@ check_attribute(const struct tn__dnn_descriptor *descriptor, int name, int type,
 	            name, descriptor->type);
 	DNN_REQUIRE(tn__dnn_element_bytes(type) != 0, DNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "unknown attribute type %d",
 	            type);
-	DNN_REQUIRE(count >= 0 && count <= MOST_ELEMENTS, DNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-	            "attribute %d: %lld elements", name, (long long)count);
+	DNN_REQUIRE(count >= 0 && count <= MOST_ELEMENTS, DNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "attribute %d: %lld elements",
+	            name, (long long)count);
 	DNN_REQUIRE(count == 0 || elements != NULL, DNN_STATUS_BAD_PARAM_NULL_POINTER, "attribute %d: no elements", name);
 	return type == DNN_TYPE_BACKEND_DESCRIPTOR ? check_children(count, elements) : DNN_STATUS_SUCCESS;
 }

@@ -23,7 +23,7 @@ struct tn__dnn_descriptor {
 	int type; /* cudnnBackendDescriptorType_t */
 	_Atomic int references;
 	bool finalized;
-	bool real; /* engines and configurations: known to the real cuDNN, not to the model */
+	bool real;      /* engines and configurations: known to the real cuDNN, not to the model */
 	int mode, rank; /* configurations of the real one: of which heuristics, and their place in its order */
 	struct tn__dnn_attribute *attributes;
 	void *plan; /* execution plans: what execute.c computed when it was finalized; freed with the descriptor */
@@ -41,8 +41,7 @@ int tn__dnn_attribute_set(struct tn__dnn_descriptor *descriptor, int name, int t
                           const void *elements);
 
 /* Finds an attribute that has the type asked for, else NULL. */
-const struct tn__dnn_attribute *tn__dnn_attribute_find(const struct tn__dnn_descriptor *descriptor, int name,
-                                                       int type);
+const struct tn__dnn_attribute *tn__dnn_attribute_find(const struct tn__dnn_descriptor *descriptor, int name, int type);
 /* The same, whatever its type is. */
 const struct tn__dnn_attribute *tn__dnn_attribute_any(const struct tn__dnn_descriptor *descriptor, int name);
 

@@ -62,8 +62,8 @@ set_notes(struct tn__dnn_descriptor *engine, int64_t count, const void *notes, i
 static int
 finalize_engine(struct tn__dnn_descriptor *descriptor)
 {
-	static const int notes[DNN_ENGINES] = {DNN_NUMERICAL_NOTE_TENSOR_CORE, 0, DNN_NUMERICAL_NOTE_NONDETERMINISTIC, 0};
-	static const int note_count[DNN_ENGINES] = {1, 0, 1, 0};
+	static const int notes[DNN_ENGINES] = { DNN_NUMERICAL_NOTE_TENSOR_CORE, 0, DNN_NUMERICAL_NOTE_NONDETERMINISTIC, 0 };
+	static const int note_count[DNN_ENGINES] = { 1, 0, 1, 0 };
 	int64_t index = tn__dnn_int64(descriptor, DNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
 	DNN_REQUIRE(tn__dnn_child(descriptor, DNN_ATTR_ENGINE_OPERATION_GRAPH) != NULL, DNN_STATUS_BAD_PARAM,
 	            "an engine without operation graph");
@@ -92,10 +92,10 @@ finalize_configuration(struct tn__dnn_descriptor *descriptor)
 	if (tn__dnn_attribute_any(descriptor, DNN_ATTR_ENGINECFG_KNOB_CHOICES) == NULL)
 		DNN_FORWARD(
 			tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL));
-	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, DNN_TYPE_BACKEND_DESCRIPTOR,
-	                                  0, NULL));
-	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, DNN_TYPE_INT32, 1,
-	                                  &no_shared_memory));
+	DNN_FORWARD(
+		tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL));
+	DNN_FORWARD(
+		tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, DNN_TYPE_INT32, 1, &no_shared_memory));
 	return set_int64(descriptor, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, (int64_t)tn__dnn_graph_workspace(&graph, engine));
 }
 
@@ -145,24 +145,24 @@ modelled_results(struct tn__dnn_descriptor *graph, int mode, struct tn__dnn_desc
 static int
 take_knobs(struct tn__dnn_descriptor *configuration, struct tn_dnn_cursor *row)
 {
-	struct tn__dnn_descriptor *knobs[MOST_KNOBS] = {NULL};
+	struct tn__dnn_descriptor *knobs[MOST_KNOBS] = { NULL };
 	uint32_t count = tn__dnn_take_u32(row);
 	int status = count <= MOST_KNOBS ? DNN_STATUS_SUCCESS : DNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE;
 	for (uint32_t i = 0; i < count && status == DNN_STATUS_SUCCESS; i++) {
 		int32_t type = (int32_t)tn__dnn_take_i64(row);
 		int64_t value = tn__dnn_take_i64(row);
 		knobs[i] = tn__dnn_descriptor_new(DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-		status = knobs[i] == NULL ? DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
-		                          : tn__dnn_attribute_set(knobs[i], DNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-		                                                  DNN_TYPE_KNOB_TYPE, 1, &type);
+		status = knobs[i] == NULL
+		             ? DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
+		             : tn__dnn_attribute_set(knobs[i], DNN_ATTR_KNOB_CHOICE_KNOB_TYPE, DNN_TYPE_KNOB_TYPE, 1, &type);
 		if (status == DNN_STATUS_SUCCESS)
 			status = set_int64(knobs[i], DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value);
 		if (status == DNN_STATUS_SUCCESS)
 			knobs[i]->finalized = true;
 	}
 	if (status == DNN_STATUS_SUCCESS)
-		status = tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, count,
-		                               knobs);
+		status = tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR,
+		                               count, knobs);
 	for (uint32_t i = 0; i < count && i < MOST_KNOBS; i++)
 		tn__dnn_descriptor_release(knobs[i]);
 	return status;
@@ -205,15 +205,15 @@ take_row(struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *row, struct tn_
 	DNN_FORWARD(take_notes(engine, row));
 	engine->real = configuration->real = engine->finalized = true;
 	DNN_FORWARD(set_child(configuration, DNN_ATTR_ENGINECFG_ENGINE, engine));
-	DNN_FORWARD(tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, DNN_TYPE_BACKEND_DESCRIPTOR, 0,
-	                                  NULL));
+	DNN_FORWARD(tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, DNN_TYPE_BACKEND_DESCRIPTOR,
+	                                  0, NULL));
 	configuration->finalized = true;
 	return DNN_STATUS_SUCCESS;
 }
 
 static int
-real_results(const struct tn__dnn_wish *wish, struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *rows, uint32_t wanted,
-             struct tn__dnn_descriptor **results, int *count)
+real_results(const struct tn__dnn_wish *wish, struct tn__dnn_descriptor *graph, struct tn_dnn_cursor *rows,
+             uint32_t wanted, struct tn__dnn_descriptor **results, int *count)
 {
 	int status = DNN_STATUS_SUCCESS;
 	while (*count < (int)wanted && *count < MOST_RESULTS && status == DNN_STATUS_SUCCESS) {
@@ -234,14 +234,15 @@ real_results(const struct tn__dnn_wish *wish, struct tn__dnn_descriptor *graph, 
 static int
 finalize_heuristics(struct tn__dnn_descriptor *descriptor)
 {
-	struct tn__dnn_descriptor *results[MOST_RESULTS] = {NULL};
+	struct tn__dnn_descriptor *results[MOST_RESULTS] = { NULL };
 	struct tn__dnn_descriptor *graph = tn__dnn_child(descriptor, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-	const struct tn__dnn_attribute *mode =
-		tn__dnn_attribute_find(descriptor, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE);
+	const struct tn__dnn_attribute *mode = tn__dnn_attribute_find(descriptor, DNN_ATTR_ENGINEHEUR_MODE,
+	                                                              DNN_TYPE_HEUR_MODE);
 	DNN_REQUIRE(graph != NULL && graph->type == DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, DNN_STATUS_BAD_PARAM,
 	            "heuristics without operation graph");
 	DNN_REQUIRE(mode != NULL && mode->count == 1, DNN_STATUS_BAD_PARAM, "heuristics without mode");
-	const struct tn__dnn_wish wish = {TN_DNN_HEURISTICS, graph, *(const int *)mode->elements, 0, tn__current_device()};
+	const struct tn__dnn_wish wish = { TN_DNN_HEURISTICS, graph, *(const int *)mode->elements, 0,
+		                               tn__current_device() };
 	struct tn_dnn_cursor rows;
 	uint32_t wanted;
 	int count = 0, status;
@@ -264,8 +265,8 @@ finalize_heuristics(struct tn__dnn_descriptor *descriptor)
 static bool
 has_note(const struct tn__dnn_descriptor *engine, int32_t wanted)
 {
-	const struct tn__dnn_attribute *notes =
-		tn__dnn_attribute_find(engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE);
+	const struct tn__dnn_attribute *notes = tn__dnn_attribute_find(engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE,
+	                                                               DNN_TYPE_NUMERICAL_NOTE);
 	for (int64_t i = 0; notes != NULL && i < notes->count; i++)
 		if (((const int32_t *)notes->elements)[i] == wanted)
 			return true;
@@ -277,8 +278,8 @@ static int
 real_plan(const struct tn__dnn_descriptor *configuration, struct tn__dnn_plan *plan)
 {
 	const struct tn__dnn_descriptor *engine = tn__dnn_child(configuration, DNN_ATTR_ENGINECFG_ENGINE);
-	const struct tn__dnn_wish wish = {TN_DNN_PLAN, tn__dnn_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH),
-	                                  configuration->mode, configuration->rank, tn__current_device()};
+	const struct tn__dnn_wish wish = { TN_DNN_PLAN, tn__dnn_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH),
+		                               configuration->mode, configuration->rank, tn__current_device() };
 	struct tn_dnn_cursor rows;
 	uint32_t count;
 	int status;
@@ -307,28 +308,27 @@ static int
 finalize_plan(struct tn__dnn_descriptor *descriptor)
 {
 	const struct tn__dnn_descriptor *configuration = tn__dnn_child(descriptor, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-	if (configuration == NULL &&
-	    tn__dnn_attribute_any(descriptor, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION) != NULL)
+	if (configuration == NULL && tn__dnn_attribute_any(descriptor, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION) != NULL)
 		return tn__refuse("cudnn", "plan from JSON", DNN_STATUS_NOT_SUPPORTED);
-	DNN_REQUIRE(configuration != NULL && configuration->type == DNN_BACKEND_ENGINECFG_DESCRIPTOR,
-	            DNN_STATUS_BAD_PARAM, "a plan without engine configuration");
+	DNN_REQUIRE(configuration != NULL && configuration->type == DNN_BACKEND_ENGINECFG_DESCRIPTOR, DNN_STATUS_BAD_PARAM,
+	            "a plan without engine configuration");
 	struct tn__dnn_plan *plan = calloc(1, sizeof(*plan));
 	DNN_REQUIRE(plan != NULL, DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "out of memory");
 	free(descriptor->plan);
 	descriptor->plan = plan;
 	DNN_FORWARD(configuration->real ? real_plan(configuration, plan) : modelled_plan(configuration, plan));
-	DNN_FORWARD(tn__dnn_attribute_set(descriptor, DNN_ATTR_EXECUTION_PLAN_COMPUTED_INTERMEDIATE_UIDS, DNN_TYPE_INT64,
-	                                  0, NULL));
+	DNN_FORWARD(
+		tn__dnn_attribute_set(descriptor, DNN_ATTR_EXECUTION_PLAN_COMPUTED_INTERMEDIATE_UIDS, DNN_TYPE_INT64, 0, NULL));
 	return set_int64(descriptor, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, (int64_t)plan->workspace);
 }
 
 static int
 finalize_variant_pack(const struct tn__dnn_descriptor *descriptor)
 {
-	const struct tn__dnn_attribute *pointers =
-		tn__dnn_attribute_find(descriptor, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR);
-	const struct tn__dnn_attribute *ids =
-		tn__dnn_attribute_find(descriptor, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64);
+	const struct tn__dnn_attribute *pointers = tn__dnn_attribute_find(descriptor, DNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+	                                                                  DNN_TYPE_VOID_PTR);
+	const struct tn__dnn_attribute *ids = tn__dnn_attribute_find(descriptor, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
+	                                                             DNN_TYPE_INT64);
 	DNN_REQUIRE(pointers != NULL && ids != NULL && pointers->count == ids->count, DNN_STATUS_BAD_PARAM,
 	            "a variant pack with different numbers of pointers and ids");
 	return DNN_STATUS_SUCCESS;

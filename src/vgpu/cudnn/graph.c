@@ -50,9 +50,9 @@ tn__dnn_convolution_flops(const struct tn__dnn_convolution *convolution)
 static void
 read_spatial(const struct tn__dnn_descriptor *descriptor, struct tn__dnn_convolution *out)
 {
-	static const int names[3] = {DNN_ATTR_CONVOLUTION_PRE_PADDINGS, DNN_ATTR_CONVOLUTION_FILTER_STRIDES,
-	                             DNN_ATTR_CONVOLUTION_DILATIONS};
-	int64_t *const into[3] = {out->padding, out->stride, out->dilation};
+	static const int names[3] = { DNN_ATTR_CONVOLUTION_PRE_PADDINGS, DNN_ATTR_CONVOLUTION_FILTER_STRIDES,
+		                          DNN_ATTR_CONVOLUTION_DILATIONS };
+	int64_t *const into[3] = { out->padding, out->stride, out->dilation };
 	for (int i = 0; i < 3; i++) {
 		const struct tn__dnn_attribute *attribute = tn__dnn_attribute_find(descriptor, names[i], DNN_TYPE_INT64);
 		int64_t count = attribute == NULL ? 0 : attribute->count;
@@ -62,8 +62,8 @@ read_spatial(const struct tn__dnn_descriptor *descriptor, struct tn__dnn_convolu
 			memcpy(into[i], attribute->elements, (size_t)count * sizeof(int64_t));
 	}
 	out->spatial_dims = (int)tn__dnn_int64(descriptor, DNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0);
-	const struct tn__dnn_attribute *type =
-		tn__dnn_attribute_find(descriptor, DNN_ATTR_CONVOLUTION_COMP_TYPE, DNN_TYPE_DATA_TYPE);
+	const struct tn__dnn_attribute *type = tn__dnn_attribute_find(descriptor, DNN_ATTR_CONVOLUTION_COMP_TYPE,
+	                                                              DNN_TYPE_DATA_TYPE);
 	out->compute_type = type == NULL || type->count == 0 ? DNN_DATA_FLOAT : *(const int *)type->elements;
 }
 
@@ -73,18 +73,18 @@ read_convolution(const struct tn__dnn_descriptor *operation, struct walk *walk)
 	static const struct {
 		int type, direction, descriptor, x, w, y;
 	} kinds[] = {
-		{DNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, DNN_FORWARD_PASS,
-	     DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-	     DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
-		{DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, DNN_DATA_GRADIENT,
-	     DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-	     DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
-		{DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, DNN_FILTER_GRADIENT,
-	     DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-	     DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+		{ DNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, DNN_FORWARD_PASS,
+		  DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+		  DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, DNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y },
+		{ DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, DNN_DATA_GRADIENT,
+		  DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+		  DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, DNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY },
+		{ DNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, DNN_FILTER_GRADIENT,
+		  DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+		  DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, DNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY },
 	};
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct tn__dnn_convolution convolution = {0};
+		struct tn__dnn_convolution convolution = { 0 };
 		if (operation->type != kinds[i].type)
 			continue;
 		const struct tn__dnn_descriptor *descriptor = tn__dnn_child(operation, kinds[i].descriptor);
@@ -220,9 +220,9 @@ recognise_attention(const struct walk *walk)
 int
 tn__dnn_graph_read(const struct tn__dnn_descriptor *graph, struct tn__dnn_graph *out)
 {
-	const struct tn__dnn_attribute *operations =
-		tn__dnn_attribute_find(graph, DNN_ATTR_OPERATIONGRAPH_OPS, DNN_TYPE_BACKEND_DESCRIPTOR);
-	struct walk walk = {.out = out};
+	const struct tn__dnn_attribute *operations = tn__dnn_attribute_find(graph, DNN_ATTR_OPERATIONGRAPH_OPS,
+	                                                                    DNN_TYPE_BACKEND_DESCRIPTOR);
+	struct walk walk = { .out = out };
 	memset(out, 0, sizeof(*out));
 	DNN_REQUIRE(operations != NULL && operations->count > 0, DNN_STATUS_BAD_PARAM,
 	            "an operation graph has no operations");
@@ -243,7 +243,7 @@ tn__dnn_graph_workspace(const struct tn__dnn_graph *graph, int engine)
 uint64_t
 tn__dnn_time(double flops, int type, uint64_t bytes, int engine)
 {
-	static const double slower[DNN_ENGINES] = {1.0, 1.1, 1.2, 2.0};
+	static const double slower[DNN_ENGINES] = { 1.0, 1.1, 1.2, 2.0 };
 	uint64_t moving = tn__time_of_bytes(bytes);
 	uint64_t computing = tn__time_of_flops(flops, tn__dnn_math(type, engine == DNN_ENGINE_TENSOR_CORES));
 	return (uint64_t)((double)(moving > computing ? moving : computing) * slower[engine]);
@@ -252,10 +252,10 @@ tn__dnn_time(double flops, int type, uint64_t bytes, int engine)
 struct tn_effort
 tn__dnn_effort(double flops, int type, uint64_t bytes, int engine)
 {
-	return (struct tn_effort){.kind = TN_EFFORT_KERNEL,
-	                          .math = tn__dnn_math(type, engine == DNN_ENGINE_TENSOR_CORES),
-	                          .flops = flops,
-	                          .bytes = (double)bytes};
+	return (struct tn_effort){ .kind = TN_EFFORT_KERNEL,
+		                       .math = tn__dnn_math(type, engine == DNN_ENGINE_TENSOR_CORES),
+		                       .flops = flops,
+		                       .bytes = (double)bytes };
 }
 
 uint64_t

@@ -134,8 +134,8 @@ int
 cudnnSetPooling2dDescriptor(struct tn__dnn_pooling *pooling, int mode, int nan, int window_h, int window_w, int pad_h,
                             int pad_w, int stride_h, int stride_w)
 {
-	return cudnnSetPoolingNdDescriptor(pooling, mode, nan, 2, (const int[]){window_h, window_w},
-	                                   (const int[]){pad_h, pad_w}, (const int[]){stride_h, stride_w});
+	return cudnnSetPoolingNdDescriptor(pooling, mode, nan, 2, (const int[]){ window_h, window_w },
+	                                   (const int[]){ pad_h, pad_w }, (const int[]){ stride_h, stride_w });
 }
 
 int
@@ -144,9 +144,9 @@ cudnnGetPooling2dDescriptor(const struct tn__dnn_pooling *pooling, int *mode, in
 {
 	DNN_REQUIRE_POINTER(pooling);
 	DNN_REQUIRE(pooling->rank == 2, DNN_STATUS_BAD_PARAM, "the descriptor has %d dimensions", pooling->rank);
-	int *const out[8] = {mode, nan, window_h, window_w, pad_h, pad_w, stride_h, stride_w};
-	const int values[8] = {pooling->mode,       pooling->nan,        pooling->window[0], pooling->window[1],
-	                       pooling->padding[0], pooling->padding[1], pooling->stride[0], pooling->stride[1]};
+	int *const out[8] = { mode, nan, window_h, window_w, pad_h, pad_w, stride_h, stride_w };
+	const int values[8] = { pooling->mode,       pooling->nan,        pooling->window[0], pooling->window[1],
+		                    pooling->padding[0], pooling->padding[1], pooling->stride[0], pooling->stride[1] };
 	for (int i = 0; i < 8; i++) {
 		if (out[i] != NULL)
 			*out[i] = values[i];
@@ -213,8 +213,8 @@ int
 cudnnGetPoolingNdForwardOutputDim(const struct tn__dnn_pooling *pooling, dnn_tensor x, int rank, int *dims)
 {
 	DNN_REQUIRE(pooling != NULL && x != NULL && dims != NULL, DNN_STATUS_BAD_PARAM, "a pointer is null");
-	DNN_REQUIRE(rank == pooling->rank + 2 && x->rank == rank, DNN_STATUS_BAD_PARAM,
-	            "%d dimensions for a pooling of %d", rank, pooling->rank);
+	DNN_REQUIRE(rank == pooling->rank + 2 && x->rank == rank, DNN_STATUS_BAD_PARAM, "%d dimensions for a pooling of %d",
+	            rank, pooling->rank);
 	for (int i = 0; i < pooling->rank; i++) {
 		int64_t room = x->dims[i + 2] + 2 * (int64_t)pooling->padding[i] - pooling->window[i];
 		DNN_REQUIRE(room >= 0, DNN_STATUS_BAD_PARAM, "the window is larger than the input");
@@ -261,7 +261,7 @@ cudnnSetLRNDescriptor(struct tn__dnn_lrn *lrn, unsigned n, double alpha, double 
 {
 	DNN_REQUIRE_POINTER(lrn);
 	DNN_REQUIRE(n >= 1 && n <= 16, DNN_STATUS_BAD_PARAM, "a window of %u", n);
-	*lrn = (struct tn__dnn_lrn){n, alpha, beta, k};
+	*lrn = (struct tn__dnn_lrn){ n, alpha, beta, k };
 	return DNN_STATUS_SUCCESS;
 }
 
@@ -330,15 +330,15 @@ put_grid(dnn_handle handle, const struct tn__dnn_transformer *transformer)
 }
 
 int
-cudnnSpatialTfGridGeneratorForward(dnn_handle handle, const struct tn__dnn_transformer *transformer,
-                                   const void *theta, void *grid)
+cudnnSpatialTfGridGeneratorForward(dnn_handle handle, const struct tn__dnn_transformer *transformer, const void *theta,
+                                   void *grid)
 {
 	return put_grid(handle, transformer);
 }
 
 int
-cudnnSpatialTfGridGeneratorBackward(dnn_handle handle, const struct tn__dnn_transformer *transformer,
-                                    const void *dgrid, void *dtheta)
+cudnnSpatialTfGridGeneratorBackward(dnn_handle handle, const struct tn__dnn_transformer *transformer, const void *dgrid,
+                                    void *dtheta)
 {
 	return put_grid(handle, transformer);
 }

@@ -99,9 +99,9 @@ cudnnBatchNormalizationForwardTrainingEx(dnn_handle handle, int mode, int operat
                                          const void *beta, dnn_tensor x_desc, const void *x, dnn_tensor z_desc,
                                          const void *z, dnn_tensor y_desc, void *y, dnn_tensor scale_desc,
                                          const void *scale, const void *bias, double factor, void *running_mean,
-                                         void *running_variance, double epsilon, void *saved_mean,
-                                         void *saved_inverse, const struct tn__dnn_activation *activation,
-                                         void *workspace, size_t workspace_bytes, void *reserve, size_t reserve_bytes)
+                                         void *running_variance, double epsilon, void *saved_mean, void *saved_inverse,
+                                         const struct tn__dnn_activation *activation, void *workspace,
+                                         size_t workspace_bytes, void *reserve, size_t reserve_bytes)
 {
 	note_spaces(workspace, workspace_bytes, reserve, reserve_bytes);
 	return put_training(handle, x_desc, y_desc);
@@ -128,11 +128,11 @@ int
 cudnnBatchNormalizationBackwardEx(dnn_handle handle, int mode, int operations, const void *alpha_data,
                                   const void *beta_data, const void *alpha_parameter, const void *beta_parameter,
                                   dnn_tensor x_desc, const void *x, dnn_tensor y_desc, const void *y,
-                                  dnn_tensor dy_desc, const void *dy, dnn_tensor dz_desc, void *dz,
-                                  dnn_tensor dx_desc, void *dx, dnn_tensor dscale_desc, const void *scale,
-                                  const void *bias, void *dscale, void *dbias, double epsilon, const void *saved_mean,
-                                  const void *saved_inverse, const struct tn__dnn_activation *activation,
-                                  void *workspace, size_t workspace_bytes, void *reserve, size_t reserve_bytes)
+                                  dnn_tensor dy_desc, const void *dy, dnn_tensor dz_desc, void *dz, dnn_tensor dx_desc,
+                                  void *dx, dnn_tensor dscale_desc, const void *scale, const void *bias, void *dscale,
+                                  void *dbias, double epsilon, const void *saved_mean, const void *saved_inverse,
+                                  const struct tn__dnn_activation *activation, void *workspace, size_t workspace_bytes,
+                                  void *reserve, size_t reserve_bytes)
 {
 	note_spaces(workspace, workspace_bytes, reserve, reserve_bytes);
 	return put_backward(handle, x_desc, dy_desc, dx_desc);

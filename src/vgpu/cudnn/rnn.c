@@ -36,29 +36,27 @@ cudnnSetRNNDescriptor_v8(struct tn__dnn_rnn *rnn, int algorithm, int cell, int b
 {
 	DNN_REQUIRE_POINTER(rnn);
 	DNN_REQUIRE(cell >= DNN_RNN_RELU && cell <= DNN_GRU, DNN_STATUS_BAD_PARAM, "cell %d", cell);
-	DNN_REQUIRE(bias >= DNN_RNN_NO_BIAS && bias <= DNN_RNN_SINGLE_REC_BIAS, DNN_STATUS_BAD_PARAM, "bias mode %d",
-	            bias);
+	DNN_REQUIRE(bias >= DNN_RNN_NO_BIAS && bias <= DNN_RNN_SINGLE_REC_BIAS, DNN_STATUS_BAD_PARAM, "bias mode %d", bias);
 	DNN_REQUIRE(tn__dnn_type_bits(type) >= 8, DNN_STATUS_BAD_PARAM, "data type %d", type);
-	DNN_REQUIRE(input > 0 && hidden > 0 && layers > 0 && projection >= 0 && projection <= hidden,
-	            DNN_STATUS_BAD_PARAM, "input %d, hidden %d, projection %d, layers %d", input, hidden, projection,
-	            layers);
+	DNN_REQUIRE(input > 0 && hidden > 0 && layers > 0 && projection >= 0 && projection <= hidden, DNN_STATUS_BAD_PARAM,
+	            "input %d, hidden %d, projection %d, layers %d", input, hidden, projection, layers);
 	DNN_REQUIRE(projection == 0 || projection == hidden || cell == DNN_LSTM, DNN_STATUS_NOT_SUPPORTED,
 	            "a projection without LSTM");
-	*rnn =
-		(struct tn__dnn_rnn){.algorithm = algorithm,
-	                         .cell = cell,
-	                         .bias = bias,
-	                         .direction = direction,
-	                         .input_mode = input_mode,
-	                         .type = type,
-	                         .precision = precision,
-	                         .math = math,
-	                         .input = input,
-	                         .hidden = hidden,
-	                         .projection = projection == hidden ? 0 : projection, /* documented: then there is none */
-	                         .layers = layers,
-	                         .dropout = dropout,
-	                         .flags = flags};
+	*rnn = (struct tn__dnn_rnn){ .algorithm = algorithm,
+		                         .cell = cell,
+		                         .bias = bias,
+		                         .direction = direction,
+		                         .input_mode = input_mode,
+		                         .type = type,
+		                         .precision = precision,
+		                         .math = math,
+		                         .input = input,
+		                         .hidden = hidden,
+		                         .projection = projection == hidden ? 0
+		                                                            : projection, /* documented: then there is none */
+		                         .layers = layers,
+		                         .dropout = dropout,
+		                         .flags = flags };
 	return DNN_STATUS_SUCCESS;
 }
 
@@ -68,20 +66,20 @@ cudnnGetRNNDescriptor_v8(const struct tn__dnn_rnn *rnn, int *algorithm, int *cel
                          int32_t *projection, int32_t *layers, struct tn__dnn_dropout **dropout, uint32_t *flags)
 {
 	DNN_REQUIRE_POINTER(rnn);
-	int32_t *const out[] = {algorithm, cell, bias,  direction, input_mode, type,
-	                        precision, math, input, hidden,    projection, layers};
-	const int32_t values[] = {rnn->algorithm,
-	                          rnn->cell,
-	                          rnn->bias,
-	                          rnn->direction,
-	                          rnn->input_mode,
-	                          rnn->type,
-	                          rnn->precision,
-	                          rnn->math,
-	                          rnn->input,
-	                          rnn->hidden,
-	                          rnn->projection > 0 ? rnn->projection : rnn->hidden,
-	                          rnn->layers};
+	int32_t *const out[] = { algorithm, cell, bias,  direction, input_mode, type,
+		                     precision, math, input, hidden,    projection, layers };
+	const int32_t values[] = { rnn->algorithm,
+		                       rnn->cell,
+		                       rnn->bias,
+		                       rnn->direction,
+		                       rnn->input_mode,
+		                       rnn->type,
+		                       rnn->precision,
+		                       rnn->math,
+		                       rnn->input,
+		                       rnn->hidden,
+		                       rnn->projection > 0 ? rnn->projection : rnn->hidden,
+		                       rnn->layers };
 	for (size_t i = 0; i < sizeof(out) / sizeof(out[0]); i++) {
 		if (out[i] != NULL)
 			*out[i] = values[i];
@@ -163,7 +161,7 @@ cudnnSetRNNDataDescriptor(struct tn__dnn_rnn_data *data, int type, int layout, i
 	DNN_REQUIRE(copy != NULL, DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "out of memory");
 	memcpy(copy, lengths, (size_t)batch * sizeof(int));
 	free(data->lengths);
-	*data = (struct tn__dnn_rnn_data){type, layout, max_length, batch, vector, copy};
+	*data = (struct tn__dnn_rnn_data){ type, layout, max_length, batch, vector, copy };
 	return DNN_STATUS_SUCCESS;
 }
 
@@ -172,8 +170,8 @@ cudnnGetRNNDataDescriptor(const struct tn__dnn_rnn_data *data, int *type, int *l
                           int *vector, int requested, int *lengths, void *padding)
 {
 	DNN_REQUIRE(data != NULL && data->batch > 0, DNN_STATUS_BAD_PARAM, "no data");
-	int *const out[5] = {type, layout, max_length, batch, vector};
-	const int values[5] = {data->type, data->layout, data->max_length, data->batch, data->vector};
+	int *const out[5] = { type, layout, max_length, batch, vector };
+	const int values[5] = { data->type, data->layout, data->max_length, data->batch, data->vector };
 	for (int i = 0; i < 5; i++) {
 		if (out[i] != NULL)
 			*out[i] = values[i];
@@ -214,8 +212,8 @@ has_dropout(const struct tn__dnn_rnn *rnn)
 }
 
 int
-cudnnGetRNNTempSpaceSizes(dnn_handle handle, const struct tn__dnn_rnn *rnn, int mode,
-                          const struct tn__dnn_rnn_data *x, size_t *workspace_bytes, size_t *reserve_bytes)
+cudnnGetRNNTempSpaceSizes(dnn_handle handle, const struct tn__dnn_rnn *rnn, int mode, const struct tn__dnn_rnn_data *x,
+                          size_t *workspace_bytes, size_t *reserve_bytes)
 {
 	DNN_REQUIRE(rnn != NULL && rnn->layers > 0 && x != NULL && x->batch > 0, DNN_STATUS_BAD_PARAM,
 	            "no network or no data");
@@ -265,8 +263,8 @@ cudnnRNNForward(dnn_handle handle, const struct tn__dnn_rnn *rnn, int mode, cons
                 size_t space_bytes, const void *space, size_t workspace_bytes, void *workspace, size_t reserve_bytes,
                 void *reserve)
 {
-	return launch(handle, rnn, x_desc, space_bytes, (struct space){workspace, workspace_bytes},
-	              (struct space){reserve, reserve_bytes}, mode);
+	return launch(handle, rnn, x_desc, space_bytes, (struct space){ workspace, workspace_bytes },
+	              (struct space){ reserve, reserve_bytes }, mode);
 }
 
 int
@@ -277,8 +275,8 @@ cudnnRNNBackwardData_v8(dnn_handle handle, const struct tn__dnn_rnn *rnn, const 
                         size_t space_bytes, const void *space, size_t workspace_bytes, void *workspace,
                         size_t reserve_bytes, void *reserve)
 {
-	return launch(handle, rnn, x_desc, space_bytes, (struct space){workspace, workspace_bytes},
-	              (struct space){reserve, reserve_bytes}, DNN_FWD_MODE_TRAINING);
+	return launch(handle, rnn, x_desc, space_bytes, (struct space){ workspace, workspace_bytes },
+	              (struct space){ reserve, reserve_bytes }, DNN_FWD_MODE_TRAINING);
 }
 
 int
@@ -287,6 +285,6 @@ cudnnRNNBackwardWeights_v8(dnn_handle handle, const struct tn__dnn_rnn *rnn, int
                            const struct tn__dnn_rnn_data *y_desc, const void *y, size_t space_bytes, void *dspace,
                            size_t workspace_bytes, void *workspace, size_t reserve_bytes, void *reserve)
 {
-	return launch(handle, rnn, x_desc, space_bytes, (struct space){workspace, workspace_bytes},
-	              (struct space){reserve, reserve_bytes}, DNN_FWD_MODE_TRAINING);
+	return launch(handle, rnn, x_desc, space_bytes, (struct space){ workspace, workspace_bytes },
+	              (struct space){ reserve, reserve_bytes }, DNN_FWD_MODE_TRAINING);
 }

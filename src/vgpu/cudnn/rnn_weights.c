@@ -128,10 +128,10 @@ answer(const struct tn__dnn_rnn *rnn, const void *space, uint64_t offset, int64_
 	if (descriptor == NULL)
 		return DNN_STATUS_SUCCESS;
 	if (!exists) {
-		*descriptor = (struct tn__dnn_tensor){0};
+		*descriptor = (struct tn__dnn_tensor){ 0 };
 		return DNN_STATUS_SUCCESS;
 	}
-	return tn__dnn_set_packed(descriptor, DNN_TENSOR_NCHW, rnn->type, 3, (const int[]){1, (int)rows, (int)columns});
+	return tn__dnn_set_packed(descriptor, DNN_TENSOR_NCHW, rnn->type, 3, (const int[]){ 1, (int)rows, (int)columns });
 }
 
 int
@@ -152,8 +152,8 @@ cudnnGetRNNWeightParams(dnn_handle handle, const struct tn__dnn_rnn *rnn, int32_
 	matrix_shape(rnn, layer, linear, &rows, &columns);
 	uint64_t offset = matrices_before(rnn, pseudo_layer) + layer_matrices(rnn, layer, linear);
 	DNN_FORWARD(answer(rnn, space, offset, rows, columns, matrix_desc, matrix));
-	uint64_t before =
-		(uint64_t)pseudo_layer * biases_before(rnn, 2 * tn__dnn_rnn_gates(rnn)) + biases_before(rnn, linear);
+	uint64_t before = (uint64_t)pseudo_layer * biases_before(rnn, 2 * tn__dnn_rnn_gates(rnn)) +
+	                  biases_before(rnn, linear);
 	offset = matrices_before(rnn, pseudo_layers(rnn)) + before * (uint64_t)rnn->hidden;
 	return answer(rnn, space, offset, has_bias(rnn, linear) ? rnn->hidden : 0, 1, bias_desc, bias);
 }

@@ -75,22 +75,22 @@ cudnnDestroyTensorDescriptor(struct tn__dnn_tensor *tensor)
 int
 cudnnSetTensor4dDescriptor(struct tn__dnn_tensor *tensor, int format, int type, int n, int c, int h, int w)
 {
-	return tn__dnn_set_packed(tensor, format, type, 4, (const int[]){n, c, h, w});
+	return tn__dnn_set_packed(tensor, format, type, 4, (const int[]){ n, c, h, w });
 }
 
 int
 cudnnSetTensor4dDescriptorEx(struct tn__dnn_tensor *tensor, int type, int n, int c, int h, int w, int n_stride,
                              int c_stride, int h_stride, int w_stride)
 {
-	return cudnnSetTensorNdDescriptor(tensor, type, 4, (const int[]){n, c, h, w},
-	                                  (const int[]){n_stride, c_stride, h_stride, w_stride});
+	return cudnnSetTensorNdDescriptor(tensor, type, 4, (const int[]){ n, c, h, w },
+	                                  (const int[]){ n_stride, c_stride, h_stride, w_stride });
 }
 
 int
 cudnnGetTensor4dDescriptor(dnn_tensor tensor, int *type, int *n, int *c, int *h, int *w, int *n_stride, int *c_stride,
                            int *h_stride, int *w_stride)
 {
-	int *const dims[4] = {n, c, h, w}, *const strides[4] = {n_stride, c_stride, h_stride, w_stride};
+	int *const dims[4] = { n, c, h, w }, *const strides[4] = { n_stride, c_stride, h_stride, w_stride };
 	DNN_REQUIRE_POINTER(tensor);
 	DNN_REQUIRE(tensor->rank == 4, DNN_STATUS_BAD_PARAM, "the tensor has %d dimensions", tensor->rank);
 	if (type != NULL)
@@ -174,7 +174,7 @@ cudnnDestroyFilterDescriptor(struct tn__dnn_tensor *filter)
 int
 cudnnSetFilter4dDescriptor(struct tn__dnn_tensor *filter, int type, int format, int k, int c, int h, int w)
 {
-	return tn__dnn_set_packed(filter, format, type, 4, (const int[]){k, c, h, w});
+	return tn__dnn_set_packed(filter, format, type, 4, (const int[]){ k, c, h, w });
 }
 
 int

@@ -31,7 +31,7 @@ cufftGetVersion(int *version)
 TN_EXPORT int
 cufftGetProperty(int which, int *value)
 {
-	static const int parts[] = {VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH};
+	static const int parts[] = { VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH };
 
 	if (!value || which < 0 || which > 2)
 		return CUFFT_INVALID_VALUE;

@@ -18,8 +18,8 @@
 struct plan {
 	bool used, made, automatic;
 	uintptr_t stream;
-	size_t bytes;      /* of the work area */
-	uint64_t own;      /* the area that the library took for itself; 0: none */
+	size_t bytes;       /* of the work area */
+	uint64_t own;       /* the area that the library took for itself; 0: none */
 	double data, flops; /* of one execution: bytes of the complex data, operations */
 	enum tn_math math;
 };
@@ -135,7 +135,7 @@ take_area(struct plan *plan)
 	if (!plan->automatic || plan->bytes == 0)
 		return CUFFT_SUCCESS;
 	return tn__library_malloc(tn__current_device(), plan->bytes, "cufft", &plan->own) == TN_OK ? CUFFT_SUCCESS
-	                                                                                             : CUFFT_ALLOC_FAILED;
+	                                                                                           : CUFFT_ALLOC_FAILED;
 }
 
 static int
@@ -319,10 +319,10 @@ cufftXtExec(int handle, void *in, void *out, int direction)
 	return transform(handle);
 }
 
-#define WITH_DIRECTION(name)                                       \
+#define WITH_DIRECTION(name)                                           \
 	TN_EXPORT int name(int handle, void *in, void *out, int direction) \
-	{                                                              \
-		return transform(handle);                                  \
+	{                                                                  \
+		return transform(handle);                                      \
 	}
 #define WITHOUT_DIRECTION(name)                         \
 	TN_EXPORT int name(int handle, void *in, void *out) \

@@ -42,7 +42,7 @@ TN_EXPORT struct file_error
 cuFileGetVersion(int *version)
 {
 	if (!version)
-		return (struct file_error){INVALID_VALUE, 0};
+		return (struct file_error){ INVALID_VALUE, 0 };
 	*version = 1015;
-	return (struct file_error){SUCCESS, 0};
+	return (struct file_error){ SUCCESS, 0 };
 }

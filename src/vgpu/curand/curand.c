@@ -85,7 +85,7 @@ curandGetVersion(int *version)
 TN_EXPORT int
 curandGetProperty(int which, int *value)
 {
-	static const int parts[] = {VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH};
+	static const int parts[] = { VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH };
 
 	if (!value || which < 0 || which > 2)
 		return OUT_OF_RANGE;

@@ -106,7 +106,7 @@ cusolverGetVersion(int *version)
 TN_EXPORT int
 cusolverGetProperty(int which, int *value)
 {
-	static const int parts[] = {VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH};
+	static const int parts[] = { VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH };
 
 	if (!value || which < 0 || which > 2)
 		return HANDLE_INVALID_VALUE;
@@ -116,24 +116,21 @@ cusolverGetProperty(int which, int *value)
 
 /* ---- parameters: objects of the host ---- */
 
-#define PARAMETERS(name)                                       \
-	TN_EXPORT int                                              \
-	cusolverDnCreate##name(struct tn_library_handle **out)     \
-	{                                                          \
-		return handle_create(out);                             \
-	}                                                          \
-                                                               \
-	TN_EXPORT int                                              \
-	cusolverDnDestroy##name(struct tn_library_handle *made)    \
-	{                                                          \
-		return handle_destroy(made);                           \
+#define PARAMETERS(name)                                                  \
+	TN_EXPORT int cusolverDnCreate##name(struct tn_library_handle **out)  \
+	{                                                                     \
+		return handle_create(out);                                        \
+	}                                                                     \
+                                                                          \
+	TN_EXPORT int cusolverDnDestroy##name(struct tn_library_handle *made) \
+	{                                                                     \
+		return handle_destroy(made);                                      \
 	}
 
-#define PARAMETER(name)                                        \
-	TN_EXPORT int                                              \
-	cusolverDn##name(const struct tn_library_handle *made)     \
-	{                                                          \
-		return made ? HANDLE_SUCCESS : HANDLE_INVALID_VALUE;   \
+#define PARAMETER(name)                                                  \
+	TN_EXPORT int cusolverDn##name(const struct tn_library_handle *made) \
+	{                                                                    \
+		return made ? HANDLE_SUCCESS : HANDLE_INVALID_VALUE;             \
 	}
 
 PARAMETERS(GesvdjInfo)
@@ -150,11 +147,10 @@ PARAMETER(XsyevjSetTolerance)
  * What else they are given are pointers and sizes that nothing here looks at.
  */
 
-#define SOLVER(name)                                                      \
-	TN_EXPORT int                                                         \
-	cusolverDn##name(const struct tn_library_handle *handle)              \
-	{                                                                     \
-		return handle_work((void *)(uintptr_t)handle, "cusolver");       \
+#define SOLVER(name)                                                       \
+	TN_EXPORT int cusolverDn##name(const struct tn_library_handle *handle) \
+	{                                                                      \
+		return handle_work((void *)(uintptr_t)handle, "cusolver");         \
 	}
 
 #define SOLVERS(name) SOLVER(S##name) SOLVER(D##name) SOLVER(C##name) SOLVER(Z##name)

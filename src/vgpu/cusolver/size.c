@@ -33,7 +33,8 @@ typedef const struct tn_library_handle *handle_t;
 static void
 count(void)
 {
-	tn__count_answer(false, "cuSOLVER, cuSPARSE cannot be asked without a card: workspaces by a model of their documents");
+	tn__count_answer(false,
+	                 "cuSOLVER, cuSPARSE cannot be asked without a card: workspaces by a model of their documents");
 }
 
 /* Legacy functions count in elements, in an int. */
@@ -52,7 +53,7 @@ elements(handle_t handle, double wanted, int *out)
 static double
 bytes_of(int type)
 {
-	static const double sizes[] = {4, 8, 2, 1, 8, 16}; /* CUDA_R_32F, R_64F, R_16F, R_8I, C_32F, C_64F */
+	static const double sizes[] = { 4, 8, 2, 1, 8, 16 }; /* CUDA_R_32F, R_64F, R_16F, R_8I, C_32F, C_64F */
 	return type >= 0 && type < 6 ? sizes[type] : 16;
 }
 
@@ -96,85 +97,84 @@ jacobi(double m, double n)
 #define REAL(function) function(S) function(D)
 #define COMPLEX(function) function(C) function(Z)
 
-#define POTRF(T)                                                                                                  \
-	TN_EXPORT int cusolverDn##T##potrf_bufferSize(handle_t h, int uplo, int n, void *a, int lda, int *out)         \
-	{                                                                                                             \
-		return elements(h, BLOCK * n, out);                                                                       \
+#define POTRF(T)                                                                                           \
+	TN_EXPORT int cusolverDn##T##potrf_bufferSize(handle_t h, int uplo, int n, void *a, int lda, int *out) \
+	{                                                                                                      \
+		return elements(h, BLOCK * n, out);                                                                \
 	}
-#define GETRF(T)                                                                                                  \
-	TN_EXPORT int cusolverDn##T##getrf_bufferSize(handle_t h, int m, int n, void *a, int lda, int *out)            \
-	{                                                                                                             \
-		return elements(h, BLOCK * m, out);                                                                       \
+#define GETRF(T)                                                                                        \
+	TN_EXPORT int cusolverDn##T##getrf_bufferSize(handle_t h, int m, int n, void *a, int lda, int *out) \
+	{                                                                                                   \
+		return elements(h, BLOCK * m, out);                                                             \
 	}
-#define GEQRF(T)                                                                                                  \
-	TN_EXPORT int cusolverDn##T##geqrf_bufferSize(handle_t h, int m, int n, void *a, int lda, int *out)            \
-	{                                                                                                             \
-		return elements(h, BLOCK * n, out);                                                                       \
+#define GEQRF(T)                                                                                        \
+	TN_EXPORT int cusolverDn##T##geqrf_bufferSize(handle_t h, int m, int n, void *a, int lda, int *out) \
+	{                                                                                                   \
+		return elements(h, BLOCK * n, out);                                                             \
 	}
-#define FORM_Q(T, name)                                                                                           \
-	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int m, int n, int k, const void *a, int lda,        \
-	                                               const void *tau, int *out)                                     \
-	{                                                                                                             \
-		return elements(h, BLOCK * n, out);                                                                       \
+#define FORM_Q(T, name)                                                                                     \
+	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int m, int n, int k, const void *a, int lda, \
+	                                               const void *tau, int *out)                               \
+	{                                                                                                       \
+		return elements(h, BLOCK * n, out);                                                                 \
 	}
-#define APPLY_Q(T, name)                                                                                          \
-	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int side, int trans, int m, int n, int k,           \
-	                                               const void *a, int lda, const void *tau, const void *c,        \
-	                                               int ldc, int *out)                                             \
-	{                                                                                                             \
-		return elements(h, BLOCK *(side ? m : n), out);                                                           \
+#define APPLY_Q(T, name)                                                                                            \
+	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int side, int trans, int m, int n, int k,            \
+	                                               const void *a, int lda, const void *tau, const void *c, int ldc, \
+	                                               int *out)                                                        \
+	{                                                                                                               \
+		return elements(h, BLOCK * (side ? m : n), out);                                                            \
 	}
 #define ORGQR(T) FORM_Q(T, orgqr)
 #define UNGQR(T) FORM_Q(T, ungqr)
 #define ORMQR(T) APPLY_Q(T, ormqr)
 #define UNMQR(T) APPLY_Q(T, unmqr)
-#define SYTRF(T)                                                                                                  \
-	TN_EXPORT int cusolverDn##T##sytrf_bufferSize(handle_t h, int n, void *a, int lda, int *out)                   \
-	{                                                                                                             \
-		return elements(h, BLOCK * n, out);                                                                       \
+#define SYTRF(T)                                                                                 \
+	TN_EXPORT int cusolverDn##T##sytrf_bufferSize(handle_t h, int n, void *a, int lda, int *out) \
+	{                                                                                            \
+		return elements(h, BLOCK * n, out);                                                      \
 	}
-#define GESVD(T)                                                                                                  \
-	TN_EXPORT int cusolverDn##T##gesvd_bufferSize(handle_t h, int m, int n, int *out)                              \
-	{                                                                                                             \
-		return elements(h, 3 * smaller(m, n) + BLOCK * ((double)m + n), out);                                     \
+#define GESVD(T)                                                                      \
+	TN_EXPORT int cusolverDn##T##gesvd_bufferSize(handle_t h, int m, int n, int *out) \
+	{                                                                                 \
+		return elements(h, 3 * smaller(m, n) + BLOCK * ((double)m + n), out);         \
 	}
 #define GESVDJ(T)                                                                                                 \
-	TN_EXPORT int cusolverDn##T##gesvdj_bufferSize(handle_t h, int jobz, int econ, int m, int n, const void *a,    \
+	TN_EXPORT int cusolverDn##T##gesvdj_bufferSize(handle_t h, int jobz, int econ, int m, int n, const void *a,   \
 	                                               int lda, const void *s, const void *u, int ldu, const void *v, \
 	                                               int ldv, int *out, const void *parameters)                     \
 	{                                                                                                             \
 		return elements(h, jacobi(m, n), out);                                                                    \
 	}
-#define GESVDJ_BATCHED(T)                                                                                         \
-	TN_EXPORT int cusolverDn##T##gesvdjBatched_bufferSize(handle_t h, int jobz, int m, int n, const void *a,       \
-	                                                      int lda, const void *s, const void *u, int ldu,         \
-	                                                      const void *v, int ldv, int *out,                       \
-	                                                      const void *parameters, int batch)                      \
-	{                                                                                                             \
-		return elements(h, jacobi(m, n) * batch, out);                                                            \
+#define GESVDJ_BATCHED(T)                                                                                             \
+	TN_EXPORT int cusolverDn##T##gesvdjBatched_bufferSize(handle_t h, int jobz, int m, int n, const void *a, int lda, \
+	                                                      const void *s, const void *u, int ldu, const void *v,       \
+	                                                      int ldv, int *out, const void *parameters, int batch)       \
+	{                                                                                                                 \
+		return elements(h, jacobi(m, n) * batch, out);                                                                \
 	}
-#define GESVDA(T)                                                                                                 \
-	TN_EXPORT int cusolverDn##T##gesvdaStridedBatched_bufferSize(                                                 \
-		handle_t h, int jobz, int rank, int m, int n, const void *a, int lda, long long stride_a, const void *s,  \
-		long long stride_s, const void *u, int ldu, long long stride_u, const void *v, int ldv,                   \
-		long long stride_v, int *out, int batch)                                                                  \
-	{                                                                                                             \
-		return elements(h, (2.0 * n * n + n) * batch, out);                                                       \
+#define GESVDA(T)                                                                                                   \
+	TN_EXPORT int cusolverDn##T##gesvdaStridedBatched_bufferSize(                                                   \
+		handle_t h, int jobz, int rank, int m, int n, const void *a, int lda, long long stride_a, const void *s,    \
+		long long stride_s, const void *u, int ldu, long long stride_u, const void *v, int ldv, long long stride_v, \
+		int *out, int batch)                                                                                        \
+	{                                                                                                               \
+		return elements(h, (2.0 * n * n + n) * batch, out);                                                         \
 	}
 #define EIGEN_D(T, name)                                                                                          \
-	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int jobz, int uplo, int n, const void *a, int lda,  \
+	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int jobz, int uplo, int n, const void *a, int lda, \
 	                                               const void *w, int *out)                                       \
 	{                                                                                                             \
 		return elements(h, eigenvectors(jobz, n), out);                                                           \
 	}
 #define EIGEN_J(T, name)                                                                                          \
-	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int jobz, int uplo, int n, const void *a, int lda,  \
+	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int jobz, int uplo, int n, const void *a, int lda, \
 	                                               const void *w, int *out, const void *parameters)               \
 	{                                                                                                             \
 		return elements(h, 2.0 * n * n, out);                                                                     \
 	}
 #define EIGEN_J_BATCHED(T, name)                                                                                  \
-	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int jobz, int uplo, int n, const void *a, int lda,  \
+	TN_EXPORT int cusolverDn##T##name##_bufferSize(handle_t h, int jobz, int uplo, int n, const void *a, int lda, \
 	                                               const void *w, int *out, const void *parameters, int batch)    \
 	{                                                                                                             \
 		return elements(h, 2.0 * n * n * batch, out);                                                             \
@@ -208,22 +208,22 @@ COMPLEX(HEEVJ_BATCHED)
 /* ---- the 64-bit interface ---- */
 
 TN_EXPORT int
-cusolverDnXpotrf_bufferSize(handle_t h, const void *parameters, int uplo, int64_t n, int type, const void *a, int64_t lda,
-                            int compute, size_t *device, size_t *host)
+cusolverDnXpotrf_bufferSize(handle_t h, const void *parameters, int uplo, int64_t n, int type, const void *a,
+                            int64_t lda, int compute, size_t *device, size_t *host)
 {
 	return bytes(h, BLOCK * (double)n, type, device, host);
 }
 
 TN_EXPORT int
-cusolverDnXgetrf_bufferSize(handle_t h, const void *parameters, int64_t m, int64_t n, int type, const void *a, int64_t lda,
-                            int compute, size_t *device, size_t *host)
+cusolverDnXgetrf_bufferSize(handle_t h, const void *parameters, int64_t m, int64_t n, int type, const void *a,
+                            int64_t lda, int compute, size_t *device, size_t *host)
 {
 	return bytes(h, BLOCK * (double)m, type, device, host);
 }
 
 TN_EXPORT int
-cusolverDnXgeqrf_bufferSize(handle_t h, const void *parameters, int64_t m, int64_t n, int type, const void *a, int64_t lda,
-                            int tau_type, const void *tau, int compute, size_t *device, size_t *host)
+cusolverDnXgeqrf_bufferSize(handle_t h, const void *parameters, int64_t m, int64_t n, int type, const void *a,
+                            int64_t lda, int tau_type, const void *tau, int compute, size_t *device, size_t *host)
 {
 	return bytes(h, BLOCK * (double)n, type, device, host);
 }
@@ -244,17 +244,18 @@ cusolverDnXsyevBatched_bufferSize(handle_t h, const void *parameters, int jobz, 
 }
 
 TN_EXPORT int
-cusolverDnXgesvd_bufferSize(handle_t h, const void *parameters, signed char jobu, signed char jobvt, int64_t m, int64_t n,
-                            int type, const void *a, int64_t lda, int s_type, const void *s, int u_type, const void *u,
-                            int64_t ldu, int v_type, const void *v, int64_t ldv, int compute, size_t *device, size_t *host)
+cusolverDnXgesvd_bufferSize(handle_t h, const void *parameters, signed char jobu, signed char jobvt, int64_t m,
+                            int64_t n, int type, const void *a, int64_t lda, int s_type, const void *s, int u_type,
+                            const void *u, int64_t ldu, int v_type, const void *v, int64_t ldv, int compute,
+                            size_t *device, size_t *host)
 {
 	return bytes(h, 3 * smaller((double)m, (double)n) + BLOCK * ((double)m + (double)n), type, device, host);
 }
 
 TN_EXPORT int
 cusolverDnXgeev_bufferSize(handle_t h, const void *parameters, int left, int right, int64_t n, int type, const void *a,
-                           int64_t lda, int w_type, const void *w, int vl_type, const void *vl, int64_t ldvl, int vr_type,
-                           const void *vr, int64_t ldvr, int compute, size_t *device, size_t *host)
+                           int64_t lda, int w_type, const void *w, int vl_type, const void *vl, int64_t ldvl,
+                           int vr_type, const void *vr, int64_t ldvr, int compute, size_t *device, size_t *host)
 {
 	return bytes(h, (double)n * (double)n + 4 * (double)n, type, device, host);
 }

@@ -30,7 +30,7 @@ make_sparse(struct sparse **out, int64_t rows, int64_t columns, int64_t elements
 	struct sparse *made = malloc(sizeof(*made));
 	if (!made)
 		return HANDLE_ALLOC_FAILED;
-	*made = (struct sparse){rows, columns, elements, value_type};
+	*made = (struct sparse){ rows, columns, elements, value_type };
 	*out = made;
 	return HANDLE_SUCCESS;
 }
@@ -43,40 +43,40 @@ make_dense(struct dense **out, int64_t rows, int64_t columns)
 	struct dense *made = malloc(sizeof(*made));
 	if (!made)
 		return HANDLE_ALLOC_FAILED;
-	*made = (struct dense){rows, columns};
+	*made = (struct dense){ rows, columns };
 	*out = made;
 	return HANDLE_SUCCESS;
 }
 
-#define COMPRESSED(name)                                                                                              \
-	TN_EXPORT int name(struct sparse **out, int64_t rows, int64_t columns, int64_t elements, const void *offsets,      \
-	                   const void *indices, const void *values, int offset_type, int index_type, int base,             \
-	                   int value_type)                                                                                 \
-	{                                                                                                                 \
-		return make_sparse(out, rows, columns, elements, value_type);                                                 \
+#define COMPRESSED(name)                                                                                          \
+	TN_EXPORT int name(struct sparse **out, int64_t rows, int64_t columns, int64_t elements, const void *offsets, \
+	                   const void *indices, const void *values, int offset_type, int index_type, int base,        \
+	                   int value_type)                                                                            \
+	{                                                                                                             \
+		return make_sparse(out, rows, columns, elements, value_type);                                             \
 	}
 #define COORDINATES(name)                                                                                             \
-	TN_EXPORT int name(struct sparse **out, int64_t rows, int64_t columns, int64_t elements, const void *row_indices,  \
-	                   const void *column_indices, const void *values, int index_type, int base, int value_type)       \
+	TN_EXPORT int name(struct sparse **out, int64_t rows, int64_t columns, int64_t elements, const void *row_indices, \
+	                   const void *column_indices, const void *values, int index_type, int base, int value_type)      \
 	{                                                                                                                 \
 		return make_sparse(out, rows, columns, elements, value_type);                                                 \
 	}
-#define DENSE_MATRIX(name)                                                                                            \
-	TN_EXPORT int name(struct dense **out, int64_t rows, int64_t columns, int64_t leading, const void *values,         \
-	                   int type, int order)                                                                            \
-	{                                                                                                                 \
-		return make_dense(out, rows, columns);                                                                        \
+#define DENSE_MATRIX(name)                                                                                     \
+	TN_EXPORT int name(struct dense **out, int64_t rows, int64_t columns, int64_t leading, const void *values, \
+	                   int type, int order)                                                                    \
+	{                                                                                                          \
+		return make_dense(out, rows, columns);                                                                 \
 	}
-#define DENSE_VECTOR(name)                                                                                            \
-	TN_EXPORT int name(struct dense **out, int64_t size, const void *values, int type)                                 \
-	{                                                                                                                 \
-		return make_dense(out, size, 1);                                                                              \
+#define DENSE_VECTOR(name)                                                             \
+	TN_EXPORT int name(struct dense **out, int64_t size, const void *values, int type) \
+	{                                                                                  \
+		return make_dense(out, size, 1);                                               \
 	}
-#define DESTROY(name)                                                                                                 \
-	TN_EXPORT int name(void *descriptor)                                                                               \
-	{                                                                                                                 \
-		free(descriptor);                                                                                             \
-		return HANDLE_SUCCESS;                                                                                        \
+#define DESTROY(name)                    \
+	TN_EXPORT int name(void *descriptor) \
+	{                                    \
+		free(descriptor);                \
+		return HANDLE_SUCCESS;           \
 	}
 
 COMPRESSED(cusparseCreateCsr)
@@ -107,7 +107,9 @@ cusparseSpMatGetSize(const struct sparse *matrix, int64_t *rows, int64_t *column
 static size_t
 value_bytes(int type)
 {
-	static const size_t sizes[] = {4, 8, 2, 1, 8, 16, 4, 2}; /* CUDA_R_32F, R_64F, R_16F, R_8I, C_32F, C_64F, C_16F, R_8U */
+	static const size_t sizes[] = {
+		4, 8, 2, 1, 8, 16, 4, 2
+	}; /* CUDA_R_32F, R_64F, R_16F, R_8I, C_32F, C_64F, C_16F, R_8U */
 	return type >= 0 && type < 8 ? sizes[type] : type == 14 ? 2 : 16;
 }
 
@@ -118,8 +120,10 @@ product_bytes(handle_t handle, const struct sparse *matrix, int operation, size_
 		return HANDLE_NOT_INITIALIZED;
 	if (!matrix || !out)
 		return HANDLE_INVALID_VALUE;
-	tn__count_answer(false, "cuSOLVER, cuSPARSE cannot be asked without a card: workspaces by a model of their documents");
-	*out = operation ? (size_t)matrix->elements * (8 + value_bytes(matrix->value_type)) : (size_t)(matrix->rows + 1) * 8;
+	tn__count_answer(false,
+	                 "cuSOLVER, cuSPARSE cannot be asked without a card: workspaces by a model of their documents");
+	*out = operation ? (size_t)matrix->elements * (8 + value_bytes(matrix->value_type))
+	                 : (size_t)(matrix->rows + 1) * 8;
 	return HANDLE_SUCCESS;
 }
 

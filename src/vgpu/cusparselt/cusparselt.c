@@ -42,7 +42,7 @@ cusparseLtGetVersion(const void *handle, int *version)
 TN_EXPORT int
 cusparseLtGetProperty(int which, int *value)
 {
-	static const int parts[] = {VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH};
+	static const int parts[] = { VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH };
 
 	if (!value || which < 0 || which > 2)
 		return INVALID_VALUE;

@@ -17,11 +17,11 @@ cu_handle(const void *opaque)
 	return (uintptr_t)opaque;
 }
 
-#define CU_ENTER()                            \
-	do {                                      \
-		int cu_entered = tn__enter();         \
-		if (cu_entered)                       \
-			return (CUresult)cu_entered;      \
+#define CU_ENTER()                       \
+	do {                                 \
+		int cu_entered = tn__enter();    \
+		if (cu_entered)                  \
+			return (CUresult)cu_entered; \
 	} while (0)
 
 /* Names that the header keeps for old binaries only have no prototype. */

@@ -174,8 +174,7 @@ cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGen
 }
 
 TN_EXPORT CUresult CUDAAPI
-cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-         unsigned long long flags)
+cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	return (CUresult)tn__vmm_map(pointer, size, offset, handle);
 }
@@ -360,7 +359,8 @@ cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void
 	for (unsigned i = 0; i < count; i++) {
 		if (info.kind != TN_MEMORY_UNKNOWN && pointer_attribute(data[i], attributes[i], pointer, &info))
 			continue;
-		bool wide = attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT || attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
+		bool wide = attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT ||
+		            attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
 		            attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER ||
 		            attributes[i] == CU_POINTER_ATTRIBUTE_BUFFER_ID ||
 		            attributes[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||

@@ -237,14 +237,14 @@ launch(const void *function, const struct tn_launch *shape)
 }
 
 TN_EXPORT CUresult CUDAAPI
-cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-               unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **parameters, void **extra)
+cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+               unsigned int bz, unsigned int shared, CUstream stream, void **parameters, void **extra)
 {
-	return launch(function, &(struct tn_launch){.grid = {gx, gy, gz},
-	                                            .block = {bx, by, bz},
-	                                            .shared_bytes = shared,
-	                                            .stream = cu_handle(stream),
-	                                            .arguments = parameters});
+	return launch(function, &(struct tn_launch){ .grid = { gx, gy, gz },
+	                                             .block = { bx, by, bz },
+	                                             .shared_bytes = shared,
+	                                             .stream = cu_handle(stream),
+	                                             .arguments = parameters });
 }
 
 TN_EXPORT CUresult CUDAAPI
@@ -298,8 +298,8 @@ cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchC
 TN_EXPORT CUresult CUDAAPI
 cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
                        const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box,
-                       const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
-                       CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+                       const cuuint32_t *element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                       CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
 	if (!map || rank == 0 || rank > 5)
 		return CUDA_ERROR_INVALID_VALUE;

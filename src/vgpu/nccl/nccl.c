@@ -57,7 +57,7 @@ ncclGetUniqueId(struct nccl_id *id)
 	if (!id)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the unique id is NULL");
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	uint64_t words[] = {(uint64_t)getpid(), (uint64_t)now.tv_sec, (uint64_t)now.tv_nsec, atomic_fetch_add(&count, 1)};
+	uint64_t words[] = { (uint64_t)getpid(), (uint64_t)now.tv_sec, (uint64_t)now.tv_nsec, atomic_fetch_add(&count, 1) };
 	memset(id, 0, sizeof(*id));
 	memcpy(id->bytes, words, sizeof(words));
 	return NCCL_SUCCESS;
@@ -115,14 +115,14 @@ create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, co
 	struct nccl_comm *comm = calloc(1, sizeof(*comm));
 	if (!comm)
 		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
-	*comm = (struct nccl_comm){.rank = rank,
-	                           .ranks = ranks,
-	                           .device = device,
-	                           .id = *id,
-	                           .transport = ranks > 1 ? &tn__nccl_ranks : &tn__nccl_self,
-	                           .max_channels = model->max_channels,
-	                           .together = model->together,
-	                           .shares = model->shares};
+	*comm = (struct nccl_comm){ .rank = rank,
+		                        .ranks = ranks,
+		                        .device = device,
+		                        .id = *id,
+		                        .transport = ranks > 1 ? &tn__nccl_ranks : &tn__nccl_self,
+		                        .max_channels = model->max_channels,
+		                        .together = model->together,
+		                        .shares = model->shares };
 	int result = tn__nccl_read_members(comm, network);
 	if (result == NCCL_SUCCESS)
 		result = comm->transport->connect(comm);
@@ -138,13 +138,13 @@ create(struct nccl_comm **out, int ranks, int rank, const struct nccl_id *id, co
 TN_EXPORT int
 ncclCommInitRank(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank)
 {
-	return create(comm, ranks, rank, &id, &(struct nccl_comm){0}, NULL);
+	return create(comm, ranks, rank, &id, &(struct nccl_comm){ 0 }, NULL);
 }
 
 TN_EXPORT int
 ncclCommInitRankConfig(struct nccl_comm **comm, int ranks, struct nccl_id id, int rank, struct nccl_config *config)
 {
-	return create(comm, ranks, rank, &id, &(struct nccl_comm){.max_channels = max_channels_of(config)},
+	return create(comm, ranks, rank, &id, &(struct nccl_comm){ .max_channels = max_channels_of(config) },
 	              network_of(config));
 }
 
@@ -154,7 +154,7 @@ ncclCommInitRankScalable(struct nccl_comm **comm, int ranks, int rank, int id_co
 {
 	if (id_count < 1 || !ids)
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "no unique id");
-	return create(comm, ranks, rank, &ids[0], &(struct nccl_comm){.max_channels = max_channels_of(config)},
+	return create(comm, ranks, rank, &ids[0], &(struct nccl_comm){ .max_channels = max_channels_of(config) },
 	              network_of(config));
 }
 
@@ -176,7 +176,7 @@ ncclCommInitAll(struct nccl_comm **comms, int count, const int *list)
 		if (tn__set_device(list ? list[rank] : rank) != TN_OK)
 			result = tn__nccl_fail(NCCL_INVALID_ARGUMENT, "unknown device");
 		else
-			result = create(&comms[rank], count, rank, &id, &(struct nccl_comm){.together = true}, NULL);
+			result = create(&comms[rank], count, rank, &id, &(struct nccl_comm){ .together = true }, NULL);
 	}
 	int ended = ncclGroupEnd();
 	tn__set_device(before);
@@ -190,7 +190,7 @@ id_of_child(struct nccl_comm *comm, uint64_t what)
 	struct nccl_id id = comm->id;
 	uint64_t words[4];
 	memcpy(words, id.bytes, sizeof(words));
-	const uint64_t more[] = {++comm->splits, what};
+	const uint64_t more[] = { ++comm->splits, what };
 	for (size_t i = 0; i < sizeof(more); i++) { /* FNV-1a */
 		words[2] = (words[2] ^ ((const unsigned char *)more)[i]) * UINT64_C(0x100000001b3);
 		words[3] = (words[3] ^ (words[2] >> 29)) * UINT64_C(0x100000001b3);
@@ -205,9 +205,9 @@ create_child(const struct nccl_comm *comm, struct nccl_comm **out, int ranks, in
              const struct nccl_config *config)
 {
 	int before = tn__current_device(), result;
-	const struct nccl_comm model = {.max_channels = config ? max_channels_of(config) : comm->max_channels,
-	                                .together = comm->together,
-	                                .shares = shares(config)};
+	const struct nccl_comm model = { .max_channels = config ? max_channels_of(config) : comm->max_channels,
+		                             .together = comm->together,
+		                             .shares = shares(config) };
 
 	if (tn__set_device(comm->device) != TN_OK)
 		return tn__nccl_fail(NCCL_INTERNAL_ERROR, "the communicator's device is gone");
@@ -235,8 +235,9 @@ split_listed(const struct splitting *what)
 	if (what->own.color == NO_COLOR)
 		return NCCL_SUCCESS;
 	if (ranks < 1 || rank < 0)
-		return tn__nccl_fail(NCCL_INVALID_USAGE, "some ranks of the job are not run, and nobody has said which ones are in "
-		                                         "this part of a communicator");
+		return tn__nccl_fail(NCCL_INVALID_USAGE,
+		                     "some ranks of the job are not run, and nobody has said which ones are in "
+		                     "this part of a communicator");
 	return create_child(comm, what->out, ranks, rank, &id, config);
 }
 
@@ -282,7 +283,7 @@ ncclCommSplit(struct nccl_comm *comm, int color, int key, struct nccl_comm **out
 	struct splitting *what = calloc(1, sizeof(*what));
 	if (!what)
 		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
-	*what = (struct splitting){.comm = comm, .out = out, .own = {color, key}};
+	*what = (struct splitting){ .comm = comm, .out = out, .own = { color, key } };
 	if (has(config, sizeof(what->config))) {
 		what->config = *config;
 		what->configured = true;
@@ -425,7 +426,7 @@ remember(const struct nccl_comm *comm, void *memory, size_t bytes, void **handle
 	window = calloc(1, sizeof(*window));
 	if (!window)
 		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
-	*window = (struct window){memory, bytes};
+	*window = (struct window){ memory, bytes };
 	*handle = window;
 	return NCCL_SUCCESS;
 }

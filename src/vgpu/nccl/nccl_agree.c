@@ -10,11 +10,11 @@ same(const struct nccl_record *one, const struct nccl_record *other)
 
 bool
 tn__nccl_agrees(struct nccl_comm *comm, const struct nccl_record *own, uint64_t number, struct nccl_awaited *bad,
-       struct nccl_record *other)
+                struct nccl_record *other)
 {
 	const struct nccl_ranks *state = comm->state;
 	int own_slot = tn__nccl_slot(comm, comm->rank), count = comm->run_count;
-	int neighbours[] = {(own_slot + 1) % count, (own_slot + count - 1) % count};
+	int neighbours[] = { (own_slot + 1) % count, (own_slot + count - 1) % count };
 	for (int i = 0; i < 2; i++) {
 		uint64_t there = atomic_load(&state->board.members[neighbours[i]].posted);
 		if (there < number || there >= number + NCCL_RING)
@@ -22,7 +22,9 @@ tn__nccl_agrees(struct nccl_comm *comm, const struct nccl_record *own, uint64_t 
 		*other = *tn__board_record(&state->board, neighbours[i], number);
 		if (same(own, other))
 			continue;
-		*bad = (struct nccl_awaited){comm, tn__nccl_rank_at(comm, neighbours[i]), own->kind, number, own->bytes, -1, 0};
+		*bad = (struct nccl_awaited){
+			comm, tn__nccl_rank_at(comm, neighbours[i]), own->kind, number, own->bytes, -1, 0
+		};
 		uint64_t none = 0;
 		atomic_compare_exchange_strong(&state->board.head->broken, &none, number);
 		return false;
@@ -46,6 +48,6 @@ tn__nccl_wait_at_disagreement(struct nccl_comm *comm)
 		peer = slot;
 		break;
 	}
-	struct nccl_awaited awaited = {comm, tn__nccl_rank_at(comm, peer), own.kind, broken, own.bytes, -1, 0};
+	struct nccl_awaited awaited = { comm, tn__nccl_rank_at(comm, peer), own.kind, broken, own.bytes, -1, 0 };
 	return tn__nccl_wait_for_ever(&awaited, &other);
 }

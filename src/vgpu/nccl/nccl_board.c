@@ -48,7 +48,7 @@ tn__board_open(struct nccl_board *board, const struct nccl_id *id, int ranks)
 	uint32_t none = 0;
 	size_t count = (size_t)ranks, bytes = sizeof(struct nccl_head) + count * sizeof(struct nccl_member) +
 	                                      count * count * sizeof(struct nccl_pair);
-	*board = (struct nccl_board){.ranks = ranks, .descriptor = -1, .head_bytes = (bytes + 4095) & ~(size_t)4095};
+	*board = (struct nccl_board){ .ranks = ranks, .descriptor = -1, .head_bytes = (bytes + 4095) & ~(size_t)4095 };
 	if (ranks > NCCL_MOST_RANKS)
 		return tn__nccl_fail(NCCL_INVALID_USAGE, "more ranks than a virtual node can hold");
 	if (!path_of(board->path, sizeof(board->path), id))
@@ -77,7 +77,7 @@ tn__board_close(struct nccl_board *board)
 		unlink(board->path);
 	munmap(board->head, board->head_bytes);
 	close(board->descriptor);
-	*board = (struct nccl_board){.descriptor = -1};
+	*board = (struct nccl_board){ .descriptor = -1 };
 }
 
 const struct nccl_record *
@@ -137,7 +137,7 @@ tn__board_tell(const struct nccl_board *board)
 void
 tn__board_sleep(const struct nccl_board *board, uint32_t news)
 {
-	const struct timespec longest = {.tv_nsec = SLEEP_NS};
+	const struct timespec longest = { .tv_nsec = SLEEP_NS };
 	atomic_fetch_add(&board->head->waiters, 1);
 	syscall(SYS_futex, &board->head->news, FUTEX_WAIT, news, &longest, NULL, 0);
 	atomic_fetch_sub(&board->head->waiters, 1);

@@ -13,13 +13,13 @@
 
 #include "vgpu/nccl/nccl_comm.h"
 
-#define NCCL_RING 1024        /* how far a rank may run ahead */
-#define NCCL_PAIR_RING 64     /* the same for sends of a pair */
-#define NCCL_SLOTS 64         /* payloads of a member, or pair, that have not been taken */
-#define NCCL_SMALL 65536      /* bytes of a payload that is moved: TN_NCCL_SMALL of the design note */
+#define NCCL_RING 1024    /* how far a rank may run ahead */
+#define NCCL_PAIR_RING 64 /* the same for sends of a pair */
+#define NCCL_SLOTS 64     /* payloads of a member, or pair, that have not been taken */
+#define NCCL_SMALL 65536  /* bytes of a payload that is moved: TN_NCCL_SMALL of the design note */
 #define NCCL_MOST_RANKS 256
 
-#define NCCL_RUNS 16          /* of known bytes in a payload of which not all are */
+#define NCCL_RUNS 16 /* of known bytes in a payload of which not all are */
 enum nccl_payload { NCCL_LARGE, NCCL_UNKNOWN, NCCL_PARTLY, NCCL_KNOWN };
 enum nccl_presence { NCCL_ABSENT, NCCL_HERE, NCCL_GONE };
 
@@ -47,7 +47,8 @@ struct nccl_pair { /* from one rank to another */
 struct nccl_head {
 	_Atomic uint32_t ranks, left, aborted;
 	_Atomic uint32_t news, waiters; /* news is a futex */
-	_Atomic uint64_t broken; /* the first collective that ranks did not agree on; 0: none. Nothing comes of it, or after it */
+	_Atomic uint64_t
+		broken; /* the first collective that ranks did not agree on; 0: none. Nothing comes of it, or after it */
 };
 
 struct nccl_board {
@@ -77,8 +78,8 @@ struct nccl_payload_bytes {
 };
 bool tn__board_write(const struct nccl_board *board, int from, int to, bool pair, uint64_t number,
                      const struct nccl_payload_bytes *payload, size_t count);
-bool tn__board_read(const struct nccl_board *board, int from, int to, bool pair, uint64_t number, void *bytes, size_t offset,
-                    size_t count);
+bool tn__board_read(const struct nccl_board *board, int from, int to, bool pair, uint64_t number, void *bytes,
+                    size_t offset, size_t count);
 bool tn__board_read_runs(const struct nccl_board *board, int from, int to, bool pair, uint64_t number,
                          struct nccl_payload_bytes *out);
 

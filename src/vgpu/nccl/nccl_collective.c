@@ -35,7 +35,8 @@ submit(struct nccl_comm *comm, void *stream, struct call call)
 	if (__builtin_mul_overflow(call.count, tn__nccl_type_bytes(call.type), &operation.bytes))
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the count is too large");
 	int made = call.operator - NCCL_BUILT_IN_OPERATORS;
-	if (tn__nccl_reduces(call.kind) && (call.operator < 0 || made >= NCCL_MADE_OPERATORS || (made >= 0 && !comm->operators[made].used)))
+	if (tn__nccl_reduces(call.kind) &&
+	    (call.operator < 0 || made >= NCCL_MADE_OPERATORS || (made >= 0 && !comm->operators[made].used)))
 		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "unknown reduction operator");
 	return tn__nccl_submit(&operation);
 }
@@ -44,20 +45,20 @@ TN_EXPORT int
 ncclAllReduce(const void *send, void *receive, size_t count, int type, int operator, struct nccl_comm *comm,
               void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_ALL_REDUCE, send, receive, count, type, operator, 0});
+	return submit(comm, stream, (struct call){ NCCL_ALL_REDUCE, send, receive, count, type, operator, 0 });
 }
 
 TN_EXPORT int
 ncclReduce(const void *send, void *receive, size_t count, int type, int operator, int root, struct nccl_comm *comm,
            void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_REDUCE, send, receive, count, type, operator, root});
+	return submit(comm, stream, (struct call){ NCCL_REDUCE, send, receive, count, type, operator, root });
 }
 
 TN_EXPORT int
 ncclBroadcast(const void *send, void *receive, size_t count, int type, int root, struct nccl_comm *comm, void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_BROADCAST, send, receive, count, type, 0, root});
+	return submit(comm, stream, (struct call){ NCCL_BROADCAST, send, receive, count, type, 0, root });
 }
 
 TN_EXPORT int
@@ -70,43 +71,43 @@ TN_EXPORT int
 ncclReduceScatter(const void *send, void *receive, size_t count, int type, int operator, struct nccl_comm *comm,
                   void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_REDUCE_SCATTER, send, receive, count, type, operator, 0});
+	return submit(comm, stream, (struct call){ NCCL_REDUCE_SCATTER, send, receive, count, type, operator, 0 });
 }
 
 TN_EXPORT int
 ncclAllGather(const void *send, void *receive, size_t count, int type, struct nccl_comm *comm, void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_ALL_GATHER, send, receive, count, type, 0, 0});
+	return submit(comm, stream, (struct call){ NCCL_ALL_GATHER, send, receive, count, type, 0, 0 });
 }
 
 TN_EXPORT int
 ncclAlltoAll(const void *send, void *receive, size_t count, int type, struct nccl_comm *comm, void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_ALL_TO_ALL, send, receive, count, type, 0, 0});
+	return submit(comm, stream, (struct call){ NCCL_ALL_TO_ALL, send, receive, count, type, 0, 0 });
 }
 
 TN_EXPORT int
 ncclGather(const void *send, void *receive, size_t count, int type, int root, struct nccl_comm *comm, void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_GATHER, send, receive, count, type, 0, root});
+	return submit(comm, stream, (struct call){ NCCL_GATHER, send, receive, count, type, 0, root });
 }
 
 TN_EXPORT int
 ncclScatter(const void *send, void *receive, size_t count, int type, int root, struct nccl_comm *comm, void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_SCATTER, send, receive, count, type, 0, root});
+	return submit(comm, stream, (struct call){ NCCL_SCATTER, send, receive, count, type, 0, root });
 }
 
 TN_EXPORT int
 ncclSend(const void *send, size_t count, int type, int peer, struct nccl_comm *comm, void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_SEND, send, NULL, count, type, 0, peer});
+	return submit(comm, stream, (struct call){ NCCL_SEND, send, NULL, count, type, 0, peer });
 }
 
 TN_EXPORT int
 ncclRecv(void *receive, size_t count, int type, int peer, struct nccl_comm *comm, void *stream)
 {
-	return submit(comm, stream, (struct call){NCCL_RECEIVE, NULL, receive, count, type, 0, peer});
+	return submit(comm, stream, (struct call){ NCCL_RECEIVE, NULL, receive, count, type, 0, peer });
 }
 
 /* Operators that the program makes. `residence`: ncclScalarDevice 0, the scalar is read as an operation runs;
@@ -116,13 +117,15 @@ ncclRedOpCreatePreMulSum(int *operator, void *scalar, int type, int residence, s
 {
 	int made = 0;
 	if (!operator || !scalar || !comm || type < 0 || type >= NCCL_TYPES)
-		return tn__nccl_fail(NCCL_INVALID_ARGUMENT, "the operator, the scalar or the communicator is NULL, or the type unknown");
+		return tn__nccl_fail(NCCL_INVALID_ARGUMENT,
+		                     "the operator, the scalar or the communicator is NULL, or the type unknown");
 	while (made < NCCL_MADE_OPERATORS && comm->operators[made].used)
 		made++;
 	if (made == NCCL_MADE_OPERATORS)
 		return tn__nccl_fail(NCCL_INTERNAL_ERROR, "more operators than a communicator can have");
 	comm->operators[made] = (struct nccl_made_operator){
-		.used = true, .type = type, .on_device = residence == 0, .address = (uintptr_t)scalar};
+		.used = true, .type = type, .on_device = residence == 0, .address = (uintptr_t)scalar
+	};
 	if (residence != 0)
 		memcpy(comm->operators[made].scalar, scalar, tn__nccl_type_bytes(type));
 	*operator = NCCL_BUILT_IN_OPERATORS + made;

@@ -17,31 +17,31 @@
 #include "vgpu/core/core.h"
 
 enum nccl_result { /* ncclResult_t */
-	NCCL_SUCCESS = 0,
-	NCCL_UNHANDLED_CUDA_ERROR = 1,
-	NCCL_SYSTEM_ERROR = 2,
-	NCCL_INTERNAL_ERROR = 3,
-	NCCL_INVALID_ARGUMENT = 4,
-	NCCL_INVALID_USAGE = 5,
-	NCCL_REMOTE_ERROR = 6,
-	NCCL_IN_PROGRESS = 7,
+	               NCCL_SUCCESS = 0,
+	               NCCL_UNHANDLED_CUDA_ERROR = 1,
+	               NCCL_SYSTEM_ERROR = 2,
+	               NCCL_INTERNAL_ERROR = 3,
+	               NCCL_INVALID_ARGUMENT = 4,
+	               NCCL_INVALID_USAGE = 5,
+	               NCCL_REMOTE_ERROR = 6,
+	               NCCL_IN_PROGRESS = 7,
 };
 
 enum { NCCL_BUILT_IN_OPERATORS = 5, NCCL_TYPES = 12 };
 enum nccl_operator { NCCL_SUM, NCCL_PRODUCT, NCCL_MAX, NCCL_MIN, NCCL_AVERAGE }; /* ncclRedOp_t */
-enum nccl_type { /* ncclDataType_t */
-	NCCL_I8,
-	NCCL_U8,
-	NCCL_I32,
-	NCCL_U32,
-	NCCL_I64,
-	NCCL_U64,
-	NCCL_F16,
-	NCCL_F32,
-	NCCL_F64,
-	NCCL_BF16,
-	NCCL_F8E4M3,
-	NCCL_F8E5M2,
+enum nccl_type {                                                                 /* ncclDataType_t */
+	             NCCL_I8,
+	             NCCL_U8,
+	             NCCL_I32,
+	             NCCL_U32,
+	             NCCL_I64,
+	             NCCL_U64,
+	             NCCL_F16,
+	             NCCL_F32,
+	             NCCL_F64,
+	             NCCL_BF16,
+	             NCCL_F8E4M3,
+	             NCCL_F8E5M2,
 };
 
 struct nccl_id { /* ncclUniqueId: passed by value */
@@ -78,7 +78,7 @@ struct nccl_comm {
 	int *run;    /* the ranks that are, by place */
 	int run_count;
 	struct nccl_id id;
-	unsigned splits; /* communicators that were made of it */
+	unsigned splits;  /* communicators that were made of it */
 	int max_channels; /* 0: as many as the library likes */
 	bool together;    /* all its ranks are devices of this process */
 	bool shares;      /* resources of the communicator that it was split from */
@@ -86,16 +86,16 @@ struct nccl_comm {
 };
 
 enum nccl_kind { /* as enum tn_collective */
-	NCCL_ALL_REDUCE,
-	NCCL_REDUCE,
-	NCCL_BROADCAST,
-	NCCL_REDUCE_SCATTER,
-	NCCL_ALL_GATHER,
-	NCCL_ALL_TO_ALL,
-	NCCL_GATHER,
-	NCCL_SCATTER,
-	NCCL_SEND,
-	NCCL_RECEIVE,
+	             NCCL_ALL_REDUCE,
+	             NCCL_REDUCE,
+	             NCCL_BROADCAST,
+	             NCCL_REDUCE_SCATTER,
+	             NCCL_ALL_GATHER,
+	             NCCL_ALL_TO_ALL,
+	             NCCL_GATHER,
+	             NCCL_SCATTER,
+	             NCCL_SEND,
+	             NCCL_RECEIVE,
 };
 
 struct nccl_operation {
@@ -108,7 +108,8 @@ struct nccl_operation {
 	int operator; /* reductions: below NCCL_BUILT_IN_OPERATORS built in, above made by the program */
 	uintptr_t stream;
 	int type; /* enum nccl_type */
-	uint64_t like; /* of a broadcast or receive from a rank that is not run: the address whose values are taken for it; 0: none */
+	uint64_t
+		like; /* of a broadcast or receive from a rank that is not run: the address whose values are taken for it; 0: none */
 };
 
 struct nccl_split {
@@ -146,7 +147,6 @@ int tn__nccl_submit(const struct nccl_operation *operation);
 int tn__nccl_later(int (*finish)(void *what), void *what);
 
 /* The profiling interface: every name exists a second time with a p before it. */
-#define TN_NCCL_PROFILING(name) \
-	extern __typeof__(name) p##name __attribute__((alias(#name), visibility("default")));
+#define TN_NCCL_PROFILING(name) extern __typeof__(name) p##name __attribute__((alias(#name), visibility("default")));
 
 #endif

@@ -51,7 +51,7 @@ tn__nccl_later(int (*finish)(void *what), void *what)
 		return finish(what);
 	if (!tn__array_room(&group.later, &group.later_capacity, group.later_count + 1, sizeof(*group.later), SIZE_MAX))
 		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
-	group.later[group.later_count++] = (struct later){finish, what};
+	group.later[group.later_count++] = (struct later){ finish, what };
 	return NCCL_SUCCESS;
 }
 
@@ -99,7 +99,7 @@ clear(void)
 {
 	free(group.operations);
 	free(group.later);
-	group = (struct group){0};
+	group = (struct group){ 0 };
 }
 
 TN_EXPORT int

@@ -75,8 +75,9 @@ tn__nccl_read_members(struct nccl_comm *comm, const char *network)
 	if (!world || !present)
 		result = tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
 	else if (count != comm->ranks && !pair)
-		result = tn__nccl_fail(NCCL_INVALID_USAGE, "some ranks of the job are not run, and nobody has said which ones are "
-		                                           "in this communicator");
+		result = tn__nccl_fail(NCCL_INVALID_USAGE,
+		                       "some ranks of the job are not run, and nobody has said which ones are "
+		                       "in this communicator");
 	for (int i = 0; result == NCCL_SUCCESS && i < comm->ranks; i++)
 		present[i] = i == comm->rank || (pair ? !tn__next_peer_is_absent() : is_run(run, run_count, world[i]));
 	if (result == NCCL_SUCCESS)

@@ -22,7 +22,8 @@
 static bool
 behind_switch(const struct nccl_comm *comm)
 {
-	static const char *const aliases[] = {"a100", "a800", "h100", "h200", "h20", "h800", "b100", "b200", "b300", "gb200", "gb300"};
+	static const char *const aliases[] = { "a100", "a800", "h100", "h200",  "h20",  "h800",
+		                                   "b100", "b200", "b300", "gb200", "gb300" };
 	const struct tn_gpu_figures *gpu = tn__gpu(comm->device);
 	for (size_t i = 0; gpu && i < sizeof(aliases) / sizeof(*aliases); i++) {
 		size_t length = strlen(aliases[i]);

@@ -12,7 +12,8 @@
 
 #define QUEUED_MAX 64 /* results nobody has asked for, until the oldest is waited for */
 
-#define HANDSHAKE 128 /* bytes: a receive of sizes or flags, which a kernel sums before the host reads it (PyTorch's recv_object_list).
+#define HANDSHAKE \
+	128 /* bytes: a receive of sizes or flags, which a kernel sums before the host reads it (PyTorch's recv_object_list).
                        * For larger ones no kernel waits: they may be waited for by what this rank sends next */
 
 /* The slowest of the others, by what it has posted or taken. */
@@ -41,7 +42,7 @@ wait_for_room(struct nccl_comm *comm, const struct nccl_operation *operation, ui
 	int rank = 0;
 	while (number > room && slowest(comm, payload, &rank) < number - room) {
 		struct nccl_member *member = tn__nccl_member(comm, rank);
-		struct nccl_awaited awaited = {comm, rank, (int)operation->kind, number, operation->bytes, -1, 0};
+		struct nccl_awaited awaited = { comm, rank, (int)operation->kind, number, operation->bytes, -1, 0 };
 		int result = tn__nccl_wait(&awaited, payload ? &member->taken : &member->posted, number - room);
 		if (result != NCCL_SUCCESS)
 			return result;
@@ -68,7 +69,8 @@ payload_of(const struct nccl_operation *operation, size_t bytes)
 		return NULL;
 	}
 	if (reducing && scalar != 1)
-		tn__nccl_scale(out->bytes, bytes / tn__nccl_type_bytes(operation->type), (enum nccl_type)operation->type, scalar);
+		tn__nccl_scale(out->bytes, bytes / tn__nccl_type_bytes(operation->type), (enum nccl_type)operation->type,
+		               scalar);
 	return out;
 }
 
@@ -79,8 +81,9 @@ put_payload(const struct nccl_operation *operation, uint64_t number, struct nccl
 	const struct nccl_comm *comm = operation->comm;
 	const struct nccl_ranks *state = comm->state;
 	bool pair = operation->kind == NCCL_SEND;
-	bool written = payload && tn__board_write(&state->board, tn__nccl_slot(comm, comm->rank),
-	                                          pair ? tn__nccl_slot(comm, operation->peer) : 0, pair, number - 1, payload, bytes);
+	bool written = payload &&
+	               tn__board_write(&state->board, tn__nccl_slot(comm, comm->rank),
+	                               pair ? tn__nccl_slot(comm, operation->peer) : 0, pair, number - 1, payload, bytes);
 	bool whole = written && payload->runs[0].count == bytes;
 	free(payload);
 	if (bytes > NCCL_SMALL)
@@ -91,12 +94,12 @@ put_payload(const struct nccl_operation *operation, uint64_t number, struct nccl
 static struct nccl_record
 record_of(const struct nccl_operation *operation, enum nccl_payload payload)
 {
-	return (struct nccl_record){.kind = (uint8_t)operation->kind,
-	                            .type = (uint8_t)operation->type,
-	                            .payload = (uint8_t)payload,
-	                            .root = operation->peer,
-	                            .operator = operation->operator,
-	                            .bytes = operation->bytes};
+	return (struct nccl_record){ .kind = (uint8_t)operation->kind,
+		                         .type = (uint8_t)operation->type,
+		                         .payload = (uint8_t)payload,
+		                         .root = operation->peer,
+		                         .operator = operation->operator,
+		                         .bytes = operation->bytes };
 }
 
 /* What the receiving buffer holds before the result is there. */
@@ -175,7 +178,8 @@ follow(const struct nccl_operation *operation, int peer)
 	struct nccl_awaited bad;
 	struct nccl_record other;
 	uint64_t number = state->received[peer];
-	tn__pending_add((uintptr_t)operation->receive, operation->bytes, tn__nccl_gate(comm, peer), number, operation->bytes <= HANDSHAKE);
+	tn__pending_add((uintptr_t)operation->receive, operation->bytes, tn__nccl_gate(comm, peer), number,
+	                operation->bytes <= HANDSHAKE);
 	pthread_mutex_lock(&state->lock);
 	bool queued = tn__nccl_queue(&state->receives[peer], operation, number);
 	if (queued)
@@ -207,12 +211,13 @@ post_send(const struct nccl_operation *operation)
 {
 	struct nccl_comm *comm = operation->comm;
 	struct nccl_ranks *state = comm->state;
-	struct nccl_pair *pair = tn__board_pair(&state->board, tn__nccl_slot(comm, comm->rank), tn__nccl_slot(comm, operation->peer));
+	struct nccl_pair *pair = tn__board_pair(&state->board, tn__nccl_slot(comm, comm->rank),
+	                                        tn__nccl_slot(comm, operation->peer));
 	uint64_t number = atomic_load(&pair->posted) + 1;
 	bool captured, small = operation->bytes <= NCCL_SMALL;
 	int result = tn__nccl_take_memory(operation);
 	if (result == NCCL_SUCCESS && number > NCCL_PAIR_RING) {
-		struct nccl_awaited awaited = {comm, operation->peer, NCCL_SEND, number, operation->bytes, -1, 0};
+		struct nccl_awaited awaited = { comm, operation->peer, NCCL_SEND, number, operation->bytes, -1, 0 };
 		result = tn__nccl_wait(&awaited, &pair->taken, number - NCCL_PAIR_RING);
 	}
 	if (result != NCCL_SUCCESS)
@@ -291,7 +296,8 @@ like_receive(const struct nccl_operation *operations, size_t count, const struct
 	int stand_in = tn__nccl_stand_in(own->comm, own->peer);
 	for (size_t i = 0; i < count; i++) {
 		const struct nccl_operation *other = &operations[i];
-		bool fits = other->kind == NCCL_RECEIVE && other->bytes == own->bytes && !tn__nccl_is_absent(own->comm, other->peer);
+		bool fits = other->kind == NCCL_RECEIVE && other->bytes == own->bytes &&
+		            !tn__nccl_is_absent(own->comm, other->peer);
 		if (fits && (!found || other->peer == stand_in))
 			found = other;
 	}
@@ -321,7 +327,9 @@ post_some(const struct nccl_operation *operations, size_t count)
 		struct nccl_operation operation = operations[i];
 		if (!is_alone(&operation))
 			continue;
-		const struct nccl_operation *other = operation.kind == NCCL_RECEIVE ? like_receive(operations, count, &operation) : NULL;
+		const struct nccl_operation *other = operation.kind == NCCL_RECEIVE
+		                                         ? like_receive(operations, count, &operation)
+		                                         : NULL;
 		operation.like = other ? (uintptr_t)other->receive : 0;
 		result = post_alone(&operation, other ? other->peer : -1);
 	}

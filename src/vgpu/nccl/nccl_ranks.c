@@ -64,7 +64,7 @@ meet_ranks(struct nccl_comm *comm)
 	if (!comm->together)
 		tn__rank_join(comm->rank, comm->ranks, comm->device);
 	for (int rank = 0; rank < comm->ranks && result == NCCL_SUCCESS; rank++) {
-		const struct nccl_awaited awaited = {comm, rank, -1, 0, 0, -1, 0};
+		const struct nccl_awaited awaited = { comm, rank, -1, 0, 0, -1, 0 };
 		if (!tn__nccl_is_absent(comm, rank))
 			result = tn__nccl_wait(&awaited, &tn__nccl_member(comm, rank)->presence, NCCL_HERE);
 	}
@@ -105,7 +105,7 @@ hear_splits(struct nccl_comm *comm, struct nccl_split *all)
 	int result = NCCL_SUCCESS;
 	for (int rank = 0; rank < comm->ranks && result == NCCL_SUCCESS; rank++) {
 		const struct nccl_member *member = &state->board.members[rank];
-		const struct nccl_awaited awaited = {comm, rank, -1, state->splits, 0, -1, 0};
+		const struct nccl_awaited awaited = { comm, rank, -1, state->splits, 0, -1, 0 };
 		result = tn__nccl_wait(&awaited, &member->splits, state->splits);
 		all[rank] = member->split[(state->splits - 1) % 2];
 	}

@@ -5,7 +5,7 @@
 #include "vgpu/nccl/nccl_reduce.h"
 
 /* In the order of ncclDataType_t: i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2. */
-static const size_t type_bytes[NCCL_TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+static const size_t type_bytes[NCCL_TYPES] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
 
 size_t
 tn__nccl_type_bytes(int type)
@@ -20,7 +20,7 @@ struct small {
 	bool infinities; /* f8e4m3 has none: its largest exponent holds numbers, and one NaN */
 };
 
-static const struct small half = {5, 10, true}, brain = {8, 7, true}, e4m3 = {4, 3, false}, e5m2 = {5, 2, true};
+static const struct small half = { 5, 10, true }, brain = { 8, 7, true }, e4m3 = { 4, 3, false }, e5m2 = { 5, 2, true };
 
 static float
 read_small(uint32_t bits, const struct small *form)
@@ -231,7 +231,7 @@ tn__nccl_scalar(const struct nccl_comm *comm, int operator, double *out)
 	if (made->on_device && !tn__values_known(made->address, bytes, tn__nccl_type_bytes(made->type)))
 		return false;
 	enum nccl_type type = (enum nccl_type)made->type;
-	*out = !is_integer(type)  ? read_real(bytes, type)
+	*out = !is_integer(type) ? read_real(bytes, type)
 	       : is_signed(type) ? (double)(int64_t)read_whole(bytes, type)
 	                         : (double)read_whole(bytes, type);
 	return true;

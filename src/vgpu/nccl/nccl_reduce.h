@@ -11,7 +11,7 @@
 size_t tn__nccl_type_bytes(int type);
 
 /* The scalar of an operator that the program made as a number; 1 for a built-in one. False: its value is not known. */
-bool tn__nccl_scalar(const struct nccl_comm *comm, int operator, double *out);
+bool tn__nccl_scalar(const struct nccl_comm *comm, int operator, double * out);
 
 /* Multiplies `count` elements by a scalar; combines them with others; divides them. */
 void tn__nccl_scale(void *values, size_t count, enum nccl_type type, double scalar);

@@ -14,7 +14,7 @@ tn__nccl_queue(struct nccl_queue *queue, const struct nccl_operation *operation,
 {
 	if (!tn__array_room(&queue->items, &queue->capacity, queue->count + 1, sizeof(*queue->items), SIZE_MAX))
 		return false;
-	queue->items[queue->count++] = (struct nccl_queued){*operation, number};
+	queue->items[queue->count++] = (struct nccl_queued){ *operation, number };
 	return true;
 }
 
@@ -99,7 +99,8 @@ reduce(const struct nccl_operation *operation, uint64_t number, unsigned char *p
 		return false;
 	memcpy(out, parts + (size_t)tn__nccl_slot(comm, tn__nccl_stand_in(comm, 0)) * part, part);
 	for (int rank = 1; rank < comm->ranks; rank++)
-		tn__nccl_combine(out, parts + (size_t)tn__nccl_slot(comm, tn__nccl_stand_in(comm, rank)) * part, count, type, operator);
+		tn__nccl_combine(out, parts + (size_t)tn__nccl_slot(comm, tn__nccl_stand_in(comm, rank)) * part, count, type,
+		                 operator);
 	if (operator == NCCL_AVERAGE)
 		tn__nccl_divide(out, count, type, comm->ranks);
 	memcpy(parts, out, part);
@@ -163,7 +164,8 @@ finish_receive(const struct nccl_queued *queued, const struct nccl_record *recor
 	uint64_t address = (uintptr_t)operation->receive;
 	bool wanted = tn__pending_take(address, tn__nccl_gate(comm, operation->peer), queued->number);
 	if (wanted && record->payload >= NCCL_PARTLY)
-		take_part(&state->board, tn__nccl_slot(comm, operation->peer), tn__nccl_slot(comm, comm->rank), true, queued->number - 1, 0, operation->bytes, address);
+		take_part(&state->board, tn__nccl_slot(comm, operation->peer), tn__nccl_slot(comm, comm->rank), true,
+		          queued->number - 1, 0, operation->bytes, address);
 }
 
 bool
@@ -192,7 +194,7 @@ tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, stru
 			atomic_fetch_add(&pair->taken, 1);
 			tn__board_tell(&state->board);
 		} else {
-			*bad = (struct nccl_awaited){comm, peer, NCCL_RECEIVE, queued->number, queued->operation.bytes, -1, 0};
+			*bad = (struct nccl_awaited){ comm, peer, NCCL_RECEIVE, queued->number, queued->operation.bytes, -1, 0 };
 		}
 	}
 	return fits;
@@ -216,7 +218,7 @@ wait_for_collectives(struct nccl_comm *comm, uint64_t number)
 		if (last == 0)
 			continue;
 		const struct nccl_record *record = &own->ring[(last - 1) % NCCL_RING];
-		struct nccl_awaited awaited = {comm, rank, record->kind, last, record->bytes, -1, 0};
+		struct nccl_awaited awaited = { comm, rank, record->kind, last, record->bytes, -1, 0 };
 		result = tn__nccl_wait(&awaited, &tn__nccl_member(comm, rank)->posted, last);
 	}
 	uint64_t broken = atomic_load(&state->board.head->broken);
@@ -235,9 +237,11 @@ static int
 wait_for_receives(struct nccl_comm *comm, int peer, uint64_t number)
 {
 	struct nccl_ranks *state = comm->state;
-	struct nccl_awaited awaited = {comm, peer, NCCL_RECEIVE, number, 0, -1, 0};
+	struct nccl_awaited awaited = { comm, peer, NCCL_RECEIVE, number, 0, -1, 0 };
 	struct nccl_record other;
-	int result = tn__nccl_wait(&awaited, &tn__board_pair(&state->board, tn__nccl_slot(comm, peer), tn__nccl_slot(comm, comm->rank))->posted, number);
+	int result = tn__nccl_wait(
+		&awaited, &tn__board_pair(&state->board, tn__nccl_slot(comm, peer), tn__nccl_slot(comm, comm->rank))->posted,
+		number);
 	pthread_mutex_lock(&state->lock);
 	bool fits = tn__nccl_finish_receives(comm, peer, number, &awaited, &other);
 	pthread_mutex_unlock(&state->lock);

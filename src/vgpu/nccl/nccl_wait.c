@@ -28,7 +28,9 @@ tell_wait(const struct nccl_awaited *awaited)
 {
 	const struct nccl_member *peer = tn__nccl_member(awaited->comm, awaited->peer);
 	tn__rank_waits(&(struct tn_ledger_wait){
-		.why = awaited->other_operation >= 0 ? TN_WAITS_OTHER_OPERATION : has_ended(peer) ? TN_WAITS_ENDED : TN_WAITS,
+		.why = awaited->other_operation >= 0 ? TN_WAITS_OTHER_OPERATION
+	           : has_ended(peer)             ? TN_WAITS_ENDED
+	                                         : TN_WAITS,
 		.operation = awaited->operation,
 		.peer = awaited->peer,
 		.peer_pid = peer->pid,

@@ -29,7 +29,7 @@ enum { CUDA_DRIVER_VERSION = 13020 };
 enum { MAX_DEVICES = 8, UUID_TEXT = 41, PCI_DOMAIN = 0, PCI_DEVICE = 0 };
 
 static atomic_int initialized;
-static struct nvml_device devices[MAX_DEVICES] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+static struct nvml_device devices[MAX_DEVICES] = { { 0 }, { 1 }, { 2 }, { 3 }, { 4 }, { 5 }, { 6 }, { 7 } };
 
 int
 tn__nvml_ready(void)

@@ -132,7 +132,7 @@ nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilizatio
 
 	if (result != NVML_SUCCESS || !utilization)
 		return result == NVML_SUCCESS ? NVML_INVALID_ARGUMENT : result;
-	*utilization = (struct nvml_utilization){0, 0};
+	*utilization = (struct nvml_utilization){ 0, 0 };
 	return NVML_SUCCESS;
 }
 
@@ -315,11 +315,10 @@ nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_fiel
 
 /* ---- what such a card does not have ---- */
 
-#define TN_NVML_ABSENT(name)           \
-	TN_EXPORT int                      \
-	name(void)                         \
-	{                                  \
-		int result = tn__nvml_ready(); \
+#define TN_NVML_ABSENT(name)                                         \
+	TN_EXPORT int name(void)                                         \
+	{                                                                \
+		int result = tn__nvml_ready();                               \
 		return result == NVML_SUCCESS ? NVML_NOT_SUPPORTED : result; \
 	}
 

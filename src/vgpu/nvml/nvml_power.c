@@ -18,16 +18,19 @@ static const struct {
 	const char *words;
 	uint32_t watts;
 } limits[] = {
-	{"RTX 3060 Ti", 200}, {"RTX 3060", 170},    {"RTX 3070 Ti", 290},    {"RTX 3070", 220},    {"RTX 3080 Ti", 350},
-	{"RTX 3080", 320},    {"RTX 3090 Ti", 450}, {"RTX 3090", 350},       {"RTX 4060 Ti", 160}, {"RTX 4060", 115},
-	{"RTX 4070 Ti", 285}, {"RTX 4070", 200},    {"RTX 4080", 320},       {"RTX 4090", 450},    {"RTX 5060 Ti", 180},
-	{"RTX 5060", 145},    {"RTX 5070 Ti", 300}, {"RTX 5070", 250},       {"RTX 5080", 360},    {"RTX 5090", 575},
-	{"RTX 2080 Ti", 250}, {"RTX 2080", 215},    {"RTX 2070", 175},       {"RTX 2060", 160},    {"GTX 1080 Ti", 250},
-	{"RTX PRO 6000", 600}, {"RTX A6000", 300},   {"RTX 6000 Ada", 300}, {"RTX A5000", 230},     {"RTX A4000", 140},   {"TITAN RTX", 280},
-	{"T4", 70},           {"V100", 300},        {"P100", 250},           {"A100-PCIE", 250},   {"A100 80GB PCIe", 300},
-	{"A100", 400},        {"A10G", 300},        {"A10", 150},            {"A40", 300},         {"A30", 165},
-	{"L40S", 350},        {"L40", 300},         {"L4", 72},              {"H100 PCIe", 350},   {"H100 NVL", 400},
-	{"H100", 700},        {"H200 NVL", 600},    {"H200", 700},           {"H20", 400},         {"B200", 1000},
+	{ "RTX 3060 Ti", 200 }, { "RTX 3060", 170 },     { "RTX 3070 Ti", 290 }, { "RTX 3070", 220 },
+	{ "RTX 3080 Ti", 350 }, { "RTX 3080", 320 },     { "RTX 3090 Ti", 450 }, { "RTX 3090", 350 },
+	{ "RTX 4060 Ti", 160 }, { "RTX 4060", 115 },     { "RTX 4070 Ti", 285 }, { "RTX 4070", 200 },
+	{ "RTX 4080", 320 },    { "RTX 4090", 450 },     { "RTX 5060 Ti", 180 }, { "RTX 5060", 145 },
+	{ "RTX 5070 Ti", 300 }, { "RTX 5070", 250 },     { "RTX 5080", 360 },    { "RTX 5090", 575 },
+	{ "RTX 2080 Ti", 250 }, { "RTX 2080", 215 },     { "RTX 2070", 175 },    { "RTX 2060", 160 },
+	{ "GTX 1080 Ti", 250 }, { "RTX PRO 6000", 600 }, { "RTX A6000", 300 },   { "RTX 6000 Ada", 300 },
+	{ "RTX A5000", 230 },   { "RTX A4000", 140 },    { "TITAN RTX", 280 },   { "T4", 70 },
+	{ "V100", 300 },        { "P100", 250 },         { "A100-PCIE", 250 },   { "A100 80GB PCIe", 300 },
+	{ "A100", 400 },        { "A10G", 300 },         { "A10", 150 },         { "A40", 300 },
+	{ "A30", 165 },         { "L40S", 350 },         { "L40", 300 },         { "L4", 72 },
+	{ "H100 PCIe", 350 },   { "H100 NVL", 400 },     { "H100", 700 },        { "H200 NVL", 600 },
+	{ "H200", 700 },        { "H20", 400 },          { "B200", 1000 },
 };
 
 static const struct tn_gpu_figures *
@@ -78,8 +81,7 @@ energy_of(const struct tn_gpu_figures *gpu)
 
 /* An unsigned figure of the card; 0 where `none_is_absent` is what the card does not have. */
 #define FIGURE(name, type, expression, none_is_absent)              \
-	TN_EXPORT int                                                   \
-	name(const struct nvml_device *device, type *out)               \
+	TN_EXPORT int name(const struct nvml_device *device, type *out) \
 	{                                                               \
 		int result;                                                 \
 		const struct tn_gpu_figures *gpu = gpu_of(device, &result); \

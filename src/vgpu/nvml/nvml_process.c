@@ -39,7 +39,7 @@ nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device, uint32_t *count
 	int result = list(device, count, out, processes);
 
 	for (uint32_t i = 0; result == NVML_SUCCESS && i < *count; i++)
-		out[i] = (struct nvml_process_v1){(uint32_t)processes[i].pid, processes[i].bytes};
+		out[i] = (struct nvml_process_v1){ (uint32_t)processes[i].pid, processes[i].bytes };
 	return result;
 }
 
@@ -50,7 +50,7 @@ nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, uint32_t *co
 	int result = list(device, count, out, processes);
 
 	for (uint32_t i = 0; result == NVML_SUCCESS && i < *count; i++)
-		out[i] = (struct nvml_process){(uint32_t)processes[i].pid, processes[i].bytes, NO_INSTANCE, NO_INSTANCE};
+		out[i] = (struct nvml_process){ (uint32_t)processes[i].pid, processes[i].bytes, NO_INSTANCE, NO_INSTANCE };
 	return result;
 }
 
@@ -75,8 +75,8 @@ nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_pr
 	}
 	int result = list(device, &processes->count, processes->processes, found);
 	for (uint32_t i = 0; result == NVML_SUCCESS && i < processes->count; i++)
-		processes->processes[i] =
-			(struct nvml_process_detail){(uint32_t)found[i].pid, found[i].bytes, NO_INSTANCE, NO_INSTANCE, 0};
+		processes->processes[i] = (struct nvml_process_detail){ (uint32_t)found[i].pid, found[i].bytes, NO_INSTANCE,
+			                                                    NO_INSTANCE, 0 };
 	return result;
 }
 
@@ -93,11 +93,10 @@ none(const struct nvml_device *device, uint32_t *count)
 	return NVML_SUCCESS;
 }
 
-#define TN_NVML_NO_PROCESSES(name)                                        \
-	TN_EXPORT int                                                         \
-	name(struct nvml_device *device, uint32_t *count, void *processes)    \
-	{                                                                     \
-		return none(device, count);                                       \
+#define TN_NVML_NO_PROCESSES(name)                                                   \
+	TN_EXPORT int name(struct nvml_device *device, uint32_t *count, void *processes) \
+	{                                                                                \
+		return none(device, count);                                                  \
 	}
 
 TN_NVML_NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses)

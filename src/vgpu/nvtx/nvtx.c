@@ -15,18 +15,16 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 /* Functions that return a handle: none is ever looked into, so there is none. */
-#define TN_NVTX_HANDLE(name) \
-	TN_EXPORT void *         \
-	name(void)               \
-	{                        \
-		return NULL;         \
+#define TN_NVTX_HANDLE(name)   \
+	TN_EXPORT void *name(void) \
+	{                          \
+		return NULL;           \
 	}
 /* Functions that return the number of a range. */
-#define TN_NVTX_RANGE(name) \
-	TN_EXPORT uint64_t      \
-	name(void)              \
-	{                       \
-		return 0;           \
+#define TN_NVTX_RANGE(name)       \
+	TN_EXPORT uint64_t name(void) \
+	{                             \
+		return 0;                 \
 	}
 
 TN_NVTX_HANDLE(nvtxDomainCreateA)

@@ -132,7 +132,8 @@ is_filtered(const struct call *call, cudnnBackendDescriptor_t configuration)
 	int down = 0, tensor_cores = 0;
 	must(get_attribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &found, &engine),
 	     "engine");
-	must(get_attribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 16, &count, notes), "notes");
+	must(get_attribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 16, &count, notes),
+	     "notes");
 	for (int64_t i = 0; i < count; i++) {
 		down |= notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
 		tensor_cores |= notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
@@ -160,8 +161,9 @@ plans(const struct call *call, cudnnBackendDescriptor_t graph, cudnnBackendHeurM
 	     "count");
 	for (int64_t i = 0; i < count && i < 256; i++)
 		results[i] = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-	must(get_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &given, results),
-	     "results");
+	must(
+		get_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &given, results),
+		"results");
 	for (int64_t i = 0; i < given && made < most; i++) {
 		cudnnBackendDescriptor_t plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
 		if (is_filtered(call, results[i]))
