@@ -17,8 +17,6 @@
 #include "supervise/internal.h"
 #include "trials/trial.h"
 
-#define LARGE (-1) /* in the place of a card's index: the card that is never full */
-
 struct point {
 	int card, at;
 	bool over;
@@ -59,7 +57,7 @@ struct search {
 static struct tn_trial *
 try_point(struct search *search, int card, int at)
 {
-	const struct target *target = &search->targets[card == LARGE ? 0 : card];
+	const struct target *target = &search->targets[card == TN_FIT_LARGE ? 0 : card];
 	struct point *point = search->count < search->room ? calloc(1, sizeof(*point)) : NULL;
 	int values[TN_AXES];
 	if (point == NULL)
@@ -77,7 +75,7 @@ try_point(struct search *search, int card, int at)
 		snprintf(value, sizeof(value), "%d", values[0]);
 		point->trial.changes = point->changes = tn__change_part("batch", value);
 	}
-	if (card == LARGE)
+	if (card == TN_FIT_LARGE)
 		point->trial.options.memory_bytes = TN_UNLIMITED_CARD;
 	else
 		point->trial.options.other_bytes += (uint64_t)target->card.hidden;
@@ -108,7 +106,7 @@ static const struct point *
 seen_large(const struct search *search, int at)
 {
 	for (int i = 0; i < search->count; i++)
-		if (search->points[i]->card == LARGE && search->points[i]->at == at)
+		if (search->points[i]->card == TN_FIT_LARGE && search->points[i]->at == at)
 			return search->points[i];
 	return NULL;
 }
@@ -124,13 +122,13 @@ static struct tn_trial *
 next_on_large(struct search *search)
 {
 	if (search->count == 0)
-		return try_point(search, LARGE, 0);
+		return try_point(search, TN_FIT_LARGE, 0);
 	if (!search->begun)
 		return NULL;
 	for (int axis = 0; axis < search->axis_count; axis++)
 		for (int i = last_three(&search->axes[axis]); i < search->axes[axis].count; i++)
 			if (seen_large(search, along(search, axis, i)) == NULL)
-				return try_point(search, LARGE, along(search, axis, i));
+				return try_point(search, TN_FIT_LARGE, along(search, axis, i));
 	return NULL;
 }
 
@@ -166,7 +164,7 @@ set_model(struct search *search)
 	int64_t last[TN_AXES];
 	double powers[TN_AXES];
 	for (int i = 0; i < search->count; i++)
-		if (search->points[i]->card == LARGE && !search->points[i]->over)
+		if (search->points[i]->card == TN_FIT_LARGE && !search->points[i]->over)
 			return false;
 	for (int i = 0; i < search->axis_count; i++) {
 		last[i] = need_of(search, along(search, i, search->axes[i].count - 1));
@@ -203,10 +201,10 @@ static void
 take_need(struct search *search, const struct point *point)
 {
 	int64_t device = tn__trial_report(&point->trial)->device_peak;
-	const struct target *there = &search->targets[point->card == LARGE ? 0 : point->card];
+	const struct target *there = &search->targets[point->card == TN_FIT_LARGE ? 0 : point->card];
 	if (device == TN_NO_FIGURE)
 		return;
-	device -= (int64_t)there->card.figures.context_bytes + (point->card == LARGE ? 0 : there->card.hidden);
+	device -= (int64_t)there->card.figures.context_bytes + (point->card == TN_FIT_LARGE ? 0 : there->card.hidden);
 	for (int i = 0; i < search->target_count; i++)
 		search->targets[i].known.need[point->at] = device + (int64_t)search->targets[i].card.figures.context_bytes;
 }
@@ -246,7 +244,7 @@ ended(void *context, struct tn_trial *trial)
 		judge_first(search, point);
 	if (fits)
 		take_need(search, point);
-	if (point->card == LARGE)
+	if (point->card == TN_FIT_LARGE)
 		return;
 	search->targets[point->card].known.seen[point->at] = fits                             ? TN_GRID_FITS
 	                                                     : trial->end == TN_TRIAL_STOPPED ? TN_GRID_UNKNOWN
