@@ -156,6 +156,12 @@ def test_into_a_folder(tonnage, models, fetch, tmp_path):
     assert os.listdir(tmp_path / "mine") == ["notes"]
 
 
+def test_serve_plan_reads_what_was_fetched(models, fetch):
+    folder = fetch.document(SHARDED)["folder"]
+    done = subprocess.run([TONNAGE, "serve-plan", folder, "--gpu=l4", "--json"], capture_output=True, text=True)
+    assert done.returncode == 0 and models[1][SHARDED] <= json.loads(done.stdout)["weights"]["bytes"] < models[1][SHARDED] * 1.1, done
+
+
 def test_screen_and_a_second_fetch(hub, fetch):
     done = fetch(SHARDED)
     assert done.returncode == 0 and done.stderr == ""

@@ -90,7 +90,9 @@ class Hub:
             large = getattr(each, "lfs", None) or {}
             size = getattr(each, "size", None)
             size = size if size is not None else (large.get("size") if isinstance(large, dict) else getattr(large, "size", None))
-            files[each.rfilename] = size or 0
+            if size is None:
+                raise Failure("hub", f"{self.endpoint} does not say how long {printable(each.rfilename)} of {self.model} is: is it a hub (HF_ENDPOINT)?")
+            files[each.rfilename] = size
         return info.sha, files
 
     def asked(self, ask):
@@ -126,13 +128,15 @@ class Hub:
                                      "--into DIR`, and bring DIR: config.json, the tokenizer's files, *.safetensors.index.json, and the header of each "
                                      "*.safetensors")
 
-    def read(self, path, commit, begin, length):
-        """`length` bytes of a file from `begin` on; all of it where length is None."""
-        return self.asked(lambda: self.read_once(path, commit, begin, length))
+    def read(self, path, commit, begin, length, whole=False):
+        """`length` bytes of a file from `begin` on; one more of a file that is wanted whole and is longer than that."""
+        return self.asked(lambda: self.read_once(path, commit, begin, length, whole))
 
-    def read_once(self, path, commit, begin, length):
+    def read_once(self, path, commit, begin, length, whole):
         headers = {**self.headers, "Accept-Encoding": "identity"}
-        if length is not None:
+        if whole:
+            length += 1
+        else:
             headers["Range"] = f"bytes={begin}-{begin + length - 1}"
         got = bytearray()
         with self.opened(self.url(self.model, path, revision=commit, endpoint=self.endpoint), headers) as (response, pieces):
@@ -141,9 +145,9 @@ class Hub:
                 with self.lock:
                     self.moved += len(piece)
                 got += piece
-                if length is not None and len(got) >= skip + length or len(got) > skip + LONGEST_HEADER + LARGEST_WHOLE:
+                if len(got) >= skip + length:
                     break
-        return bytes(got[skip:] if length is None else got[skip : skip + length])
+        return bytes(got[skip : skip + length])
 
     @contextlib.contextmanager
     def opened(self, url, headers):
@@ -209,9 +213,9 @@ def fetch_file(hub, folder, path, kind, commit, size):
     if kind == "header":
         data, quantised = read_header(hub, path, commit, size)
     else:
-        data = hub.read(path, commit, 0, None)
+        data = hub.read(path, commit, 0, size, whole=True)
         if len(data) != size:
-            raise Failure("damaged", f"{printable(path)} ended after {len(data)} of {size} bytes")
+            raise Failure("damaged", f"{printable(path)} is not {size} bytes long, as the hub's list says")
     if hub.stopped:
         raise Failure("interrupted", "interrupted")
     target = folder / path
