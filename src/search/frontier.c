@@ -4,66 +4,27 @@
  * that is never full; three more for each axis show how memory grows. Then grid.c chooses what is tried on the cards. What one
  * card tells of the need of a combination serves the guesses for the others; that it fits is always seen on the card.
  */
-#include "search/fit_search.h"
+#include "search/frontier_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "report/document.h"
-#include "report/frontier.h"
-#include "search/grid.h"
-#include "search/search.h"
 #include "supervise/internal.h"
-#include "trials/trial.h"
-
-struct point {
-	int card, at;
-	bool over;
-	char *changes;
-	char **arguments;
-	struct tn_trial trial;
-};
-
-struct target {
-	struct tn_search_card card;
-	char *asked;
-	struct tn_grid_card known;
-	struct point **tried; /* an item a combination, NULL where it was not tried */
-};
-
-struct search {
-	const struct tn_fit_options *options;
-	struct tn_trials trials;
-	struct tn_progress_line line;
-	struct tn_axis axes[TN_AXES];
-	int axis_count;
-	bool by_loader; /* the first axis is the batch, which the arguments have no place for */
-	struct tn_grid grid;
-	int size; /* combinations */
-	struct target targets[TN_SEARCH_CARDS];
-	int target_count;
-	struct point **points;
-	int count, room;
-	bool begun;    /* the first trial is over, and good */
-	bool modelled; /* the card that is never full has told all that is asked of it */
-	const char *failure;
-	char *doubt;
-	int failure_status;
-};
 
 /* ---- trials ---- */
 
 static struct tn_trial *
-try_point(struct search *search, int card, int at)
+try_point(struct tn_frontier_search *search, int card, int at)
 {
-	const struct target *target = &search->targets[card == TN_FIT_LARGE ? 0 : card];
-	struct point *point = search->count < search->room ? calloc(1, sizeof(*point)) : NULL;
+	const struct tn_frontier_target *target = &search->targets[card == TN_FIT_LARGE ? 0 : card];
+	struct tn_frontier_trial *point = search->count < search->room ? calloc(1, sizeof(*point)) : NULL;
 	int values[TN_AXES];
 	if (point == NULL)
 		return NULL;
 	search->points[search->count++] = point;
-	*point = (struct point){ .card = card, .at = at };
+	*point = (struct tn_frontier_trial){ .card = card, .at = at };
 	tn__grid_values(&search->grid, at, values);
 	point->arguments = tn__axes_arguments(search->axes, values, search->axis_count, target->card.options.arguments);
 	point->trial.options = target->card.options;
@@ -84,31 +45,12 @@ try_point(struct search *search, int card, int at)
 }
 
 static void
-free_point(struct point *point)
+free_point(struct tn_frontier_trial *point)
 {
 	tn__arguments_free(point->arguments);
 	free(point->changes);
 	tn__trial_clear(&point->trial);
 	free(point);
-}
-
-/* The combination that has the least values but for one axis, of which it has the value `index`. */
-static int
-along(const struct search *search, int axis, int index)
-{
-	int stride = axis == 0 ? 1 : search->grid.columns;
-	for (int i = 1; i < axis; i++)
-		stride *= search->axes[i].count;
-	return index * stride;
-}
-
-static const struct point *
-seen_large(const struct search *search, int at)
-{
-	for (int i = 0; i < search->count; i++)
-		if (search->points[i]->card == TN_FIT_LARGE && search->points[i]->at == at)
-			return search->points[i];
-	return NULL;
 }
 
 static int
@@ -119,7 +61,7 @@ last_three(const struct tn_axis *axis)
 
 /* The least values of all, and the last three of each axis, where growth shows best. */
 static struct tn_trial *
-next_on_large(struct search *search)
+next_on_large(struct tn_frontier_search *search)
 {
 	if (search->count == 0)
 		return try_point(search, TN_FIT_LARGE, 0);
@@ -127,39 +69,14 @@ next_on_large(struct search *search)
 		return NULL;
 	for (int axis = 0; axis < search->axis_count; axis++)
 		for (int i = last_three(&search->axes[axis]); i < search->axes[axis].count; i++)
-			if (seen_large(search, along(search, axis, i)) == NULL)
-				return try_point(search, TN_FIT_LARGE, along(search, axis, i));
+			if (tn__frontier_seen(search, tn__frontier_along(search, axis, i)) == NULL)
+				return try_point(search, TN_FIT_LARGE, tn__frontier_along(search, axis, i));
 	return NULL;
-}
-
-/* What a combination needs beside the context, as the card that is never full has told. */
-static int64_t
-need_of(const struct search *search, int at)
-{
-	const struct point *point = seen_large(search, at);
-	int64_t device = point != NULL && tn__trial_fits(&point->trial) ? tn__trial_report(&point->trial)->device_peak
-	                                                                : TN_NO_FIGURE;
-	return device != TN_NO_FIGURE ? device - (int64_t)search->targets[0].card.figures.context_bytes : TN_NO_FIGURE;
-}
-
-static double
-power_of(const struct search *search, int index)
-{
-	const struct tn_axis *axis = &search->axes[index];
-	int values[3];
-	int64_t needs[3];
-	if (axis->count < 3)
-		return 0;
-	for (int i = 0; i < 3; i++) {
-		values[i] = axis->values[axis->count - 3 + i];
-		needs[i] = need_of(search, along(search, index, axis->count - 3 + i));
-	}
-	return tn__grid_power(values, needs);
 }
 
 /* False while a trial on the card that is never full runs. */
 static bool
-set_model(struct search *search)
+set_model(struct tn_frontier_search *search)
 {
 	int64_t last[TN_AXES];
 	double powers[TN_AXES];
@@ -167,17 +84,17 @@ set_model(struct search *search)
 		if (search->points[i]->card == TN_FIT_LARGE && !search->points[i]->over)
 			return false;
 	for (int i = 0; i < search->axis_count; i++) {
-		last[i] = need_of(search, along(search, i, search->axes[i].count - 1));
-		powers[i] = power_of(search, i);
+		last[i] = tn__frontier_need(search, tn__frontier_along(search, i, search->axes[i].count - 1));
+		powers[i] = tn__frontier_power(search, i);
 	}
-	tn__grid_set_model(&search->grid, need_of(search, 0), last, powers);
+	tn__grid_set_model(&search->grid, tn__frontier_need(search, 0), last, powers);
 	return true;
 }
 
 static struct tn_trial *
 next(void *context)
 {
-	struct search *search = context;
+	struct tn_frontier_search *search = context;
 	if (search->failure != NULL)
 		return NULL;
 	struct tn_trial *trial = next_on_large(search);
@@ -198,10 +115,10 @@ next(void *context)
 
 /* What a card would need for a trial that was seen whole on another. */
 static void
-take_need(struct search *search, const struct point *point)
+take_need(struct tn_frontier_search *search, const struct tn_frontier_trial *point)
 {
 	int64_t device = tn__trial_report(&point->trial)->device_peak;
-	const struct target *there = &search->targets[point->card == TN_FIT_LARGE ? 0 : point->card];
+	const struct tn_frontier_target *there = &search->targets[point->card == TN_FIT_LARGE ? 0 : point->card];
 	if (device == TN_NO_FIGURE)
 		return;
 	device -= (int64_t)there->card.figures.context_bytes + (point->card == TN_FIT_LARGE ? 0 : there->card.hidden);
@@ -210,7 +127,7 @@ take_need(struct search *search, const struct point *point)
 }
 
 static void
-judge_first(struct search *search, const struct point *point)
+judge_first(struct tn_frontier_search *search, const struct tn_frontier_trial *point)
 {
 	const struct tn_change_results *results = &point->trial.outcome.changes;
 	bool applied = !search->by_loader;
@@ -230,8 +147,8 @@ judge_first(struct search *search, const struct point *point)
 static void
 ended(void *context, struct tn_trial *trial)
 {
-	struct search *search = context;
-	struct point *point = NULL;
+	struct tn_frontier_search *search = context;
+	struct tn_frontier_trial *point = NULL;
 	for (int i = 0; i < search->count && point == NULL; i++)
 		if (&search->points[i]->trial == trial)
 			point = search->points[i];
@@ -256,133 +173,18 @@ ended(void *context, struct tn_trial *trial)
 static void
 tick(void *context)
 {
-	struct search *search = context;
+	struct tn_frontier_search *search = context;
 	tn__progress_line_show(&search->line, "trial %d of at most %d, %.0f s", search->trials.count, search->room,
 	                       tn__trials_seconds(&search->trials));
 }
 
-/* ---- the table ---- */
-
-static void
-fill_plan(int batch, struct tn_frontier_row *row)
-{
-	if (batch == 0 || row->largest <= 0)
-		return;
-	row->micro_batch = batch < row->largest ? batch : row->largest;
-	while (batch % row->micro_batch != 0)
-		row->micro_batch--;
-	row->steps = batch / row->micro_batch;
-}
-
-static void
-fill_row(const struct search *search, const struct target *target, int index, struct tn_frontier_row *row)
-{
-	int low, high, columns = search->grid.columns;
-	tn__grid_bounds(&search->grid, &target->known, index, &low, &high);
-	*row = (struct tn_frontier_row){ .largest = -1, .device_peak = TN_NO_FIGURE, .margin = TN_NO_FIGURE };
-	if (high - low > 1)
-		return;
-	row->largest = low >= 0 ? search->axes[0].values[low] : 0;
-	row->unbounded = low == columns - 1;
-	row->failed = low < 0 && target->known.seen[index * columns] == TN_GRID_FAILED;
-	const struct point *point = low >= 0 ? target->tried[index * columns + low] : NULL;
-	if (point != NULL) {
-		row->device_peak = tn__trial_report(&point->trial)->device_peak - target->card.hidden;
-		row->margin = (int64_t)target->card.total - row->device_peak;
-		row->uncertain = tn__trial_uncertain(&point->trial);
-	}
-	fill_plan(search->options->batch, row);
-}
-
-static void
-fill_point(const struct search *search, const struct target *target, int at, struct tn_frontier_point *out)
-{
-	static const enum tn_frontier_outcome outcomes[] = { [TN_GRID_UNKNOWN] = TN_POINT_UNKNOWN,
-		                                                 [TN_GRID_RUNS] = TN_POINT_UNKNOWN,
-		                                                 [TN_GRID_FITS] = TN_POINT_FITS,
-		                                                 [TN_GRID_OUT_OF_MEMORY] = TN_POINT_OUT_OF_MEMORY,
-		                                                 [TN_GRID_FAILED] = TN_POINT_FAILED };
-	int low, high, column = at % search->grid.columns;
-	const struct point *point = target->tried[at];
-	*out = (struct tn_frontier_point){ .outcome = outcomes[target->known.seen[at]], .device_peak = TN_NO_FIGURE };
-	if (out->outcome == TN_POINT_UNKNOWN) {
-		tn__grid_bounds(&search->grid, &target->known, at / search->grid.columns, &low, &high);
-		out->outcome = column <= low ? TN_POINT_FITS : column < high ? TN_POINT_UNKNOWN : TN_POINT_OUT_OF_MEMORY;
-		if (column >= high && high < search->grid.columns && target->known.seen[at - column + high] == TN_GRID_FAILED)
-			out->outcome = TN_POINT_FAILED;
-		return;
-	}
-	const struct tn_report *report = tn__trial_report(&point->trial);
-	out->tried = true;
-	if (out->outcome == TN_POINT_FITS)
-		out->device_peak = report->device_peak - target->card.hidden;
-	else if (out->outcome == TN_POINT_FAILED)
-		out->why_not = report->verdict == TN_VERDICT_UNDECIDED
-		                   ? tn__trial_doubt(&point->trial)
-		                   : strdup(report->exception != NULL ? report->exception : "the trial failed");
-}
-
-static bool
-fill_card(const struct search *search, const struct target *target, struct tn_frontier_card *out)
-{
-	*out = (struct tn_frontier_card){ .gpu = target->card.figures,
-		                              .asked = strdup(target->asked),
-		                              .margin_wanted = target->card.hidden,
-		                              .rows = calloc((size_t)search->grid.rows, sizeof(*out->rows)),
-		                              .points = calloc((size_t)search->size, sizeof(*out->points)) };
-	if (out->rows == NULL || out->points == NULL)
-		return false;
-	for (int i = 0; i < search->grid.rows; i++)
-		fill_row(search, target, i, &out->rows[i]);
-	for (int i = 0; i < search->size; i++)
-		fill_point(search, target, i, &out->points[i]);
-	return true;
-}
-
-static void
-fill_axis(const struct search *search, int index, struct tn_frontier_axis *out)
-{
-	const struct tn_axis *axis = &search->axes[index];
-	*out = (struct tn_frontier_axis){ .name = strdup(axis->name),
-		                              .values = malloc((size_t)axis->count * sizeof(int)),
-		                              .value_count = (size_t)axis->count,
-		                              .power = power_of(search, index) };
-	if (out->values != NULL)
-		memcpy(out->values, axis->values, (size_t)axis->count * sizeof(int));
-	else
-		out->value_count = 0;
-}
-
-static bool
-fill(const struct search *search, struct tn_frontier *out)
-{
-	*out = (struct tn_frontier){ .rows = search->grid.rows,
-		                         .batch = strcmp(search->axes[0].name, "batch") == 0 ? search->options->batch : 0,
-		                         .interrupted = search->trials.interrupted_by != 0,
-		                         .command = tn__program_quote(search->options->search.run.arguments),
-		                         .forked = search->trials.forked,
-		                         .not_forked = tn__trials_not_forked(&search->trials),
-		                         .trials = search->trials.count,
-		                         .seconds = tn__trials_seconds(&search->trials),
-		                         .axes = calloc((size_t)search->axis_count, sizeof(*out->axes)),
-		                         .cards = calloc((size_t)search->target_count, sizeof(*out->cards)) };
-	bool good = out->axes != NULL && out->cards != NULL;
-	for (int i = 0; good && i < search->axis_count; i++) {
-		fill_axis(search, i, &out->axes[out->axis_count++]);
-		good = out->axes[i].value_count > 0;
-	}
-	for (int i = 0; good && i < search->target_count; i++)
-		good = fill_card(search, &search->targets[i], &out->cards[out->card_count++]);
-	return good;
-}
-
 static tn_status
-finish(const struct search *search, int *exit_status)
+finish(const struct tn_frontier_search *search, int *exit_status)
 {
 	const struct tn_run_options *run = &search->options->search.run;
 	struct tn_frontier frontier;
 	bool some = false;
-	tn_status status = fill(search, &frontier) ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
+	tn_status status = tn__frontier_table(search, &frontier) ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)
 		status = tn__print_document(&tn__frontier_document, &frontier, run);
 	if (status == TN_OK)
@@ -402,7 +204,7 @@ finish(const struct search *search, int *exit_status)
 
 /* The axis that is searched goes first: the batch, else the first that was named. */
 static tn_status
-take_axes(struct search *search)
+take_axes(struct tn_frontier_search *search)
 {
 	char *const *arguments = search->options->search.run.arguments;
 	TN_RETURN_IF(search->options->vary_count > TN_AXES, TN_INVALID, "--vary takes %d names at most", TN_AXES);
@@ -430,16 +232,16 @@ take_axes(struct search *search)
 }
 
 static tn_status
-take_cards(struct search *search, int *exit_status)
+take_cards(struct tn_frontier_search *search, int *exit_status)
 {
 	struct tn_search_card cards[TN_SEARCH_CARDS];
 	char *asked[TN_SEARCH_CARDS] = { NULL };
 	tn_status status = tn__search_cards(&search->options->search, cards, asked, &search->target_count, exit_status);
 	bool good = true;
 	for (int i = 0; i < search->target_count; i++) {
-		struct target *target = &search->targets[i];
+		struct tn_frontier_target *target = &search->targets[i];
 		size_t size = (size_t)search->size;
-		*target = (struct target){ .asked = asked[i], .card = cards[i] };
+		*target = (struct tn_frontier_target){ .asked = asked[i], .card = cards[i] };
 		target->known = (struct tn_grid_card){ .seen = calloc(size, 1),
 			                                   .need = calloc(size, sizeof(int64_t)),
 			                                   .room = (int64_t)cards[i].total - cards[i].hidden,
@@ -457,7 +259,7 @@ take_cards(struct search *search, int *exit_status)
 }
 
 static tn_status
-run_search(struct search *search, int *exit_status)
+run_search(struct tn_frontier_search *search, int *exit_status)
 {
 	TN_FORWARD_IF_ERROR(take_axes(search));
 	TN_FORWARD_IF_ERROR(take_cards(search, exit_status));
@@ -475,7 +277,7 @@ run_search(struct search *search, int *exit_status)
 }
 
 static void
-free_search(struct search *search)
+free_search(struct tn_frontier_search *search)
 {
 	for (int i = 0; i < search->count; i++)
 		free_point(search->points[i]);
@@ -493,7 +295,7 @@ free_search(struct search *search)
 tn_status
 tn__frontier(const struct tn_fit_options *options, int *exit_status)
 {
-	struct search *search = calloc(1, sizeof(*search));
+	struct tn_frontier_search *search = calloc(1, sizeof(*search));
 	*exit_status = TN_EXIT_USAGE;
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;
