@@ -58,8 +58,9 @@ struct tn_family {
 	enum tn_rule rule;
 	const char *reason;              /* when there is no figure to speak of; NULL: "no sizes are printed" */
 	const struct tn_phrase *phrases; /* ended by before == NULL; NULL: none */
-	const char *needs;   /* squeezed words of which one must stand in the region, separated by '|'; NULL: nothing */
-	const char *refutes; /* words of which none may stand in the region */
+	const char *needs;    /* squeezed words of which one must stand in the region, separated by '|'; NULL: nothing */
+	const char *refutes;  /* words of which none may stand in the region */
+	const char *evidence; /* words of which one must stand in the region or before it; NULL: nothing */
 };
 
 /* A phrase that opens or continues a message. */

@@ -419,14 +419,85 @@ string_line(const char *line, size_t start)
 	return line[i + 1] == '"' || line[i + 1] == '\'';
 }
 
+/* A string that code gives to a name: `text = "..."`. Logs write msg="..." without blanks. */
+static bool
+assigned(const char *line, size_t start)
+{
+	size_t quote = start;
+	while (quote > 0 && start - quote < 120 && line[quote - 1] != '"' && line[quote - 1] != '\'')
+		quote--;
+	if (quote < 2 || (line[quote - 1] != '"' && line[quote - 1] != '\''))
+		return false;
+	quote--;
+	if (quote > 0 && strchr("fFrRbB", line[quote - 1]) != NULL)
+		quote--;
+	return quote > 3 && strncmp(line + quote - 3, " = ", 3) == 0;
+}
+
 static bool
 code_line(const char *line, size_t length, size_t start, size_t end)
 {
 	if ((start > 0 && line[start - 1] == '`') || (end < length && line[end] == '`'))
 		return true;
 	size_t window = start > 160 ? start - 160 : 0;
-	return tn__has_any(line + window, start - window, code_words) ||
+	return assigned(line, start) || tn__has_any(line + window, start - window, code_words) ||
 	       tn__has_any(line + window, start - window, prose_words) || string_line(line, start);
+}
+
+/* Words behind "... error" that tell of one that came. */
+static bool
+came(const char *word)
+{
+	static const char *const words[] = { "at ",    "on ",   "in ",    "during ",  "while ", "occurred",   "encountered",
+		                                 "raised", "from ", "after ", "happened", "code ",  "was thrown", "thrown" };
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strncasecmp(word, words[i], strlen(words[i])) == 0)
+			return true;
+	return false;
+}
+
+/* What such errors do: "occurs when", or "... error has become". Behind a line stands its end. */
+static bool
+speaks_of(const char *after)
+{
+	static const char *const verbs[] = { " occurs", " occur ", " happens", " happen ",
+		                                 " means",  " arises", " is a ",   " even " };
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (strncasecmp(after, verbs[i], strlen(verbs[i])) == 0)
+			return true;
+	if (strncasecmp(after, " error", 6) != 0)
+		return false;
+	after += 6 + (after[6] == 's');
+	return after[0] == ' ' && islower((unsigned char)after[1]) && !came(after + 1);
+}
+
+/* A phrase that a sentence quotes and goes on behind: the "..." error, he got "..." and. Not a value: msg="...". */
+static bool
+quoted_within(const char *line, size_t length, size_t start, size_t end)
+{
+	if (start < 2 || line[start - 1] != '"' || line[start - 2] != ' ' ||
+	    (start > 2 && strchr(":=,[{(", line[start - 3]) != NULL))
+		return false;
+	end += end < length && (line[end] == '.' || line[end] == ',');
+	return end + 2 < length && line[end] == '"' && line[end + 1] == ' ' && islower((unsigned char)line[end + 2]);
+}
+
+/* "Out of Memory", as a heading spells it and no program does; not behind a colon, where a program's name stands. */
+static bool
+heading(const char *line, size_t start, size_t end)
+{
+	return end >= start + 6 && memcmp(line + end - 6, "Memory", 6) == 0 && memchr(line, ':', start) == NULL;
+}
+
+/* A class that is named in quotes, as a word of a sentence. */
+static bool
+named(const char *line, size_t length, size_t start, size_t end)
+{
+	while (start > 0 && (word_char(line[start - 1]) || line[start - 1] == '.'))
+		start--;
+	while (end < length && word_char(line[end]))
+		end++;
+	return start > 0 && end < length && strchr("\"'`", line[start - 1]) != NULL && line[end] == line[start - 1];
 }
 
 /* A question, or the start of a sentence about such errors. */
@@ -439,7 +510,8 @@ prose_after(const char *line, size_t length, size_t end)
 	                    strncasecmp(after, " problem", 8) == 0 || strncasecmp(after, " error when", 11) == 0 ||
 	                    strncasecmp(after, " error?", 7) == 0 || strncasecmp(after, " exception", 10) == 0 ||
 	                    strncasecmp(after, " handling", 9) == 0 || strncasecmp(after, " condition", 10) == 0 ||
-	                    strncasecmp(after, "s:", 2) == 0 || strncasecmp(after, "s ", 2) == 0 || after[0] == '?');
+	                    strncasecmp(after, "s:", 2) == 0 || strncasecmp(after, "s ", 2) == 0 || after[0] == '?' ||
+	                    speaks_of(after));
 }
 
 static bool
@@ -471,7 +543,10 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 		return true;
 	if (proof == TN_PROOF_SHELL)
 		return shell_line(line, length, start, end);
-	if (code_line(line, length, start, end) || prose_before(line, start) || prose_after(line, length, end))
+	if (code_line(line, length, start, end) || prose_before(line, start) || prose_after(line, length, end) ||
+	    quoted_within(line, length, start, end))
+		return false;
+	if (proof == TN_PROOF_ERROR ? heading(line, start, end) : named(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_LOG)
 		return log_line(line, length);

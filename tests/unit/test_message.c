@@ -286,13 +286,108 @@ test_rules(void **state)
 	}
 }
 
+/* Texts that only speak of such errors, and what a launcher says of a process that it may have ended itself. */
+static void
+test_spoken_of(void **state)
+{
+	static const char *const nothing[] = {
+		"The RuntimeError: CUDA out of memory occurs when a batch does not fit.\n",
+		"A dreaded \"CUDA out of memory\" error has cost us a weekend. Here is what helped.\n",
+		"Training stops with \"CUDA out of memory.\" the run before it went well\n",
+		"CUDA Out of Memory\n- use smaller batches\n- free what is not needed\n",
+		"GPU errors: catch `torch.cuda.OutOfMemoryError`, its name is \"OutOfMemoryError\" in newer releases\n",
+		"-    text = \"Not enough memory. Please try to increase --mem-fraction-static.\"\n",
+		"FATAL ERROR: Ineffective mark-compacts near heap limit Allocation failed - JavaScript heap out of memory\n",
+		"java.lang.OutOfMemoryError: Java heap space\n\tat com.acme.Sort.run(Sort.java:12)\n",
+		"failed (exitcode: -9) local_rank: 2 (pid: 77) of binary: /usr/bin/python3\nTraceback (most recent call last):\n",
+		"  exitcode  : -9 (pid: 77)\n  traceback : Signal 9 (SIGKILL) received by PID 77\n",
+		"RuntimeError: DataLoader worker (pid 5) exited unexpectedly with exit code 1. Details are lost.\n",
+	};
+	static const char *const errors[] = {
+		"RuntimeError: CUDA out of memory occurred when warming up sampler with 16 dummy requests.\n",
+		"time=10:00 level=ERROR msg=\"CUDA error: out of memory\" device=0\n",
+		"{\"error\": \"CUDA out of memory. Tried to allocate 2.00 GiB\", \"code\": 500}\n",
+		"MyWrapper: CUDA Out of Memory\n",
+		"CUDA out of memory error in step 12\n",
+		"The node's host memory was full.\nfailed (exitcode: -9) local_rank: 2 (pid: 77) of binary: python3\n",
+		"RuntimeError: DataLoader worker (pid(s) 5) exited unexpectedly\n",
+	};
+	struct list list;
+	(void)state;
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
+		scan(nothing[i], &list);
+		if (list.count != 0)
+			fail_msg("%s is taken for %s", nothing[i], list.items[0].family);
+	}
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		scan(errors[i], &list);
+		if (list.count != 1)
+			fail_msg("%zu errors in %s", list.count, errors[i]);
+	}
+}
+
+/* A text that is cut, bytes with decimals, the device that TensorFlow names first, and what MemoryError quotes. */
+static void
+test_cut_and_mixed(void **state)
+{
+	struct list list;
+	(void)state;
+	scan("RuntimeError: CUDA out of memory. Tried to allocate 7.00 GiB (GPU 0; 8.00 GiB tot", &list);
+	assert_int_equal(list.items[0].figures[TN_FIGURE_TOTAL], 8 * GIB);
+	assert_int_equal(list.items[0].cause, TN_CAUSE_TOO_BIG);
+
+	scan(
+		"Out of memory error on GPU 1. Cannot allocate 64.000000MB memory on GPU 1, 8.000000GB memory has been allocated "
+		"and available memory is only 0.000000B.\n",
+		&list);
+	assert_int_equal(list.items[0].figures[TN_FIGURE_FREE], 0);
+	assert_int_equal(list.items[0].cause, TN_CAUSE_MODEL_OR_BATCH);
+
+	scan("ResourceExhaustedError: OOM when allocating tensor with shape[8,64] and type float on "
+	     "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n"
+	     "\t [[Node: net/block_1/Relu = Relu[T=DT_FLOAT, _device=\"/device:GPU:0\"](net/x)]]\n"
+	     "\t [[Node: net/out/_7 = _Recv[recv_device=\"/device:CPU:0\"]()]]\n"
+	     "ResourceExhaustedError: OOM when allocating tensor with shape[8,64] and type float\n",
+	     &list);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].kind, TN_KIND_CUDA);
+	assert_int_equal(list.items[0].phase, TN_AT_FORWARD);
+	assert_string_equal(list.items[0].framework, "tensorflow");
+
+	scan("Traceback (most recent call last):\n"
+	     "  File \"fit.py\", line 3, in <module>\n"
+	     "    near = torch.from_numpy(points).cuda()\n"
+	     "MemoryError: bad allocation: cudaErrorMemoryAllocation: out of memory\n",
+	     &list);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].kind, TN_KIND_CUDA);
+	assert_int_equal(list.items[0].cause, TN_CAUSE_UNKNOWN);
+	assert_string_equal(list.items[0].framework, "pytorch");
+}
+
+/* A title, the thread's words, and then the same error whole: one error, with its figures. */
+static void
+test_title(void **state)
+{
+	char text[4096] = "RuntimeError: CUDA out of memory\n";
+	struct list list;
+	(void)state;
+	for (int i = 0; i < 30; i++)
+		strcat(text, "I tried this and that.\n");
+	strcat(text, typical);
+	scan(text, &list);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].figures[TN_FIGURE_TOTAL], 10 * GIB);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces), cmocka_unit_test(test_stopping), cmocka_unit_test(test_many_processes),
-		cmocka_unit_test(test_window), cmocka_unit_test(test_figures),  cmocka_unit_test(test_whose_code),
-		cmocka_unit_test(test_ranks),  cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_pieces),        cmocka_unit_test(test_stopping), cmocka_unit_test(test_many_processes),
+		cmocka_unit_test(test_window),        cmocka_unit_test(test_figures),  cmocka_unit_test(test_whose_code),
+		cmocka_unit_test(test_ranks),         cmocka_unit_test(test_rules),    cmocka_unit_test(test_spoken_of),
+		cmocka_unit_test(test_cut_and_mixed), cmocka_unit_test(test_title),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
