@@ -191,10 +191,10 @@ finish_torch(struct tn_message *message, const char *text, size_t length)
 static bool
 unfilled(const char *text, size_t length)
 {
-	const char *at = tn__find(text, length, "triedtoallocate");
+	const char *at = tn__find(text, length, "toallocate");
 	if (at == NULL)
 		return false;
-	at += 15;
+	at += 10;
 	if (at >= text + length)
 		return false;
 	return strchr("{%$<[x", *at) != NULL || (isalpha((unsigned char)*at) && strncmp(at, "more", 4) != 0);
@@ -279,7 +279,8 @@ proven(const struct tn_event *event, const struct tn_message *message, const cha
 		return false;
 	if (family->refutes != NULL && has(text, length, family->refutes))
 		return false;
-	if (event->group == TN_GROUP_TORCH && unfilled(text, length) && figure_count(message) == 0)
+	bool sized = event->group == TN_GROUP_TORCH || strcmp(family->name, "cupy") == 0;
+	if (sized && unfilled(text, length) && figure_count(message) == 0)
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order == 2 && event->order == 2 &&
 	    !has(text, length, "gpu|npu|xpu|outofmemory"))

@@ -37,7 +37,7 @@ static const struct tn_phrase torch[] = {
 	SIZE(ALLOCATED, "", "isallocated"),
 	SIZE(ALLOCATED, "alreadyallocated", ""),
 	SIZE(RESERVED, "", "reservedintotal"),
-	SIZE(RESERVED, ";", "reserved"),
+	SIZE(RESERVED, ";", "res"), /* also typed by hand */
 	SIZE(RESERVED, ";", "cached"),
 	SIZE(RESERVED_UNALLOCATED, "", "isreserved"),
 	SIZE(PRIVATE_POOL, "", "allocatedinprivatepool"),
@@ -382,7 +382,7 @@ const struct tn_family tn__families[] = {
 	[HOST_TORCH] = { "host_allocator", "PyTorch's CPU allocator", false, TN_KIND_HOST, TN_RULE_HOST,
 	                 "the CPU allocator was refused", host, NULL, NULL },
 	[HOST] = { "host_allocator", "the host's allocator", false, TN_KIND_HOST, TN_RULE_HOST,
-	           "the host has no memory for the request", host, NULL, NULL },
+	           "the host has no memory for the request", host, NULL, "mlock" }, /* locked, not allocated */
 	[HOST_NUMPY] = { "host_allocator", "NumPy", false, TN_KIND_HOST, TN_RULE_HOST,
 	                 "the host has no memory for the array", host, NULL, NULL },
 	[HOST_MEMORY_ERROR] = { "host_allocator", "Python", false, TN_KIND_HOST, TN_RULE_HOST,
@@ -726,7 +726,9 @@ const struct tn_hint tn__hints[] = {
 	  TN_AT_GENERATE },
 	{ "errorexecutingload_single_module", "tensorrt-llm", TN_AT_LOAD },
 	{ "[trt-llm]|[tensorrt-llm]", "tensorrt-llm", TN_AT_UNKNOWN },
+	{ "loaderallocationondevice", "comfyui", TN_AT_LOAD }, /* a node's name before the error */
 	{ "erroroccurredwhenexecuting|exceptionduringprocessing!!!|comfyuierrorreport", "comfyui", TN_AT_GENERATE },
+	{ "external/org_tensorflow/", "jax", TN_AT_UNKNOWN }, /* jaxlib brings this part of TensorFlow with it */
 	{ "errorcompletingrequest", "a1111", TN_AT_GENERATE },
 	{ "jmorganca/ollama|ollama/ollama|ollamarunner|llamarunnerprocess", "ollama", TN_AT_LOAD },
 	{ "ggml-cuda|ggml_cuda|llama_new_context|llama_kv_cache|llama_model_load", "llama.cpp", TN_AT_LOAD },

@@ -115,14 +115,16 @@ int64_t tn__line_rank(const char *line, size_t length);
 /* Whose line it is: equal numbers for lines of one process, from its rank or pid prefix; 0 without one. */
 uint64_t tn__line_owner(const char *line, size_t length, int64_t rank);
 
-/* Whether a phrase at [start, end) of a clean line is an error being reported. */
-bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
-
 /* Where a lower-case word stands in a bounded text, in letters of any case; NULL if nowhere. */
 const char *tn__find(const char *text, size_t length, const char *word);
 
 /* Whether the text has one of the lower-case words that `list` names, separated by '|', in letters of any case. */
 bool tn__has_any(const char *text, size_t length, const char *list);
+
+/* ---- reports.c ---- */
+
+/* Whether a phrase at [start, end) of a clean line is an error being reported. */
+bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
 
 /* ---- place.c ---- */
 
