@@ -350,9 +350,10 @@ test_cut_and_mixed(void **state)
 	assert_int_equal(list.items[0].figures[TN_FIGURE_FREE], 0);
 	assert_int_equal(list.items[0].cause, TN_CAUSE_MODEL_OR_BATCH);
 
-	scan("RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 10.00 GiB total capacity; 4.00 GiB already "
-	     "allocated; 0.50 GiB free; 9.00 GiB resrved in total)\n",
-	     &list);
+	scan(
+		"RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 10.00 GiB total capacity; 4.00 GiB already "
+		"allocated; 0.50 GiB free; 9.00 GiB resrved in total)\n",
+		&list);
 	assert_int_equal(list.items[0].figures[TN_FIGURE_RESERVED], 9 * GIB);
 	assert_int_equal(list.items[0].cause, TN_CAUSE_FRAGMENTATION);
 
@@ -412,9 +413,10 @@ test_places(void **state)
 	assert_int_equal(list.items[0].phase, TN_AT_LOAD);
 	assert_string_equal(list.items[0].framework, "comfyui");
 
-	scan("W external/org_tensorflow/tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of "
-	     "memory trying to allocate 1.00GiB (rounded to 1073741824)requested by op\n",
-	     &list);
+	scan(
+		"W external/org_tensorflow/tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of "
+		"memory trying to allocate 1.00GiB (rounded to 1073741824)requested by op\n",
+		&list);
 	assert_int_equal(list.count, 1);
 	assert_string_equal(list.items[0].framework, "jax");
 }
@@ -441,7 +443,7 @@ main(void)
 		cmocka_unit_test(test_pieces),        cmocka_unit_test(test_stopping), cmocka_unit_test(test_many_processes),
 		cmocka_unit_test(test_window),        cmocka_unit_test(test_figures),  cmocka_unit_test(test_whose_code),
 		cmocka_unit_test(test_ranks),         cmocka_unit_test(test_rules),    cmocka_unit_test(test_spoken_of),
-		cmocka_unit_test(test_cut_and_mixed), cmocka_unit_test(test_title),	  cmocka_unit_test(test_places),
+		cmocka_unit_test(test_cut_and_mixed), cmocka_unit_test(test_title),    cmocka_unit_test(test_places),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
