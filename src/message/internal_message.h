@@ -126,6 +126,27 @@ bool tn__has_any(const char *text, size_t length, const char *list);
 /* Whether a phrase at [start, end) of a clean line is an error being reported. */
 bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
 
+/* ---- spoken.c ---- */
+
+/* Whether a phrase at [start, end) of a clean line stands in a string of a program that raises or looks for an error. */
+bool tn__line_is_source(const char *line, size_t length, size_t start, size_t end);
+
+/* Whether a phrase there stands in something that speaks of errors; figures in it prove more. */
+bool tn__line_speaks(const char *line, size_t length, size_t start, size_t end);
+
+/* Whether a clean line is one of a change ("@@ -1,2 +1,3 @@" and what follows); `before`: the line before was. */
+bool tn__line_in_change(const char *line, size_t length, bool before);
+
+/* Prose that announces an error that may come, or a wording, and what it announces. */
+enum tn_example {
+	TN_EXAMPLE_NONE,
+	TN_EXAMPLE_NEXT, /* the next line, or the block that it opens */
+	TN_EXAMPLE_BLOCK /* until "```" */
+};
+
+/* What holds behind a clean line. */
+enum tn_example tn__line_example(const char *line, size_t length, enum tn_example before);
+
 /* ---- place.c ---- */
 
 /* Where in a program some frames of a traceback are; all zero for no frames. */

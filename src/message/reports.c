@@ -52,6 +52,51 @@ prose_before(const char *line, size_t start)
 	return strstr(words, padded) != NULL;
 }
 
+/* A sentence that speaks to the reader before it comes to the error: "Soon you meet CUDA out of memory". */
+static bool
+addressed(const char *line, size_t start)
+{
+	size_t first = start;
+	if (start >= 7 && strncasecmp(line + start - 7, "error: ", 7) == 0)
+		return false;
+	while (first > 1 && !(line[first - 1] == ' ' && strchr(".?!", line[first - 2]) != NULL))
+		first--;
+	if (first == 1)
+		first = 0;
+	return tn__find(line + first, start - first, " you ") != NULL ||
+	       (start - first > 4 && strncasecmp(line + first, "you ", 4) == 0);
+}
+
+/* Words that a class of errors follows where one came. */
+static bool
+came_as(const char *word)
+{
+	static const char words[] = " caught got with encountered failed hit raised received threw thrown exception error "
+								"uncaught crashed due by of to crash unhandled fatal an a ";
+	char padded[20] = " ";
+	strcpy(padded + 1, word);
+	strcat(padded, " ");
+	return strstr(words, padded) != NULL;
+}
+
+/* The name of a class as a word of a sentence: "use torch.OutOfMemoryError from then on". */
+static bool
+class_in_sentence(const char *line, size_t length, size_t start, size_t end)
+{
+	if (strncmp(line + start, "OutOfMemory", 11) != 0)
+		return false;
+	if (end + 5 <= length && strncmp(line + end, "Error", 5) == 0)
+		end += 5;
+	if (end + 1 >= length || !(line[end] == ' ' || ((line[end] == '.' || line[end] == ',') && line[end + 1] == ' ')) ||
+	    strncmp(line + end, " - ", 3) == 0)
+		return false;
+	while (start > 0 && (isalnum((unsigned char)line[start - 1]) || strchr("._", line[start - 1]) != NULL))
+		start--;
+	char word[16];
+	word_before(line, start, word);
+	return word[0] != '\0' && line[start - 1] == ' ' && !came_as(word);
+}
+
 /* A line that is a string of a program: f"...", r'...'. */
 static bool
 string_line(const char *line, size_t start)
@@ -140,8 +185,11 @@ quoted_within(const char *line, size_t length, size_t start, size_t end)
 
 /* "Out of Memory", as a heading spells it and no program does; not behind a colon, where a program's name stands. */
 static bool
-heading(const char *line, size_t start, size_t end)
+heading(const char *line, size_t length, size_t start, size_t end)
 {
+	const char *size = tn__find(line + end, length - end, "allocate ");
+	if (size != NULL && isdigit((unsigned char)size[9])) /* behind a line stands its end */
+		return false;
 	return end >= start + 6 && memcmp(line + end - 6, "Memory", 6) == 0 && memchr(line, ':', start) == NULL;
 }
 
@@ -160,6 +208,20 @@ named(const char *line, size_t length, size_t start, size_t end)
 	while (end < length && name_char(line[end]))
 		end++;
 	return start > 0 && end < length && strchr("\"'`", line[start - 1]) != NULL && line[end] == line[start - 1];
+}
+
+/* A phrase that is set in bold, or that an arrow leads on from: a heading, a row of advice. */
+static bool
+marked_up(const char *line, size_t length, size_t start, size_t end)
+{
+	static const char *const arrows[] = { "->", "=>", "\xe2\x86\x92", "\xe2\x87\x92" };
+	bool bold = start > 1 && memcmp(line + start - 2, "**", 2) == 0;
+	while (end < length && strchr("*_\"'` ", line[end]) != NULL)
+		end++;
+	for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++)
+		if (strncmp(line + end, arrows[i], strlen(arrows[i])) == 0)
+			return true;
+	return bold && memcmp(line + end - 1, "*", 1) == 0;
 }
 
 /* A question, or the start of a sentence about such errors. */
@@ -209,14 +271,16 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	bool title = end + 3 < length && strncmp(line + end, " - ", 3) == 0 && islower((unsigned char)line[end + 3]) &&
 	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;
 	if (title || code_line(line, length, start, end) || prose_before(line, start) || prose_after(line, length, end) ||
-	    quoted_within(line, length, start, end))
+	    quoted_within(line, length, start, end) || addressed(line, start) || marked_up(line, length, start, end) ||
+	    class_in_sentence(line, length, start, end))
 		return false;
-	if (proof == TN_PROOF_ERROR ? heading(line, start, end) : named(line, length, start, end))
+	if (proof == TN_PROOF_ERROR ? heading(line, length, start, end) : named(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_LOG)
 		return log_line(line, length);
 	if (proof == TN_PROOF_DEVICE)
-		return tn__has_any(line, length, "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun") &&
-		       tn__has_any(line, length, "error|fail|exception|could not|cannot|unable|abort|terminat|reason|fatal");
+		return tn__has_any(line, length, "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun|dram buffer") &&
+		       tn__has_any(line, length,
+		                   "error|fail|exception|could not|cannot|unable|abort|terminat|reason|fatal|not enough");
 	return true;
 }

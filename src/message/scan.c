@@ -95,23 +95,29 @@ goes_on_as_string(const struct tn_message_scanner *scanner, const char *line, si
 	return before > scanner->clean && (before[-1] == '(' || before[-1] == '"' || before[-1] == '\'');
 }
 
-static bool
-anchor_reports(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
+/* What a find of an anchor is worth. */
+enum worth { WORTH_NOTHING, WORTH_FIGURES /* only with figures */, WORTH_REPORT };
+
+static enum worth
+anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
 	const char *line;
 	size_t length, at = line_around(scanner, start, &line, &length);
 	size_t stop = scanner->origin[end - 1] + 1 - (scanner->origin[start] - at);
 	enum tn_proof proof = anchor->proof == TN_PROOF_TORCH ? TN_PROOF_ERROR : anchor->proof;
+	bool asks = proof != TN_PROOF_NONE && anchor->proof != TN_PROOF_TORCH;
 	if (stop > length) /* the phrase goes on in the next line */
 		stop = length;
-	if (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length))
-		return false;
-	if (proof == TN_PROOF_DEVICE) {
-		size_t from = at > 200 ? at - 200 : 0;
-		size_t to = length - at > 200 ? at + 200 : length;
-		return tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof);
-	}
-	return tn__line_reports(line, length, at, stop, proof);
+	if (tn__line_is_source(line, length, at, stop))
+		return WORTH_NOTHING;
+	if (scanner->in_change || scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
+	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
+	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
+	if (tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof))
+		return WORTH_REPORT;
+	return anchor->proof == TN_PROOF_TORCH ? WORTH_FIGURES : WORTH_NOTHING;
 }
 
 static size_t
@@ -184,8 +190,9 @@ static tn_status
 on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
 	struct tn_event *event = &scanner->event;
-	bool reported = anchor_reports(scanner, anchor, start, end);
-	if (!reported && anchor->proof != TN_PROOF_TORCH)
+	enum worth worth = anchor_worth(scanner, anchor, start, end);
+	bool reported = worth == WORTH_REPORT;
+	if (worth == WORTH_NOTHING)
 		return TN_OK;
 	if (strcmp(anchor->text, "triedtoallocate") == 0 && start >= 3 &&
 	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
@@ -346,6 +353,7 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	tn__seen_read(&scanner->seen, line, length);
 	enum tn_trace_line kind = tn__traces_read(scanner, line, length);
 	size_t base = scanner->clean_used;
+	scanner->in_change = tn__line_in_change(line, length, scanner->in_change);
 	memcpy(scanner->clean + base, line, length);
 	scanner->clean[base + length] = '\n';
 	scanner->clean_used += length + 1;
@@ -356,6 +364,7 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 		TN_FORWARD_IF_ERROR(tn__event_close(scanner, scanner->squeezed_used));
 	if (length > 0)
 		scanner->columns_before = count;
+	scanner->example = tn__line_example(line, length, scanner->example);
 	return TN_OK;
 }
 

@@ -60,6 +60,8 @@ struct tn_message_scanner {
 	uint32_t origin[TN_MESSAGE_WINDOW]; /* of each squeezed character in clean */
 	size_t clean_used, squeezed_used;
 	size_t columns_before; /* of the line before */
+	bool in_change;        /* the last line is one of a change, as diff writes them */
+	enum tn_example example;
 
 	int64_t rank;
 	uint64_t owner;

@@ -286,53 +286,6 @@ test_rules(void **state)
 	}
 }
 
-/* Texts that only speak of such errors, and what a launcher says of a process that it may have ended itself. */
-static void
-test_spoken_of(void **state)
-{
-	static const char *const nothing[] = {
-		"The RuntimeError: CUDA out of memory occurs when a batch does not fit.\n",
-		"A dreaded \"CUDA out of memory\" error has cost us a weekend. Here is what helped.\n",
-		"Training stops with \"CUDA out of memory.\" the run before it went well\n",
-		"CUDA Out of Memory\n- use smaller batches\n- free what is not needed\n",
-		"GPU errors: catch `torch.cuda.OutOfMemoryError`, its name is \"OutOfMemoryError\" in newer releases\n",
-		"-    text = \"Not enough memory. Please try to increase --mem-fraction-static.\"\n",
-		"FATAL ERROR: Ineffective mark-compacts near heap limit Allocation failed - JavaScript heap out of memory\n",
-		"java.lang.OutOfMemoryError: Java heap space\n\tat com.acme.Sort.run(Sort.java:12)\n",
-		"failed (exitcode: -9) local_rank: 2 (pid: 77) of binary: /usr/bin/python3\nTraceback (most recent call last):\n",
-		"  exitcode  : -9 (pid: 77)\n  traceback : Signal 9 (SIGKILL) received by PID 77\n",
-		"RuntimeError: DataLoader worker (pid 5) exited unexpectedly with exit code 1. Details are lost.\n",
-		"CUDA out of memory - how to train on a small card\n",
-		"After the upgrade I met the CUDA out of memory error, cannot say why.\n",
-		"    \"CUDA out of memory.\",  # what PyTorch says\n",
-		"A minute later you see the words every beginner knows: CUDA out of memory.\n",
-		"GPU: use the OutOfMemoryError API, a class that cannot fail to exist\n",
-		"cupy.cuda.memory.OutOfMemoryError: out of memory to allocate XXXX bytes (total YYYY bytes)\n",
-		"warning: failed to mlock 4096-byte buffer (after previously locking 0 bytes): Cannot allocate memory\n",
-	};
-	static const char *const errors[] = {
-		"RuntimeError: CUDA out of memory occurred when warming up sampler with 16 dummy requests.\n",
-		"time=10:00 level=ERROR msg=\"CUDA error: out of memory\" device=0\n",
-		"{\"error\": \"CUDA out of memory. Tried to allocate 2.00 GiB\", \"code\": 500}\n",
-		"MyWrapper: CUDA Out of Memory\n",
-		"CUDA out of memory error in step 12\n",
-		"The node's host memory was full.\nfailed (exitcode: -9) local_rank: 2 (pid: 77) of binary: python3\n",
-		"RuntimeError: DataLoader worker (pid(s) 5) exited unexpectedly\n",
-	};
-	struct list list;
-	(void)state;
-	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
-		scan(nothing[i], &list);
-		if (list.count != 0)
-			fail_msg("%s is taken for %s", nothing[i], list.items[0].family);
-	}
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		scan(errors[i], &list);
-		if (list.count != 1)
-			fail_msg("%zu errors in %s", list.count, errors[i]);
-	}
-}
-
 /* A text that is cut, bytes with decimals, the device that TensorFlow names first, and what MemoryError quotes. */
 static void
 test_cut_and_mixed(void **state)
@@ -440,10 +393,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces),        cmocka_unit_test(test_stopping), cmocka_unit_test(test_many_processes),
-		cmocka_unit_test(test_window),        cmocka_unit_test(test_figures),  cmocka_unit_test(test_whose_code),
-		cmocka_unit_test(test_ranks),         cmocka_unit_test(test_rules),    cmocka_unit_test(test_spoken_of),
-		cmocka_unit_test(test_cut_and_mixed), cmocka_unit_test(test_title),    cmocka_unit_test(test_places),
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_stopping), cmocka_unit_test(test_many_processes),
+		cmocka_unit_test(test_window), cmocka_unit_test(test_figures),  cmocka_unit_test(test_whose_code),
+		cmocka_unit_test(test_ranks),  cmocka_unit_test(test_rules),    cmocka_unit_test(test_cut_and_mixed),
+		cmocka_unit_test(test_title),  cmocka_unit_test(test_places),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

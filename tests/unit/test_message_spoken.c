@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Errors that are reported, and what only speaks of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "message/message.h"
+
+struct found {
+	size_t count;
+	const char *family;
+};
+
+static tn_status
+collect(void *context, const struct tn_message *message)
+{
+	struct found *found = context;
+	found->count++;
+	found->family = message->family;
+	return TN_OK;
+}
+
+static void
+expect(const char *text, size_t count)
+{
+	struct tn_message_scanner *scanner;
+	struct found found = { 0, "nothing" };
+	assert_int_equal(tn__message_scanner_new(collect, &found, &scanner), TN_OK);
+	assert_int_equal(tn__message_scan(scanner, text, strlen(text)), TN_OK);
+	assert_int_equal(tn__message_scan_end(scanner), TN_OK);
+	tn__message_scanner_free(scanner);
+	if (found.count != count)
+		fail_msg("%zu errors (%s) in %s", found.count, found.family, text);
+}
+
+/* Texts that only speak of such errors, and what a launcher says of a process that it may have ended itself. */
+static void
+test_spoken_of(void **state)
+{
+	static const char *const nothing[] = {
+		"The RuntimeError: CUDA out of memory occurs when a batch does not fit.\n",
+		"A dreaded \"CUDA out of memory\" error has cost us a weekend. Here is what helped.\n",
+		"Training stops with \"CUDA out of memory.\" the run before it went well\n",
+		"CUDA Out of Memory\n- use smaller batches\n- free what is not needed\n",
+		"GPU errors: catch `torch.cuda.OutOfMemoryError`, its name is \"OutOfMemoryError\" in newer releases\n",
+		"-    text = \"Not enough memory. Please try to increase --mem-fraction-static.\"\n",
+		"FATAL ERROR: Ineffective mark-compacts near heap limit Allocation failed - JavaScript heap out of memory\n",
+		"java.lang.OutOfMemoryError: Java heap space\n\tat com.acme.Sort.run(Sort.java:12)\n",
+		"failed (exitcode: -9) local_rank: 2 (pid: 77) of binary: /usr/bin/python3\nTraceback (most recent call last):\n",
+		"  exitcode  : -9 (pid: 77)\n  traceback : Signal 9 (SIGKILL) received by PID 77\n",
+		"RuntimeError: DataLoader worker (pid 5) exited unexpectedly with exit code 1. Details are lost.\n",
+		"CUDA out of memory - how to train on a small card\n",
+		"After the upgrade I met the CUDA out of memory error, cannot say why.\n",
+		"    \"CUDA out of memory.\",  # what PyTorch says\n",
+		"A minute later you see the words every beginner knows: CUDA out of memory.\n",
+		"GPU: use the OutOfMemoryError API, a class that cannot fail to exist\n",
+		"cupy.cuda.memory.OutOfMemoryError: out of memory to allocate XXXX bytes (total YYYY bytes)\n",
+		"warning: failed to mlock 4096-byte buffer (after previously locking 0 bytes): Cannot allocate memory\n",
+	};
+	static const char *const errors[] = {
+		"RuntimeError: CUDA out of memory occurred when warming up sampler with 16 dummy requests.\n",
+		"time=10:00 level=ERROR msg=\"CUDA error: out of memory\" device=0\n",
+		"{\"error\": \"CUDA out of memory. Tried to allocate 2.00 GiB\", \"code\": 500}\n",
+		"MyWrapper: CUDA Out of Memory\n",
+		"CUDA out of memory error in step 12\n",
+		"The node's host memory was full.\nfailed (exitcode: -9) local_rank: 2 (pid: 77) of binary: python3\n",
+		"RuntimeError: DataLoader worker (pid(s) 5) exited unexpectedly\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+		expect(nothing[i], 0);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		expect(errors[i], 1);
+}
+
+/* The form of a line tells what somebody wrote about errors: strings of programs, templates, changes, search hits, rows
+ * of tables, announced examples. Figures prove more, but not in what raises or looks for an error. */
+static void
+test_written_about(void **state)
+{
+	static const char *const nothing[] = {
+		"KNOWN = [\n    \"DefaultCPUAllocator: cannot get memory\",  # the host\n    \"CUDA error: out of memory\",\n]\n",
+		"    fail_if(code == 2, \"CUDA error: out of memory\");\n",
+		"  std::cerr << \"RESOURCE_EXHAUSTED: the arena is full\" << std::endl;\n",
+		"        raise RuntimeError(\"CUDA out of memory. Tried to allocate 3.00 GiB\")\n",
+		"    if \"DefaultCPUAllocator: cannot get memory\" in str(error):\n",
+		"with pytest.raises(RuntimeError, match=\"CUDA out of memory. Tried to allocate 3.00 GiB\"):\n",
+		"NCCL WARN Cuda failure 'out of memory' %s:%d\n",
+		"error text: CUDA error: out of memory on {device}\n",
+		"@@ -3,2 +3,2 @@ run\n-GPU error: CUDA error: out of memory\n+GPU error: RESOURCE_EXHAUSTED: no memory\n",
+		"src/guard.py:41:    fatal: CUDA error: out of memory\n",
+		"doc/help.md:7:- GPU error: CUDA error: out of memory\n",
+		"| CUDA error: out of memory | take a smaller batch | often |\n",
+		"Where the card is small you may see:\n\n```\nloading\nRuntimeError: CUDA error: out of memory\n```\n",
+		"The text of the error is now shorter, instead of:\n\n    RuntimeError: CUDA error: out of memory\n",
+		"GPU errors: **CUDA out of memory**: take a smaller batch\n",
+		"- CUDA out of memory -> take a smaller batch\n",
+		"model.to(device);  // CUDA out of memory\n",
+		"GPU code that fails over may name torch.OutOfMemoryError from now on.\n",
+		"Sooner or later you stare at it: CUDA out of memory.\n",
+	};
+	static const char *const errors[] = {
+		"I get CUDA out of memory. Tried to allocate 2.00 GiB on every card that I own.\n",
+		"When it starts, you can see it fail with \"CUDA out of memory. Tried to allocate 2.00 GiB\" at once.\n",
+		"ray.exceptions.RayTaskError(OutOfMemoryError): failed: RuntimeError('CUDA error: out of memory')\n",
+		"called `Result::unwrap()` on an `Err` value: Cuda(\"CUDA error: out of memory\")\n",
+		"/src/ggml-cuda.cu:99: CUDA error: out of memory\n",
+		"Caught torch.OutOfMemoryError in replica 1 on device 1, exception ends the run.\n",
+		"    \"RuntimeError: CUDA error: out of memory\\n\",\n",
+		"You may see:\n\nnothing at all\n\nRuntimeError: CUDA error: out of memory\n",
+		"@@ -3,2 +3,2 @@\n-a\n+b\nThat is my change. Then:\nRuntimeError: CUDA error: out of memory\n",
+		"can you help me with this: RuntimeError: CUDA error: out of memory\n",
+		"Out of Memory: No room to allocate 4096000 B DRAM buffer across 8 banks, not enough\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+		expect(nothing[i], 0);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		expect(errors[i], 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_spoken_of), cmocka_unit_test(test_written_about) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
