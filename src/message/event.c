@@ -214,12 +214,17 @@ failed_on_host(const char *text, size_t length)
 	return false;
 }
 
+/* llama.cpp's buffers of the computer's memory. */
+#define LLAMA_ON_HOST "cpubuffer|cpu_buffer|ggml_aligned_malloc"
+
 /* The family in its finer sense, once the region is known. */
 static const struct tn_family *
 refine(const struct tn_family *family, const char *text, size_t length)
 {
 	if (strcmp(family->name, "tensorflow") == 0 && failed_on_host(text, length))
 		return tn__family_tensorflow_host;
+	if (strcmp(family->name, "llama.cpp") == 0 && has(text, length, LLAMA_ON_HOST))
+		return tn__family_llama_host;
 	if (strcmp(family->name, "other") == 0 && has(text, length, "slurm|srun:"))
 		return tn__family_scheduler;
 	return family;
@@ -235,8 +240,6 @@ refine_kind(struct tn_message *message, const char *text, size_t length)
 			message->kind = device_words[i].kind;
 			return;
 		}
-	if (strcmp(message->family, "llama.cpp") == 0 && has(text, length, "cpubuffer|cpu_buffer|ggml_aligned_malloc"))
-		message->kind = TN_KIND_HOST;
 }
 
 /* TensorFlow's "[[{{node NAME}}]]", "[[Node: NAME = Op[...": the operation that failed. */

@@ -44,6 +44,7 @@ enum tn_rule {
 /* What must hold before a find counts. */
 enum tn_proof {
 	TN_PROOF_NONE,   /* the phrase is enough */
+	TN_PROOF_TOLD,   /* the sentence must not teach what such errors are */
 	TN_PROOF_ERROR,  /* the line must look like an error report, not like code or prose */
 	TN_PROOF_DEVICE, /* as above, and the line names a device or a failure */
 	TN_PROOF_TORCH,  /* figures, or an error line */
@@ -99,7 +100,8 @@ extern const struct tn_anchor tn__anchors[];
 extern const size_t tn__anchor_count;
 
 /* Families that are only told from their relatives once the whole message is known. */
-extern const struct tn_family *const tn__family_tensorflow_host, *const tn__family_scheduler;
+extern const struct tn_family *const tn__family_tensorflow_host, *const tn__family_scheduler,
+																	 *const tn__family_llama_host;
 
 /* ---- line.c ---- */
 
@@ -126,6 +128,11 @@ bool tn__has_any(const char *text, size_t length, const char *list);
 /* Whether a phrase at [start, end) of a clean line is an error being reported. */
 bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
 
+/* ---- prose.c ---- */
+
+/* Whether the sentence around a phrase at [start, end) of a clean line teaches what such errors are. */
+bool tn__line_teaches(const char *line, size_t length, size_t start, size_t end);
+
 /* ---- spoken.c ---- */
 
 /* Whether a phrase at [start, end) of a clean line stands in a string of a program that raises or looks for an error. */
@@ -140,8 +147,10 @@ bool tn__line_in_change(const char *line, size_t length, bool before);
 /* Prose that announces an error that may come, or a wording, and what it announces. */
 enum tn_example {
 	TN_EXAMPLE_NONE,
-	TN_EXAMPLE_NEXT, /* the next line, or the block that it opens */
-	TN_EXAMPLE_BLOCK /* until "```" */
+	TN_EXAMPLE_NEXT,   /* the next line, or the block that it opens */
+	TN_EXAMPLE_BLOCK,  /* until "```" */
+	TN_EXAMPLE_TAUGHT, /* "If you get this error": no figures in its block are anybody's */
+	TN_EXAMPLE_TAUGHT_BLOCK
 };
 
 /* What holds behind a clean line. */

@@ -78,6 +78,15 @@ drawing(const unsigned char *bytes, size_t count)
 	return (bytes[1] == 0x94 || bytes[1] == 0x95 || bytes[1] == 0x96 || (bytes[1] == 0x9d && bytes[2] == 0xb1)) ? 3 : 0;
 }
 
+/* The straight quote for a typographic one (U+2018 to U+201F) at `bytes`, or 0. */
+static char
+straight_quote(const unsigned char *bytes, size_t count)
+{
+	if (count < 3 || bytes[0] != 0xe2 || bytes[1] != 0x80 || bytes[2] < 0x98 || bytes[2] > 0x9f)
+		return 0;
+	return bytes[2] < 0x9c ? '\'' : '"';
+}
+
 size_t
 tn__line_clean(const char *bytes, size_t count, char *out)
 {
@@ -85,6 +94,12 @@ tn__line_clean(const char *bytes, size_t count, char *out)
 	for (size_t i = 0; i < count;) {
 		unsigned char c = (unsigned char)bytes[i];
 		size_t skip = 0;
+		char quote = straight_quote((const unsigned char *)bytes + i, count - i);
+		if (quote != 0) {
+			out[used++] = quote;
+			i += 3;
+			continue;
+		}
 		if (c == '\033' || c == '[')
 			skip = terminal_sequence(bytes + i, count - i);
 		else if (c == '\\')

@@ -19,6 +19,12 @@ static const char prose_words[] = "to avoid |in order to |avoid the |in case of 
 								  "get |you see the |you may get |"
 								  "you might get |troubleshooting|known limitation|known issue|faq";
 
+static bool
+name_char(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
 /* The last word before `start`, lower case. */
 static void
 word_before(const char *line, size_t start, char word[16])
@@ -41,7 +47,8 @@ prose_before(const char *line, size_t start)
 		" see get gets getting avoid avoids prevent prevents fix fixes fixed handle handles catch catches if "
 		"when cause causes for of with a an the any your may might no not without into to against hit hits "
 		"runs run longer never this that or and like via on by is are be can will would could should about from "
-		"called raises raise throws throw possible potential common solve solving debug reduce ";
+		"called raises raise throws throw possible potential common solve solving debug reduce as running going ran "
+		"update updates resolving fixing avoiding preventing handling catching understanding troubleshooting why ";
 	char word[16], padded[20];
 	word_before(line, start, word);
 	if (word[0] == '\0')
@@ -83,18 +90,40 @@ came_as(const char *word)
 static bool
 class_in_sentence(const char *line, size_t length, size_t start, size_t end)
 {
-	if (strncmp(line + start, "OutOfMemory", 11) != 0)
+	if (memchr(line + start, ' ', end - start) != NULL) /* not a name */
 		return false;
 	if (end + 5 <= length && strncmp(line + end, "Error", 5) == 0)
 		end += 5;
 	if (end + 1 >= length || !(line[end] == ' ' || ((line[end] == '.' || line[end] == ',') && line[end + 1] == ' ')) ||
 	    strncmp(line + end, " - ", 3) == 0)
 		return false;
-	while (start > 0 && (isalnum((unsigned char)line[start - 1]) || strchr("._", line[start - 1]) != NULL))
+	while (start > 0 && (isalnum((unsigned char)line[start - 1]) || strchr("._:", line[start - 1]) != NULL))
 		start--;
 	char word[16];
 	word_before(line, start, word);
-	return word[0] != '\0' && line[start - 1] == ' ' && !came_as(word);
+	return start > 0 && word[0] != '\0' && line[start - 1] == ' ' && !came_as(word);
+}
+
+/* A constant that code compares, or that is all of its line, as in a list of codes. */
+static bool
+constant(const char *line, size_t length, size_t start, size_t end)
+{
+	if (memchr(line + start, ' ', end - start) != NULL ||
+	    (memchr(line + start, '_', end - start) == NULL && strncmp(line + start, "cudaError", 9) != 0))
+		return false;
+	size_t first = start, last = end;
+	while (first > 0 && name_char(line[first - 1]))
+		first--;
+	while (last < length && name_char(line[last]))
+		last++;
+	start = first;
+	end = last;
+	while (first > 0 && strchr(" =!(", line[first - 1]) != NULL)
+		first--;
+	while (last < length && strchr(" =!)", line[last]) != NULL)
+		last++;
+	return (first == 0 && last == length) || tn__has_any(line + first, start - first, "==|!=") ||
+	       tn__has_any(line + end, last - end, "==|!=");
 }
 
 /* A line that is a string of a program: f"...", r'...'. */
@@ -134,10 +163,25 @@ listed(const char *line, size_t length, size_t end)
 	return i < length && line[i] == '#' && line[tn__line_content(line, length)] == '"';
 }
 
+/* A phrase in backticks: code, unless what stands there before it is an error's head, as in `srun: error: out of memory`. */
+static bool
+named_as_code(const char *line, size_t length, size_t start, size_t end)
+{
+	if (start > 0 && line[start - 1] == '`')
+		return true;
+	if (end >= length || line[end] != '`')
+		return false;
+	size_t open = start;
+	while (open > 0 && line[open - 1] != '`')
+		open--;
+	return tn__find(line + start, end - start, "memory") == NULL ||
+	       !tn__has_any(line + open, end - open, "error: |error_");
+}
+
 static bool
 code_line(const char *line, size_t length, size_t start, size_t end)
 {
-	if ((start > 0 && line[start - 1] == '`') || (end < length && line[end] == '`'))
+	if (named_as_code(line, length, start, end))
 		return true;
 	size_t window = start > 160 ? start - 160 : 0;
 	return assigned(line, start) || listed(line, length, end) ||
@@ -161,8 +205,8 @@ came(const char *word)
 static bool
 speaks_of(const char *after)
 {
-	static const char *const verbs[] = { " occurs", " occur ", " happens", " happen ",
-		                                 " means",  " arises", " is a ",   " even " };
+	static const char *const verbs[] = { " occurs",     " occur ", " happens", " happen ", " indicates ",
+		                                 " signifies ", " means",  " arises",  " is a ",   " even " };
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (strncasecmp(after, verbs[i], strlen(verbs[i])) == 0)
 			return true;
@@ -190,13 +234,12 @@ heading(const char *line, size_t length, size_t start, size_t end)
 	const char *size = tn__find(line + end, length - end, "allocate ");
 	if (size != NULL && isdigit((unsigned char)size[9])) /* behind a line stands its end */
 		return false;
-	return end >= start + 6 && memcmp(line + end - 6, "Memory", 6) == 0 && memchr(line, ':', start) == NULL;
-}
-
-static bool
-name_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
+	if (end < start + 6 || memcmp(line + end - 6, "Memory", 6) != 0)
+		return false;
+	if (end + 2 < length && line[end] == ' ' && isupper((unsigned char)line[end + 1]) &&
+	    islower((unsigned char)line[end + 2]) && strncmp(line + end + 1, "Error", 5) != 0)
+		return true; /* "Out of Memory Occurred During" */
+	return memchr(line, ':', start) == NULL;
 }
 
 /* A class that is named in quotes, as a word of a sentence. */
@@ -260,11 +303,35 @@ shell_line(const char *line, size_t length, size_t start, size_t end)
 	return isdigit((unsigned char)line[i - 1]) && tn__find(line, i, ": line ") != NULL;
 }
 
+/* "...: Resolving ...", the heading of a page. */
+static bool
+heads(const char *line, size_t length, size_t end)
+{
+	if (end + 4 > length || line[end] != ':' || line[end + 1] != ' ' || !isupper((unsigned char)line[end + 2]))
+		return false;
+	size_t last = end + 3;
+	while (last < length && islower((unsigned char)line[last]))
+		last++;
+	return last > end + 6 && strncmp(line + last - 3, "ing", 3) == 0;
+}
+
+/* "an exit code 137" */
+static bool
+one_of_many(const char *line, size_t start)
+{
+	char word[16];
+	word_before(line, start, word);
+	return strcmp(word, "an") == 0 || strcmp(word, "a") == 0;
+}
+
 bool
 tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof)
 {
 	if (proof == TN_PROOF_NONE)
 		return true;
+	if (proof == TN_PROOF_TOLD)
+		return !tn__line_teaches(line, length, start, end) && !heads(line, length, end) && !speaks_of(line + end) &&
+		       !one_of_many(line, start);
 	if (proof == TN_PROOF_SHELL)
 		return shell_line(line, length, start, end);
 	/* "CUDA out of memory - what to do", a title */
@@ -272,6 +339,7 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;
 	if (title || code_line(line, length, start, end) || prose_before(line, start) || prose_after(line, length, end) ||
 	    quoted_within(line, length, start, end) || addressed(line, start) || marked_up(line, length, start, end) ||
+	    constant(line, length, start, end) || tn__line_teaches(line, length, start, end) ||
 	    class_in_sentence(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_ERROR ? heading(line, length, start, end) : named(line, length, start, end))
@@ -279,7 +347,9 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	if (proof == TN_PROOF_LOG)
 		return log_line(line, length);
 	if (proof == TN_PROOF_DEVICE)
-		return tn__has_any(line, length, "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun|dram buffer") &&
+		return tn__has_any(
+				   line, length,
+				   "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun|dram buffer|thrust|parallel_for|rmm") &&
 		       tn__has_any(line, length,
 		                   "error|fail|exception|could not|cannot|unable|abort|terminat|reason|fatal|not enough");
 	return true;

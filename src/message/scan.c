@@ -95,6 +95,8 @@ goes_on_as_string(const struct tn_message_scanner *scanner, const char *line, si
 	return before > scanner->clean && (before[-1] == '(' || before[-1] == '"' || before[-1] == '\'');
 }
 
+#define SPOKEN_OFTEN 3
+
 /* What a find of an anchor is worth. */
 enum worth { WORTH_NOTHING, WORTH_FIGURES /* only with figures */, WORTH_REPORT };
 
@@ -108,10 +110,14 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	bool asks = proof != TN_PROOF_NONE && anchor->proof != TN_PROOF_TORCH;
 	if (stop > length) /* the phrase goes on in the next line */
 		stop = length;
-	if (tn__line_is_source(line, length, at, stop))
+	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
 		return WORTH_NOTHING;
 	if (scanner->in_change || scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
 	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	/* In a text that speaks of such errors, what has no head of an error is an example. */
+	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN && !scanner->held && !scanner->open &&
+	    !tn__has_any(line, length, "error|exception|fail|fatal|abort|terminate called|warn|killed process"))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
@@ -191,6 +197,10 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 {
 	struct tn_event *event = &scanner->event;
 	enum worth worth = anchor_worth(scanner, anchor, start, end);
+	if (worth != WORTH_REPORT && scanner->spoken_last != scanner->piece) {
+		scanner->spoken_last = scanner->piece;
+		scanner->spoken_lines++;
+	}
 	bool reported = worth == WORTH_REPORT;
 	if (worth == WORTH_NOTHING)
 		return TN_OK;

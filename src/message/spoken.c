@@ -287,14 +287,28 @@ leads_to_example(const char *line, size_t length)
 	                   "would look like|will look like|to look for|should now|would print|will print");
 }
 
+/* "If you get this error ..." */
+static bool
+teaches_example(const char *line, size_t length)
+{
+	size_t i = tn__line_content(line, length);
+	return tn__find(line + i, length - i < 7 ? length - i : 7, "if you ") != NULL &&
+	       tn__find(line, length, "error") != NULL && tn__find(line, length, " i ") == NULL;
+}
+
 enum tn_example
 tn__line_example(const char *line, size_t length, enum tn_example before)
 {
+	bool block = before == TN_EXAMPLE_BLOCK || before == TN_EXAMPLE_TAUGHT_BLOCK;
 	if (length == 0)
 		return before;
 	if (strncmp(line, "```", 3) == 0)
-		return before == TN_EXAMPLE_NEXT ? TN_EXAMPLE_BLOCK : TN_EXAMPLE_NONE;
-	if (before == TN_EXAMPLE_BLOCK)
+		return block || before == TN_EXAMPLE_NONE ? TN_EXAMPLE_NONE
+		       : before == TN_EXAMPLE_NEXT        ? TN_EXAMPLE_BLOCK
+		                                          : TN_EXAMPLE_TAUGHT_BLOCK;
+	if (block)
 		return before;
-	return leads_to_example(line, length) ? TN_EXAMPLE_NEXT : TN_EXAMPLE_NONE;
+	return teaches_example(line, length)    ? TN_EXAMPLE_TAUGHT
+	       : leads_to_example(line, length) ? TN_EXAMPLE_NEXT
+	                                        : TN_EXAMPLE_NONE;
 }

@@ -125,9 +125,53 @@ test_written_about(void **state)
 		expect(errors[i], 1);
 }
 
+/* Sentences that teach, names of classes and constants, and a text that speaks of such errors again and again. */
+static void
+test_taught(void **state)
+{
+	static const char *const nothing[] = {
+		"The RuntimeError: CUDA out of memory (short OOM) is the first that most users meet on the way to a bigger model.\n",
+		"On long films this will give rise to `RuntimeError: CUDA out of memory.` when the results are kept.\n",
+		"A \xe2\x80\x9c"
+		"CUDA out of memory\xe2\x80\x9d error is what users often see on small cards.\n",
+		"GPU errors: we should tell why the cards are running out of memory\n",
+		"Case 4: NPU Out of Memory Occurred During Training\n",
+		"1e5a2b0 Update std::bad_alloc to rmm::bad_alloc everywhere.\n",
+		"  if (code == cudaErrorMemoryAllocation) {\n",
+		"1\nCUDA_ERROR_INVALID_VALUE\n2\nCUDA_ERROR_OUT_OF_MEMORY\nout of memory\n",
+		"Exit code 137 indicates that the host's memory, in its limits, was full: out of memory.\n",
+		"If you got this error from a script:\n```\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
+		"GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free.\n```\n",
+		"# Fixing OOMKilled pods\nA pod that is marked as OOMKilled is gone.\nCause of an OOMKilled event: limits.\n"
+		"- Pod status: OOMKilled\n",
+	};
+	static const char *const errors[] = {
+		"Training ends after the first epoch, it says RuntimeError: CUDA error: out of memory\n",
+		"ERROR:root:CUDA error: out of memory CUDA kernel errors might be reported at some other API call, so the "
+		"stacktrace below might be incorrect.\n",
+		"# `srun: error: node4: task 0: Out Of Memory`\n",
+		"`    3 CUDA Error: out of memory`\n",
+		"pod-1    0/1      OOMKilled    0           3m12s\n",
+		"# Fixing OOM\nA pod marked as OOMKilled, an OOMKilled pod, how to avoid OOMKilled\nmore on OOMKilled?\n"
+		"RuntimeError: CUDA error: out of memory\n",
+		"terminate called after throwing an instance of 'thrust::system::system_error'\n  what():  parallel_for failed: "
+		"out of memory\n",
+		"EnforceNotMet: enforce allocating <= available failed, 10513462 > 1369702\n",
+		"MemoryError: std::bad_alloc: CUDA error at: include/rmm/cuda.hpp:68: cudaErrorMemoryAllocation out of memory\n",
+		"ggml_vulkan: Device memory allocation of size 1610612 failed.\nggml_vulkan: vk::Device::allocateMemory: "
+		"ErrorOutOfDeviceMemory\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+		expect(nothing[i], 0);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		expect(errors[i], 1);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_spoken_of), cmocka_unit_test(test_written_about) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_spoken_of), cmocka_unit_test(test_written_about),
+		                                cmocka_unit_test(test_taught) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether a sentence teaches: it says in general what such errors are, when they come, what to do.
+ *
+ * A person who has the error says "I" and "my", and prints numbers; who teaches says "you", "often", "means". Linear in
+ * the line.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "message/internal_message.h"
+
+/* Words that each sentence has. */
+static const char plain_words[] =
+	" the a an is are was be of in to for with and or as when it this that these on at by "
+	"their its has have not but from which who how then ";
+
+/* Words of sentences that hold in general. */
+static const char general_words[] =
+	" your you users developers often typically usually common commonly most may might will would should can could must "
+	"whenever means indicates indicating signifies critical occurs happens dreaded frustrating because why how we every "
+	"anyone everyone ";
+
+/* Words of one who has it. */
+static const char own_words[] = " i my me mine im ive myself ";
+
+struct sentence {
+	size_t first, last;
+};
+
+static struct sentence
+around(const char *line, size_t length, size_t start, size_t end)
+{
+	struct sentence found = { start, end };
+	while (found.first > 1 && !(line[found.first - 1] == ' ' && strchr(".?!", line[found.first - 2]) != NULL))
+		found.first--;
+	if (found.first == 1)
+		found.first = 0;
+	while (found.last < length &&
+	       !(strchr(".?!", line[found.last]) != NULL && (found.last + 1 == length || line[found.last + 1] == ' ')))
+		found.last++;
+	return found;
+}
+
+struct words {
+	size_t all, plain, general, own;
+};
+
+static void
+count_word(const char *word, size_t size, struct words *words)
+{
+	char padded[24] = " ";
+	if (size == 0 || size > 20)
+		return;
+	for (size_t i = 0; i < size; i++)
+		padded[1 + i] = (char)tolower((unsigned char)word[i]);
+	padded[size + 1] = ' ';
+	words->all++;
+	words->plain += strstr(plain_words, padded) != NULL;
+	words->general += strstr(general_words, padded) != NULL;
+	words->own += strstr(own_words, padded) != NULL;
+}
+
+/* A digit of "code 137" or "signal 9", which say no more than a word. */
+static bool
+of_code(const char *line, size_t first, size_t at)
+{
+	while (at > first && isdigit((unsigned char)line[at - 1]))
+		at--;
+	return (at >= first + 5 && tn__find(line + at - 5, 5, "code ") != NULL) ||
+	       (at >= first + 7 && tn__find(line + at - 7, 7, "signal ") != NULL);
+}
+
+static bool
+count_words(const char *line, size_t first, size_t last, struct words *words)
+{
+	size_t begin = first;
+	for (size_t i = first; i <= last; i++) {
+		if (i < last && isdigit((unsigned char)line[i]) && !of_code(line, first, i))
+			return false;
+		if (i < last && isalpha((unsigned char)line[i]))
+			continue;
+		count_word(line + begin, i - begin, words);
+		begin = i + 1;
+	}
+	return true;
+}
+
+bool
+tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
+{
+	struct sentence sentence = around(line, length, start, end);
+	struct words words = { 0, 0, 0, 0 };
+	if (!count_words(line, sentence.first, start, &words))
+		return false;
+	bool led_to = words.plain > 0; /* a report opens its line, but for its head */
+	if (!count_words(line, end, sentence.last, &words))
+		return false;
+	return led_to && words.all >= 6 && words.plain >= 3 && words.general >= 1 && words.own == 0;
+}
