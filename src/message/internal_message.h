@@ -141,6 +141,9 @@ bool tn__line_is_source(const char *line, size_t length, size_t start, size_t en
 /* Whether a phrase there stands in something that speaks of errors; figures in it prove more. */
 bool tn__line_speaks(const char *line, size_t length, size_t start, size_t end);
 
+/* Whether a clean line has the mark of a search ("src/guard.py:12:") and what it found. */
+bool tn__line_found(const char *line, size_t length);
+
 /* Whether a clean line is one of a change ("@@ -1,2 +1,3 @@" and what follows); `before`: the line before was. */
 bool tn__line_in_change(const char *line, size_t length, bool before);
 

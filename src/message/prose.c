@@ -18,11 +18,10 @@ static const char plain_words[] =
 /* Words of sentences that hold in general. */
 static const char general_words[] =
 	" your you users developers often typically usually common commonly most may might will would should can could must "
-	"whenever means indicates indicating signifies critical occurs happens dreaded frustrating because why how we every "
-	"anyone everyone ";
+	"whenever means indicates indicating signifies critical occurs happens dreaded frustrating because why how ";
 
 /* Words of one who has it. */
-static const char own_words[] = " i my me mine im ive myself ";
+static const char own_words[] = " i my me mine im ive myself we our us ";
 
 struct sentence {
 	size_t first, last;
@@ -65,6 +64,8 @@ count_word(const char *word, size_t size, struct words *words)
 static bool
 of_code(const char *line, size_t first, size_t at)
 {
+	if ((at > first && isalpha((unsigned char)line[at - 1])) || isalpha((unsigned char)line[at + 1]))
+		return true; /* of a name */
 	while (at > first && isdigit((unsigned char)line[at - 1]))
 		at--;
 	return (at >= first + 5 && tn__find(line + at - 5, 5, "code ") != NULL) ||
@@ -86,14 +87,28 @@ count_words(const char *line, size_t first, size_t last, struct words *words)
 	return true;
 }
 
+/* "...: RuntimeError: CUDA ...": somebody shows an error, whatever leads to it. */
+static bool
+shown(const char *line, size_t start)
+{
+	if (start < 9 || tn__find(line + start - 7, 7, "error: ") == NULL)
+		return false;
+	size_t head = start - 2;
+	while (head > 0 && (isalnum((unsigned char)line[head - 1]) || strchr("._", line[head - 1]) != NULL))
+		head--;
+	return head > 1 && line[head - 1] == ' ' && line[head - 2] == ':';
+}
+
 bool
 tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
 {
 	struct sentence sentence = around(line, length, start, end);
 	struct words words = { 0, 0, 0, 0 };
+	if (shown(line, start))
+		return false;
 	if (!count_words(line, sentence.first, start, &words))
 		return false;
-	bool led_to = words.plain > 0; /* a report opens its line, but for its head */
+	bool led_to = words.plain + words.general > 0; /* a report opens its line, but for its head */
 	if (!count_words(line, end, sentence.last, &words))
 		return false;
 	return led_to && words.all >= 6 && words.plain >= 3 && words.general >= 1 && words.own == 0;

@@ -122,6 +122,11 @@ constant(const char *line, size_t length, size_t start, size_t end)
 		first--;
 	while (last < length && strchr(" =!)", line[last]) != NULL)
 		last++;
+	const char *after = line + end; /* "NAME = 2," and "NAME The call failed" define it */
+	if ((strncmp(after, " = ", 3) == 0 && isdigit((unsigned char)after[3])) ||
+	    (start == 0 && end + 3 < length && after[0] == ' ' && isupper((unsigned char)after[1]) &&
+	     islower((unsigned char)after[2])))
+		return true;
 	return (first == 0 && last == length) || tn__has_any(line + first, start - first, "==|!=") ||
 	       tn__has_any(line + end, last - end, "==|!=");
 }
@@ -207,6 +212,11 @@ speaks_of(const char *after)
 {
 	static const char *const verbs[] = { " occurs",     " occur ", " happens", " happen ", " indicates ",
 		                                 " signifies ", " means",  " arises",  " is a ",   " even " };
+	after += after[0] == ')';
+	if (after[0] == ' ' && after[1] == '(') { /* "(OOM)" */
+		size_t close = strcspn(after, ")\n");
+		after += after[close] == ')' ? close + 1 : 0;
+	}
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (strncasecmp(after, verbs[i], strlen(verbs[i])) == 0)
 			return true;
@@ -303,16 +313,19 @@ shell_line(const char *line, size_t length, size_t start, size_t end)
 	return isdigit((unsigned char)line[i - 1]) && tn__find(line, i, ": line ") != NULL;
 }
 
-/* "...: Resolving ...", the heading of a page. */
+/* "...: Resolving ...", "...: Causes ...", "...: How to ...", the heading of a page. */
 static bool
 heads(const char *line, size_t length, size_t end)
 {
+	while (end < length && line[end] == ')')
+		end++;
 	if (end + 4 > length || line[end] != ':' || line[end + 1] != ' ' || !isupper((unsigned char)line[end + 2]))
 		return false;
-	size_t last = end + 3;
+	size_t first = end + 2, last = first + 1;
 	while (last < length && islower((unsigned char)line[last]))
 		last++;
-	return last > end + 6 && strncmp(line + last - 3, "ing", 3) == 0;
+	return (last > first + 4 && strncmp(line + last - 3, "ing", 3) == 0) ||
+	       tn__has_any(line + first, last - first, "cause|fix|how|what|why|solution");
 }
 
 /* "an exit code 137" */

@@ -112,7 +112,8 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 		stop = length;
 	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
 		return WORTH_NOTHING;
-	if (scanner->in_change || scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
+	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
+	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
 	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	/* In a text that speaks of such errors, what has no head of an error is an example. */
@@ -374,6 +375,7 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 		TN_FORWARD_IF_ERROR(tn__event_close(scanner, scanner->squeezed_used));
 	if (length > 0)
 		scanner->columns_before = count;
+	scanner->found_before = tn__line_found(line, length);
 	scanner->example = tn__line_example(line, length, scanner->example);
 	return TN_OK;
 }

@@ -210,6 +210,9 @@ static size_t
 search_mark(const char *line, size_t length)
 {
 	size_t i = 0, dot = 0;
+	while (i < length && name_char(line[i])) /* the revision that git searched */
+		i++;
+	i = i > 0 && i < length && line[i] == ':' ? i + 1 : 0;
 	for (; i < length && (name_char(line[i]) || strchr("./-+", line[i]) != NULL); i++)
 		dot = line[i] == '.' ? i : dot;
 	size_t name = i;
@@ -220,13 +223,20 @@ search_mark(const char *line, size_t length)
 	return i > name + 1 && i < length && (line[i] == ':' || line[i] == '-') ? i + 1 : 0;
 }
 
+bool
+tn__line_found(const char *line, size_t length)
+{
+	size_t i = search_mark(line, length);
+	return i > 0 && i < length && (line[i] != ' ' || (i + 1 < length && strchr(" *#/-\"", line[i + 1]) != NULL));
+}
+
 static bool
 search_hit(const char *line, size_t length)
 {
 	size_t i = search_mark(line, length);
 	if (i == 0 || i >= length)
 		return false;
-	bool blanks = i + 1 < length && line[i] == ' ' && line[i + 1] == ' ';
+	bool blanks = i + 1 < length && line[i] == ' ' && strchr(" *#/-\"", line[i + 1]) != NULL;
 	return blanks || islower((unsigned char)line[i]) || strchr("\"'#*-|/<+", line[i]) != NULL;
 }
 
@@ -241,7 +251,7 @@ table_row(const char *line, size_t length)
 		return false;
 	for (; i < length; i++)
 		cells += line[i] == '|' && (i == 0 || line[i - 1] == ' ' || i + 1 == length || line[i + 1] == ' ');
-	return cells > 2;
+	return cells > 2 && tn__find(line, length, "| error |") == NULL && tn__find(line, length, "| critical |") == NULL;
 }
 
 /* A comment behind code. */

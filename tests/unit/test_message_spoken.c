@@ -139,6 +139,12 @@ test_taught(void **state)
 		"1e5a2b0 Update std::bad_alloc to rmm::bad_alloc everywhere.\n",
 		"  if (code == cudaErrorMemoryAllocation) {\n",
 		"1\nCUDA_ERROR_INVALID_VALUE\n2\nCUDA_ERROR_OUT_OF_MEMORY\nout of memory\n",
+		"HEAD:src/a.hpp:7: * rmm::out_of_memory is thrown\nHEAD:src/b.cu:9:Fatal error: CUDA error: out of memory\n",
+		"OOMKilled (exit code 137) means that a container met its memory limit.\n",
+		"cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 3\n",
+		"cudaErrorMemoryAllocation The call failed to get memory.\n",
+		"This patch may be able to mitigate 'CUDA Out of memory error' in case of runs of t2t kind.\n",
+		"MemoryAllocation: out of device memory, in bytes of device memory\n",
 		"Exit code 137 indicates that the host's memory, in its limits, was full: out of memory.\n",
 		"If you got this error from a script:\n```\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
 		"GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free.\n```\n",
@@ -149,6 +155,10 @@ test_taught(void **state)
 		"Training ends after the first epoch, it says RuntimeError: CUDA error: out of memory\n",
 		"ERROR:root:CUDA error: out of memory CUDA kernel errors might be reported at some other API call, so the "
 		"stacktrace below might be incorrect.\n",
+		"Hello, when we run the demo on the server it throws RuntimeError: CUDA error: out of memory. Can you help?\n",
+		"Every run ends the same way on the second card, RuntimeError: CUDA error: out of memory.\n",
+		"At the end of it the error should be this: RuntimeError: CUDA error: out of memory.\n",
+		"| ERROR | CUDA error: out of memory | worker 3 |\n",
 		"# `srun: error: node4: task 0: Out Of Memory`\n",
 		"`    3 CUDA Error: out of memory`\n",
 		"pod-1    0/1      OOMKilled    0           3m12s\n",
