@@ -122,6 +122,9 @@ constant(const char *line, size_t length, size_t start, size_t end)
 		first--;
 	while (last < length && strchr(" =!)", line[last]) != NULL)
 		last++;
+	bool called = end < length && line[end] == '(' && islower((unsigned char)line[start]);
+	if (called || strncmp(line + end, "::", 2) == 0)
+		return true;
 	const char *after = line + end; /* "NAME = 2," and "NAME The call failed" define it */
 	if ((strncmp(after, " = ", 3) == 0 && isdigit((unsigned char)after[3])) ||
 	    (start == 0 && end + 3 < length && after[0] == ' ' && isupper((unsigned char)after[1]) &&
@@ -362,7 +365,7 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	if (proof == TN_PROOF_DEVICE)
 		return tn__has_any(
 				   line, length,
-				   "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun|dram buffer|thrust|parallel_for|rmm") &&
+				   "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun|dram buffer|thrust|parallel_for|rmm_error") &&
 		       tn__has_any(line, length,
 		                   "error|fail|exception|could not|cannot|unable|abort|terminat|reason|fatal|not enough");
 	return true;

@@ -145,6 +145,8 @@ test_taught(void **state)
 		"cudaErrorMemoryAllocation The call failed to get memory.\n",
 		"This patch may be able to mitigate 'CUDA Out of memory error' in case of runs of t2t kind.\n",
 		"MemoryAllocation: out of device memory, in bytes of device memory\n",
+		"    if is_cuda_out_of_memory(error) and can_fail:\n",
+		"bad_alloc::bad_alloc(const char *text) : text{std::bad_alloc::what()} {}\n",
 		"Exit code 137 indicates that the host's memory, in its limits, was full: out of memory.\n",
 		"If you got this error from a script:\n```\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
 		"GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free.\n```\n",
