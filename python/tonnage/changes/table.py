@@ -78,6 +78,10 @@ def _written(name):
     return needs
 
 
+def _sharded_by_ranks(facts):
+    return facts["ranks"] > 1 and "shard_state" in facts["rewrites"]
+
+
 def _offered(facts):
     """Rows of these come from what the program offers (possible)."""
     return False
@@ -124,6 +128,8 @@ ROWS = [
         {"temporaries": 1}),
     Row("bucket_view", "keep gradients in DistributedDataParallel's buckets", _written("bucket_view"), SAME, (),
         (None,), 0, {"temporaries": 1}),
+    Row("shard_state", "shard the optimizer state over the ranks (ZeroRedundancyOptimizer)", _sharded_by_ranks, SAME,
+        ("step_in_backward", "offload_optimizer", "adam8bit", "adafactor"), (None,), 1, {"state": 1}),
     Row("foreach", "update one parameter at a time (foreach=False)", _written("foreach"), ROUNDING, ("fused",),
         (None,), 1, {"temporaries": 1}, phases=("optimizer",)),
     Row("fused", "update in one fused kernel (fused=True)", _any(_written("fused"), _managed), ROUNDING,
