@@ -16,6 +16,7 @@ static tn_rule *const rules[] = {
 	tn__find_labelled,
 	tn__find_copies,
 	tn__find_buckets,
+	tn__find_gathered_outputs,
 	tn__find_growing_reallocations,
 	tn__find_resident_data,
 	tn__find_segment_churn,
