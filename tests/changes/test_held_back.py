@@ -125,3 +125,85 @@ def test_a_model_that_is_used_again_after_its_update_makes_it_another_training(v
     """Calls are seen on a GPU only. The other way round the judge's loss sees nothing of what was updated."""
     assert virtual(adversary(JUDGE, MAKE), "accumulate=2").change("accumulate")["results"] == "different_training"
     assert virtual(adversary(MAKE, JUDGE), "accumulate=2").change("accumulate")["results"] == "same_up_to_rounding"
+
+
+# Loops that fetch batches themselves, and plan by the loader's length; the rate depends on the loop's value.
+FETCHING = """
+    def forever(loader):
+        while True:
+            yield from loader
+
+    loader = DataLoader(data, batch_size=16, shuffle=True, drop_last=True)
+    batches = forever(loader)
+    steps = len(loader)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.register_step_pre_hook(note)
+    rates = []
+    optimizer.register_step_post_hook(lambda o, a, k: rates.append(o.param_groups[0]["lr"]))
+    seeing = []
+"""
+SINGLE = """
+    for turn in range(3 * steps):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1 / (1 + turn)
+        optimizer.zero_grad()
+        x, y = next(batches)
+        if turn == 0:
+            continue
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+    print(json.dumps([seen, rates]))
+"""
+NESTED = """
+    for turn in range(steps):
+        optimizer.param_groups[0]["lr"] = 0.1 / (1 + turn)
+        for _ in range(2):
+            x, y = next(batches)
+            loss = nn.functional.cross_entropy(model(x), y) / 2
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print(json.dumps([seen, rates]))
+"""
+
+
+@pytest.mark.parametrize("loop", (SINGLE, NESTED))
+def test_a_loop_that_fetches_batches_itself_makes_as_many_updates_at_the_same_rates(on_cpu, loop):
+    whole = MODELS["perceptron"].replace("44", "48")
+    program = HEAD + whole + FETCHING + loop
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    change = after.change("accumulate")
+    assert change["results"] == "same_up_to_rounding"
+    one = json.loads(before.stdout)
+    assert len(one[1]) == (8 if loop is SINGLE else 3)
+    for outcome in (after, on_cpu(program, patch=change["patch"])):
+        two = json.loads(outcome.stdout)
+        assert two[1] == one[1], change["patch"]
+        for a, b in zip(one[0], two[0]):
+            assert b == pytest.approx(a, rel=1e-9, abs=1e-12), change["patch"]
+
+
+PLANNED = """
+    loader = DataLoader(data, batch_size=16, shuffle=True, drop_last=%s)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=2 * len(loader))
+    rates = []
+    optimizer.register_step_post_hook(lambda o, a, k: rates.append(o.param_groups[0]["lr"]))
+    for epoch in range(2):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            schedule.step()
+    print(json.dumps(rates))
+"""
+
+
+def test_a_schedule_that_is_planned_by_the_loaders_length_stays(on_cpu):
+    program = HEAD + MODELS["perceptron"] + PLANNED % True
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    patched = on_cpu(program, patch=after.change("accumulate")["patch"])
+    assert json.loads(before.stdout) == json.loads(after.stdout) == json.loads(patched.stdout)
+    program = HEAD + MODELS["perceptron"] + PLANNED % False
+    assert "-(-len(loader) // 4)" in on_cpu(program, "accumulate=4").change("accumulate")["patch"]

@@ -251,13 +251,20 @@ def on_epoch(callback):
     _add("epoch", callback, lambda: imports.watch("torch.utils.data.dataloader", watch))
 
 
+def on_length(callback):
+    """callback(loader, frame) -> what the program is told when it asks for a DataLoader's length, or None. Needs on_epoch."""
+    _add("length", callback, lambda: None)
+
+
 def _announced(original, measured):
     @functools.wraps(original)
     def call(self):
         frame = sys._getframe(1)
         if not measured or frames.kind(frame.f_code, frame.f_globals) is not frames.USER:
             _all("epoch", self, frame)
-        return original(self)
+            return original(self)
+        answer = _first("length", self, frame)
+        return original(self) if answer is None else answer
 
     return call
 
