@@ -96,6 +96,45 @@ def test_an_average_of_the_model_moves_with_the_update(on_cpu):
     assert json.loads(patched.stdout) == pytest.approx(json.loads(before.stdout), rel=1e-9)
 
 
+AVERAGES = {
+    "torch's": ("average = torch.optim.swa_utils.AveragedModel(model, avg_fn=lambda a, p, n: 0.9 * a + 0.1 * p)",
+                "average.update_parameters(model)", "[q.sum().item() for q in average.parameters()]"),
+    "a table": ("average = Average(model)", "average.update()", "[q.sum().item() for q in average.shadow.values()]"),
+}
+AVERAGED = """
+    class Average:
+        def __init__(self, model):
+            self.model, self.shadow = model, {name: p.detach().clone() for name, p in model.named_parameters()}
+
+        def update(self):
+            for name, p in self.model.named_parameters():
+                if p.requires_grad:
+                    self.shadow[name] = 0.1 * p.data + 0.9 * self.shadow[name]
+
+    import torch.optim.swa_utils
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    %s
+    for x, y in DataLoader(data, batch_size=16, drop_last=True):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        %s
+    print(json.dumps(%s))
+"""
+
+
+@pytest.mark.parametrize("kind", AVERAGES)
+def test_an_average_that_no_loop_over_two_models_makes_moves_with_the_update(on_cpu, kind):
+    program = HEAD + MODELS["perceptron"] + AVERAGED % AVERAGES[kind]
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    assert json.loads(after.stdout) == pytest.approx(json.loads(before.stdout), rel=1e-9)
+    patch = after.change("accumulate")["patch"]
+    if kind == "a table":
+        assert patch is None  # the average is not made in the loop: words have to do
+    else:
+        assert json.loads(on_cpu(program, patch=patch).stdout) == pytest.approx(json.loads(before.stdout), rel=1e-9)
+
+
 def adversary(first, second):
     return HEAD + """
     import itertools
