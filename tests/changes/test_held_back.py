@@ -246,3 +246,16 @@ def test_a_schedule_that_is_planned_by_the_loaders_length_stays(on_cpu):
     assert json.loads(before.stdout) == json.loads(after.stdout) == json.loads(patched.stdout)
     program = HEAD + MODELS["perceptron"] + PLANNED % False
     assert "-(-len(loader) // 4)" in on_cpu(program, "accumulate=4").change("accumulate")["patch"]
+
+
+def test_a_counter_of_the_loop_is_named_since_it_counts_pieces(on_cpu):
+    loop = """
+    optimizer, step = torch.optim.SGD(model.parameters(), lr=0.1), 0
+    for x, y in DataLoader(data, batch_size=16):
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        step += 1
+    """
+    how = on_cpu(HEAD + MODELS["perceptron"] + loop, "accumulate=4").change("accumulate")["how"]
+    assert "step counts micro-batches then, 4 for each batch" in how and "micro_step counts" not in how

@@ -317,6 +317,8 @@ class _Accumulation:
         self.change.how = self.change.how.replace(self.words or words, words)
         self.words = words
         arguments.say(self.change, words)
+        for name in turns.counters(self.sites["backward"][0]):
+            arguments.say(self.change, "%s counts micro-batches then, %d for each batch: mind what it ends or triggers." % (name, self.pieces))
         self.change.patches.clear()
         try:
             if len(own) > 1:

@@ -70,6 +70,18 @@ def edit_head(edits, text, loop, pieces):
     edits.insert(*text.end(loop.iter), " for %s in range(%d))" % (time, pieces))
 
 
+def counters(place):
+    """What the loop in which a backward pass is started adds one to by `name += 1`: it counts pieces, and nothing else is done
+    about that."""
+    text = rewrite.source_at(place)
+    step = next((s for s in code.steps(text) if s.call.lineno <= place["line"] <= s.call.end_lineno), None) if text else None
+    if step is None or step.loop is None:
+        return []
+    found = [node for node in ast.walk(step.loop) if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
+             and isinstance(node.value, ast.Constant) and node.value.value == 1 and code.dotted(node.target) is not None]
+    return sorted({code.dotted(node.target) for node in found if text.above(node, *code.LOOPS) is step.loop})
+
+
 class Lengths:
     """Where the program asks how many batches a loader has."""
 
