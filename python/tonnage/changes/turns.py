@@ -101,13 +101,16 @@ class Lengths:
         row = (loaders.place_of(loader), place, whole, bool(loader.drop_last))
         if row not in self.rows:
             self.rows.append(row)
-        return whole_batches() if whole and whole_batches is not None else None
+        try:
+            return whole_batches() if whole and whole_batches is not None else None
+        except TypeError:
+            return None  # a data set without a length: the loader says so itself
 
     def _head(self, place):
         key = (place["file"], place["line"])
         if key not in self.heads:
             text = rewrite.source_at(place)
-            found = [call for call in _lengths(text, place["line"]) if text is not None]
+            found = _lengths(text, place["line"])
             self.heads[key] = _loop_of_head(text, found[0]) if found else None
         return self.heads[key]
 
@@ -123,7 +126,7 @@ class Lengths:
         """The patch: a length that planned something stays in whole batches. Raises Conflict."""
         for place, drop_last in self.planned(places):
             text = rewrite.source_at(place)
-            found = _lengths(text, place["line"]) if text is not None else []
+            found = _lengths(text, place["line"])
             if len(found) != 1:
                 raise Conflict("len() of a loader is not written at line %d" % place["line"])
             if _is_total(text, found[0]):
