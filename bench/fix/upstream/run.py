@@ -8,7 +8,8 @@ The directory has a checkout of each repository, under its last name and at the 
 makes or that `needs` names. Each script is searched once; the command line of the first entry, or the script with its patch, is then
 run as it stands. `right`: the first entry is the expert's, and its trial kept the results. `same`: that run's peak is to the byte what the list says. `nothing_saves`:
 what the change that does nothing saves; a row of which that is not 0 makes this end with 1. `build`: the commit that was measured. The seconds of bert_pytorch, pygat and
-gpt2_spec were measured beside six other jobs on two cores: `cpu` is what can be compared. `at_first`: the first entry
+gpt2_spec were measured beside six other jobs on two cores, those of d732927 beside one or two, those of later ones beside some
+fifteen: `cpu` is what can be compared. `at_first`: the first entry
 of the first run of the row, before anything was mended for it, and whether it was right. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
 that are there stay where they are not asked for; bench/results/fix_upstream.csv.
 """
