@@ -453,6 +453,7 @@ tn__json_run(const struct tn_report *report)
 		{ "job", tn__json_job(report) },
 		{ "hang", tn__json_hang(report) },
 		{ "dead", tn__json_dead(report) },
+		{ "executions", tn__json_executions(report) },
 	};
 	json_t *object = json_object();
 	bool complete = object != NULL;
