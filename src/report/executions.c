@@ -47,11 +47,15 @@ result_of(const struct tn_report *report, char words[160])
 static void
 say_one(const struct tn_printer *printer, size_t number, const char *command, const char *result)
 {
+	size_t word = command != NULL ? strcspn(command, " ") : 0;
+	while (word > 0 && command[0] != '\'' && command[word - 1] != '/')
+		word--;
+	if (command != NULL && command[0] != '\'')
+		command += word; /* the program without its folder */
 	int length = command != NULL ? (int)strlen(command) : 0;
 	const char *cut = printer->style.utf8 ? "\u2026" : "...";
-	tn__say(printer, TN_TINT_NONE, 2, "%zu  %.*s%s%*s  %s", number, length > COMMAND_WIDTH ? COMMAND_WIDTH - 3 : length,
-	        command != NULL ? command : "", length > COMMAND_WIDTH ? cut : "",
-	        length < COMMAND_WIDTH ? COMMAND_WIDTH - length : 0, "", result);
+	tn__say(printer, TN_TINT_NONE, 2, "%zu. %.*s%s: %s", number, length > COMMAND_WIDTH ? COMMAND_WIDTH - 3 : length,
+	        command != NULL ? command : "", length > COMMAND_WIDTH ? cut : "", result);
 }
 
 void
@@ -80,6 +84,7 @@ tn__json_executions(const struct tn_report *report)
 	for (size_t i = 0; i < all->count; i++) {
 		struct tn_report one = *all->reports[i];
 		one.executions = NULL;
+		one.scratch = i + 1 == all->count ? report->scratch : NULL; /* what is there is what the last one left */
 		json_array_append_new(array, tn__json_run(&one));
 	}
 	return array;

@@ -106,6 +106,7 @@ go_on(struct whole *whole, const struct tn_folder *folder, int *exit_status)
 	struct tn_command command;
 	TN_FORWARD_IF_ERROR(tn__command_words(options.then[whole->executions.count - 1], &command));
 	options.arguments = command.words;
+	options.then_count = whole->options->then_count - (int)whole->executions.count; /* those behind it */
 	options.after = options.allow_writes ? NULL : folder->path;
 	whole->input = tn__input_of_run();
 	tn_status status = tn__run_once(&options, &(struct tn_once_way){ .ended = report_run, .context = whole },
