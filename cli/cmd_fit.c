@@ -18,6 +18,7 @@ static const char help[] =
 	"data loader, or where {batch} stands in ARGUMENTS:\n"
 	"\n"
 	"  tonnage fit --gpu rtx3060,a100-40 -- python train.py --batch-size {batch}\n"
+	"  tonnage fit --vary batch=1..64 --vary length=512..8192 -- python train.py --length {length}\n"
 	"\n"
 	"  --gpu NAMES      cards, separated by commas: names or aliases of tonnage gpus; auto (default): a\n"
 	"                   virtual copy of this machine's GPU, else of rtx3060\n"
@@ -28,6 +29,9 @@ static const char help[] =
 	"  --batch N        the batch that is wanted (default: the program's own): how to reach it, and the\n"
 	"                   smallest card that holds it\n"
 	"  --most N         no larger batch is tried (default 65536)\n"
+	"  --vary NAME=VALUES  these values of an argument instead, where {NAME} or its option stands; may be\n"
+	"                   repeated: batch=1..512 (doubled), length=512..4096:512, length=512,1024. The answer\n"
+	"                   is the largest batch for each combination of the others\n"
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
 	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
@@ -43,14 +47,17 @@ static const char help[] =
 	"Ends with 0 some batch fits some card, 10 none does, 2 wrong usage, 125 a failure of tonnage itself,\n"
 	"126 or 127 PROGRAM cannot be executed or was not found, else with the status of a program that fails.\n";
 
-enum { BATCH = SEARCH_OPTIONS_END, MOST };
+enum { BATCH = SEARCH_OPTIONS_END, MOST, VARY };
 
 static const struct option long_options[] = {
 	SEARCH_OPTIONS,
 	{ "batch", required_argument, NULL, BATCH },
 	{ "most", required_argument, NULL, MOST },
+	{ "vary", required_argument, NULL, VARY },
 	{ NULL, 0, NULL, 0 },
 };
+
+#define VARY_MOST 4
 
 static int
 take_batch(const char *option, int *out)
@@ -62,7 +69,8 @@ take_batch(const char *option, int *out)
 static int
 cmd_fit(int argc, char **argv)
 {
-	struct tn_fit_options options = { .search = search_defaults() };
+	const char *vary[VARY_MOST];
+	struct tn_fit_options options = { .search = search_defaults(), .vary = vary };
 	int option, exit_status = TN_EXIT_OWN_FAILURE;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "+:", long_options, NULL)) != -1) {
@@ -73,6 +81,10 @@ cmd_fit(int argc, char **argv)
 			wrong = take_batch("batch", &options.batch);
 		else if (option == MOST)
 			wrong = take_batch("most", &options.most);
+		else if (option == VARY && options.vary_count < VARY_MOST)
+			vary[options.vary_count++] = optarg, wrong = 0;
+		else if (option == VARY)
+			wrong = wrong_usage("--vary takes %d names at most", VARY_MOST);
 		else
 			wrong = search_option("fit", option, argv, &options.search);
 		if (wrong != 0)

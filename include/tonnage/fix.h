@@ -36,10 +36,13 @@ struct tn_fit_options {
 	struct tn_search_options search; /* run.gpu may name several cards, separated by commas */
 	int batch;                       /* the batch that was asked for; 0: the program's own */
 	int most;                        /* no batch above this is tried; 0: 65536 */
+	const char *const *vary; /* "batch=1..512", "length=512,1024": these combinations instead; NULL: the batch alone */
+	int vary_count;
 };
 
 /* Finds the largest batch for each card: through the word {batch} of the program's arguments, or else through its data
- * loader. As tn_fix otherwise. */
+ * loader. With `vary`, the largest value of the batch, or of the first name where none is "batch", for each combination of the
+ * others. As tn_fix otherwise. */
 tn_status tn_fit(const struct tn_fit_options *options, int *exit_status);
 
 /* The name of the change at an index, as --apply takes it, and what it does; NULL behind the last. */

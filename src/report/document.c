@@ -8,6 +8,7 @@
 #include "report/diagnosis.h"
 #include "report/fit.h"
 #include "report/fix.h"
+#include "report/frontier.h"
 #include "report/gpus.h"
 #include "report/inspection_writers.h"
 #include "report/serving.h"
@@ -37,6 +38,7 @@
 DOCUMENT(run, tn__report)
 DOCUMENT(fix, tn__fixes)
 DOCUMENT(fit, tn__fits)
+DOCUMENT(frontier, tn__frontier)
 DOCUMENT(inspection, tn__inspection)
 DOCUMENT_WITHOUT_PAGE(clean, tn__cleaned)
 DOCUMENT_WITHOUT_PAGE(doctor, tn__diagnosis)

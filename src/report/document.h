@@ -18,6 +18,7 @@ struct tn_document {
 extern const struct tn_document tn__run_document;        /* of a struct tn_report */
 extern const struct tn_document tn__fix_document;        /* of a struct tn_fixes */
 extern const struct tn_document tn__fit_document;        /* of a struct tn_fits */
+extern const struct tn_document tn__frontier_document;   /* of a struct tn_frontier */
 extern const struct tn_document tn__inspection_document; /* of a struct tn_shown_inspection */
 extern const struct tn_document tn__clean_document;      /* of a struct tn_cleaned; no page */
 extern const struct tn_document tn__doctor_document;     /* of a struct tn_shown_diagnosis; no page */

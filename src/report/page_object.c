@@ -37,10 +37,10 @@ tn__page_new(const char *title)
 	json_t *tables = empty_tables();
 	json_t *page = json_pack(
 		"{s:s, s:s, s:o, s:[], s:b, s:i, s:[i], s:n, s:[], s:[], s:[], s:n, s:o, s:n, s:[], s:[], s:n,"
-		" s:n, s:n}",
+		" s:n, s:n, s:n}",
 		"schema", "tonnage.page/1", "tool", TONNAGE_VERSION, "title", tn__json_text(title), "notes", "inferred", 0,
 		"device", 0, "devices", 0, "card", "findings", "regions", "assumptions", "network", "categories", categories(),
-		"timeline", "moments", "segments", "comparison", "fix", "fit");
+		"timeline", "moments", "segments", "comparison", "fix", "fit", "frontier");
 	bool good = tables != NULL && page != NULL && json_object_update(page, tables) == 0;
 	json_decref(tables);
 	if (good)

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "gpu/catalogue.h"
+#include "search/axes.h"
 #include "search/fit_search.h"
 #include "supervise/internal.h"
 
@@ -29,38 +30,6 @@
 #define FIRST_STRIDE 8   /* part of a batch that fits although it should not: as far as the next is beyond it */
 
 /* ---- points ---- */
-
-static char *
-with_batch(const char *word, int batch)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	if (out == NULL)
-		return NULL;
-	for (const char *at = word, *mark; (mark = strstr(at, "{batch}")) != NULL || *at != '\0';) {
-		if (mark == NULL) {
-			fputs(at, out);
-			break;
-		}
-		fprintf(out, "%.*s%d", (int)(mark - at), at, batch);
-		at = mark + strlen("{batch}");
-	}
-	fclose(out);
-	return text;
-}
-
-static char **
-arguments_with(char *const *arguments, int batch)
-{
-	size_t count = 0;
-	while (arguments[count] != NULL)
-		count++;
-	char **made = calloc(count + 1, sizeof(*made));
-	for (size_t i = 0; made != NULL && i < count; i++)
-		made[i] = with_batch(arguments[i], batch);
-	return made;
-}
 
 /* A trial of a batch; NULL when there is one, or no room for one. */
 static struct tn_trial *
@@ -85,7 +54,8 @@ try_batch(struct tn_fit_search *search, int card, int batch)
 		point->trial.changes = TN_CHANGE_SURVEY;
 		point->trial.keep_words = true;
 	} else if (search->by_word) {
-		point->arguments = arguments_with(target->card.options.arguments, batch);
+		const struct tn_axis axis = { .name = "batch" };
+		point->arguments = tn__axes_arguments(&axis, &batch, 1, target->card.options.arguments);
 		point->trial.options.arguments = point->arguments;
 		point->trial.keep_words = card == TN_FIT_LARGE;
 	} else {
@@ -99,9 +69,7 @@ try_batch(struct tn_fit_search *search, int card, int batch)
 static void
 free_point(struct tn_fit_trial *point)
 {
-	for (size_t i = 0; point->arguments != NULL && point->arguments[i] != NULL; i++)
-		free(point->arguments[i]);
-	free(point->arguments);
+	tn__arguments_free(point->arguments);
 	free(point->changes);
 	tn__trial_clear(&point->trial);
 	free(point);
@@ -303,25 +271,13 @@ static void
 judge_first(struct tn_fit_search *search, const struct tn_fit_trial *point)
 {
 	const struct tn_trial *trial = &point->trial;
-	const struct tn_outcome *outcome = &trial->outcome;
 	const struct tn_report *report = tn__trial_report(trial);
-	if (trial->end != TN_TRIAL_DONE) {
-		fail(search, outcome->error != NULL ? outcome->error : "the program took too much of the computer's own memory",
-		     outcome->exit_status != 0 ? outcome->exit_status : TN_EXIT_OWN_FAILURE);
-	} else if (report->verdict == TN_VERDICT_FAILED) {
-		tn__progress_line_erase(&search->line);
-		if (trial->words != NULL)
-			fputs(trial->words, stderr); /* the program's own */
-		fail(search, "the program fails, and not for lack of memory", report->exit_status);
-	} else if (report->verdict == TN_VERDICT_UNDECIDED) {
-		search->doubt = tn__trial_doubt(trial);
-		fail(search, search->doubt != NULL ? search->doubt : "undecided", TN_EXIT_UNDECIDED);
-	}
+	search->failure = tn__search_failure(trial, &search->line, &search->doubt, &search->failure_status);
 	search->detail |= report->growth.seen;
 	tn__trials_adapt(&search->trials, report->peak_rss_bytes);
 	if (point->batch != 0 || search->failure != NULL)
 		return;
-	search->own_batch = tn__survey_batch(&outcome->changes.survey, LARGEST_BATCH);
+	search->own_batch = tn__survey_batch(&trial->outcome.changes.survey, LARGEST_BATCH);
 	if (search->own_batch == 0)
 		fail(search,
 		     "no data loader was seen whose batch could be set: write {batch} into the program's arguments, as in "
@@ -390,37 +346,15 @@ finish(struct tn_fit_search *search, const struct tn_fits *fits, int *exit_statu
 	return TN_OK;
 }
 
-/* "rtx3060,a100-40,h100" */
 static tn_status
 take_cards(struct tn_fit_search *search, int *exit_status)
 {
-	char *names = strdup(search->options->search.run.gpu), *rest = names, *name;
-	tn_status status = names != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
-	while (status == TN_OK && (name = strsep(&rest, ",")) != NULL) {
-		struct tn_fit_target *target = &search->targets[search->target_count];
-		if (name[0] == '\0')
-			continue;
-		if (search->target_count == TN_FIT_CARDS) {
-			status = tn__fail(TN_INVALID, "--gpu takes %d cards at most", TN_FIT_CARDS);
-			break;
-		}
-		*target = (struct tn_fit_target){ .asked = strdup(name), .high = INT_MAX };
-		search->target_count++;
-		status = tn__search_card(&search->options->search, target->asked, &target->card, exit_status);
-	}
-	free(names);
-	if (status == TN_OK && search->target_count == 0)
-		status = tn__fail(TN_INVALID, "--gpu names no card");
+	struct tn_search_card cards[TN_SEARCH_CARDS];
+	char *asked[TN_SEARCH_CARDS] = { NULL };
+	tn_status status = tn__search_cards(&search->options->search, cards, asked, &search->target_count, exit_status);
+	for (int i = 0; i < search->target_count; i++)
+		search->targets[i] = (struct tn_fit_target){ .asked = asked[i], .card = cards[i], .high = INT_MAX };
 	return status;
-}
-
-static bool
-has_word(char *const *arguments)
-{
-	for (; *arguments != NULL; arguments++)
-		if (strstr(*arguments, "{batch}") != NULL)
-			return true;
-	return false;
 }
 
 static tn_status
@@ -446,12 +380,14 @@ run_search(struct tn_fit_search *search, int *exit_status)
 tn_status
 tn_fit(const struct tn_fit_options *options, int *exit_status)
 {
+	if (options->vary_count > 0)
+		return tn__frontier(options, exit_status);
 	struct tn_fit_search *search = calloc(1, sizeof(*search));
 	*exit_status = TN_EXIT_USAGE;
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;
 	search->most = options->most > 0 ? options->most : LARGEST_BATCH;
-	search->by_word = has_word(options->search.run.arguments);
+	search->by_word = tn__axis_marked("batch", options->search.run.arguments);
 	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs,
 		                                 .context = search,
 		                                 .next = next,

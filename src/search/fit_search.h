@@ -10,7 +10,6 @@
 #include "search/search.h"
 #include "trials/trial.h"
 
-#define TN_FIT_CARDS 16
 #define TN_FIT_TRIALS 256
 #define TN_FIT_LARGE (-1) /* in the place of a card's index: the card that is never full */
 
@@ -35,7 +34,7 @@ struct tn_fit_search {
 	const struct tn_fit_options *options;
 	struct tn_trials trials;
 	struct tn_progress_line line;
-	struct tn_fit_target targets[TN_FIT_CARDS];
+	struct tn_fit_target targets[TN_SEARCH_CARDS];
 	int target_count;
 	struct tn_fit_trial *points[TN_FIT_TRIALS]; /* they do not move: trials point into them */
 	int count;
@@ -46,6 +45,11 @@ struct tn_fit_search {
 	char *doubt; /* the failure's words, where they are made */
 	int failure_status;
 };
+
+/* ---- frontier.c ---- */
+
+/* As tn_fit, for options with `vary`. */
+tn_status tn__frontier(const struct tn_fit_options *options, int *exit_status);
 
 /* ---- fit_table.c ---- */
 

@@ -5,10 +5,12 @@
 #include "search/search.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "trials/trial.h"
 
 tn_status
 tn__search_card(const struct tn_search_options *options, const char *gpu, struct tn_search_card *out, int *exit_status)
@@ -40,6 +42,55 @@ tn__search_card(const struct tn_search_options *options, const char *gpu, struct
 	TN_RETURN_IF(options->run.other_bytes + (uint64_t)out->hidden >= out->total, TN_INVALID,
 	             "--margin and --other leave nothing of the card");
 	return TN_OK;
+}
+
+tn_status
+tn__search_cards(const struct tn_search_options *options, struct tn_search_card *cards, char **asked, int *count,
+                 int *exit_status)
+{
+	char *names = strdup(options->run.gpu), *rest = names, *name;
+	tn_status status = names != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
+	*count = 0;
+	*exit_status = TN_EXIT_USAGE;
+	while (status == TN_OK && (name = strsep(&rest, ",")) != NULL) {
+		if (name[0] == '\0')
+			continue;
+		if (*count == TN_SEARCH_CARDS) {
+			status = tn__fail(TN_INVALID, "--gpu takes %d cards at most", TN_SEARCH_CARDS);
+			break;
+		}
+		asked[*count] = strdup(name);
+		status = tn__search_card(options, asked[*count], &cards[*count], exit_status);
+		++*count;
+	}
+	free(names);
+	if (status == TN_OK && *count == 0)
+		status = tn__fail(TN_INVALID, "--gpu names no card");
+	return status;
+}
+
+const char *
+tn__search_failure(const struct tn_trial *trial, struct tn_progress_line *line, char **made, int *exit_status)
+{
+	const struct tn_outcome *outcome = &trial->outcome;
+	const struct tn_report *report = tn__trial_report(trial);
+	if (trial->end != TN_TRIAL_DONE) {
+		*exit_status = outcome->exit_status != 0 ? outcome->exit_status : TN_EXIT_OWN_FAILURE;
+		return outcome->error != NULL ? outcome->error : "the program took too much of the computer's own memory";
+	}
+	if (report->verdict == TN_VERDICT_FAILED) {
+		tn__progress_line_erase(line);
+		if (trial->words != NULL)
+			fputs(trial->words, stderr); /* the program's own */
+		*exit_status = report->exit_status;
+		return "the program fails, and not for lack of memory";
+	}
+	if (report->verdict == TN_VERDICT_UNDECIDED) {
+		*made = tn__trial_doubt(trial);
+		*exit_status = TN_EXIT_UNDECIDED;
+		return *made != NULL ? *made : "undecided";
+	}
+	return NULL;
 }
 
 char *

@@ -8,6 +8,8 @@
 #include "supervise/internal.h"
 #include "tonnage/fix.h"
 
+struct tn_progress_line;
+
 struct tn_search_card {
 	struct tn_run_options options; /* of every trial: a virtual card, quiet, nothing written */
 	struct tn_gpu_figures figures;
@@ -15,10 +17,23 @@ struct tn_search_card {
 	int64_t hidden; /* the margin: bytes that trials on the card must leave free */
 };
 
+#define TN_SEARCH_CARDS 16
+
 /* Checks everything that can be checked before the first trial. On failure *exit_status is what the command ends
  * with. */
 tn_status tn__search_card(const struct tn_search_options *options, const char *gpu, struct tn_search_card *out,
                           int *exit_status);
+
+/* The same for each of the cards that run.gpu names, "rtx3060,a100-40", into `cards` of TN_SEARCH_CARDS items. `asked` has their names as
+ * they were given; the caller frees each, also after a failure. */
+tn_status tn__search_cards(const struct tn_search_options *options, struct tn_search_card *cards, char **asked,
+                           int *count, int *exit_status);
+
+/* Why a search cannot begin, from the trial of the program that came first; NULL: it can. The text is borrowed from the trial,
+ * or is *made, which the caller frees; *exit_status is what the command ends with. Shows what a program that fails said. */
+struct tn_trial;
+const char *tn__search_failure(const struct tn_trial *trial, struct tn_progress_line *line, char **made,
+                               int *exit_status);
 
 /* "--gpu rtx3060 --memory 8589934592 " as it was asked for; the caller frees; NULL without memory. */
 char *tn__search_card_options(const struct tn_run_options *options);

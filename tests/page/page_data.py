@@ -359,6 +359,6 @@ def write(trace, named, **words):
                     for name, text, state, more in named],
         "intervals": intervals, "small": small,
         "segments": [write_segments(trace, picture, moment) for moment, picture in sorted(pictures)],
-        "comparison": None, "fix": None, "fit": None,
+        "comparison": None, "fix": None, "fit": None, "frontier": None,
         **words,
     }

@@ -30,6 +30,8 @@ SEARCHES = {
     "unchanged": (["fix", *SMALL], {"base": 100, "possible": []}),
     "fit": (["fit", *SMALL], {"base": 100, "sample": 14, "batch": 256}),
     "cards": (["fit", "--gpu", "rtx3060,t4"], {"base": 100, "sample": 140, "batch": 256}),
+    "grid": (["fit", "--gpu", "rtx3060,t4", "--memory", "1GiB", "--batch", "64", "--vary", "batch=1..64", "--vary", "length=8..64:8"],
+             '{"base": 10, "sample": {length}, "batch": 4}'),
 }  # fmt: skip
 
 
@@ -41,7 +43,8 @@ def searched(tmp_path_factory):
     def search(name):
         if name not in made:
             options, wish = SEARCHES[name]
-            program = [sys.executable, "-I", "-X", "tonnage=off", str(ROOT / "tests/cli/fake_program.py"), json.dumps(wish)]
+            program = [sys.executable, "-I", "-X", "tonnage=off", str(ROOT / "tests/cli/fake_program.py"),
+                       wish if isinstance(wish, str) else json.dumps(wish)]  # fmt: skip
             page = folder / f"{name}.html"
             done = subprocess.run([TONNAGE, *options, "--html", page, "--", *program], capture_output=True, text=True, timeout=120)
             assert page.exists(), done.stderr
@@ -135,3 +138,21 @@ def test_multi_gpu_and_what_to_do_first(opened, searched):
         assert shown.rows("#batches")[-1] == ["999", "unknown", f"the program fails: {scenes.HOSTILE}"]
         known = [point for point in data["fit"]["cards"][0]["curve"] if point["peak_device_bytes"] is not None]
         assert shown.tab.locator("#batches svg title").count() == len(known) >= 2
+
+
+def test_a_grid_says_of_each_combination_whether_it_fits(opened, searched):
+    """In words as well: a sign or a colour alone tells nobody who does not see it."""
+    page, data = searched("grid")
+    outcomes = {"fits": "fits", "out_of_memory": "does not fit"}
+    with opened(page) as shown:
+        assert not shown.tab.is_visible("#batches") and shown.tab.locator("#frontier table").count() == 2
+        for number, card in enumerate(data["frontier"]["cards"]):
+            rows = shown.tab.locator("#frontier table").nth(number).locator("tbody tr")
+            assert rows.count() == len(card["rows"]) == 8
+            for i, row in enumerate(card["rows"]):
+                cells = rows.nth(i).locator("td.cell")
+                told = [text.strip() for text in cells.all_text_contents()]
+                assert rows.nth(i).locator("th").inner_text() == row["name"]
+                for text, cell in zip(told, row["cells"], strict=True):
+                    assert outcomes[cell["outcome"]] in text and ("follows from others" in text) != cell["tried"]
+                assert row["largest"] in rows.nth(i).inner_text() and row["plan"] in rows.nth(i).inner_text()

@@ -15,7 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 # In the order in which they need one another.
 SCRIPTS = ["dom.js", "words.js", "data.js", "colours.js", "table.js", "chart.js", "timeline.js", "flame.js",
-           "holders.js", "segments.js", "sections.js", "changes.js", "batches.js", "page.js"]
+           "holders.js", "segments.js", "sections.js", "changes.js", "batches.js", "frontier.js", "page.js"]
 BYTES_A_LINE = 24
 
 

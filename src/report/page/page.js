@@ -121,6 +121,7 @@ sections.about();
 sections.headline();
 changes.show();
 batches.show();
+frontier.show();
 sections.findings((column) => {
 	choose(column);
 	dom.find('time').scrollIntoView();

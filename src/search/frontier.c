@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `fit --vary`: which combinations of values fit, for each card. The first trial is the program with the least values on a card
+ * that is never full; three more for each axis show how memory grows. Then grid.c chooses what is tried on the cards. What one
+ * card tells of the need of a combination serves the guesses for the others; that it fits is always seen on the card.
+ */
+#include "search/frontier_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "report/document.h"
+#include "supervise/internal.h"
+
+/* ---- trials ---- */
+
+static struct tn_trial *
+try_point(struct tn_frontier_search *search, int card, int at)
+{
+	const struct tn_frontier_target *target = &search->targets[card == TN_FIT_LARGE ? 0 : card];
+	struct tn_frontier_trial *point = search->count < search->room ? calloc(1, sizeof(*point)) : NULL;
+	int values[TN_AXES];
+	if (point == NULL)
+		return NULL;
+	search->points[search->count++] = point;
+	*point = (struct tn_frontier_trial){ .card = card, .at = at };
+	tn__grid_values(&search->grid, at, values);
+	point->arguments = tn__axes_arguments(search->axes, values, search->axis_count, target->card.options.arguments);
+	point->trial.options = target->card.options;
+	point->trial.options.no_detail = true;
+	if (point->arguments != NULL)
+		point->trial.options.arguments = point->arguments;
+	if (search->by_loader) {
+		char value[16];
+		snprintf(value, sizeof(value), "%d", values[0]);
+		point->trial.changes = point->changes = tn__change_part("batch", value);
+	}
+	if (card == TN_FIT_LARGE)
+		point->trial.options.memory_bytes = TN_UNLIMITED_CARD;
+	else
+		point->trial.options.other_bytes += (uint64_t)target->card.hidden;
+	point->trial.keep_words = search->count == 1;
+	return &point->trial;
+}
+
+static void
+free_point(struct tn_frontier_trial *point)
+{
+	tn__arguments_free(point->arguments);
+	free(point->changes);
+	tn__trial_clear(&point->trial);
+	free(point);
+}
+
+static int
+last_three(const struct tn_axis *axis)
+{
+	return axis->count > 3 ? axis->count - 3 : 0;
+}
+
+/* The least values of all, and the last three of each axis, where growth shows best. */
+static struct tn_trial *
+next_on_large(struct tn_frontier_search *search)
+{
+	if (search->count == 0)
+		return try_point(search, TN_FIT_LARGE, 0);
+	if (!search->begun)
+		return NULL;
+	for (int axis = 0; axis < search->axis_count; axis++)
+		for (int i = last_three(&search->axes[axis]); i < search->axes[axis].count; i++)
+			if (tn__frontier_seen(search, tn__frontier_along(search, axis, i)) == NULL)
+				return try_point(search, TN_FIT_LARGE, tn__frontier_along(search, axis, i));
+	return NULL;
+}
+
+/* False while a trial on the card that is never full runs. */
+static bool
+set_model(struct tn_frontier_search *search)
+{
+	int64_t last[TN_AXES];
+	double powers[TN_AXES];
+	for (int i = 0; i < search->count; i++)
+		if (search->points[i]->card == TN_FIT_LARGE && !search->points[i]->over)
+			return false;
+	for (int i = 0; i < search->axis_count; i++) {
+		last[i] = tn__frontier_need(search, tn__frontier_along(search, i, search->axes[i].count - 1));
+		powers[i] = tn__frontier_power(search, i);
+	}
+	tn__grid_set_model(&search->grid, tn__frontier_need(search, 0), last, powers);
+	return true;
+}
+
+static struct tn_trial *
+next(void *context)
+{
+	struct tn_frontier_search *search = context;
+	if (search->failure != NULL)
+		return NULL;
+	struct tn_trial *trial = next_on_large(search);
+	if (trial == NULL && search->begun && !search->modelled && !(search->modelled = set_model(search)))
+		return NULL;
+	for (int i = 0; i < search->target_count && trial == NULL && search->begun; i++) {
+		int at = tn__grid_next(&search->grid, &search->targets[i].known);
+		trial = at >= 0 ? try_point(search, i, at) : NULL;
+		if (trial != NULL) {
+			search->targets[i].known.seen[at] = TN_GRID_RUNS;
+			search->targets[i].tried[at] = search->points[search->count - 1];
+		}
+	}
+	return trial;
+}
+
+/* ---- what a trial has told ---- */
+
+/* What a card would need for a trial that was seen whole on another. */
+static void
+take_need(struct tn_frontier_search *search, const struct tn_frontier_trial *point)
+{
+	int64_t device = tn__trial_report(&point->trial)->device_peak;
+	const struct tn_frontier_target *there = &search->targets[point->card == TN_FIT_LARGE ? 0 : point->card];
+	if (device == TN_NO_FIGURE)
+		return;
+	device -= (int64_t)there->card.figures.context_bytes + (point->card == TN_FIT_LARGE ? 0 : there->card.hidden);
+	for (int i = 0; i < search->target_count; i++)
+		search->targets[i].known.need[point->at] = device + (int64_t)search->targets[i].card.figures.context_bytes;
+}
+
+static void
+judge_first(struct tn_frontier_search *search, const struct tn_frontier_trial *point)
+{
+	const struct tn_change_results *results = &point->trial.outcome.changes;
+	bool applied = !search->by_loader;
+	search->failure = tn__search_failure(&point->trial, &search->line, &search->doubt, &search->failure_status);
+	for (size_t i = 0; i < results->count; i++)
+		for (size_t j = 0; j < results->processes[i].count; j++)
+			applied |= results->processes[i].items[j].applied;
+	if (search->failure == NULL && !applied) {
+		search
+			->failure = "no data loader was seen whose batch could be set: write {batch} into the program's arguments";
+		search->failure_status = TN_EXIT_USAGE;
+	}
+	search->begun = search->failure == NULL;
+	tn__trials_adapt(&search->trials, tn__trial_report(&point->trial)->peak_rss_bytes);
+}
+
+static void
+ended(void *context, struct tn_trial *trial)
+{
+	struct tn_frontier_search *search = context;
+	struct tn_frontier_trial *point = NULL;
+	for (int i = 0; i < search->count && point == NULL; i++)
+		if (&search->points[i]->trial == trial)
+			point = search->points[i];
+	if (point == NULL)
+		return;
+	point->over = true;
+	const struct tn_report *report = tn__trial_report(trial);
+	bool fits = tn__trial_fits(trial) && report->steps_seen != 0;
+	if (point == search->points[0])
+		judge_first(search, point);
+	if (fits)
+		take_need(search, point);
+	if (point->card == TN_FIT_LARGE)
+		return;
+	search->targets[point->card].known.seen[point->at] = fits                             ? TN_GRID_FITS
+	                                                     : trial->end == TN_TRIAL_STOPPED ? TN_GRID_UNKNOWN
+	                                                     : report->verdict == TN_VERDICT_OUT_OF_MEMORY
+	                                                         ? TN_GRID_OUT_OF_MEMORY
+	                                                         : TN_GRID_FAILED;
+}
+
+static void
+tick(void *context)
+{
+	struct tn_frontier_search *search = context;
+	tn__progress_line_show(&search->line, "trial %d of at most %d, %.0f s", search->trials.count, search->room,
+	                       tn__trials_seconds(&search->trials));
+}
+
+static tn_status
+finish(const struct tn_frontier_search *search, int *exit_status)
+{
+	const struct tn_run_options *run = &search->options->search.run;
+	struct tn_frontier frontier;
+	bool some = false;
+	tn_status status = tn__frontier_table(search, &frontier) ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
+	if (status == TN_OK)
+		status = tn__print_document(&tn__frontier_document, &frontier, run);
+	if (status == TN_OK)
+		status = tn__save_document(&tn__frontier_document, &frontier, run, true);
+	for (size_t i = 0; status == TN_OK && i < frontier.card_count; i++)
+		for (int row = 0; row < frontier.rows; row++)
+			some |= frontier.cards[i].rows[row].largest > 0;
+	if (status == TN_OK)
+		*exit_status = frontier.interrupted ? 128 + search->trials.interrupted_by
+		               : some               ? TN_EXIT_FITS
+		                                    : TN_EXIT_OUT_OF_MEMORY;
+	tn__frontier_free(&frontier);
+	return status;
+}
+
+/* ---- the command ---- */
+
+/* The axis that is searched goes first: the batch, else the first that was named. */
+static tn_status
+take_axes(struct tn_frontier_search *search)
+{
+	char *const *arguments = search->options->search.run.arguments;
+	TN_RETURN_IF(search->options->vary_count > TN_AXES, TN_INVALID, "--vary takes %d names at most", TN_AXES);
+	for (int i = 0; i < search->options->vary_count; i++) {
+		struct tn_axis *axis = &search->axes[search->axis_count++];
+		TN_FORWARD_IF_ERROR(tn__axis_parse(search->options->vary[i], axis));
+		for (int j = 0; j < i; j++)
+			TN_RETURN_IF(strcmp(search->axes[j].name, axis->name) == 0, TN_INVALID, "--vary names %s twice",
+			             axis->name);
+		bool placed = tn__axis_has_place(axis->name, arguments), batch = strcmp(axis->name, "batch") == 0;
+		TN_RETURN_IF(
+			!placed && !batch, TN_INVALID,
+			"--vary %s: the arguments have no place for it: write {%s} where its value stands, as in --option {%s}",
+			axis->name, axis->name, axis->name);
+		search->by_loader |= batch && !placed;
+		if (batch && i > 0) {
+			struct tn_axis first = search->axes[0];
+			search->axes[0] = *axis;
+			*axis = first;
+		}
+	}
+	TN_FORWARD_IF_ERROR(tn__grid_open(search->axes, search->axis_count, &search->grid));
+	search->size = search->grid.columns * search->grid.rows;
+	return TN_OK;
+}
+
+static tn_status
+take_cards(struct tn_frontier_search *search, int *exit_status)
+{
+	struct tn_search_card cards[TN_SEARCH_CARDS];
+	char *asked[TN_SEARCH_CARDS] = { NULL };
+	tn_status status = tn__search_cards(&search->options->search, cards, asked, &search->target_count, exit_status);
+	bool good = true;
+	for (int i = 0; i < search->target_count; i++) {
+		struct tn_frontier_target *target = &search->targets[i];
+		size_t size = (size_t)search->size;
+		*target = (struct tn_frontier_target){ .asked = asked[i], .card = cards[i] };
+		target->known = (struct tn_grid_card){ .seen = calloc(size, 1),
+			                                   .need = calloc(size, sizeof(int64_t)),
+			                                   .room = (int64_t)cards[i].total - cards[i].hidden,
+			                                   .context = (int64_t)cards[i].figures.context_bytes };
+		target->tried = calloc(size, sizeof(*target->tried));
+		good &= target->known.seen != NULL && target->known.need != NULL && target->tried != NULL;
+		for (size_t j = 0; good && j < size; j++)
+			target->known.need[j] = TN_NO_FIGURE;
+	}
+	search->room = search->size * search->target_count + 3 * TN_AXES + 1;
+	search->points = calloc((size_t)search->room, sizeof(*search->points));
+	TN_FORWARD_IF_ERROR(status);
+	TN_RETURN_IF(!good || search->points == NULL, TN_NO_MEMORY, "out of host memory");
+	return TN_OK;
+}
+
+static tn_status
+run_search(struct tn_frontier_search *search, int *exit_status)
+{
+	TN_FORWARD_IF_ERROR(take_axes(search));
+	TN_FORWARD_IF_ERROR(take_cards(search, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
+	tn_status status = tn__trials_run(&search->trials);
+	tn__progress_line_erase(&search->line);
+	tn__trials_close(&search->trials);
+	TN_FORWARD_IF_ERROR(status);
+	if (search->failure != NULL && search->trials.interrupted_by == 0) {
+		*exit_status = search->failure_status;
+		return tn__fail(TN_INVALID, "%s", search->failure);
+	}
+	return finish(search, exit_status);
+}
+
+static void
+free_search(struct tn_frontier_search *search)
+{
+	for (int i = 0; i < search->count; i++)
+		free_point(search->points[i]);
+	for (int i = 0; i < search->target_count; i++) {
+		free(search->targets[i].asked);
+		free(search->targets[i].known.seen);
+		free(search->targets[i].known.need);
+		free(search->targets[i].tried);
+	}
+	free(search->points);
+	free(search->doubt);
+	free(search);
+}
+
+tn_status
+tn__frontier(const struct tn_fit_options *options, int *exit_status)
+{
+	struct tn_frontier_search *search = calloc(1, sizeof(*search));
+	*exit_status = TN_EXIT_USAGE;
+	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
+	search->options = options;
+	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs,
+		                                 .context = search,
+		                                 .next = next,
+		                                 .ended = ended,
+		                                 .tick = tick,
+		                                 .forks = !options->search.fresh };
+	search->line = tn__progress_line_of(&options->search.run);
+	tn_status status = run_search(search, exit_status);
+	free_search(search);
+	return status;
+}
