@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run of several commands (doc/design/0035-then.md): one line for each, and all of them in JSON.
+ * A run of several commands (doc/design/0035-then.md): one line for each.
  */
 #include "verdict/executions.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "report/json_parts.h"
 #include "report/text.h"
 
 #define COMMAND_WIDTH 48
@@ -72,20 +71,4 @@ tn__say_executions(const struct tn_printer *printer, const struct tn_report *rep
 		say_one(printer, all->count + i + 1, all->not_run[i], "not run");
 	fputc('\n', printer->out);
 	tn__say(printer, TN_TINT_NONE, 0, "Command %zu:", tn__deciding_execution(all) + 1);
-}
-
-json_t *
-tn__json_executions(const struct tn_report *report)
-{
-	const struct tn_executions *all = report->executions;
-	if (all == NULL)
-		return json_null();
-	json_t *array = json_array();
-	for (size_t i = 0; i < all->count; i++) {
-		struct tn_report one = *all->reports[i];
-		one.executions = NULL;
-		one.scratch = i + 1 == all->count ? report->scratch : NULL; /* what is there is what the last one left */
-		json_array_append_new(array, tn__json_run(&one));
-	}
-	return array;
 }

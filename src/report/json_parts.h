@@ -25,10 +25,6 @@ json_t *tn__json_peak(const struct tn_report *report);
 json_t *tn__json_regions(const struct tn_report *report);
 json_t *tn__json_network(const struct tn_report *report);
 
-/* ---- executions.c: the array `executions` of `run --json`; null: one command ---- */
-
-json_t *tn__json_executions(const struct tn_report *report);
-
 /* ---- stand_ins_json.c: the array `stand_ins` of `run --json` ---- */
 
 json_t *tn__stand_ins_json(const struct tn_stand_in_list *list);
