@@ -16,7 +16,7 @@ static const char help[] =
 	"folders, and folders of runs that were killed. Runs that are still going on are not touched.\n"
 	"\n"
 	"  --dry-run  list only\n"
-	"  --caches   remove Tonnage's caches, too (answers of cuDNN, compiled kernels): later runs make them anew\n"
+	"  --caches   remove Tonnage's caches, too (cuDNN's answers, compiled kernels, fetched models)\n"
 	"  --json     the list as JSON\n"
 	"  --help     this text\n";
 

@@ -21,7 +21,7 @@ struct command {
 };
 
 extern const struct command run_command, fit_command, fix_command, gpus_command, explain_command, report_command,
-	doctor_command, clean_command, validate_command, serve_plan_command, completion_command;
+	doctor_command, fetch_command, clean_command, validate_command, serve_plan_command, completion_command;
 
 /* The commands that completion writes of, in their order; NULL is the end. main sets it before it runs one. */
 extern const struct command *const *completed_commands;

@@ -10,10 +10,19 @@
 #include "tonnage/run.h" /* exit statuses */
 
 /* In the order of --help. */
-static const struct command *const all_commands[] = { &run_command,        &fit_command,        &fix_command,
-	                                                  &gpus_command,       &explain_command,    &report_command,
-	                                                  &doctor_command,     &clean_command,      &validate_command,
-	                                                  &serve_plan_command, &completion_command, NULL };
+static const struct command *const all_commands[] = { &run_command,
+	                                                  &fit_command,
+	                                                  &fix_command,
+	                                                  &gpus_command,
+	                                                  &explain_command,
+	                                                  &report_command,
+	                                                  &doctor_command,
+	                                                  &fetch_command,
+	                                                  &clean_command,
+	                                                  &validate_command,
+	                                                  &serve_plan_command,
+	                                                  &completion_command,
+	                                                  NULL };
 
 static int
 print_help(void)

@@ -11,6 +11,7 @@
 
 #define LOOK_AHEAD 700     /* squeezed characters behind its last known phrase that may hold its figures ... */
 #define NEAR 200           /* ... and those in which it must be confirmed or refuted */
+#define AROUND 2000        /* before it, where a family asks for evidence */
 #define NEXT_LINES 15      /* within which a failure with figures is the one without figures before it */
 #define REPEAT_LINES 60    /* within which a failure without new figures is the one before */
 #define CONTINUE_LINES 400 /* within which a family's later lines belong to its earlier ones */
@@ -72,9 +73,12 @@ completes(const struct tn_event *before, const struct tn_message *held, const st
 {
 	if (tn__strangers(before->owner, later->owner))
 		return false;
-	bool continued = later->group == before->group && later->first_order > before->order && before->order > 0;
-	bool vague = figure_count(held) == 0 && (before->weight <= TN_WEIGHT_GENERIC || before->group == later->group);
-	return (continued && lines <= CONTINUE_LINES) || (vague && lines <= NEXT_LINES);
+	bool same = later->group == before->group;
+	bool continued = same && later->first_order > before->order && before->order > 0;
+	bool vague = figure_count(held) == 0 && (before->weight <= TN_WEIGHT_GENERIC || same);
+	bool titled = vague && same && before->line == 1; /* a thread's title, then its words, then the error */
+	return (continued && lines <= CONTINUE_LINES) || (titled && lines <= REPEAT_LINES) ||
+	       (vague && lines <= NEXT_LINES);
 }
 
 static tn_status
@@ -85,7 +89,7 @@ accept(struct tn_message_scanner *scanner)
 	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (held->culprit[0] == '\0')
 			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
-		if (!held->place.frames)
+		if (!held->place.frames && held->place.phase == TN_AT_UNKNOWN)
 			held->place = event->place;
 		held->last_line = event->last_line;
 		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
@@ -187,20 +191,34 @@ finish_torch(struct tn_message *message, const char *text, size_t length)
 static bool
 unfilled(const char *text, size_t length)
 {
-	const char *at = tn__find(text, length, "triedtoallocate");
+	const char *at = tn__find(text, length, "toallocate");
 	if (at == NULL)
 		return false;
-	at += 15;
+	at += 10;
 	if (at >= text + length)
 		return false;
 	return strchr("{%$<[x", *at) != NULL || (isalpha((unsigned char)*at) && strncmp(at, "more", 4) != 0);
+}
+
+/* TensorFlow names the device of each node near an error: the first is where it failed. */
+static bool
+failed_on_host(const char *text, size_t length)
+{
+	static const char *const host[] = { "device:cpu", "allocatorcpu", "mklcpu", "gpu_host_bfc" };
+	const char *card = tn__find(text, length, "device:gpu:");
+	for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++) {
+		const char *found = tn__find(text, length, host[i]);
+		if (found != NULL && (card == NULL || found < card || i == 3))
+			return true;
+	}
+	return false;
 }
 
 /* The family in its finer sense, once the region is known. */
 static const struct tn_family *
 refine(const struct tn_family *family, const char *text, size_t length)
 {
-	if (strcmp(family->name, "tensorflow") == 0 && has(text, length, "device:cpu|allocatorcpu|mklcpu|gpu_host_bfc"))
+	if (strcmp(family->name, "tensorflow") == 0 && failed_on_host(text, length))
 		return tn__family_tensorflow_host;
 	if (strcmp(family->name, "other") == 0 && has(text, length, "slurm|srun:"))
 		return tn__family_scheduler;
@@ -252,13 +270,17 @@ static bool
 proven(const struct tn_event *event, const struct tn_message *message, const char *text, size_t length)
 {
 	const struct tn_family *family = event->family;
+	size_t before = event->start < AROUND ? event->start : AROUND;
+	if (family->evidence != NULL && !has(text - before, length + before, family->evidence))
+		return false;
 	size_t whole = length, near = event->last_end - event->start + NEAR;
 	length = near < whole ? near : whole;
 	if (family->needs != NULL && !has(text, length, family->needs))
 		return false;
 	if (family->refutes != NULL && has(text, length, family->refutes))
 		return false;
-	if (event->group == TN_GROUP_TORCH && unfilled(text, length) && figure_count(message) == 0)
+	bool sized = event->group == TN_GROUP_TORCH || strcmp(family->name, "cupy") == 0;
+	if (sized && unfilled(text, length) && figure_count(message) == 0)
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order == 2 && event->order == 2 &&
 	    !has(text, length, "gpu|npu|xpu|outofmemory"))

@@ -146,7 +146,7 @@ read_number(const char *text, size_t length, size_t start)
 static uint64_t
 to_bytes(const char *text, const struct number *number)
 {
-	if (number->bytes || !number->has_unit)
+	if (!number->has_unit || (number->bytes && number->is_whole)) /* Paddle prints "0.000000B" */
 		return number->is_whole && number->fits ? number->whole : TN_MESSAGE_NONE;
 	char plain[48];
 	size_t used = 0;

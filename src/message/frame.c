@@ -281,17 +281,21 @@ path_like(const char *path, size_t length)
 static bool
 read_header(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
-	const char *in = strstr(line, " in ");
-	if (in == NULL || !path_like(line, (size_t)(in - line)))
+	const char *in = strstr(line, " in "), *end = in;
+	if (line[0] == '[') { /* "[path](address) in name(args)": notebooks that make links */
+		end = strstr(line, "](");
+		line++;
+	}
+	if (in == NULL || end == NULL || end > in || !path_like(line, (size_t)(end - line)))
 		return false;
 	const char *function = in + 4;
 	size_t name = strcspn(function, "( ");
 	if (function[0] != '<' && function[name] != '(' && function[name] != '\0')
 		return false;
-	memcpy(reader->partial, line, (size_t)(in - line));
-	reader->partial[in - line] = '\0';
+	memcpy(reader->partial, line, (size_t)(end - line));
+	reader->partial[end - line] = '\0';
 	reader->awaits_arrow = true;
-	tn__place_frame(&found->place, line, (size_t)(in - line), function, name);
+	tn__place_frame(&found->place, line, (size_t)(end - line), function, name);
 	return true;
 }
 

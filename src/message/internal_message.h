@@ -58,8 +58,9 @@ struct tn_family {
 	enum tn_rule rule;
 	const char *reason;              /* when there is no figure to speak of; NULL: "no sizes are printed" */
 	const struct tn_phrase *phrases; /* ended by before == NULL; NULL: none */
-	const char *needs;   /* squeezed words of which one must stand in the region, separated by '|'; NULL: nothing */
-	const char *refutes; /* words of which none may stand in the region */
+	const char *needs;    /* squeezed words of which one must stand in the region, separated by '|'; NULL: nothing */
+	const char *refutes;  /* words of which none may stand in the region */
+	const char *evidence; /* words of which one must stand in the region or before it; NULL: nothing */
 };
 
 /* A phrase that opens or continues a message. */
@@ -114,14 +115,16 @@ int64_t tn__line_rank(const char *line, size_t length);
 /* Whose line it is: equal numbers for lines of one process, from its rank or pid prefix; 0 without one. */
 uint64_t tn__line_owner(const char *line, size_t length, int64_t rank);
 
-/* Whether a phrase at [start, end) of a clean line is an error being reported. */
-bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
-
 /* Where a lower-case word stands in a bounded text, in letters of any case; NULL if nowhere. */
 const char *tn__find(const char *text, size_t length, const char *word);
 
 /* Whether the text has one of the lower-case words that `list` names, separated by '|', in letters of any case. */
 bool tn__has_any(const char *text, size_t length, const char *list);
+
+/* ---- reports.c ---- */
+
+/* Whether a phrase at [start, end) of a clean line is an error being reported. */
+bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
 
 /* ---- place.c ---- */
 

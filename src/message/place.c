@@ -149,6 +149,15 @@ ends_with(const char *text, size_t length, const char *word)
 	return length >= size && memcmp(text + length - size, word, size) == 0;
 }
 
+static uint8_t
+row_of(const char *framework)
+{
+	for (size_t i = 1; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
+		if (strcmp(frameworks[i].name, framework) == 0)
+			return (uint8_t)i;
+	return 0;
+}
+
 void
 tn__place_node(struct tn_place *place, const char *name, size_t length)
 {
@@ -183,6 +192,8 @@ void
 tn__place_code(struct tn_place *place, const char *code, size_t length)
 {
 	struct tn_place inner = phase_of("", 0, "", 0, code, length);
+	if (holds("torch.", code, length, true)) /* a program's own code that uses it */
+		inner.framework = row_of("pytorch");
 	tn__place_join(place, &inner);
 }
 
@@ -201,10 +212,8 @@ engine_of(const struct tn_family *family)
 static const char *
 words_of(const char *framework)
 {
-	for (size_t i = 1; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
-		if (strcmp(frameworks[i].name, framework) == 0)
-			return frameworks[i].words;
-	return "";
+	uint8_t row = row_of(framework);
+	return row > 0 ? frameworks[row].words : "";
 }
 
 uint8_t
@@ -228,6 +237,9 @@ tn__place_tell(const struct tn_place *place, const struct tn_family *family, con
 	if (hint != NULL && row->layer <= 1)
 		message->framework = hint->framework;
 	bool vague = message->phase == TN_AT_UNKNOWN || place->weight <= GUESS;
+	/* a plan is refused at one moment only; the frames may be of the trial pass that it made */
+	if (family->rule == TN_RULE_REFUSAL && engine != NULL)
+		vague = true;
 	if (hint != NULL && hint->at != TN_AT_UNKNOWN && vague)
 		message->phase = hint->at;
 	else if (engine != NULL && engine->at != TN_AT_UNKNOWN && vague)

@@ -19,7 +19,7 @@
 #include "supervise/internal.h"
 
 /* Below the folder that holds the answers of cuDNN. */
-static const char *const cache_folders[] = { "cudnn", "compile" };
+static const char *const cache_folders[] = { "cudnn", "compile", "hub" };
 
 struct cleaning {
 	const struct tn_clean_options *options;

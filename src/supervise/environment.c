@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "dnn/cache.h"
 #include "supervise/internal.h"
@@ -192,6 +193,11 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 		[TN_WEIGHTS_AUTO] = "auto", [TN_WEIGHTS_SHAPE] = "shape", [TN_WEIGHTS_REAL] = "real"
 	};
 	set(builder, "TONNAGE_WEIGHTS", real_gpu ? "real" : weights[options->weights]);
+	if (!real_gpu && options->weights != TN_WEIGHTS_REAL && tn__fetched_store(cache) != NULL &&
+	    access(cache, R_OK) == 0)
+		set(builder, "TONNAGE_FETCHED", cache); /* files without weights: only where these are stood in for */
+	else
+		drop(builder, "TONNAGE_FETCHED");
 	set(builder, "TONNAGE_INPUTS", options->inputs != NULL ? options->inputs : "as_is");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
 	snprintf(path, sizeof(path), "%.9g", options->assume);

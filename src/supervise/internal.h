@@ -127,6 +127,8 @@ int tn__server_lent(void);
 
 /* The folder of its answers; NULL when there is no home for it. */
 const char *tn__helper_cache(char path[PATH_MAX]);
+/* Where `tonnage fetch` keeps models without their weights, in the form of the hub's cache (fetch.c); NULL as above. */
+const char *tn__fetched_store(char path[PATH_MAX]);
 /* The socket in the run's folder that programs ask at; -1 when there can be none. */
 int tn__helper_listen(const struct tn_folder *run);
 /* Starts the helper, which takes the connections; its pid, or -1. */

@@ -436,7 +436,7 @@ struct tn_report {
 	struct tn_inputs inputs;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made;          /* where the guest left it, inside the run folder */
-	struct tn_sensor sensors[24]; /* of all processes: lost where one lost it */
+	struct tn_sensor sensors[32]; /* of all processes: lost where one lost it */
 	size_t sensor_count;
 	struct tn_record peak_record, oom_record;
 	bool writes_allowed;

@@ -48,6 +48,27 @@ CASES = {
     "the model's own loss": (
         [TRAIN, CALL, LLAMA, ("transformers/loss/loss_utils.py", "ForCausalLMLoss", "logits = logits.float()")],
         "loss", "transformers"),
+    "boxes are assigned to predictions": (
+        [OWN, ("mmdet/models/task_modules/assigners/max_iou_assigner.py", "assign", "overlaps = self.iou_calculator(a, b)")],
+        "loss", "mmdetection"),
+    "ComfyUI in a folder of another name": (
+        [("/opt/ui/comfy/ldm/modules/diffusionmodules/mmdit.py", "_block_mixing", "attn = optimized_attention(")],
+        "generate", "comfyui"),
+    "ComfyUI puts weights on the card": (
+        [("/opt/ui/comfy/samplers.py", "sample", "samples = sampler.sample("),
+         ("/opt/ui/comfy/model_patcher.py", "patch_weight_to_device", "temp_weight = cast_to_device(weight, device_to)")],
+        "load", "comfyui"),
+    "faster-whisper is made": ([OWN, ("faster_whisper/transcribe.py", "__init__", "self.model = ctranslate2.models.Whisper(")],
+                               "load", "faster-whisper"),
+    "faster-whisper transcribes": (
+        [OWN, ("faster_whisper/transcribe.py", "generate_with_fallback", "result = self.model.generate(")],
+        "generate", "faster-whisper"),
+    "parameters are gathered": (
+        [OWN, ("torch/distributed/distributed_c10d.py", "all_gather", "work = group.allgather([tensor_list], [tensor])")],
+        "gather", "pytorch"),
+    "parameters are gathered within a pass": (
+        [OWN, CALL, ("torch/distributed/distributed_c10d.py", "all_gather_into_tensor", "work = group._allgather_base(")],
+        "forward", "pytorch"),
     "the loss of a program": ([("train.py", "main", "loss = criterion(out, y)"),
                                ("torch/nn/functional.py", "cross_entropy", "return torch._C._nn.cross_entropy_loss(")],
                               "loss", "pytorch"),

@@ -286,13 +286,164 @@ test_rules(void **state)
 	}
 }
 
+/* Texts that only speak of such errors, and what a launcher says of a process that it may have ended itself. */
+static void
+test_spoken_of(void **state)
+{
+	static const char *const nothing[] = {
+		"The RuntimeError: CUDA out of memory occurs when a batch does not fit.\n",
+		"A dreaded \"CUDA out of memory\" error has cost us a weekend. Here is what helped.\n",
+		"Training stops with \"CUDA out of memory.\" the run before it went well\n",
+		"CUDA Out of Memory\n- use smaller batches\n- free what is not needed\n",
+		"GPU errors: catch `torch.cuda.OutOfMemoryError`, its name is \"OutOfMemoryError\" in newer releases\n",
+		"-    text = \"Not enough memory. Please try to increase --mem-fraction-static.\"\n",
+		"FATAL ERROR: Ineffective mark-compacts near heap limit Allocation failed - JavaScript heap out of memory\n",
+		"java.lang.OutOfMemoryError: Java heap space\n\tat com.acme.Sort.run(Sort.java:12)\n",
+		"failed (exitcode: -9) local_rank: 2 (pid: 77) of binary: /usr/bin/python3\nTraceback (most recent call last):\n",
+		"  exitcode  : -9 (pid: 77)\n  traceback : Signal 9 (SIGKILL) received by PID 77\n",
+		"RuntimeError: DataLoader worker (pid 5) exited unexpectedly with exit code 1. Details are lost.\n",
+		"CUDA out of memory - how to train on a small card\n",
+		"After the upgrade I met the CUDA out of memory error, cannot say why.\n",
+		"    \"CUDA out of memory.\",  # what PyTorch says\n",
+		"A minute later you see the words every beginner knows: CUDA out of memory.\n",
+		"GPU: use the OutOfMemoryError API, a class that cannot fail to exist\n",
+		"cupy.cuda.memory.OutOfMemoryError: out of memory to allocate XXXX bytes (total YYYY bytes)\n",
+		"warning: failed to mlock 4096-byte buffer (after previously locking 0 bytes): Cannot allocate memory\n",
+	};
+	static const char *const errors[] = {
+		"RuntimeError: CUDA out of memory occurred when warming up sampler with 16 dummy requests.\n",
+		"time=10:00 level=ERROR msg=\"CUDA error: out of memory\" device=0\n",
+		"{\"error\": \"CUDA out of memory. Tried to allocate 2.00 GiB\", \"code\": 500}\n",
+		"MyWrapper: CUDA Out of Memory\n",
+		"CUDA out of memory error in step 12\n",
+		"The node's host memory was full.\nfailed (exitcode: -9) local_rank: 2 (pid: 77) of binary: python3\n",
+		"RuntimeError: DataLoader worker (pid(s) 5) exited unexpectedly\n",
+	};
+	struct list list;
+	(void)state;
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
+		scan(nothing[i], &list);
+		if (list.count != 0)
+			fail_msg("%s is taken for %s", nothing[i], list.items[0].family);
+	}
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		scan(errors[i], &list);
+		if (list.count != 1)
+			fail_msg("%zu errors in %s", list.count, errors[i]);
+	}
+}
+
+/* A text that is cut, bytes with decimals, the device that TensorFlow names first, and what MemoryError quotes. */
+static void
+test_cut_and_mixed(void **state)
+{
+	struct list list;
+	(void)state;
+	scan("RuntimeError: CUDA out of memory. Tried to allocate 7.00 GiB (GPU 0; 8.00 GiB tot", &list);
+	assert_int_equal(list.items[0].figures[TN_FIGURE_TOTAL], 8 * GIB);
+	assert_int_equal(list.items[0].cause, TN_CAUSE_TOO_BIG);
+
+	scan(
+		"Out of memory error on GPU 1. Cannot allocate 64.000000MB memory on GPU 1, 8.000000GB memory has been allocated "
+		"and available memory is only 0.000000B.\n",
+		&list);
+	assert_int_equal(list.items[0].figures[TN_FIGURE_FREE], 0);
+	assert_int_equal(list.items[0].cause, TN_CAUSE_MODEL_OR_BATCH);
+
+	scan(
+		"RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 10.00 GiB total capacity; 4.00 GiB already "
+		"allocated; 0.50 GiB free; 9.00 GiB resrved in total)\n",
+		&list);
+	assert_int_equal(list.items[0].figures[TN_FIGURE_RESERVED], 9 * GIB);
+	assert_int_equal(list.items[0].cause, TN_CAUSE_FRAGMENTATION);
+
+	scan("ResourceExhaustedError: OOM when allocating tensor with shape[8,64] and type float on "
+	     "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n"
+	     "\t [[Node: net/block_1/Relu = Relu[T=DT_FLOAT, _device=\"/device:GPU:0\"](net/x)]]\n"
+	     "\t [[Node: net/out/_7 = _Recv[recv_device=\"/device:CPU:0\"]()]]\n"
+	     "ResourceExhaustedError: OOM when allocating tensor with shape[8,64] and type float\n",
+	     &list);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].kind, TN_KIND_CUDA);
+	assert_int_equal(list.items[0].phase, TN_AT_FORWARD);
+	assert_string_equal(list.items[0].framework, "tensorflow");
+
+	scan("Traceback (most recent call last):\n"
+	     "  File \"fit.py\", line 3, in <module>\n"
+	     "    near = torch.from_numpy(points).cuda()\n"
+	     "MemoryError: bad allocation: cudaErrorMemoryAllocation: out of memory\n",
+	     &list);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].kind, TN_KIND_CUDA);
+	assert_int_equal(list.items[0].cause, TN_CAUSE_UNKNOWN);
+	assert_string_equal(list.items[0].framework, "pytorch");
+}
+
+/* What only a folder, a file's name, a node's name or the code of a frame tells. */
+static void
+test_places(void **state)
+{
+	static const char end[] = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n";
+	static const struct {
+		const char *frames;
+		enum tn_at phase;
+		const char *framework;
+	} texts[] = {
+		{ "Traceback (most recent call last):\n  File \"run.py\", line 3, in main\n    score = evaluate(net, held_out)\n",
+		  TN_AT_EVALUATION, "pytorch" },
+		{ "Traceback (most recent call last):\n  File \"ops/chunked_cross_entropy.py\", line 3, in forward\n    a = b * c\n",
+		  TN_AT_LOSS, "pytorch" },
+		{ "OutOfMemoryError                          Traceback (most recent call last)\n"
+		  "[/content/tool-main/tool/misc.py](https://localhost:8080/#) in load_frames(path, size)\n"
+		  "     12     many = read(path)\n---> 13     many = many / 255\n\n",
+		  TN_AT_DATA, "pytorch" },
+	};
+	struct list list;
+	char text[2048];
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		snprintf(text, sizeof(text), "%s%s", texts[i].frames, end);
+		scan(text, &list);
+		assert_int_equal(list.count, 1);
+		assert_int_equal(list.items[0].phase, texts[i].phase);
+		assert_string_equal(list.items[0].framework, texts[i].framework);
+	}
+	scan("SomeLoader\nAllocation on device\n\ntorch.OutOfMemoryError: Allocation on device\n", &list);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].phase, TN_AT_LOAD);
+	assert_string_equal(list.items[0].framework, "comfyui");
+
+	scan(
+		"W external/org_tensorflow/tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of "
+		"memory trying to allocate 1.00GiB (rounded to 1073741824)requested by op\n",
+		&list);
+	assert_int_equal(list.count, 1);
+	assert_string_equal(list.items[0].framework, "jax");
+}
+
+/* A title, the thread's words, and then the same error whole: one error, with its figures. */
+static void
+test_title(void **state)
+{
+	char text[4096] = "RuntimeError: CUDA out of memory\n";
+	struct list list;
+	(void)state;
+	for (int i = 0; i < 30; i++)
+		strcat(text, "I tried this and that.\n");
+	strcat(text, typical);
+	scan(text, &list);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].figures[TN_FIGURE_TOTAL], 10 * GIB);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces), cmocka_unit_test(test_stopping), cmocka_unit_test(test_many_processes),
-		cmocka_unit_test(test_window), cmocka_unit_test(test_figures),  cmocka_unit_test(test_whose_code),
-		cmocka_unit_test(test_ranks),  cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_pieces),        cmocka_unit_test(test_stopping), cmocka_unit_test(test_many_processes),
+		cmocka_unit_test(test_window),        cmocka_unit_test(test_figures),  cmocka_unit_test(test_whose_code),
+		cmocka_unit_test(test_ranks),         cmocka_unit_test(test_rules),    cmocka_unit_test(test_spoken_of),
+		cmocka_unit_test(test_cut_and_mixed), cmocka_unit_test(test_title),    cmocka_unit_test(test_places),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ Sensors, and what answers in torch's place
     uploads     what would be sent to a hub is not sent
     trackers    trackers stay offline, what would be put into stores elsewhere is not put there
     downloads   what the network wall did not let a program fetch
+    fetched     models that `tonnage fetch` has fetched are found
 
 Recorders
     peaks     the allocator's peaks, kept over resets by the program

@@ -31,6 +31,10 @@ def start():
 
         draws.install()
     _hold_back()
+    if os.environ.get("TONNAGE_FETCHED"):
+        from . import fetched
+
+        guard.attempt(fetched.install, os.environ["TONNAGE_FETCHED"])
     watch_network()
     os.register_at_fork(after_in_child=_in_child)
     if os.environ.get("TONNAGE_FORKS"):

@@ -38,6 +38,7 @@ SENSORS = (
     ("values", ("values", "generation"), "computed values are zero where a likely value is given otherwise"),
     ("initialization", ("init", "pages"), "random initialisation on the CPU runs in full, so the run takes longer"),
     ("uploads", ("uploads", "trackers", "downloads", "held", "files"), "libraries that upload or write files past the C library are not held back here"),
+    ("fetched", ("fetched",), "models that tonnage fetch has fetched are not found"),
     ("ending", ("ending",), "what ended the program is judged by its exit status alone"),
     ("compiled_lines", ("generated",), "memory of compiled code is named by the call, not by the line it was compiled from"),
     ("compilers", ("compiling",), "the time limit does not wait while the program compiles"),
