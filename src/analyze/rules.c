@@ -14,6 +14,7 @@ static tn_rule *const rules[] = {
 	tn__find_zeroing,
 	tn__find_evaluation_graph,
 	tn__find_labelled,
+	tn__find_checkpoint,
 	tn__find_copies,
 	tn__find_buckets,
 	tn__find_gathered_outputs,
