@@ -47,7 +47,7 @@ static const char help[] =
 	"  --cells LIST     of a notebook: the cells to run, in this order (1-4,4); default: all\n"
 	"  --python PATH    what runs a notebook; default: its kernel's Python, else the active environment's\n"
 	"  --keep-going     a cell that fails does not end the notebook\n"
-	"  --then COMMAND   another command after the first one, on what that left in the scratch folder, such as\n"
+	"  --then COMMAND   another command after the first one, on what that left in the scratch folder, as\n"
 	"                   'python train.py --resume'; may be repeated\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
