@@ -32,7 +32,8 @@ static bool
 piles_up(const struct tn_cause_facts *facts)
 {
 	const struct tn_report_holder *holder = largest_kept(facts);
-	return holder != NULL && !phase_is(facts, "load") && !holder->layers && (holder->alike >= 4 || holder->blocks >= 16);
+	return holder != NULL && !phase_is(facts, "load") && !holder->layers &&
+	       (holder->alike >= 4 || holder->blocks >= 16);
 }
 
 /* A pile of small things always leaves pieces between them. */
