@@ -47,6 +47,8 @@ static const char help[] =
 	"  --cells LIST     of a notebook: the cells to run, in this order (1-4,4); default: all\n"
 	"  --python PATH    what runs a notebook; default: its kernel's Python, else the active environment's\n"
 	"  --keep-going     a cell that fails does not end the notebook\n"
+	"  --then COMMAND   another command after the first one, on what that left in the scratch folder, as\n"
+	"                   'python train.py --resume'; may be repeated\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
@@ -82,6 +84,7 @@ enum {
 	CELLS,
 	PYTHON,
 	KEEP_GOING,
+	THEN,
 	JSON,
 	HTML,
 	SNAPSHOT,
@@ -115,6 +118,7 @@ static const struct option long_options[] = {
 	{ "cells", required_argument, NULL, CELLS },
 	{ "python", required_argument, NULL, PYTHON },
 	{ "keep-going", no_argument, NULL, KEEP_GOING },
+	{ "then", required_argument, NULL, THEN },
 	{ "json", required_argument, NULL, JSON },
 	{ "html", required_argument, NULL, HTML },
 	{ "snapshot", required_argument, NULL, SNAPSHOT },
@@ -128,6 +132,18 @@ static const struct option long_options[] = {
 	{ "help", no_argument, NULL, HELP },
 	{ NULL, 0, NULL, 0 },
 };
+
+/* One more command for later. */
+static int
+take_then(struct tn_run_options *out)
+{
+	if (optarg[strspn(optarg, " \t\n")] == '\0')
+		return wrong_usage("run: --then needs a command: --then 'python train.py --resume'");
+	if (out->then_count == TN_MOST_THEN)
+		return wrong_usage("run: --then may be given %d times", TN_MOST_THEN);
+	out->then[out->then_count++] = optarg;
+	return 0;
+}
 
 static int
 take_option(int option, char **argv, struct tn_run_options *out)
@@ -177,6 +193,8 @@ take_option(int option, char **argv, struct tn_run_options *out)
 	case KEEP_GOING:
 		out->keep_going = true;
 		return 0;
+	case THEN:
+		return take_then(out);
 	case JSON:
 		out->json_path = optarg;
 		return 0;
@@ -226,6 +244,8 @@ cmd_run(int argc, char **argv)
 		return wrong_usage("run: no program given: tonnage run --gpu rtx3060 -- python train.py");
 	if (options.tolerance >= 0 && options.baseline_path == NULL)
 		return wrong_usage("run: --tolerance goes with --baseline FILE");
+	if (options.then_count > 0 && (options.baseline_path != NULL || options.write_baseline_path != NULL))
+		return wrong_usage("run: --baseline and --write-baseline speak of one command: leave --then out");
 	options.arguments = argv + optind;
 	const struct output outputs[] = { { "--json", options.json_path },
 		                              { "--html", options.html_path },

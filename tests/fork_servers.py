@@ -32,7 +32,7 @@ IMPORTS = ("torch", "torch._dynamo")  # the second comes with the first optimize
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported.
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
-           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY"}  # fmt: skip
+           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL"}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
@@ -45,9 +45,10 @@ def is_fresh():
 
 def can_fork(words, environment, settings=()):
     """True where a program may be forked. words: its command line, a script or a text, not a module; environment:
-    the names of what is set for it; settings: those of them that a server can be started with."""
+    what is set for it; settings: names in it that a server can be started with."""
     plain = len(words) > 1 and (str(words[1]).endswith(".py") or str(words[1]) == "-c")
-    return (not is_fresh() and plain and set(environment) <= RENEWED | set(settings))
+    plain = plain and not environment.get("TONNAGE_INPUTS", "").startswith("pad")  # torch's loader is changed for it at the import
+    return not is_fresh() and plain and set(environment) <= RENEWED | set(settings)
 
 
 class _Server:
@@ -112,44 +113,53 @@ def close():
 
 # Of the options of `tonnage run`, what the hook looks at as torch is imported: the server is started with them, too.
 AT_IMPORT = ("--no-detail", "--writes=allow", "--network=allow", "--init=real")
+OF_RANKS = ("--ranks", "--nodes")  # these, too; and what they mean depends on the next one
+CARDS = "--gpus"
 
 
 def knows(options):
     """True where a server can stand for these options of `tonnage run`, spelled --name=value."""
     names = {option.partition("=")[0] for option in AT_IMPORT}
     other = [option for option in options if option.partition("=")[0] in names and option not in AT_IMPORT]
-    early = any(option.startswith("--weights") for option in options)  # the preloaded library reads it before Python is there
+    early = any(option.startswith(("--weights", "--inputs=pad")) for option in options)  # they are read before the fork
     return not other and not early and "--gpu=real" not in options and "real" not in options
 
 
-def supervised(tonnage, python, options, imports=IMPORTS):
-    """The server behind runs of `tonnage run` with these options."""
+def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
+    """The server behind runs of `tonnage run` with these options. settings: pairs of its environment, which the import has to see."""
     kinds = tuple(option for option in AT_IMPORT if option in options)
-    key = (str(tonnage), python, kinds, imports)
+    names = [option.partition("=")[0] for option in options]
+    if set(names) & set(OF_RANKS):
+        kinds += tuple(option for option, name in zip(options, names) if name in (*OF_RANKS, CARDS))
+    key = (str(tonnage), python, kinds, imports, settings)
 
     def start():
         with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:  # it is read before the first fork only
             script = pathlib.Path(folder) / "imports.py"
             script.write_text("import fork_imports\n" + "".join(f"import {name}\n" for name in imports))
             command = [str(tonnage), "run", "--quiet", "--gpu=rtx3060", "--steps=all", *kinds, "--", python, str(script)]
-            return _Server(command, "TONNAGE_FORKS", {"PYTHONPATH": str(CHILD)})
+            return _Server(command, "TONNAGE_FORKS", {"PYTHONPATH": str(CHILD), **dict(settings)})
 
     return _server(key, start)
 
 
-def run_forked(tonnage, python, options, command, cwd, environment, keep=None, **more):
+def run_forked(tonnage, python, options, command, cwd, environment, keep=None, settings=(), ranks=False, **more):
     """As subprocess.run of `command`, a `tonnage run` with a plain script; None when the server did not fork. keep: a folder that
-    outlives the run, for what the changes tell."""
-    server = supervised(tonnage, python, options)
+    outlives the run, for what the changes tell. settings: names of the environment that the import of torch has to see. ranks: so
+    are the ranks that the program starts (forked/forked_ranks.py)."""
+    server = supervised(tonnage, python, options, settings=tuple((name, environment[name]) for name in settings))
     if server is None:
         return None
     handle = server.channel.fileno()
-    settings = {**environment, "TONNAGE_FORKED_BY": str(handle), "TONNAGE_TEST_CWD": os.path.abspath(cwd)}
+    given = {**environment, "TONNAGE_FORKED_BY": str(handle), "TONNAGE_TEST_CWD": os.path.abspath(cwd)}
     if keep is not None:
-        settings["TONNAGE_TEST_KEEP"] = str(keep)
-    done = subprocess.run(command, cwd=cwd, env=settings, pass_fds=[handle], process_group=0, capture_output=True, text=True,
-                          **more)  # fmt: skip
-    return None if done.returncode == 125 and "fork server" in done.stderr else done
+        given["TONNAGE_TEST_KEEP"] = str(keep)
+    if ranks:
+        given["TONNAGE_TEST_RANKS"] = "1"
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **more}
+    done = subprocess.run(command, cwd=cwd, env=given, pass_fds=[handle], process_group=0, **streams)
+    said = done.stdout if done.stderr is None else done.stderr
+    return None if done.returncode == 125 and "fork server" in said else done
 
 
 # ---- with the hook alone ----

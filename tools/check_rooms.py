@@ -66,9 +66,9 @@ GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
 GUEST_LAYERS = {
     "ground": """cellnames draws events forks frames generated guard held imports ledger lengths looks metadata methods memory_log origin padding
               pages recode record state torchapi virtual weights""",
-    "sensors": """absent backward calls cells compiling downloads fetched files generation init launching loaders optimizers trackers uploads
+    "sensors": """absent backward calls cells compiling downloads fetched files generation init launching loaders optimizers ports trackers uploads
                values""",
-    "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth history holds inputs left let_go oom peaks phases
+    "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth history holds inputs left let_go loaded oom peaks phases
                  ranks reads regions retainers shapes usage work zero""",
     "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers worst_first",
     "boot": "boot points",

@@ -13,6 +13,8 @@ def reference(schema):
     file, _, path = schema["$ref"].partition("#")
     parts = [part for part in path.split("/") if part not in ("", "properties", "items", "additionalProperties")]
     page = file.replace(".schema.json", ".md")
+    if not parts:  # the whole document, within itself
+        return "this document"
     if parts[0] == "$defs":
         return f"[{quoted(parts[1])}]({page}#def-{parts[1]})"
     return f"[{quoted('.'.join(parts))}]({page}#{anchor('.'.join(parts))})"

@@ -35,6 +35,8 @@ enum tn_weights {
 	TN_WEIGHTS_REAL   /* files are read as they are */
 };
 
+#define TN_MOST_THEN 15 /* commands after the first one */
+
 /* All strings are borrowed for the time of the call. tn_run_defaults gives what a plain `tonnage run` does. */
 struct tn_run_options {
 	const char *gpu;           /* name or alias, "auto" or "real" */
@@ -67,8 +69,11 @@ struct tn_run_options {
 	int64_t tolerance;         /* by more than so many millionths of it; below 0: 1 % */
 	const char *write_baseline_path; /* NULL: none */
 	char *const *arguments;          /* the program and its arguments, ended by NULL */
-	FILE *messages;                  /* words for a person */
-	FILE *output;                    /* for json_path "-" */
+	const char *then[TN_MOST_THEN];  /* commands that are run after it, each on what the one before left in scratch */
+	int then_count;
+	const char *after; /* for tn_run itself: the folder of the run whose scratch this one begins with; NULL */
+	FILE *messages;    /* words for a person */
+	FILE *output;      /* for json_path "-" */
 };
 
 /* What `tonnage run` does without options. */

@@ -59,6 +59,7 @@ enum tn_stack_trait {
 	TN_STACK_OPTIMIZER = 8, /* inside an optimizer of torch */
 	TN_STACK_BUILD = 16,    /* a module's own tensors are made or moved */
 	TN_STACK_COPY = 32,     /* inside copy.deepcopy */
+	TN_STACK_LOAD = 64,     /* a file is loaded: torch.load, safetensors */
 };
 
 /* What is guessed of a block where there are no metadata. */

@@ -96,6 +96,10 @@ tn__find_copies(const struct tn_look_around *around, struct tn_trace_findings *l
 	bool named = bytes > 0;
 	if (!named)
 		deep_copies(around, &bytes, &at);
+	for (size_t index = 0; index < list->count;
+	     index++) /* a checkpoint that is being loaded is as large as the model */
+		if (list->items[index].id == TN_FINDING_checkpoint_on_card && list->items[index].bytes >= bytes)
+			return TN_OK;
 	if (!tn__is_worth_saying(around, bytes, LEAST, 10))
 		return TN_OK;
 	tn__found_size(bytes, a);

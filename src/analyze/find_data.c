@@ -85,14 +85,14 @@ parameters_at(const struct tn_look_around *around)
 	return sum;
 }
 
-/* What is known to be a copy of the model is told as that. */
+/* What is known to be a copy of the model, or a checkpoint, is told as that. */
 static bool
 is_told(const struct tn_trace_findings *list, const struct tn_line *at)
 {
 	for (size_t index = 0; index < list->count; index++) {
 		const struct tn_trace_finding *found = &list->items[index];
-		if (found->id == TN_FINDING_model_copy && found->at.file && found->at.line == at->line &&
-		    strcmp(found->at.file, at->file) == 0)
+		bool known = found->id == TN_FINDING_model_copy || found->id == TN_FINDING_checkpoint_on_card;
+		if (known && found->at.file && found->at.line == at->line && strcmp(found->at.file, at->file) == 0)
 			return true;
 	}
 	return false;

@@ -48,6 +48,8 @@ traits_of_frame(const struct tn_frame *frame)
 	if (strstr(frame->file, "torch/nn/modules/module.py"))
 		return (uint8_t)(TN_STACK_PYTHON | (strcmp(name, "_call_impl") == 0 ? TN_STACK_MODULE : 0) |
 		                 (is_one_of(name, moves) ? TN_STACK_BUILD : 0));
+	if (strstr(frame->file, "torch/serialization.py") || strstr(frame->file, "safetensors/torch.py"))
+		return TN_STACK_PYTHON | TN_STACK_LOAD;
 	if (strcmp(name, "deepcopy") == 0 && length >= 7 && strcmp(frame->file + length - 7, "copy.py") == 0)
 		return TN_STACK_PYTHON | TN_STACK_COPY;
 	if (strstr(frame->file, "torch/nn/init.py") || (strstr(frame->file, "torch/nn/modules/") && is_one_of(name, makes)))

@@ -14,8 +14,9 @@
 #include "tonnage/status.h"
 
 #define TN_CHANGE_WITHOUT_OTHERS "end_other_processes" /* no change of the program */
-#define TN_CHANGE_NOTHING "nothing" /* is applied and changes nothing: tests of the comparison ask for it */
-#define TN_CHANGE_SURVEY "survey"   /* changes nothing: what can be tried is written down */
+#define TN_CHANGE_NOTHING "nothing"         /* is applied and changes nothing: tests of the comparison ask for it */
+#define TN_CHANGE_SHARD_STATE "shard_state" /* cards send each other more than they did */
+#define TN_CHANGE_SURVEY "survey"           /* changes nothing: what can be tried is written down */
 
 /* What a change promises of the program's results. Ordered: worst last. */
 enum tn_guarantee { TN_GUARANTEE_SAME, TN_GUARANTEE_ROUNDING, TN_GUARANTEE_DIFFERENT };

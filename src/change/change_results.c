@@ -125,32 +125,12 @@ read_survey(const json_t *object, struct tn_survey *survey)
 	return status;
 }
 
-static tn_status
-read_process(const json_t *document, struct tn_change_process *process)
-{
-	const json_t *changes = json_object_get(document, "changes");
-	tn_status status = TN_OK;
-	process->patch = tn__json_read_text(document, "patch");
-	process->items = room_for(changes, sizeof(*process->items), &status);
-	for (size_t i = 0; process->items != NULL && i < json_array_size(changes); i++) {
-		const json_t *entry = json_array_get(changes, i);
-		process->items[process->count++] = (struct tn_change_result){ .id = tn__json_read_text(entry, "id"),
-			                                                          .applied = tn__json_read_truth(entry, "applied"),
-			                                                          .effective = tn__json_read_figure(entry,
-			                                                                                            "effective"),
-			                                                          .results = promise(entry),
-			                                                          .why_not = tn__json_read_text(entry, "why_not"),
-			                                                          .how = tn__json_read_text(entry, "how") };
-	}
-	return status;
-}
-
 static void
 read_pace(const json_t *object, struct tn_pace *pace)
 {
 	const json_t *rates = json_object_get(object, "learning_rates"), *share = json_object_get(object, "loss_share");
 	int64_t updates = tn__json_read_figure(object, "updates");
-	if (updates <= pace->updates)
+	if (updates <= 0)
 		return;
 	*pace = (struct tn_pace){ .updates = updates,
 		                      .samples = tn__json_read_figure(object, "samples"),
@@ -159,6 +139,30 @@ read_pace(const json_t *object, struct tn_pace *pace)
 		                      .loss_share = json_is_number(share) ? json_number_value(share) : NAN };
 	for (size_t i = 0; i < json_array_size(rates) && i < TN_RATES; i++)
 		pace->rates[pace->rate_count++] = json_number_value(json_array_get(rates, i));
+}
+
+static tn_status
+read_process(const json_t *document, struct tn_change_process *process)
+{
+	const json_t *changes = json_object_get(document, "changes");
+	tn_status status = TN_OK;
+	process->rank = tn__json_read_figure(document, "rank");
+	process->patch = tn__json_read_text(document, "patch");
+	read_pace(json_object_get(document, "pace"), &process->pace);
+	process->items = room_for(changes, sizeof(*process->items), &status);
+	for (size_t i = 0; process->items != NULL && i < json_array_size(changes); i++) {
+		const json_t *entry = json_array_get(changes, i);
+		process->items[process->count++] = (struct tn_change_result){
+			.id = tn__json_read_text(entry, "id"),
+			.applied = tn__json_read_truth(entry, "applied"),
+			.found_nothing = tn__json_read_truth(entry, "found_nothing"),
+			.effective = tn__json_read_figure(entry, "effective"),
+			.results = promise(entry),
+			.why_not = tn__json_read_text(entry, "why_not"),
+			.how = tn__json_read_text(entry, "how")
+		};
+	}
+	return status;
 }
 
 static void free_survey(struct tn_survey *survey);
@@ -185,7 +189,8 @@ tn__change_results_of(const json_t *documents, struct tn_change_results *out)
 	for (size_t i = 0; status == TN_OK && i < json_array_size(documents); i++) {
 		const json_t *document = json_array_get(documents, i), *survey = json_object_get(document, "survey");
 		status = read_process(document, &out->processes[out->count++]);
-		read_pace(json_object_get(document, "pace"), &out->pace);
+		if (out->processes[i].pace.updates > out->pace.updates)
+			out->pace = out->processes[i].pace;
 		if (status == TN_OK && json_is_object(survey))
 			status = take_survey(survey, &out->survey);
 	}

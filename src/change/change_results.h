@@ -25,16 +25,31 @@ struct tn_number_list {
 	size_t count;
 };
 
+#define TN_RATES 16
+
+/* What the updates of a process were made of. */
+struct tn_pace {
+	int64_t updates;         /* that were seen; 0: none, and the rest says nothing */
+	int64_t samples, tokens; /* of an update, at the model; 0 or TN_NO_FIGURE: unknown, or not the same in all */
+	int64_t backward;        /* passes of an update */
+	double loss_share;       /* how often its losses count: 1 for a quarter of each of four; NAN: unknown */
+	double rates[TN_RATES];  /* learning rates of the first updates */
+	size_t rate_count;
+};
+
 /* What one process says of one change. */
 struct tn_change_result {
 	char *id;
 	bool applied;
-	int64_t effective; /* how often it made a difference */
+	bool found_nothing; /* it could be applied, but this process has nothing that it acts on */
+	int64_t effective;  /* how often it made a difference */
 	enum tn_guarantee results;
 	char *why_not, *how;
 };
 
 struct tn_change_process {
+	int64_t rank; /* of the job; TN_NO_FIGURE: it is none */
+	struct tn_pace pace;
 	struct tn_change_result *items;
 	size_t count;
 	char *patch; /* of all changes that were applied */
@@ -56,18 +71,6 @@ struct tn_survey {
 	struct tn_number_list batches, batch_options, evaluation_batches;
 	struct tn_possible_change *possible;
 	size_t possible_count;
-};
-
-#define TN_RATES 16
-
-/* What the updates of a process were made of. */
-struct tn_pace {
-	int64_t updates;         /* that were seen; 0: none, and the rest says nothing */
-	int64_t samples, tokens; /* of an update, at the model; 0 or TN_NO_FIGURE: unknown, or not the same in all */
-	int64_t backward;        /* passes of an update */
-	double loss_share;       /* how often its losses count: 1 for a quarter of each of four; NAN: unknown */
-	double rates[TN_RATES];  /* learning rates of the first updates */
-	size_t rate_count;
 };
 
 struct tn_change_results {

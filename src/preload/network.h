@@ -64,6 +64,9 @@ enum tn_network_answer {
 
 /* Makes the file of a run; sockets among the descriptors 0 to 2 stay the program's. `pass` is the run's pass word. */
 tn_status tn__network_create(const char *run_folder, uint64_t pass);
+/* The wall of a run that begins with what another one left: hosts that were read from there are known, and it is closed if that
+ * one's was. Where it cannot be taken over, it begins closed to all. */
+void tn__network_go_on(const char *run_folder, const char *before);
 /* Maps it; NULL when there is none. Outside the run, `pass` is 0. */
 struct tn_network *tn__network_open(const char *run_folder, uint64_t pass);
 void tn__network_close(struct tn_network *network);

@@ -20,6 +20,7 @@ struct tn_fit_point {
 
 struct tn_fit_card {
 	struct tn_gpu_figures gpu;
+	int gpus;    /* of these; the peak is that of the fullest */
 	char *asked; /* as it was named */
 	int64_t margin_wanted;
 	int largest;    /* 0: none fits; -1: not known */

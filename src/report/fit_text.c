@@ -3,6 +3,8 @@
  * The largest batches for a person: one line a card, the curve of memory against batch, the plan for the batch that was
  * asked for.
  */
+#include <string.h>
+
 #include "base/error.h"
 #include "gpu/catalogue.h"
 #include "report/fit.h"
@@ -13,9 +15,14 @@
 const char *
 tn__fit_title(const struct tn_fit_card *card, char words[TN_WORDS_ROOM])
 {
-	char total[32], peak[32], spare[32];
-	const char *name = card->gpu.name;
+	char total[48], peak[32], spare[32], name[160];
 	tn__human_bytes((int64_t)card->gpu.total_bytes, total);
+	if (card->gpus > 1) {
+		snprintf(name, sizeof(name), "%d x %s", card->gpus, card->gpu.name);
+		strcat(total, " each");
+	} else {
+		snprintf(name, sizeof(name), "%s", card->gpu.name);
+	}
 	if (card->largest < 0)
 		snprintf(words, TN_WORDS_ROOM, "Not known for %s (%s)", name, total);
 	else if (card->largest == 0)

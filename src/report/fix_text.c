@@ -25,9 +25,14 @@ tn__guarantee_words(const struct tn_fixes *fixes, enum tn_guarantee promise)
 const char *
 tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 {
-	char total[32], peak[32], missing[32];
-	const char *name = fixes->gpu.name;
+	char total[48], peak[32], missing[32], name[160];
 	tn__human_bytes((int64_t)fixes->gpu.total_bytes, total);
+	if (fixes->gpus > 1) {
+		snprintf(name, sizeof(name), "%d x %s", fixes->gpus, fixes->gpu.name);
+		strcat(total, " each");
+	} else {
+		snprintf(name, sizeof(name), "%s", fixes->gpu.name);
+	}
 	tn__human_bytes(fixes->need, peak);
 	if (fixes->fits_unchanged)
 		snprintf(words, TN_WORDS_ROOM, "Fits on %s (%s) as it is: %s at the peak, nothing needs a change", name, total,
@@ -35,8 +40,8 @@ tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 	else if (fixes->need == TN_NO_FIGURE || fixes->missing == TN_NO_FIGURE)
 		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s)", name, total);
 	else
-		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s): it needs %s, %s more", name, total, peak,
-		         tn__human_bytes(fixes->missing, missing));
+		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s): it needs %s%s, %s more", name, total, peak,
+		         fixes->gpus > 1 ? " on the fullest" : "", tn__human_bytes(fixes->missing, missing));
 	return words;
 }
 

@@ -13,6 +13,7 @@
 #include "report/json_parts.h"
 #include "report/ranks.h"
 #include "report/report.h"
+#include "verdict/executions.h"
 #include "verdict/stand_ins.h"
 
 #define LISTED_HOLDERS 200
@@ -401,6 +402,23 @@ tn__json_regions(const struct tn_report *report)
 
 /* ---- the whole ---- */
 
+/* Every command of a run of several, as a document of its own; null: one command. */
+static json_t *
+executions(const struct tn_report *report)
+{
+	const struct tn_executions *all = report->executions;
+	if (all == NULL)
+		return json_null();
+	json_t *array = json_array();
+	for (size_t i = 0; i < all->count; i++) {
+		struct tn_report one = *all->reports[i];
+		one.executions = NULL;
+		one.scratch = i + 1 == all->count ? report->scratch : NULL; /* what is there is what the last one left */
+		json_array_append_new(array, tn__json_run(&one));
+	}
+	return array;
+}
+
 json_t *
 tn__json_run(const struct tn_report *report)
 {
@@ -453,6 +471,7 @@ tn__json_run(const struct tn_report *report)
 		{ "job", tn__json_job(report) },
 		{ "hang", tn__json_hang(report) },
 		{ "dead", tn__json_dead(report) },
+		{ "executions", executions(report) },
 	};
 	json_t *object = json_object();
 	bool complete = object != NULL;

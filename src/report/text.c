@@ -473,6 +473,7 @@ tn_status
 tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out)
 {
 	struct tn_printer printer = { out, style };
+	tn__say_executions(&printer, report);
 	tn__say_head(&printer, report);
 	tn__say_bytes(&printer, report);
 	tn__say_next(&printer, report);

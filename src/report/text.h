@@ -28,6 +28,11 @@ void tn__say_findings(const struct tn_printer *printer, const struct tn_report *
 /* The finding that explains a bad verdict; NULL when nothing does. */
 const struct tn_finding *tn__reason_of(const struct tn_report *report);
 
+/* ---- executions.c ---- */
+
+/* A line for each command of a run of several, and which of them the rest is about. Nothing for a run of one. */
+void tn__say_executions(const struct tn_printer *printer, const struct tn_report *report);
+
 /* ---- text_unreal.c ---- */
 
 /* What was not real: assumed, read though it was not computed, refused, held back. */

@@ -28,6 +28,9 @@ tn__fix_judge_time(const struct tn_fix_search *search, struct tn_attempt *attemp
 	double share = share_of_samples(search, &attempt->found, trial);
 	if (unchanged->count < 2)
 		unchanged = &search->unchanged_card.steps;
+	for (size_t i = 0; i < attempt->found.part_count; i++)
+		if (tn__change_is(attempt->found.parts[i], TN_CHANGE_SHARD_STATE))
+			return; /* what cards send each other is not counted, so that only what is saved would be */
 	if (attempt->without_others)
 		attempt->found.time = (struct tn_time_ratio){ true, 1, 1, 1 };
 	else if (share > 0)

@@ -120,6 +120,7 @@ fill_card(struct tn_fit_search *search, int index, int batch, struct tn_fit_card
 	const struct tn_fit_trial *best = target->low > 0 ? tn__fit_find(search, index, target->low) : NULL;
 	bool known = tn__fit_is_done(search, target);
 	*out = (struct tn_fit_card){ .gpu = target->card.figures,
+		                         .gpus = target->card.options.gpus,
 		                         .asked = strdup(target->asked),
 		                         .margin_wanted = target->card.hidden,
 		                         .largest = known ? target->low : -1,

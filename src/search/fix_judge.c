@@ -8,6 +8,62 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The rank's own word where it could not apply a change that others did; NULL: each did, or had nothing that it acts on. The
+ * caller frees. */
+static char *
+why_not_on_a_rank(const struct tn_trial *trial, const char *part)
+{
+	const struct tn_change_results *results = &trial->outcome.changes;
+	char id[64], *words = NULL;
+	tn__change_id(part, id);
+	for (size_t i = 0; words == NULL && i < results->count; i++)
+		for (size_t j = 0; words == NULL && j < results->processes[i].count; j++) {
+			const struct tn_change_process *process = &results->processes[i];
+			const struct tn_change_result *result = &process->items[j];
+			if (process->rank == TN_NO_FIGURE || result->id == NULL || strcmp(result->id, id) != 0 || result->applied ||
+			    result->found_nothing)
+				continue;
+			if (asprintf(&words, "on rank %lld: %s", (long long)process->rank,
+			             result->why_not != NULL ? result->why_not : "it was not applied") < 0)
+				words = NULL;
+		}
+	return words;
+}
+
+/* The weakest promise of all processes that applied a part. */
+static enum tn_guarantee
+weakest_promise(const struct tn_trial *trial, const char *part, enum tn_guarantee least)
+{
+	const struct tn_change_results *results = &trial->outcome.changes;
+	char id[64];
+	tn__change_id(part, id);
+	for (size_t i = 0; i < results->count; i++)
+		for (size_t j = 0; j < results->processes[i].count; j++) {
+			const struct tn_change_result *result = &results->processes[i].items[j];
+			if (result->id != NULL && strcmp(result->id, id) == 0 && result->applied && result->results > least)
+				least = result->results;
+		}
+	return least;
+}
+
+/* Ranks that run the same text have the same patch, and one that met none of the places has none. Where they met other places,
+ * none of their patches is the whole change. */
+static const char *
+patch_of(const struct tn_trial *trial, const struct tn_change_process *process)
+{
+	const struct tn_change_results *results = &trial->outcome.changes;
+	const char *patch = process != NULL ? process->patch : NULL;
+	for (size_t i = 0; process != NULL && process->rank != TN_NO_FIGURE && i < results->count; i++) {
+		const struct tn_change_process *other = &results->processes[i];
+		if (other->rank == TN_NO_FIGURE || other->patch == NULL)
+			continue;
+		if (patch != NULL && strcmp(other->patch, patch) != 0)
+			return NULL;
+		patch = other->patch;
+	}
+	return patch;
+}
+
 /* What the processes of a trial say of a part, and the one that says it: one that applied it counts most. NULL: nothing. */
 static const struct tn_change_result *
 result_of(const struct tn_trial *trial, const char *part, const struct tn_change_process **process_out)
@@ -66,12 +122,17 @@ read_change_result(struct tn_attempt *attempt, const struct tn_trial *trial)
 			tn__replace_text(&found->why_not, why != NULL ? why : "it was not applied");
 			return false;
 		}
-		if (result->results > found->results)
-			found->results = result->results;
+		char *elsewhere = why_not_on_a_rank(trial, found->parts[i]);
+		if (elsewhere != NULL) {
+			free(found->why_not);
+			found->why_not = elsewhere;
+			return false;
+		}
+		found->results = weakest_promise(trial, found->parts[i], found->results);
 		append_line(&found->how, result->how);
 		attempt->acted |= result->effective != 0; /* unknown: it may have */
 	}
-	tn__replace_text(&found->patch, process != NULL ? process->patch : NULL);
+	tn__replace_text(&found->patch, patch_of(trial, process));
 	return true;
 }
 

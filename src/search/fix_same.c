@@ -51,14 +51,55 @@ difference(const struct tn_pace *before, const struct tn_pace *after, bool cuts)
 	return length < 0 ? NULL : words;
 }
 
+/* The same of every rank of a job: each is compared with itself. A process that is no rank is compared by what made most updates. */
+static char *
+difference_of_ranks(const struct tn_change_results *before, const struct tn_change_results *after, bool cuts)
+{
+	size_t ranks = 0;
+	for (size_t i = 0; i < before->count; i++) {
+		const struct tn_change_process *was = &before->processes[i];
+		if (was->rank == TN_NO_FIGURE || was->pace.updates <= 0)
+			continue;
+		struct tn_pace is = { 0 };
+		for (size_t j = 0; j < after->count; j++)
+			if (after->processes[j].rank == was->rank && after->processes[j].pace.updates > is.updates)
+				is = after->processes[j].pace;
+		char *why = difference(&was->pace, &is, cuts), *words = NULL;
+		ranks++;
+		if (why == NULL)
+			continue;
+		if (asprintf(&words, "on rank %lld %s", (long long)was->rank, why) < 0)
+			words = NULL;
+		free(why);
+		return words;
+	}
+	return ranks == 0 ? difference(&before->pace, &after->pace, cuts) : NULL;
+}
+
+/* Samples of an update over all ranks; 0: unknown. */
+static int64_t
+samples_of_update(const struct tn_change_results *results)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < results->count; i++) {
+		const struct tn_change_process *process = &results->processes[i];
+		if (process->rank == TN_NO_FIGURE || process->pace.updates <= 0)
+			continue;
+		if (process->pace.samples <= 0)
+			return 0;
+		sum += process->pace.samples;
+	}
+	return sum > 0 ? sum : results->pace.samples;
+}
+
 void
 tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial)
 {
-	const struct tn_pace *before = &search->unchanged_large.outcome.changes.pace, *after = &trial->outcome.changes.pace;
+	const struct tn_change_results *before = &search->unchanged_large.outcome.changes, *after = &trial->outcome.changes;
 	struct tn_fix_change *found = &attempt->found;
-	if (attempt->without_others || found->results == TN_GUARANTEE_DIFFERENT || before->updates <= 0)
+	if (attempt->without_others || found->results == TN_GUARANTEE_DIFFERENT || before->pace.updates <= 0)
 		return;
-	char *why = difference(before, after, found->pieces > 0), *how = NULL;
+	char *why = difference_of_ranks(before, after, found->pieces > 0), *how = NULL;
 	if (why != NULL) {
 		found->results = TN_GUARANTEE_DIFFERENT;
 		if (asprintf(&how, "%s\nNot the same training: %s.", found->how != NULL ? found->how : "", why) >= 0) {
@@ -72,6 +113,7 @@ tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *att
 double
 tn__fix_share_of_samples(const struct tn_fix_search *search, const struct tn_trial *trial)
 {
-	const struct tn_pace *before = &search->unchanged_large.outcome.changes.pace, *after = &trial->outcome.changes.pace;
-	return before->samples > 0 && after->samples > 0 ? (double)after->samples / (double)before->samples : 0;
+	int64_t before = samples_of_update(&search->unchanged_large.outcome.changes),
+			after = samples_of_update(&trial->outcome.changes);
+	return before > 0 && after > 0 ? (double)after / (double)before : 0;
 }

@@ -49,6 +49,16 @@ refusing_device(const struct tn_ledger *ledger)
 	return last;
 }
 
+/* The device that refused the process of the report's out-of-memory last; of several ranks another may have been refused later. */
+static const struct tn_ledger_device *
+device_that_refused(const struct tn_ledger *ledger, int64_t pid, const struct tn_ledger_device *otherwise)
+{
+	for (uint32_t i = 0; i < ledger->device_count && i < TN_MAX_DEVICES; i++)
+		if (ledger->devices[i].refusal.count > 0 && pid != 0 && ledger->devices[i].refusal.pid == pid)
+			return &ledger->devices[i];
+	return otherwise;
+}
+
 static struct tn_report_split
 split_of(const struct tn_ledger_device *device)
 {
@@ -305,7 +315,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	/* PyTorch's own allocator takes 2 MiB at least when it goes on. */
 	watch->ending.ledger_refused_last = refusing != NULL && !news.refused_guest && refusing->refusal.taken < GONE_ON;
 	tn__network_collect(options, watch, report);
-	take_refusal(card, refusing, &watch->ledger->devices[worst], report);
+	take_refusal(card, device_that_refused(watch->ledger, news.out_pid, refusing), &watch->ledger->devices[worst],
+	             report);
 	add_sources(options, card, report);
 	add_answers(&watch->ledger->answers, report);
 	if (report->at_peak.split.communication > 0)
@@ -325,6 +336,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__report_take_need(report, &need);
 	tn__report_judge(report, &watch->ending);
 	tn__report_add_trace_findings_of_run(report);
+	if (!card->real)
+		tn__ranks_find_strangers(watch->ledger, news.out_pid, report);
 	tn__report_name_retainer(report);
 	tn__weigh_cell_holders(report);
 	tn__mask_report(report);

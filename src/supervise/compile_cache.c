@@ -259,6 +259,10 @@ tn__compile_cache_keep(const struct tn_run_options *options, const struct tn_fol
 	if (from >= 0) {
 		close(from);
 		tn__folder_remove_tree(written);
+		if (options->then_count > 0 || options->after != NULL) { /* the next command's index may say that it is there */
+			(void)mkdir(written, 0700);
+			return;
+		}
 		*strrchr(written, '/') = '\0';
 		remove_empty(written, files);
 	}

@@ -185,6 +185,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 	/* Byte code that Python would cache is nothing that a person wants to find in the scratch folder. */
 	set(builder, "PYTHONDONTWRITEBYTECODE", "1");
 	set(builder, "TONNAGE_STEPS", options->steps);
+	set(builder, "TONNAGE_FOLLOWED", options->then_count > 0 ? "1" : "0");
 	snprintf(path, sizeof(path), "%g", tn__limit_seconds(options));
 	set(builder, "TONNAGE_SECONDS", path);
 	set(builder, "TONNAGE_INIT", options->real_initialization ? "real" : "skip");

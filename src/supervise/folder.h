@@ -18,6 +18,9 @@ struct tn_folder {
 
 /* Makes the folder with its parts and takes the lock. TN_IO with words when it cannot. */
 tn_status tn__folder_create(struct tn_folder *out);
+/* The scratch of a folder that was just made becomes a copy of what a run's folder has, which nobody changes meanwhile. TN_IO
+ * with words. */
+tn_status tn__folder_inherit(const struct tn_folder *folder, const char *from);
 /* Sets what the scratch folder may take of the disk; 0: no limit. Before the program starts. */
 tn_status tn__folder_limit(const struct tn_folder *folder, uint64_t bytes);
 /* What lies in scratch/files: the lengths of its files, and what they take on the disk. */

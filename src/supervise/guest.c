@@ -227,6 +227,7 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 	                                                                  : ABOUT_A_FAILURE);
 	if (worst != NULL) {
 		tn__guest_take_worst(worst, report);
+		news->out_pid = out ? worst->pid : 0;
 		ending->guest_stop = tn__guest_take_steps(stepper_of(guests, worst), report);
 	}
 	take_records(guests, worst, peak_device, news);

@@ -230,6 +230,7 @@ struct tn_guest_record { /* a snapshot of PyTorch's allocator, as the guest name
 };
 struct tn_guest_news { /* what else the guests know */
 	int count;
+	int64_t out_pid;    /* the process that the report's out-of-memory is of; 0: none */
 	bool refused_guest; /* a guest watched the process that the card refused memory last */
 	int sharers;        /* processes whose allocators held memory of the peak's device */
 	struct tn_guest_record peak, oom;
@@ -259,6 +260,11 @@ bool tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *end
                     double now);
 /* Who waited for whom, when that ended the run. */
 void tn__ranks_collect_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_report *report);
+/* Of a program that is no rank the card that refused it last is the one that ran out. */
+void tn__mark_refusing_card(const struct tn_ledger *ledger, struct tn_report *report);
+/* Adds a finding of what ranks hold of other ranks' cards; after the verdict, which it may be the reason of. out_pid: the
+ * process that the out-of-memory is of. */
+void tn__ranks_find_strangers(const struct tn_ledger *ledger, int64_t out_pid, struct tn_report *report);
 /* What each rank that the guests told of, and each card, held; and the rank that failed first. */
 void tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report);
 

@@ -90,6 +90,8 @@ prepare(struct tn_once *once)
 	char path[PATH_MAX];
 	(void)tn__folder_remove_orphans();
 	TN_FORWARD_IF_ERROR(tn__folder_create(&once->folder));
+	if (once->options->after != NULL)
+		TN_FORWARD_IF_ERROR(tn__folder_inherit(&once->folder, once->options->after));
 	TN_FORWARD_IF_ERROR(tn__folder_limit(&once->folder, once->options->scratch_bytes));
 	TN_FORWARD_IF_ERROR(avoid_separators(once));
 	int cards = once->options->gpus * once->chosen.nodes;
@@ -103,6 +105,8 @@ prepare(struct tn_once *once)
 		TN_RETURN_IF(tn__network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO,
 		             "%s cannot be written: %s", tn__folder_path(&once->folder, TN_NETWORK_FILE, path),
 		             strerror(errno));
+	if (once->options->after != NULL && !once->card.real && !once->options->allow_network)
+		tn__network_go_on(once->folder.path, once->options->after);
 	once->environment = tn__environment_make(once->options, &once->install, &once->folder, &once->chosen,
 	                                         once->card.real);
 	TN_RETURN_IF(once->environment == NULL, TN_NO_MEMORY, "out of host memory");

@@ -486,6 +486,8 @@ tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news
 			collect_card(&ledger->devices[i], i, report, &report->cards[report->card_count++]);
 	for (size_t i = 0; i < report->rank_count; i++)
 		detail_rank(watch->folder, &report->ranks[i], card_of(&report->ranks[i], report), report);
+	if (report->rank_count == 0 && watch->ending.guest_oom_last)
+		tn__mark_refusing_card(ledger, report);
 	if (report->rank_count == 0)
 		detail_cards(watch->folder, news->peak.path, report);
 }

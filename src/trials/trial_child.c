@@ -58,7 +58,8 @@ redirect(int said)
 		close(nothing);
 }
 
-/* Programs that meet through a port would meet those of other trials: each gets one that is free now. */
+/* Programs that meet through a port would meet those of other trials: each gets one that is free now. TONNAGE_PORT is for a
+ * program that names its port itself (guest/_tonnage_guest/ports.py). */
 static void
 choose_port(void)
 {
@@ -71,6 +72,7 @@ choose_port(void)
 	if (bind(handle, (struct sockaddr *)&address, length) == 0 &&
 	    getsockname(handle, (struct sockaddr *)&address, &length) == 0) {
 		snprintf(number, sizeof(number), "%d", ntohs(address.sin_port));
+		setenv("TONNAGE_PORT", number, 1);
 		setenv("MASTER_PORT", number, 1);
 		setenv("PET_MASTER_PORT", number, 1); /* torchrun's */
 	}

@@ -27,12 +27,13 @@ largest_kept(const struct tn_cause_facts *facts)
 	return NULL;
 }
 
-/* Many of a kind from one line that stands outside of the model's layers. */
+/* Many of a kind from one line that stands outside of the model's layers. The tensors of one file, while it is loaded, are no pile. */
 static bool
 piles_up(const struct tn_cause_facts *facts)
 {
 	const struct tn_report_holder *holder = largest_kept(facts);
-	return holder != NULL && !holder->layers && (holder->alike >= 4 || holder->blocks >= 16);
+	return holder != NULL && !phase_is(facts, "load") && !holder->layers &&
+	       (holder->alike >= 4 || holder->blocks >= 16);
 }
 
 /* A pile of small things always leaves pieces between them. */

@@ -349,9 +349,12 @@ struct tn_assumed_list {
 enum tn_peak_bound { TN_PEAK_MEASURED, TN_PEAK_LOWER, TN_PEAK_UPPER };
 
 struct tn_views;
+struct tn_executions;
 
 struct tn_report {
-	struct tn_views *views;     /* of the records below; lent while the run's folder stands; NULL: nobody lends any */
+	struct tn_views *views; /* of the records below; lent while the run's folder stands; NULL: nobody lends any */
+	const struct tn_executions
+		*executions;            /* of a run of several commands: all of them (executions.h); lent; NULL: one command */
 	struct tn_secrets *secrets; /* that the run was started with; NULL: not known */
 	enum tn_verdict verdict;
 	enum tn_misuse misuse;

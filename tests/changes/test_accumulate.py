@@ -259,3 +259,17 @@ def test_smaller_batches_in_evaluation_leave_training_as_it_is(saves):
     assert before.allocated - after.allocated >= 2 * 48 * MIB
     assert entry["results"] == "same_up_to_rounding"
     assert ["batch_size 16384 becomes 4096" in place["what"] for place in entry["places"]] == [True], entry["places"]
+
+
+def test_the_patch_of_a_loader_whose_size_is_handed_on(on_cpu):
+    """As makemore's InfiniteDataLoader(data, batch_size=...) hands it to the DataLoader."""
+    loop = LOOP.replace("DataLoader(data, batch_size=16, shuffle=True)", "loader(batch_size=16)").replace("range(2)", "range(1)")
+    loop = """
+    def loader(**words):
+        return DataLoader(data, shuffle=True, **words)
+    """ + loop
+    program = HEAD + MODELS["perceptron"].replace("44", "48") + loop
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    patched = on_cpu(program, patch=after.change("accumulate")["patch"])
+    for one, two in zip(json.loads(before.stdout), json.loads(patched.stdout)):
+        assert two == pytest.approx(one, rel=1e-9, abs=1e-12)

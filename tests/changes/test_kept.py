@@ -265,3 +265,37 @@ def test_a_cache_on_the_host(saves):
 
 def test_fewer_new_tokens(virtual):
     assert virtual(GENERATION, "kv_cache_limit=2").stdout == "torch.Size([64, 514])\n"
+
+
+WEIGHTS = """
+    import torch
+    from torch import nn
+    torch.manual_seed(0)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(64, 4, batch_first=True)
+            self.again = nn.MultiheadAttention(64, 4, batch_first=True)
+
+        def forward(self, x):
+            y, _ = self.attention(x, x, x)
+            z, weights = self.again(y, y, y)
+            return x + self.attention(z, z, z)[0] + weights.mean()
+
+    model = Block().cuda()
+    loss = model(torch.randn(8, 512, 64, device="cuda")).square().mean()
+    loss.backward()
+    print(loss.item() if torch.cuda.device_count() == 0 else "done")
+"""
+
+
+def test_attention_weights_that_nobody_reads_are_not_made(saves, on_cpu):
+    """Two calls of three throw them away: of each, scores and their softmax of 8 x 4 x 512 x 512."""
+    before, after, entry = saves(WEIGHTS, "sdpa")
+    assert entry["effective"] == 2 and entry["patch"].count("need_weights=False") == 2
+    assert before.allocated - after.allocated > 2 * 8 * 4 * 512 * 512 * 4
+    program = WEIGHTS.replace(".cuda()", "").replace('device="cuda"', 'device="cpu"').replace("512", "16").replace(
+        'loss.item() if torch.cuda.device_count() == 0 else "done"', "loss.item()")  # fmt: skip
+    before, after = on_cpu(program), on_cpu(program, "sdpa")
+    assert float(after.stdout) == pytest.approx(float(before.stdout), rel=1e-5)

@@ -162,6 +162,40 @@ def test_gradients_in_the_buckets(saves):
     assert before.allocated - after.allocated >= 0.8 * MODEL
 
 
+def test_the_state_is_sharded_over_the_ranks(virtual):
+    """Here there is one rank, which keeps all of it: what is saved with two, tests/vgpu/test_fix_ranks.py counts."""
+    before, after = virtual(DDP), virtual(DDP, "shard_state")
+    entry = after.change("shard_state")
+    assert entry["results"] == "same" and "ZeroRedundancyOptimizer(model.parameters(), lr=1e-3" in entry["patch"]
+    assert "optimizer_class=torch.optim.SGD" in entry["patch"] and after.report["steps"]["seen"] == 3
+    assert virtual(DDP, patch=entry["patch"]).peaks == after.peaks
+    assert after.allocated <= before.allocated
+
+
+def test_a_state_that_is_saved_or_sharded_already_is_left_alone(virtual):
+    """Every rank would have to gather it first; without DistributedDataParallel there is nothing to shard over."""
+    saved = DDP.replace('print("done")', "optimizer.state_dict()")
+    other = LATE_STATE % "torch.optim.SGD(model.parameters(), lr=1e-3)"
+    own = DDP.replace("torch.optim.SGD(model.parameters(), lr=1e-3)",
+                      "torch.distributed.optim.ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=1e-3)")  # fmt: skip
+    own = own.replace("import os, torch", "import os, torch.distributed.optim")
+    for program, why in ((saved, "has to be gathered first"), (own, "nothing in this program"), (other, "nothing in this program")):
+        entry = next(entry for entry in virtual(program, "shard_state").document["changes"] if entry["id"] == "shard_state")
+        assert not entry["applied"] and why in entry["why_not"] and entry["patch"] is None, entry
+
+
+LATE_STATE = """
+    import torch
+
+    model = torch.nn.Linear(64, 64).cuda()
+    optimizer = %s
+    for step in range(2):
+        model(torch.randn(16, 64, device="cuda")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
 GRADIENTS = """
     import json, torch
     from torch import nn

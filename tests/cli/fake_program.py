@@ -7,7 +7,8 @@ guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTor
 selected: MiB that it takes of what --assume says is selected; base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
 refuses: changes that do not apply; inert: changes that act on nothing; idle: changes under which it does nothing; breaks: changes that make it fail; own: it fails by itself
 where memory is enough; `--batch-size N` on the command line is the batch; sleep: seconds that it goes on for; fails: its own
-status; command_line: what it says that it was given; pace: {change: what its updates are made of}, "" is the program as it is; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
+status; command_line: what it says that it was given; pace: {change: what its updates are made of}, "" is the program as it is; second: what another rank,
+1, says besides: {"pace": as above, "row": fields of what it says of its changes, "patch": its patch}; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
 """
 
 import sys
@@ -32,10 +33,10 @@ def asked():
     return [tuple((part + "=").split("=")[:2]) for part in text.split(",") if part]
 
 
-def write(folder, document):
+def write(folder, document, name=""):
     path = os.path.join(os.environ["TONNAGE_RUN"], folder)
     os.makedirs(path, exist_ok=True)
-    with open(os.path.join(path, "%d.json" % os.getpid()), "w") as out:
+    with open(os.path.join(path, "%d%s.json" % (os.getpid(), name)), "w") as out:
         json.dump(document, out)
 
 
@@ -50,10 +51,15 @@ def tell_changes(wish, changes):
                      "how": "Do %s." % name, "environment": {}, "arguments": {}, "patch": None,
                      "results": wish.get("results", {}).get(name, "same")})  # fmt: skip
     facts = {"facts": {"batches": [wish["batch"]] if wish.get("batch") else [], "command_line": wish.get("command_line", sys.argv[1:])}, "possible": wish.get("possible", [])}
-    write("changes", {"schema": "tonnage.changes/1", "pid": os.getpid(), "changes": rows,
-                      "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-%s\n+b\n" % rows[0]["id"] if rows and rows[0]["applied"] else None,
-                      "pace": wish.get("pace", {}).get(rows[0]["id"] if rows else ""),
-                      "survey": facts if ("survey", "") in changes else None})  # fmt: skip
+    tried, second = rows[0]["id"] if rows else "", wish.get("second")
+    document = {"schema": "tonnage.changes/1", "pid": os.getpid(), "rank": None if second is None else 0, "changes": rows,
+                "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-%s\n+b\n" % tried if rows and rows[0]["applied"] else None,
+                "pace": wish.get("pace", {}).get(tried), "survey": facts if ("survey", "") in changes else None}  # fmt: skip
+    write("changes", document)
+    if second is not None:
+        told = [{**row, **second.get("row", {})} for row in rows]
+        write("changes", {**document, "rank": 1, "survey": None, "changes": told, "patch": second.get("patch", document["patch"]),
+                          "pace": second.get("pace", {}).get(tried)}, "-1")
 
 
 def tell_work(wish, changes):

@@ -225,6 +225,39 @@ def test_a_change_is_held_to_the_updates_that_it_promises(fix, other, why):
     assert (why or "Do zero_grad.") in first["how"]
 
 
+@pytest.mark.parametrize("second, outcome, results, words", [
+    ({}, "fits", "same", "Do zero_grad."),
+    ({"pace": {"": UPDATES, "zero_grad": UPDATES}}, "fits", "same", "Do zero_grad."),
+    ({"pace": {"": UPDATES, "zero_grad": {**UPDATES, "samples": 16}}}, "fits", "different_training",
+     "on rank 1 an update uses 16 samples, 64 when unchanged"),
+    ({"pace": {"": {**UPDATES, "samples": 16}, "zero_grad": {**UPDATES, "samples": 16}}}, "fits", "same", "Do zero_grad."),
+    ({"row": {"results": "different_training"}}, "fits", "different_training", "Do zero_grad."),
+    ({"row": {"applied": False, "found_nothing": True}}, "fits", "same", "Do zero_grad."),
+    ({"row": {"applied": False, "why_not": "failed: KeyError: 'x'"}}, "not_applied", "same", "on rank 1: failed: KeyError: 'x'"),
+])  # fmt: skip
+def test_every_rank_keeps_what_a_change_promises(fix, second, outcome, results, words):
+    """Each rank is held to its own updates, the weakest promise counts, and a change that one rank could not take is none."""
+    wish = {"base": 1500, "saves": {"zero_grad": 800}, "pace": {"": UPDATES, "zero_grad": UPDATES}, "second": second,
+            "possible": [row("zero_grad")]}  # fmt: skip
+    first = fix(wish)[1]["changes"][0]
+    assert (first["outcome"], first["results"]) == (outcome, results), first
+    assert words in (first["how"] if outcome == "fits" else first["why_not"]), first
+
+
+@pytest.mark.parametrize("patch, kept", [(None, True), ("--- c\n+++ d\n@@ -1 +1 @@\n-other\n+b\n", False)])
+def test_a_patch_on_which_ranks_do_not_agree_is_none(fix, patch, kept):
+    """Each rank saw a part of the places: what one of them would write is not the whole change."""
+    wish = {"base": 1500, "saves": {"zero_grad": 800}, "second": {"patch": patch}, "possible": [row("zero_grad")]}
+    first = fix(wish)[1]["changes"][0]
+    assert first["fits"] and (first["patch"] is not None) == kept, first
+
+
+def test_the_title_counts_the_cards(fix):
+    done, document = fix({"base": 1500, "saves": {"zero_grad": 800}, "possible": [row("zero_grad")]}, "--gpus", "2")
+    shown = " ".join(done.stderr.split())
+    assert "Does not fit on 2 x NVIDIA GeForce RTX 3060 (1.00 GiB each): it needs" in shown and "on the fullest" in shown
+
+
 def test_an_error_of_the_programs_own_is_nobody_elses(fix):
     """What it ends with unchanged, once memory is enough, no change has brought about; another exception one has."""
     wish = {"base": 1500, "saves": {"zero_grad": 800, "no_grad": 800}, "own": True, "breaks": ["no_grad"],

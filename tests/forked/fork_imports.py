@@ -4,5 +4,8 @@
 import sys
 
 import forked_child
+import forked_ranks
 
-sys.modules["_tonnage_guest.forks"]._change_arguments = forked_child.become
+forks = sys.modules["_tonnage_guest.forks"]
+forks._change_arguments = forked_child.become
+forks._renew_libraries = forked_ranks.after(forks._renew_libraries, forked_child.become)

@@ -10,6 +10,8 @@ import pytest
 from conftest import FAKE
 from test_steps import HEAD, TRAIN
 
+FORKED = True  # ../fork_servers.py
+
 DATA = """
 import random
 from torch.utils.data import DataLoader, Dataset, TensorDataset

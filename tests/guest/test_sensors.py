@@ -40,6 +40,7 @@ PROGRAM = """
         "batch_fetched": (batch,), "batch_begins": (batch,), "step_ended": (events.Step(1, "optimizer", True),),
         "_waits": (ctypes.create_string_buffer(64), 64, [0]), "_nothing_overflows": ({"found_inf_per_device": {}},),
         "cell_ended": (types.SimpleNamespace(may_fail=False, goes_on=False), None),
+        "_module_takes": (net,), "_optimizer_takes": (optimizer,),
     }
     # These watch an import, or the end of the process, which Python brings about.
     ELSEWHERE = ("_watch", "watch", "_answer", "_leave_ours_alone", "_cuda_is_there", "_uncaught", "_exit_status",

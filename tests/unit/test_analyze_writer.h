@@ -29,6 +29,7 @@ static const struct {
 	{ 'T', "linear", "/env/lib/python3.11/site-packages/torch/nn/functional.py", 125 },
 	{ 'D', "deepcopy", "/usr/lib/python3.11/copy.py", 146 },
 	{ 'B', "_ddp_init_helper", "/env/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", 1316 },
+	{ 'H', "gather", "/env/lib/python3.11/site-packages/torch/nn/parallel/scatter_gather.py", 110 },
 	{ 'M', "__init__", "/env/lib/python3.11/site-packages/torch/nn/modules/transformer.py", 90 },
 	{ 'G', "note", "/opt/lib/tonnage/guest/_tonnage_guest/graph.py", 3 },
 	{ 'S', "__init__", "<string>", 2 },

@@ -308,6 +308,17 @@ test_buckets_beside_the_gradients(void **state)
 }
 
 static void
+test_outputs_that_data_parallel_gathers(void **state)
+{
+	struct tn_trace_finding found;
+	assert_true(find_beside(600, "THt", "", "gathered_outputs", &found)); /* wherever below its gather */
+	assert_int_equal(found.bytes, 600 * MIB);
+	assert_true(found.avoidable);
+	expect_line(&found.at, "/work/train.py", 41, false);
+	assert_false(find_beside(600, "Tt", "", "gathered_outputs", &found));
+}
+
+static void
 test_a_model_that_only_an_optimizer_holds(void **state)
 {
 	struct tn_trace_finding found;
@@ -476,6 +487,7 @@ main(void)
 		cmocka_unit_test(test_data_that_stays),
 		cmocka_unit_test(test_a_copy_of_the_model),
 		cmocka_unit_test(test_buckets_beside_the_gradients),
+		cmocka_unit_test(test_outputs_that_data_parallel_gathers),
 		cmocka_unit_test(test_a_model_that_only_an_optimizer_holds),
 		cmocka_unit_test(test_a_tensor_that_is_reallocated_a_bit_larger),
 		cmocka_unit_test(test_growth),

@@ -80,15 +80,25 @@ def python_of(environment):
     return str(python)
 
 
+TORCHRUN = ["-m", "torch.distributed.run"]
+AT_LAUNCH = ("OMP_NUM_THREADS",)  # what a server of launchers is started with
+
+
 def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, **streams):
-    """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py)."""
+    """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py), and
+    so may ranks that torchrun starts; it is a script then."""
+    ranks = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
+    if ranks:
+        program = [program[0], HERE / "programs/ranks/torchrun.py", *program[3:]]
     report = pathlib.Path(cwd) / "tonnage-report.json"
     report.unlink(missing_ok=True)
     command = [str(TONNAGE), "run", "--json", str(report), *options, "--", *map(str, program)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TONNAGE_NEED": "0", "TMPDIR": TEMPORARY.name, **(env or {})}
     done = None
-    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}):
-        done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, timeout=timeout)
+    early = [name for name in AT_LAUNCH if ranks and name in (env or {})]
+    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}, early):
+        done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, settings=early, ranks=ranks,
+                                       timeout=timeout)  # fmt: skip
     if done is None:
         done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
     text = report.read_text() if report.exists() else "{}"

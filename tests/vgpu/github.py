@@ -59,9 +59,9 @@ def filled(text, contexts):
     return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: str(evaluate(found[1], contexts)), text)
 
 
-def run_action(path, workspace, inputs, github, environment):
+def run_action(path, workspace, inputs, github, environment, handles=()):
     """The action at `path` with these inputs in a checkout at `workspace`; `github` is the context of that name, `environment` what
-    earlier steps of the job have set."""
+    earlier steps of the job have set; handles are open in each step."""
     action = yaml.safe_load(pathlib.Path(path).read_text())
     temporary = pathlib.Path(tempfile.mkdtemp(dir=environment["RUNNER_TEMP"]))
     contexts = {"github": github, "steps": {}}
@@ -86,7 +86,7 @@ def run_action(path, workspace, inputs, github, environment):
             env={**environment, "GITHUB_WORKSPACE": str(workspace), "GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output),
                  "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_REPOSITORY": "somebody/example",
                  **{name: filled(str(value), contexts) for name, value in step.get("env", {}).items()}},
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)  # fmt: skip
+            text=True, pass_fds=handles, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)  # fmt: skip
         job.log += done.stdout
         job.summary += summary.read_text()
         outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())

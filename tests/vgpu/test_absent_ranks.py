@@ -10,6 +10,7 @@ from conftest import ENDS, MAIN
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/ranks"
 THREADS = {"OMP_NUM_THREADS": "1"}
 CARDS = "--gpu=rtx4090"
+FORKED = True  # ../fork_servers.py
 
 
 @pytest.fixture
@@ -152,6 +153,7 @@ def test_a_parked_rank_is_small_and_ends_as_its_representative(tonnage):
     assert run.report["dead"]["rank"] == 3, run.explain()
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("options, launch, words", [
     (["--ranks=1,2"], ["--standalone"], "rank 0"),
     (["--ranks=0,9"], ["--standalone"], "rank 9 of a job that has 2"),

@@ -12,10 +12,11 @@ import subprocess
 import threading
 import urllib.parse
 
+import fork_servers
 import github
 import pytest
 import yaml
-from conftest import HERE, ROOT, TONNAGE, python_of
+from conftest import HERE, MAIN, ROOT, TONNAGE, python_of
 
 MIB = 1 << 20
 KEPT = 64 * MIB  # four layers x 4096 x 1024 numbers of 4 bytes
@@ -54,6 +55,20 @@ else:
 """
 
 
+# Stands for `tonnage` on the PATH: a run of `python SCRIPT` has its process from the fork server of the tests (../fork_servers.py).
+FORKING = """#!/usr/bin/python3
+import os, sys
+words = sys.argv[1:]
+program = words[words.index("--") + 1:] if "--" in words else []
+if words[0] == "run" and program[:1] == ["python"] and program[1:2] and program[1].endswith(".py"):
+    os.setpgid(0, 0)
+    os.environ["TONNAGE_TEST_CWD"] = os.getcwd()
+else:
+    os.environ.pop("TONNAGE_FORKED_BY")
+os.execv({tonnage!r}, [{tonnage!r}, *words])
+"""
+
+
 class Repository:
     """A checkout, and a job that uses the action in it."""
 
@@ -68,7 +83,9 @@ class Repository:
         tools.mkdir()
         (tools / "gh").write_text(FAKE_GH)
         (tools / "gh").chmod(0o755)
-        python = pathlib.Path(python_of("torch-2.11.0")).parent  # as actions/setup-python puts it on the PATH
+        self.python = python_of(MAIN)
+        self.forking = tools / "tonnage"
+        python = pathlib.Path(self.python).parent  # as actions/setup-python puts it on the PATH
         self.comments = folder / "comments.json"
         self.environment = {
             "PATH": f"{tools}:{TONNAGE.parent}:{python}:/usr/bin:/bin", "HOME": os.environ["HOME"], "TMPDIR": str(self.temporary),
@@ -94,7 +111,18 @@ class Repository:
         """The job of a pull request."""
         inputs = {"install": "", "gpu": "rtx3060", **{name.replace("_", "-"): value for name, value in inputs.items()}}
         event = {"token": token, "event": {"pull_request": {"number": 7}}}
-        return github.run_action(ROOT / "action.yml", self.folder, inputs, event, self.environment)
+        return github.run_action(ROOT / "action.yml", self.folder, inputs, event, *self.forked())
+
+    def forked(self):
+        """The environment of a job whose runs are forked, and the handles that it needs."""
+        server = None if fork_servers.is_fresh() else fork_servers.supervised(TONNAGE, self.python, ())
+        if server is None:
+            self.forking.unlink(missing_ok=True)
+            return self.environment, ()
+        self.forking.write_text(FORKING.format(tonnage=str(TONNAGE)))
+        self.forking.chmod(0o755)
+        handle = server.channel.fileno()
+        return {**self.environment, "TONNAGE_FORKED_BY": str(handle)}, [handle]
 
     def train(self, **inputs):
         return self.use(run="python train.py", options="--steps all", baseline="peak.json", **inputs)
@@ -291,7 +319,8 @@ def run_template(repository, **variables):
     job = yaml.safe_load((ROOT / "ci/gitlab.yml").read_text())[".tonnage"]
     given = {**job["variables"], "TONNAGE_GATE_INSTALL": "", "CI_MERGE_REQUEST_IID": "", "TONNAGE_GATE_TOKEN": "", **variables}
     script = "set -eo pipefail\n" + "\n".join(job["script"])
-    return subprocess.run(["bash"], input=script, cwd=repository.folder, env={**repository.environment, **given}, text=True,
+    environment, handles = repository.forked()
+    return subprocess.run(["bash"], input=script, cwd=repository.folder, env={**environment, **given}, text=True, pass_fds=handles,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)  # fmt: skip
 
 

@@ -10,9 +10,12 @@ import pathlib
 import re
 import subprocess
 
+import fork_servers
 import pytest
 from conftest import HERE, MAIN, ROOT, TEMPORARY, TONNAGE, python_of
 
+AT_START = ("LC_ALL", "PYTHONWARNINGS")  # of the environment, what Python reads when it starts
+RAW_CALLS = r"(?m)^  +only what goes through the C library[^:]*: this\s+kernel cannot report\s+connections\n"  # of a forked run (0034-tests)
 GOLDEN = ROOT / "tests/golden/advice"
 # name -> (options, words of the program's command line): what would be wrong to say of it stands in WRONG
 CASES = {
@@ -69,10 +72,16 @@ def screen(name, columns=None):
     env.pop("COLUMNS", None)
     if columns:
         env["COLUMNS"] = str(columns)
-    words = [TONNAGE, "run", *options, "--", "python", *program]
-    done = subprocess.run(list(map(str, words)), cwd=HERE / "programs/advised", env=env, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)  # fmt: skip
-    return mask(done.stdout, python)
+    words = list(map(str, [TONNAGE, "run", *options, "--", "python", *program]))
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "timeout": 300}
+    folder, done = HERE / "programs/advised", None
+    if fork_servers.can_fork([python, *program], {}):
+        done = fork_servers.run_forked(TONNAGE, python, options, words, folder, env, settings=AT_START, **streams)
+    if done is None:
+        return mask(subprocess.run(words, cwd=folder, env=env, text=True, **streams).stdout, python)
+    said, count = re.subn(RAW_CALLS, "", mask(done.stdout, python))
+    assert count == 1, said
+    return said
 
 
 @pytest.mark.parametrize("name", CASES)

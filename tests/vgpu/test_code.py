@@ -11,6 +11,8 @@ import subprocess
 import pytest
 from conftest import ENDS, HERE, MAIN, ROOT, python_of
 
+FORKED = True  # ../fork_servers.py
+
 # name -> sizes. TensorDims: 25 numbers of 64 bits (Nonzero.cu); TensorListMetadata: up to 4 KiB, or 32 KiB since 2.15
 # (MultiTensorApply.cuh); an empty functor has one byte.
 KERNELS = {

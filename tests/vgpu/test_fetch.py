@@ -110,6 +110,7 @@ def test_a_run_on_what_was_fetched_has_the_peak_of_whole_files(tonnage, models, 
     assert not (fetch.cache / "huggingface").exists()  # where every program looks there is no file without its tensors
 
 
+@pytest.mark.long  # a minute: the client asks each file of the hub again and again
 def test_without_a_word_about_being_offline(tonnage, hub, fetch):
     """The program is unmodified and the environment says nothing: the hub that cannot be reached is not needed."""
     fetch.document(SINGLE)

@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
+import textwrap
 import tomllib
 
 import pytest
@@ -114,3 +116,31 @@ def test_the_largest_batch_of_a_real_program(copy):
         program = [python_of(ENVIRONMENT), "finetune.py", "--batch", str(batch), "--length", "512"]
         run = run_tonnage(["--gpu", "rtx3060"], program, copy)
         assert run.verdict == verdict, run.explain()
+
+
+MEETING = """
+    import os, sys, torch, torch.distributed, torch.multiprocessing
+
+    def work(rank, port):
+        torch.distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:" + port, rank=rank, world_size=2)
+        number = torch.ones(1)
+        torch.distributed.all_reduce(number)
+        os.write(1, f"met {int(number)}{os.linesep}".encode())  # one write: the other rank's does not come between
+
+    if __name__ == "__main__":
+        torch.multiprocessing.spawn(work, (sys.argv[1],), 2)
+"""
+
+
+@pytest.mark.parametrize("is_trial", [True, False])
+def test_ranks_of_a_trial_meet_at_its_own_port_whatever_the_program_names(tmp_path, monkeypatch, is_trial):
+    """The named one is taken, as by a trial beside it. A run that is no trial takes the port that is named."""
+    (tmp_path / "meet.py").write_text(textwrap.dedent(MEETING))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        if is_trial:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                monkeypatch.setenv("TONNAGE_PORT", str(free.getsockname()[1]))
+        words = [str(TONNAGE), "run", "--gpu", "rtx3060", "--", python_of(ENVIRONMENT), "meet.py", str(taken.getsockname()[1])]
+        done = subprocess.run(words, cwd=tmp_path, timeout=300, capture_output=True, text=True)
+    assert done.stdout.count("met 2") == (2 if is_trial else 0), done.stdout + done.stderr[-4000:]
+    assert is_trial or "EADDRINUSE" in done.stderr, done.stderr[-4000:]

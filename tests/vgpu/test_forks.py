@@ -64,6 +64,16 @@ import os, sys, torch
 print(sys.argv, sys.orig_argv[1:], sys.path, __name__, globals().get("__file__"), os.getcwd(), sys._getframe().f_back)
 print(sorted(name for name in os.environ if "FORK" in name or "TEST_" in name), torch.rand(1).shape, "torch" in sys.modules)
 """
+RANK = """
+model = torch.nn.Linear(512, 512).cuda(int(os.environ["LOCAL_RANK"]))
+torch.distributed.init_process_group("nccl")
+model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    model(torch.randn(8, 512, device=next(model.parameters()).device)).sum().backward()
+    optimizer.step()
+torch.distributed.destroy_process_group()
+"""
 FULL = "held = [torch.zeros(1 << 28, device='cuda') for _ in range(99)]"
 RUNS = {  # name -> (words after Python, options)
     "script": (["train.py", "--lr", "1"], ["--steps=all"]),
@@ -95,3 +105,26 @@ def test_a_forked_run_is_the_run(tmp_path, monkeypatch, name):
     assert (forked.status, forked.stdout) == (fresh.status, fresh.stdout), forked.explain()
     assert without_times(forked.report) == without_times(fresh.report), forked.explain()
     assert fresh.stdout.count("\n") >= 2 and len(made) == 1 and made[0] is not None
+
+
+def of_ranks(report):
+    """What two runs of one job have in common: not which rank was where when another had its peak, nor how the launcher is spelled."""
+    kept = {name: value for name, value in without_times(report).items() if name not in ("regions", "program")}
+    return {**kept, "ranks": [{**row, "pid": row["pid"] is not None} for row in report["ranks"]]}
+
+
+@pytest.mark.parametrize("options", [["--gpus=2"], ["--gpus=4", "--ranks=0,3"]], ids=["all", "some"])
+def test_forked_ranks_are_the_ranks(tmp_path, monkeypatch, options):
+    """torchrun and what it starts (../forked/forked_ranks.py): output, status and report of each rank."""
+    made, fork = [], fork_servers.run_forked
+    monkeypatch.setattr(fork_servers, "run_forked", lambda *words, **more: made.append(fork(*words, **more)) or made[-1])
+    monkeypatch.delenv("TONNAGE_FRESH", raising=False)
+    count = options[0].partition("=")[2]
+    (tmp_path / "train.py").write_text(WHERE + RANK)
+    words = [python_of(MAIN), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", count, "train.py", "--lr", "1"]
+    forked, fresh = (run_tonnage(["--gpu=rtx4090", "--steps=all", *options], words, tmp_path, {"OMP_NUM_THREADS": "1"}, forked=forked)
+                     for forked in (True, False))  # fmt: skip
+    assert (forked.status, sorted(forked.stdout.splitlines())) == (fresh.status, sorted(fresh.stdout.splitlines())), forked.explain()
+    found, wanted = (of_ranks(run.report) for run in (forked, fresh))
+    assert found == wanted, [name for name in wanted if found[name] != wanted[name]]
+    assert fresh.status == 0 and len(fresh.report["ranks"]) == int(count) and len(made) == 1 and made[0] is not None

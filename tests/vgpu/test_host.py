@@ -12,11 +12,14 @@ import time
 import pytest
 from conftest import ENDS, ENVIRONMENTS, MAIN, TONNAGE, WHEELS, python_of, run_tonnage
 
+FORKED = True  # ../fork_servers.py
+
 
 def check(run):
     assert run.verdict == "fits" and run.status == 0, run.explain()
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("wheel", WHEELS)
 def test_two_runs_see_the_same_addresses(tonnage, wheel):
     runs = [tonnage(wheel, "programs/addresses.py", "--steps=all") for _ in range(2)]
@@ -26,6 +29,7 @@ def test_two_runs_see_the_same_addresses(tonnage, wheel):
     assert runs[0].stdout == runs[1].stdout
 
 
+@pytest.mark.fresh
 def test_expandable_segments_see_the_same_addresses(tonnage):
     conf = {"PYTORCH_ALLOC_CONF": "expandable_segments:True", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
     runs = [tonnage(MAIN, "programs/addresses.py", "--steps=all", env=conf) for _ in range(2)]
@@ -38,6 +42,7 @@ def test_a_forked_worker_owns_nothing(tonnage):
     check(tonnage(MAIN, "programs/fork_worker.py", "--steps=all"))
 
 
+@pytest.mark.fresh
 def test_peaks_do_not_depend_on_when_nccls_watchdog_looks(tonnage):
     """Alone, and twice at once. Without collectives.py the three differ by gigabytes."""
     def start(number):

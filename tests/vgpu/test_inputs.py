@@ -6,6 +6,8 @@ import re
 import pytest
 from conftest import HERE
 
+FORKED = True  # ../fork_servers.py
+
 WHEEL = "torch-2.11.0"
 KINDS = {  # of programs/inputs.py: memory at which the usual batches fit and the largest does not, index, length, unit
     "plain": ("512MiB", 9731, 1024, "tokens"),

@@ -12,6 +12,7 @@ from conftest import ENDS, MAIN
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/ranks"
 THREADS = {"OMP_NUM_THREADS": "1"}
 CARDS = "--gpu=rtx4090"
+FORKED = True  # ../fork_servers.py
 
 
 @pytest.fixture
@@ -188,9 +189,10 @@ def line_of(text):
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-def mentions(path, folder):
+def mentions(process, folder):
+    """A process of the run has it in its environment; one that was forked for it has its files mapped."""
     try:
-        return f"TONNAGE_RUN={folder}".encode() in path.read_bytes()
+        return f"TONNAGE_RUN={folder}".encode() in (process / "environ").read_bytes() or folder.name in (process / "maps").read_text()
     except OSError:
         return False  # it has ended meanwhile, or is somebody else's
 
@@ -198,7 +200,7 @@ def mentions(path, folder):
 def nothing_is_left(run):
     """No process of the run, no folder, no shared memory."""
     folder = pathlib.Path(re.search(r"^run (\S+) at", run.stdout, re.MULTILINE)[1])
-    assert not [path for path in pathlib.Path("/proc").glob("[0-9]*/environ") if mentions(path, folder)], run.explain()
+    assert not [path for path in pathlib.Path("/proc").glob("[0-9]*") if mentions(path, folder)], run.explain()
     assert not folder.exists() and not (pathlib.Path("/dev/shm") / folder.name).exists(), run.explain()
 
 

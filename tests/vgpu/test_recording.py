@@ -8,6 +8,8 @@ import pytest
 
 from conftest import HERE, MAIN, WHEELS, python_of, run_tonnage
 
+FORKED = True  # ../fork_servers.py
+
 GPU = "--gpu=rtx3060"
 
 
@@ -44,6 +46,7 @@ def test_a_value_read_on_autograds_thread(tonnage):
     assert run.status == 0 and lost(run) == [] and run.report["steps"]["seen"] == 5, run.explain()
 
 
+@pytest.mark.fresh
 def test_libraries_that_leave_no_room_for_static_thread_local_variables(tonnage, tmp_path):
     """As librosa, scikit-learn and numba together: what they need of the 1,664 bytes that glibc sets aside for libraries that are
     opened late must be there beside what the virtual GPU needs."""
@@ -58,6 +61,7 @@ def test_libraries_that_leave_no_room_for_static_thread_local_variables(tonnage,
     assert run.report["at_peak"]["by_category"]["context"] > 0, run.explain()
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("wheel", WHEELS)
 def test_a_program_that_compiles_nothing_is_not_made_to_import_the_compiler(tonnage, wheel):
     """Neither when it runs out of memory nor at its end, where a record of its memory is taken; and it still can."""

@@ -4,6 +4,8 @@
 import pytest
 from conftest import ENDS, MAIN
 
+FORKED = True  # ../fork_servers.py
+
 EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 LONG = [pytest.param(wheel, "c", marks=pytest.mark.long) for wheel in ENDS]
 

@@ -43,7 +43,7 @@ def step(request, tmp_path_factory):
             words = [str(TONNAGE), "run", "--quiet", "--gpu", gpu, "--steps", "all", "--no-detail", "--", python, str(PROGRAM)]
             variables = {**os.environ, "TMPDIR": TEMPORARY.name, "TONNAGE_CHANGES": change}
             done = None
-            if request.param == MAIN and fork_servers.can_fork(words[-2:], ()):
+            if request.param == MAIN and fork_servers.can_fork(words[-2:], {}):
                 done = fork_servers.run_forked(TONNAGE, python, words, words, folder, variables, timeout=300)
             if done is None:
                 done = subprocess.run(words, cwd=folder, env=variables, timeout=300, capture_output=True, text=True)

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from conftest import HERE, MAIN, python_of
 
+FORKED = True  # ../fork_servers.py
+
 PEAKS = ("allocated_bytes", "reserved_bytes", "requested_bytes", "device_bytes")
 ROADS = ["map", "cpu", "checked", *(pytest.param(road, marks=pytest.mark.long) for road in ("auto", "cast", "load_file", "safe_open"))]
 

@@ -7,8 +7,9 @@
 The directory has a checkout of each repository, under its last name and at the commit of its row, with the data that data.py
 makes or that `needs` names. Each script is searched once; the command line of the first entry, or the script with its patch, is then
 run as it stands. `right`: the first entry is the expert's, and its trial kept the results. `same`: that run's peak is to the byte what the list says. `nothing_saves`:
-what the change that does nothing saves. The seconds of bert_pytorch, pygat and
-gpt2_spec were measured beside six other jobs on two cores: `cpu` is what can be compared. `at_first`: the first entry
+what the change that does nothing saves; a row of which that is not 0 makes this end with 1. `build`: the commit that was measured. The seconds of bert_pytorch, pygat and
+gpt2_spec were measured beside six other jobs on two cores, those of d732927 beside one or two, those of later ones beside some
+fifteen: `cpu` is what can be compared. `at_first`: the first entry
 of the first run of the row, before anything was mended for it, and whether it was right. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
 that are there stay where they are not asked for; bench/results/fix_upstream.csv.
 """
@@ -31,7 +32,7 @@ from places import ENVIRONMENTS, ROOT, TONNAGE  # noqa: E402
 
 RESULTS = ROOT / "bench/results/fix_upstream.csv"
 FIELDS = ["script", "needed_bytes", "missing_bytes", "first_entry", "results", "right", "again", "same", "nothing_saves",
-          "trials", "seconds_to_first", "seconds", "cpu", "at_first", "right_at_first"]  # fmt: skip
+          "trials", "seconds_to_first", "seconds", "cpu", "at_first", "right_at_first", "build"]  # fmt: skip
 
 
 def tonnage(command, row, words, folder, keep=None):
@@ -46,6 +47,12 @@ def tonnage(command, row, words, folder, keep=None):
         if keep is not None:
             (keep / ("%s-%s.json" % (row["name"], command))).write_text(text)
         return json.loads(text)
+
+
+def commit():
+    """The commit of this tree."""
+    done = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def words_of(row):
@@ -92,6 +99,7 @@ def main():
     parser.add_argument("--sources", type=pathlib.Path, required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
+    parser.add_argument("--build", default=commit(), help="the commit that is measured, where it is not this tree's")
     parser.add_argument("--keep", type=pathlib.Path, help="a directory for the documents of fix")
     arguments = parser.parse_args()
     table = tomllib.loads((HERE / "table.toml").read_text())["script"]
@@ -103,13 +111,25 @@ def main():
             continue
         before, line = kept.get(row["name"], {}), measure(row, arguments.sources.resolve(), arguments.keep)
         line["at_first"] = before.get("at_first") or line.get("first_entry", "nothing fits")
+        line["build"] = arguments.build
         line["right_at_first"] = before.get("right_at_first") or line["right"]
         kept[row["name"]] = line
         with open(arguments.results, "w", newline="") as out:
             writer = csv.DictWriter(out, FIELDS, restval="", extrasaction="ignore")
             writer.writeheader()
             writer.writerows(kept[each["name"]] for each in table if each["name"] in kept)
+    return told([kept[each["name"]] for each in table if each["name"] in kept])
+
+
+def told(lines):
+    """Prints how many are right, and what the change that does nothing saves where that is not 0; 1 where there is such a row."""
+    wrong = [line["script"] for line in lines if str(line["right"]) != "True"]
+    saving = {line["script"]: line["nothing_saves"] for line in lines if str(line.get("nothing_saves") or 0) != "0"}
+    unknown = [line["script"] for line in lines if line.get("nothing_saves") in (None, "")]
+    print("%d of %d right; wrong: %s" % (len(lines) - len(wrong), len(lines), ", ".join(wrong) or "none"))
+    print("what does nothing saves: %s; not known: %s" % (saving or "0 in each", ", ".join(unknown) or "none"))
+    return 1 if saving else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,11 +13,10 @@ normalisation sees smaller batches: that changes the training.
 """
 
 import ast
-import collections
 import sys
 import weakref
 
-from . import arguments, code, held_back, hooks, loaders, rewrite, table
+from . import arguments, code, held_back, hooks, loaders, pieces, rewrite, table, turns
 from .source import Conflict
 
 _SUM = 2  # torch's number of reduction="sum"
@@ -33,92 +32,13 @@ def install(change):
 
 
 def edit(change, source):
-    """Averages of the model that the program makes in a loop of its own."""
+    """Averages of the model that the program makes in a loop of its own, and loops that fetch batches themselves."""
     if change.why_not is None and _running:
         held_back.watch(change, source, _running[-1].is_last)
+        turns.watch(change, source, _running[-1])
 
 
 _running = []  # what install() has made
-
-
-class _Chunks:
-    """Iterator over the index lists of pieces; `plan` says of each piece handed out what it is."""
-
-    def __init__(self, batches, pieces):
-        self.batches = iter(batches)
-        self.pieces = pieces
-        self.size = None  # of a full piece
-        self.waiting = collections.deque()
-        self.plan = collections.deque()
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        if not self.waiting:
-            whole = list(next(self.batches))
-            if self.size is None:
-                self.size = max(1, -(-len(whole) // self.pieces))
-            for start in range(0, len(whole), self.size):
-                part = whole[start:start + self.size]
-                left = -(-(len(whole) - start) // self.size) - 1
-                self.waiting.append((part, _Piece(len(whole) / len(part), start == 0, left)))
-        part, piece = self.waiting.popleft()
-        self.plan.append(piece)
-        return part
-
-
-class _Piece:
-    """One piece of a batch as it is used."""
-
-    def __init__(self, ratio, first, left):
-        self.ratio = ratio
-        self.first = first
-        self.left = left  # pieces of its batch that follow
-        self.last = left == 0
-        self.again = False  # a model is used after its step() was held back
-        self.decided = weakref.WeakKeyDictionary()  # optimizer whose step() was called -> whether it updates
-
-
-class _Pace:
-    """How an optimizer is stepped, counted in pieces and batches of the whole run."""
-
-    def __init__(self):
-        self.called = 0  # pieces there were at the last call of step()
-        self.updated = 0  # batches there were at the last update
-        self.intervals = collections.Counter()  # pieces between two calls of step() -> how often
-
-    def batches(self, interval=None):
-        """Batches that the program itself takes for an update: what it did most often, one more interval included."""
-        seen = self.intervals + collections.Counter([interval] if interval else [])
-        return max(seen, key=lambda n: (seen[n], n), default=1)
-
-
-class _Batches:
-    """Stands for a sampler of batches and hands out pieces."""
-
-    def __init__(self, batches, pieces):
-        self.batches = batches
-        self.pieces = pieces
-
-    def __iter__(self):
-        return _Chunks(self.batches, self.pieces)
-
-    def __len__(self):
-        size = self.batches.batch_size
-        piece = max(1, -(-size // self.pieces))
-        full = -(-size // piece)
-        whole = len(self.batches)
-        try:
-            rest = 0 if self.batches.drop_last else len(self.batches.sampler) % size
-        except (AttributeError, TypeError):
-            rest = 0
-        return whole * full if not rest else (whole - 1) * full - (-rest // piece)
-
-    def __getattr__(self, name):
-        if name in ("batches", "pieces"):
-            raise AttributeError(name)
-        return getattr(self.batches, name)
 
 
 class _Accumulation:
@@ -128,13 +48,19 @@ class _Accumulation:
         self.piece = None  # the piece that the program works on
         self.ahead = None  # the piece after it, where somebody fetches ahead
         self.used = self.finished = 0  # pieces and whole batches handed out, the present one included
-        self.paces = weakref.WeakKeyDictionary()  # optimizer -> _Pace
+        self.turns = 0  # of the program's loop: pieces, but those for which it was given the value before again (turns.py)
+        self.is_repeat = False  # the next piece is such a one
+        self.start = None  # (turns, batches) before the first backward pass
+        self.words = None  # that were said of the loop
+        self.whole = True  # each update came with the last piece of a batch
+        self.paces = weakref.WeakKeyDictionary()  # optimizer -> Pace
         self.sites = {}  # what -> places
         self.loop = None  # the code of the function that goes backward
         self.loaders = []  # (place, batch size) where loaders of loops of the program's own were made
         self.divided = True
         self.told = []  # what trainers were told
         self.schedules = held_back.Schedules()
+        self.lengths = turns.Lengths(pieces)
         self.sees = weakref.WeakKeyDictionary()  # optimizer -> {id of a model: whether it has a parameter of the optimizer's}
 
     def install(self):
@@ -145,6 +71,7 @@ class _Accumulation:
         hooks.on_optimizer(guarded(self.schedules.made))
         events.call_began.subscribe(guarded(self.called))
         loaders.watch(guarded(self.use))
+        hooks.on_length(guarded(self.lengths.asked))
         hooks.on_batch(guarded(self.batch))
         hooks.on_backward(guarded(self.backward))
         hooks.on_scale(guarded(self.divide))
@@ -193,7 +120,7 @@ class _Accumulation:
             loader.batch_sampler.batch_size = size // self.pieces
             written = loaders.edit_size(self.change, place, size, self.piece_text)
         else:
-            object.__setattr__(loader, "batch_sampler", _Batches(loader.batch_sampler, self.pieces))
+            object.__setattr__(loader, "batch_sampler", pieces.Batches(loader.batch_sampler, self.pieces))
             if (place, size) not in self.loaders:
                 self.loaders.append((place, size))
             written = loaders.size_text(place, size)
@@ -225,6 +152,8 @@ class _Accumulation:
             self.check_rest()
         else:
             self.used += 1
+            self.turns += not self.is_repeat
+            self.is_repeat = False
             self.finished += self.piece.last
             self.schedules.piece(self.piece.first, frame)
 
@@ -235,8 +164,9 @@ class _Accumulation:
 
     def is_due(self, pace):
         """(whether a step() at this piece updates, whether that is after whole batches)."""
-        own = pace.batches(self.used - pace.called)
-        early = self.used - pace.called < own  # a rest at the end of an epoch: the program asks for an update of it
+        interval = self.turns - pace.called
+        own = pace.batches(interval)
+        early = 0 < interval < own  # a rest at the end of an epoch: the program asks for an update of it
         if self.finished - pace.updated < own and not early:
             return False, True
         if self.piece.last:
@@ -244,14 +174,19 @@ class _Accumulation:
         # No later call of this batch falls on its last piece.
         return not early and self.piece.left % own != 0, False
 
+    def new_pace(self):
+        return pieces.Pace(*self.start or ())
+
     def decide(self, optimizer):
         """Whether a step() of the program updates; the same for every call that belongs to a piece."""
         decided = self.piece.decided
         if optimizer not in decided:
-            pace = self.paces.setdefault(optimizer, _Pace())
+            pace = self.paces.setdefault(optimizer, self.new_pace())
             decided[optimizer], whole = self.is_due(pace)
-            pace.intervals[self.used - pace.called] += 1
-            pace.called = self.used
+            if self.turns > pace.called:
+                pace.intervals[self.turns - pace.called] += 1
+            pace.called = self.turns
+            self.whole &= self.piece.last
             if decided[optimizer]:
                 pace.updated = self.finished
                 if not whole:
@@ -259,7 +194,10 @@ class _Accumulation:
         return decided[optimizer]
 
     def check_rest(self):
-        """An epoch that ends between two updates: whether the program made one of the rest is not known."""
+        """An epoch that ends between two updates: whether the program made one of the rest is not known, but where its loop
+        fetches batches itself, and an epoch is no end."""
+        if turns.are_given_again():
+            return
         for pace in self.paces.values():
             if 0 < self.finished - pace.updated < pace.batches():
                 self.change.weaken(table.DIFFERENT)
@@ -270,6 +208,8 @@ class _Accumulation:
         if self.piece is None or not isinstance(tensors, torch.Tensor):
             return None
         self.see("backward", frame)
+        if self.start is None:
+            self.start = self.turns - 1, self.finished - self.piece.last
         if self.piece.again:
             self.change.weaken(table.DIFFERENT)
             arguments.say(self.change, _AGAIN)
@@ -341,7 +281,7 @@ class _Accumulation:
         elif hasattr(called[0], "optimizer"):  # a scheduler that is stepped with each batch
             honoured = self.piece.last
         else:
-            honoured = any(self.is_due(pace)[0] for pace in list(self.paces.values()) or [_Pace()])
+            honoured = any(self.is_due(pace)[0] for pace in list(self.paces.values()) or [self.new_pace()])
         return None if honoured else True
 
     def see(self, what, frame):
@@ -372,8 +312,13 @@ class _Accumulation:
             return
         scale = ", divide the loss by %d" % self.pieces if self.divided else ""
         own = {pace.batches() for pace in self.paces.values()}
-        arguments.say(self.change, "Update only every %d micro-batches%s, and zero the gradients after the update." % (
-            self.pieces * max(own, default=1), scale))
+        words = "Update only every %d micro-batches%s, and zero the gradients after the update." % (
+            self.pieces * max(own, default=1), scale)
+        self.change.how = self.change.how.replace(self.words or words, words)
+        self.words = words
+        arguments.say(self.change, words)
+        for name in turns.counters(self.sites["backward"][0]):
+            arguments.say(self.change, "%s counts micro-batches then, %d for each batch: mind what it ends or triggers." % (name, self.pieces))
         self.change.patches.clear()
         try:
             if len(own) > 1:
@@ -381,6 +326,7 @@ class _Accumulation:
             for place, size in self.loaders:
                 if loaders.edit_size(self.change, place, size, self.piece_text) is None:
                     raise _NotOneLoop()
+            self.lengths.edit(self.change, [place for place, _ in self.loaders])
             self.edit_loop(self.pieces * max(own, default=1))
         except (Conflict, _NotOneLoop):
             self.change.patches.clear()
@@ -395,33 +341,46 @@ class _Accumulation:
         if step is None or step.loop is None or len(self.sites["backward"]) > 1:
             raise _NotOneLoop()
         edits, name = self.change.edits(text), code.free_name(text, "micro_step")
-        edits.insert_before(step.loop, "%s = 0" % name)
-        edits.insert_before(step.loop.body[0], "%s += 1" % name)
+        if turns.is_given_again(text, step.loop):
+            turns.edit_head(edits, text, step.loop, self.pieces)
         if self.divided and step.loss is not None:
             whole = text.of(step.loss)
             simple = isinstance(step.loss, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
             divided = "%s / %d" % (whole if simple else "(%s)" % whole, self.pieces)
             edits.replace(step.loss, "(%s)" % divided if step.loss is step.call.func.value else divided)
-        for average in held_back.averages().get(text.path, ()):
+        guards = {statement: what for what in ("zero_before", "step", "zero_after")
+                  for statement in self.statements(text, step.loop, what)}
+        averages = held_back.averages().get(text.path, ())
+        if guards or averages:
+            edits.insert_before(step.loop, "%s = 0" % name)
+            edits.insert_before(step.loop.body[0], "%s += 1" % name)
+        for average in averages:
             if not _stands_in(text, average, step.loop):
                 raise _NotOneLoop()
             self.guard(edits, text, average, "if %s %% %d %s:" % (name, every, _STEP))
         if any(path != text.path for path in held_back.averages()):
             raise _NotOneLoop()
-        for what, test in (("zero_before", _ZERO), ("step", _STEP), ("zero_after", _STEP)):
-            for statement in self.statements(text, step.loop, what):
-                self.guard(edits, text, statement, "if %s %% %d %s:" % (name, every, test))
+        for statement, what in guards.items():
+            # what zeroes in front of the backward pass belongs to a batch's first piece, whatever was fetched by then
+            first = what != "step" and statement.lineno < step.call.lineno
+            self.guard(edits, text, statement, "if %s %% %d %s:" % (name, every, _ZERO if first else _STEP))
 
     def statements(self, text, loop, what):
         found = []
         for place in self.sites.get(what, ()):
             calls = text.calls_at(place["line"])
             statement = text.statement(calls[0]) if calls else None
+            if statement is not None and not _stands_in(text, statement, loop) and self.is_behind(text, statement, loop):
+                continue
             if not isinstance(statement, ast.Expr) or not _stands_in(text, statement, loop):
                 raise _NotOneLoop()
             if statement not in found:
                 found.append(statement)
         return sorted(found, key=lambda node: node.lineno)
+
+    def is_behind(self, text, statement, loop):
+        """An update beside a loop that is given its values again comes after whole batches by itself."""
+        return self.whole and turns.is_given_again(text, loop) and text.scope(statement) is text.scope(loop)
 
     def guard(self, edits, text, statement, header):
         if edits.wraps and edits.wraps[-1][2] == header and edits.wraps[-1][1] == statement.lineno - 1:

@@ -17,6 +17,7 @@ from . import code, hooks, table
 
 _FRAMES = 30
 _IN_PLACE = ("mul_", "lerp_", "copy_", "add_")
+_BLENDS = ("lerp_", "mul_")
 _OF_A_MODEL = ("parameters", "named_parameters", "buffers", "state_dict")
 _GUARD = 'if __import__("sys").modules["_tonnage_changes.held_back"].moves():'
 _averages = {}  # path -> loops over two models' parameters
@@ -43,12 +44,26 @@ def averages():
 
 
 def _averages_models(loop):
-    """`for a, b in zip(one.parameters(), other.parameters()): a.mul_(m).add_(...)`"""
+    """`for a, b in zip(one.parameters(), other.parameters()): a.mul_(m).add_(...)`, or over one model's parameters with the
+    average in a table: `for name, p in model.named_parameters(): shadow[name] = m * shadow[name] + (1 - m) * p`."""
     pairs = [call for call in ast.walk(loop.iter) if isinstance(call, ast.Call) and code.last(call.func) in _OF_A_MODEL]
+    if len(pairs) == 1:
+        return _blends_into_a_table(loop)
     if len(pairs) < 2 or "zip" not in {code.last(call.func) for call in ast.walk(loop.iter) if isinstance(call, ast.Call)}:
         return False
     calls = [node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call)]
     return any(code.last(call.func) in _IN_PLACE or "lerp" in ast.dump(call.func) for call in calls)
+
+
+def _blends_into_a_table(loop):
+    nodes = [node for statement in loop.body for node in ast.walk(statement)]
+    if any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in nodes):
+        return False  # an optimizer of the program's own, or clipping
+    sums = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)]
+    products = any(isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mult) for node in sums for each in (node.left, node.right))
+    table = any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in nodes)
+    in_place = [node.func.value for node in nodes if isinstance(node, ast.Call) and code.last(node.func) in _BLENDS]
+    return products and table or any(isinstance(each, ast.Subscript) for node in in_place for each in ast.walk(node))
 
 
 class Schedules:

@@ -142,14 +142,34 @@ def gate(owner, name, kind, result=None):
 
 def skip_around_step(callback):
     """callback(arguments, frame) -> True when a call that belongs to the update shall do nothing: gradient scalers,
-    clipping of gradients, schedulers of the learning rate."""
+    clipping of gradients, schedulers of the learning rate, averages of the model."""
 
     def install():
         imports.watch("torch.amp.grad_scaler", _gate_scaler)
         imports.watch("torch.nn.utils.clip_grad", _gate_clipping)
         imports.watch("torch.optim.lr_scheduler", _gate_schedulers)
+        for name, kind, method in _AVERAGES:
+            imports.watch(name, functools.partial(_gate_method, kind, method))
 
     _add("skip_around_step", callback, install)
+
+
+# Where an average of a model's parameters is moved: module, class, method.
+_AVERAGES = (
+    ("torch.optim.swa_utils", "AveragedModel", "update_parameters"),
+    ("diffusers.training_utils", "EMAModel", "step"),
+    ("ema_pytorch.ema_pytorch", "EMA", "update"),
+    ("torch_ema.ema", "ExponentialMovingAverage", "update"),
+    ("timm.utils.model_ema", "ModelEma", "update"),
+    ("timm.utils.model_ema", "ModelEmaV2", "update"),
+    ("timm.utils.model_ema", "ModelEmaV3", "update"),
+)
+
+
+def _gate_method(kind, method, module):
+    owner = getattr(module, kind, None)
+    if isinstance(owner, type) and method in vars(owner):
+        gate(owner, method, "skip_around_step")
 
 
 def _gate_scaler(module):
@@ -251,13 +271,20 @@ def on_epoch(callback):
     _add("epoch", callback, lambda: imports.watch("torch.utils.data.dataloader", watch))
 
 
+def on_length(callback):
+    """callback(loader, frame) -> what the program is told when it asks for a DataLoader's length, or None. Needs on_epoch."""
+    _add("length", callback, lambda: None)
+
+
 def _announced(original, measured):
     @functools.wraps(original)
     def call(self):
         frame = sys._getframe(1)
         if not measured or frames.kind(frame.f_code, frame.f_globals) is not frames.USER:
             _all("epoch", self, frame)
-        return original(self)
+            return original(self)
+        answer = _first("length", self, frame)
+        return original(self) if answer is None else answer
 
     return call
 

@@ -138,17 +138,28 @@ def edit_size(change, place, size, text_of):
     text, node = _size_node(place, size)
     if node is None:
         return None
+    written = _written(text, node)
+    new = text_of(ast.parse(written, mode="eval").body, written)
+    if isinstance(text.parents.get(node), ast.keyword) and text.parents[node].arg is None:
+        new = '{**%s, "batch_size": %s}' % (text.of(node), new)
     try:
-        change.edits(text).replace(node, text_of(node, text.of(node)))
+        change.edits(text).replace(node, new)
     except source.Conflict:
         return None
-    return text.of(node)
+    return written
 
 
 def size_text(place, size):
     """What the program has written for `batch_size` at a place, or None."""
     text, node = _size_node(place, size)
-    return text.of(node) if node is not None else None
+    return _written(text, node) if node is not None else None
+
+
+def _written(text, node):
+    """The text of a batch's size: of a node that is one, or that is handed on as `**words`."""
+    word = text.parents.get(node)
+    is_handed_on = isinstance(word, ast.keyword) and word.arg is None
+    return '%s["batch_size"]' % text.of(node) if is_handed_on else text.of(node)
 
 
 def _size_node(place, size):
@@ -156,9 +167,19 @@ def _size_node(place, size):
     text, nodes = rewrite.source_at(place), []
     for call in text.calls_at(place["line"]) if text is not None else ():
         present = code.keyword(call, "batch_size")
-        node = present.value if present is not None else call.args[1] if len(call.args) > 1 else None
+        node = present.value if present is not None else call.args[1] if len(call.args) > 1 else _handed_on(text, call)
         if "Loader" in (code.last(call.func) or "") and node is not None:
             nodes.append(node)
     numbers = [node for node in nodes if isinstance(node, ast.Constant)]
     fitting = [node for node in numbers if node.value == size] or [node for node in nodes if node not in numbers]
     return text, fitting[0] if len(fitting) == 1 else None
+
+
+def _handed_on(text, call):
+    """`words` of `DataLoader(data, **words)`, where these are what the function was called with."""
+    values = [word.value for word in call.keywords if word.arg is None]
+    scope = text.scope(call)
+    given = getattr(getattr(scope, "args", None), "kwarg", None)
+    if len(values) == 1 and isinstance(values[0], ast.Name) and given is not None and given.arg == values[0].id:
+        return values[0]
+    return None

@@ -9,6 +9,7 @@ change is told as broken, and what it wraps goes on as without it.
 import functools
 import json
 import os
+import sys
 import time
 
 SCHEMA = "tonnage.changes/1"
@@ -19,6 +20,7 @@ _changes = []
 _pid = None
 _last_write = 0.0
 _written = False
+_ranks = []  # of this process, once the program has joined a process group
 facts = None  # a function that returns the survey's facts, set by survey.py
 
 
@@ -120,6 +122,7 @@ class Change:
             "title": self.row.title if self.row is not None else None,
             "value": self.value,
             "applied": applied,
+            "found_nothing": not applied and self.why_not is None,
             "why_not": reason,
             "places": self.places,
             "effective": self.effective,
@@ -183,6 +186,7 @@ def finish():
 def _in_child():
     global _pid, _written
     _pid, _written = None, False
+    del _ranks[:]
 
 
 def changed():
@@ -212,6 +216,18 @@ def write_now():
         pass  # the run folder is gone: nobody reads
 
 
+def _rank():
+    """Which rank of a job this process is: of the group that it joined, else as its launcher says. None: of none."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            _ranks[:] = [distributed.get_rank()]
+    except Exception:
+        pass  # it is being taken down
+    said = os.environ.get("RANK", "")
+    return _ranks[0] if _ranks else int(said) if said.isdecimal() else None
+
+
 def document():
     """The whole document."""
     from . import pace
@@ -222,6 +238,7 @@ def document():
     return {
         "schema": SCHEMA,
         "pid": os.getpid(),
+        "rank": _rank(),
         "changes": told,
         "patch": _patch(applied),
         "pace": pace.document(),

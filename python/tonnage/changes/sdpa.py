@@ -2,7 +2,8 @@
 """Attention through torch's scaled_dot_product_attention, which does not keep the weights of all pairs.
 
 In the text: `w = (q @ k.transpose(-2, -1) / s).softmax(-1)` followed by `w @ v`. Models of transformers that were
-told to use `attn_implementation="eager"` are told "sdpa".
+told to use `attn_implementation="eager"` are told "sdpa". torch's MultiheadAttention takes it where nobody asks for the weights:
+`y, _ = attention(q, k, v)` and `attention(q, k, v)[0]` throw them away.
 """
 
 import ast
@@ -11,6 +12,9 @@ from . import arguments, code, wrap
 from .source import Conflict
 
 _FUNCTIONS = ("F", "torch", "functional", "nn.functional", "torch.nn.functional")
+_WEIGHTS = "need_weights"
+_HOW_WEIGHTS = ("Call MultiheadAttention with need_weights=False: nobody reads its weights, and it takes scaled_dot_product_attention then, "
+                "which does not keep them. Where it has dropout, other elements are dropped.")
 _HOW = "Use torch.nn.functional.scaled_dot_product_attention: it does not keep the attention weights."
 
 
@@ -27,6 +31,33 @@ def edit(change, source):
             if isinstance(word.value, ast.Constant) and word.value.value == "eager":
                 change.edits(source).replace(word.value, '"sdpa"')
                 _tell(change, source, word.value, '%s="sdpa"' % word.arg)
+    for call in _weights_thrown_away(source):
+        code.add_argument(change.edits(source), call, "%s=False" % _WEIGHTS)
+        _tell(change, source, call, "MultiheadAttention without need_weights", _HOW_WEIGHTS)
+
+
+def _weights_thrown_away(source):
+    """Calls of a MultiheadAttention that the file makes, whose second result nobody reads."""
+    own = {node.name for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)}
+    if "MultiheadAttention" in own or not code.calls(source, "MultiheadAttention"):
+        return []
+    found = []
+    for node in ast.walk(source.tree):
+        call = None
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Tuple):
+            names = node.targets[0].elts
+            call = node.value if len(names) == 2 and getattr(names[1], "id", None) == "_" else None
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 0:
+            call = node.value
+        if isinstance(call, ast.Call) and _is_attention(call):
+            found.append(call)
+    return found
+
+
+def _is_attention(call):
+    words = {word.arg for word in call.keywords}
+    takes = len(call.args) == 3 or {"query", "key", "value"} <= words
+    return takes and None not in words and not words & {_WEIGHTS, "average_attn_weights"} and code.last(call.func) != "MultiheadAttention"
 
 
 def _softmax(node):
@@ -79,7 +110,7 @@ def _replace(change, source, statement, name, q, k, scale):
     _tell(change, source, statement, "scaled_dot_product_attention (keeps no scores)")
 
 
-def _tell(change, source, node, what):
+def _tell(change, source, node, what, how=_HOW):
     change.note(wrap.place_of(source, node), what)
     change.effect()
-    arguments.say(change, _HOW)
+    arguments.say(change, how)

@@ -19,6 +19,7 @@ _VALUES = {"kv_cache_limit": "1"}
 class _Facts:
     def __init__(self):
         self.backward = 0
+        self.ranks = 1  # of the job, as they were when it trained
         self.modules = 0
         self.optimizers = {}
         self.batches = {}
@@ -46,6 +47,7 @@ class _Facts:
         facts = {
             "cuda": bool(torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized()),
             "backward": self.backward,
+            "ranks": self.ranks,
             "modules": self.modules,
             "optimizers": sorted(self.optimizers),
             "batches": sorted(self.batches),
@@ -77,6 +79,7 @@ def install(change):
 
     def backward(tensors, frame):
         facts.backward += 1
+        facts.ranks = max(facts.ranks, _ranks())
         facts.trainer = facts.trainer or arguments.is_managed(frame)
         change.effect()
 
@@ -137,6 +140,12 @@ def install(change):
     arguments.hugging_face(change, trainer_arguments)
     for row in table.ROWS:
         _dry(facts, row)
+
+
+def _ranks():
+    distributed = sys.modules.get("torch.distributed")
+    joined = distributed is not None and distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if joined else 1
 
 
 def _read(path):

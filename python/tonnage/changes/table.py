@@ -78,6 +78,10 @@ def _written(name):
     return needs
 
 
+def _sharded_by_ranks(facts):
+    return facts["ranks"] > 1 and "shard_state" in facts["rewrites"]
+
+
 def _offered(facts):
     """Rows of these come from what the program offers (possible)."""
     return False
@@ -112,6 +116,10 @@ ROWS = [
         lambda facts: facts["training_arguments"], SAME, (), (None,), 0, {"temporaries": 1}),
     Row("copies_to_host", "make copies of a state on the CPU", _written("copies_to_host"), SAME, (), (None,), 0,
         {"temporaries": 1}),
+    Row("map_location", "load the checkpoint on the CPU", _written("map_location"), SAME, (), (None,), 0,
+        {"temporaries": 1}),
+    Row("release_checkpoint", "let the loaded checkpoint go", _written("release_checkpoint"), SAME, (), (None,), 0,
+        {"temporaries": 1}),
     Row("release_holders", "delete what still holds a deleted model", _written("release_holders"), SAME, (), (None,), 0,
         {"parameters": 1, "state": 1, "temporaries": 1}),
     Row("prune_remove", "make pruning permanent (no masks)", _written("prune_remove"), SAME, (), (None,), 0,
@@ -124,6 +132,8 @@ ROWS = [
         {"temporaries": 1}),
     Row("bucket_view", "keep gradients in DistributedDataParallel's buckets", _written("bucket_view"), SAME, (),
         (None,), 0, {"temporaries": 1}),
+    Row("shard_state", "shard the optimizer state over the ranks (ZeroRedundancyOptimizer)", _sharded_by_ranks, SAME,
+        ("step_in_backward", "offload_optimizer", "adam8bit", "adafactor"), (None,), 1, {"state": 1}),
     Row("foreach", "update one parameter at a time (foreach=False)", _written("foreach"), ROUNDING, ("fused",),
         (None,), 1, {"temporaries": 1}, phases=("optimizer",)),
     Row("fused", "update in one fused kernel (fused=True)", _any(_written("fused"), _managed), ROUNDING,

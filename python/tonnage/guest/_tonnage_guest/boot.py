@@ -126,7 +126,7 @@ def _wire(detail):
         events.graph_in_use.subscribe(graph.look)
         events.saved_tensors_packed.subscribe(graph.note_packing)
         events.checkpoint_met.subscribe(facts.note_checkpoint)
-        events.file_opened.subscribe(phases.file_opened)
+        events.file_opened.subscribe(phases.file_opened, settle.file_opened)
         events.snapshot_begins.subscribe(holds.look)
         events.out_of_memory_snapshot_begins.subscribe(graph.mark_unfinished_forward)
     events.call_ended.subscribe(steps.call_ended)

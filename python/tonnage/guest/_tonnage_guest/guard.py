@@ -25,7 +25,7 @@ SENSORS = (
     ("phases", ("phases", "regions", "left"), "forward, backward, evaluation and their peaks are not told apart"),
     ("cells", ("cells", "cell_holders", "let_go"), "cells of a notebook are not told apart, nor what holds memory between them"),
     ("inputs", ("inputs", "shapes"), "inputs are counted as temporaries, and new shapes of inputs are not noticed"),
-    ("holders", ("holds", "gathered"), "parameters, gradients and optimizer state are counted as temporaries"),
+    ("holders", ("holds", "gathered", "loaded"), "parameters, gradients and optimizer state are counted as temporaries"),
     ("backward", ("backward", "graph"), "what is kept for backward is inferred from when it is freed"),
     ("history", ("history", "metadata", "memory_log"), "what memory is for, and whose line allocated it, is unknown"),
     ("allocator", ("peaks",), "peaks before a reset of torch's statistics by the program are unknown"),
@@ -43,6 +43,7 @@ SENSORS = (
     ("compiled_lines", ("generated",), "memory of compiled code is named by the call, not by the line it was compiled from"),
     ("compilers", ("compiling",), "the time limit does not wait while the program compiles"),
     ("absent_ranks", ("absent", "launching"), "ranks of a job that are not run are waited for"),
+    ("ports", ("ports",), "trials that meet at a port that the program names disturb each other"),
     ("work", ("work", "collectives", "ranks"), "there is no estimate of the time of a step"),
 )  # fmt: skip
 

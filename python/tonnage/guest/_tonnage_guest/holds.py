@@ -61,6 +61,11 @@ def look():
     metadata.looks.append((metadata.now(), rows))
 
 
+def note_optimizer(optimizer):
+    """One whose state may be there before its first update: it was loaded."""
+    _note(_optimizers, optimizer)
+
+
 def look_at_gradients(optimizer):
     """Metadata the gradients that an update is about to use: it may free them."""
     rows, seen = [], set()

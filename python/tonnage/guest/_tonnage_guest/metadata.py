@@ -14,7 +14,7 @@ now = time.time_ns  # the clock of the snapshot's times
 
 _MAX_LABEL = 80
 _MAX_PATH = 1000
-_LASTING = ("deleted", "memory_fraction", "zero_grad")  # calls that outlast a window,
+_LASTING = ("deleted", "load_state_dict", "memory_fraction", "zero_grad")  # calls that outlast a window,
 _MOST_LASTING = 16  # so many of them
 _MOST_GATHERED = 64  # groups that may still be whole when a window begins
 

@@ -13,7 +13,7 @@ import functools
 import sys
 
 from . import absent, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, imports, init, loaders, usage
-from . import launching, methods, oom, optimizers, peaks, phases, torchapi, values, workers
+from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, torchapi, values, workers
 from .state import state
 
 Point = collections.namedtuple("Point", "when module name releases attach lost")
@@ -29,6 +29,8 @@ _COMPILING = "the time limit does not wait while the program compiles"
 _SCALER = "the scale of a gradient scaler is taken for zero, so steps may be skipped"
 _SLOW = "some random initialisation on the CPU runs in full, so the run takes longer"
 _ABSENT = "ranks of a job that are not run are waited for"
+_PORTS = "trials that meet at a port that the program names disturb each other"
+_CHECKPOINTS = "a checkpoint that stays on the card is counted as temporaries, and not told"
 _SHARDS = "parameters that a shard group has gathered are counted as temporaries"
 
 TABLE = (
@@ -62,6 +64,12 @@ TABLE = (
           "saving is no phase of its own"),
     Point(DETAIL, "torch.serialization", "_open_zipfile_reader", ALL, methods.wrapping(phases.around_reader),
           "loading is no phase of its own"),
+    # what is loaded, and what takes it
+    Point(DETAIL, "torch.serialization", "_load", ALL, methods.wrapping(loaded.around_load), _CHECKPOINTS),
+    Point(DETAIL, "torch.serialization", "_legacy_load", ALL, methods.wrapping(loaded.around_load), _CHECKPOINTS),
+    Point(DETAIL, "safetensors.torch", "load_file", ALL, methods.wrapping(loaded.around_load), _CHECKPOINTS),
+    Point(DETAIL, "torch.nn.modules.module", "Module.load_state_dict", ALL, loaded.watch_modules, _CHECKPOINTS),
+    Point(DETAIL, "torch.optim.optimizer", "Optimizer.load_state_dict", ALL, loaded.watch_optimizers, _CHECKPOINTS),
     # what tensors are
     Point(DETAIL, "torch.nn.modules.module", "register_module_parameter_registration_hook", ALL, holds.watch_parameters,
           "parameters, gradients and optimizer state are counted as temporaries"),
@@ -104,6 +112,8 @@ TABLE = (
     Point(VIRTUAL, "torch.amp.grad_scaler", "GradScaler.load_state_dict", ALL, methods.wrapping(values.around_load), _SCALER),
     Point(VIRTUAL, "torch.amp.grad_scaler", "GradScaler._maybe_opt_step", ALL, methods.wrapping(values.around_step), _SCALER),
     Point(VIRTUAL, "torch._C", "PyTorchFileWriter", ALL, files.attach, "a trial writes its checkpoints in full"),
+    # trials side by side
+    Point(VIRTUAL, "torch.distributed.rendezvous", "TCPStore", ALL, ports.watch_store, _PORTS),
     # jobs of which not all ranks are run
     Point(VIRTUAL, "torch.distributed.rendezvous", "TCPStore", ALL, absent.watch_store, _ABSENT),
     Point(VIRTUAL, "torch.distributed.distributed_c10d", "_new_process_group_helper", ALL, absent.watch_groups, _ABSENT),

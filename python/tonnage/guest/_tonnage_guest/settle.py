@@ -75,6 +75,9 @@ def step_ended(step):
     reason = _reason(step.may_stop)
     if reason is None or _steps.asked:
         return
+    if _must_save_yet():
+        record.write_sometimes()
+        return
     fast_forwards = settings.watch_settling and not settings.updates_only
     if fast_forwards and step.may_stop and fast_forward.possible() and _elapsed() < settings.seconds:
         _tell_of_shapes("when the loops were cut short")
@@ -97,8 +100,26 @@ def after_batch():
     """Ends a fast-forward that has taken long enough."""
     if state.fast_forward is None or _steps.asked:
         return
-    if _elapsed() >= settings.seconds or (not _cells_follow() and fast_forward.over()):
+    if _elapsed() >= settings.seconds or (not _cells_follow() and not _will_save() and fast_forward.over()):
         _stop(state.fast_forward)
+
+
+def _must_save_yet():
+    """True where another command needs what this one saves, it has saved nothing, and there is time. Where loops are cut short
+    the program comes to its end, and saves there."""
+    waits = settings.followed and not state.saved and settings.step_limit is None and _elapsed() < settings.seconds
+    return waits and not fast_forward.possible()
+
+
+def _will_save():
+    """The same once loops are cut short."""
+    return settings.followed and not state.saved
+
+
+@guard.guarded
+def file_opened(phase, frame):
+    """torch writes or reads a file."""
+    state.saved = state.saved or phase == "save"
 
 
 def _cells_follow():
@@ -179,6 +200,9 @@ def _tell_of_rest(reason):
         fast_forward.tell("%s (the time limit was reached)" % where)
     else:
         fast_forward.tell("%s (%s)" % (where, fast_forward.why_not(sys._getframe(1))))
+    if settings.followed and not state.saved:
+        fast_forward.tell("what the program would have saved later: nothing had been saved when it was stopped, so the next "
+                          "command finds no checkpoint of it")
     if state.fast_forward is None:
         _tell_of_shapes("when the run was stopped")
 

@@ -51,6 +51,7 @@ class State:
         self.connected = False  # it asked for a connection to the network
         self.passes = 0  # batches handed out and top-level passes begun: something goes on
         self.reads_lost = 0
+        self.saved = False  # torch has written a file
         self.reads_saved = 0  # for a file: what is in it nobody has looked at
         self.init_tensors = 0
         self.init_bytes = 0
@@ -89,6 +90,7 @@ class Settings:
         self.assumptions = environ.get("TONNAGE_ASSUMPTIONS", "")
         self.snapshot = environ.get("TONNAGE_SNAPSHOT", "")
         self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"
+        self.followed = environ.get("TONNAGE_FOLLOWED") == "1"  # another command is run on what this one leaves
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
         self.modules = environ.get("TONNAGE_MODULES") == "1"
         self.inputs = environ.get("TONNAGE_INPUTS", "as_is")  # "longest"; "pad=N" is in pad_to

@@ -88,13 +88,20 @@ def _kinds(cls):
         yield from _kinds(kind)
 
 
+def _unwrapped(step):
+    """What torch wraps, and a change that is tried may wrap once more."""
+    while hasattr(step, "__wrapped__"):
+        step = step.__wrapped__
+    return step
+
+
 def _is_step(code):
     """True for the code of some optimizer's step."""
     if code not in _known:
         from torch.optim.optimizer import Optimizer
 
         steps = (vars(cls).get("step") for cls in _kinds(Optimizer))
-        codes = {getattr(getattr(step, "__wrapped__", step), "__code__", None) for step in steps}
+        codes = {getattr(_unwrapped(step), "__code__", None) for step in steps}
         _known[code] = code in codes
     return _known[code]
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whose card it was: what ranks hold of cards that are others', and which one refused a program that is no rank.
+ */
+#include <stdio.h>
+
+#include "base/plain.h"
+#include "supervise/internal.h"
+#include "verdict/advice.h"
+#include "verdict/finding_rows.h"
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
+
+static const struct tn_ledger_rank *
+row_of(const struct tn_ledger *ledger, int64_t pid)
+{
+	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++)
+		if (ledger->ranks[i].pid == pid)
+			return &ledger->ranks[i];
+	return NULL;
+}
+
+/* The rank whose own card it is; NULL: none, or nobody knows. */
+static const struct tn_rank *
+rank_of_card(const struct tn_report *report, int64_t card)
+{
+	for (size_t i = 0; i < report->rank_count; i++)
+		if (report->ranks[i].card == card)
+			return &report->ranks[i];
+	return NULL;
+}
+
+/* True where the report is about that rank's out-of-memory, and it would not have run out without these bytes. */
+static bool
+is_the_reason(const struct tn_report *report, const struct tn_rank *owner, int64_t out_pid, uint64_t bytes)
+{
+	int64_t lacks = tn__report_short_by(report);
+	return owner->pid == out_pid && report->oom.seen && lacks > 0 && bytes >= (uint64_t)lacks;
+}
+
+/* What ranks hold of a card that is not their own, as one that has not set its device holds a context of card 0. */
+void
+tn__ranks_find_strangers(const struct tn_ledger *ledger, int64_t out_pid, struct tn_report *report)
+{
+	for (uint32_t card = 0; report->rank_count > 1 && card < ledger->device_count && card < TN_MAX_DEVICES; card++) {
+		const struct tn_rank *owner = rank_of_card(report, card);
+		int64_t strangers = 0, first = -1;
+		uint64_t bytes = 0;
+		for (size_t i = 0; i < report->rank_count; i++) {
+			const struct tn_ledger_rank *row = row_of(ledger, report->ranks[i].pid);
+			if (row == NULL || row->device == (int32_t)card || row->peak_bytes[card] == 0)
+				continue;
+			bytes += row->peak_bytes[card];
+			first = strangers++ == 0 ? row->rank : first;
+		}
+		if (strangers == 0 || owner == NULL)
+			continue;
+		char held[32], who[64];
+		if (strangers == 1)
+			snprintf(who, sizeof(who), "rank %lld holds", (long long)first);
+		else
+			snprintf(who, sizeof(who), "%lld ranks of other cards hold", (long long)strangers);
+		struct tn_finding *finding = tn__report_add_finding(
+			report, TN_FINDING_on_others_card, (int64_t)bytes, NULL, NULL,
+			"%s %s of card %u, which is rank %lld's, a CUDA context among it", who,
+			tn__human_bytes((int64_t)bytes, held), card, (long long)owner->rank);
+		tn__report_advise(report, finding, tn__finding_row(TN_FINDING_on_others_card)->advice);
+		if (finding != NULL && is_the_reason(report, owner, out_pid, bytes))
+			tn__report_lead_with(report, finding);
+	}
+}
+
+void
+tn__mark_refusing_card(const struct tn_ledger *ledger, struct tn_report *report)
+{
+	struct tn_card_held *last = NULL;
+	for (size_t i = 0; i < report->card_count; i++) {
+		const struct tn_ledger_device *device = &ledger->devices[report->cards[i].index];
+		if (device->refusal.count > 0 &&
+		    (last == NULL || device->refusal.sequence > ledger->devices[last->index].refusal.sequence))
+			last = &report->cards[i];
+	}
+	if (last != NULL)
+		last->out_of_memory = true;
+}

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In a launcher that was forked from a fork server of the tests (../fork_servers.py): its ranks are forked, too.
+
+Before the launcher's first statement a process is split off from it, the nursery, which has imported torch, belongs to the run, and
+waits. Where the launcher starts Python with a script, by subprocess.Popen with its own streams, the nursery forks that process instead.
+It is the launcher's child as any other: the process in between ends at once, and the kernel gives its child to the launcher.
+Everything else is started as ever. The nursery ends when the launcher has.
+"""
+
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+
+_WISH = "TONNAGE_TEST_RANKS"
+_CWD = "TONNAGE_TEST_CWD"
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+_LARGEST = 1 << 20
+_exit = os._exit  # the hook watches the other one
+_start = subprocess.Popen._execute_child
+_prctl = ctypes.CDLL(None).prctl
+
+
+def after(renew, become):
+    """forks._renew_libraries of a server, which then starts the nursery where it is wished for. become: forked_child.become"""
+
+    def renew_and_split(folder, net):
+        renew(folder, net)
+        if os.environ.pop(_WISH, None) is not None:
+            _split(become)
+
+    return renew_and_split
+
+
+def _split(become):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    launcher = os.getpid()
+    if os.fork() == 0:
+        ours.close()
+        rank = None
+        try:
+            rank = _nurse(theirs, launcher)
+            theirs.close()
+            _become(become, *rank)
+        except BaseException:
+            if rank is not None:
+                sys.excepthook(*sys.exc_info())
+            _exit(125)
+        return  # into the interpreter, as the rank
+    theirs.close()
+    subprocess.Popen._execute_child = _by_nursery(ours)
+
+
+def _nurse(channel, launcher):
+    """Returns in ranks only."""
+    while True:
+        message, handles, _, _ = socket.recv_fds(channel, _LARGEST, 3)
+        if not message:
+            _exit(0)
+        between = os.fork()
+        if between == 0:
+            between = os.getpid()
+            if os.fork() != 0:
+                _exit(0)
+            while os.getppid() == between:
+                os.sched_yield()
+            wish = json.loads(message)
+            if wish["session"]:
+                os.setsid()
+            channel.send(b"%d" % os.getpid())
+            if os.getppid() != launcher:
+                _exit(125)
+            return wish, handles
+        for handle in handles:
+            os.close(handle)
+        os.waitpid(between, 0)
+
+
+def _become(become, wish, handles):
+    for target, handle in enumerate(handles):
+        os.dup2(handle, target)
+        os.close(handle)
+    os.environ.clear()
+    os.environ.update(wish["environment"])
+    words = wish["words"]
+    if words[1] == "-u":
+        sys.stdout.reconfigure(write_through=True)
+        sys.stderr.reconfigure(write_through=True)
+    os.environ[_CWD] = wish["cwd"]
+    become([words[0], *words[2 if words[1] == "-u" else 1:]])
+    sys.orig_argv[:] = words
+    absent = sys.modules.get("_tonnage_guest.absent")
+    if absent is not None:  # the hook's start has it look which rank this is, where not all are run
+        sys.modules["_tonnage_guest.state"].settings.__init__(os.environ)
+        absent.look()
+
+
+# ---- in the launcher ----
+
+
+def _by_nursery(channel):
+    """What stands for Popen._execute_child there."""
+
+    def start(process, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell, *more):
+        pipes, rest = more[:6], more[6:]  # rest: restore_signals, gid, gids, uid, umask, start_new_session, process_group
+        words = [os.fspath(word) for word in args] if isinstance(args, (list, tuple)) else []
+        plain = preexec_fn is None and not pass_fds and not shell and executable is None and set(pipes) == {-1}
+        plain = plain and rest[1:5] == (None, None, None, -1) and rest[6:] in ((-1,), ())
+        if not plain or not _is_rank(words, os.environ if env is None else env):
+            return _start(process, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell, *more)
+        wish = {"words": words, "environment": dict(os.environ if env is None else env), "cwd": os.path.abspath(cwd or "."),
+                "session": bool(rest[5])}  # fmt: skip
+        _prctl(_SUBREAPER, 1, 0, 0, 0)
+        try:
+            socket.send_fds(channel, [json.dumps(wish).encode()], [0, 1, 2])
+            pid = channel.recv(64)
+        finally:
+            _prctl(_SUBREAPER, 0, 0, 0, 0)
+        if not pid:
+            raise RuntimeError("the nursery of the tests' ranks has ended")
+        process.pid, process._child_created = int(pid), True
+
+    return start
+
+
+def _is_rank(words, environment):
+    """True for Python with a script, as torchrun starts it, in the environment of this run."""
+    same = all(environment.get(name) == os.environ.get(name) for name in ("TONNAGE_RUN", "LD_PRELOAD", "PYTHONPATH"))
+    script = words[2:3] if words[1:2] == ["-u"] else words[1:2]
+    return same and words[:1] == [sys.executable] and "RANK" in environment and bool(script) and script[0].endswith(".py")

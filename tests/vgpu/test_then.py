@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--then`: a second command finds what the first one left, and what resuming costs is what the sizes say.
+
+Each library twice: as it should be, where nothing is found, and with the mistake, where exactly the bytes are found that lie
+there for nothing.
+"""
+
+import pathlib
+
+import pytest
+from conftest import MAIN, MIB, python_of
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/resume"
+FOUND = {"checkpoint_held", "checkpoint_on_card", "optimizer_state_twice", "model_copy"}
+
+
+@pytest.fixture
+def chain(tonnage):
+    """chain(program, [words of the first, words of the next, ...], *options): the run of all."""
+
+    def run(program, commands, *options, **more):
+        path = PROGRAMS / program
+        python = python_of(MAIN)
+        then = [f"--then={python} {path} {words}" for words in commands[1:]]
+        return tonnage(MAIN, [str(path), *commands[0].split()], "--gpu=rtx3060", *then, *options, timeout=900, **more)
+
+    return run
+
+
+def found(execution):
+    return {row["id"]: row["bytes"] for row in execution["findings"] if row["id"] in FOUND}
+
+
+def allocated(execution):
+    return execution["peak"]["allocated_bytes"]
+
+
+def test_what_plain_resuming_costs(chain):
+    """Eight layers of 16 MiB. The optimizer keeps what it is given, so only the model's part lies there for nothing."""
+    run = chain("plain.py", ["train", "held", "cpu", "let_go", "twice"])
+    train, held, cpu, let_go, twice = run.report["executions"]
+    assert run.status == 0 and all(one["verdict"] == "fits" for one in run.report["executions"]), run.explain()
+    assert found(train) == found(cpu) == found(let_go) == {}, run.explain()
+    assert found(held) == {"checkpoint_held": 128 * MIB}, run.explain()
+    assert allocated(held) - allocated(cpu) == 128 * MIB and allocated(cpu) == allocated(let_go) == allocated(train)
+    assert found(twice)["checkpoint_held"] == 128 * MIB, run.explain()
+    assert 256 * MIB <= found(twice)["optimizer_state_twice"] < 257 * MIB, run.explain()
+    line = next(row["at"]["line"] for row in held["findings"] if row["id"] == "checkpoint_held")
+    assert "torch.load" in (PROGRAMS / "plain.py").read_text().splitlines()[line - 1]
+    assert allocated(run.report) == allocated(twice)  # the highest peak is shown
+    assert "5. python" in run.stderr and "Command 5:" in run.stderr
+
+
+def test_the_first_that_does_not_fit_decides(chain):
+    """Room for the training, and not for the checkpoint beside it; what would come after it is not started."""
+    run = chain("plain.py", ["train", "held", "cpu"], "--memory=760MiB")
+    assert [one["verdict"] for one in run.report["executions"]] == ["fits", "out_of_memory"], run.explain()
+    assert run.status == 10 == run.report["exit_status"] and run.verdict == "out_of_memory", run.explain()
+    assert run.report["program"]["command"].endswith("plain.py held") and "3. " in run.stderr and "not run" in run.stderr
+    assert run.report["findings"][0]["id"] == "checkpoint_held", run.explain()
+
+
+def test_a_command_that_is_followed_is_not_ended_before_it_has_saved(chain):
+    """Its memory has settled after some ten steps; it saves every 300."""
+    run = chain("endless.py", ["", "--resume"])
+    first, second = run.report["executions"]
+    assert first["steps"]["seen"] >= 300 and second["exception"] is None and second["verdict"] == "fits", run.explain()
+    assert second["steps"]["seen"] < 300, run.explain()  # nothing comes after it
+
+
+def test_data_of_a_file_is_no_checkpoint(tonnage):
+    run = tonnage(MAIN, [str(PROGRAMS / "data.py")], "--gpu=rtx3060", "--steps=all")
+    assert found(run.report) == {}, run.explain()
+
+
+def test_trainers_own_ways_have_no_mistake(chain):
+    """transformers, accelerate (on the CPU and on the card), torch.distributed.checkpoint: nothing is told, and resuming takes no more than
+    training did."""
+    for program, commands in (("hf.py", ["", "resume"]), ("acc.py", ["", "resume", "card"]), ("dcp.py", ["", "resume"])):
+        run = chain(program, commands, env={"HF_HUB_OFFLINE": "1"})
+        first, *others = run.report["executions"]
+        assert run.status == 0 and len(others) == len(commands) - 1, run.explain()
+        assert all(found(one) == {} and one["steps"]["seen"] > 0 for one in others), run.explain()
+        assert all(allocated(one) <= allocated(first) + MIB for one in others), run.explain()
+
+
+def test_lightning_and_a_checkpoint_that_the_program_holds_beside_it(chain):
+    """Six layers of 2048 x 2049 numbers: the model and two numbers of Adam for each."""
+    run = chain("pl.py", ["", "resume", "held"])
+    first, resumed, held = run.report["executions"]
+    model = 6 * 2048 * 2049 * 4
+    assert found(first) == found(resumed) == {} and allocated(first) == allocated(resumed), run.explain()
+    assert found(held)["checkpoint_held"] == model, run.explain()
+    assert 2 * model <= found(held)["optimizer_state_twice"] < 2 * model + MIB, run.explain()
+    assert any("made no step" in words for words in held["steps"]["not_seen"]), run.explain()
