@@ -37,6 +37,8 @@ def test_nothing_else_is_masked():
     same = transcripts.masked
     assert same("seen, 5.7 s\n") == same("seen, 12 s\n")
     assert same("in /tmp/tonnage-0-ab12CD/scratch") == same("in /tmp/tonnage-7-zzzzzz/scratch")
+    assert same("  all in 9 s; nothing was\n    changed") == same("  all in 10 s; nothing\n    was changed") == same("  all in\n    100 s; nothing was changed")
+    assert same("  all of it\n    was kept") != same("  all of it was\n    kept")
     for one, other in (("5.70 GiB", "5.71 GiB"), ("step 11", "step 12"), ("train.py:24", "train.py:25"), ("1.0x the time", "1.1x the time"),
                        ("2 steps", "3 steps"), ("status 10", "status 11")):  # fmt: skip
         assert same(one) != same(other)

@@ -79,7 +79,24 @@ def masked(text):
     """What may differ from run to run, made equal."""
     text = re.sub(r"/tmp/tonnage-[\w-]+", "/tmp/tonnage-N", cut(text))
     text = re.sub(r"\b\d+(?:\.\d+)? (s|ms)\b", r"N \1", text)
-    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+    paragraphs = []
+    for line in (line.rstrip() for line in text.strip("\n").splitlines()):
+        if paragraphs and line and indent(line) == indent(paragraphs[-1][0]) + 2:
+            paragraphs[-1].append(line)
+        else:
+            paragraphs.append([line])
+    return "\n".join(unwrapped(lines) for lines in paragraphs)
+
+
+def indent(line):
+    return len(line) - len(line.lstrip(" "))
+
+
+def unwrapped(lines):
+    """A paragraph as one line where it has seconds in it: how many digits they have decides where a line ends."""
+    if any(re.search(r"\bN m?s\b", line) for line in lines):
+        return " ".join([lines[0], *(line.strip() for line in lines[1:])])
+    return "\n".join(lines)
 
 
 class Folder:
