@@ -81,7 +81,7 @@ def masked(text):
     text = re.sub(r"\b\d+(?:\.\d+)? (s|ms)\b", r"N \1", text)
     paragraphs = []
     for line in (line.rstrip() for line in text.strip("\n").splitlines()):
-        if paragraphs and line and indent(line) == indent(paragraphs[-1][0]) + 2:
+        if paragraphs and indent(paragraphs[-1][0]) > 0 and indent(line) == indent(paragraphs[-1][0]) + 2:
             paragraphs[-1].append(line)
         else:
             paragraphs.append([line])
