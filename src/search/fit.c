@@ -44,12 +44,8 @@ try_batch(struct tn_fit_search *search, int card, int batch)
 	search->points[search->count++] = point;
 	point->card = card;
 	point->batch = batch;
-	point->trial.options = target->card.options;
+	point->trial.options = tn__search_trial_options(&target->card, card == TN_FIT_LARGE);
 	point->trial.options.no_detail = batch != 0 && !search->detail;
-	if (card == TN_FIT_LARGE)
-		point->trial.options.memory_bytes = TN_UNLIMITED_CARD;
-	else
-		point->trial.options.other_bytes += (uint64_t)target->card.hidden;
 	if (batch == 0) {
 		point->trial.changes = TN_CHANGE_SURVEY;
 		point->trial.keep_words = true;
@@ -59,9 +55,7 @@ try_batch(struct tn_fit_search *search, int card, int batch)
 		point->trial.options.arguments = point->arguments;
 		point->trial.keep_words = card == TN_FIT_LARGE;
 	} else {
-		char value[16];
-		snprintf(value, sizeof(value), "%d", batch);
-		point->trial.changes = point->changes = tn__change_part("batch", value);
+		point->trial.changes = point->changes = tn__search_batch_change(batch);
 	}
 	return &point->trial;
 }
@@ -249,17 +243,6 @@ next(void *context)
 
 /* ---- what a trial has told ---- */
 
-static bool
-was_applied(const struct tn_trial *trial)
-{
-	const struct tn_change_results *results = &trial->outcome.changes;
-	for (size_t i = 0; i < results->count; i++)
-		for (size_t j = 0; j < results->processes[i].count; j++)
-			if (results->processes[i].items[j].applied)
-				return true;
-	return false;
-}
-
 static void
 fail(struct tn_fit_search *search, const char *why, int status)
 {
@@ -309,7 +292,7 @@ ended(void *context, struct tn_trial *trial)
 		return;
 	point->over = true;
 	point->fits = tn__trial_fits(trial) && tn__trial_report(trial)->steps_seen != 0;
-	if (point->changes != NULL && trial->end == TN_TRIAL_DONE && !was_applied(trial)) {
+	if (point->changes != NULL && trial->end == TN_TRIAL_DONE && !tn__trial_applied(trial)) {
 		fail(search,
 		     "the batch of the program's data loader could not be set: write {batch} into the program's arguments",
 		     TN_EXIT_USAGE);

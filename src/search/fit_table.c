@@ -103,17 +103,6 @@ fill_curve(struct tn_fit_search *search, int index, struct tn_fit_card *out)
 }
 
 static void
-fill_plan(int batch, struct tn_fit_card *out)
-{
-	if (batch == 0 || out->largest <= 0)
-		return;
-	out->micro_batch = batch < out->largest ? batch : out->largest;
-	while (batch % out->micro_batch != 0)
-		out->micro_batch--;
-	out->steps = batch / out->micro_batch;
-}
-
-static void
 fill_card(struct tn_fit_search *search, int index, int batch, struct tn_fit_card *out)
 {
 	const struct tn_fit_target *target = &search->targets[index];
@@ -135,7 +124,7 @@ fill_card(struct tn_fit_search *search, int index, int batch, struct tn_fit_card
 		out->uncertain = tn__trial_uncertain(&best->trial);
 	}
 	fill_curve(search, index, out);
-	fill_plan(batch, out);
+	tn__search_plan(batch, out->largest, &out->micro_batch, &out->steps);
 }
 
 /* The card with the least memory that holds a batch with the margin that was asked for. */

@@ -27,19 +27,12 @@ try_point(struct tn_frontier_search *search, int card, int at)
 	*point = (struct tn_frontier_trial){ .card = card, .at = at };
 	tn__grid_values(&search->grid, at, values);
 	point->arguments = tn__axes_arguments(search->axes, values, search->axis_count, target->card.options.arguments);
-	point->trial.options = target->card.options;
+	point->trial.options = tn__search_trial_options(&target->card, card == TN_FIT_LARGE);
 	point->trial.options.no_detail = true;
 	if (point->arguments != NULL)
 		point->trial.options.arguments = point->arguments;
-	if (search->by_loader) {
-		char value[16];
-		snprintf(value, sizeof(value), "%d", values[0]);
-		point->trial.changes = point->changes = tn__change_part("batch", value);
-	}
-	if (card == TN_FIT_LARGE)
-		point->trial.options.memory_bytes = TN_UNLIMITED_CARD;
-	else
-		point->trial.options.other_bytes += (uint64_t)target->card.hidden;
+	if (search->by_loader)
+		point->trial.changes = point->changes = tn__search_batch_change(values[0]);
 	point->trial.keep_words = search->count == 1;
 	return &point->trial;
 }
@@ -129,13 +122,8 @@ take_need(struct tn_frontier_search *search, const struct tn_frontier_trial *poi
 static void
 judge_first(struct tn_frontier_search *search, const struct tn_frontier_trial *point)
 {
-	const struct tn_change_results *results = &point->trial.outcome.changes;
-	bool applied = !search->by_loader;
 	search->failure = tn__search_failure(&point->trial, &search->line, &search->doubt, &search->failure_status);
-	for (size_t i = 0; i < results->count; i++)
-		for (size_t j = 0; j < results->processes[i].count; j++)
-			applied |= results->processes[i].items[j].applied;
-	if (search->failure == NULL && !applied) {
+	if (search->failure == NULL && search->by_loader && !tn__trial_applied(&point->trial)) {
 		search
 			->failure = "no data loader was seen whose batch could be set: write {batch} into the program's arguments";
 		search->failure_status = TN_EXIT_USAGE;

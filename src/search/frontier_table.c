@@ -54,15 +54,11 @@ tn__frontier_power(const struct tn_frontier_search *search, int index)
 
 /* ---- the table ---- */
 
-static void
-fill_plan(int batch, struct tn_frontier_row *row)
+/* The batch that --batch asks for, where it is the batch that was searched; else 0. */
+static int
+wanted_batch(const struct tn_frontier_search *search)
 {
-	if (batch == 0 || row->largest <= 0)
-		return;
-	row->micro_batch = batch < row->largest ? batch : row->largest;
-	while (batch % row->micro_batch != 0)
-		row->micro_batch--;
-	row->steps = batch / row->micro_batch;
+	return strcmp(search->axes[0].name, "batch") == 0 ? search->options->batch : 0;
 }
 
 static void
@@ -83,7 +79,7 @@ fill_row(const struct tn_frontier_search *search, const struct tn_frontier_targe
 		row->margin = (int64_t)target->card.total - row->device_peak;
 		row->uncertain = tn__trial_uncertain(&point->trial);
 	}
-	fill_plan(search->options->batch, row);
+	tn__search_plan(wanted_batch(search), row->largest, &row->micro_batch, &row->steps);
 }
 
 static void
@@ -151,7 +147,7 @@ bool
 tn__frontier_table(const struct tn_frontier_search *search, struct tn_frontier *out)
 {
 	*out = (struct tn_frontier){ .rows = search->grid.rows,
-		                         .batch = strcmp(search->axes[0].name, "batch") == 0 ? search->options->batch : 0,
+		                         .batch = wanted_batch(search),
 		                         .interrupted = search->trials.interrupted_by != 0,
 		                         .command = tn__program_quote(search->options->search.run.arguments),
 		                         .forked = search->trials.forked,

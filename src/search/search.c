@@ -69,6 +69,37 @@ tn__search_cards(const struct tn_search_options *options, struct tn_search_card 
 	return status;
 }
 
+struct tn_run_options
+tn__search_trial_options(const struct tn_search_card *card, bool never_full)
+{
+	struct tn_run_options options = card->options;
+	if (never_full)
+		options.memory_bytes = TN_UNLIMITED_CARD;
+	else
+		options.other_bytes += (uint64_t)card->hidden;
+	return options;
+}
+
+char *
+tn__search_batch_change(int batch)
+{
+	char value[16];
+	snprintf(value, sizeof(value), "%d", batch);
+	return tn__change_part("batch", value);
+}
+
+void
+tn__search_plan(int wanted, int largest, int *micro_batch, int *steps)
+{
+	*micro_batch = *steps = 0;
+	if (wanted <= 0 || largest <= 0)
+		return;
+	*micro_batch = wanted < largest ? wanted : largest;
+	while (wanted % *micro_batch != 0)
+		--*micro_batch;
+	*steps = wanted / *micro_batch;
+}
+
 const char *
 tn__search_failure(const struct tn_trial *trial, struct tn_progress_line *line, char **made, int *exit_status)
 {

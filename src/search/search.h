@@ -29,6 +29,15 @@ tn_status tn__search_card(const struct tn_search_options *options, const char *g
 tn_status tn__search_cards(const struct tn_search_options *options, struct tn_search_card *cards, char **asked,
                            int *count, int *exit_status);
 
+/* The options of a trial on the card with its margin held back, or on one that is never full. */
+struct tn_run_options tn__search_trial_options(const struct tn_search_card *card, bool never_full);
+
+/* The change that sets the batch of the data loader; the caller frees; NULL without memory. */
+char *tn__search_batch_change(int batch);
+
+/* How a wanted batch comes about in equal pieces of at most `largest`; 0 and 0 where nothing is wanted or nothing fits. */
+void tn__search_plan(int wanted, int largest, int *micro_batch, int *steps);
+
 /* Why a search cannot begin, from the trial of the program that came first; NULL: it can. The text is borrowed from the trial,
  * or is *made, which the caller frees; *exit_status is what the command ends with. Shows what a program that fails said. */
 struct tn_trial;

@@ -254,6 +254,8 @@ struct tn_rank_watch {
 	uint64_t numbers; /* changes when any of them goes on */
 };
 /* Learns which ranks have ended, and how. */
+/* The ledger's row of a process; NULL: it is no rank. */
+const struct tn_ledger_rank *tn__rank_row(const struct tn_ledger *ledger, int64_t pid);
 void tn__ranks_look(const struct tn_ledger *ledger, const struct tn_folder *folder, struct tn_endings *endings);
 /* True when ranks wait for something that will not come. Call it a few times a second, after tn__ranks_look. */
 bool tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_rank_watch *watch,

@@ -90,8 +90,8 @@ tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings,
 	return wanted > 0 && now - watch->since >= wanted;
 }
 
-static const struct tn_ledger_rank *
-row_of(const struct tn_ledger *ledger, int64_t pid)
+const struct tn_ledger_rank *
+tn__rank_row(const struct tn_ledger *ledger, int64_t pid)
 {
 	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++)
 		if (ledger->ranks[i].pid == pid)
@@ -155,7 +155,7 @@ culprit(const struct tn_ledger *ledger)
 	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++) {
 		const struct tn_ledger_rank *row = &ledger->ranks[i];
 		if (row->wait.why == TN_WAITS_ENDED)
-			return row_of(ledger, row->wait.peer_pid);
+			return tn__rank_row(ledger, row->wait.peer_pid);
 		if (row->wait.why == TN_WAITS_OTHER_OPERATION &&
 		    (odd == NULL || with_the_same(ledger, &row->wait) < with_the_same(ledger, &odd->wait)))
 			odd = row;
@@ -192,7 +192,7 @@ say_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, const
 	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS && waits == NULL; i++)
 		if (ledger->ranks[i].wait.why != TN_WAITS_NOT && &ledger->ranks[i] != who)
 			waits = &ledger->ranks[i];
-	const struct tn_ledger_rank *met = who != NULL ? row_of(ledger, who->wait.peer_pid) : NULL;
+	const struct tn_ledger_rank *met = who != NULL ? tn__rank_row(ledger, who->wait.peer_pid) : NULL;
 	if (met != NULL)
 		snprintf(peer, sizeof(peer), "rank %d", (int)met->rank);
 	if (who != NULL && who->wait.why == TN_WAITS_NOT)
@@ -248,7 +248,7 @@ failed_at(const struct tn_report *report, const struct tn_process_end *end)
 static bool
 follows(const struct tn_ledger *ledger, const struct tn_report *report, const struct tn_process_end *end)
 {
-	return row_of(ledger, end->pid)->peer_aborted ||
+	return tn__rank_row(ledger, end->pid)->peer_aborted ||
 	       (WIFSIGNALED(end->status) && WTERMSIG(end->status) == SIGTERM && failed_at(report, end) == TN_NO_FIGURE);
 }
 
@@ -259,7 +259,7 @@ first_failure(const struct tn_ledger *ledger, const struct tn_endings *endings, 
 	const struct tn_process_end *first = NULL, *follower = NULL;
 	for (size_t i = 0; i < endings->count; i++) {
 		const struct tn_process_end *end = &endings->items[i];
-		if (end->status == 0 || row_of(ledger, end->pid) == NULL)
+		if (end->status == 0 || tn__rank_row(ledger, end->pid) == NULL)
 			continue;
 		if (follows(ledger, report, end)) {
 			follower = follower != NULL ? follower : end;
@@ -281,7 +281,7 @@ collect_dead(const struct tn_ledger *ledger, const struct tn_endings *endings, s
 		return;
 	const struct tn_rank *rank = reported(report, end->pid);
 	report->dead = (struct tn_dead){ .seen = true,
-		                             .rank = row_of(ledger, end->pid)->rank,
+		                             .rank = tn__rank_row(ledger, end->pid)->rank,
 		                             .wait_status = end->status,
 		                             .at = rank != NULL ? rank->ended_at : NULL };
 	if (rank != NULL && rank->out_of_memory)
@@ -322,7 +322,7 @@ add_detail(struct tn_view *view, int device, struct tn_report_moment *moment)
 static void
 collect_rank(const struct tn_ledger *ledger, struct tn_rank *rank)
 {
-	const struct tn_ledger_rank *row = row_of(ledger, rank->pid);
+	const struct tn_ledger_rank *row = tn__rank_row(ledger, rank->pid);
 	if (row == NULL)
 		return;
 	rank->rank = row->rank;
@@ -363,11 +363,11 @@ collect_job(const struct tn_ledger *ledger, struct tn_report *report)
 {
 	report->job.cards = ledger->node_cards;
 	for (size_t i = 0; i < report->rank_count; i++) {
-		const struct tn_ledger_rank *row = row_of(ledger, report->ranks[i].pid);
+		const struct tn_ledger_rank *row = tn__rank_row(ledger, report->ranks[i].pid);
 		if (row != NULL && row->ranks > report->job.ranks)
 			report->job.ranks = row->ranks;
 		if (i + 1 < report->rank_count)
-			report->ranks[i].did_as_next = did_the_same(row, row_of(ledger, report->ranks[i + 1].pid));
+			report->ranks[i].did_as_next = did_the_same(row, tn__rank_row(ledger, report->ranks[i + 1].pid));
 	}
 }
 
@@ -377,7 +377,7 @@ drop_others(const struct tn_ledger *ledger, struct tn_report *report)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < report->rank_count; i++) {
-		if (ledger->rank_count > 0 && row_of(ledger, report->ranks[i].pid) == NULL) {
+		if (ledger->rank_count > 0 && tn__rank_row(ledger, report->ranks[i].pid) == NULL) {
 			free(report->ranks[i].record.path);
 			tn__report_free_place(report->ranks[i].ended_at);
 			continue;

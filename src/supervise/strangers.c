@@ -11,15 +11,6 @@
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 
-static const struct tn_ledger_rank *
-row_of(const struct tn_ledger *ledger, int64_t pid)
-{
-	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++)
-		if (ledger->ranks[i].pid == pid)
-			return &ledger->ranks[i];
-	return NULL;
-}
-
 /* The rank whose own card it is; NULL: none, or nobody knows. */
 static const struct tn_rank *
 rank_of_card(const struct tn_report *report, int64_t card)
@@ -47,7 +38,7 @@ tn__ranks_find_strangers(const struct tn_ledger *ledger, int64_t out_pid, struct
 		int64_t strangers = 0, first = -1;
 		uint64_t bytes = 0;
 		for (size_t i = 0; i < report->rank_count; i++) {
-			const struct tn_ledger_rank *row = row_of(ledger, report->ranks[i].pid);
+			const struct tn_ledger_rank *row = tn__rank_row(ledger, report->ranks[i].pid);
 			if (row == NULL || row->device == (int32_t)card || row->peak_bytes[card] == 0)
 				continue;
 			bytes += row->peak_bytes[card];

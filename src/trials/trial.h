@@ -66,6 +66,8 @@ const struct tn_report *tn__trial_report(const struct tn_trial *trial);
 int64_t tn__trial_uncertain(const struct tn_trial *trial);
 /* True for a trial that is done, and fits. */
 bool tn__trial_fits(const struct tn_trial *trial);
+/* True when a change of the trial was made in one of its processes. */
+bool tn__trial_applied(const struct tn_trial *trial);
 /* Why nothing decisive was seen, as the report's first finding says it, and what would decide; the caller frees; NULL:
  * without memory. */
 char *tn__trial_doubt(const struct tn_trial *trial);

@@ -89,3 +89,14 @@ tn__trial_doubt(const struct tn_trial *trial)
 		return NULL;
 	return text;
 }
+
+bool
+tn__trial_applied(const struct tn_trial *trial)
+{
+	const struct tn_change_results *results = &trial->outcome.changes;
+	for (size_t i = 0; i < results->count; i++)
+		for (size_t j = 0; j < results->processes[i].count; j++)
+			if (results->processes[i].items[j].applied)
+				return true;
+	return false;
+}

@@ -68,9 +68,10 @@ def test_the_batch_is_searched_also_where_it_is_named_last(vary):
 
 def test_an_option_that_is_there_is_the_place(vary):
     """`--batch-size 8` of the arguments is replaced, and no data loader is touched."""
-    done, document = vary('{"base": 10, "sample": 100}', "--vary", "batch-size=1..64", more=["--batch-size", "8"])
+    done, document = vary('{"base": 10, "sample": 100}', "--vary", "batch-size=1..64", "--batch", "64", more=["--batch-size", "8"])
     (row,) = document["cards"][0]["rows"]
     assert done.returncode == 0 and row["values"] == [] and row["largest"] == 8, done.stderr
+    assert document["batch"] is None is row["accumulation"]  # nobody knows that this is the batch
 
 
 def test_nothing_fits(vary):
