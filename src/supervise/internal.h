@@ -253,9 +253,17 @@ struct tn_rank_watch {
 	double since;     /* when ranks began to wait as they do */
 	uint64_t numbers; /* changes when any of them goes on */
 };
-/* Learns which ranks have ended, and how. */
 /* The ledger's row of a process; NULL: it is no rank. */
-const struct tn_ledger_rank *tn__rank_row(const struct tn_ledger *ledger, int64_t pid);
+static inline const struct tn_ledger_rank *
+tn__rank_row(const struct tn_ledger *ledger, int64_t pid)
+{
+	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++)
+		if (ledger->ranks[i].pid == pid)
+			return &ledger->ranks[i];
+	return NULL;
+}
+
+/* Learns which ranks have ended, and how. */
 void tn__ranks_look(const struct tn_ledger *ledger, const struct tn_folder *folder, struct tn_endings *endings);
 /* True when ranks wait for something that will not come. Call it a few times a second, after tn__ranks_look. */
 bool tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_rank_watch *watch,

@@ -90,15 +90,6 @@ tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *endings,
 	return wanted > 0 && now - watch->since >= wanted;
 }
 
-const struct tn_ledger_rank *
-tn__rank_row(const struct tn_ledger *ledger, int64_t pid)
-{
-	for (uint32_t i = 0; i < ledger->rank_count && i < TN_LEDGER_RANKS; i++)
-		if (ledger->ranks[i].pid == pid)
-			return &ledger->ranks[i];
-	return NULL;
-}
-
 static const struct tn_rank *
 reported(const struct tn_report *report, int64_t pid)
 {
