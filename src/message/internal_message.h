@@ -43,13 +43,14 @@ enum tn_rule {
 
 /* What must hold before a find counts. */
 enum tn_proof {
-	TN_PROOF_NONE,   /* the phrase is enough */
-	TN_PROOF_TOLD,   /* the sentence must not teach what such errors are */
-	TN_PROOF_ERROR,  /* the line must look like an error report, not like code or prose */
-	TN_PROOF_DEVICE, /* as above, and the line names a device or a failure */
-	TN_PROOF_TORCH,  /* figures, or an error line */
-	TN_PROOF_LOG,    /* a remark: the line must look like a log line */
-	TN_PROOF_SHELL   /* "Killed" as a shell says it */
+	TN_PROOF_NONE,     /* the phrase is enough */
+	TN_PROOF_TOLD,     /* the sentence must not teach what such errors are */
+	TN_PROOF_SENTENCE, /* a program's whole sentence: the line must not look like code or prose */
+	TN_PROOF_ERROR,    /* as above, and it stands where a program puts an error */
+	TN_PROOF_DEVICE,   /* as above, and the line names a device or a failure */
+	TN_PROOF_TORCH,    /* figures, or an error line */
+	TN_PROOF_LOG,      /* a remark: the line must look like a log line */
+	TN_PROOF_SHELL     /* "Killed" as a shell says it */
 };
 
 struct tn_family {
@@ -128,10 +129,27 @@ bool tn__has_any(const char *text, size_t length, const char *list);
 /* Whether a phrase at [start, end) of a clean line is an error being reported. */
 bool tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
 
+/* Whether a phrase in a sentence of a person who had an error (TN_PHRASE_TOLD) counts. */
+bool tn__line_confides(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof);
+
+/* ---- placed.c ---- */
+
+enum tn_place_of_phrase {
+	TN_PHRASE_NOWHERE,
+	TN_PHRASE_PRINTED, /* where a program puts an error */
+	TN_PHRASE_TOLD     /* in a sentence of a person who had it */
+};
+
+/* Where a phrase at [start, end) of a clean line stands. */
+enum tn_place_of_phrase tn__line_placed(const char *line, size_t length, size_t start, size_t end);
+
 /* ---- prose.c ---- */
 
 /* Whether the sentence around a phrase at [start, end) of a clean line teaches what such errors are. */
 bool tn__line_teaches(const char *line, size_t length, size_t start, size_t end);
+
+/* Whether a sentence of nobody's own leads to a phrase at `start`. */
+bool tn__line_prose_before(const char *line, size_t start);
 
 /* ---- spoken.c ---- */
 

@@ -113,3 +113,12 @@ tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
 		return false;
 	return led_to && words.all >= 6 && words.plain >= 3 && words.general >= 1 && words.own == 0;
 }
+
+bool
+tn__line_prose_before(const char *line, size_t start)
+{
+	struct sentence sentence = around(line, start, start, start);
+	struct words words = { 0, 0, 0, 0 };
+	count_words(line, sentence.first, start, &words);
+	return words.plain >= 3 && words.own == 0;
+}

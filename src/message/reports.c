@@ -39,71 +39,6 @@ word_before(const char *line, size_t start, char word[16])
 	word[used] = '\0';
 }
 
-/* Prose speaks of errors with these words before them. */
-static bool
-prose_before(const char *line, size_t start)
-{
-	static const char words[] =
-		" see get gets getting avoid avoids prevent prevents fix fixes fixed handle handles catch catches if "
-		"when cause causes for of with a an the any your may might no not without into to against hit hits "
-		"runs run longer never this that or and like via on by is are be can will would could should about from "
-		"called raises raise throws throw possible potential common solve solving debug reduce as running going ran "
-		"update updates resolving fixing avoiding preventing handling catching understanding troubleshooting why ";
-	char word[16], padded[20];
-	word_before(line, start, word);
-	if (word[0] == '\0')
-		return false;
-	padded[0] = ' ';
-	strcpy(padded + 1, word);
-	strcat(padded, " ");
-	return strstr(words, padded) != NULL;
-}
-
-/* A sentence that speaks to the reader before it comes to the error: "Soon you meet CUDA out of memory". */
-static bool
-addressed(const char *line, size_t start)
-{
-	size_t first = start;
-	if (start >= 7 && strncasecmp(line + start - 7, "error: ", 7) == 0)
-		return false;
-	while (first > 1 && !(line[first - 1] == ' ' && strchr(".?!", line[first - 2]) != NULL))
-		first--;
-	if (first == 1)
-		first = 0;
-	return tn__find(line + first, start - first, " you ") != NULL ||
-	       (start - first > 4 && strncasecmp(line + first, "you ", 4) == 0);
-}
-
-/* Words that a class of errors follows where one came. */
-static bool
-came_as(const char *word)
-{
-	static const char words[] = " caught got with encountered failed hit raised received threw thrown exception error "
-								"uncaught crashed due by of to crash unhandled fatal an a ";
-	char padded[20] = " ";
-	strcpy(padded + 1, word);
-	strcat(padded, " ");
-	return strstr(words, padded) != NULL;
-}
-
-/* The name of a class as a word of a sentence: "use torch.OutOfMemoryError from then on". */
-static bool
-class_in_sentence(const char *line, size_t length, size_t start, size_t end)
-{
-	if (memchr(line + start, ' ', end - start) != NULL) /* not a name */
-		return false;
-	if (end + 5 <= length && strncmp(line + end, "Error", 5) == 0)
-		end += 5;
-	if (end + 1 >= length || !(line[end] == ' ' || ((line[end] == '.' || line[end] == ',') && line[end + 1] == ' ')) ||
-	    strncmp(line + end, " - ", 3) == 0)
-		return false;
-	while (start > 0 && (isalnum((unsigned char)line[start - 1]) || strchr("._:", line[start - 1]) != NULL))
-		start--;
-	char word[16];
-	word_before(line, start, word);
-	return start > 0 && word[0] != '\0' && line[start - 1] == ' ' && !came_as(word);
-}
-
 /* A constant that code compares, or that is all of its line, as in a list of codes. */
 static bool
 constant(const char *line, size_t length, size_t start, size_t end)
@@ -229,17 +164,6 @@ speaks_of(const char *after)
 	return after[0] == ',' || (after[0] == ' ' && islower((unsigned char)after[1]) && !came(after + 1));
 }
 
-/* A phrase that a sentence quotes and goes on behind: the "..." error, he got "..." and. Not a value: msg="...". */
-static bool
-quoted_within(const char *line, size_t length, size_t start, size_t end)
-{
-	if (start < 2 || line[start - 1] != '"' || line[start - 2] != ' ' ||
-	    (start > 2 && strchr(":=,[{(", line[start - 3]) != NULL))
-		return false;
-	end += end < length && (line[end] == '.' || line[end] == ',');
-	return end + 2 < length && line[end] == '"' && line[end + 1] == ' ' && islower((unsigned char)line[end + 2]);
-}
-
 /* "Out of Memory", as a heading spells it and no program does; not behind a colon, where a program's name stands. */
 static bool
 heading(const char *line, size_t length, size_t start, size_t end)
@@ -340,6 +264,26 @@ one_of_many(const char *line, size_t start)
 	return strcmp(word, "an") == 0 || strcmp(word, "a") == 0;
 }
 
+/* A device and a failure are named near the phrase. */
+static bool
+names_device(const char *line, size_t length)
+{
+	return tn__has_any(line, length,
+	                   "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun|dram buffer|thrust|parallel_for|"
+	                   "rmm_error") &&
+	       tn__has_any(line, length,
+	                   "error|fail|exception|could not|cannot|unable|abort|terminat|reason|fatal|not enough");
+}
+
+bool
+tn__line_confides(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof)
+{
+	size_t window = start > 160 ? start - 160 : 0;
+	return !assigned(line, start) && !tn__has_any(line + window, start - window, code_words) &&
+	       !heads(line, length, end) && !speaks_of(line + end) &&
+	       (proof != TN_PROOF_DEVICE || names_device(line, length));
+}
+
 bool
 tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof)
 {
@@ -353,20 +297,14 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	/* "CUDA out of memory - what to do", a title */
 	bool title = end + 3 < length && strncmp(line + end, " - ", 3) == 0 && islower((unsigned char)line[end + 3]) &&
 	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;
-	if (title || code_line(line, length, start, end) || prose_before(line, start) || prose_after(line, length, end) ||
-	    quoted_within(line, length, start, end) || addressed(line, start) || marked_up(line, length, start, end) ||
-	    constant(line, length, start, end) || tn__line_teaches(line, length, start, end) ||
-	    class_in_sentence(line, length, start, end))
+	if (title || code_line(line, length, start, end) || prose_after(line, length, end) ||
+	    marked_up(line, length, start, end) || constant(line, length, start, end) ||
+	    tn__line_teaches(line, length, start, end))
 		return false;
-	if (proof == TN_PROOF_ERROR ? heading(line, length, start, end) : named(line, length, start, end))
+	if (proof == TN_PROOF_ERROR || proof == TN_PROOF_SENTENCE ? heading(line, length, start, end)
+	                                                          : named(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_LOG)
 		return log_line(line, length);
-	if (proof == TN_PROOF_DEVICE)
-		return tn__has_any(
-				   line, length,
-				   "cuda|gpu|hip|rocm|device|vram|xpu|hbm|cudnn|malloc|slurm|srun|dram buffer|thrust|parallel_for|rmm_error") &&
-		       tn__has_any(line, length,
-		                   "error|fail|exception|could not|cannot|unable|abort|terminat|reason|fatal|not enough");
-	return true;
+	return proof != TN_PROOF_DEVICE || names_device(line, length);
 }

@@ -120,6 +120,12 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN && !scanner->held && !scanner->open &&
 	    !tn__has_any(line, length, "error|exception|fail|fatal|abort|terminate called|warn|killed process"))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE;
+	enum tn_place_of_phrase place = anywhere ? TN_PHRASE_PRINTED : tn__line_placed(line, length, at, stop);
+	if (place == TN_PHRASE_NOWHERE)
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	if (place == TN_PHRASE_TOLD && tn__line_confides(line, length, at, stop, proof))
+		return WORTH_REPORT;
 	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
 	if (tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof))

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether a phrase stands where a program puts an error, or where a person says that one came.
+ *
+ * Programs print "HEAD: phrase", "file.cc:12] phrase", "... failed: phrase" or the phrase alone, behind the marks of a log.
+ * Nothing else leads to it. In a sentence a phrase counts only if the sentence says that it happened, to whoever writes.
+ * Every function is linear in its line.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "message/internal_message.h"
+
+static bool
+name_char(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Copies the word that ends at `end`, with a blank at each side, in small letters; returns its length. */
+static size_t
+word_ending(const char *line, size_t end, char padded[24])
+{
+	size_t first = end, used = 1;
+	while (first > 0 && (isalpha((unsigned char)line[first - 1]) || line[first - 1] == '\''))
+		first--;
+	padded[0] = ' ';
+	for (size_t i = first; i < end && used < 22; i++)
+		padded[used++] = (char)tolower((unsigned char)line[i]);
+	padded[used++] = ' ';
+	padded[used] = '\0';
+	return end - first;
+}
+
+/* ---- what a program prints ---- */
+
+/* Where the phrase starts with the words and the name that belong to it: "CUDA ", "torch.cuda.", "RMM_ERROR_". */
+static size_t
+whole_phrase(const char *line, size_t start)
+{
+	static const char own[] =
+		" cuda gpu hip rocm xpu npu mps device vram host system process memory ran is was went run ";
+	char word[24];
+	for (;;) {
+		size_t before = start;
+		while (start > 0 && (name_char(line[start - 1]) || line[start - 1] == '.' ||
+		                     (line[start - 1] == ':' && start > 1 && line[start - 2] == ':') ||
+		                     (line[start - 1] == ':' && line[start] == ':')))
+			start--;
+		size_t end = start;
+		while (end > 0 && line[end - 1] == ' ')
+			end--;
+		size_t size = end < start ? word_ending(line, end, word) : 0;
+		if (size > 0 && strstr(own, word) != NULL)
+			start = end - size;
+		if (start == before)
+			return start;
+	}
+}
+
+/* Quotes, marks of bold text and opening brackets before the phrase, and blanks. */
+static size_t
+unwrapped(const char *line, size_t start)
+{
+	while (start > 0 && strchr(" \"'`*(", line[start - 1]) != NULL)
+		start--;
+	return start;
+}
+
+/* What opens a line and is no part of a text: quote marks, a heading's. */
+static size_t
+margin(const char *line, size_t length)
+{
+	size_t i = 0;
+	while (i < length && strchr(" #>*|\"'`(", line[i]) != NULL)
+		i++;
+	return i;
+}
+
+/* Whether the marks of a log open the line: a time, a rank, a level. */
+static bool
+logged(const char *line, size_t length)
+{
+	size_t content = tn__line_content(line, length), plain = 0;
+	while (plain < content && strchr(" #>*|/", line[plain]) != NULL)
+		plain++;
+	return content > plain;
+}
+
+/* Words that a program's error follows. */
+static bool
+names_failure(const char *word)
+{
+	static const char words[] = " error errors exception failed failure fatal warning warn killed aborted "
+								"abort alloc malloc cudamalloc allocate ";
+	size_t size = strlen(word);
+	return strstr(words, word) != NULL || (size > 6 && strcmp(word + size - 6, "error ") == 0) ||
+	       (size > 10 && strcmp(word + size - 10, "exception ") == 0);
+}
+
+/* "fix: ...", as commits begin */
+static bool
+names_change(const char *word)
+{
+	return strstr(
+			   " fix fixes fixed feat feature docs doc chore refactor perf test tests resolve resolves closes todo note "
+			   "tip example faq ",
+			   word) != NULL;
+}
+
+/* Where the head stops before a phrase at `at`: "RuntimeError: " */
+static size_t
+unwrapped_head(const char *line, size_t at)
+{
+	while (at > 0 && strchr(": ", line[at - 1]) != NULL)
+		at--;
+	return at;
+}
+
+static bool
+printed(const char *line, size_t length, size_t start)
+{
+	size_t first = whole_phrase(line, start), at = unwrapped(line, first);
+	char word[24];
+	if (at <= tn__line_content(line, length) || at <= margin(line, length))
+		return true;
+	unsigned char before = (unsigned char)line[at - 1];
+	if (at > 0 && line[at - 1] == ':' && word_ending(line, at - 1, word) > 0 && names_change(word))
+		return false;
+	bool head = word_ending(line, unwrapped_head(line, at), word) > 0 && names_failure(word);
+	if (!head && tn__line_prose_before(line, start))
+		return false;
+	if (first > 0 && line[first - 1] == '(' && isdigit(before)) /* "failed: 2 (out of memory)" */
+		return true;
+	bool bullet = before == '-' && unwrapped(line, at - 1) == 0;
+	if ((strchr(":=]|>-),;}", before) != NULL && !bullet) || before >= 0x80)
+		return true;
+	bool sentence = strchr(".!?", before) != NULL; /* the one before has ended */
+	return sentence || head || logged(line, length);
+}
+
+/* What may follow: nothing, a stop, a figure, a name, or a word that says when or where. A verb makes the phrase a
+ * sentence's subject: "CUDA out of memory occurs when". */
+static bool
+ends_as_printed(const char *line, size_t length, size_t end)
+{
+	static const char when_or_where[] =
+		" at in on while during when by for to trying allocating from after with error exception "
+		"and or but as within of code even ";
+	char word[24];
+	while (end < length && name_char(line[end]))
+		end++;
+	while (end < length && strchr("\"'`*)", line[end]) != NULL)
+		end++;
+	if (end >= length || line[end] != ' ')
+		return true;
+	while (end < length && line[end] == ' ')
+		end++;
+	size_t last = end;
+	while (last < length && isalpha((unsigned char)line[last]))
+		last++;
+	if (last == end || !islower((unsigned char)line[end]))
+		return true;
+	word_ending(line, last, word);
+	return strstr(when_or_where, word) != NULL;
+}
+
+/* ---- what a person tells ---- */
+
+struct sentence {
+	size_t first, last;
+};
+
+static struct sentence
+sentence_around(const char *line, size_t length, size_t start, size_t end)
+{
+	struct sentence found = { start, end };
+	while (found.first > 0 &&
+	       !(found.first > 1 && line[found.first - 1] == ' ' && strchr(".?!", line[found.first - 2]) != NULL))
+		found.first--;
+	while (found.last < length &&
+	       !(strchr(".?!", line[found.last]) != NULL && (found.last + 1 == length || line[found.last + 1] == ' ')))
+		found.last++;
+	return found;
+}
+
+/* Words of one who writes of his own program. */
+static const char own_words[] = " i i'm i've my me we we're our im ive ";
+
+/* An error came, and is not feared or gone. */
+static const char came_words[] =
+	" get gets got getting hit hits hitting encounter encounters encountered encountering into "
+	"face faced facing receive received see seeing saw have had having throws threw raises "
+	"gives gave reports says shows fails failed failing crashes crashed crashing dies died meet met cause caused "
+	"causes returns returned was were been ";
+
+/* It may come, or must not. */
+static const char if_words[] =
+	" if avoid avoids avoiding prevent prevents preventing fix fixes fixed fixing may might could would should can will "
+	"without no not never don't doesn't didn't won't often typically usually commonly you your users user whenever "
+	"handle handles handling catch catches catching unless until detect instead reduce reduces how why ";
+
+struct heard {
+	bool own, came, doubted;
+};
+
+static void
+hear(const char *line, size_t first, size_t last, struct heard *heard)
+{
+	char word[24];
+	for (size_t i = first + 1; i <= last; i++) {
+		bool letter = i < last && (isalpha((unsigned char)line[i]) || line[i] == '\'');
+		if (letter || !(isalpha((unsigned char)line[i - 1])) || word_ending(line, i, word) == 0)
+			continue;
+		heard->own |= strstr(own_words, word) != NULL;
+		heard->came |= strstr(came_words, word) != NULL;
+		heard->doubted |= strstr(if_words, word) != NULL;
+	}
+}
+
+/* "I get CUDA out of memory", "Training crashes with CUDA out of memory at step 3". */
+static bool
+told(const char *line, size_t length, size_t start, size_t end)
+{
+	struct sentence sentence = sentence_around(line, length, start, end);
+	struct heard heard = { false, false, false };
+	hear(line, sentence.first, start, &heard);
+	if (!heard.came || heard.doubted)
+		return false;
+	char word[24];
+	size_t at = whole_phrase(line, start);
+	bool with = word_ending(line, unwrapped(line, at), word) > 0 && strcmp(word, " with ") == 0;
+	bool plural = end < length &&
+	              (line[end] == 's' || tn__find(line + end, length - end < 8 ? length - end : 8, "errors") != NULL);
+	return (heard.own || with) && !plural;
+}
+
+enum tn_place_of_phrase
+tn__line_placed(const char *line, size_t length, size_t start, size_t end)
+{
+	if (told(line, length, start, end))
+		return TN_PHRASE_TOLD;
+	return printed(line, length, start) && ends_as_printed(line, length, end) ? TN_PHRASE_PRINTED : TN_PHRASE_NOWHERE;
+}
