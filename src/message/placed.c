@@ -91,7 +91,7 @@ logged(const char *line, size_t length)
 static bool
 names_failure(const char *word)
 {
-	static const char words[] = " error errors exception failed failure fatal warning warn killed aborted "
+	static const char words[] = " error errors exception failed failure fatal warning warn killed aborted caught "
 								"abort alloc malloc cudamalloc allocate ";
 	size_t size = strlen(word);
 	return strstr(words, word) != NULL || (size > 6 && strcmp(word + size - 6, "error ") == 0) ||
@@ -127,6 +127,8 @@ printed(const char *line, size_t length, size_t start)
 	unsigned char before = (unsigned char)line[at - 1];
 	if (at > 0 && line[at - 1] == ':' && word_ending(line, at - 1, word) > 0 && names_change(word))
 		return false;
+	if (first > 1 && line[first - 1] == ' ' && line[first - 2] == ' ') /* a column of a table */
+		return true;
 	bool head = word_ending(line, unwrapped_head(line, at), word) > 0 && names_failure(word);
 	if (!head && tn__line_prose_before(line, start))
 		return false;
@@ -146,7 +148,8 @@ ends_as_printed(const char *line, size_t length, size_t end)
 {
 	static const char when_or_where[] =
 		" at in on while during when by for to trying allocating from after with error exception "
-		"and or but as within of code even ";
+		"and or but as within of code even occurred encountered "
+		"raised thrown happened ";
 	char word[24];
 	while (end < length && name_char(line[end]))
 		end++;
@@ -159,7 +162,7 @@ ends_as_printed(const char *line, size_t length, size_t end)
 	size_t last = end;
 	while (last < length && isalpha((unsigned char)line[last]))
 		last++;
-	if (last == end || !islower((unsigned char)line[end]))
+	if (last == end || !islower((unsigned char)line[end]) || (last < length && line[last] == '=')) /* device=0 */
 		return true;
 	word_ending(line, last, word);
 	return strstr(when_or_where, word) != NULL;

@@ -280,8 +280,7 @@ tn__line_confides(const char *line, size_t length, size_t start, size_t end, enu
 {
 	size_t window = start > 160 ? start - 160 : 0;
 	return !assigned(line, start) && !tn__has_any(line + window, start - window, code_words) &&
-	       !heads(line, length, end) && !speaks_of(line + end) &&
-	       (proof != TN_PROOF_DEVICE || names_device(line, length));
+	       !heads(line, length, end) && (proof != TN_PROOF_DEVICE || names_device(line, length));
 }
 
 bool

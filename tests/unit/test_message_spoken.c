@@ -56,7 +56,6 @@ test_spoken_of(void **state)
 		"  exitcode  : -9 (pid: 77)\n  traceback : Signal 9 (SIGKILL) received by PID 77\n",
 		"RuntimeError: DataLoader worker (pid 5) exited unexpectedly with exit code 1. Details are lost.\n",
 		"CUDA out of memory - how to train on a small card\n",
-		"After the upgrade I met the CUDA out of memory error, cannot say why.\n",
 		"    \"CUDA out of memory.\",  # what PyTorch says\n",
 		"A minute later you see the words every beginner knows: CUDA out of memory.\n",
 		"GPU: use the OutOfMemoryError API, a class that cannot fail to exist\n",
@@ -180,10 +179,53 @@ test_taught(void **state)
 		expect(errors[i], 1);
 }
 
+/* A person who has the error quotes it, or says that it came, and is believed; who fears, avoids or mends it has none. A
+ * phrase that prose uses, too, else counts only where a program puts an error. */
+static void
+test_told(void **state)
+{
+	static const char *const nothing[] = {
+		"If you get CUDA out of memory, lower the batch size.\n",
+		"I fixed CUDA out of memory by lowering the batch size\n",
+		"We avoid CUDA out of memory by checkpointing\n",
+		"Users get CUDA out of memory\n",
+		"How do I prevent CUDA out of memory?\n",
+		"I never get CUDA out of memory\n",
+		"fix: CUDA out of memory in the evaluation loop\n",
+		"- retry on CUDA out of memory in the loop (#12)\n",
+		"The kernel ends it, recorded as Reason: OOMKilled.\n",
+		"Kubernetes tells this as OOMKilled.\n",
+		"Adding a type `rmm::out_of_memory` exception for GPU errors, when we are certain we are running out of memory\n",
+		"CUDA out of memory plagues many\n",
+		"RuntimeError: DataLoader worker (pid 5) exited unexpectedly with exit code 1.\n",
+	};
+	static const char *const errors[] = {
+		"I get `CUDA out of memory. Tried to allocate 2.00 GiB`\n",
+		"When I train my model I get `RuntimeError: CUDA out of memory`\n",
+		"I keep getting CUDA out of memory when I train with batch size 8. What can I do?\n",
+		"While running the code, I encountered a CUDA out of memory error.\n",
+		"I'm running into CUDA out of memory on a 24 GB card\n",
+		"After the upgrade I met the CUDA out of memory error, cannot say why.\n",
+		"Training crashes with \"CUDA out of memory\" after the third epoch\n",
+		"I'm getting std::bad_alloc when I load the data set\n",
+		"My pod was OOMKilled\n",
+		"Failed to create the linear weights: CUDA out of memory.\n",
+		"Check failed: error == cudaSuccess (2 vs. 0)  out of memory\n",
+		"Cuda Error in allocate: 2 (out of memory)\n",
+		"pod-1    0/1      OOMKilled    0           3m12s\n",
+		"RuntimeError: DataLoader worker (pid(s) 5) exited unexpectedly\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+		expect(nothing[i], 0);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		expect(errors[i], 1);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_spoken_of), cmocka_unit_test(test_written_about),
-		                                cmocka_unit_test(test_taught) };
+		                                cmocka_unit_test(test_taught), cmocka_unit_test(test_told) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
