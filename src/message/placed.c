@@ -129,6 +129,8 @@ printed(const char *line, size_t length, size_t start)
 		return false;
 	if (first > 1 && line[first - 1] == ' ' && line[first - 2] == ' ') /* a column of a table */
 		return true;
+	if (before == '=' && at > 2 && line[at - 2] == ' ' && line[at] == ' ') /* code gives it to a name */
+		return false;
 	bool head = word_ending(line, unwrapped_head(line, at), word) > 0 && names_failure(word);
 	if (!head && tn__line_prose_before(line, start))
 		return false;
@@ -203,8 +205,13 @@ static const char if_words[] =
 	"without no not never don't doesn't didn't won't often typically usually commonly you your users user whenever "
 	"handle handles handling catch catches catching unless until detect instead reduce reduces how why ";
 
+/* Somebody advises. */
+static const char advice_words[] =
+	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
+	"you often common commonly ";
+
 struct heard {
-	bool own, came, doubted;
+	bool own, alone, came, doubted, advised; /* alone: one writes, not "we" of a company */
 };
 
 static void
@@ -216,8 +223,10 @@ hear(const char *line, size_t first, size_t last, struct heard *heard)
 		if (letter || !(isalpha((unsigned char)line[i - 1])) || word_ending(line, i, word) == 0)
 			continue;
 		heard->own |= strstr(own_words, word) != NULL;
+		heard->alone |= strstr(" i i'm i've my me im ive ", word) != NULL;
 		heard->came |= strstr(came_words, word) != NULL;
 		heard->doubted |= strstr(if_words, word) != NULL;
+		heard->advised |= strstr(advice_words, word) != NULL;
 	}
 }
 
@@ -226,7 +235,7 @@ static bool
 told(const char *line, size_t length, size_t start, size_t end)
 {
 	struct sentence sentence = sentence_around(line, length, start, end);
-	struct heard heard = { false, false, false };
+	struct heard heard = { false, false, false, false, false };
 	hear(line, sentence.first, start, &heard);
 	if (!heard.came || heard.doubted)
 		return false;
@@ -238,10 +247,27 @@ told(const char *line, size_t length, size_t start, size_t end)
 	return (heard.own || with) && !plural;
 }
 
+/* A sentence that asks or advises, up to the head of an error in it: "How to fix RuntimeError: ...". Not what a colon
+ * shows: "help me with this: RuntimeError: ...". */
+static bool
+advised(const char *line, size_t length, size_t start, size_t end)
+{
+	size_t head = unwrapped_head(line, start);
+	struct heard heard = { false, false, false, false, false };
+	while (head < start && head > 0 && (name_char(line[head - 1]) || line[head - 1] == '.'))
+		head--;
+	head = unwrapped(line, head);
+	if (head == 0 || line[head - 1] == ':' || logged(line, length))
+		return false;
+	hear(line, sentence_around(line, length, start, end).first, head, &heard);
+	return heard.advised && !heard.alone && !heard.came;
+}
+
 enum tn_place_of_phrase
 tn__line_placed(const char *line, size_t length, size_t start, size_t end)
 {
 	if (told(line, length, start, end))
 		return TN_PHRASE_TOLD;
-	return printed(line, length, start) && ends_as_printed(line, length, end) ? TN_PHRASE_PRINTED : TN_PHRASE_NOWHERE;
+	bool found = printed(line, length, start) && ends_as_printed(line, length, end);
+	return found && !advised(line, length, start, end) ? TN_PHRASE_PRINTED : TN_PHRASE_NOWHERE;
 }

@@ -117,6 +117,8 @@ named_as_code(const char *line, size_t length, size_t start, size_t end)
 	size_t open = start;
 	while (open > 0 && line[open - 1] != '`')
 		open--;
+	if (open == 0) /* a closing mark that nothing opened */
+		return false;
 	return tn__find(line + start, end - start, "memory") == NULL ||
 	       !tn__has_any(line + open, end - open, "error: |error_");
 }
