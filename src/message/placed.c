@@ -77,14 +77,16 @@ margin(const char *line, size_t length)
 	return i;
 }
 
-/* Whether the marks of a log open the line: a time, a rank, a level. */
+/* Whether the line has marks of a log: a time, a rank or a level opens it, or it has a level in brackets. */
 static bool
 logged(const char *line, size_t length)
 {
 	size_t content = tn__line_content(line, length), plain = 0;
 	while (plain < content && strchr(" #>*|/", line[plain]) != NULL)
 		plain++;
-	return content > plain;
+	if (content > plain)
+		return true;
+	return tn__has_any(line, length, "[fatal]|[error]|[err]|[critical]|[warning]|[warn]");
 }
 
 /* Words that a program's error follows. */
@@ -96,6 +98,15 @@ names_failure(const char *word)
 	size_t size = strlen(word);
 	return strstr(words, word) != NULL || (size > 6 && strcmp(word + size - 6, "error ") == 0) ||
 	       (size > 10 && strcmp(word + size - 10, "exception ") == 0);
+}
+
+/* A word that a sentence goes on behind: "an error when CUDA is out of memory". */
+static bool
+leads_on(const char *line, size_t at)
+{
+	char word[24];
+	return word_ending(line, at, word) > 0 &&
+	       strstr(" when if a an the of for to on in no any avoid prevent against without ", word) != NULL;
 }
 
 /* "fix: ...", as commits begin */
@@ -140,7 +151,7 @@ printed(const char *line, size_t length, size_t start)
 	if ((strchr(":=]|>-),;}", before) != NULL && !bullet) || before >= 0x80)
 		return true;
 	bool sentence = strchr(".!?", before) != NULL; /* the one before has ended */
-	return sentence || head || logged(line, length);
+	return sentence || head || (logged(line, length) && !leads_on(line, at));
 }
 
 /* What may follow: nothing, a stop, a figure, a name, or a word that says when or where. A verb makes the phrase a

@@ -178,7 +178,7 @@ tn__line_is_source(const char *line, size_t length, size_t start, size_t end)
 
 /* ---- forms of lines ---- */
 
-/* A place that a program would fill: "%s", "%.2f", "{size}", "${size}", "XXXX bytes". */
+/* A place that a program would fill: "%s", "%.2f", "{size}", "${size}", "XXXX bytes", "(...)". */
 static bool
 template(const char *line, size_t length)
 {
@@ -199,6 +199,8 @@ template(const char *line, size_t length)
 			if (k < length && line[k] == '}' && (k + 1 == length || line[k + 1] != '}'))
 				return true;
 		}
+		if (line[i] == '(' && strncmp(line + i, "(...)", 5) == 0)
+			return true;
 		if (line[i] == 'X' && strncmp(line + i, "XXXX ", 5) == 0)
 			return true;
 	}
