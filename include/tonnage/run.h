@@ -62,6 +62,7 @@ struct tn_run_options {
 	const char *snapshot_path; /* NULL: none */
 	const char *html_path;     /* NULL: none */
 	uint64_t budget_bytes;     /* what the device's peak may be; 0: what the card has */
+	uint64_t host_memory_bytes; /* of the computer, for all processes of the run; 0: that is not looked at */
 	const char *cells;         /* of a notebook, in the order in which they are run ("1-4,4"); NULL: all */
 	const char *python;        /* that a notebook is run by; NULL: its kernel's, else the active environment's */
 	bool keep_going;           /* a cell that fails does not end a notebook */

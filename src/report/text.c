@@ -118,7 +118,8 @@ say_undecided(const struct tn_printer *printer, const struct tn_report *report, 
 static bool
 is_over_a_limit(const struct tn_report *report)
 {
-	return report->verdict == TN_VERDICT_OVER_BUDGET || report->verdict == TN_VERDICT_OVER_BASELINE;
+	return report->verdict == TN_VERDICT_OVER_BUDGET || report->verdict == TN_VERDICT_OVER_BASELINE ||
+	       report->verdict == TN_VERDICT_OVER_HOST_MEMORY;
 }
 
 /* The peak is a figure, or a bound of it where bytes hang on what was assumed. */
@@ -448,6 +449,7 @@ tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
 	else if (report->verdict == TN_VERDICT_GROWS)
 		say_growth(printer, report);
 	tn__say_gate(printer, report);
+	tn__say_host(printer, report);
 }
 
 void

@@ -411,7 +411,7 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 		                                 .next = next,
 		                                 .ended = ended,
 		                                 .tick = tick,
-		                                 .forks = !options->search.fresh };
+		                                 .forks = !options->search.fresh && options->search.run.host_memory_bytes == 0 };
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)

@@ -114,7 +114,7 @@ def _set_up(torch):
 def _wire(detail):
     """Who hears of what, in this order: recorders before those that read them. `detail`: somebody will read PyTorch's
     memory history."""
-    from . import ahead, collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, ranks, record, fast_forward
+    from . import ahead, collectives, events, facts, graph, history, holds, host, inputs, oom, peaks, phases, ranks, record, fast_forward
     from . import settle, shapes, step_growth, steps, work, worst_first
 
     if detail:
@@ -136,6 +136,8 @@ def _wire(detail):
     events.indices_wanted.subscribe(worst_first.indices_wanted)
     events.indices_taken.subscribe(ahead.indices_taken)
     events.batch_fetched.subscribe(ahead.batch_fetched, worst_first.batch_fetched)
+    if settings.host_memory:
+        events.batch_fetched.subscribe(host.batch_fetched)
     events.batch_begins.subscribe(steps.batch_begins, fast_forward.batch_begins)
     if detail:
         events.batch_begins.subscribe(phases.batch_begins)
