@@ -25,9 +25,9 @@ at_peak(const struct tn_host *host)
 	const struct tn_host_moment *moment = &host->at_peak;
 	if (host->peak == TN_NO_FIGURE)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "anonymous_bytes", tn__json_figure(moment->anonymous),
-	                 "shared_bytes", tn__json_figure(moment->shared), "pinned_bytes", tn__json_figure(moment->pinned),
-	                 "file_bytes", tn__json_figure(moment->file), "processes", processes(moment));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "anonymous_bytes", tn__json_figure(moment->anonymous), "shared_bytes",
+	                 tn__json_figure(moment->shared), "pinned_bytes", tn__json_figure(moment->pinned), "file_bytes",
+	                 tn__json_figure(moment->file), "processes", processes(moment));
 }
 
 static json_t *
@@ -55,8 +55,8 @@ tn__host_json(const struct tn_report *report)
 	bool asked = host->limit != TN_NO_FIGURE;
 	return json_pack("{s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "peak_rss_bytes",
 	                 tn__json_figure(report->peak_rss_bytes), "seconds", report->seconds, "limit_bytes",
-	                 tn__json_figure(host->limit), "peak_bytes", tn__json_figure(host->peak), "highest_bytes", tn__json_figure(host->highest), "over_bytes",
-	                 tn__json_figure(host->over), "unfilled_bytes",
+	                 tn__json_figure(host->limit), "peak_bytes", tn__json_figure(host->peak), "highest_bytes",
+	                 tn__json_figure(host->highest), "over_bytes", tn__json_figure(host->over), "unfilled_bytes",
 	                 tn__json_figure(asked ? tn__host_unfilled(report) : TN_NO_FIGURE), "at_peak", at_peak(host),
 	                 "loaders", loaders(host));
 }

@@ -96,9 +96,11 @@ tn__say_host(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_NONE, INDENT,
 		        "narrowly: were every process at its highest at once, it would be %s, and that decides",
 		        tn__human_bytes(host->highest, peak));
-	tn__say(printer, TN_TINT_NONE, INDENT,
-	        "not seen: what a real card's driver takes of it in each process, and what workers come to copy over an epoch");
+	tn__say(
+		printer, TN_TINT_NONE, INDENT,
+		"not seen: what a real card's driver takes of it in each process, and what workers come to copy over an epoch");
 	if (unfilled > 0)
-		tn__say(printer, TN_TINT_NONE, INDENT, "left out: %s of initial values or weights (--init real, --weights real)",
+		tn__say(printer, TN_TINT_NONE, INDENT,
+		        "left out: %s of initial values or weights (--init real, --weights real)",
 		        tn__human_bytes(unfilled, peak));
 }

@@ -2,8 +2,8 @@
  *
  * How much of the computer's memory the processes of a run hold at once (doc/design/0036-hosts.md), looked at while they run.
  *
- * A look reads counters, and now and then a process's pages are walked. Invariant: looks take no more than a fifth of the time of
- * one core, walks of a process no more than a twentieth. Nothing here knows what is enough.
+ * A look reads counters, and now and then the pages of all processes are walked. Invariant: looks take no more than a fifth of the
+ * time of one core. Nothing here knows what is enough.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -133,25 +133,55 @@ known_of(struct tn_host_watch *host, pid_t pid)
 	return &host->known[host->known_count++];
 }
 
-/* The kernel's own sums over all pages of a process, which cost it a walk over them: seldom. */
-static void
-walk(struct tn_host_known *known, int64_t resident)
+/* The kernel's own sums over all pages of a process, which cost it a walk over them. False for one that has gone. */
+static bool
+walk(struct tn_host_known *known)
 {
 	char text[4096];
-	double began = tn__now();
-	if (began < known->next || read_text(known->pid, "smaps_rollup", text, sizeof(text)) <= 0)
-		return;
+	known->walked = false;
+	if (read_text(known->pid, "smaps_rollup", text, sizeof(text)) <= 0)
+		return false;
 	int64_t anonymous = kilobytes(text, "Pss_Anon:"), file = kilobytes(text, "Pss_File:");
 	int64_t shared = kilobytes(text, "Pss_Shmem:"), swapped = kilobytes(text, "SwapPss:");
-	if (anonymous < 0)
-		return;
-	known->walked = true;
+	if (anonymous < 0 || read_text(known->pid, "status", text, sizeof(text)) <= 0)
+		return false;
+	known->resident = kilobytes(text, "\nRssAnon:");
 	known->anonymous = anonymous + (swapped > 0 ? swapped : 0);
-	known->resident = resident;
 	known->file = file > 0 ? file : 0;
 	known->shared = shared > 0 ? shared : 0;
-	double ended = tn__now(), wait = TIMES_A_WALK * (ended - began);
-	known->next = ended + (wait > WALK_SECONDS ? wait : WALK_SECONDS);
+	known->walked = known->resident >= 0;
+	return known->walked;
+}
+
+/* Walks all processes at one time, since what one shares is another's: now and then, and whenever one has come or gone. False where
+ * that would be needed, and has just been done. */
+static bool
+walk_all(struct tn_host_watch *host, const struct tn_process_list *list, pid_t helper)
+{
+	double began = tn__now();
+	bool changed = list->count != host->walked_count;
+	for (size_t i = 0; i < list->count && !changed; i++) {
+		const struct tn_host_known *known = known_of(host, list->pids[i]);
+		changed = list->pids[i] != helper && (known == NULL || !known->walked);
+	}
+	if (began < (changed ? host->walk_if_changed : host->walk))
+		return !changed;
+	if (changed)
+		host->highest_shared = 0;
+	for (size_t i = 0; i < host->known_count; i++) {
+		host->known[i].walked = false;
+		host->known[i].highest = changed ? 0 : host->known[i].highest;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		struct tn_host_known *known = list->pids[i] != helper ? known_of(host, list->pids[i]) : NULL;
+		if (known != NULL)
+			(void)walk(known);
+	}
+	host->walked_count = list->count;
+	double ended = tn__now(), took = ended - began;
+	host->walk = ended + (TIMES_A_WALK * took > WALK_SECONDS ? TIMES_A_WALK * took : WALK_SECONDS);
+	host->walk_if_changed = ended + TIMES_A_LOOK * took;
+	return true;
 }
 
 /* False for a process that has gone, or where the kernel does not tell. Between two walks, what a process touches is its own:
@@ -166,7 +196,6 @@ add_process(struct tn_host_watch *host, pid_t pid, struct tn_host_moment *moment
 	int64_t resident = kilobytes(text, "\nRssAnon:");
 	if (resident < 0)
 		return false;
-	walk(known, resident);
 	if (!known->walked)
 		return false;
 	int64_t anonymous = known->anonymous + resident - known->resident;
@@ -178,11 +207,25 @@ add_process(struct tn_host_watch *host, pid_t pid, struct tn_host_moment *moment
 	if (moment->process_count == TN_HOST_PROCESSES)
 		return true;
 	struct tn_host_process *process = &moment->processes[moment->process_count++];
-	*process = (struct tn_host_process){ .pid = pid, .kind = TN_HOST_OTHER, .anonymous = anonymous, .file = known->file };
+	*process = (struct tn_host_process){
+		.pid = pid, .kind = TN_HOST_OTHER, .anonymous = anonymous, .file = known->file
+	};
 	ssize_t length = read_text(pid, "comm", name, sizeof(name));
 	if (length > 0)
 		snprintf(process->name, sizeof(process->name), "%.*s", (int)strcspn(name, "\n"), name);
 	return true;
+}
+
+/* Every process at its own highest, at once, as long as they are the same processes: workers need not load one after the other. */
+static int64_t
+highest_of(const struct tn_host_watch *host, const struct tn_host_moment *moment)
+{
+	int64_t sum = moment->anonymous + host->highest_shared;
+	for (size_t i = 0; i < moment->process_count; i++)
+		for (size_t j = 0; j < host->known_count; j++)
+			if (host->known[j].pid == moment->processes[i].pid)
+				sum += host->known[j].highest - moment->processes[i].anonymous;
+	return sum;
 }
 
 static int64_t
@@ -206,8 +249,8 @@ tn__host_look(struct tn_watch *watch, const struct tn_process_list *list, pid_t 
 	double began = tn__now();
 	if (!host->wanted || began < host->next)
 		return;
-	bool seen = false;
-	for (size_t i = 0; i < list->count; i++) {
+	bool seen = false, whole = walk_all(host, list, helper);
+	for (size_t i = 0; i < list->count && whole; i++) {
 		if (list->pids[i] == helper)
 			continue;
 		seen |= add_process(host, list->pids[i], &moment, &mapped);
@@ -226,10 +269,13 @@ tn__host_look(struct tn_watch *watch, const struct tn_process_list *list, pid_t 
 		host->peak = now;
 		host->at_peak = moment;
 	}
+	int64_t highest = highest_of(host, &moment);
+	if (whole && highest > host->highest)
+		host->highest = highest;
 	double ended = tn__now();
 	double wait = TIMES_A_LOOK * (ended - began);
 	host->next = ended + (wait > LEAST_SECONDS ? wait : LEAST_SECONDS);
-	watch->ledger->host_looks++;
+	watch->ledger->host_looks += whole;
 }
 
 void
@@ -256,18 +302,6 @@ kind_of(const struct tn_watch *watch, const struct tn_report *report, struct tn_
 	return process->pid == watch->program ? TN_HOST_PROGRAM : TN_HOST_OTHER;
 }
 
-/* Every process that was there at the peak at its own highest, at once: workers need not load one after the other. */
-static int64_t
-highest_of(const struct tn_host_watch *host)
-{
-	int64_t sum = host->peak - host->at_peak.shared + host->highest_shared;
-	for (size_t i = 0; i < host->at_peak.process_count; i++)
-		for (size_t j = 0; j < host->known_count; j++)
-			if (host->known[j].pid == host->at_peak.processes[i].pid)
-				sum += host->known[j].highest - host->at_peak.processes[i].anonymous;
-	return sum;
-}
-
 void
 tn__host_collect(const struct tn_watch *watch, struct tn_report *report)
 {
@@ -278,5 +312,5 @@ tn__host_collect(const struct tn_watch *watch, struct tn_report *report)
 	host->at_peak = watch->host.at_peak;
 	for (size_t i = 0; i < host->at_peak.process_count; i++)
 		host->at_peak.processes[i].kind = kind_of(watch, report, &host->at_peak.processes[i]);
-	host->highest = highest_of(&watch->host);
+	host->highest = watch->host.highest;
 }

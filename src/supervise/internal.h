@@ -177,17 +177,19 @@ void tn__endings_free(struct tn_endings *endings);
 struct tn_host_known { /* a process */
 	pid_t pid;
 	bool walked;
-	double next;               /* when its pages are walked again, at the earliest */
-	int64_t anonymous;         /* its part of it when they were walked, */
-	int64_t resident;          /* and all that was resident then */
-	int64_t file, shared;      /* likewise its parts */
-	int64_t highest;           /* its part of anonymous memory, ever */
+	int64_t anonymous;    /* its part of it when they were walked, */
+	int64_t resident;     /* and all that was resident then */
+	int64_t file, shared; /* likewise its parts */
+	int64_t highest;      /* its part of anonymous memory since a process came or went */
 };
 struct tn_host_watch {
 	bool wanted;
 	struct tn_host_known *known;
-	size_t known_count, known_capacity;
-	int64_t highest_shared;
+	size_t known_count, known_capacity, walked_count;
+	double walk,
+		walk_if_changed; /* when all pages are walked again, at the earliest; and where a process has come or gone */
+	int64_t highest,
+		highest_shared;            /* were each at its highest at once; of shared memory since a process came or went */
 	double next;                   /* when it is looked again, at the earliest */
 	int64_t peak;                  /* 0: nothing was seen yet */
 	struct tn_host_moment at_peak; /* whose processes are of no kind yet */

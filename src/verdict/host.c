@@ -9,7 +9,9 @@
 void
 tn__host_init(struct tn_host *host)
 {
-	*host = (struct tn_host){ .limit = TN_NO_FIGURE, .peak = TN_NO_FIGURE, .highest = TN_NO_FIGURE, .over = TN_NO_FIGURE };
+	*host = (struct tn_host){
+		.limit = TN_NO_FIGURE, .peak = TN_NO_FIGURE, .highest = TN_NO_FIGURE, .over = TN_NO_FIGURE
+	};
 }
 
 const char *

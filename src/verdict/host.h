@@ -38,17 +38,17 @@ struct tn_host_moment {
 };
 
 struct tn_host_loader {
-	struct tn_place *at; /* where it was made; NULL: unknown */
+	struct tn_place *at;                             /* where it was made; NULL: unknown */
 	int64_t workers, ahead, batch_size, batch_bytes; /* ahead: batches that each worker is ordered beforehand */
-	bool pins, full; /* full: all that was ordered was ready when it was looked */
+	bool pins, full;                                 /* full: all that was ordered was ready when it was looked */
 	int64_t pids[TN_HOST_WORKERS];
 	size_t pid_count;
 };
 
 /* TN_NO_FIGURE: unknown. */
 struct tn_host {
-	int64_t limit; /* --host-memory; not known: nothing was looked at */
-	int64_t peak;  /* anonymous and shared */
+	int64_t limit;   /* --host-memory; not known: nothing was looked at */
+	int64_t peak;    /* anonymous and shared */
 	int64_t highest; /* were every process at its own highest at once */
 	int64_t over;    /* 0: it is enough */
 	struct tn_host_moment at_peak;

@@ -63,7 +63,6 @@ class _Facts:
             "training_arguments": self.training_arguments,
             "trainer": self.trainer,
             "rewrites": sorted(self.rewrites),
-            "host_memory": bool(os.environ.get("TONNAGE_HOST_MEMORY")),
             "loaders": self.loaders,
             "offers": meaning.offers(*self.own_options()),
             "cuts_batches": meaning.forbids_accumulation(*self.own_options()),

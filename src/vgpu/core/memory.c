@@ -257,8 +257,8 @@ static uint64_t pinned_bytes; /* of host_ranges, what no card could have moved a
 static void *
 map_host(uint64_t bytes, int flags)
 {
-	void *pointer =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+	void *pointer = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1,
+	                     0);
 	return pointer == MAP_FAILED ? NULL : pointer;
 }
 

@@ -40,10 +40,18 @@ def watch_loaders(cls, name):
 
 
 def _note_loader(loader):
-    # One made by a trainer is the line that called the trainer; a subclass's constructor calls torch's, too.
-    frame = frames.place(frames.caller())
+    # One made by a trainer is the line that called the trainer; constructors of subclasses call torch's.
+    frame = frames.caller()
+    while frame is not None and (frames.kind(frame.f_code) is frames.OWN or _constructs(frame, loader)):
+        frame = frame.f_back
+    frame = frames.place(frame)
     if frame is not None and loader not in _made:
         _made[loader] = frames.describe(frame)
+
+
+def _constructs(frame, loader):
+    code = frame.f_code
+    return code.co_name == "__init__" and code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is loader
 
 
 @guard.guarded
