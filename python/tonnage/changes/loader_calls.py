@@ -16,6 +16,8 @@ _POSITIONS = {"batch_size": 1, "shuffle": 2, "sampler": 3, "batch_sampler": 4, "
 _FIELDS = {"num_workers": "dataloader_num_workers", "prefetch_factor": "dataloader_prefetch_factor",
            "pin_memory": "dataloader_pin_memory", "persistent_workers": "dataloader_persistent_workers"}  # fmt: skip
 
+_without_patch = set()  # changes
+
 
 def change_all(change, wish):
     """wish({"num_workers", "prefetch_factor", "pin_memory", "persistent_workers"}) -> what of these becomes what."""
@@ -26,7 +28,7 @@ def change_all(change, wish):
 
         @functools.wraps(original)
         def __init__(self, *args, **kwargs):
-            wishes = change.guarded(_wishes, {})(change, args, kwargs, wish, sys._getframe(1))
+            wishes = change.guarded(_wishes, {})(change, type(self).__name__, args, kwargs, wish, sys._getframe(1))
             rest = {name: value for name, value in kwargs.items() if name not in wishes}
             placed = list(args)
             for name in [name for name in wishes if _POSITIONS.get(name, 99) - 1 < len(args) - 1]:
@@ -50,7 +52,7 @@ def has(args, kwargs):
     return found
 
 
-def _wishes(change, args, kwargs, wish, frame):
+def _wishes(change, kind, args, kwargs, wish, frame):
     # transformers takes its own arguments' values; they were changed there.
     if arguments.is_managed(frame) == "hf":
         return {}
@@ -63,21 +65,27 @@ def _wishes(change, args, kwargs, wish, frame):
     change.note(place, "DataLoader with %s" % text)
     change.effect()
     arguments.say(change, "Make the DataLoader with %s." % text)
-    _patch(change, place, wishes)
+    _patch(change, kind, place, wishes)
     return wishes
 
 
-def _patch(change, place, wishes):
-    text = rewrite.source_at(place)
+def _patch(change, kind, place, wishes):
+    """Where one call of several cannot be edited, there is no patch: it would not be what was tried."""
+    text = rewrite.source_at(place) if place is not None else None
     calls = text.calls_at(place["line"]) if text is not None else ()
-    calls = [call for call in calls if "Loader" in (code.last(call.func) or "")]
-    if len(calls) != 1:
-        return
-    try:
-        for name, value in sorted(wishes.items()):
-            code.set_keyword(change.edits(text), calls[0], name, repr(value), _POSITIONS.get(name))
-    except source.Conflict:
-        change.patches.pop(text.path, None)
+    calls = [call for call in calls if code.last(call.func) == kind] or [
+        call for call in calls if "Loader" in (code.last(call.func) or "")]
+    # what is handed on as **words may have the same name
+    plain = [call for call in calls if all(word.arg is not None for word in call.keywords)]
+    if len(calls) == len(plain) == 1 and change not in _without_patch:
+        try:
+            for name, value in sorted(wishes.items()):
+                code.set_keyword(change.edits(text), calls[0], name, repr(value), _POSITIONS.get(name))
+            return
+        except source.Conflict:
+            pass
+    _without_patch.add(change)
+    change.patches.clear()
 
 
 def _fields(fields, wish):
