@@ -9,6 +9,7 @@
 #include "verdict/host_judge.h"
 
 #define INDENT 4
+#define LEAST_PINNED (1 << 20) /* bytes that are worth a line */
 
 void
 tn__say_over_host(const struct tn_printer *printer, const struct tn_report *report, const char *card)
@@ -54,7 +55,7 @@ say_parts(const struct tn_printer *printer, const struct tn_host *host)
 		length += (size_t)add_kind(host, kinds[i].kind, kinds[i].one, kinds[i].more, words + length, room - length);
 	snprintf(words + length, room - length, "/dev/shm and the like %s", tn__human_bytes(moment->shared, bytes));
 	tn__say(printer, TN_TINT_NONE, INDENT, "%s", words);
-	if (moment->pinned > 0)
+	if (moment->pinned >= LEAST_PINNED)
 		tn__say(printer, TN_TINT_NONE, INDENT, "pinned: %s of it, which cannot be swapped out",
 		        tn__human_bytes(moment->pinned, bytes));
 }

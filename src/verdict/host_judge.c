@@ -76,6 +76,9 @@ add_finding(struct tn_report *report)
 	const struct tn_host_loader *loader = largest_loader(host);
 	int64_t workers, held = tn__host_of_kind(host, TN_HOST_WORKER, &workers);
 	char peak[32], over[32], limit[32], by[160] = "", advice[256] = "", part[32];
+	/* A loader that could free a trifle of what lacks is not what is wrong. */
+	if (loader != NULL && held + tn__host_ahead_bytes(loader) < host->over / 2)
+		loader = NULL;
 	if (loader != NULL)
 		advise_loader(host, loader, advice, sizeof(advice));
 	if (workers > 0)

@@ -73,6 +73,14 @@ def test_too_little(tonnage, schema):
     assert again.stdout == done.stderr[done.stderr.index("Does not fit the computer"):]
 
 
+def test_a_loader_that_holds_a_trifle_is_not_to_blame(tonnage, schema):
+    small = {**LOADER, "batch_bytes": 1024}
+    done, report = tonnage.fake("--gpu=rtx3060", "--host-memory=1MiB", document={"loaders": [small]}, take=CARD, sleep=0.5)
+    schema("run", report)
+    assert done.returncode == 11 and report["findings"][0]["at"] is None
+    assert "prefetch_factor" not in done.stderr and "read in pieces" in " ".join(done.stderr.split())
+
+
 def test_what_was_left_out_decides(tonnage, schema):
     """Initial values that were skipped would have filled memory: nothing is promised where they decide."""
     document = {"init_skipped": {"tensors": 9, "bytes": 4 << 30}}

@@ -130,8 +130,8 @@ def test_a_fix_that_fits(tmp_path):
     assert {row["id"].partition("=")[0] for row in document["changes"]} <= {"loader_prefetch", "loader_workers", "loader_pin"}
     first = document["changes"][0]
     assert first["id"] == "loader_prefetch=1" and first["fits"] and first["enough"] and first["results"] == "same"
-    # 12 batches fewer; whether a worker's collector runs meanwhile, and copies the parent's pages, differs from run to run
-    assert 4 * BATCH < first["saved_bytes"] < 14 * BATCH and first["margin_bytes"] > 0
+    # 12 of 16 are not ready; what the change itself takes (some 60 MiB: 0036-hosts.md) is against it
+    assert 9 * BATCH < first["saved_bytes"] < 13 * BATCH and first["margin_bytes"] > 0
     subprocess.run(["patch", "-p0", "-i", str(patch)], cwd=tmp_path, check=True, capture_output=True)
     assert "prefetch_factor=1" in (tmp_path / "train.py").read_text()
     again = subprocess.run(words("run", limit, out, program="train.py", arguments=(4, 4)), cwd=tmp_path, env=ENVIRONMENT,

@@ -6,6 +6,7 @@ Order: sitecustomize → start → (torch imported) on_torch → (CUDA initialis
 and owns nothing until it initialises CUDA itself.
 """
 
+import gc
 import os
 import sys
 
@@ -240,6 +241,8 @@ def _renewed():
 
 def _in_child():
     error = state.hook_error
+    if settings.host_memory:
+        gc.freeze()  # what our own objects in the parent would have its collector copy (doc/design/0036-hosts.md)
     if state.cuda_initialized and state.torch is not None:
         from . import calls, reads
 

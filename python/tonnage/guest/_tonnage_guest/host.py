@@ -83,7 +83,8 @@ def _row_of(iterator):
     sampler = getattr(iterator, "_index_sampler", None)
     found = [pair for pair in list(_made.items()) if getattr(pair[0], "_index_sampler", None) is sampler]
     loader, at = found[-1] if found else (None, None)
-    workers = getattr(iterator, "_num_workers", 0)
+    # an epoch that ends early does without them (workers.py)
+    workers = getattr(loader, "num_workers", None) or getattr(iterator, "_num_workers", 0)
     key = (at["file"], at["line"], workers) if at else (None, id(type(iterator)), workers)
     if key not in _rows and len(_rows) < _MOST:
         _rows[key] = {
