@@ -22,6 +22,7 @@ static const char help[] =
 	"  --gpus N         how many of them, 1 to 8 (default 1)\n"
 	"  --memory SIZE    total memory of a card instead of its own (12GiB, 500MiB, bytes)\n"
 	"  --other SIZE     memory that other processes hold on each card\n"
+	"  --host-memory SIZE  the computer's own memory: what all processes of the run may hold of it at once\n"
 	"  --margin SHARE   what must stay free: 5% of the card, for example (default 0)\n"
 	"  --apply N        run PROGRAM with the change number N of the list afterwards, on the card named,\n"
 	"                   --gpu real included; --apply NAME=VALUE does it without a search\n"
@@ -48,6 +49,7 @@ enum { APPLY = SEARCH_OPTIONS_END, PATCH };
 
 static const struct option long_options[] = {
 	SEARCH_OPTIONS,
+	{ "host-memory", required_argument, NULL, SEARCH_HOST_MEMORY },
 	{ "apply", required_argument, NULL, APPLY },
 	{ "patch", required_argument, NULL, PATCH },
 	{ NULL, 0, NULL, 0 },

@@ -52,6 +52,8 @@ static const char help[] =
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
+	"  --host-memory SIZE  the computer's own memory: what all processes of the run hold of it at once\n"
+	"                   (workers, pinned memory, /dev/shm) may not be above this\n"
 	"  --budget SIZE    the device's peak may not be above this\n"
 	"  --baseline FILE  nor above that of an earlier run\n"
 	"  --tolerance SHARE  by more than this (default 1%)\n"
@@ -60,9 +62,10 @@ static const char help[] =
 	"  --quiet          no progress line and no report\n"
 	"  --help           this text\n"
 	"\n"
-	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 11 above the budget or the\n"
-	"baseline, 12 undecided (nothing decisive was seen), 2 wrong usage, 125 a failure of tonnage\n"
-	"itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the program's own status.\n";
+	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 11 above the budget, the\n"
+	"baseline or the computer's memory, 12 undecided (nothing decisive was seen), 2 wrong usage, 125 a\n"
+	"failure of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the\n"
+	"program's own status.\n";
 
 enum {
 	GPU = 1,
@@ -88,6 +91,7 @@ enum {
 	JSON,
 	HTML,
 	SNAPSHOT,
+	HOST_MEMORY,
 	BUDGET,
 	BASELINE,
 	TOLERANCE,
@@ -122,6 +126,7 @@ static const struct option long_options[] = {
 	{ "json", required_argument, NULL, JSON },
 	{ "html", required_argument, NULL, HTML },
 	{ "snapshot", required_argument, NULL, SNAPSHOT },
+	{ "host-memory", required_argument, NULL, HOST_MEMORY },
 	{ "budget", required_argument, NULL, BUDGET },
 	{ "baseline", required_argument, NULL, BASELINE },
 	{ "tolerance", required_argument, NULL, TOLERANCE },
@@ -204,6 +209,8 @@ take_option(int option, char **argv, struct tn_run_options *out)
 	case SNAPSHOT:
 		out->snapshot_path = optarg;
 		return 0;
+	case HOST_MEMORY:
+		return option_size("host-memory", false, &out->host_memory_bytes);
 	case BUDGET:
 		return option_size("budget", false, &out->budget_bytes);
 	case BASELINE:

@@ -57,6 +57,8 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 		return option_size("memory", false, &out->run.memory_bytes);
 	case SEARCH_OTHER:
 		return option_size("other", true, &out->run.other_bytes);
+	case SEARCH_HOST_MEMORY:
+		return option_size("host-memory", false, &out->run.host_memory_bytes);
 	case SEARCH_MARGIN:
 		return take_margin(&out->margin);
 	case SEARCH_STEPS:

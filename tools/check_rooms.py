@@ -68,7 +68,7 @@ GUEST_LAYERS = {
               pages recode record state torchapi virtual weights""",
     "sensors": """absent backward calls cells compiling downloads fetched files generation init launching loaders optimizers ports trackers uploads
                values""",
-    "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth history holds inputs left let_go loaded oom peaks phases
+    "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases
                  ranks reads regions retainers shapes usage work zero""",
     "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers worst_first",
     "boot": "boot points",

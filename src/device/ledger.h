@@ -30,7 +30,7 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 6u
+#define TN_LEDGER_VERSION 7u
 #define TN_NODE_DEVICES 8 /* that a program may see */
 #define TN_MAX_DEVICES 32 /* in a ledger: of up to four nodes, one after the other */
 #define TN_LEDGER_PROCESSES 256
@@ -92,6 +92,7 @@ struct tn_ledger_process {
 	uint64_t start_time; /* clock ticks after boot */
 	uint32_t region;     /* row + 1; 0: in none */
 	uint32_t unused;
+	_Atomic uint64_t pinned_bytes; /* of the computer's memory, allocated or registered for any card */
 	uint64_t bytes[TN_MAX_DEVICES][TN_BYTES_CLASSES];
 	uint64_t peak_bytes[TN_MAX_DEVICES];                /* the most that it held of each device, */
 	uint64_t at_peak[TN_MAX_DEVICES][TN_BYTES_CLASSES]; /* and what that was made of */
@@ -194,7 +195,8 @@ struct tn_ledger {
 	uint32_t device_count;
 	uint32_t flags;
 	_Atomic uint64_t managed_bytes, managed_peak; /* of cudaMallocManaged, all processes; on no device's account */
-	uint64_t unused[3];
+	_Atomic uint64_t host_looks; /* of the supervisor at the computer's memory; the hook waits for some */
+	uint64_t unused[2];
 	struct tn_ledger_guest guest; /* at TN_LEDGER_GUEST_OFFSET */
 	pthread_mutex_t lock;
 	_Atomic uint64_t sequence;       /* one number orders everything: taken by every change of what a device holds */

@@ -32,6 +32,9 @@ result_of(const struct tn_report *report, char words[160])
 	case TN_VERDICT_OVER_BUDGET:
 		snprintf(words, 160, "above the budget: %s at the peak", tn__human_bytes(report->device_peak, peak));
 		return words;
+	case TN_VERDICT_OVER_HOST_MEMORY:
+		snprintf(words, 160, "too much for the computer's memory: %s", tn__human_bytes(report->host.peak, peak));
+		return words;
 	case TN_VERDICT_FAILED:
 		if (report->stopped == TN_STOPPED_INTERRUPTED)
 			return "interrupted";

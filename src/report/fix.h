@@ -63,6 +63,9 @@ struct tn_fixes {
 	int64_t
 		need; /* of the program as it is, seen on a card large enough: its allocated peak and what lies outside PyTorch */
 	int64_t missing; /* what the card lacks for that */
+	int64_t
+		host_memory; /* where the computer's memory is what lacks: how much it has; all sizes above and of the changes are then of
+	                      * that. TN_NO_FIGURE: it does not */
 	const char *smallest_gpu;
 	char *cause, *why, *advice, *at; /* of the out-of-memory; at: "model.py:32" */
 	char *own_error; /* with which the program ends by itself where memory is enough; NULL: it does not */
@@ -91,6 +94,9 @@ const char *tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_RO
 /* Why, with the line; and the error that the program itself ends with. The caller frees; NULL: unknown, or there is none. */
 char *tn__fixes_why(const struct tn_fixes *fixes);
 char *tn__fixes_own_error(const struct tn_fixes *fixes);
+/* That a change fits only narrowly, into `words`; NULL: it does not fit, or surely. */
+const char *tn__fix_narrow_words(const struct tn_fixes *fixes, const struct tn_fix_change *change,
+                                 char words[TN_WORDS_ROOM]);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);
 /* The change's patch as a report may show it, with no secret in it; --patch writes the real one. The caller frees; NULL: none. */
 char *tn__fix_shown_patch(const struct tn_fixes *fixes, const struct tn_fix_change *change);

@@ -70,8 +70,8 @@ change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 		end_words(change->end), "saved_bytes", saved(change), "margin_bytes",
 		fits ? tn__json_figure(change->margin) : json_null(), "time", tn__time_words(&change->time, time), "results",
 		tn__guarantee_words(fixes, change->results), "narrow",
-		fits ? tn__json_text(tn__narrow_words(change->margin, change->uncertain, narrow)) : json_null(), "how",
-		tn__json_text(change->how), "patch", tn__json_text(patch), "why_not", tn__json_text(change->why_not));
+		tn__json_text(tn__fix_narrow_words(fixes, change, narrow)), "how", tn__json_text(change->how), "patch",
+		tn__json_text(patch), "why_not", tn__json_text(change->why_not));
 	free(patch);
 	return object;
 }

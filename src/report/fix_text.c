@@ -34,7 +34,10 @@ tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 		snprintf(name, sizeof(name), "%s", fixes->gpu.name);
 	}
 	tn__human_bytes(fixes->need, peak);
-	if (fixes->fits_unchanged)
+	if (fixes->host_memory != TN_NO_FIGURE)
+		snprintf(words, TN_WORDS_ROOM, "Does not fit the computer's memory of %s: it needs %s, %s more",
+		         tn__human_bytes(fixes->host_memory, total), peak, tn__human_bytes(fixes->missing, missing));
+	else if (fixes->fits_unchanged)
 		snprintf(words, TN_WORDS_ROOM, "Fits on %s (%s) as it is: %s at the peak, nothing needs a change", name, total,
 		         peak);
 	else if (fixes->need == TN_NO_FIGURE || fixes->missing == TN_NO_FIGURE)
@@ -43,6 +46,15 @@ tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 		snprintf(words, TN_WORDS_ROOM, "Does not fit on %s (%s): it needs %s%s, %s more", name, total, peak,
 		         fixes->gpus > 1 ? " on the fullest" : "", tn__human_bytes(fixes->missing, missing));
 	return words;
+}
+
+const char *
+tn__fix_narrow_words(const struct tn_fixes *fixes, const struct tn_fix_change *change, char words[TN_WORDS_ROOM])
+{
+	if (change->end != TN_FIX_FITS)
+		return NULL;
+	return fixes->host_memory != TN_NO_FIGURE ? tn__narrow_host_words(change->margin, change->uncertain, words)
+	                                          : tn__narrow_words(change->margin, change->uncertain, words);
 }
 
 char *
@@ -122,7 +134,7 @@ say_change(const struct tn_printer *printer, const struct tn_fixes *fixes, const
            int number)
 {
 	char saved[64], margin[32], time[64], words[TN_WORDS_ROOM];
-	const char *narrow = tn__narrow_words(change->margin, change->uncertain, words);
+	const char *narrow = tn__fix_narrow_words(fixes, change, words);
 	fputc('\n', printer->out);
 	tn__say(printer, change->enough ? TN_TINT_GOOD : TN_TINT_STRONG, 2, "%d  %s%s", number, change->title,
 	        change->enough ? "   <- the first that is enough and keeps the results" : "");

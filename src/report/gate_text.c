@@ -16,7 +16,9 @@ tn__say_over(const struct tn_printer *printer, const struct tn_report *report, c
 	const struct tn_report_gate *gate = &report->gate;
 	char peak[32], more[32];
 	tn__human_bytes(report->device_peak, peak);
-	if (report->verdict == TN_VERDICT_OVER_BUDGET)
+	if (report->verdict == TN_VERDICT_OVER_HOST_MEMORY)
+		tn__say_over_host(printer, report, card);
+	else if (report->verdict == TN_VERDICT_OVER_BUDGET)
 		tn__say(printer, TN_TINT_BAD, 0, "Over the budget on %s: %s at the peak, %s too much", card, peak,
 		        tn__human_bytes(gate->over_budget, more));
 	else

@@ -19,6 +19,18 @@ tn__narrow_words(int64_t margin, int64_t uncertain, char words[TN_WORDS_ROOM])
 }
 
 const char *
+tn__narrow_host_words(int64_t margin, int64_t uncertain, char words[TN_WORDS_ROOM])
+{
+	char above[32];
+	if (margin == TN_NO_FIGURE || margin >= uncertain)
+		return NULL;
+	snprintf(words, TN_WORDS_ROOM,
+	         "narrowly: it would be %s more, were every process at its highest at once, and that decides",
+	         tn__human_bytes(uncertain, above));
+	return words;
+}
+
+const char *
 tn__trials_words(int trials, double seconds, double first, char words[TN_WORDS_ROOM])
 {
 	char found[64] = "";

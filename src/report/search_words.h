@@ -14,6 +14,8 @@ enum { TN_WORDS_ROOM = 256 };
 
 /* That less is left than what is not known of the peak; NULL where more is. */
 const char *tn__narrow_words(int64_t margin, int64_t uncertain, char words[TN_WORDS_ROOM]);
+/* The same of the computer's memory. */
+const char *tn__narrow_host_words(int64_t margin, int64_t uncertain, char words[TN_WORDS_ROOM]);
 /* "12 trials on a virtual GPU in 3 s; nothing real was changed"; `first`: until something fitted; negative: not said. */
 const char *tn__trials_words(int trials, double seconds, double first, char words[TN_WORDS_ROOM]);
 

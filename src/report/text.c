@@ -118,7 +118,8 @@ say_undecided(const struct tn_printer *printer, const struct tn_report *report, 
 static bool
 is_over_a_limit(const struct tn_report *report)
 {
-	return report->verdict == TN_VERDICT_OVER_BUDGET || report->verdict == TN_VERDICT_OVER_BASELINE;
+	return report->verdict == TN_VERDICT_OVER_BUDGET || report->verdict == TN_VERDICT_OVER_BASELINE ||
+	       report->verdict == TN_VERDICT_OVER_HOST_MEMORY;
 }
 
 /* The peak is a figure, or a bound of it where bytes hang on what was assumed. */
@@ -385,7 +386,7 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 {
 	const struct tn_gpu_row *row = report->gpu.alias[0] != '\0' ? tn__gpu_find(report->gpu.alias) : NULL;
 	int64_t others = report->at_oom.by_category[TN_CATEGORY_other_processes];
-	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "";
+	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "", host[48] = "";
 	if (row != NULL && !report->real_gpu)
 		snprintf(card, sizeof(card), "--gpu %s ", report->gpu.alias);
 	if (row != NULL && row->figures.total_bytes != report->gpu.total_bytes)
@@ -394,7 +395,9 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 		snprintf(other, sizeof(other), "--other %lld ", (long long)others);
 	if (report->gpus > 1)
 		snprintf(gpus, sizeof(gpus), "--gpus %d ", report->gpus);
-	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s-- %s", card, memory, other, gpus,
+	if (report->host.limit != TN_NO_FIGURE)
+		snprintf(host, sizeof(host), "--host-memory %lld ", (long long)report->host.limit);
+	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s-- %s", card, memory, other, gpus, host,
 	                 report->command);
 }
 
@@ -448,6 +451,7 @@ tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
 	else if (report->verdict == TN_VERDICT_GROWS)
 		say_growth(printer, report);
 	tn__say_gate(printer, report);
+	tn__say_host(printer, report);
 }
 
 void

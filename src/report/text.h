@@ -46,6 +46,12 @@ void tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *
 /* Which inputs the verdict has seen, and which longer ones are known. */
 void tn__say_inputs(const struct tn_printer *printer, const struct tn_report *report);
 
+/* ---- host_text.c ---- */
+
+/* The verdict's own line where the computer's memory is not enough; and what held it, where that was asked for. */
+void tn__say_over_host(const struct tn_printer *printer, const struct tn_report *report, const char *card);
+void tn__say_host(const struct tn_printer *printer, const struct tn_report *report);
+
 /* ---- gate_text.c ---- */
 
 /* What the run was held against beside its card: the first line where it is above that, and the lines below it. */

@@ -30,7 +30,9 @@ tn__fix_judge_time(const struct tn_fix_search *search, struct tn_attempt *attemp
 		unchanged = &search->unchanged_card.steps;
 	for (size_t i = 0; i < attempt->found.part_count; i++)
 		if (tn__change_is(attempt->found.parts[i], TN_CHANGE_SHARD_STATE))
-			return; /* what cards send each other is not counted, so that only what is saved would be */
+			return;   /* what cards send each other is not counted, so that only what is saved would be */
+	if (search->host) /* neither is how long batches are waited for */
+		return;
 	if (attempt->without_others)
 		attempt->found.time = (struct tn_time_ratio){ true, 1, 1, 1 };
 	else if (share > 0)

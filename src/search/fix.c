@@ -46,7 +46,8 @@ is_outdone(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
 	for (int i = 0; i < search->count; i++) {
 		const struct tn_fix_change *other = &search->attempts[i].found;
-		if (attempt->found.pieces > 0 && other->end == TN_FIX_FITS && other->pieces > 0 &&
+		bool surely = !search->host || other->margin >= other->uncertain;
+		if (attempt->found.pieces > 0 && other->end == TN_FIX_FITS && surely && other->pieces > 0 &&
 		    other->pieces < attempt->found.pieces && tn__fix_excludes(&search->attempts[i], attempt))
 			return true;
 	}
@@ -110,13 +111,18 @@ judge_unchanged(struct tn_fix_search *search)
 {
 	const struct tn_trial *large = &search->unchanged_large;
 	double longest = large->seconds > search->unchanged_card.seconds ? large->seconds : search->unchanged_card.seconds;
-	if (tn__trial_fits(large) && !tn__fix_grows(search)) /* what grows would take more with every step */
+	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
+	search->host = card->verdict == TN_VERDICT_OVER_HOST_MEMORY;
+	if (search->host) {
+		search->need = card->host.peak;
+		search->missing = card->host.over;
+	} else if (tn__trial_fits(large) && !tn__fix_grows(search)) /* what grows would take more with every step */
 		search->need = tn__fix_need(tn__trial_report(large));
-	if (search->need != TN_NO_FIGURE)
+	if (search->need != TN_NO_FIGURE && !search->host)
 		search->missing = search->need + search->card.hidden - (int64_t)search->card.total;
-	if (search->need != TN_NO_FIGURE && search->unchanged_card.outcome.report != NULL)
+	if (search->need != TN_NO_FIGURE && !search->host && search->unchanged_card.outcome.report != NULL)
 		tn__report_judge_need(search->unchanged_card.outcome.report, tn__trial_report(large));
-	search->direct = tn__fix_grows(search) || search->missing <= 0;
+	search->direct = search->host || tn__fix_grows(search) || search->missing <= 0;
 	if (search->missing <= 0)
 		search->missing = TN_NO_FIGURE;
 	search->trials.limit_seconds = 4 * longest + 30;
@@ -189,6 +195,7 @@ start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	limit_steps(search, attempt, &trial->options);
 	trial->options.no_detail = !seeks_sequels(search, attempt);
 	trial->options.memory_bytes = TN_UNLIMITED_CARD;
+	trial->options.host_memory_bytes = 0;
 	trial->changes = attempt->found.changes;
 	set_arguments(attempt, trial);
 	attempt->stage = TN_STAGE_ON_LARGE;
@@ -208,6 +215,7 @@ start_unchanged(struct tn_fix_search *search)
 		return NULL;
 	search->unchanged_large.options = search->card.options;
 	search->unchanged_large.options.memory_bytes = TN_UNLIMITED_CARD;
+	search->unchanged_large.options.host_memory_bytes = 0; /* the card's need alone */
 	search->unchanged_large.changes = TN_CHANGE_SURVEY;
 	return &search->unchanged_large;
 }
@@ -411,7 +419,8 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 		                                 .next = next,
 		                                 .ended = ended,
 		                                 .tick = tick,
-		                                 .forks = !options->search.fresh };
+		                                 .forks = !options->search.fresh &&
+		                                          options->search.run.host_memory_bytes == 0 };
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)

@@ -158,6 +158,15 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 {
 	struct tn_fix_change *found = &attempt->found;
 	const struct tn_report *report = tn__trial_report(trial);
+	if (search->host) { /* the computer's memory, all of it: what the card holds is as before */
+		found->need = report->host.peak;
+		found->saved = report->host.peak != TN_NO_FIGURE ? search->need - report->host.peak : TN_NO_FIGURE;
+		found->margin = report->host.peak != TN_NO_FIGURE ? report->host.limit - report->host.peak : TN_NO_FIGURE;
+		found->uncertain = report->host.highest > report->host.peak ? report->host.highest - report->host.peak : 0;
+		found->reserved_peak = report->reserved_peak;
+		found->device_peak = report->device_peak;
+		return;
+	}
 	found->reserved_peak = report->reserved_peak;
 	found->device_peak = report->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : report->device_peak - hidden;
 	if (found->device_peak == TN_NO_FIGURE)
@@ -293,6 +302,8 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 	if (!is_told_and_whole(search, attempt, trial))
 		return;
 	if (!tn__trial_fits(trial)) {
+		if (search->host)
+			take_peaks(search, attempt, trial, search->card.hidden);
 		too_little(attempt);
 		return;
 	}

@@ -130,6 +130,7 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 	                               : whole->smallest_gpu != NULL ? tn__gpu_find(whole->smallest_gpu)
 	                                                             : NULL;
 	*out = (struct tn_fixes){ .gpu = search->card.figures,
+		                      .host_memory = search->host ? card->host.limit : TN_NO_FIGURE,
 		                      .gpus = search->card.options.gpus,
 		                      .fits_unchanged = fits,
 		                      .failed = card->verdict == TN_VERDICT_FAILED,
@@ -145,7 +146,7 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 		                      .not_forked = tn__trials_not_forked(&search->trials),
 		                      .seconds = tn__trials_seconds(&search->trials),
 		                      .first_seconds = search->first_seconds };
-	if (tn__fix_grows(search))
+	if (tn__fix_grows(search) || search->host)
 		out->smallest_gpu = NULL; /* what was seen is not all that it would take */
 	out->command = tn__program_quote(search->card.options.arguments);
 	out->secrets = tn__secrets_of(search->card.options.arguments, environ);
@@ -167,7 +168,7 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
 	mark_enough(out);
 	out->infers = survey->known && survey->backward == 0;
-	if (!fits)
+	if (!fits && !search->host)
 		tn__multi_gpu_estimate(search, out);
 	fill_cause(card, out);
 	if (!fits)

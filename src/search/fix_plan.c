@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "verdict/finding_rows.h"
 
 #define MOST_OPTION_VALUES 3
 #define MORE_PIECES 1.5 /* than were not enough */
@@ -70,6 +71,9 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 {
 	const struct tn_change_facts *facts = tn__change_facts(row->id);
 	int64_t most = tn__remedy_most(facts, &search->unchanged_large, pieces);
+	bool of_host = tn__finding_has_remedy(TN_FINDING_host_ram, facts->id);
+	if (of_host != search->host) /* what frees the computer's memory frees none of a card, and the other way round */
+		return;
 	bool not_of_room, remedies = tn__remedy_fits(facts, &search->unchanged_card, &not_of_room);
 	char *part = tn__change_part(row->id, value);
 	char *title = tn__change_title(row->title != NULL ? row->title : facts->title, value);
@@ -157,7 +161,8 @@ add_batch(struct tn_fix_search *search, const struct tn_possible_change *row, in
 	}
 }
 
-/* All settings are tried where the cache is to blame; else only the one that may help anywhere. */
+/* All settings are tried where the cache is to blame; else only the one that may help anywhere. Of the computer's memory each
+ * takes more away than the one before, so that the first that does is enough. */
 static void
 add_settings(struct tn_fix_search *search, const struct tn_possible_change *row)
 {
@@ -168,7 +173,7 @@ add_settings(struct tn_fix_search *search, const struct tn_possible_change *row)
 		all = tn__remedy_most(facts, &search->unchanged_large, 0) >= search->missing;
 	for (size_t i = 0; i < row->values.count; i++)
 		if (row->values.items[i] != NULL && (all || i == 0))
-			add_single(search, row, row->values.items[i], 0);
+			add_single(search, row, row->values.items[i], search->host ? (int)i + 1 : 0);
 }
 
 static void

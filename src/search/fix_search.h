@@ -49,9 +49,10 @@ struct tn_fix_search {
 	int round;                 /* of planning: fix.c */
 	enum tn_guarantee allowed; /* changes that do more to the results wait */
 	bool direct;               /* only the card itself is asked */
-	int64_t missing;           /* bytes, margin included; TN_NO_FIGURE: unknown */
-	int64_t need;              /* tn__fix_need of the program as it is; TN_NO_FIGURE: unknown */
-	int batch;                 /* the largest of the program; 0: unknown */
+	bool host;       /* the card fits: what is missing is the computer's memory, and `need`, too, is of that */
+	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
+	int64_t need;    /* tn__fix_need of the program as it is; TN_NO_FIGURE: unknown */
+	int batch;       /* the largest of the program; 0: unknown */
 	double first_seconds;
 	const char *failure; /* why there is no list */
 	int failure_status;

@@ -140,6 +140,8 @@ tn__search_card_options(const struct tn_run_options *options)
 		fprintf(out, "--memory %llu ", (unsigned long long)options->memory_bytes);
 	if (options->other_bytes != 0)
 		fprintf(out, "--other %llu ", (unsigned long long)options->other_bytes);
+	if (options->host_memory_bytes != 0)
+		fprintf(out, "--host-memory %llu ", (unsigned long long)options->host_memory_bytes);
 	fclose(out);
 	return text;
 }

@@ -206,7 +206,8 @@ check_torch_version(struct tn_report *report)
 static void
 check_host_memory(struct tn_report *report)
 {
-	static const char *const words[] = { "MemoryError", "DefaultCPUAllocator", "Cannot allocate memory" };
+	static const char *const words[] = { "MemoryError", "DefaultCPUAllocator", "Cannot allocate memory",
+		                                 "insufficient shared memory", "is killed by signal: Killed" };
 	for (size_t i = 0; report->exception != NULL && i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strstr(report->exception, words[i]) == NULL)
 			continue;
@@ -310,6 +311,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__guest_collect(watch->folder, watch->ledger, refusing != NULL ? refusing->refusal.pid : 0, worst, report,
 	                  &watch->ending, &news);
 	tn__notebook_collect(watch->folder, report);
+	tn__host_collect(watch, report);
 	tn__stand_ins_collect(watch->folder, &report->stand_ins);
 	tn__stand_ins_findings(watch, report);
 	/* PyTorch's own allocator takes 2 MiB at least when it goes on. */

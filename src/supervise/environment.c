@@ -209,6 +209,12 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 		snprintf(path, sizeof(path), "%d", options->nodes);
 		set(builder, "TONNAGE_NODES", path);
 	}
+	if (options->host_memory_bytes > 0) { /* doc/design/0036-hosts.md */
+		snprintf(path, sizeof(path), "%llu", (unsigned long long)options->host_memory_bytes);
+		set(builder, "TONNAGE_HOST_MEMORY", path);
+	} else {
+		drop(builder, "TONNAGE_HOST_MEMORY");
+	}
 	set(builder, "TONNAGE_WRITES", options->allow_writes ? "allow" : "scratch");
 	set(builder, "TONNAGE_NETWORK", options->allow_network ? "allow" : "closed");
 	set(builder, "TONNAGE_DETAIL", options->no_detail ? "0" : "1");

@@ -412,6 +412,12 @@ tn__guest_take_cells(const struct tn_guest_file *file, struct tn_report *report)
 }
 
 void
+tn__guest_take_loaders(const struct tn_guest_file *file, struct tn_report *report)
+{
+	tn__host_read_loaders(json_object_get(file->document, "loaders"), &report->host);
+}
+
+void
 tn__guest_take_exception(const struct tn_guest_file *file, struct tn_report *report)
 {
 	take_exception(json_object_get(file->document, "exception"), report);

@@ -172,6 +172,35 @@ void tn__endings_look(struct tn_endings *endings, pid_t pid);
 bool tn__endings_find(const struct tn_endings *endings, pid_t pid, int *status);
 void tn__endings_free(struct tn_endings *endings);
 
+/* ---- host_memory.c: what the run holds of the computer's memory ---- */
+
+struct tn_host_known { /* a process */
+	pid_t pid;
+	bool walked;
+	int64_t anonymous;    /* its part of it when they were walked, */
+	int64_t resident;     /* and all that was resident then */
+	int64_t file, shared; /* likewise its parts */
+	int64_t highest;      /* its part of anonymous memory since a process came or went */
+};
+struct tn_host_watch {
+	bool wanted;
+	struct tn_host_known *known;
+	size_t known_count, known_capacity, walked_count;
+	double walk,
+		walk_if_changed; /* when all pages are walked again, at the earliest; and where a process has come or gone */
+	int64_t highest,
+		highest_shared;            /* were each at its highest at once; of shared memory since a process came or went */
+	double next;                   /* when it is looked again, at the earliest */
+	int64_t peak;                  /* 0: nothing was seen yet */
+	struct tn_host_moment at_peak; /* whose processes are of no kind yet */
+};
+struct tn_watch;
+/* Looks, where it is wanted and time. `list` is of the live processes of the run; helper is none of the program's. */
+void tn__host_look(struct tn_watch *watch, const struct tn_process_list *list, pid_t helper);
+void tn__host_forget(struct tn_host_watch *host);
+/* What was seen, with processes told apart. After the guests'. */
+void tn__host_collect(const struct tn_watch *watch, struct tn_report *report);
+
 /* ---- watch.c: while the program runs ---- */
 
 struct tn_watch {
@@ -198,6 +227,7 @@ struct tn_watch {
 	int raw_wall; /* enum tn__raw_wall; -1: the program was put behind no wall */
 	enum tn_misuse misuse;
 	uint64_t peak_rss_bytes;
+	struct tn_host_watch host;
 	uint64_t real_device_peak; /* --gpu real: sampled, 0 when unknown */
 	double seconds;
 	struct tn_process_list seen; /* every process of the run that was met */

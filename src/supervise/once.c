@@ -172,6 +172,8 @@ tn__once_report(struct tn_once *once, const struct tn_need *need, struct tn_repo
 	report->gate.baseline = once->baseline;
 	report->gate.tolerance = options->tolerance >= 0 ? options->tolerance : TN_TOLERANCE;
 	report->gate.wanted = options->write_baseline_path;
+	if (options->host_memory_bytes > 0)
+		report->host.limit = (int64_t)options->host_memory_bytes;
 	if (need != NULL)
 		report->need = *need;
 	tn__collect(options, &once->card, &once->watch, report);
@@ -242,6 +244,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                        .raw_wall = -1,
 		                        .install = &once->install,
 		                        .real_gpu = once->card.real,
+		                        .host = { .wanted = options->host_memory_bytes > 0 },
 		                        .started = tn__now() };
 	if (!options->quiet && isatty(fileno(options->messages)))
 		watch->progress = (struct tn_progress){ .out = options->messages, .shared = isatty(STDOUT_FILENO) };
@@ -267,14 +270,17 @@ start_and_watch(struct tn_once *once, int *exit_status)
 	tn__reaper_finish(&watch->reaper);
 	tn__process_list_free(&watch->seen);
 	tn__endings_free(&watch->endings);
+	tn__host_forget(&watch->host);
 	return status;
 }
 
 /* What whoever started this command asks of each of its runs: to serve, or to have the program forked. */
 static struct tn_once_way
-way_of_environment(struct tn_once_way way)
+way_of_environment(const struct tn_run_options *options, struct tn_once_way way)
 {
 	int lent = tn__server_lent();
+	if (options->host_memory_bytes > 0) /* pages that are shared with a server would count half */
+		lent = -1;
 	way.serves |= getenv(TN_FORKS_VARIABLE) != NULL;
 	if (lent >= 0 && !way.forked && !way.serves) {
 		way.forked = true;
@@ -291,7 +297,7 @@ tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_RETURN_IF(once == NULL, TN_NO_MEMORY, "out of host memory");
 	once->options = options;
-	once->way = way_of_environment(*way);
+	once->way = way_of_environment(options, *way);
 	once->signals = -1;
 	tn_status status = check_options(once, exit_status);
 	if (status == TN_OK) {

@@ -126,7 +126,7 @@ save_baseline(const struct tn_run_options *options, struct tn_report *report)
 {
 	const char *path = options->write_baseline_path;
 	bool seen = report->verdict == TN_VERDICT_FITS || report->verdict == TN_VERDICT_OVER_BUDGET ||
-	            report->verdict == TN_VERDICT_OVER_BASELINE;
+	            report->verdict == TN_VERDICT_OVER_BASELINE || report->verdict == TN_VERDICT_OVER_HOST_MEMORY;
 	if (path == NULL || !seen)
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn__save_to(path, options->output, write_baseline, report));

@@ -19,6 +19,7 @@
 
 #define POLL_MILLISECONDS 20
 #define SAMPLE_SECONDS 0.25
+#define HOST_SECONDS 0.01 /* where the computer's memory is looked at, too */
 #define GUEST_SECONDS 0.5
 #define LEFT_BEHIND_SECONDS 1.0 /* for what the program leaves running */
 #define INTERRUPTED_SECONDS 5.0 /* for the program to end after Ctrl-C */
@@ -155,6 +156,7 @@ sample(struct state *state, double now)
 	}
 	if (!state->program_ended)
 		look_at_compilers(state, compiles, now);
+	tn__host_look(watch, &list, state->helper);
 	if (watch->real_gpu && tn__machine_process_bytes(list.pids, list.count, &bytes) == TN_OK &&
 	    bytes > watch->real_device_peak)
 		watch->real_device_peak = bytes;
@@ -276,9 +278,10 @@ tn__watch_until_end(struct tn_watch *watch)
 {
 	struct state state = { .watch = watch };
 	struct pollfd watched[] = { { watch->reaper.news, POLLIN, 0 }, { watch->signals, POLLIN, 0 }, { -1, POLLIN, 0 } };
+	const double pause = watch->host.wanted ? HOST_SECONDS : SAMPLE_SECONDS;
 	while (!state.over) {
 		watched[2].fd = asked_socket(&state);
-		if (poll(watched, 3, POLL_MILLISECONDS) > 0) {
+		if (poll(watched, 3, watch->host.wanted ? POLL_MILLISECONDS / 2 : POLL_MILLISECONDS) > 0) {
 			if (watched[0].revents & (POLLIN | POLLHUP))
 				read_news(&state);
 			if (watched[1].revents & POLLIN)
@@ -290,7 +293,7 @@ tn__watch_until_end(struct tn_watch *watch)
 		look_at_ledger(&state);
 		look_at_guests(&state, now);
 		look_at_time(&state, now);
-		if (now - state.sampled >= (state.program_ended ? POLL_MILLISECONDS / 1000.0 : SAMPLE_SECONDS)) {
+		if (now - state.sampled >= (state.program_ended ? POLL_MILLISECONDS / 1000.0 : pause)) {
 			state.sampled = now;
 			sample(&state, now);
 		}

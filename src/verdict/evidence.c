@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "verdict/host_judge.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 
@@ -120,4 +121,5 @@ tn__report_find_doubts(struct tn_report *report, const struct tn_ending *ending)
 	doubt_the_refused(report);
 	if (!passed && well && report->exception != NULL)
 		doubt_the_inside(report);
+	tn__report_doubt_host(report);
 }

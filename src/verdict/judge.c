@@ -13,6 +13,7 @@
 #include "verdict/advice.h"
 #include "verdict/finding_rows.h"
 #include "verdict/gate.h"
+#include "verdict/host_judge.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 #include "verdict/paths.h"
@@ -354,6 +355,7 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 	judge_bounds(report);
 	judge_updates(report);
 	judge_limits(report);
+	tn__report_judge_host(report);
 	judge_kernels(report);
 	int64_t needed = needed_card(report);
 	if (needed > 0) {

@@ -51,6 +51,7 @@ tn__report_init(struct tn_report *report)
 	report->launches = report->computed_read_count = TN_NO_FIGURE;
 	report->assumptions = (struct tn_assumed_list){ .bytes = TN_NO_FIGURE, .share = 1 };
 	tn__inputs_init(&report->inputs);
+	tn__host_init(&report->host);
 	report->files.bytes = report->files.disk_bytes = report->files.limit_bytes = TN_NO_FIGURE;
 }
 
@@ -152,6 +153,8 @@ tn__report_free(struct tn_report *report)
 	tn__stand_ins_free(&report->stand_ins);
 	tn__report_free_place(report->inputs.at);
 	tn__inputs_free(&report->inputs);
+	for (size_t i = 0; i < report->host.loader_count; i++)
+		tn__report_free_place(report->host.loaders[i].at);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);
 	free_moment(&report->at_peak);
@@ -400,8 +403,8 @@ tn__report_new_place(const char *file, int64_t line, const char *function, bool 
 const char *
 tn__verdict_text(enum tn_verdict verdict)
 {
-	static const char *const texts[] = { "fits",        "out_of_memory", "grows",    "failed",
-		                                 "over_budget", "over_baseline", "undecided" };
+	static const char *const texts[] = { "fits",          "out_of_memory",    "grows",    "failed", "over_budget",
+		                                 "over_baseline", "over_host_memory", "undecided" };
 	return texts[verdict];
 }
 

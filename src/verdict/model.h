@@ -20,6 +20,7 @@
 #include "base/figure.h"    /* TN_NO_FIGURE */
 #include "gpu/gpu.h"        /* tn_gpu_figures */
 #include "tonnage/status.h" /* tn_status */
+#include "verdict/host.h"   /* tn_host */
 #include "verdict/inputs.h" /* tn_inputs */
 
 enum tn_verdict {
@@ -27,10 +28,11 @@ enum tn_verdict {
 	TN_VERDICT_OUT_OF_MEMORY,
 	TN_VERDICT_GROWS,
 	TN_VERDICT_FAILED,
-	TN_VERDICT_OVER_BUDGET, /* these two fit the card */
+	TN_VERDICT_OVER_BUDGET, /* these three fit the card */
 	TN_VERDICT_OVER_BASELINE,
-	TN_VERDICT_UNDECIDED, /* nothing decisive was seen: doc/design/0018-evidence.md */
-	TN_VERDICTS           /* how many there are */
+	TN_VERDICT_OVER_HOST_MEMORY, /* fits the card, and not the computer */
+	TN_VERDICT_UNDECIDED,        /* nothing decisive was seen: doc/design/0018-evidence.md */
+	TN_VERDICTS                  /* how many there are */
 };
 enum tn_stopped {
 	TN_STOPPED_SETTLED,
@@ -434,6 +436,7 @@ struct tn_report {
 	struct tn_report_files files;
 	struct tn_stand_in_list stand_ins;
 	struct tn_inputs inputs;
+	struct tn_host host;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made;          /* where the guest left it, inside the run folder */
 	struct tn_sensor sensors[32]; /* of all processes: lost where one lost it */

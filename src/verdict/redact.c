@@ -179,6 +179,8 @@ change_paths(change_path *change, const void *how, struct tn_report *report)
 	change_place(change, how, report->exception_at);
 	change_place(change, how, report->kept_at);
 	change_place(change, how, report->inputs.at);
+	for (size_t i = 0; i < report->host.loader_count; i++)
+		change_place(change, how, report->host.loaders[i].at);
 	for (size_t i = 0; i < report->region_count; i++)
 		change_place(change, how, report->regions[i].at);
 	for (size_t i = 0; i < report->finding_count; i++)

@@ -438,6 +438,7 @@ read_all(const json_t *root, struct tn_report *report)
 	report->command = tn__json_read_text(program, "command");
 	report->working_folder = tn__json_read_text(program, "folder");
 	report->peak_rss_bytes = tn__json_read_figure(host, "peak_rss_bytes");
+	tn__host_read(host, &report->host);
 	report->seconds = json_number_value(json_object_get(host, "seconds"));
 	return TN_OK;
 }

@@ -36,6 +36,7 @@ class _Facts:
         self.training_arguments = False  # transformers'
         self.trainer = None  # "hf" or "lightning" when one of them makes the updates
         self.rewrites = set()
+        self.loaders = []  # what data loaders hold of the computer's memory
 
     def own_options(self):
         """Options of the command line, of the library that can do most first, and what stands elsewhere: offers' arguments."""
@@ -62,6 +63,7 @@ class _Facts:
             "training_arguments": self.training_arguments,
             "trainer": self.trainer,
             "rewrites": sorted(self.rewrites),
+            "loaders": self.loaders,
             "offers": meaning.offers(*self.own_options()),
             "cuts_batches": meaning.forbids_accumulation(*self.own_options()),
             "command_line": sys.argv[1:],
@@ -89,6 +91,12 @@ def install(change):
     def loader(used, place):
         if isinstance(loaders.size_of(used), int):
             facts.batches.setdefault(loaders.size_of(used), place)
+
+    def made(loader, frame):
+        workers, ahead = loader.num_workers, loader.prefetch_factor
+        row = {"workers": workers, "prefetch": bool(workers and ahead and ahead > 1), "pins": bool(loader.pin_memory)}
+        if row not in facts.loaders:
+            facts.loaders.append(row)
 
     def evaluation(used, place):
         if isinstance(loaders.size_of(used), int):
@@ -128,6 +136,7 @@ def install(change):
         return {}
 
     hooks.on_torch(train_mode.watch)
+    hooks.on_loader(change.guarded(made))
     hooks.on_backward(change.guarded(backward))
     hooks.on_optimizer(change.guarded(optimizer))
     loaders.watch(change.guarded(loader))

@@ -82,6 +82,15 @@ def _sharded_by_ranks(facts):
     return facts["ranks"] > 1 and "shard_state" in facts["rewrites"]
 
 
+def _loads(name):
+    """A data loader holds some of the computer's memory so. Tried where that is what lacks (src/search/fix_plan.c)."""
+
+    def needs(facts):
+        return any(loader[name] for loader in facts["loaders"])
+
+    return needs
+
+
 def _offered(facts):
     """Rows of these come from what the program offers (possible)."""
     return False
@@ -99,6 +108,8 @@ _ALLOCATOR = (
     "roundup_power2_divisions:8",
     "max_split_size_mb:128,garbage_collection_threshold:0.8",
 )
+
+_MOST_WORKER_COUNTS = 5
 
 ROWS = [
     Row("alloc", "settings of PyTorch's allocator", lambda facts: facts["cuda"], SAME, (), _ALLOCATOR, 0,
@@ -190,6 +201,9 @@ ROWS = [
         {"activations": 1, "temporaries": 1}, choice=OPTION_VALUES),
     Row("option_resolution", "smaller pictures: the program's own option", _offered, DIFFERENT, (), (), 1,
         {"activations": 1, "temporaries": 1}, choice=OPTION_VALUES),
+    Row("loader_prefetch", "one batch ahead for each data loader's worker", _loads("prefetch"), SAME, (), ("1",), 1, {}),
+    Row("loader_pin", "no pinned memory for batches", _loads("pins"), SAME, (), (None,), 1, {}),
+    Row("loader_workers", "fewer data loader workers", _loads("workers"), DIFFERENT, (), (), 2, {}, choice=SETTINGS),
     Row("nothing", "nothing", lambda facts: "nothing" in facts["wished"], SAME, (), (None,), 3,
         {"activations": 0.5, "temporaries": 0.5}),
     Row("empty_cache_out_of_loop", "no empty_cache() in a loop", _written("empty_cache_out_of_loop"), SAME, (), (), 3,
@@ -234,4 +248,8 @@ def _results(row, facts):
 def _values(row, facts):
     if row.id == "accumulate":
         return [k for k in row.values if all(batch % int(k) == 0 for batch in facts["batches"])]
+    if row.id == "loader_workers":
+        most = max(loader["workers"] for loader in facts["loaders"])
+        halves = [most >> shift for shift in range(1, most.bit_length() + 1)]
+        return [str(workers) for workers in halves][:_MOST_WORKER_COUNTS]
     return list(row.values)

@@ -252,12 +252,39 @@ enum { TAG_HOST_ALLOCATED, TAG_HOST_REGISTERED, TAG_MANAGED };
 
 /* Ranges of real host memory; the "space" is only used as a sorted table here. */
 static struct tn_space host_ranges = { .base = 1, .size = UINT64_MAX / 2 };
+static uint64_t pinned_bytes; /* of host_ranges, what no card could have moved away; guarded by the core's lock */
 
 static void *
-map_host(uint64_t bytes)
+map_host(uint64_t bytes, int flags)
 {
-	void *pointer = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *pointer = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1,
+	                     0);
 	return pointer == MAP_FAILED ? NULL : pointer;
+}
+
+/* A real driver has every page of pinned memory there as it hands it out. Where the computer's memory is measured, so have we, as
+ * long as all that is pinned stays below what the computer is to have (doc/design/0036-hosts.md). */
+static bool
+is_there_at_once(uint64_t bytes)
+{
+	const char *limit = getenv("TONNAGE_HOST_MEMORY");
+	uint64_t most = limit ? strtoull(limit, NULL, 10) : 0;
+	tn__lock();
+	uint64_t before = pinned_bytes;
+	tn__unlock();
+	return bytes <= most && before <= most - bytes;
+}
+
+/* The core's lock is held. */
+static void
+count_pinned(uint64_t tag, int64_t change)
+{
+	if (tag == TAG_MANAGED)
+		return;
+	pinned_bytes += (uint64_t)change;
+	if (tn__core.slot >= 0)
+		atomic_store_explicit(&tn__core.ledger->processes[tn__core.slot].pinned_bytes, pinned_bytes,
+		                      memory_order_relaxed);
 }
 
 static int
@@ -272,6 +299,8 @@ note_host(void *pointer, uint64_t bytes, uint64_t tag)
 		tn__space_give(&host_ranges, range.address, NULL);
 		status = TN_STATE;
 	}
+	if (status == TN_OK)
+		count_pinned(tag, (int64_t)bytes);
 	tn__unlock();
 	if (status == TN_STATE)
 		return TN_CUDA_HOST_ALREADY_REGISTERED;
@@ -286,7 +315,7 @@ tn__malloc_host(uint64_t bytes, void **pointer)
 		return TN_CUDA_OK;
 	}
 	uint64_t size = round_up(bytes, 4096);
-	void *mapping = map_host(size);
+	void *mapping = map_host(size, is_there_at_once(size) ? MAP_POPULATE : 0);
 	if (!mapping)
 		return TN_CUDA_OUT_OF_MEMORY;
 	int result = note_host(mapping, size, TAG_HOST_ALLOCATED);
@@ -303,6 +332,7 @@ take_back(uint64_t address, uint64_t tag, struct tn_range *range)
 	struct tn_range *found = tn__space_find(&host_ranges, address);
 	if (!found || found->address != address || found->tag != tag)
 		return TN_NOT_FOUND;
+	count_pinned(tag, -(int64_t)found->size);
 	return tn__space_give(&host_ranges, address, range);
 }
 
@@ -343,7 +373,7 @@ tn__malloc_managed(uint64_t bytes, uint64_t *address)
 	if (bytes == 0)
 		return TN_CUDA_INVALID_VALUE;
 	uint64_t size = round_up(bytes, 4096);
-	void *mapping = map_host(size);
+	void *mapping = map_host(size, 0);
 	if (!mapping)
 		return TN_CUDA_OUT_OF_MEMORY;
 	int result = note_host(mapping, size, TAG_MANAGED);

@@ -6,6 +6,7 @@ Order: sitecustomize → start → (torch imported) on_torch → (CUDA initialis
 and owns nothing until it initialises CUDA itself.
 """
 
+import gc
 import os
 import sys
 
@@ -114,7 +115,7 @@ def _set_up(torch):
 def _wire(detail):
     """Who hears of what, in this order: recorders before those that read them. `detail`: somebody will read PyTorch's
     memory history."""
-    from . import ahead, collectives, events, facts, graph, history, holds, inputs, oom, peaks, phases, ranks, record, fast_forward
+    from . import ahead, collectives, events, facts, graph, history, holds, host, inputs, oom, peaks, phases, ranks, record, fast_forward
     from . import settle, shapes, step_growth, steps, work, worst_first
 
     if detail:
@@ -136,6 +137,8 @@ def _wire(detail):
     events.indices_wanted.subscribe(worst_first.indices_wanted)
     events.indices_taken.subscribe(ahead.indices_taken)
     events.batch_fetched.subscribe(ahead.batch_fetched, worst_first.batch_fetched)
+    if settings.host_memory:
+        events.batch_fetched.subscribe(host.batch_fetched)
     events.batch_begins.subscribe(steps.batch_begins, fast_forward.batch_begins)
     if detail:
         events.batch_begins.subscribe(phases.batch_begins)
@@ -238,6 +241,8 @@ def _renewed():
 
 def _in_child():
     error = state.hook_error
+    if settings.host_memory:
+        gc.freeze()  # what our own objects in the parent would have its collector copy (doc/design/0036-hosts.md)
     if state.cuda_initialized and state.torch is not None:
         from . import calls, reads
 

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from . import ahead, facts, fast_forward, growth, guard, oom, peaks, reads, torchapi, usage
+from . import ahead, facts, fast_forward, growth, guard, host, oom, peaks, reads, torchapi, usage
 from .state import state
 
 _SCHEMA = "tonnage.guest/1"
@@ -37,6 +37,7 @@ def document():
             "batch_size": state.batch_size,
         },
         "inputs": ahead.document() if state.torch is not None else None,
+        "loaders": host.document(),
         "devices": peaks.document(),
         "out_of_memory": {name: value for name, value in last.items() if name != "volume"} if last else None,
         "out_of_memory_ended_process": state.oom_ended_process,

@@ -34,6 +34,7 @@ SENSORS = (
     ("usage", ("usage", "retainers"), "advice on zero_grad, empty_cache and pinned memory is missing"),
     ("facts", ("facts",), "advice may name what the program does already"),
     ("loaders", ("fast_forward", "epochs", "loaders", "consumers", "trainers", "workers"), "epochs are not ended early, so the run takes longer"),
+    ("host_memory", ("host",), "what the workers of data loaders hold ready may be missing from --host-memory"),
     ("lengths", ("ahead", "lengths", "looks", "padding", "worst_first"), "longer inputs that come later are not known, and --inputs has no effect"),
     ("values", ("values", "generation"), "computed values are zero where a likely value is given otherwise"),
     ("initialization", ("init", "pages"), "random initialisation on the CPU runs in full, so the run takes longer"),

@@ -9,6 +9,7 @@ import mmap
 import os
 
 _OFFSET = 64
+_LOOKS = 40  # one word, which the supervisor alone writes: its looks at the computer's memory
 _STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED = range(8)
 SETTLED, LIMIT = 1, 2
 
@@ -16,10 +17,10 @@ SETTLED, LIMIT = 1, 2
 class _Page:
     """The mapped words."""
 
-    __slots__ = ("words",)
+    __slots__ = ("words", "looks")
 
     def __init__(self):
-        self.words = None
+        self.words = self.looks = None
 
 
 _page = _Page()
@@ -36,6 +37,7 @@ def attach(folder):
     finally:
         os.close(handle)
     _page.words = memoryview(page)[_OFFSET:_OFFSET + 64].cast("Q")
+    _page.looks = memoryview(page)[_LOOKS:_LOOKS + 8].cast("Q")
 
 
 def progress(steps, allocated_peak, reserved_peak):
@@ -56,6 +58,11 @@ def count_pass():
 def compiled():
     """Seconds that the run spent compiling, as the supervisor has counted them; the time limit waits for these."""
     return _page.words[_COMPILED] / 1000.0 if _page.words is not None else 0.0
+
+
+def host_looks():
+    """How often the supervisor has looked at the computer's memory."""
+    return _page.looks[0] if _page.looks is not None else 0
 
 
 def count_out_of_memory():

@@ -12,7 +12,7 @@ import collections
 import functools
 import sys
 
-from . import absent, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, imports, init, loaders, usage
+from . import absent, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, host, imports, init, loaders, usage
 from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, torchapi, values, workers
 from .state import state
 
@@ -54,6 +54,8 @@ TABLE = (
           "longer inputs that come later are not known, and --inputs longest changes nothing"),
     Point(ALWAYS, "torch.utils.data.dataloader", "DataLoader._get_iterator", ALL, workers.watch_iterators,
           "epochs that end early start their worker processes all the same"),
+    Point(ALWAYS, "torch.utils.data.dataloader", "DataLoader.__init__", ALL, host.watch_loaders,
+          "the lines of data loaders are unknown to --host-memory"),
     # backward passes
     Point(DETAIL, "torch.autograd.graph", "_engine_run_backward", ALL, backward.watch_passes,
           "what is kept for backward is inferred from when it is freed"),

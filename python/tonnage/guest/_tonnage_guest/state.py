@@ -93,6 +93,7 @@ class Settings:
         self.followed = environ.get("TONNAGE_FOLLOWED") == "1"  # another command is run on what this one leaves
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
         self.modules = environ.get("TONNAGE_MODULES") == "1"
+        self.host_memory = bool(environ.get("TONNAGE_HOST_MEMORY"))  # somebody asks what the computer's memory holds
         self.inputs = environ.get("TONNAGE_INPUTS", "as_is")  # "longest"; "pad=N" is in pad_to
         self.pad_to = _integer(self.inputs[4:]) if self.inputs.startswith("pad=") else None
         self.seconds = _number(environ.get("TONNAGE_SECONDS"), 120.0)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What data loaders hold ready, where --host-memory asks: told, and the program is as it is without us."""
+
+import os
+import subprocess
+import textwrap
+
+from conftest import FAKE
+from test_steps import HEAD, TRAIN
+
+PROGRAM = HEAD + TRAIN + """
+from torch.utils.data import DataLoader, Dataset
+class Made(Dataset):
+    def __len__(self): return 24
+    def __getitem__(self, i): return {"x": torch.full((256,), float(i)), "text": "words"}, i
+class Own(DataLoader):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+torch.manual_seed(5)
+loader = Own(Made(), 4, shuffle=True, num_workers=2, prefetch_factor=3, persistent_workers=True)
+plain = DataLoader(Made(), 2)
+for epoch in range(2):
+    print([labels.tolist() for _, labels in loader])
+    print(sum(float(row["x"].sum()) for row, _ in plain))
+"""
+
+
+def test_rows_and_the_program_as_it_is(run_with, wheel):
+    """Nobody looks here, so that the queue is waited for in vain, and the run goes on."""
+    done = run_with(wheel, PROGRAM, TONNAGE_HOST_MEMORY="1", TONNAGE_SECONDS="4")
+    bare = subprocess.run([wheel, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(FAKE), "OMP_NUM_THREADS": "1"})  # fmt: skip
+    assert done.status == 0 and done.stdout == bare.stdout and done.stdout.count("[") > 4, done.stderr + bare.stderr
+    document = next(each for each in done.documents if each["loaders"])
+    assert not [row for row in document["sensors"] if row["state"] == "lost"], document["sensors"]
+    workers, alone = sorted(document["loaders"], key=lambda row: -row["workers"])
+    assert (workers["workers"], workers["ahead"], workers["batch_size"], workers["full"]) == (2, 3, 4, False)
+    assert workers["batch_bytes"] == 4 * 256 * 4 + 4 * 8 and len(workers["pids"]) == 2
+    assert (alone["workers"], alone["ahead"], alone["batch_bytes"], alone["pids"]) == (0, 0, 2 * 256 * 4 + 2 * 8, [])
+    lines = textwrap.dedent(PROGRAM).splitlines()
+    assert lines[workers["at"]["line"] - 1].startswith("loader = Own(") and lines[alone["at"]["line"] - 1].startswith("plain")
+
+
+def test_nothing_unless_asked(run_with, wheel):
+    done = run_with(wheel, PROGRAM)
+    assert done.status == 0 and all(each["loaders"] == [] for each in done.documents)
