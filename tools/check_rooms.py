@@ -70,7 +70,7 @@ GUEST_LAYERS = {
                values""",
     "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth history holds inputs left let_go loaded oom peaks phases
                  ranks reads regions retainers shapes usage work zero""",
-    "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers worst_first",
+    "policy": "consumers document ending imported fast_forward serving settle step_growth steps trainers workers worst_first",
     "boot": "boot points",
 }
 GUEST_SEES = {

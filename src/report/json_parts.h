@@ -33,6 +33,10 @@ json_t *tn__stand_ins_json(const struct tn_stand_in_list *list);
 
 json_t *tn__inputs_json(const struct tn_inputs *inputs);
 
+/* ---- requests_json.c: the object `requests` of `run --json` ---- */
+
+json_t *tn__requests_json(const struct tn_requests *requests);
+
 /* ---- gate_json.c: the fields `budget` and `baseline` of `run --json` ---- */
 
 json_t *tn__json_budget(const struct tn_report *report);

@@ -185,15 +185,17 @@ say_scope(const struct tn_printer *printer, const struct tn_report *report)
 		                               "the program ran to its end",
 		                               "the program ran out of memory",
 		                               "the program failed",
-		                               "interrupted" };
+		                               "interrupted",
+		                               "ended after the last request" };
 	char steps[96], shapes[64] = "";
+	const char *unit = tn__step_word(report);
 	const char *how = report->verdict == TN_VERDICT_GROWS ? "stopped, because memory only grew" : why[report->stopped];
 	if (report->steps_seen == 0)
-		snprintf(steps, sizeof(steps), "no complete step");
+		snprintf(steps, sizeof(steps), "no complete %s", unit);
 	else if (report->steps_seen == TN_NO_FIGURE)
 		snprintf(steps, sizeof(steps), "no steps were recognised");
 	else
-		snprintf(steps, sizeof(steps), "%lld step%s", (long long)report->steps_seen,
+		snprintf(steps, sizeof(steps), "%lld %s%s", (long long)report->steps_seen, unit,
 		         report->steps_seen == 1 ? "" : "s");
 	if (report->steps_seen > 0 && report->input_shapes > 0)
 		snprintf(shapes, sizeof(shapes), " with %lld input shape%s", (long long)report->input_shapes,
@@ -225,11 +227,11 @@ say_oom_place(const struct tn_printer *printer, const struct tn_report *report)
 		}
 	}
 	if (when == WITHIN && oom->step > 0)
-		snprintf(step, sizeof(step), " %s step %lld", where[0] != '\0' ? "of" : "in", (long long)oom->step);
+		snprintf(step, sizeof(step), " %s %s %lld", where[0] != '\0' ? "of" : "in", tn__step_word(report), (long long)oom->step);
 	else if (when == AFTER && oom->step > 1)
-		snprintf(step, sizeof(step), " after step %lld", (long long)oom->step - 1);
+		snprintf(step, sizeof(step), " after %s %lld", tn__step_word(report), (long long)oom->step - 1);
 	else if (oom->step == 0 && where[0] == '\0')
-		snprintf(step, sizeof(step), " before the first step");
+		snprintf(step, sizeof(step), " before the first %s", tn__step_word(report));
 	tn__say(printer, TN_TINT_NONE, 2, "Out of memory%s%s", where, step);
 	char *places = tn__place_chain(report, printer->style);
 	if (places != NULL && places[0] != '\0')
@@ -457,6 +459,7 @@ tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
 	tn__say_regions_in_line(printer, report);
 	say_scope(printer, report);
 	tn__say_inputs(printer, report);
+	tn__say_requests(printer, report);
 	tn__say_not_seen(printer, report);
 	tn__say_unreal(printer, report);
 }
@@ -484,6 +487,7 @@ tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out
 	say_smallest(&printer, report, smallest_card(report));
 	say_scope(&printer, report);
 	tn__say_inputs(&printer, report);
+	tn__say_requests(&printer, report);
 	tn__say_not_seen(&printer, report);
 	tn__say_unreal(&printer, report);
 	tn__say_findings(&printer, report);

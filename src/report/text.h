@@ -46,6 +46,13 @@ void tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *
 /* Which inputs the verdict has seen, and which longer ones are known. */
 void tn__say_inputs(const struct tn_printer *printer, const struct tn_report *report);
 
+/* ---- requests_text.c ---- */
+
+/* What became of the requests of a run with --request. */
+void tn__say_requests(const struct tn_printer *printer, const struct tn_report *report);
+/* What a step of this run is called. */
+const char *tn__step_word(const struct tn_report *report);
+
 /* ---- gate_text.c ---- */
 
 /* What the run was held against beside its card: the first line where it is above that, and the lines below it. */

@@ -152,6 +152,7 @@ tn__report_free(struct tn_report *report)
 	tn__stand_ins_free(&report->stand_ins);
 	tn__report_free_place(report->inputs.at);
 	tn__inputs_free(&report->inputs);
+	tn__requests_model_free(&report->requests);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);
 	free_moment(&report->at_peak);
@@ -408,7 +409,7 @@ tn__verdict_text(enum tn_verdict verdict)
 const char *
 tn__stopped_text(enum tn_stopped stopped)
 {
-	static const char *const texts[] = { "settled", "limit", "end", "out_of_memory", "failed", "interrupted" };
+	static const char *const texts[] = { "settled", "limit", "end", "out_of_memory", "failed", "interrupted", "requests" };
 	return texts[stopped];
 }
 

@@ -214,6 +214,10 @@ def _cuda_is_there():
     guard.attempt(work.start)
     if settings.history:
         guard.attempt(phases.start)
+    if settings.requests:
+        from . import serving
+
+        guard.attempt(serving.start)
     record.write_now()
 
 
@@ -243,5 +247,9 @@ def _in_child():
 
         reads.detach()
         calls.forget()
+        if settings.requests:
+            from . import serving
+
+            guard.attempt(serving.leave)
     renew()
     state.hook_error = error

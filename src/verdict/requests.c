@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The requests of a run: copied, released, and which of them decide nothing.
+ */
+#include "verdict/requests.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verdict/judge.h"
+#include "verdict/model_fill.h"
+
+#define TOLD 2 /* requests that were refused; the others are in the table */
+
+void
+tn__requests_model_free(struct tn_requests *requests)
+{
+	for (size_t i = 0; i < requests->count; i++) {
+		free(requests->rows[i].name);
+		free(requests->rows[i].from);
+		free(requests->rows[i].words);
+	}
+	free(requests->rows);
+	free(requests->others);
+	*requests = (struct tn_requests){ .full_at = TN_NO_FIGURE };
+}
+
+static char *
+copy(const char *text)
+{
+	return text != NULL ? strdup(text) : NULL;
+}
+
+bool
+tn__requests_model_copy(const struct tn_requests *from, struct tn_requests *to)
+{
+	struct tn_request_row *rows = calloc(from->count + 1, sizeof(*rows));
+	if (rows == NULL)
+		return false;
+	*to = *from;
+	to->rows = rows;
+	to->others = copy(from->others);
+	for (size_t i = 0; i < from->count; i++) {
+		rows[i] = from->rows[i];
+		rows[i].name = copy(from->rows[i].name);
+		rows[i].from = copy(from->rows[i].from);
+		rows[i].words = copy(from->rows[i].words);
+	}
+	return true;
+}
+
+/* ---- what decides nothing ---- */
+
+static void
+doubt_listening(struct tn_report *report, bool well)
+{
+	const struct tn_requests *requests = &report->requests;
+	char advice[256];
+	if (well) {
+		tn__report_add_doubt(report, TN_FINDING_no_listener, false, "give the command that starts the server and stays",
+		                     "the program ended before it listened for the first request");
+	} else if (requests->others != NULL) {
+		snprintf(advice, sizeof(advice), "name the address in the request: http://127.0.0.1:PORT/...; the run listens at %s",
+		         requests->others);
+		tn__report_add_doubt(report, TN_FINDING_no_listener, false, advice,
+		                     "no process of the run listened at the port of the first request within %.0f s",
+		                     report->limit_seconds);
+	} else {
+		tn__report_add_doubt(report, TN_FINDING_no_listener, false, "--seconds N gives it more time (compiling is not counted)",
+		                     "the server did not listen at any port of this machine within %.0f s", report->limit_seconds);
+	}
+}
+
+static void
+doubt_row(struct tn_report *report, const struct tn_request_row *row)
+{
+	char status[64];
+	if (row->status > 0 && (row->words == NULL || row->words[0] == '\0'))
+		snprintf(status, sizeof(status), "was answered %" PRId64, row->status);
+	else if (row->words != NULL && row->words[0] != '\0')
+		snprintf(status, sizeof(status), "failed (%.50s)", row->words);
+	else
+		snprintf(status, sizeof(status), "had no answer");
+	tn__report_add_doubt(report, TN_FINDING_requests_refused, false,
+	                     row->status >= 400 && row->status < 500 ? "correct its path, headers or body"
+	                                                             : "the server's own output says why",
+	                     "request %" PRId64 ", %s (%s), %s", row->failed, row->name, row->from, status);
+}
+
+bool
+tn__requests_doubt(struct tn_report *report, bool well)
+{
+	const struct tn_requests *requests = &report->requests;
+	size_t told = 0;
+	if (requests->port == 0) {
+		doubt_listening(report, well);
+		return true;
+	}
+	for (size_t i = 0; i < requests->count && told < TOLD; i++)
+		if (requests->rows[i].sent > 0 && requests->rows[i].answered == 0) {
+			doubt_row(report, &requests->rows[i]);
+			told++;
+		}
+	if (told == 0 && requests->sent == 0) {
+		tn__report_add_doubt(report, TN_FINDING_requests_refused, false, "--seconds N gives it more time",
+		                     well ? "the server ended by itself while it had the first request"
+		                          : "the first request was not answered within %.0f s",
+		                     report->limit_seconds);
+		told++;
+	}
+	return told > 0;
+}
