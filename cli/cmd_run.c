@@ -51,8 +51,8 @@ static const char help[] =
 	"  --keep-going     a cell that fails does not end the notebook\n"
 	"  --then COMMAND   another command after the first one, on what that left in the scratch folder, as\n"
 	"                   'python train.py --resume'; may be repeated\n"
-	"  --request WHAT   PROGRAM is a server: an address of it, a file of requests (.http) or a recording\n"
-	"                   (.har) is sent once it listens, each request a step; may be repeated\n"
+	"  --request FILE   PROGRAM is a server: the requests of FILE (.http, .har), or a GET of an address,\n"
+	"                   are sent once it listens, each of them a step; may be repeated\n"
 	"  --repeat N       send all of them N times (default: until memory has settled or grows for certain)\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
@@ -159,7 +159,7 @@ static int
 take_request(struct tn_run_options *out)
 {
 	if (optarg[0] == '\0')
-		return wrong_usage("run: --request needs an address or a file: --request http://127.0.0.1:8000/health");
+		return wrong_usage("run: --request needs a file or an address: --request http://127.0.0.1:8000/health");
 	if (out->request_count == TN_MOST_REQUESTS)
 		return wrong_usage("run: --request may be given %d times", TN_MOST_REQUESTS);
 	out->requests[out->request_count++] = optarg;

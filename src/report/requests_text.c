@@ -37,11 +37,13 @@ say_row(const struct tn_printer *printer, const struct tn_request_row *row, size
 		snprintf(status, sizeof(status), " %" PRId64, row->status);
 	if (row->failed > 0)
 		snprintf(failed, sizeof(failed), "; request %" PRId64 " %s%s%s%s", row->failed,
-		         row->out_of_memory ? "ran out of memory" : "failed:", status,
-		         row->words != NULL && row->words[0] != '\0' ? " " : "", row->words != NULL ? row->words : "");
-	tn__say(printer, row->failed > 0 ? TN_TINT_BAD : TN_TINT_NONE, 4, "%zu  %s  %s: %" PRId64 " of %" PRId64 " answered%s%s",
-	        number, row->name, strncmp(row->from, "http", 4) == 0 ? "(an address)" : row->from, row->answered, row->sent, peak,
-	        failed);
+		         row->out_of_memory ? "ran out of memory"
+		         : row->status > 0  ? "was answered"
+		                            : "had no answer",
+		         status, row->words != NULL && row->words[0] != '\0' ? ", " : "", row->words != NULL ? row->words : "");
+	tn__say(printer, row->failed > 0 ? TN_TINT_BAD : TN_TINT_NONE, 4,
+	        "%zu %s (%s): %" PRId64 " of %" PRId64 " answered%s%s", number, row->name, row->from, row->answered,
+	        row->sent, peak, failed);
 }
 
 void
@@ -61,9 +63,12 @@ tn__say_requests(const struct tn_printer *printer, const struct tn_report *repor
 	char which[128] = "";
 	if (requests->count > 1 && most != NULL)
 		snprintf(which, sizeof(which), "; request %zu of the list takes most", (size_t)(most - requests->rows) + 1);
-	tn__say(printer, TN_TINT_NONE, 2, "Requests: %s sent to port %" PRId64 " in %" PRId64 " round%s, %s%s%s",
+	tn__say(printer, TN_TINT_NONE, 2, "Requests: %s sent to port %" PRId64 " in %" PRId64 " round%s%s%s%s",
 	        tn__grouped(requests->sent, sent), requests->port, requests->rounds, requests->rounds == 1 ? "" : "s",
-	        answered == requests->sent ? "all answered" : "not all answered", which, requests->all ? "" : "; there was no time for more");
+	        requests->sent == 0          ? ""
+	        : answered == requests->sent ? ", all answered"
+	                                     : ", not all answered",
+	        which, requests->all ? "" : "; there was no time for more");
 	for (size_t i = 0; (requests->count > 1 || failed) && i < requests->count && i < LISTED; i++)
 		say_row(printer, &requests->rows[i], i + 1);
 	if (requests->count > LISTED)

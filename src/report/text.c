@@ -193,7 +193,7 @@ say_scope(const struct tn_printer *printer, const struct tn_report *report)
 	if (report->steps_seen == 0)
 		snprintf(steps, sizeof(steps), "no complete %s", unit);
 	else if (report->steps_seen == TN_NO_FIGURE)
-		snprintf(steps, sizeof(steps), "no steps were recognised");
+		snprintf(steps, sizeof(steps), "no %ss were recognised", unit);
 	else
 		snprintf(steps, sizeof(steps), "%lld %s%s", (long long)report->steps_seen, unit,
 		         report->steps_seen == 1 ? "" : "s");
@@ -227,7 +227,8 @@ say_oom_place(const struct tn_printer *printer, const struct tn_report *report)
 		}
 	}
 	if (when == WITHIN && oom->step > 0)
-		snprintf(step, sizeof(step), " %s %s %lld", where[0] != '\0' ? "of" : "in", tn__step_word(report), (long long)oom->step);
+		snprintf(step, sizeof(step), " %s %s %lld", where[0] != '\0' ? "of" : "in", tn__step_word(report),
+		         (long long)oom->step);
 	else if (when == AFTER && oom->step > 1)
 		snprintf(step, sizeof(step), " after %s %lld", tn__step_word(report), (long long)oom->step - 1);
 	else if (oom->step == 0 && where[0] == '\0')
@@ -435,7 +436,8 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 	if (out && row != NULL && report->need.bytes > 0 && larger_card_helps(report))
 		say_larger_card(printer, row);
 	bool host = out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram;
-	if (report->command != NULL && !host && report->job.ranks == 0) /* fix knows no ranks that are stood in for */
+	if (report->command != NULL && !host && report->job.ranks == 0 &&
+	    !report->requests.known) /* fix knows neither ranks that are stood in for nor requests */
 		say_fix_command(printer, report);
 }
 

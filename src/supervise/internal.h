@@ -17,7 +17,7 @@
 #include "report/document.h"
 #include "supervise/folder.h"
 #include "supervise/process.h"
-#include "supervise/requests.h"
+#include "supervise/asking.h"
 #include "tonnage/run.h"
 #include "verdict/judge.h"
 
@@ -354,7 +354,7 @@ struct tn_once {
 	struct tn_watch watch;
 	char program[PATH_MAX];
 	struct tn_asking *asking; /* NULL: no requests are sent */
-	char **notebook; /* the command that runs a notebook's cells; NULL: the program is none */
+	char **notebook;          /* the command that runs a notebook's cells; NULL: the program is none */
 	char **environment;
 	sigset_t old_mask;            /* what the program's processes get */
 	int signals;                  /* signalfd: those that end the run */

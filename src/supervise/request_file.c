@@ -3,7 +3,7 @@
  * Requests as people keep them: an address, or a file of requests as editors send them (.http, .rest). A line of a body that is `< NAME` is
  * that file, in multipart bodies, too.
  */
-#include "supervise/requests.h"
+#include "supervise/asking.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -95,8 +95,8 @@ take_host(struct tn_request *request, const char *text, size_t length, const cha
 		request->port = port;
 		return request->host != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	}
-	TN_RETURN_IF(!anywhere, TN_INVALID, "--request: %s: %s is another machine: requests go to a server of the run, on localhost",
-	             from, host);
+	TN_RETURN_IF(!anywhere, TN_INVALID,
+	             "--request: %s: %s is another machine: requests go to a server of the run, on localhost", from, host);
 	free(request->host);
 	request->host = NULL;
 	return TN_OK;
@@ -119,7 +119,8 @@ take_address(struct tn_request *request, const char *address, const char *from, 
 	size_t length = strcspn(path, "# \t");
 	bool rooted = path[0] == '/';
 	TN_RETURN_IF(!rooted && path == address, TN_INVALID,
-	             "--request: %s: \"%s\" is neither an address (http://localhost:8000/...) nor a path (/...)", from, address);
+	             "--request: %s: \"%s\" is neither an address (http://localhost:8000/...) nor a path (/...)", from,
+	             address);
 	if (asprintf(&request->target, "%s%.*s", rooted ? "" : "/", (int)length, path) < 0)
 		return tn__fail(TN_NO_MEMORY, "out of host memory");
 	return TN_OK;
@@ -145,15 +146,18 @@ tn__request_add(struct tn_request_list *list, const char *method, const char *ad
 tn_status
 tn__request_header(struct tn_request *request, const char *name, size_t name_length, const char *value)
 {
-	static const char *const own[] = { "host", "content-length", "connection", "transfer-encoding", "accept-encoding", "expect",
-		                               "proxy-connection", "upgrade", "keep-alive" };
+	static const char *const own[] = {
+		"host",   "content-length",   "connection", "transfer-encoding", "accept-encoding",
+		"expect", "proxy-connection", "upgrade",    "keep-alive"
+	};
 	char *joined = NULL;
 	if (name_length == 0 || name[0] == ':') /* of HTTP/2 */
 		return TN_OK;
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (strlen(own[i]) == name_length && strncasecmp(own[i], name, name_length) == 0)
 			return TN_OK;
-	if (asprintf(&joined, "%s%.*s: %.*s\r\n", request->headers, (int)name_length, name, (int)strcspn(value, "\r\n"), value) < 0)
+	if (asprintf(&joined, "%s%.*s: %.*s\r\n", request->headers, (int)name_length, name, (int)strcspn(value, "\r\n"),
+	             value) < 0)
 		return tn__fail(TN_NO_MEMORY, "out of host memory");
 	free(request->headers);
 	request->headers = joined;
@@ -193,7 +197,8 @@ expanded(const struct reader *reader, const char *line)
 		for (size_t i = 0; end != NULL && i < reader->variable_count; i++) {
 			size_t length = strlen(reader->variables[i].name);
 			const char *name = at + 2 + strspn(at + 2, " ");
-			if (strncmp(name, reader->variables[i].name, length) == 0 && name + length + strspn(name + length, " ") == end)
+			if (strncmp(name, reader->variables[i].name, length) == 0 &&
+			    name + length + strspn(name + length, " ") == end)
 				found = &reader->variables[i];
 		}
 		if (found != NULL) {
@@ -211,8 +216,8 @@ static tn_status
 add_bytes(struct reader *reader, const char *bytes, size_t length)
 {
 	struct tn_request *request = reader->request;
-	TN_RETURN_IF(!tn__array_room(&request->body, &reader->room, request->body_length + length + 1, 1, LARGEST_FILE), TN_NO_MEMORY,
-	             "--request: %s:%d: the body is too large", reader->path, reader->line);
+	TN_RETURN_IF(!tn__array_room(&request->body, &reader->room, request->body_length + length + 1, 1, LARGEST_FILE),
+	             TN_NO_MEMORY, "--request: %s:%d: the body is too large", reader->path, reader->line);
 	memcpy(request->body + request->body_length, bytes, length);
 	request->body_length += length;
 	return TN_OK;
@@ -278,8 +283,8 @@ take_variable(struct reader *reader, const char *line)
 	const char *equals = strchr(line, '=');
 	size_t length = strcspn(line + 1, " =");
 	TN_RETURN_IF(equals == NULL || reader->variable_count == MOST_VARIABLES, TN_INVALID,
-	             "--request: %s:%d: a variable is written `@name = value`, at most %d of them", reader->path, reader->line,
-	             MOST_VARIABLES);
+	             "--request: %s:%d: a variable is written `@name = value`, at most %d of them", reader->path,
+	             reader->line, MOST_VARIABLES);
 	struct variable *variable = &reader->variables[reader->variable_count];
 	variable->name = strndup(line + 1, length);
 	variable->value = expanded(reader, equals + 1 + strspn(equals + 1, " \t"));
@@ -301,8 +306,8 @@ take_request_line(struct reader *reader, const char *line)
 		address = line + word + strspn(line + word, " \t");
 	}
 	snprintf(from, sizeof(from), "%s:%d", name != NULL ? name + 1 : reader->path, reader->line);
-	TN_RETURN_IF(strstr(address, "{{") != NULL, TN_INVALID, "--request: %s: nothing says what %s is (a line `@name = value`)", from,
-	             strstr(address, "{{"));
+	TN_RETURN_IF(strstr(address, "{{") != NULL, TN_INVALID,
+	             "--request: %s: nothing says what %s is (a line `@name = value`)", from, strstr(address, "{{"));
 	char *alone = strndup(address, strcspn(address, " \t"));
 	TN_RETURN_IF(alone == NULL, TN_NO_MEMORY, "out of host memory");
 	tn_status status = tn__request_add(reader->list, method, alone, from, false, &reader->request);
@@ -314,7 +319,8 @@ static tn_status
 take_header_line(struct reader *reader, const char *line)
 {
 	size_t name = strcspn(line, ":");
-	TN_RETURN_IF(line[name] != ':', TN_INVALID, "--request: %s:%d: a header is written `Name: value`", reader->path, reader->line);
+	TN_RETURN_IF(line[name] != ':', TN_INVALID, "--request: %s:%d: a header is written `Name: value`", reader->path,
+	             reader->line);
 	const char *value = line + name + 1 + strspn(line + name + 1, " \t");
 	if (name == 12 && strncasecmp(line, "content-type", name) == 0)
 		reader->multipart = strncasecmp(value, "multipart/", 10) == 0;
@@ -393,7 +399,8 @@ read_one(const char *what, struct tn_request_list *out)
 	char *text = tn__request_file(what, &length);
 	if (text == NULL)
 		return TN_NOT_FOUND;
-	tn_status status = ends_with(what, ".har") ? tn__requests_read_har(what, text, length, out) : read_http(what, text, out);
+	tn_status status = ends_with(what, ".har") ? tn__requests_read_har(what, text, length, out)
+	                                           : read_http(what, text, out);
 	free(text);
 	return status;
 }

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "supervise/requests.h"
+#include "supervise/asking.h"
 
 /* Up to the path: scheme, host and port. */
 static size_t
@@ -101,7 +101,8 @@ tn__requests_read_har(const char *path, const char *text, size_t length, struct 
 	json_array_foreach(entries, i, entry) {
 		char from[300];
 		const char *address = address_of(entry);
-		if (status != TN_OK || address == NULL || same == 0 || strncasecmp(address, origin, same) != 0 || is_of_a_page(entry))
+		if (status != TN_OK || address == NULL || same == 0 || strncasecmp(address, origin, same) != 0 ||
+		    is_of_a_page(entry))
 			continue;
 		snprintf(from, sizeof(from), "%s:%zu", slash != NULL ? slash + 1 : path, i + 1);
 		status = take_entry(entry, from, out);

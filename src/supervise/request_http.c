@@ -13,15 +13,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "supervise/requests.h"
+#include "supervise/asking.h"
 
 #define BUFFER 65536
-#define KEPT 65536  /* bytes of a body */
-#define OVERLAP 64  /* longer than any of the words that are looked for */
+#define KEPT 65536 /* bytes of a body */
+#define OVERLAP 64 /* longer than any of the words that are looked for */
 #define LONGEST_HEAD (256 << 10)
 
-static const char *const out_of_memory_words[] = { "CUDA out of memory", "OutOfMemoryError", "CUDA error: out of memory",
-	                                               "CUBLAS_STATUS_ALLOC_FAILED" };
+static const char *const out_of_memory_words[] = { "CUDA out of memory", "OutOfMemoryError",
+	                                               "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED" };
 
 struct exchange {
 	int socket;
@@ -38,8 +38,12 @@ struct exchange {
 static int
 connect_to(int port, bool ipv6)
 {
-	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct sockaddr_in four = { .sin_family = AF_INET,
+		                        .sin_port = htons((uint16_t)port),
+		                        .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+		                        .sin6_port = htons((uint16_t)port),
+		                        .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	int socket_ = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
 	const struct sockaddr *address = ipv6 ? (const struct sockaddr *)&six : (const struct sockaddr *)&four;
 	if (socket_ < 0)
@@ -71,13 +75,14 @@ static bool
 send_request(int socket_, const struct tn_request *request, int port, bool ipv6)
 {
 	char *head = NULL, address[32];
-	bool has_body = request->body_length > 0 || strcmp(request->method, "POST") == 0 || strcmp(request->method, "PUT") == 0;
+	bool has_body = request->body_length > 0 || strcmp(request->method, "POST") == 0 ||
+	                strcmp(request->method, "PUT") == 0;
 	char length[64] = "";
 	snprintf(address, sizeof(address), ipv6 ? "[::1]:%d" : "127.0.0.1:%d", port);
 	if (has_body)
 		snprintf(length, sizeof(length), "Content-Length: %zu\r\n", request->body_length);
-	int size = asprintf(&head, "%s %s HTTP/1.1\r\nHost: %s\r\n%s%sConnection: close\r\n\r\n", request->method, request->target,
-	                    request->host != NULL ? request->host : address, request->headers, length);
+	int size = asprintf(&head, "%s %s HTTP/1.1\r\nHost: %s\r\n%s%sConnection: close\r\n\r\n", request->method,
+	                    request->target, request->host != NULL ? request->host : address, request->headers, length);
 	if (size < 0)
 		return false;
 	bool sent = send_all(socket_, head, (size_t)size) && send_all(socket_, request->body, request->body_length);
@@ -211,6 +216,14 @@ read_answer(struct exchange *exchange, const struct tn_request *request)
 	return true;
 }
 
+/* One that waits for a result by events. */
+static bool
+is_of_gradio(const struct tn_request *request)
+{
+	return strstr(request->target, "/queue/data?") != NULL ||
+	       (strcmp(request->method, "GET") == 0 && strstr(request->target, "/call/") != NULL);
+}
+
 void
 tn__request_send(const struct tn_request *request, int port, bool ipv6, struct tn_answer *out)
 {
@@ -228,18 +241,17 @@ tn__request_send(const struct tn_request *request, int port, bool ipv6, struct t
 	(void)send_request(exchange->socket, request, port, ipv6); /* a server may answer before it has read all */
 	bool whole = read_answer(exchange, request);
 	bool well = out->status >= 200 && out->status < 400;
-	if (exchange->out_of_memory && out->status != request->expected)
-		out->how = TN_ANSWERED_OUT_OF_MEMORY;
-	else if (!whole)
+	if (exchange->out_of_memory && out->status != request->expected) {
+		out->how = TN_REFUSED;
+		snprintf(out->words, sizeof(out->words), "it tells of an out-of-memory");
+	} else if (!whole) {
 		out->how = TN_DROPPED;
-	else if (exchange->event_failed && strstr(request->name, "/queue/data") != NULL)
+	} else if (exchange->event_failed && is_of_gradio(request)) {
 		out->how = TN_REFUSED;
-	else if (exchange->event_failed && strstr(request->name, "/call/") != NULL)
-		out->how = TN_REFUSED;
-	else
-		out->how = well || (request->expected != 0 && out->status == request->expected) ? TN_ANSWERED : TN_REFUSED;
-	if (out->how == TN_REFUSED && well)
 		snprintf(out->words, sizeof(out->words), "event error");
+	} else {
+		out->how = well || (request->expected != 0 && out->status == request->expected) ? TN_ANSWERED : TN_REFUSED;
+	}
 	close(exchange->socket);
 	free(exchange);
 }

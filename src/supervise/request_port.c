@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "supervise/requests.h"
+#include "supervise/asking.h"
 
 #define MOST_SOCKETS 256
 #define LISTENS 0x0a
@@ -31,8 +31,8 @@ read_table(const char *path, bool ipv6, struct listener *out, size_t count)
 	while (file != NULL && count < MOST_SOCKETS && fgets(line, sizeof(line), file) != NULL) {
 		unsigned port, state;
 		uint64_t inode;
-		if (sscanf(line, " %*d: %63[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*d %" SCNu64, address, &port,
-		           &state, &inode) != 4 ||
+		if (sscanf(line, " %*d: %63[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*d %" SCNu64, address,
+		           &port, &state, &inode) != 4 ||
 		    state != LISTENS)
 			continue;
 		bool any = strspn(address, "0") == strlen(address);
@@ -61,7 +61,8 @@ add_port(const struct tn_listening *where, struct tn_listening *out, size_t *cou
 
 /* The listeners among the descriptors of a process. */
 static void
-look_at_process(pid_t pid, const struct listener *listeners, size_t known, struct tn_listening *out, size_t *count, size_t room)
+look_at_process(pid_t pid, const struct listener *listeners, size_t known, struct tn_listening *out, size_t *count,
+                size_t room)
 {
 	char path[64], target[64];
 	const struct dirent *item;

@@ -22,12 +22,12 @@
 
 #include "base/json.h"
 #include "supervise/internal.h"
-#include "supervise/requests.h"
+#include "supervise/asking.h"
 
 #define MOST_HOOKS 64
 #define MOST_PORTS 64
 #define LOOK_NANOSECONDS 50000000
-#define ALONE_SECONDS 3.0  /* a port that nothing else speaks for is the server's when it was the only one for so long */
+#define ALONE_SECONDS 3.0 /* a port that nothing else speaks for is the server's when it was the only one for so long */
 #define HOOK_SECONDS 30000 /* milliseconds: a hook may collect garbage and write a snapshot */
 #define MOST_UNASKED 200   /* requests without --repeat */
 #define LEAST_ROUNDS 2
@@ -136,7 +136,8 @@ find_port(struct sender *sender, const struct tn_request *request)
 				return &sender->ports[i];
 		return NULL;
 	}
-	const struct tn_listening *found = tn__listening_choose(sender->ports, sender->port_count, sender->start->arguments);
+	const struct tn_listening *found = tn__listening_choose(sender->ports, sender->port_count,
+	                                                        sender->start->arguments);
 	if (found != NULL)
 		return found;
 	if (sender->port_count != 1)
@@ -155,7 +156,8 @@ tell_others(struct sender *sender)
 	struct tn_sent news = { .kind = TN_SENT_LISTENS };
 	size_t used = 0;
 	for (size_t i = 0; i < sender->port_count && used < sizeof(news.words) - 8; i++)
-		used += (size_t)snprintf(news.words + used, sizeof(news.words) - used, "%s%d", i > 0 ? ", " : "", sender->ports[i].port);
+		used += (size_t)snprintf(news.words + used, sizeof(news.words) - used, "%s%d", i > 0 ? ", " : "",
+		                         sender->ports[i].port);
 	if (sender->port_count > 0 && strcmp(news.words, sender->last.words) != 0) {
 		strcpy(sender->last.words, news.words);
 		tell(sender, &news);
@@ -185,9 +187,11 @@ second_target(const struct tn_request *request, const struct tn_answer *answer)
 	char *target = NULL;
 	bool call = strstr(request->target, "/call/") != NULL;
 	bool joins = path >= 11 && strncmp(request->target + path - 11, "/queue/join", 11) == 0;
-	if (strcmp(request->method, "POST") != 0 || answer->how != TN_ANSWERED || answer->begin == NULL || (!call && !joins))
+	if (strcmp(request->method, "POST") != 0 || answer->how != TN_ANSWERED || answer->begin == NULL ||
+	    (!call && !joins))
 		return NULL;
-	json_t *said = json_loads(answer->begin, 0, NULL), *asked = json_loadb(request->body, request->body_length, 0, NULL);
+	json_t *said = json_loads(answer->begin, 0, NULL),
+		   *asked = json_loadb(request->body, request->body_length, 0, NULL);
 	const char *event = tn__json_borrow_text(said, "event_id"), *session = tn__json_borrow_text(asked, "session_hash");
 	int length = 0;
 	if (event != NULL && call)
@@ -207,8 +211,11 @@ send_one(const struct tn_request *request, const struct tn_listening *where, str
 	char *target = second_target(request, answer);
 	if (target == NULL)
 		return;
-	struct tn_request second = { .method = (char *)(uintptr_t) "GET", .target = target, .headers = request->headers,
-		                         .host = request->host, .name = target };
+	struct tn_request second = { .method = (char *)(uintptr_t)"GET",
+		                         .target = target,
+		                         .headers = request->headers,
+		                         .host = request->host,
+		                         .name = target };
 	free(answer->begin);
 	tn__request_send(&second, where->port, where->ipv6, answer);
 	free(target);
@@ -219,7 +226,7 @@ send_one(const struct tn_request *request, const struct tn_listening *where, str
 static void
 take_turn(struct sender *sender, int number, size_t which)
 {
-	static const char *const ends[] = { "well", "refused", "dropped", "oom" };
+	static const char *const ends[] = { "well", "refused", "dropped" };
 	const struct tn_request *request = &sender->start->list->items[which];
 	char words[512];
 	struct tn_answer answer;

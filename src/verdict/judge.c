@@ -29,7 +29,7 @@ shell_status(int wait_status)
 static enum tn_stopped
 stopped_by(int reason)
 {
-	return reason == TN_REASON_NONE      ? TN_STOPPED_END
+	return reason == TN_REASON_NONE       ? TN_STOPPED_END
 	       : reason == TN_REASON_SETTLED  ? TN_STOPPED_SETTLED
 	       : reason == TN_REASON_REQUESTS ? TN_STOPPED_REQUESTS
 	                                      : TN_STOPPED_LIMIT;

@@ -409,7 +409,9 @@ tn__verdict_text(enum tn_verdict verdict)
 const char *
 tn__stopped_text(enum tn_stopped stopped)
 {
-	static const char *const texts[] = { "settled", "limit", "end", "out_of_memory", "failed", "interrupted", "requests" };
+	static const char *const texts[] = {
+		"settled", "limit", "end", "out_of_memory", "failed", "interrupted", "requests"
+	};
 	return texts[stopped];
 }
 

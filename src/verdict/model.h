@@ -16,11 +16,11 @@
 #include <stdint.h>
 
 #include "analyze/finding_ids.h"
-#include "analyze/moment.h" /* tn_category, tn_moment */
-#include "base/figure.h"    /* TN_NO_FIGURE */
-#include "gpu/gpu.h"        /* tn_gpu_figures */
-#include "tonnage/status.h" /* tn_status */
-#include "verdict/inputs.h" /* tn_inputs */
+#include "analyze/moment.h"   /* tn_category, tn_moment */
+#include "base/figure.h"      /* TN_NO_FIGURE */
+#include "gpu/gpu.h"          /* tn_gpu_figures */
+#include "tonnage/status.h"   /* tn_status */
+#include "verdict/inputs.h"   /* tn_inputs */
 #include "verdict/requests.h" /* tn_requests */
 
 enum tn_verdict {

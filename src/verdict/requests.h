@@ -31,8 +31,8 @@ struct tn_requests {
 	bool all;              /* nothing was left to be sent */
 	int64_t rises;         /* bytes by which the peak rises with each round, steadily to the last; 0: it does not */
 	int64_t rising_rounds;
-	int64_t highest;       /* peak of PyTorch's allocator in the last of these */
-	int64_t full_at;       /* round; TN_NO_FIGURE: too far away */
+	int64_t highest; /* peak of PyTorch's allocator in the last of these */
+	int64_t full_at; /* round; TN_NO_FIGURE: too far away */
 	struct tn_request_row *rows;
 	size_t count;
 };

@@ -5,7 +5,7 @@ A thread waits at a socket in the run's folder. It is there only in a run with -
 answer the server has nothing to do, so what is read here is what the request has left.
 
     begin NUMBER WHICH      WHICH: of the list, from 1
-    end NUMBER HOW          HOW: well, refused, dropped, oom
+    end NUMBER HOW          HOW: well, refused, dropped
     finish                  no other follows
 
 Each is answered by bytes that are allocated, the peak where it is a new one (else -1), and a word: more, settled, oom.

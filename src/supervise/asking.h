@@ -2,8 +2,8 @@
  *
  * Requests to a server under `tonnage run --request` (doc/design/0037-requests.md): what is sent, who sends it, and what became of it.
  */
-#ifndef TN_SUPERVISE_REQUESTS_H
-#define TN_SUPERVISE_REQUESTS_H
+#ifndef TN_SUPERVISE_ASKING_H
+#define TN_SUPERVISE_ASKING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,8 +40,8 @@ tn_status tn__requests_read(const struct tn_run_options *options, struct tn_requ
 void tn__requests_free(struct tn_request_list *list);
 /* Adds one, whose texts are copied. `address` is absolute ("http://localhost:8000/x") or a path; `from` is told with errors. `anywhere`: an
  * address of another machine stands for the path alone. */
-tn_status tn__request_add(struct tn_request_list *list, const char *method, const char *address, const char *from, bool anywhere,
-                          struct tn_request **out);
+tn_status tn__request_add(struct tn_request_list *list, const char *method, const char *address, const char *from,
+                          bool anywhere, struct tn_request **out);
 /* Appends a header, unless it is one that the sender makes itself. */
 tn_status tn__request_header(struct tn_request *request, const char *name, size_t name_length, const char *value);
 /* Adds the requests of a recording. */
@@ -51,13 +51,14 @@ char *tn__request_file(const char *path, size_t *length);
 
 /* ---- request_http.c: one request and its answer ---- */
 
+/* OUT_OF_MEMORY: a hook saw one, and the request was not answered well; it comes from no answer. */
 enum tn_answered { TN_ANSWERED, TN_REFUSED, TN_DROPPED, TN_ANSWERED_OUT_OF_MEMORY };
 
 struct tn_answer {
 	enum tn_answered how;
-	int status;         /* of HTTP; 0: none came */
-	char words[160];    /* what else there is to say: "Gradio: event error" */
-	char *begin;        /* the first bytes of the body, ended by NUL; owned */
+	int status;      /* of HTTP; 0: none came */
+	char words[160]; /* what else there is to say: "Gradio: event error" */
+	char *begin;     /* the first bytes of the body, ended by NUL; owned */
 };
 
 /* Sends a request to a port of this machine and reads all of the answer. Blocks. */
@@ -82,7 +83,7 @@ enum tn_sent_kind {
 	TN_SENT_ENDED,   /* it has ended */
 	TN_SENT_ALL      /* nothing more is sent: `settled` says why */
 };
-struct tn_sent { /* through a pipe, whole at once since it is shorter than PIPE_BUF */
+struct tn_sent {                       /* through a pipe, whole at once since it is shorter than PIPE_BUF */
 	int32_t kind, number, which, port; /* number: from 1; which: of the list */
 	int32_t how, status, settled;
 	int64_t allocated, peak; /* of PyTorch's allocator: at its end, and in it where that was a new peak; TN_NO_FIGURE */
@@ -102,7 +103,7 @@ int tn__sender_listen(const struct tn_folder *folder);
 /* Starts the sender; its pid, or -1. *news is the reading end of its pipe. */
 pid_t tn__sender_start(const struct tn_sender_start *start, int *news);
 
-/* ---- requests.c: the requests of a run, as its supervisor sees them ---- */
+/* ---- asking.c: the requests of a run, as its supervisor sees them ---- */
 
 struct tn_watch;
 struct tn_report;

@@ -3,7 +3,7 @@
  * The requests of a run: starts the sender, takes what it tells, ends the server when nothing is left to be sent, and says what became of
  * each request. Belongs to the supervisor's one thread.
  */
-#include "supervise/requests.h"
+#include "supervise/asking.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -31,7 +31,9 @@ tn__asking_prepare(const struct tn_run_options *options, struct tn_asking **out)
 		return TN_OK;
 	struct tn_asking *asking = calloc(1, sizeof(*asking));
 	TN_RETURN_IF(asking == NULL, TN_NO_MEMORY, "out of host memory");
-	*asking = (struct tn_asking){ .hooks = -1, .news = -1, .round_peak = TN_NO_FIGURE, .found = calloc(1, sizeof(*asking->found)) };
+	*asking = (struct tn_asking){
+		.hooks = -1, .news = -1, .round_peak = TN_NO_FIGURE, .found = calloc(1, sizeof(*asking->found))
+	};
 	tn_status status = tn__requests_read(options, &asking->list);
 	struct tn_requests *found = asking->found;
 	if (found != NULL)
@@ -92,7 +94,7 @@ take_end(struct tn_asking *asking, const struct tn_sent *news)
 	if (!well && (row->failed == 0 || row->out_of_memory)) {
 		row->failed = news->number;
 		free(row->words);
-		row->words = strdup(news->words[0] != '\0'      ? news->words
+		row->words = strdup(news->words[0] != '\0'    ? news->words
 		                    : news->how == TN_DROPPED ? "the connection was dropped"
 		                                              : "");
 	}
@@ -101,7 +103,8 @@ take_end(struct tn_asking *asking, const struct tn_sent *news)
 	if ((size_t)news->which + 1 < found->count)
 		return;
 	found->rounds++;
-	if (tn__array_room(&asking->peaks, &asking->peak_capacity, asking->peak_count + 1, sizeof(*asking->peaks), SIZE_MAX))
+	if (tn__array_room(&asking->peaks, &asking->peak_capacity, asking->peak_count + 1, sizeof(*asking->peaks),
+	                   SIZE_MAX))
 		asking->peaks[asking->peak_count++] = asking->round_peak;
 	asking->round_peak = TN_NO_FIGURE;
 }
@@ -200,8 +203,8 @@ take_peaks(const struct tn_report *report, struct tn_requests *found)
 {
 	for (size_t i = 0; i < report->region_count; i++) {
 		int number;
-		if (report->regions[i].name != NULL && sscanf(report->regions[i].name, "request %d", &number) == 1 && number >= 1 &&
-		    (size_t)number <= found->count && report->regions[i].taken_peak > 0)
+		if (report->regions[i].name != NULL && sscanf(report->regions[i].name, "request %d", &number) == 1 &&
+		    number >= 1 && (size_t)number <= found->count && report->regions[i].taken_peak > 0)
 			found->rows[number - 1].peak = report->regions[i].taken_peak;
 	}
 }
