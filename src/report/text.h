@@ -46,6 +46,13 @@ void tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *
 /* Which inputs the verdict has seen, and which longer ones are known. */
 void tn__say_inputs(const struct tn_printer *printer, const struct tn_report *report);
 
+/* ---- text_seen.c ---- */
+
+/* What the verdict has seen: without this it would claim too much. */
+void tn__say_seen(const struct tn_printer *printer, const struct tn_report *report);
+/* In which step, and at which lines, memory ran out. */
+void tn__say_oom_place(const struct tn_printer *printer, const struct tn_report *report);
+
 /* ---- requests_text.c ---- */
 
 /* What became of the requests of a run with --request. */

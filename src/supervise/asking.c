@@ -110,7 +110,7 @@ take_end(struct tn_asking *asking, const struct tn_sent *news)
 }
 
 static void
-take(struct tn_asking *asking, const struct tn_sent *news)
+take(struct tn_asking *asking, const struct tn_sent *news, double now)
 {
 	struct tn_requests *found = asking->found;
 	switch ((enum tn_sent_kind)news->kind) {
@@ -121,7 +121,7 @@ take(struct tn_asking *asking, const struct tn_sent *news)
 			break;
 		}
 		found->port = news->port;
-		asking->listens_since = tn__now();
+		asking->listens_since = now;
 		break;
 	case TN_SENT_BEGINS:
 		found->started = news->number;
@@ -131,20 +131,20 @@ take(struct tn_asking *asking, const struct tn_sent *news)
 		break;
 	case TN_SENT_ALL:
 		found->all = true;
-		asking->all_since = tn__now();
+		asking->all_since = now;
 		break;
 	}
 }
 
 void
-tn__asking_read(struct tn_asking *asking)
+tn__asking_read(struct tn_asking *asking, double now)
 {
 	struct pollfd waiting = { asking->news, POLLIN, 0 };
 	while (asking->news >= 0 && poll(&waiting, 1, 0) > 0) {
 		struct tn_sent news;
 		if (read(asking->news, &news, sizeof(news)) == (ssize_t)sizeof(news)) {
 			news.words[sizeof(news.words) - 1] = '\0';
-			take(asking, &news);
+			take(asking, &news, now);
 		} else {
 			close(asking->news);
 			asking->news = -1;
@@ -213,7 +213,7 @@ void
 tn__asking_collect(struct tn_asking *asking, struct tn_report *report)
 {
 	struct tn_requests *found = &report->requests;
-	tn__asking_read(asking);
+	tn__asking_read(asking, 0);
 	tn__requests_model_free(found);
 	if (!tn__requests_model_copy(asking->found, found))
 		return;

@@ -33,7 +33,7 @@ struct tn_request_list {
 	size_t count, capacity;
 };
 
-/* ---- request_file.c, request_har.c: what is sent ---- */
+/* ---- request_file.c, request_har.c, request_list.c: what is sent ---- */
 
 /* Reads all --request of the options. TN_INVALID or TN_NOT_FOUND with words for a person; the list is then empty. */
 tn_status tn__requests_read(const struct tn_run_options *options, struct tn_request_list *out);
@@ -72,7 +72,10 @@ struct tn_listening {
 };
 /* The listening TCP ports of processes below `tree`, at most `room` of them. */
 size_t tn__listening_ports(const struct tn_process_tree *tree, struct tn_listening *out, size_t room);
-/* The port that a request without one goes to; NULL: it cannot be told. */
+/* The only port that the kernel did not choose itself; NULL: there is none, or several. What processes of a run agree on among themselves
+ * (stores of process groups, queues) mostly listens at ports of its choice. */
+const struct tn_listening *tn__listening_alone(const struct tn_listening *ports, size_t count);
+/* The port that a request without one goes to, by the command line or since servers use it by default; NULL: it cannot be told. */
 const struct tn_listening *tn__listening_choose(const struct tn_listening *ports, size_t count, char *const *arguments);
 
 /* ---- request_sender.c: the process that sends ---- */
@@ -127,7 +130,7 @@ tn_status tn__asking_listen(struct tn_asking *asking, const struct tn_folder *fo
 /* Starts the sender, once the program is there. */
 void tn__asking_start(struct tn_asking *asking, const struct tn_watch *watch, const struct tn_run_options *options);
 /* Takes what the sender has told. */
-void tn__asking_read(struct tn_asking *asking);
+void tn__asking_read(struct tn_asking *asking, double now);
 /* Ends the server as Ctrl-C at a terminal would, later less politely; true when it has had its time. */
 bool tn__asking_end(struct tn_asking *asking, const struct tn_process_tree *tree, pid_t program, double now);
 /* Hands over what became of the requests. Call before the report is judged. */

@@ -124,10 +124,30 @@ number_at_end(const char *word)
 }
 
 const struct tn_listening *
+tn__listening_alone(const struct tn_listening *ports, size_t count)
+{
+	const struct tn_listening *found = NULL;
+	int lowest = 32768;
+	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+	if (file != NULL) {
+		(void)!fscanf(file, "%d", &lowest);
+		fclose(file);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (ports[i].port >= lowest)
+			continue;
+		if (found != NULL)
+			return NULL;
+		found = &ports[i];
+	}
+	return found;
+}
+
+const struct tn_listening *
 tn__listening_choose(const struct tn_listening *ports, size_t count, char *const *arguments)
 {
 	static const int usual[] = { 8000, 7860, 5000, 8080, 8888, 3000, 30000 };
-	const struct tn_listening *found = count == 1 ? &ports[0] : NULL;
+	const struct tn_listening *found = NULL;
 	for (int i = 0; found == NULL && arguments[i] != NULL; i++)
 		found = with_port(ports, count, number_at_end(arguments[i]));
 	for (size_t i = 0; found == NULL && i < sizeof(usual) / sizeof(usual[0]); i++)

@@ -125,10 +125,18 @@ tell_hooks(struct sender *sender, const char *words)
 
 /* ---- where to ---- */
 
+static double
+clock_now(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 static const struct tn_listening *
 find_port(struct sender *sender, const struct tn_request *request)
 {
-	double now = tn__now();
+	double now = clock_now();
 	sender->port_count = tn__listening_ports(&sender->start->tree, sender->ports, MOST_PORTS);
 	if (request->port != 0) {
 		for (size_t i = 0; i < sender->port_count; i++)
@@ -140,13 +148,10 @@ find_port(struct sender *sender, const struct tn_request *request)
 	                                                        sender->start->arguments);
 	if (found != NULL)
 		return found;
-	if (sender->port_count != 1)
-		sender->alone_since = 0;
-	else if (sender->alone_since == 0)
-		sender->alone_since = now;
-	else if (now - sender->alone_since >= ALONE_SECONDS)
-		return &sender->ports[0];
-	return NULL;
+	found = tn__listening_alone(sender->ports, sender->port_count);
+	if (found == NULL || sender->alone_since == 0)
+		sender->alone_since = found != NULL ? now : 0;
+	return found != NULL && now - sender->alone_since >= ALONE_SECONDS ? found : NULL;
 }
 
 /* Says where processes listen that are not asked, so that a wrong port can be told. */

@@ -202,7 +202,7 @@ look_at_requests(struct state *state, double now)
 	const struct tn_process_tree tree = { getpid(), watch->reaper.group, watch->reaper.pid };
 	if (asking == NULL)
 		return;
-	tn__asking_read(asking);
+	tn__asking_read(asking, now);
 	if (state->program_ended || watch->ending.interrupted_by != 0)
 		return;
 	if (asking->all_since > 0) {

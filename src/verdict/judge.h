@@ -33,7 +33,7 @@ void tn__report_find_doubts(struct tn_report *report, const struct tn_ending *en
 /* True for an exit status of 0 that the program came to by itself, not through a stop. */
 bool tn__ended_well(const struct tn_ending *ending);
 
-/* ---- requests.c ---- */
+/* ---- requests_judge.c ---- */
 
 /* Adds a doubt for requests that no answer shows anything of; true where there is one. `well`: the server ended by itself. */
 bool tn__requests_doubt(struct tn_report *report, bool well);

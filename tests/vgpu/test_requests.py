@@ -100,6 +100,13 @@ def test_an_out_of_memory_that_is_answered_500(asked):
     assert "of request 2" in run.stderr
 
 
+def test_an_out_of_memory_that_is_answered_200(asked):
+    """Many servers answer so: the error's words are the answer."""
+    run = asked([str(SERVERS / "sizes_flask.py"), "PORT", "say"], post("/features", rows=65536), "--gpu", "rtx3060", "--memory", "2GiB")
+    assert (run.status, run.verdict) == (10, "out_of_memory"), run.explain()
+    assert (rows(run)[0]["status"], rows(run)[0]["out_of_memory"]) == (200, True)
+
+
 def test_one_that_the_server_gets_over_is_handled(asked):
     text = post("/features", rows=1024) + post("/features", rows=65536)
     run = asked([str(SERVERS / "sizes_flask.py"), "PORT", "catch"], text, "--gpu", "rtx3060", "--memory", "2GiB", "--repeat", "2")
@@ -139,7 +146,7 @@ def test_vllm_with_rising_lengths(asked, tmp_path):
     model = tmp_path / "model"
     model.mkdir()
     (model / "config.json").write_text(json.dumps(config))
-    text = "".join(post("/inference/v1/generate" if False else "/v1/completions", model="m", prompt=[5 + i % 100 for i in range(length)],
+    text = "".join(post("/v1/completions", model="m", prompt=[5 + i % 100 for i in range(length)],
                         max_tokens=8, ignore_eos=True, detokenize=False) for length in (8, 512, 3000))  # fmt: skip
     run = asked(["-m", "vllm.entrypoints.cli.main", "serve", str(model), "--load-format", "dummy", "--skip-tokenizer-init", "--port",
                  "PORT", "--enforce-eager", "--served-model-name", "m", "--max-model-len", "4096"], text, "--gpu", "rtx4090",

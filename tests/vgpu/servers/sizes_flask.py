@@ -1,4 +1,4 @@
-# A Flask server whose work depends on the request: PORT [catch]. A request that does not fit is answered 500, or, with `catch`, done in parts.
+# A Flask server whose work depends on the request: PORT [catch | say]. A request that does not fit is answered 500, done in parts, or answered 200 with the error.
 import sys
 
 import torch
@@ -18,7 +18,9 @@ def features():
     rows = request.get_json()["rows"]
     try:
         run(rows)
-    except torch.cuda.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError as error:
+        if "say" in sys.argv:
+            return jsonify(error=str(error))
         if "catch" not in sys.argv:
             return jsonify(error="the card is full"), 500
         for _ in range(16):
