@@ -7,7 +7,6 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "supervise/internal.h"
 #include "supervise/asking.h"
 
@@ -182,38 +180,12 @@ wait_for_port(struct sender *sender, const struct tn_request *request)
 	return *found;
 }
 
-/* ---- Gradio's second part ---- */
-
-/* The target that waits for the result of a request to Gradio; NULL: it was another kind of request. The caller frees. */
-static char *
-second_target(const struct tn_request *request, const struct tn_answer *answer)
-{
-	int path = (int)strcspn(request->target, "?");
-	char *target = NULL;
-	bool call = strstr(request->target, "/call/") != NULL;
-	bool joins = path >= 11 && strncmp(request->target + path - 11, "/queue/join", 11) == 0;
-	if (strcmp(request->method, "POST") != 0 || answer->how != TN_ANSWERED || answer->begin == NULL ||
-	    (!call && !joins))
-		return NULL;
-	json_t *said = json_loads(answer->begin, 0, NULL),
-		   *asked = json_loadb(request->body, request->body_length, 0, NULL);
-	const char *event = tn__json_borrow_text(said, "event_id"), *session = tn__json_borrow_text(asked, "session_hash");
-	int length = 0;
-	if (event != NULL && call)
-		length = asprintf(&target, "%.*s/%s", path, request->target, event);
-	else if (event != NULL && session != NULL)
-		length = asprintf(&target, "%.*sdata?session_hash=%s", path - 4, request->target, session);
-	json_decref(said);
-	json_decref(asked);
-	return length > 0 ? target : NULL;
-}
-
 /* One request, with what waits for its result. */
 static void
 send_one(const struct tn_request *request, const struct tn_listening *where, struct tn_answer *answer)
 {
 	tn__request_send(request, where->port, where->ipv6, answer);
-	char *target = second_target(request, answer);
+	char *target = answer->how == TN_ANSWERED ? tn__request_second(request, answer->begin) : NULL;
 	if (target == NULL)
 		return;
 	struct tn_request second = { .method = (char *)(uintptr_t)"GET",

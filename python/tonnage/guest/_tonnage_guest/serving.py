@@ -24,11 +24,12 @@ _O_PATH = getattr(os, "O_PATH", 0o10000000)
 class _Link:
     """The connection to the sender."""
 
-    __slots__ = ("socket", "seen")
+    __slots__ = ("socket", "seen", "highest")
 
     def __init__(self):
         self.socket = None
         self.seen = 0  # out-of-memories before the request
+        self.highest = 0  # peak of PyTorch's allocator at the end of the one before
 
 
 _link = _Link()
@@ -91,7 +92,6 @@ def _begins(number, name):
 def _ends(number, well):
     """A request is over; where it ran out of memory and was not answered well, that is the end."""
     phases.name_region(None)
-    before = peaks.highest()[0]
     found = state.open_oom or (state.pending_ooms[-1] if state.pending_ooms else None)
     if state.ooms_seen > _link.seen and not well and found is not None:
         ending.request_failed(found)
@@ -101,11 +101,11 @@ def _ends(number, well):
         oom.progress()
     state.request = number
     peaks.read()
-    after = peaks.highest()[0]
+    before, _link.highest = _link.highest, peaks.highest()[0]
     if well:
         steps.request_ended(number)
     word = "settled" if well and settle.has_settled() else "more"
-    return growth.allocated_now(), after if after > before else -1, word
+    return growth.allocated_now(), _link.highest if _link.highest > before else -1, word
 
 
 def _finishes():

@@ -2,7 +2,7 @@
  *
  * Requests one by one: an address is taken apart, headers that the sender makes itself are left out. Another machine is never asked.
  */
-#include "supervise/asking.h"
+#include "requests/recorded.h"
 
 #include <errno.h>
 #include <stdio.h>

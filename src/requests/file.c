@@ -3,7 +3,7 @@
  * Requests as people keep them: an address, or a file of requests as editors send them (.http, .rest). A line of a body that is `< NAME` is
  * that file, in multipart bodies, too.
  */
-#include "supervise/asking.h"
+#include "requests/recorded.h"
 
 #include <errno.h>
 #include <limits.h>

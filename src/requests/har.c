@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "supervise/asking.h"
+#include "requests/recorded.h"
 
 /* Up to the path: scheme, host and port. */
 static size_t
