@@ -222,7 +222,9 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 		        "virtual GPU): this may not be a real shortage");
 }
 
-/* Where memory grows, how much, and what that comes to. */
+#define KEPT_IN "; kept in " /* as the finding says it */
+
+/* Where memory grows, how much, what that comes to, and what keeps it. */
 static void
 say_growth(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -235,6 +237,14 @@ say_growth(const struct tn_printer *printer, const struct tn_report *report)
 	tn__place_words(report, printer->style, growth->at, words);
 	if (words[0] != '\0')
 		tn__say(printer, TN_TINT_NONE, 2, "%s", words);
+	for (size_t i = 0; i < report->finding_count; i++) {
+		const struct tn_finding *finding = &report->findings[i];
+		const char *kept = tn__finding_is(finding, TN_FINDING_growth) ? strstr(finding->what, KEPT_IN) : NULL;
+		if (kept == NULL)
+			continue;
+		tn__place_words(report, printer->style, finding->at, words);
+		tn__say(printer, TN_TINT_NONE, 2, "%s%s%s", kept + 2, words[0] != '\0' ? ", added at " : "", words);
+	}
 }
 
 /* ---- what follows from it ---- */

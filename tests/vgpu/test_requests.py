@@ -60,7 +60,7 @@ def test_a_leak_of_8_mib_a_request(asked):
     assert found["id"] == "growth" and "kept in history" in found["what"]
     assert found["at"]["line"] == line_of("leak_api.py", "history.append"), run.explain()
     assert 16 < run.report["requests"]["sent"] < 40 and run.report["steps"]["stopped"] == "requests"
-    assert "full at request" in run.stderr and "tonnage fix" not in run.stderr  # fix sends no requests
+    assert "kept in history, added at" in run.stderr and "full at request" in run.stderr and "tonnage fix" not in run.stderr  # fix sends no requests
     # the card less context, peak before growth, divided by 8 MiB
     left = 12616990720 - run.device_bytes
     assert abs(growth["full_at"] - (run.report["requests"]["sent"] + left / (8 * MIB))) < 24, run.explain()
