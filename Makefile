@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front for CMake and the tools. `make help` lists the targets.
 
-ENVS := torch-2.11.0 torch-2.6.0 torch-2.15.0 torch-2.11.0-slim prog-notebooks
+ENVS := torch-2.11.0 torch-2.6.0 torch-2.15.0 torch-2.11.0-slim prog-notebooks prog-servers
 PROGRAM_ENVS = $(filter prog-%,$(shell tools/envs --list))
 PYTHON = $(shell tools/envs --path torch-2.11.0)
 SITE = build/site

@@ -12,6 +12,8 @@
 #include "outputs.h"
 #include "tonnage/run.h"
 
+#define MOST_ROUNDS 100000
+
 static const char help[] =
 	"usage: tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
 	"       tonnage run [OPTIONS] [--] NOTEBOOK.ipynb\n"
@@ -49,6 +51,9 @@ static const char help[] =
 	"  --keep-going     a cell that fails does not end the notebook\n"
 	"  --then COMMAND   another command after the first one, on what that left in the scratch folder, as\n"
 	"                   'python train.py --resume'; may be repeated\n"
+	"  --request FILE   PROGRAM is a server: the requests of FILE (.http, .har), or a GET of an address,\n"
+	"                   are sent once it listens, each of them a step; may be repeated\n"
+	"  --repeat N       send all of them N times (default: until memory has settled or grows for certain)\n"
 	"  --json FILE      write the report as JSON (- is stdout)\n"
 	"  --html FILE      write the report as a page that needs nothing but a browser\n"
 	"  --snapshot FILE  write PyTorch's memory snapshot of the peak or of the out-of-memory\n"
@@ -88,6 +93,8 @@ enum {
 	PYTHON,
 	KEEP_GOING,
 	THEN,
+	REQUEST,
+	REPEAT,
 	JSON,
 	HTML,
 	SNAPSHOT,
@@ -123,6 +130,8 @@ static const struct option long_options[] = {
 	{ "python", required_argument, NULL, PYTHON },
 	{ "keep-going", no_argument, NULL, KEEP_GOING },
 	{ "then", required_argument, NULL, THEN },
+	{ "request", required_argument, NULL, REQUEST },
+	{ "repeat", required_argument, NULL, REPEAT },
 	{ "json", required_argument, NULL, JSON },
 	{ "html", required_argument, NULL, HTML },
 	{ "snapshot", required_argument, NULL, SNAPSHOT },
@@ -147,6 +156,33 @@ take_then(struct tn_run_options *out)
 	if (out->then_count == TN_MOST_THEN)
 		return wrong_usage("run: --then may be given %d times", TN_MOST_THEN);
 	out->then[out->then_count++] = optarg;
+	return 0;
+}
+
+/* One more thing to send. */
+static int
+take_request(struct tn_run_options *out)
+{
+	if (optarg[0] == '\0')
+		return wrong_usage("run: --request needs a file or an address: --request http://127.0.0.1:8000/health");
+	if (out->request_count == TN_MOST_REQUESTS)
+		return wrong_usage("run: --request may be given %d times", TN_MOST_REQUESTS);
+	out->requests[out->request_count++] = optarg;
+	return 0;
+}
+
+/* Requests are the steps, and one server is asked. */
+static int
+check_requests(const struct tn_run_options *options)
+{
+	if (options->request_count == 0)
+		return options->repeat == 0 ? 0 : wrong_usage("run: --repeat goes with --request");
+	if (strcmp(options->steps, "auto") != 0)
+		return wrong_usage("run: --steps does not go with --request: --repeat N says how often requests are sent");
+	if (options->then_count > 0)
+		return wrong_usage("run: --then does not go with --request");
+	if (options->nodes > 1 || options->ranks != NULL)
+		return wrong_usage("run: --nodes and --ranks do not go with --request");
 	return 0;
 }
 
@@ -200,6 +236,10 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return 0;
 	case THEN:
 		return take_then(out);
+	case REQUEST:
+		return take_request(out);
+	case REPEAT:
+		return option_count("repeat", MOST_ROUNDS, &out->repeat);
 	case JSON:
 		out->json_path = optarg;
 		return 0;
@@ -253,6 +293,9 @@ cmd_run(int argc, char **argv)
 		return wrong_usage("run: --tolerance goes with --baseline FILE");
 	if (options.then_count > 0 && (options.baseline_path != NULL || options.write_baseline_path != NULL))
 		return wrong_usage("run: --baseline and --write-baseline speak of one command: leave --then out");
+	int with_requests = check_requests(&options);
+	if (with_requests != 0)
+		return with_requests;
 	options.arguments = argv + optind;
 	const struct output outputs[] = { { "--json", options.json_path },
 		                              { "--html", options.html_path },

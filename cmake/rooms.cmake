@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # One library a room. Each room's file list stands in the room itself.
-foreach(room base change gpu serve code doctor dnn device pickle message trace analyze library verdict report inspect supervise trials run search preload vgpu smi parked)
+foreach(room base change gpu serve requests code doctor dnn device pickle message trace analyze library verdict report inspect supervise trials run search preload vgpu smi parked)
   if(EXISTS ${CMAKE_SOURCE_DIR}/src/${room}/CMakeLists.txt)
     add_subdirectory(src/${room})
   endif()

@@ -36,12 +36,13 @@ SEES = {
     "verdict": GROUND | {"allocator", "trace", "simulate", "analyze"},
     "report": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "doctor", "serve"},
     "inspect": GROUND | {"allocator", "trace", "simulate", "analyze", "verdict", "doctor", "serve", "report"},
-    "supervise": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "report", "dnn"},
+    "supervise": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "report", "dnn", "requests"},
     "trials": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "report", "supervise"},
     "run": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "report", "supervise", "trials"},
     "search": GROUND | {"change", "allocator", "trace", "simulate", "analyze", "verdict", "report", "supervise", "trials", "run"},
     "cli": set(),
     "code": BASE,
+    "requests": BASE,
     "doctor": BASE | {"code"},
     "serve": BASE | {"gpu"},
     "vgpu": BASE | {"device", "gpu", "dnn", "code"},
@@ -70,7 +71,7 @@ GUEST_LAYERS = {
                values""",
     "recorders": """ahead cell_holders collectives copies epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases
                  ranks reads regions retainers shapes usage work zero""",
-    "policy": "consumers document ending imported fast_forward settle step_growth steps trainers workers worst_first",
+    "policy": "consumers document ending imported fast_forward serving settle step_growth steps trainers workers worst_first",
     "boot": "boot points",
 }
 GUEST_SEES = {

@@ -35,7 +35,8 @@ enum tn_weights {
 	TN_WEIGHTS_REAL   /* files are read as they are */
 };
 
-#define TN_MOST_THEN 15 /* commands after the first one */
+#define TN_MOST_REQUESTS 64 /* files and addresses of --request */
+#define TN_MOST_THEN 15     /* commands after the first one */
 
 /* All strings are borrowed for the time of the call. tn_run_defaults gives what a plain `tonnage run` does. */
 struct tn_run_options {
@@ -73,8 +74,11 @@ struct tn_run_options {
 	const char *then[TN_MOST_THEN];  /* commands that are run after it, each on what the one before left in scratch */
 	int then_count;
 	const char *after; /* for tn_run itself: the folder of the run whose scratch this one begins with; NULL */
-	FILE *messages;    /* words for a person */
-	FILE *output;      /* for json_path "-" */
+	const char *requests[TN_MOST_REQUESTS]; /* what is sent to the server that the program is: addresses and files */
+	int request_count;
+	int repeat;     /* how often all of them are sent; 0: until memory has settled */
+	FILE *messages; /* words for a person */
+	FILE *output;   /* for json_path "-" */
 };
 
 /* What `tonnage run` does without options. */

@@ -456,6 +456,7 @@ tn__json_run(const struct tn_report *report)
 		{ "scratch", text(report->scratch) },
 		{ "files", files(report) },
 		{ "inputs", tn__inputs_json(&report->inputs) },
+		{ "requests", tn__requests_json(&report->requests) },
 		{ "stand_ins", tn__stand_ins_json(&report->stand_ins) },
 		{ "snapshot", text(report->snapshot) },
 		{ "host", tn__host_json(report) },

@@ -37,6 +37,10 @@ json_t *tn__inputs_json(const struct tn_inputs *inputs);
 
 json_t *tn__host_json(const struct tn_report *report);
 
+/* ---- requests_json.c: the object `requests` of `run --json` ---- */
+
+json_t *tn__requests_json(const struct tn_requests *requests);
+
 /* ---- gate_json.c: the fields `budget` and `baseline` of `run --json` ---- */
 
 json_t *tn__json_budget(const struct tn_report *report);

@@ -177,80 +177,19 @@ say_files(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say_changes(printer, report);
 }
 
-/* What the verdict has seen: without this it would claim too much. */
-static void
-say_scope(const struct tn_printer *printer, const struct tn_report *report)
-{
-	static const char *const why[] = { "stopped when memory had settled",
-		                               "stopped at the limit of steps or time",
-		                               "the program ran to its end",
-		                               "the program ran out of memory",
-		                               "the program failed",
-		                               "interrupted" };
-	char steps[96], shapes[64] = "";
-	const char *how = report->verdict == TN_VERDICT_GROWS ? "stopped, because memory only grew" : why[report->stopped];
-	if (report->steps_seen == 0)
-		snprintf(steps, sizeof(steps), "no complete step");
-	else if (report->steps_seen == TN_NO_FIGURE)
-		snprintf(steps, sizeof(steps), "no steps were recognised");
-	else
-		snprintf(steps, sizeof(steps), "%lld step%s", (long long)report->steps_seen,
-		         report->steps_seen == 1 ? "" : "s");
-	if (report->steps_seen > 0 && report->input_shapes > 0)
-		snprintf(shapes, sizeof(shapes), " with %lld input shape%s", (long long)report->input_shapes,
-		         report->input_shapes == 1 ? "" : "s");
-	tn__say(printer, TN_TINT_NONE, 2, "Seen: %s%s; %s, %.1f s", steps, shapes, how, report->seconds);
-}
-
-static void
-say_oom_place(const struct tn_printer *printer, const struct tn_report *report)
-{
-	enum when { WITHIN, AFTER }; /* of a step, or between two of them */
-	static const struct {
-		const char *phase, *words;
-		enum when when;
-	} phases[] = {
-		{ "forward", " in the forward pass", WITHIN }, { "backward", " in the backward pass", WITHIN },
-		{ "optimizer", " in the optimizer", WITHIN },  { "build", " while building the model", AFTER },
-		{ "load", " while loading", AFTER },           { "save", " while saving", AFTER },
-		{ "evaluation", " in evaluation", AFTER },     { "data", " while preparing data", AFTER },
-	};
-	const struct tn_report_oom *oom = &report->oom;
-	const char *where = oom->at != NULL && oom->at->backward ? " in the backward pass" : "";
-	char step[48] = "";
-	enum when when = WITHIN;
-	for (size_t i = 0; oom->phase != NULL && i < sizeof(phases) / sizeof(phases[0]); i++) {
-		if (strcmp(phases[i].phase, oom->phase) == 0) {
-			where = phases[i].words;
-			when = phases[i].when;
-		}
-	}
-	if (when == WITHIN && oom->step > 0)
-		snprintf(step, sizeof(step), " %s step %lld", where[0] != '\0' ? "of" : "in", (long long)oom->step);
-	else if (when == AFTER && oom->step > 1)
-		snprintf(step, sizeof(step), " after step %lld", (long long)oom->step - 1);
-	else if (oom->step == 0 && where[0] == '\0')
-		snprintf(step, sizeof(step), " before the first step");
-	tn__say(printer, TN_TINT_NONE, 2, "Out of memory%s%s", where, step);
-	char *places = tn__place_chain(report, printer->style);
-	if (places != NULL && places[0] != '\0')
-		tn__say(printer, TN_TINT_NONE, 2, "%s", places);
-	else
-		tn__say(printer, TN_TINT_NONE, 2, "the line is unknown: no Python hook saw it");
-	free(places);
-}
-
 /* What one request lacked says little of what is missing in all. */
 static void
 say_need(const struct tn_printer *printer, const struct tn_report *report)
 {
 	int64_t least = report->need.least, more = least - (int64_t)report->gpu.total_bytes;
-	char needed[32], missing[32], steps[48] = "its first step";
+	char needed[32], missing[32], steps[48];
 	if (least <= 0)
 		return;
 	tn__human_bytes(least, needed);
 	if (report->need.steps > 1)
-		snprintf(steps, sizeof(steps), "its first %lld steps", (long long)report->need.steps);
+		snprintf(steps, sizeof(steps), "its first %lld %ss", (long long)report->need.steps, tn__step_word(report));
+	else
+		snprintf(steps, sizeof(steps), "its first %s", tn__step_word(report));
 	if (more > 0)
 		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s: %s more than the card has", needed, steps,
 		        tn__human_bytes(more, missing));
@@ -265,7 +204,7 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 	const struct tn_report_oom *oom = &report->oom;
 	char asked[32], available[32], missing[32];
 	fputc('\n', printer->out);
-	say_oom_place(printer, report);
+	tn__say_oom_place(printer, report);
 	if (oom->requested_bytes == TN_NO_FIGURE)
 		return;
 	tn__human_bytes(oom->requested_bytes, asked);
@@ -284,7 +223,9 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 		        "virtual GPU): this may not be a real shortage");
 }
 
-/* Where memory grows, how much, and what that comes to. */
+#define KEPT_IN "; kept in " /* as the finding says it */
+
+/* Where memory grows, how much, what that comes to, and what keeps it. */
 static void
 say_growth(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -297,6 +238,14 @@ say_growth(const struct tn_printer *printer, const struct tn_report *report)
 	tn__place_words(report, printer->style, growth->at, words);
 	if (words[0] != '\0')
 		tn__say(printer, TN_TINT_NONE, 2, "%s", words);
+	for (size_t i = 0; i < report->finding_count; i++) {
+		const struct tn_finding *finding = &report->findings[i];
+		const char *kept = tn__finding_is(finding, TN_FINDING_growth) ? strstr(finding->what, KEPT_IN) : NULL;
+		if (kept == NULL)
+			continue;
+		tn__place_words(report, printer->style, finding->at, words);
+		tn__say(printer, TN_TINT_NONE, 2, "%s%s%s", kept + 2, words[0] != '\0' ? ", added at " : "", words);
+	}
 }
 
 /* ---- what follows from it ---- */
@@ -436,7 +385,8 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 	if (out && row != NULL && report->need.bytes > 0 && larger_card_helps(report))
 		say_larger_card(printer, row);
 	bool host = out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram;
-	if (report->command != NULL && !host && report->job.ranks == 0) /* fix knows no ranks that are stood in for */
+	if (report->command != NULL && !host && report->job.ranks == 0 &&
+	    !report->requests.known) /* fix knows neither ranks that are stood in for nor requests */
 		say_fix_command(printer, report);
 }
 
@@ -459,8 +409,9 @@ tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
 {
 	tn__say_cards(printer, report);
 	tn__say_regions_in_line(printer, report);
-	say_scope(printer, report);
+	tn__say_seen(printer, report);
 	tn__say_inputs(printer, report);
+	tn__say_requests(printer, report);
 	tn__say_not_seen(printer, report);
 	tn__say_unreal(printer, report);
 }
@@ -486,8 +437,9 @@ tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out
 	tn__say_regions(&printer, report);
 	tn__say_allocator(&printer, report);
 	say_smallest(&printer, report, smallest_card(report));
-	say_scope(&printer, report);
+	tn__say_seen(&printer, report);
 	tn__say_inputs(&printer, report);
+	tn__say_requests(&printer, report);
 	tn__say_not_seen(&printer, report);
 	tn__say_unreal(&printer, report);
 	tn__say_findings(&printer, report);

@@ -52,6 +52,20 @@ void tn__say_inputs(const struct tn_printer *printer, const struct tn_report *re
 void tn__say_over_host(const struct tn_printer *printer, const struct tn_report *report, const char *card);
 void tn__say_host(const struct tn_printer *printer, const struct tn_report *report);
 
+/* ---- text_seen.c ---- */
+
+/* What the verdict has seen: without this it would claim too much. */
+void tn__say_seen(const struct tn_printer *printer, const struct tn_report *report);
+/* In which step, and at which lines, memory ran out. */
+void tn__say_oom_place(const struct tn_printer *printer, const struct tn_report *report);
+
+/* ---- requests_text.c ---- */
+
+/* What became of the requests of a run with --request. */
+void tn__say_requests(const struct tn_printer *printer, const struct tn_report *report);
+/* What a step of this run is called. */
+const char *tn__step_word(const struct tn_report *report);
+
 /* ---- gate_text.c ---- */
 
 /* What the run was held against beside its card: the first line where it is above that, and the lines below it. */

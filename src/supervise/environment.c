@@ -198,6 +198,7 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 		set(builder, "TONNAGE_FETCHED", cache); /* files without weights: only where these are stood in for */
 	else
 		drop(builder, "TONNAGE_FETCHED");
+	set(builder, "TONNAGE_REQUESTS", options->request_count > 0 ? "1" : "0");
 	set(builder, "TONNAGE_INPUTS", options->inputs != NULL ? options->inputs : "as_is");
 	set(builder, "TONNAGE_VALUES", options->all_values ? "all" : "small");
 	snprintf(path, sizeof(path), "%.9g", options->assume);

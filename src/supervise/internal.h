@@ -17,6 +17,7 @@
 #include "report/document.h"
 #include "supervise/folder.h"
 #include "supervise/process.h"
+#include "supervise/asking.h"
 #include "tonnage/run.h"
 #include "verdict/judge.h"
 
@@ -232,6 +233,7 @@ struct tn_watch {
 	double seconds;
 	struct tn_process_list seen; /* every process of the run that was met */
 	struct tn_endings endings;   /* until it was ended from here */
+	struct tn_asking *asking;    /* requests that are sent to it; NULL: none */
 };
 /* Runs until the program and all its descendants are gone. */
 void tn__watch_until_end(struct tn_watch *watch);
@@ -381,7 +383,8 @@ struct tn_once {
 	struct tn_ledger *ledger;
 	struct tn_watch watch;
 	char program[PATH_MAX];
-	char **notebook; /* the command that runs a notebook's cells; NULL: the program is none */
+	struct tn_asking *asking; /* NULL: no requests are sent */
+	char **notebook;          /* the command that runs a notebook's cells; NULL: the program is none */
 	char **environment;
 	sigset_t old_mask;            /* what the program's processes get */
 	int signals;                  /* signalfd: those that end the run */

@@ -195,12 +195,38 @@ look_at_ledger(struct state *state)
 	state->over = true;
 }
 
+/* The server has so long until it listens, and as long from then on. */
+static void
+look_at_requests(struct state *state, double now)
+{
+	struct tn_watch *watch = state->watch;
+	struct tn_asking *asking = watch->asking;
+	const struct tn_process_tree tree = { getpid(), watch->reaper.group, watch->reaper.pid };
+	if (asking == NULL)
+		return;
+	tn__asking_read(asking, now);
+	if (state->program_ended || watch->ending.interrupted_by != 0)
+		return;
+	if (asking->all_since > 0) {
+		watch->ending.stop_reason = TN_REASON_REQUESTS;
+		state->over |= tn__asking_end(asking, &tree, watch->program, now);
+		return;
+	}
+	double since = asking->listens_since > 0 ? asking->listens_since
+	               : state->torch_seen > 0   ? state->torch_seen
+	                                         : watch->started;
+	if (watch->limit_seconds > 0 && now - since >= watch->limit_seconds + watch->compiled_seconds) {
+		watch->ending.stop_reason = TN_REASON_LIMIT;
+		state->over = true;
+	}
+}
+
 /* The hook looks at the time limit when a step ends. A program that never steps is stopped from here. */
 static void
 look_at_time(struct state *state, double now)
 {
 	struct tn_watch *watch = state->watch;
-	if (watch->limit_seconds <= 0 || state->torch_seen <= 0 || state->program_ended ||
+	if (watch->asking != NULL || watch->limit_seconds <= 0 || state->torch_seen <= 0 || state->program_ended ||
 	    now - state->torch_seen < watch->limit_seconds + watch->compiled_seconds + GRACE_SECONDS)
 		return;
 	watch->ending.stop_reason = 2;
@@ -293,6 +319,7 @@ tn__watch_until_end(struct tn_watch *watch)
 		look_at_ledger(&state);
 		look_at_guests(&state, now);
 		look_at_time(&state, now);
+		look_at_requests(&state, now);
 		if (now - state.sampled >= (state.program_ended ? POLL_MILLISECONDS / 1000.0 : pause)) {
 			state.sampled = now;
 			sample(&state, now);

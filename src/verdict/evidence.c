@@ -114,7 +114,9 @@ void
 tn__report_find_doubts(struct tn_report *report, const struct tn_ending *ending)
 {
 	bool passed = has_passed(report, ending), well = tn__ended_well(ending);
-	if (!passed && !well)
+	if (report->requests.known && tn__requests_doubt(report, well))
+		passed = true; /* which is why nothing passed */
+	else if (!passed && !well)
 		doubt_the_time(report);
 	else if (!used_a_card(report))
 		doubt_the_card(report);

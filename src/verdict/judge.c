@@ -30,9 +30,10 @@ shell_status(int wait_status)
 static enum tn_stopped
 stopped_by(int reason)
 {
-	return reason == TN_REASON_NONE      ? TN_STOPPED_END
-	       : reason == TN_REASON_SETTLED ? TN_STOPPED_SETTLED
-	                                     : TN_STOPPED_LIMIT;
+	return reason == TN_REASON_NONE       ? TN_STOPPED_END
+	       : reason == TN_REASON_SETTLED  ? TN_STOPPED_SETTLED
+	       : reason == TN_REASON_REQUESTS ? TN_STOPPED_REQUESTS
+	                                      : TN_STOPPED_LIMIT;
 }
 
 static void
@@ -209,6 +210,26 @@ judge_growth(struct tn_report *report)
 	}
 }
 
+/* What a chat needs grows with what was said; where a conversation ends nobody knows, so the verdict stays. */
+static void
+judge_requests(struct tn_report *report)
+{
+	struct tn_requests *requests = &report->requests;
+	char bytes[32], full[96] = "", number[32];
+	if (!requests->known || requests->rises <= 0 || report->verdict != TN_VERDICT_FITS)
+		return;
+	int64_t left = capacity_of(report) - requests->highest;
+	int64_t more = left > 0 ? left / requests->rises + 1 : 1;
+	if (more <= TOO_FAR) {
+		requests->full_at = requests->rounds + more;
+		snprintf(full, sizeof(full), ": the card is full in round %s", tn__grouped(requests->full_at, number));
+	}
+	tn__report_add_finding(report, TN_FINDING_context_grows, requests->rises, NULL,
+	                       "a longest conversation, kept by the server, is what makes this a limit",
+	                       "each round of requests needs %s more than the one before, and gives it back%s",
+	                       tn__human_bytes(requests->rises, bytes), full);
+}
+
 #define LARGEST_CARD 1e15 /* bytes: more than any will have */
 
 /* The bytes that a card would have to offer: the peak, or what was held and asked for when the card was full. */
@@ -350,6 +371,7 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 	if (report->verdict != TN_VERDICT_UNDECIDED && report->verdict != TN_VERDICT_OUT_OF_MEMORY)
 		tn__report_explain_refusals(report);
 	judge_growth(report);
+	judge_requests(report);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY)
 		judge_oom(report);
 	judge_bounds(report);

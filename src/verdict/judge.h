@@ -8,7 +8,7 @@
 #include "verdict/model.h"
 
 /* Who ended a program, in the words that guest and supervisor share (the ledger's stop_reason). */
-enum tn_reason { TN_REASON_NONE, TN_REASON_SETTLED, TN_REASON_LIMIT };
+enum tn_reason { TN_REASON_NONE, TN_REASON_SETTLED, TN_REASON_LIMIT, TN_REASON_REQUESTS };
 
 /* How the program ended, as the supervisor saw it. */
 struct tn_ending {
@@ -32,6 +32,11 @@ void tn__report_judge(struct tn_report *report, const struct tn_ending *ending);
 void tn__report_find_doubts(struct tn_report *report, const struct tn_ending *ending);
 /* True for an exit status of 0 that the program came to by itself, not through a stop. */
 bool tn__ended_well(const struct tn_ending *ending);
+
+/* ---- requests_judge.c ---- */
+
+/* Adds a doubt for requests that no answer shows anything of; true where there is one. `well`: the server ended by itself. */
+bool tn__requests_doubt(struct tn_report *report, bool well);
 
 /* ---- refusals.c ---- */
 

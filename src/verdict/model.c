@@ -155,6 +155,7 @@ tn__report_free(struct tn_report *report)
 	tn__inputs_free(&report->inputs);
 	for (size_t i = 0; i < report->host.loader_count; i++)
 		tn__report_free_place(report->host.loaders[i].at);
+	tn__requests_model_free(&report->requests);
 	tn__report_free_place(report->kept_at);
 	free(report->kept_in);
 	free_moment(&report->at_peak);
@@ -411,7 +412,9 @@ tn__verdict_text(enum tn_verdict verdict)
 const char *
 tn__stopped_text(enum tn_stopped stopped)
 {
-	static const char *const texts[] = { "settled", "limit", "end", "out_of_memory", "failed", "interrupted" };
+	static const char *const texts[] = {
+		"settled", "limit", "end", "out_of_memory", "failed", "interrupted", "requests"
+	};
 	return texts[stopped];
 }
 

@@ -16,12 +16,13 @@
 #include <stdint.h>
 
 #include "analyze/finding_ids.h"
-#include "analyze/moment.h" /* tn_category, tn_moment */
-#include "base/figure.h"    /* TN_NO_FIGURE */
-#include "gpu/gpu.h"        /* tn_gpu_figures */
-#include "tonnage/status.h" /* tn_status */
-#include "verdict/host.h"   /* tn_host */
-#include "verdict/inputs.h" /* tn_inputs */
+#include "analyze/moment.h"   /* tn_category, tn_moment */
+#include "base/figure.h"      /* TN_NO_FIGURE */
+#include "gpu/gpu.h"          /* tn_gpu_figures */
+#include "tonnage/status.h"   /* tn_status */
+#include "verdict/host.h"     /* tn_host */
+#include "verdict/inputs.h"   /* tn_inputs */
+#include "verdict/requests.h" /* tn_requests */
 
 enum tn_verdict {
 	TN_VERDICT_FITS,
@@ -40,7 +41,9 @@ enum tn_stopped {
 	TN_STOPPED_END,
 	TN_STOPPED_OUT_OF_MEMORY,
 	TN_STOPPED_FAILED,
-	TN_STOPPED_INTERRUPTED
+	TN_STOPPED_INTERRUPTED,
+	TN_STOPPED_REQUESTS, /* all requests were sent */
+	TN_STOPPED_KINDS     /* how many there are */
 };
 
 /* Why the run cannot be a verdict about memory although the program started. */
@@ -437,6 +440,7 @@ struct tn_report {
 	struct tn_stand_in_list stand_ins;
 	struct tn_inputs inputs;
 	struct tn_host host;
+	struct tn_requests requests;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made;          /* where the guest left it, inside the run folder */
 	struct tn_sensor sensors[32]; /* of all processes: lost where one lost it */

@@ -288,8 +288,8 @@ read_steps(const json_t *root, struct tn_report *report)
 {
 	const json_t *steps = json_object_get(root, "steps"), *not_seen = json_object_get(steps, "not_seen");
 	report->steps_seen = tn__json_read_figure(steps, "seen");
-	report->stopped = (enum tn_stopped)number_of(tn__json_borrow_text(steps, "stopped"), stopped_text,
-	                                             TN_STOPPED_INTERRUPTED + 1, TN_STOPPED_END);
+	report->stopped = (enum tn_stopped)number_of(tn__json_borrow_text(steps, "stopped"), stopped_text, TN_STOPPED_KINDS,
+	                                             TN_STOPPED_END);
 	report->input_shapes = tn__json_read_figure(steps, "input_shapes");
 	report->not_seen_known = json_is_array(not_seen);
 	for (size_t i = 0; i < json_array_size(not_seen); i++)
@@ -432,6 +432,7 @@ read_all(const json_t *root, struct tn_report *report)
 	read_files(json_object_get(root, "files"), report);
 	TN_FORWARD_IF_ERROR(tn__stand_ins_read(json_object_get(root, "stand_ins"), &report->stand_ins));
 	tn__inputs_read(json_object_get(root, "inputs"), &report->inputs);
+	tn__requests_model_read(json_object_get(root, "requests"), &report->requests);
 	report->snapshot = tn__json_read_text(root, "snapshot");
 	const char *writes = tn__json_borrow_text(program, "writes"); /* where it is unknown, nothing is said of it */
 	report->writes_allowed = writes == NULL || strcmp(writes, "allow") == 0;

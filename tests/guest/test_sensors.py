@@ -41,6 +41,8 @@ PROGRAM = """
         "_waits": (ctypes.create_string_buffer(64), 64, [0]), "_nothing_overflows": ({"found_inf_per_device": {}},),
         "cell_ended": (types.SimpleNamespace(may_fail=False, goes_on=False), None),
         "_module_takes": (net,), "_optimizer_takes": (optimizer,),
+        "_count_sampled": (types.SimpleNamespace(num_sampled=None, sampled_token_ids=x), types.SimpleNamespace(
+            query_start_loc_np=torch.tensor([0, 1]), num_computed_prefill_tokens_np=torch.tensor([0]), prefill_len_np=torch.tensor([1]))),
     }
     # These watch an import, or the end of the process, which Python brings about.
     ELSEWHERE = ("_watch", "watch", "_answer", "_leave_ours_alone", "_cuda_is_there", "_uncaught", "_exit_status",

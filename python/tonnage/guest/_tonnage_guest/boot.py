@@ -217,6 +217,10 @@ def _cuda_is_there():
     guard.attempt(work.start)
     if settings.history:
         guard.attempt(phases.start)
+    if settings.requests:
+        from . import serving
+
+        guard.attempt(serving.start)
     record.write_now()
 
 
@@ -248,5 +252,9 @@ def _in_child():
 
         reads.detach()
         calls.forget()
+        if settings.requests:
+            from . import serving
+
+            guard.attempt(serving.leave)
     renew()
     state.hook_error = error

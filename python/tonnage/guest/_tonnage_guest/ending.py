@@ -113,6 +113,13 @@ def _from_exception(cause):
     return found
 
 
+def request_failed(found):
+    """A server's request ran out of memory and was not answered well: the server may go on, the request has failed."""
+    state.final_oom = found
+    state.oom_ended_process = True
+    oom.count_handled()
+
+
 def describe(error):
     """The "exception" of the guest document."""
     return {"type": type(error).__name__, "message": _first_line(error),

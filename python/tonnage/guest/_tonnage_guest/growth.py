@@ -22,7 +22,7 @@ _MAX_PERIOD = 16
 _LEAST = 12  # units that a growth has to be seen in,
 _TIMES = 6  # and this often
 _EARLY = 4  # as often, where an out-of-memory has cut it short
-_SURE_AFTER = {"step": 64, "evaluation batch": 16}
+_SURE_AFTER = {"step": 64, "evaluation batch": 16, "request": 16}
 _SURE_SECONDS = 15.0
 _WHOLE_STEPS = 3  # in the snapshot
 _SMALLEST = 4096  # bytes a unit: a list of losses on the device is no growth worth a word
@@ -109,7 +109,7 @@ class Watch:
         if self._left is None:
             if self._is_likely() and not self._was_garbage():
                 history.keep_windows(True)
-                self._left = _WHOLE_STEPS * period + 1 if self.unit == "step" else 0
+                self._left = _WHOLE_STEPS * period + 1 if self.unit != "evaluation batch" else 0
         else:
             self._left -= 1
         if self._left == 0:

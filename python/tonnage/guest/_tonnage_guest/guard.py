@@ -22,6 +22,7 @@ from .state import state
 SENSORS = (
     ("steps", ("steps", "optimizers", "settle", "growth", "step_growth", "record", "ledger"), "steps are not counted, so the run does not end when memory has settled"),
     ("calls", ("calls",), "calls of modules and compiled functions are not seen: forward passes count for no step"),
+    ("requests", ("serving",), "requests are not told apart, nor whether memory grows with them"),
     ("phases", ("phases", "regions", "left"), "forward, backward, evaluation and their peaks are not told apart"),
     ("cells", ("cells", "cell_holders", "let_go"), "cells of a notebook are not told apart, nor what holds memory between them"),
     ("inputs", ("inputs", "shapes"), "inputs are counted as temporaries, and new shapes of inputs are not noticed"),

@@ -11,7 +11,7 @@ backward stands in for it, and `backward` says so.
 """
 
 from . import events, facts, frames, guard, history, holds, ledger, memory_log, metadata, peaks, phases, record, torchapi
-from .state import state
+from .state import settings, state
 
 _MAX_PENDING = 256
 _WORK = 1 << 20  # bytes asked for after an out-of-memory, by which a program has gone on
@@ -100,6 +100,8 @@ def describe(frame):
 
 
 def _step(backward):
+    if settings.requests:
+        return state.request
     # Where forwards are the steps, the backward that follows one belongs to it.
     return state.steps if backward and state.unit == "forward" else state.steps + 1
 

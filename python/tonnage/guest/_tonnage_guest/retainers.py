@@ -2,16 +2,19 @@
 """What keeps tensors that pile up: a list, dict, set or deque that a variable of the program, or an attribute of one of its
 objects, names; and the line that adds to it, found in the program's text.
 
-Looked for once memory is known to grow, and at an out-of-memory. Only names that stand on the stack are followed.
+Looked for once memory is known to grow, and at an out-of-memory. Only names that stand on the stack are followed; where requests are sent to the
+program also those of its modules, its objects and its functions' closures, since between two requests no frame of it is on a stack.
 """
 
 import ast
 import collections
+import gc
 import linecache
 import sys
+import types
 
 from . import cellnames, frames, holds
-from .state import state
+from .state import settings, state
 
 _KINDS = (list, dict, set, collections.deque)
 _ADDS = ("append", "extend", "add", "insert", "appendleft", "update", "setdefault")
@@ -35,7 +38,7 @@ def _look(frame):
     left = [_MOST_THINGS]
     seen = set()
     best = None
-    for name, value, owner, its_frame in _named(frame):
+    for name, value, owner, file in _candidates(frame):
         if id(value) in seen or left[0] <= 0:
             continue
         seen.add(id(value))
@@ -43,26 +46,79 @@ def _look(frame):
         if count >= _LEAST_TENSORS and max(size, graphs * _A_GRAPH) >= _LEAST_BYTES:
             weight = size + graphs * _A_GRAPH
             if best is None or weight > best[0]:
-                best = (weight, name, owner, its_frame, size, count)
+                best = (weight, name, owner, file, size, count)
     if best is not None:
-        _, name, owner, its_frame, size, count = best
-        state.kept = {"name": name, "bytes": size, "tensors": count, "at": _line_of(name, owner, its_frame)}
+        _, name, owner, file, size, count = best
+        state.kept = {"name": name, "bytes": size, "tensors": count, "at": _line_of(name, owner, file)}
+
+
+def _candidates(frame):
+    yield from _named(frame)
+    if settings.requests:
+        yield from _of_modules()
+        yield from _of_objects()
 
 
 def _named(frame):
-    """(name, value, owner, frame) of every collection that a user's frame names, or that belongs to an object of a user's
+    """(name, value, owner, file) of every collection that a user's frame names, or that belongs to an object of a user's
     class which a trainer holds."""
     while frame is not None:
         kind = frames.kind(frame.f_code, frame.f_globals)
         if kind in (frames.USER, frames.LIBRARY):
             for name, value in tuple(frame.f_locals.items()):
                 if kind is frames.USER and type(value) in _KINDS:
-                    yield name, value, None, frame
+                    yield name, value, None, frames.file_of(frame)
                 elif not name.startswith("__") and (kind is frames.USER or _is_of_user(type(value))):
                     name = name if kind is frames.USER else "self"
                     for attribute, inner in _attributes(value):
-                        yield "%s.%s" % (name, attribute), inner, value, frame
+                        yield "%s.%s" % (name, attribute), inner, value, frames.file_of(frame)
         frame = frame.f_back
+
+
+def _of_modules():
+    """The same for names of the program's modules, and for the `state` of an application of Starlette."""
+    for module in tuple(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not frames.is_users(file):
+            continue
+        for name, value in tuple(vars(module).items()):
+            if type(value) in _KINDS and not name.startswith("__"):
+                yield name, value, None, frames.absolute(file)
+            elif not isinstance(value, (type, types.ModuleType)):
+                kept = getattr(getattr(value, "state", None), "_state", None)
+                for attribute, inner in tuple(kept.items()) if type(kept) is dict else ():
+                    if type(inner) in _KINDS:
+                        yield "%s.state.%s" % (name, attribute), inner, None, frames.absolute(file)
+
+
+def _of_objects():
+    """The same for attributes of the program's objects and classes, and for what its functions close over."""
+    for thing in gc.get_objects():
+        kind = type(thing)
+        if kind is types.FunctionType:
+            if thing.__closure__ and frames.is_users(thing.__code__.co_filename):
+                for name, value in zip(thing.__code__.co_freevars, map(_content, thing.__closure__)):
+                    if type(value) in _KINDS:
+                        yield name, value, None, frames.absolute(thing.__code__.co_filename)
+        elif kind is type:
+            if _is_of_user(thing):
+                for name, value in tuple(vars(thing).items()):
+                    if type(value) in _KINDS:
+                        yield "%s.%s" % (thing.__name__, name), value, None, _file_of(thing)
+        elif _is_of_user(kind):
+            for name, value in _attributes(thing):
+                yield "%s.%s" % (kind.__name__, name), value, thing, _file_of(kind)
+
+
+def _content(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None  # nothing is in it yet
+
+
+def _file_of(cls):
+    return frames.absolute(sys.modules[cls.__module__].__file__)
 
 
 def _is_of_user(cls):
@@ -99,11 +155,11 @@ def _held(collection, left):
     return sum(storages.values()), count, graphs
 
 
-def _line_of(name, owner, frame):
-    """Where something is added to it: the first such line of the frame's file, or of the owner's class; or None."""
+def _line_of(name, owner, file):
+    """Where something is added to it: the first such line of that file, or of the owner's class; or None."""
     module = sys.modules.get(type(owner).__module__) if owner is not None else None
     files = [frames.absolute(module.__file__)] if getattr(module, "__file__", None) else []
-    files.append(frames.file_of(frame))
+    files.append(file)
     last = name.rpartition(".")[2]
     for file in files:
         found = _adding_line(file, last)

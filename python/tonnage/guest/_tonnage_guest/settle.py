@@ -72,6 +72,8 @@ def step_ended(step):
     if state.fast_forward is not None:
         after_batch()
         return
+    if settings.requests:
+        return  # who sends them asks (has_settled), and ends the server
     reason = _reason(step.may_stop)
     if reason is None or _steps.asked:
         return
@@ -160,6 +162,12 @@ def _reason(may_stop):
     if step_growth.certain() or quiet:
         return "settled"
     return "limit" if state.steps >= _MAX_STEPS else None
+
+
+def has_settled():
+    """For requests: True when nothing has grown and nothing new has come, or when it is certain that it grows."""
+    return step_growth.certain() or (
+        settled(state.steps, _steps.last_peak, _steps.last_new, _steps.new_inputs) and not _may_vary_on())
 
 
 def settled(steps, last_peak, last_new, new_inputs=0):

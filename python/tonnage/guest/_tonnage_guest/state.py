@@ -67,6 +67,7 @@ class State:
         self.not_reached = []  # cells.py: sentences
         self.holders = {}  # cell_holders.py: (kind, name) -> row
         self.regions = {}  # phase or named region -> where it was entered first
+        self.request = 0  # the number of the one that is being answered, or was last
         self.backwards = 0  # backward passes that have begun
         self.in_backward = 0  # backward passes that have begun and not ended
         self.batch_size = None
@@ -91,6 +92,7 @@ class Settings:
         self.snapshot = environ.get("TONNAGE_SNAPSHOT", "")
         self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"
         self.followed = environ.get("TONNAGE_FOLLOWED") == "1"  # another command is run on what this one leaves
+        self.requests = environ.get("TONNAGE_REQUESTS") == "1"  # steps are requests
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
         self.modules = environ.get("TONNAGE_MODULES") == "1"
         self.host_memory = bool(environ.get("TONNAGE_HOST_MEMORY"))  # somebody asks what the computer's memory holds

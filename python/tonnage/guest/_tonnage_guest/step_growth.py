@@ -41,6 +41,8 @@ def step_ended(step):
     device = max(state.peaks.values(), key=lambda found: found.allocated, default=None)
     if device is None:
         return
+    if step.unit == "request":
+        _steps.watch.unit = "request"
     if _steps.watch.certain():
         _look_again(device.allocated)
         if _has_ended(device.allocated):

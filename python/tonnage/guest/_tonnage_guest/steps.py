@@ -6,13 +6,14 @@
                 (ZeroRedundancyOptimizer, torchao's CPUOffloadOptimizer).
     loader      without an optimizer: one pass of a DataLoader
     forward     without either: one call of a module from outside
+    request     of a server that requests are sent to: one of them (serving.py), and nothing else
 
 Passes are counted until an optimizer is made; a compiled function is a module here (calls.py). Counting starts again when
 the unit changes.
 """
 
 from . import events, guard, ledger, shapes, torchapi
-from .state import state
+from .state import settings, state
 
 _known = {}  # code -> is it an optimizer's step
 
@@ -58,6 +59,8 @@ def _count_updates(optimizer, frame):
     if _is_part(optimizer, frame):
         return
     state.updates += 1
+    if settings.requests:
+        return
     events.went_on("optimizer")
     _finished("optimizer", may_stop=True)
 
@@ -110,6 +113,8 @@ def _count_passes(args, kwargs, frame):
     if state.trains:
         return
     signature = shapes.note_inputs(args, kwargs)
+    if settings.requests:
+        return
     events.went_on("forward")
     if state.unit != "loader":
         _finished("forward", may_stop=shapes.begins_generation(signature, frame) is not False)
@@ -127,11 +132,20 @@ def batch_fetched(batch):
 @guard.guarded
 def batch_begins(batch):
     """The batch before it was a step, unless the program trains."""
-    if state.trains:
+    if state.trains or settings.requests:
         return
     _counted.batches += 1
     if _counted.batches >= 2:
         _finished("loader", may_stop=True)
+
+
+def request_ended(number):
+    """A request was answered."""
+    if state.unit != "request":
+        _begin_counting("request")
+    state.steps = number
+    ledger.count_pass()
+    events.step_ended(events.Step(number, "request", True))
 
 
 # ---- counting ----
