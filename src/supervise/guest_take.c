@@ -20,6 +20,39 @@ place(const json_t *object, bool backward)
 	                    : NULL;
 }
 
+/* "8192 x 2048"; NULL: none. */
+static char *
+shape_of(const json_t *sizes)
+{
+	char text[96] = "";
+	size_t i, length = 0;
+	const json_t *size;
+	json_array_foreach(sizes, i, size)
+		if (json_is_integer(size) && length < 64)
+			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%lld", i > 0 ? " x " : "",
+			                           (long long)json_integer_value(size));
+	return length > 0 ? strdup(text) : NULL;
+}
+
+static int64_t
+positive(const json_t *object, const char *name)
+{
+	int64_t value = tn__json_read_figure(object, name);
+	return value > 0 ? value : 0;
+}
+
+static void
+take_input(const json_t *input, struct tn_oom_input *out)
+{
+	out->shape = shape_of(json_object_get(input, "shape"));
+	out->before = shape_of(json_object_get(input, "before"));
+	if (out->shape == NULL || out->before == NULL)
+		return;
+	out->values = positive(input, "values");
+	out->values_before = positive(input, "values_before");
+	out->calls_before = positive(input, "calls_before");
+}
+
 static void
 take_oom(const json_t *oom, struct tn_report_oom *out)
 {
@@ -37,6 +70,8 @@ take_oom(const json_t *oom, struct tn_report_oom *out)
 	out->message = tn__json_read_text(oom, "message");
 	out->computed = tn__json_read_truth(oom, "computed");
 	out->workspace = tn__json_read_truth(oom, "workspace");
+	out->swallowed = tn__json_read_truth(oom, "swallowed");
+	take_input(json_object_get(oom, "input"), &out->input);
 	out->vocabulary = tn__json_read_figure(oom, "vocabulary");
 	out->fraction = tn__json_read_number(oom, "fraction");
 	out->at = place(json_object_get(oom, "at"), tn__json_read_truth(oom, "backward"));
@@ -171,6 +206,7 @@ take_facts(const json_t *facts, struct tn_facts *out)
 	out->loader = tn__json_read_truth(facts, "loader");
 	out->expandable_segments = tn__json_read_truth(facts, "expandable_segments");
 	out->copy_called = tn__json_read_truth(facts, "copy_called");
+	out->gradients_in_buckets = tn__json_read_truth(facts, "gradients_in_buckets");
 	out->cudnn_benchmark = tn__json_read_truth(facts, "cudnn_benchmark");
 	out->workspace_config = tn__json_read_truth(facts, "workspace_config");
 	out->small_state = json_array_size(optimizers) > 0 && !has_full_adam(optimizers);

@@ -233,6 +233,7 @@ struct tn_guest_news { /* what else the guests know */
 	int64_t out_pid;    /* the process that the report's out-of-memory is of; 0: none */
 	bool refused_guest; /* a guest watched the process that the card refused memory last */
 	int sharers;        /* processes whose allocators held memory of the peak's device */
+	int64_t peak_bytes; /* what the process of `peak` held at the device's peak, by the ledger; 0: unknown */
 	struct tn_guest_record peak, oom;
 };
 /* Fills the report and the guests' part of the ending from all guests' files. refused_pid is the process that the card

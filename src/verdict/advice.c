@@ -210,6 +210,12 @@ static const struct tn_advice table[] = {
 	  copy_is_called },
 	{ "bucket_view", "DistributedDataParallel(model, gradient_as_bucket_view=True): gradients lie in the buckets",
 	  "gradients lie beside the buckets", NULL },
+	{ "state_to_cpu",
+	  "FullStateDictConfig(offload_to_cpu=True, rank0_only=True), or get_model_state_dict with "
+	  "StateDictOptions(full_state_dict=True, cpu_offload=True)",
+	  "a state dict is gathered on the card", NULL },
+	{ "bound_input", "a bound on what one batch may hold (cut, drop or bucket what is longer)",
+	  "the input was larger than before", NULL },
 	{ "loss_inside",
 	  "compute the loss in the model's forward(), so that only numbers are gathered, or use DistributedDataParallel",
 	  "DataParallel gathers outputs", NULL },

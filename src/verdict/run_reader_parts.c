@@ -137,3 +137,17 @@ tn__assumptions_read(const json_t *root, struct tn_report *report)
 	report->bound = bound == NULL ? TN_PEAK_MEASURED : strcmp(bound, "lower") == 0 ? TN_PEAK_LOWER : TN_PEAK_UPPER;
 	return TN_OK;
 }
+
+void
+tn__oom_input_read(const json_t *object, struct tn_oom_input *out)
+{
+	int64_t values = tn__json_read_figure(object, "values"), before = tn__json_read_figure(object, "values_before");
+	int64_t calls = tn__json_read_figure(object, "calls_before");
+	if (values <= 0 || before < 0 || calls <= 0)
+		return;
+	*out = (struct tn_oom_input){ .shape = tn__json_read_text(object, "shape"),
+		                          .before = tn__json_read_text(object, "before"),
+		                          .values = values,
+		                          .values_before = before,
+		                          .calls_before = calls };
+}
