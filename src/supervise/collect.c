@@ -343,6 +343,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__report_add_trace_findings_of_run(report);
 	if (!card->real)
 		tn__ranks_find_strangers(watch->ledger, news.out_pid, report);
+	tn__ranks_find_same_card(news.out_pid, report);
+	tn__find_uneven_cards(report);
 	tn__report_name_retainer(report);
 	tn__weigh_cell_holders(report);
 	tn__mask_report(report);

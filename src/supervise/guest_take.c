@@ -348,6 +348,15 @@ device_of_record(const json_t *document)
 	return (int)device;
 }
 
+/* The card that a process without a communicator works on: the one of which its allocator held most. Only where it sees all cards:
+ * else its numbers are its own. */
+static int64_t
+card_of_work(const json_t *document, const struct tn_report *report)
+{
+	bool all = tn__json_read_figure(document, "cards") == report->gpus;
+	return all && tn__guest_worst_device(document, "reserved_peak") > 0 ? device_of_record(document) : TN_NO_FIGURE;
+}
+
 void
 tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report)
 {
@@ -366,7 +375,7 @@ tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report)
 		                      .allocated_peak = tn__guest_worst_device(document, "allocated_peak"),
 		                      .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
 		                      .out_of_memory = out_of_memory,
-		                      .card = TN_NO_FIGURE,
+		                      .card = card_of_work(document, report),
 		                      .failed_ns = file->failed_ns,
 		                      .ended_at = place(at != NULL ? at : json_object_get(document, "left_at"), false) };
 	tn__report_init_moment(&rank->at_peak);

@@ -276,6 +276,8 @@ void tn__mark_refusing_card(const struct tn_ledger *ledger, struct tn_report *re
 /* Adds a finding of what ranks hold of other ranks' cards; after the verdict, which it may be the reason of. out_pid: the
  * process that the out-of-memory is of. */
 void tn__ranks_find_strangers(const struct tn_ledger *ledger, int64_t out_pid, struct tn_report *report);
+void tn__ranks_find_same_card(int64_t out_pid, struct tn_report *report);
+void tn__find_uneven_cards(struct tn_report *report);
 /* What each rank that the guests told of, and each card, held; and the rank that failed first. */
 void tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report);
 

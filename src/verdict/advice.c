@@ -222,6 +222,8 @@ static const struct tn_advice table[] = {
 	{ "set_device",
 	  "torch.cuda.set_device(local_rank) before anything uses CUDA, and torch.load(..., map_location=\"cpu\")",
 	  "a rank holds memory of another rank's card", NULL },
+	{ "move_layers", "layers moved to the cards that have room (.to() by hand, or a device_map with max_memory)",
+	  "of several cards one is full and others are not", NULL },
 	{ "reduce_bucket_size",
 	  "a smaller \"reduce_bucket_size\" in the configuration's \"zero_optimization\" (5e8 unless it says otherwise)",
 	  "DeepSpeed's buckets are large", NULL },

@@ -245,7 +245,9 @@ struct tn_need {
 	int64_t least; /* without what PyTorch only caches */
 	int64_t steps;
 	int64_t parameters, gradients, state, lasting; /* at that peak; lasting: all three */
-	struct tn_facts facts;                         /* that were seen there */
+	int64_t cards[32]; /* of each card of a program that has several, in the order of the report's */
+	size_t card_count;
+	struct tn_facts facts; /* that were seen there */
 };
 
 struct tn_baseline;

@@ -433,6 +433,7 @@ read_all(const json_t *root, struct tn_report *report)
 	read_sensors(json_object_get(root, "sensors"), report);
 	report->scratch = tn__json_read_text(root, "scratch");
 	read_files(json_object_get(root, "files"), report);
+	tn__cards_read(root, report);
 	TN_FORWARD_IF_ERROR(tn__stand_ins_read(json_object_get(root, "stand_ins"), &report->stand_ins));
 	tn__inputs_read(json_object_get(root, "inputs"), &report->inputs);
 	report->snapshot = tn__json_read_text(root, "snapshot");

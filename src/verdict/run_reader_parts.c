@@ -151,3 +151,21 @@ tn__oom_input_read(const json_t *object, struct tn_oom_input *out)
 		                          .values_before = before,
 		                          .calls_before = calls };
 }
+
+void
+tn__cards_read(const json_t *root, struct tn_report *report)
+{
+	const json_t *array = json_object_get(root, "cards"), *item;
+	size_t i;
+	if (json_array_size(json_object_get(root, "ranks")) > 0)
+		return;
+	json_array_foreach(array, i, item) {
+		if (report->card_count == sizeof(report->cards) / sizeof(report->cards[0]))
+			return;
+		struct tn_card_held *card = &report->cards[report->card_count++];
+		tn__report_init_moment(&card->at_peak);
+		card->index = tn__json_read_figure(item, "index");
+		card->at_peak.device_bytes = tn__json_read_figure(json_object_get(item, "peak"), "device_bytes");
+		card->out_of_memory = tn__json_read_truth(item, "out_of_memory");
+	}
+}

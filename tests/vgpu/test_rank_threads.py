@@ -44,4 +44,4 @@ def test_outputs_that_data_parallel_gathers(tonnage):
     assert [card["out_of_memory"] for card in run.report["cards"]] == [True, False], run.explain()
     (finding,) = found(run, "gathered_outputs")
     assert finding["bytes"] == 9 * 32 << 20 and finding == run.report["findings"][0], run.explain()  # of 12 maps of 32 MiB
-    assert "DataParallel gathers the outputs of all cards on one" in " ".join(run.stderr.split()), run.explain()
+    assert "DataParallel gathers the outputs of all cards on card 0" in " ".join(run.stderr.split()), run.explain()
