@@ -11,16 +11,16 @@ tn__json_facts(const struct tn_report *report)
 	const struct tn_facts *seen = &report->facts;
 	if (!seen->known)
 		return json_null();
-	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "trains",
-	                 seen->trains, "autocast", seen->autocast, "checkpointing", seen->checkpoints,
-	                 "checkpointing_waits", seen->checkpoints_wait, "trained_in_eval", seen->trained_in_eval,
-	                 "never_updated", seen->never_updated, "loader", seen->loader, "expandable_segments",
-	                 seen->expandable_segments, "copy_called", seen->copy_called, "gradients_in_buckets",
-	                 seen->gradients_in_buckets, "cudnn_benchmark", seen->cudnn_benchmark, "workspace_config",
-	                 seen->workspace_config, "small_optimizer_state", seen->small_state, "parameter_bytes",
-	                 (json_int_t)seen->parameter_bytes, "wide_parameter_bytes", (json_int_t)seen->wide_bytes,
-	                 "small_parameter_bytes", (json_int_t)seen->small_bytes, "trained_parameter_bytes",
-	                 (json_int_t)seen->trained_bytes);
+	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}",
+	                 "sharded", seen->sharded, "state_sharded", seen->state_sharded, "trains", seen->trains, "autocast",
+	                 seen->autocast, "checkpointing", seen->checkpoints, "checkpointing_waits", seen->checkpoints_wait,
+	                 "trained_in_eval", seen->trained_in_eval, "never_updated", seen->never_updated, "loader",
+	                 seen->loader, "expandable_segments", seen->expandable_segments, "copy_called", seen->copy_called,
+	                 "gradients_in_buckets", seen->gradients_in_buckets, "cudnn_benchmark", seen->cudnn_benchmark,
+	                 "workspace_config", seen->workspace_config, "small_optimizer_state", seen->small_state,
+	                 "parameter_bytes", (json_int_t)seen->parameter_bytes, "wide_parameter_bytes",
+	                 (json_int_t)seen->wide_bytes, "small_parameter_bytes", (json_int_t)seen->small_bytes,
+	                 "trained_parameter_bytes", (json_int_t)seen->trained_bytes);
 }
 
 /* What a program that ran out of memory needs in all; null: unknown. */

@@ -144,6 +144,17 @@ has_full_adam(const json_t *names)
 }
 
 static bool
+has_name(const json_t *names, const char *wanted)
+{
+	const json_t *item;
+	size_t i;
+	json_array_foreach(names, i, item)
+		if (json_string_value(item) != NULL && strcmp(json_string_value(item), wanted) == 0)
+			return true;
+	return false;
+}
+
+static bool
 is_one_of(const char *name, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -206,6 +217,8 @@ take_facts(const json_t *facts, struct tn_facts *out)
 	out->loader = tn__json_read_truth(facts, "loader");
 	out->expandable_segments = tn__json_read_truth(facts, "expandable_segments");
 	out->copy_called = tn__json_read_truth(facts, "copy_called");
+	out->sharded = tn__json_read_truth(facts, "sharded");
+	out->state_sharded = has_name(optimizers, "ZeroRedundancyOptimizer");
 	out->gradients_in_buckets = tn__json_read_truth(facts, "gradients_in_buckets");
 	out->cudnn_benchmark = tn__json_read_truth(facts, "cudnn_benchmark");
 	out->workspace_config = tn__json_read_truth(facts, "workspace_config");

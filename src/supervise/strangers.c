@@ -115,6 +115,9 @@ tn__find_uneven_cards(struct tn_report *report)
 			length += (size_t)snprintf(text + length, sizeof(text) - length, "%scard %lld: %s", i > 0 ? ", " : "",
 			                           (long long)report->cards[i].index, tn__human_bytes(need->cards[i], bytes));
 	}
+	/* Only where nothing in particular was found: what DataParallel gathers is no part of the model. */
+	if (report->finding_count > 0 && !tn__is_cause(&report->findings[0]))
+		return;
 	if (most <= card || all > (int64_t)(need->card_count) * (card - card / 16))
 		return;
 	struct tn_finding *finding = tn__report_add_finding(

@@ -13,6 +13,7 @@
 
 static const struct tn_cause *const rules[] = {
 	&tn__cause_host_is_full,
+	&tn__cause_logits_larger,
 	&tn__cause_larger_than_the_card,
 	&tn__cause_limited_by_itself,
 	&tn__cause_a_workspace,

@@ -57,8 +57,11 @@ one_tensor(const struct tn_cause_facts *facts)
 		if (bytes > largest)
 			largest = bytes;
 	}
-	return facts->moment->detailed && facts->report->batch_size < MANY_SAMPLES && facts->asked >= facts->room / 5 &&
-	       facts->asked >= facts->lasting && 2 * facts->asked >= facts->passing && facts->asked >= largest;
+	/* A large tensor of a large batch is the batch's doing, in a pass. */
+	bool by_itself = facts->report->batch_size < MANY_SAMPLES ||
+	                 (facts->oom->phase != NULL && phase_is(facts, "other"));
+	return facts->moment->detailed && by_itself && facts->asked >= facts->room / 5 && facts->asked >= facts->lasting &&
+	       2 * facts->asked >= facts->passing && facts->asked >= largest;
 }
 
 static void

@@ -46,6 +46,25 @@ why_larger(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, "this one request is larger than all that the card can give (", facts->room, ")");
 }
 
+/* As the one before, and it is known what it is. */
+static bool
+logits_larger(const struct tn_cause_facts *facts)
+{
+	return larger_than_the_card(facts) && facts->oom->vocabulary > 0;
+}
+
+static void
+why_logits_larger(const struct tn_cause_facts *facts, FILE *out)
+{
+	print_bytes(out, "the logits of all positions, ", facts->asked, "");
+	fprintf(out, " over a vocabulary of %lld, ", (long long)facts->oom->vocabulary);
+	print_bytes(out, "are larger than all that the card can give (", facts->room, ")");
+}
+
+const struct tn_cause tn__cause_logits_larger = { TN_FINDING_too_big_single_request, TN_FINDING_logits, logits_larger,
+	                                              why_logits_larger,
+	                                              "chunked_loss fewer_logits accumulate smaller_batch" };
+
 const struct tn_cause tn__cause_larger_than_the_card = { TN_FINDING_too_big_single_request,
 	                                                     TN_FINDING_too_big_single_request, larger_than_the_card,
 	                                                     why_larger, NULL };
@@ -121,10 +140,10 @@ const struct tn_cause tn__cause_others_hold_it = { TN_FINDING_other_process, TN_
 /* ---- saving ---- */
 
 static bool
-file_ends_with(const char *file, const char *ending)
+ends_with(const char *text, const char *ending)
 {
-	size_t length = file != NULL ? strlen(file) : 0, wanted = strlen(ending);
-	return length >= wanted && strcmp(file + length - wanted, ending) == 0;
+	size_t length = text != NULL ? strlen(text) : 0, wanted = strlen(ending);
+	return length >= wanted && strcmp(text + length - wanted, ending) == 0;
 }
 
 /* PyTorch's own code that brings shards together for a state dict is at work. What is sharded trains well on this card. */
@@ -138,9 +157,9 @@ state_is_gathered(const struct tn_cause_facts *facts)
 	for (size_t i = 0; i < facts->oom->stack.count; i++) {
 		const struct tn_place *frame = &facts->oom->stack.items[i];
 		for (size_t j = 0; j < sizeof(files) / sizeof(files[0]); j++)
-			gathers |= file_ends_with(frame->file, files[j]);
-		gathers |= frame->function != NULL && strcmp(frame->function, "full_tensor") == 0 &&
-		           file_ends_with(frame->file, "torch/distributed/tensor/_api.py");
+			gathers |= ends_with(frame->file, files[j]);
+		gathers |= ends_with(frame->function, "full_tensor") &&
+		           ends_with(frame->file, "torch/distributed/tensor/_api.py");
 	}
 	return gathers && !loads;
 }

@@ -228,6 +228,8 @@ struct tn_facts {
 	bool expandable_segments;
 	bool copy_called;          /* a second copy of the model is called, too */
 	bool gradients_in_buckets; /* DistributedDataParallel keeps them, whatever zero_grad() does */
+	bool sharded;              /* parameters are (FSDP) */
+	bool state_sharded;        /* the optimizer's state is (ZeroRedundancyOptimizer) */
 	bool cudnn_benchmark;      /* cuDNN searches for the fastest algorithm */
 	bool workspace_config;     /* CUBLAS_WORKSPACE_CONFIG is set */
 	bool small_state;          /* no optimizer is known to keep two full numbers a parameter */

@@ -335,6 +335,8 @@ tn__facts_read(const json_t *object, struct tn_facts *facts)
 	facts->loader = tn__json_read_truth(object, "loader");
 	facts->expandable_segments = tn__json_read_truth(object, "expandable_segments");
 	facts->copy_called = tn__json_read_truth(object, "copy_called");
+	facts->sharded = tn__json_read_truth(object, "sharded");
+	facts->state_sharded = tn__json_read_truth(object, "state_sharded");
 	facts->gradients_in_buckets = tn__json_read_truth(object, "gradients_in_buckets");
 	facts->cudnn_benchmark = tn__json_read_truth(object, "cudnn_benchmark");
 	facts->workspace_config = tn__json_read_truth(object, "workspace_config");

@@ -36,6 +36,7 @@ class _Facts:
         self.waiting = False  # checkpointing is configured, and acts in training mode only
         self.checkpoints = False
         self.copy_called = False
+        self.sharded = False  # parameters of FSDP were gathered
         self.gradients_in_buckets = False  # DistributedDataParallel keeps them, whatever zero_grad() does
         self.shapes = []  # of the tensors that the last call of a module was given
 
@@ -76,6 +77,12 @@ def note_optimizer(optimizer, frame=None):
 def note_copies(called):
     """Tensors are looked at: whether a second copy of the model has been called until now."""
     _facts.copy_called = _facts.copy_called or called
+
+
+@guard.alone
+def note_shards():
+    """Parameters of a shard group are gathered."""
+    _facts.sharded = True
 
 
 @guard.alone
@@ -158,6 +165,7 @@ def document():
         "never_updated": state.trains and state.backwards > 1 and state.updates == 0,
         "loader": state.loader_seen,
         "copy_called": _facts.copy_called,
+        "sharded": _facts.sharded,
         "gradients_in_buckets": _facts.gradients_in_buckets,
         "cudnn_benchmark": bool(state.torch.backends.cudnn.benchmark),
         "workspace_config": "CUBLAS_WORKSPACE_CONFIG" in os.environ,
