@@ -65,7 +65,7 @@ def run(name):
     if not document or "--show" in sys.argv:
         print(said[-4000:])
     return {"job": name, "goal": goal, "verdict": document.get("verdict"), "peak_gib": f"{document.get('peak', {}).get('device_bytes', 0) / (1 << 30):.1f}",
-            "ranks": (document.get("job") or {}).get("ranks") or len(document.get("ranks") or []), "ranks_run": len(document.get("ranks") or []),
+            "ranks": (document.get("job") or {}).get("ranks") or len(document.get("ranks") or []), "ranks_run": sum(row.get("same_as") is None for row in document.get("ranks") or []),
             "seconds": f"{seconds:.0f}", "largest_mib": most, "together_mib": together, "load": f"{load:.1f}", "build": commit()}  # fmt: skip
 
 
