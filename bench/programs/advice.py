@@ -57,6 +57,8 @@ RULES = {
                   "it trains": lambda f: f["trains"]}),
     "quantise_frozen": (r"\(QLoRA", {"8_bits", "4_bits", "inference"},
                         {"it trains most": lambda f: not _trains_little(f), "it infers": _infers}),
+    "shard_model": (r"sharded over the ranks", {"sharded"}, {"it is sharded": lambda f: f.get("sharded")}),
+    "shard_early": (r"sharded before it is on the card", {"sharded"}, {"it is sharded": lambda f: f.get("sharded")}),
     "small_state": (r"8-bit Adam", {"small_state", "inference", "lora"},
                     {"its optimizer is small": lambda f: f["small_optimizer_state"], "it infers": _infers,
                      "it trains little": _trains_little}),
@@ -79,7 +81,7 @@ BY_FINDING = set(
     "multi_gpu less_pinned in_pieces work_in_pieces raise_limit let_go end_others keep_less keep_on_cpu build_on_cpu no_foreach "
     "zero_grad sdpa shorter fewer_logits bucket_view empty_cache_once in_place no_empty_cache less_memory batch_by_batch "
     "zero_grad_after_step delete_optimizer prune_remove smaller_kv_cache make_once pin_few tensor_itself memory_reserved "
-    "keep_the_graph lazy_linear reduce_bucket_size loss_inside set_device delete_checkpoint map_location".split()
+    "keep_the_graph lazy_linear state_to_cpu bound_input leave_except move_layers reduce_bucket_size loss_inside set_device delete_checkpoint map_location".split()
 )
 
 

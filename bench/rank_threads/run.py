@@ -21,9 +21,10 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from places import PYTHON, ROOT, TONNAGE  # noqa: E402
+from runs import commit  # noqa: E402
 
 CSV = ROOT / "bench/results/rank_threads.csv"
-FIELDS = ["name", "threads", "cause", "right", "missing", "verdict", "why", "seconds"]
+FIELDS = ["name", "threads", "cause", "right", "missing", "verdict", "why", "seconds", "build"]
 ALONE = {"gathered_outputs", "gathered_maps", "uneven"}  # one process
 
 
@@ -49,7 +50,7 @@ def run(row):
     if "--show" in sys.argv:
         print(shown)
     return {"name": row["name"], "threads": " ".join(row["threads"]), "cause": row["cause"], "right": "yes" if not missing else "no",
-            "missing": "; ".join(missing), "verdict": document.get("verdict"), "why": why[1][:200] if why else "", "seconds": f"{seconds:.0f}"}  # fmt: skip
+            "missing": "; ".join(missing), "verdict": document.get("verdict"), "why": why[1][:200] if why else "", "seconds": f"{seconds:.0f}", "build": commit()}  # fmt: skip
 
 
 def main():

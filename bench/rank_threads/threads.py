@@ -221,4 +221,147 @@ def large_batch():
         train(model, rank, 1, 8192 if step == 5 and rank == 1 else 1024, optimizer)
 
 
+def after_save():
+    """FSDP trains, and the state dict that was saved is still held when it goes on."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    rank = join(int(os.environ["RANK"]))
+    model = FullyShardedDataParallel(layers(32), auto_wrap_policy=ModuleWrapPolicy({nn.Linear}), device_id=rank)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, foreach=False)
+    train(model, rank, optimizer=optimizer, batch=2048)
+    state = model.state_dict()
+    torch.save(state, "model.pt")
+    train(model, rank, optimizer=optimizer, batch=2048)
+
+
+def full_tensors():
+    """fully_shard's parameters are made whole on the card, all of them, to be saved."""
+    from torch.distributed.fsdp import fully_shard
+
+    rank = join(int(os.environ["RANK"]))
+    model = layers(32).cuda()
+    for layer in model:
+        fully_shard(layer)
+    train(fully_shard(model), rank, optimizer=torch.optim.SGD(model.parameters(), 0.1, foreach=False))
+    torch.save({name: value.full_tensor() for name, value in model.state_dict().items()}, "model.pt")
+
+
+def sharded_save():
+    """What is saved is sharded, but the optimizer's full state is gathered beside it."""
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+    from torch.distributed.fsdp import fully_shard
+
+    rank = join(int(os.environ["RANK"]))
+    model = layers(32).cuda()
+    for layer in model:
+        fully_shard(layer)
+    optimizer = train(fully_shard(model), rank)
+    get_state_dict(model, optimizer, options=StateDictOptions(full_state_dict=True))
+
+
+def whole_first():
+    """Every rank puts the whole model on its card before it is sharded."""
+    from torch.distributed.fsdp import fully_shard
+
+    rank = join(int(os.environ["RANK"]))
+    model = layers(64).cuda()
+    for layer in model:
+        fully_shard(layer)
+    train(fully_shard(model), rank, optimizer=torch.optim.SGD(model.parameters(), 0.1, foreach=False))
+
+
+def each_whole():
+    """Each rank loads the whole model: two cards hold it twice."""
+    rank = join(int(os.environ["RANK"]))
+    wrapped(layers(96), rank)
+
+
+def state_only():
+    """Only the optimizer's state is sharded: parameters and gradients are whole on each card."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    rank = join(int(os.environ["RANK"]))
+    model = wrapped(layers(64), rank, gradient_as_bucket_view=True)
+    train(model, rank, optimizer=ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW))
+
+
+def no_offload():
+    """The configuration said offload, and the strategy was made without: optimizer state is on the card."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    rank = join(int(os.environ["RANK"]))
+    model = FullyShardedDataParallel(layers(64), auto_wrap_policy=ModuleWrapPolicy({nn.Linear}), device_id=rank, cpu_offload=None)
+    train(model, rank)
+
+
+def one_position():
+    """Logits of all positions are made where one is needed."""
+    rank = join(int(os.environ["RANK"]))
+    model = wrapped(nn.Sequential(nn.Embedding(64000, 64), nn.Linear(64, 64000, bias=False)), rank)
+    with torch.no_grad():
+        for _ in range(3):
+            model(torch.randint(64000, (4, 2048), device=rank))[:, -1]
+
+
+def no_checkpointing():
+    """A frozen model whose layers are not checkpointed: activations of all of them are kept."""
+    rank = join(int(os.environ["RANK"]))
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH, bias=False), *(nn.Sequential(layer, nn.GELU()) for layer in layers(32).requires_grad_(False)))
+    train(wrapped(model, rank), rank, batch=8192)
+
+
+def long_sequence():
+    """One picture of very many patches: attention over all of them, written out."""
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.queries, self.keys, self.values = (nn.Linear(256, 256) for _ in range(3))
+
+        def forward(self, x):
+            q, k, v = (part(x).unflatten(-1, (4, 64)).transpose(1, 2) for part in (self.queries, self.keys, self.values))
+            scores = q @ k.transpose(-2, -1) / 8
+            return x + (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+    rank = join(int(os.environ["RANK"]))
+    model = wrapped(nn.Sequential(*(Attention() for _ in range(4))), rank)
+    for _ in range(3):
+        model(torch.randn(1, 4096, 256, device=rank)).square().mean().backward()
+
+
+def caught():
+    """An out-of-memory is caught, and the batch tried again where the exception still holds what the first try made."""
+    rank = join(int(os.environ["RANK"]))
+    model = wrapped(layers(), rank, gradient_as_bucket_view=True)
+    x = torch.randn(16384, WIDTH, device=rank)
+    try:
+        model.module(x).square().mean().backward()
+    except torch.OutOfMemoryError as error:
+        kept = error
+    model.module(x[:12288]).square().mean().backward()
+    return kept
+
+
+def later_longer():
+    """Texts of the first steps are short, those of a later one long."""
+    rank = join(int(os.environ["RANK"]))
+    model = wrapped(layers(), rank, gradient_as_bucket_view=True)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+    for length in (64, 80, 96, 72, 1536):
+        model(torch.randn(8, length, WIDTH, device=rank)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def not_given_back():
+    """Generation starts on a card where training's cache and state still lie: a part of the card is asked for at once."""
+    rank = join(int(os.environ["RANK"]))
+    model = wrapped(layers(), rank, gradient_as_bucket_view=True)
+    optimizer = train(model, rank)
+    torch.empty(1500 * MIB, dtype=torch.uint8, device=rank)
+    return optimizer
+
+
 globals()[sys.argv[1]]()

@@ -17,6 +17,7 @@ struct tn_trace_finding {
 	bool avoidable; /* these bytes need not be there: an out-of-memory that lacked no more comes from them */
 	bool grows;     /* it is itself what a leak may be taken for */
 	bool weighed; /* verdict has a cause for it, which knows when it is the reason: it goes before fragmentation only */
+	bool activations; /* the bytes are of the activations */
 	uint64_t bytes;
 	struct tn_line at;  /* file NULL: no line; its texts belong to the analysis */
 	const char *advice; /* literal: what to advise in the place of the table's; "": nothing; NULL: as the table says */
@@ -76,8 +77,8 @@ struct tn_line tn__line_of_stack(const struct tn_analysis *analysis, tn_stack st
 
 typedef tn_status tn_rule(const struct tn_look_around *around, struct tn_trace_findings *list);
 
-tn_rule tn__find_fragmentation, tn__find_unused_cache, tn__find_churn, tn__find_segment_churn, tn__find_pinned,
-	tn__find_evaluation_graph, tn__find_foreach, tn__find_resident_data, tn__find_gradients_in_forward,
+tn_rule tn__find_caught, tn__find_fragmentation, tn__find_unused_cache, tn__find_churn, tn__find_segment_churn,
+	tn__find_pinned, tn__find_evaluation_graph, tn__find_foreach, tn__find_resident_data, tn__find_gradients_in_forward,
 	tn__find_zeroing, tn__find_workspaces, tn__find_growth, tn__find_copies, tn__find_labelled, tn__find_checkpoint,
 	tn__find_buckets, tn__find_gathered_outputs, tn__find_growing_reallocations;
 

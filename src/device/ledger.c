@@ -244,18 +244,29 @@ tn__ledger_enter_region(struct tn_ledger *ledger, int slot, const char *name)
 
 /* Bytes */
 
-static void
-note_peak(struct tn_ledger *ledger, struct tn_ledger_device *device, uint64_t sequence)
+static struct tn_ledger_split
+split_of(const struct tn_ledger *ledger, const struct tn_ledger_device *device)
 {
 	struct tn_ledger_split split = { .other_bytes = device->other_bytes };
 	size_t index = (size_t)(device - ledger->devices);
 	for (int slot = 0; slot < TN_LEDGER_PROCESSES; slot++) {
-		if (ledger->processes[slot].state == TN_PROCESS_FREE)
+		const struct tn_ledger_process *process = &ledger->processes[slot];
+		if (process->state == TN_PROCESS_FREE)
 			continue;
 		for (int class = 0; class < TN_BYTES_CLASSES; class++)
-			split.bytes[class] += ledger->processes[slot].bytes[index][class];
+			split.bytes[class] += process->bytes[index][class];
+		if (process->bytes[index][TN_BYTES_PROGRAM] > split.largest_program) {
+			split.largest_program = process->bytes[index][TN_BYTES_PROGRAM];
+			split.largest_pid = process->pid;
+		}
 	}
-	device->at_peak = split;
+	return split;
+}
+
+static void
+note_peak(struct tn_ledger *ledger, struct tn_ledger_device *device, uint64_t sequence)
+{
+	device->at_peak = split_of(ledger, device);
 	device->peak_used_bytes = device->used_bytes;
 	device->peak_sequence = sequence;
 }
@@ -285,7 +296,8 @@ fits(const struct tn_ledger_device *device, uint64_t bytes)
 }
 
 static void
-note_refusal(struct tn_ledger_device *device, uint64_t bytes, uint64_t sequence, int32_t pid, enum tn_bytes_class class)
+note_refusal(const struct tn_ledger *ledger, struct tn_ledger_device *device, uint64_t bytes, uint64_t sequence,
+             int32_t pid, enum tn_bytes_class class)
 {
 	device->refusal.count++;
 	device->refusal.requested_bytes = bytes;
@@ -294,6 +306,7 @@ note_refusal(struct tn_ledger_device *device, uint64_t bytes, uint64_t sequence,
 	device->refusal.taken = 0;
 	device->refusal.pid = pid;
 	device->refusal.class = class;
+	device->refusal.held = split_of(ledger, device);
 }
 
 tn_status
@@ -317,7 +330,7 @@ tn__ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cl
 		if (of->used_bytes > of->peak_used_bytes)
 			note_peak(ledger, of, number);
 	} else {
-		note_refusal(of, bytes, number, ledger->processes[slot].pid, class);
+		note_refusal(ledger, of, bytes, number, ledger->processes[slot].pid, class);
 	}
 	tn__ledger_unlock(ledger);
 	if (!granted)

@@ -62,6 +62,9 @@ struct tn_ledger_guest {
 struct tn_ledger_split {
 	uint64_t bytes[TN_BYTES_CLASSES]; /* all processes of the run together */
 	uint64_t other_bytes;
+	uint64_t largest_program; /* what the process with most bytes of TN_BYTES_PROGRAM had of these, */
+	int32_t largest_pid;      /* and which one that was; 0: none had any */
+	int32_t unused;
 };
 
 struct tn_ledger_refusal { /* the last failed device allocation */
@@ -71,6 +74,7 @@ struct tn_ledger_refusal { /* the last failed device allocation */
 	uint64_t taken; /* bytes that the refused process was given on this device after it */
 	int32_t pid;
 	int32_t class;
+	struct tn_ledger_split held; /* what the device held then */
 };
 
 struct tn_ledger_device {

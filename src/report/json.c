@@ -126,14 +126,15 @@ out_of_memory(const struct tn_report *report)
 	const struct tn_report_oom *oom = &report->oom;
 	if (!oom->seen)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o}", "requested_bytes",
-	                 figure(oom->requested_bytes), "free_bytes", figure(oom->free_bytes), "largest_free_block_bytes",
-	                 figure(oom->largest_free_block_bytes), "short_by_bytes", figure(oom->short_by_bytes), "at",
-	                 place(oom->at), "phase", phase(oom->phase), "cause", text(oom->cause), "message",
-	                 text(oom->message), "by_category", categories(&report->at_oom), "holders",
-	                 holders(&report->at_oom), "step", figure(oom->step), "stack", stack(&oom->stack), "computed",
-	                 oom->computed, "workspace", oom->workspace, "vocabulary",
-	                 figure(oom->vocabulary > 0 ? oom->vocabulary : TN_NO_FIGURE));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:b, s:o}",
+	                 "requested_bytes", figure(oom->requested_bytes), "free_bytes", figure(oom->free_bytes),
+	                 "largest_free_block_bytes", figure(oom->largest_free_block_bytes), "short_by_bytes",
+	                 figure(oom->short_by_bytes), "at", place(oom->at), "phase", phase(oom->phase), "cause",
+	                 text(oom->cause), "message", text(oom->message), "by_category", categories(&report->at_oom),
+	                 "holders", holders(&report->at_oom), "step", figure(oom->step), "stack", stack(&oom->stack),
+	                 "computed", oom->computed, "workspace", oom->workspace, "vocabulary",
+	                 figure(oom->vocabulary > 0 ? oom->vocabulary : TN_NO_FIGURE), "swallowed", oom->swallowed, "input",
+	                 tn__json_input(&oom->input));
 }
 
 /* What ended the program, where it ended by itself. */
@@ -215,34 +216,6 @@ advice(const struct tn_report *report)
 				                                       piece->holds == NULL || piece->holds(report)));
 	}
 	return array;
-}
-
-/* What the program does about its memory already; null: nothing told it. */
-static json_t *
-facts(const struct tn_report *report)
-{
-	const struct tn_facts *seen = &report->facts;
-	if (!seen->known)
-		return json_null();
-	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "trains",
-	                 seen->trains, "autocast", seen->autocast, "checkpointing", seen->checkpoints,
-	                 "checkpointing_waits", seen->checkpoints_wait, "trained_in_eval", seen->trained_in_eval,
-	                 "never_updated", seen->never_updated, "loader", seen->loader, "expandable_segments",
-	                 seen->expandable_segments, "copy_called", seen->copy_called, "cudnn_benchmark",
-	                 seen->cudnn_benchmark, "workspace_config", seen->workspace_config, "small_optimizer_state",
-	                 seen->small_state, "parameter_bytes", (json_int_t)seen->parameter_bytes, "wide_parameter_bytes",
-	                 (json_int_t)seen->wide_bytes, "small_parameter_bytes", (json_int_t)seen->small_bytes,
-	                 "trained_parameter_bytes", (json_int_t)seen->trained_bytes);
-}
-
-/* What a program that ran out of memory needs in all; null: unknown. */
-static json_t *
-need(const struct tn_report *report)
-{
-	const struct tn_need *need = &report->need;
-	return need->bytes > 0 ? json_pack("{s:I, s:I, s:I}", "device_bytes", (json_int_t)need->bytes, "least_device_bytes",
-	                                   (json_int_t)need->least, "steps", (json_int_t)need->steps)
-	                       : json_null();
 }
 
 static json_t *
@@ -441,10 +414,10 @@ tn__json_run(const struct tn_report *report)
 		{ "smallest_gpu", text(report->smallest_gpu) },
 		{ "out_of_memory", out_of_memory(report) },
 		{ "handled_out_of_memory", handled(report) },
-		{ "need", need(report) },
+		{ "need", tn__json_need(report) },
 		{ "findings", findings(report) },
 		{ "advice", advice(report) },
-		{ "facts", facts(report) },
+		{ "facts", tn__json_facts(report) },
 		{ "sources", sources(report) },
 		{ "coverage", coverage(report) },
 		{ "assumptions", tn__assumptions_json(&report->assumptions) },

@@ -25,6 +25,12 @@ json_t *tn__json_peak(const struct tn_report *report);
 json_t *tn__json_regions(const struct tn_report *report);
 json_t *tn__json_network(const struct tn_report *report);
 
+/* ---- json_facts.c ---- */
+
+json_t *tn__json_facts(const struct tn_report *report);
+json_t *tn__json_need(const struct tn_report *report);
+json_t *tn__json_input(const struct tn_oom_input *input);
+
 /* ---- stand_ins_json.c: the array `stand_ins` of `run --json` ---- */
 
 json_t *tn__stand_ins_json(const struct tn_stand_in_list *list);

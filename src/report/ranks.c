@@ -201,11 +201,16 @@ by_bytes(const void *one, const void *two)
 static void
 say_ranks_of(const struct tn_report *report, int64_t card, char out[64])
 {
-	size_t count = 0, length = 0;
+	size_t count = 0, length = 0, all = 0;
 	out[0] = '\0';
 	for (size_t i = 0; i < report->rank_count; i++)
+		all += report->ranks[i].card == card;
+	for (size_t i = 0; i < report->rank_count; i++)
 		if (report->ranks[i].card == card && length < 40)
-			length += (size_t)snprintf(out + length, 64 - length, "%s%lld", count++ > 0 ? ", " : "rank ",
+			length += (size_t)snprintf(out + length, 64 - length, "%s%lld",
+			                           count++ > 0 ? ", "
+			                           : all > 1   ? "ranks "
+			                                       : "rank ",
 			                           (long long)report->ranks[i].rank);
 }
 

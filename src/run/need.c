@@ -43,7 +43,8 @@ timeout_for(double seconds)
 static bool
 is_wanted(const struct tn_run_options *options, const struct tn_report *report)
 {
-	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY || report->real_gpu || options->gpus != 1)
+	if (report->verdict != TN_VERDICT_OUT_OF_MEMORY || report->real_gpu ||
+	    (options->gpus != 1 && report->rank_count > 0))
 		return false;
 	return !options->no_detail && !options->allow_writes && strcmp(options->steps, "auto") == 0;
 }

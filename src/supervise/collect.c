@@ -60,9 +60,8 @@ device_that_refused(const struct tn_ledger *ledger, int64_t pid, const struct tn
 }
 
 static struct tn_report_split
-split_of(const struct tn_ledger_device *device)
+split_of(const struct tn_ledger_split *split)
 {
-	const struct tn_ledger_split *split = &device->at_peak;
 	return (struct tn_report_split){ .context = (int64_t)split->bytes[TN_BYTES_CONTEXT],
 		                             .program = (int64_t)split->bytes[TN_BYTES_PROGRAM],
 		                             .libraries = (int64_t)split->bytes[TN_BYTES_LIBRARY],
@@ -70,14 +69,20 @@ split_of(const struct tn_ledger_device *device)
 		                             .communication = (int64_t)split->bytes[TN_BYTES_COMMUNICATION] };
 }
 
-/* What the card held when this much of it was free: contexts and libraries are never given back in between, so the rest
- * is the program's. Left unknown where that cannot be. */
+/* What the card held when this much of it was free. The ledger knows it of the last refusal. Of an earlier one it follows from the
+ * peak: contexts and libraries are never given back in between, so the rest is the program's. Left unknown where that cannot be. */
 static void
 split_at_oom(const struct tn_ledger_device *device, int64_t free_bytes, struct tn_report *report)
 {
-	struct tn_report_split split = split_of(device);
+	const struct tn_ledger_refusal *refusal = &device->refusal;
+	bool last = refusal->count > 0 && (int64_t)refusal->free_bytes == free_bytes;
+	struct tn_report_split split = split_of(last ? &refusal->held : &device->at_peak);
 	if (free_bytes == TN_NO_FIGURE)
 		return;
+	if (last) {
+		tn__report_set_split(&report->at_oom, &split);
+		return;
+	}
 	split.other_processes = (int64_t)device->other_bytes;
 	split.program = (int64_t)device->gpu.total_bytes - free_bytes - split.context - split.libraries -
 	                split.communication - split.other_processes;
@@ -125,7 +130,7 @@ take_ledger(const struct tn_card *card, const struct tn_ledger *ledger, const st
 		return;
 	}
 	const struct tn_ledger_device *worst = &ledger->devices[worst_device(ledger)];
-	struct tn_report_split split = split_of(worst);
+	struct tn_report_split split = split_of(&worst->at_peak);
 	int64_t context = (int64_t)card->figures.context_bytes;
 	int64_t slack = (int64_t)((double)context * card->context_share);
 	report->device_peak = (int64_t)worst->peak_used_bytes;
@@ -342,6 +347,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__report_add_trace_findings_of_run(report);
 	if (!card->real)
 		tn__ranks_find_strangers(watch->ledger, news.out_pid, report);
+	tn__ranks_find_same_card(news.out_pid, report);
+	tn__find_uneven_cards(report);
 	tn__report_name_retainer(report);
 	tn__weigh_cell_holders(report);
 	tn__mask_report(report);

@@ -88,14 +88,14 @@ find_allocated_peak(const struct record *record, const struct tn_guest_news *new
 	return TN_OK;
 }
 
-/* The moment at which PyTorch held exactly what the ledger says, in either record; else the most it held, if that is not
- * more: then the rest was somebody else's, or of the program outside PyTorch. */
+/* The moment at which PyTorch held exactly what the ledger says its process did, in either record; else the most it held, if
+ * that is not more: then the rest was of the program outside PyTorch. What other processes held is the rest, too. */
 static tn_status
 find_peak(const struct records *records, const struct tn_guest_news *news, const struct tn_report *report,
           struct tn_moment *out, bool *exact)
 {
-	int64_t program = report->at_peak.split.program;
-	bool told = !report->real_gpu && news->sharers == 1 && program != TN_NO_FIGURE;
+	int64_t program = news->peak_bytes > 0 ? news->peak_bytes : report->at_peak.split.program;
+	bool told = !report->real_gpu && (news->sharers == 1 || news->peak_bytes > 0) && program != TN_NO_FIGURE;
 	tn_status status = TN_NOT_FOUND;
 	*exact = true;
 	if (told && records->peak.view != NULL)

@@ -173,17 +173,22 @@ stepper_of(const struct guests *guests, const struct tn_guest_file *worst)
 	return most;
 }
 
-/* The record of the process that held most of the peak's device. */
+/* The record of the process that held most of the peak's device at its peak: of several ranks another one may have held more
+ * later, when some had ended. Where that one left no record, of the one that ever held most. */
 static void
-take_records(const struct guests *guests, const struct tn_guest_file *worst, int peak_device,
-             struct tn_guest_news *news)
+take_records(const struct guests *guests, const struct tn_guest_file *worst, const struct tn_ledger *ledger,
+             int peak_device, struct tn_guest_news *news)
 {
+	const struct tn_ledger_split *at_peak = &ledger->devices[peak_device].at_peak;
 	const struct tn_guest_file *most = NULL;
 	int64_t largest = 0;
 	for (size_t i = 0; i < guests->count; i++) {
 		int64_t reserved = tn__guest_reserved_on(&guests->items[i], tn__guest_index_of(&guests->items[i], peak_device));
 		news->sharers += reserved > 0;
-		if (reserved > largest) {
+		bool held_most = reserved > 0 && guests->items[i].pid == at_peak->largest_pid;
+		if (held_most)
+			news->peak_bytes = (int64_t)at_peak->largest_program;
+		if (held_most || (reserved > largest && news->peak_bytes == 0)) {
 			largest = reserved;
 			most = &guests->items[i];
 		}
@@ -230,7 +235,7 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 		news->out_pid = out ? worst->pid : 0;
 		ending->guest_stop = tn__guest_take_steps(stepper_of(guests, worst), report);
 	}
-	take_records(guests, worst, peak_device, news);
+	take_records(guests, worst, ledger, peak_device, news);
 	for (size_t i = 0; i < guests->count; i++) {
 		const struct tn_guest_file *item = &guests->items[i];
 		news->refused_guest |= item->pid == refused_pid && item->recorded;

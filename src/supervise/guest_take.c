@@ -20,6 +20,39 @@ place(const json_t *object, bool backward)
 	                    : NULL;
 }
 
+/* "8192 x 2048"; NULL: none. */
+static char *
+shape_of(const json_t *sizes)
+{
+	char text[96] = "";
+	size_t i, length = 0;
+	const json_t *size;
+	json_array_foreach(sizes, i, size)
+		if (json_is_integer(size) && length < 64)
+			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%lld", i > 0 ? " x " : "",
+			                           (long long)json_integer_value(size));
+	return length > 0 ? strdup(text) : NULL;
+}
+
+static int64_t
+positive(const json_t *object, const char *name)
+{
+	int64_t value = tn__json_read_figure(object, name);
+	return value > 0 ? value : 0;
+}
+
+static void
+take_input(const json_t *input, struct tn_oom_input *out)
+{
+	out->shape = shape_of(json_object_get(input, "shape"));
+	out->before = shape_of(json_object_get(input, "before"));
+	if (out->shape == NULL || out->before == NULL)
+		return;
+	out->values = positive(input, "values");
+	out->values_before = positive(input, "values_before");
+	out->calls_before = positive(input, "calls_before");
+}
+
 static void
 take_oom(const json_t *oom, struct tn_report_oom *out)
 {
@@ -37,6 +70,8 @@ take_oom(const json_t *oom, struct tn_report_oom *out)
 	out->message = tn__json_read_text(oom, "message");
 	out->computed = tn__json_read_truth(oom, "computed");
 	out->workspace = tn__json_read_truth(oom, "workspace");
+	out->swallowed = tn__json_read_truth(oom, "swallowed");
+	take_input(json_object_get(oom, "input"), &out->input);
 	out->vocabulary = tn__json_read_figure(oom, "vocabulary");
 	out->fraction = tn__json_read_number(oom, "fraction");
 	out->at = place(json_object_get(oom, "at"), tn__json_read_truth(oom, "backward"));
@@ -109,6 +144,17 @@ has_full_adam(const json_t *names)
 }
 
 static bool
+has_name(const json_t *names, const char *wanted)
+{
+	const json_t *item;
+	size_t i;
+	json_array_foreach(names, i, item)
+		if (json_string_value(item) != NULL && strcmp(json_string_value(item), wanted) == 0)
+			return true;
+	return false;
+}
+
+static bool
 is_one_of(const char *name, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -171,6 +217,9 @@ take_facts(const json_t *facts, struct tn_facts *out)
 	out->loader = tn__json_read_truth(facts, "loader");
 	out->expandable_segments = tn__json_read_truth(facts, "expandable_segments");
 	out->copy_called = tn__json_read_truth(facts, "copy_called");
+	out->sharded = tn__json_read_truth(facts, "sharded");
+	out->state_sharded = has_name(optimizers, "ZeroRedundancyOptimizer");
+	out->gradients_in_buckets = tn__json_read_truth(facts, "gradients_in_buckets");
 	out->cudnn_benchmark = tn__json_read_truth(facts, "cudnn_benchmark");
 	out->workspace_config = tn__json_read_truth(facts, "workspace_config");
 	out->small_state = json_array_size(optimizers) > 0 && !has_full_adam(optimizers);
@@ -312,6 +361,15 @@ device_of_record(const json_t *document)
 	return (int)device;
 }
 
+/* The card that a process without a communicator works on: the one of which its allocator held most. Only where it sees all cards:
+ * else its numbers are its own. */
+static int64_t
+card_of_work(const json_t *document, const struct tn_report *report)
+{
+	bool all = tn__json_read_figure(document, "cards") == report->gpus;
+	return all && tn__guest_worst_device(document, "reserved_peak") > 0 ? device_of_record(document) : TN_NO_FIGURE;
+}
+
 void
 tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report)
 {
@@ -330,7 +388,7 @@ tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report)
 		                      .allocated_peak = tn__guest_worst_device(document, "allocated_peak"),
 		                      .reserved_peak = tn__guest_worst_device(document, "reserved_peak"),
 		                      .out_of_memory = out_of_memory,
-		                      .card = TN_NO_FIGURE,
+		                      .card = card_of_work(document, report),
 		                      .failed_ns = file->failed_ns,
 		                      .ended_at = place(at != NULL ? at : json_object_get(document, "left_at"), false) };
 	tn__report_init_moment(&rank->at_peak);

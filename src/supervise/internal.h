@@ -265,6 +265,7 @@ struct tn_guest_news { /* what else the guests know */
 	int64_t out_pid;    /* the process that the report's out-of-memory is of; 0: none */
 	bool refused_guest; /* a guest watched the process that the card refused memory last */
 	int sharers;        /* processes whose allocators held memory of the peak's device */
+	int64_t peak_bytes; /* what the process of `peak` held at the device's peak, by the ledger; 0: unknown */
 	struct tn_guest_record peak, oom;
 };
 /* Fills the report and the guests' part of the ending from all guests' files. refused_pid is the process that the card
@@ -307,6 +308,8 @@ void tn__mark_refusing_card(const struct tn_ledger *ledger, struct tn_report *re
 /* Adds a finding of what ranks hold of other ranks' cards; after the verdict, which it may be the reason of. out_pid: the
  * process that the out-of-memory is of. */
 void tn__ranks_find_strangers(const struct tn_ledger *ledger, int64_t out_pid, struct tn_report *report);
+void tn__ranks_find_same_card(int64_t out_pid, struct tn_report *report);
+void tn__find_uneven_cards(struct tn_report *report);
 /* What each rank that the guests told of, and each card, held; and the rank that failed first. */
 void tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report);
 

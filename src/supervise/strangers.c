@@ -61,6 +61,74 @@ tn__ranks_find_strangers(const struct tn_ledger *ledger, int64_t out_pid, struct
 	}
 }
 
+/* Ranks that work on one card, as two that both mean the current device do. */
+void
+tn__ranks_find_same_card(int64_t out_pid, struct tn_report *report)
+{
+	const struct tn_rank *out = NULL;
+	char who[96] = "", held[32];
+	size_t count = 0, length = 0;
+	for (size_t i = 0; i < report->rank_count; i++)
+		out = report->ranks[i].pid == out_pid ? &report->ranks[i] : out;
+	if (out == NULL || out->card == TN_NO_FIGURE || report->gpus < 2 || !report->oom.seen)
+		return;
+	for (size_t i = 0; i < report->rank_count; i++) {
+		const struct tn_rank *rank = &report->ranks[i];
+		if (rank->card != out->card)
+			continue;
+		if (length < sizeof(who) - 32)
+			length += (size_t)snprintf(who + length, sizeof(who) - length, "%s%lld", count > 0 ? ", " : "",
+			                           (long long)rank->rank);
+		count++;
+	}
+	const struct tn_report_split *split = &report->at_oom.split;
+	if (count < 2 || report->oom.reserved_bytes == TN_NO_FIGURE || split->program == TN_NO_FIGURE)
+		return;
+	int64_t own = report->oom.reserved_bytes + (int64_t)report->gpu.context_bytes;
+	int64_t others = split->program + split->context - own, lacks = tn__report_short_by(report);
+	if (others <= 0)
+		return;
+	struct tn_finding *finding = tn__report_add_finding(
+		report, TN_FINDING_same_card, others, NULL, NULL,
+		"ranks %s work on one card, card %lld: beside rank %lld %s %s of it", who, (long long)out->card,
+		(long long)out->rank, count == 2 ? "the other one holds" : "the others hold", tn__human_bytes(others, held));
+	tn__report_advise(report, finding, tn__finding_row(TN_FINDING_same_card)->advice);
+	if (finding != NULL && lacks > 0 && others >= lacks)
+		tn__report_lead_with(report, finding);
+}
+
+/* One program on several cards of which one is full: what it needs of each, by a run on cards that are never full, would fit them
+ * if it were spread evenly. */
+void
+tn__find_uneven_cards(struct tn_report *report)
+{
+	const struct tn_need *need = &report->need;
+	int64_t card = (int64_t)report->gpu.total_bytes, all = 0, most = 0;
+	char text[256] = "", bytes[32];
+	size_t length = 0;
+	if (report->rank_count > 0 || report->card_count < 2 || need->card_count != report->card_count || !report->oom.seen)
+		return;
+	for (size_t i = 0; i < need->card_count; i++) {
+		all += need->cards[i];
+		most = need->cards[i] > most ? need->cards[i] : most;
+		if (length < sizeof(text) - 64)
+			length += (size_t)snprintf(text + length, sizeof(text) - length, "%scard %lld: %s", i > 0 ? ", " : "",
+			                           (long long)report->cards[i].index, tn__human_bytes(need->cards[i], bytes));
+	}
+	/* Only where nothing in particular was found: what DataParallel gathers is no part of the model. */
+	if (report->finding_count > 0 && !tn__is_cause(&report->findings[0]))
+		return;
+	if (most <= card || all > (int64_t)(need->card_count) * (card - card / 16))
+		return;
+	struct tn_finding *finding = tn__report_add_finding(
+		report, TN_FINDING_uneven_cards, most - card, NULL, NULL,
+		"the model is spread unevenly over the cards, which have %s each: it needs %s", tn__human_bytes(card, bytes),
+		text);
+	tn__report_advise(report, finding, tn__finding_row(TN_FINDING_uneven_cards)->advice);
+	if (finding != NULL)
+		tn__report_lead_with(report, finding);
+}
+
 void
 tn__mark_refusing_card(const struct tn_ledger *ledger, struct tn_report *report)
 {

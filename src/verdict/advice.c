@@ -152,6 +152,12 @@ has_a_loader(const struct tn_report *report)
 	return !facts(report)->known || facts(report)->loader;
 }
 
+static bool
+can_shard(const struct tn_report *report)
+{
+	return report->rank_count > 1 && !facts(report)->sharded;
+}
+
 #define LAST_RESORT "multi_gpu" /* given where no piece before it holds */
 
 static const struct tn_advice table[] = {
@@ -170,6 +176,11 @@ static const struct tn_advice table[] = {
 	  "it does not train, and most parameters have more than 8 bits", can_quantise },
 	{ "quantise_frozen", "the frozen weights in 4 bits (QLoRA: bitsandbytes)",
 	  "it trains less than a quarter of its parameters, and most have more than 8 bits", can_quantise_frozen },
+	{ "shard_model", "the model sharded over the ranks (fully_shard, FullyShardedDataParallel, or ZeRO-3)",
+	  "several ranks, and no shards were seen", can_shard },
+	{ "shard_early",
+	  "the model built on the meta device or the CPU, and sharded before it is on the card (fully_shard, then to_empty)",
+	  "several ranks, and no shards were seen", can_shard },
 	{ "small_state", "an optimizer with less state (8-bit Adam, Adafactor, SGD)",
 	  "it trains more than a quarter of its parameters, with an optimizer of two full numbers for each",
 	  has_large_state },
@@ -210,12 +221,22 @@ static const struct tn_advice table[] = {
 	  copy_is_called },
 	{ "bucket_view", "DistributedDataParallel(model, gradient_as_bucket_view=True): gradients lie in the buckets",
 	  "gradients lie beside the buckets", NULL },
+	{ "state_to_cpu",
+	  "FullStateDictConfig(offload_to_cpu=True, rank0_only=True), or get_model_state_dict with "
+	  "StateDictOptions(full_state_dict=True, cpu_offload=True)",
+	  "a state dict is gathered on the card", NULL },
+	{ "bound_input", "a bound on what one batch may hold (cut, drop or bucket what is longer)",
+	  "the input was larger than before", NULL },
+	{ "leave_except", "try again behind the except block, with nothing left that refers to the exception",
+	  "an exception that was caught holds tensors", NULL },
 	{ "loss_inside",
 	  "compute the loss in the model's forward(), so that only numbers are gathered, or use DistributedDataParallel",
 	  "DataParallel gathers outputs", NULL },
 	{ "set_device",
 	  "torch.cuda.set_device(local_rank) before anything uses CUDA, and torch.load(..., map_location=\"cpu\")",
 	  "a rank holds memory of another rank's card", NULL },
+	{ "move_layers", "layers moved to the cards that have room (.to() by hand, or a device_map with max_memory)",
+	  "of several cards one is full and others are not", NULL },
 	{ "reduce_bucket_size",
 	  "a smaller \"reduce_bucket_size\" in the configuration's \"zero_optimization\" (5e8 unless it says otherwise)",
 	  "DeepSpeed's buckets are large", NULL },

@@ -13,11 +13,13 @@
 
 static const struct tn_cause *const rules[] = {
 	&tn__cause_host_is_full,
+	&tn__cause_logits_larger,
 	&tn__cause_larger_than_the_card,
 	&tn__cause_limited_by_itself,
 	&tn__cause_a_workspace,
 	&tn__cause_grew,
 	&tn__cause_others_hold_it,
+	&tn__cause_state_is_gathered,
 	&tn__cause_first_update,
 	&tn__cause_piles_up_in_pieces,
 	&tn__cause_in_pieces_by_settings,
@@ -28,6 +30,7 @@ static const struct tn_cause *const rules[] = {
 	&tn__cause_while_building,
 	&tn__cause_all_at_once,
 	&tn__cause_while_updating,
+	&tn__cause_larger_input,
 	&tn__cause_gradients_of_before,
 	&tn__cause_attention_fills_it,
 	&tn__cause_logits_fill_it,

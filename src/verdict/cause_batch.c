@@ -57,8 +57,11 @@ one_tensor(const struct tn_cause_facts *facts)
 		if (bytes > largest)
 			largest = bytes;
 	}
-	return facts->moment->detailed && facts->report->batch_size < MANY_SAMPLES && facts->asked >= facts->room / 5 &&
-	       facts->asked >= facts->lasting && 2 * facts->asked >= facts->passing && facts->asked >= largest;
+	/* A large tensor of a large batch is the batch's doing, in a pass. */
+	bool by_itself = facts->report->batch_size < MANY_SAMPLES ||
+	                 (facts->oom->phase != NULL && phase_is(facts, "other"));
+	return facts->moment->detailed && by_itself && facts->asked >= facts->room / 5 && facts->asked >= facts->lasting &&
+	       2 * facts->asked >= facts->passing && facts->asked >= largest;
 }
 
 static void
@@ -69,6 +72,31 @@ why_one_tensor(const struct tn_cause_facts *facts, FILE *out)
 
 const struct tn_cause tn__cause_one_tensor = { TN_FINDING_model_or_batch_too_big, TN_FINDING_large_tensor, one_tensor,
 	                                           why_one_tensor, NULL };
+
+/* ---- a larger input than before ---- */
+
+#define TIMES_LARGER 2
+
+/* What the model was given before was much smaller, and steps with it were completed. */
+static bool
+larger_input(const struct tn_cause_facts *facts)
+{
+	const struct tn_oom_input *input = &facts->oom->input;
+	bool in_pass = phase_is(facts, "forward") || phase_is(facts, "backward") || phase_is(facts, "evaluation");
+	return in_pass && facts->oom->step >= 2 && input->calls_before >= 2 &&
+	       input->values >= TIMES_LARGER * input->values_before;
+}
+
+static void
+why_larger_input(const struct tn_cause_facts *facts, FILE *out)
+{
+	const struct tn_oom_input *input = &facts->oom->input;
+	fprintf(out, "the input of this step, %s, is larger than those of the %lld before it: %s at most", input->shape,
+	        (long long)input->calls_before, input->before);
+}
+
+const struct tn_cause tn__cause_larger_input = { TN_FINDING_larger_input, TN_FINDING_larger_input, larger_input,
+	                                             why_larger_input, NULL };
 
 /* ---- scores of an attention ---- */
 

@@ -46,6 +46,25 @@ why_larger(const struct tn_cause_facts *facts, FILE *out)
 	print_bytes(out, "this one request is larger than all that the card can give (", facts->room, ")");
 }
 
+/* As the one before, and it is known what it is. */
+static bool
+logits_larger(const struct tn_cause_facts *facts)
+{
+	return larger_than_the_card(facts) && facts->oom->vocabulary > 0;
+}
+
+static void
+why_logits_larger(const struct tn_cause_facts *facts, FILE *out)
+{
+	print_bytes(out, "the logits of all positions, ", facts->asked, "");
+	fprintf(out, " over a vocabulary of %lld, ", (long long)facts->oom->vocabulary);
+	print_bytes(out, "are larger than all that the card can give (", facts->room, ")");
+}
+
+const struct tn_cause tn__cause_logits_larger = { TN_FINDING_too_big_single_request, TN_FINDING_logits, logits_larger,
+	                                              why_logits_larger,
+	                                              "chunked_loss fewer_logits accumulate smaller_batch" };
+
 const struct tn_cause tn__cause_larger_than_the_card = { TN_FINDING_too_big_single_request,
 	                                                     TN_FINDING_too_big_single_request, larger_than_the_card,
 	                                                     why_larger, NULL };
@@ -117,6 +136,54 @@ why_others(const struct tn_cause_facts *facts, FILE *out)
 
 const struct tn_cause tn__cause_others_hold_it = { TN_FINDING_other_process, TN_FINDING_other_process, others_hold_it,
 	                                               why_others, NULL };
+
+/* ---- saving ---- */
+
+static bool
+ends_with(const char *text, const char *ending)
+{
+	size_t length = text != NULL ? strlen(text) : 0, wanted = strlen(ending);
+	return length >= wanted && strcmp(text + length - wanted, ending) == 0;
+}
+
+/* PyTorch's own code that brings shards together for a state dict is at work. What is sharded trains well on this card. */
+static bool
+state_is_gathered(const struct tn_cause_facts *facts)
+{
+	static const char *const files[] = { "torch/distributed/fsdp/_state_dict_utils.py",
+		                                 "torch/distributed/_state_dict_utils.py",
+		                                 "torch/distributed/checkpoint/state_dict.py" };
+	bool gathers = false, loads = phase_is(facts, "load");
+	for (size_t i = 0; i < facts->oom->stack.count; i++) {
+		const struct tn_place *frame = &facts->oom->stack.items[i];
+		for (size_t j = 0; j < sizeof(files) / sizeof(files[0]); j++)
+			gathers |= ends_with(frame->file, files[j]);
+		gathers |= ends_with(frame->function, "full_tensor") &&
+		           ends_with(frame->file, "torch/distributed/tensor/_api.py");
+	}
+	return gathers && !loads;
+}
+
+static void
+why_state(const struct tn_cause_facts *facts, FILE *out)
+{
+	const struct tn_place *at = facts->oom->at;
+	int64_t so_far = 0;
+	for (size_t i = 0; i < facts->moment->holder_count && at != NULL; i++) {
+		const struct tn_report_holder *holder = &facts->moment->holders[i];
+		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL && holder->at.line == at->line &&
+		    strcmp(holder->at.file, at->file) == 0)
+			so_far += holder->bytes;
+	}
+	fputs("the full state dict is gathered on this card while it is saved", out);
+	if (so_far > 0)
+		print_bytes(out, ", ", so_far, " of it so far");
+	print_line(out, " (", at);
+	fputs(at != NULL && at->file != NULL ? ")" : "", out);
+}
+
+const struct tn_cause tn__cause_state_is_gathered = { TN_FINDING_gathered_state, TN_FINDING_gathered_state,
+	                                                  state_is_gathered, why_state, NULL };
 
 /* Enough of it would do, and it is enough to speak of: a little is lost between pieces in every program. Not for one whose
  * tensors alone are more than the card has. */

@@ -110,7 +110,7 @@ gradients_of_before(const struct tn_cause_facts *facts)
 {
 	int64_t gradients = of(facts, TN_CATEGORY_gradients);
 	return facts->moment->detailed && phase_is(facts, "forward") && facts->oom->step >= 2 &&
-	       gradients >= facts->room / 8 && gradients >= facts->lacks;
+	       !facts->report->facts.gradients_in_buckets && gradients >= facts->room / 8 && gradients >= facts->lacks;
 }
 
 static void

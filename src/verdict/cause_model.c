@@ -49,12 +49,15 @@ why_building(const struct tn_cause_facts *facts, FILE *out)
 	bool trains = !facts->report->facts.known || facts->report->facts.trains;
 	fprintf(out, "the model: the card is full before %s, while %s it", trains ? "training begins" : "the first pass",
 	        phase_is(facts, "load") ? "loading" : "building");
+	if (facts->report->rank_count > 1)
+		fprintf(out, ", as each of the %zu ranks does", facts->report->rank_count);
 	print_bytes(out, " (", facts->moment->device_bytes, " so far)");
 }
 
-const struct tn_cause tn__cause_while_building = { TN_FINDING_model_or_batch_too_big, TN_FINDING_model_too_big,
-	                                               while_building, why_building,
-	                                               "parameters_16_bits quantise quantise_frozen build_on_cpu" };
+const struct tn_cause tn__cause_while_building = {
+	TN_FINDING_model_or_batch_too_big, TN_FINDING_model_too_big, while_building, why_building,
+	"shard_early parameters_16_bits quantise quantise_frozen build_on_cpu"
+};
 
 /* ---- updates ---- */
 
@@ -83,7 +86,11 @@ why_first_update(const struct tn_cause_facts *facts, FILE *out)
 {
 	int64_t gradients = of(facts, TN_CATEGORY_gradients);
 	print_bytes(out, "the model: parameters and gradients take ", of(facts, TN_CATEGORY_parameters) + gradients, "");
-	print_bytes(out, ", and Adam wants two more numbers for each parameter, ", 2 * gradients, " in all");
+	size_t parts = facts->report->facts.state_sharded && facts->report->rank_count > 0 ? facts->report->rank_count : 1;
+	print_bytes(out, ", and Adam wants two more numbers for each parameter, ", 2 * gradients / (int64_t)parts,
+	            " in all");
+	if (parts > 1)
+		fprintf(out, " as they are sharded over %zu ranks", parts);
 }
 
 const struct tn_cause tn__cause_first_update = { TN_FINDING_model_or_batch_too_big, TN_FINDING_optimizer_state,

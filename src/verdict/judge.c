@@ -132,7 +132,11 @@ tell_ended_inside(struct tn_report *report, const struct tn_counted *item)
 static void
 judge_ended_inside(struct tn_report *report, const struct tn_ending *ending)
 {
-	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && tn__ended_well(ending))
+	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && report->oom.swallowed)
+		tn__report_add_finding(report, TN_FINDING_ended_with_zero, TN_NO_FIGURE, NULL, NULL,
+		                       "PyTorch only warns of it (\"Failed to clone() tensor\") and goes on: tensors of this "
+		                       "state dict are lost, and what is saved of it is no checkpoint");
+	else if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && tn__ended_well(ending))
 		tn__report_add_finding(report, TN_FINDING_ended_with_zero, TN_NO_FIGURE, NULL,
 		                       "`set -e` in a shell script makes it notice",
 		                       "the script ended with status 0 all the same, as if nothing had happened");

@@ -110,6 +110,12 @@ struct tn_stand_in_list {
 	size_t count;
 };
 
+/* What the model was given in the call that ran out of memory, and the most that it was given before: the tensor with most values. */
+struct tn_oom_input {
+	char *shape, *before;                        /* "8192 x 2048" */
+	int64_t values, values_before, calls_before; /* 0: unknown, or it was the first call */
+};
+
 /* An out-of-memory that ended the program. */
 struct tn_report_oom {
 	bool seen;
@@ -119,8 +125,10 @@ struct tn_report_oom {
 	struct tn_place *at;
 	struct tn_place_list stack; /* innermost first */
 	char *phase, *cause, *message;
-	bool computed;      /* the size asked for came from a value that was not computed */
-	bool workspace;     /* a library asked, for a workspace */
+	bool computed;  /* the size asked for came from a value that was not computed */
+	bool workspace; /* a library asked, for a workspace */
+	bool swallowed; /* PyTorch caught it, and returned what has lost its tensors */
+	struct tn_oom_input input;
 	int64_t vocabulary; /* it is logits over so many words; not known: it is not, or nobody can tell */
 	double fraction;    /* of the card that PyTorch may use, as the program has set it; 0: unknown */
 };
@@ -223,10 +231,13 @@ struct tn_facts {
 	bool never_updated;    /* an optimizer was made and gradients were, and no update */
 	bool loader;
 	bool expandable_segments;
-	bool copy_called;      /* a second copy of the model is called, too */
-	bool cudnn_benchmark;  /* cuDNN searches for the fastest algorithm */
-	bool workspace_config; /* CUBLAS_WORKSPACE_CONFIG is set */
-	bool small_state;      /* no optimizer is known to keep two full numbers a parameter */
+	bool copy_called;          /* a second copy of the model is called, too */
+	bool gradients_in_buckets; /* DistributedDataParallel keeps them, whatever zero_grad() does */
+	bool sharded;              /* parameters are (FSDP) */
+	bool state_sharded;        /* the optimizer's state is (ZeroRedundancyOptimizer) */
+	bool cudnn_benchmark;      /* cuDNN searches for the fastest algorithm */
+	bool workspace_config;     /* CUBLAS_WORKSPACE_CONFIG is set */
+	bool small_state;          /* no optimizer is known to keep two full numbers a parameter */
 	int64_t parameter_bytes, wide_bytes, small_bytes,
 		trained_bytes; /* of 32 bits and more; of 8 and fewer; 0: unknown */
 	int32_t
@@ -241,7 +252,9 @@ struct tn_need {
 	int64_t least; /* without what PyTorch only caches */
 	int64_t steps;
 	int64_t parameters, gradients, state, lasting; /* at that peak; lasting: all three */
-	struct tn_facts facts;                         /* that were seen there */
+	int64_t cards[32]; /* of each card of a program that has several, in the order of the report's */
+	size_t card_count;
+	struct tn_facts facts; /* that were seen there */
 };
 
 struct tn_baseline;

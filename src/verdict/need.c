@@ -48,6 +48,8 @@ tn__need_of(const struct tn_report *large)
 	need.state = known(parts[TN_CATEGORY_optimizer_state]);
 	need.parameters -= copied_parameters(&large->at_peak); /* they need not be there */
 	need.lasting = need.parameters + need.gradients + need.state;
+	for (; need.card_count < large->card_count; need.card_count++)
+		need.cards[need.card_count] = known(large->cards[need.card_count].at_peak.device_bytes);
 	need.facts = large->facts;
 	return need;
 }
@@ -78,12 +80,23 @@ add_facts(struct tn_facts *own, const struct tn_facts *later)
 	own->trained_bytes = later->trained_bytes;
 }
 
+/* A program that places its parts by what is free (device_map) places them elsewhere on cards that are never full. */
+static bool
+is_placed_otherwise(const struct tn_report *report, const struct tn_need *need)
+{
+	bool otherwise = need->card_count != report->card_count;
+	for (size_t i = 0; i < report->card_count && !otherwise; i++)
+		otherwise = (report->cards[i].at_peak.device_bytes > 0) != (need->cards[i] > 0);
+	return otherwise && report->card_count > 1;
+}
+
 void
 tn__report_take_need(struct tn_report *report, const struct tn_need *need)
 {
 	const struct tn_report_oom *oom = &report->oom;
 	/* Less than was there already: the other run did not get as far, or was another program on another card. */
-	if (need->bytes <= 0 || (oom->allocated_bytes != TN_NO_FIGURE && need->least < oom->allocated_bytes))
+	if (need->bytes <= 0 || (oom->allocated_bytes != TN_NO_FIGURE && need->least < oom->allocated_bytes) ||
+	    is_placed_otherwise(report, need))
 		return;
 	report->need = *need;
 	add_facts(&report->facts, &need->facts);

@@ -146,6 +146,8 @@ read_oom(const json_t *object, struct tn_report *report)
 	oom->computed = tn__json_read_truth(object, "computed");
 	oom->workspace = tn__json_read_truth(object, "workspace");
 	oom->vocabulary = tn__json_read_figure(object, "vocabulary");
+	oom->swallowed = tn__json_read_truth(object, "swallowed");
+	tn__oom_input_read(json_object_get(object, "input"), &oom->input);
 	TN_FORWARD_IF_ERROR(read_stack(json_object_get(object, "stack"), &oom->stack));
 	TN_FORWARD_IF_ERROR(read_moment(object, &report->at_oom));
 	report->at_oom.largest_free_block_bytes = oom->largest_free_block_bytes;
@@ -333,6 +335,9 @@ tn__facts_read(const json_t *object, struct tn_facts *facts)
 	facts->loader = tn__json_read_truth(object, "loader");
 	facts->expandable_segments = tn__json_read_truth(object, "expandable_segments");
 	facts->copy_called = tn__json_read_truth(object, "copy_called");
+	facts->sharded = tn__json_read_truth(object, "sharded");
+	facts->state_sharded = tn__json_read_truth(object, "state_sharded");
+	facts->gradients_in_buckets = tn__json_read_truth(object, "gradients_in_buckets");
 	facts->cudnn_benchmark = tn__json_read_truth(object, "cudnn_benchmark");
 	facts->workspace_config = tn__json_read_truth(object, "workspace_config");
 	facts->small_state = tn__json_read_truth(object, "small_optimizer_state");
@@ -430,6 +435,7 @@ read_all(const json_t *root, struct tn_report *report)
 	read_sensors(json_object_get(root, "sensors"), report);
 	report->scratch = tn__json_read_text(root, "scratch");
 	read_files(json_object_get(root, "files"), report);
+	tn__cards_read(root, report);
 	TN_FORWARD_IF_ERROR(tn__stand_ins_read(json_object_get(root, "stand_ins"), &report->stand_ins));
 	tn__inputs_read(json_object_get(root, "inputs"), &report->inputs);
 	tn__requests_model_read(json_object_get(root, "requests"), &report->requests);

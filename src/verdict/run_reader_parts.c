@@ -137,3 +137,35 @@ tn__assumptions_read(const json_t *root, struct tn_report *report)
 	report->bound = bound == NULL ? TN_PEAK_MEASURED : strcmp(bound, "lower") == 0 ? TN_PEAK_LOWER : TN_PEAK_UPPER;
 	return TN_OK;
 }
+
+void
+tn__oom_input_read(const json_t *object, struct tn_oom_input *out)
+{
+	int64_t values = tn__json_read_figure(object, "values"), before = tn__json_read_figure(object, "values_before");
+	int64_t calls = tn__json_read_figure(object, "calls_before");
+	if (values <= 0 || before < 0 || calls <= 0)
+		return;
+	*out = (struct tn_oom_input){ .shape = tn__json_read_text(object, "shape"),
+		                          .before = tn__json_read_text(object, "before"),
+		                          .values = values,
+		                          .values_before = before,
+		                          .calls_before = calls };
+}
+
+void
+tn__cards_read(const json_t *root, struct tn_report *report)
+{
+	const json_t *array = json_object_get(root, "cards"), *item;
+	size_t i;
+	if (json_array_size(json_object_get(root, "ranks")) > 0)
+		return;
+	json_array_foreach(array, i, item) {
+		if (report->card_count == sizeof(report->cards) / sizeof(report->cards[0]))
+			return;
+		struct tn_card_held *card = &report->cards[report->card_count++];
+		tn__report_init_moment(&card->at_peak);
+		card->index = tn__json_read_figure(item, "index");
+		card->at_peak.device_bytes = tn__json_read_figure(json_object_get(item, "peak"), "device_bytes");
+		card->out_of_memory = tn__json_read_truth(item, "out_of_memory");
+	}
+}

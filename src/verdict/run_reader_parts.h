@@ -18,4 +18,9 @@ tn_status tn__stand_ins_read(const json_t *array, struct tn_stand_in_list *list)
 /* The fields `assumptions`, `retry` and `bound`. */
 tn_status tn__assumptions_read(const json_t *root, struct tn_report *report);
 
+/* `cards` of a program that has no ranks: how much each held. */
+void tn__cards_read(const json_t *root, struct tn_report *report);
+/* `input` of an out-of-memory; what is malformed is left out. */
+void tn__oom_input_read(const json_t *object, struct tn_oom_input *out);
+
 #endif

@@ -32,7 +32,9 @@ outweighed(const struct tn_report *report, const struct tn_trace_finding *found)
 {
 	const struct tn_report_moment *moment = &report->at_oom;
 	int64_t activations = moment->by_category[TN_CATEGORY_activations];
-	return moment->detailed && activations != TN_NO_FIGURE && found->bytes < (uint64_t)activations;
+	if (activations != TN_NO_FIGURE && found->activations)
+		activations -= (int64_t)found->bytes;
+	return moment->detailed && activations != TN_NO_FIGURE && (int64_t)found->bytes < activations;
 }
 
 /* That model or batch are too big, or that something piles up, is what is left to say when nothing in particular was

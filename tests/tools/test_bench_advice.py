@@ -29,6 +29,8 @@ CASES = {
     "quantise": [({"trains": False}, {"small_parameter_bytes": 600}), ({"trains": False}, {"trains": True})],
     "quantise_frozen": [({"trained_parameter_bytes": 9}, {"trained_parameter_bytes": 900}),
                         ({"trained_parameter_bytes": 9}, {"trains": False})],
+    "shard_model": [({}, {"sharded": True})],
+    "shard_early": [({}, {"sharded": True})],
     "small_state": [({}, {"small_optimizer_state": True}), ({}, {"trained_parameter_bytes": 9}), ({}, {"trains": False})],
     "lora": [({}, {"trained_parameter_bytes": 9}), ({}, {"trains": False})],
     "accumulate": [({}, {"trains": False})],

@@ -50,6 +50,8 @@ set(struct tn_report *report, unsigned state)
 	facts->cudnn_benchmark = state & 1024;
 	facts->workspace_config = state & 2048;
 	facts->copy_called = state & 4096;
+	facts->sharded = state & 4096;
+	report->rank_count = state & 2 ? 2 : 0;
 	report->batch_size = state & 512 ? 1 : 8;
 	report->oom.phase = strdup(state & 4 && !(state & 1) ? "evaluation" : "forward");
 }
@@ -80,6 +82,8 @@ check(const struct tn_report *report, const char *words)
 		{ "QLoRA", facts->small_bytes == 900 || facts->trained_bytes == 1000 || !facts->trains },
 		{ "cudnn.benchmark", !facts->cudnn_benchmark },
 		{ "CUBLAS_WORKSPACE_CONFIG", facts->workspace_config },
+		{ "sharded over the ranks", facts->sharded || report->rank_count < 2 },
+		{ "sharded before it is on the card", facts->sharded || report->rank_count < 2 },
 		{ "keep the copy on the CPU", facts->copy_called },
 		{ "store the copy in 16 bits", !facts->copy_called || facts->wide_bytes == 0 },
 	};
@@ -163,6 +167,23 @@ helps_called_copy(struct tn_report *report)
 {
 	helps_training(report);
 	report->facts.copy_called = true;
+}
+
+static void
+helps_ranks(struct tn_report *report)
+{
+	helps_training(report);
+	report->rank_count = 2;
+}
+static void
+one_rank(struct tn_report *report)
+{
+	report->rank_count = 1;
+}
+static void
+sharded(struct tn_report *report)
+{
+	report->facts.sharded = true;
 }
 
 static void
@@ -303,6 +324,10 @@ static const struct row {
 	{ "pin_by_loader", helps_training, no_loader },
 	{ "no_benchmark", helps_training, no_benchmark },
 	{ "workspace_config", helps_training, config },
+	{ "shard_model", helps_ranks, one_rank },
+	{ "shard_model", helps_ranks, sharded },
+	{ "shard_early", helps_ranks, one_rank },
+	{ "shard_early", helps_ranks, sharded },
 	{ "copy_on_cpu", helps_training, called },
 	{ "copy_in_16_bits", helps_called_copy, not_called },
 	{ "copy_in_16_bits", helps_called_copy, narrow },

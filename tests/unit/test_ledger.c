@@ -86,6 +86,39 @@ test_peak_and_its_parts(void **state)
 	finish(ledger);
 }
 
+/* Of several processes: who held most as the device held most, and what it held at a refusal, which need not be the peak. */
+static void
+test_whose_peak_and_what_a_refusal_met(void **state)
+{
+	(void)state;
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	const struct tn_ledger_device *device = &ledger->devices[0];
+	int own, other;
+	pid_t child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &own), TN_OK);
+	assert_int_equal(tn__ledger_enter(ledger, child, &other), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 40 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, other, TN_BYTES_CONTEXT, 50 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, other, TN_BYTES_PROGRAM, 2 * MIB, NULL), TN_OK);
+	assert_int_equal(device->at_peak.largest_pid, getpid());
+	assert_int_equal(device->at_peak.largest_program, 40 * MIB);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	/* the other one's context is gone: this one holds more than at the peak, the device less */
+	assert_int_equal(tn__ledger_sweep(ledger), 1);
+	assert_int_equal(tn__ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 48 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 20 * MIB, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_int_equal(device->at_peak.bytes[TN_BYTES_PROGRAM], 42 * MIB);
+	assert_int_equal(device->refusal.held.bytes[TN_BYTES_PROGRAM], 88 * MIB);
+	assert_int_equal(device->refusal.held.bytes[TN_BYTES_CONTEXT], 0);
+	assert_int_equal(device->refusal.held.largest_program, 88 * MIB);
+	finish(ledger);
+}
+
 static void
 test_killed_process_gives_back(void **state)
 {
@@ -405,6 +438,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_byte),
 		cmocka_unit_test(test_peak_and_its_parts),
+		cmocka_unit_test(test_whose_peak_and_what_a_refusal_met),
 		cmocka_unit_test(test_killed_process_gives_back),
 		cmocka_unit_test(test_lock_of_a_dead_process),
 		cmocka_unit_test(test_more_processes_than_slots),

@@ -27,8 +27,11 @@ struct scene {
 	bool workspace, leak, told;
 	int64_t parameters, gradients, optimizer_state, activations, inputs, temporaries, cached, others;
 	int64_t step;
-	struct tn_report_holder holder, beside; /* lines of interest, bytes in MiB */
-	const char *cause, *why, *id;           /* id: of the finding; NULL: the cause */
+	struct tn_report_holder holder, beside;    /* lines of interest, bytes in MiB */
+	int64_t values, before, calls, vocabulary; /* of the input of this call and of those before; of the request */
+	struct tn_place frame;                     /* of PyTorch, innermost */
+	bool buckets;                              /* gradients lie in DistributedDataParallel's */
+	const char *cause, *why, *id;              /* id: of the finding; NULL: the cause */
 };
 
 static void
@@ -75,6 +78,13 @@ play(const struct scene *scene, struct tn_report *report)
 		holder->at.file = holder->at.file != NULL ? strdup(holder->at.file) : NULL;
 		holder->what = holder->what != NULL ? strdup(holder->what) : NULL;
 	}
+	if (scene->values > 0)
+		report->oom.input = (struct tn_oom_input){ strdup("64 x 9"), strdup("8 x 9"), scene->values, scene->before,
+			                                       scene->calls };
+	report->oom.vocabulary = scene->vocabulary > 0 ? scene->vocabulary : TN_NO_FIGURE;
+	if (scene->frame.file != NULL)
+		assert_int_equal(tn__report_add_place(&report->oom.stack, &scene->frame), TN_OK);
+	report->facts.gradients_in_buckets = scene->buckets;
 	report->growth.seen = scene->leak;
 	report->growth.bytes = MIB;
 	tn__report_judge(report, &out);
@@ -117,6 +127,9 @@ play(const struct scene *scene, struct tn_report *report)
 			false                                                                                 \
 		}                                                                                         \
 	}
+
+#define FSDP_STATE (char *)(uintptr_t)"/x/torch/distributed/fsdp/_state_dict_utils.py"
+#define DTENSOR (char *)(uintptr_t)"/x/torch/distributed/tensor/_api.py"
 
 static const struct scene scenes[] = {
 	{ .cause = "unknown" },
@@ -286,6 +299,82 @@ static const struct scene scenes[] = {
 	  .cause = "model_or_batch_too_big",
 	  .id = "model_too_big",
 	  .why = "the model: parameters" },
+	/* gradients that stay wherever zero_grad() is called */
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 2,
+	  .buckets = true,
+	  .gradients = 3800,
+	  .activations = 3800,
+	  .batch = 32,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
+	  .why = "each of its 32 samples" },
+	/* an input that is larger than those of complete steps; one that is the first of its kind, or as large as another */
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 6,
+	  .activations = 9000,
+	  .batch = 64,
+	  .values = 576,
+	  .before = 72,
+	  .calls = 5,
+	  .cause = "larger_input",
+	  .why = "the input of this step, 64 x 9, is larger than those of the 5 before it: 8 x 9 at most" },
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 6,
+	  .activations = 9000,
+	  .batch = 64,
+	  .values = 576,
+	  .before = 400,
+	  .calls = 5,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
+	  .why = "each of its 64 samples" },
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 2,
+	  .activations = 9000,
+	  .batch = 64,
+	  .values = 576,
+	  .before = 72,
+	  .calls = 1,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
+	  .why = "each of its 64 samples" },
+	/* shards that are made whole to be saved, though pieces lie between them; not those that are loaded */
+	{ .told = true,
+	  .phase = "save",
+	  .parameters = 4000,
+	  .cached = 3000,
+	  .frame = { FSDP_STATE, 330, NULL, false },
+	  .cause = "gathered_state",
+	  .why = "the full state dict is gathered on this card while it is saved (model.py:88)" },
+	{ .told = true,
+	  .parameters = 4000,
+	  .cached = 3000,
+	  .frame = { DTENSOR, 600, (char *)(uintptr_t)"DTensor.full_tensor", false },
+	  .cause = "gathered_state",
+	  .why = "the full state dict is gathered" },
+	{ .told = true,
+	  .parameters = 4000,
+	  .cached = 3000,
+	  .frame = { DTENSOR, 600, (char *)(uintptr_t)"DTensor.redistribute", false },
+	  .cause = "fragmentation",
+	  .why = "keeps 2.93 GiB" },
+	{ .told = true,
+	  .phase = "load",
+	  .parameters = 4000,
+	  .cached = 3000,
+	  .frame = { FSDP_STATE, 330, NULL, false },
+	  .cause = "fragmentation",
+	  .why = "keeps 2.93 GiB" },
+	{ .asked = 12 * 1024,
+	  .vocabulary = 64000,
+	  .cause = "too_big_single_request",
+	  .id = "logits",
+	  .why = "the logits of all positions, 12.00 GiB over a vocabulary of 64000, are larger than all" },
 	/* scores of an attention: copies of each layer's belong to them, others of their size do not */
 	{ .told = true,
 	  .parameters = 700,

@@ -38,6 +38,7 @@ def document():
         },
         "inputs": ahead.document() if state.torch is not None else None,
         "loaders": host.document(),
+        "cards": state.device_count,
         "devices": peaks.document(),
         "out_of_memory": {name: value for name, value in last.items() if name != "volume"} if last else None,
         "out_of_memory_ended_process": state.oom_ended_process,

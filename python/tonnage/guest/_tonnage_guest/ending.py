@@ -89,6 +89,8 @@ def note_exception(error):
 
 
 def _ended_by_oom(cause):
+    if state.result_lost:
+        return
     found = state.open_oom
     if found is None or (oom.survived() and not _is_of_allocator(cause)):
         found = _from_exception(cause)

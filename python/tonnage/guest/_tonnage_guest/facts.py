@@ -36,6 +36,8 @@ class _Facts:
         self.waiting = False  # checkpointing is configured, and acts in training mode only
         self.checkpoints = False
         self.copy_called = False
+        self.sharded = False  # parameters of FSDP were gathered
+        self.gradients_in_buckets = False  # DistributedDataParallel keeps them, whatever zero_grad() does
         self.shapes = []  # of the tensors that the last call of a module was given
 
 
@@ -78,6 +80,12 @@ def note_copies(called):
 
 
 @guard.alone
+def note_shards():
+    """Parameters of a shard group are gathered."""
+    _facts.sharded = True
+
+
+@guard.alone
 def note_checkpoint():
     """A part of the model is computed again in the backward pass."""
     _facts.checkpoints = True
@@ -89,6 +97,8 @@ def note_call(module, tensors):
     _facts.shapes[:] = [tuple(tensor.shape) for tensor in tensors[:8]]
     if module is not None:
         copies.note_call(module)
+        if getattr(module, "gradient_as_bucket_view", False) is True:
+            _facts.gradients_in_buckets = True
     if module is None or not state.torch.is_grad_enabled():
         return
     known = _called.get(id(module))
@@ -155,6 +165,8 @@ def document():
         "never_updated": state.trains and state.backwards > 1 and state.updates == 0,
         "loader": state.loader_seen,
         "copy_called": _facts.copy_called,
+        "sharded": _facts.sharded,
+        "gradients_in_buckets": _facts.gradients_in_buckets,
         "cudnn_benchmark": bool(state.torch.backends.cudnn.benchmark),
         "workspace_config": "CUBLAS_WORKSPACE_CONFIG" in os.environ,
         "expandable_segments": "expandable_segments:true" in _settings(),

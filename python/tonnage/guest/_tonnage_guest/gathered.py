@@ -5,7 +5,7 @@ work, and the buffer that they are gathered in. Two methods of theirs are wrappe
 
 import functools
 
-from . import guard, holds, metadata
+from . import facts, guard, holds, metadata
 
 _LABEL = "gathered for a while"
 
@@ -36,6 +36,7 @@ def watch_flat(cls, name):
 
 
 def _mark(rows):
+    facts.note_shards()
     if rows:
         metadata.gathers.append((metadata.now(), rows))
 

@@ -23,16 +23,41 @@ class _Loader:
 _loader = _Loader()
 
 
+_sizes = {}  # (id of a module, is a graph built) -> [calls, values of the largest input so far, its shape]
+_MAX_SIZES = 64
+
+
 @guard.alone
 def note_call(module, args, kwargs):
     """A call of a module or a compiled function (module None) from outside."""
     found = list(tensors((args, kwargs)))
+    if _has_parameters(module):
+        _note_largest(module, found)
     if not _loader.tells_size and _has_parameters(module):
         _note_size(next((size for size in map(samples, (*args, *kwargs.values())) if size), None))
     rows = [row for tensor in found for row in _rows(tensor)]
     if rows:
         metadata.looks.append((metadata.now(), rows))
     return found
+
+
+def _note_largest(module, found):
+    """The input of this call beside the largest one of the calls before it, of the same module and kind."""
+    largest = max(found, key=lambda tensor: tensor.numel(), default=None)
+    state.input = None
+    if largest is None:
+        return
+    key = id(module), state.torch.is_grad_enabled()
+    row = _sizes.get(key)
+    if row is None and len(_sizes) >= _MAX_SIZES:
+        return
+    values, shape = largest.numel(), list(largest.shape)
+    if row is not None:
+        state.input = {"shape": shape, "values": values, "before": row[2], "values_before": row[1], "calls_before": row[0]}
+    if row is None or values > row[1]:
+        _sizes[key] = [(row[0] if row else 0) + 1, values, shape]
+    else:
+        row[0] += 1
 
 
 def tensors(value, depth=0):

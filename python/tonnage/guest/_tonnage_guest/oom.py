@@ -13,6 +13,8 @@ backward stands in for it, and `backward` says so.
 from . import events, facts, frames, guard, history, holds, ledger, memory_log, metadata, peaks, phases, record, torchapi
 from .state import settings, state
 
+# PyTorch's own code catches an out-of-memory here, warns, and returns what has lost its tensors: (part of the path, function).
+_SWALLOWED = (("/torch/distributed/fsdp/_state_dict_utils.py", "param_hook"),)
 _MAX_PENDING = 256
 _WORK = 1 << 20  # bytes asked for after an out-of-memory, by which a program has gone on
 
@@ -47,6 +49,8 @@ def _observe(device, requested, total, free):
 def _observed(device, requested, free, frame):
     ledger.count_out_of_memory()
     state.ooms_seen += 1
+    if state.result_lost:
+        return  # the first one is told, and its record is kept
     found = describe(frame)
     found.update(device=int(device), requested_bytes=int(requested), free_bytes=int(free),
                  workspace=memory_log.workspace_wanted(int(requested)) is not None,
@@ -59,6 +63,9 @@ def _observed(device, requested, free, frame):
     found["volume"] = peaks.volume()
     note(found)
     metadata.out_of_memories.append((metadata.now(), int(device), int(requested)))
+    if _is_swallowed(found["stack"]):
+        found["swallowed"] = state.result_lost = state.oom_ended_process = True
+        state.final_oom = found
     if history.shows_out_of_memory(int(device)):
         found["largest_free_block_bytes"] = history.shown_largest_free()
         record.write_sometimes()
@@ -69,6 +76,11 @@ def _observed(device, requested, free, frame):
 
 
 _seen = guard.guarded(_observed)
+
+
+def _is_swallowed(stack):
+    names = ((row["file"], row["function"].rpartition(".")[2]) for row in stack)
+    return any(part in file and function == name for file, name in names for part, function in _SWALLOWED)
 
 
 def describe(frame):
@@ -94,6 +106,8 @@ def describe(frame):
         "message": None,
         "computed": False,
         "workspace": False,
+        "swallowed": False,
+        "input": state.input,
         "vocabulary": None,
         "fraction": None,
     }
@@ -132,7 +146,8 @@ def progress(unit=None):
     """A step, a pass or a test was finished: the program lives, so what was open was handled."""
     count_handled()
     state.open_oom = None
-    history.out_of_memory_was_handled()
+    if not state.result_lost:
+        history.out_of_memory_was_handled()
 
 
 @guard.alone
@@ -170,6 +185,7 @@ _PHASES = (
     ("/torch/utils/data/", None, "data"),
     ("/torch/nn/modules/module.py", "_apply", "build"),
     ("/torch/nn/modules/module.py", "load_state_dict", "load"),
+    ("/torch/nn/modules/module.py", "state_dict", "save"),
     ("/torch/nn/modules/module.py", "_call_impl", "forward"),
     ("/torch/nn/modules/module.py", "_wrapped_call_impl", "forward"),
     ("/torch/nn/init.py", None, "build"),

@@ -72,7 +72,10 @@ def forward_name(training=True):
 def call_began(module, args, kwargs, frame):
     """A module or a compiled function is called from outside."""
     name = forward_name(module is None or module.training or facts.trained_in_eval(module))
-    if name == state.phase and state.trains:
+    if name == state.phase and state.open_oom is not None:
+        metadata.phases.append((metadata.now(), state.steps + 1, name))  # tried again
+    elif name == state.phase and state.trains:
+        state.input = None
         return
     enter(name, frame)
     facts.note_call(module, inputs.note_call(module, args, kwargs) or [])

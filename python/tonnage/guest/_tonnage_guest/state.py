@@ -40,6 +40,7 @@ class State:
         self.ooms_seen = 0
         self.oom_ended_process = False
         self.final_oom = None  # reported as the program's failure: never becomes handled
+        self.result_lost = False  # final_oom was caught by PyTorch, whose result is broken since
         self.exception = None
         self.failed_at_ns = None  # when it began to fail: an uncaught exception, or an exit with another status than 0
         self.left_at = None  # the line that called sys.exit or os._exit
@@ -70,6 +71,7 @@ class State:
         self.request = 0  # the number of the one that is being answered, or was last
         self.backwards = 0  # backward passes that have begun
         self.in_backward = 0  # backward passes that have begun and not ended
+        self.input = None  # inputs.py: of the last call, beside the largest before it
         self.batch_size = None
         self.hook_error = None
         self.lost = {}  # sensor (guard.py) -> its error, one line
