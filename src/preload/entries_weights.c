@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The calls that read or map: of a stand-in's holes (weights.h) they give private zero memory, and no file page is made.
+ * The calls that read or map: of a stand-in's holes (weights.h) they give private zero memory, and no file page is made. Reads of
+ * the holes that the run's own checkpoints have (entries_write.c) do the same, so that loading one costs no memory either.
  *
  * Invariant: the bytes, the count and the offset are what the real call would have left. While the process has met no
- * stand-in each costs one load; afterwards reads of at least LARGE bytes cost one fstat more. Memory is given as zeros
- * without being touched where that is possible: whole pages of private anonymous memory are handed back to the kernel.
+ * stand-in, and the run has no holes, each costs two loads; afterwards reads of at least LARGE bytes, or OWN_LARGE, cost one
+ * fstat more. Memory is given as zeros without being touched where that is possible: whole pages of private anonymous memory are
+ * handed back to the kernel.
  */
 #include "preload/overlay.h"
 #include "preload/weights.h"
@@ -16,6 +18,7 @@
 #include <sys/uio.h>
 
 #define LARGE 4096u
+#define OWN_LARGE ((size_t)64 << 10)
 #define LAZY ((size_t)4 << 20)
 #define MAPPINGS 4096u
 #define PAGE 4096u
@@ -99,14 +102,44 @@ give_zeros(char *buffer, size_t size)
 
 /* ---- reading ---- */
 
+/* What is read: a stand-in, or a file of the run that may have holes. */
+struct source {
+	struct tn__weights_record *record; /* NULL: no stand-in */
+	off_t length;
+};
+
+static inline bool
+may_have_holes(size_t size)
+{
+	return (tn__weights_met() && size >= LARGE) ||
+	       (size >= OWN_LARGE && atomic_load_explicit(&tn__head->holes, memory_order_relaxed));
+}
+
+static bool
+find_source(int fd, size_t size, struct source *out)
+{
+	struct stat about;
+	long flags;
+	*out = (struct source){ .record = tn__weights_met() ? tn__weights_of(fd) : NULL };
+	if (out->record) {
+		out->length = out->record->length;
+		return true;
+	}
+	if (size < OWN_LARGE || TN_CALL(SYS_fstat, fd, &about) < 0 || !S_ISREG(about.st_mode))
+		return false;
+	flags = TN_CALL(SYS_fcntl, fd, F_GETFL, 0L);
+	out->length = about.st_size;
+	return flags >= 0 && (flags & O_ACCMODE) != O_WRONLY;
+}
+
 /* How many bytes from `at` on are of one kind, at most `size`; *hole says which. By a descriptor of our own, since the
  * program's offset must not move. */
 static size_t
-piece_at(const struct tn__weights_record *record, int own, off_t at, size_t size, bool *hole)
+piece_at(off_t length, int own, off_t at, size_t size, bool *hole)
 {
 	long next = TN_CALL(SYS_lseek, own, at, SEEK_DATA);
 	if (next < 0)
-		next = record->length;
+		next = length;
 	*hole = next > at;
 	if (!*hole)
 		next = TN_CALL(SYS_lseek, own, at, SEEK_HOLE);
@@ -136,24 +169,25 @@ count_read(struct tn__weights_record *record, size_t bytes)
 
 /* Fills the buffer from `at` on. How many bytes, or an error. */
 static long
-read_at(struct tn__weights_record *record, int fd, char *buffer, size_t size, off_t at)
+read_at(const struct source *source, int fd, char *buffer, size_t size, off_t at)
 {
 	size_t done = 0;
 	long own = open_again(fd);
 
 	if (own < 0)
 		return -ENOSYS;
-	if (at >= record->length)
+	if (at >= source->length)
 		size = 0;
-	else if ((uint64_t)(record->length - at) < size)
-		size = (size_t)(record->length - at);
+	else if ((uint64_t)(source->length - at) < size)
+		size = (size_t)(source->length - at);
 	while (done < size) {
 		bool hole;
-		size_t piece = piece_at(record, (int)own, at + (off_t)done, size - done, &hole);
+		size_t piece = piece_at(source->length, (int)own, at + (off_t)done, size - done, &hole);
 		long got = (long)piece;
 		if (hole) {
 			give_zeros(buffer + done, piece);
-			count_read(record, piece);
+			if (source->record)
+				count_read(source->record, piece);
 		} else {
 			got = TN_CALL(SYS_pread64, own, buffer + done, piece, at + (off_t)done);
 		}
@@ -171,17 +205,17 @@ read_at(struct tn__weights_record *record, int fd, char *buffer, size_t size, of
 static TN_SLOW long
 read_weights(int fd, void *buffer, size_t size, off_t position)
 {
-	struct tn__weights_record *record = tn__weights_of(fd);
+	struct source source;
 	off_t at = position;
 	long result;
 
-	if (!record)
+	if (!find_source(fd, size, &source))
 		return -ENOSYS;
 	if (position == TN__AT_OFFSET)
 		at = TN_CALL(SYS_lseek, fd, 0L, SEEK_CUR);
 	if (at < 0)
 		return -ENOSYS;
-	result = read_at(record, fd, buffer, size, at);
+	result = read_at(&source, fd, buffer, size, at);
 	if (result > 0 && position == TN__AT_OFFSET)
 		(void)TN_CALL(SYS_lseek, fd, at + result, SEEK_SET);
 	return result;
@@ -190,7 +224,7 @@ read_weights(int fd, void *buffer, size_t size, off_t position)
 #define READ(name, parameters, position, ...)                       \
 	TN_ENTRY ssize_t name parameters                                \
 	{                                                               \
-		if (tn__weights_met() && size >= LARGE) {                   \
+		if (may_have_holes(size)) {                                 \
 			long result = read_weights(fd, buffer, size, position); \
 			if (result != -ENOSYS)                                  \
 				return tn__moved(result);                           \
@@ -210,7 +244,7 @@ READ(__pread64, (int fd, void *buffer, size_t size, off64_t at), at, fd, buffer,
 	ssize_t name parameters;                                        \
 	TN_ENTRY ssize_t name parameters                                \
 	{                                                               \
-		if (tn__weights_met() && size >= LARGE && size <= room) {   \
+		if (may_have_holes(size) && size <= room) {                 \
 			long result = read_weights(fd, buffer, size, position); \
 			if (result != -ENOSYS)                                  \
 				return tn__moved(result);                           \
@@ -262,9 +296,9 @@ READV(preadv64v2, (int fd, const struct iovec *parts, int count, off64_t at, int
 static TN_SLOW size_t
 stream_weights(char *buffer, size_t size, FILE *stream)
 {
-	struct tn__weights_record *record = tn__weights_of(fileno(stream));
-	off_t at = record ? ftello(stream) : -1;
-	long done = at >= 0 ? read_at(record, fileno(stream), buffer, size, at) : 0;
+	struct source source;
+	off_t at = find_source(fileno(stream), size, &source) ? ftello(stream) : -1;
+	long done = at >= 0 ? read_at(&source, fileno(stream), buffer, size, at) : 0;
 
 	if (done <= 0 || fseeko(stream, at + done, SEEK_SET))
 		return 0;
@@ -276,7 +310,7 @@ stream_weights(char *buffer, size_t size, FILE *stream)
 	TN_ENTRY size_t name(void *buffer, size_t size, size_t count, FILE *stream)                     \
 	{                                                                                               \
 		size_t all;                                                                                 \
-		if (tn__weights_met() && !__builtin_mul_overflow(size, count, &all) && all >= LARGE) {      \
+		if (!__builtin_mul_overflow(size, count, &all) && may_have_holes(all)) {                    \
 			size_t done = stream_weights(buffer, all, stream);                                      \
 			if (done == all)                                                                        \
 				return count;                                                                       \
@@ -355,7 +389,7 @@ fill(const struct tn__weights_record *record, int fd, char *memory, size_t size,
 
 	for (uint64_t at = (uint64_t)offset; well && at < end;) {
 		bool hole;
-		size_t piece = piece_at(record, (int)own, (off_t)at, end - at, &hole);
+		size_t piece = piece_at(record->length, (int)own, (off_t)at, end - at, &hole);
 		if (!hole) {
 			char *page = memory + (at - (uint64_t)offset) / PAGE * PAGE, *target = memory + (at - (uint64_t)offset);
 			size_t pages = ((size_t)(target - page) + piece + PAGE - 1) / PAGE * PAGE;

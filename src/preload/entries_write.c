@@ -149,6 +149,8 @@ leave_hole(int fd, off_t at, size_t size, off_t *length)
 	}
 	if (result == 0)
 		result = TN_CALL(SYS_fallocate, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, size);
+	if (result == 0)
+		atomic_store_explicit(&tn__head->holes, 1, memory_order_relaxed);
 	return fresh && result == -EOPNOTSUPP ? 0 : result;
 }
 

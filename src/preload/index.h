@@ -24,6 +24,7 @@ struct tn__index_head { /* a new file is all zeros, and valid */
 	uint64_t limit;               /* bytes that the scratch folder may take; 0: no limit */
 	_Atomic uint64_t spent;       /* bytes on the disk, at most, as far as they were counted */
 	_Atomic uint64_t raw_refused; /* raw calls that the reaper refused, or was told of and Landlock refused */
+	_Atomic uint64_t holes;       /* files of the run may have holes where the program wrote zeros; 0: none has */
 };
 
 #define TN__INDEX_BYTES (sizeof(struct tn__index_head) + TN__INDEX_SLOTS * sizeof(uint64_t))

@@ -202,6 +202,7 @@ copy_index(const char *from, const char *to)
 	if (good) {
 		new.generation = old.generation;
 		new.spent = old.spent;
+		new.holes = old.holes;
 		good = pwrite(out, &new, sizeof(new), 0) == (ssize_t)sizeof(new) &&
 		       copy_bytes(in, out, (off_t)sizeof(new), (off_t)TN__INDEX_BYTES);
 	}

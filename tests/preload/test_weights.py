@@ -188,3 +188,52 @@ def test_processes_share_one_stand_in(model, tmp_path):
     done, document = run(tmp_path, sys.executable, "-c", code, file)
     assert done.stdout.split() == ["1", str(length)]
     assert len(document["stand_ins"]) == 1
+
+
+OWN = r"""
+import ctypes, hashlib, json, os, sys
+size, file = 40 << 20, "last.pt"
+def resident():
+    with open("/proc/self/status") as status:
+        return int(status.read().split("RssAnon:")[1].split()[0]) >> 10
+with open(file, "wb") as stream:
+    for piece in (b"head" * 1000, bytes(size), b"middle" * 100, bytes(size), b"end"):
+        stream.write(piece)
+answers, libc = {}, ctypes.CDLL(None)
+libc.fopen.restype, libc.fread.restype = ctypes.c_void_p, ctypes.c_size_t
+whole = os.stat(file).st_size
+def note(name, count, memory):
+    answers[name] = [count, hashlib.sha256(memory).hexdigest()]
+memory, before = bytearray(whole), resident()
+with open(file, "rb", buffering=0) as stream:
+    count = stream.readinto(memory)
+grown = resident() - before
+note("read", count, memory)
+used = bytearray(b"u") * whole
+fd = os.open(file, os.O_RDONLY)
+note("pread over what was used", os.preadv(fd, [used], 10), used)
+stream = ctypes.c_void_p(libc.fopen(file.encode(), b"rb"))
+for name, count in (("fread", 3000), ("fread on", size), ("fread to the end", whole)):
+    used = bytearray(b"u") * count
+    target = (ctypes.c_char * count).from_buffer(used)
+    note(name, libc.fread(target, ctypes.c_size_t(1), ctypes.c_size_t(count), stream), used)
+    answers[name].append([libc.ftell(stream), libc.feof(stream)])
+other = os.open(file, os.O_WRONLY)
+try:
+    os.preadv(other, [used], 0)
+except OSError as error:
+    answers["not for reading"] = error.errno
+print(json.dumps([answers, grown]))
+"""
+
+
+def test_zeros_that_the_program_wrote_cost_no_memory_to_read(tmp_path, monkeypatch):
+    """A checkpoint of the run itself reads as it does outside of a run, and its zeros are no pages."""
+    (tmp_path / "work").mkdir()
+    plain = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True, cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path / "work")
+    done, _ = run(tmp_path / "work", sys.executable, "-c", OWN)
+    assert done.returncode == 12, done.stderr
+    (expected, with_pages), (found, without) = json.loads(plain.stdout), json.loads(done.stdout)
+    assert found == expected
+    assert without <= with_pages - 75  # MiB: even what the buffer had before is given back
