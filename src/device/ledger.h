@@ -30,7 +30,7 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 7u
+#define TN_LEDGER_VERSION 8u
 #define TN_NODE_DEVICES 8 /* that a program may see */
 #define TN_MAX_DEVICES 32 /* in a ledger: of up to four nodes, one after the other */
 #define TN_LEDGER_PROCESSES 256
