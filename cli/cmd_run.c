@@ -186,6 +186,7 @@ check_requests(const struct tn_run_options *options)
 	return 0;
 }
 
+/* One case an option, so that it is as long as there are options. */
 static int
 take_option(int option, char **argv, struct tn_run_options *out)
 {

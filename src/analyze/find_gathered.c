@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "analyze/findings.h"
+#include "base/strings.h"
 
 #define LEAST ((uint64_t)64 << 20)
 
 static bool
-ends_with(const char *text, const char *ending)
+gathers(struct tn_frame frame)
 {
-	size_t length = strlen(text), wanted = strlen(ending);
-	return length >= wanted && strcmp(text + length - wanted, ending) == 0;
+	return tn__ends_with(frame.file, "torch/nn/parallel/scatter_gather.py") && strcmp(frame.function, "gather") == 0;
 }
 
 enum side { BEFORE, GATHERED, OUTSIDE };
@@ -27,12 +27,22 @@ side_of(const struct tn_analysis *analysis, tn_stack stack)
 	enum side side = count > 0 ? OUTSIDE : BEFORE;
 	for (size_t i = 0; i < count; i++) {
 		struct tn_frame frame = tn_snapshot_frame(analysis->snapshot, frames[i]);
-		if (ends_with(frame.file, "torch/nn/parallel/scatter_gather.py") && strcmp(frame.function, "gather") == 0)
+		if (gathers(frame))
 			return GATHERED;
 		if (strstr(frame.file, "torch/nn/parallel/") != NULL)
 			side = BEFORE;
 	}
 	return side;
+}
+
+/* Whether DataParallel is used at all: there are far fewer frames than blocks. */
+static bool
+has_gathering(const struct tn_snapshot *snapshot)
+{
+	for (size_t i = 0; i < tn_snapshot_frames(snapshot); i++)
+		if (gathers(tn_snapshot_frame(snapshot, (uint32_t)i)))
+			return true;
+	return false;
 }
 
 static bool
@@ -81,6 +91,8 @@ computed_after(const struct tn_look_around *around, uint32_t gathering, uint32_t
 tn_status
 tn__find_gathered_outputs(const struct tn_look_around *around, struct tn_trace_findings *list)
 {
+	if (!has_gathering(around->analysis->snapshot))
+		return TN_OK;
 	struct tn_site_sum sum = tn__sum_sites(around, is_gathered);
 	uint32_t gathering = last_gathering(around->analysis, around->state), largest = TN_NO_INTERVAL;
 	uint64_t after = gathering > 0 ? computed_after(around, gathering, &largest) : 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "change/change.h"
 
 #define OPTION "option_"
@@ -107,19 +108,12 @@ replace(struct words *words, size_t index, char *text)
 	return true;
 }
 
-static bool
-ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), wanted = strlen(end);
-	return length >= wanted && strcmp(text + length - wanted, end) == 0;
-}
-
 /* Behind the script, or behind the module of -m: what stands before is Python's or a launcher's. */
 static size_t
 first_own(const struct words *words)
 {
 	for (size_t i = 0; i < words->count; i++)
-		if (ends_with(words->items[i], ".py"))
+		if (tn__ends_with(words->items[i], ".py"))
 			return i + 1;
 	for (size_t i = 0; i + 1 < words->count; i++)
 		if (strcmp(words->items[i], "-m") == 0)

@@ -15,7 +15,6 @@
 #include "base/array.h"
 #include "base/error.h"
 
-#define LARGEST_FILE ((size_t)256 << 20)
 #define MOST_VARIABLES 64
 #define LONGEST_VARIABLE 1024
 
@@ -71,8 +70,9 @@ static tn_status
 add_bytes(struct reader *reader, const char *bytes, size_t length)
 {
 	struct tn_request *request = reader->request;
-	TN_RETURN_IF(!tn__array_room(&request->body, &reader->room, request->body_length + length + 1, 1, LARGEST_FILE),
-	             TN_NO_MEMORY, "--request: %s:%d: the body is too large", reader->path, reader->line);
+	TN_RETURN_IF(
+		!tn__array_room(&request->body, &reader->room, request->body_length + length + 1, 1, TN_REQUEST_LARGEST),
+		TN_NO_MEMORY, "--request: %s:%d: the body is too large", reader->path, reader->line);
 	memcpy(request->body + request->body_length, bytes, length);
 	request->body_length += length;
 	return TN_OK;

@@ -13,7 +13,6 @@
 #include "base/array.h"
 #include "base/error.h"
 
-#define LARGEST_FILE ((size_t)256 << 20)
 #define MOST_REQUESTS 4096
 
 void
@@ -36,7 +35,7 @@ tn__request_file(const char *path, size_t *length)
 	char *text = NULL;
 	size_t room = 0;
 	*length = 0;
-	while (file != NULL && !ferror(file) && tn__array_room(&text, &room, *length + 65536, 1, LARGEST_FILE)) {
+	while (file != NULL && !ferror(file) && tn__array_room(&text, &room, *length + 65536, 1, TN_REQUEST_LARGEST)) {
 		size_t got = fread(text + *length, 1, room - *length - 1, file);
 		*length += got;
 		if (got == 0)

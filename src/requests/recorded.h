@@ -23,6 +23,8 @@ struct tn_request {
 	char *from;   /* "chat.http:3"; NULL: it was an address */
 };
 
+#define TN_REQUEST_LARGEST ((size_t)256 << 20) /* bytes of a file, and of a body */
+
 struct tn_request_list {
 	struct tn_request *items;
 	size_t count, capacity;

@@ -15,6 +15,7 @@
 #include "base/figure.h"
 #include "base/json.h"
 #include "base/plain.h"
+#include "base/strings.h"
 #include "base/weights_file.h"
 #include "serve/architecture.h"
 #include "serve/tensors.h"
@@ -135,13 +136,6 @@ tn__header_read(const char *path, const struct tn_served_model *model, struct tn
 	return status;
 }
 
-static bool
-ends_with(const char *text, const char *with)
-{
-	size_t length = strlen(text), tail = strlen(with);
-	return length >= tail && strcmp(text + length - tail, with) == 0;
-}
-
 /* What else lies in the folder, for those who look for safetensors in vain. */
 struct folder {
 	json_t *index;    /* of safetensors, or NULL */
@@ -167,12 +161,12 @@ read_index(const char *path, json_t **index)
 static void
 look_at_name(const char *name, struct folder *folder)
 {
-	if (ends_with(name, ".safetensors")) {
+	if (tn__ends_with(name, ".safetensors")) {
 		folder->has_files = true;
 		folder->has_sharded |= strstr(name, "-of-") != NULL;
 	}
-	folder->has_pickles |= ends_with(name, ".bin") || ends_with(name, ".pt") || ends_with(name, ".pth");
-	folder->has_gguf |= ends_with(name, ".gguf");
+	folder->has_pickles |= tn__ends_with(name, ".bin") || tn__ends_with(name, ".pt") || tn__ends_with(name, ".pth");
+	folder->has_gguf |= tn__ends_with(name, ".gguf");
 }
 
 static tn_status
@@ -183,7 +177,7 @@ look_into(const char *path, struct folder *folder)
 	TN_RETURN_IF(directory == NULL, TN_IO, "cannot read the folder \"%s\": %s", path, strerror(errno));
 	for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
 		look_at_name(entry->d_name, folder);
-		if (ends_with(entry->d_name, ".safetensors.index.json"))
+		if (tn__ends_with(entry->d_name, ".safetensors.index.json"))
 			snprintf(index, sizeof(index), "%s/%s", path, entry->d_name);
 	}
 	closedir(directory);
@@ -194,7 +188,7 @@ look_into(const char *path, struct folder *folder)
 static bool
 is_wanted(const char *name, const struct folder *folder)
 {
-	return ends_with(name, ".safetensors") && !(folder->has_sharded && strncmp(name, "consolidated", 12) == 0);
+	return tn__ends_with(name, ".safetensors") && !(folder->has_sharded && strncmp(name, "consolidated", 12) == 0);
 }
 
 static int

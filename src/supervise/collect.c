@@ -329,8 +329,8 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	if (report->at_peak.split.communication > 0)
 		tn__report_add_source(report, "at_peak.by_category.communication",
 		                      "model: NCCL's default buffers by channel and connection; half to twice as much");
-	if (watch->asking != NULL)
-		tn__asking_collect(watch->asking, report);
+	if (watch->requests != NULL)
+		tn__request_run_collect(watch->requests, report);
 	tn__detail_collect(watch->folder, &news, report);
 	if (!card->real)
 		tn__ranks_collect(watch, &news, report);

@@ -147,7 +147,7 @@ tn__limit_seconds(const struct tn_run_options *options)
 
 static void
 set_run(struct builder *builder, const struct tn_run_options *options, const struct tn_install *install,
-        const struct tn_folder *folder, const struct tn_chosen_ranks *chosen, bool real_gpu)
+        const struct tn_folder *folder, bool real_gpu)
 {
 	char path[PATH_MAX], cache[PATH_MAX], preload[PATH_MAX + 32];
 	if (!real_gpu && overcommit_is_refused()) {
@@ -184,6 +184,14 @@ set_run(struct builder *builder, const struct tn_run_options *options, const str
 		drop(builder, "CUDA_VISIBLE_DEVICES");
 	/* Byte code that Python would cache is nothing that a person wants to find in the scratch folder. */
 	set(builder, "PYTHONDONTWRITEBYTECODE", "1");
+}
+
+/* What was asked of the run: the hook, the preloaded library and the virtual GPU read it. */
+static void
+set_options(struct builder *builder, const struct tn_run_options *options, const struct tn_folder *folder,
+            const struct tn_chosen_ranks *chosen, bool real_gpu)
+{
+	char path[PATH_MAX], cache[PATH_MAX];
 	set(builder, "TONNAGE_STEPS", options->steps);
 	set(builder, "TONNAGE_FOLLOWED", options->then_count > 0 ? "1" : "0");
 	snprintf(path, sizeof(path), "%g", tn__limit_seconds(options));
@@ -246,7 +254,8 @@ tn__environment_make(const struct tn_run_options *options, const struct tn_insta
 		builder.failed |= builder.items[builder.count++] == NULL;
 	}
 	if (!builder.failed) {
-		set_run(&builder, options, install, folder, chosen, real_gpu);
+		set_run(&builder, options, install, folder, real_gpu);
+		set_options(&builder, options, folder, chosen, real_gpu);
 		if (!options->allow_network)
 			take_trackers_offline(&builder, folder);
 	}

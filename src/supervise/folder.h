@@ -25,6 +25,8 @@ tn_status tn__folder_inherit(const struct tn_folder *folder, const char *from);
 tn_status tn__folder_limit(const struct tn_folder *folder, uint64_t bytes);
 /* What lies in scratch/files: the lengths of its files, and what they take on the disk. */
 void tn__folder_size(const char *path, int64_t *bytes, int64_t *disk_bytes);
+/* A socket by this name in the folder, at which others may speak (SOCK_SEQPACKET, does not block); -1: there can be none. */
+int tn__folder_listen(const struct tn_folder *folder, const char *name);
 /* <folder>/<name>, in a buffer of PATH_MAX that is returned. */
 const char *tn__folder_path(const struct tn_folder *folder, const char *name, char buffer[PATH_MAX]);
 /* What the program is to take as its temporary folder: scratch/tmp, or a shorter name of it where that is long. */

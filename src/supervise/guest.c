@@ -7,19 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "supervise/guest_file.h"
 
 struct guests {
 	struct tn_guest_file items[TN_LEDGER_PROCESSES];
 	size_t count;
 };
-
-static bool
-ends_with(const char *name, const char *end)
-{
-	size_t length = strlen(name), wanted = strlen(end);
-	return length >= wanted && strcmp(name + length - wanted, end) == 0;
-}
 
 /* A process that started after another one's out-of-memory and used the GPU without one. Where the run failed it has to be
  * the same program again, or to have completed a step: what a script starts next does not make good what failed. */
@@ -51,7 +45,8 @@ read_guests(const struct tn_folder *folder, struct guests *out)
 	if (listing == NULL)
 		return;
 	while ((item = readdir(listing)) != NULL && out->count < TN_LEDGER_PROCESSES) {
-		if (!ends_with(item->d_name, ".json") || snprintf(file, sizeof(file), "%s/%s", path, item->d_name) >= PATH_MAX)
+		if (!tn__ends_with(item->d_name, ".json") ||
+		    snprintf(file, sizeof(file), "%s/%s", path, item->d_name) >= PATH_MAX)
 			continue;
 		out->count += tn__guest_file_read(file, &out->items[out->count]);
 	}

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "dnn/cache.h"
@@ -32,24 +31,6 @@ tn__helper_cache(char path[PATH_MAX])
 	             : home != NULL && home[0] == '/' ? snprintf(path, PATH_MAX, "%s/.cache/tonnage/cudnn", home)
 	                                              : PATH_MAX;
 	return length < PATH_MAX ? path : NULL;
-}
-
-/* Through the folder's descriptor: its name may be longer than an address of a socket. */
-int
-tn__helper_listen(const struct tn_folder *run)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int folder = open(run->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int listening = folder < 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/cudnn", folder);
-	if (listening >= 0 &&
-	    (bind(listening, (const struct sockaddr *)&address, sizeof(address)) != 0 || listen(listening, 64) != 0)) {
-		close(listening);
-		listening = -1;
-	}
-	if (folder >= 0)
-		close(folder);
-	return listening;
 }
 
 static _Noreturn void

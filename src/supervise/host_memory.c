@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -35,15 +34,6 @@ struct objects {
 	size_t count, capacity;
 	int64_t bytes;
 };
-
-/* Of the monotonic clock. */
-static double
-seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static ssize_t
 read_text(pid_t pid, const char *name, char *buffer, size_t capacity)
@@ -168,7 +158,7 @@ walk(struct tn_host_known *known)
 static bool
 walk_all(struct tn_host_watch *host, const struct tn_process_list *list, pid_t helper)
 {
-	double began = seconds();
+	double began = tn__now();
 	bool changed = list->count != host->walked_count;
 	for (size_t i = 0; i < list->count && !changed; i++) {
 		const struct tn_host_known *known = known_of(host, list->pids[i]);
@@ -188,7 +178,7 @@ walk_all(struct tn_host_watch *host, const struct tn_process_list *list, pid_t h
 			(void)walk(known);
 	}
 	host->walked_count = list->count;
-	double ended = seconds(), took = ended - began;
+	double ended = tn__now(), took = ended - began;
 	host->walk = ended + (TIMES_A_WALK * took > WALK_SECONDS ? TIMES_A_WALK * took : WALK_SECONDS);
 	host->walk_if_changed = ended + TIMES_A_LOOK * took;
 	return true;
@@ -256,7 +246,7 @@ tn__host_look(struct tn_watch *watch, const struct tn_process_list *list, pid_t 
 	struct objects objects = { 0 };
 	int64_t mapped = 0;
 	char path[PATH_MAX];
-	double began = seconds();
+	double began = tn__now();
 	if (!host->wanted || began < host->next)
 		return;
 	bool seen = false, whole = walk_all(host, list, helper);
@@ -282,7 +272,7 @@ tn__host_look(struct tn_watch *watch, const struct tn_process_list *list, pid_t 
 	int64_t highest = highest_of(host, &moment);
 	if (whole && highest > host->highest)
 		host->highest = highest;
-	double ended = seconds();
+	double ended = tn__now();
 	double wait = TIMES_A_LOOK * (ended - began);
 	host->next = ended + (wait > LEAST_SECONDS ? wait : LEAST_SECONDS);
 	watch->ledger->host_looks += whole;

@@ -17,7 +17,7 @@
 #include "report/document.h"
 #include "supervise/folder.h"
 #include "supervise/process.h"
-#include "supervise/asking.h"
+#include "supervise/request_run.h"
 #include "tonnage/run.h"
 #include "verdict/judge.h"
 
@@ -130,8 +130,6 @@ int tn__server_lent(void);
 const char *tn__helper_cache(char path[PATH_MAX]);
 /* Where `tonnage fetch` keeps models without their weights, in the form of the hub's cache (fetch.c); NULL as above. */
 const char *tn__fetched_store(char path[PATH_MAX]);
-/* The socket in the run's folder that programs ask at; -1 when there can be none. */
-int tn__helper_listen(const struct tn_folder *run);
 /* Starts the helper, which takes the connections; its pid, or -1. */
 pid_t tn__helper_start(int listening, const struct tn_install *install);
 
@@ -231,9 +229,9 @@ struct tn_watch {
 	struct tn_host_watch host;
 	uint64_t real_device_peak; /* --gpu real: sampled, 0 when unknown */
 	double seconds;
-	struct tn_process_list seen; /* every process of the run that was met */
-	struct tn_endings endings;   /* until it was ended from here */
-	struct tn_asking *asking;    /* requests that are sent to it; NULL: none */
+	struct tn_process_list seen;     /* every process of the run that was met */
+	struct tn_endings endings;       /* until it was ended from here */
+	struct tn_request_run *requests; /* requests that are sent to it; NULL: none */
 };
 /* Runs until the program and all its descendants are gone. */
 void tn__watch_until_end(struct tn_watch *watch);
@@ -308,7 +306,10 @@ void tn__mark_refusing_card(const struct tn_ledger *ledger, struct tn_report *re
 /* Adds a finding of what ranks hold of other ranks' cards; after the verdict, which it may be the reason of. out_pid: the
  * process that the out-of-memory is of. */
 void tn__ranks_find_strangers(const struct tn_ledger *ledger, int64_t out_pid, struct tn_report *report);
+/* Adds a finding where the rank that ran out of memory works on a card that others work on, too. Arguments and order as above. */
 void tn__ranks_find_same_card(int64_t out_pid, struct tn_report *report);
+/* Adds a finding where a program on several cards fills one of them and would fit if it were spread evenly. After the verdict,
+ * with what the program needs of each card (report->need). */
 void tn__find_uneven_cards(struct tn_report *report);
 /* What each rank that the guests told of, and each card, held; and the rank that failed first. */
 void tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report);
@@ -386,8 +387,8 @@ struct tn_once {
 	struct tn_ledger *ledger;
 	struct tn_watch watch;
 	char program[PATH_MAX];
-	struct tn_asking *asking; /* NULL: no requests are sent */
-	char **notebook;          /* the command that runs a notebook's cells; NULL: the program is none */
+	struct tn_request_run *requests; /* NULL: no requests are sent */
+	char **notebook;                 /* the command that runs a notebook's cells; NULL: the program is none */
 	char **environment;
 	sigset_t old_mask;            /* what the program's processes get */
 	int signals;                  /* signalfd: those that end the run */

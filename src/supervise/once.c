@@ -61,7 +61,7 @@ check_options(struct tn_once *once, int *exit_status)
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__install_find(&once->install));
 	*exit_status = TN_EXIT_USAGE;
-	TN_FORWARD_IF_ERROR(tn__asking_prepare(options, &once->asking));
+	TN_FORWARD_IF_ERROR(tn__request_run_prepare(options, &once->requests));
 	TN_FORWARD_IF_ERROR(tn__notebook_command(options, &once->install, &once->notebook));
 	TN_FORWARD_IF_ERROR(tn__program_find(arguments_of(once)[0], once->program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
@@ -95,8 +95,8 @@ prepare(struct tn_once *once)
 		TN_FORWARD_IF_ERROR(tn__folder_inherit(&once->folder, once->options->after));
 	TN_FORWARD_IF_ERROR(tn__folder_limit(&once->folder, once->options->scratch_bytes));
 	TN_FORWARD_IF_ERROR(avoid_separators(once));
-	if (once->asking != NULL)
-		TN_FORWARD_IF_ERROR(tn__asking_listen(once->asking, &once->folder));
+	if (once->requests != NULL)
+		TN_FORWARD_IF_ERROR(tn__request_run_listen(once->requests, &once->folder));
 	int cards = once->options->gpus * once->chosen.nodes;
 	for (int i = 0; i < cards; i++)
 		gpus[i] = once->card.figures;
@@ -248,18 +248,18 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                        .install = &once->install,
 		                        .real_gpu = once->card.real,
 		                        .host = { .wanted = options->host_memory_bytes > 0 },
-		                        .asking = once->asking,
+		                        .requests = once->requests,
 		                        .started = tn__now() };
 	if (!options->quiet && isatty(fileno(options->messages)))
 		watch->progress = (struct tn_progress){ .out = options->messages, .shared = isatty(STDOUT_FILENO) };
 	watch->limit_seconds = limit_of(options);
 	watch->compile_limit_seconds = options->compile_seconds >= 0 ? options->compile_seconds : COMPILE_SECONDS;
 	if (!once->card.real && !way->serves)
-		watch->asked = tn__helper_listen(&once->folder);
+		watch->asked = tn__folder_listen(&once->folder, "cudnn");
 	tn_status status = way->forked ? tn__reaper_start_by_server(&start, way->server, way->alive, &watch->reaper)
 	                               : tn__reaper_start(&start, &once->old_mask, &watch->reaper);
-	if (status == TN_OK && once->asking != NULL)
-		tn__asking_start(once->asking, watch, options);
+	if (status == TN_OK && once->requests != NULL)
+		tn__request_run_start(once->requests, watch, options);
 	if (status == TN_OK)
 		tn__watch_until_end(watch);
 	if (watch->asked >= 0)
@@ -318,7 +318,7 @@ tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way
 			tn__ledger_close(once->ledger);
 		release_signals(once);
 	}
-	tn__asking_free(once->asking);
+	tn__request_run_free(once->requests);
 	tn__notebook_free(once->notebook);
 	tn__environment_free(once->environment);
 	tn__baseline_free(once->baseline);

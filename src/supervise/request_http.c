@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "supervise/asking.h"
+#include "supervise/request_run.h"
 
 #define BUFFER 65536
 #define KEPT 65536 /* bytes of a body */

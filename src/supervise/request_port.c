@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "supervise/asking.h"
+#include "supervise/request_run.h"
 
 #define MOST_SOCKETS 256
 #define LISTENS 0x0a

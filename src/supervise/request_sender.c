@@ -15,12 +15,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "supervise/internal.h"
-#include "supervise/asking.h"
+#include "supervise/request_run.h"
 
 #define MOST_HOOKS 64
 #define MOST_PORTS 64
@@ -51,23 +50,6 @@ tell(const struct sender *sender, const struct tn_sent *what)
 }
 
 /* ---- hooks ---- */
-
-int
-tn__sender_listen(const struct tn_folder *folder)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int at = open(folder->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int listening = at < 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/requests", at);
-	if (listening >= 0 &&
-	    (bind(listening, (const struct sockaddr *)&address, sizeof(address)) != 0 || listen(listening, 64) != 0)) {
-		close(listening);
-		listening = -1;
-	}
-	if (at >= 0)
-		close(at);
-	return listening;
-}
 
 static void
 take_new_hooks(struct sender *sender)
@@ -123,18 +105,10 @@ tell_hooks(struct sender *sender, const char *words)
 
 /* ---- where to ---- */
 
-static double
-clock_now(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static const struct tn_listening *
 find_port(struct sender *sender, const struct tn_request *request)
 {
-	double now = clock_now();
+	double now = tn__now();
 	sender->port_count = tn__listening_ports(&sender->start->tree, sender->ports, MOST_PORTS);
 	if (request->port != 0) {
 		for (size_t i = 0; i < sender->port_count; i++)

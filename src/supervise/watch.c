@@ -200,21 +200,21 @@ static void
 look_at_requests(struct state *state, double now)
 {
 	struct tn_watch *watch = state->watch;
-	struct tn_asking *asking = watch->asking;
+	struct tn_request_run *requests = watch->requests;
 	const struct tn_process_tree tree = { getpid(), watch->reaper.group, watch->reaper.pid };
-	if (asking == NULL)
+	if (requests == NULL)
 		return;
-	tn__asking_read(asking, now);
+	tn__request_run_read(requests, now);
 	if (state->program_ended || watch->ending.interrupted_by != 0)
 		return;
-	if (asking->all_since > 0) {
+	if (requests->all_since > 0) {
 		watch->ending.stop_reason = TN_REASON_REQUESTS;
-		state->over |= tn__asking_end(asking, &tree, watch->program, now);
+		state->over |= tn__request_run_end(requests, &tree, watch->program, now);
 		return;
 	}
-	double since = asking->listens_since > 0 ? asking->listens_since
-	               : state->torch_seen > 0   ? state->torch_seen
-	                                         : watch->started;
+	double since = requests->listens_since > 0 ? requests->listens_since
+	               : state->torch_seen > 0     ? state->torch_seen
+	                                           : watch->started;
 	if (watch->limit_seconds > 0 && now - since >= watch->limit_seconds + watch->compiled_seconds) {
 		watch->ending.stop_reason = TN_REASON_LIMIT;
 		state->over = true;
@@ -226,7 +226,7 @@ static void
 look_at_time(struct state *state, double now)
 {
 	struct tn_watch *watch = state->watch;
-	if (watch->asking != NULL || watch->limit_seconds <= 0 || state->torch_seen <= 0 || state->program_ended ||
+	if (watch->requests != NULL || watch->limit_seconds <= 0 || state->torch_seen <= 0 || state->program_ended ||
 	    now - state->torch_seen < watch->limit_seconds + watch->compiled_seconds + GRACE_SECONDS)
 		return;
 	watch->ending.stop_reason = 2;

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/strings.h"
 #include "verdict/cause_rules.h"
 
 static bool
@@ -139,13 +140,6 @@ const struct tn_cause tn__cause_others_hold_it = { TN_FINDING_other_process, TN_
 
 /* ---- saving ---- */
 
-static bool
-ends_with(const char *text, const char *ending)
-{
-	size_t length = text != NULL ? strlen(text) : 0, wanted = strlen(ending);
-	return length >= wanted && strcmp(text + length - wanted, ending) == 0;
-}
-
 /* PyTorch's own code that brings shards together for a state dict is at work. What is sharded trains well on this card. */
 static bool
 state_is_gathered(const struct tn_cause_facts *facts)
@@ -157,9 +151,9 @@ state_is_gathered(const struct tn_cause_facts *facts)
 	for (size_t i = 0; i < facts->oom->stack.count; i++) {
 		const struct tn_place *frame = &facts->oom->stack.items[i];
 		for (size_t j = 0; j < sizeof(files) / sizeof(files[0]); j++)
-			gathers |= ends_with(frame->file, files[j]);
-		gathers |= ends_with(frame->function, "full_tensor") &&
-		           ends_with(frame->file, "torch/distributed/tensor/_api.py");
+			gathers |= tn__ends_with(frame->file, files[j]);
+		gathers |= tn__ends_with(frame->function, "full_tensor") &&
+		           tn__ends_with(frame->file, "torch/distributed/tensor/_api.py");
 	}
 	return gathers && !loads;
 }

@@ -2,8 +2,8 @@
  *
  * Requests to a server under `tonnage run --request` (doc/design/0037-requests.md): what is sent, who sends it, and what became of it.
  */
-#ifndef TN_SUPERVISE_ASKING_H
-#define TN_SUPERVISE_ASKING_H
+#ifndef TN_SUPERVISE_REQUEST_RUN_H
+#define TN_SUPERVISE_REQUEST_RUN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,18 +68,16 @@ struct tn_sender_start {
 	int listening; /* the socket of the hooks */
 };
 
-/* The socket in the run's folder that hooks speak at; -1 when there can be none. */
-int tn__sender_listen(const struct tn_folder *folder);
 /* Starts the sender; its pid, or -1. *news is the reading end of its pipe. */
 pid_t tn__sender_start(const struct tn_sender_start *start, int *news);
 
-/* ---- asking.c: the requests of a run, as its supervisor sees them ---- */
+/* ---- request_run.c: the requests of a run, as its supervisor sees them ---- */
 
 struct tn_watch;
 struct tn_report;
 struct tn_requests;
 
-struct tn_asking {
+struct tn_request_run {
 	struct tn_request_list list;
 	int hooks, news; /* sockets; -1: none */
 	pid_t sender;
@@ -91,17 +89,19 @@ struct tn_asking {
 	size_t peak_count, peak_capacity;
 };
 /* Reads what is to be sent; NULL in *out where nothing is. TN_INVALID or TN_NOT_FOUND with words for a person. */
-tn_status tn__asking_prepare(const struct tn_run_options *options, struct tn_asking **out);
+tn_status tn__request_run_prepare(const struct tn_run_options *options, struct tn_request_run **out);
 /* Makes the socket of the hooks, before the program starts. */
-tn_status tn__asking_listen(struct tn_asking *asking, const struct tn_folder *folder);
+tn_status tn__request_run_listen(struct tn_request_run *requests, const struct tn_folder *folder);
 /* Starts the sender, once the program is there. */
-void tn__asking_start(struct tn_asking *asking, const struct tn_watch *watch, const struct tn_run_options *options);
+void tn__request_run_start(struct tn_request_run *requests, const struct tn_watch *watch,
+                           const struct tn_run_options *options);
 /* Takes what the sender has told. */
-void tn__asking_read(struct tn_asking *asking, double now);
+void tn__request_run_read(struct tn_request_run *requests, double now);
 /* Ends the server as Ctrl-C at a terminal would, later less politely; true when it has had its time. */
-bool tn__asking_end(struct tn_asking *asking, const struct tn_process_tree *tree, pid_t program, double now);
+bool tn__request_run_end(struct tn_request_run *requests, const struct tn_process_tree *tree, pid_t program,
+                         double now);
 /* Hands over what became of the requests. Call before the report is judged. */
-void tn__asking_collect(struct tn_asking *asking, struct tn_report *report);
-void tn__asking_free(struct tn_asking *asking);
+void tn__request_run_collect(struct tn_request_run *requests, struct tn_report *report);
+void tn__request_run_free(struct tn_request_run *requests);
 
 #endif

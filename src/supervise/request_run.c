@@ -3,7 +3,7 @@
  * The requests of a run: starts the sender, takes what it tells, ends the server when nothing is left to be sent, and says what became of
  * each request. Belongs to the supervisor's one thread.
  */
-#include "supervise/asking.h"
+#include "supervise/request_run.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -24,65 +24,66 @@
 #define TOO_FAR 1000000
 
 tn_status
-tn__asking_prepare(const struct tn_run_options *options, struct tn_asking **out)
+tn__request_run_prepare(const struct tn_run_options *options, struct tn_request_run **out)
 {
 	*out = NULL;
 	if (options->request_count == 0)
 		return TN_OK;
-	struct tn_asking *asking = calloc(1, sizeof(*asking));
-	TN_RETURN_IF(asking == NULL, TN_NO_MEMORY, "out of host memory");
-	*asking = (struct tn_asking){
-		.hooks = -1, .news = -1, .round_peak = TN_NO_FIGURE, .found = calloc(1, sizeof(*asking->found))
+	struct tn_request_run *requests = calloc(1, sizeof(*requests));
+	TN_RETURN_IF(requests == NULL, TN_NO_MEMORY, "out of host memory");
+	*requests = (struct tn_request_run){
+		.hooks = -1, .news = -1, .round_peak = TN_NO_FIGURE, .found = calloc(1, sizeof(*requests->found))
 	};
-	tn_status status = tn__requests_read(options, &asking->list);
-	struct tn_requests *found = asking->found;
+	tn_status status = tn__requests_read(options, &requests->list);
+	struct tn_requests *found = requests->found;
 	if (found != NULL)
-		found->rows = calloc(asking->list.count + 1, sizeof(*found->rows));
+		found->rows = calloc(requests->list.count + 1, sizeof(*found->rows));
 	if (status == TN_OK && (found == NULL || found->rows == NULL))
 		status = tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status != TN_OK) {
-		tn__asking_free(asking);
+		tn__request_run_free(requests);
 		return status;
 	}
 	found->known = true;
 	found->wanted = options->repeat;
 	found->full_at = TN_NO_FIGURE;
-	found->count = asking->list.count;
+	found->count = requests->list.count;
 	for (size_t i = 0; i < found->count; i++)
-		found->rows[i] = (struct tn_request_row){ .name = strdup(asking->list.items[i].name),
-			                                      .from = strdup(asking->list.items[i].from),
+		found->rows[i] = (struct tn_request_row){ .name = strdup(requests->list.items[i].name),
+			                                      .from = strdup(requests->list.items[i].from),
 			                                      .peak = TN_NO_FIGURE };
-	*out = asking;
+	*out = requests;
 	return TN_OK;
 }
 
 tn_status
-tn__asking_listen(struct tn_asking *asking, const struct tn_folder *folder)
+tn__request_run_listen(struct tn_request_run *requests, const struct tn_folder *folder)
 {
-	asking->hooks = tn__sender_listen(folder);
-	TN_RETURN_IF(asking->hooks < 0, TN_IO, "no socket can be made in the run's folder: set TMPDIR");
+	requests->hooks = tn__folder_listen(folder, "requests");
+	TN_RETURN_IF(requests->hooks < 0, TN_IO, "no socket can be made in the run's folder: set TMPDIR");
 	return TN_OK;
 }
 
 void
-tn__asking_start(struct tn_asking *asking, const struct tn_watch *watch, const struct tn_run_options *options)
+tn__request_run_start(struct tn_request_run *requests, const struct tn_watch *watch,
+                      const struct tn_run_options *options)
 {
-	const struct tn_sender_start start = { .list = &asking->list,
+	const struct tn_sender_start start = { .list = &requests->list,
 		                                   .tree = { getpid(), watch->reaper.group, watch->reaper.pid },
 		                                   .arguments = options->arguments,
 		                                   .repeat = options->repeat,
-		                                   .listening = asking->hooks };
-	asking->sender = tn__sender_start(&start, &asking->news);
-	if (asking->sender < 0)
-		asking->news = -1;
+		                                   .listening = requests->hooks };
+	requests->sender = tn__sender_start(&start, &requests->news);
+	if (requests->sender < 0)
+		requests->news = -1;
 }
 
 /* ---- what the sender tells ---- */
 
 static void
-take_end(struct tn_asking *asking, const struct tn_sent *news)
+take_end(struct tn_request_run *requests, const struct tn_sent *news)
 {
-	struct tn_requests *found = asking->found;
+	struct tn_requests *found = requests->found;
 	struct tn_request_row *row = &found->rows[news->which];
 	bool well = news->how == TN_ANSWERED;
 	found->sent++;
@@ -98,21 +99,21 @@ take_end(struct tn_asking *asking, const struct tn_sent *news)
 		                    : news->how == TN_DROPPED ? "the connection was dropped"
 		                                              : "");
 	}
-	if (news->peak > asking->round_peak)
-		asking->round_peak = news->peak;
+	if (news->peak > requests->round_peak)
+		requests->round_peak = news->peak;
 	if ((size_t)news->which + 1 < found->count)
 		return;
 	found->rounds++;
-	if (tn__array_room(&asking->peaks, &asking->peak_capacity, asking->peak_count + 1, sizeof(*asking->peaks),
+	if (tn__array_room(&requests->peaks, &requests->peak_capacity, requests->peak_count + 1, sizeof(*requests->peaks),
 	                   SIZE_MAX))
-		asking->peaks[asking->peak_count++] = asking->round_peak;
-	asking->round_peak = TN_NO_FIGURE;
+		requests->peaks[requests->peak_count++] = requests->round_peak;
+	requests->round_peak = TN_NO_FIGURE;
 }
 
 static void
-take(struct tn_asking *asking, const struct tn_sent *news, double now)
+take(struct tn_request_run *requests, const struct tn_sent *news, double now)
 {
-	struct tn_requests *found = asking->found;
+	struct tn_requests *found = requests->found;
 	switch ((enum tn_sent_kind)news->kind) {
 	case TN_SENT_LISTENS:
 		if (news->port == 0) {
@@ -121,33 +122,33 @@ take(struct tn_asking *asking, const struct tn_sent *news, double now)
 			break;
 		}
 		found->port = news->port;
-		asking->listens_since = now;
+		requests->listens_since = now;
 		break;
 	case TN_SENT_BEGINS:
 		found->started = news->number;
 		break;
 	case TN_SENT_ENDED:
-		take_end(asking, news);
+		take_end(requests, news);
 		break;
 	case TN_SENT_ALL:
 		found->all = true;
-		asking->all_since = now;
+		requests->all_since = now;
 		break;
 	}
 }
 
 void
-tn__asking_read(struct tn_asking *asking, double now)
+tn__request_run_read(struct tn_request_run *requests, double now)
 {
-	struct pollfd waiting = { asking->news, POLLIN, 0 };
-	while (asking->news >= 0 && poll(&waiting, 1, 0) > 0) {
+	struct pollfd waiting = { requests->news, POLLIN, 0 };
+	while (requests->news >= 0 && poll(&waiting, 1, 0) > 0) {
 		struct tn_sent news;
-		if (read(asking->news, &news, sizeof(news)) == (ssize_t)sizeof(news)) {
+		if (read(requests->news, &news, sizeof(news)) == (ssize_t)sizeof(news)) {
 			news.words[sizeof(news.words) - 1] = '\0';
-			take(asking, &news, now);
+			take(requests, &news, now);
 		} else {
-			close(asking->news);
-			asking->news = -1;
+			close(requests->news);
+			requests->news = -1;
 		}
 	}
 }
@@ -155,21 +156,21 @@ tn__asking_read(struct tn_asking *asking, double now)
 /* ---- the end of the server ---- */
 
 bool
-tn__asking_end(struct tn_asking *asking, const struct tn_process_tree *tree, pid_t program, double now)
+tn__request_run_end(struct tn_request_run *requests, const struct tn_process_tree *tree, pid_t program, double now)
 {
-	double since = now - asking->all_since;
+	double since = now - requests->all_since;
 	bool insist = since >= POLITE_SECONDS;
-	if (asking->ends && (!insist || asking->insists))
+	if (requests->ends && (!insist || requests->insists))
 		return since >= POLITE_SECONDS + LAST_SECONDS;
 	struct tn_process_list list = { 0 };
 	pid_t group = getpgid(program);
 	tn__process_descendants(tree, &list);
 	for (size_t i = 0; i < list.count; i++)
-		if (list.pids[i] != asking->sender && (insist || getpgid(list.pids[i]) == group))
+		if (list.pids[i] != requests->sender && (insist || getpgid(list.pids[i]) == group))
 			kill(list.pids[i], insist ? SIGTERM : SIGINT);
 	tn__process_list_free(&list);
-	asking->insists = insist;
-	asking->ends = true;
+	requests->insists = insist;
+	requests->ends = true;
 	return false;
 }
 
@@ -177,24 +178,24 @@ tn__asking_end(struct tn_asking *asking, const struct tn_process_tree *tree, pid
 
 /* Whether the last rounds each set a new peak by about the same. */
 static void
-find_rise(const struct tn_asking *asking, struct tn_requests *found)
+find_rise(const struct tn_request_run *requests, struct tn_requests *found)
 {
-	size_t count = asking->peak_count, first = count;
-	while (first > 0 && asking->peaks[first - 1] != TN_NO_FIGURE)
+	size_t count = requests->peak_count, first = count;
+	while (first > 0 && requests->peaks[first - 1] != TN_NO_FIGURE)
 		first--;
 	if (first == 0 && count > 0)
 		first = 1; /* the first round has what lasts in its rise */
 	if (count - first <= STEADY_ROUNDS)
 		return;
-	int64_t mean = (asking->peaks[count - 1] - asking->peaks[first]) / (int64_t)(count - 1 - first);
+	int64_t mean = (requests->peaks[count - 1] - requests->peaks[first]) / (int64_t)(count - 1 - first);
 	for (size_t i = first + 1; i < count; i++) {
-		int64_t rise = asking->peaks[i] - asking->peaks[i - 1];
+		int64_t rise = requests->peaks[i] - requests->peaks[i - 1];
 		if (rise <= 0 || rise > 2 * mean)
 			return;
 	}
 	found->rises = mean;
 	found->rising_rounds = (int64_t)(count - 1 - first);
-	found->highest = asking->peaks[count - 1];
+	found->highest = requests->peaks[count - 1];
 }
 
 /* The card's peaks of the requests' regions, which are called after them. */
@@ -210,36 +211,36 @@ take_peaks(const struct tn_report *report, struct tn_requests *found)
 }
 
 void
-tn__asking_collect(struct tn_asking *asking, struct tn_report *report)
+tn__request_run_collect(struct tn_request_run *requests, struct tn_report *report)
 {
 	struct tn_requests *found = &report->requests;
-	tn__asking_read(asking, 0);
+	tn__request_run_read(requests, 0);
 	tn__requests_model_free(found);
-	if (!tn__requests_model_copy(asking->found, found))
+	if (!tn__requests_model_copy(requests->found, found))
 		return;
 	take_peaks(report, found);
 	if (report->growth.seen) /* what stays is told by itself */
 		return;
-	find_rise(asking, found);
+	find_rise(requests, found);
 }
 
 void
-tn__asking_free(struct tn_asking *asking)
+tn__request_run_free(struct tn_request_run *requests)
 {
-	if (asking == NULL)
+	if (requests == NULL)
 		return;
-	if (asking->sender > 0) {
-		kill(asking->sender, SIGKILL);
-		(void)waitpid(asking->sender, NULL, 0);
+	if (requests->sender > 0) {
+		kill(requests->sender, SIGKILL);
+		(void)waitpid(requests->sender, NULL, 0);
 	}
-	if (asking->hooks >= 0)
-		close(asking->hooks);
-	if (asking->news >= 0)
-		close(asking->news);
-	if (asking->found != NULL)
-		tn__requests_model_free(asking->found);
-	tn__requests_free(&asking->list);
-	free(asking->found);
-	free(asking->peaks);
-	free(asking);
+	if (requests->hooks >= 0)
+		close(requests->hooks);
+	if (requests->news >= 0)
+		close(requests->news);
+	if (requests->found != NULL)
+		tn__requests_model_free(requests->found);
+	tn__requests_free(&requests->list);
+	free(requests->found);
+	free(requests->peaks);
+	free(requests);
 }
