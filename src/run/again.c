@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/seconds.h"
 #include "report/report.h"
 #include "run/run_internal.h"
 #include "supervise/internal.h"

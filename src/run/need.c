@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
-
+#include "base/seconds.h"
 #include "trials/outcome.h"
 #include "run/run_internal.h"
 #include "supervise/internal.h"

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/seconds.h"
 #include "supervise/internal.h"
 
 #define LEAST_SECONDS 0.01

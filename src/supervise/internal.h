@@ -235,8 +235,6 @@ struct tn_watch {
 };
 /* Runs until the program and all its descendants are gone. */
 void tn__watch_until_end(struct tn_watch *watch);
-/* Seconds of the monotonic clock. */
-double tn__now(void);
 
 /* ---- notebook.c: a notebook as the program ---- */
 

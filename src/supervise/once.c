@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/seconds.h"
 #include "preload/network.h"
 #include "preload/raw.h"
 #include "verdict/gate.h"

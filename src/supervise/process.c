@@ -5,6 +5,7 @@
  */
 #include "supervise/process.h"
 #include "base/array.h"
+#include "base/seconds.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -168,17 +169,16 @@ tn__process_kill_all(const struct tn_process_tree *tree, void (*before)(void *co
                      void (*reap)(void *context), void *context)
 {
 	struct tn_process_list known = { 0 };
-	struct timespec start, now, pause = { 0, ROUND_NANOSECONDS };
+	struct timespec pause = { 0, ROUND_NANOSECONDS };
 	bool none = false;
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	double until = tn__now() + KILL_SECONDS;
 	do {
 		none = kill_round(tree, &known, before, context) == 0;
 		if (reap != NULL)
 			reap(context);
 		if (!none)
 			nanosleep(&pause, NULL);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (!none && now.tv_sec - start.tv_sec < KILL_SECONDS);
+	} while (!none && tn__now() < until);
 	tn__process_list_free(&known);
 	return none;
 }

@@ -27,6 +27,7 @@
 #include <fcntl.h>
 
 #include "base/error.h"
+#include "base/seconds.h"
 #include "preload/sandbox.h" /* the kernel's part of the write overlay, put on the program before it starts */
 #include "preload/raw.h"     /* and the filter of calls that pass libc, which the reaper answers */
 #include "supervise/internal.h"

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/seconds.h"
 #include "supervise/internal.h"
 #include "supervise/request_run.h"
 

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/seconds.h"
 #include "gpu/machine.h"
 #include "supervise/internal.h"
 #include "supervise/leftovers.h"
@@ -35,14 +36,6 @@ struct state {
 	struct tn_rank_watch ranks;
 	pid_t helper; /* 0: none runs */
 };
-
-double
-tn__now(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void
 note_rss(struct tn_watch *watch, uint64_t bytes)

@@ -20,6 +20,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/seconds.h"
 #include "supervise/internal.h"
 #include "trials/trial.h"
 
