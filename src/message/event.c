@@ -216,6 +216,7 @@ failed_on_host(const char *text, size_t length)
 
 /* llama.cpp's buffers of the computer's memory. */
 #define LLAMA_ON_HOST "cpubuffer|cpu_buffer|ggml_aligned_malloc"
+#define LLAMA_ON_CARD "cudamallocfailed|hipmallocfailed|mibondevice"
 
 /* The family in its finer sense, once the region is known. */
 static const struct tn_family *
@@ -223,7 +224,7 @@ refine(const struct tn_family *family, const char *text, size_t length)
 {
 	if (strcmp(family->name, "tensorflow") == 0 && failed_on_host(text, length))
 		return tn__family_tensorflow_host;
-	if (strcmp(family->name, "llama.cpp") == 0 && has(text, length, LLAMA_ON_HOST))
+	if (strcmp(family->name, "llama.cpp") == 0 && has(text, length, LLAMA_ON_HOST) && !has(text, length, LLAMA_ON_CARD))
 		return tn__family_llama_host;
 	if (strcmp(family->name, "other") == 0 && has(text, length, "slurm|srun:"))
 		return tn__family_scheduler;

@@ -274,9 +274,28 @@ advised(const char *line, size_t length, size_t start, size_t end)
 	return heard.advised && !heard.alone && !heard.came;
 }
 
+/* A heading below a title: "### CUDA out of memory". */
+static bool
+section(const char *line, size_t length)
+{
+	size_t marks = strspn(line, "#");
+	return marks >= 2 && marks <= 6 && marks < length && line[marks] == ' ';
+}
+
+/* "(e.g. MemoryError)", "such as MemoryError", "i.e. CUDA out of memory" */
+static bool
+for_instance(const char *line, size_t start)
+{
+	size_t at = unwrapped(line, whole_phrase(line, start));
+	return at > 3 && (tn__find(line + at - 4, 4, "e.g.") != NULL || tn__find(line + at - 4, 4, "i.e.") != NULL ||
+	                  (at > 6 && tn__find(line + at - 7, 7, "such as") != NULL));
+}
+
 enum tn_place_of_phrase
 tn__line_placed(const char *line, size_t length, size_t start, size_t end)
 {
+	if (section(line, length) || for_instance(line, start))
+		return TN_PHRASE_NOWHERE;
 	if (told(line, length, start, end))
 		return TN_PHRASE_TOLD;
 	bool found = printed(line, length, start) && ends_as_printed(line, length, end);

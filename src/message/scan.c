@@ -112,6 +112,11 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 		stop = length;
 	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
 		return WORTH_NOTHING;
+	bool in_code = tn__code_is_around(&scanner->code), is_code = tn__line_is_code(line, length);
+	if ((in_code || is_code) && tn__phrase_is_string_or_name(line, length, at, stop))
+		return WORTH_NOTHING;
+	if (is_code || (in_code && !tn__line_opens_with_error(line, length)))
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
 	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
 	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
@@ -199,6 +204,16 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	tn__traces_take_culprit(scanner, event);
 }
 
+/* "inspectorMemoryError" */
+static bool
+part_of_name(const struct tn_message_scanner *scanner, size_t start)
+{
+	size_t at = scanner->origin[start], first = at;
+	while (first > 0 && isalnum((unsigned char)scanner->clean[first - 1]))
+		first--;
+	return first < at && islower((unsigned char)scanner->clean[first]);
+}
+
 static tn_status
 on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
@@ -215,7 +230,7 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
 		return TN_OK;
 	if (strcmp(anchor->text, "memoryerror") == 0 &&
-	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
+	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || part_of_name(scanner, start) ||
 	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
 		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
@@ -382,6 +397,11 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	if (length > 0)
 		scanner->columns_before = count;
 	scanner->found_before = tn__line_found(line, length);
+	bool traced = kind == TN_TRACE_START || kind == TN_TRACE_FRAME;
+	bool shown = kind == TN_TRACE_SOURCE && scanner->last_trace_line > 0 &&
+	             scanner->piece - scanner->last_trace_line <= 2;
+	if (!shown && kind != TN_TRACE_END)
+		tn__code_read(&scanner->code, line, length, traced);
 	scanner->example = tn__line_example(line, length, scanner->example);
 	return TN_OK;
 }

@@ -62,6 +62,7 @@ struct tn_message_scanner {
 	size_t columns_before; /* of the line before */
 	bool in_change;        /* the last line is one of a change, as diff writes them */
 	bool found_before;     /* the line before is what a search found */
+	struct tn_code_around code;
 	enum tn_example example;
 	uint64_t spoken_lines, spoken_last; /* in how many lines such errors were spoken of, and the last of them */
 
