@@ -118,7 +118,7 @@ tn__line_is_code(const char *line, size_t length)
 	size_t first = indent(line, length);
 	const char *text = line + first;
 	length -= first;
-	if (length < 2)
+	if (length < 2 || tn__line_opens_with_error(text, length))
 		return false;
 	if (statement(text, length) || assignment(text, length))
 		return true;

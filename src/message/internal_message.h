@@ -188,6 +188,12 @@ bool tn__line_found(const char *line, size_t length);
 /* Whether a clean line is one of a change ("@@ -1,2 +1,3 @@" and what follows); `before`: the line before was. */
 bool tn__line_in_change(const char *line, size_t length, bool before);
 
+/* Whether a clean line is the heading of a chapter about errors: "Troubleshooting". */
+bool tn__line_opens_chapter(const char *line, size_t length);
+
+/* Whether a clean line heads what to do about an error: "**Solution**: ...". */
+bool tn__line_heads_remedy(const char *line, size_t length);
+
 /* Prose that announces an error that may come, or a wording, and what it announces. */
 enum tn_example {
 	TN_EXAMPLE_NONE,

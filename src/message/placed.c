@@ -8,6 +8,7 @@
  */
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "message/internal_message.h"
 
@@ -154,6 +155,15 @@ printed(const char *line, size_t length, size_t start)
 	return sentence || head || (logged(line, length) && !leads_on(line, at));
 }
 
+/* "OOMKilled: false" */
+static bool
+denied(const char *value)
+{
+	value += *value == '"';
+	return strncasecmp(value, "false", 5) == 0 || strncasecmp(value, "no", 2) == 0 || strncmp(value, "null", 4) == 0 ||
+	       (value[0] == '0' && !isalnum((unsigned char)value[1]));
+}
+
 /* What may follow: nothing, a stop, a figure, a name, or a word that says when or where. A verb makes the phrase a
  * sentence's subject: "CUDA out of memory occurs when". */
 static bool
@@ -168,6 +178,8 @@ ends_as_printed(const char *line, size_t length, size_t end)
 		end++;
 	while (end < length && strchr("\"'`*)", line[end]) != NULL)
 		end++;
+	if (end + 2 < length && strchr(":=", line[end]) != NULL && denied(line + end + 1 + (line[end + 1] == ' ')))
+		return false;
 	if (end >= length || line[end] != ' ')
 		return true;
 	while (end < length && line[end] == ' ')
@@ -282,11 +294,14 @@ section(const char *line, size_t length)
 	return marks >= 2 && marks <= 6 && marks < length && line[marks] == ' ';
 }
 
-/* "(e.g. MemoryError)", "such as MemoryError", "i.e. CUDA out of memory" */
+/* "(e.g. MemoryError)", "crashes like `out of memory`", "such as MemoryError", "i.e. CUDA out of memory" */
 static bool
 for_instance(const char *line, size_t start)
 {
 	size_t at = unwrapped(line, whole_phrase(line, start));
+	char word[24];
+	if (at > 0 && line[at - 1] != ':' && word_ending(line, at, word) > 0 && strcmp(word, " like ") == 0)
+		return true;
 	return at > 3 && (tn__find(line + at - 4, 4, "e.g.") != NULL || tn__find(line + at - 4, 4, "i.e.") != NULL ||
 	                  (at > 6 && tn__find(line + at - 7, 7, "such as") != NULL));
 }

@@ -123,11 +123,28 @@ named_as_code(const char *line, size_t length, size_t start, size_t end)
 	       !tn__has_any(line + open, end - open, "error: |error_");
 }
 
+/* `raise ValueError("...") ValueError: ...`, as a traceback's last two lines become when they are pasted into one. */
+static bool
+printed_behind_code(const char *line, size_t start)
+{
+	bool quoted = false;
+	for (size_t i = 0; i < start; i++)
+		quoted ^= line[i] == '"';
+	if (quoted || start < 9 || strncmp(line + start - 7, "Error: ", 7) != 0)
+		return false;
+	size_t head = start - 2;
+	while (head > 0 && (name_char(line[head - 1]) || line[head - 1] == '.'))
+		head--;
+	return head > 1 && line[head - 1] == ' ' && strchr(")\"", line[head - 2]) != NULL;
+}
+
 static bool
 code_line(const char *line, size_t length, size_t start, size_t end)
 {
 	if (named_as_code(line, length, start, end))
 		return true;
+	if (printed_behind_code(line, start))
+		return false;
 	size_t window = start > 160 ? start - 160 : 0;
 	return assigned(line, start) || listed(line, length, end) ||
 	       tn__has_any(line + window, start - window, code_words) ||

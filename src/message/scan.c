@@ -96,6 +96,8 @@ goes_on_as_string(const struct tn_message_scanner *scanner, const char *line, si
 }
 
 #define SPOKEN_OFTEN 3
+#define REMEDY_LINES 8   /* within which a heading about remedies belongs to an error */
+#define CHAPTER_LINES 40 /* within which a chapter about errors goes on */
 
 /* What a find of an anchor is worth. */
 enum worth { WORTH_NOTHING, WORTH_FIGURES /* only with figures */, WORTH_REPORT };
@@ -116,6 +118,8 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	if ((in_code || is_code) && tn__phrase_is_string_or_name(line, length, at, stop))
 		return WORTH_NOTHING;
 	if (is_code || (in_code && !tn__line_opens_with_error(line, length)))
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	if (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES)
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
 	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
@@ -397,6 +401,12 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	if (length > 0)
 		scanner->columns_before = count;
 	scanner->found_before = tn__line_found(line, length);
+	if (tn__line_opens_chapter(line, length))
+		scanner->chapter = scanner->piece;
+	if (tn__line_heads_remedy(line, length)) {
+		scanner->event.remedied |= scanner->open && scanner->piece - scanner->event.last_line <= REMEDY_LINES;
+		scanner->held_event.remedied |= scanner->held && scanner->piece - scanner->held_event.last_line <= REMEDY_LINES;
+	}
 	bool traced = kind == TN_TRACE_START || kind == TN_TRACE_FRAME;
 	bool shown = kind == TN_TRACE_SOURCE && scanner->last_trace_line > 0 &&
 	             scanner->piece - scanner->last_trace_line <= 2;
