@@ -117,7 +117,7 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	bool in_code = tn__code_is_around(&scanner->code), is_code = tn__line_is_code(line, length);
 	if ((in_code || is_code) && tn__phrase_is_string_or_name(line, length, at, stop))
 		return WORTH_NOTHING;
-	if (is_code || (in_code && !tn__line_opens_with_error(line, length)))
+	if (is_code || (in_code && (scanner->code.quoted || !tn__line_opens_with_error(line, length))))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	if (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES)
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
