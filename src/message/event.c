@@ -30,7 +30,7 @@ static size_t figure_count(const struct tn_message *message);
 static bool
 taught(const struct tn_event *event, const struct tn_message *message)
 {
-	return event->remedied && figure_count(message) == 0 && !tn__message_has_need(message) && !event->place.frames &&
+	return event->remedied && !event->title && figure_count(message) == 0 && !tn__message_has_need(message) && !event->place.frames &&
 	       message->rank < 0;
 }
 
@@ -104,6 +104,7 @@ accept(struct tn_message_scanner *scanner)
 		if (!held->place.frames && held->place.phase == TN_AT_UNKNOWN)
 			held->place = event->place;
 		held->last_line = event->last_line;
+		held->remedied &= event->bare;
 		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
 		return TN_OK;
 	}

@@ -191,6 +191,9 @@ bool tn__line_in_change(const char *line, size_t length, bool before);
 /* Whether a clean line is the heading of a chapter about errors: "Troubleshooting". */
 bool tn__line_opens_chapter(const char *line, size_t length);
 
+/* Whether a clean line is the title of a page about errors: "..., what it means and how to fix it". */
+bool tn__line_titles_page(const char *line, size_t length);
+
 /* Whether a clean line heads what to do about an error: "**Solution**: ...". */
 bool tn__line_heads_remedy(const char *line, size_t length);
 

@@ -129,12 +129,45 @@ unwrapped_head(const char *line, size_t at)
 	return at;
 }
 
+/* It may come, or must not. */
+static const char if_words[] =
+	" if avoid avoids avoiding prevent prevents preventing fix fixes fixed fixing may might could would should can will "
+	"without no not never don't doesn't didn't won't often typically usually commonly you your users user whenever "
+	"handle handles handling catch catches catching unless until detect instead reduce reduces how why ";
+
+/* Somebody advises. */
+static const char advice_words[] =
+	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
+	"you often common commonly ";
+
+/* "# KSampler Allocation on device": a thread's title that ends with the phrase and has no more than two words before
+ * it, which neither ask nor advise. */
+static bool
+titled(const char *line, size_t length, size_t start)
+{
+	size_t words = 0;
+	char word[24];
+	if (strncmp(line, "# ", 2) != 0 || length > 120)
+		return false;
+	for (size_t at = whole_phrase(line, start); at > 2;) {
+		while (at > 2 && !isalnum((unsigned char)line[at - 1]))
+			at--;
+		size_t size = word_ending(line, at, word);
+		if (size > 0 && (strstr(if_words, word) != NULL || strstr(advice_words, word) != NULL || names_change(word)))
+			return false;
+		words += at > 2;
+		while (at > 2 && line[at - 1] != ' ')
+			at--;
+	}
+	return words <= 2;
+}
+
 static bool
 printed(const char *line, size_t length, size_t start)
 {
 	size_t first = whole_phrase(line, start), at = unwrapped(line, first);
 	char word[24];
-	if (at <= tn__line_content(line, length) || at <= margin(line, length))
+	if (at <= tn__line_content(line, length) || at <= margin(line, length) || titled(line, length, start))
 		return true;
 	unsigned char before = (unsigned char)line[at - 1];
 	if (at > 0 && line[at - 1] == ':' && word_ending(line, at - 1, word) > 0 && names_change(word))
@@ -221,17 +254,6 @@ static const char came_words[] =
 	"face faced facing receive received see seeing saw have had having throws threw raises "
 	"gives gave reports says shows fails failed failing crashes crashed crashing dies died meet met cause caused "
 	"causes returns returned was were been ";
-
-/* It may come, or must not. */
-static const char if_words[] =
-	" if avoid avoids avoiding prevent prevents preventing fix fixes fixed fixing may might could would should can will "
-	"without no not never don't doesn't didn't won't often typically usually commonly you your users user whenever "
-	"handle handles handling catch catches catching unless until detect instead reduce reduces how why ";
-
-/* Somebody advises. */
-static const char advice_words[] =
-	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
-	"you often common commonly ";
 
 struct heard {
 	bool own, alone, came, doubted, advised; /* alone: one writes, not "we" of a company */

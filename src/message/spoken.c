@@ -214,6 +214,8 @@ template(const char *line, size_t length)
 		}
 		if (line[i] == '(' && strncmp(line + i, "(...)", 5) == 0)
 			return true;
+		if (strncmp(line + i, "X.X", 3) == 0 && (i == 0 || !name_char(line[i - 1])))
+			return true;
 		if (strncmp(line + i, "XXX", 3) == 0 && (i == 0 || !name_char(line[i - 1])))
 			return true;
 		if (strchr("XYN", line[i]) != NULL && i > 0 && line[i - 1] == ' ' &&
@@ -269,7 +271,7 @@ table_row(const char *line, size_t length)
 		return false;
 	for (; i < length; i++)
 		cells += line[i] == '|' && (i == 0 || line[i - 1] == ' ' || i + 1 == length || line[i + 1] == ' ');
-	return cells > 2 && tn__find(line, length, "| error |") == NULL && tn__find(line, length, "| critical |") == NULL;
+	return cells > 2 && line[length - 1] == '|' && tn__find(line, length, "| error |") == NULL && tn__find(line, length, "| critical |") == NULL;
 }
 
 /* A comment behind code. */
@@ -290,7 +292,9 @@ bool
 tn__line_speaks(const char *line, size_t length, size_t start, size_t end)
 {
 	struct literal literal;
-	if (literal_around(line, length, start, end, &literal) && code_string(line, length, &literal))
+	if (literal_around(line, length, start, end, &literal) &&
+	    (code_string(line, length, &literal) ||
+	     (literal.first == start && literal.close == end && tn__line_prose_before(line, literal.open))))
 		return true;
 	return template(line, length) || search_hit(line, length) || table_row(line, length) || commented(line, start);
 }
@@ -377,7 +381,8 @@ tn__line_opens_chapter(const char *line, size_t length)
 	size_t size = length - first;
 	static const char *const names[] = { "frequently asked questions", "faq", "faqs", "troubleshooting", "troubleshooting guide",
 		                                 "common issues", "common errors", "common problems", "known issues", "known limitations",
-		                                 "common issues and solutions", "error handling", "error messages" };
+		                                 "common issues and solutions", "error handling", "error messages",
+		                                 "what the error looks like", "what it looks like", "what this error means" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (size == strlen(names[i]) && strncasecmp(text, names[i], size) == 0)
 			return true;
@@ -398,4 +403,13 @@ tn__line_heads_remedy(const char *line, size_t length)
 	return (marked && opens_with(text, size, "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"
 	                                         "why it happens|what to do|possible solutions|quick fix|mitigation|remedy|recovery")) ||
 	       opens_with(text, size, "try the following|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:");
+}
+
+bool
+tn__line_titles_page(const char *line, size_t length)
+{
+	return length < 160 && tn__has_any(line, length,
+	                                   "what it means|how to fix it|and how to fix|causes and fixes|complete guide|"
+	                                   "troubleshooting guide|actually means|common causes|a deep dive|explained:|"
+	                                   "guide to fixing|guide to solving");
 }
