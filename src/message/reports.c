@@ -352,6 +352,8 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 		       !one_of_many(line, start);
 	if (proof == TN_PROOF_SHELL)
 		return shell_line(line, length, start, end);
+	if (tn__has_any(line, length, "is the most common|one of the most common"))
+		return false;
 	/* "CUDA out of memory - what to do", a title */
 	bool title = end + 3 < length && strncmp(line + end, " - ", 3) == 0 && islower((unsigned char)line[end + 3]) &&
 	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;

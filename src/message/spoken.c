@@ -288,13 +288,26 @@ commented(const char *line, size_t start)
 	return false;
 }
 
+/* A quote that a sentence of nobody's own goes on behind: `you see an "Out of memory: Killed process" line in dmesg`. */
+static bool
+amid_sentence(const char *line, size_t length, const struct literal *literal)
+{
+	if (tn__line_prose_before(line, literal->open))
+		return true;
+	size_t after = literal->close + 1;
+	return literal->open > 1 && line[literal->open - 1] == ' ' && islower((unsigned char)line[literal->open - 2]) &&
+	       after + 1 < length && line[after] == ' ' && islower((unsigned char)line[after + 1]) &&
+	       tn__has_any(line, literal->open, "you |you'll |your |the |an ") &&
+	       !tn__has_any(line, length, " i | my |i'm |i've | we | our ");
+}
+
 bool
 tn__line_speaks(const char *line, size_t length, size_t start, size_t end)
 {
 	struct literal literal;
 	if (literal_around(line, length, start, end, &literal) &&
 	    (code_string(line, length, &literal) ||
-	     (literal.first == start && literal.close == end && tn__line_prose_before(line, literal.open))))
+	     (literal.first == start && literal.close == end && amid_sentence(line, length, &literal))))
 		return true;
 	return template(line, length) || search_hit(line, length) || table_row(line, length) || commented(line, start);
 }
