@@ -602,6 +602,7 @@ const struct tn_anchor tn__anchors[] = {
 	{ "iskilledbysignal:killed", LOADER, FULL, 2, 4000, G_LOADER, TN_PROOF_NONE },
 	{ "iskilledbysignal:buserror", LOADER, FULL, 2, 4000, G_LOADER, TN_PROOF_NONE },
 	{ "unexpectedbuserrorencounteredinworker", LOADER, FULL, 1, 0, G_LOADER, TN_PROOF_NONE },
+	{ "unexpectedbuserrorencounteredindataloaderworker", LOADER, FULL, 1, 0, G_LOADER, TN_PROOF_NONE },
 	{ "workersareoutofsharedmemory", LOADER, FULL, 3, 400, G_LOADER, TN_PROOF_NONE },
 	{ "exitedunexpectedly", LOADER_EXIT, WEAK, 0, 0, G_LOADER, TN_PROOF_ERROR },
 	{ "defaultcpuallocator:", HOST_TORCH, FULL, 1, 0, G_HOST, TN_PROOF_NONE },

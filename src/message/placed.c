@@ -252,7 +252,7 @@ static const char own_words[] = " i i'm i've my me we we're our im ive ";
 static const char came_words[] =
 	" get gets got getting hit hits hitting encounter encounters encountered encountering into "
 	"face faced facing receive received see seeing saw have had having throws threw raises "
-	"gives gave reports says shows fails failed failing crashes crashed crashing dies died meet met cause caused "
+	"gives gave produces produced reports says shows fails failed failing crashes crashed crashing dies died meet met cause caused "
 	"causes returns returned was were been ";
 
 struct heard {
@@ -289,7 +289,7 @@ told(const char *line, size_t length, size_t start, size_t end)
 	bool with = word_ending(line, unwrapped(line, at), word) > 0 && strcmp(word, " with ") == 0;
 	bool plural = end < length &&
 	              (line[end] == 's' || tn__find(line + end, length - end < 8 ? length - end : 8, "errors") != NULL);
-	return (heard.own || with) && !plural;
+	return (heard.own || with || tn__has_any(line, length, " i | my | i'm ")) && !plural;
 }
 
 /* A sentence that asks or advises, up to the head of an error in it: "How to fix RuntimeError: ...". Not what a colon

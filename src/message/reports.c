@@ -61,7 +61,7 @@ constant(const char *line, size_t length, size_t start, size_t end)
 	if (called || strncmp(line + end, "::", 2) == 0)
 		return true;
 	const char *after = line + end; /* "NAME = 2," and "NAME The call failed" define it */
-	if ((strncmp(after, " = ", 3) == 0 && isdigit((unsigned char)after[3])) ||
+	if ((strncmp(after, " = ", 3) == 0 && isdigit((unsigned char)after[3 + (after[3] == '-')])) ||
 	    (start == 0 && end + 3 < length && after[0] == ' ' && isupper((unsigned char)after[1]) &&
 	     islower((unsigned char)after[2])))
 		return true;
@@ -180,7 +180,8 @@ static bool
 came(const char *word)
 {
 	static const char *const words[] = { "at ",    "on ",   "in ",    "during ",  "while ", "occurred",   "encountered",
-		                                 "raised", "from ", "after ", "happened", "code ",  "with ",  "was thrown", "thrown" };
+		                                 "raised", "from ", "after ", "happened", "code ",  "with ",
+		                                 "executing ", "calling ",  "was thrown", "thrown" };
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strncasecmp(word, words[i], strlen(words[i])) == 0)
 			return true;

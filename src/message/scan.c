@@ -212,6 +212,7 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	const char *line;
 	size_t length, at = line_around(scanner, start, &line, &length);
 	event->title = strncmp(line, "# ", 2) == 0;
+	event->remedied = scanner->class_before && at == 0; /* a list of classes */
 	event->bare = at <= 5 && end - start + at + 6 >= length;
 	const struct tn_trace_state *last = &scanner->traces[scanner->last_trace];
 	if (event->rank < 0 && last->active && last->rank >= 0 && scanner->piece - scanner->last_trace_line <= 3) {
@@ -423,14 +424,22 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	memcpy(scanner->clean + base, line, length);
 	scanner->clean[base + length] = '\n';
 	scanner->clean_used += length + 1;
+	/* a name that a page sets apart within its sentence */
+	bool goes_on = length > 0 && (line[0] == ',' || ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
+	                              strncmp(line, "is ", 3) == 0 || strncmp(line, "will ", 5) == 0 ||
+	                              strncmp(line, "and ", 4) == 0 || strncmp(line, "exception", 9) == 0);
+	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare && scanner->event.last_line + 1 == scanner->piece;
 	scanner->page |= scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
 		tn__traces_end(scanner);
 	if (too_long(scanner))
 		TN_FORWARD_IF_ERROR(tn__event_close(scanner, scanner->squeezed_used));
-	if (length > 0)
+	if (length > 0) {
 		scanner->columns_before = count;
+		scanner->class_before = memchr(line, ' ', length) == NULL && length > 8 &&
+		                        (strcmp(line + length - 5, "Error") == 0 || strcmp(line + length - 9, "Exception") == 0);
+	}
 	scanner->found_before = tn__line_found(line, length);
 	if (tn__line_opens_chapter(line, length))
 		scanner->chapter = scanner->piece;

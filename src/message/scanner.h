@@ -66,6 +66,7 @@ struct tn_message_scanner {
 	bool in_change;        /* the last line is one of a change, as diff writes them */
 	bool found_before;     /* the line before is what a search found */
 	struct tn_code_around code;
+	bool class_before; /* the line before is the name of an exception and nothing else */
 	bool page;        /* the text's title is one of a page that teaches */
 	uint64_t chapter; /* the line that opened a chapter about errors; 0: none */
 	enum tn_example example;
