@@ -193,7 +193,7 @@ static bool
 denied(const char *value)
 {
 	value += *value == '"';
-	return strncasecmp(value, "false", 5) == 0 || (strncasecmp(value, "no", 2) == 0 && strchr(" \",}", value[2]) == NULL && !isalnum((unsigned char)value[2])) || strncmp(value, "null", 4) == 0 ||
+	return strncasecmp(value, "false", 5) == 0 || (strncasecmp(value, "no", 2) == 0 && value[2] != ' ' && !isalnum((unsigned char)value[2])) || strncmp(value, "null", 4) == 0 ||
 	       (value[0] == '0' && !isalnum((unsigned char)value[1]));
 }
 
