@@ -99,7 +99,8 @@ assignment(const char *text, size_t length)
 	const char *value = text + i + 2;
 	size_t size = length - i - 2;
 	size_t name = call_name(value, size);
-	return name > 0 || (size == 1 && strchr("([{", value[0]) != NULL) || begins(value, size, "None|True|False|[]|{}|lambda|new|await|self.|f\"|f'|&");
+	return name > 0 || (size == 1 && strchr("([{", value[0]) != NULL) ||
+	       begins(value, size, "None|True|False|[]|{}|lambda|new|await|self.|f\"|f'|&");
 }
 
 /* Where what is no blank of the line starts; "+" and "-" of a change, the number of an editor and quote marks are skipped. */

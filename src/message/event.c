@@ -30,8 +30,8 @@ static size_t figure_count(const struct tn_message *message);
 static bool
 taught(const struct tn_event *event, const struct tn_message *message)
 {
-	return event->remedied && !event->title && figure_count(message) == 0 && !tn__message_has_need(message) && !event->place.frames &&
-	       message->rank < 0;
+	return event->remedied && !event->title && figure_count(message) == 0 && !tn__message_has_need(message) &&
+	       !event->place.frames && message->rank < 0;
 }
 
 tn_status

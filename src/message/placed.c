@@ -193,8 +193,9 @@ static bool
 denied(const char *value)
 {
 	value += *value == '"';
-	return strncasecmp(value, "false", 5) == 0 || (strncasecmp(value, "no", 2) == 0 && value[2] != ' ' && !isalnum((unsigned char)value[2])) || strncmp(value, "null", 4) == 0 ||
-	       (value[0] == '0' && !isalnum((unsigned char)value[1]));
+	return strncasecmp(value, "false", 5) == 0 ||
+	       (strncasecmp(value, "no", 2) == 0 && value[2] != ' ' && !isalnum((unsigned char)value[2])) ||
+	       strncmp(value, "null", 4) == 0 || (value[0] == '0' && !isalnum((unsigned char)value[1]));
 }
 
 /* What may follow: nothing, a stop, a figure, a name, or a word that says when or where. A verb makes the phrase a

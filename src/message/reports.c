@@ -159,7 +159,8 @@ headed(const char *line, size_t length, size_t start)
 {
 	size_t first = tn__line_content(line, length);
 	return first < start && tn__line_opens_with_error(line + first, length - first) &&
-	       memchr(line + first, '"', start - first) == NULL && memchr(line + first, ' ', start - first) == line + start - 1;
+	       memchr(line + first, '"', start - first) == NULL &&
+	       memchr(line + first, ' ', start - first) == line + start - 1;
 }
 
 static bool
@@ -179,9 +180,9 @@ code_line(const char *line, size_t length, size_t start, size_t end)
 static bool
 came(const char *word)
 {
-	static const char *const words[] = { "at ",    "on ",   "in ",    "during ",  "while ", "occurred",   "encountered",
-		                                 "raised", "from ", "after ", "happened", "code ",  "with ",
-		                                 "executing ", "calling ",  "was thrown", "thrown" };
+	static const char *const words[] = { "at ",         "on ",        "in ",      "during ",    "while ",   "occurred",
+		                                 "encountered", "raised",     "from ",    "after ",     "happened", "code ",
+		                                 "with ",       "executing ", "calling ", "was thrown", "thrown" };
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strncasecmp(word, words[i], strlen(words[i])) == 0)
 			return true;
@@ -192,9 +193,8 @@ came(const char *word)
 static bool
 speaks_of(const char *after)
 {
-	static const char *const verbs[] = { " occurs",     " occur ", " happens", " happen ", " indicates ",
-		                                 " signifies ", " means",  " arises",  " is a ",   " is the ",
-		                                 " refers ",    " even " };
+	static const char *const verbs[] = { " occurs", " occur ", " happens", " happen ", " indicates ", " signifies ",
+		                                 " means",  " arises", " is a ",   " is the ", " refers ",    " even " };
 	after += after[0] == ')';
 	if (after[0] == ' ' && after[1] == '(') { /* "(OOM)" */
 		size_t close = strcspn(after, ")\n");
@@ -358,8 +358,8 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	/* "CUDA out of memory - what to do", a title */
 	bool title = end + 3 < length && strncmp(line + end, " - ", 3) == 0 && islower((unsigned char)line[end + 3]) &&
 	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;
-	if (title || scoped_class(line, length, start, end) || code_line(line, length, start, end) || prose_after(line, length, end) ||
-	    marked_up(line, length, start, end) || constant(line, length, start, end) ||
+	if (title || scoped_class(line, length, start, end) || code_line(line, length, start, end) ||
+	    prose_after(line, length, end) || marked_up(line, length, start, end) || constant(line, length, start, end) ||
 	    tn__line_teaches(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_ERROR || proof == TN_PROOF_SENTENCE ? heading(line, length, start, end)

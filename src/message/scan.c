@@ -242,7 +242,8 @@ mark_taught(struct tn_message_scanner *scanner, size_t start, size_t end)
 	size_t stop = scanner->origin[end - 1] + 1 - (scanner->origin[start] - at);
 	if (!tn__line_teaches(line, length, at, stop < length ? stop : length))
 		return;
-	scanner->event.remedied |= scanner->open && scanner->event.bare && scanner->piece - scanner->event.last_line <= TAUGHT_LINES;
+	scanner->event.remedied |= scanner->open && scanner->event.bare &&
+	                           scanner->piece - scanner->event.last_line <= TAUGHT_LINES;
 	scanner->held_event.remedied |= scanner->held && scanner->held_event.bare &&
 	                                scanner->piece - scanner->held_event.last_line <= TAUGHT_LINES;
 }
@@ -428,7 +429,8 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	bool goes_on = length > 0 && (line[0] == ',' || ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
 	                              strncmp(line, "is ", 3) == 0 || strncmp(line, "will ", 5) == 0 ||
 	                              strncmp(line, "and ", 4) == 0 || strncmp(line, "exception", 9) == 0);
-	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare && scanner->event.last_line + 1 == scanner->piece;
+	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare &&
+	                           scanner->event.last_line + 1 == scanner->piece;
 	scanner->page |= scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
@@ -438,7 +440,8 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	if (length > 0) {
 		scanner->columns_before = count;
 		scanner->class_before = memchr(line, ' ', length) == NULL && length > 8 &&
-		                        (strcmp(line + length - 5, "Error") == 0 || strcmp(line + length - 9, "Exception") == 0);
+		                        (strcmp(line + length - 5, "Error") == 0 ||
+		                         strcmp(line + length - 9, "Exception") == 0);
 	}
 	scanner->found_before = tn__line_found(line, length);
 	if (tn__line_opens_chapter(line, length))

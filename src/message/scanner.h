@@ -67,8 +67,8 @@ struct tn_message_scanner {
 	bool found_before;     /* the line before is what a search found */
 	struct tn_code_around code;
 	bool class_before; /* the line before is the name of an exception and nothing else */
-	bool page;        /* the text's title is one of a page that teaches */
-	uint64_t chapter; /* the line that opened a chapter about errors; 0: none */
+	bool page;         /* the text's title is one of a page that teaches */
+	uint64_t chapter;  /* the line that opened a chapter about errors; 0: none */
 	enum tn_example example;
 	uint64_t spoken_lines, spoken_last; /* in how many lines such errors were spoken of, and the last of them */
 

@@ -219,7 +219,8 @@ template(const char *line, size_t length)
 		if (strncmp(line + i, "XXX", 3) == 0 && (i == 0 || !name_char(line[i - 1])))
 			return true;
 		if (strchr("XYN", line[i]) != NULL && i > 0 && line[i - 1] == ' ' &&
-		    (strncmp(line + k, " GiB", 4) == 0 || strncmp(line + k, " MiB", 4) == 0 || strncmp(line + k, " bytes", 6) == 0))
+		    (strncmp(line + k, " GiB", 4) == 0 || strncmp(line + k, " MiB", 4) == 0 ||
+		     strncmp(line + k, " bytes", 6) == 0))
 			return true;
 	}
 	return false;
@@ -271,7 +272,8 @@ table_row(const char *line, size_t length)
 		return false;
 	for (; i < length; i++)
 		cells += line[i] == '|' && (i == 0 || line[i - 1] == ' ' || i + 1 == length || line[i + 1] == ' ');
-	return cells > 2 && line[length - 1] == '|' && tn__find(line, length, "| error |") == NULL && tn__find(line, length, "| critical |") == NULL;
+	return cells > 2 && line[length - 1] == '|' && tn__find(line, length, "| error |") == NULL &&
+	       tn__find(line, length, "| critical |") == NULL;
 }
 
 /* A comment behind code. */
@@ -365,8 +367,8 @@ static size_t
 heading_words(const char *line, size_t length)
 {
 	size_t i = 0;
-	while (i < length && (strchr(" #*>-_.)", line[i]) != NULL || isdigit((unsigned char)line[i]) || (unsigned char)line[i] >= 0xf0 ||
-	                      ((unsigned char)line[i] & 0xc0) == 0x80))
+	while (i < length && (strchr(" #*>-_.)", line[i]) != NULL || isdigit((unsigned char)line[i]) ||
+	                      (unsigned char)line[i] >= 0xf0 || ((unsigned char)line[i] & 0xc0) == 0x80))
 		i++;
 	return i;
 }
@@ -376,8 +378,7 @@ opens_with(const char *text, size_t length, const char *words)
 {
 	while (*words != '\0') {
 		size_t size = strcspn(words, "|");
-		if (size <= length && strncasecmp(text, words, size) == 0 &&
-		    (size == length || !name_char(text[size])))
+		if (size <= length && strncasecmp(text, words, size) == 0 && (size == length || !name_char(text[size])))
 			return true;
 		words += size + (words[size] == '|');
 	}
@@ -392,10 +393,22 @@ tn__line_opens_chapter(const char *line, size_t length)
 		length--;
 	const char *text = line + first;
 	size_t size = length - first;
-	static const char *const names[] = { "frequently asked questions", "faq", "faqs", "troubleshooting", "troubleshooting guide",
-		                                 "common issues", "common errors", "common problems", "known issues", "known limitations",
-		                                 "common issues and solutions", "error handling", "error messages",
-		                                 "what the error looks like", "what it looks like", "what this error means" };
+	static const char *const names[] = { "frequently asked questions",
+		                                 "faq",
+		                                 "faqs",
+		                                 "troubleshooting",
+		                                 "troubleshooting guide",
+		                                 "common issues",
+		                                 "common errors",
+		                                 "common problems",
+		                                 "known issues",
+		                                 "known limitations",
+		                                 "common issues and solutions",
+		                                 "error handling",
+		                                 "error messages",
+		                                 "what the error looks like",
+		                                 "what it looks like",
+		                                 "what this error means" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (size == strlen(names[i]) && strncasecmp(text, names[i], size) == 0)
 			return true;
@@ -409,13 +422,19 @@ tn__line_heads_remedy(const char *line, size_t length)
 	const char *text = line + first;
 	size_t size = length - first;
 	bool marked = first > 0 || (size > 0 && text[size - 1] == ':');
-	static const char *const others[] = { "\xe8\xa7\xa3\xe5\x86\xb3", "\xe8\xa7\xa3\xe6\xb1\xba", "\xe5\xaf\xbe\xe5\x87\xa6" };
+	static const char *const others[] = { "\xe8\xa7\xa3\xe5\x86\xb3", "\xe8\xa7\xa3\xe6\xb1\xba",
+		                                  "\xe5\xaf\xbe\xe5\x87\xa6" };
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (strncmp(line, others[i], 6) == 0 || (marked && tn__find(line, length < 12 ? length : 12, others[i]) != NULL))
+		if (strncmp(line, others[i], 6) == 0 ||
+		    (marked && tn__find(line, length < 12 ? length : 12, others[i]) != NULL))
 			return true;
-	return (marked && opens_with(text, size, "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"
-	                                         "why it happens|what to do|possible solutions|quick fix|mitigation|remedy|recovery")) ||
-	       opens_with(text, size, "try the following|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:");
+	return (marked &&
+	        opens_with(text, size,
+	                   "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"
+	                   "why it happens|what to do|possible solutions|quick fix|mitigation|remedy|recovery")) ||
+	       opens_with(
+			   text, size,
+			   "try the following|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:");
 }
 
 bool
