@@ -32,7 +32,8 @@ IMPORTS = ("torch", "torch._dynamo")  # the second comes with the first optimize
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported.
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
-           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL"}  # fmt: skip
+           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_CUDNN",
+           "TONNAGE_SNAPSHOT", "XDG_CACHE_HOME"}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
@@ -44,9 +45,9 @@ def is_fresh():
 
 
 def can_fork(words, environment, settings=()):
-    """True where a program may be forked. words: its command line, a script or a text, not a module; environment:
+    """True where a program may be forked. words: its command line, a script, a text or a module; environment:
     what is set for it; settings: names in it that a server can be started with."""
-    plain = len(words) > 1 and (str(words[1]).endswith(".py") or str(words[1]) == "-c")
+    plain = len(words) > 1 and (str(words[1]).endswith(".py") or str(words[1]) in ("-c", "-m"))
     plain = plain and not environment.get("TONNAGE_INPUTS", "").startswith("pad")  # torch's loader is changed for it at the import
     return not is_fresh() and plain and set(environment) <= RENEWED | set(settings)
 
@@ -143,11 +144,12 @@ def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
     return _server(key, start)
 
 
-def run_forked(tonnage, python, options, command, cwd, environment, keep=None, settings=(), ranks=False, **more):
+def run_forked(tonnage, python, options, command, cwd, environment, keep=None, settings=(), ranks=False, imports=IMPORTS, **more):
     """As subprocess.run of `command`, a `tonnage run` with a plain script; None when the server did not fork. keep: a folder that
     outlives the run, for what the changes tell. settings: names of the environment that the import of torch has to see. ranks: so
-    are the ranks that the program starts (forked/forked_ranks.py)."""
-    server = supervised(tonnage, python, options, settings=tuple((name, environment[name]) for name in settings))
+    are the ranks that the program starts (forked/forked_ranks.py). imports: what the
+    server has imported."""
+    server = supervised(tonnage, python, options, imports, settings=tuple((name, environment[name]) for name in settings))
     if server is None:
         return None
     handle = server.channel.fileno()

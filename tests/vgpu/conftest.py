@@ -27,6 +27,7 @@ ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() /
 MIB = 1 << 20
 MAIN = "torch-2.11.0"
 ENDS = ["torch-2.6.0", "torch-2.15.0"]  # of what is supported
+FORKABLE = {MAIN, *ENDS}
 # For tests that look at the ends in `make long` only.
 WHEELS = [MAIN, *(pytest.param(wheel, marks=pytest.mark.long) for wheel in ENDS)]
 # Where the runs keep their scratch folders; gone when the tests end.
@@ -84,11 +85,13 @@ TORCHRUN = ["-m", "torch.distributed.run"]
 AT_LAUNCH = ("OMP_NUM_THREADS",)  # what a server of launchers is started with
 
 
-def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, **streams):
+def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, starts_ranks=False, imports=(), **streams):
     """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py), and
-    so may ranks that torchrun starts; it is a script then."""
-    ranks = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
-    if ranks:
+    so may ranks that torchrun starts; it is a script then. starts_ranks: and those that the program starts. imports: what a server
+    has imported besides torch."""
+    torchrun = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
+    ranks = torchrun or starts_ranks
+    if torchrun:
         program = [program[0], HERE / "programs/ranks/torchrun.py", *program[3:]]
     report = pathlib.Path(cwd) / "tonnage-report.json"
     report.unlink(missing_ok=True)
@@ -98,7 +101,7 @@ def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, **st
     early = [name for name in AT_LAUNCH if ranks and name in (env or {})]
     if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}, early):
         done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, settings=early, ranks=ranks,
-                                       timeout=timeout)  # fmt: skip
+                                       imports=(*fork_servers.IMPORTS, *imports), timeout=timeout)  # fmt: skip
     if done is None:
         done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
     text = report.read_text() if report.exists() else "{}"
@@ -118,7 +121,7 @@ def tonnage(request, tmp_path):
         words = [program] if isinstance(program, str) else list(program)
         if words[0].endswith(".py"):
             words[0] = str(HERE / words[0])
-        return run_tonnage(options, [python, *words], cwd, env, timeout, forked and environment == MAIN, **streams)
+        return run_tonnage(options, [python, *words], cwd, env, timeout, forked and environment in FORKABLE, **streams)
 
     return run
 
