@@ -33,7 +33,7 @@ MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported.
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
            "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_CUDNN",
-           "TONNAGE_SNAPSHOT", "XDG_CACHE_HOME"}  # fmt: skip
+           "TONNAGE_SNAPSHOT", "XDG_CACHE_HOME", "KEEP_MORE"}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
