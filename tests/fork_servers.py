@@ -164,6 +164,32 @@ def run_forked(tonnage, python, options, command, cwd, environment, keep=None, s
     return None if done.returncode == 125 and "fork server" in said else done
 
 
+# What only a screen of a forked run says (doc/design/0034-tests.md).
+RAW_CALLS = r"(?m)^  +only what goes through the C library[^:]*: this\s+kernel cannot report\s+connections\n"
+
+# Stands for `tonnage` on the PATH of a shell: a run of `python SCRIPT` is forked, where nothing is set that is read before the fork.
+STAND_IN = """#!/usr/bin/python3 -IS
+import os, sys
+words = sys.argv[1:]
+program = words[words.index("--") + 1:] if "--" in words else []
+names = {{word.partition("=")[0] for word in words[:len(words) - len(program)]}}
+early = names & {{"--inputs", "--weights", "--writes", "--network", "--init", "--no-detail", "--ranks", "--nodes", "--request"}}
+early |= {{name for name in os.environ if name.startswith("PYTORCH_")}}
+if words[:1] == ["run"] and program[:1] == ["python"] and program[1:2] and program[1].endswith(".py") and not early:
+    os.setpgid(0, 0)
+    os.environ["TONNAGE_TEST_CWD"] = os.getcwd()
+else:
+    os.environ.pop("TONNAGE_FORKED_BY")
+os.execv({tonnage!r}, [{tonnage!r}, *words])
+"""
+
+
+def write_stand_in(path, tonnage):
+    """Its environment has TONNAGE_FORKED_BY, the number of the handle of a server (supervised)."""
+    path.write_text(STAND_IN.format(tonnage=str(tonnage)))
+    path.chmod(0o755)
+
+
 # ---- with the hook alone ----
 
 
