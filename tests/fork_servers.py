@@ -30,7 +30,8 @@ CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with the first optimizer
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
-# Of the environment, what is read anew in a forked process: all else stands when torch is imported.
+# Of the environment, what is read anew in a forked process: all else stands when torch is imported. XDG_CACHE_HOME: for cuDNN's answers;
+# what tonnage fetch keeps there is looked for before. KEEP_MORE is a program's own (vgpu/gate).
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
            "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_CUDNN",
            "TONNAGE_SNAPSHOT", "XDG_CACHE_HOME", "KEEP_MORE"}  # fmt: skip

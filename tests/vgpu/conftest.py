@@ -83,7 +83,6 @@ def python_of(environment):
 
 TORCHRUN = ["-m", "torch.distributed.run"]
 AT_LAUNCH = ("OMP_NUM_THREADS",)  # what a server of launchers is started with
-OF_THE_HUB = ("HF_HOME", "HF_ENDPOINT", "HF_HUB_OFFLINE")  # read by huggingface_hub, which torch does not import
 
 
 def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, starts_ranks=False, imports=(), **streams):
@@ -100,8 +99,7 @@ def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, star
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TONNAGE_NEED": "0", "TMPDIR": TEMPORARY.name, **(env or {})}
     done = None
     early = [name for name in AT_LAUNCH if ranks and name in (env or {})]
-    late = () if imports else OF_THE_HUB
-    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}, (*early, *late)):
+    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}, early):
         done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, settings=early, ranks=ranks,
                                        imports=(*fork_servers.IMPORTS, *imports), timeout=timeout)  # fmt: skip
     if done is None:

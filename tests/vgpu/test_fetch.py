@@ -11,7 +11,6 @@ import pytest
 from conftest import ENDS, MAIN, ROOT, TEMPORARY, TONNAGE, python_of
 from hub_server import TOKEN, Hub, commit_of, make_model
 
-FORKED = True  # ../fork_servers.py
 PEAKS = ("allocated_bytes", "reserved_bytes", "requested_bytes", "device_bytes")
 SHARDED, SINGLE, GATED = "acme/sharded", "acme/single", "acme/gated"
 CLIENTS = [MAIN, *(pytest.param(wheel, marks=pytest.mark.long) for wheel in ENDS)]  # huggingface_hub 2 by httpx, 0.36 by requests
