@@ -85,13 +85,11 @@ TORCHRUN = ["-m", "torch.distributed.run"]
 AT_LAUNCH = ("OMP_NUM_THREADS",)  # what a server of launchers is started with
 
 
-def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, starts_ranks=False, imports=(), **streams):
+def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, imports=(), **streams):
     """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py), and
-    so may ranks that torchrun starts; it is a script then. starts_ranks: and those that the program starts. imports: what a server
-    has imported besides torch."""
-    torchrun = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
-    ranks = torchrun or starts_ranks
-    if torchrun:
+    so may ranks that torchrun starts; it is a script then. imports: what a server has imported besides torch."""
+    ranks = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
+    if ranks:
         program = [program[0], HERE / "programs/ranks/torchrun.py", *program[3:]]
     report = pathlib.Path(cwd) / "tonnage-report.json"
     report.unlink(missing_ok=True)

@@ -147,7 +147,7 @@ def test_ranks_of_spawn_are_parked(tonnage, tmp_path):
 
 def test_a_parked_rank_is_small_and_ends_as_its_representative(tonnage):
     run = tonnage(MAIN, ["-c", STARTS, str(free_port()), str(PROGRAMS / "ending.py"), "raises"], "--gpus=4", "--ranks=0,3",
-                  CARDS, env=THREADS, starts_ranks=True)
+                  CARDS, env=THREADS)
     sizes = [int(line.split()[1]) for line in run.stdout.splitlines() if line.startswith("parked")]
     assert len(sizes) == 2 and max(sizes) <= 2048, run.explain()
     assert run.report["dead"]["rank"] == 3, run.explain()

@@ -286,7 +286,7 @@ def test_children_that_nobody_waits_for_are_known(tonnage):
     launcher = ("import os, subprocess, sys; base = dict(os.environ, MASTER_ADDR='localhost', MASTER_PORT='29571', WORLD_SIZE='2')\n"
                 "ranks = [subprocess.Popen([sys.executable, sys.argv[1], 'killed'], env={**base, 'RANK': r, 'LOCAL_RANK': r}) for r in '01']\n"
                 "for rank in ranks: rank.wait()")
-    run = tonnage(MAIN, ["-c", launcher, str(PROGRAMS / "ending.py")], "--gpus=2", CARDS, env=THREADS, starts_ranks=True)
+    run = tonnage(MAIN, ["-c", launcher, str(PROGRAMS / "ending.py")], "--gpus=2", CARDS, env=THREADS)
     assert (run.status, run.verdict) == (124, "failed"), run.explain()
     assert (run.report["dead"]["rank"], run.report["dead"]["signal"]) == (1, 9), run.explain()
     assert (run.report["hang"]["rank"], run.report["hang"]["waiting"][0]["rank"]) == (1, 0), run.explain()
