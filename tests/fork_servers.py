@@ -29,6 +29,8 @@ GUEST = ROOT / "python/tonnage/guest"
 CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with the first optimizer
+TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
+OF_LIBRARIES = ("HF_HUB_OFFLINE",)  # of the environment, what other libraries than torch read as they are imported
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported. XDG_CACHE_HOME: for cuDNN's answers;
 # what tonnage fetch keeps there is looked for before. KEEP_MORE is a program's own (vgpu/gate).
@@ -150,6 +152,7 @@ def run_forked(tonnage, python, options, command, cwd, environment, keep=None, s
     outlives the run, for what the changes tell. settings: names of the environment that the import of torch has to see. ranks: so
     are the ranks that the program starts (forked/forked_ranks.py). imports: what the
     server has imported."""
+    settings = (*settings, *(name for name in OF_LIBRARIES if name in environment and imports != IMPORTS))
     server = supervised(tonnage, python, options, imports, settings=tuple((name, environment[name]) for name in settings))
     if server is None:
         return None

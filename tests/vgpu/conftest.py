@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -106,6 +107,13 @@ def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, impo
     return Run(done.returncode, json.loads(text), done.stdout, done.stderr, command)
 
 
+def libraries_of(words):
+    """What a server has imported besides torch, where the program begins with it: a second of each run."""
+    path = pathlib.Path(words[0])
+    text = path.read_text() if path.suffix == ".py" and path.exists() else ""
+    return fork_servers.TRANSFORMERS if re.search(r"(?m)^(from|import) transformers\b", text) else ()
+
+
 @pytest.fixture
 def tonnage(request, tmp_path):
     """tonnage(environment, program, *options): the program (a file of this folder, or a list) under `tonnage run`. Where the
@@ -119,6 +127,8 @@ def tonnage(request, tmp_path):
         words = [program] if isinstance(program, str) else list(program)
         if words[0].endswith(".py"):
             words[0] = str(HERE / words[0])
+        if environment == MAIN:
+            streams.setdefault("imports", libraries_of(words))
         return run_tonnage(options, [python, *words], cwd, env, timeout, forked and environment in FORKABLE, **streams)
 
     return run
