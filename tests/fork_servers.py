@@ -131,7 +131,7 @@ def knows(options):
 
 def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
     """The server behind runs of `tonnage run` with these options. settings: pairs of its environment, which the import has to see."""
-    if "/torch-2.6." in python:  # its compiler puts a folder on sys.path when it is imported
+    if "/torch-2.6." in python or "/torch-2.15." in python:  # as it is imported one puts a folder on sys.path, one tells of leaks at the end
         imports = tuple(name for name in imports if name != "torch._dynamo")
     kinds = tuple(option for option in AT_IMPORT if option in options)
     names = [option.partition("=")[0] for option in options]
