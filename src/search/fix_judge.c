@@ -290,6 +290,23 @@ tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 		too_little(attempt);
 }
 
+/* What it leaves is less than what is not known of its peak, but some of that peak is cache, which it would give back. */
+static bool
+may_fit_with_less(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	const struct tn_fix_change *found = &attempt->found;
+	return tn__fix_is_narrow(found) && !search->host && !attempt->without_others && found->need != TN_NO_FIGURE &&
+	       found->need + found->uncertain <= (int64_t)search->card.total;
+}
+
+void
+tn__fix_judge_less(struct tn_attempt *attempt)
+{
+	attempt->stage = TN_STAGE_OVER;
+	if (tn__trial_fits(&attempt->less) && tn__trial_applied(&attempt->less))
+		attempt->found.fits_with_less = attempt->found.uncertain;
+}
+
 void
 tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
@@ -313,6 +330,8 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 	tn__fix_judge_updates(search, attempt, trial);
 	tn__fix_judge_time(search, attempt, trial);
 	attempt->found.end = TN_FIX_FITS;
+	if (may_fit_with_less(search, attempt))
+		attempt->stage = TN_STAGE_RETRY_WITH_LESS;
 	if (search->first_seconds < 0)
 		search->first_seconds = tn__trials_seconds(&search->trials);
 	tn__progress_line_say(&search->line, "fits with %s", attempt->found.changes);
