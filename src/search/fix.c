@@ -137,7 +137,8 @@ static bool
 seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
 	return attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count == 1 &&
-	       attempt->found.results != TN_GUARANTEE_DIFFERENT && tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) == 0;
+	       attempt->found.results != TN_GUARANTEE_DIFFERENT &&
+	       tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) == 0;
 }
 
 /* The card was too small in an early step: what that takes is seen in a few more; the card has said that it is not enough. */
@@ -271,7 +272,8 @@ static void
 judge_large(struct tn_fix_search *search, int index)
 {
 	tn__fix_judge_large(search, &search->attempts[index]);
-	if (search->attempts[index].found.end == TN_FIX_NOT_ENOUGH && tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) == 0)
+	if (search->attempts[index].found.end == TN_FIX_NOT_ENOUGH &&
+	    tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) == 0)
 		tn__fix_plan_sequels(search, index, MOST_SEQUELS);
 }
 
@@ -305,7 +307,8 @@ tick(void *context)
 			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s",
 			                           length > 0 ? ", " : "", search->attempts[i].found.changes);
 	tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
-	                       tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false), tn__trials_seconds(&search->trials), now);
+	                       tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false), tn__trials_seconds(&search->trials),
+	                       now);
 }
 
 /* ---- the command ---- */

@@ -29,14 +29,14 @@ enum tn_stage {
 struct tn_attempt {
 	struct tn_fix_change found;
 	enum tn_stage stage;
-	bool kept;           /* tn_fix_change was handed over */
-	bool wished;         /* tried whatever else fits */
-	bool acted;          /* some change of it made a difference in its last trial */
-	bool without_others; /* the card is tried without other processes, and nothing is changed */
-	int64_t most;        /* what it may save, at most */
+	bool kept;                         /* tn_fix_change was handed over */
+	bool wished;                       /* tried whatever else fits */
+	bool acted;                        /* some change of it made a difference in its last trial */
+	bool without_others;               /* the card is tried without other processes, and nothing is changed */
+	int64_t most;                      /* what it may save, at most */
 	struct tn_trial large, card, less; /* less: the card with less memory */
-	char **arguments; /* of the program, where options of its own are set */
-	char steps[16];   /* of the trial on the unlimited card, where a few tell enough */
+	char **arguments;                  /* of the program, where options of its own are set */
+	char steps[16];                    /* of the trial on the unlimited card, where a few tell enough */
 };
 
 struct tn_fix_search {
