@@ -74,6 +74,7 @@ judge_unchanged(struct tn_fix_search *search)
 	if (search->missing <= 0)
 		search->missing = TN_NO_FIGURE;
 	search->trials.limit_seconds = 4 * longest + 30;
+	search->trial_seconds = 3 * longest + 15;
 	tn__trials_adapt(&search->trials, tn__trial_report(large)->peak_rss_bytes);
 	tn__fix_plan(search);
 }
@@ -102,11 +103,21 @@ set_arguments(struct tn_attempt *attempt, struct tn_trial *trial)
 		trial->options.arguments = attempt->arguments;
 }
 
+/* It ends by itself before it is ended from outside: what it has shown by then counts. */
+static void
+limit_time(const struct tn_fix_search *search, struct tn_trial *trial)
+{
+	double given = tn__limit_seconds(&trial->options);
+	if (search->trial_seconds > 0 && search->trial_seconds < given)
+		trial->options.seconds = search->trial_seconds;
+}
+
 static struct tn_trial *
 start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	struct tn_trial *trial = &attempt->card;
 	trial->options = search->card.options;
+	limit_time(search, trial);
 	trial->options.no_detail = !tn__fix_grows(search);
 	trial->options.other_bytes += (uint64_t)search->card.hidden;
 	if (attempt->without_others)
@@ -124,6 +135,7 @@ start_with_less(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	struct tn_trial *trial = &attempt->less;
 	trial->options = search->card.options;
+	limit_time(search, trial);
 	trial->options.no_detail = true;
 	trial->options.other_bytes += (uint64_t)attempt->found.uncertain;
 	trial->changes = attempt->found.changes;
@@ -164,6 +176,7 @@ start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	struct tn_trial *trial = &attempt->large;
 	trial->options = search->card.options;
 	limit_steps(search, attempt, &trial->options);
+	limit_time(search, trial);
 	trial->options.no_detail = !seeks_sequels(search, attempt);
 	trial->options.memory_bytes = TN_UNLIMITED_CARD;
 	trial->options.host_memory_bytes = 0;

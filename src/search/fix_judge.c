@@ -153,6 +153,19 @@ has_come_as_far(const struct tn_fix_search *search, const struct tn_report *repo
 	return step == TN_NO_FIGURE || report->steps_seen == TN_NO_FIGURE || report->steps_seen >= step;
 }
 
+/* True when time ended a trial before it had come to where the unchanged program has its peak: that it fits until then is no promise. A
+ * piece of a batch may count as a step. */
+static bool
+ended_too_early(const struct tn_fix_search *search, const struct tn_attempt *attempt, const struct tn_trial *trial)
+{
+	const struct tn_report *report = tn__trial_report(trial);
+	bool by_time = search->trial_seconds > 0 && trial->seconds >= search->trial_seconds;
+	int64_t step = tn__trial_report(&search->unchanged_large)->at_peak.step;
+	int64_t pieces = attempt->found.pieces > 1 ? attempt->found.pieces : 1;
+	return by_time && report->stopped == TN_STOPPED_LIMIT && step != TN_NO_FIGURE &&
+	       report->steps_seen != TN_NO_FIGURE && report->steps_seen < step * pieces;
+}
+
 static void
 take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial, int64_t hidden)
 {
@@ -322,6 +335,11 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		if (search->host)
 			take_peaks(search, attempt, trial, search->card.hidden);
 		too_little(attempt);
+		return;
+	}
+	if (ended_too_early(search, attempt, trial)) {
+		attempt->found.end = TN_FIX_BROKE;
+		tn__replace_text(&attempt->found.why_not, "took too long");
 		return;
 	}
 	take_peaks(search, attempt, trial, search->card.hidden);

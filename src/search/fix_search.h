@@ -57,7 +57,8 @@ struct tn_fix_search {
 	int batch;       /* the largest of the program; 0: unknown */
 	int tried;       /* attempts that were begun */
 	double first_seconds;
-	const char *failure; /* why there is no list */
+	double trial_seconds; /* after which a trial ends by itself; 0: not known */
+	const char *failure;  /* why there is no list */
 	int failure_status;
 };
 
