@@ -8,7 +8,7 @@ The directory has a checkout of each repository, under its last name and at the 
 makes or that `needs` names. Each script is searched once; the command line of the first entry, or the script with its patch, is then
 run as it stands. `right`: the first entry is the expert's, and its trial kept the results. `as_good`: so it is, or it fits safely, its trial kept the results,
 and what the expert wrote down was seen to be slower, not to fit, or to fit only narrowly; the trials say so, and nobody's taste. An answer of the expert's that was not tried is never outdone. `first_trial`: the first entry
-was tried before all others. `same`: that run's peak is to the byte what the list says. `nothing_saves`:
+was tried before all others. A search of which 300 seconds saw no end is ended then, and what it had found counts (`seconds` says so). `same`: that run's peak is to the byte what the list says. `nothing_saves`:
 what the change that does nothing saves; a row of which that is not 0 makes this end with 1. `build`: the commit that was measured. The seconds of bert_pytorch, pygat and
 gpt2_spec were measured beside six other jobs on two cores, those of d732927 beside one or two, those of later ones beside some
 fifteen: `cpu` is what can be compared. `at_first`: the first entry
@@ -23,6 +23,7 @@ import os
 import pathlib
 import resource
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ from places import ENVIRONMENTS, ROOT, TONNAGE  # noqa: E402
 RESULTS = ROOT / "bench/results/fix_upstream.csv"
 FIELDS = ["script", "needed_bytes", "missing_bytes", "first_entry", "results", "right", "as_good", "first_trial", "again", "same",
           "nothing_saves", "trials", "seconds_to_first", "seconds", "cpu", "at_first", "right_at_first", "build"]  # fmt: skip
+PATIENCE = 300  # seconds for a script
 NO_SLOWER = 1.01  # a step's time is an estimate
 
 
@@ -44,8 +46,13 @@ def tonnage(command, row, words, folder, keep=None):
         path = pathlib.Path(out) / "out.json"
         card = ["--gpu", row["gpu"], *(["--memory", row["memory"]] if "memory" in row else [])]
         line = [TONNAGE, command, "--quiet", *card, "--json", path, "--", *words]
-        subprocess.run(list(map(str, line)), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env={"TONNAGE_SECONDS": "900", **os.environ, **row.get("variables", {}), "TONNAGE_TRY": "nothing"})  # fmt: skip
+        process = subprocess.Popen(list(map(str, line)), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   env={**os.environ, **row.get("variables", {}), "TONNAGE_TRY": "nothing"})  # fmt: skip
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:  # it writes what it has found so far
+            process.send_signal(signal.SIGINT)
+            process.wait()
         text = path.read_text() if path.exists() else "{}"
         if keep is not None:
             (keep / ("%s-%s.json" % (row["name"], command))).write_text(text)
