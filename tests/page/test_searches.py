@@ -79,7 +79,7 @@ def test_what_fits_and_what_does_not(opened, searched):
         assert items.count() == len(fitting) >= 2
         for number, change in enumerate(fitting):
             text = items.nth(number).inner_text()
-            for words in change["title"], change["time"], change["results"], change["how"].strip():
+            for words in change["title"], change["time"], change["results"], *change["how"].split("\n"):  # a paragraph each
                 assert words in text
             assert ("the first that is enough" in text) == change["enough"]
             items.nth(number).locator("summary").click()
