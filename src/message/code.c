@@ -9,26 +9,7 @@
 #include <string.h>
 
 #include "message/internal_message.h"
-
-static bool
-name_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
-
-/* Whether the text begins with one of the words, separated by '|', and no letter follows a word that ends with one. */
-static bool
-begins(const char *text, size_t length, const char *words)
-{
-	while (*words != '\0') {
-		size_t size = strcspn(words, "|");
-		if (size <= length && strncmp(text, words, size) == 0 &&
-		    (!name_char(words[size - 1]) || size == length || !name_char(text[size])))
-			return true;
-		words += size + (words[size] == '|');
-	}
-	return false;
-}
+#include "message/words_of_line.h"
 
 /* What only opens a line of source that goes on like this. */
 static bool
@@ -36,18 +17,21 @@ statement(const char *text, size_t length)
 {
 	char last = text[length - 1];
 	bool calls = memchr(text, '(', length) != NULL;
-	if (begins(text, length,
-	           "#include|#define|#if|#ifdef|#ifndef|#endif|#else|#pragma|/*|*/|/**|@pytest|@staticmethod|"
-	           "@property|assert(|assert!(|assert_eq!(|panic!(|EXPECT_|ASSERT_|std::|fmt.|self.|"
-	           "} else|} catch|pub fn|pub struct|export "))
+	if (tn__begins_with(text, length,
+	                    "#include|#define|#if|#ifdef|#ifndef|#endif|#else|#pragma|/*|*/|/**|@pytest|@staticmethod|"
+	                    "@property|assert(|assert!(|assert_eq!(|panic!(|EXPECT_|ASSERT_|std::|fmt.|self.|"
+	                    "} else|} catch|pub fn|pub struct|export ",
+	                    false))
 		return true;
-	if (begins(text, length, "def|async def|class|if|elif|else|for|while|try|except|with|finally|case|match"))
+	if (tn__begins_with(text, length, "def|async def|class|if|elif|else|for|while|try|except|with|finally|case|match",
+	                    false))
 		return last == ':' || last == '{' || last == '(' || last == ';';
-	if (begins(text, length, "import|from"))
-		return tn__find(text, length, " import ") != NULL || begins(text, length, "import");
-	if (begins(text, length,
-	           "return|raise|throw|assert|yield|await|func|fn|let|const|var|static|template|namespace|"
-	           "void|int|bool|auto|char|size_t|cdef|cpdef|using|struct|enum|public|private|else if|del"))
+	if (tn__begins_with(text, length, "import|from", false))
+		return tn__find(text, length, " import ") != NULL || tn__begins_with(text, length, "import", false);
+	if (tn__begins_with(text, length,
+	                    "return|raise|throw|assert|yield|await|func|fn|let|const|var|static|template|namespace|"
+	                    "void|int|bool|auto|char|size_t|cdef|cpdef|using|struct|enum|public|private|else if|del",
+	                    false))
 		return calls || last == ';' || last == '{' || strchr("\"'=[]", last) != NULL || length < 40;
 	return false;
 }
@@ -64,7 +48,7 @@ bool
 tn__line_opens_with_error(const char *line, size_t length)
 {
 	size_t i = 0;
-	while (i < length && (name_char(line[i]) || line[i] == '.'))
+	while (i < length && (tn__name_char(line[i]) || line[i] == '.'))
 		i++;
 	return i + 1 < length && line[i] == ':' && line[i + 1] == ' ' && exception_name(line, i);
 }
@@ -74,7 +58,7 @@ static size_t
 call_name(const char *text, size_t length)
 {
 	size_t i = 0;
-	while (i < length && (name_char(text[i]) || strchr(".:>-!", text[i]) != NULL)) {
+	while (i < length && (tn__name_char(text[i]) || strchr(".:>-!", text[i]) != NULL)) {
 		if (text[i] == ':' && text[i + 1] != ':' && (i == 0 || text[i - 1] != ':'))
 			return 0;
 		if (text[i] == '-' && text[i + 1] != '>')
@@ -89,7 +73,7 @@ static bool
 assignment(const char *text, size_t length)
 {
 	size_t i = 0;
-	while (i < length && (name_char(text[i]) || strchr("., []*&:_'\"", text[i]) != NULL))
+	while (i < length && (tn__name_char(text[i]) || strchr("., []*&:_'\"", text[i]) != NULL))
 		i++;
 	if (i > 0 && i + 2 < length && text[i] == '=' && text[i - 1] == ':' && text[i + 1] == ' ')
 		return true;
@@ -100,17 +84,14 @@ assignment(const char *text, size_t length)
 	size_t size = length - i - 2;
 	size_t name = call_name(value, size);
 	return name > 0 || (size == 1 && strchr("([{", value[0]) != NULL) ||
-	       begins(value, size, "None|True|False|[]|{}|lambda|new|await|self.|f\"|f'|&");
+	       tn__begins_with(value, size, "None|True|False|[]|{}|lambda|new|await|self.|f\"|f'|&", false);
 }
 
-/* Where what is no blank of the line starts; "+" and "-" of a change, the number of an editor and quote marks are skipped. */
+/* Where the source of a line starts: behind blanks and quote marks. */
 static size_t
 indent(const char *line, size_t length)
 {
-	size_t i = 0;
-	while (i < length && strchr(" >|", line[i]) != NULL)
-		i++;
-	return i;
+	return tn__skip_any(line, length, " >|");
 }
 
 bool
@@ -143,7 +124,7 @@ says_nothing(const char *line, size_t length)
 	if (first == length)
 		return true;
 	char last = line[length - 1];
-	return begins(line + first, length - first, "#|//|*|\"\"\"") || strchr(",({[", last) != NULL ||
+	return tn__begins_with(line + first, length - first, "#|//|*|\"\"\"", false) || strchr(",({[", last) != NULL ||
 	       line[first] == '"' || line[first] == '\'' || strncmp(line, "    ", 4) == 0;
 }
 
@@ -152,7 +133,8 @@ static bool
 documents(const char *line, size_t length)
 {
 	size_t first = indent(line, length);
-	return begins(line + first, length - first, "* @|/**|///|:param|:raises|:return|* \\|Raises:|Args:|Returns:");
+	return tn__begins_with(line + first, length - first,
+	                       "* @|/**|///|:param|:raises|:return|* \\|Raises:|Args:|Returns:", false);
 }
 
 static bool
@@ -200,9 +182,9 @@ tn__code_is_around(const struct tn_code_around *around)
 bool
 tn__phrase_is_string_or_name(const char *line, size_t length, size_t start, size_t end)
 {
-	while (start > 0 && (name_char(line[start - 1]) || strchr(".:", line[start - 1]) != NULL))
+	while (start > 0 && (tn__name_char(line[start - 1]) || strchr(".:", line[start - 1]) != NULL))
 		start--;
-	while (end < length && name_char(line[end]))
+	while (end < length && tn__name_char(line[end]))
 		end++;
 	size_t quotes = 0;
 	for (size_t i = 0; i < start; i++)

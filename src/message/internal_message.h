@@ -174,6 +174,17 @@ bool tn__line_opens_with_error(const char *line, size_t length);
 /* Whether a phrase at [start, end) of a line of source is in a string, or a name. */
 bool tn__phrase_is_string_or_name(const char *line, size_t length, size_t start, size_t end);
 
+/* ---- pages.c ---- */
+
+/* Whether a clean line is the heading of a chapter about errors: "Troubleshooting". */
+bool tn__line_opens_chapter(const char *line, size_t length);
+
+/* Whether a clean line is the title of a page about errors: "..., what it means and how to fix it". */
+bool tn__line_titles_page(const char *line, size_t length);
+
+/* Whether a clean line heads what to do about an error: "**Solution**: ...". */
+bool tn__line_heads_remedy(const char *line, size_t length);
+
 /* ---- spoken.c ---- */
 
 /* Whether a phrase at [start, end) of a clean line stands in a string of a program that raises or looks for an error. */
@@ -187,15 +198,6 @@ bool tn__line_found(const char *line, size_t length);
 
 /* Whether a clean line is one of a change ("@@ -1,2 +1,3 @@" and what follows); `before`: the line before was. */
 bool tn__line_in_change(const char *line, size_t length, bool before);
-
-/* Whether a clean line is the heading of a chapter about errors: "Troubleshooting". */
-bool tn__line_opens_chapter(const char *line, size_t length);
-
-/* Whether a clean line is the title of a page about errors: "..., what it means and how to fix it". */
-bool tn__line_titles_page(const char *line, size_t length);
-
-/* Whether a clean line heads what to do about an error: "**Solution**: ...". */
-bool tn__line_heads_remedy(const char *line, size_t length);
 
 /* Prose that announces an error that may come, or a wording, and what it announces. */
 enum tn_example {

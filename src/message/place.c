@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "message/internal_message.h"
+#include "message/words_of_line.h"
 
 #define GUESS 1 /* the lightest weight of phases.def */
 
@@ -41,12 +42,6 @@ _Static_assert(sizeof(frameworks) / sizeof(frameworks[0]) <= UINT8_MAX, "struct 
 
 /* ---- patterns ---- */
 
-static bool
-name_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
-
 /* Where a piece of a pattern stands in a text, in code only where a name begins; NULL if nowhere. */
 static const char *
 find_piece(const char *text, const char *begin, size_t length, const char *piece, size_t size, bool code)
@@ -55,7 +50,7 @@ find_piece(const char *text, const char *begin, size_t length, const char *piece
 	for (const char *at = text; (at = memchr(at, piece[0], (size_t)(end - at))) != NULL; at++) {
 		if ((size_t)(end - at) < size)
 			return NULL;
-		if (memcmp(at, piece, size) == 0 && !(code && name_char(piece[0]) && at > begin && name_char(at[-1])))
+		if (memcmp(at, piece, size) == 0 && !(code && tn__name_char(piece[0]) && at > begin && tn__name_char(at[-1])))
 			return at;
 	}
 	return NULL;

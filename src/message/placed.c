@@ -11,12 +11,7 @@
 #include <strings.h>
 
 #include "message/internal_message.h"
-
-static bool
-name_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
+#include "message/words_of_line.h"
 
 /* Copies the word that ends at `end`, with a blank at each side, in small letters; returns its length. */
 static size_t
@@ -44,7 +39,7 @@ whole_phrase(const char *line, size_t start)
 	char word[24];
 	for (;;) {
 		size_t before = start;
-		while (start > 0 && (name_char(line[start - 1]) || line[start - 1] == '.' ||
+		while (start > 0 && (tn__name_char(line[start - 1]) || line[start - 1] == '.' ||
 		                     (line[start - 1] == ':' && start > 1 && line[start - 2] == ':') ||
 		                     (line[start - 1] == ':' && line[start] == ':')))
 			start--;
@@ -72,10 +67,7 @@ unwrapped(const char *line, size_t start)
 static size_t
 margin(const char *line, size_t length)
 {
-	size_t i = 0;
-	while (i < length && strchr(" #>*|\"'`(", line[i]) != NULL)
-		i++;
-	return i;
+	return tn__skip_any(line, length, " #>*|\"'`(");
 }
 
 /* Whether the line has marks of a log: a time, a rank or a level opens it, or it has a level in brackets. */
@@ -208,7 +200,7 @@ ends_as_printed(const char *line, size_t length, size_t end)
 		"and or but as within of code even occurred encountered "
 		"raised thrown happened ";
 	char word[24];
-	while (end < length && name_char(line[end]))
+	while (end < length && tn__name_char(line[end]))
 		end++;
 	while (end < length && strchr("\"'`*)", line[end]) != NULL)
 		end++;
@@ -300,7 +292,7 @@ advised(const char *line, size_t length, size_t start, size_t end)
 {
 	size_t head = unwrapped_head(line, start);
 	struct heard heard = { false, false, false, false, false };
-	while (head < start && head > 0 && (name_char(line[head - 1]) || line[head - 1] == '.'))
+	while (head < start && head > 0 && (tn__name_char(line[head - 1]) || line[head - 1] == '.'))
 		head--;
 	head = unwrapped(line, head);
 	if (head == 0 || line[head - 1] == ':' || logged(line, length))

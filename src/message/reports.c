@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "message/internal_message.h"
+#include "message/words_of_line.h"
 
 /* Words of programs, not of reports. */
 static const char code_words[] = "except |raise |raises(|assert| in "
@@ -18,12 +19,6 @@ static const char code_words[] = "except |raise |raises(|assert| in "
 static const char prose_words[] = "to avoid |in order to |avoid the |in case of |if you see |if you get |you would "
 								  "get |you see the |you may get |"
 								  "you might get |troubleshooting|known limitation|known issue|faq";
-
-static bool
-name_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
 
 /* The last word before `start`, lower case. */
 static void
@@ -47,9 +42,9 @@ constant(const char *line, size_t length, size_t start, size_t end)
 	    (memchr(line + start, '_', end - start) == NULL && strncmp(line + start, "cudaError", 9) != 0))
 		return false;
 	size_t first = start, last = end;
-	while (first > 0 && name_char(line[first - 1]))
+	while (first > 0 && tn__name_char(line[first - 1]))
 		first--;
-	while (last < length && name_char(line[last]))
+	while (last < length && tn__name_char(line[last]))
 		last++;
 	start = first;
 	end = last;
@@ -148,7 +143,7 @@ printed_behind_code(const char *line, size_t start)
 	if (quoted || start < 9 || strncmp(line + start - 7, "Error: ", 7) != 0)
 		return false;
 	size_t head = start - 2;
-	while (head > 0 && (name_char(line[head - 1]) || line[head - 1] == '.'))
+	while (head > 0 && (tn__name_char(line[head - 1]) || line[head - 1] == '.'))
 		head--;
 	return head > 1 && line[head - 1] == ' ' && strchr(")\"", line[head - 2]) != NULL;
 }
@@ -228,9 +223,9 @@ heading(const char *line, size_t length, size_t start, size_t end)
 static bool
 named(const char *line, size_t length, size_t start, size_t end)
 {
-	while (start > 0 && (name_char(line[start - 1]) || line[start - 1] == '.'))
+	while (start > 0 && (tn__name_char(line[start - 1]) || line[start - 1] == '.'))
 		start--;
-	while (end < length && name_char(line[end]))
+	while (end < length && tn__name_char(line[end]))
 		end++;
 	if (reported_name(line, start))
 		return false;
@@ -269,9 +264,9 @@ prose_after(const char *line, size_t length, size_t end)
 static bool
 scoped_class(const char *line, size_t length, size_t start, size_t end)
 {
-	while (start > 0 && name_char(line[start - 1]))
+	while (start > 0 && tn__name_char(line[start - 1]))
 		start--;
-	while (end < length && name_char(line[end]))
+	while (end < length && tn__name_char(line[end]))
 		end++;
 	return end == length && start > 2 && strncmp(line + start - 2, "::", 2) == 0 && end > 5 &&
 	       strncmp(line + end - 5, "Error", 5) == 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "message/internal_message.h"
+#include "message/words_of_line.h"
 
 #define NONE TN_MESSAGE_NONE
 #define MIB 1048576u
@@ -42,19 +43,13 @@ tn__seen_start(struct tn_seen *seen)
 	seen->line_card = seen->summary_device = -1;
 }
 
-static bool
-name_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
-
 /* The value behind a name at `found`, or NULL when the name goes on or no value follows. */
 static const char *
 value_behind(const char *line, const char *found, size_t size)
 {
 	const char *at = found + size;
 	bool option = found > line && found[-1] == '-';
-	if (found > line && (name_char(found[-1]) || found[-1] == '.'))
+	if (found > line && (tn__name_char(found[-1]) || found[-1] == '.'))
 		return NULL;
 	at += strspn(at, "\"'\\");
 	bool sign = *at == '=' || *at == ':' || (*at == ' ' && (strchr("=:", at[strspn(at, " ")]) != NULL || option));
@@ -83,7 +78,7 @@ static bool
 read_count(const char *text, uint64_t *out)
 {
 	size_t digits = strspn(text, "0123456789");
-	if (digits == 0 || digits > 9 || name_char(text[digits]) ||
+	if (digits == 0 || digits > 9 || tn__name_char(text[digits]) ||
 	    (text[digits] == '.' && isdigit((unsigned char)text[digits + 1])))
 		return false;
 	*out = strtoull(text, NULL, 10);

@@ -8,15 +8,9 @@
  */
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 #include "message/internal_message.h"
-
-static bool
-name_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
+#include "message/words_of_line.h"
 
 /* ---- strings of programs ---- */
 
@@ -32,9 +26,10 @@ static bool
 opens(const char *line, size_t quote, size_t *open)
 {
 	*open = quote;
-	if (quote > 0 && strchr("fFrRbBuU", line[quote - 1]) != NULL && (quote == 1 || !name_char(line[quote - 2])))
+	if (quote > 0 && strchr("fFrRbBuU", line[quote - 1]) != NULL && (quote == 1 || !tn__name_char(line[quote - 2])))
 		*open = quote - 1;
-	return *open < quote || quote == 0 || !(name_char(line[quote - 1]) || strchr(".,:;!?\\)", line[quote - 1]) != NULL);
+	return *open < quote || quote == 0 ||
+	       !(tn__name_char(line[quote - 1]) || strchr(".,:;!?\\)", line[quote - 1]) != NULL);
 }
 
 /* Whether a string is open at `end`: a quote there closes it. */
@@ -85,7 +80,7 @@ ends_with(const char *line, size_t end, const char *words)
 	while (*words != '\0') {
 		size_t size = strcspn(words, "|");
 		if (size <= end && strncmp(line + end - size, words, size) == 0 &&
-		    (!name_char(words[0]) || size == end || !name_char(line[end - size - 1])))
+		    (!tn__name_char(words[0]) || size == end || !tn__name_char(line[end - size - 1])))
 			return true;
 		words += size + (words[size] == '|');
 	}
@@ -112,12 +107,12 @@ called(const char *line, size_t end)
 	size_t open = open_parenthesis(line, end), i = open;
 	if (open == end)
 		return false;
-	while (i > 0 && (name_char(line[i - 1]) || strchr(".:>!", line[i - 1]) != NULL))
+	while (i > 0 && (tn__name_char(line[i - 1]) || strchr(".:>!", line[i - 1]) != NULL))
 		i--;
 	if (i == open)
 		return ends_with(line, trimmed(line, open), "if|while|return|switch");
 	size_t last = open;
-	while (last > i && name_char(line[last - 1]))
+	while (last > i && tn__name_char(line[last - 1]))
 		last--;
 	bool lower = false;
 	for (size_t k = last; k < open; k++)
@@ -138,7 +133,7 @@ element(const char *line, size_t length, const struct literal *literal)
 		return false;
 	bool written_end = literal->close > 1 && line[literal->close - 2] == '\\' && line[literal->close - 1] == 'n';
 	size_t name = literal->first;
-	while (name < literal->close && (name_char(line[name]) || line[name] == '.'))
+	while (name < literal->close && (tn__name_char(line[name]) || line[name] == '.'))
 		name++;
 	bool named = name < literal->close && line[name] == ':' && name > literal->first + 5 &&
 	             isupper((unsigned char)line[name - 5]) && ends_with(line, name, "Error");
@@ -153,10 +148,10 @@ looked_for(const char *behind)
 	if (strncmp(behind, " in ", 4) != 0)
 		return false;
 	size_t i = 4;
-	while (name_char(behind[i]))
+	while (tn__name_char(behind[i]))
 		i++;
-	return i > 4 &&
-	       (behind[i] == '(' || behind[i] == ':' || behind[i] == ')' || (behind[i] == '.' && name_char(behind[i + 1])));
+	return i > 4 && (behind[i] == '(' || behind[i] == ':' || behind[i] == ')' ||
+	                 (behind[i] == '.' && tn__name_char(behind[i + 1])));
 }
 
 static bool
@@ -200,11 +195,11 @@ template(const char *line, size_t length)
 		if (line[i] == '%' && (i == 0 || !isalnum((unsigned char)line[i - 1]))) {
 			while (k < length && strchr("0123456789.lhz", line[k]) != NULL)
 				k++;
-			if (k < length && strchr("sdiufgx", line[k]) != NULL && (k + 1 == length || !name_char(line[k + 1])))
+			if (k < length && strchr("sdiufgx", line[k]) != NULL && (k + 1 == length || !tn__name_char(line[k + 1])))
 				return true;
 		}
 		if (line[i] == '{' && isalpha((unsigned char)line[k]) && (i == 0 || line[i - 1] != '{')) {
-			while (k < length && (name_char(line[k]) || line[k] == '.'))
+			while (k < length && (tn__name_char(line[k]) || line[k] == '.'))
 				k++;
 			if (k + 1 < length && line[k] == ':' && strchr(".,<>0123456789", line[k + 1]) != NULL)
 				while (k < length && strchr(":.,<>0123456789fdgs", line[k]) != NULL)
@@ -214,9 +209,9 @@ template(const char *line, size_t length)
 		}
 		if (line[i] == '(' && strncmp(line + i, "(...)", 5) == 0)
 			return true;
-		if (strncmp(line + i, "X.X", 3) == 0 && (i == 0 || !name_char(line[i - 1])))
+		if (strncmp(line + i, "X.X", 3) == 0 && (i == 0 || !tn__name_char(line[i - 1])))
 			return true;
-		if (strncmp(line + i, "XXX", 3) == 0 && (i == 0 || !name_char(line[i - 1])))
+		if (strncmp(line + i, "XXX", 3) == 0 && (i == 0 || !tn__name_char(line[i - 1])))
 			return true;
 		if (strchr("XYN", line[i]) != NULL && i > 0 && line[i - 1] == ' ' &&
 		    (strncmp(line + k, " GiB", 4) == 0 || strncmp(line + k, " MiB", 4) == 0 ||
@@ -231,10 +226,10 @@ static size_t
 search_mark(const char *line, size_t length)
 {
 	size_t i = 0, dot = 0;
-	while (i < length && name_char(line[i])) /* the revision that git searched */
+	while (i < length && tn__name_char(line[i])) /* the revision that git searched */
 		i++;
 	i = i > 0 && i < length && line[i] == ':' ? i + 1 : 0;
-	for (; i < length && (name_char(line[i]) || strchr("./-+", line[i]) != NULL); i++)
+	for (; i < length && (tn__name_char(line[i]) || strchr("./-+", line[i]) != NULL); i++)
 		dot = line[i] == '.' ? i : dot;
 	size_t name = i;
 	if (dot == 0 || name - dot < 2 || name - dot > 6 || name >= length || line[name] != ':')
@@ -358,90 +353,4 @@ tn__line_example(const char *line, size_t length, enum tn_example before)
 	return teaches_example(line, length)    ? TN_EXAMPLE_TAUGHT
 	       : leads_to_example(line, length) ? TN_EXAMPLE_NEXT
 	                                        : TN_EXAMPLE_NONE;
-}
-
-/* ---- pages that teach ---- */
-
-/* Where the words of a heading start: behind "##", "**", "1.", "-". */
-static size_t
-heading_words(const char *line, size_t length)
-{
-	size_t i = 0;
-	while (i < length && (strchr(" #*>-_.)", line[i]) != NULL || isdigit((unsigned char)line[i]) ||
-	                      (unsigned char)line[i] >= 0xf0 || ((unsigned char)line[i] & 0xc0) == 0x80))
-		i++;
-	return i;
-}
-
-static bool
-opens_with(const char *text, size_t length, const char *words)
-{
-	while (*words != '\0') {
-		size_t size = strcspn(words, "|");
-		if (size <= length && strncasecmp(text, words, size) == 0 && (size == length || !name_char(text[size])))
-			return true;
-		words += size + (words[size] == '|');
-	}
-	return false;
-}
-
-bool
-tn__line_opens_chapter(const char *line, size_t length)
-{
-	size_t first = heading_words(line, length);
-	while (length > first && strchr(" *:#", line[length - 1]) != NULL)
-		length--;
-	const char *text = line + first;
-	size_t size = length - first;
-	static const char *const names[] = { "frequently asked questions",
-		                                 "faq",
-		                                 "faqs",
-		                                 "troubleshooting",
-		                                 "troubleshooting guide",
-		                                 "common issues",
-		                                 "common errors",
-		                                 "common problems",
-		                                 "known issues",
-		                                 "known limitations",
-		                                 "common issues and solutions",
-		                                 "error handling",
-		                                 "error messages",
-		                                 "what the error looks like",
-		                                 "what it looks like",
-		                                 "what this error means" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (size == strlen(names[i]) && strncasecmp(text, names[i], size) == 0)
-			return true;
-	return false;
-}
-
-bool
-tn__line_heads_remedy(const char *line, size_t length)
-{
-	size_t first = heading_words(line, length);
-	const char *text = line + first;
-	size_t size = length - first;
-	bool marked = first > 0 || (size > 0 && text[size - 1] == ':');
-	static const char *const others[] = { "\xe8\xa7\xa3\xe5\x86\xb3", "\xe8\xa7\xa3\xe6\xb1\xba",
-		                                  "\xe5\xaf\xbe\xe5\x87\xa6" };
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (strncmp(line, others[i], 6) == 0 ||
-		    (marked && tn__find(line, length < 12 ? length : 12, others[i]) != NULL))
-			return true;
-	return (marked &&
-	        opens_with(text, size,
-	                   "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"
-	                   "why it happens|what to do|possible solutions|quick fix|mitigation|remedy|recovery")) ||
-	       opens_with(
-			   text, size,
-			   "try the following|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:");
-}
-
-bool
-tn__line_titles_page(const char *line, size_t length)
-{
-	return length < 160 && tn__has_any(line, length,
-	                                   "what it means|how to fix it|and how to fix|causes and fixes|complete guide|"
-	                                   "troubleshooting guide|actually means|common causes|a deep dive|explained:|"
-	                                   "guide to fixing|guide to solving");
 }

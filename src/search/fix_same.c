@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether a change that promises the same results made the same updates: as many samples, the same loss, the same learning
- * rates, and no loss of pieces that compares samples with each other. What a trial and the unchanged program were seen to do (python/tonnage/changes/pace.py) is held against each other.
+ * rates, and no loss of pieces that compares samples with each other. What a trial and the unchanged program were seen to do
+ * (python/tonnage/changes/pace.py) is held against each other.
  */
 #include <math.h>
 #include <stdlib.h>
