@@ -104,12 +104,14 @@ tn__find_uneven_cards(struct tn_report *report)
 {
 	const struct tn_need *need = &report->need;
 	int64_t card = (int64_t)report->gpu.total_bytes, all = 0, most = 0;
+	size_t used = 0; /* by more than a context */
 	char text[256] = "", bytes[32];
 	size_t length = 0;
 	if (report->rank_count > 0 || report->card_count < 2 || need->card_count != report->card_count || !report->oom.seen)
 		return;
 	for (size_t i = 0; i < need->card_count; i++) {
 		all += need->cards[i];
+		used += need->cards[i] > (int64_t)report->gpu.context_bytes;
 		most = need->cards[i] > most ? need->cards[i] : most;
 		if (length < sizeof(text) - 64)
 			length += (size_t)snprintf(text + length, sizeof(text) - length, "%scard %lld: %s", i > 0 ? ", " : "",
@@ -118,7 +120,7 @@ tn__find_uneven_cards(struct tn_report *report)
 	/* Only where nothing in particular was found: what DataParallel gathers is no part of the model. */
 	if (report->finding_count > 0 && !tn__is_cause(&report->findings[0]))
 		return;
-	if (most <= card || all > (int64_t)(need->card_count) * (card - card / 16))
+	if (used < 2 || most <= card || all > (int64_t)(need->card_count) * (card - card / 16))
 		return;
 	struct tn_finding *finding = tn__report_add_finding(
 		report, TN_FINDING_uneven_cards, most - card, NULL, NULL,

@@ -102,6 +102,13 @@ const struct tn_cause tn__cause_larger_input = { TN_FINDING_larger_input, TN_FIN
 
 #define NEAR 4 /* lines */
 
+/* Made as often in a pass, which memory may have ended within a layer. */
+static bool
+as_often(int64_t one, int64_t other)
+{
+	return one > 1 && other > 1 && one - other <= 1 && other - one <= 1;
+}
+
 /* Made a line or two from the softmax, as often: its dropout, scores and mask of one line together. */
 static bool
 is_beside(const struct tn_report_holder *holder, const struct tn_report_holder *softmax)
@@ -112,7 +119,7 @@ is_beside(const struct tn_report_holder *holder, const struct tn_report_holder *
 	                                                  : softmax->at.line - holder->at.line;
 	int64_t part = holder->bytes / (holder->alike > 0 ? holder->alike : 1);
 	int64_t scores = softmax->bytes / (softmax->alike > 0 ? softmax->alike : 1);
-	return away <= NEAR && holder->alike > 1 && holder->alike == softmax->alike && part >= scores && part <= 2 * scores;
+	return away <= NEAR && as_often(holder->alike, softmax->alike) && part >= scores && part <= 2 * scores;
 }
 
 /* Scores before and after masks and dropout: activations as large as what a softmax made, and copies that the program keeps of
@@ -123,8 +130,8 @@ bytes_like(const struct tn_cause_facts *facts, const struct tn_report_holder *so
 	int64_t bytes = 0;
 	for (size_t i = 0; i < facts->moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
-		bool copies = holder->category == TN_CATEGORY_temporaries && holder->layers && holder->alike > 1 &&
-		              holder->alike == softmax->alike;
+		bool copies = holder->category == TN_CATEGORY_temporaries && holder->layers &&
+		              as_often(holder->alike, softmax->alike);
 		bool alike = (holder->category == TN_CATEGORY_activations || copies) && holder->blocks > 0 &&
 		             softmax->blocks > 0 &&
 		             (holder->bytes / holder->blocks == softmax->bytes / softmax->blocks || is_beside(holder, softmax));

@@ -56,12 +56,14 @@ is_the_reason(const struct tn_report *report, const struct tn_trace_finding *fou
 	return cause == TN_FINDING_model_or_batch_too_big && !found->weighed;
 }
 
+#define LEAST_RETRIES 3 /* one belongs to each out-of-memory */
+
 /* Segments come and go on a card with room, too: PyTorch empties its cache after cudnn.benchmark has tried the algorithms of a
  * new shape (aten/src/ATen/native/cudnn/Conv_v8.cpp), and when it captures a graph. */
 static bool
 is_harmless(const struct tn_report *report, const struct tn_trace_finding *found)
 {
-	return found->id == TN_FINDING_segment_churn && report->retries == 0;
+	return found->id == TN_FINDING_segment_churn && report->retries != TN_NO_FIGURE && report->retries < LEAST_RETRIES;
 }
 
 static void

@@ -179,3 +179,17 @@ def test_a_full_card_is_told_from_an_emptied_cache(program, text, full):
     run = program(text, "--steps=all")
     assert run.verdict == "fits", run.explain()
     assert ("segment_churn" in [row["id"] for row in run.report["findings"]]) == full, run.explain()
+
+
+# It uses the second of two cards, as a script does that was written for somebody's machine.
+SECOND = """
+import torch
+m = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096) for layer in range(40)]).to("cuda:1")
+m(torch.randn(40000, 4096, device="cuda:1")).mean().backward()
+"""
+
+
+def test_a_program_on_one_of_two_cards_is_spread_over_none(program):
+    run = program(SECOND, "--gpus=2")
+    assert run.status == 10 and run.report["findings"][0]["id"] != "uneven_cards", run.explain()
+    assert "spread" not in run.stderr
