@@ -21,6 +21,7 @@
 #define POLITE_SECONDS 10.0
 #define LAST_SECONDS 5.0
 #define STEADY_ROUNDS 8
+#define LEAST_OF_JUMPS 4 /* rounds, to each of which one may rise by more */
 #define TOO_FAR 1000000
 
 tn_status
@@ -176,7 +177,30 @@ tn__request_run_end(struct tn_request_run *requests, const struct tn_process_tre
 
 /* ---- the report ---- */
 
-/* Whether the last rounds each set a new peak by about the same. */
+static int
+by_size(const void *one, const void *two)
+{
+	int64_t a = *(const int64_t *)one, b = *(const int64_t *)two;
+	return (a > b) - (a < b);
+}
+
+/* The median of what each peak is above the one before; 0: it is not known. */
+static int64_t
+usual_rise(const int64_t *peaks, size_t count)
+{
+	int64_t *rises = count > 1 ? calloc(count - 1, sizeof(*rises)) : NULL;
+	if (rises == NULL)
+		return 0;
+	for (size_t i = 1; i < count; i++)
+		rises[i - 1] = peaks[i] - peaks[i - 1];
+	qsort(rises, count - 1, sizeof(*rises), by_size);
+	int64_t usual = rises[(count - 1) / 2];
+	free(rises);
+	return usual;
+}
+
+/* Whether the last rounds each set a new peak, most by about the same: a thread that answers for the first time adds what its
+ * libraries take. */
 static void
 find_rise(const struct tn_request_run *requests, struct tn_requests *found)
 {
@@ -187,13 +211,17 @@ find_rise(const struct tn_request_run *requests, struct tn_requests *found)
 		first = 1; /* the first round has what lasts in its rise */
 	if (count - first <= STEADY_ROUNDS)
 		return;
-	int64_t mean = (requests->peaks[count - 1] - requests->peaks[first]) / (int64_t)(count - 1 - first);
+	int64_t usual = usual_rise(requests->peaks + first, count - first);
+	size_t jumps = 0;
 	for (size_t i = first + 1; i < count; i++) {
 		int64_t rise = requests->peaks[i] - requests->peaks[i - 1];
-		if (rise <= 0 || rise > 2 * mean)
+		if (rise <= 0)
 			return;
+		jumps += rise > 2 * usual;
 	}
-	found->rises = mean;
+	if (usual <= 0 || jumps * LEAST_OF_JUMPS > count - 1 - first)
+		return;
+	found->rises = usual;
 	found->rising_rounds = (int64_t)(count - 1 - first);
 	found->highest = requests->peaks[count - 1];
 }

@@ -29,7 +29,8 @@ struct tn_requests {
 	int64_t rounds;        /* that are whole */
 	int64_t wanted;        /* rounds of --repeat; 0: as many as it takes */
 	bool all;              /* nothing was left to be sent */
-	int64_t rises;         /* bytes by which the peak rises with each round, steadily to the last; 0: it does not */
+	int64_t
+		rises; /* bytes by which the peak usually rises from round to round; 0: it does not with each, to the last */
 	int64_t rising_rounds;
 	int64_t highest; /* peak of PyTorch's allocator in the last of these */
 	int64_t full_at; /* round; TN_NO_FIGURE: too far away */
