@@ -84,6 +84,11 @@ def begin(reason):
         _meet(epochs.latest_dataset())
 
 
+def waited(seconds):
+    """So long the program was kept waiting by the hook."""
+    _rounds.quiet_since += seconds
+
+
 def has_met(dataset):
     """True for a data set that has given a batch in the fast-forward."""
     return state.fast_forward is not None and id(dataset) in _met
