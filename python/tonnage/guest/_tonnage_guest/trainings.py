@@ -39,12 +39,13 @@ class Training:
 class _Known:
     """What is known of the trainings so far."""
 
-    __slots__ = ("trainings", "made", "called", "looked", "spent")
+    __slots__ = ("trainings", "made", "called", "looked", "spent", "set_up")
 
     def __init__(self):
         self.trainings = []
         self.made = {}  # id of an optimizer that was made -> (weak reference, its training's number, as it was made)
         self.called = {}  # id of a module that was called -> (weak reference, the training then)
+        self.set_up = 0  # 1: another was being set up as memory ran out
         self.spent = 0.0  # seconds of looking
         self.looked = False  # the training that began was looked at
 
@@ -53,8 +54,13 @@ _known = _Known()
 
 
 def count():
-    """How many there were."""
-    return len(_known.trainings)
+    """How many there were; one that was being set up as memory ran out counts, too."""
+    return len(_known.trainings) + _known.set_up
+
+
+def has_trained(parameter):
+    """True where an optimizer that was given it has made an update."""
+    return _of(parameter) is not None
 
 
 # ---- what the sensors tell ----
@@ -131,6 +137,7 @@ def out_of_memory(frame):
         return
     now = _known.trainings[-1]
     if _is_set_up(now):
+        _known.set_up = 1
         _look(None, frame)
     elif now.number > 1:
         _look(now, frame)
