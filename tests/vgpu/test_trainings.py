@@ -5,6 +5,7 @@ wanted (doc/design/0038-trainings.md).
 Each training of programs/trainings holds 384 MiB: the model, its gradients and two numbers of Adam for each of its own.
 """
 
+import json
 import pathlib
 import subprocess
 
@@ -15,11 +16,12 @@ FORKED = True  # ../fork_servers.py
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/trainings"
 MODEL = 96 * MIB
+IDS = ("earlier_training", "earlier_training_bound")
 SEARCHES = "prog-trials"
 
 
 def told(run):
-    return [(row["bytes"], row["at"] and row["at"]["line"]) for row in run.report["findings"] if row["id"] == "earlier_training"]
+    return [(row["bytes"], row["at"] and row["at"]["line"]) for row in run.report["findings"] if row["id"] in IDS]
 
 
 def line_of(program, text):
@@ -45,7 +47,7 @@ def test_what_holds_it_is_named_and_let_go_of(tonnage, program, memory, words, l
     run = tonnage(MAIN, [str(PROGRAMS / program)], "--gpu=rtx3060", f"--memory={memory}MiB")
     assert run.verdict == "out_of_memory", run.explain()
     first = run.report["findings"][0]
-    assert first["id"] == "earlier_training" and words in first["what"], run.explain()
+    assert first["id"] in IDS and words in first["what"], run.explain()
     place = line_of(program, line) if line else None
     assert told(run) == [(models * MODEL, place if program != "cached.py" else place - 1)], run.explain()
     again = tonnage(MAIN, [str(PROGRAMS / program)], "--gpu=rtx3060", f"--memory={memory}MiB", env={"TONNAGE_CHANGES": change})
@@ -58,7 +60,7 @@ def test_what_holds_it_is_named_and_let_go_of(tonnage, program, memory, words, l
 def test_searches_of_libraries(tonnage, program, arguments, words):
     """Optuna, and transformers' hyperparameter_search over it, which itself leaves nothing."""
     run = tonnage(SEARCHES, [str(PROGRAMS / program), *arguments], "--gpu=rtx3060")
-    found = [row["what"] for row in run.report["findings"] if row["id"] == "earlier_training"]
+    found = [row["what"] for row in run.report["findings"] if row["id"] in IDS]
     assert run.verdict == "fits" and len(found) == (words is not None), run.explain()
     assert words is None or words in found[0], run.explain()
 
@@ -77,8 +79,6 @@ def test_fix_offers_the_cure_first_and_its_patch_fits(tonnage, tmp_path, program
         (tmp_path / path.name).write_text(path.read_text())
     words = [str(TONNAGE), "fix", "--gpu=rtx3060", f"--memory={memory}MiB", "--json=out.json", "--patch=fix.diff", "--", python_of(MAIN), program]
     done = subprocess.run(words, cwd=tmp_path, timeout=900, capture_output=True, text=True)
-    import json
-
     change = json.loads((tmp_path / "out.json").read_text())["changes"][0]
     wanted = next(row[5] for row in FOUND if row[0] == program)
     assert change["changes"] == wanted and change["fits"] and change["results"] == "same", done.stdout

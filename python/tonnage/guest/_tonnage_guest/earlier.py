@@ -185,14 +185,20 @@ class _Search:
                     holder.of.setdefault(number, set()).add(optimizer)
 
     def _measured(self):
-        """A row for each holder that frees something by itself; one for the fewest that do together, where that is more."""
+        """A row for each holder that frees something by itself; one for the fewest that do together, where that is more. Variables that hold, for
+        the time being, what something else keeps for longer are no holders of it."""
         holders = self._distinct()[:_MOST_HOLDERS]
+        lasting = [holder for holder in holders if holder.kind != "variable"]
+        kept = {number for holder in lasting for number in holder.of}
+        passing = [holder for holder in holders if holder.kind == "variable" and holder.of.keys() <= kept]
+        holders = [holder for holder in holders if holder not in passing]
         if not holders:
             return []
-        sizes = [let_go.measure(None, self._letting_go([holder])) or 0 for holder in holders]
-        whole = sizes[0] if len(holders) == 1 else let_go.measure(None, self._letting_go(holders)) or 0
+        first = self._letting_go(passing) if passing else None
+        sizes = [let_go.measure(first, self._letting_go([holder])) or 0 for holder in holders]
+        whole = sizes[0] if len(holders) == 1 else let_go.measure(first, self._letting_go(holders)) or 0
         if whole > sum(sizes) + _LEAST:
-            return [self._together(holders, whole)]
+            return [self._together(holders, whole, first)]
         return [holder.row(size) for holder, size in zip(holders, sizes) if size >= _LEAST]
 
     def _distinct(self):
@@ -206,10 +212,10 @@ class _Search:
                 best[links] = rank, holder
         return [holder for _, holder in sorted(best.values(), key=lambda row: row[0])]
 
-    def _together(self, holders, whole):
+    def _together(self, holders, whole, first):
         for holder in tuple(holders):
             fewer = [other for other in holders if other is not holder]
-            if fewer and let_go.measure(None, self._letting_go(fewer)) == whole:
+            if fewer and let_go.measure(first, self._letting_go(fewer)) == whole:
                 holders = fewer
         names = [holder.name for holder in holders]
         of = [(number, kind) for holder in holders for number, kinds in holder.of.items() for kind in kinds]
