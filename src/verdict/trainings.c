@@ -25,15 +25,19 @@ static const struct kind {
 	  "set %N to None before the next training begins" },
 	{ "container", TN_FINDING_earlier_training, "%N keeps %B of %T while training %D goes on",
 	  "keep only what is needed of each training, or keep it on the CPU (.cpu())" },
-	{ "exception", TN_FINDING_earlier_training, "an exception that %N keeps holds %B of %T: its traceback has the variables of the functions it went through",
+	{ "exception", TN_FINDING_earlier_training,
+	  "an exception that %N keeps holds %B of %T: its traceback has the variables of the functions it went through",
 	  "traceback.clear_frames(error.__traceback__) in the except block, or keep str(error) only" },
-	{ "handled", TN_FINDING_earlier_training, "the exception that is being handled holds %B of %T while training %D goes on inside of the except block",
+	{ "handled", TN_FINDING_earlier_training,
+	  "the exception that is being handled holds %B of %T while training %D goes on inside of the except block",
 	  "try again behind the except block, or clear the traceback's frames first (traceback.clear_frames)" },
 	{ "study", TN_FINDING_earlier_training, "the study %N keeps %B of %T in its trials while training %D goes on",
 	  "save what is needed of a trial to a file, and keep its name in the trial, or keep it on the CPU (.cpu())" },
-	{ "cache", TN_FINDING_earlier_training, "the cache of %N (functools.lru_cache) keeps %B of %T while training %D goes on",
+	{ "cache", TN_FINDING_earlier_training,
+	  "the cache of %N (functools.lru_cache) keeps %B of %T while training %D goes on",
 	  "%N.cache_clear() before the next training begins" },
-	{ "garbage", TN_FINDING_earlier_training, "%B of %T is garbage that Python has not collected: it refers to itself in a circle",
+	{ "garbage", TN_FINDING_earlier_training,
+	  "%B of %T is garbage that Python has not collected: it refers to itself in a circle",
 	  "gc.collect() before the next training begins (Optuna: gc_after_trial=True)" },
 };
 
@@ -119,7 +123,8 @@ tn__weigh_trainings(struct tn_report *report)
 {
 	int64_t lacks = tn__report_short_by(report), sum = 0;
 	struct tn_finding *most = NULL;
-	if (has(report, TN_FINDING_deleted_but_held)) /* the program has said that it is over, and the record knows the line */
+	if (has(report,
+	        TN_FINDING_deleted_but_held)) /* the program has said that it is over, and the record knows the line */
 		tn__report_drop_findings(report, TN_FINDING_earlier_training_bound);
 	for (size_t i = 0; i < report->finding_count; i++)
 		if (is_of_trainings(&report->findings[i]))

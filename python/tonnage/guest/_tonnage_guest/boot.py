@@ -148,6 +148,7 @@ def _wire(detail):
         events.batch_begins.subscribe(phases.batch_begins)
     events.batch_begins.subscribe(settle.batch_begins)
     events.training_began.subscribe(phases.training_began)
+    events.waited.subscribe(fast_forward.waited)
     events.counting_began.subscribe(settle.restart, step_growth.restart)
     events.went_on.subscribe(collectives.went_on, oom.progress)
     events.memory_piles_up.subscribe(_look_for_retainers)

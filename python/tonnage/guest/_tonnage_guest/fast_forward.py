@@ -84,8 +84,9 @@ def begin(reason):
         _meet(epochs.latest_dataset())
 
 
+@guard.guarded
 def waited(seconds):
-    """So long the program was kept waiting by the hook."""
+    """So long the hook has kept the program waiting: nothing could come."""
     _rounds.quiet_since += seconds
 
 

@@ -12,7 +12,7 @@ references: nothing lives longer for us.
 import time
 import weakref
 
-from . import earlier, fast_forward, guard, holds
+from . import earlier, events, guard, holds
 from .state import state
 
 _LOOKS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # trainings at whose first update is looked
@@ -204,7 +204,7 @@ def _look(now, frame):
         began = _clock()
         rows = earlier.look(over, frame) or ()
         _known.spent += _clock() - began
-        fast_forward.waited(_clock() - began)
+        events.waited(_clock() - began)
         for row in rows:
             row["training"] = number
             key = row["kind"], row["name"]
