@@ -79,6 +79,7 @@ class _Search:
         for number, parameters, optimizers in self.over:
             numbers.update((id(one()), (number, False)) for one in parameters if one() is not None)
             numbers.update((id(one()), (number, True)) for one in optimizers if one() is not None)
+        gc.unfreeze()  # what a fork server has frozen refers to things, too
         before = _allocated(self.devices)
         gc.collect()
         garbage = before - _allocated(self.devices)
