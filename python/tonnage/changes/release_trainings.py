@@ -30,6 +30,15 @@ def moved_to_cpu(kept):
 
 
 '''
+_COPIER = '''\
+def copied_to_cpu(kept):
+    """A copy of a model on the CPU, without its gradients."""
+    made = {id(one): torch.nn.Parameter(one.detach().cpu(), one.requires_grad) for one in kept.parameters()}
+    made.update((id(one), one.detach().cpu()) for one in kept.buffers())
+    return copy.deepcopy(kept, made)
+
+
+'''
 _names = {}
 _probes = []  # (change, source, node) of each
 
@@ -96,27 +105,41 @@ def _statement(change, text, before, call, node):
 def kept(number, value):
     """In the place of a value that the program keeps."""
     change = _probes[number][0]
-    change.guarded(_move)(change, number, value)
-    return value
+    return change.guarded(_move, value)(change, number, value)
 
 
 def _move(change, number, value):
+    import copy
+
     import torch
 
     if not _has_trained(torch, value, 0):
-        return
-    if not _names:
-        _names["torch"] = torch
-        exec(_HELPER, _names)
-    _names["moved_to_cpu"](value)
+        return value
     _, text, node = _probes[number]
-    edits = change.edits(text)
+    copies = _is_read_later(text, node)
+    if copies and not isinstance(value, torch.nn.Module):
+        return value  # what the program goes on to use stays where it is
+    if not _names:
+        _names.update(torch=torch, copy=copy)
+        exec(_HELPER + _COPIER, _names)
+    helper, source_of_it = ("copied_to_cpu", _COPIER) if copies else ("moved_to_cpu", _HELPER)
+    moved = _names[helper](value)
     if _note(change, number, "%s goes to the CPU" % text.of(node)):
-        code.need_import(edits, "torch")
-        if not any(helper in rows for rows in edits.before.values() for helper in [(_HELPER.split("\n")[0])]):
-            wrap.insert_helper(edits, _HELPER)
-        edits.replace(node, "moved_to_cpu(%s)" % text.of(node))
+        edits = change.edits(text)
+        for name in ("copy", "torch") if copies else ("torch",):
+            code.need_import(edits, name)
+        if not any(source_of_it.partition("\n")[0] in rows for rows in edits.before.values()):
+            wrap.insert_helper(edits, source_of_it)
+        edits.replace(node, "%s(%s)" % (helper, text.of(node)))
         arguments.say(change, "Keep models and optimizers of earlier trainings on the CPU (model.cpu()).")
+    return moved
+
+
+def _is_read_later(text, node):
+    """True where the function goes on to read a name of what is kept."""
+    names, last, scope = code.names(node), text.statement(node).end_lineno, text.scope(node)
+    return any(isinstance(one, ast.Name) and one.id in names and isinstance(one.ctx, ast.Load) and one.lineno > last and text.scope(one) is scope
+               for one in ast.walk(scope))
 
 
 def _has_trained(torch, value, depth):
