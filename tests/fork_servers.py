@@ -29,10 +29,14 @@ GUEST = ROOT / "python/tonnage/guest"
 CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with the first optimizer
+TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
+OF_LIBRARIES = ("HF_HUB_OFFLINE",)  # of the environment, what other libraries than torch read as they are imported
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
-# Of the environment, what is read anew in a forked process: all else stands when torch is imported.
+# Of the environment, what is read anew in a forked process: all else stands when torch is imported. XDG_CACHE_HOME: for cuDNN's answers;
+# what tonnage fetch keeps there is looked for before. KEEP_MORE is a program's own (vgpu/gate).
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
-           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL"}  # fmt: skip
+           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_CUDNN",
+           "TONNAGE_SNAPSHOT", "XDG_CACHE_HOME", "KEEP_MORE"}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
@@ -44,9 +48,9 @@ def is_fresh():
 
 
 def can_fork(words, environment, settings=()):
-    """True where a program may be forked. words: its command line, a script or a text, not a module; environment:
+    """True where a program may be forked. words: its command line, a script, a text or a module; environment:
     what is set for it; settings: names in it that a server can be started with."""
-    plain = len(words) > 1 and (str(words[1]).endswith(".py") or str(words[1]) == "-c")
+    plain = len(words) > 1 and (str(words[1]).endswith(".py") or str(words[1]) in ("-c", "-m"))
     plain = plain and not environment.get("TONNAGE_INPUTS", "").startswith("pad")  # torch's loader is changed for it at the import
     return not is_fresh() and plain and set(environment) <= RENEWED | set(settings)
 
@@ -127,6 +131,8 @@ def knows(options):
 
 def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
     """The server behind runs of `tonnage run` with these options. settings: pairs of its environment, which the import has to see."""
+    if "/torch-2.6." in python or "/torch-2.15." in python:  # as it is imported one puts a folder on sys.path, one tells of leaks at the end
+        imports = tuple(name for name in imports if name != "torch._dynamo")
     kinds = tuple(option for option in AT_IMPORT if option in options)
     names = [option.partition("=")[0] for option in options]
     if set(names) & set(OF_RANKS):
@@ -143,11 +149,13 @@ def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
     return _server(key, start)
 
 
-def run_forked(tonnage, python, options, command, cwd, environment, keep=None, settings=(), ranks=False, **more):
+def run_forked(tonnage, python, options, command, cwd, environment, keep=None, settings=(), ranks=False, imports=IMPORTS, **more):
     """As subprocess.run of `command`, a `tonnage run` with a plain script; None when the server did not fork. keep: a folder that
     outlives the run, for what the changes tell. settings: names of the environment that the import of torch has to see. ranks: so
-    are the ranks that the program starts (forked/forked_ranks.py)."""
-    server = supervised(tonnage, python, options, settings=tuple((name, environment[name]) for name in settings))
+    are the ranks that the program starts (forked/forked_ranks.py). imports: what the
+    server has imported."""
+    settings = (*settings, *(name for name in OF_LIBRARIES if name in environment and imports != IMPORTS))
+    server = supervised(tonnage, python, options, imports, settings=tuple((name, environment[name]) for name in settings))
     if server is None:
         return None
     handle = server.channel.fileno()
@@ -160,6 +168,32 @@ def run_forked(tonnage, python, options, command, cwd, environment, keep=None, s
     done = subprocess.run(command, cwd=cwd, env=given, pass_fds=[handle], process_group=0, **streams)
     said = done.stdout if done.stderr is None else done.stderr
     return None if done.returncode == 125 and "fork server" in said else done
+
+
+# What only a screen of a forked run says (doc/design/0034-tests.md).
+RAW_CALLS = r"(?m)^  +only what goes through the C library[^:]*: this\s+kernel cannot report\s+connections\n"
+
+# Stands for `tonnage` on the PATH of a shell: a run of `python SCRIPT` is forked, where nothing is set that is read before the fork.
+STAND_IN = """#!/usr/bin/python3 -IS
+import os, sys
+words = sys.argv[1:]
+program = words[words.index("--") + 1:] if "--" in words else []
+names = {{word.partition("=")[0] for word in words[:len(words) - len(program)]}}
+early = names & {{"--inputs", "--weights", "--writes", "--network", "--init", "--no-detail", "--ranks", "--nodes", "--request"}}
+early |= {{name for name in os.environ if name.startswith("PYTORCH_")}}
+if words[:1] == ["run"] and program[:1] == ["python"] and program[1:2] and program[1].endswith(".py") and not early:
+    os.setpgid(0, 0)
+    os.environ["TONNAGE_TEST_CWD"] = os.getcwd()
+else:
+    os.environ.pop("TONNAGE_FORKED_BY")
+os.execv({tonnage!r}, [{tonnage!r}, *words])
+"""
+
+
+def write_stand_in(path, tonnage):
+    """Its environment has TONNAGE_FORKED_BY, the number of the handle of a server (supervised)."""
+    path.write_text(STAND_IN.format(tonnage=str(tonnage)))
+    path.chmod(0o755)
 
 
 # ---- with the hook alone ----

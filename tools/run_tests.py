@@ -182,7 +182,7 @@ def jobs(long):
     yield tests("guest", *more)
     yield tests("preload")
     yield tests("cli")
-    yield Job("build-programs", lambda job: build(job, "debug", *PROGRAMS))
+    yield Job("build-programs", lambda job: build(job, "release", *PROGRAMS))
     yield tests("snapshot", *more, after=["build-programs"])
     if shutil.which("clang"):
         yield Job("build-clang", lambda job: build(job, "clang"))

@@ -125,6 +125,20 @@ read_survey(const json_t *object, struct tn_survey *survey)
 	return status;
 }
 
+/* What is not of the form is left out. */
+static void
+read_products(const json_t *array, struct tn_pace *pace)
+{
+	for (size_t i = 0; i < json_array_size(array) && pace->product_count < TN_PRODUCTS; i++) {
+		const json_t *row = json_array_get(array, i);
+		struct tn_product product = { json_integer_value(json_array_get(row, 0)),
+			                          json_integer_value(json_array_get(row, 1)),
+			                          json_integer_value(json_array_get(row, 2)) };
+		if (product.rows > 0 && product.summed > 0 && product.columns > 0)
+			pace->products[pace->product_count++] = product;
+	}
+}
+
 static void
 read_pace(const json_t *object, struct tn_pace *pace)
 {
@@ -139,6 +153,7 @@ read_pace(const json_t *object, struct tn_pace *pace)
 		                      .loss_share = json_is_number(share) ? json_number_value(share) : NAN };
 	for (size_t i = 0; i < json_array_size(rates) && i < TN_RATES; i++)
 		pace->rates[pace->rate_count++] = json_number_value(json_array_get(rates, i));
+	read_products(json_object_get(object, "products"), pace);
 }
 
 static tn_status

@@ -26,6 +26,12 @@ struct tn_number_list {
 };
 
 #define TN_RATES 16
+#define TN_PRODUCTS 16
+
+/* How large a product of two computed things is, near the loss. */
+struct tn_product {
+	int64_t rows, summed, columns;
+};
 
 /* What the updates of a process were made of. */
 struct tn_pace {
@@ -35,6 +41,8 @@ struct tn_pace {
 	double loss_share;       /* how often its losses count: 1 for a quarter of each of four; NAN: unknown */
 	double rates[TN_RATES];  /* learning rates of the first updates */
 	size_t rate_count;
+	struct tn_product products[TN_PRODUCTS]; /* of the first loss, the nearest to it first */
+	size_t product_count;
 };
 
 /* What one process says of one change. */

@@ -24,12 +24,24 @@ tn__strangers(uint64_t a, uint64_t b)
 
 /* ---- the held message ---- */
 
+static size_t figure_count(const struct tn_message *message);
+
+/* An example in a page that teaches: a remedy follows it, and nothing of a run stands in it. */
+static bool
+taught(const struct tn_event *event, const struct tn_message *message)
+{
+	return event->remedied && !event->title && figure_count(message) == 0 && !tn__message_has_need(message) &&
+	       !event->place.frames && message->rank < 0;
+}
+
 tn_status
 tn__event_hand_out(struct tn_message_scanner *scanner)
 {
 	if (!scanner->held)
 		return TN_OK;
 	scanner->held = false;
+	if (taught(&scanner->held_event, &scanner->held_message))
+		return TN_OK;
 	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
 	tn__place_tell(&scanner->held_event.place, scanner->held_event.family, scanner->held_event.hint,
 	               scanner->held_message.rank >= 0 ? scanner->framework : 0, &scanner->held_message);
@@ -92,6 +104,7 @@ accept(struct tn_message_scanner *scanner)
 		if (!held->place.frames && held->place.phase == TN_AT_UNKNOWN)
 			held->place = event->place;
 		held->last_line = event->last_line;
+		held->remedied &= event->bare;
 		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
 		return TN_OK;
 	}
@@ -216,6 +229,7 @@ failed_on_host(const char *text, size_t length)
 
 /* llama.cpp's buffers of the computer's memory. */
 #define LLAMA_ON_HOST "cpubuffer|cpu_buffer|ggml_aligned_malloc"
+#define LLAMA_ON_CARD "cudamallocfailed|hipmallocfailed|mibondevice"
 
 /* The family in its finer sense, once the region is known. */
 static const struct tn_family *
@@ -223,7 +237,7 @@ refine(const struct tn_family *family, const char *text, size_t length)
 {
 	if (strcmp(family->name, "tensorflow") == 0 && failed_on_host(text, length))
 		return tn__family_tensorflow_host;
-	if (strcmp(family->name, "llama.cpp") == 0 && has(text, length, LLAMA_ON_HOST))
+	if (strcmp(family->name, "llama.cpp") == 0 && has(text, length, LLAMA_ON_HOST) && !has(text, length, LLAMA_ON_CARD))
 		return tn__family_llama_host;
 	if (strcmp(family->name, "other") == 0 && has(text, length, "slurm|srun:"))
 		return tn__family_scheduler;

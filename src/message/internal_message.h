@@ -151,6 +151,29 @@ bool tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
 /* Whether a sentence of nobody's own leads to a phrase at `start`. */
 bool tn__line_prose_before(const char *line, size_t start);
 
+/* ---- code.c ---- */
+
+/* Whether a clean line is one of a program's source, and not of a log that looks like it. */
+bool tn__line_is_code(const char *line, size_t length);
+
+/* The last sixteen lines, a bit each. */
+struct tn_code_around {
+	uint16_t code, other; /* source; neither source nor what stands in logs and source alike */
+	bool quoted;          /* within a string of several lines that holds a traceback */
+};
+
+/* Adds a clean line; `traced`: it is one of a traceback. */
+void tn__code_read(struct tn_code_around *around, const char *line, size_t length, bool traced);
+
+/* Whether the line behind those stands in source. */
+bool tn__code_is_around(const struct tn_code_around *around);
+
+/* Whether a clean line begins, without blanks, with the name of an exception: what runs code prints behind it. */
+bool tn__line_opens_with_error(const char *line, size_t length);
+
+/* Whether a phrase at [start, end) of a line of source is in a string, or a name. */
+bool tn__phrase_is_string_or_name(const char *line, size_t length, size_t start, size_t end);
+
 /* ---- spoken.c ---- */
 
 /* Whether a phrase at [start, end) of a clean line stands in a string of a program that raises or looks for an error. */
@@ -164,6 +187,15 @@ bool tn__line_found(const char *line, size_t length);
 
 /* Whether a clean line is one of a change ("@@ -1,2 +1,3 @@" and what follows); `before`: the line before was. */
 bool tn__line_in_change(const char *line, size_t length, bool before);
+
+/* Whether a clean line is the heading of a chapter about errors: "Troubleshooting". */
+bool tn__line_opens_chapter(const char *line, size_t length);
+
+/* Whether a clean line is the title of a page about errors: "..., what it means and how to fix it". */
+bool tn__line_titles_page(const char *line, size_t length);
+
+/* Whether a clean line heads what to do about an error: "**Solution**: ...". */
+bool tn__line_heads_remedy(const char *line, size_t length);
 
 /* Prose that announces an error that may come, or a wording, and what it announces. */
 enum tn_example {

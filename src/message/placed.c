@@ -8,6 +8,7 @@
  */
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "message/internal_message.h"
 
@@ -128,12 +129,45 @@ unwrapped_head(const char *line, size_t at)
 	return at;
 }
 
+/* It may come, or must not. */
+static const char if_words[] =
+	" if avoid avoids avoiding prevent prevents preventing fix fixes fixed fixing may might could would should can will "
+	"without no not never don't doesn't didn't won't often typically usually commonly you your users user whenever "
+	"handle handles handling catch catches catching unless until detect instead reduce reduces how why ";
+
+/* Somebody advises. */
+static const char advice_words[] =
+	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
+	"you often common commonly ";
+
+/* "# KSampler Allocation on device": a thread's title that ends with the phrase and has no more than two words before
+ * it, which neither ask nor advise. */
+static bool
+titled(const char *line, size_t length, size_t start)
+{
+	size_t words = 0;
+	char word[24];
+	if (strncmp(line, "# ", 2) != 0 || length > 120)
+		return false;
+	for (size_t at = whole_phrase(line, start); at > 2;) {
+		while (at > 2 && !isalnum((unsigned char)line[at - 1]))
+			at--;
+		size_t size = word_ending(line, at, word);
+		if (size > 0 && (strstr(if_words, word) != NULL || strstr(advice_words, word) != NULL || names_change(word)))
+			return false;
+		words += at > 2;
+		while (at > 2 && line[at - 1] != ' ')
+			at--;
+	}
+	return words <= 2;
+}
+
 static bool
 printed(const char *line, size_t length, size_t start)
 {
 	size_t first = whole_phrase(line, start), at = unwrapped(line, first);
 	char word[24];
-	if (at <= tn__line_content(line, length) || at <= margin(line, length))
+	if (at <= tn__line_content(line, length) || at <= margin(line, length) || titled(line, length, start))
 		return true;
 	unsigned char before = (unsigned char)line[at - 1];
 	if (at > 0 && line[at - 1] == ':' && word_ending(line, at - 1, word) > 0 && names_change(word))
@@ -154,6 +188,16 @@ printed(const char *line, size_t length, size_t start)
 	return sentence || head || (logged(line, length) && !leads_on(line, at));
 }
 
+/* "OOMKilled: false" */
+static bool
+denied(const char *value)
+{
+	value += *value == '"';
+	return strncasecmp(value, "false", 5) == 0 ||
+	       (strncasecmp(value, "no", 2) == 0 && value[2] != ' ' && !isalnum((unsigned char)value[2])) ||
+	       strncmp(value, "null", 4) == 0 || (value[0] == '0' && !isalnum((unsigned char)value[1]));
+}
+
 /* What may follow: nothing, a stop, a figure, a name, or a word that says when or where. A verb makes the phrase a
  * sentence's subject: "CUDA out of memory occurs when". */
 static bool
@@ -168,6 +212,8 @@ ends_as_printed(const char *line, size_t length, size_t end)
 		end++;
 	while (end < length && strchr("\"'`*)", line[end]) != NULL)
 		end++;
+	if (end + 2 < length && strchr(":=", line[end]) != NULL && denied(line + end + 1 + (line[end + 1] == ' ')))
+		return false;
 	if (end >= length || line[end] != ' ')
 		return true;
 	while (end < length && line[end] == ' ')
@@ -207,19 +253,8 @@ static const char own_words[] = " i i'm i've my me we we're our im ive ";
 static const char came_words[] =
 	" get gets got getting hit hits hitting encounter encounters encountered encountering into "
 	"face faced facing receive received see seeing saw have had having throws threw raises "
-	"gives gave reports says shows fails failed failing crashes crashed crashing dies died meet met cause caused "
+	"gives gave produces produced reports says shows fails failed failing crashes crashed crashing dies died meet met cause caused "
 	"causes returns returned was were been ";
-
-/* It may come, or must not. */
-static const char if_words[] =
-	" if avoid avoids avoiding prevent prevents preventing fix fixes fixed fixing may might could would should can will "
-	"without no not never don't doesn't didn't won't often typically usually commonly you your users user whenever "
-	"handle handles handling catch catches catching unless until detect instead reduce reduces how why ";
-
-/* Somebody advises. */
-static const char advice_words[] =
-	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
-	"you often common commonly ";
 
 struct heard {
 	bool own, alone, came, doubted, advised; /* alone: one writes, not "we" of a company */
@@ -255,7 +290,7 @@ told(const char *line, size_t length, size_t start, size_t end)
 	bool with = word_ending(line, unwrapped(line, at), word) > 0 && strcmp(word, " with ") == 0;
 	bool plural = end < length &&
 	              (line[end] == 's' || tn__find(line + end, length - end < 8 ? length - end : 8, "errors") != NULL);
-	return (heard.own || with) && !plural;
+	return (heard.own || with || tn__has_any(line, length, " i | my | i'm ")) && !plural;
 }
 
 /* A sentence that asks or advises, up to the head of an error in it: "How to fix RuntimeError: ...". Not what a colon
@@ -274,9 +309,31 @@ advised(const char *line, size_t length, size_t start, size_t end)
 	return heard.advised && !heard.alone && !heard.came;
 }
 
+/* A heading below a title: "### CUDA out of memory". */
+static bool
+section(const char *line, size_t length)
+{
+	size_t marks = strspn(line, "#");
+	return marks >= 2 && marks <= 6 && marks < length && line[marks] == ' ';
+}
+
+/* "(e.g. MemoryError)", "crashes like `out of memory`", "such as MemoryError", "i.e. CUDA out of memory" */
+static bool
+for_instance(const char *line, size_t start)
+{
+	size_t at = unwrapped(line, whole_phrase(line, start));
+	char word[24];
+	if (at > 0 && line[at - 1] != ':' && word_ending(line, at, word) > 0 && strcmp(word, " like ") == 0)
+		return true;
+	return at > 3 && (tn__find(line + at - 4, 4, "e.g.") != NULL || tn__find(line + at - 4, 4, "i.e.") != NULL ||
+	                  (at > 6 && tn__find(line + at - 7, 7, "such as") != NULL));
+}
+
 enum tn_place_of_phrase
 tn__line_placed(const char *line, size_t length, size_t start, size_t end)
 {
+	if (section(line, length) || for_instance(line, start))
+		return TN_PHRASE_NOWHERE;
 	if (told(line, length, start, end))
 		return TN_PHRASE_TOLD;
 	bool found = printed(line, length, start) && ends_as_printed(line, length, end);

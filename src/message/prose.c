@@ -99,6 +99,21 @@ shown(const char *line, size_t start)
 	return head > 1 && line[head - 1] == ' ' && line[head - 2] == ':';
 }
 
+/* "1. Out of memory", "- CUDA out of memory" */
+static bool
+item(const char *line, size_t start)
+{
+	size_t i = 0;
+	while (i < start && line[i] == ' ')
+		i++;
+	if (i + 1 < start && strchr("-*", line[i]) != NULL && line[i + 1] == ' ')
+		return true;
+	size_t digits = i;
+	while (i < start && isdigit((unsigned char)line[i]))
+		i++;
+	return i > digits && i - digits < 3 && i + 1 < start && strchr(".)", line[i]) != NULL && line[i + 1] == ' ';
+}
+
 bool
 tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
 {
@@ -108,7 +123,8 @@ tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
 		return false;
 	if (!count_words(line, sentence.first, start, &words))
 		return false;
-	bool led_to = words.plain + words.general > 0; /* a report opens its line, but for its head */
+	/* a report opens its line, but for its head; what opens an item of a list may be anything */
+	bool led_to = words.plain + words.general > 0 || item(line, start);
 	if (!count_words(line, end, sentence.last, &words))
 		return false;
 	return led_to && words.all >= 6 && words.plain >= 3 && words.general >= 1 && words.own == 0;

@@ -61,7 +61,7 @@ constant(const char *line, size_t length, size_t start, size_t end)
 	if (called || strncmp(line + end, "::", 2) == 0)
 		return true;
 	const char *after = line + end; /* "NAME = 2," and "NAME The call failed" define it */
-	if ((strncmp(after, " = ", 3) == 0 && isdigit((unsigned char)after[3])) ||
+	if ((strncmp(after, " = ", 3) == 0 && isdigit((unsigned char)after[3 + (after[3] == '-')])) ||
 	    (start == 0 && end + 3 < length && after[0] == ' ' && isupper((unsigned char)after[1]) &&
 	     islower((unsigned char)after[2])))
 		return true;
@@ -106,13 +106,28 @@ listed(const char *line, size_t length, size_t end)
 	return i < length && line[i] == '#' && line[tn__line_content(line, length)] == '"';
 }
 
+/* "error 'hipErrorOutOfMemory'", "I just get `hipErrorOutOfMemory`": a name in quotes that a program or a person reports. */
+static bool
+reported_name(const char *line, size_t start)
+{
+	static const char *const words[] = { "error", "error:", "get", "just get", "got", "getting" };
+	while (start > 0 && strchr("\"'` ", line[start - 1]) != NULL)
+		start--;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t size = strlen(words[i]);
+		if (size < start && strncasecmp(line + start - size, words[i], size) == 0 && line[start - size - 1] == ' ')
+			return true;
+	}
+	return false;
+}
+
 /* A phrase in backticks: code, unless what stands there before it is an error's head, as in `srun: error: out of memory`. */
 static bool
 named_as_code(const char *line, size_t length, size_t start, size_t end)
 {
-	if (start > 0 && line[start - 1] == '`')
-		return true;
-	if (end >= length || line[end] != '`')
+	if (start > 0 && line[start - 1] == '`' && memchr(line + start, ' ', end - start) == NULL)
+		return !reported_name(line, start);
+	if (end >= length || line[end] != '`' || strncmp(line, "# `", 3) == 0)
 		return false;
 	size_t open = start;
 	while (open > 0 && line[open - 1] != '`')
@@ -123,11 +138,38 @@ named_as_code(const char *line, size_t length, size_t start, size_t end)
 	       !tn__has_any(line + open, end - open, "error: |error_");
 }
 
+/* `raise ValueError("...") ValueError: ...`, as a traceback's last two lines become when they are pasted into one. */
+static bool
+printed_behind_code(const char *line, size_t start)
+{
+	bool quoted = false;
+	for (size_t i = 0; i < start; i++)
+		quoted ^= line[i] == '"';
+	if (quoted || start < 9 || strncmp(line + start - 7, "Error: ", 7) != 0)
+		return false;
+	size_t head = start - 2;
+	while (head > 0 && (name_char(line[head - 1]) || line[head - 1] == '.'))
+		head--;
+	return head > 1 && line[head - 1] == ' ' && strchr(")\"", line[head - 2]) != NULL;
+}
+
+/* "AssertionError: ...", where the name of the exception opens the line and the phrase follows it. */
+static bool
+headed(const char *line, size_t length, size_t start)
+{
+	size_t first = tn__line_content(line, length);
+	return first < start && tn__line_opens_with_error(line + first, length - first) &&
+	       memchr(line + first, '"', start - first) == NULL &&
+	       memchr(line + first, ' ', start - first) == line + start - 1;
+}
+
 static bool
 code_line(const char *line, size_t length, size_t start, size_t end)
 {
 	if (named_as_code(line, length, start, end))
 		return true;
+	if (printed_behind_code(line, start) || headed(line, length, start))
+		return false;
 	size_t window = start > 160 ? start - 160 : 0;
 	return assigned(line, start) || listed(line, length, end) ||
 	       tn__has_any(line + window, start - window, code_words) ||
@@ -138,8 +180,9 @@ code_line(const char *line, size_t length, size_t start, size_t end)
 static bool
 came(const char *word)
 {
-	static const char *const words[] = { "at ",    "on ",   "in ",    "during ",  "while ", "occurred",   "encountered",
-		                                 "raised", "from ", "after ", "happened", "code ",  "was thrown", "thrown" };
+	static const char *const words[] = { "at ",         "on ",        "in ",      "during ",    "while ",   "occurred",
+		                                 "encountered", "raised",     "from ",    "after ",     "happened", "code ",
+		                                 "with ",       "executing ", "calling ", "was thrown", "thrown" };
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strncasecmp(word, words[i], strlen(words[i])) == 0)
 			return true;
@@ -150,8 +193,8 @@ came(const char *word)
 static bool
 speaks_of(const char *after)
 {
-	static const char *const verbs[] = { " occurs",     " occur ", " happens", " happen ", " indicates ",
-		                                 " signifies ", " means",  " arises",  " is a ",   " even " };
+	static const char *const verbs[] = { " occurs", " occur ", " happens", " happen ", " indicates ", " signifies ",
+		                                 " means",  " arises", " is a ",   " is the ", " refers ",    " even " };
 	after += after[0] == ')';
 	if (after[0] == ' ' && after[1] == '(') { /* "(OOM)" */
 		size_t close = strcspn(after, ")\n");
@@ -189,6 +232,8 @@ named(const char *line, size_t length, size_t start, size_t end)
 		start--;
 	while (end < length && name_char(line[end]))
 		end++;
+	if (reported_name(line, start))
+		return false;
 	return start > 0 && end < length && strchr("\"'`", line[start - 1]) != NULL && line[end] == line[start - 1];
 }
 
@@ -218,6 +263,18 @@ prose_after(const char *line, size_t length, size_t end)
 	                    strncasecmp(after, " handling", 9) == 0 || strncasecmp(after, " api", 4) == 0 ||
 	                    strncasecmp(after, " condition", 10) == 0 || strncasecmp(after, "s:", 2) == 0 ||
 	                    strncasecmp(after, "s ", 2) == 0 || after[0] == '?' || speaks_of(after));
+}
+
+/* "Cumo::CUDA::OutOfMemoryError", and nothing behind it: the class, as its page names it. */
+static bool
+scoped_class(const char *line, size_t length, size_t start, size_t end)
+{
+	while (start > 0 && name_char(line[start - 1]))
+		start--;
+	while (end < length && name_char(line[end]))
+		end++;
+	return end == length && start > 2 && strncmp(line + start - 2, "::", 2) == 0 && end > 5 &&
+	       strncmp(line + end - 5, "Error", 5) == 0;
 }
 
 static bool
@@ -291,15 +348,18 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	if (proof == TN_PROOF_NONE)
 		return true;
 	if (proof == TN_PROOF_TOLD)
-		return !tn__line_teaches(line, length, start, end) && !heads(line, length, end) && !speaks_of(line + end) &&
+		return !tn__has_any(line, length, "usually |typically |often |almost always|most common|convention") &&
+		       !tn__line_teaches(line, length, start, end) && !heads(line, length, end) && !speaks_of(line + end) &&
 		       !one_of_many(line, start);
 	if (proof == TN_PROOF_SHELL)
 		return shell_line(line, length, start, end);
+	if (tn__has_any(line, length, "is the most common|one of the most common"))
+		return false;
 	/* "CUDA out of memory - what to do", a title */
 	bool title = end + 3 < length && strncmp(line + end, " - ", 3) == 0 && islower((unsigned char)line[end + 3]) &&
 	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;
-	if (title || code_line(line, length, start, end) || prose_after(line, length, end) ||
-	    marked_up(line, length, start, end) || constant(line, length, start, end) ||
+	if (title || scoped_class(line, length, start, end) || code_line(line, length, start, end) ||
+	    prose_after(line, length, end) || marked_up(line, length, start, end) || constant(line, length, start, end) ||
 	    tn__line_teaches(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_ERROR || proof == TN_PROOF_SENTENCE ? heading(line, length, start, end)

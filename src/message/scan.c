@@ -96,6 +96,10 @@ goes_on_as_string(const struct tn_message_scanner *scanner, const char *line, si
 }
 
 #define SPOKEN_OFTEN 3
+#define TITLE_LINES 3    /* of a text, among which the title of a page stands */
+#define REMEDY_LINES 8   /* within which a heading about remedies belongs to an error */
+#define TAUGHT_LINES 12  /* within which a sentence that teaches makes a heading of an error that stands alone */
+#define CHAPTER_LINES 40 /* within which a chapter about errors goes on */
 
 /* What a find of an anchor is worth. */
 enum worth { WORTH_NOTHING, WORTH_FIGURES /* only with figures */, WORTH_REPORT };
@@ -112,6 +116,13 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 		stop = length;
 	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
 		return WORTH_NOTHING;
+	bool in_code = tn__code_is_around(&scanner->code), is_code = tn__line_is_code(line, length);
+	if ((in_code || is_code) && tn__phrase_is_string_or_name(line, length, at, stop))
+		return WORTH_NOTHING;
+	if (is_code || (in_code && (scanner->code.quoted || !tn__line_opens_with_error(line, length))))
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	if (scanner->page || (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES))
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
 	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
 	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
@@ -130,6 +141,12 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
 	if (tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof))
 		return WORTH_REPORT;
+	if (proof == TN_PROOF_DEVICE && length < 60 && strncmp(line, "error: ", 7) == 0 &&
+	    tn__line_reports(line, length, at, stop, TN_PROOF_ERROR)) {
+		size_t above = (size_t)(line - scanner->clean) < 300 ? (size_t)(line - scanner->clean) : 300;
+		if (tn__has_any(line - above, above, "cuda|hip|gpu|device"))
+			return WORTH_REPORT;
+	}
 	return anchor->proof == TN_PROOF_TORCH ? WORTH_FIGURES : WORTH_NOTHING;
 }
 
@@ -155,6 +172,8 @@ strengthen(struct tn_event *event, const struct tn_anchor *anchor, size_t end, u
 	if (anchor->group == event->group && anchor->order > event->order)
 		event->order = anchor->order;
 	event->reported |= reported && anchor->weight > TN_WEIGHT_GENERIC;
+	if (reported)
+		event->bare = event->remedied = false;
 	event->last_end = end > event->last_end ? end : event->last_end;
 	event->last_line = piece;
 }
@@ -190,6 +209,11 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	event->last_end = end;
 	event->rank = scanner->rank;
 	event->owner = scanner->owner;
+	const char *line;
+	size_t length, at = line_around(scanner, start, &line, &length);
+	event->title = strncmp(line, "# ", 2) == 0;
+	event->remedied = scanner->class_before && at == 0; /* a list of classes */
+	event->bare = at <= 5 && end - start + at + 6 >= length;
 	const struct tn_trace_state *last = &scanner->traces[scanner->last_trace];
 	if (event->rank < 0 && last->active && last->rank >= 0 && scanner->piece - scanner->last_trace_line <= 3) {
 		event->rank = last->rank;
@@ -199,11 +223,38 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	tn__traces_take_culprit(scanner, event);
 }
 
+/* "inspectorMemoryError" */
+static bool
+part_of_name(const struct tn_message_scanner *scanner, size_t start)
+{
+	size_t at = scanner->origin[start], first = at;
+	while (first > 0 && isalnum((unsigned char)scanner->clean[first - 1]))
+		first--;
+	return first < at && islower((unsigned char)scanner->clean[first]);
+}
+
+/* A line that teaches about such errors, soon behind one that stands alone: a heading. */
+static void
+mark_taught(struct tn_message_scanner *scanner, size_t start, size_t end)
+{
+	const char *line;
+	size_t length, at = line_around(scanner, start, &line, &length);
+	size_t stop = scanner->origin[end - 1] + 1 - (scanner->origin[start] - at);
+	if (!tn__line_teaches(line, length, at, stop < length ? stop : length))
+		return;
+	scanner->event.remedied |= scanner->open && scanner->event.bare &&
+	                           scanner->piece - scanner->event.last_line <= TAUGHT_LINES;
+	scanner->held_event.remedied |= scanner->held && scanner->held_event.bare &&
+	                                scanner->piece - scanner->held_event.last_line <= TAUGHT_LINES;
+}
+
 static tn_status
 on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
 	struct tn_event *event = &scanner->event;
 	enum worth worth = anchor_worth(scanner, anchor, start, end);
+	if (worth != WORTH_REPORT)
+		mark_taught(scanner, start, end);
 	if (worth != WORTH_REPORT && scanner->spoken_last != scanner->piece) {
 		scanner->spoken_last = scanner->piece;
 		scanner->spoken_lines++;
@@ -215,7 +266,7 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
 		return TN_OK;
 	if (strcmp(anchor->text, "memoryerror") == 0 &&
-	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
+	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || part_of_name(scanner, start) ||
 	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
 		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
@@ -374,14 +425,36 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	memcpy(scanner->clean + base, line, length);
 	scanner->clean[base + length] = '\n';
 	scanner->clean_used += length + 1;
+	/* a name that a page sets apart within its sentence */
+	bool goes_on = length > 0 && (line[0] == ',' || ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
+	                              strncmp(line, "is ", 3) == 0 || strncmp(line, "will ", 5) == 0 ||
+	                              strncmp(line, "and ", 4) == 0 || strncmp(line, "exception", 9) == 0);
+	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare &&
+	                           scanner->event.last_line + 1 == scanner->piece;
+	scanner->page |= scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
 		tn__traces_end(scanner);
 	if (too_long(scanner))
 		TN_FORWARD_IF_ERROR(tn__event_close(scanner, scanner->squeezed_used));
-	if (length > 0)
+	if (length > 0) {
 		scanner->columns_before = count;
+		scanner->class_before = memchr(line, ' ', length) == NULL && length > 8 &&
+		                        (strcmp(line + length - 5, "Error") == 0 ||
+		                         strcmp(line + length - 9, "Exception") == 0);
+	}
 	scanner->found_before = tn__line_found(line, length);
+	if (tn__line_opens_chapter(line, length))
+		scanner->chapter = scanner->piece;
+	if (tn__line_heads_remedy(line, length)) {
+		scanner->event.remedied |= scanner->open && scanner->piece - scanner->event.last_line <= REMEDY_LINES;
+		scanner->held_event.remedied |= scanner->held && scanner->piece - scanner->held_event.last_line <= REMEDY_LINES;
+	}
+	bool traced = kind == TN_TRACE_START || kind == TN_TRACE_FRAME;
+	bool shown = kind == TN_TRACE_SOURCE && scanner->last_trace_line > 0 &&
+	             scanner->piece - scanner->last_trace_line <= 2;
+	if (!shown && kind != TN_TRACE_END)
+		tn__code_read(&scanner->code, line, length, traced);
 	scanner->example = tn__line_example(line, length, scanner->example);
 	return TN_OK;
 }

@@ -38,6 +38,9 @@ struct tn_event {
 	int64_t rank;
 	char culprit[TN_MESSAGE_CULPRIT];
 	struct tn_place place;
+	bool title;                 /* it stands in a thread's title */
+	bool bare;                  /* its line holds nothing else */
+	bool remedied;              /* a heading behind it says what to do about such errors */
 	bool place_follows;         /* it is read from the traceback behind the error */
 	const struct tn_hint *hint; /* what words near it tell; NULL: nothing */
 };
@@ -62,6 +65,10 @@ struct tn_message_scanner {
 	size_t columns_before; /* of the line before */
 	bool in_change;        /* the last line is one of a change, as diff writes them */
 	bool found_before;     /* the line before is what a search found */
+	struct tn_code_around code;
+	bool class_before; /* the line before is the name of an exception and nothing else */
+	bool page;         /* the text's title is one of a page that teaches */
+	uint64_t chapter;  /* the line that opened a chapter about errors; 0: none */
 	enum tn_example example;
 	uint64_t spoken_lines, spoken_last; /* in how many lines such errors were spoken of, and the last of them */
 

@@ -8,6 +8,7 @@
  */
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "message/internal_message.h"
 
@@ -36,12 +37,24 @@ opens(const char *line, size_t quote, size_t *open)
 	return *open < quote || quote == 0 || !(name_char(line[quote - 1]) || strchr(".,:;!?\\)", line[quote - 1]) != NULL);
 }
 
+/* Whether a string is open at `end`: a quote there closes it. */
+static bool
+within(const char *line, size_t end)
+{
+	bool open = false;
+	for (size_t i = 0; i < end; i++)
+		open ^= line[i] == '"' && (i == 0 || line[i - 1] != '\\');
+	return open;
+}
+
 static bool
 literal_around(const char *line, size_t length, size_t start, size_t end, struct literal *found)
 {
 	size_t quote = start;
 	while (quote > 0 && start - quote < 200) {
 		quote--;
+		if (line[quote] == '"' && within(line, quote))
+			return false;
 		if ((line[quote] == '"' || line[quote] == '\'') && opens(line, quote, &found->open))
 			break;
 		if (line[quote] == '"') /* closes another one */
@@ -201,7 +214,13 @@ template(const char *line, size_t length)
 		}
 		if (line[i] == '(' && strncmp(line + i, "(...)", 5) == 0)
 			return true;
-		if (line[i] == 'X' && strncmp(line + i, "XXXX ", 5) == 0)
+		if (strncmp(line + i, "X.X", 3) == 0 && (i == 0 || !name_char(line[i - 1])))
+			return true;
+		if (strncmp(line + i, "XXX", 3) == 0 && (i == 0 || !name_char(line[i - 1])))
+			return true;
+		if (strchr("XYN", line[i]) != NULL && i > 0 && line[i - 1] == ' ' &&
+		    (strncmp(line + k, " GiB", 4) == 0 || strncmp(line + k, " MiB", 4) == 0 ||
+		     strncmp(line + k, " bytes", 6) == 0))
 			return true;
 	}
 	return false;
@@ -253,7 +272,8 @@ table_row(const char *line, size_t length)
 		return false;
 	for (; i < length; i++)
 		cells += line[i] == '|' && (i == 0 || line[i - 1] == ' ' || i + 1 == length || line[i + 1] == ' ');
-	return cells > 2 && tn__find(line, length, "| error |") == NULL && tn__find(line, length, "| critical |") == NULL;
+	return cells > 2 && line[length - 1] == '|' && tn__find(line, length, "| error |") == NULL &&
+	       tn__find(line, length, "| critical |") == NULL;
 }
 
 /* A comment behind code. */
@@ -270,11 +290,26 @@ commented(const char *line, size_t start)
 	return false;
 }
 
+/* A quote that a sentence of nobody's own goes on behind: `you see an "Out of memory: Killed process" line in dmesg`. */
+static bool
+amid_sentence(const char *line, size_t length, const struct literal *literal)
+{
+	if (tn__line_prose_before(line, literal->open))
+		return true;
+	size_t after = literal->close + 1;
+	return literal->open > 1 && line[literal->open - 1] == ' ' && islower((unsigned char)line[literal->open - 2]) &&
+	       after + 1 < length && line[after] == ' ' && islower((unsigned char)line[after + 1]) &&
+	       tn__has_any(line, literal->open, "you |you'll |your |the |an ") &&
+	       !tn__has_any(line, length, " i | my |i'm |i've | we | our ");
+}
+
 bool
 tn__line_speaks(const char *line, size_t length, size_t start, size_t end)
 {
 	struct literal literal;
-	if (literal_around(line, length, start, end, &literal) && code_string(line, length, &literal))
+	if (literal_around(line, length, start, end, &literal) &&
+	    (code_string(line, length, &literal) ||
+	     (literal.first == start && literal.close == end && amid_sentence(line, length, &literal))))
 		return true;
 	return template(line, length) || search_hit(line, length) || table_row(line, length) || commented(line, start);
 }
@@ -323,4 +358,90 @@ tn__line_example(const char *line, size_t length, enum tn_example before)
 	return teaches_example(line, length)    ? TN_EXAMPLE_TAUGHT
 	       : leads_to_example(line, length) ? TN_EXAMPLE_NEXT
 	                                        : TN_EXAMPLE_NONE;
+}
+
+/* ---- pages that teach ---- */
+
+/* Where the words of a heading start: behind "##", "**", "1.", "-". */
+static size_t
+heading_words(const char *line, size_t length)
+{
+	size_t i = 0;
+	while (i < length && (strchr(" #*>-_.)", line[i]) != NULL || isdigit((unsigned char)line[i]) ||
+	                      (unsigned char)line[i] >= 0xf0 || ((unsigned char)line[i] & 0xc0) == 0x80))
+		i++;
+	return i;
+}
+
+static bool
+opens_with(const char *text, size_t length, const char *words)
+{
+	while (*words != '\0') {
+		size_t size = strcspn(words, "|");
+		if (size <= length && strncasecmp(text, words, size) == 0 && (size == length || !name_char(text[size])))
+			return true;
+		words += size + (words[size] == '|');
+	}
+	return false;
+}
+
+bool
+tn__line_opens_chapter(const char *line, size_t length)
+{
+	size_t first = heading_words(line, length);
+	while (length > first && strchr(" *:#", line[length - 1]) != NULL)
+		length--;
+	const char *text = line + first;
+	size_t size = length - first;
+	static const char *const names[] = { "frequently asked questions",
+		                                 "faq",
+		                                 "faqs",
+		                                 "troubleshooting",
+		                                 "troubleshooting guide",
+		                                 "common issues",
+		                                 "common errors",
+		                                 "common problems",
+		                                 "known issues",
+		                                 "known limitations",
+		                                 "common issues and solutions",
+		                                 "error handling",
+		                                 "error messages",
+		                                 "what the error looks like",
+		                                 "what it looks like",
+		                                 "what this error means" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (size == strlen(names[i]) && strncasecmp(text, names[i], size) == 0)
+			return true;
+	return false;
+}
+
+bool
+tn__line_heads_remedy(const char *line, size_t length)
+{
+	size_t first = heading_words(line, length);
+	const char *text = line + first;
+	size_t size = length - first;
+	bool marked = first > 0 || (size > 0 && text[size - 1] == ':');
+	static const char *const others[] = { "\xe8\xa7\xa3\xe5\x86\xb3", "\xe8\xa7\xa3\xe6\xb1\xba",
+		                                  "\xe5\xaf\xbe\xe5\x87\xa6" };
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strncmp(line, others[i], 6) == 0 ||
+		    (marked && tn__find(line, length < 12 ? length : 12, others[i]) != NULL))
+			return true;
+	return (marked &&
+	        opens_with(text, size,
+	                   "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"
+	                   "why it happens|what to do|possible solutions|quick fix|mitigation|remedy|recovery")) ||
+	       opens_with(
+			   text, size,
+			   "try the following|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:");
+}
+
+bool
+tn__line_titles_page(const char *line, size_t length)
+{
+	return length < 160 && tn__has_any(line, length,
+	                                   "what it means|how to fix it|and how to fix|causes and fixes|complete guide|"
+	                                   "troubleshooting guide|actually means|common causes|a deep dive|explained:|"
+	                                   "guide to fixing|guide to solving");
 }

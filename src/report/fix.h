@@ -33,11 +33,13 @@ struct tn_fix_change {
 	bool remedy;                                /* of a cause that is no want of room */
 	bool enough;                                /* the first that is enough and keeps the results */
 	int cost;                                   /* rank of what it costs in time, least first */
+	int trial;                                  /* 1: what was tried first of all; 0: it was not */
 	struct tn_time_ratio time;                  /* of a step, for as many samples, to the unchanged program's */
 	int pieces;                                 /* that a batch is cut into; 0: it stays whole */
 	int64_t reserved_peak, device_peak, margin; /* on the card */
-	int64_t need, saved; /* the allocated peak and what lies outside PyTorch; what that is less than unchanged */
-	int64_t uncertain;   /* so much higher may the peak be; 0: unknown */
+	int64_t need, saved;    /* the allocated peak and what lies outside PyTorch; what that is less than unchanged */
+	int64_t uncertain;      /* so much higher may the peak be; 0: unknown */
+	int64_t fits_with_less; /* it was seen to fit a card with so much less memory, too; 0: not tried, or it did not */
 };
 
 enum tn_cards_method { TN_CARDS_DDP, TN_CARDS_FSDP };
@@ -86,6 +88,8 @@ struct tn_fixes {
 void tn__fixes_free(struct tn_fixes *fixes);
 void tn__fix_change_free(struct tn_fix_change *change);
 const char *tn__fix_end_name(enum tn_fix_end end);
+/* It fits, and leaves less than what is not known of its peak; one that was seen to fit with that much less is not narrow. */
+bool tn__fix_is_narrow(const struct tn_fix_change *change);
 
 /* For a person: "results the same up to rounding"; "1.3x the time (1.2-1.5)", into `words`, or a literal. */
 const char *tn__guarantee_words(const struct tn_fixes *fixes, enum tn_guarantee promise);
@@ -94,7 +98,8 @@ const char *tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_RO
 /* Why, with the line; and the error that the program itself ends with. The caller frees; NULL: unknown, or there is none. */
 char *tn__fixes_why(const struct tn_fixes *fixes);
 char *tn__fixes_own_error(const struct tn_fixes *fixes);
-/* That a change fits only narrowly, into `words`; NULL: it does not fit, or surely. */
+/* That a change fits only narrowly, or would seem to and was tried with less memory, into `words`; NULL: it does not fit, or
+ * surely. */
 const char *tn__fix_narrow_words(const struct tn_fixes *fixes, const struct tn_fix_change *change,
                                  char words[TN_WORDS_ROOM]);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);

@@ -51,7 +51,13 @@ tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 const char *
 tn__fix_narrow_words(const struct tn_fixes *fixes, const struct tn_fix_change *change, char words[TN_WORDS_ROOM])
 {
-	if (change->end != TN_FIX_FITS)
+	char less[32];
+	if (change->end == TN_FIX_FITS && change->fits_with_less > 0) {
+		snprintf(words, TN_WORDS_ROOM, "it was seen to fit with %s less, too: so much higher may the peak be",
+		         tn__human_bytes(change->fits_with_less, less));
+		return words;
+	}
+	if (!tn__fix_is_narrow(change))
 		return NULL;
 	return fixes->host_memory != TN_NO_FIGURE ? tn__narrow_host_words(change->margin, change->uncertain, words)
 	                                          : tn__narrow_words(change->margin, change->uncertain, words);

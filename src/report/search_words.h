@@ -10,7 +10,7 @@
 
 #define TN_INTERRUPTED_WORDS "Interrupted: what is known so far"
 
-enum { TN_WORDS_ROOM = 256 };
+enum { TN_WORDS_ROOM = 384 };
 
 /* That less is left than what is not known of the peak; NULL where more is. */
 const char *tn__narrow_words(int64_t margin, int64_t uncertain, char words[TN_WORDS_ROOM]);

@@ -26,58 +26,6 @@
 #define EARLY_STEP 4
 #define MORE_STEPS 3
 #define MOST_SPARE_PAIRS 3 /* when single changes fit already */
-#define ENOUGH_KEPT 3      /* that fit and keep the results: then nothing is tried that trains differently */
-#define ENOUGH_FOUND 6
-
-/* ---- what has come so far ---- */
-
-static int
-fitting(const struct tn_fix_search *search, enum tn_guarantee worst)
-{
-	int count = 0;
-	for (int i = 0; i < search->count; i++)
-		count += search->attempts[i].found.end == TN_FIX_FITS && search->attempts[i].found.results <= worst;
-	return count;
-}
-
-/* True when fewer pieces of a batch are seen to be enough. */
-static bool
-is_outdone(const struct tn_fix_search *search, const struct tn_attempt *attempt)
-{
-	for (int i = 0; i < search->count; i++) {
-		const struct tn_fix_change *other = &search->attempts[i].found;
-		bool surely = !search->host || other->margin >= other->uncertain;
-		if (attempt->found.pieces > 0 && other->end == TN_FIX_FITS && surely && other->pieces > 0 &&
-		    other->pieces < attempt->found.pieces && tn__fix_excludes(&search->attempts[i], attempt))
-			return true;
-	}
-	return false;
-}
-
-/* Once something fits the time is limited; for something that keeps the results there is twice as much. */
-static bool
-time_is_up(const struct tn_fix_search *search)
-{
-	double limit = search->options->search.seconds;
-	if (limit <= 0 || fitting(search, TN_GUARANTEE_DIFFERENT) == 0)
-		return false;
-	return tn__trials_seconds(&search->trials) > (fitting(search, TN_GUARANTEE_ROUNDING) > 0 ? limit : 2 * limit);
-}
-
-static bool
-is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt)
-{
-	int kept = fitting(search, TN_GUARANTEE_ROUNDING), all = fitting(search, TN_GUARANTEE_DIFFERENT);
-	if (attempt->found.remedy || attempt->wished)
-		return true;
-	if (is_outdone(search, attempt) || time_is_up(search))
-		return false;
-	if (attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count > 1)
-		return kept == 0; /* only triples ask what a pair saved */
-	if (attempt->found.results == TN_GUARANTEE_DIFFERENT)
-		return kept < ENOUGH_KEPT && all < ENOUGH_FOUND;
-	return kept == 0 || all < ENOUGH_FOUND;
-}
 
 /* ---- the program as it is ---- */
 
@@ -126,11 +74,19 @@ judge_unchanged(struct tn_fix_search *search)
 	if (search->missing <= 0)
 		search->missing = TN_NO_FIGURE;
 	search->trials.limit_seconds = 4 * longest + 30;
+	search->trial_seconds = 3 * longest + 15;
 	tn__trials_adapt(&search->trials, tn__trial_report(large)->peak_rss_bytes);
 	tn__fix_plan(search);
 }
 
 /* ---- the scheduler's questions ---- */
+
+static void
+count_first(struct tn_fix_search *search, struct tn_attempt *attempt)
+{
+	if (attempt->found.trial == 0)
+		attempt->found.trial = ++search->tried;
+}
 
 /* Options of the program's own are set on its command line, as a person would. */
 static void
@@ -147,18 +103,44 @@ set_arguments(struct tn_attempt *attempt, struct tn_trial *trial)
 		trial->options.arguments = attempt->arguments;
 }
 
+/* It ends by itself before it is ended from outside: what it has shown by then counts. */
+static void
+limit_time(const struct tn_fix_search *search, struct tn_trial *trial)
+{
+	double given = tn__limit_seconds(&trial->options);
+	if (search->trial_seconds > 0 && search->trial_seconds < given)
+		trial->options.seconds = search->trial_seconds;
+}
+
 static struct tn_trial *
 start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	struct tn_trial *trial = &attempt->card;
 	trial->options = search->card.options;
+	limit_time(search, trial);
 	trial->options.no_detail = !tn__fix_grows(search);
 	trial->options.other_bytes += (uint64_t)search->card.hidden;
 	if (attempt->without_others)
 		trial->options.other_bytes -= search->card.options.other_bytes;
 	trial->changes = attempt->without_others ? NULL : attempt->found.changes;
 	set_arguments(attempt, trial);
+	count_first(search, attempt);
 	attempt->stage = TN_STAGE_ON_CARD;
+	return trial;
+}
+
+/* The same card with as much less as the peak may be higher: where it fits that, too, what it leaves is no matter of luck. */
+static struct tn_trial *
+start_with_less(struct tn_fix_search *search, struct tn_attempt *attempt)
+{
+	struct tn_trial *trial = &attempt->less;
+	trial->options = search->card.options;
+	limit_time(search, trial);
+	trial->options.no_detail = true;
+	trial->options.other_bytes += (uint64_t)attempt->found.uncertain;
+	trial->changes = attempt->found.changes;
+	set_arguments(attempt, trial);
+	attempt->stage = TN_STAGE_WITH_LESS;
 	return trial;
 }
 
@@ -167,7 +149,8 @@ static bool
 seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
 	return attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count == 1 &&
-	       attempt->found.results != TN_GUARANTEE_DIFFERENT && fitting(search, TN_GUARANTEE_ROUNDING) == 0;
+	       attempt->found.results != TN_GUARANTEE_DIFFERENT &&
+	       tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) == 0;
 }
 
 /* The card was too small in an early step: what that takes is seen in a few more; the card has said that it is not enough. */
@@ -193,11 +176,13 @@ start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	struct tn_trial *trial = &attempt->large;
 	trial->options = search->card.options;
 	limit_steps(search, attempt, &trial->options);
+	limit_time(search, trial);
 	trial->options.no_detail = !seeks_sequels(search, attempt);
 	trial->options.memory_bytes = TN_UNLIMITED_CARD;
 	trial->options.host_memory_bytes = 0;
 	trial->changes = attempt->found.changes;
 	set_arguments(attempt, trial);
+	count_first(search, attempt);
 	attempt->stage = TN_STAGE_ON_LARGE;
 	return trial;
 }
@@ -234,7 +219,7 @@ first_in(struct tn_fix_search *search, enum tn_stage stage)
 		struct tn_attempt *attempt = &search->attempts[i];
 		bool allowed = attempt->most == INT64_MAX ||
 		               attempt->found.results <= search->allowed; /* the first: a remedy */
-		if (attempt->stage == stage && allowed && is_worth_it(search, attempt))
+		if (attempt->stage == stage && allowed && tn__fix_is_worth_it(search, attempt))
 			return attempt;
 	}
 	return NULL;
@@ -246,7 +231,7 @@ first_in(struct tn_fix_search *search, enum tn_stage stage)
 static bool
 plan_more(struct tn_fix_search *search)
 {
-	bool found = fitting(search, TN_GUARANTEE_ROUNDING) > 0;
+	bool found = tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) > 0;
 	if (search->trials.running_count > 0)
 		return false;
 	switch (search->round++) {
@@ -278,7 +263,10 @@ next(void *context)
 	if (!search->planned)
 		return start_unchanged(search);
 	do {
-		struct tn_attempt *attempt = first_in(search, TN_STAGE_RETRY_ON_CARD);
+		struct tn_attempt *attempt = first_in(search, TN_STAGE_RETRY_WITH_LESS);
+		if (attempt != NULL)
+			return start_with_less(search, attempt);
+		attempt = first_in(search, TN_STAGE_RETRY_ON_CARD);
 		if (attempt != NULL)
 			return start_on_card(search, attempt);
 		attempt = first_in(search, TN_STAGE_WAITS);
@@ -297,7 +285,8 @@ static void
 judge_large(struct tn_fix_search *search, int index)
 {
 	tn__fix_judge_large(search, &search->attempts[index]);
-	if (search->attempts[index].found.end == TN_FIX_NOT_ENOUGH && fitting(search, TN_GUARANTEE_ROUNDING) == 0)
+	if (search->attempts[index].found.end == TN_FIX_NOT_ENOUGH &&
+	    tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) == 0)
 		tn__fix_plan_sequels(search, index, MOST_SEQUELS);
 }
 
@@ -312,6 +301,8 @@ ended(void *context, struct tn_trial *trial)
 			judge_large(search, i);
 		else if (trial == &search->attempts[i].card)
 			tn__fix_judge_card(search, &search->attempts[i]);
+		else if (trial == &search->attempts[i].less)
+			tn__fix_judge_less(&search->attempts[i]);
 	}
 	if (!search->planned && !search->over && is_unchanged_seen(search))
 		judge_unchanged(search);
@@ -324,11 +315,13 @@ tick(void *context)
 	char now[160] = "the program as it is";
 	size_t length = 0;
 	for (int i = 0; i < search->count; i++)
-		if (search->attempts[i].stage == TN_STAGE_ON_LARGE || search->attempts[i].stage == TN_STAGE_ON_CARD)
+		if (search->attempts[i].stage == TN_STAGE_ON_LARGE || search->attempts[i].stage == TN_STAGE_ON_CARD ||
+		    search->attempts[i].stage == TN_STAGE_WITH_LESS)
 			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s",
 			                           length > 0 ? ", " : "", search->attempts[i].found.changes);
 	tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
-	                       fitting(search, TN_GUARANTEE_DIFFERENT), tn__trials_seconds(&search->trials), now);
+	                       tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false), tn__trials_seconds(&search->trials),
+	                       now);
 }
 
 /* ---- the command ---- */
@@ -373,6 +366,7 @@ clear(struct tn_fix_search *search)
 	for (int i = 0; i < search->count; i++) {
 		tn__trial_clear(&search->attempts[i].large);
 		tn__trial_clear(&search->attempts[i].card);
+		tn__trial_clear(&search->attempts[i].less);
 		tn__change_command_free(search->attempts[i].arguments);
 		if (!search->attempts[i].kept)
 			tn__fix_change_free(&search->attempts[i].found);

@@ -153,6 +153,19 @@ has_come_as_far(const struct tn_fix_search *search, const struct tn_report *repo
 	return step == TN_NO_FIGURE || report->steps_seen == TN_NO_FIGURE || report->steps_seen >= step;
 }
 
+/* True when time ended a trial before it had come to where the unchanged program has its peak: that it fits until then is no promise. A
+ * piece of a batch may count as a step. */
+static bool
+ended_too_early(const struct tn_fix_search *search, const struct tn_attempt *attempt, const struct tn_trial *trial)
+{
+	const struct tn_report *report = tn__trial_report(trial);
+	bool by_time = search->trial_seconds > 0 && trial->seconds >= search->trial_seconds;
+	int64_t step = tn__trial_report(&search->unchanged_large)->at_peak.step;
+	int64_t pieces = attempt->found.pieces > 1 ? attempt->found.pieces : 1;
+	return by_time && report->stopped == TN_STOPPED_LIMIT && step != TN_NO_FIGURE &&
+	       report->steps_seen != TN_NO_FIGURE && report->steps_seen < step * pieces;
+}
+
 static void
 take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial, int64_t hidden)
 {
@@ -290,6 +303,23 @@ tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 		too_little(attempt);
 }
 
+/* What it leaves is less than what is not known of its peak, but some of that peak is cache, which it would give back. */
+static bool
+may_fit_with_less(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	const struct tn_fix_change *found = &attempt->found;
+	return tn__fix_is_narrow(found) && !search->host && !attempt->without_others && found->need != TN_NO_FIGURE &&
+	       found->need + found->uncertain <= (int64_t)search->card.total;
+}
+
+void
+tn__fix_judge_less(struct tn_attempt *attempt)
+{
+	attempt->stage = TN_STAGE_OVER;
+	if (tn__trial_fits(&attempt->less) && tn__trial_applied(&attempt->less))
+		attempt->found.fits_with_less = attempt->found.uncertain;
+}
+
 void
 tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
@@ -307,12 +337,19 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		too_little(attempt);
 		return;
 	}
+	if (ended_too_early(search, attempt, trial)) {
+		attempt->found.end = TN_FIX_BROKE;
+		tn__replace_text(&attempt->found.why_not, "took too long");
+		return;
+	}
 	take_peaks(search, attempt, trial, search->card.hidden);
 	if (did_nothing(attempt))
 		return;
 	tn__fix_judge_updates(search, attempt, trial);
 	tn__fix_judge_time(search, attempt, trial);
 	attempt->found.end = TN_FIX_FITS;
+	if (may_fit_with_less(search, attempt))
+		attempt->stage = TN_STAGE_RETRY_WITH_LESS;
 	if (search->first_seconds < 0)
 		search->first_seconds = tn__trials_seconds(&search->trials);
 	tn__progress_line_say(&search->line, "fits with %s", attempt->found.changes);

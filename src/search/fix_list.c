@@ -12,13 +12,6 @@
 #include "supervise/internal.h"
 #include "verdict/paths.h"
 
-/* It leaves less than what is not known of the peak. */
-static bool
-is_narrow(const struct tn_fix_change *change)
-{
-	return change->margin < change->uncertain;
-}
-
 /* The program's own options come before what has to be written into it. */
 static int
 by_worth(const void *one, const void *two)
@@ -34,8 +27,8 @@ by_worth(const void *one, const void *two)
 		return (int)a->end - (int)b->end;
 	if (a->results != b->results && (a->results == TN_GUARANTEE_DIFFERENT || b->results == TN_GUARANTEE_DIFFERENT))
 		return (int)a->results - (int)b->results;
-	if (first && is_narrow(a) != is_narrow(b))
-		return is_narrow(a) ? 1 : -1;
+	if (first && tn__fix_is_narrow(a) != tn__fix_is_narrow(b))
+		return tn__fix_is_narrow(a) ? 1 : -1;
 	if (a->own != b->own)
 		return a->own ? -1 : 1;
 	if (tn__fix_time(a) != tn__fix_time(b))
@@ -55,14 +48,14 @@ by_worth(const void *one, const void *two)
 }
 
 static void
-mark_enough(struct tn_fixes *fixes)
+mark_enough(struct tn_fix_change *changes, size_t count)
 {
 	struct tn_fix_change *narrow = NULL;
-	for (size_t i = 0; i < fixes->change_count; i++) {
-		struct tn_fix_change *change = &fixes->changes[i];
+	for (size_t i = 0; i < count; i++) {
+		struct tn_fix_change *change = &changes[i];
 		if (change->end != TN_FIX_FITS || change->results == TN_GUARANTEE_DIFFERENT)
 			continue;
-		if (!is_narrow(change)) {
+		if (!tn__fix_is_narrow(change)) {
 			change->enough = true;
 			return;
 		}
@@ -70,6 +63,14 @@ mark_enough(struct tn_fixes *fixes)
 	}
 	if (narrow != NULL) /* none leaves more than what is not known of the peak */
 		narrow->enough = true;
+}
+
+void
+tn__fix_order(struct tn_fix_change *changes, size_t count)
+{
+	if (count > 0)
+		qsort(changes, count, sizeof(*changes), by_worth);
+	mark_enough(changes, count);
 }
 
 static bool
@@ -154,7 +155,8 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));
 	for (int i = 0; i < search->count && out->changes != NULL; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
-		if (attempt->stage != TN_STAGE_OVER && attempt->stage != TN_STAGE_TOO_SMALL)
+		bool fits_so_far = attempt->found.end == TN_FIX_FITS; /* one that was still to be tried with less */
+		if (attempt->stage != TN_STAGE_OVER && attempt->stage != TN_STAGE_TOO_SMALL && !fits_so_far)
 			continue;
 		if (attempt->stage == TN_STAGE_TOO_SMALL) {
 			attempt->found.end = TN_FIX_NOT_ENOUGH;
@@ -164,9 +166,7 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 		out->changes[out->change_count++] = attempt->found;
 		attempt->kept = true;
 	}
-	if (out->changes != NULL)
-		qsort(out->changes, out->change_count, sizeof(*out->changes), by_worth);
-	mark_enough(out);
+	tn__fix_order(out->changes, out->change_count);
 	out->infers = survey->known && survey->backward == 0;
 	if (!fits && !search->host)
 		tn__multi_gpu_estimate(search, out);

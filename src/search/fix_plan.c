@@ -293,7 +293,8 @@ tn__fix_plan(struct tn_fix_search *search)
 static bool
 saves_something(const struct tn_attempt *attempt, int64_t missing)
 {
-	return attempt->stage == TN_STAGE_OVER && attempt->found.end == TN_FIX_NOT_ENOUGH && !attempt->without_others &&
+	bool short_of_it = attempt->found.end == TN_FIX_NOT_ENOUGH || tn__fix_is_narrow(&attempt->found);
+	return attempt->stage == TN_STAGE_OVER && short_of_it && !attempt->without_others &&
 	       (missing == TN_NO_FIGURE || attempt->found.saved >= missing / TN_FIX_LEAST_SHARE);
 }
 
@@ -414,9 +415,9 @@ static bool
 may_join(const struct tn_attempt *attempt)
 {
 	const struct tn_fix_change *found = &attempt->found;
-	bool judged = attempt->stage == TN_STAGE_OVER;
+	bool judged = attempt->stage == TN_STAGE_OVER || found->end == TN_FIX_FITS;
 	return found->part_count == 1 && found->results != TN_GUARANTEE_DIFFERENT && !attempt->without_others &&
-	       (!judged || found->end == TN_FIX_NOT_ENOUGH || found->end == TN_FIX_NO_HELP);
+	       (!judged || found->end == TN_FIX_NOT_ENOUGH || found->end == TN_FIX_NO_HELP || tn__fix_is_narrow(found));
 }
 
 /* What a change may save of the peak that is left under another, at most. */

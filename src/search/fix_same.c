@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether a change that promises the same results made the same updates: as many samples, the same loss, the same learning
- * rates. What a trial and the unchanged program were seen to do (python/tonnage/changes/pace.py) is held against each other.
+ * rates, and no loss of pieces that compares samples with each other. What a trial and the unchanged program were seen to do (python/tonnage/changes/pace.py) is held against each other.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,12 +26,45 @@ other_rate(const struct tn_pace *before, const struct tn_pace *after)
 	return -1;
 }
 
+/* True where a side shrank, and by how much. */
+static bool
+shrank(int64_t before, int64_t after, double *by)
+{
+	*by = after > 0 ? (double)before / (double)after : 0;
+	return after > 0 && after < before;
+}
+
+/* True where both sides of a product shrank alike, or what is summed away did and no side: samples are compared with each other, so
+ * that the loss of a piece is no part of the loss of the whole. */
+static bool
+compares_samples(const struct tn_product *before, const struct tn_product *after)
+{
+	double rows, summed, columns;
+	bool fewer_rows = shrank(before->rows, after->rows, &rows);
+	bool fewer_columns = shrank(before->columns, after->columns, &columns);
+	bool fewer_summed = shrank(before->summed, after->summed, &summed);
+	if (fewer_rows && fewer_columns)
+		return are_near(rows, columns);
+	return fewer_summed && before->rows == after->rows && before->columns == after->columns;
+}
+
+/* The product of the unchanged loss that compares samples; NULL: none was seen. */
+static const struct tn_product *
+coupled_product(const struct tn_pace *before, const struct tn_pace *after)
+{
+	for (size_t i = 0; i < before->product_count && i < after->product_count; i++)
+		if (compares_samples(&before->products[i], &after->products[i]))
+			return &before->products[i];
+	return NULL;
+}
+
 /* Why the updates are not the same; the caller frees; NULL: nothing that was seen differs. */
 static char *
 difference(const struct tn_pace *before, const struct tn_pace *after, bool cuts)
 {
 	char *words = NULL;
 	int64_t rate = other_rate(before, after);
+	const struct tn_product *product = coupled_product(before, after);
 	int length = 0;
 	if (after->updates <= 0)
 		length = cuts ? asprintf(&words, "no update was seen") : 0;
@@ -45,6 +78,9 @@ difference(const struct tn_pace *before, const struct tn_pace *after, bool cuts)
 	         !are_near(before->loss_share, after->loss_share))
 		length = asprintf(&words, "the losses of an update are weighted %.3g times, %.3g times when unchanged",
 		                  after->loss_share, before->loss_share);
+	else if (product != NULL)
+		length = asprintf(&words, "the loss compares the samples of a batch with each other (a product of %lld x %lld)",
+		                  (long long)product->rows, (long long)product->columns);
 	else if (rate >= 0)
 		length = asprintf(&words, "the learning rate of update %lld is %g, %g when unchanged", (long long)rate + 1,
 		                  after->rates[rate], before->rates[rate]);

@@ -19,6 +19,8 @@ enum tn_stage {
 	TN_STAGE_ON_LARGE,
 	TN_STAGE_RETRY_ON_CARD, /* the unlimited card gave reason to try the card itself */
 	TN_STAGE_ON_CARD,
+	TN_STAGE_RETRY_WITH_LESS, /* it fits narrowly: a card with a little less memory shall tell whether that is luck */
+	TN_STAGE_WITH_LESS,
 	TN_STAGE_TOO_SMALL, /* the card itself is too small: how much it saves is to be seen on the unlimited card */
 	TN_STAGE_OVER,
 	TN_STAGE_LOW_PRIORITY /* it can do nothing for the peak as it is, but may for one that another change leaves */
@@ -27,14 +29,14 @@ enum tn_stage {
 struct tn_attempt {
 	struct tn_fix_change found;
 	enum tn_stage stage;
-	bool kept;           /* tn_fix_change was handed over */
-	bool wished;         /* tried whatever else fits */
-	bool acted;          /* some change of it made a difference in its last trial */
-	bool without_others; /* the card is tried without other processes, and nothing is changed */
-	int64_t most;        /* what it may save, at most */
-	struct tn_trial large, card;
-	char **arguments; /* of the program, where options of its own are set */
-	char steps[16];   /* of the trial on the unlimited card, where a few tell enough */
+	bool kept;                         /* tn_fix_change was handed over */
+	bool wished;                       /* tried whatever else fits */
+	bool acted;                        /* some change of it made a difference in its last trial */
+	bool without_others;               /* the card is tried without other processes, and nothing is changed */
+	int64_t most;                      /* what it may save, at most */
+	struct tn_trial large, card, less; /* less: the card with less memory */
+	char **arguments;                  /* of the program, where options of its own are set */
+	char steps[16];                    /* of the trial on the unlimited card, where a few tell enough */
 };
 
 struct tn_fix_search {
@@ -53,13 +55,24 @@ struct tn_fix_search {
 	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
 	int64_t need;    /* tn__fix_need of the program as it is; TN_NO_FIGURE: unknown */
 	int batch;       /* the largest of the program; 0: unknown */
+	int tried;       /* attempts that were begun */
 	double first_seconds;
-	const char *failure; /* why there is no list */
+	double trial_seconds; /* after which a trial ends by itself; 0: not known */
+	const char *failure;  /* why there is no list */
 	int failure_status;
 };
 
+/* ---- fix_worth.c ---- */
+
+/* How many changes fit that promise no less of the results; those that fit narrowly count only where `safely` is false. */
+int tn__fix_fitting(const struct tn_fix_search *search, enum tn_guarantee worst, bool safely);
+/* False for an attempt that can add nothing to what has come so far. */
+bool tn__fix_is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt);
+
 /* ---- fix_list.c ---- */
 
+/* Puts changes into the order of the list, and marks the first that is enough. */
+void tn__fix_order(struct tn_fix_change *changes, size_t count);
 /* Hands over what the search has found; attempts that are listed are marked `kept`. Release with tn__fixes_free. */
 void tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out);
 
@@ -93,6 +106,8 @@ bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two
 /* Takes what the trial on the unlimited card, or on the card itself, has shown. */
 void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
+/* Takes what the card with less memory has shown: a change that fits it fits safely. */
+void tn__fix_judge_less(struct tn_attempt *attempt);
 /* What a run needs of a card: its allocated peak and what lies outside PyTorch. What PyTorch only caches it gives back
  * where memory is short, and never on an unlimited card. TN_NO_FIGURE: unknown. */
 int64_t tn__fix_need(const struct tn_report *report);

@@ -264,6 +264,7 @@ tn__guest_take_worst(const struct tn_guest_file *file, struct tn_report *report)
 	report->allocated_peak = tn__guest_worst_device(document, "allocated_peak");
 	report->reserved_peak = tn__guest_worst_device(document, "reserved_peak");
 	report->requested_peak = tn__guest_worst_device(document, "requested_peak");
+	report->retries = tn__guest_worst_device(document, "retries");
 	take_oom(json_object_get(document, "out_of_memory"), &report->oom);
 	take_facts(json_object_get(document, "facts"), &report->facts);
 	tn__inputs_read(json_object_get(document, "inputs"), &report->inputs);

@@ -246,9 +246,7 @@ static const struct tn_advice table[] = {
 	  "the same tensors are allocated again and again", NULL },
 	{ "no_empty_cache", "take empty_cache() out of the loop: what it frees is requested again at once",
 	  "it is called there", NULL },
-	{ "less_memory",
-	  "the card is so full that the allocator had to free its cache: using a little less memory makes it "
-	  "faster",
+	{ "less_memory", "where the card was too full for what the cache held, a little less memory makes it faster",
 	  "segments are freed and allocated again without empty_cache()", NULL },
 	{ "batch_by_batch", "keep it on the CPU, and move it to the card batch by batch", "a data set lies on the card",
 	  NULL },

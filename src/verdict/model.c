@@ -43,6 +43,7 @@ tn__report_init(struct tn_report *report)
 	init_growth(&report->growth);
 	report->cudnn = report->steps_seen = report->input_shapes = report->batch_size = TN_NO_FIGURE;
 	report->allocated_peak = report->reserved_peak = report->requested_peak = report->device_peak = TN_NO_FIGURE;
+	report->retries = TN_NO_FIGURE;
 	report->context_lowest = report->context_highest = TN_NO_FIGURE;
 	report->uncertainty_lowest = report->uncertainty_highest = TN_NO_FIGURE;
 	report->oom.requested_bytes = report->oom.free_bytes = report->oom.largest_free_block_bytes = TN_NO_FIGURE;

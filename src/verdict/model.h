@@ -393,6 +393,7 @@ struct tn_report {
 	char *fast_forward_failed; /* what went wrong only because the program was made to end early */
 
 	int64_t allocated_peak, reserved_peak, requested_peak, device_peak;
+	int64_t retries; /* of the allocator, when the card had no room and its cache had; TN_NO_FIGURE: not known */
 	struct tn_report_moment at_peak;
 	int64_t context_lowest, context_highest; /* bounds of one context, for the uncertainty */
 	int64_t unseen_below, unseen_above;      /* what else the driver may hold less or more, for each context */

@@ -56,6 +56,14 @@ is_the_reason(const struct tn_report *report, const struct tn_trace_finding *fou
 	return cause == TN_FINDING_model_or_batch_too_big && !found->weighed;
 }
 
+/* Segments come and go on a card with room, too: PyTorch empties its cache after cudnn.benchmark has tried the algorithms of a
+ * new shape (aten/src/ATen/native/cudnn/Conv_v8.cpp), and when it captures a graph. */
+static bool
+is_harmless(const struct tn_report *report, const struct tn_trace_finding *found)
+{
+	return found->id == TN_FINDING_segment_churn && report->retries == 0;
+}
+
 static void
 add(struct tn_report *report, const struct tn_trace_finding *found)
 {
@@ -83,7 +91,7 @@ tn__report_add_trace_findings(const struct tn_analysis *analysis, const struct t
 	struct tn_trace_findings list;
 	TN_FORWARD_IF_ERROR(tn__find_all(analysis, parts, state, &list));
 	for (size_t i = 0; i < list.count; i++)
-		if (!is_there(report, list.items[i].id))
+		if (!is_there(report, list.items[i].id) && !is_harmless(report, &list.items[i]))
 			add(report, &list.items[i]);
 	return TN_OK;
 }

@@ -98,7 +98,13 @@ def documents_of(folder):
 
 
 @pytest.fixture
-def virtual(tmp_path, python, fresh):
+def imports(request):
+    """What a server of the test's file has imported: IMPORTS of it, which most of its programs begin with."""
+    return (*fork_servers.IMPORTS, *getattr(request.module, "IMPORTS", ()))
+
+
+@pytest.fixture
+def virtual(tmp_path, python, fresh, imports):
     """virtual(program, changes=None, patch=None) -> Outcome of a run that must end by itself, on a card of 24 GiB.
     files: {name: text} that lie beside the program."""
     if not TONNAGE.exists():
@@ -124,7 +130,7 @@ def virtual(tmp_path, python, fresh):
         done = None
         if not fresh and fork_servers.can_fork(words, environment):
             command = [str(TONNAGE), "run", *options, "--", *words]
-            done = fork_servers.run_forked(TONNAGE, python, options, command, folder, settings, kept, timeout=300)
+            done = fork_servers.run_forked(TONNAGE, python, options, command, folder, settings, kept, imports=imports, timeout=300)
         if done is None:
             command = [str(TONNAGE), "run", *options, "--", "sh", "-c", KEEP, "sh", str(kept), *words]
             done = subprocess.run(command, cwd=folder, env=settings, timeout=300, capture_output=True, text=True)
@@ -176,12 +182,28 @@ def apply(patch, folder):
     assert done.returncode == 0, (done.stdout, done.stderr, patch)
 
 
+_unchanged = {}  # what was run as it is -> its outcome: one run serves all tests of the process that ask the same of it
+
+
 @pytest.fixture
-def saves(virtual):
+def unchanged(virtual):
+    """unchanged(program, ...) -> Outcome of the program as it is."""
+
+    def run(program, **more):
+        key = json.dumps([program, more], sort_keys=True)
+        if key not in _unchanged:
+            _unchanged[key] = virtual(program, **more)
+        return _unchanged[key]
+
+    return run
+
+
+@pytest.fixture
+def saves(virtual, unchanged):
     """saves(program, id[=value]) -> (unchanged, changed, entry), once the patch has the change's peaks to the byte."""
 
     def check(program, changes, patched=True, **more):
-        before = virtual(program, **more)
+        before = unchanged(program, **more)
         after = virtual(program, changes, **more)
         entry = after.change(changes.partition("=")[0].partition(",")[0])
         assert entry["how"]

@@ -4,6 +4,8 @@
 import pytest
 from conftest import MIB
 
+IMPORTS = ("transformers.trainer", "transformers.models.llama.modeling_llama")  # not lightning: changes ask whether it is there
+
 TEXTS = """
     import torch
     from torch.utils.data import Dataset
@@ -74,8 +76,8 @@ def test_evaluation_of_transformers_moves_its_outputs(saves):
     assert "[64, 128, 8192]" in after.stdout
 
 
-def test_trainer_of_transformers_offloads_activations(virtual):
-    before, after = virtual(TRAINER), virtual(TRAINER, "offload_activations")
+def test_trainer_of_transformers_offloads_activations(virtual, unchanged):
+    before, after = unchanged(TRAINER), virtual(TRAINER, "offload_activations")
     assert before.allocated - after.allocated >= 4 * LAYER
     assert after.change("offload_activations")["how"]
 
@@ -191,9 +193,9 @@ def test_a_model_left_in_eval_is_put_into_train(saves):
     assert entry["results"] == "same_up_to_rounding" and "model.train()" in entry["patch"]
 
 
-def test_a_model_that_the_program_puts_into_eval_stays_there(virtual):
+def test_a_model_that_the_program_puts_into_eval_stays_there(virtual, unchanged):
     """It may mean it: batch normalisation is frozen so."""
-    before, after = virtual(IN_EVAL), virtual(IN_EVAL, "train_mode")
+    before, after = unchanged(IN_EVAL), virtual(IN_EVAL, "train_mode")
     assert after.allocated == before.allocated
     assert not any(entry["applied"] for entry in after.document["changes"])
 

@@ -6,7 +6,7 @@ guest and changes would write. For `tonnage fix` and `tonnage fit` without PyTor
 
 selected: MiB that it takes of what --assume says is selected; base, sample, batch: MiB that it takes, and for each sample of a batch; possible: what the survey says; saves: {change: MiB};
 refuses: changes that do not apply; inert: changes that act on nothing; idle: changes under which it does nothing; breaks: changes that make it fail; own: it fails by itself
-where memory is enough; `--batch-size N` on the command line is the batch; sleep: seconds that it goes on for; fails: its own
+where memory is enough; cache: MiB that it holds besides, and does without where they are not there; `--batch-size N` on the command line is the batch; sleep: seconds that it goes on for; fails: its own
 status; command_line: what it says that it was given; pace: {change: what its updates are made of}, "" is the program as it is; second: what another rank,
 1, says besides: {"pace": as above, "row": fields of what it says of its changes, "patch": its patch}; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
 """
@@ -107,9 +107,11 @@ def main():
     if any(name in wish.get("idle", ()) for name, value in changes):
         os._exit(0)  # no card is used, and no guest tells of anything
     size = size_of(wish, changes)
-    fits = take(size)
+    cache = wish.get("cache", 0) * MIB
+    held = size + cache if cache and take(size + cache) else size
+    fits = held > size or take(size)
     document = fake_guest.empty_document()
-    document["devices"][0].update(reserved_peak=size if fits else 0, allocated_peak=size if fits else 0)
+    document["devices"][0].update(reserved_peak=held if fits else 0, allocated_peak=size if fits else 0)
     own = bool(wish.get("own")) and fits and not broken
     if own:
         document["exception"] = {"type": "IndexError", "message": "its own", "at": None}

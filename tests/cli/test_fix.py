@@ -213,11 +213,16 @@ def test_an_option_is_not_offered_where_it_would_not_arrive(fix):
     ({"samples": 32}, "an update uses 32 samples, 64 when unchanged"),
     ({"loss_share": 2.0}, "the losses of an update are weighted 2 times, 1 times when unchanged"),
     ({"learning_rates": [0.1, 0.1]}, "the learning rate of update 2 is 0.1, 0.05 when unchanged"),
+    ({"products": [[8, 64, 8]]}, "the loss compares the samples of a batch with each other (a product of 64 x 64)"),
+    ({"products": [[64, 8, 64]]}, "the loss compares the samples of a batch with each other (a product of 64 x 64)"),
+    ({"products": [[8, 64, 64]]}, None),
+    ({"products": [[64, 64, 64], [8, 64, 8]]}, None),
     ({}, None),
 ])
 def test_a_change_is_held_to_the_updates_that_it_promises(fix, other, why):
     """What made other updates is no longer offered as the same, and says why."""
-    wish = {"base": 1500, "saves": {"zero_grad": 800}, "pace": {"": UPDATES, "zero_grad": {**UPDATES, **other}},
+    before = {**UPDATES, "products": [[64, 64, 64]]}
+    wish = {"base": 1500, "saves": {"zero_grad": 800}, "pace": {"": before, "zero_grad": {**before, **other}},
             "possible": [row("zero_grad")]}  # fmt: skip
     first = fix(wish)[1]["changes"][0]
     assert first["fits"] and first["enough"] == (why is None)
@@ -458,6 +463,17 @@ def test_what_fits_narrowly_is_enough_only_where_nothing_else_is(fix, wide, narr
     assert found["zero_grad"]["fits"] and found["zero_grad"]["narrowly"] and "narrowly" in done.stderr
     assert found["foreach"]["narrowly"] is False
     assert found["foreach"]["enough"] is bool(wide) and found["zero_grad"]["enough"] is not bool(wide)
+
+
+@pytest.mark.parametrize("cache, narrowly", [(250, False), (0, True)])
+def test_what_fits_narrowly_is_tried_with_less_memory(fix, cache, narrowly):
+    """Cache that would be given back is no want of room; what is needed is. Some 50 MiB are left, 103 are not known."""
+    wish = {"base": 1500, "saves": {"zero_grad": 900 if cache else 660}, "cache": cache, "possible": [row("zero_grad")]}
+    done, document = fix(wish)
+    first = document["changes"][0]
+    assert first["fits"] and first["trial"] == 1
+    assert first["narrowly"] is narrowly and ("narrowly" in done.stderr) is narrowly
+    assert (first["fits_with_less_bytes"] is None) is narrowly and ("it was seen to fit with" in done.stderr) is not narrowly
 
 
 def test_fit_finds_the_largest_batch_through_an_argument(fix):

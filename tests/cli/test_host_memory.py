@@ -26,7 +26,8 @@ for worker in range(2):
     pid = os.fork()
     if not pid:
         own = mmap.mmap(-1, 20 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        own[:] = b"y" * len(own)
+        for i in range(0, len(own), 4096):
+            own[i] = 1
         time.sleep(60)
     workers.append(pid)
 time.sleep(1.5)

@@ -18,15 +18,15 @@ _KEEP = "TONNAGE_TEST_KEEP"
 
 
 def become(words):
-    """words: the program's command line: Python, a script or -c and a text, its arguments. Its environment is there already."""
+    """words: the program's command line: Python, a script, -c and a text or -m and a module, its arguments. Its environment is there already."""
     os.chdir(os.environ.pop(_CWD))
     keep = os.environ.pop(_KEEP, None)
     if keep is not None:  # what the changes tell outlives the run's folder there
         _link(os.path.join(os.environ["TONNAGE_RUN"], "changes"), keep)
     gc.freeze()  # what was imported is looked at by no collection, nor unshared by one
-    if words[1] == "-c":
-        _set_script("-c", command=words[2] + "\n")
-        sys.argv[:] = ["-c", *words[3:]]
+    if words[1] in ("-c", "-m"):
+        _set_script(words[1], words[2] + "\n" if words[1] == "-c" else words[2])
+        sys.argv[:] = [words[1], *words[3:]]
     else:
         _set_script(words[1])
         sys.argv[:] = words[1:]
@@ -46,8 +46,8 @@ def _link(path, target):
 # ---- the interpreter's configuration ----
 
 
-def _set_script(script, command=None):
-    """What is run instead: a file, or a command for which sys.argv has this word."""
+def _set_script(script, text=None):
+    """What is run instead: a file, or the text of -c or the module of -m, whose word sys.argv has then."""
     python = ctypes.pythonapi
     python.PyInterpreterState_Get.restype = ctypes.c_void_p
     python._PyInterpreterState_GetConfig.restype = ctypes.c_void_p
@@ -64,10 +64,10 @@ def _set_script(script, command=None):
     # run_command, run_module, run_filename stand side by side
     if len(names) != 1 or len(lists) != 1 or list(words[names[0] - 2:names[0]]) != [0, 0]:
         raise RuntimeError("this Python's configuration does not look as it should: %r, %r" % (names, lists))
-    if command is None:
+    if text is None:
         words[names[0]] = _copy(os.path.join(os.getcwd(), script))
     else:
-        words[names[0] - 2], words[names[0]] = _copy(command), 0
+        words[names[0] - (2 if script == "-c" else 1)], words[names[0]] = _copy(text), 0
     ctypes.c_size_t.from_address(words[lists[0]]).value = _copy(script)  # argv.items[0]
 
 

@@ -91,9 +91,19 @@ def _become(become, wish, handles):
     os.environ[_CWD] = wish["cwd"]
     become([words[0], *words[2 if words[1] == "-u" else 1:]])
     sys.orig_argv[:] = words
+    _know_rank()
+
+
+def _know_rank():
+    """As the hook's start does in a rank: the nursery had the launcher's environment."""
+    from _tonnage_guest import draws, state
+
+    state.settings.__init__(os.environ)
+    state.state.rank = int(os.environ["RANK"])
+    if state.settings.gpu == "virtual":
+        draws.renew()
     absent = sys.modules.get("_tonnage_guest.absent")
-    if absent is not None:  # the hook's start has it look which rank this is, where not all are run
-        sys.modules["_tonnage_guest.state"].settings.__init__(os.environ)
+    if absent is not None:  # where not all ranks are run
         absent.look()
 
 

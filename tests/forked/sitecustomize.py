@@ -56,6 +56,10 @@ def _become(forked_child, wish, handles):
     os.environ.clear()
     os.environ.update(wish["environment"])
     forked_child.become(wish["words"])
+    if os.environ.get("TONNAGE_GPU") == "virtual":
+        from _tonnage_guest import forks
+
+        forks._renew_libraries(os.environ["TONNAGE_RUN"], False)
     boot._renewed()
     if os.environ.get("TONNAGE_CHANGES"):
         boot._load_changes(os.environ["TONNAGE_CHANGES"])

@@ -25,6 +25,7 @@ FAKE = HERE / "fake/site-packages"  # there, as an installed package: its frames
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 WHEELS = ("torch-2.6.0", "torch-2.11.0", "torch-2.15.0")
 MAIN = "torch-2.11.0"
+AT_IMPORT = ("LD_PRELOAD", "TONNAGE_LIB", "TONNAGE_GPU")  # of the virtual GPU: a server is started with them
 BOTH_ENDS = {"test_boot.py", "test_points.py"}
 
 
@@ -65,8 +66,8 @@ def wheel(request):
 
 @pytest.fixture
 def run_with(request, tmp_path):
-    """run_with(python, program text or list of words, **environment) -> Result. Where the test's file says FORKED, a program
-    of MAIN may be forked (../fork_servers.py)."""
+    """run_with(python, program text or list of words, **environment) -> Result. Where the test's file says FORKED, a
+    program may be forked (../fork_servers.py)."""
     forked = getattr(request.module, "FORKED", False)
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
@@ -81,8 +82,9 @@ def run_with(request, tmp_path):
         settings = {**os.environ, "TONNAGE_RUN": str(folder), "PYTHONPATH": os.pathsep.join(search),
                     "TONNAGE_STEPS": "all", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **environment}  # fmt: skip
         done = None
-        if forked and len(search) == 2 and f"/{MAIN}/" in python and fork_servers.can_fork([python, *program], environment):
-            done = fork_servers.run_hooked(python, program, tmp_path, settings, ["OMP_NUM_THREADS"], [FAKE], timeout)
+        if forked and len(search) == 2 and fork_servers.can_fork([python, *program], environment, AT_IMPORT):
+            early = ["OMP_NUM_THREADS", *(name for name in AT_IMPORT if name in environment)]
+            done = fork_servers.run_hooked(python, program, tmp_path, settings, early, [FAKE], timeout)
         if done is None:
             done = subprocess.run([python, *program], cwd=tmp_path, env=settings, timeout=timeout, capture_output=True,
                                   text=True)  # fmt: skip

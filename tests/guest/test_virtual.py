@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from conftest import ROOT
 
+FORKED = True  # ../fork_servers.py
+
 LIBRARIES = ROOT / "build/release/lib/tonnage"
 TRAIN = """\
 import torch

@@ -24,11 +24,11 @@ def page_build():
     (ROOT / "build").mkdir(exist_ok=True)
     with open(ROOT / "build/.page_build.lock", "w") as lock:  # workers of pytest-xdist
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (ROOT / "build/debug/build.ninja").exists():
-            subprocess.run(["cmake", "--preset", "debug"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        subprocess.run(["cmake", "--build", "--preset", "debug", "--target", "page_build"], cwd=ROOT, check=True,
+        if not (ROOT / "build/release/build.ninja").exists():
+            subprocess.run(["cmake", "--preset", "release"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["cmake", "--build", "--preset", "release", "--target", "page_build"], cwd=ROOT, check=True,
                        stdout=subprocess.DEVNULL)
-    return ROOT / "build/debug/tests/page_build"
+    return ROOT / "build/release/tests/page_build"
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "doc/site"), str(ROOT / "tests/page")]
+sys.path[:0] = [str(ROOT / "doc/site"), str(ROOT / "tests/page"), str(ROOT / "tests")]
 
 
 def pytest_configure(config):

@@ -3,6 +3,7 @@
 
 import difflib
 
+import fork_servers
 import pytest
 import transcripts
 
@@ -14,7 +15,7 @@ def check(page, folder, wanted):
     if not transcripts.PYTHON.exists():
         pytest.skip("environment torch-2.11.0 is missing: tools/envs torch-2.11.0")
     (folder / "job").mkdir()
-    seen = transcripts.Folder(folder / "job", transcripts.columns(page))
+    seen = transcripts.Folder(folder / "job", transcripts.columns(page), not fork_servers.is_fresh())
     for _, lines in transcripts.played(page.read_text(), seen, wanted):
         for command, written, printed in lines:
             before, after = transcripts.masked(written).splitlines(), transcripts.masked(printed).splitlines()

@@ -20,7 +20,11 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import fork_servers  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
@@ -100,10 +104,10 @@ def unwrapped(lines):
 
 
 class Folder:
-    """The folder of a page, in which its commands are run."""
+    """The folder of a page, in which its commands are run; forked: runs of a plain script are (../fork_servers.py)."""
 
-    def __init__(self, path, width):
-        self.path, self.status = path, 0
+    def __init__(self, path, width, forked=False):
+        self.path, self.status, self.handles = path, 0, ()
         shutil.copytree(ROOT / "examples", path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
         (path / ".venv").symlink_to(ENVIRONMENTS / "prog-notebooks")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TONNAGE", "PYTORCH", "CUDA"))}
@@ -111,6 +115,17 @@ class Folder:
                             "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1",
                             "OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1",
                             "TONNAGE_SECONDS": "900", "TONNAGE_NEED": "900"}  # fmt: skip
+        server = fork_servers.supervised(TONNAGE, str(PYTHON), (), settings=self._seen_early()) if forked else None
+        if server is not None:
+            folder = path.parent / "bin"
+            folder.mkdir()
+            fork_servers.write_stand_in(folder / "tonnage", TONNAGE.resolve())
+            self.handles = (server.channel.fileno(),)
+            self.environment |= {"PATH": f"{folder}:{self.environment['PATH']}", "TONNAGE_FORKED_BY": str(self.handles[0])}
+
+    def _seen_early(self):
+        """Of the environment, what Python and torch read when they start."""
+        return tuple((name, self.environment[name]) for name in ("LC_ALL", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"))
 
     def write(self, block):
         path = self.path / block.title
@@ -121,10 +136,11 @@ class Folder:
         """What the command prints, both outputs in one; `echo $?` is the status of the one before."""
         script = f"(exit {self.status}); {command.replace('tonnage fix ', 'tonnage fix --seconds=0 ')}"
         done = subprocess.run(["bash", "-c", script], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)  # fmt: skip
+                              pass_fds=self.handles, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)  # fmt: skip
         self.status = done.returncode
         printed = done.stdout.replace(str(self.path.resolve()), HOME).replace(str(self.path), HOME)
-        return re.sub(r"\x1b\[[0-9;]*m", "", printed)
+        printed = re.sub(r"\x1b\[[0-9;]*m", "", printed)
+        return re.sub(fork_servers.RAW_CALLS, "", printed) if self.handles else printed
 
 
 def played(text, folder, wanted):

@@ -4,9 +4,11 @@
 A test whose environment is missing is skipped and says so.
 """
 
+import fcntl
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -37,10 +39,10 @@ def dump_program():
     named = os.environ.get("TONNAGE_SNAPSHOT_DUMP")
     if named:
         return pathlib.Path(named)
-    program = ROOT / "build/debug/tests/snapshot_dump"
-    if not (ROOT / "build/debug/build.ninja").exists():
-        subprocess.run(["cmake", "--preset", "debug"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", "--preset", "debug", "--target", "snapshot_dump"], cwd=ROOT, check=True,
+    program = ROOT / "build/release/tests/snapshot_dump"
+    if not (ROOT / "build/release/build.ninja").exists():
+        subprocess.run(["cmake", "--preset", "release"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", "--preset", "release", "--target", "snapshot_dump"], cwd=ROOT, check=True,
                    stdout=subprocess.DEVNULL)
     return program
 
@@ -58,21 +60,40 @@ def dump(dump_program):
 
 
 @pytest.fixture(scope="session")
-def recorded(tmp_path_factory):
+def once(tmp_path_factory):
+    """once(name, make): a folder that make(folder) has filled, once for all processes of pytest that work side by side."""
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root
+
+    def folder_of(name, make):
+        folder, done = root / name, root / f"{name}.done"
+        with open(root / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def recorded(once):
     """Runs programs/record.py on an environment (once) with an allocator configuration; the folder with its files."""
-    made = {}
 
     def record(environment, configuration=""):
         python = ENVIRONMENTS / environment / "bin/python"
         if not python.exists():
             pytest.skip(f"no environment {environment} (make envs)")
-        key = environment, configuration
-        if key not in made:
-            made[key] = tmp_path_factory.mktemp("snapshots")
-            run_recorder(python, made[key], configuration, [])
+
+        def make(folder):
+            run_recorder(python, folder, configuration, [])
             if not configuration:
-                run_recorder(python, made[key], configuration, ["--plain"], "--snapshot", made[key] / "run.pickle")
-        return made[key]
+                run_recorder(python, folder, configuration, ["--plain"], "--snapshot", folder / "run.pickle")
+
+        return once(f"snapshots-{environment}-{configuration.partition(':')[0] or 'usual'}", make)
 
     return record
 

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from test_snapshot import compare
 
-WHEELS = ["torch-2.6.0", "torch-2.15.0"]
+WHEELS = [pytest.param("torch-2.6.0", marks=pytest.mark.long), "torch-2.15.0"]
 TOOLS = {"gzip -9": ".gz", "zstd -1": ".zst", "zstd --ultra -22 --long=27": ".zst", "zstd --no-check -19": ".zst"}
 
 

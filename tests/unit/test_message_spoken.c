@@ -103,6 +103,15 @@ test_written_about(void **state)
 		"model.to(device);  // CUDA out of memory\n",
 		"GPU code that fails over may name torch.OutOfMemoryError from now on.\n",
 		"Sooner or later you stare at it: CUDA out of memory.\n",
+		"import torch\ndef run(x):\n    pool.add(x)\n\nERRORS = (\n    RuntimeError(\"CUDA out of memory\"),\n)\n",
+		"int take(int n) {\n  use(n);\n  return poolMemoryError;\n}\n",
+		"### CUDA out of memory\n\nTake a smaller batch.\n",
+		"Troubleshooting\n\nRuntimeError: CUDA error: out of memory\n",
+		"RuntimeError: CUDA error: out of memory\n\n**Solution**: take a smaller batch.\n",
+		"Exit code 137: what it means and how to fix it\n\n  Reason: OOMKilled\n",
+		"    \"OOMKilled\": false,\n",
+		"CL_OUT_OF_RESOURCES = -5\n",
+		"MemoryError\n, says the page, is one of them.\n",
 	};
 	static const char *const errors[] = {
 		"I get CUDA out of memory. Tried to allocate 2.00 GiB on every card that I own.\n",
@@ -115,6 +124,11 @@ test_written_about(void **state)
 		"You may see:\n\nnothing at all\n\nRuntimeError: CUDA error: out of memory\n",
 		"@@ -3,2 +3,2 @@\n-a\n+b\nThat is my change. Then:\nRuntimeError: CUDA error: out of memory\n",
 		"can you help me with this: RuntimeError: CUDA error: out of memory\n",
+		"x = model(batch)\nprint(x)\nloss.backward()\nRuntimeError: CUDA error: out of memory\n",
+		"# KSampler Allocation on device\n\nHow can I get rid of this?\n",
+		"I just get `hipErrorOutOfMemory` since the update\n",
+		"AssertionError: Not enough memory for KV cache, try fewer pages\n",
+		"# raise ValueError(\"No available memory for the cache blocks. \" ValueError: No available memory for the cache blocks.\n",
 		"Out of Memory: No room to allocate 4096000 B DRAM buffer across 8 banks, not enough\n",
 	};
 	(void)state;

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,7 @@ ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() /
 MIB = 1 << 20
 MAIN = "torch-2.11.0"
 ENDS = ["torch-2.6.0", "torch-2.15.0"]  # of what is supported
+FORKABLE = {MAIN, *ENDS}
 # For tests that look at the ends in `make long` only.
 WHEELS = [MAIN, *(pytest.param(wheel, marks=pytest.mark.long) for wheel in ENDS)]
 # Where the runs keep their scratch folders; gone when the tests end.
@@ -84,9 +86,9 @@ TORCHRUN = ["-m", "torch.distributed.run"]
 AT_LAUNCH = ("OMP_NUM_THREADS",)  # what a server of launchers is started with
 
 
-def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, **streams):
+def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, imports=(), **streams):
     """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py), and
-    so may ranks that torchrun starts; it is a script then."""
+    so may ranks that torchrun starts; it is a script then. imports: what a server has imported besides torch."""
     ranks = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
     if ranks:
         program = [program[0], HERE / "programs/ranks/torchrun.py", *program[3:]]
@@ -98,11 +100,18 @@ def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, **st
     early = [name for name in AT_LAUNCH if ranks and name in (env or {})]
     if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}, early):
         done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, settings=early, ranks=ranks,
-                                       timeout=timeout)  # fmt: skip
+                                       imports=(*fork_servers.IMPORTS, *imports), timeout=timeout)  # fmt: skip
     if done is None:
         done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
     text = report.read_text() if report.exists() else "{}"
     return Run(done.returncode, json.loads(text), done.stdout, done.stderr, command)
+
+
+def libraries_of(words):
+    """What a server has imported besides torch, where the program begins with it: a second of each run."""
+    path = pathlib.Path(words[0])
+    text = path.read_text() if path.suffix == ".py" and path.exists() else ""
+    return fork_servers.TRANSFORMERS if re.search(r"(?m)^(from|import) transformers\b", text) else ()
 
 
 @pytest.fixture
@@ -118,7 +127,9 @@ def tonnage(request, tmp_path):
         words = [program] if isinstance(program, str) else list(program)
         if words[0].endswith(".py"):
             words[0] = str(HERE / words[0])
-        return run_tonnage(options, [python, *words], cwd, env, timeout, forked and environment == MAIN, **streams)
+        if environment == MAIN:
+            streams.setdefault("imports", libraries_of(words))
+        return run_tonnage(options, [python, *words], cwd, env, timeout, forked and environment in FORKABLE, **streams)
 
     return run
 

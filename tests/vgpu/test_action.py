@@ -55,20 +55,6 @@ else:
 """
 
 
-# Stands for `tonnage` on the PATH: a run of `python SCRIPT` has its process from the fork server of the tests (../fork_servers.py).
-FORKING = """#!/usr/bin/python3
-import os, sys
-words = sys.argv[1:]
-program = words[words.index("--") + 1:] if "--" in words else []
-if words[0] == "run" and program[:1] == ["python"] and program[1:2] and program[1].endswith(".py"):
-    os.setpgid(0, 0)
-    os.environ["TONNAGE_TEST_CWD"] = os.getcwd()
-else:
-    os.environ.pop("TONNAGE_FORKED_BY")
-os.execv({tonnage!r}, [{tonnage!r}, *words])
-"""
-
-
 class Repository:
     """A checkout, and a job that uses the action in it."""
 
@@ -119,8 +105,7 @@ class Repository:
         if server is None:
             self.forking.unlink(missing_ok=True)
             return self.environment, ()
-        self.forking.write_text(FORKING.format(tonnage=str(TONNAGE)))
-        self.forking.chmod(0o755)
+        fork_servers.write_stand_in(self.forking, TONNAGE)
         handle = server.channel.fileno()
         return {**self.environment, "TONNAGE_FORKED_BY": str(handle)}, [handle]
 

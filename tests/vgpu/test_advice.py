@@ -15,7 +15,6 @@ import pytest
 from conftest import HERE, MAIN, ROOT, TEMPORARY, TONNAGE, python_of
 
 AT_START = ("LC_ALL", "PYTHONWARNINGS")  # of the environment, what Python reads when it starts
-RAW_CALLS = r"(?m)^  +only what goes through the C library[^:]*: this\s+kernel cannot report\s+connections\n"  # of a forked run (0034-tests)
 GOLDEN = ROOT / "tests/golden/advice"
 # name -> (options, words of the program's command line): what would be wrong to say of it stands in WRONG
 CASES = {
@@ -79,7 +78,7 @@ def screen(name, columns=None):
         done = fork_servers.run_forked(TONNAGE, python, options, words, folder, env, settings=AT_START, **streams)
     if done is None:
         return mask(subprocess.run(words, cwd=folder, env=env, text=True, **streams).stdout, python)
-    said, count = re.subn(RAW_CALLS, "", mask(done.stdout, python))
+    said, count = re.subn(fork_servers.RAW_CALLS, "", mask(done.stdout, python))
     assert count == 1, said
     return said
 

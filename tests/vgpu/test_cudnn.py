@@ -13,6 +13,7 @@ import subprocess
 import pytest
 from conftest import ENVIRONMENTS, HERE, ROOT, TONNAGE
 
+FORKED = True  # ../fork_servers.py
 HEADERS = ROOT / "build/headers/cuda13/nvidia/cu13/include"
 NETS = {"resnet50": 8, "vgg16": 4, "convnext_tiny": 4, "mobilenet_v2": 8, "unet": 8}
 CARDS = ["rtx3060", "a100-80", "h100", "h200"]

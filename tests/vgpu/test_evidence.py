@@ -64,8 +64,9 @@ def program(tonnage, tmp_path):
     def run(text, *options, words=()):
         path = tmp_path / "program.py"
         path.write_text(text)
+        compiles = "torch.compile" in text or "triton" in text
         env = {"TRITON_CACHE_DIR": str(tmp_path / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
-               "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}  # fmt: skip
+               "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"} if compiles else {}  # fmt: skip
         return tonnage(MAIN, [*words, str(path)], "--gpu=rtx3060", *options, env=env)
 
     return run
@@ -147,3 +148,34 @@ def test_what_was_got_over_is_not_the_verdict(program, text, words, handled):
     run = program(text, words=words)
     assert run.verdict == "failed" and run.status == 1 and run.report["out_of_memory"] is None, run.explain()
     assert [(row["count"], row["by"]) for row in run.report["handled_out_of_memory"]] == [(handled, "program")]
+
+# cudnn.benchmark empties the cache behind each shape that it has not tried yet.
+BENCHMARKED = """
+import torch
+torch.backends.cudnn.benchmark = True
+m = torch.nn.Sequential(torch.nn.Conv2d(3, 64, 3), torch.nn.Conv2d(64, 64, 3)).cuda()
+o = torch.optim.SGD(m.parameters(), 1e-3)
+for i in range(10):
+    m(torch.randn(16, 3, 200 + 8 * i, 200, device="cuda")).mean().backward()
+    o.step()
+    o.zero_grad()
+"""
+
+# The card is full of what the cache holds, which is too small for the next tensor: the allocator frees it and asks again.
+FULL = """
+import torch
+m = torch.nn.Linear(8, 8).cuda()
+o = torch.optim.SGD(m.parameters(), 1e-3)
+for i in range(16):
+    m(torch.randn(4, 8, device="cuda")).mean().backward()
+    torch.empty((6 + i) << 29, dtype=torch.uint8, device="cuda")
+    o.step()
+    o.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("text, full", [(BENCHMARKED, False), (FULL, True)])
+def test_a_full_card_is_told_from_an_emptied_cache(program, text, full):
+    run = program(text, "--steps=all")
+    assert run.verdict == "fits", run.explain()
+    assert ("segment_churn" in [row["id"] for row in run.report["findings"]]) == full, run.explain()

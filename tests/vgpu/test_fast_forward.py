@@ -9,6 +9,9 @@ FORKED = True  # ../fork_servers.py
 WHEEL = "torch-2.11.0"
 
 
+TRAINER = ("transformers.trainer", "transformers.models.gpt2.modeling_gpt2")
+
+
 def line_of(program, text="# out of memory"):
     lines = (HERE / "programs" / program).read_text().splitlines()
     return 1 + next(number for number, line in enumerate(lines) if text in line)
@@ -66,7 +69,7 @@ def test_a_leak_counts_only_as_far_as_the_program_goes(tonnage):
 
 @pytest.mark.parametrize("when", ["epoch", "steps"])
 def test_hf_trainer(tonnage, when):
-    run = tonnage(WHEEL, ["programs/epochs_hf.py", when])
+    run = tonnage(WHEEL, ["programs/epochs_hf.py", when], imports=TRAINER)
     check_fast_forwarded(run)
     assert "checkpoints 3" in run.stdout and "evaluated True" in run.stdout, run.explain()
     assert sum("(evaluation)" in line for line in not_seen(run)) >= 2, run.explain()

@@ -44,7 +44,8 @@ def test_the_state_is_sharded_and_the_patch_takes_what_was_shown(tmp_path, launc
     shown = " ".join(done.stderr.split())
     assert " ".join(words) in shown and "--gpus 2" in shown, done.stderr  # the launcher is part of the line to copy
     subprocess.run(["patch", "-p0", "--silent", "-i", "fix.patch"], cwd=tmp_path, check=True)
-    again = run_tonnage([*CARDS, "--memory=1450MiB", "--steps=all"], [python_of(MAIN), *words], tmp_path, {"OMP_NUM_THREADS": "1"})
+    again = run_tonnage([*CARDS, "--memory=1450MiB", "--steps=all"], [python_of(MAIN), *words], tmp_path, {"OMP_NUM_THREADS": "1"},
+                        forked=launcher == "torchrun")  # fmt: skip
     assert (again.status, again.verdict) == (0, "fits") and needed(again) == first["needed_bytes"], again.explain()
     assert [row["at_peak"]["by_category"]["optimizer_state"] for row in again.report["ranks"]] == [STATE // 2] * 2, again.explain()
 
@@ -77,7 +78,7 @@ def test_the_fullest_rank_decides(tmp_path):
     text = (PROGRAMS / "to_fix.py").read_text().replace("torch.randn(64,", "torch.randn(64 * (1 + 63 * rank),")
     (tmp_path / "to_fix.py").write_text(text)
     done, document = search("fix", ["--memory=1700MiB", "--seconds=1"], LAUNCHERS["torchrun"], tmp_path)
-    run = run_tonnage([*CARDS, "--steps=all"], [python_of(MAIN), *LAUNCHERS["torchrun"]], tmp_path, {"OMP_NUM_THREADS": "1"})
+    run = run_tonnage([*CARDS, "--steps=all"], [python_of(MAIN), *LAUNCHERS["torchrun"]], tmp_path, {"OMP_NUM_THREADS": "1"}, forked=True)
     peaks = [row["peak"]["device_bytes"] for row in run.report["ranks"]]
     assert peaks[1] > peaks[0] + 256 * MIB and document["unchanged"]["needed_bytes"] == needed(run), (peaks, document)
     first = document["changes"][0]

@@ -9,6 +9,7 @@ import xml.etree.ElementTree
 import pytest
 from conftest import HERE, MIB, ROOT, TEMPORARY, TONNAGE, python_of
 
+FORKED = True  # ../fork_servers.py
 WHEEL = "torch-2.11.0"
 GATE = HERE / "gate"
 MORE = {"KEEP_MORE": "1"}
@@ -43,10 +44,12 @@ def check_the_same(train, tmp_path, times):
     assert len({(tmp_path / f"{number}.json").read_bytes() for number in range(times)}) == 1
 
 
+@pytest.mark.fresh
 def test_figures_do_not_move_by_a_byte(train, tmp_path):
     check_the_same(train, tmp_path, 2)
 
 
+@pytest.mark.fresh
 @pytest.mark.long
 def test_figures_do_not_move_by_a_byte_in_twenty_runs(train, tmp_path):
     check_the_same(train, tmp_path, 20)

@@ -80,7 +80,7 @@ def words(name, limit, out, *options, program=PROGRAM, arguments=()):
 ENVIRONMENT = {**os.environ, "TMPDIR": TEMPORARY.name, "TONNAGE_NEED": "0"}
 
 
-@pytest.mark.parametrize("workers, prefetch", [(2, 2), (4, 4), (6, 1)])
+@pytest.mark.parametrize("workers, prefetch", [(2, 2), pytest.param(4, 4, marks=pytest.mark.long), (6, 1)])
 def test_as_the_kernel_counts(group, tmp_path, workers, prefetch):
     """Within 5 % of what the kernel counts for all processes of the same run, workers' shared pages once; and the queue is full, which
     it would never be with a card that takes no time."""

@@ -126,8 +126,8 @@ def test_video_state_grows_by_cell(run):
     "hold, name, free",
     [
         ("big() * 2", "Out[2]", "%xdel _2"),
-        ("[big(), 'and a word']", "Out[2]", "%xdel _2"),
-        ("(lambda: big().requires_grad_() ** 2)()", "Out[2]", "%xdel _2"),  # with what autograd saved
+        pytest.param("[big(), 'and a word']", "Out[2]", "%xdel _2", marks=pytest.mark.long),
+        pytest.param("(lambda: big().requires_grad_() ** 2)()", "Out[2]", "%xdel _2", marks=pytest.mark.long),  # with what autograd saved
     ],
 )
 def test_remedies_of_outputs_are_true(run, hold, name, free):

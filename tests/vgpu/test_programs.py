@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quick programs of bench/programs end with the verdict and the peak that their row of the table says; the others are
+"""Ten of the quick programs of bench/programs end with the verdict and the peak that their row of the table says; the others are
 run by `make long` (bench/programs/run.py), and here by name with --long.
 """
 
@@ -15,11 +15,16 @@ import report  # noqa: E402
 import run as bench  # noqa: E402
 
 ROWS = bench.programs()
+# Of the quick ones, what another shows, too: the same program with another optimizer, batch, size or card, or another network of
+# the same library.
+ALIKE = {"trainer_adamw_fused", "trainer_adafactor", "trainer_sgd", "trainer_adamw_rtx4060", "lora_7b_eval",
+         "generate_tinyllama_sample", "fabric_tinyllama", "fasterrcnn_b4", "retinanet_b4", "whisper_hf_train"}  # fmt: skip
 
 
 def cases():
     for row in ROWS:
-        yield pytest.param(row, id=row["name"], marks=[] if row.get("quick") else [pytest.mark.long])
+        often = row.get("quick") and row["name"] not in ALIKE
+        yield pytest.param(row, id=row["name"], marks=[] if often else [pytest.mark.long])
 
 
 @pytest.mark.parametrize("row", list(cases()))
@@ -37,6 +42,7 @@ def test_a_program_has_the_verdict_that_was_written_down(row):
 def test_the_table_is_whole():
     assert len(ROWS) >= 60
     assert sum(bool(row.get("quick")) for row in ROWS) >= 20
+    assert ALIKE < {row["name"] for row in ROWS if row.get("quick")} and len(ALIKE) == 10
     for row in ROWS:
         assert row["expect"] in ("fits", "out_of_memory", "grows", "failed", "undecided"), row["name"]
         assert len(row["reason"]) > 20 and row["packages"], row["name"]

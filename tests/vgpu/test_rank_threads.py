@@ -6,6 +6,7 @@ import tomllib
 import pytest
 from conftest import MAIN, ROOT
 
+FORKED = True  # ../fork_servers.py
 PROGRAM = str(ROOT / "bench/rank_threads/threads.py")
 RANKS = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", PROGRAM]
 
@@ -13,6 +14,16 @@ RANKS = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", PR
 def thread(tonnage, words, memory, need="0"):
     env = {"OMP_NUM_THREADS": "1", "TONNAGE_NEED": need}  # seconds
     return tonnage(MAIN, words, "--gpus=2", "--gpu=rtx4090", f"--memory={memory}", env=env)
+
+
+_runs = {}  # of rows of the table: one run serves all that is asked of it
+
+
+def row_of(tonnage, name):
+    if name not in _runs:
+        alone = name in ALONE
+        _runs[name] = thread(tonnage, [PROGRAM, name] if alone else [*RANKS, name], ROWS[name]["memory"], need="200" if alone else "0")
+    return _runs[name]
 
 
 def found(run, name):
@@ -69,10 +80,14 @@ ALONE = {"uneven", "gathered_outputs"}  # one process with two cards
 ROWS = {row["name"]: row for row in tomllib.loads((ROOT / "bench/rank_threads/table.toml").read_text())["thread"]}
 
 
-@pytest.mark.parametrize("name", LEADS)
+# What others show, too: of one process, or of ranks with another call.
+ALIKE = {"full_tensors", "large_batch", "gathered_outputs", "one_position"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name in ALIKE else name for name in LEADS])
 def test_what_leads(tonnage, name):
     lead, words = LEADS[name]
-    run = thread(tonnage, [PROGRAM, name] if name in ALONE else [*RANKS, name], ROWS[name]["memory"], need="200" if name in ALONE else "0")
+    run = row_of(tonnage, name)
     assert (run.status, run.verdict) == (10, "out_of_memory"), run.explain()
     first = [finding for finding in run.report["findings"] if finding["id"] != "ended_with_zero"][0]
     assert first["id"] == lead and words in " ".join(run.stderr.split()), run.explain()
@@ -80,7 +95,7 @@ def test_what_leads(tonnage, name):
 
 def test_a_state_dict_that_has_lost_tensors_is_no_success(tonnage):
     """FSDP catches the out-of-memory while it clones, warns, and torchrun ends with 0: the verdict is not that it fits."""
-    run = thread(tonnage, [*RANKS, "full_state"], ROWS["full_state"]["memory"])
+    run = row_of(tonnage, "full_state")
     assert run.report["out_of_memory"]["swallowed"] and run.report["out_of_memory"]["phase"] == "save", run.explain()
     assert "Failed to clone() tensor" in " ".join(run.stderr.split()), run.explain()
 

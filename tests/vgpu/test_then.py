@@ -10,6 +10,7 @@ import pathlib
 import pytest
 from conftest import MAIN, MIB, python_of
 
+FORKED = True  # ../fork_servers.py
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/resume"
 FOUND = {"checkpoint_held", "checkpoint_on_card", "optimizer_state_twice", "model_copy"}
 
@@ -18,11 +19,11 @@ FOUND = {"checkpoint_held", "checkpoint_on_card", "optimizer_state_twice", "mode
 def chain(tonnage):
     """chain(program, [words of the first, words of the next, ...], *options): the run of all."""
 
-    def run(program, commands, *options, **more):
+    def run(program, commands, *options, imports=(), **more):
         path = PROGRAMS / program
         python = python_of(MAIN)
         then = [f"--then={python} {path} {words}" for words in commands[1:]]
-        return tonnage(MAIN, [str(path), *commands[0].split()], "--gpu=rtx3060", *then, *options, timeout=900, **more)
+        return tonnage(MAIN, [str(path), *commands[0].split()], "--gpu=rtx3060", *then, *options, timeout=900, imports=imports, **more)
 
     return run
 
@@ -76,8 +77,12 @@ def test_data_of_a_file_is_no_checkpoint(tonnage):
 def test_trainers_own_ways_have_no_mistake(chain):
     """transformers, accelerate (on the CPU and on the card), torch.distributed.checkpoint: nothing is told, and resuming takes no more than
     training did."""
-    for program, commands in (("hf.py", ["", "resume"]), ("acc.py", ["", "resume", "card"]), ("dcp.py", ["", "resume"])):
-        run = chain(program, commands, env={"HF_HUB_OFFLINE": "1"})
+    for program, commands, imports in (
+        ("hf.py", ["", "resume"], ("transformers.trainer", "transformers.models.gpt2.modeling_gpt2")),
+        ("acc.py", ["", "resume", "card"], ()),
+        ("dcp.py", ["", "resume"], ()),
+    ):
+        run = chain(program, commands, imports=imports)
         first, *others = run.report["executions"]
         assert run.status == 0 and len(others) == len(commands) - 1, run.explain()
         assert all(found(one) == {} and one["steps"]["seen"] > 0 for one in others), run.explain()

@@ -12,7 +12,7 @@ from conftest import ENDS, MAIN, ROOT, TEMPORARY, TONNAGE, python_of
 
 SCHEMA = json.loads((ROOT / "doc/format/validate.schema.json").read_text())
 # All of them are run by `make long`.
-USUAL = ["residual fp32", "convolutions float16 last", "CUDA graph", "out of memory, fragmented"]
+USUAL = ["residual fp32", pytest.param("convolutions float16 last", marks=pytest.mark.long), "CUDA graph", "out of memory, fragmented"]
 
 
 @pytest.fixture

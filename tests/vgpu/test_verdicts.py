@@ -26,7 +26,7 @@ JOBS = sorted(path.stem for path in (pathlib.Path(__file__).parent / "jobs").glo
 ELSEWHERE = ["accelerate_loop", "dataloader", "gan", "generate", "hf_trainer", "lightning_trainer", "memory_fraction",
              "peft_lora", "retry_smaller"]  # fmt: skip
 # On the oldest and the newest wheel in `make test`; all the others in `make long`.
-OFTEN = ["gpt2", "expandable_segments"]
+OFTEN = ["gpt2"]
 LEAST_BATCH = ["--batch=32"]  # the default of retry_smaller's --least
 FRACTION = 0.5  # what memory_fraction asks for
 TOO_LITTLE = {"amp_scaler": 0.5, "record_stream": 0.5}  # of what is needed; else 80 %

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each update of a program was made of: samples and tokens at the model, backward passes, how much of its loss each of
-them took, and the learning rates.
+them took, the learning rates, and which products of computed things the first loss is made of (coupled.py).
 
 Looked at in the unchanged program and in every trial, so that a change that promises the same results is held to it:
 an option or an accumulation that does something else than its name says is seen here.
@@ -11,7 +11,7 @@ import math
 
 from _tonnage_guest import events
 
-from . import accumulate, hooks
+from . import accumulate, coupled, hooks
 
 _UPDATES = 64  # looked at
 _RATES = 16
@@ -20,6 +20,7 @@ _calls = {}  # id of a model -> [parameters, samples, tokens] since the last upd
 _passes = []  # of each backward pass since the last update: share of the loss (None: not known), a sum?, samples until then
 _updates = []  # of each: (samples, tokens, passes, share or None)
 _rates = []
+_products = []  # of the first backward pass: what coupled.py found
 _sizes = {}
 _seen = 0
 
@@ -43,6 +44,7 @@ def document():
         "backward": _most_often(columns[2]),
         "loss_share": _always(columns[3]),
         "learning_rates": list(_rates),
+        "products": list(_products),
     }
 
 
@@ -81,9 +83,18 @@ def _batch(torch, value, depth=0):
 def _backward(tensors, frame):
     import torch
 
+    if not _seen and not _passes and not _products:
+        _look_for_products(tensors)
     if _seen < _UPDATES:
         share = _share(tensors.grad_fn) if isinstance(tensors, torch.Tensor) else None
         _passes.append((share, share is not None and accumulate.is_sum(tensors.grad_fn), _largest()[1]))
+
+
+def _look_for_products(loss):
+    try:
+        _products[:] = coupled.products(loss)
+    except Exception:
+        pass  # a graph that tells less than torch's: nothing is compared
 
 
 def _share(node):

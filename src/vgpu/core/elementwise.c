@@ -434,6 +434,14 @@ is_worth(const struct work *work)
 }
 
 bool
+tn__elementwise_is(struct tn_kernel *kernel)
+{
+	if (kernel->elementwise.form == FORM_UNREAD)
+		tn__elementwise_decode(kernel);
+	return kernel->elementwise.form != FORM_NONE || kernel->elementwise.operation != OPERATION_UNKNOWN;
+}
+
+bool
 tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	struct work work;
@@ -462,7 +470,6 @@ bool
 tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *launch, uint64_t *address,
                        uint64_t *least, uint64_t *most)
 {
-	struct work work = { .operand_count = 1 + (size_t)kernel->elementwise.inputs };
 	enum form form = (enum form)kernel->elementwise.form;
 	bool dense = form == FORM_DENSE || form == FORM_DENSE_CAST;
 	const unsigned char *types;
@@ -470,9 +477,9 @@ tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *l
 	if (form <= FORM_NONE || !launch->arguments || (!dense && kernel->elementwise.operation == OPERATION_UNKNOWN))
 		return false;
 	memcpy(&count, launch->arguments[0], sizeof(count));
-	work.count = count > 0 ? (uint64_t)count : 0;
-	if (work.count == 0)
+	if (count <= 0)
 		return false;
+	struct work work = { .count = (uint64_t)count, .operand_count = 1 + (size_t)kernel->elementwise.inputs };
 	if (dense) {
 		work.operand_count = 1;
 		read_dense(launch, &work);

@@ -13,6 +13,8 @@ bool tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *la
  * how wide an element of the result is. false: not known. After tn__elementwise_launch. */
 bool tn__elementwise_result(const struct tn_kernel *kernel, const struct tn_launch *launch, uint64_t *address,
                             uint64_t *least, uint64_t *most);
+/* Whether it is such a kernel. Wants the core lock. */
+bool tn__elementwise_is(struct tn_kernel *kernel);
 /* Whether such a launch looks at values. Wants the core lock. */
 bool tn__elementwise_reads(struct tn_kernel *kernel);
 

@@ -88,18 +88,17 @@ launch_locked(struct tn_kernel *kernel, const struct tn_launch *launch)
 	struct tn_stream *stream = tn__stream_locked(launch->stream);
 	if (!stream)
 		return TN_CUDA_INVALID_HANDLE;
-	bool captured = stream->capture != NULL;
-	const struct tn_node_description work = { .kind = TN_NODE_KERNEL,
-		                                      .duration = duration_of(launch),
-		                                      .kernel = kernel,
-		                                      .effort = tn__kernel_cost_of(kernel, launch) };
-	int result = tn__enqueue_locked(stream, &work);
-	if (!captured) {
-		kernel->launches++;
-		atomic_fetch_add_explicit(&tn__core.ledger->launches, 1, memory_order_relaxed);
-		tn__values_launch(kernel, launch);
-	}
-	return result;
+	uint64_t duration = duration_of(launch);
+	struct tn_effort effort = tn__kernel_cost_of(kernel, launch);
+	if (stream->capture)
+		return tn__enqueue_locked(
+			stream, &(struct tn_node_description){
+						.kind = TN_NODE_KERNEL, .duration = duration, .kernel = kernel, .effort = effort });
+	tn__run_locked(stream, duration, &effort);
+	kernel->launches++;
+	atomic_fetch_add_explicit(&tn__core.ledger->launches, 1, memory_order_relaxed);
+	tn__values_launch(kernel, launch);
+	return TN_CUDA_OK;
 }
 
 int

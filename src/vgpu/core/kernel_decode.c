@@ -560,15 +560,28 @@ forget_result(struct tn_kernel *kernel, const struct tn_launch *launch)
 	}
 }
 
+/* Most kernels' names tell nothing: they are asked once. */
+static bool
+is_followed(struct tn_kernel *kernel)
+{
+	if (kernel->followed == TN_FOLLOWED_UNREAD) {
+		if (kernel->operation == OPERATION_UNREAD)
+			decode_kernel(kernel);
+		bool told = tn__elementwise_is(kernel) || tn__rearrange_reads(kernel) || tn__selected_is(kernel) ||
+		            kernel->operation != OPERATION_UNKNOWN;
+		kernel->followed = told ? TN_FOLLOWED : TN_FOLLOWED_NOT;
+	}
+	return kernel->followed == TN_FOLLOWED;
+}
+
 void
 tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 {
 	static bool last_is_mask; /* the launch before wrote a mask whose place is not known; guarded by the core lock */
-	if (kernel->operation == OPERATION_UNREAD)
-		decode_kernel(kernel);
-	bool known = tn__elementwise_launch(kernel, launch) || tn__rearrange_launch(kernel, launch) ||
-	             (kernel->operation != OPERATION_UNKNOWN && launch->arguments && follow(kernel, launch));
-	if (!known && !tn__selected_launch(kernel, launch, last_is_mask))
+	bool followed = is_followed(kernel);
+	bool known = followed && (tn__elementwise_launch(kernel, launch) || tn__rearrange_launch(kernel, launch) ||
+	                          (kernel->operation != OPERATION_UNKNOWN && launch->arguments && follow(kernel, launch)));
+	if (!known && !(followed && tn__selected_launch(kernel, launch, last_is_mask)))
 		forget_result(kernel, launch);
 	last_is_mask = !known && kernel->operation == OPERATION_MASK_ELSEWHERE;
 }

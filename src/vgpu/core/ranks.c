@@ -20,9 +20,10 @@ int
 tn__ranks_run(const int **ranks)
 {
 	tn__lock();
-	const char *text = getenv("TONNAGE_RANKS");
-	if (run_count < 0)
+	if (run_count < 0) {
+		const char *text = getenv("TONNAGE_RANKS");
 		run_count = text ? tn__ranges_read(text, run_ranks, TN_LEDGER_RANKS) : 0;
+	}
 	int count = run_count > 0 ? run_count : 0;
 	tn__unlock();
 	*ranks = run_ranks;

@@ -10,7 +10,7 @@
 /* Follows such a launch: its result is as known as what it reads, nothing else is touched; false: it is none, or does not look
  * as expected. Wants the core lock. */
 bool tn__rearrange_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
-/* Whether such a launch looks at values. Wants the core lock. */
+/* Whether it is such a kernel, which looks at values. Wants the core lock. */
 bool tn__rearrange_reads(struct tn_kernel *kernel);
 
 #endif

@@ -165,6 +165,9 @@ struct tn_kernel_code {
 	const void *image; /* NULL: it is not, or no longer, there */
 };
 
+/* Whether its name tells anything about the values that it writes. */
+enum tn_followed { TN_FOLLOWED_UNREAD, TN_FOLLOWED, TN_FOLLOWED_NOT };
+
 struct tn_kernel {
 	const char *name;                  /* mangled, as the program registered it; lives as long as its module */
 	const void *host;                  /* the stub that stands for it in the program; NULL for one from a module */
@@ -172,7 +175,8 @@ struct tn_kernel {
 	uint64_t launches;                 /* guarded by the core lock */
 	int max_dynamic_shared;            /* as set by the program; 0: the 48 KiB that need no consent */
 	int preferred_carveout;
-	unsigned char operation;  /* what its name tells about the values it writes: operation.c */
+	enum tn_followed followed;
+	unsigned char operation;  /* what its name tells about the values it writes: kernel_decode.c */
 	unsigned char dtype;      /* enum tn_dtype, where the operation has one */
 	bool converts, from_mask; /* its name says both types of a conversion; the first is bool */
 	unsigned char selection;  /* what its name tells about results that programs read next: selected.c */

@@ -348,6 +348,14 @@ sort(const struct tn_launch *launch)
 /* ---- launches ---- */
 
 bool
+tn__selected_is(struct tn_kernel *kernel)
+{
+	if (kernel->selection == SELECTION_UNREAD)
+		decode(kernel);
+	return kernel->selection != SELECTION_NONE;
+}
+
+bool
 tn__selected_reads(struct tn_kernel *kernel)
 {
 	if (kernel->selection == SELECTION_UNREAD)

@@ -135,6 +135,8 @@ struct tn_stream *tn__stream_locked(uintptr_t stream);
 /* As tn__kernel_find; and every kernel in turn, NULL behind the last: kernels.c. */
 struct tn_kernel *tn__kernel_find_locked(const void *key);
 struct tn_kernel *tn__kernel_at_locked(size_t index);
+/* Puts work on a stream that captures nothing. */
+void tn__run_locked(struct tn_stream *stream, uint64_t duration, const struct tn_effort *effort);
 /* Puts work on a stream, or a node into its capture. */
 int tn__enqueue_locked(struct tn_stream *stream, const struct tn_node_description *work);
 /* Drops what is known of values; see values.c. */
@@ -165,7 +167,7 @@ void tn__values_assume_bytes(uint64_t address, const void *bytes, uint64_t count
 void tn__values_likely(uint64_t address, void *host, uint64_t bytes, enum tn_dtype dtype);
 /* What the byte at an address is taken to be; false: nothing is assumed of it. */
 bool tn__values_assumed(uint64_t address, struct tn_likely *out);
-/* What a launch does to values, by the kernel's name and arguments: operation.c. */
+/* What a launch does to values, by the kernel's name and arguments: kernel_decode.c. */
 void tn__values_launch(struct tn_kernel *kernel, const struct tn_launch *launch);
 /* What a launch moves and computes, by the kernel's name, arguments and grid: kernel_cost.c. */
 struct tn_effort tn__kernel_cost_of(struct tn_kernel *kernel, const struct tn_launch *launch);
@@ -213,7 +215,7 @@ void tn__gates_wait(const struct tn_gates *gates);
 void tn__pending_drop(uint64_t address, uint64_t bytes);
 bool tn__pending_any(void);
 void tn__pending_settle_collectives(void);
-/* Whether what a kernel writes follows from values that it reads: operation.c. */
+/* Whether what a kernel writes follows from values that it reads: kernel_decode.c. */
 bool tn__kernel_reads_values_locked(struct tn_kernel *kernel);
 tn_status tn__class_malloc(int device, enum tn_bytes_class class, uint64_t bytes, uint64_t *address);
 tn_status tn__memory_take(int device, enum tn_bytes_class class, uint64_t bytes);

@@ -29,17 +29,25 @@ join_legacy(struct tn_stream *stream)
 	}
 }
 
-int
-tn__enqueue_locked(struct tn_stream *stream, const struct tn_node_description *work)
+void
+tn__run_locked(struct tn_stream *stream, uint64_t duration, const struct tn_effort *effort)
 {
 	struct tn_clock *clock = clock_of(stream);
 	tn_clock_advance(clock, TN_CLOCK_LAUNCH_NS);
-	if (stream->capture)
-		return tn__capture_add_locked(stream, work);
-	tn__work_count_locked(&work->effort);
+	tn__work_count_locked(effort);
 	join_legacy(stream);
-	tn_clock_enqueue(clock, &stream->tail, work->duration);
-	return TN_CUDA_OK;
+	tn_clock_enqueue(clock, &stream->tail, duration);
+}
+
+int
+tn__enqueue_locked(struct tn_stream *stream, const struct tn_node_description *work)
+{
+	if (!stream->capture) {
+		tn__run_locked(stream, work->duration, &work->effort);
+		return TN_CUDA_OK;
+	}
+	tn_clock_advance(clock_of(stream), TN_CLOCK_LAUNCH_NS);
+	return tn__capture_add_locked(stream, work);
 }
 
 int
@@ -97,7 +105,8 @@ tn__stream_query(uintptr_t handle)
 int
 tn__stream_synchronize(uintptr_t handle)
 {
-	struct tn_gates gates = { 0 };
+	struct tn_gates gates;
+	gates.count = 0;
 	tn__lock();
 	struct tn_stream *stream = tn__stream_locked(handle);
 	int result = TN_CUDA_INVALID_HANDLE;
@@ -132,7 +141,8 @@ tn__stream_info(uintptr_t handle, struct tn_stream_info *info)
 int
 tn__device_synchronize(void)
 {
-	struct tn_gates gates = { 0 };
+	struct tn_gates gates;
+	gates.count = 0;
 	tn__lock();
 	int index = tn__current_device();
 	struct tn_device_state *device = &tn__core.devices[index];
@@ -250,7 +260,8 @@ tn__event_query(uintptr_t handle)
 int
 tn__event_synchronize(uintptr_t handle)
 {
-	struct tn_gates gates = { 0 };
+	struct tn_gates gates;
+	gates.count = 0;
 	tn__lock();
 	struct tn_event *event = tn__table_get(&tn__core.events, handle);
 	int result = TN_CUDA_INVALID_HANDLE;

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is worth trying, by what has come so far. The search goes on until something fits safely: what fits only narrowly ends
+ * nothing.
+ */
+#include "search/fix_search.h"
+
+#define ENOUGH_KEPT 3 /* that fit and keep the results: then nothing is tried that trains differently */
+#define ENOUGH_FOUND 6
+
+int
+tn__fix_fitting(const struct tn_fix_search *search, enum tn_guarantee worst, bool safely)
+{
+	int count = 0;
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_fix_change *found = &search->attempts[i].found;
+		count += found->end == TN_FIX_FITS && found->results <= worst && !(safely && tn__fix_is_narrow(found));
+	}
+	return count;
+}
+
+/* True when fewer pieces of a batch are seen to be enough. */
+static bool
+is_outdone(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_fix_change *other = &search->attempts[i].found;
+		if (attempt->found.pieces > 0 && other->end == TN_FIX_FITS && !tn__fix_is_narrow(other) && other->pieces > 0 &&
+		    other->pieces < attempt->found.pieces && tn__fix_excludes(&search->attempts[i], attempt))
+			return true;
+	}
+	return false;
+}
+
+/* Once something fits the time is limited; for something that keeps the results, and fits safely, there is twice as much. */
+static bool
+time_is_up(const struct tn_fix_search *search)
+{
+	double limit = search->options->search.seconds;
+	if (limit <= 0 || tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false) == 0)
+		return false;
+	return tn__trials_seconds(&search->trials) >
+	       (tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) > 0 ? limit : 2 * limit);
+}
+
+bool
+tn__fix_is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	int kept = tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true);
+	int all = tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, true);
+	if (attempt->found.remedy || attempt->wished)
+		return true;
+	if (is_outdone(search, attempt) || time_is_up(search))
+		return false;
+	if (attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count > 1)
+		return kept == 0; /* only triples ask what a pair saved */
+	if (attempt->found.results == TN_GUARANTEE_DIFFERENT)
+		return kept < ENOUGH_KEPT && all < ENOUGH_FOUND;
+	return kept == 0 || all < ENOUGH_FOUND;
+}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses that compare the samples of a batch with each other: what their graphs show, in the program as it is and under
+accumulation. Which of it makes another training is src/search/fix_same.c's to say (tests/cli/test_fix.py)."""
+
+import pytest
+
+PROGRAM = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(12, 24), nn.Tanh(), nn.Linear(24, 6))
+    scale = nn.Parameter(torch.ones(6, 6))
+    optimizer = torch.optim.SGD([*model.parameters(), scale], lr=0.01)
+    for x, y in DataLoader(TensorDataset(torch.randn(32, 12), torch.randint(5, (32,))), batch_size=16):
+        z = model(x)
+        loss = %s
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print("done")
+"""
+CROSS = "nn.functional.cross_entropy(%s, torch.arange(len(z)))"
+COUPLED = {
+    "contrastive": (CROSS % "z @ z.T", [16, 6, 16], [8, 6, 8]),
+    "einsum": (CROSS % "torch.einsum('id,jd->ij', z, z)", [16, 6, 16], [8, 6, 8]),
+    "detached": (CROSS % "z @ z.detach().T", [16, 6, 16], [8, 6, 8]),
+    "scaled": (CROSS % "z @ scale @ z.T", [16, 6, 16], [8, 6, 8]),
+    "distances": ("torch.cdist(z, z).mean()", [16, 1, 16], [8, 1, 8]),
+    "differences": ("(z[:, None] - z[None]).pow(2).mean()", [16, 1, 16], [8, 1, 8]),
+    "covariance": ("(z.T @ z / len(z)).pow(2).mean()", [6, 16, 6], [6, 8, 6]),
+}
+APART = {
+    "labels": "nn.functional.cross_entropy(z, y)",
+    "parameters": "(z @ scale).pow(2).mean()",
+    "normed": "(z - z.mean(1, keepdim=True)).pow(2).mean()",
+    "attention": "(z.view(len(z), 2, 3) @ z.view(len(z), 3, 2)).pow(2).mean()",
+}
+
+
+def products_of(outcome):
+    return outcome.document["pace"]["products"]
+
+
+@pytest.mark.parametrize("name", list(COUPLED))
+def test_what_compares_samples_is_seen(on_cpu, name):
+    loss, before, after = COUPLED[name]
+    assert before in products_of(on_cpu(PROGRAM % loss, "survey"))
+    changed = on_cpu(PROGRAM % loss, "accumulate=2")
+    changed.change("accumulate")
+    assert after in products_of(changed)
+
+
+@pytest.mark.parametrize("name", list(APART))
+def test_what_takes_each_sample_for_itself_shows_none(on_cpu, name):
+    assert products_of(on_cpu(PROGRAM % APART[name], "survey")) == []

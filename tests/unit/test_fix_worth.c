@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The list's order, and what is still tried: a change that fits only narrowly stands below those that fit safely, and ends nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "search/fix_search.h"
+
+#define MIB ((int64_t)1 << 20)
+
+/* One that fits, and leaves so much of a peak that may be 60 MiB higher. */
+static struct tn_fix_change
+fits(char *name, enum tn_guarantee results, int64_t margin, int pieces)
+{
+	return (struct tn_fix_change){ .changes = name,
+		                           .results = results,
+		                           .end = TN_FIX_FITS,
+		                           .margin = margin,
+		                           .uncertain = 60 * MIB,
+		                           .saved = MIB,
+		                           .pieces = pieces };
+}
+
+static void
+test_narrow_is_what_was_not_seen_to_fit_with_less(void **state)
+{
+	struct tn_fix_change change = fits("a", TN_GUARANTEE_SAME, 59 * MIB, 0);
+	(void)state;
+	assert_true(tn__fix_is_narrow(&change));
+	change.fits_with_less = 60 * MIB;
+	assert_false(tn__fix_is_narrow(&change));
+	change.fits_with_less = 0;
+	change.margin = 60 * MIB;
+	assert_false(tn__fix_is_narrow(&change));
+	change.margin = TN_NO_FIGURE;
+	assert_false(tn__fix_is_narrow(&change));
+	change.margin = 0;
+	change.end = TN_FIX_NOT_ENOUGH;
+	assert_false(tn__fix_is_narrow(&change));
+}
+
+static void
+test_narrow_stands_below_what_fits_safely(void **state)
+{
+	struct tn_fix_change changes[] = { fits("two", TN_GUARANTEE_ROUNDING, 10 * MIB, 2),
+		                               fits("other", TN_GUARANTEE_DIFFERENT, 500 * MIB, 0),
+		                               fits("four", TN_GUARANTEE_ROUNDING, 100 * MIB, 4),
+		                               fits("with_less", TN_GUARANTEE_ROUNDING, 10 * MIB, 3) };
+	(void)state;
+	changes[0].own = true; /* it would come first, else */
+	changes[3].fits_with_less = 60 * MIB;
+	tn__fix_order(changes, 4);
+	assert_string_equal(changes[0].changes, "with_less");
+	assert_string_equal(changes[1].changes, "four");
+	assert_string_equal(changes[2].changes, "two");
+	assert_string_equal(changes[3].changes, "other"); /* another training is no answer to a narrow fit */
+	assert_true(changes[0].enough);
+	assert_false(changes[1].enough || changes[2].enough || changes[3].enough);
+}
+
+static void
+test_what_is_narrow_is_enough_where_nothing_else_is(void **state)
+{
+	struct tn_fix_change change = fits("two", TN_GUARANTEE_ROUNDING, 10 * MIB, 2);
+	(void)state;
+	tn__fix_order(&change, 1);
+	assert_true(change.enough);
+	tn__fix_order(NULL, 0);
+}
+
+/* A search of these attempts. */
+static struct tn_fix_search
+search_of(struct tn_attempt *attempts, int count)
+{
+	static const struct tn_fix_options options;
+	return (struct tn_fix_search){ .options = &options, .attempts = attempts, .count = count };
+}
+
+static void
+test_the_search_goes_on_while_nothing_fits_safely(void **state)
+{
+	static char *one[] = { "accumulate=2" }, *two[] = { "accumulate=4" }, *three[] = { "autocast" };
+	struct tn_attempt attempts[8] = { { .found = fits("accumulate=2", TN_GUARANTEE_ROUNDING, 10 * MIB, 2) } };
+	struct tn_fix_search search = search_of(attempts, 1);
+	struct tn_attempt more = { .found = { .parts = two, .part_count = 1, .pieces = 4, .end = TN_FIX_UNKNOWN } };
+	struct tn_attempt other = {
+		.found = { .parts = three, .part_count = 1, .results = TN_GUARANTEE_DIFFERENT, .end = TN_FIX_UNKNOWN }
+	};
+	(void)state;
+	attempts[0].found.parts = one;
+	attempts[0].found.part_count = 1;
+	assert_int_equal(tn__fix_fitting(&search, TN_GUARANTEE_ROUNDING, false), 1);
+	assert_int_equal(tn__fix_fitting(&search, TN_GUARANTEE_ROUNDING, true), 0);
+	assert_true(tn__fix_is_worth_it(&search, &more)); /* more pieces may fit safely */
+	attempts[0].found.fits_with_less = 60 * MIB;
+	assert_int_equal(tn__fix_fitting(&search, TN_GUARANTEE_ROUNDING, true), 1);
+	assert_false(tn__fix_is_worth_it(&search, &more));
+	/* Three that fit narrowly do not end the search for another training; three that fit safely do. */
+	for (int i = 1; i < 3; i++)
+		attempts[i].found = fits("other", TN_GUARANTEE_SAME, 10 * MIB, 0);
+	search.count = 3;
+	assert_true(tn__fix_is_worth_it(&search, &other));
+	for (int i = 1; i < 3; i++)
+		attempts[i].found.margin = 100 * MIB;
+	assert_false(tn__fix_is_worth_it(&search, &other));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_narrow_is_what_was_not_seen_to_fit_with_less),
+		cmocka_unit_test(test_narrow_stands_below_what_fits_safely),
+		cmocka_unit_test(test_what_is_narrow_is_enough_where_nothing_else_is),
+		cmocka_unit_test(test_the_search_goes_on_while_nothing_fits_safely),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
