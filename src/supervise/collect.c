@@ -14,6 +14,7 @@
 #include "verdict/trace_findings.h"
 #include "verdict/model_fill.h"
 #include "verdict/redact.h"
+#include "verdict/trainings.h"
 
 #define OLDEST_MINOR 6 /* PyTorch 2.x that is tested */
 #define NEWEST_MINOR 15
@@ -351,5 +352,6 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__find_uneven_cards(report);
 	tn__report_name_retainer(report);
 	tn__weigh_cell_holders(report);
+	tn__weigh_trainings(report);
 	tn__mask_report(report);
 }

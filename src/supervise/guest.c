@@ -236,6 +236,7 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 		news->refused_guest |= item->pid == refused_pid && item->recorded;
 		tn__guest_take_region_places(item, report);
 		tn__guest_take_cells(item, report);
+		tn__guest_take_trainings(item, report);
 		tn__guest_take_loaders(item, report);
 		if (item == worst || worst == NULL)
 			tn__guest_take_exception(item, report);

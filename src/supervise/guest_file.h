@@ -60,6 +60,7 @@ void tn__guest_take_region_places(const struct tn_guest_file *file, struct tn_re
 
 /* What cells of a notebook left behind, and what holds memory between them. */
 void tn__guest_take_cells(const struct tn_guest_file *file, struct tn_report *report);
+void tn__guest_take_trainings(const struct tn_guest_file *file, struct tn_report *report);
 
 /* Data loaders and their workers' pids, where somebody asked for the computer's memory. */
 void tn__guest_take_loaders(const struct tn_guest_file *file, struct tn_report *report);

@@ -10,6 +10,7 @@
 #include "supervise/guest_file.h"
 #include "verdict/cell_holders.h"
 #include "verdict/model_fill.h"
+#include "verdict/trainings.h"
 
 static struct tn_place *
 place(const json_t *object, bool backward)
@@ -468,6 +469,22 @@ tn__guest_take_cells(const struct tn_guest_file *file, struct tn_report *report)
 		                              tn__json_borrow_text(row, "cell"), tn__json_borrow_text(row, "during"),
 		                              tn__json_read_figure(row, "number"), tn__json_read_figure(row, "bytes") },
 			report);
+}
+
+void
+tn__guest_take_trainings(const struct tn_guest_file *file, struct tn_report *report)
+{
+	const json_t *row, *left = json_object_get(json_object_get(file->document, "trainings"), "left");
+	size_t i;
+	json_array_foreach(left, i, row) {
+		struct tn_place *at = place(json_object_get(row, "at"), false);
+		tn__add_training_holder(
+			&(struct tn_training_holder){ tn__json_borrow_text(row, "kind"), tn__json_borrow_text(row, "name"), at,
+		                                  tn__json_read_figure(row, "of"), tn__json_read_figure(row, "training"),
+		                                  tn__json_read_figure(row, "bytes") },
+			report);
+		tn__report_free_place(at);
+	}
 }
 
 void

@@ -32,7 +32,7 @@ PROGRAM = """
         "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_asked_by_train": (net,), "_put_into": (net, "0", net[0]),
         "_group_is_whole": (types.SimpleNamespace(fsdp_params=[]),), "_flat_is_whole": (types.SimpleNamespace(world_size=1),),
         # recorders and policy, by the event
-        "call_began": (net, (x,), {}, None), "update_began": (optimizer, None), "update_ended": (optimizer, None),
+        "call_began": (net, (x,), {}, None), "update_began": (optimizer, None), "update_ended": (optimizer, None), "waited": (0.0,),
         "optimizer_made": (optimizer,), "training_began": (), "restart": (), "went_on": ("optimizer",),
         "backward_began": (None,), "backward_ended": (), "look": ((net(x),),), "note_packing": (),
         "mark_unfinished_forward": (), "file_opened": ("save", None), "tell_ledger": (),

@@ -62,6 +62,7 @@ class _Facts:
             "evaluation_with_graph": self.evaluation_with_graph,
             "training_arguments": self.training_arguments,
             "trainer": self.trainer,
+            "trainings": _trainings(),
             "rewrites": sorted(self.rewrites),
             "loaders": self.loaders,
             "offers": meaning.offers(*self.own_options()),
@@ -149,6 +150,13 @@ def install(change):
     arguments.hugging_face(change, trainer_arguments)
     for row in table.ROWS:
         _dry(facts, row)
+
+
+def _trainings():
+    """How many there were, one after the other; one that is being set up as memory runs out counts."""
+    from _tonnage_guest import trainings
+
+    return trainings.count()
 
 
 def _ranks():

@@ -78,6 +78,15 @@ def _written(name):
     return needs
 
 
+def _trains_again(name):
+    """The change finds something to rewrite, and the program trains more than once."""
+
+    def needs(facts):
+        return facts["trainings"] > 1 and name in facts["rewrites"]
+
+    return needs
+
+
 def _sharded_by_ranks(facts):
     return facts["ranks"] > 1 and "shard_state" in facts["rewrites"]
 
@@ -133,6 +142,12 @@ ROWS = [
         {"temporaries": 1}),
     Row("release_holders", "delete what still holds a deleted model", _written("release_holders"), SAME, (), (None,), 0,
         {"parameters": 1, "state": 1, "temporaries": 1}),
+    Row("release_trainings", "let go of what earlier trainings left", _trains_again("release_trainings"), SAME, (), (None,), 0,
+        {"parameters": 1, "gradients": 1, "state": 1, "activations": 1, "temporaries": 1}),
+    Row("unbind_trainings", "let go of the last training before the next begins", _trains_again("unbind_trainings"), SAME, (), (None,), 0,
+        {"parameters": 1, "gradients": 1, "state": 1, "activations": 1, "temporaries": 1}),
+    Row("collect_trainings", "collect garbage before each training", _trains_again("collect_trainings"), SAME, (), (None,), 1,
+        {"parameters": 1, "gradients": 1, "state": 1, "activations": 1, "temporaries": 1}),
     Row("prune_remove", "make pruning permanent (no masks)", _written("prune_remove"), SAME, (), (None,), 0,
         {"parameters": 1, "temporaries": 1}),
     Row("evaluation_batch", "use smaller batches in evaluation", _evaluation_batch, ROUNDING, (), (), 1,

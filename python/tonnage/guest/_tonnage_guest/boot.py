@@ -116,7 +116,7 @@ def _wire(detail):
     """Who hears of what, in this order: recorders before those that read them. `detail`: somebody will read PyTorch's
     memory history."""
     from . import ahead, collectives, events, facts, graph, history, holds, host, inputs, oom, peaks, phases, ranks, record, fast_forward
-    from . import settle, shapes, step_growth, steps, work, worst_first
+    from . import settle, shapes, step_growth, steps, trainings, work, worst_first
 
     if detail:
         events.call_began.subscribe(phases.call_began)
@@ -130,8 +130,12 @@ def _wire(detail):
         events.file_opened.subscribe(phases.file_opened, settle.file_opened)
         events.snapshot_begins.subscribe(holds.look)
         events.out_of_memory_snapshot_begins.subscribe(graph.mark_unfinished_forward)
+        events.call_began.subscribe(trainings.call_began)
+        events.update_began.subscribe(trainings.update_began)
+        events.update_ended.subscribe(trainings.update_ended)
+        events.memory_piles_up.subscribe(trainings.out_of_memory)
     events.call_ended.subscribe(steps.call_ended)
-    events.optimizer_made.subscribe(facts.note_optimizer, steps.optimizer_made)
+    events.optimizer_made.subscribe(facts.note_optimizer, trainings.optimizer_made, steps.optimizer_made)
     events.update_ended.subscribe(facts.note_optimizer, steps.update_ended)
     events.batch_fetched.subscribe(shapes.batch_fetched, inputs.batch_fetched, steps.batch_fetched)
     events.indices_wanted.subscribe(worst_first.indices_wanted)
@@ -144,6 +148,7 @@ def _wire(detail):
         events.batch_begins.subscribe(phases.batch_begins)
     events.batch_begins.subscribe(settle.batch_begins)
     events.training_began.subscribe(phases.training_began)
+    events.waited.subscribe(fast_forward.waited)
     events.counting_began.subscribe(settle.restart, step_growth.restart)
     events.went_on.subscribe(collectives.went_on, oom.progress)
     events.memory_piles_up.subscribe(_look_for_retainers)

@@ -102,6 +102,13 @@ def _in_one_list(one, other):
     return parent is not None and parent is _parent(other) and isinstance(parent, containers)
 
 
+def outermost(module):
+    """The module that this one is in, and that is in no other."""
+    for module in _upwards(module):
+        pass
+    return module
+
+
 def _is_in(table, thing):
     reference = table.get(id(thing))
     return reference is not None and reference() is thing

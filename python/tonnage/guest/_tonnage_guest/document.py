@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from . import ahead, facts, fast_forward, growth, guard, host, oom, peaks, reads, torchapi, usage
+from . import ahead, facts, fast_forward, growth, guard, host, oom, peaks, reads, torchapi, trainings, usage
 from .state import state
 
 _SCHEMA = "tonnage.guest/1"
@@ -62,6 +62,7 @@ def document():
         "regions": state.regions,
         "cells": state.cells,
         "cell_holders": list(state.holders.values()),
+        "trainings": trainings.document() if state.torch is not None else None,
         "hook_error": state.hook_error,
         "sensors": guard.document(),
         "seconds": _seconds(),

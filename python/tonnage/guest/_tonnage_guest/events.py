@@ -88,3 +88,4 @@ window_ends = Event()  # (): PyTorch's history is about to be emptied
 snapshot_begins = Event()  # (): PyTorch's snapshot is about to be taken: say what is what
 out_of_memory_snapshot_begins = Event()  # (): the same, for one of an out-of-memory outside of a backward pass
 memory_piles_up = Event()  # (frame): it grows for certain, or ran out; what keeps tensors is looked for from this frame on
+waited = Event()  # (seconds): so long the hook has kept the program waiting

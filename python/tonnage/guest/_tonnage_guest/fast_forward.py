@@ -84,6 +84,12 @@ def begin(reason):
         _meet(epochs.latest_dataset())
 
 
+@guard.guarded
+def waited(seconds):
+    """So long the hook has kept the program waiting: nothing could come."""
+    _rounds.quiet_since += seconds
+
+
 def has_met(dataset):
     """True for a data set that has given a batch in the fast-forward."""
     return state.fast_forward is not None and id(dataset) in _met

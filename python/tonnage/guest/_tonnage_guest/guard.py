@@ -24,6 +24,7 @@ SENSORS = (
     ("calls", ("calls",), "calls of modules and compiled functions are not seen: forward passes count for no step"),
     ("requests", ("serving",), "requests are not told apart, nor whether memory grows with them"),
     ("phases", ("phases", "regions", "left"), "forward, backward, evaluation and their peaks are not told apart"),
+    ("trainings", ("trainings", "earlier"), "what one training leaves for the next is not told"),
     ("cells", ("cells", "cell_holders", "let_go"), "cells of a notebook are not told apart, nor what holds memory between them"),
     ("inputs", ("inputs", "shapes"), "inputs are counted as temporaries, and new shapes of inputs are not noticed"),
     ("holders", ("holds", "gathered", "loaded"), "parameters, gradients and optimizer state are counted as temporaries"),

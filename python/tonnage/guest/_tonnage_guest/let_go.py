@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import time
 import warnings
 import weakref
 
@@ -18,6 +19,7 @@ from . import guard, torchapi
 from .state import state
 
 _SECONDS = 10.0
+_clock = time.monotonic
 _fork, _exit, _kill, _read, _write, _pipe, _close = os.fork, os._exit, os.kill, os.read, os.write, os.pipe, os.close
 _CHANGES_FILES = ("unlink", "remove", "rmdir", "rename", "replace", "removedirs", "truncate", "kill", "killpg", "system", "mkdir")
 
@@ -26,16 +28,32 @@ _CHANGES_FILES = ("unlink", "remove", "rmdir", "rename", "replace", "removedirs"
 def measure(first, let_go):
     """Bytes that are free after let_go(); `first` (or None) is called before, and does not count. None: unknown."""
     devices = state.device_count
+
+    def answer():
+        if first is not None:
+            first()
+        gc.collect()
+        before = _allocated(devices)
+        let_go()
+        gc.collect()
+        return b"%d" % (before - _allocated(devices))
+
+    text = ask(answer, _SECONDS)
+    return int(text) if text else None
+
+
+def ask(answer, seconds):
+    """What answer() returns in a forked child, bytes; None where it does not within so many seconds."""
     reader, writer = _pipe()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that other threads are not in the child is meant
             child = _fork()
         if child == 0:
-            _answer(writer, devices, first, let_go)
+            _answer(writer, answer)
         _close(writer)
         writer = None
-        return _answer_of(reader, child)
+        return _answer_of(reader, child, seconds)
     except OSError:
         return None  # no process more, no descriptors
     finally:
@@ -44,17 +62,13 @@ def measure(first, let_go):
             _close(writer)
 
 
-def _answer(writer, devices, first, let_go):
+def _answer(writer, answer):
     """In the child; never returns."""
     try:
         _leave_no_trace(writer)
-        if first is not None:
-            first()
-        gc.collect()
-        before = _allocated(devices)
-        let_go()
-        gc.collect()
-        _write(writer, b"%d." % (before - _allocated(devices)))
+        view = memoryview(answer() + b".")
+        while view:
+            view = view[_write(writer, view):]
     except BaseException:
         pass
     finally:
@@ -62,9 +76,7 @@ def _answer(writer, devices, first, let_go):
 
 
 def _leave_no_trace(writer):
-    for number in (0, 1, 2):
-        _close(number)
-    os.closerange(3, writer)
+    os.closerange(0, writer)
     os.closerange(writer + 1, 1 << 16)
     for name in _CHANGES_FILES:
         setattr(os, name, _refuse)
@@ -82,13 +94,18 @@ def _allocated(devices):
     return sum(found["allocated_bytes"]["all"]["current"] for found in stats if found)
 
 
-def _answer_of(reader, child):
-    ready, _, _ = select.select([reader], [], [], _SECONDS)
-    text = _read(reader, 64) if ready else b""
+def _answer_of(reader, child, seconds):
+    text, until = b"", _clock() + seconds
+    while True:
+        ready, _, _ = select.select([reader], [], [], max(0.0, until - _clock()))
+        part = _read(reader, 1 << 16) if ready else b""
+        text += part
+        if not part:
+            break
     if not ready:
         _kill(child, signal.SIGKILL)
     try:
         os.waitpid(child, 0)
     except ChildProcessError:
         pass  # the program waits for all children itself
-    return int(text[:-1]) if text.endswith(b".") else None
+    return text[:-1] if text.endswith(b".") else None

@@ -170,15 +170,7 @@ def _line_of(name, owner, file):
 
 
 def _adding_line(file, name):
-    text = "".join(linecache.getlines(file))
-    if not text or len(text) > _LONGEST_SOURCE:
-        return None
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
-    lines = [node.lineno for node in ast.walk(tree) if _adds(node, name)]
-    return min(lines, default=None)
+    return _first_line(file, lambda node: _adds(node, name))
 
 
 def _adds(node, name):
@@ -192,3 +184,36 @@ def _adds(node, name):
 
 def _is_named(node, name):
     return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+
+
+def line_that_binds(file, name, code=None):
+    """Where a file adds to a name, else binds it; the line of a function's code where it is the name's own. A place, or None."""
+    last = name.rpartition(".")[2]
+    if code is not None and code.co_name == last:
+        return {"file": file, "line": code.co_firstlineno, "function": last}
+    line = _adding_line(file, last) or _binding_line(file, last)
+    if line is None:
+        return None
+    file, line = cellnames.place_of(file, line) or (file, line)
+    return {"file": file, "line": line, "function": None}
+
+
+def line_that_calls(file, name):
+    """Where a file calls a function of that name first; a place, or None."""
+    line = _first_line(file, lambda node: isinstance(node, ast.Call) and _is_named(node.func, name)) if file else None
+    return {"file": file, "line": line, "function": None} if line is not None else None
+
+
+def _binding_line(file, name):
+    return _first_line(file, lambda node: isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store) and _is_named(node, name))
+
+
+def _first_line(file, wanted):
+    text = "".join(linecache.getlines(file))
+    if not text or len(text) > _LONGEST_SOURCE:
+        return None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    return min((node.lineno for node in ast.walk(tree) if wanted(node)), default=None)

@@ -66,6 +66,7 @@ class State:
         self.cell = None  # the name of the notebook's cell that is being run
         self.cells = []  # left.py: a row for each that was run
         self.not_reached = []  # cells.py: sentences
+        self.left_by_trainings = {}  # trainings.py: (kind, name) -> row
         self.holders = {}  # cell_holders.py: (kind, name) -> row
         self.regions = {}  # phase or named region -> where it was entered first
         self.request = 0  # the number of the one that is being answered, or was last
