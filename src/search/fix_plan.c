@@ -416,7 +416,8 @@ may_join(const struct tn_attempt *attempt)
 {
 	const struct tn_fix_change *found = &attempt->found;
 	bool judged = attempt->stage == TN_STAGE_OVER || found->end == TN_FIX_FITS;
-	return found->part_count == 1 && found->results != TN_GUARANTEE_DIFFERENT && !attempt->without_others &&
+	return found->part_count == 1 && !attempt->wished && found->results != TN_GUARANTEE_DIFFERENT &&
+	       !attempt->without_others &&
 	       (!judged || found->end == TN_FIX_NOT_ENOUGH || found->end == TN_FIX_NO_HELP || tn__fix_is_narrow(found));
 }
 

@@ -265,3 +265,48 @@ def test_blocks_that_are_numbered_attributes_are_checkpointed(on_cpu):
     assert entry["effective"] == 4
     patched = on_cpu(program, patch=entry["patch"])
     assert before.stdout == after.stdout == patched.stdout
+
+
+SHARED = """
+    class Dense(nn.Module):
+        def __init__(self, inner, outer):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(outer, inner) / 8)
+
+        def forward(self, x):
+            return torch.tanh(x @ self.weight.T)
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList([Dense(8, 8), Dense(8, 8)])
+
+        def forward(self, x):
+            for part in self.parts:
+                x = part(x)
+            return x
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.layers = nn.Linear(4, 8), nn.ModuleList(Layer() for _ in range(3))
+            self.head = nn.ModuleList([Dense(8, 9), Dense(9, 8)])
+
+        def forward(self, x):
+            for part in [self.first, *self.layers, *self.head]:
+                x = part(x)
+            return x
+
+    model = Model()
+"""
+
+
+def test_blocks_are_those_around_a_layer_that_a_head_has_too(on_cpu):
+    """The layers of all blocks and of the head outweigh the blocks; each block is checkpointed as a whole."""
+    program = GRADIENTS % "nn.LayerNorm(8)"
+    start = program.index("    model = nn.Sequential")
+    program = program[:start] + SHARED.strip("\n") + program[program.index("\n", start):]
+    before, after = on_cpu(program), on_cpu(program, "checkpoint")
+    entry = after.change("checkpoint")
+    assert [place["module"] for place in entry["places"]] == ["layers.%d" % number for number in range(3)]
+    assert before.stdout == after.stdout

@@ -31,6 +31,15 @@ def test_numpys_are_too(run_with, wheel):
     assert first == second != ""
 
 
+def test_torchs_are_too(run_with, wheel):
+    """Of the CPU: those of cards have the same seed by themselves. A seed of the program's own counts."""
+    program = "import torch; %s; print(torch.initial_seed(), torch.rand(3), torch.randperm(9))"
+    first, second = (run_with(wheel, ["-c", program % "pass"], TONNAGE_GPU="virtual").stdout for _ in range(2))
+    assert first == second != ""
+    seeded = program % "torch.manual_seed(7)"
+    assert run_with(wheel, ["-c", seeded], TONNAGE_GPU="virtual").stdout == run_with(wheel, ["-c", seeded], TONNAGE_RUN="").stdout
+
+
 def test_ranks_draw_different_numbers(run_with):
     first, second, again = (run_with(sys.executable, DRAWS, TONNAGE_GPU="virtual", RANK=rank).stdout for rank in "010")
     assert first == again != second

@@ -10,9 +10,8 @@ run as it stands. `right`: the first entry is the expert's, and its trial kept t
 and what the expert wrote down was seen to be slower, not to fit, or to fit only narrowly; the trials say so, and nobody's taste. Where the expert's was not tried, it is outdone only
 by what takes no longer than the program as it is, and only where it is more work (accumulation, checkpointing). `first_trial`: the first entry
 was tried before all others. A search of which 300 seconds saw no end is ended then, and what it had found counts (`seconds` says so). `same`: that run's peak is to the byte what the list says. `nothing_saves`:
-what the change that does nothing saves; a row of which that is not 0 makes this end with 1. `build`: the commit that was measured. The seconds of bert_pytorch, pygat and
-gpt2_spec were measured beside six other jobs on two cores, those of d732927 beside one or two, those of later ones beside some
-fifteen: `cpu` is what can be compared. `at_first`: the first entry
+what the change that does nothing saves; a row of which that is not 0 makes this end with 1. `build`: the commit that was measured. Seconds were
+measured on two cores that other jobs used as well, at a load of 3 to 8: `cpu` is what can be compared. `at_first`: the first entry
 of the first run of the row, before anything was mended for it, and whether it was right. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
 that are there stay where they are not asked for; bench/results/fix_upstream.csv.
 """
@@ -76,6 +75,9 @@ def words_of(row):
 def run_first(row, first, words, folder):
     """The document of a run of the first entry, as its reader would make it."""
     patch = first["patch"]
+    settings = [part.partition("=")[2] for part in first["combination"] if part.startswith("alloc=")]
+    if settings:  # no patch sets the environment
+        row = {**row, "variables": {**row.get("variables", {}), "PYTORCH_ALLOC_CONF": ",".join(settings)}}
     if patch is None:
         return tonnage("run", row, shlex.split(first["command"]) if first["command"] else words, folder)
     subprocess.run(["patch", "-p0", "--fuzz=0"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)

@@ -6,7 +6,8 @@ import re
 
 
 def of(root):
-    """(name, module) of the blocks of the kind that repeats most, by parameters; [] if none repeats."""
+    """(name, module) of the blocks of the kind that repeats most, by parameters; [] if none repeats. Blocks of another kind in which most of these
+    stand come first: a layer that they share with a head may weigh more than they do."""
     import torch
 
     kinds = {}
@@ -17,7 +18,14 @@ def of(root):
                 if not isinstance(child, torch.nn.ModuleList) and (next(child.children(), None) or _is_whole(child)):
                     kinds.setdefault(_kind(child), []).append(("%s.%s" % (name, key) if name else key, child))
     repeated = [found for found in map(_outermost, kinds.values()) if len(found) > 1]
-    return max(repeated, key=_weight, default=[])
+    heaviest = max(repeated, key=_weight, default=[])
+    around = [found for found in repeated if found is not heaviest and 2 * _weight(_inside(heaviest, found)) > _weight(heaviest)]
+    return max(around, key=_weight, default=heaviest)
+
+
+def _inside(found, others):
+    """Those that are parts of one of the others."""
+    return [(name, module) for name, module in found if any(name.startswith(other + ".") for other, _ in others)]
 
 
 def _numbered(module):
