@@ -204,19 +204,15 @@ tn__context_release(int device)
 
 /* ---- before each call ---- */
 
-int
-tn__enter(void)
+/* The calls that find no context: the first one of a device, of a thread, of a forked child. */
+static __attribute__((noinline, cold)) int
+enter_first(int device)
 {
-	int current_device = tn__current_device();
-	if (__builtin_expect(tn__core.attached && !tn__core.used_before_fork && current_device < tn__core.count &&
-	                         tn__core.devices[current_device].has_context && tn__context_depth,
-	                     1))
-		return TN_CUDA_OK;
 	if (tn__device_count() == 0)
 		return 100; /* cudaErrorNoDevice, CUDA_ERROR_NO_DEVICE */
 	if (tn__core.used_before_fork)
 		return TN_CUDA_NOT_INITIALIZED;
-	switch (tn__ensure_context(current_device)) {
+	switch (tn__ensure_context(device)) {
 	case TN_OK:
 		if (tn__context_depth == 0)
 			tn__context_bind();
@@ -226,4 +222,15 @@ tn__enter(void)
 	default:
 		return TN_CUDA_INVALID_DEVICE;
 	}
+}
+
+int
+tn__enter(void)
+{
+	int device = tn__current_device();
+	if (__builtin_expect(tn__core.attached && !tn__core.used_before_fork && device < tn__core.count &&
+	                         tn__core.devices[device].has_context && tn__context_depth,
+	                     1))
+		return TN_CUDA_OK;
+	return enter_first(device);
 }

@@ -209,8 +209,15 @@ tn__free(uint64_t address)
 {
 	if (address == 0)
 		return TN_CUDA_OK;
-	tn__device_synchronize();
+	struct tn_gates gates;
+	gates.count = 0;
 	tn__lock();
+	(void)tn__synchronize_locked(&gates);
+	if (gates.count > 0) {
+		tn__unlock();
+		tn__gates_wait(&gates);
+		tn__lock();
+	}
 	tn_status status = free_locked(address);
 	if (status == TN_NOT_FOUND)
 		free_managed(address, &status);

@@ -210,6 +210,9 @@ bool tn__vmm_pointer_locked(uint64_t address, struct tn_pointer_info *info);
 void tn__gates_add(struct tn_gates *gates, uint64_t gate, uint64_t number);
 void tn__gates_merge(struct tn_gates *into, const struct tn_gates *from);
 void tn__gates_wait(const struct tn_gates *gates);
+/* The calling thread's device is idle from now on (stream.c): its time is that of its last stream, and what the streams still wait for
+ * of other ranks is added to gates, which the caller waits for without the lock. A status of CUDA. */
+int tn__synchronize_locked(struct tn_gates *gates);
 /* Pending ranges (gates.c): the result of what fills them is not wanted; whether there are any; waits for all that
  * collectives fill. The last one wants no lock held. */
 void tn__pending_drop(uint64_t address, uint64_t bytes);

@@ -139,11 +139,8 @@ tn__stream_info(uintptr_t handle, struct tn_stream_info *info)
 }
 
 int
-tn__device_synchronize(void)
+tn__synchronize_locked(struct tn_gates *gates)
 {
-	struct tn_gates gates;
-	gates.count = 0;
-	tn__lock();
 	int index = tn__current_device();
 	struct tn_device_state *device = &tn__core.devices[index];
 	uint64_t latest = device->default_stream.tail > device->other_tail ? device->default_stream.tail
@@ -153,17 +150,27 @@ tn__device_synchronize(void)
 		struct tn_stream *stream = tn__core.streams.items[i];
 		if (!stream || stream->device != index)
 			continue;
-		tn__gates_merge(&gates, &stream->gates);
+		tn__gates_merge(gates, &stream->gates);
 		stream->gates.count = 0;
 		if (stream->capture)
 			result = TN_CUDA_CAPTURE_UNSUPPORTED;
 		if (stream->tail > latest)
 			latest = stream->tail;
 	}
-	tn__gates_merge(&gates, &device->default_stream.gates);
+	tn__gates_merge(gates, &device->default_stream.gates);
 	device->default_stream.gates.count = 0;
 	if (result == TN_CUDA_OK)
 		tn_clock_wait(&device->clock, latest);
+	return result;
+}
+
+int
+tn__device_synchronize(void)
+{
+	struct tn_gates gates;
+	gates.count = 0;
+	tn__lock();
+	int result = tn__synchronize_locked(&gates);
 	tn__unlock();
 	tn__gates_wait(&gates);
 	return result;
