@@ -29,12 +29,20 @@ BIG = 200_000
 KERNEL = "import ctypes; ctypes.CDLL(None).tn_preload_kernels_ran()\n"
 
 
+UDP_LITE = 136
+
+
+class ProtocolNotHere(Exception):
+    """The kernel has no such protocol."""
+
+
 class Server:
     """Takes TCP and UDP at one port of 127.0.0.1 and ::1; answers HTTP; keeps every byte that came."""
 
     def __init__(self):
         self.got = []
         self.connections = self.active = 0
+        self.closing = False
         self.lock = threading.Condition()
         outer = self
 
@@ -73,10 +81,9 @@ class Server:
         class Threads6(Threads):
             address_family = socket.AF_INET6
 
-        self.servers = [Threads(("127.0.0.1", 0), Handler)]
-        self.port = self.servers[0].server_address[1]
-        with contextlib.suppress(OSError):
-            self.servers.append(Threads6(("::1", self.port), Handler))
+        self.servers, self.datagrams = [], []
+        while not self.servers:
+            self._take_port(lambda address: Threads(address, Handler), lambda address: Threads6(address, Handler))
         self.folder = tempfile.mkdtemp(prefix="tonnage-network-")
         os.chmod(self.folder, 0o755)
         self.path = os.path.join(self.folder, "daemon")
@@ -93,24 +100,53 @@ class Server:
             os.chmod(path, 0o777)
         for server in self.servers:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        self.datagrams = []
         self.datagram = os.path.join(self.folder, "datagrams")
-        for family, address, protocol in ((socket.AF_INET, ("127.0.0.1", self.port), 0), (socket.AF_INET6, ("::1", self.port), 0),
-                                          (socket.AF_UNIX, self.datagram, 0), (socket.AF_INET, ("127.0.0.1", self.port), 136)):
-            with contextlib.suppress(OSError):
-                udp = socket.socket(family, socket.SOCK_DGRAM, protocol)
-                udp.bind(address)
-                self.datagrams.append(udp)
-                threading.Thread(target=self._datagrams, args=(udp,), daemon=True).start()
+        self._take_datagrams(socket.AF_UNIX, self.datagram)
         os.chmod(self.datagram, 0o777)
+        self.readers = [threading.Thread(target=self._read, args=(udp,), daemon=True) for udp in self.datagrams]
+        for reader in self.readers:
+            reader.start()
 
-    def _datagrams(self, udp):
-        with contextlib.suppress(OSError):
-            while True:
-                part = udp.recv(65536)
-                with self.lock:
-                    self.got.append(part)
-                    self.lock.notify_all()
+    def _take_port(self, tcp, tcp6):
+        """Takes one port by TCP and UDP of both addresses. Nothing is taken where another program has one of these: the next try is another port."""
+        servers = [tcp(("127.0.0.1", 0))]
+        self.port = servers[0].server_address[1]
+        here, here6 = ("127.0.0.1", self.port), ("::1", self.port)
+        try:
+            self._take_datagrams(socket.AF_INET, here)
+            if has_ipv6():
+                servers.append(tcp6(here6))
+                self._take_datagrams(socket.AF_INET6, here6)
+            with contextlib.suppress(ProtocolNotHere):
+                self._take_datagrams(socket.AF_INET, here, UDP_LITE)
+        except OSError:
+            for taken in servers:
+                taken.server_close()
+            while self.datagrams:
+                self.datagrams.pop().close()
+            return
+        self.servers += servers
+
+    def _take_datagrams(self, family, address, protocol=0):
+        try:
+            udp = socket.socket(family, socket.SOCK_DGRAM, protocol)
+        except OSError as error:
+            raise ProtocolNotHere from error
+        try:
+            udp.bind(address)
+        except OSError:
+            udp.close()
+            raise
+        self.datagrams.append(udp)
+
+    def _read(self, udp):
+        while True:
+            part = udp.recv(65536)
+            if self.closing:
+                return
+            with self.lock:
+                self.got.append(part)
+                self.lock.notify_all()
 
     def settle(self):
         """Waits for all that was sent until now: what we send ourselves comes behind it, and connections end."""
@@ -139,7 +175,12 @@ class Server:
         for server in self.servers:
             server.shutdown()
             server.server_close()
-        for udp in self.datagrams:
+        self.closing = True
+        for udp, reader in zip(self.datagrams, self.readers, strict=True):
+            while reader.is_alive():  # a socket whose reader waits keeps its port even when it is closed
+                with socket.socket(udp.family, socket.SOCK_DGRAM, udp.proto) as last:
+                    last.sendto(b"", udp.getsockname())
+                reader.join(1)
             udp.close()
         shutil.rmtree(self.folder)
 
