@@ -134,6 +134,8 @@ def _wire(detail):
         events.update_began.subscribe(trainings.update_began)
         events.update_ended.subscribe(trainings.update_ended)
         events.memory_piles_up.subscribe(trainings.out_of_memory)
+    else:
+        events.update_ended.subscribe(trainings.update_began)  # nobody watches beginnings; changes ask what was trained
     events.call_ended.subscribe(steps.call_ended)
     events.optimizer_made.subscribe(facts.note_optimizer, trainings.optimizer_made, steps.optimizer_made)
     events.update_ended.subscribe(facts.note_optimizer, steps.update_ended)
