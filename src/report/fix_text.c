@@ -196,25 +196,45 @@ first_fitting(const struct tn_fixes *fixes)
 	return NULL;
 }
 
+char *
+tn__fix_next(const struct tn_fixes *fixes)
+{
+	const struct tn_fix_change *first = first_fitting(fixes);
+	char *text = NULL;
+	if (first != NULL && first->command == NULL)
+		return asprintf(&text, "tonnage fix --apply \"%s\" %s-- %s", first->changes,
+		                fixes->card_options != NULL ? fixes->card_options : "",
+		                fixes->command != NULL ? fixes->command : "PROGRAM") < 0
+		           ? NULL
+		           : text;
+	const char *words = first != NULL ? first->command : fixes->wrong ? NULL : fixes->advice;
+	return words != NULL ? strdup(words) : NULL;
+}
+
+const char *
+tn__fix_card_words(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
+{
+	const struct tn_gpu_row *row = fixes->smallest_gpu != NULL ? tn__gpu_find(fixes->smallest_gpu) : NULL;
+	char total[32];
+	if (row == NULL || fixes->need <= 0)
+		return NULL;
+	snprintf(words, TN_WORDS_ROOM, "the smallest card that fits it unchanged: %s (%s)", row->figures.name,
+	         tn__human_bytes((int64_t)row->figures.total_bytes, total));
+	return words;
+}
+
 static void
 say_next(const struct tn_printer *printer, const struct tn_fixes *fixes)
 {
-	const struct tn_fix_change *first = first_fitting(fixes);
-	const struct tn_gpu_row *row = fixes->smallest_gpu != NULL ? tn__gpu_find(fixes->smallest_gpu) : NULL;
-	char total[32];
+	char words[TN_WORDS_ROOM], *next = tn__fix_next(fixes);
+	const char *card = tn__fix_card_words(fixes, words);
 	fputc('\n', printer->out);
-	if (first != NULL && first->command != NULL)
-		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", first->command);
-	else if (first != NULL)
-		tn__say_labelled(printer, "Next", HOW_COLUMN, "tonnage fix --apply \"%s\" %s-- %s", first->changes,
-		                 fixes->card_options != NULL ? fixes->card_options : "",
-		                 fixes->command != NULL ? fixes->command : "PROGRAM");
-	else if (fixes->advice != NULL && !fixes->wrong)
-		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", fixes->advice);
-	if (row != NULL && fixes->need > 0)
-		tn__say_labelled(printer, first != NULL || (fixes->advice != NULL && !fixes->wrong) ? "" : "Next", HOW_COLUMN,
-		                 "%sthe smallest card that fits it unchanged: %s (%s)", first != NULL ? "or " : "",
-		                 row->figures.name, tn__human_bytes((int64_t)row->figures.total_bytes, total));
+	if (next != NULL)
+		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", next);
+	if (card != NULL)
+		tn__say_labelled(printer, next != NULL ? "" : "Next", HOW_COLUMN, "%s%s",
+		                 first_fitting(fixes) != NULL ? "or " : "", card);
+	free(next);
 }
 
 const char *

@@ -84,6 +84,7 @@ def test_what_fits_and_what_does_not(opened, searched):
             assert ("the first that is enough" in text) == change["enough"]
             items.nth(number).locator("summary").click()
             assert items.nth(number).locator("pre").text_content() == change["patch"]
+        assert f'tonnage fix --apply "{fitting[0]["id"]}" ' in shown.text("#headline .do")
         assert scenes.HOSTILE in shown.text("#changes") and shown.tab.evaluate("window.pwned") is None
         assert shown.tab.locator("img").count() == 0
         wide = shown.tab.eval_on_selector_all("#changes .fill", "bars => bars.map(bar => bar.getBoundingClientRect().width)")
@@ -97,9 +98,10 @@ def test_nothing_found_is_said(opened, searched):
     page, _ = searched("in_vain")
     with opened(page) as shown:
         assert "No change that was tried makes it fit" in shown.text("#changes")
+        assert "the smallest card that fits it unchanged" in shown.text("#headline .do")
     page, _ = searched("unchanged")
     with opened(page) as shown:
-        assert shown.text("h1").startswith("✓") and not shown.tab.is_visible("#changes")
+        assert shown.text("h1").startswith("✓") and not shown.tab.is_visible("#changes") and shown.tab.locator("#headline .do").count() == 0
 
 
 @pytest.mark.parametrize("name", ["fit", "cards"])

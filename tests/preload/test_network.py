@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import pytest
 
@@ -25,6 +26,7 @@ ROOT = HERE.parents[1]
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 NOBODY = 65534
 BIG = 200_000
+PACE = 64 << 10  # bytes a second that a connection may send after the first kernel
 
 KERNEL = "import ctypes; ctypes.CDLL(None).tn_preload_kernels_ran()\n"
 
@@ -370,15 +372,18 @@ def test_no_road_of_c_leads_out_after_the_first_kernel(server, tools, kind, user
 @pytest.mark.parametrize("kind", ["roads", "roads-static"])
 @pytest.mark.parametrize("name", ["much_on_kept", "much_on_moved", "much_on_new", "much_after_many", "reading"])
 def test_a_known_host_may_be_read_from_and_is_sent_little(server, tools, kind, name):
-    """Of a static program's sending no call is seen: the reaper looks at its connections."""
+    """Of a static program's sending no call is seen: the reaper looks at its connections, as often as it gets a core, and until then
+    the kernel's pacing holds."""
+    began = time.monotonic()
     code = f'CLOSE="{CLOSE.rstrip("; ")}"; export CLOSE; exec {tools / kind} {name} $PORT'
     done, document = run(server, tools, code, shell=True)
+    seconds = time.monotonic() - began
     server.settle()
     held = document["network"]["held_back"]
     if name == "reading":
         assert held == [] and done.returncode == 12 and len(arrived(server)) >= 200 * 18, done.stderr
     else:
-        assert [item["what"] for item in held] == ["data"] and len(arrived(server)) < 100_000 and done.returncode != 12
+        assert [item["what"] for item in held] == ["data"] and len(arrived(server)) < 100_000 + PACE * seconds and done.returncode != 12
 
 
 def test_without_landlock_the_network_wall_stands(server, tools, walls):
