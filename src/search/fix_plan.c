@@ -239,18 +239,25 @@ should_do(const struct tn_attempt *attempt, int64_t missing)
 
 static int64_t order_missing; /* for qsort: single-threaded */
 
+/* What should do and keeps the results; then the program's own options that should do, of which a smaller batch is the first that anybody
+ * tries; then what saves a part; other trainings last. */
+static int
+turn(const struct tn_attempt *attempt)
+{
+	bool should = should_do(attempt, order_missing);
+	if (attempt->found.results == TN_GUARANTEE_DIFFERENT)
+		return should && attempt->found.own ? 1 : 3;
+	return should ? 0 : 2;
+}
+
 static int
 by_guarantee(const void *one, const void *two)
 {
 	const struct tn_attempt *a = one, *b = two;
-	bool first = should_do(a, order_missing), second = should_do(b, order_missing);
 	if ((a->most == INT64_MAX) != (b->most == INT64_MAX))
 		return a->most == INT64_MAX ? -1 : 1;
-	if (a->found.results != b->found.results &&
-	    (a->found.results == TN_GUARANTEE_DIFFERENT || b->found.results == TN_GUARANTEE_DIFFERENT))
-		return (int)a->found.results - (int)b->found.results;
-	if (first != second)
-		return first ? -1 : 1;
+	if (turn(a) != turn(b))
+		return turn(a) - turn(b);
 	if (a->found.own != b->found.own)
 		return a->found.own ? -1 : 1;
 	if (a->found.cost != b->found.cost)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The order in which single changes are tried: what should do and keeps the results, then the program's own smaller batch, then what saves
+ * a part, then other trainings.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "search/fix_search.h"
+
+#define MIB ((int64_t)1 << 20)
+
+/* Frees what tn__fix_plan has added. */
+static void
+release(struct tn_fix_search *search)
+{
+	for (int i = 0; i < search->count; i++)
+		tn__fix_change_free(&search->attempts[i].found);
+	free(search->attempts);
+}
+
+static void
+test_a_smaller_batch_is_tried_before_what_saves_a_part(void **state)
+{
+	static const char *const order[] = { "accumulate=2", "checkpoint=1", "option_batch=--batch 4", "zero_grad",
+		                                 "sgd_no_momentum" };
+	char *two[] = { "2" }, *one[] = { "1" }, *none[] = { NULL }, *line[] = { "--batch", "8" },
+		 *batch[] = { "--batch 4" };
+	char *arguments[] = { "python", "train.py", "--batch", "8", NULL };
+	int64_t halves[] = { 2 };
+	struct tn_possible_change possible[] = {
+		{ .id = "sgd_no_momentum", .results = TN_GUARANTEE_DIFFERENT, .values = { none, 1 } },
+		{ .id = "zero_grad", .results = TN_GUARANTEE_SAME, .values = { none, 1 } },
+		{ .id = "option_batch", .results = TN_GUARANTEE_DIFFERENT, .values = { batch, 1 }, .pieces = { halves, 1 } },
+		{ .id = "checkpoint", .results = TN_GUARANTEE_ROUNDING, .values = { one, 1 } },
+		{ .id = "accumulate", .results = TN_GUARANTEE_ROUNDING, .values = { two, 1 } },
+	};
+	struct tn_report report;
+	(void)state;
+	tn__report_init(&report);
+	report.at_peak.by_category[TN_CATEGORY_parameters] = report.at_peak.by_category[TN_CATEGORY_gradients] = 100 * MIB;
+	report.at_peak.by_category[TN_CATEGORY_activations] = 1000 * MIB;
+	report.at_peak.phase = "backward";
+	struct tn_fix_search search = {
+		.missing = 400 * MIB,
+		.card.options.arguments = arguments,
+		.unchanged_large.outcome = { .report = &report,
+		                             .changes.survey = { .known = true,
+		                                                 .command_line = { line, 2 },
+		                                                 .possible = possible,
+		                                                 .possible_count = 5 } },
+		.attempts = calloc(TN_FIX_ATTEMPTS, sizeof(struct tn_attempt)),
+	};
+	assert_non_null(search.attempts);
+	tn__fix_plan(&search);
+	assert_int_equal(search.count, 5);
+	for (int i = 0; i < search.count; i++)
+		assert_string_equal(search.attempts[i].found.changes, order[i]);
+	release(&search);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_a_smaller_batch_is_tried_before_what_saves_a_part) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
