@@ -274,6 +274,7 @@ static const struct tn_phrase ollama[] = {
 
 #define REFUSAL_REASON \
 	"the engine's own plan found too little memory for its cache; nothing failed to allocate, and no sizes are printed"
+#define OTHER_HEAPS "javaheap|java.lang|jvm|heapoutofmemory|phpfatal"
 #define LIBRARY_REASON "the library could not get its own memory, outside PyTorch's pool; no sizes are printed"
 
 enum {
@@ -335,7 +336,10 @@ enum {
 	ENGINE_CACHE,
 	OLLAMA_GUESS,
 	GENERIC,
-	REMARK
+	REMARK,
+	NOTEBOOK,
+	SAID,
+	SAID_HOST
 };
 
 const struct tn_family tn__families[] = {
@@ -463,6 +467,12 @@ const struct tn_family tn__families[] = {
 	              NULL },
 	[REMARK] = { "remark", "the program", true, TN_KIND_NONE, TN_RULE_UNKNOWN,
 	             "a program's own remark about a failure; no sizes are printed", NULL, NULL, NULL, NULL },
+	[NOTEBOOK] = { "host_killed", "the notebook's host", false, TN_KIND_HOST, TN_RULE_HOST,
+	               "the notebook used all memory of its machine", NULL, NULL, NULL, NULL },
+	[SAID] = { "told", "the writer", false, TN_KIND_NONE, TN_RULE_UNKNOWN, "somebody tells of it; no sizes are printed",
+	           NULL, NULL, OTHER_HEAPS, NULL },
+	[SAID_HOST] = { "told", "the writer", false, TN_KIND_HOST, TN_RULE_HOST,
+	                "somebody tells of it; no sizes are printed", NULL, NULL, OTHER_HEAPS, NULL },
 };
 
 #define FULL TN_WEIGHT_FULL
@@ -501,7 +511,8 @@ enum {
 	G_ENGINE,
 	G_VLLM,
 	G_GENERIC,
-	G_REMARK
+	G_REMARK,
+	G_SAID
 };
 
 /* clang-format off */
@@ -639,9 +650,9 @@ const struct tn_anchor tn__anchors[] = {
 	{ "oom_killevent", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
 	{ "oom-killevent", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
 	{ "havebeenoomkilled", SLURM, FULL, 2, 200, G_SLURM, TN_PROOF_SENTENCE },
-	{ "exceededjobmemorylimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
-	{ "exceededsteplimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
-	{ "exceededstepmemorylimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
+	{ "exceededjobmemorylimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_SENTENCE },
+	{ "exceededsteplimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_SENTENCE },
+	{ "exceededstepmemorylimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_SENTENCE },
 	{ "exceededmemorylimit", SLURM, PLAIN, 1, 0, G_SLURM, TN_PROOF_SENTENCE },
 	{ "diedwith<signals.sigkill", KILLED_BY, PLAIN, 0, 0, G_KILLED, TN_PROOF_NONE },
 	{ "(exitcode:-9)", KILLED_BY, WEAK, 0, 0, G_KILLED, TN_PROOF_NONE },
@@ -710,6 +721,25 @@ const struct tn_anchor tn__anchors[] = {
 	{ "out_of_memory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofdevicememory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofmemoryerror", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
+	{ "crashedafterusingallavailableram", NOTEBOOK, FULL, 0, 0, G_KERNEL, TN_PROOF_TOLD },
+	{ "allocatemorememorythanisavailable", NOTEBOOK, FULL, 0, 0, G_KERNEL, TN_PROOF_TOLD },
+	{ "oom", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofmemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "out-of-memory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofcudamemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "notenoughvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "notenoughgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "resourceexhausted", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "memoryerror", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "unabletoallocatememory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofram", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofsystemmemory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "ramoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "cpuoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "oomkill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "oom-kill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "gotanoom", REMARK, TN_WEIGHT_REMARK, 0, 0, G_REMARK, TN_PROOF_LOG },
 	{ "oomed:", REMARK, TN_WEIGHT_REMARK, 0, 0, G_REMARK, TN_PROOF_LOG },
 	{ "ranoutofmemory", REMARK, TN_WEIGHT_REMARK, 0, 0, G_REMARK, TN_PROOF_LOG },

@@ -37,6 +37,8 @@ tn__line_opens_chapter(const char *line, size_t length)
 		                                 "common issues and solutions",
 		                                 "error handling",
 		                                 "error messages",
+		                                 "example errors",
+		                                 "example error",
 		                                 "what the error looks like",
 		                                 "what it looks like",
 		                                 "what this error means" };
@@ -62,11 +64,12 @@ tn__line_heads_remedy(const char *line, size_t length)
 	return (marked &&
 	        tn__begins_with(text, size,
 	                        "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"
-	                        "why it happens|what to do|possible solutions|quick fix|mitigation|remedy|recovery",
+	                        "why it happens|what to do|answer|a|possible solutions|quick fix|mitigation|remedy|recovery",
 	                        true)) ||
 	       tn__begins_with(
 			   text, size,
-			   "try the following|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:", true);
+			   "try the following|to prevent this|to avoid this|if you encounter|this error occurs|this error means|"
+			   "this happens when|this indicates|indicates that|means that|usually a|usually the|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:", true);
 }
 
 bool

@@ -64,6 +64,45 @@ constant(const char *line, size_t length, size_t start, size_t end)
 	       tn__has_any(line + end, last - end, "==|!=");
 }
 
+/* A name among names: "A, B, C,", "    * ::NAME,", "NAME = 2,", "Name()". */
+static bool
+name_among_names(const char *line, size_t length, size_t start, size_t end)
+{
+	if (memchr(line + start, ' ', end - start) != NULL)
+		return false;
+	while (start > 0 && (tn__name_char(line[start - 1]) || strchr(":.", line[start - 1]) != NULL))
+		start--;
+	while (end < length && tn__name_char(line[end]))
+		end++;
+	end -= line[end - 1] == ',';
+	if (line[end - 1] == '_' || (end < length && line[end] == ':'))
+		return false;
+	size_t first = start, last = end;
+	while (first > 0 && strchr(" *\"'`", line[first - 1]) != NULL)
+		first--;
+	while (last < length && strchr(" \"'`", line[last]) != NULL)
+		last++;
+	bool ends = last >= length, opens = first == 0;
+	if (opens && strncmp(line + start, "::", 2) == 0 && (ends || strchr(",.", line[last]) != NULL))
+		return true;
+	if (opens && ((strncmp(line + end, "()", 2) == 0 && end + 2 == length) || (line[end] == '(' && end + 1 == length)))
+		return true; /* its signature */
+	if (opens && !ends && (line[last] == '=' || line[last - 1] == ' ') && line[length - 1] == ',' &&
+	    tn__find(line + last, length - last, " = ") != NULL)
+		return true; /* of an enumeration */
+	size_t value = last + 1 + (ends ? 0 : tn__skip_any(line + last + 1, length - last - 1, " "));
+	if (opens && !ends && line[last] == '=' && value > last + 1 && isdigit((unsigned char)line[value]))
+		return true;
+	if (first > 1 && line[first - 1] == '=' && line[first - 2] == ' ' && !ends && line[last] == ',')
+		return true;
+	if (ends && first > 5 && line[first - 1] != ':' && strncmp(line + start - 6, "Error ", 6) == 0)
+		return true;
+	char before = opens ? ',' : line[first - 1], after = ends ? ',' : line[last];
+	bool several = !(opens && ends) && (before == ',' || after == ',');
+	return several && strchr(",([{|", before) != NULL && strchr(",)]}|", after) != NULL &&
+	       !tn__has_any(line, start, "error:|error |failed:| failed |exception:");
+}
+
 /* A line that is a string of a program: f"...", r'...'. */
 static bool
 string_line(const char *line, size_t start)
@@ -200,6 +239,8 @@ speaks_of(const char *after)
 			return true;
 	if (strncasecmp(after, " error", 6) != 0)
 		return false;
+	if (tn__has_any(after, strcspn(after, "\n.;"), " occurs when | happens when | occurs if | means that | is when "))
+		return true;
 	after += 6 + (after[6] == 's');
 	return after[0] == ',' || (after[0] == ' ' && islower((unsigned char)after[1]) && !came(after + 1));
 }
@@ -355,6 +396,7 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;
 	if (title || scoped_class(line, length, start, end) || code_line(line, length, start, end) ||
 	    prose_after(line, length, end) || marked_up(line, length, start, end) || constant(line, length, start, end) ||
+	    name_among_names(line, length, start, end) ||
 	    tn__line_teaches(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_ERROR || proof == TN_PROOF_SENTENCE ? heading(line, length, start, end)

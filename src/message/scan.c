@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "message/scanner.h"
+#include "message/words_of_line.h"
 
 /* ---- making one ---- */
 
@@ -104,6 +105,36 @@ goes_on_as_string(const struct tn_message_scanner *scanner, const char *line, si
 /* What a find of an anchor is worth. */
 enum worth { WORTH_NOTHING, WORTH_FIGURES /* only with figures */, WORTH_REPORT };
 
+/* A phrase as words of their own: "OOM", "OOMs", but not "zoom", "oom_score", "--oom-retry". */
+static bool
+own_word(const struct tn_message_scanner *scanner, size_t start, size_t end)
+{
+	size_t first = scanner->origin[start], last = scanner->origin[end - 1] + 1;
+	const char *text = scanner->clean;
+	bool letters = end - start == 3; /* "oom" */
+	if (last - first > end - start + 3)
+		return false;
+	if (first > 0 && (isalnum((unsigned char)text[first - 1]) || strchr(letters ? "_-/.$" : "_-/$", text[first - 1]) != NULL))
+		return false;
+	if (!letters)
+		return true;
+	last += strncasecmp(text + last, "ed", 2) == 0 ? 2 : strncmp(text + last, "'d", 2) == 0 ? 2 : text[last] == 's';
+	return !isalnum((unsigned char)text[last]) && strchr("_-/=(", text[last]) == NULL;
+}
+
+/* Whether the text opens with a title that reports the phrase, or somebody tells of it. */
+static bool
+told(const struct tn_message_scanner *scanner, const char *line, size_t length, size_t start, size_t end,
+     enum tn_proof proof)
+{
+	bool title = tn__line_is_title(line, length);
+	if (title && (scanner->piece > TITLE_LINES || scanner->titles > 1))
+		return false;
+	return (title ? tn__title_reports(line, length, start, end)
+	              : tn__line_placed(line, length, start, end) == TN_PHRASE_TOLD) &&
+	       tn__line_confides(line, length, start, end, proof);
+}
+
 static enum worth
 anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
@@ -127,16 +158,20 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
 	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	if (proof == TN_PROOF_SAID && !own_word(scanner, start, end))
+		return WORTH_NOTHING;
 	/* In a text that speaks of such errors, what has no head of an error is an example. */
 	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN && !scanner->held && !scanner->open &&
 	    !tn__has_any(line, length, "error|exception|fail|fatal|abort|terminate called|warn|killed process"))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE;
-	enum tn_place_of_phrase place = anywhere ? TN_PHRASE_PRINTED : tn__line_placed(line, length, at, stop);
-	if (place == TN_PHRASE_NOWHERE)
+	if (proof != TN_PROOF_NONE && tn__line_is_comment(line, length))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	if (place == TN_PHRASE_TOLD && tn__line_confides(line, length, at, stop, proof))
+	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_SAID;
+	if (!anywhere && told(scanner, line, length, at, stop, proof))
 		return WORTH_REPORT;
+	if (proof == TN_PROOF_SAID ||
+	    (!anywhere && tn__line_placed(line, length, at, stop) == TN_PHRASE_NOWHERE))
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
 	if (tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof))
@@ -168,6 +203,7 @@ strengthen(struct tn_event *event, const struct tn_anchor *anchor, size_t end, u
 		event->family = &tn__families[anchor->family];
 		event->weight = anchor->weight;
 		event->group = anchor->group;
+		event->said = anchor->proof == TN_PROOF_SAID;
 	}
 	if (anchor->group == event->group && anchor->order > event->order)
 		event->order = anchor->order;
@@ -211,9 +247,11 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	event->owner = scanner->owner;
 	const char *line;
 	size_t length, at = line_around(scanner, start, &line, &length);
-	event->title = strncmp(line, "# ", 2) == 0;
+	event->title = tn__line_is_title(line, length) && !tn__line_is_heading(line, length);
+	event->said = anchor->proof == TN_PROOF_SAID;
 	event->remedied = scanner->class_before && at == 0; /* a list of classes */
-	event->bare = at <= 5 && end - start + at + 6 >= length;
+	size_t before = at - tn__skip_any(line, at, " ");
+	event->bare = before <= 5 && end - start + at + 6 >= length;
 	const struct tn_trace_state *last = &scanner->traces[scanner->last_trace];
 	if (event->rank < 0 && last->active && last->rank >= 0 && scanner->piece - scanner->last_trace_line <= 3) {
 		event->rank = last->rank;
@@ -253,6 +291,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 {
 	struct tn_event *event = &scanner->event;
 	enum worth worth = anchor_worth(scanner, anchor, start, end);
+	if (worth != WORTH_REPORT && anchor->proof == TN_PROOF_SAID)
+		return TN_OK;
 	if (worth != WORTH_REPORT)
 		mark_taught(scanner, start, end);
 	if (worth != WORTH_REPORT && scanner->spoken_last != scanner->piece) {
@@ -276,7 +316,7 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		tn__traces_take_culprit(scanner, event);
 		return TN_OK;
 	}
-	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && start - event->last_end <= 1500 &&
+	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !(event->said && anchor->proof != TN_PROOF_SAID) && start - event->last_end <= 1500 &&
 	    !tn__strangers(event->owner, scanner->owner))
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn__event_close(scanner, start));
@@ -426,12 +466,19 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	scanner->clean[base + length] = '\n';
 	scanner->clean_used += length + 1;
 	/* a name that a page sets apart within its sentence */
-	bool goes_on = length > 0 && (line[0] == ',' || ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
+	const char *words = line + tn__skip_any(line, length, " ");
+	bool goes_on = length > 0 && (line[0] == ',' || strncmp(words, "If ", 3) == 0 || ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
 	                              strncmp(line, "is ", 3) == 0 || strncmp(line, "will ", 5) == 0 ||
 	                              strncmp(line, "and ", 4) == 0 || strncmp(line, "exception", 9) == 0);
 	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare &&
 	                           scanner->event.last_line + 1 == scanner->piece;
+	if (scanner->open && scanner->event.title && scanner->event.last_line + 1 == scanner->piece &&
+	    (tn__line_is_code(line, length) || (strncmp(line, "# ", 2) == 0 && islower((unsigned char)line[2])))) { /* no title, but a comment */
+		scanner->event.title = false;
+		scanner->event.remedied = true;
+	}
 	scanner->page |= scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length);
+	scanner->titles += scanner->piece <= TITLE_LINES && tn__line_is_title(line, length);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
 		tn__traces_end(scanner);

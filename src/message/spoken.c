@@ -298,15 +298,28 @@ amid_sentence(const char *line, size_t length, const struct literal *literal)
 	       !tn__has_any(line, length, " i | my |i'm |i've | we | our ");
 }
 
+/* In typographic quotes, as pages set them, and nobody tells of it. */
+static bool
+set_in_quotes(const char *line, size_t length, size_t start, size_t end)
+{
+	size_t open = start;
+	while (open > 2 && start - open < 60 && memcmp(line + open - 3, "\xe2\x80\x9c", 3) != 0)
+		open--;
+	if (open <= 3 || start - open >= 60 || tn__find(line + end, length - end, "\xe2\x80\x9d") == NULL)
+		return false;
+	return !tn__line_told(line, length, start, end) && !tn__line_is_title(line, length);
+}
+
 bool
 tn__line_speaks(const char *line, size_t length, size_t start, size_t end)
 {
 	struct literal literal;
 	if (literal_around(line, length, start, end, &literal) &&
 	    (code_string(line, length, &literal) ||
-	     (literal.first == start && literal.close == end && amid_sentence(line, length, &literal))))
+	     (literal.first == start && literal.close == end && amid_sentence(line, length, &literal) &&
+	      !tn__line_told(line, length, start, end))))
 		return true;
-	return template(line, length) || search_hit(line, length) || table_row(line, length) || commented(line, start);
+	return set_in_quotes(line, length, start, end) || template(line, length) || search_hit(line, length) || table_row(line, length) || commented(line, start);
 }
 
 /* ---- the lines around ---- */
@@ -324,7 +337,7 @@ leads_to_example(const char *line, size_t length)
 {
 	return length > 0 && line[length - 1] == ':' &&
 	       tn__has_any(line, length,
-	                   "instead of:|such as:|if you see|if you get|when you see|you may see|you may get|"
+	                   "instead of:|such as:|such as this:|example errors|if you see|if you get|when you see|you may see|you may get|"
 	                   "you might see|you might get|you may encounter|you might encounter|users may|users might|"
 	                   "would look like|will look like|to look for|should now|would print|will print");
 }
