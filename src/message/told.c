@@ -33,7 +33,8 @@ static const char weak_words[] = " into see seeing saw have has had having was w
 
 /* ... once, not whenever. */
 static const char once_words[] = " got hit ran went threw raised gave died crashed failed returned ended resulted led came "
-								 "killed stopped exited triggered reported was ";
+								 "killed stopped exited triggered reported was getting hitting seeing encountering crashing failing "
+								 "throwing facing ";
 
 static const char small_words[] = " with to in into a an the by of due because on from this that out cuda gpu error always "
 								  "still some same kernel out hip torch being got getting ";
@@ -240,8 +241,9 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		return false;
 	if (heard.alone || alone || (heard.own && heard.once) || (strcmp(word, " with ") == 0 && line[after] != ','))
 		return true;
-	return heard.once && !tn__begins_with(line + first, length - first, "An|A|- An|- A", false) && !tn__has_any(line + first, start - first, "when |where |that |which |indicat|means") &&
-	       !tn__line_teaches(line, length, start, end);
+	if (tn__has_any(line + after, length - after, " you | your | often| typically| usually| may | occurs"))
+		return false;
+	return heard.once && !tn__begins_with(line + first, length - first, "An|A|- An|- A", false) && !tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 }
 
 /* ---- titles ---- */
