@@ -145,7 +145,7 @@ bool
 tn__line_is_comment(const char *line, size_t length)
 {
 	size_t blanks = tn__skip_any(line, length, " ");
-	return tn__begins_with(line + blanks, length - blanks, "//|/*", false) ||
+	return tn__begins_with(line + blanks, length - blanks, "//|/*|# -|#  ", false) ||
 	       (blanks > 0 && tn__begins_with(line + blanks, length - blanks, "# |* ", false) && line[blanks + 1] == ' ' &&
 	        (line[blanks] == '#' || blanks % 2 == 1));
 }

@@ -305,7 +305,7 @@ proven(const struct tn_event *event, const struct tn_message *message, const cha
 	if (sized && unfilled(text, length) && figure_count(message) == 0)
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order == 2 && event->order == 2 &&
-	    !has(text, length, "gpu|npu|xpu|outofmemory"))
+	    !has(text, length, "(gpu|.gpu|npu|xpu|outofmemory"))
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order >= 3) /* without its head: one phrase alone may be prose */
 		return figure_count(message) >= 2;

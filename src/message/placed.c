@@ -194,6 +194,10 @@ static bool
 advised(const char *line, size_t length, size_t start)
 {
 	size_t head = unwrapped_head(line, start);
+	if (tn__has_any(line + start, length - start, "can be addressed|can be fixed|can be solved|can be resolved|can be avoided|"
+	                                              "consider reducing") &&
+	    !tn__has_any(line, length, " i | my "))
+		return true;
 	while (head < start && head > 0 && (tn__name_char(line[head - 1]) || line[head - 1] == '.'))
 		head--;
 	head = unwrapped(line, head);

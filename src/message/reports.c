@@ -87,7 +87,10 @@ name_among_names(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (opens && ((strncmp(line + end, "()", 2) == 0 && end + 2 == length) || (line[end] == '(' && end + 1 == length)))
 		return true; /* its signature */
-	if (opens && !ends && (line[last] == '=' || line[last - 1] == ' ') && line[length - 1] == ',' &&
+	if (tn__begins_with(line, length, "exception|class", false) && (ends || strchr("([#", line[last]) != NULL))
+		return true; /* its page */
+	if (opens && !ends && (line[last] == '=' || line[last - 1] == ' ') &&
+	    (line[length - 1] == ',' || tn__find(line + last, length - last, ", /*") != NULL) &&
 	    tn__find(line + last, length - last, " = ") != NULL)
 		return true; /* of an enumeration */
 	size_t value = last + 1 + (ends ? 0 : tn__skip_any(line + last + 1, length - last - 1, " "));
@@ -313,12 +316,14 @@ scoped_class(const char *line, size_t length, size_t start, size_t end)
 	       strncmp(line + end - 5, "Error", 5) == 0;
 }
 
+/* Whether the line has a log's words beside the phrase, whose own name may end with "Error,". */
 static bool
-log_line(const char *line, size_t length)
+log_line(const char *line, size_t length, size_t start, size_t end)
 {
-	return tn__has_any(
-		line, length,
-		"error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting");
+	static const char words[] = "error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting";
+	bool named = end > start && line[end - 1] == ',';
+	return named ? tn__has_any(line, start, words) || tn__has_any(line + end, length - end, words)
+	             : tn__has_any(line, length, words);
 }
 
 /* "Killed" alone, or "run.sh: line 3: 4321 Killed    python train.py". */
@@ -374,7 +379,7 @@ bool
 tn__line_confides(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof)
 {
 	size_t window = start > 160 ? start - 160 : 0;
-	return !assigned(line, start) && !tn__has_any(line + window, start - window, code_words) &&
+	return !assigned(line, start) && !string_line(line, start) && !tn__has_any(line + window, start - window, code_words) &&
 	       !heads(line, length, end) && (proof != TN_PROOF_DEVICE || names_device(line, length));
 }
 
@@ -393,7 +398,7 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 		return false;
 	/* "CUDA out of memory - what to do", a title */
 	bool title = end + 3 < length && strncmp(line + end, " - ", 3) == 0 && islower((unsigned char)line[end + 3]) &&
-	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;
+	             !log_line(line, length, start, end) && tn__find(line, length, "skip") == NULL;
 	if (title || scoped_class(line, length, start, end) || code_line(line, length, start, end) ||
 	    prose_after(line, length, end) || marked_up(line, length, start, end) || constant(line, length, start, end) ||
 	    name_among_names(line, length, start, end) ||
@@ -403,6 +408,6 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	                                                          : named(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_LOG)
-		return log_line(line, length);
+		return log_line(line, length, start, end);
 	return proof != TN_PROOF_DEVICE || names_device(line, length);
 }

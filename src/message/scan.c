@@ -128,6 +128,8 @@ told(const struct tn_message_scanner *scanner, const char *line, size_t length, 
      enum tn_proof proof)
 {
 	bool title = tn__line_is_title(line, length);
+	if (proof == TN_PROOF_SAID && strchr("\"'", line[tn__skip_any(line, length, " ")]) != NULL) /* a program's string */
+		return false;
 	if (title && (scanner->piece > TITLE_LINES || scanner->titles > 1))
 		return false;
 	return (title ? tn__title_reports(line, length, start, end)
@@ -471,7 +473,7 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	                              strncmp(line, "is ", 3) == 0 || strncmp(line, "will ", 5) == 0 ||
 	                              strncmp(line, "and ", 4) == 0 || strncmp(line, "exception", 9) == 0);
 	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare &&
-	                           scanner->event.last_line + 1 == scanner->piece;
+	                           scanner->event.last_line == scanner->last_text;
 	if (scanner->open && scanner->event.title && scanner->event.last_line + 1 == scanner->piece &&
 	    (tn__line_is_code(line, length) || (strncmp(line, "# ", 2) == 0 && islower((unsigned char)line[2])))) { /* no title, but a comment */
 		scanner->event.title = false;
@@ -485,6 +487,7 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	if (too_long(scanner))
 		TN_FORWARD_IF_ERROR(tn__event_close(scanner, scanner->squeezed_used));
 	if (length > 0) {
+		scanner->last_text = scanner->piece;
 		scanner->columns_before = count;
 		scanner->class_before = memchr(line, ' ', length) == NULL && length > 8 &&
 		                        (strcmp(line + length - 5, "Error") == 0 ||

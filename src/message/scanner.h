@@ -63,6 +63,7 @@ struct tn_message_scanner {
 	char clean[TN_MESSAGE_WINDOW], squeezed[TN_MESSAGE_WINDOW];
 	uint32_t origin[TN_MESSAGE_WINDOW]; /* of each squeezed character in clean */
 	size_t clean_used, squeezed_used;
+	uint64_t last_text;    /* the last piece that is not blank */
 	size_t columns_before; /* of the line before */
 	bool in_change;        /* the last line is one of a change, as diff writes them */
 	bool found_before;     /* the line before is what a search found */

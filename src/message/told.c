@@ -33,8 +33,11 @@ static const char weak_words[] = " into see seeing saw have has had having was w
 
 /* ... once, not whenever. */
 static const char once_words[] = " got hit ran went threw raised gave died crashed failed returned ended resulted led came "
-								 "killed stopped exited triggered reported was getting hitting seeing encountering crashing failing "
-								 "throwing facing ";
+								 "killed stopped exited triggered reported was ";
+
+/* What it is now, if nothing says before, after or without what. */
+static const char now_words[] = " getting hitting seeing encountering crashing failing throwing facing leading resulting causing ";
+static const char turning_words[] = " before after when while without by and for of to from if until ";
 
 static const char small_words[] = " with to in into a an the by of due because on from this that out cuda gpu error always "
 								  "still some same kernel out hip torch being got getting ";
@@ -53,7 +56,7 @@ static const char advice_words[] = " how why may might avoid prevent fix fixing 
 
 /* What a title wishes, asks or announces. */
 static const char wish_words[] =
-	" wtf indicate expose include provide introduce ensure add adds allow make support improve improved implement implements use enable disable skip skipping test tests "
+	" wtf risk risking indicate expose include provide introduce ensure add adds allow make support improve improved implement implements use enable disable skip skipping test tests "
 	"testing tag set catch report reporting show tell print log retry detect detection estimate limit exit raise throw "
 	"refactor remove update document docs doc clarify reduce reducing lower optimize optimise mitigate tips feature "
 	"request proposal rfc better more message messages hints hint warn warning option flag policy aware guard fallback "
@@ -68,7 +71,7 @@ static const char wish_words[] =
 static const char where_words[] =
 	" at in on while during when with by for to trying allocating from after of and or but even still although though "
 	"despite using running training loading every again since before until only because due occurred encountered raised "
-	"thrown happened appeared occurs within code under despite whilst if what how please help need ";
+	"thrown happened appeared occurs happens within code under despite whilst if what how please help need ";
 
 /* Words that a phrase may belong to. */
 static const char opening_words[] = " still same again here always immediately also then now another ";
@@ -103,13 +106,29 @@ word_before(const char *line, size_t at, char padded[24])
 	return word_ending(line, at, padded);
 }
 
+/* Whether one of the words, separated by '|', ends right before `at`, behind blanks and quotes. */
+static bool
+led_by(const char *line, size_t at, const char *words)
+{
+	while (at > 0 && strchr(" \"'`*_(,:", line[at - 1]) != NULL)
+		at--;
+	for (size_t size; *words != '\0'; words += size + (words[size] == '|')) {
+		size = strcspn(words, "|");
+		if (size <= at && strncasecmp(line + at - size, words, size) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* ---- sentences ---- */
 
 size_t
 tn__sentence_start(const char *line, size_t start)
 {
-	while (start > 0 && !(start > 1 && line[start - 1] == ' ' && strchr(".?!", line[start - 2]) != NULL))
-		start--;
+	for (; start > 0; start--)
+		if (start > 1 && line[start - 1] == ' ' && strchr(".?!", line[start - 2]) != NULL &&
+		    !(start > 3 && line[start - 4] == '.')) /* not "e.g. " */
+			break;
 	return start;
 }
 
@@ -118,7 +137,7 @@ tn__hear(const char *line, size_t first, size_t last)
 {
 	struct tn_heard heard = { false, false, false, false, false, false };
 	bool if_open = false, weak = false, strong = false, alone = tn__has_any(line, last, " i | my | i'm ");
-	char word[24];
+	char word[24], before[24] = "  ";
 	for (size_t i = first + 1; i <= last; i++) {
 		bool letter = i < last && (isalpha((unsigned char)line[i]) || line[i] == '\'');
 		if (i < last && strchr(",;:", line[i]) != NULL && (heard.alone || alone))
@@ -134,7 +153,9 @@ tn__hear(const char *line, size_t first, size_t last)
 		weak = among(weak_words, word) || (weak && joins);
 		strong |= among(came_words, word);
 		heard.came = strong || weak;
-		heard.once = among(once_words, word) || (heard.once && joins);
+		bool now = among(now_words, word) && !among(turning_words, before);
+		heard.once = among(once_words, word) || now || (heard.once && joins);
+		memcpy(before, word, sizeof(before));
 		if_open |= among(if_words, word);
 		heard.doubted |= if_open || among(doubt_words, word);
 		heard.advised |= among(advice_words, word);
@@ -201,8 +222,8 @@ has_digit(const char *line, size_t first, size_t last)
 static bool
 verb(const char *line, size_t start, size_t end)
 {
-	static const char subjects[] = " it this training model process server script still always just then immediately run "
-								   "job worker i inference which kernel session ";
+	static const char subjects[] = " it this training model process server script still always just immediately run "
+								   "job worker i inference kernel session ";
 	char word[24];
 	bool form = line[end - 1] == 'M' && ((line[end] == 's' && !tn__name_char(line[end + 1])) ||
 	                                     strncasecmp(line + end, "ed", 2) == 0 || strncasecmp(line + end, "'d", 2) == 0);
@@ -223,10 +244,13 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		return false;
 	if (alone && tn__has_any(line + first, start - first, "this error|following error|error message|the problem|this problem"))
 		return true;
+	if (led_by(line, start, "result is|result was|error is|error was|it says|message is") && !heard.doubted)
+		return true;
 	if (heard.doubted)
 		return false;
+	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 	if (came_behind(line, length, after, alone))
-		return true;
+		return alone || !general;
 	word_before(line, start, word);
 	bool opens = (start <= first + 3 || among(opening_words, word)) && after < length && line[after] == ' ';
 	if (opens && (alone || (has_digit(line, after, length) && !tn__line_teaches(line, length, start, end)))) {
@@ -241,9 +265,12 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		return false;
 	if (heard.alone || alone || (heard.own && heard.once) || (strcmp(word, " with ") == 0 && line[after] != ','))
 		return true;
-	if (tn__has_any(line + after, length - after, " you | your | often| typically| usually| may | occurs"))
+	size_t stop = after;
+	while (stop < length && !(strchr(".?!", line[stop]) != NULL && (stop + 1 == length || line[stop + 1] == ' ')))
+		stop++;
+	if (tn__has_any(line + after, stop - after, " you | your | often| typically| usually| may | occurs"))
 		return false;
-	return heard.once && !tn__begins_with(line + first, length - first, "An|A|- An|- A", false) && !tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
+	return heard.once && !general && !tn__begins_with(line + first, length - first, "An|A|- An|- A", false);
 }
 
 /* ---- titles ---- */
