@@ -61,6 +61,11 @@ tn__line_heads_remedy(const char *line, size_t length)
 		if (strncmp(line, others[i], 6) == 0 ||
 		    (marked && tn__find(line, length < 12 ? length : 12, others[i]) != NULL))
 			return true;
+	static const char *const headings[] = { "what this means", "why it happens", "why this happens", "how to fix", "how to fix it",
+		                                    "how to reproduce", "what causes it", "step-by-step fix", "common causes" };
+	for (size_t i = 0; i < sizeof(headings) / sizeof(headings[0]); i++)
+		if (size == strlen(headings[i]) && strncasecmp(text, headings[i], size) == 0)
+			return true;
 	return (marked &&
 	        tn__begins_with(text, size,
 	                        "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"

@@ -100,9 +100,10 @@ name_among_names(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (ends && first > 5 && line[first - 1] != ':' && strncmp(line + start - 6, "Error ", 6) == 0)
 		return true;
-	char before = opens ? ',' : line[first - 1], after = ends ? ',' : line[last];
-	bool several = !(opens && ends) && (before == ',' || after == ',');
-	return several && strchr(",([{|", before) != NULL && strchr(",)]}|", after) != NULL &&
+	char before = opens ? '\0' : line[first - 1], after = ends ? '\0' : line[last];
+	bool several = (before == ',' && (ends || strchr(",)]}|", after) != NULL)) ||
+	               (after == ',' && (opens || strchr(",([{|", before) != NULL));
+	return several &&
 	       !tn__has_any(line, start, "error:|error |failed:| failed |exception:");
 }
 

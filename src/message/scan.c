@@ -166,8 +166,8 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN && !scanner->held && !scanner->open &&
 	    !tn__has_any(line, length, "error|exception|fail|fatal|abort|terminate called|warn|killed process"))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	if (proof != TN_PROOF_NONE && tn__line_is_comment(line, length))
-		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	if (proof == TN_PROOF_SAID && tn__line_is_comment(line, length))
+		return WORTH_NOTHING;
 	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_SAID;
 	if (!anywhere && told(scanner, line, length, at, stop, proof))
 		return WORTH_REPORT;
@@ -308,7 +308,7 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
 		return TN_OK;
 	if (strcmp(anchor->text, "memoryerror") == 0 &&
-	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || part_of_name(scanner, start) ||
+	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || isalpha((unsigned char)scanner->clean[scanner->origin[end - 1] + 1]) || part_of_name(scanner, start) ||
 	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
 		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {

@@ -71,7 +71,7 @@ static const char wish_words[] =
 static const char where_words[] =
 	" at in on while during when with by for to trying allocating from after of and or but even still although though "
 	"despite using running training loading every again since before until only because due occurred encountered raised "
-	"thrown happened appeared occurs happens within code under despite whilst if what how please help need ";
+	"thrown happened appeared within code under despite whilst if what how please help need ";
 
 /* Words that a phrase may belong to. */
 static const char opening_words[] = " still same again here always immediately also then now another ";
@@ -349,5 +349,5 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 	size_t last = after;
 	while (last < length && isalpha((unsigned char)line[last]))
 		last++;
-	return word_ending(line, last, word) > 0 && among(where_words, word);
+	return word_ending(line, last, word) > 0 && (among(where_words, word) || among(" occurs happens ", word));
 }
