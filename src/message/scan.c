@@ -228,7 +228,7 @@ belongs(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor
 		return false;
 	if (anchor->group == event->group && anchor->order > event->order && event->order > 0)
 		return gap <= anchor->reach;
-	return event->weight <= TN_WEIGHT_GENERIC && anchor->weight > event->weight && gap <= 300;
+	return !event->said && event->weight <= TN_WEIGHT_GENERIC && anchor->weight > event->weight && gap <= 300;
 }
 
 static void
@@ -475,7 +475,7 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare &&
 	                           scanner->event.last_line == scanner->last_text;
 	if (scanner->open && scanner->event.title && scanner->event.last_line + 1 == scanner->piece &&
-	    (tn__line_is_code(line, length) || (strncmp(line, "# ", 2) == 0 && islower((unsigned char)line[2])))) { /* no title, but a comment */
+	    (tn__line_is_code(line, length) || (strncmp(line, "# ", 2) == 0 && (scanner->event.said || islower((unsigned char)line[2]))))) { /* no title, but a comment */
 		scanner->event.title = false;
 		scanner->event.remedied = true;
 	}
