@@ -38,6 +38,7 @@ tn__line_opens_chapter(const char *line, size_t length)
 		                                 "error handling",
 		                                 "error messages",
 		                                 "example errors",
+		                                 "symptoms",
 		                                 "example error",
 		                                 "what the error looks like",
 		                                 "what it looks like",

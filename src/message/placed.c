@@ -108,7 +108,7 @@ names_change(const char *word)
 {
 	return strstr(
 			   " fix fixes fixed feat feature docs doc chore refactor perf test tests resolve resolves closes todo note "
-			   "tip example faq ",
+			   "tip example faq runbook playbook guide tutorial alert ",
 			   word) != NULL;
 }
 
@@ -194,9 +194,8 @@ static bool
 advised(const char *line, size_t length, size_t start)
 {
 	size_t head = unwrapped_head(line, start);
-	if (tn__has_any(line + start, length - start, "can be addressed|can be fixed|can be solved|can be resolved|can be avoided|"
-	                                              "consider reducing") &&
-	    !tn__has_any(line, length, " i | my "))
+	if (tn__has_any(line, head, "if you |if you've |you've hit|you've seen|you'll see|you will see|you've probably") &&
+	    !tn__has_any(line, length, " i | my |i'm "))
 		return true;
 	while (head < start && head > 0 && (tn__name_char(line[head - 1]) || line[head - 1] == '.'))
 		head--;
@@ -215,11 +214,22 @@ section(const char *line, size_t length)
 	return marks >= 2 && marks <= 6 && marks < length && line[marks] == ' ';
 }
 
-/* "Q: I get ..." */
+/* "...: this can be addressed by ...", and nobody speaks of himself. */
+static bool
+mended(const char *line, size_t length, size_t start)
+{
+	return tn__has_any(line + start, length - start,
+	                   "can be addressed|can be fixed|can be solved|can be resolved|can be avoided|consider reducing") &&
+	       !tn__has_any(line, length, " i | my ");
+}
+
+/* "Q: I get ...", "Step 1: Confirm ..." */
 static bool
 answered(const char *line, size_t length)
 {
 	size_t i = margin(line, length);
+	if (strncasecmp(line + i, "step ", 5) == 0 && isdigit((unsigned char)line[i + 5]))
+		return true;
 	return length > i + 2 && line[i] == 'Q' && (line[i + 1] == ':' || (isdigit((unsigned char)line[i + 1]) && strchr(":.", line[i + 2]) != NULL));
 }
 
@@ -240,7 +250,8 @@ for_instance(const char *line, size_t start)
 enum tn_place_of_phrase
 tn__line_placed(const char *line, size_t length, size_t start, size_t end)
 {
-	if (section(line, length) || for_instance(line, start) || tn__title_wishes(line, length, start) || answered(line, length))
+	if (section(line, length) || for_instance(line, start) || tn__title_wishes(line, length, start) || answered(line, length) ||
+	    mended(line, length, start))
 		return TN_PHRASE_NOWHERE;
 	if (tn__line_told(line, length, start, end))
 		return TN_PHRASE_TOLD;

@@ -390,7 +390,7 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	if (proof == TN_PROOF_NONE)
 		return true;
 	if (proof == TN_PROOF_TOLD)
-		return !tn__has_any(line, length, "usually |typically |often |almost always|most common|convention") &&
+		return !tn__has_any(line, length, "step 1|step 2|step 3|usually |typically |often |almost always|most common|convention") &&
 		       !tn__line_teaches(line, length, start, end) && !heads(line, length, end) && !speaks_of(line + end) &&
 		       !one_of_many(line, start);
 	if (proof == TN_PROOF_SHELL)

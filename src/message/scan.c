@@ -156,6 +156,10 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	if (scanner->page || (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_SAID;
+	if (!anywhere && tn__line_is_title(line, length) && (proof != TN_PROOF_SAID || own_word(scanner, start, end)) &&
+	    told(scanner, line, length, at, stop, proof))
+		return WORTH_REPORT;
 	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
 	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
 	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
@@ -166,9 +170,9 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN && !scanner->held && !scanner->open &&
 	    !tn__has_any(line, length, "error|exception|fail|fatal|abort|terminate called|warn|killed process"))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	if (proof == TN_PROOF_SAID && tn__line_is_comment(line, length))
-		return WORTH_NOTHING;
-	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_SAID;
+	if (proof != TN_PROOF_NONE && tn__line_is_comment(line, length) &&
+	    (proof == TN_PROOF_SAID || line[tn__skip_any(line, length, " ")] != '#')) /* logs are kept behind "#", too */
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	if (!anywhere && told(scanner, line, length, at, stop, proof))
 		return WORTH_REPORT;
 	if (proof == TN_PROOF_SAID ||
@@ -306,6 +310,9 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		return TN_OK;
 	if (strcmp(anchor->text, "triedtoallocate") == 0 && start >= 3 &&
 	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
+		return TN_OK;
+	if (strcmp(anchor->text, "oomkilled") == 0 && scanner->origin[start] > 0 &&
+	    isalnum((unsigned char)scanner->clean[scanner->origin[start] - 1])) /* "ContainerOOMKilled" */
 		return TN_OK;
 	if (strcmp(anchor->text, "memoryerror") == 0 &&
 	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || isalpha((unsigned char)scanner->clean[scanner->origin[end - 1] + 1]) || part_of_name(scanner, start) ||
@@ -475,11 +482,13 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare &&
 	                           scanner->event.last_line == scanner->last_text;
 	if (scanner->open && scanner->event.title && scanner->event.last_line + 1 == scanner->piece &&
-	    (tn__line_is_code(line, length) || (strncmp(line, "# ", 2) == 0 && (scanner->event.said || islower((unsigned char)line[2]))))) { /* no title, but a comment */
+	    ((scanner->event.said && (tn__line_is_code(line, length) || strncmp(line, "# ", 2) == 0)) ||
+	     (strncmp(line, "# ", 2) == 0 && islower((unsigned char)line[2])))) { /* no title, but a comment */
 		scanner->event.title = false;
 		scanner->event.remedied = true;
 	}
-	scanner->page |= scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length);
+	scanner->page |= (scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length)) ||
+	                 (scanner->piece == 1 && strcmp(line, "---") == 0); /* what a page says of itself */
 	scanner->titles += scanner->piece <= TITLE_LINES && tn__line_is_title(line, length);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)

@@ -311,6 +311,16 @@ amid_sentence(const char *line, size_t length, const struct literal *literal)
 	       !tn__has_any(line, length, " i | my |i'm |i've | we | our ");
 }
 
+/* "log something like `memory cgroup out of memory: process killed`" */
+static bool
+likened(const char *line, size_t start)
+{
+	size_t mark = start;
+	while (mark > 0 && start - mark < 60 && line[mark] != '`')
+		mark--;
+	return mark > 5 && line[mark] == '`' && ends_with(line, trimmed(line, mark), "like|starts with|contains|containing");
+}
+
 bool
 tn__line_speaks(const char *line, size_t length, size_t start, size_t end)
 {
@@ -323,6 +333,8 @@ tn__line_speaks(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (line[tn__skip_any(line, length, " ")] == '{' && line[tn__skip_any(line, length, " ") + 1] == '"' && length > 2 &&
 	    strncmp(line + length - 2, "},", 2) == 0 && memchr(line, ':', start) == NULL) /* a row of a table of source */
+		return true;
+	if (likened(line, start))
 		return true;
 	return template(line, length) || search_hit(line, length) || table_row(line, length) || commented(line, start);
 }

@@ -21,7 +21,7 @@ static const char our_words[] = " we we're our us ";
 
 /* An error came ... */
 static const char came_words[] =
-	" get gets got getting hit hits hitting encounter encounters encountered encountering "
+	" happend happens happened get gets got getting hit hits hitting encounter encounters encountered encountering "
 	"face faced facing receive receives received throw throws threw raises raised "
 	"give gives gave produces produced report reports reported say says said show shows showed showing fail fails "
 	"failed failing crash crashes crashed crashing dies died die meet met cause caused causes return returns returned "
@@ -58,19 +58,22 @@ static const char advice_words[] = " how why may might avoid prevent fix fixing 
 static const char wish_words[] =
 	" wtf risk risking indicate expose include provide introduce ensure add adds allow make support improve improved implement implements use enable disable skip skipping test tests "
 	"testing tag set catch report reporting show tell print log retry detect detection estimate limit exit raise throw "
-	"refactor remove update document docs doc clarify reduce reducing lower optimize optimise mitigate tips feature "
+	"refactor remove update document reduce reducing lower optimize optimise mitigate tips feature "
 	"request proposal rfc better more message messages hints hint warn warning option flag policy aware guard fallback "
-	"simulate mock predict automatic auto automatically handle handler handling handles avoid avoiding prevent prevents "
+	"simulate mock predict automatic auto automatically handle handler handling handles interpret interprets clarify clarified wording language describe mention wrap give count track monitor measure propagate convert nice avoid avoiding prevent prevents "
 	"preventing fix fixes fixed fixing resolve resolves resolved resolving solve solving how what info capture edit "
-	"correct feat perf chore todo note tip example faq guide without if may might could should will would often can cannot relaunch "
+	"correct guide without if may might could should will would often can cannot relaunch "
 	"explain explained understanding understand debug debugging dealing deal troubleshoot troubleshooting recover recovery "
 	"against safe check workaround enhance "
 	"graceful gracefully ";
 
+/* What a title is of, before a colon or in brackets: "[Docs]", "feat:". */
+static const char tag_words[] = " docs doc feat perf chore todo note tip example faq feature rfc proposal runbook ";
+
 /* What tells when or where behind a title's words. */
 static const char where_words[] =
 	" at in on while during when with by for to trying allocating from after of and or but even still although though "
-	"despite using running training loading every again since before until only because due occurred encountered raised "
+	"despite finally eventually immediately sometimes randomly always using running training loading every again since before until only because due occurred encountered raised "
 	"thrown happened appeared within code under despite whilst if what how please help need ";
 
 /* Words that a phrase may belong to. */
@@ -203,10 +206,10 @@ came_behind(const char *line, size_t length, size_t end, bool own)
 	while (end < length && line[end] == ' ')
 		end++;
 	if (tn__begins_with(line + end, length - end,
-	                    "appeared|occurred|happened|came up|popped up|was thrown|was raised|was reported", true))
+	                    "appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", true))
 		return true;
 	return own && tn__begins_with(line + end, length - end,
-	                              "appears|occurs|happens|comes up|pops up|shows up|is thrown|is raised|persists", true);
+	                              "appears|occurs|happens|will occur|will appear|will happen|comes up|pops up|shows up|is thrown|is raised|persists", true);
 }
 
 static bool
@@ -230,6 +233,19 @@ verb(const char *line, size_t start, size_t end)
 	return form && word_before(line, start, word) > 0 && among(subjects, word);
 }
 
+/* The same in Chinese: that it comes up, is shown, is met; and that it is feared, avoided, asked for. */
+static bool
+told_in_chinese(const char *line, size_t start)
+{
+	static const char came[] = "\xe6\x8a\xa5\xe9\x94\x99|\xe5\x87\xba\xe7\x8e\xb0|\xe9\x81\x87\xe5\x88\xb0|\xe6\x8f\x90\xe7\xa4\xba|"
+							   "\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0";
+	static const char doubted[] = "\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
+								  "\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
+	static const char own[] = "\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf"; /* I, please, too, still */
+	size_t from = start > 90 ? start - 90 : 0;
+	return tn__has_any(line, start, own) && tn__has_any(line + from, start - from, came) && !tn__has_any(line + from, start - from, doubted);
+}
+
 bool
 tn__line_told(const char *line, size_t length, size_t start, size_t end)
 {
@@ -248,10 +264,14 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (heard.doubted)
 		return false;
+	if (told_in_chinese(line, start))
+		return true;
 	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 	if (came_behind(line, length, after, alone))
 		return alone || !general;
 	word_before(line, start, word);
+	if (alone && among(" always still again ", word))
+		return true;
 	bool opens = (start <= first + 3 || among(opening_words, word)) && after < length && line[after] == ' ';
 	if (opens && (alone || (has_digit(line, after, length) && !tn__line_teaches(line, length, start, end)))) {
 		size_t last = after + 1;
@@ -294,14 +314,16 @@ wishes(const char *line, size_t last)
 {
 	static const char nouns[] = " in during when while at on after before the my by of ";
 	char word[24], before[24] = "";
-	bool wish = false;
+	bool wish = false, asks_why = false;
 	for (size_t i = 3; i <= last; i++) {
 		bool letter = i < last && (tn__name_char(line[i]) || strchr("'-/", line[i]) != NULL);
 		if (letter || !isalpha((unsigned char)line[i - 1]) || word_ending(line, i, word) == 0)
 			continue;
 		if (among(own_words, word))
 			wish = false;
-		wish |= among(wish_words, word) && (before[0] == '\0' || !among(nouns, before));
+		asks_why |= strcmp(word, " why ") == 0;
+		wish |= among(wish_words, word) && !asks_why && (before[0] == '\0' || !among(nouns, before));
+		wish |= among(tag_words, word) && i < last && strchr(":])(", line[i]) != NULL;
 		memcpy(before, word, sizeof(before));
 	}
 	return wish;
@@ -325,12 +347,21 @@ announces(const char *line, size_t length, size_t at)
 	                       true);
 }
 
+/* `tf_export("errors.ResourceExhaustedError")` */
+static bool
+in_call(const char *line, size_t start)
+{
+	while (start > 0 && (tn__name_char(line[start - 1]) || strchr("\"'.", line[start - 1]) != NULL))
+		start--;
+	return start > 1 && line[start - 1] == '(' && tn__name_char(line[start - 2]);
+}
+
 bool
 tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 {
 	bool plural;
 	size_t after = whole_end(line, length, end, &plural);
-	if (!tn__line_is_title(line, length) || wishes(line, start))
+	if (!tn__line_is_title(line, length) || wishes(line, start) || in_call(line, start))
 		return false;
 	char word[24];
 	while (after < length && strchr(".!", line[after]) != NULL)
@@ -344,6 +375,8 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 		return !tn__name_char(line[after]) && line[after] != '-' && !announces(line, length, after);
 	while (after < length && line[after] == ' ')
 		after++;
+	if (strncmp(line + after, "to be", 5) == 0)
+		return false;
 	if (!isalpha((unsigned char)line[after]))
 		return !announces(line, length, after);
 	size_t last = after;
