@@ -741,6 +741,7 @@ const struct tn_anchor tn__anchors[] = {
 	{ "outofgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "outofcudamemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "notenoughvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "notenoughmemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "notenoughgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "resourceexhausted", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "memoryerror", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },

@@ -81,8 +81,12 @@ tn__line_heads_remedy(const char *line, size_t length)
 bool
 tn__line_titles_page(const char *line, size_t length)
 {
-	return length < 160 && tn__has_any(line, length,
+	return (length < 160 && tn__begins_with(line, length,
+	                                        "Understanding|Troubleshooting|Fixing|Solving|Resolving|Demystifying|Deciphering|"
+	                                        "How to fix|How to solve|How to avoid",
+	                                        false)) ||
+	       (length < 160 && tn__has_any(line, length,
 	                                   "what it means|how to fix it|and how to fix|causes and fixes|complete guide|"
 	                                   "troubleshooting guide|actually means|common causes|a deep dive|explained:|"
-	                                   "guide to fixing|guide to solving");
+	                                   "guide to fixing|guide to solving"));
 }

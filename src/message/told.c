@@ -209,7 +209,7 @@ came_behind(const char *line, size_t length, size_t end, bool own)
 	                    "appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", true))
 		return true;
 	return own && tn__begins_with(line + end, length - end,
-	                              "appears|occurs|happens|will occur|will appear|will happen|comes up|pops up|shows up|is thrown|is raised|persists", true);
+	                              "appears|appers|apears|occurs|happens|will occur|will appear|will happen|comes up|pops up|shows up|is thrown|is raised|persists", true);
 }
 
 static bool
@@ -310,12 +310,14 @@ tn__line_is_heading(const char *line, size_t length)
 
 /* Whether the words of a title before `last` wish, ask or announce something. */
 static bool
-wishes(const char *line, size_t last)
+wishes(const char *line, size_t last, bool came)
 {
 	static const char nouns[] = " in during when while at on after before the my by of ";
 	char word[24], before[24] = "";
 	bool wish = false, asks_why = false;
 	for (size_t i = 3; i <= last; i++) {
+		if (i < last && strchr(",;", line[i]) != NULL) /* another clause */
+			wish = false;
 		bool letter = i < last && (tn__name_char(line[i]) || strchr("'-/", line[i]) != NULL);
 		if (letter || !isalpha((unsigned char)line[i - 1]) || word_ending(line, i, word) == 0)
 			continue;
@@ -323,7 +325,7 @@ wishes(const char *line, size_t last)
 			wish = false;
 		asks_why |= strcmp(word, " why ") == 0;
 		wish |= among(wish_words, word) && !asks_why && (before[0] == '\0' || !among(nouns, before));
-		wish |= among(tag_words, word) && i < last && strchr(":])(", line[i]) != NULL;
+		wish |= !came && among(tag_words, word) && i < last && strchr(":])(", line[i]) != NULL;
 		memcpy(before, word, sizeof(before));
 	}
 	return wish;
@@ -332,7 +334,7 @@ wishes(const char *line, size_t last)
 bool
 tn__title_wishes(const char *line, size_t length, size_t start)
 {
-	return tn__line_is_title(line, length) && wishes(line, start);
+	return tn__line_is_title(line, length) && wishes(line, start, false);
 }
 
 /* "...: How to", "... - Causes": the title of a page. */
@@ -361,7 +363,7 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 {
 	bool plural;
 	size_t after = whole_end(line, length, end, &plural);
-	if (!tn__line_is_title(line, length) || wishes(line, start) || in_call(line, start))
+	if (!tn__line_is_title(line, length) || wishes(line, start, came_behind(line, length, after, true)) || in_call(line, start))
 		return false;
 	char word[24];
 	while (after < length && strchr(".!", line[after]) != NULL)
