@@ -87,7 +87,8 @@ assignment(const char *text, size_t length)
 	size_t dotted = 0, dots = 0;
 	for (; dotted < size && (tn__name_char(value[dotted]) || value[dotted] == '.'); dotted++)
 		dots += value[dotted] == '.';
-	return name > 0 || (dotted == size && dots > 0 && !isdigit((unsigned char)value[0])) || (size == 1 && strchr("([{", value[0]) != NULL) ||
+	return name > 0 || (dotted == size && dots > 0 && !isdigit((unsigned char)value[0])) ||
+	       (size == 1 && strchr("([{", value[0]) != NULL) ||
 	       tn__begins_with(value, size, "None|True|False|[]|{}|lambda|new|await|self.|f\"|f'|&", false);
 }
 

@@ -172,7 +172,7 @@ bool tn__line_is_heading(const char *line, size_t length);
 bool tn__title_reports(const char *line, size_t length, size_t start, size_t end);
 
 /* Whether a clean line is a title that wishes, asks or announces something in its words before `start`. */
-bool tn__title_wishes(const char *line, size_t length, size_t start);
+bool tn__title_wishes(const char *line, size_t length, size_t start, size_t end);
 
 /* ---- prose.c ---- */
 

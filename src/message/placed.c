@@ -218,8 +218,9 @@ section(const char *line, size_t length)
 static bool
 mended(const char *line, size_t length, size_t start)
 {
-	return tn__has_any(line + start, length - start,
-	                   "can be addressed|can be fixed|can be solved|can be resolved|can be avoided|consider reducing") &&
+	return tn__has_any(
+			   line + start, length - start,
+			   "can be addressed|can be fixed|can be solved|can be resolved|can be avoided|consider reducing") &&
 	       !tn__has_any(line, length, " i | my ");
 }
 
@@ -230,7 +231,8 @@ answered(const char *line, size_t length)
 	size_t i = margin(line, length);
 	if (strncasecmp(line + i, "step ", 5) == 0 && isdigit((unsigned char)line[i + 5]))
 		return true;
-	return length > i + 2 && line[i] == 'Q' && (line[i + 1] == ':' || (isdigit((unsigned char)line[i + 1]) && strchr(":.", line[i + 2]) != NULL));
+	return length > i + 2 && line[i] == 'Q' &&
+	       (line[i + 1] == ':' || (isdigit((unsigned char)line[i + 1]) && strchr(":.", line[i + 2]) != NULL));
 }
 
 /* "(e.g. MemoryError)", a code that is explained, "crashes like `out of memory`", "such as MemoryError", "i.e. CUDA out of memory" */
@@ -250,8 +252,8 @@ for_instance(const char *line, size_t start)
 enum tn_place_of_phrase
 tn__line_placed(const char *line, size_t length, size_t start, size_t end)
 {
-	if (section(line, length) || for_instance(line, start) || tn__title_wishes(line, length, start) || answered(line, length) ||
-	    mended(line, length, start))
+	if (section(line, length) || for_instance(line, start) || tn__title_wishes(line, length, start, end) ||
+	    answered(line, length) || mended(line, length, start))
 		return TN_PHRASE_NOWHERE;
 	if (tn__line_told(line, length, start, end))
 		return TN_PHRASE_TOLD;

@@ -103,8 +103,7 @@ name_among_names(const char *line, size_t length, size_t start, size_t end)
 	char before = opens ? '\0' : line[first - 1], after = ends ? '\0' : line[last];
 	bool several = (before == ',' && (ends || strchr(",)]}|", after) != NULL)) ||
 	               (after == ',' && (opens || strchr(",([{|", before) != NULL));
-	return several &&
-	       !tn__has_any(line, start, "error:|error |failed:| failed |exception:");
+	return several && !tn__has_any(line, start, "error:|error |failed:| failed |exception:");
 }
 
 /* A line that is a string of a program: f"...", r'...'. */
@@ -321,7 +320,8 @@ scoped_class(const char *line, size_t length, size_t start, size_t end)
 static bool
 log_line(const char *line, size_t length, size_t start, size_t end)
 {
-	static const char words[] = "error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting";
+	static const char words[] =
+		"error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting";
 	bool named = end > start && line[end - 1] == ',';
 	return named ? tn__has_any(line, start, words) || tn__has_any(line + end, length - end, words)
 	             : tn__has_any(line, length, words);
@@ -380,8 +380,9 @@ bool
 tn__line_confides(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof)
 {
 	size_t window = start > 160 ? start - 160 : 0;
-	return !assigned(line, start) && !string_line(line, start) && !tn__has_any(line + window, start - window, code_words) &&
-	       !heads(line, length, end) && (proof != TN_PROOF_DEVICE || names_device(line, length));
+	return !assigned(line, start) && !string_line(line, start) &&
+	       !tn__has_any(line + window, start - window, code_words) && !heads(line, length, end) &&
+	       (proof != TN_PROOF_DEVICE || names_device(line, length));
 }
 
 bool
@@ -390,7 +391,8 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	if (proof == TN_PROOF_NONE)
 		return true;
 	if (proof == TN_PROOF_TOLD)
-		return !tn__has_any(line, length, "step 1|step 2|step 3|usually |typically |often |almost always|most common|convention") &&
+		return !tn__has_any(line, length,
+		                    "step 1|step 2|step 3|usually |typically |often |almost always|most common|convention") &&
 		       !tn__line_teaches(line, length, start, end) && !heads(line, length, end) && !speaks_of(line + end) &&
 		       !one_of_many(line, start);
 	if (proof == TN_PROOF_SHELL)
@@ -402,8 +404,7 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	             !log_line(line, length, start, end) && tn__find(line, length, "skip") == NULL;
 	if (title || scoped_class(line, length, start, end) || code_line(line, length, start, end) ||
 	    prose_after(line, length, end) || marked_up(line, length, start, end) || constant(line, length, start, end) ||
-	    name_among_names(line, length, start, end) ||
-	    tn__line_teaches(line, length, start, end))
+	    name_among_names(line, length, start, end) || tn__line_teaches(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_ERROR || proof == TN_PROOF_SENTENCE ? heading(line, length, start, end)
 	                                                          : named(line, length, start, end))

@@ -114,7 +114,8 @@ own_word(const struct tn_message_scanner *scanner, size_t start, size_t end)
 	bool letters = end - start == 3; /* "oom" */
 	if (last - first > end - start + 3)
 		return false;
-	if (first > 0 && (isalnum((unsigned char)text[first - 1]) || strchr(letters ? "_-/.$" : "_-/$", text[first - 1]) != NULL))
+	if (first > 0 &&
+	    (isalnum((unsigned char)text[first - 1]) || strchr(letters ? "_-/.$" : "_-/$", text[first - 1]) != NULL))
 		return false;
 	if (!letters)
 		return true;
@@ -178,8 +179,7 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	if (!anywhere && told(scanner, line, length, at, stop, proof))
 		return WORTH_REPORT;
-	if (proof == TN_PROOF_SAID ||
-	    (!anywhere && tn__line_placed(line, length, at, stop) == TN_PHRASE_NOWHERE))
+	if (proof == TN_PROOF_SAID || (!anywhere && tn__line_placed(line, length, at, stop) == TN_PHRASE_NOWHERE))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
@@ -318,7 +318,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 	    isalnum((unsigned char)scanner->clean[scanner->origin[start] - 1])) /* "ContainerOOMKilled" */
 		return TN_OK;
 	if (strcmp(anchor->text, "memoryerror") == 0 &&
-	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || isalpha((unsigned char)scanner->clean[scanner->origin[end - 1] + 1]) || part_of_name(scanner, start) ||
+	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
+	     isalpha((unsigned char)scanner->clean[scanner->origin[end - 1] + 1]) || part_of_name(scanner, start) ||
 	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
 		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
@@ -328,8 +329,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		tn__traces_take_culprit(scanner, event);
 		return TN_OK;
 	}
-	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !(event->said && anchor->proof != TN_PROOF_SAID) && start - event->last_end <= 1500 &&
-	    !tn__strangers(event->owner, scanner->owner))
+	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !(event->said && anchor->proof != TN_PROOF_SAID) &&
+	    start - event->last_end <= 1500 && !tn__strangers(event->owner, scanner->owner))
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn__event_close(scanner, start));
 	open_event(scanner, anchor, start, end, reported);
@@ -479,7 +480,8 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	scanner->clean_used += length + 1;
 	/* a name that a page sets apart within its sentence */
 	const char *words = line + tn__skip_any(line, length, " ");
-	bool goes_on = length > 0 && (line[0] == ',' || strncmp(words, "If ", 3) == 0 || ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
+	bool goes_on = length > 0 && (line[0] == ',' || strncmp(words, "If ", 3) == 0 ||
+	                              ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
 	                              strncmp(line, "is ", 3) == 0 || strncmp(line, "will ", 5) == 0 ||
 	                              strncmp(line, "and ", 4) == 0 || strncmp(line, "exception", 9) == 0);
 	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare &&

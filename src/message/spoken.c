@@ -180,7 +180,8 @@ tn__line_is_source(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (ends_with(line, before, "match=|side_effect="))
 		return true;
-	if (before > 10 && (strncmp(line + before - 6, "Error(", 6) == 0 || strncmp(line + before - 10, "Exception(", 10) == 0) &&
+	if (before > 10 &&
+	    (strncmp(line + before - 6, "Error(", 6) == 0 || strncmp(line + before - 10, "Exception(", 10) == 0) &&
 	    literal.close + 2 < length &&
 	    strncmp(line + literal.close + 1, "),", 2) == 0) /* one of several that a test tries */
 		return true;
@@ -318,7 +319,8 @@ likened(const char *line, size_t start)
 	size_t mark = start;
 	while (mark > 0 && start - mark < 60 && line[mark] != '`')
 		mark--;
-	return mark > 5 && line[mark] == '`' && ends_with(line, trimmed(line, mark), "like|starts with|contains|containing");
+	return mark > 5 && line[mark] == '`' &&
+	       ends_with(line, trimmed(line, mark), "like|starts with|contains|containing");
 }
 
 bool
@@ -326,13 +328,15 @@ tn__line_speaks(const char *line, size_t length, size_t start, size_t end)
 {
 	struct literal literal;
 	if (literal_around(line, length, start, end, &literal) &&
-	    (ends_with(line, trimmed(line, literal.open), "like|starts with|starting with|begins with|contains|containing|matching") ||
+	    (ends_with(line, trimmed(line, literal.open),
+	               "like|starts with|starting with|begins with|contains|containing|matching") ||
 	     code_string(line, length, &literal) ||
-	     (literal.close >= end && literal.close <= end + 1 && quote_holds(line, &literal, start) && amid_sentence(line, length, &literal) &&
-	      !tn__line_told(line, length, start, end))))
+	     (literal.close >= end && literal.close <= end + 1 && quote_holds(line, &literal, start) &&
+	      amid_sentence(line, length, &literal) && !tn__line_told(line, length, start, end))))
 		return true;
-	if (line[tn__skip_any(line, length, " ")] == '{' && line[tn__skip_any(line, length, " ") + 1] == '"' && length > 2 &&
-	    strncmp(line + length - 2, "},", 2) == 0 && memchr(line, ':', start) == NULL) /* a row of a table of source */
+	if (line[tn__skip_any(line, length, " ")] == '{' && line[tn__skip_any(line, length, " ") + 1] == '"' &&
+	    length > 2 && strncmp(line + length - 2, "},", 2) == 0 &&
+	    memchr(line, ':', start) == NULL) /* a row of a table of source */
 		return true;
 	if (likened(line, start))
 		return true;
@@ -353,10 +357,11 @@ static bool
 leads_to_example(const char *line, size_t length)
 {
 	return length > 0 && line[length - 1] == ':' &&
-	       tn__has_any(line, length,
-	                   "instead of:|such as:|such as this:|example errors|if you see|if you get|when you see|you may see|you may get|"
-	                   "you might see|you might get|you may encounter|you might encounter|users may|users might|"
-	                   "would look like|will look like|to look for|should now|would print|will print");
+	       tn__has_any(
+			   line, length,
+			   "instead of:|such as:|such as this:|example errors|if you see|if you get|when you see|you may see|you may get|"
+			   "you might see|you might get|you may encounter|you might encounter|users may|users might|"
+			   "would look like|will look like|to look for|should now|would print|will print");
 }
 
 /* "If you get this error ..." */

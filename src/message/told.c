@@ -28,19 +28,23 @@ static const char came_words[] =
 	"ends ended ending lead leads led result results resulted trigger triggers triggered stops stopped exits exited ";
 
 /* ... if nothing but small words stand between them and it ... */
-static const char weak_words[] = " into see seeing saw have has had having was were been be run runs ran running go goes went "
-								 "going came comes killed kills keeps of out ";
+static const char weak_words[] =
+	" into see seeing saw have has had having was were been be run runs ran running go goes went "
+	"going came comes killed kills keeps of out ";
 
 /* ... once, not whenever. */
-static const char once_words[] = " got hit ran went threw raised gave died crashed failed returned ended resulted led came "
-								 "killed stopped exited triggered reported was ";
+static const char once_words[] =
+	" got hit ran went threw raised gave died crashed failed returned ended resulted led came "
+	"killed stopped exited triggered reported was ";
 
 /* What it is now, if nothing says before, after or without what. */
-static const char now_words[] = " getting hitting seeing encountering crashing failing throwing facing leading resulting causing ";
+static const char now_words[] =
+	" getting hitting seeing encountering crashing failing throwing facing leading resulting causing ";
 static const char turning_words[] = " before after when while without by and for of to from if until ";
 
-static const char small_words[] = " with to in into a an the by of due because on from this that out cuda gpu error always "
-								  "still some same kernel out hip torch being got getting ";
+static const char small_words[] =
+	" with to in into a an the by of due because on from this that out cuda gpu error always "
+	"still some same kernel out hip torch being got getting ";
 
 /* It may come, or must not. */
 static const char doubt_words[] =
@@ -51,21 +55,24 @@ static const char doubt_words[] =
 static const char if_words[] = " if unless until whenever ";
 
 /* Somebody advises. */
-static const char advice_words[] = " how why may might avoid prevent fix fixing resolve resolving solve solving help your "
-								   "you often common commonly ";
+static const char advice_words[] =
+	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
+	"you often common commonly ";
 
 /* What a title wishes, asks or announces. */
 static const char wish_words[] =
-	" wtf risk risking indicate expose include provide introduce ensure add adds allow make support improve improved implement implements use enable disable skip skipping test tests "
-	"testing tag set catch report reporting show tell print log retry detect detection estimate limit exit raise throw "
-	"refactor remove update document reduce reducing lower optimize optimise mitigate tips feature "
-	"request proposal rfc better more message messages hints hint warn warning option flag policy aware guard fallback "
-	"simulate mock predict automatic auto automatically handle handler handling handles interpret interprets clarify clarified wording language describe mention wrap give count track monitor measure propagate convert nice avoid avoiding prevent prevents "
-	"preventing fix fixes fixed fixing resolve resolves resolved resolving solve solving how what info capture edit "
-	"correct guide without if may might could should will would often can cannot relaunch "
-	"explain explained understanding understand debug debugging dealing deal troubleshoot troubleshooting recover recovery "
-	"against safe check workaround enhance "
-	"graceful gracefully ";
+	" add adds against allow auto automatic automatically avoid avoiding aware better can cannot capture "
+	"catch check clarified clarify convert correct could count deal dealing debug debugging describe "
+	"detect detection disable document edit enable enhance ensure estimate exit explain explained expose "
+	"fallback fix fixed fixes fixing flag give graceful gracefully guard guide handle handler handles "
+	"handling hint hints how if implement implements improve improved include indicate info interpret "
+	"interprets introduce language limit log lower make may measure mention message messages might "
+	"mitigate mock monitor more nice often optimise optimize option policy predict prevent preventing "
+	"prevents print propagate proposal provide raise recover recovery reduce reducing refactor relaunch "
+	"remove report reporting request resolve resolved resolves resolving retry rfc risk risking safe set "
+	"should show simulate skip skipping solve solving support tag tell test testing tests throw tips "
+	"track troubleshoot troubleshooting understand understanding update use warn warning what will "
+	"without wording workaround would wrap wtf ";
 
 /* What a title is of, before a colon or in brackets: "[Docs]", "feat:". */
 static const char tag_words[] = " docs doc feat perf chore todo note tip example faq feature rfc proposal runbook ";
@@ -205,11 +212,15 @@ came_behind(const char *line, size_t length, size_t end, bool own)
 {
 	while (end < length && line[end] == ' ')
 		end++;
-	if (tn__begins_with(line + end, length - end,
-	                    "appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", true))
+	if (tn__begins_with(
+			line + end, length - end,
+			"appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", true))
 		return true;
-	return own && tn__begins_with(line + end, length - end,
-	                              "appears|appers|apears|occurs|happens|will occur|will appear|will happen|comes up|pops up|shows up|is thrown|is raised|persists", true);
+	return own &&
+	       tn__begins_with(
+			   line + end, length - end,
+			   "appears|appers|apears|occurs|happens|will occur|will appear|will happen|comes up|pops up|shows up|is thrown|is raised|persists",
+			   true);
 }
 
 static bool
@@ -228,8 +239,9 @@ verb(const char *line, size_t start, size_t end)
 	static const char subjects[] = " it this training model process server script still always just immediately run "
 								   "job worker i inference kernel session ";
 	char word[24];
-	bool form = line[end - 1] == 'M' && ((line[end] == 's' && !tn__name_char(line[end + 1])) ||
-	                                     strncasecmp(line + end, "ed", 2) == 0 || strncasecmp(line + end, "'d", 2) == 0);
+	bool form = line[end - 1] == 'M' &&
+	            ((line[end] == 's' && !tn__name_char(line[end + 1])) || strncasecmp(line + end, "ed", 2) == 0 ||
+	             strncasecmp(line + end, "'d", 2) == 0);
 	return form && word_before(line, start, word) > 0 && among(subjects, word);
 }
 
@@ -237,13 +249,17 @@ verb(const char *line, size_t start, size_t end)
 static bool
 told_in_chinese(const char *line, size_t start)
 {
-	static const char came[] = "\xe6\x8a\xa5\xe9\x94\x99|\xe5\x87\xba\xe7\x8e\xb0|\xe9\x81\x87\xe5\x88\xb0|\xe6\x8f\x90\xe7\xa4\xba|"
-							   "\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0";
-	static const char doubted[] = "\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
-								  "\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
-	static const char own[] = "\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf"; /* I, please, too, still */
+	static const char came[] =
+		"\xe6\x8a\xa5\xe9\x94\x99|\xe5\x87\xba\xe7\x8e\xb0|\xe9\x81\x87\xe5\x88\xb0|\xe6\x8f\x90\xe7\xa4\xba|"
+		"\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0";
+	static const char doubted[] =
+		"\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
+		"\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
+	static const char own[] =
+		"\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf"; /* I, please, too, still */
 	size_t from = start > 90 ? start - 90 : 0;
-	return tn__has_any(line, start, own) && tn__has_any(line + from, start - from, came) && !tn__has_any(line + from, start - from, doubted);
+	return tn__has_any(line, start, own) && tn__has_any(line + from, start - from, came) &&
+	       !tn__has_any(line + from, start - from, doubted);
 }
 
 bool
@@ -251,14 +267,16 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 {
 	size_t first = tn__sentence_start(line, start);
 	struct tn_heard heard = tn__hear(line, first, start);
-	bool plural, alone = heard.alone || tn__has_any(line, length, " i | my | i'm | i've | for me") || strncmp(line, "I ", 2) == 0;
+	bool plural, alone = heard.alone || tn__has_any(line, length, " i | my | i'm | i've | for me") ||
+	                     strncmp(line, "I ", 2) == 0;
 	size_t after = whole_end(line, length, end, &plural);
 	char word[24];
 	if (verb(line, start, end))
 		return !heard.doubted;
 	if ((plural && !alone) || tn__line_is_title(line, length))
 		return false;
-	if (alone && tn__has_any(line + first, start - first, "this error|following error|error message|the problem|this problem"))
+	if (alone &&
+	    tn__has_any(line + first, start - first, "this error|following error|error message|the problem|this problem"))
 		return true;
 	if (led_by(line, start, "result is|result was|error is|error was|it says|message is") && !heard.doubted)
 		return true;
@@ -281,6 +299,8 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 			return true;
 		word_before(line, start, word);
 	}
+	if (heard.own && led_by(line, start, "are running|is running|keep running|keeps running|started running"))
+		return true;
 	if (!heard.came)
 		return false;
 	if (heard.alone || alone || (heard.own && heard.once) || (strcmp(word, " with ") == 0 && line[after] != ','))
@@ -331,22 +351,30 @@ wishes(const char *line, size_t last, bool came)
 	return wish;
 }
 
-bool
-tn__title_wishes(const char *line, size_t length, size_t start)
-{
-	return tn__line_is_title(line, length) && wishes(line, start, false);
-}
-
-/* "...: How to", "... - Causes": the title of a page. */
+/* "...: How to", "... - Causes": the title of a page, if nobody asks. */
 static bool
 announces(const char *line, size_t length, size_t at)
 {
+	if (line[length - 1] == '?')
+		return false;
 	while (at < length && (strchr(" :|-", line[at]) != NULL || (unsigned char)line[at] >= 0x80))
 		at++;
-	return tn__begins_with(line + at, length - at,
-	                       "how|fix|fixes|fixing|cause|causes|what|why|solution|solutions|guide|explained|resolving|solving|tips|"
-	                       "a guide|the guide|gpu fix|common|understanding|troubleshooting|analysis|complete",
-	                       true);
+	return tn__begins_with(
+		line + at, length - at,
+		"how|fix|fixes|fixing|cause|causes|what|why|solution|solutions|guide|explained|resolving|solving|tips|"
+		"a guide|the guide|gpu fix|common|understanding|troubleshooting|analysis|complete",
+		true);
+}
+
+bool
+tn__title_wishes(const char *line, size_t length, size_t start, size_t end)
+{
+	if (!tn__line_is_title(line, length))
+		return false;
+	bool plural;
+	size_t after = whole_end(line, length, end, &plural);
+	return wishes(line, start, false) ||
+	       (after < length && strchr(" :|-", line[after]) != NULL && announces(line, length, after));
 }
 
 /* `tf_export("errors.ResourceExhaustedError")` */
@@ -363,7 +391,8 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 {
 	bool plural;
 	size_t after = whole_end(line, length, end, &plural);
-	if (!tn__line_is_title(line, length) || wishes(line, start, came_behind(line, length, after, true)) || in_call(line, start))
+	if (!tn__line_is_title(line, length) || wishes(line, start, came_behind(line, length, after, true)) ||
+	    in_call(line, start))
 		return false;
 	char word[24];
 	while (after < length && strchr(".!", line[after]) != NULL)
