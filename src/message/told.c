@@ -285,8 +285,10 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 	if (told_in_chinese(line, start))
 		return true;
 	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
-	if (came_behind(line, length, after, alone))
-		return alone || !general;
+	if (came_behind(line, length, after, false))
+		return true;
+	if (alone && came_behind(line, length, after, true))
+		return true;
 	word_before(line, start, word);
 	if (alone && among(" always still again ", word))
 		return true;
