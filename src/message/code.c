@@ -25,7 +25,8 @@ statement(const char *text, size_t length)
 		return true;
 	if (tn__begins_with(text, length, "def|async def|class|if|elif|else|for|while|try|except|with|finally|case|match",
 	                    false))
-		return last == ':' || last == '{' || last == '(' || last == ';';
+		return last == ':' || last == '{' || last == '(' || last == ';' ||
+		       (length > 5 && strncmp(text + length - 5, ": ...", 5) == 0); /* of a stub */
 	if (tn__begins_with(text, length, "import|from", false))
 		return tn__find(text, length, " import ") != NULL || tn__begins_with(text, length, "import", false);
 	if (tn__begins_with(text, length,
@@ -83,7 +84,11 @@ assignment(const char *text, size_t length)
 	const char *value = text + i + 2;
 	size_t size = length - i - 2;
 	size_t name = call_name(value, size);
-	return name > 0 || (size == 1 && strchr("([{", value[0]) != NULL) ||
+	size_t dotted = 0, dots = 0;
+	for (; dotted < size && (tn__name_char(value[dotted]) || value[dotted] == '.'); dotted++)
+		dots += value[dotted] == '.';
+	return name > 0 || (dotted == size && dots > 0 && !isdigit((unsigned char)value[0])) ||
+	       (size == 1 && strchr("([{", value[0]) != NULL) ||
 	       tn__begins_with(value, size, "None|True|False|[]|{}|lambda|new|await|self.|f\"|f'|&", false);
 }
 
@@ -135,6 +140,15 @@ documents(const char *line, size_t length)
 	size_t first = indent(line, length);
 	return tn__begins_with(line + first, length - first,
 	                       "* @|/**|///|:param|:raises|:return|* \\|Raises:|Args:|Returns:", false);
+}
+
+bool
+tn__line_is_comment(const char *line, size_t length)
+{
+	size_t blanks = tn__skip_any(line, length, " ");
+	return tn__begins_with(line + blanks, length - blanks, "//|/*|# -|#  ", false) ||
+	       (blanks > 0 && tn__begins_with(line + blanks, length - blanks, "# |* ", false) && line[blanks + 1] == ' ' &&
+	        (line[blanks] == '#' || blanks % 2 == 1));
 }
 
 static bool

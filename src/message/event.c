@@ -45,6 +45,7 @@ tn__event_hand_out(struct tn_message_scanner *scanner)
 	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
 	tn__place_tell(&scanner->held_event.place, scanner->held_event.family, scanner->held_event.hint,
 	               scanner->held_message.rank >= 0 ? scanner->framework : 0, &scanner->held_message);
+	scanner->handed = true;
 	scanner->held_message.shown = scanner->shown;
 	tn__advise(&scanner->held_message, &scanner->seen); /* which may depend on the place, known only now */
 	return scanner->found(scanner->context, &scanner->held_message);
@@ -83,6 +84,8 @@ repeats(const struct tn_event *before, const struct tn_message *held, const stru
 static bool
 completes(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later, uint64_t lines)
 {
+	if (before->said)
+		return true;
 	if (tn__strangers(before->owner, later->owner))
 		return false;
 	bool same = later->group == before->group;
@@ -98,6 +101,8 @@ accept(struct tn_message_scanner *scanner)
 {
 	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
 	uint64_t lines = event->line - held->last_line;
+	if (event->said && (scanner->held || scanner->handed)) /* of what the text shows already */
+		return TN_OK;
 	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (held->culprit[0] == '\0')
 			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
@@ -300,7 +305,7 @@ proven(const struct tn_event *event, const struct tn_message *message, const cha
 	if (sized && unfilled(text, length) && figure_count(message) == 0)
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order == 2 && event->order == 2 &&
-	    !has(text, length, "gpu|npu|xpu|outofmemory"))
+	    !has(text, length, "(gpu|.gpu|npu|xpu|outofmemory"))
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order >= 3) /* without its head: one phrase alone may be prose */
 		return figure_count(message) >= 2;

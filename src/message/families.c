@@ -274,6 +274,7 @@ static const struct tn_phrase ollama[] = {
 
 #define REFUSAL_REASON \
 	"the engine's own plan found too little memory for its cache; nothing failed to allocate, and no sizes are printed"
+#define OTHER_HEAPS "javaheap|java.lang|jvm|heapoutofmemory|phpfatal"
 #define LIBRARY_REASON "the library could not get its own memory, outside PyTorch's pool; no sizes are printed"
 
 enum {
@@ -335,7 +336,11 @@ enum {
 	ENGINE_CACHE,
 	OLLAMA_GUESS,
 	GENERIC,
-	REMARK
+	REMARK,
+	TENSORRT,
+	NOTEBOOK,
+	SAID,
+	SAID_HOST
 };
 
 const struct tn_family tn__families[] = {
@@ -463,6 +468,15 @@ const struct tn_family tn__families[] = {
 	              NULL },
 	[REMARK] = { "remark", "the program", true, TN_KIND_NONE, TN_RULE_UNKNOWN,
 	             "a program's own remark about a failure; no sizes are printed", NULL, NULL, NULL, NULL },
+	[TENSORRT] = { "tensorrt", "TensorRT's builder", true, TN_KIND_CUDA, TN_RULE_UNKNOWN,
+	               "a way of running a layer was left out because its memory was refused; the build may go on", NULL,
+	               NULL, NULL, NULL },
+	[NOTEBOOK] = { "host_killed", "the notebook's host", false, TN_KIND_HOST, TN_RULE_HOST,
+	               "the notebook used all memory of its machine", NULL, NULL, NULL, NULL },
+	[SAID] = { "told", "the writer", false, TN_KIND_NONE, TN_RULE_UNKNOWN, "somebody tells of it; no sizes are printed",
+	           NULL, NULL, OTHER_HEAPS, NULL },
+	[SAID_HOST] = { "told", "the writer", false, TN_KIND_HOST, TN_RULE_HOST,
+	                "somebody tells of it; no sizes are printed", NULL, NULL, OTHER_HEAPS, NULL },
 };
 
 #define FULL TN_WEIGHT_FULL
@@ -501,7 +515,8 @@ enum {
 	G_ENGINE,
 	G_VLLM,
 	G_GENERIC,
-	G_REMARK
+	G_REMARK,
+	G_SAID
 };
 
 /* clang-format off */
@@ -555,6 +570,7 @@ const struct tn_anchor tn__anchors[] = {
 	{ "bad_alloc:cudaerrormemoryallocation", CUDA_ERROR, FULL, 0, 0, G_CUDA, TN_PROOF_NONE },
 	{ "bad_alloc:cudaerrorat:", CUDA_ERROR, FULL, 0, 0, G_CUDA, TN_PROOF_NONE },
 	{ "bad_alloc:out_of_memory:cudaerror", CUDA_ERROR, FULL, 0, 0, G_CUDA, TN_PROOF_NONE },
+	{ "bad_alloc:out_of_memory", CUDA_ERROR, PLAIN, 0, 0, G_CUDA, TN_PROOF_ERROR },
 	{ "bad_alloc:out_of_memory:rmm", CUDA_ERROR, FULL, 0, 0, G_CUDA, TN_PROOF_NONE },
 	{ "cuda_error_out_of_memory", CUDA_ERROR, WEAK, 0, 0, G_CUDA, TN_PROOF_DEVICE },
 	{ "cumemallocfailed:outofmemory", CUDA_ERROR, FULL, 0, 0, G_CUDA, TN_PROOF_NONE },
@@ -609,10 +625,12 @@ const struct tn_anchor tn__anchors[] = {
 	{ "torch:notenoughmemory", HOST_TORCH, FULL, 1, 0, G_HOST, TN_PROOF_NONE },
 	{ "youtriedtoallocate", HOST_TORCH, FULL, 2, 200, G_HOST, TN_PROOF_NONE },
 	{ "unabletoallocatearraywithshape", HOST_NUMPY, FULL, 2, 100, G_HOST, TN_PROOF_NONE },
+	{ "memoryerror:unabletoallocate", HOST_NUMPY, FULL, 2, 100, G_HOST, TN_PROOF_SENTENCE },
 	{ "foranarraywithshape", HOST_NUMPY, FULL, 2, 100, G_HOST, TN_PROOF_NONE },
 	{ "memoryerror", HOST_MEMORY_ERROR, WEAK, 1, 0, G_HOST, TN_PROOF_ERROR },
 	{ "std::bad_alloc", HOST, PLAIN, 0, 0, G_SYSTEM, TN_PROOF_ERROR },
 	{ "cannotallocatememory", HOST, PLAIN, 0, 0, G_SYSTEM, TN_PROOF_ERROR },
+	{ "memoryallocationfailure", HOST, PLAIN, 0, 0, G_SYSTEM, TN_PROOF_ERROR },
 	{ "unabletommap", HOST, PLAIN, 0, 0, G_SYSTEM, TN_PROOF_NONE },
 	{ "unabletowritetofile</torch_", HOST, PLAIN, 0, 0, G_SYSTEM, TN_PROOF_NONE },
 	{ "thepagingfileistoosmall", HOST, PLAIN, 0, 0, G_SYSTEM, TN_PROOF_NONE },
@@ -630,7 +648,7 @@ const struct tn_anchor tn__anchors[] = {
 	{ "oom-kill:constraint", KILLED, FULL, 2, 8000, G_KERNEL, TN_PROOF_NONE },
 	{ "oom_reaper:reapedprocess", KILLED, FULL, 4, 1000, G_KERNEL, TN_PROOF_NONE },
 	{ "oomkilled", KILLED, PLAIN, 0, 0, G_KERNEL, TN_PROOF_ERROR },
-	{ "killedbytheoomkiller", KILLED, FULL, 0, 0, G_KERNEL, TN_PROOF_SENTENCE },
+	{ "killedbytheoomkiller", KILLED, FULL, 0, 0, G_KERNEL, TN_PROOF_ERROR },
 	{ "oom-killer", KILLED, WEAK, 0, 0, G_KERNEL, TN_PROOF_LOG },
 	{ "noderunninglowonmemory", RAY, FULL, 1, 0, G_RAY, TN_PROOF_NONE },
 	{ "memoryonthenode", RAY, FULL, 2, 400, G_RAY, TN_PROOF_NONE },
@@ -639,9 +657,9 @@ const struct tn_anchor tn__anchors[] = {
 	{ "oom_killevent", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
 	{ "oom-killevent", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
 	{ "havebeenoomkilled", SLURM, FULL, 2, 200, G_SLURM, TN_PROOF_SENTENCE },
-	{ "exceededjobmemorylimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
-	{ "exceededsteplimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
-	{ "exceededstepmemorylimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_NONE },
+	{ "exceededjobmemorylimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_SENTENCE },
+	{ "exceededsteplimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_SENTENCE },
+	{ "exceededstepmemorylimit", SLURM, FULL, 1, 0, G_SLURM, TN_PROOF_SENTENCE },
 	{ "exceededmemorylimit", SLURM, PLAIN, 1, 0, G_SLURM, TN_PROOF_SENTENCE },
 	{ "diedwith<signals.sigkill", KILLED_BY, PLAIN, 0, 0, G_KILLED, TN_PROOF_NONE },
 	{ "(exitcode:-9)", KILLED_BY, WEAK, 0, 0, G_KILLED, TN_PROOF_NONE },
@@ -676,7 +694,10 @@ const struct tn_anchor tn__anchors[] = {
 	{ "cudamallocretryfailed:outofmemory", CUDA_ERROR, PLAIN, 0, 0, G_LLAMA, TN_PROOF_NONE },
 	{ "bufferofsize", LLAMA, PLAIN, 3, 600, G_LLAMA, TN_PROOF_TORCH },
 	{ "failedtoallocatebuffer,size=", LLAMA, PLAIN, 3, 600, G_LLAMA, TN_PROOF_TORCH },
+	{ "unabletoallocatebackendbuffer", LLAMA, PLAIN, 4, 600, G_LLAMA, TN_PROOF_SENTENCE },
+	{ "unabletoallocatecuda0buffer", LLAMA, PLAIN, 4, 600, G_LLAMA, TN_PROOF_SENTENCE },
 	{ "failedtoallocatecomputebuffers", LLAMA, PLAIN, 4, 600, G_LLAMA, TN_PROOF_SENTENCE },
+	{ "insufficientmemoryonrequestedsize", TENSORRT, FULL, 0, 0, G_ENGINE, TN_PROOF_SENTENCE },
 	{ "requestedbufferofsize", ONNX, FULL, 0, 0, G_ONNX, TN_PROOF_NONE },
 	{ "issmallerthanrequestedbytesof", ONNX, FULL, 0, 0, G_ONNX, TN_PROOF_NONE },
 	{ "cudafailure2:outofmemory", ONNX, FULL, 0, 0, G_ONNX, TN_PROOF_NONE },
@@ -707,9 +728,36 @@ const struct tn_anchor tn__anchors[] = {
 	{ "allocationondevice", MALLOC_ASYNC, WEAK, 0, 0, G_ASYNC, TN_PROOF_ERROR },
 	{ "notenoughmemoryforkvcache", ENGINE_CACHE, FULL, 0, 0, G_ENGINE, TN_PROOF_SENTENCE },
 	{ "outofmemory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
+	{ "out_of_memory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "out_of_memory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofdevicememory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofmemoryerror", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
+	{ "crashedafterusingallavailableram", NOTEBOOK, FULL, 0, 0, G_KERNEL, TN_PROOF_TOLD },
+	{ "allocatemorememorythanisavailable", NOTEBOOK, FULL, 0, 0, G_KERNEL, TN_PROOF_TOLD },
+	{ "oom", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofmemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "out-of-memory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofcudamemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "notenoughvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "notenoughmemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "notenoughgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "memorynotenough", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "memoryisnotenough", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "insufficientmemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "insufficientgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "insufficientvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "resourceexhausted", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "memoryerror", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "unabletoallocatememory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofram", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofphysicalmemory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "outofsystemmemory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "ramoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "cpuoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "oomkill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "oom-kill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "gotanoom", REMARK, TN_WEIGHT_REMARK, 0, 0, G_REMARK, TN_PROOF_LOG },
 	{ "oomed:", REMARK, TN_WEIGHT_REMARK, 0, 0, G_REMARK, TN_PROOF_LOG },
 	{ "ranoutofmemory", REMARK, TN_WEIGHT_REMARK, 0, 0, G_REMARK, TN_PROOF_LOG },

@@ -50,6 +50,7 @@ enum tn_proof {
 	TN_PROOF_DEVICE,   /* as above, and the line names a device or a failure */
 	TN_PROOF_TORCH,    /* figures, or an error line */
 	TN_PROOF_LOG,      /* a remark: the line must look like a log line */
+	TN_PROOF_SAID,     /* what people call it, as a word: the sentence or the title must tell that it came */
 	TN_PROOF_SHELL     /* "Killed" as a shell says it */
 };
 
@@ -143,6 +144,36 @@ enum tn_place_of_phrase {
 /* Where a phrase at [start, end) of a clean line stands. */
 enum tn_place_of_phrase tn__line_placed(const char *line, size_t length, size_t start, size_t end);
 
+/* ---- told.c ---- */
+
+/* What the words of a sentence before a phrase say of it. */
+struct tn_heard {
+	bool own, alone; /* the writer speaks of his own program; one writes, not "we" of a company */
+	bool came, once; /* an error came; at one time */
+	bool doubted;    /* it is feared, avoided, gone, or asked for */
+	bool advised;
+};
+
+/* Where the sentence starts that `start` lies in. */
+size_t tn__sentence_start(const char *line, size_t start);
+
+struct tn_heard tn__hear(const char *line, size_t first, size_t last);
+
+/* Whether the sentence around a phrase at [start, end) of a clean line says that it came, to who writes. */
+bool tn__line_told(const char *line, size_t length, size_t start, size_t end);
+
+/* Whether a clean line is the title of a thread or a page. */
+bool tn__line_is_title(const char *line, size_t length);
+
+/* Whether a title is spelt as headings are, and says nothing of one machine. */
+bool tn__line_is_heading(const char *line, size_t length);
+
+/* Whether a clean line is a title that reports the phrase at [start, end). */
+bool tn__title_reports(const char *line, size_t length, size_t start, size_t end);
+
+/* Whether a clean line is a title that wishes, asks or announces something in its words before `start`. */
+bool tn__title_wishes(const char *line, size_t length, size_t start, size_t end);
+
 /* ---- prose.c ---- */
 
 /* Whether the sentence around a phrase at [start, end) of a clean line teaches what such errors are. */
@@ -170,6 +201,9 @@ bool tn__code_is_around(const struct tn_code_around *around);
 
 /* Whether a clean line begins, without blanks, with the name of an exception: what runs code prints behind it. */
 bool tn__line_opens_with_error(const char *line, size_t length);
+
+/* Whether a clean line is a comment within source: behind blanks, "#", "//" or "*". */
+bool tn__line_is_comment(const char *line, size_t length);
 
 /* Whether a phrase at [start, end) of a line of source is in a string, or a name. */
 bool tn__phrase_is_string_or_name(const char *line, size_t length, size_t start, size_t end);

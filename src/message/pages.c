@@ -37,6 +37,9 @@ tn__line_opens_chapter(const char *line, size_t length)
 		                                 "common issues and solutions",
 		                                 "error handling",
 		                                 "error messages",
+		                                 "example errors",
+		                                 "symptoms",
+		                                 "example error",
 		                                 "what the error looks like",
 		                                 "what it looks like",
 		                                 "what this error means" };
@@ -59,21 +62,34 @@ tn__line_heads_remedy(const char *line, size_t length)
 		if (strncmp(line, others[i], 6) == 0 ||
 		    (marked && tn__find(line, length < 12 ? length : 12, others[i]) != NULL))
 			return true;
-	return (marked &&
-	        tn__begins_with(text, size,
-	                        "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"
-	                        "why it happens|what to do|possible solutions|quick fix|mitigation|remedy|recovery",
-	                        true)) ||
+	static const char *const headings[] = { "what this means", "why it happens",   "why this happens",
+		                                    "how to fix",      "how to fix it",    "how to reproduce",
+		                                    "what causes it",  "step-by-step fix", "common causes" };
+	for (size_t i = 0; i < sizeof(headings) / sizeof(headings[0]); i++)
+		if (size == strlen(headings[i]) && strncasecmp(text, headings[i], size) == 0)
+			return true;
+	return (marked && tn__begins_with(
+						  text, size,
+						  "solution|solutions|fix|fixes|how to fix|cause|causes|resolution|workaround|"
+						  "why it happens|what to do|answer|a|possible solutions|quick fix|mitigation|remedy|recovery",
+						  true)) ||
 	       tn__begins_with(
 			   text, size,
-			   "try the following|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:", true);
+			   "try the following|to prevent this|to avoid this|if you encounter|this error occurs|this error means|"
+			   "this happens when|this indicates|indicates that|means that|usually a|usually the|to fix this|to resolve this|to solve this|try these|solution:|fix:|solutions:",
+			   true);
 }
 
 bool
 tn__line_titles_page(const char *line, size_t length)
 {
-	return length < 160 && tn__has_any(line, length,
-	                                   "what it means|how to fix it|and how to fix|causes and fixes|complete guide|"
-	                                   "troubleshooting guide|actually means|common causes|a deep dive|explained:|"
-	                                   "guide to fixing|guide to solving");
+	return (length < 160 &&
+	        tn__begins_with(line, length,
+	                        "Understanding|Troubleshooting|Fixing|Solving|Resolving|Demystifying|Deciphering|"
+	                        "How to fix|How to solve|How to avoid",
+	                        false)) ||
+	       (length < 160 && tn__has_any(line, length,
+	                                    "what it means|how to fix it|and how to fix|causes and fixes|complete guide|"
+	                                    "troubleshooting guide|actually means|common causes|a deep dive|explained:|"
+	                                    "guide to fixing|guide to solving"));
 }

@@ -108,7 +108,7 @@ names_change(const char *word)
 {
 	return strstr(
 			   " fix fixes fixed feat feature docs doc chore refactor perf test tests resolve resolves closes todo note "
-			   "tip example faq ",
+			   "tip example faq runbook playbook guide tutorial alert ",
 			   word) != NULL;
 }
 
@@ -121,45 +121,12 @@ unwrapped_head(const char *line, size_t at)
 	return at;
 }
 
-/* It may come, or must not. */
-static const char if_words[] =
-	" if avoid avoids avoiding prevent prevents preventing fix fixes fixed fixing may might could would should can will "
-	"without no not never don't doesn't didn't won't often typically usually commonly you your users user whenever "
-	"handle handles handling catch catches catching unless until detect instead reduce reduces how why ";
-
-/* Somebody advises. */
-static const char advice_words[] =
-	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
-	"you often common commonly ";
-
-/* "# KSampler Allocation on device": a thread's title that ends with the phrase and has no more than two words before
- * it, which neither ask nor advise. */
-static bool
-titled(const char *line, size_t length, size_t start)
-{
-	size_t words = 0;
-	char word[24];
-	if (strncmp(line, "# ", 2) != 0 || length > 120)
-		return false;
-	for (size_t at = whole_phrase(line, start); at > 2;) {
-		while (at > 2 && !isalnum((unsigned char)line[at - 1]))
-			at--;
-		size_t size = word_ending(line, at, word);
-		if (size > 0 && (strstr(if_words, word) != NULL || strstr(advice_words, word) != NULL || names_change(word)))
-			return false;
-		words += at > 2;
-		while (at > 2 && line[at - 1] != ' ')
-			at--;
-	}
-	return words <= 2;
-}
-
 static bool
 printed(const char *line, size_t length, size_t start)
 {
 	size_t first = whole_phrase(line, start), at = unwrapped(line, first);
 	char word[24];
-	if (at <= tn__line_content(line, length) || at <= margin(line, length) || titled(line, length, start))
+	if (at <= tn__line_content(line, length) || at <= margin(line, length))
 		return true;
 	unsigned char before = (unsigned char)line[at - 1];
 	if (at > 0 && line[at - 1] == ':' && word_ending(line, at - 1, word) > 0 && names_change(word))
@@ -221,83 +188,21 @@ ends_as_printed(const char *line, size_t length, size_t end)
 
 /* ---- what a person tells ---- */
 
-struct sentence {
-	size_t first, last;
-};
-
-static struct sentence
-sentence_around(const char *line, size_t length, size_t start, size_t end)
-{
-	struct sentence found = { start, end };
-	while (found.first > 0 &&
-	       !(found.first > 1 && line[found.first - 1] == ' ' && strchr(".?!", line[found.first - 2]) != NULL))
-		found.first--;
-	while (found.last < length &&
-	       !(strchr(".?!", line[found.last]) != NULL && (found.last + 1 == length || line[found.last + 1] == ' ')))
-		found.last++;
-	return found;
-}
-
-/* Words of one who writes of his own program. */
-static const char own_words[] = " i i'm i've my me we we're our im ive ";
-
-/* An error came, and is not feared or gone. */
-static const char came_words[] =
-	" get gets got getting hit hits hitting encounter encounters encountered encountering into "
-	"face faced facing receive received see seeing saw have had having throws threw raises "
-	"gives gave produces produced reports says shows fails failed failing crashes crashed crashing dies died meet met cause caused "
-	"causes returns returned was were been ";
-
-struct heard {
-	bool own, alone, came, doubted, advised; /* alone: one writes, not "we" of a company */
-};
-
-static void
-hear(const char *line, size_t first, size_t last, struct heard *heard)
-{
-	char word[24];
-	for (size_t i = first + 1; i <= last; i++) {
-		bool letter = i < last && (isalpha((unsigned char)line[i]) || line[i] == '\'');
-		if (letter || !(isalpha((unsigned char)line[i - 1])) || word_ending(line, i, word) == 0)
-			continue;
-		heard->own |= strstr(own_words, word) != NULL;
-		heard->alone |= strstr(" i i'm i've my me im ive ", word) != NULL;
-		heard->came |= strstr(came_words, word) != NULL;
-		heard->doubted |= strstr(if_words, word) != NULL;
-		heard->advised |= strstr(advice_words, word) != NULL;
-	}
-}
-
-/* "I get CUDA out of memory", "Training crashes with CUDA out of memory at step 3". */
-static bool
-told(const char *line, size_t length, size_t start, size_t end)
-{
-	struct sentence sentence = sentence_around(line, length, start, end);
-	struct heard heard = { false, false, false, false, false };
-	hear(line, sentence.first, start, &heard);
-	if (!heard.came || heard.doubted)
-		return false;
-	char word[24];
-	size_t at = whole_phrase(line, start);
-	bool with = word_ending(line, unwrapped(line, at), word) > 0 && strcmp(word, " with ") == 0;
-	bool plural = end < length &&
-	              (line[end] == 's' || tn__find(line + end, length - end < 8 ? length - end : 8, "errors") != NULL);
-	return (heard.own || with || tn__has_any(line, length, " i | my | i'm ")) && !plural;
-}
-
 /* A sentence that asks or advises, up to the head of an error in it: "How to fix RuntimeError: ...". Not what a colon
  * shows: "help me with this: RuntimeError: ...". */
 static bool
-advised(const char *line, size_t length, size_t start, size_t end)
+advised(const char *line, size_t length, size_t start)
 {
 	size_t head = unwrapped_head(line, start);
-	struct heard heard = { false, false, false, false, false };
+	if (tn__has_any(line, head, "if you |if you've |you've hit|you've seen|you'll see|you will see|you've probably") &&
+	    !tn__has_any(line, length, " i | my |i'm "))
+		return true;
 	while (head < start && head > 0 && (tn__name_char(line[head - 1]) || line[head - 1] == '.'))
 		head--;
 	head = unwrapped(line, head);
 	if (head == 0 || line[head - 1] == ':' || logged(line, length))
 		return false;
-	hear(line, sentence_around(line, length, start, end).first, head, &heard);
+	struct tn_heard heard = tn__hear(line, tn__sentence_start(line, start), head);
 	return heard.advised && !heard.alone && !heard.came;
 }
 
@@ -309,12 +214,35 @@ section(const char *line, size_t length)
 	return marks >= 2 && marks <= 6 && marks < length && line[marks] == ' ';
 }
 
-/* "(e.g. MemoryError)", "crashes like `out of memory`", "such as MemoryError", "i.e. CUDA out of memory" */
+/* "...: this can be addressed by ...", and nobody speaks of himself. */
+static bool
+mended(const char *line, size_t length, size_t start)
+{
+	return tn__has_any(
+			   line + start, length - start,
+			   "can be addressed|can be fixed|can be solved|can be resolved|can be avoided|consider reducing") &&
+	       !tn__has_any(line, length, " i | my ");
+}
+
+/* "Q: I get ...", "Step 1: Confirm ..." */
+static bool
+answered(const char *line, size_t length)
+{
+	size_t i = margin(line, length);
+	if (strncasecmp(line + i, "step ", 5) == 0 && isdigit((unsigned char)line[i + 5]))
+		return true;
+	return length > i + 2 && line[i] == 'Q' &&
+	       (line[i + 1] == ':' || (isdigit((unsigned char)line[i + 1]) && strchr(":.", line[i + 2]) != NULL));
+}
+
+/* "(e.g. MemoryError)", a code that is explained, "crashes like `out of memory`", "such as MemoryError", "i.e. CUDA out of memory" */
 static bool
 for_instance(const char *line, size_t start)
 {
 	size_t at = unwrapped(line, whole_phrase(line, start));
 	char word[24];
+	if (at > 3 && strncmp(line + at - 2, "`:", 2) == 0 && isupper((unsigned char)line[at - 3])) /* `ENOMEM`: ... */
+		return true;
 	if (at > 0 && line[at - 1] != ':' && word_ending(line, at, word) > 0 && strcmp(word, " like ") == 0)
 		return true;
 	return at > 3 && (tn__find(line + at - 4, 4, "e.g.") != NULL || tn__find(line + at - 4, 4, "i.e.") != NULL ||
@@ -324,10 +252,11 @@ for_instance(const char *line, size_t start)
 enum tn_place_of_phrase
 tn__line_placed(const char *line, size_t length, size_t start, size_t end)
 {
-	if (section(line, length) || for_instance(line, start))
+	if (section(line, length) || for_instance(line, start) || tn__title_wishes(line, length, start, end) ||
+	    answered(line, length) || mended(line, length, start))
 		return TN_PHRASE_NOWHERE;
-	if (told(line, length, start, end))
+	if (tn__line_told(line, length, start, end))
 		return TN_PHRASE_TOLD;
 	bool found = printed(line, length, start) && ends_as_printed(line, length, end);
-	return found && !advised(line, length, start, end) ? TN_PHRASE_PRINTED : TN_PHRASE_NOWHERE;
+	return found && !advised(line, length, start) ? TN_PHRASE_PRINTED : TN_PHRASE_NOWHERE;
 }

@@ -64,6 +64,48 @@ constant(const char *line, size_t length, size_t start, size_t end)
 	       tn__has_any(line + end, last - end, "==|!=");
 }
 
+/* A name among names: "A, B, C,", "    * ::NAME,", "NAME = 2,", "Name()". */
+static bool
+name_among_names(const char *line, size_t length, size_t start, size_t end)
+{
+	if (memchr(line + start, ' ', end - start) != NULL)
+		return false;
+	while (start > 0 && (tn__name_char(line[start - 1]) || strchr(":.", line[start - 1]) != NULL))
+		start--;
+	while (end < length && tn__name_char(line[end]))
+		end++;
+	end -= line[end - 1] == ',';
+	if (line[end - 1] == '_' || (end < length && line[end] == ':'))
+		return false;
+	size_t first = start, last = end;
+	while (first > 0 && strchr(" *\"'`", line[first - 1]) != NULL)
+		first--;
+	while (last < length && strchr(" \"'`", line[last]) != NULL)
+		last++;
+	bool ends = last >= length, opens = first == 0;
+	if (opens && strncmp(line + start, "::", 2) == 0 && (ends || strchr(",.", line[last]) != NULL))
+		return true;
+	if (opens && ((strncmp(line + end, "()", 2) == 0 && end + 2 == length) || (line[end] == '(' && end + 1 == length)))
+		return true; /* its signature */
+	if (tn__begins_with(line, length, "exception|class", false) && (ends || strchr("([#", line[last]) != NULL))
+		return true; /* its page */
+	if (opens && !ends && (line[last] == '=' || line[last - 1] == ' ') &&
+	    (line[length - 1] == ',' || tn__find(line + last, length - last, ", /*") != NULL) &&
+	    tn__find(line + last, length - last, " = ") != NULL)
+		return true; /* of an enumeration */
+	size_t value = last + 1 + (ends ? 0 : tn__skip_any(line + last + 1, length - last - 1, " "));
+	if (opens && !ends && line[last] == '=' && value > last + 1 && isdigit((unsigned char)line[value]))
+		return true;
+	if (first > 1 && line[first - 1] == '=' && line[first - 2] == ' ' && !ends && line[last] == ',')
+		return true;
+	if (ends && first > 5 && line[first - 1] != ':' && strncmp(line + start - 6, "Error ", 6) == 0)
+		return true;
+	char before = opens ? '\0' : line[first - 1], after = ends ? '\0' : line[last];
+	bool several = (before == ',' && (ends || strchr(",)]}|", after) != NULL)) ||
+	               (after == ',' && (opens || strchr(",([{|", before) != NULL));
+	return several && !tn__has_any(line, start, "error:|error |failed:| failed |exception:");
+}
+
 /* A line that is a string of a program: f"...", r'...'. */
 static bool
 string_line(const char *line, size_t start)
@@ -200,6 +242,8 @@ speaks_of(const char *after)
 			return true;
 	if (strncasecmp(after, " error", 6) != 0)
 		return false;
+	if (tn__has_any(after, strcspn(after, "\n.;"), " occurs when | happens when | occurs if | means that | is when "))
+		return true;
 	after += 6 + (after[6] == 's');
 	return after[0] == ',' || (after[0] == ' ' && islower((unsigned char)after[1]) && !came(after + 1));
 }
@@ -272,12 +316,15 @@ scoped_class(const char *line, size_t length, size_t start, size_t end)
 	       strncmp(line + end - 5, "Error", 5) == 0;
 }
 
+/* Whether the line has a log's words beside the phrase, whose own name may end with "Error,". */
 static bool
-log_line(const char *line, size_t length)
+log_line(const char *line, size_t length, size_t start, size_t end)
 {
-	return tn__has_any(
-		line, length,
-		"error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting");
+	static const char words[] =
+		"error|warn|info |exception|oomed|retry|trying|switch|increas|falling|fail|unload|killer|attempting";
+	bool named = end > start && line[end - 1] == ',';
+	return named ? tn__has_any(line, start, words) || tn__has_any(line + end, length - end, words)
+	             : tn__has_any(line, length, words);
 }
 
 /* "Killed" alone, or "run.sh: line 3: 4321 Killed    python train.py". */
@@ -333,8 +380,9 @@ bool
 tn__line_confides(const char *line, size_t length, size_t start, size_t end, enum tn_proof proof)
 {
 	size_t window = start > 160 ? start - 160 : 0;
-	return !assigned(line, start) && !tn__has_any(line + window, start - window, code_words) &&
-	       !heads(line, length, end) && (proof != TN_PROOF_DEVICE || names_device(line, length));
+	return !assigned(line, start) && !string_line(line, start) &&
+	       !tn__has_any(line + window, start - window, code_words) && !heads(line, length, end) &&
+	       (proof != TN_PROOF_DEVICE || names_device(line, length));
 }
 
 bool
@@ -343,7 +391,8 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 	if (proof == TN_PROOF_NONE)
 		return true;
 	if (proof == TN_PROOF_TOLD)
-		return !tn__has_any(line, length, "usually |typically |often |almost always|most common|convention") &&
+		return !tn__has_any(line, length,
+		                    "step 1|step 2|step 3|usually |typically |often |almost always|most common|convention") &&
 		       !tn__line_teaches(line, length, start, end) && !heads(line, length, end) && !speaks_of(line + end) &&
 		       !one_of_many(line, start);
 	if (proof == TN_PROOF_SHELL)
@@ -352,15 +401,15 @@ tn__line_reports(const char *line, size_t length, size_t start, size_t end, enum
 		return false;
 	/* "CUDA out of memory - what to do", a title */
 	bool title = end + 3 < length && strncmp(line + end, " - ", 3) == 0 && islower((unsigned char)line[end + 3]) &&
-	             !log_line(line, length) && tn__find(line, length, "skip") == NULL;
+	             !log_line(line, length, start, end) && tn__find(line, length, "skip") == NULL;
 	if (title || scoped_class(line, length, start, end) || code_line(line, length, start, end) ||
 	    prose_after(line, length, end) || marked_up(line, length, start, end) || constant(line, length, start, end) ||
-	    tn__line_teaches(line, length, start, end))
+	    name_among_names(line, length, start, end) || tn__line_teaches(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_ERROR || proof == TN_PROOF_SENTENCE ? heading(line, length, start, end)
 	                                                          : named(line, length, start, end))
 		return false;
 	if (proof == TN_PROOF_LOG)
-		return log_line(line, length);
+		return log_line(line, length, start, end);
 	return proof != TN_PROOF_DEVICE || names_device(line, length);
 }

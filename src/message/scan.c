@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "message/scanner.h"
+#include "message/words_of_line.h"
 
 /* ---- making one ---- */
 
@@ -104,6 +105,39 @@ goes_on_as_string(const struct tn_message_scanner *scanner, const char *line, si
 /* What a find of an anchor is worth. */
 enum worth { WORTH_NOTHING, WORTH_FIGURES /* only with figures */, WORTH_REPORT };
 
+/* A phrase as words of their own: "OOM", "OOMs", but not "zoom", "oom_score", "--oom-retry". */
+static bool
+own_word(const struct tn_message_scanner *scanner, size_t start, size_t end)
+{
+	size_t first = scanner->origin[start], last = scanner->origin[end - 1] + 1;
+	const char *text = scanner->clean;
+	bool letters = end - start == 3; /* "oom" */
+	if (last - first > end - start + 3)
+		return false;
+	if (first > 0 &&
+	    (isalnum((unsigned char)text[first - 1]) || strchr(letters ? "_-/.$" : "_-/$", text[first - 1]) != NULL))
+		return false;
+	if (!letters)
+		return true;
+	last += strncasecmp(text + last, "ed", 2) == 0 ? 2 : strncmp(text + last, "'d", 2) == 0 ? 2 : text[last] == 's';
+	return !isalnum((unsigned char)text[last]) && strchr("_-/=(", text[last]) == NULL;
+}
+
+/* Whether the text opens with a title that reports the phrase, or somebody tells of it. */
+static bool
+told(const struct tn_message_scanner *scanner, const char *line, size_t length, size_t start, size_t end,
+     enum tn_proof proof)
+{
+	bool title = tn__line_is_title(line, length);
+	if (proof == TN_PROOF_SAID && strchr("\"'", line[tn__skip_any(line, length, " ")]) != NULL) /* a program's string */
+		return false;
+	if (title && (scanner->piece > TITLE_LINES || scanner->titles > 1))
+		return false;
+	return (title ? tn__title_reports(line, length, start, end)
+	              : tn__line_placed(line, length, start, end) == TN_PHRASE_TOLD) &&
+	       tn__line_confides(line, length, start, end, proof);
+}
+
 static enum worth
 anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
@@ -123,20 +157,30 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	if (scanner->page || (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_SAID;
+	if (proof == TN_PROOF_DEVICE && tn__find(line + stop, length - stop, " traceback (most recent") != NULL &&
+	    memchr(line, ' ', stop) == NULL) /* as notebooks head an exception */
+		return WORTH_REPORT;
+	if (!anywhere && tn__line_is_title(line, length) && (proof != TN_PROOF_SAID || own_word(scanner, start, end)) &&
+	    told(scanner, line, length, at, stop, proof))
+		return WORTH_REPORT;
 	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
 	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
 	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
+	if (proof == TN_PROOF_SAID && !own_word(scanner, start, end))
+		return WORTH_NOTHING;
 	/* In a text that speaks of such errors, what has no head of an error is an example. */
 	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN && !scanner->held && !scanner->open &&
 	    !tn__has_any(line, length, "error|exception|fail|fatal|abort|terminate called|warn|killed process"))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE;
-	enum tn_place_of_phrase place = anywhere ? TN_PHRASE_PRINTED : tn__line_placed(line, length, at, stop);
-	if (place == TN_PHRASE_NOWHERE)
+	if (proof != TN_PROOF_NONE && tn__line_is_comment(line, length) &&
+	    (proof == TN_PROOF_SAID || line[tn__skip_any(line, length, " ")] != '#')) /* logs are kept behind "#", too */
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	if (place == TN_PHRASE_TOLD && tn__line_confides(line, length, at, stop, proof))
+	if (!anywhere && told(scanner, line, length, at, stop, proof))
 		return WORTH_REPORT;
+	if (proof == TN_PROOF_SAID || (!anywhere && tn__line_placed(line, length, at, stop) == TN_PHRASE_NOWHERE))
+		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
 	if (tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof))
@@ -168,6 +212,7 @@ strengthen(struct tn_event *event, const struct tn_anchor *anchor, size_t end, u
 		event->family = &tn__families[anchor->family];
 		event->weight = anchor->weight;
 		event->group = anchor->group;
+		event->said = anchor->proof == TN_PROOF_SAID;
 	}
 	if (anchor->group == event->group && anchor->order > event->order)
 		event->order = anchor->order;
@@ -190,7 +235,7 @@ belongs(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor
 		return false;
 	if (anchor->group == event->group && anchor->order > event->order && event->order > 0)
 		return gap <= anchor->reach;
-	return event->weight <= TN_WEIGHT_GENERIC && anchor->weight > event->weight && gap <= 300;
+	return !event->said && event->weight <= TN_WEIGHT_GENERIC && anchor->weight > event->weight && gap <= 300;
 }
 
 static void
@@ -211,9 +256,11 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	event->owner = scanner->owner;
 	const char *line;
 	size_t length, at = line_around(scanner, start, &line, &length);
-	event->title = strncmp(line, "# ", 2) == 0;
+	event->title = tn__line_is_title(line, length) && !tn__line_is_heading(line, length);
+	event->said = anchor->proof == TN_PROOF_SAID;
 	event->remedied = scanner->class_before && at == 0; /* a list of classes */
-	event->bare = at <= 5 && end - start + at + 6 >= length;
+	size_t before = at - tn__skip_any(line, at, " ");
+	event->bare = before <= 5 && end - start + at + 6 >= length;
 	const struct tn_trace_state *last = &scanner->traces[scanner->last_trace];
 	if (event->rank < 0 && last->active && last->rank >= 0 && scanner->piece - scanner->last_trace_line <= 3) {
 		event->rank = last->rank;
@@ -253,6 +300,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 {
 	struct tn_event *event = &scanner->event;
 	enum worth worth = anchor_worth(scanner, anchor, start, end);
+	if (worth != WORTH_REPORT && anchor->proof == TN_PROOF_SAID)
+		return TN_OK;
 	if (worth != WORTH_REPORT)
 		mark_taught(scanner, start, end);
 	if (worth != WORTH_REPORT && scanner->spoken_last != scanner->piece) {
@@ -265,8 +314,12 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 	if (strcmp(anchor->text, "triedtoallocate") == 0 && start >= 3 &&
 	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
 		return TN_OK;
+	if (strcmp(anchor->text, "oomkilled") == 0 && scanner->origin[start] > 0 &&
+	    isalnum((unsigned char)scanner->clean[scanner->origin[start] - 1])) /* "ContainerOOMKilled" */
+		return TN_OK;
 	if (strcmp(anchor->text, "memoryerror") == 0 &&
-	    ((start > 0 && scanner->squeezed[start - 1] == 'f') || part_of_name(scanner, start) ||
+	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
+	     isalpha((unsigned char)scanner->clean[scanner->origin[end - 1] + 1]) || part_of_name(scanner, start) ||
 	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
 		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
@@ -276,8 +329,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		tn__traces_take_culprit(scanner, event);
 		return TN_OK;
 	}
-	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && start - event->last_end <= 1500 &&
-	    !tn__strangers(event->owner, scanner->owner))
+	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !(event->said && anchor->proof != TN_PROOF_SAID) &&
+	    start - event->last_end <= 1500 && !tn__strangers(event->owner, scanner->owner))
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn__event_close(scanner, start));
 	open_event(scanner, anchor, start, end, reported);
@@ -426,18 +479,29 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	scanner->clean[base + length] = '\n';
 	scanner->clean_used += length + 1;
 	/* a name that a page sets apart within its sentence */
-	bool goes_on = length > 0 && (line[0] == ',' || ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
+	const char *words = line + tn__skip_any(line, length, " ");
+	bool goes_on = length > 0 && (line[0] == ',' || strncmp(words, "If ", 3) == 0 ||
+	                              ((unsigned char)line[0] >= 0xe3 && (unsigned char)line[0] < 0xf0) ||
 	                              strncmp(line, "is ", 3) == 0 || strncmp(line, "will ", 5) == 0 ||
 	                              strncmp(line, "and ", 4) == 0 || strncmp(line, "exception", 9) == 0);
 	scanner->event.remedied |= goes_on && scanner->open && scanner->event.bare &&
-	                           scanner->event.last_line + 1 == scanner->piece;
-	scanner->page |= scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length);
+	                           scanner->event.last_line == scanner->last_text;
+	if (scanner->open && scanner->event.title && scanner->event.last_line + 1 == scanner->piece &&
+	    ((scanner->event.said && (tn__line_is_code(line, length) || strncmp(line, "# ", 2) == 0)) ||
+	     (strncmp(line, "# ", 2) == 0 && islower((unsigned char)line[2])))) { /* no title, but a comment */
+		scanner->event.title = false;
+		scanner->event.remedied = true;
+	}
+	scanner->page |= (scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length)) ||
+	                 (scanner->piece == 1 && strcmp(line, "---") == 0); /* what a page says of itself */
+	scanner->titles += scanner->piece <= TITLE_LINES && tn__line_is_title(line, length);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
 		tn__traces_end(scanner);
 	if (too_long(scanner))
 		TN_FORWARD_IF_ERROR(tn__event_close(scanner, scanner->squeezed_used));
 	if (length > 0) {
+		scanner->last_text = scanner->piece;
 		scanner->columns_before = count;
 		scanner->class_before = memchr(line, ' ', length) == NULL && length > 8 &&
 		                        (strcmp(line + length - 5, "Error") == 0 ||

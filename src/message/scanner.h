@@ -39,6 +39,7 @@ struct tn_event {
 	char culprit[TN_MESSAGE_CULPRIT];
 	struct tn_place place;
 	bool title;                 /* it stands in a thread's title */
+	bool said;                  /* somebody tells of it in words of his own */
 	bool bare;                  /* its line holds nothing else */
 	bool remedied;              /* a heading behind it says what to do about such errors */
 	bool place_follows;         /* it is read from the traceback behind the error */
@@ -62,11 +63,13 @@ struct tn_message_scanner {
 	char clean[TN_MESSAGE_WINDOW], squeezed[TN_MESSAGE_WINDOW];
 	uint32_t origin[TN_MESSAGE_WINDOW]; /* of each squeezed character in clean */
 	size_t clean_used, squeezed_used;
+	uint64_t last_text;    /* the last piece that is not blank */
 	size_t columns_before; /* of the line before */
 	bool in_change;        /* the last line is one of a change, as diff writes them */
 	bool found_before;     /* the line before is what a search found */
 	struct tn_code_around code;
 	bool class_before; /* the line before is the name of an exception and nothing else */
+	uint8_t titles;    /* lines among the first that look like a title */
 	bool page;         /* the text's title is one of a page that teaches */
 	uint64_t chapter;  /* the line that opened a chapter about errors; 0: none */
 	enum tn_example example;
@@ -82,7 +85,7 @@ struct tn_message_scanner {
 	uint64_t last_trace_line;
 	size_t last_trace;
 
-	bool open, held;
+	bool open, held, handed; /* one message has been handed out */
 	struct tn_event event, held_event;
 	struct tn_message message, held_message;
 };

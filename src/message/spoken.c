@@ -180,6 +180,11 @@ tn__line_is_source(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (ends_with(line, before, "match=|side_effect="))
 		return true;
+	if (before > 10 &&
+	    (strncmp(line + before - 6, "Error(", 6) == 0 || strncmp(line + before - 10, "Exception(", 10) == 0) &&
+	    literal.close + 2 < length &&
+	    strncmp(line + literal.close + 1, "),", 2) == 0) /* one of several that a test tries */
+		return true;
 	return before > 0 && strchr("(,", line[before - 1]) != NULL && open_parenthesis(line, before) < before &&
 	       tn__has_any(line, before, "raise |throw |assert|raises(|expect(|.tothrow(|panic!(|bail!(");
 }
@@ -285,6 +290,13 @@ commented(const char *line, size_t start)
 	return false;
 }
 
+/* Whether the phrase is all that a quote holds, but for the program's name: "slurmstepd: error: ...". */
+static bool
+quote_holds(const char *line, const struct literal *literal, size_t start)
+{
+	return literal->first == start || (start > literal->first + 8 && strncmp(line + start - 7, "error: ", 7) == 0);
+}
+
 /* A quote that a sentence of nobody's own goes on behind: `you see an "Out of memory: Killed process" line in dmesg`. */
 static bool
 amid_sentence(const char *line, size_t length, const struct literal *literal)
@@ -292,10 +304,23 @@ amid_sentence(const char *line, size_t length, const struct literal *literal)
 	if (tn__line_prose_before(line, literal->open))
 		return true;
 	size_t after = literal->close + 1;
+	if (strncmp(line + after, " Error", 6) == 0) /* a heading's spelling */
+		return true;
 	return literal->open > 1 && line[literal->open - 1] == ' ' && islower((unsigned char)line[literal->open - 2]) &&
 	       after + 1 < length && line[after] == ' ' && islower((unsigned char)line[after + 1]) &&
 	       tn__has_any(line, literal->open, "you |you'll |your |the |an ") &&
 	       !tn__has_any(line, length, " i | my |i'm |i've | we | our ");
+}
+
+/* "log something like `memory cgroup out of memory: process killed`" */
+static bool
+likened(const char *line, size_t start)
+{
+	size_t mark = start;
+	while (mark > 0 && start - mark < 60 && line[mark] != '`')
+		mark--;
+	return mark > 5 && line[mark] == '`' &&
+	       ends_with(line, trimmed(line, mark), "like|starts with|contains|containing");
 }
 
 bool
@@ -303,8 +328,17 @@ tn__line_speaks(const char *line, size_t length, size_t start, size_t end)
 {
 	struct literal literal;
 	if (literal_around(line, length, start, end, &literal) &&
-	    (code_string(line, length, &literal) ||
-	     (literal.first == start && literal.close == end && amid_sentence(line, length, &literal))))
+	    (ends_with(line, trimmed(line, literal.open),
+	               "like|starts with|starting with|begins with|contains|containing|matching") ||
+	     code_string(line, length, &literal) ||
+	     (literal.close >= end && literal.close <= end + 1 && quote_holds(line, &literal, start) &&
+	      amid_sentence(line, length, &literal) && !tn__line_told(line, length, start, end))))
+		return true;
+	if (line[tn__skip_any(line, length, " ")] == '{' && line[tn__skip_any(line, length, " ") + 1] == '"' &&
+	    length > 2 && strncmp(line + length - 2, "},", 2) == 0 &&
+	    memchr(line, ':', start) == NULL) /* a row of a table of source */
+		return true;
+	if (likened(line, start))
 		return true;
 	return template(line, length) || search_hit(line, length) || table_row(line, length) || commented(line, start);
 }
@@ -323,10 +357,11 @@ static bool
 leads_to_example(const char *line, size_t length)
 {
 	return length > 0 && line[length - 1] == ':' &&
-	       tn__has_any(line, length,
-	                   "instead of:|such as:|if you see|if you get|when you see|you may see|you may get|"
-	                   "you might see|you might get|you may encounter|you might encounter|users may|users might|"
-	                   "would look like|will look like|to look for|should now|would print|will print");
+	       tn__has_any(
+			   line, length,
+			   "instead of:|such as:|such as this:|example errors|if you see|if you get|when you see|you may see|you may get|"
+			   "you might see|you might get|you may encounter|you might encounter|users may|users might|"
+			   "would look like|will look like|to look for|should now|would print|will print");
 }
 
 /* "If you get this error ..." */

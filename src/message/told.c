@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether somebody tells that memory ran out for him: in a sentence of his, or in the title of his thread.
+ *
+ * Who had it says so ("I get", "my GPU", "it crashed with"). Who fears, avoids, mends or teaches it has other words
+ * before it, which hold until the clause ends or he speaks of himself: "how do I avoid", but "I wonder why I get".
+ * A title is a report unless it wishes something. Every function is linear in its line.
+ */
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "message/internal_message.h"
+#include "message/words_of_line.h"
+
+/* ---- words ---- */
+
+/* Words of one who writes of his own program. */
+static const char own_words[] = " i i'm i've i'll my me mine im ive ";
+static const char our_words[] = " we we're our us ";
+
+/* An error came ... */
+static const char came_words[] =
+	" happend happens happened get gets got getting hit hits hitting encounter encounters encountered encountering "
+	"face faced facing receive receives received throw throws threw raises raised "
+	"give gives gave produces produced report reports reported say says said show shows showed showing fail fails "
+	"failed failing crash crashes crashed crashing dies died die meet met cause caused causes return returns returned "
+	"ends ended ending lead leads led result results resulted trigger triggers triggered stops stopped exits exited ";
+
+/* ... if nothing but small words stand between them and it ... */
+static const char weak_words[] =
+	" into see seeing saw have has had having was were been be run runs ran running go goes went "
+	"going came comes killed kills keeps of out ";
+
+/* ... once, not whenever. */
+static const char once_words[] =
+	" got hit ran went threw raised gave died crashed failed returned ended resulted led came "
+	"killed stopped exited triggered reported was ";
+
+/* What it is now, if nothing says before, after or without what. */
+static const char now_words[] =
+	" getting hitting seeing encountering crashing failing throwing facing leading resulting causing ";
+static const char turning_words[] = " before after when while without by and for of to from if until ";
+
+static const char small_words[] =
+	" with to in into a an the by of due because on from this that out cuda gpu error always "
+	"still some same kernel out hip torch being got getting ";
+
+/* It may come, or must not. */
+static const char doubt_words[] =
+	" avoid avoids avoided avoiding prevent prevents preventing fix fixes fixed fixing may might could would should can "
+	"will without no not never don't doesn't didn't won't cannot often typically usually commonly you your users user "
+	"handle handles handling catch catches catching detect instead reduce reduces how why previously unlikely likely "
+	"supposed whether ";
+static const char if_words[] = " if unless until whenever ";
+
+/* Somebody advises. */
+static const char advice_words[] =
+	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
+	"you often common commonly ";
+
+/* What a title wishes, asks or announces. */
+static const char wish_words[] =
+	" add adds against allow auto automatic automatically avoid avoiding aware better can cannot capture "
+	"catch check clarified clarify convert correct could count deal dealing debug debugging describe "
+	"detect detection disable document edit enable enhance ensure estimate exit explain explained expose "
+	"fallback fix fixed fixes fixing flag give graceful gracefully guard guide handle handler handles "
+	"handling hint hints how if implement implements improve improved include indicate info interpret "
+	"interprets introduce language limit log lower make may measure mention message messages might "
+	"mitigate mock monitor more nice often optimise optimize option policy predict prevent preventing "
+	"prevents print propagate proposal provide raise recover recovery reduce reducing refactor relaunch "
+	"remove report reporting request resolve resolved resolves resolving retry rfc risk risking safe set "
+	"should show simulate skip skipping solve solving support tag tell test testing tests throw tips "
+	"track troubleshoot troubleshooting understand understanding update use warn warning what will "
+	"without wording workaround would wrap wtf ";
+
+/* What a title is of, before a colon or in brackets: "[Docs]", "feat:". */
+static const char tag_words[] = " docs doc feat perf chore todo note tip example faq feature rfc proposal runbook ";
+
+/* What tells when or where behind a title's words. */
+static const char where_words[] =
+	" at in on while during when with by for to trying allocating from after of and or but even still although though "
+	"despite finally eventually immediately sometimes randomly always using running training loading every again since before until only because due occurred encountered raised "
+	"thrown happened appeared within code under despite whilst if what how please help need ";
+
+/* Words that a phrase may belong to. */
+static const char opening_words[] = " still same again here always immediately also then now another ";
+
+static bool
+among(const char *words, const char *word)
+{
+	return strstr(words, word) != NULL;
+}
+
+/* The word that ends at `end`, with a blank at each side, in small letters; its length, or 0. */
+static size_t
+word_ending(const char *line, size_t end, char padded[24])
+{
+	size_t first = end, used = 1;
+	while (first > 0 && (isalpha((unsigned char)line[first - 1]) || line[first - 1] == '\''))
+		first--;
+	padded[0] = ' ';
+	for (size_t i = first; i < end && used < 22; i++)
+		padded[used++] = (char)tolower((unsigned char)line[i]);
+	padded[used++] = ' ';
+	padded[used] = '\0';
+	return end - first;
+}
+
+/* The word before `at`, behind blanks and quotes. */
+static size_t
+word_before(const char *line, size_t at, char padded[24])
+{
+	while (at > 0 && strchr(" \"'`*_(,", line[at - 1]) != NULL)
+		at--;
+	return word_ending(line, at, padded);
+}
+
+/* Whether one of the words, separated by '|', ends right before `at`, behind blanks and quotes. */
+static bool
+led_by(const char *line, size_t at, const char *words)
+{
+	while (at > 0 && strchr(" \"'`*_(,:", line[at - 1]) != NULL)
+		at--;
+	for (size_t size; *words != '\0'; words += size + (words[size] == '|')) {
+		size = strcspn(words, "|");
+		if (size <= at && strncasecmp(line + at - size, words, size) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- sentences ---- */
+
+size_t
+tn__sentence_start(const char *line, size_t start)
+{
+	for (; start > 0; start--)
+		if (start > 1 && line[start - 1] == ' ' && strchr(".?!", line[start - 2]) != NULL &&
+		    !(start > 3 && line[start - 4] == '.')) /* not "e.g. " */
+			break;
+	return start;
+}
+
+struct tn_heard
+tn__hear(const char *line, size_t first, size_t last)
+{
+	struct tn_heard heard = { false, false, false, false, false, false };
+	bool if_open = false, weak = false, strong = false, alone = tn__has_any(line, last, " i | my | i'm ");
+	char word[24], before[24] = "  ";
+	for (size_t i = first + 1; i <= last; i++) {
+		bool letter = i < last && (isalpha((unsigned char)line[i]) || line[i] == '\'');
+		if (i < last && strchr(",;:", line[i]) != NULL && (heard.alone || alone))
+			if_open = heard.doubted = false;
+		if (letter || !(isalpha((unsigned char)line[i - 1])) || word_ending(line, i, word) == 0)
+			continue;
+		if (among(own_words, word) || among(our_words, word)) {
+			heard.own = true;
+			heard.alone |= among(own_words, word);
+			heard.doubted &= if_open;
+		}
+		bool joins = among(small_words, word);
+		weak = among(weak_words, word) || (weak && joins);
+		strong |= among(came_words, word);
+		heard.came = strong || weak;
+		bool now = among(now_words, word) && !among(turning_words, before);
+		heard.once = among(once_words, word) || now || (heard.once && joins);
+		memcpy(before, word, sizeof(before));
+		if_open |= among(if_words, word);
+		heard.doubted |= if_open || among(doubt_words, word);
+		heard.advised |= among(advice_words, word);
+	}
+	return heard;
+}
+
+/* Where the phrase ends with what belongs to it: the rest of its name, "s", quotes, "(OOM)", "error". */
+static size_t
+whole_end(const char *line, size_t length, size_t end, bool *plural)
+{
+	while (end < length && tn__name_char(line[end]))
+		end++;
+	*plural = end > 0 && line[end - 1] == 's';
+	for (;;) {
+		size_t before = end;
+		while (end < length && strchr("\"'`*_", line[end]) != NULL)
+			end++;
+		if (strncasecmp(line + end, " (oom)", 6) == 0)
+			end += 6;
+		static const char *const nouns[] = { "error", "exception", "issue", "problem", "crash", "failure", "kill" };
+		for (size_t i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
+			size_t size = strlen(nouns[i]), at = end;
+			if (at < length && strchr(" -", line[at]) != NULL)
+				at++;
+			if (strncasecmp(line + at, nouns[i], size) != 0)
+				continue;
+			at += size;
+			*plural = at < length && line[at] == 's';
+			at += *plural;
+			if (strncasecmp(line + at, "ed", 2) == 0 || strncasecmp(line + at, "er", 2) == 0) /* "killed" */
+				at += 2;
+			if (at >= length || !tn__name_char(line[at]))
+				end = at;
+		}
+		if (end == before)
+			return end;
+	}
+}
+
+/* Whether what follows the phrase at `end` says that it came: "... appeared". */
+static bool
+came_behind(const char *line, size_t length, size_t end, bool own)
+{
+	while (end < length && line[end] == ' ')
+		end++;
+	if (tn__begins_with(
+			line + end, length - end,
+			"appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", true))
+		return true;
+	return own &&
+	       tn__begins_with(
+			   line + end, length - end,
+			   "appears|appers|apears|occurs|happens|will occur|will appear|will happen|comes up|pops up|shows up|is thrown|is raised|persists",
+			   true);
+}
+
+static bool
+has_digit(const char *line, size_t first, size_t last)
+{
+	for (; first < last; first++)
+		if (isdigit((unsigned char)line[first]))
+			return true;
+	return false;
+}
+
+/* "it OOMs", "training OOMed" */
+static bool
+verb(const char *line, size_t start, size_t end)
+{
+	static const char subjects[] = " it this training model process server script still always just immediately run "
+								   "job worker i inference kernel session ";
+	char word[24];
+	bool form = line[end - 1] == 'M' &&
+	            ((line[end] == 's' && !tn__name_char(line[end + 1])) || strncasecmp(line + end, "ed", 2) == 0 ||
+	             strncasecmp(line + end, "'d", 2) == 0);
+	return form && word_before(line, start, word) > 0 && among(subjects, word);
+}
+
+/* The same in Chinese: that it comes up, is shown, is met; and that it is feared, avoided, asked for. */
+static bool
+told_in_chinese(const char *line, size_t start)
+{
+	static const char came[] =
+		"\xe6\x8a\xa5\xe9\x94\x99|\xe5\x87\xba\xe7\x8e\xb0|\xe9\x81\x87\xe5\x88\xb0|\xe6\x8f\x90\xe7\xa4\xba|"
+		"\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0";
+	static const char doubted[] =
+		"\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
+		"\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
+	static const char own[] =
+		"\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf"; /* I, please, too, still */
+	size_t from = start > 90 ? start - 90 : 0;
+	return tn__has_any(line, start, own) && tn__has_any(line + from, start - from, came) &&
+	       !tn__has_any(line + from, start - from, doubted);
+}
+
+bool
+tn__line_told(const char *line, size_t length, size_t start, size_t end)
+{
+	size_t first = tn__sentence_start(line, start);
+	struct tn_heard heard = tn__hear(line, first, start);
+	bool plural, alone = heard.alone || tn__has_any(line, length, " i | my | i'm | i've | for me") ||
+	                     strncmp(line, "I ", 2) == 0;
+	size_t after = whole_end(line, length, end, &plural);
+	char word[24];
+	if (verb(line, start, end))
+		return !heard.doubted;
+	if ((plural && !alone) || tn__line_is_title(line, length))
+		return false;
+	if (alone &&
+	    tn__has_any(line + first, start - first, "this error|following error|error message|the problem|this problem"))
+		return true;
+	if (led_by(line, start, "result is|result was|error is|error was|it says|message is") && !heard.doubted)
+		return true;
+	if (heard.doubted)
+		return false;
+	if (told_in_chinese(line, start))
+		return true;
+	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
+	if (came_behind(line, length, after, false))
+		return true;
+	if (alone && came_behind(line, length, after, true))
+		return true;
+	word_before(line, start, word);
+	if (alone && among(" always still again ", word))
+		return true;
+	bool opens = (start <= first + 3 || among(opening_words, word)) && after < length && line[after] == ' ';
+	if (opens && (alone || (has_digit(line, after, length) && !tn__line_teaches(line, length, start, end)))) {
+		size_t last = after + 1;
+		while (last < length && isalpha((unsigned char)line[last]))
+			last++;
+		if (word_ending(line, last, word) > 0 && among(where_words, word))
+			return true;
+		word_before(line, start, word);
+	}
+	if (heard.own && led_by(line, start, "are running|is running|keep running|keeps running|started running"))
+		return true;
+	if (!heard.came)
+		return false;
+	if (heard.alone || alone || (heard.own && heard.once) || (strcmp(word, " with ") == 0 && line[after] != ','))
+		return true;
+	size_t stop = after;
+	while (stop < length && !(strchr(".?!", line[stop]) != NULL && (stop + 1 == length || line[stop + 1] == ' ')))
+		stop++;
+	if (tn__has_any(line + after, stop - after, " you | your | often| typically| usually| may | occurs"))
+		return false;
+	return heard.once && !general && !tn__begins_with(line + first, length - first, "An|A|- An|- A", false);
+}
+
+/* ---- titles ---- */
+
+bool
+tn__line_is_title(const char *line, size_t length)
+{
+	return length < 260 && strncmp(line, "# ", 2) == 0;
+}
+
+/* "Out of Memory", as a heading spells it, too. */
+bool
+tn__line_is_heading(const char *line, size_t length)
+{
+	return strstr(line, "f Memory") != NULL && !has_digit(line, 0, length) && strchr(line, ':') == NULL;
+}
+
+/* Whether the words of a title before `last` wish, ask or announce something. */
+static bool
+wishes(const char *line, size_t last, bool came)
+{
+	static const char nouns[] = " in during when while at on after before the my by of ";
+	char word[24], before[24] = "";
+	bool wish = false, asks_why = false;
+	for (size_t i = 3; i <= last; i++) {
+		if (i < last && strchr(",;", line[i]) != NULL) /* another clause */
+			wish = false;
+		bool letter = i < last && (tn__name_char(line[i]) || strchr("'-/", line[i]) != NULL);
+		if (letter || !isalpha((unsigned char)line[i - 1]) || word_ending(line, i, word) == 0)
+			continue;
+		if (among(own_words, word))
+			wish = false;
+		asks_why |= strcmp(word, " why ") == 0;
+		wish |= among(wish_words, word) && !asks_why && (before[0] == '\0' || !among(nouns, before));
+		wish |= !came && among(tag_words, word) && i < last && strchr(":])(", line[i]) != NULL;
+		memcpy(before, word, sizeof(before));
+	}
+	return wish;
+}
+
+/* "...: How to", "... - Causes": the title of a page, if nobody asks. */
+static bool
+announces(const char *line, size_t length, size_t at)
+{
+	if (line[length - 1] == '?')
+		return false;
+	while (at < length && (strchr(" :|-", line[at]) != NULL || (unsigned char)line[at] >= 0x80))
+		at++;
+	return tn__begins_with(
+		line + at, length - at,
+		"how|fix|fixes|fixing|cause|causes|what|why|solution|solutions|guide|explained|resolving|solving|tips|"
+		"a guide|the guide|gpu fix|common|understanding|troubleshooting|analysis|complete",
+		true);
+}
+
+bool
+tn__title_wishes(const char *line, size_t length, size_t start, size_t end)
+{
+	if (!tn__line_is_title(line, length))
+		return false;
+	bool plural;
+	size_t after = whole_end(line, length, end, &plural);
+	return wishes(line, start, false) ||
+	       (after < length && strchr(" :|-", line[after]) != NULL && announces(line, length, after));
+}
+
+/* `tf_export("errors.ResourceExhaustedError")` */
+static bool
+in_call(const char *line, size_t start)
+{
+	while (start > 0 && (tn__name_char(line[start - 1]) || strchr("\"'.", line[start - 1]) != NULL))
+		start--;
+	return start > 1 && line[start - 1] == '(' && tn__name_char(line[start - 2]);
+}
+
+bool
+tn__title_reports(const char *line, size_t length, size_t start, size_t end)
+{
+	bool plural;
+	size_t after = whole_end(line, length, end, &plural);
+	if (!tn__line_is_title(line, length) || wishes(line, start, came_behind(line, length, after, true)) ||
+	    in_call(line, start))
+		return false;
+	char word[24];
+	while (after < length && strchr(".!", line[after]) != NULL)
+		after++;
+	bool led = word_before(line, start, word) > 0 && (among(came_words, word) || among(weak_words, word));
+	if (among(" no not never without ", word))
+		return false;
+	if (after >= length || line[after] == '?')
+		return !plural || led;
+	if (line[after] != ' ')
+		return !tn__name_char(line[after]) && line[after] != '-' && !announces(line, length, after);
+	while (after < length && line[after] == ' ')
+		after++;
+	if (strncmp(line + after, "to be", 5) == 0)
+		return false;
+	if (!isalpha((unsigned char)line[after]))
+		return !announces(line, length, after);
+	size_t last = after;
+	while (last < length && isalpha((unsigned char)line[last]))
+		last++;
+	return word_ending(line, last, word) > 0 && (among(where_words, word) || among(" occurs happens ", word));
+}
