@@ -17,8 +17,10 @@
 static const char help[] =
 	"usage: tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
 	"       tonnage run [OPTIONS] [--] NOTEBOOK.ipynb\n"
+	"       tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS] ::: PROGRAM [ARGUMENTS]...\n"
 	"\n"
 	"Runs PROGRAM, unmodified, on a virtual GPU and says whether it fits, and if not, where and why.\n"
+	"Several with ::: between them run at the same time, on the same card.\n"
 	"\n"
 	"  --gpu NAME       the card: a name or alias of tonnage gpus; auto (default): a virtual copy of this\n"
 	"                   machine's GPU, else of rtx3060; real: the machine's own GPU, no virtual one\n"
@@ -186,6 +188,22 @@ check_requests(const struct tn_run_options *options)
 	return 0;
 }
 
+/* Several programs share a card; what speaks of one is not for them. */
+static int
+check_several(struct tn_run_options *options)
+{
+	options->several = has_separator(options->arguments);
+	if (!options->several)
+		return 0;
+	if (options->then_count > 0 || options->request_count > 0)
+		return wrong_usage("run: --then and --request speak of one program: leave ::: out");
+	if (options->nodes > 1 || options->ranks != NULL)
+		return wrong_usage("run: --nodes and --ranks speak of one program: leave ::: out");
+	if (options->baseline_path != NULL || options->write_baseline_path != NULL)
+		return wrong_usage("run: --baseline and --write-baseline speak of one program: leave ::: out");
+	return 0;
+}
+
 /* One case an option, so that it is as long as there are options. */
 static int
 take_option(int option, char **argv, struct tn_run_options *out)
@@ -298,6 +316,9 @@ cmd_run(int argc, char **argv)
 	if (with_requests != 0)
 		return with_requests;
 	options.arguments = argv + optind;
+	int together = check_several(&options);
+	if (together != 0)
+		return together;
 	const struct output outputs[] = { { "--json", options.json_path },
 		                              { "--html", options.html_path },
 		                              { "--snapshot", options.snapshot_path },

@@ -11,6 +11,15 @@
 #include "command.h"
 #include "tonnage/run.h"
 
+bool
+has_separator(char *const *words)
+{
+	for (; *words != NULL; words++)
+		if (strcmp(*words, ":::") == 0)
+			return true;
+	return false;
+}
+
 int
 option_number(const char *text)
 {

@@ -14,6 +14,8 @@
 #define TN_RUN_GPUS 8 /* at most */
 #define TN_RUN_NODES 8192
 
+/* True where one of the words is ":::", which stands between programs that run at the same time. */
+bool has_separator(char *const *words);
 /* Whole numbers from 1 on; -1 for anything else. */
 int option_number(const char *text);
 int option_count(const char *option, int most, int *out);

@@ -71,6 +71,7 @@ struct tn_run_options {
 	int64_t tolerance;          /* by more than so many millionths of it; below 0: 1 % */
 	const char *write_baseline_path; /* NULL: none */
 	char *const *arguments;          /* the program and its arguments, ended by NULL */
+	bool several;                    /* these are several programs, with the word ":::" between them */
 	const char *then[TN_MOST_THEN];  /* commands that are run after it, each on what the one before left in scratch */
 	int then_count;
 	const char *after; /* for tn_run itself: the folder of the run whose scratch this one begins with; NULL */

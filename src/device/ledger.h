@@ -30,7 +30,7 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 8u
+#define TN_LEDGER_VERSION 9u
 #define TN_NODE_DEVICES 8 /* that a program may see */
 #define TN_MAX_DEVICES 32 /* in a ledger: of up to four nodes, one after the other */
 #define TN_LEDGER_PROCESSES 256
@@ -41,6 +41,7 @@
 #define TN_LEDGER_RANKS 64
 #define TN_LEDGER_PLACE 256
 #define TN_LEDGER_MARKS 64
+#define TN_LEDGER_PROGRAMS 16 /* commands that run at the same time */
 
 /* What bytes of a process are for, as the ledger can tell them apart. */
 enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_COMMUNICATION, TN_BYTES_CLASSES };
@@ -65,6 +66,7 @@ struct tn_ledger_split {
 	uint64_t largest_program; /* what the process with most bytes of TN_BYTES_PROGRAM had of these, */
 	int32_t largest_pid;      /* and which one that was; 0: none had any */
 	int32_t unused;
+	uint64_t programs[TN_LEDGER_PROGRAMS][TN_BYTES_CLASSES]; /* where several commands run: of each */
 };
 
 struct tn_ledger_refusal { /* the last failed device allocation */
@@ -95,7 +97,7 @@ struct tn_ledger_process {
 	int32_t pid;
 	uint64_t start_time; /* clock ticks after boot */
 	uint32_t region;     /* row + 1; 0: in none */
-	uint32_t unused;
+	uint32_t program;    /* of several commands that run at the same time, from 1 on; 0: there is one */
 	_Atomic uint64_t pinned_bytes; /* of the computer's memory, allocated or registered for any card */
 	uint64_t bytes[TN_MAX_DEVICES][TN_BYTES_CLASSES];
 	uint64_t peak_bytes[TN_MAX_DEVICES];                /* the most that it held of each device, */
@@ -153,6 +155,12 @@ struct tn_ledger_rank {
 		uint64_t step, hash;  /* of all operations, their bytes and all sizes of allocations up to the end of a step */
 	} marks[TN_LEDGER_MARKS]; /* of the last steps; step n at n modulo their number */
 	struct tn_ledger_wait wait;
+};
+
+/* One of several commands that run at the same time (doc/design/0039-several-programs.md), with all of its processes. */
+struct tn_ledger_program {
+	_Atomic uint32_t settled, ended; /* it has seen enough; it has ended (the supervisor says so) */
+	uint64_t bytes[TN_MAX_DEVICES], peak_bytes[TN_MAX_DEVICES];
 };
 
 struct tn_ledger_call { /* a refused call, counted over all processes */
@@ -224,6 +232,9 @@ struct tn_ledger {
 	uint32_t ranks_run;  /* of the job, where not all are (doc/design/0031-absent-ranks.md); 0: all */
 	uint32_t node_cards; /* of each node, where not all ranks are run */
 	struct tn_ledger_rank ranks[TN_LEDGER_RANKS];
+	uint32_t program_count; /* 0: one command */
+	uint32_t unused_programs;
+	struct tn_ledger_program programs[TN_LEDGER_PROGRAMS];
 };
 
 _Static_assert(offsetof(struct tn_ledger, guest) == TN_LEDGER_GUEST_OFFSET, "the guest hook writes at this offset");
@@ -275,6 +286,11 @@ tn_status tn__ledger_enter_region(struct tn_ledger *ledger, int slot, const char
 struct tn_ledger_rank *tn__ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device);
 /* The row has settled (see doc/design/0022-many-cards.md). True when all ranks that have not ended have. */
 bool tn__ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row);
+
+/* The slot's process belongs to a command of several, from 1 on. Other numbers, and a run of one command, change nothing. Thread-safe. */
+void tn__ledger_set_program(struct tn_ledger *ledger, int slot, int program);
+/* The command has settled. True when all have, or have ended, and where there is but one. */
+bool tn__ledger_settle_program(struct tn_ledger *ledger, int program);
 
 /* Counts a refused call. */
 void tn__ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name);

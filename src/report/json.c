@@ -441,6 +441,7 @@ tn__json_run(const struct tn_report *report)
 		{ "regions", regions(report) },
 		{ "ranks", tn__json_ranks(report) },
 		{ "cards", tn__json_cards(report) },
+		{ "programs", tn__programs_json(report) },
 		{ "job", tn__json_job(report) },
 		{ "hang", tn__json_hang(report) },
 		{ "dead", tn__json_dead(report) },

@@ -14,6 +14,7 @@
 #include "verdict/job.h"
 #include "verdict/judge.h"
 #include "verdict/paths.h"
+#include "verdict/programs.h"
 
 #define LABEL_COLUMN 8
 #define DOUBT_COLUMN 16
@@ -159,7 +160,8 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	for (size_t i = 0; i < report->finding_count; i++)
 		if (is_about_the_ending(&report->findings[i]) || is_about_a_failure(report, &report->findings[i]))
 			tn__say_finding(printer, report, &report->findings[i], false);
-	if (report->narrowly && report->verdict == TN_VERDICT_FITS) /* what did not fit was not seen to its end */
+	if (report->narrowly && report->verdict == TN_VERDICT_FITS &&
+	    report->uncertainty_highest > (int64_t)report->gpu.total_bytes) /* what did not fit was not seen to its end */
 		tn__say(printer, TN_TINT_NONE, 2,
 		        "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
 		        "load), and that decides",
@@ -183,19 +185,21 @@ say_need(const struct tn_printer *printer, const struct tn_report *report)
 {
 	int64_t least = report->need.least, more = least - (int64_t)report->gpu.total_bytes;
 	char needed[32], missing[32], steps[48];
+	bool several = report->programs.count > 0;
+	const char *who = several ? "they need" : "it needs", *whose = several ? "their" : "its";
 	if (least <= 0)
 		return;
 	tn__human_bytes(least, needed);
 	if (report->need.steps > 1)
-		snprintf(steps, sizeof(steps), "its first %lld %ss", (long long)report->need.steps, tn__step_word(report));
+		snprintf(steps, sizeof(steps), "%s first %lld %ss", whose, (long long)report->need.steps, tn__step_word(report));
 	else
-		snprintf(steps, sizeof(steps), "its first %s", tn__step_word(report));
+		snprintf(steps, sizeof(steps), "%s first %s", whose, tn__step_word(report));
 	if (more > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s: %s more than the card has", needed, steps,
+		tn__say(printer, TN_TINT_NONE, 2, "in total %s %s for %s: %s more than the card has", who, needed, steps,
 		        tn__human_bytes(more, missing));
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s, plus what lies unused between its tensors",
-		        needed, steps);
+		tn__say(printer, TN_TINT_NONE, 2, "in total %s %s for %s, plus what lies unused between %s tensors", who, needed,
+		        steps, whose);
 }
 
 static void
@@ -204,6 +208,7 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 	const struct tn_report_oom *oom = &report->oom;
 	char asked[32], available[32], missing[32];
 	fputc('\n', printer->out);
+	tn__say_failing_program(printer, report);
 	tn__say_oom_place(printer, report);
 	if (oom->requested_bytes == TN_NO_FIGURE)
 		return;
@@ -335,6 +340,11 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 {
 	const struct tn_gpu_row *row = report->gpu.alias[0] != '\0' ? tn__gpu_find(report->gpu.alias) : NULL;
 	int64_t others = report->at_oom.by_category[TN_CATEGORY_other_processes];
+	const char *command = report->command;
+	if (report->programs.count > 0) { /* what makes this one fit beside the others */
+		others = tn__programs_beside_at_most(report);
+		command = report->programs.items[report->programs.failing].command;
+	}
 	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "", host[48] = "";
 	if (row != NULL && !report->real_gpu)
 		snprintf(card, sizeof(card), "--gpu %s ", report->gpu.alias);
@@ -347,7 +357,7 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 	if (report->host.limit != TN_NO_FIGURE)
 		snprintf(host, sizeof(host), "--host-memory %lld ", (long long)report->host.limit);
 	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s-- %s", card, memory, other, gpus, host,
-	                 report->command);
+	                 command);
 }
 
 /* The reason in words; its line, where that is not the one that ran out. */
@@ -385,7 +395,8 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 	if (out && row != NULL && report->need.bytes > 0 && larger_card_helps(report))
 		say_larger_card(printer, row);
 	bool host = out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram;
-	if (report->command != NULL && !host && report->job.ranks == 0 &&
+	bool named = report->programs.count == 0 || (out && report->programs.failing != TN_NO_FIGURE);
+	if (report->command != NULL && !host && report->job.ranks == 0 && named &&
 	    !report->requests.known) /* fix knows neither ranks that are stood in for nor requests */
 		say_fix_command(printer, report);
 }
@@ -407,6 +418,7 @@ tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
 void
 tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
 {
+	tn__say_programs(printer, report);
 	tn__say_cards(printer, report);
 	tn__say_regions_in_line(printer, report);
 	tn__say_seen(printer, report);
@@ -431,6 +443,7 @@ tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out
 	tn__say_executions(&printer, report);
 	tn__say_head(&printer, report);
 	tn__say_bytes(&printer, report);
+	tn__say_programs(&printer, report);
 	tn__say_next(&printer, report);
 	fputc('\n', out);
 	tn__say_cards(&printer, report);

@@ -314,6 +314,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 		tn__files_collect(options, watch, &report->files);
 	take_ledger(card, watch->ledger, watch, report);
 	take_regions(watch->ledger, worst, report);
+	tn__commands_begin(options, watch, report);
 	tn__guest_collect(watch->folder, watch->ledger, refusing != NULL ? refusing->refusal.pid : 0, worst, report,
 	                  &watch->ending, &news);
 	tn__notebook_collect(watch->folder, report);
@@ -333,6 +334,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	if (watch->requests != NULL)
 		tn__request_run_collect(watch->requests, report);
 	tn__detail_collect(watch->folder, &news, report);
+	tn__commands_collect(watch, worst, refusing, report);
 	if (!card->real)
 		tn__ranks_collect(watch, &news, report);
 	if (watch->ending.hung)

@@ -25,6 +25,8 @@
 static char *const *
 arguments_of(const struct tn_once *once)
 {
+	if (once->commands.count > 0)
+		return once->commands.items[0].words;
 	return once->notebook != NULL ? once->notebook : once->options->arguments;
 }
 
@@ -63,7 +65,11 @@ check_options(struct tn_once *once, int *exit_status)
 	TN_FORWARD_IF_ERROR(tn__install_find(&once->install));
 	*exit_status = TN_EXIT_USAGE;
 	TN_FORWARD_IF_ERROR(tn__request_run_prepare(options, &once->requests));
-	TN_FORWARD_IF_ERROR(tn__notebook_command(options, &once->install, &once->notebook));
+	TN_RETURN_IF(options->several && once->card.real, TN_INVALID,
+	             "several programs run on a virtual card: name one (tonnage gpus lists them), or leave ::: out");
+	TN_FORWARD_IF_ERROR(tn__commands_split(options, &once->commands, exit_status));
+	if (!options->several)
+		TN_FORWARD_IF_ERROR(tn__notebook_command(options, &once->install, &once->notebook));
 	TN_FORWARD_IF_ERROR(tn__program_find(arguments_of(once)[0], once->program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	return TN_OK;
@@ -105,6 +111,7 @@ prepare(struct tn_once *once)
 	                                      once->options->other_bytes, &once->ledger));
 	once->ledger->ranks_run = (uint32_t)once->chosen.count;
 	once->ledger->node_cards = (uint32_t)once->options->gpus;
+	once->ledger->program_count = (uint32_t)once->commands.count;
 	if (!once->card.real && !once->options->allow_network)
 		TN_RETURN_IF(tn__network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO,
 		             "%s cannot be written: %s", tn__folder_path(&once->folder, TN_NETWORK_FILE, path),
@@ -240,7 +247,8 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                      &once->folder,
 		                      !options->allow_writes && !way->serves,
 		                      walled && !way->serves,
-		                      way->serves };
+		                      way->serves,
+		                      once->commands.count > 0 ? &once->commands : NULL };
 	*watch = (struct tn_watch){ .folder = &once->folder,
 		                        .ledger = once->ledger,
 		                        .signals = once->signals,
@@ -286,8 +294,8 @@ static struct tn_once_way
 way_of_environment(const struct tn_run_options *options, struct tn_once_way way)
 {
 	int lent = tn__server_lent();
-	if (options->host_memory_bytes > 0) /* pages that are shared with a server would count half */
-		lent = -1;
+	if (options->host_memory_bytes > 0 || options->several)
+		lent = -1; /* pages that are shared with a server would count half; it makes one program */
 	way.serves |= getenv(TN_FORKS_VARIABLE) != NULL;
 	if (lent >= 0 && !way.forked && !way.serves) {
 		way.forked = true;
@@ -321,6 +329,7 @@ tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way
 	}
 	tn__request_run_free(once->requests);
 	tn__notebook_free(once->notebook);
+	tn__commands_free(&once->commands);
 	tn__environment_free(once->environment);
 	tn__baseline_free(once->baseline);
 	free(once);

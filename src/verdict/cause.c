@@ -10,6 +10,7 @@
 #include "verdict/finding_rows.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
+#include "verdict/programs.h"
 
 static const struct tn_cause *const rules[] = {
 	&tn__cause_host_is_full,
@@ -18,6 +19,7 @@ static const struct tn_cause *const rules[] = {
 	&tn__cause_limited_by_itself,
 	&tn__cause_a_workspace,
 	&tn__cause_grew,
+	&tn__cause_other_program,
 	&tn__cause_others_hold_it,
 	&tn__cause_state_is_gathered,
 	&tn__cause_first_update,
@@ -80,8 +82,10 @@ tn__report_find_cause(struct tn_report *report)
 	if (why == NULL)
 		return;
 	const struct tn_place *at = tn__cause_grows(&facts) ? report->growth.at : report->oom.at;
-	struct tn_finding *finding = tn__report_add_finding_as(report, rule->id, TN_SEVERITY_ERROR,
-	                                                       report->oom.short_by_bytes, at, NULL, "%s", why);
+	int64_t bytes =
+		rule == &tn__cause_other_program ? tn__programs_beside(report) : report->oom.short_by_bytes;
+	struct tn_finding *finding =
+		tn__report_add_finding_as(report, rule->id, TN_SEVERITY_ERROR, bytes, at, NULL, "%s", why);
 	tn__report_advise(report, finding, rule->advice != NULL ? rule->advice : tn__finding_row(rule->id)->advice);
 	free(why);
 }

@@ -17,6 +17,7 @@
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 #include "verdict/paths.h"
+#include "verdict/programs.h"
 
 /* The shell's convention: a status as it is, 128 + n for a signal. */
 static int
@@ -379,6 +380,7 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY)
 		judge_oom(report);
 	judge_bounds(report);
+	tn__programs_judge(report);
 	judge_updates(report);
 	judge_limits(report);
 	tn__report_judge_host(report);
