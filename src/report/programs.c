@@ -93,13 +93,12 @@ say_program(const struct tn_printer *printer, const struct tn_report *report, si
 {
 	const struct tn_program *program = &report->programs.items[index];
 	const struct tn_report_moment *at = report->oom.seen ? &program->at_oom : &program->at_peak;
-	char held[32], highest[32], steps[48], end[48], own[64] = "";
+	char who[160], held[32], highest[32], steps[48], end[48], own[64] = "";
 	if (program->peak != TN_NO_FIGURE && at->device_bytes != TN_NO_FIGURE && program->peak > at->device_bytes)
 		snprintf(own, sizeof(own), " (%s at its own peak)", tn__human_bytes(program->peak, highest));
-	tn__say(printer, TN_TINT_NONE, INDENT, "%zu  %s%s, %s%s: %s", index + 1,
+	tn__say(printer, TN_TINT_NONE, INDENT, "%s: %s%s, %s%s", tn__program_words(report, index, who),
 	        at->device_bytes != TN_NO_FIGURE ? tn__human_bytes(at->device_bytes, held) : "unknown", own,
-	        steps_of(program, steps), end_of(&report->programs, index, end),
-	        program->command != NULL ? program->command : "unknown");
+	        steps_of(program, steps), end_of(&report->programs, index, end));
 }
 
 void
@@ -109,7 +108,6 @@ tn__say_programs(const struct tn_printer *printer, const struct tn_report *repor
 	char bytes[32];
 	if (programs->count == 0)
 		return;
-	fputc('\n', printer->out);
 	tn__say(printer, TN_TINT_NONE, 2, "By program, %s",
 	        report->oom.seen ? "as one of them ran out" : "at the peak of the card");
 	for (size_t i = 0; i < programs->count; i++)
@@ -127,6 +125,5 @@ tn__say_failing_program(const struct tn_printer *printer, const struct tn_report
 	if (report->programs.failing == TN_NO_FIGURE || report->programs.count == 0)
 		return;
 	tn__program_words(report, (size_t)report->programs.failing, who);
-	tn__say(printer, TN_TINT_NONE, 2, "%s ran out, beside %s", who,
-	        report->programs.count == 2 ? "another one" : "others");
+	tn__say(printer, TN_TINT_NONE, 2, "It was %s that ran out", who);
 }

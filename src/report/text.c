@@ -131,13 +131,23 @@ bound_words(const struct tn_report *report)
 	return words[report->bound];
 }
 
+/* "2 programs at once"; nothing for one. */
+static const char *
+together(const struct tn_report *report, const char *before, const char *behind, char out[48])
+{
+	out[0] = '\0';
+	if (report->programs.count > 0)
+		snprintf(out, 48, "%s%zu programs at once%s", before, report->programs.count, behind);
+	return out;
+}
+
 static void
 say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 {
-	char name[160], peak[32], spare[32];
+	char name[160], peak[32], spare[32], number[48];
 	card(report, name);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY) {
-		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s%s", name,
+		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s%s%s", name, together(report, ": ", "", number),
 		        report->bound == TN_PEAK_UPPER ? ", if as much is selected as was assumed" : "");
 	} else if (report->verdict == TN_VERDICT_GROWS) {
 		tn__say(printer, TN_TINT_BAD, 0, "Does not last on %s: full at %s %s", name,
@@ -153,7 +163,8 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	} else if (report->device_peak == TN_NO_FIGURE) {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s", name);
 	} else {
-		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s%s at the peak, %s to spare", name, bound_words(report),
+		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s%s%s at the peak, %s to spare", name,
+		        together(report, "", ", ", number), bound_words(report),
 		        tn__human_bytes(report->device_peak, peak),
 		        tn__human_bytes((int64_t)report->gpu.total_bytes - report->device_peak, spare));
 	}
@@ -190,10 +201,12 @@ say_need(const struct tn_printer *printer, const struct tn_report *report)
 	if (least <= 0)
 		return;
 	tn__human_bytes(least, needed);
-	if (report->need.steps > 1)
-		snprintf(steps, sizeof(steps), "%s first %lld %ss", whose, (long long)report->need.steps, tn__step_word(report));
+	if (several)
+		snprintf(steps, sizeof(steps), "their first steps");
+	else if (report->need.steps > 1)
+		snprintf(steps, sizeof(steps), "its first %lld %ss", (long long)report->need.steps, tn__step_word(report));
 	else
-		snprintf(steps, sizeof(steps), "%s first %s", whose, tn__step_word(report));
+		snprintf(steps, sizeof(steps), "its first %s", tn__step_word(report));
 	if (more > 0)
 		tn__say(printer, TN_TINT_NONE, 2, "in total %s %s for %s: %s more than the card has", who, needed, steps,
 		        tn__human_bytes(more, missing));
@@ -443,6 +456,8 @@ tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out
 	tn__say_executions(&printer, report);
 	tn__say_head(&printer, report);
 	tn__say_bytes(&printer, report);
+	if (report->programs.count > 0)
+		fputc('\n', out);
 	tn__say_programs(&printer, report);
 	tn__say_next(&printer, report);
 	fputc('\n', out);

@@ -153,8 +153,10 @@ why_another_program(const struct tn_cause_facts *facts, FILE *out)
 		print_bytes(out, " holds ", programs->items[i].at_oom.device_bytes, first ? " of the card" : "");
 		first = false;
 	}
-	if (report->need.program_count == programs->count)
-		print_bytes(out, "; alone this one needs ", report->need.programs[programs->failing], ", and fits");
+	if (report->need.program_count == programs->count) {
+		fprintf(out, "; alone program %lld needs ", (long long)programs->failing + 1);
+		print_bytes(out, "", report->need.programs[programs->failing], " and fits");
+	}
 }
 
 const struct tn_cause tn__cause_other_program = { TN_FINDING_other_process, TN_FINDING_other_program, another_program,

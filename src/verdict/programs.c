@@ -123,16 +123,37 @@ tn__programs_beside_at_most(const struct tn_report *report)
 	return bytes > 0 ? bytes + known(report->at_oom.split.other_processes) : 0;
 }
 
+/* The command without the folders of interpreter and script, which say nothing to a person. */
+static void
+shorten(const char *command, char out[LONGEST_COMMAND + 8])
+{
+	size_t length = 0;
+	for (int word = 0; *command != '\0' && length < LONGEST_COMMAND;) {
+		size_t letters = strcspn(command, " ");
+		const char *slash = word < 2 && *command == '/' ? memrchr(command, '/', letters) : NULL;
+		if (slash != NULL) {
+			letters -= (size_t)(slash + 1 - command);
+			command = slash + 1;
+		}
+		letters += command[letters] == ' ';
+		for (; letters > 0 && length < LONGEST_COMMAND; letters--)
+			out[length++] = *command++;
+		word++;
+	}
+	strcpy(out + length, *command != '\0' ? " ..." : "");
+}
+
 const char *
 tn__program_words(const struct tn_report *report, size_t index, char out[160])
 {
 	const char *command = report->programs.items[index].command;
-	int length = command != NULL ? (int)strlen(command) : 0;
-	if (length == 0)
+	char words[LONGEST_COMMAND + 8] = "";
+	if (command != NULL)
+		shorten(command, words);
+	if (words[0] == '\0')
 		snprintf(out, 160, "program %zu", index + 1);
 	else
-		snprintf(out, 160, "program %zu (%.*s%s)", index + 1, length > LONGEST_COMMAND ? LONGEST_COMMAND : length,
-		         command, length > LONGEST_COMMAND ? " ..." : "");
+		snprintf(out, 160, "program %zu (%s)", index + 1, words);
 	return out;
 }
 

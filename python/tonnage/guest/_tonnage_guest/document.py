@@ -37,7 +37,7 @@ def document():
             "batch_size": state.batch_size,
         },
         "program": settings.program,
-        "passes": state.passes,
+        "passes": state.complete_passes,
         "inputs": ahead.document() if state.torch is not None else None,
         "loaders": host.document(),
         "cards": state.device_count,

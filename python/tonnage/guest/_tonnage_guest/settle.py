@@ -38,11 +38,12 @@ _sleep, _clock = time.sleep, time.monotonic
 class _Steps:
     """What the steps so far brought."""
 
-    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "unlimited")
+    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "unlimited", "shown")
 
     def __init__(self):
         self.levels = [0, 0, 0]
         self.asked = False  # the supervisor was asked to end the program
+        self.shown = None  # the last peak that stands in the process's file
         self.unlimited = None  # whether no card is ever full; None: not yet known
         self.restart()
 
@@ -86,7 +87,7 @@ def step_ended(step):
         fast_forward.begin(reason)
     elif _cells_follow():
         record.write_sometimes()
-    elif (reason == "limit" and not _beside_others()) or ranks.all_settled():
+    elif (reason == "limit" and not _beside_others()) or _all_settled():
         _stop(reason)
     else:
         record.write_sometimes()  # the last rank, or program, to settle stops all
@@ -109,6 +110,16 @@ def after_batch():
 def _beside_others():
     """True where other programs share the card and there is time: this one has made its steps, and holds what it holds."""
     return settings.program is not None and _elapsed() < settings.seconds
+
+
+def _all_settled():
+    """Says that this process has settled; True when all of the run have. Another program may then end the run at any moment, so what
+    this one knows is written before."""
+    if settings.program is not None and _steps.shown != _steps.last_peak:
+        _steps.shown = _steps.last_peak
+        history.finish()
+        record.write_now()
+    return ranks.all_settled()
 
 
 def _must_save_yet():

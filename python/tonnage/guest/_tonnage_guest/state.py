@@ -69,7 +69,7 @@ class State:
         self.left_by_trainings = {}  # trainings.py: (kind, name) -> row
         self.holders = {}  # cell_holders.py: (kind, name) -> row
         self.regions = {}  # phase or named region -> where it was entered first
-        self.passes = 0  # complete steps and passes of every kind
+        self.complete_passes = 0  # steps and passes of every kind
         self.request = 0  # the number of the one that is being answered, or was last
         self.backwards = 0  # backward passes that have begun
         self.in_backward = 0  # backward passes that have begun and not ended
