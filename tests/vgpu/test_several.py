@@ -2,6 +2,7 @@
 """Several programs on one card: what each held, counted by hand; which one ran out, beside whom; when the run ends."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -34,7 +35,8 @@ def several(cwd, *programs, options=("--gpu=rtx3060",), **more):
 
 
 def test_both_fit_by_hand_count(tmp_path):
-    run = several(tmp_path, "512", "256 after=first", "64 says=first", options=("--gpu=rtx3060", "--other=1GiB"))
+    wide = {"COLUMNS": "100"}
+    run = several(tmp_path, "512", "256 after=first", "64 says=first", options=("--gpu=rtx3060", "--other=1GiB"), env=wide)
     context = run.report["gpu"]["context_bytes"]
     held = [context + SMALL + size * MIB for size in (512, 256, 64)]
     assert run.status == 0 and run.verdict == "fits", run.explain()
@@ -50,7 +52,8 @@ def test_both_fit_by_hand_count(tmp_path):
     check_categories(run)
     assert "Fits on NVIDIA GeForce RTX 3060 (11.75 GiB): 3 programs at once, " in run.stderr
     assert "program 2 (python " in run.stderr
-    again = subprocess.run([str(TONNAGE), "report", str(tmp_path / "tonnage-report.json"), "--text"], capture_output=True, text=True)
+    again = subprocess.run([str(TONNAGE), "report", str(tmp_path / "tonnage-report.json"), "--text"], capture_output=True, text=True,
+                           env={**os.environ, **wide})
     assert again.stdout == run.stderr[run.stderr.index("Fits on"):]
 
 
