@@ -31,6 +31,9 @@ static const char help[] =
 	"                   and the last of the first node, the first of the second, and the last two\n"
 	"  --memory SIZE    total memory of a card instead of its own (12GiB, 500MiB, bytes)\n"
 	"  --other SIZE     memory that other processes hold on each card\n"
+	"  --host SYSTEM    what the program is to run on: linux (default), windows or wsl, where a desktop\n"
+	"                   holds a part of the card, and the driver goes on in the computer's memory\n"
+	"  --sysmem-fallback MODE  allow (default) or forbid that, as the driver's policy does\n"
 	"  --steps N        stop after N steps; auto (default): when memory has settled, at the latest after\n"
 	"                   200 steps or --seconds N; all: let the program end by itself\n"
 	"  --seconds N      the time limit of auto, counted after the imports (default 120)\n"
@@ -69,7 +72,7 @@ static const char help[] =
 	"  --quiet          no progress line and no report\n"
 	"  --help           this text\n"
 	"\n"
-	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 11 above the budget, the\n"
+	"Ends with 0 fits, 10 out of memory, now or since memory only grows, or spilled, 11 above the budget, the\n"
 	"baseline or the computer's memory, 12 undecided (nothing decisive was seen), 2 wrong usage, 125 a\n"
 	"failure of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the\n"
 	"program's own status.\n";
@@ -81,6 +84,8 @@ enum {
 	OTHER,
 	NODES,
 	RANKS,
+	HOST,
+	SYSMEM_FALLBACK,
 	STEPS,
 	INPUTS,
 	SECONDS,
@@ -118,6 +123,8 @@ static const struct option long_options[] = {
 	{ "ranks", required_argument, NULL, RANKS },
 	{ "memory", required_argument, NULL, MEMORY },
 	{ "other", required_argument, NULL, OTHER },
+	{ "host", required_argument, NULL, HOST },
+	{ "sysmem-fallback", required_argument, NULL, SYSMEM_FALLBACK },
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
 	{ "steps", required_argument, NULL, STEPS },
@@ -228,7 +235,12 @@ take_option(int option, char **argv, struct tn_run_options *out)
 	case MEMORY:
 		return option_size("memory", false, &out->memory_bytes);
 	case OTHER:
+		out->other_told = true;
 		return option_size("other", true, &out->other_bytes);
+	case HOST:
+		return option_system(&out->system);
+	case SYSMEM_FALLBACK:
+		return option_word("sysmem-fallback", "allow", "forbid", &out->forbid_fallback);
 	case INIT:
 		return option_word("init", "skip", "real", &out->real_initialization);
 	case VALUES:
@@ -312,6 +324,8 @@ cmd_run(int argc, char **argv)
 		return wrong_usage("run: --tolerance goes with --baseline FILE");
 	if (options.then_count > 0 && (options.baseline_path != NULL || options.write_baseline_path != NULL))
 		return wrong_usage("run: --baseline and --write-baseline speak of one command: leave --then out");
+	if (options.forbid_fallback && options.system == TN_SYSTEM_LINUX)
+		return wrong_usage("run: --sysmem-fallback goes with --host windows or wsl");
 	int with_requests = check_requests(&options);
 	if (with_requests != 0)
 		return with_requests;

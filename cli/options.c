@@ -66,6 +66,20 @@ option_weights(enum tn_weights *out)
 }
 
 int
+option_system(enum tn_system *out)
+{
+	static const char *const words[] = {
+		[TN_SYSTEM_LINUX] = "linux", [TN_SYSTEM_WINDOWS] = "windows", [TN_SYSTEM_WSL] = "wsl"
+	};
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(optarg, words[i]) == 0) {
+			*out = (enum tn_system)i;
+			return 0;
+		}
+	return wrong_usage("--host is linux, windows or wsl, not \"%s\"", optarg);
+}
+
+int
 option_size(const char *option, bool zero_is_fine, uint64_t *out)
 {
 	uint64_t value;

@@ -28,6 +28,8 @@ int option_assume(double *out);
 int option_share(const char *option, int64_t *out);
 /* A number of seconds above 0, or, where zero_is_fine, 0. */
 int option_seconds(const char *option, bool zero_is_fine, double *out);
+/* linux, windows or wsl. */
+int option_system(enum tn_system *out);
 /* auto, shape or real. */
 int option_weights(enum tn_weights *out);
 /* Numbers and ranges of them: "1-4,4". */

@@ -35,6 +35,9 @@ enum tn_weights {
 	TN_WEIGHTS_REAL   /* files are read as they are */
 };
 
+/* On what the program is to run (doc/design/0040-windows.md). */
+enum tn_system { TN_SYSTEM_LINUX, TN_SYSTEM_WINDOWS, TN_SYSTEM_WSL };
+
 #define TN_MOST_REQUESTS 64 /* files and addresses of --request */
 #define TN_MOST_THEN 15     /* commands after the first one */
 
@@ -46,6 +49,9 @@ struct tn_run_options {
 	const char *ranks;          /* the ranks that are run, "0,1,7-9"; NULL: chosen, where there are several nodes */
 	uint64_t memory_bytes;      /* total memory instead of the card's own; 0: the card's own */
 	uint64_t other_bytes;       /* held by processes that are not of this run */
+	bool other_told;            /* that was said: nothing is taken for a desktop beside it */
+	enum tn_system system;
+	bool forbid_fallback;       /* the driver of Windows may not go on in the computer's memory */
 	const char *steps;          /* "auto", "all" or a number */
 	double seconds;             /* with steps "auto", after the imports; 0: TONNAGE_SECONDS, else 120 */
 	double compile_seconds;     /* of compiling, which is not counted in `seconds`; below 0: 900 */

@@ -305,7 +305,15 @@ must_fail(struct tn_ledger_device *device)
 static bool
 fits(const struct tn_ledger_device *device, uint64_t bytes)
 {
-	return bytes <= device->gpu.total_bytes && device->used_bytes <= device->gpu.total_bytes - bytes;
+	uint64_t room = device->gpu.total_bytes + device->spill_bytes;
+	return bytes <= room && device->used_bytes <= room - bytes;
+}
+
+/* Of the card itself. */
+static uint64_t
+free_of(const struct tn_ledger_device *device)
+{
+	return device->used_bytes < device->gpu.total_bytes ? device->gpu.total_bytes - device->used_bytes : 0;
 }
 
 static void
@@ -314,7 +322,9 @@ note_refusal(const struct tn_ledger *ledger, struct tn_ledger_device *device, ui
 {
 	device->refusal.count++;
 	device->refusal.requested_bytes = bytes;
-	device->refusal.free_bytes = device->gpu.total_bytes - device->used_bytes;
+	device->refusal.free_bytes = device->spill_bytes > 0
+	                                 ? device->gpu.total_bytes + device->spill_bytes - device->used_bytes
+	                                 : free_of(device);
 	device->refusal.sequence = sequence;
 	device->refusal.taken = 0;
 	device->refusal.pid = pid;
@@ -374,7 +384,7 @@ uint64_t
 tn__ledger_free_bytes(struct tn_ledger *ledger, int device)
 {
 	tn__ledger_lock(ledger);
-	uint64_t free_bytes = ledger->devices[device].gpu.total_bytes - ledger->devices[device].used_bytes;
+	uint64_t free_bytes = free_of(&ledger->devices[device]);
 	tn__ledger_unlock(ledger);
 	return free_bytes;
 }

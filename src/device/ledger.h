@@ -6,7 +6,7 @@
  *
  * Invariants (checked by tn__ledger_check):
  *   1. for each device: used_bytes = other_bytes + sum over processes of (context + program + library + communication bytes)
- *   2. used_bytes <= total_bytes, peak_used_bytes >= used_bytes
+ *   2. used_bytes <= total_bytes + spill_bytes, peak_used_bytes >= used_bytes
  *   3. a process slot with state FREE holds nothing and is in no region
  *   4. for each device: program_bytes = sum over processes of their program bytes
  *   5. a region's `processes` counts the slots that are in it; its bit in `regions_occupied` says whether there are any;
@@ -82,6 +82,7 @@ struct tn_ledger_refusal { /* the last failed device allocation */
 struct tn_ledger_device {
 	struct tn_gpu_figures gpu;
 	uint64_t other_bytes; /* held by processes that are not of this run: --other */
+	uint64_t spill_bytes; /* of the computer's memory, which the driver gives where the card is full (Windows); 0: it refuses */
 	uint64_t used_bytes, peak_used_bytes;
 	uint64_t program_bytes;         /* of used_bytes, what TN_BYTES_PROGRAM is of, all processes */
 	uint64_t peak_sequence;         /* when the peak was set */
@@ -208,7 +209,8 @@ struct tn_ledger {
 	uint32_t flags;
 	_Atomic uint64_t managed_bytes, managed_peak; /* of cudaMallocManaged, all processes; on no device's account */
 	_Atomic uint64_t host_looks; /* of the supervisor at the computer's memory; the hook waits for some */
-	uint64_t unused[2];
+	_Atomic uint64_t pinned_peak; /* of the computer's memory, all processes at once */
+	uint64_t unused;
 	struct tn_ledger_guest guest; /* at TN_LEDGER_GUEST_OFFSET */
 	pthread_mutex_t lock;
 	_Atomic uint64_t sequence;       /* one number orders everything: taken by every change of what a device holds */

@@ -47,6 +47,10 @@ json_t *tn__host_json(const struct tn_report *report);
 
 json_t *tn__programs_json(const struct tn_report *report);
 
+/* ---- system.c: the object `system` of `run --json` ---- */
+
+json_t *tn__system_json(const struct tn_report *report);
+
 /* ---- requests_json.c: the object `requests` of `run --json` ---- */
 
 json_t *tn__requests_json(const struct tn_requests *requests);

@@ -152,6 +152,8 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	} else if (report->verdict == TN_VERDICT_GROWS) {
 		tn__say(printer, TN_TINT_BAD, 0, "Does not last on %s: full at %s %s", name,
 		        report->growth.unit != NULL ? report->growth.unit : "step", tn__grouped(report->growth.full_at, peak));
+	} else if (report->verdict == TN_VERDICT_SPILLS) {
+		tn__say_spilled(printer, report, name);
 	} else if (is_over_a_limit(report)) {
 		tn__say_over(printer, report, name);
 	} else if (report->stopped == TN_STOPPED_INTERRUPTED) {
@@ -273,6 +275,7 @@ static const struct tn_finding *
 reason_of(const struct tn_report *report)
 {
 	bool bad = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_GROWS ||
+	           report->verdict == TN_VERDICT_SPILLS ||
 	           is_over_a_limit(report);
 	for (size_t i = 0; i < report->finding_count && bad; i++)
 		if (!is_about_the_ending(&report->findings[i]))
@@ -352,7 +355,9 @@ static void
 say_fix_command(const struct tn_printer *printer, const struct tn_report *report)
 {
 	const struct tn_gpu_row *row = report->gpu.alias[0] != '\0' ? tn__gpu_find(report->gpu.alias) : NULL;
-	int64_t others = report->at_oom.by_category[TN_CATEGORY_other_processes];
+	bool spills = report->verdict == TN_VERDICT_SPILLS;
+	const struct tn_report_moment *moment = spills ? &report->at_peak : &report->at_oom;
+	int64_t others = moment->by_category[TN_CATEGORY_other_processes];
 	const char *command = report->command;
 	if (report->programs.count > 0) { /* what makes this one fit beside the others */
 		others = tn__programs_beside_at_most(report);
@@ -394,7 +399,7 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 {
 	const struct tn_gpu_row *row = smallest_card(report);
 	const struct tn_finding *reason = reason_of(report);
-	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY;
+	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_SPILLS;
 	if (reason == NULL && !out)
 		return;
 	fputc('\n', printer->out);
@@ -424,6 +429,7 @@ tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
 		say_oom(printer, report);
 	else if (report->verdict == TN_VERDICT_GROWS)
 		say_growth(printer, report);
+	tn__say_system(printer, report);
 	tn__say_gate(printer, report);
 	tn__say_host(printer, report);
 }

@@ -158,7 +158,8 @@ take_refusal(const struct tn_card *card, const struct tn_ledger_device *refusing
 }
 
 static void
-add_sources(const struct tn_run_options *options, const struct tn_card *card, struct tn_report *report)
+add_sources(const struct tn_run_options *options, const struct tn_card *card, const struct tn_ledger *ledger,
+            struct tn_report *report)
 {
 	tn__report_add_source(report, "gpu.total_bytes", "%s", card->total_source);
 	tn__report_add_source(report, "gpu.context_bytes", "%s", card->context_source);
@@ -171,7 +172,12 @@ add_sources(const struct tn_run_options *options, const struct tn_card *card, st
 	                      "context: within %.0f %%, %s; kernels as they are first loaded and what libraries hold by "
 	                      "themselves: up to %d MiB for each process",
 	                      100 * card->context_share, card->context_source, UNSEEN_ABOVE >> 20);
-	if (options->other_bytes > 0)
+	if (report->system.kind != TN_SYSTEM_LINUX && ledger->pinned_peak > 0)
+		report->system.pinned = (int64_t)ledger->pinned_peak;
+	if (report->system.display > 0)
+		tn__report_add_source(report, "at_peak.by_category.other_processes", "%s%s's desktop (guess)",
+		                      options->other_bytes > 0 ? "--other, and " : "", tn__system_name(report->system.kind));
+	else if (options->other_bytes > 0)
 		tn__report_add_source(report, "at_peak.by_category.other_processes", "--other");
 	tn__report_add_source(report, "peak.device_bytes",
 	                      "the virtual GPU: kernels do not run, what libraries take for themselves is a model");
@@ -326,7 +332,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__network_collect(options, watch, report);
 	take_refusal(card, device_that_refused(watch->ledger, news.out_pid, refusing), &watch->ledger->devices[worst],
 	             report);
-	add_sources(options, card, report);
+	add_sources(options, card, watch->ledger, report);
 	add_answers(&watch->ledger->answers, report);
 	if (report->at_peak.split.communication > 0)
 		tn__report_add_source(report, "at_peak.by_category.communication",

@@ -428,6 +428,7 @@ struct tn_once {
 	struct tn_ledger *ledger;
 	struct tn_watch watch;
 	char program[PATH_MAX];
+	struct tn_host_system system;
 	struct tn_commands commands;     /* several programs; count 0: there is one */
 	struct tn_request_run *requests; /* NULL: no requests are sent */
 	char **notebook;                 /* the command that runs a notebook's cells; NULL: the program is none */

@@ -19,6 +19,7 @@
 #include "report/report.h"
 #include "supervise/internal.h"
 
+#define MOST_SPILLED (UINT64_C(1) << 42) /* where nobody said how much memory the computer has */
 #define COMPILE_SECONDS 900 /* what compiling may take beside the time limit */
 
 /* What is executed: a notebook by the program that runs its cells. */
@@ -54,6 +55,12 @@ check_options(struct tn_once *once, int *exit_status)
 	             TN_NODE_DEVICES);
 	TN_FORWARD_IF_ERROR(tn__choose_ranks(options, &once->chosen));
 	TN_FORWARD_IF_ERROR(tn__card_choose(options, &once->card));
+	once->system = tn__system_of(options->system, options->forbid_fallback, options->host_memory_bytes,
+	                             options->other_told);
+	TN_RETURN_IF(options->system != TN_SYSTEM_LINUX && once->card.real, TN_INVALID,
+	             "--host speaks of a virtual card: name one (tonnage gpus lists them)");
+	TN_RETURN_IF(options->other_bytes + (uint64_t)once->system.display >= once->card.figures.total_bytes, TN_INVALID,
+	             "the desktop and other processes cannot hold the whole card: --other SIZE says what they hold");
 	TN_RETURN_IF(once->chosen.count > 0 && once->card.real, TN_INVALID,
 	             "--nodes and --ranks run some ranks of a job, on a virtual card: name one (tonnage gpus lists them)");
 	const char *paths[] = { options->json_path, options->html_path, options->snapshot_path };
@@ -108,7 +115,10 @@ prepare(struct tn_once *once)
 	for (int i = 0; i < cards; i++)
 		gpus[i] = once->card.figures;
 	TN_FORWARD_IF_ERROR(tn__ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, cards,
-	                                      once->options->other_bytes, &once->ledger));
+	                                      once->options->other_bytes + (uint64_t)once->system.display, &once->ledger));
+	for (int i = 0; i < cards && once->system.kind != TN_SYSTEM_LINUX && !once->system.forbidden; i++)
+		once->ledger->devices[i].spill_bytes =
+			once->system.limit != TN_NO_FIGURE ? (uint64_t)once->system.limit : MOST_SPILLED;
 	once->ledger->ranks_run = (uint32_t)once->chosen.count;
 	once->ledger->node_cards = (uint32_t)once->options->gpus;
 	once->ledger->program_count = (uint32_t)once->commands.count;
@@ -185,6 +195,7 @@ tn__once_report(struct tn_once *once, const struct tn_need *need, struct tn_repo
 	report->gate.wanted = options->write_baseline_path;
 	if (options->host_memory_bytes > 0)
 		report->host.limit = (int64_t)options->host_memory_bytes;
+	report->system = once->system;
 	if (need != NULL)
 		report->need = *need;
 	tn__collect(options, &once->card, &once->watch, report);

@@ -55,6 +55,7 @@ tn__report_init(struct tn_report *report)
 	tn__inputs_init(&report->inputs);
 	tn__host_init(&report->host);
 	tn__programs_init(&report->programs, 0);
+	report->system = tn__system_of(TN_SYSTEM_LINUX, false, 0, true);
 	report->files.bytes = report->files.disk_bytes = report->files.limit_bytes = TN_NO_FIGURE;
 }
 
@@ -448,7 +449,7 @@ const char *
 tn__verdict_text(enum tn_verdict verdict)
 {
 	static const char *const texts[] = { "fits",          "out_of_memory",    "grows",    "failed", "over_budget",
-		                                 "over_baseline", "over_host_memory", "undecided" };
+		                                 "over_baseline", "over_host_memory", "spills", "undecided" };
 	return texts[verdict];
 }
 

@@ -23,6 +23,7 @@
 #include "verdict/host.h"     /* tn_host */
 #include "verdict/inputs.h"   /* tn_inputs */
 #include "verdict/requests.h" /* tn_requests */
+#include "verdict/system.h"   /* tn_host_system */
 
 enum tn_verdict {
 	TN_VERDICT_FITS,
@@ -32,6 +33,7 @@ enum tn_verdict {
 	TN_VERDICT_OVER_BUDGET, /* these three fit the card */
 	TN_VERDICT_OVER_BASELINE,
 	TN_VERDICT_OVER_HOST_MEMORY, /* fits the card, and not the computer */
+	TN_VERDICT_SPILLS,           /* the card is too small, and the driver of Windows uses the computer's memory beside it */
 	TN_VERDICT_UNDECIDED,        /* nothing decisive was seen: doc/design/0018-evidence.md */
 	TN_VERDICTS                  /* how many there are */
 };
@@ -425,7 +427,7 @@ struct tn_report {
 	int64_t context_lowest, context_highest; /* bounds of one context, for the uncertainty */
 	int64_t unseen_below, unseen_above;      /* what else the driver may hold less or more, for each context */
 	int64_t uncertainty_lowest, uncertainty_highest;
-	struct tn_unmeasured bounds[2]; /* what the uncertainty is made of; a part without a name is none */
+	struct tn_unmeasured bounds[3]; /* what the uncertainty is made of; a part without a name is none */
 	bool narrowly;
 	const char *smallest_gpu; /* alias in the catalogue, which is never released */
 
@@ -482,6 +484,7 @@ struct tn_report {
 	struct tn_stand_in_list stand_ins;
 	struct tn_inputs inputs;
 	struct tn_host host;
+	struct tn_host_system system;
 	struct tn_requests requests;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made;          /* where the guest left it, inside the run folder */
