@@ -72,10 +72,10 @@ static const char help[] =
 	"  --quiet          no progress line and no report\n"
 	"  --help           this text\n"
 	"\n"
-	"Ends with 0 fits, 10 out of memory, now or since memory only grows, or spilled, 11 above the budget, the\n"
-	"baseline or the computer's memory, 12 undecided (nothing decisive was seen), 2 wrong usage, 125 a\n"
-	"failure of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the\n"
-	"program's own status.\n";
+	"Ends with 0 fits, 10 out of memory, now or since memory only grows, or spilled, 11 above the\n"
+	"budget, the baseline or the computer's memory, 12 undecided (nothing decisive was seen), 2 wrong\n"
+	"usage, 125 a failure of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found,\n"
+	"else with the program's own status.\n";
 
 enum {
 	GPU = 1,
