@@ -81,7 +81,8 @@ cmd_fix(int argc, char **argv)
 		return wrong_usage("fix: the list begins with 1");
 	options.search.run.arguments = argv + optind;
 	if (has_separator(options.search.run.arguments))
-		return wrong_usage("fix: one program at a time: what others hold beside it is --other SIZE (::: is for tonnage run)");
+		return wrong_usage(
+			"fix: one program at a time: what others hold beside it is --other SIZE (::: is for tonnage run)");
 	const struct output outputs[] = { { "--json", options.search.run.json_path },
 		                              { "--html", options.search.run.html_path },
 		                              { "--patch", options.patch_path },

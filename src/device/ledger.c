@@ -322,9 +322,7 @@ note_refusal(const struct tn_ledger *ledger, struct tn_ledger_device *device, ui
 {
 	device->refusal.count++;
 	device->refusal.requested_bytes = bytes;
-	device->refusal.free_bytes = device->spill_bytes > 0
-	                                 ? device->gpu.total_bytes + device->spill_bytes - device->used_bytes
-	                                 : free_of(device);
+	device->refusal.free_bytes = free_of(device);
 	device->refusal.sequence = sequence;
 	device->refusal.taken = 0;
 	device->refusal.pid = pid;

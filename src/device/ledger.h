@@ -82,7 +82,8 @@ struct tn_ledger_refusal { /* the last failed device allocation */
 struct tn_ledger_device {
 	struct tn_gpu_figures gpu;
 	uint64_t other_bytes; /* held by processes that are not of this run: --other */
-	uint64_t spill_bytes; /* of the computer's memory, which the driver gives where the card is full (Windows); 0: it refuses */
+	uint64_t
+		spill_bytes; /* of the computer's memory, which the driver gives where the card is full (Windows); 0: it refuses */
 	uint64_t used_bytes, peak_used_bytes;
 	uint64_t program_bytes;         /* of used_bytes, what TN_BYTES_PROGRAM is of, all processes */
 	uint64_t peak_sequence;         /* when the peak was set */
@@ -96,9 +97,9 @@ enum tn_process_state { TN_PROCESS_FREE, TN_PROCESS_ALIVE };
 struct tn_ledger_process {
 	int32_t state;
 	int32_t pid;
-	uint64_t start_time; /* clock ticks after boot */
-	uint32_t region;     /* row + 1; 0: in none */
-	uint32_t program;    /* of several commands that run at the same time, from 1 on; 0: there is one */
+	uint64_t start_time;           /* clock ticks after boot */
+	uint32_t region;               /* row + 1; 0: in none */
+	uint32_t program;              /* of several commands that run at the same time, from 1 on; 0: there is one */
 	_Atomic uint64_t pinned_bytes; /* of the computer's memory, allocated or registered for any card */
 	uint64_t bytes[TN_MAX_DEVICES][TN_BYTES_CLASSES];
 	uint64_t peak_bytes[TN_MAX_DEVICES];                /* the most that it held of each device, */
@@ -208,7 +209,7 @@ struct tn_ledger {
 	uint32_t device_count;
 	uint32_t flags;
 	_Atomic uint64_t managed_bytes, managed_peak; /* of cudaMallocManaged, all processes; on no device's account */
-	_Atomic uint64_t host_looks; /* of the supervisor at the computer's memory; the hook waits for some */
+	_Atomic uint64_t host_looks;  /* of the supervisor at the computer's memory; the hook waits for some */
 	_Atomic uint64_t pinned_peak; /* of the computer's memory, all processes at once */
 	uint64_t unused;
 	struct tn_ledger_guest guest; /* at TN_LEDGER_GUEST_OFFSET */

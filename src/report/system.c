@@ -12,13 +12,13 @@ tn__system_json(const struct tn_report *report)
 	const struct tn_host_system *system = &report->system;
 	if (system->kind == TN_SYSTEM_LINUX)
 		return json_null();
-	json_t *range = system->display > 0 ? json_pack("[I, I]", (json_int_t)system->display_lowest,
-	                                                (json_int_t)system->display_highest)
-	                                    : json_null();
+	json_t *range = system->display > 0
+	                    ? json_pack("[I, I]", (json_int_t)system->display_lowest, (json_int_t)system->display_highest)
+	                    : json_null();
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", tn__system_text(system->kind),
 	                 "sysmem_fallback", system->forbidden ? "forbid" : "allow", "display_bytes",
-	                 tn__json_figure(system->display > 0 ? system->display : TN_NO_FIGURE), "display_range_bytes", range,
-	                 "fallback_limit_bytes", tn__json_figure(system->limit), "spilled_bytes",
+	                 tn__json_figure(system->display > 0 ? system->display : TN_NO_FIGURE), "display_range_bytes",
+	                 range, "fallback_limit_bytes", tn__json_figure(system->limit), "spilled_bytes",
 	                 tn__json_figure(system->spilled), "pinned_bytes", tn__json_figure(system->pinned),
 	                 "pinned_limit_bytes", tn__json_figure(system->pinned_limit));
 }
@@ -27,8 +27,9 @@ void
 tn__say_spilled(const struct tn_printer *printer, const struct tn_report *report, const char *card)
 {
 	char peak[32], spilled[32];
-	tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s: %s of %s would lie in the computer's memory, many times slower",
-	        card, tn__human_bytes(report->system.spilled, spilled), tn__human_bytes(report->device_peak, peak));
+	tn__say(printer, TN_TINT_BAD, 0,
+	        "Does not fit on %s: %s of %s would lie in the computer's memory, many times slower", card,
+	        tn__human_bytes(report->system.spilled, spilled), tn__human_bytes(report->device_peak, peak));
 }
 
 void

@@ -166,8 +166,7 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s", name);
 	} else {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s%s%s at the peak, %s to spare", name,
-		        together(report, "", ", ", number), bound_words(report),
-		        tn__human_bytes(report->device_peak, peak),
+		        together(report, "", ", ", number), bound_words(report), tn__human_bytes(report->device_peak, peak),
 		        tn__human_bytes((int64_t)report->gpu.total_bytes - report->device_peak, spare));
 	}
 	for (size_t i = 0; i < report->finding_count; i++)
@@ -213,8 +212,8 @@ say_need(const struct tn_printer *printer, const struct tn_report *report)
 		tn__say(printer, TN_TINT_NONE, 2, "in total %s %s for %s: %s more than the card has", who, needed, steps,
 		        tn__human_bytes(more, missing));
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "in total %s %s for %s, plus what lies unused between %s tensors", who, needed,
-		        steps, whose);
+		tn__say(printer, TN_TINT_NONE, 2, "in total %s %s for %s, plus what lies unused between %s tensors", who,
+		        needed, steps, whose);
 }
 
 static void
@@ -275,8 +274,7 @@ static const struct tn_finding *
 reason_of(const struct tn_report *report)
 {
 	bool bad = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_GROWS ||
-	           report->verdict == TN_VERDICT_SPILLS ||
-	           is_over_a_limit(report);
+	           report->verdict == TN_VERDICT_SPILLS || is_over_a_limit(report);
 	for (size_t i = 0; i < report->finding_count && bad; i++)
 		if (!is_about_the_ending(&report->findings[i]))
 			return report->findings[i].severity == TN_SEVERITY_ERROR ? &report->findings[i] : NULL;

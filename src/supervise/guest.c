@@ -21,8 +21,8 @@ static bool
 went_on_after(const struct tn_guest_file *later, const struct tn_guest_file *ended, bool well)
 {
 	bool same = later->program != NULL && ended->program != NULL && strcmp(later->program, ended->program) == 0;
-	return ended->written > 0 && later->number == ended->number && later->started >= ended->written && later->reserved_peak > 0 && !later->oom_ended &&
-	       (well || same || later->steps > 0);
+	return ended->written > 0 && later->number == ended->number && later->started >= ended->written &&
+	       later->reserved_peak > 0 && !later->oom_ended && (well || same || later->steps > 0);
 }
 
 static void

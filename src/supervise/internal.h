@@ -104,8 +104,9 @@ enum tn_news_kind {
 struct tn_news { /* through a pipe, whole at once since it is shorter than PIPE_BUF */
 	int32_t kind;
 	int32_t pid;
-	int32_t status;  /* wait status, errno, tn_status or enum tn__raw_wall */
-	int32_t program; /* of ENDED: 1 when it is the program itself, 0 for an orphan that the reaper reaped; of COMMAND_*: its number */
+	int32_t status; /* wait status, errno, tn_status or enum tn__raw_wall */
+	int32_t
+		program; /* of ENDED: 1 when it is the program itself, 0 for an orphan that the reaper reaped; of COMMAND_*: its number */
 	uint64_t peak_rss_bytes;
 };
 

@@ -20,7 +20,7 @@
 #include "supervise/internal.h"
 
 #define MOST_SPILLED (UINT64_C(1) << 42) /* where nobody said how much memory the computer has */
-#define COMPILE_SECONDS 900 /* what compiling may take beside the time limit */
+#define COMPILE_SECONDS 900              /* what compiling may take beside the time limit */
 
 /* What is executed: a notebook by the program that runs its cells. */
 static char *const *
@@ -117,8 +117,8 @@ prepare(struct tn_once *once)
 	TN_FORWARD_IF_ERROR(tn__ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, cards,
 	                                      once->options->other_bytes + (uint64_t)once->system.display, &once->ledger));
 	for (int i = 0; i < cards && once->system.kind != TN_SYSTEM_LINUX && !once->system.forbidden; i++)
-		once->ledger->devices[i].spill_bytes =
-			once->system.limit != TN_NO_FIGURE ? (uint64_t)once->system.limit : MOST_SPILLED;
+		once->ledger->devices[i].spill_bytes = once->system.limit != TN_NO_FIGURE ? (uint64_t)once->system.limit
+		                                                                          : MOST_SPILLED;
 	once->ledger->ranks_run = (uint32_t)once->chosen.count;
 	once->ledger->node_cards = (uint32_t)once->options->gpus;
 	once->ledger->program_count = (uint32_t)once->commands.count;

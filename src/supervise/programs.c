@@ -53,8 +53,7 @@ tn__commands_split(const struct tn_run_options *options, struct tn_commands *com
 		first = word + 1;
 	}
 	for (size_t i = 0; i < commands->count; i++)
-		TN_FORWARD_IF_ERROR(
-			tn__program_find(commands->items[i].words[0], commands->items[i].path, exit_status));
+		TN_FORWARD_IF_ERROR(tn__program_find(commands->items[i].words[0], commands->items[i].path, exit_status));
 	return TN_OK;
 }
 
@@ -237,8 +236,7 @@ detail(const struct tn_folder *folder, const struct tn_report *report, const str
 }
 
 static void
-collect_moment(const struct tn_folder *folder, const struct tn_ledger_split *held, bool out,
-               struct tn_report *report)
+collect_moment(const struct tn_folder *folder, const struct tn_ledger_split *held, bool out, struct tn_report *report)
 {
 	for (size_t i = 0; i < report->programs.count; i++) {
 		struct tn_program *program = &report->programs.items[i];

@@ -448,7 +448,7 @@ tn__report_new_place(const char *file, int64_t line, const char *function, bool 
 const char *
 tn__verdict_text(enum tn_verdict verdict)
 {
-	static const char *const texts[] = { "fits",          "out_of_memory",    "grows",    "failed", "over_budget",
+	static const char *const texts[] = { "fits",          "out_of_memory",    "grows",  "failed",   "over_budget",
 		                                 "over_baseline", "over_host_memory", "spills", "undecided" };
 	return texts[verdict];
 }

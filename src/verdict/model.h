@@ -33,9 +33,9 @@ enum tn_verdict {
 	TN_VERDICT_OVER_BUDGET, /* these three fit the card */
 	TN_VERDICT_OVER_BASELINE,
 	TN_VERDICT_OVER_HOST_MEMORY, /* fits the card, and not the computer */
-	TN_VERDICT_SPILLS,           /* the card is too small, and the driver of Windows uses the computer's memory beside it */
-	TN_VERDICT_UNDECIDED,        /* nothing decisive was seen: doc/design/0018-evidence.md */
-	TN_VERDICTS                  /* how many there are */
+	TN_VERDICT_SPILLS,    /* the card is too small, and the driver of Windows uses the computer's memory beside it */
+	TN_VERDICT_UNDECIDED, /* nothing decisive was seen: doc/design/0018-evidence.md */
+	TN_VERDICTS           /* how many there are */
 };
 enum tn_stopped {
 	TN_STOPPED_SETTLED,

@@ -167,7 +167,7 @@ doubt(struct tn_report *report, size_t index)
 	tn__program_words(report, index, who);
 	if (known(program->peak) == 0) {
 		tn__report_add_doubt(report, TN_FINDING_card_unused, false,
-		                     "leave it out, where it is to use none; else give the command that trains or infers", 
+		                     "leave it out, where it is to use none; else give the command that trains or infers",
 		                     "%s never used a GPU", who);
 		return;
 	}

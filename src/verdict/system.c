@@ -77,14 +77,14 @@ judge_spill(struct tn_report *report)
 		report->verdict = TN_VERDICT_SPILLS;
 		report->exit_status = TN_EXIT_OUT_OF_MEMORY;
 	}
-	tn__report_add_finding_as(report, TN_FINDING_spills, seen ? TN_SEVERITY_ERROR : TN_SEVERITY_WARNING,
-	                          system->spilled, report->at_peak.at,
-	                          "a smaller batch with gradient accumulation, 16 bits or a smaller model; so that nobody takes "
-	                          "it for a slow program: \"CUDA - Sysmem Fallback Policy\" set to \"Prefer No Sysmem "
-	                          "Fallback\" makes it an error (--sysmem-fallback forbid)",
-	                          "the driver of %s gives %s of the computer's memory where the card is full, and each use of "
-	                          "it goes through the PCI Express bus",
-	                          tn__system_name(system->kind), tn__human_bytes(system->spilled, bytes));
+	tn__report_add_finding_as(
+		report, TN_FINDING_spills, seen ? TN_SEVERITY_ERROR : TN_SEVERITY_WARNING, system->spilled, report->at_peak.at,
+		"a smaller batch with gradient accumulation, 16 bits or a smaller model; so that nobody takes "
+		"it for a slow program: \"CUDA - Sysmem Fallback Policy\" set to \"Prefer No Sysmem "
+		"Fallback\" makes it an error (--sysmem-fallback forbid)",
+		"the driver of %s gives %s of the computer's memory where the card is full, and each use of "
+		"it goes through the PCI Express bus",
+		tn__system_name(system->kind), tn__human_bytes(system->spilled, bytes));
 }
 
 static void
@@ -92,19 +92,21 @@ judge_pinned(struct tn_report *report)
 {
 	const struct tn_host_system *system = &report->system;
 	char bytes[32], limit[32];
-	if (system->pinned == TN_NO_FIGURE || system->pinned_limit == TN_NO_FIGURE || system->pinned <= system->pinned_limit)
+	if (system->pinned == TN_NO_FIGURE || system->pinned_limit == TN_NO_FIGURE ||
+	    system->pinned <= system->pinned_limit)
 		return;
 	tn__human_bytes(system->pinned, bytes);
 	tn__human_bytes(system->pinned_limit, limit);
 	if (system->kind == TN_SYSTEM_WSL)
-		tn__report_add_finding(report, TN_FINDING_pinned_limit, system->pinned - system->pinned_limit, NULL, NULL,
-		                       "%s of the computer's memory are pinned at once: under WSL that fails with \"CUDA error: out of "
-		                       "memory\" from about %s on, in reports from 0.5 GiB to 4 GiB",
-		                       bytes, limit);
+		tn__report_add_finding(
+			report, TN_FINDING_pinned_limit, system->pinned - system->pinned_limit, NULL, NULL,
+			"%s of the computer's memory are pinned at once: under WSL that fails with \"CUDA error: out of "
+			"memory\" from about %s on, in reports from 0.5 GiB to 4 GiB",
+			bytes, limit);
 	else
-		tn__report_add_finding(report, TN_FINDING_pinned_limit, system->pinned - system->pinned_limit, NULL, NULL,
-		                       "%s of the computer's memory are pinned at once: Windows gives half of it to devices, %s", bytes,
-		                       limit);
+		tn__report_add_finding(
+			report, TN_FINDING_pinned_limit, system->pinned - system->pinned_limit, NULL, NULL,
+			"%s of the computer's memory are pinned at once: Windows gives half of it to devices, %s", bytes, limit);
 }
 
 void
@@ -126,8 +128,10 @@ tn__system_judge(struct tn_report *report)
 void
 tn__system_read(const json_t *object, struct tn_host_system *out)
 {
-	const json_t *display = json_object_get(object, "display_bytes"), *range = json_object_get(object, "display_range_bytes");
-	const char *name = tn__json_borrow_text(object, "name"), *fallback = tn__json_borrow_text(object, "sysmem_fallback");
+	const json_t *display = json_object_get(object, "display_bytes"),
+				 *range = json_object_get(object, "display_range_bytes");
+	const char *name = tn__json_borrow_text(object, "name"),
+			   *fallback = tn__json_borrow_text(object, "sysmem_fallback");
 	*out = tn__system_of(TN_SYSTEM_LINUX, false, 0, true);
 	if (name == NULL)
 		return;

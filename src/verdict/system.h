@@ -19,8 +19,8 @@ struct tn_host_system {
 	bool forbidden;      /* the driver may not use the computer's memory in the place of the card's */
 	int64_t display, display_lowest, display_highest; /* what the desktop holds of the card; 0: --other says it */
 	int64_t limit;                                    /* of the computer's memory, for what the card does not hold */
-	int64_t spilled;              /* of the peak; 0: none. Not known where the peak was not seen */
-	int64_t pinned, pinned_limit; /* of the computer's memory, at most at once; what may be */
+	int64_t spilled;                                  /* of the peak; 0: none. Not known where the peak was not seen */
+	int64_t pinned, pinned_limit;                     /* of the computer's memory, at most at once; what may be */
 };
 
 /* The figures of a system. `memory`: of the computer; 0: unknown. `told`: somebody has said what others hold of the card. */

@@ -86,6 +86,25 @@ test_peak_and_its_parts(void **state)
 	finish(ledger);
 }
 
+/* Where the driver goes on in the computer's memory: nothing of the card is free then, and there is an end to it, too. */
+static void
+test_spilling(void **state)
+{
+	(void)state;
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	int slot;
+	ledger->devices[0].spill_bytes = 50 * MIB;
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &slot), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 90 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_free_bytes(ledger, 0), 10 * MIB);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 60 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_free_bytes(ledger, 0), 0);
+	assert_int_equal(ledger->devices[0].peak_used_bytes, 150 * MIB);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_int_equal(ledger->devices[0].refusal.free_bytes, 0);
+	finish(ledger);
+}
+
 /* Several programs: each has the bytes of its processes, its own peak, its part of the device's peak and of a refusal. */
 static void
 test_programs(void **state)
@@ -481,6 +500,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_byte),
 		cmocka_unit_test(test_peak_and_its_parts),
+		cmocka_unit_test(test_spilling),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_whose_peak_and_what_a_refusal_met),
 		cmocka_unit_test(test_killed_process_gives_back),
