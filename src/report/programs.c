@@ -34,16 +34,19 @@ moment(const struct tn_report_moment *of)
 }
 
 static json_t *
-item(const struct tn_program *program)
+item(const struct tn_report *report, size_t index)
 {
-	return json_pack("{s:o, s:o, s:o, s:{s:o, s:o, s:I}, s:b, s:{s:o, s:o, s:o}, s:o, s:o}", "command",
+	const struct tn_program *program = &report->programs.items[index];
+	bool known = report->need.program_count == report->programs.count;
+	return json_pack("{s:o, s:o, s:o, s:{s:o, s:o, s:I}, s:b, s:{s:o, s:o, s:o}, s:o, s:o, s:o}", "command",
 	                 tn__json_text(program->command), "pid", tn__json_figure(program->pid), "exit_status",
 	                 tn__json_figure(status_of(program)), "steps", "seen", tn__json_figure(program->steps), "unit",
 	                 tn__json_text(program->unit), "passes", (json_int_t)program->passes, "out_of_memory",
 	                 program->out_of_memory, "peak", "allocated_bytes", tn__json_figure(program->allocated_peak),
 	                 "reserved_bytes", tn__json_figure(program->reserved_peak), "device_bytes",
 	                 tn__json_figure(program->peak), "at_peak", moment(&program->at_peak), "at_out_of_memory",
-	                 moment(&program->at_oom));
+	                 moment(&program->at_oom), "need_bytes",
+	                 tn__json_figure(known ? report->need.programs[index] : TN_NO_FIGURE));
 }
 
 json_t *
@@ -54,7 +57,7 @@ tn__programs_json(const struct tn_report *report)
 		return json_null();
 	json_t *items = json_array();
 	for (size_t i = 0; i < programs->count; i++)
-		json_array_append_new(items, item(&programs->items[i]));
+		json_array_append_new(items, item(report, i));
 	return json_pack("{s:o, s:o, s:o}", "items", items, "failing",
 	                 tn__json_figure(programs->failing == TN_NO_FIGURE ? TN_NO_FIGURE : programs->failing + 1),
 	                 "together_bytes", tn__json_figure(programs->together));

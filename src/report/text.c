@@ -175,9 +175,10 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	if (report->narrowly && report->verdict == TN_VERDICT_FITS &&
 	    report->uncertainty_highest > (int64_t)report->gpu.total_bytes) /* what did not fit was not seen to its end */
 		tn__say(printer, TN_TINT_NONE, 2,
-		        "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
+		        "narrowly: the peak may be up to %s higher (%sthe CUDA context, kernels as they "
 		        "load), and that decides",
-		        tn__human_bytes(report->uncertainty_highest - report->device_peak, peak));
+		        tn__human_bytes(report->uncertainty_highest - report->device_peak, peak),
+		        report->system.display > 0 ? "the desktop, " : "");
 }
 
 static void

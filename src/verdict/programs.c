@@ -243,7 +243,13 @@ tn__programs_read(const json_t *root, struct tn_report *report)
 	report->programs.together = tn__json_read_figure(object, "together_bytes");
 	if (failing > 0 && failing <= (int64_t)report->programs.count)
 		report->programs.failing = failing - 1;
-	json_array_foreach(rows, i, row)
-		if (i < report->programs.count)
-			read_program(row, &report->programs.items[i]);
+	size_t known_needs = 0;
+	json_array_foreach(rows, i, row) {
+		if (i == report->programs.count)
+			break;
+		read_program(row, &report->programs.items[i]);
+		report->need.programs[i] = tn__json_read_figure(row, "need_bytes");
+		known_needs += report->need.programs[i] != TN_NO_FIGURE;
+	}
+	report->need.program_count = known_needs == report->programs.count ? known_needs : 0;
 }

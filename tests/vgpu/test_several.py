@@ -71,6 +71,7 @@ def test_each_alone_fits_and_both_do_not(tmp_path):
     assert [part["exit_status"] for part in programs["items"]] == [None, 1]
     assert (first["id"], first["bytes"], run.report["out_of_memory"]["cause"]) == ("other_program", holder, "other_process")
     assert "program 1 (python" in first["what"] and "holds 8.13 GiB of the card" in first["what"], first
+    assert [part["need_bytes"] for part in programs["items"]] == [context + 8192 * MIB + 8192, context + 5000 * MIB + 8192], programs
     assert "alone program 2 needs 5.01 GiB and fits" in first["what"], first
     assert run.report["out_of_memory"]["requested_bytes"] == 5000 * MIB
     assert run.report["out_of_memory"]["at"]["line"] == 32
