@@ -78,7 +78,7 @@ judge_spill(struct tn_report *report)
 		report->exit_status = TN_EXIT_OUT_OF_MEMORY;
 	}
 	tn__report_add_finding_as(
-		report, TN_FINDING_spills, seen ? TN_SEVERITY_ERROR : TN_SEVERITY_WARNING, system->spilled, report->at_peak.at,
+		report, TN_FINDING_spills, seen ? TN_SEVERITY_ERROR : TN_SEVERITY_WARNING, system->spilled, NULL,
 		"a smaller batch with gradient accumulation, 16 bits or a smaller model; so that nobody takes "
 		"it for a slow program: \"CUDA - Sysmem Fallback Policy\" set to \"Prefer No Sysmem "
 		"Fallback\" makes it an error (--sysmem-fallback forbid)",
