@@ -55,6 +55,7 @@ static const struct {
 	{ NULL, "weights", { "auto shape real", 0 } }, { NULL, "inputs", { "as_is longest pad=", 0 } },
 	{ NULL, "values", { "small all", 0 } },        { NULL, "assume", { "full none", 0 } },
 	{ NULL, "writes", { "scratch allow", 0 } },    { NULL, "network", { "closed allow", 0 } },
+	{ NULL, "host", { "linux windows wsl", 0 } },  { NULL, "sysmem-fallback", { "allow forbid", 0 } },
 	{ NULL, "at", { "peak oom end", 0 } },         { NULL, "apply", { "", CHANGES } },
 };
 

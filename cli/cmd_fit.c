@@ -93,6 +93,9 @@ cmd_fit(int argc, char **argv)
 	if (optind >= argc)
 		return wrong_usage("fit: no program given: tonnage fit --gpu rtx3060 -- python train.py");
 	options.search.run.arguments = argv + optind;
+	if (has_separator(options.search.run.arguments))
+		return wrong_usage(
+			"fit: one program at a time: what others hold beside it is --other SIZE (::: is for tonnage run)");
 	const struct output outputs[] = { { "--json", options.search.run.json_path },
 		                              { "--html", options.search.run.html_path },
 		                              { NULL, NULL } };

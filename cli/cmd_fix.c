@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "options.h"
 #include "outputs.h"
 #include "search_options.h"
 #include "tonnage/fix.h"
@@ -79,6 +80,9 @@ cmd_fix(int argc, char **argv)
 	if (options.apply != NULL && strcmp(options.apply, "0") == 0)
 		return wrong_usage("fix: the list begins with 1");
 	options.search.run.arguments = argv + optind;
+	if (has_separator(options.search.run.arguments))
+		return wrong_usage(
+			"fix: one program at a time: what others hold beside it is --other SIZE (::: is for tonnage run)");
 	const struct output outputs[] = { { "--json", options.search.run.json_path },
 		                              { "--html", options.search.run.html_path },
 		                              { "--patch", options.patch_path },

@@ -17,8 +17,10 @@
 static const char help[] =
 	"usage: tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
 	"       tonnage run [OPTIONS] [--] NOTEBOOK.ipynb\n"
+	"       tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS] ::: PROGRAM [ARGUMENTS]...\n"
 	"\n"
 	"Runs PROGRAM, unmodified, on a virtual GPU and says whether it fits, and if not, where and why.\n"
+	"Several with ::: between them run at the same time, on the same card.\n"
 	"\n"
 	"  --gpu NAME       the card: a name or alias of tonnage gpus; auto (default): a virtual copy of this\n"
 	"                   machine's GPU, else of rtx3060; real: the machine's own GPU, no virtual one\n"
@@ -29,6 +31,9 @@ static const char help[] =
 	"                   and the last of the first node, the first of the second, and the last two\n"
 	"  --memory SIZE    total memory of a card instead of its own (12GiB, 500MiB, bytes)\n"
 	"  --other SIZE     memory that other processes hold on each card\n"
+	"  --host SYSTEM    what the program is to run on: linux (default), windows or wsl, where a desktop\n"
+	"                   holds a part of the card, and the driver goes on in the computer's memory\n"
+	"  --sysmem-fallback MODE  allow (default) or forbid that, as the driver's policy does\n"
 	"  --steps N        stop after N steps; auto (default): when memory has settled, at the latest after\n"
 	"                   200 steps or --seconds N; all: let the program end by itself\n"
 	"  --seconds N      the time limit of auto, counted after the imports (default 120)\n"
@@ -67,10 +72,10 @@ static const char help[] =
 	"  --quiet          no progress line and no report\n"
 	"  --help           this text\n"
 	"\n"
-	"Ends with 0 fits, 10 out of memory, now or since memory only grows, 11 above the budget, the\n"
-	"baseline or the computer's memory, 12 undecided (nothing decisive was seen), 2 wrong usage, 125 a\n"
-	"failure of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the\n"
-	"program's own status.\n";
+	"Ends with 0 fits, 10 out of memory, now or since memory only grows, or spilled, 11 above the\n"
+	"budget, the baseline or the computer's memory, 12 undecided (nothing decisive was seen), 2 wrong\n"
+	"usage, 125 a failure of tonnage itself, 126 or 127 PROGRAM cannot be executed or was not found,\n"
+	"else with the program's own status.\n";
 
 enum {
 	GPU = 1,
@@ -79,6 +84,8 @@ enum {
 	OTHER,
 	NODES,
 	RANKS,
+	HOST,
+	SYSMEM_FALLBACK,
 	STEPS,
 	INPUTS,
 	SECONDS,
@@ -116,6 +123,8 @@ static const struct option long_options[] = {
 	{ "ranks", required_argument, NULL, RANKS },
 	{ "memory", required_argument, NULL, MEMORY },
 	{ "other", required_argument, NULL, OTHER },
+	{ "host", required_argument, NULL, HOST },
+	{ "sysmem-fallback", required_argument, NULL, SYSMEM_FALLBACK },
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "compile-seconds", required_argument, NULL, COMPILE_SECONDS },
 	{ "steps", required_argument, NULL, STEPS },
@@ -186,6 +195,22 @@ check_requests(const struct tn_run_options *options)
 	return 0;
 }
 
+/* Several programs share a card; what speaks of one is not for them. */
+static int
+check_several(struct tn_run_options *options)
+{
+	options->several = has_separator(options->arguments);
+	if (!options->several)
+		return 0;
+	if (options->then_count > 0 || options->request_count > 0)
+		return wrong_usage("run: --then and --request speak of one program: leave ::: out");
+	if (options->nodes > 1 || options->ranks != NULL)
+		return wrong_usage("run: --nodes and --ranks speak of one program: leave ::: out");
+	if (options->baseline_path != NULL || options->write_baseline_path != NULL)
+		return wrong_usage("run: --baseline and --write-baseline speak of one program: leave ::: out");
+	return 0;
+}
+
 /* One case an option, so that it is as long as there are options. */
 static int
 take_option(int option, char **argv, struct tn_run_options *out)
@@ -210,7 +235,12 @@ take_option(int option, char **argv, struct tn_run_options *out)
 	case MEMORY:
 		return option_size("memory", false, &out->memory_bytes);
 	case OTHER:
+		out->other_told = true;
 		return option_size("other", true, &out->other_bytes);
+	case HOST:
+		return option_system(&out->system);
+	case SYSMEM_FALLBACK:
+		return option_word("sysmem-fallback", "allow", "forbid", &out->forbid_fallback);
 	case INIT:
 		return option_word("init", "skip", "real", &out->real_initialization);
 	case VALUES:
@@ -294,10 +324,15 @@ cmd_run(int argc, char **argv)
 		return wrong_usage("run: --tolerance goes with --baseline FILE");
 	if (options.then_count > 0 && (options.baseline_path != NULL || options.write_baseline_path != NULL))
 		return wrong_usage("run: --baseline and --write-baseline speak of one command: leave --then out");
+	if (options.forbid_fallback && options.system == TN_SYSTEM_LINUX)
+		return wrong_usage("run: --sysmem-fallback goes with --host windows or wsl");
 	int with_requests = check_requests(&options);
 	if (with_requests != 0)
 		return with_requests;
 	options.arguments = argv + optind;
+	int together = check_several(&options);
+	if (together != 0)
+		return together;
 	const struct output outputs[] = { { "--json", options.json_path },
 		                              { "--html", options.html_path },
 		                              { "--snapshot", options.snapshot_path },

@@ -11,6 +11,15 @@
 #include "command.h"
 #include "tonnage/run.h"
 
+bool
+has_separator(char *const *words)
+{
+	for (; *words != NULL; words++)
+		if (strcmp(*words, ":::") == 0)
+			return true;
+	return false;
+}
+
 int
 option_number(const char *text)
 {
@@ -54,6 +63,20 @@ option_weights(enum tn_weights *out)
 			return 0;
 		}
 	return wrong_usage("--weights is auto, shape or real, not \"%s\"", optarg);
+}
+
+int
+option_system(enum tn_system *out)
+{
+	static const char *const words[] = {
+		[TN_SYSTEM_LINUX] = "linux", [TN_SYSTEM_WINDOWS] = "windows", [TN_SYSTEM_WSL] = "wsl"
+	};
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(optarg, words[i]) == 0) {
+			*out = (enum tn_system)i;
+			return 0;
+		}
+	return wrong_usage("--host is linux, windows or wsl, not \"%s\"", optarg);
 }
 
 int

@@ -14,6 +14,8 @@
 #define TN_RUN_GPUS 8 /* at most */
 #define TN_RUN_NODES 8192
 
+/* True where one of the words is ":::", which stands between programs that run at the same time. */
+bool has_separator(char *const *words);
 /* Whole numbers from 1 on; -1 for anything else. */
 int option_number(const char *text);
 int option_count(const char *option, int most, int *out);
@@ -26,6 +28,8 @@ int option_assume(double *out);
 int option_share(const char *option, int64_t *out);
 /* A number of seconds above 0, or, where zero_is_fine, 0. */
 int option_seconds(const char *option, bool zero_is_fine, double *out);
+/* linux, windows or wsl. */
+int option_system(enum tn_system *out);
 /* auto, shape or real. */
 int option_weights(enum tn_weights *out);
 /* Numbers and ranges of them: "1-4,4". */

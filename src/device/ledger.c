@@ -255,6 +255,8 @@ split_of(const struct tn_ledger *ledger, const struct tn_ledger_device *device)
 			continue;
 		for (int class = 0; class < TN_BYTES_CLASSES; class++)
 			split.bytes[class] += process->bytes[index][class];
+		for (int class = 0; process->program > 0 && class < TN_BYTES_CLASSES; class++)
+			split.programs[process->program - 1][class] += process->bytes[index][class];
 		if (process->bytes[index][TN_BYTES_PROGRAM] > split.largest_program) {
 			split.largest_program = process->bytes[index][TN_BYTES_PROGRAM];
 			split.largest_pid = process->pid;
@@ -283,6 +285,17 @@ note_process_peak(struct tn_ledger_process *process, int device)
 	memcpy(process->at_peak[device], process->bytes[device], sizeof(process->at_peak[device]));
 }
 
+static void
+note_program_peak(struct tn_ledger *ledger, const struct tn_ledger_process *process, int device, uint64_t bytes)
+{
+	if (process->program == 0)
+		return;
+	struct tn_ledger_program *program = &ledger->programs[process->program - 1];
+	program->bytes[device] += bytes;
+	if (program->bytes[device] > program->peak_bytes[device])
+		program->peak_bytes[device] = program->bytes[device];
+}
+
 static bool
 must_fail(struct tn_ledger_device *device)
 {
@@ -292,7 +305,15 @@ must_fail(struct tn_ledger_device *device)
 static bool
 fits(const struct tn_ledger_device *device, uint64_t bytes)
 {
-	return bytes <= device->gpu.total_bytes && device->used_bytes <= device->gpu.total_bytes - bytes;
+	uint64_t room = device->gpu.total_bytes + device->spill_bytes;
+	return bytes <= room && device->used_bytes <= room - bytes;
+}
+
+/* Of the card itself. */
+static uint64_t
+free_of(const struct tn_ledger_device *device)
+{
+	return device->used_bytes < device->gpu.total_bytes ? device->gpu.total_bytes - device->used_bytes : 0;
 }
 
 static void
@@ -301,7 +322,7 @@ note_refusal(const struct tn_ledger *ledger, struct tn_ledger_device *device, ui
 {
 	device->refusal.count++;
 	device->refusal.requested_bytes = bytes;
-	device->refusal.free_bytes = device->gpu.total_bytes - device->used_bytes;
+	device->refusal.free_bytes = free_of(device);
 	device->refusal.sequence = sequence;
 	device->refusal.taken = 0;
 	device->refusal.pid = pid;
@@ -321,6 +342,7 @@ tn__ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cl
 	if (granted) {
 		ledger->processes[slot].bytes[device][class] += bytes;
 		note_process_peak(&ledger->processes[slot], device);
+		note_program_peak(ledger, &ledger->processes[slot], device, bytes);
 		of->used_bytes += bytes;
 		if (class == TN_BYTES_PROGRAM)
 			of->program_bytes += bytes;
@@ -351,6 +373,8 @@ tn__ledger_give(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cl
 	ledger->devices[device].used_bytes -= back;
 	if (class == TN_BYTES_PROGRAM)
 		ledger->devices[device].program_bytes -= back;
+	if (ledger->processes[slot].program > 0)
+		ledger->programs[ledger->processes[slot].program - 1].bytes[device] -= back;
 	tn__ledger_unlock(ledger);
 }
 
@@ -358,7 +382,7 @@ uint64_t
 tn__ledger_free_bytes(struct tn_ledger *ledger, int device)
 {
 	tn__ledger_lock(ledger);
-	uint64_t free_bytes = ledger->devices[device].gpu.total_bytes - ledger->devices[device].used_bytes;
+	uint64_t free_bytes = free_of(&ledger->devices[device]);
 	tn__ledger_unlock(ledger);
 	return free_bytes;
 }
@@ -398,6 +422,31 @@ tn__ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row)
 	for (uint32_t i = 0; i < ledger->rank_count && all; i++)
 		all = ledger->ranks[i].settled || tn__process_start_time(ledger->ranks[i].pid) != ledger->ranks[i].start_time;
 	tn__ledger_unlock(ledger);
+	return all;
+}
+
+/* Several commands */
+
+void
+tn__ledger_set_program(struct tn_ledger *ledger, int slot, int program)
+{
+	if (slot < 0 || slot >= TN_LEDGER_PROCESSES || program < 1 || (uint32_t)program > ledger->program_count)
+		return;
+	tn__ledger_lock(ledger);
+	ledger->processes[slot].program = (uint32_t)program;
+	tn__ledger_recompute(ledger);
+	tn__ledger_unlock(ledger);
+}
+
+bool
+tn__ledger_settle_program(struct tn_ledger *ledger, int program)
+{
+	bool all = true;
+	if (program < 1 || (uint32_t)program > ledger->program_count)
+		return true;
+	ledger->programs[program - 1].settled = 1;
+	for (uint32_t i = 0; i < ledger->program_count && all; i++)
+		all = ledger->programs[i].settled || ledger->programs[i].ended;
 	return all;
 }
 

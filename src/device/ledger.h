@@ -6,7 +6,7 @@
  *
  * Invariants (checked by tn__ledger_check):
  *   1. for each device: used_bytes = other_bytes + sum over processes of (context + program + library + communication bytes)
- *   2. used_bytes <= total_bytes, peak_used_bytes >= used_bytes
+ *   2. used_bytes <= total_bytes + spill_bytes, peak_used_bytes >= used_bytes
  *   3. a process slot with state FREE holds nothing and is in no region
  *   4. for each device: program_bytes = sum over processes of their program bytes
  *   5. a region's `processes` counts the slots that are in it; its bit in `regions_occupied` says whether there are any;
@@ -30,7 +30,7 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 8u
+#define TN_LEDGER_VERSION 9u
 #define TN_NODE_DEVICES 8 /* that a program may see */
 #define TN_MAX_DEVICES 32 /* in a ledger: of up to four nodes, one after the other */
 #define TN_LEDGER_PROCESSES 256
@@ -41,6 +41,7 @@
 #define TN_LEDGER_RANKS 64
 #define TN_LEDGER_PLACE 256
 #define TN_LEDGER_MARKS 64
+#define TN_LEDGER_PROGRAMS 16 /* commands that run at the same time */
 
 /* What bytes of a process are for, as the ledger can tell them apart. */
 enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_COMMUNICATION, TN_BYTES_CLASSES };
@@ -65,6 +66,7 @@ struct tn_ledger_split {
 	uint64_t largest_program; /* what the process with most bytes of TN_BYTES_PROGRAM had of these, */
 	int32_t largest_pid;      /* and which one that was; 0: none had any */
 	int32_t unused;
+	uint64_t programs[TN_LEDGER_PROGRAMS][TN_BYTES_CLASSES]; /* where several commands run: of each */
 };
 
 struct tn_ledger_refusal { /* the last failed device allocation */
@@ -80,6 +82,8 @@ struct tn_ledger_refusal { /* the last failed device allocation */
 struct tn_ledger_device {
 	struct tn_gpu_figures gpu;
 	uint64_t other_bytes; /* held by processes that are not of this run: --other */
+	uint64_t
+		spill_bytes; /* of the computer's memory, which the driver gives where the card is full (Windows); 0: it refuses */
 	uint64_t used_bytes, peak_used_bytes;
 	uint64_t program_bytes;         /* of used_bytes, what TN_BYTES_PROGRAM is of, all processes */
 	uint64_t peak_sequence;         /* when the peak was set */
@@ -93,9 +97,9 @@ enum tn_process_state { TN_PROCESS_FREE, TN_PROCESS_ALIVE };
 struct tn_ledger_process {
 	int32_t state;
 	int32_t pid;
-	uint64_t start_time; /* clock ticks after boot */
-	uint32_t region;     /* row + 1; 0: in none */
-	uint32_t unused;
+	uint64_t start_time;           /* clock ticks after boot */
+	uint32_t region;               /* row + 1; 0: in none */
+	uint32_t program;              /* of several commands that run at the same time, from 1 on; 0: there is one */
 	_Atomic uint64_t pinned_bytes; /* of the computer's memory, allocated or registered for any card */
 	uint64_t bytes[TN_MAX_DEVICES][TN_BYTES_CLASSES];
 	uint64_t peak_bytes[TN_MAX_DEVICES];                /* the most that it held of each device, */
@@ -155,6 +159,12 @@ struct tn_ledger_rank {
 	struct tn_ledger_wait wait;
 };
 
+/* One of several commands that run at the same time (doc/design/0039-several-programs.md), with all of its processes. */
+struct tn_ledger_program {
+	_Atomic uint32_t settled, ended; /* it has seen enough; it has ended (the supervisor says so) */
+	uint64_t bytes[TN_MAX_DEVICES], peak_bytes[TN_MAX_DEVICES];
+};
+
 struct tn_ledger_call { /* a refused call, counted over all processes */
 	char library[16];
 	char name[80];
@@ -199,8 +209,9 @@ struct tn_ledger {
 	uint32_t device_count;
 	uint32_t flags;
 	_Atomic uint64_t managed_bytes, managed_peak; /* of cudaMallocManaged, all processes; on no device's account */
-	_Atomic uint64_t host_looks; /* of the supervisor at the computer's memory; the hook waits for some */
-	uint64_t unused[2];
+	_Atomic uint64_t host_looks;  /* of the supervisor at the computer's memory; the hook waits for some */
+	_Atomic uint64_t pinned_peak; /* of the computer's memory, all processes at once */
+	uint64_t unused;
 	struct tn_ledger_guest guest; /* at TN_LEDGER_GUEST_OFFSET */
 	pthread_mutex_t lock;
 	_Atomic uint64_t sequence;       /* one number orders everything: taken by every change of what a device holds */
@@ -224,6 +235,9 @@ struct tn_ledger {
 	uint32_t ranks_run;  /* of the job, where not all are (doc/design/0031-absent-ranks.md); 0: all */
 	uint32_t node_cards; /* of each node, where not all ranks are run */
 	struct tn_ledger_rank ranks[TN_LEDGER_RANKS];
+	uint32_t program_count; /* 0: one command */
+	uint32_t unused_programs;
+	struct tn_ledger_program programs[TN_LEDGER_PROGRAMS];
 };
 
 _Static_assert(offsetof(struct tn_ledger, guest) == TN_LEDGER_GUEST_OFFSET, "the guest hook writes at this offset");
@@ -275,6 +289,11 @@ tn_status tn__ledger_enter_region(struct tn_ledger *ledger, int slot, const char
 struct tn_ledger_rank *tn__ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device);
 /* The row has settled (see doc/design/0022-many-cards.md). True when all ranks that have not ended have. */
 bool tn__ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row);
+
+/* The slot's process belongs to a command of several, from 1 on. Other numbers, and a run of one command, change nothing. Thread-safe. */
+void tn__ledger_set_program(struct tn_ledger *ledger, int slot, int program);
+/* The command has settled. True when all have, or have ended, and where there is but one. */
+bool tn__ledger_settle_program(struct tn_ledger *ledger, int program);
 
 /* Counts a refused call. */
 void tn__ledger_count_call(struct tn_ledger *ledger, const char *library, const char *name);

@@ -35,7 +35,8 @@ tn__ledger_check_locked(struct tn_ledger *ledger)
 		const struct tn_ledger_device *device = &ledger->devices[i];
 		if (device->used_bytes != tn__ledger_bytes_of(ledger, (int)i))
 			status = tn__fail(TN_STATE, "invariant 1: device %u uses other bytes than its processes hold", i);
-		else if (device->used_bytes > device->gpu.total_bytes || device->peak_used_bytes < device->used_bytes)
+		else if (device->used_bytes > device->gpu.total_bytes + device->spill_bytes ||
+		         device->peak_used_bytes < device->used_bytes)
 			status = tn__fail(TN_STATE, "invariant 2: device %u holds more than it can or than its peak", i);
 		else if (device->program_bytes != tn__ledger_program_bytes_of(ledger, (int)i))
 			status = tn__fail(TN_STATE, "invariant 4: device %u counts other program bytes than its processes hold", i);

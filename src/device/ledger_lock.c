@@ -41,6 +41,21 @@ tn__ledger_count_regions(const struct tn_ledger *ledger, uint32_t processes[TN_L
 	}
 }
 
+static void
+recompute_programs(struct tn_ledger *ledger)
+{
+	for (uint32_t i = 0; i < ledger->program_count; i++)
+		memset(ledger->programs[i].bytes, 0, sizeof(ledger->programs[i].bytes));
+	for (int slot = 0; slot < TN_LEDGER_PROCESSES && ledger->program_count > 0; slot++) {
+		const struct tn_ledger_process *process = &ledger->processes[slot];
+		if (process->state == TN_PROCESS_FREE || process->program == 0)
+			continue;
+		for (uint32_t device = 0; device < ledger->device_count; device++)
+			for (int class = 0; class < TN_BYTES_CLASSES; class++)
+				ledger->programs[process->program - 1].bytes[device] += process->bytes[device][class];
+	}
+}
+
 void
 tn__ledger_recompute(struct tn_ledger *ledger)
 {
@@ -49,6 +64,7 @@ tn__ledger_recompute(struct tn_ledger *ledger)
 		ledger->devices[device].used_bytes = tn__ledger_bytes_of(ledger, (int)device);
 		ledger->devices[device].program_bytes = tn__ledger_program_bytes_of(ledger, (int)device);
 	}
+	recompute_programs(ledger);
 	tn__ledger_count_regions(ledger, processes);
 	ledger->regions_occupied = 0;
 	for (uint32_t i = 0; i < TN_LEDGER_REGIONS; i++) {

@@ -39,7 +39,21 @@ static void
 uncharge(struct tn_ledger *ledger, const struct tn_ledger_share *share, int slot)
 {
 	uint64_t *held = &ledger->processes[slot].bytes[share->device][share->class];
-	*held -= share->bytes < *held ? share->bytes : *held;
+	uint64_t back = share->bytes < *held ? share->bytes : *held;
+	uint32_t program = ledger->processes[slot].program;
+	*held -= back;
+	if (program > 0)
+		ledger->programs[program - 1].bytes[share->device] -= back;
+}
+
+static void
+charge(struct tn_ledger *ledger, struct tn_ledger_share *share, int slot)
+{
+	uint32_t program = ledger->processes[slot].program;
+	ledger->processes[slot].bytes[share->device][share->class] += share->bytes;
+	if (program > 0)
+		ledger->programs[program - 1].bytes[share->device] += share->bytes;
+	share->charged = slot;
 }
 
 static void
@@ -67,8 +81,7 @@ close_locked(struct tn_ledger *ledger, struct tn_ledger_share *share, int slot)
 		forget(ledger, share);
 		return;
 	}
-	ledger->processes[heir].bytes[share->device][share->class] += share->bytes;
-	share->charged = heir;
+	charge(ledger, share, heir);
 }
 
 void

@@ -157,15 +157,18 @@ say_what(const struct tn_printer *printer, const struct tn_report *report, const
 	}
 }
 
-/* "catalogue (guess), +-0.04": how well a context is known. */
+/* "catalogue (guess), +-0.04": how well the contexts of a moment are known. */
 static void
-say_context(const struct tn_report *report, struct tn_style style, char out[TN_REMARK_TEXT])
+say_context(const struct tn_report *report, const struct tn_report_moment *moment, struct tn_style style,
+            char out[TN_REMARK_TEXT])
 {
+	int64_t one = (int64_t)report->gpu.context_bytes, all = moment->by_category[TN_CATEGORY_context];
+	int64_t contexts = one > 0 && all > one ? all / one : 1;
 	const char *source = tn__report_source(report, "gpu.context_bytes");
 	char bound[48] = "", bytes[32];
 	if (report->context_highest != TN_NO_FIGURE && report->context_highest > (int64_t)report->gpu.context_bytes)
 		snprintf(bound, sizeof(bound), "%s%s", style.utf8 ? "\u00b1" : "+-",
-		         short_bytes(report->context_highest - (int64_t)report->gpu.context_bytes, bytes));
+		         short_bytes(contexts * (report->context_highest - one), bytes));
 	snprintf(out, TN_REMARK_TEXT, "%s%s%s", source != NULL ? source : "",
 	         source != NULL && bound[0] != '\0' ? ", " : "", bound);
 }
@@ -218,7 +221,7 @@ say_note(const struct table *table, enum tn_category category, char out[TN_REMAR
 	const char *others = tn__report_source(table->report, "at_peak.by_category.other_processes");
 	out[0] = '\0';
 	if (category == TN_CATEGORY_context)
-		say_context(table->report, table->printer->style, out);
+		say_context(table->report, table->moment, table->printer->style, out);
 	else if (category == TN_CATEGORY_other_processes && others != NULL)
 		snprintf(out, TN_REMARK_TEXT, "%s", others);
 	else if (category == TN_CATEGORY_cached && table->oom && table->moment->largest_free_block_bytes > 0)

@@ -29,6 +29,8 @@ result_of(const struct tn_report *report, char words[160])
 		                                    : "out of memory";
 	case TN_VERDICT_GROWS:
 		return "memory grows until the card is full";
+	case TN_VERDICT_SPILLS:
+		return "does not fit: some of it would lie in the computer's memory";
 	case TN_VERDICT_OVER_BUDGET:
 		snprintf(words, 160, "above the budget: %s at the peak", tn__human_bytes(report->device_peak, peak));
 		return words;

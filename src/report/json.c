@@ -256,7 +256,8 @@ static json_t *
 uncertainty_parts(const struct tn_report *report)
 {
 	json_t *array = json_array();
-	for (size_t i = 0; i < 2 && report->uncertainty_lowest != TN_NO_FIGURE; i++)
+	for (size_t i = 0;
+	     i < sizeof(report->bounds) / sizeof(report->bounds[0]) && report->uncertainty_lowest != TN_NO_FIGURE; i++)
 		if (report->bounds[i].part != NULL)
 			json_array_append_new(array, json_pack("{s:s, s:I, s:I}", "part", report->bounds[i].part, "below_bytes",
 			                                       (json_int_t)report->bounds[i].below, "above_bytes",
@@ -441,6 +442,8 @@ tn__json_run(const struct tn_report *report)
 		{ "regions", regions(report) },
 		{ "ranks", tn__json_ranks(report) },
 		{ "cards", tn__json_cards(report) },
+		{ "programs", tn__programs_json(report) },
+		{ "system", tn__system_json(report) },
 		{ "job", tn__json_job(report) },
 		{ "hang", tn__json_hang(report) },
 		{ "dead", tn__json_dead(report) },

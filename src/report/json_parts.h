@@ -43,6 +43,14 @@ json_t *tn__inputs_json(const struct tn_inputs *inputs);
 
 json_t *tn__host_json(const struct tn_report *report);
 
+/* ---- programs.c: the object `programs` of `run --json` ---- */
+
+json_t *tn__programs_json(const struct tn_report *report);
+
+/* ---- system.c: the object `system` of `run --json` ---- */
+
+json_t *tn__system_json(const struct tn_report *report);
+
 /* ---- requests_json.c: the object `requests` of `run --json` ---- */
 
 json_t *tn__requests_json(const struct tn_requests *requests);

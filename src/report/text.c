@@ -14,6 +14,7 @@
 #include "verdict/job.h"
 #include "verdict/judge.h"
 #include "verdict/paths.h"
+#include "verdict/programs.h"
 
 #define LABEL_COLUMN 8
 #define DOUBT_COLUMN 16
@@ -130,17 +131,29 @@ bound_words(const struct tn_report *report)
 	return words[report->bound];
 }
 
+/* "2 programs at once"; nothing for one. */
+static const char *
+together(const struct tn_report *report, const char *before, const char *behind, char out[48])
+{
+	out[0] = '\0';
+	if (report->programs.count > 0)
+		snprintf(out, 48, "%s%zu programs at once%s", before, report->programs.count, behind);
+	return out;
+}
+
 static void
 say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 {
-	char name[160], peak[32], spare[32];
+	char name[160], peak[32], spare[32], number[48];
 	card(report, name);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY) {
-		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s%s", name,
+		tn__say(printer, TN_TINT_BAD, 0, "Does not fit on %s%s%s", name, together(report, ": ", "", number),
 		        report->bound == TN_PEAK_UPPER ? ", if as much is selected as was assumed" : "");
 	} else if (report->verdict == TN_VERDICT_GROWS) {
 		tn__say(printer, TN_TINT_BAD, 0, "Does not last on %s: full at %s %s", name,
 		        report->growth.unit != NULL ? report->growth.unit : "step", tn__grouped(report->growth.full_at, peak));
+	} else if (report->verdict == TN_VERDICT_SPILLS) {
+		tn__say_spilled(printer, report, name);
 	} else if (is_over_a_limit(report)) {
 		tn__say_over(printer, report, name);
 	} else if (report->stopped == TN_STOPPED_INTERRUPTED) {
@@ -152,18 +165,20 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 	} else if (report->device_peak == TN_NO_FIGURE) {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s", name);
 	} else {
-		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s%s at the peak, %s to spare", name, bound_words(report),
-		        tn__human_bytes(report->device_peak, peak),
+		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s%s%s at the peak, %s to spare", name,
+		        together(report, "", ", ", number), bound_words(report), tn__human_bytes(report->device_peak, peak),
 		        tn__human_bytes((int64_t)report->gpu.total_bytes - report->device_peak, spare));
 	}
 	for (size_t i = 0; i < report->finding_count; i++)
 		if (is_about_the_ending(&report->findings[i]) || is_about_a_failure(report, &report->findings[i]))
 			tn__say_finding(printer, report, &report->findings[i], false);
-	if (report->narrowly && report->verdict == TN_VERDICT_FITS) /* what did not fit was not seen to its end */
+	if (report->narrowly && report->verdict == TN_VERDICT_FITS &&
+	    report->uncertainty_highest > (int64_t)report->gpu.total_bytes) /* what did not fit was not seen to its end */
 		tn__say(printer, TN_TINT_NONE, 2,
-		        "narrowly: the peak may be up to %s higher (the CUDA context, kernels as they "
+		        "narrowly: the peak may be up to %s higher (%sthe CUDA context, kernels as they "
 		        "load), and that decides",
-		        tn__human_bytes(report->uncertainty_highest - report->device_peak, peak));
+		        tn__human_bytes(report->uncertainty_highest - report->device_peak, peak),
+		        report->system.display > 0 ? "the desktop, " : "");
 }
 
 static void
@@ -183,19 +198,23 @@ say_need(const struct tn_printer *printer, const struct tn_report *report)
 {
 	int64_t least = report->need.least, more = least - (int64_t)report->gpu.total_bytes;
 	char needed[32], missing[32], steps[48];
+	bool several = report->programs.count > 0;
+	const char *who = several ? "they need" : "it needs", *whose = several ? "their" : "its";
 	if (least <= 0)
 		return;
 	tn__human_bytes(least, needed);
-	if (report->need.steps > 1)
+	if (several)
+		snprintf(steps, sizeof(steps), "their first steps");
+	else if (report->need.steps > 1)
 		snprintf(steps, sizeof(steps), "its first %lld %ss", (long long)report->need.steps, tn__step_word(report));
 	else
 		snprintf(steps, sizeof(steps), "its first %s", tn__step_word(report));
 	if (more > 0)
-		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s: %s more than the card has", needed, steps,
+		tn__say(printer, TN_TINT_NONE, 2, "in total %s %s for %s: %s more than the card has", who, needed, steps,
 		        tn__human_bytes(more, missing));
 	else
-		tn__say(printer, TN_TINT_NONE, 2, "in total it needs %s for %s, plus what lies unused between its tensors",
-		        needed, steps);
+		tn__say(printer, TN_TINT_NONE, 2, "in total %s %s for %s, plus what lies unused between %s tensors", who,
+		        needed, steps, whose);
 }
 
 static void
@@ -204,6 +223,7 @@ say_oom(const struct tn_printer *printer, const struct tn_report *report)
 	const struct tn_report_oom *oom = &report->oom;
 	char asked[32], available[32], missing[32];
 	fputc('\n', printer->out);
+	tn__say_failing_program(printer, report);
 	tn__say_oom_place(printer, report);
 	if (oom->requested_bytes == TN_NO_FIGURE)
 		return;
@@ -255,7 +275,7 @@ static const struct tn_finding *
 reason_of(const struct tn_report *report)
 {
 	bool bad = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_GROWS ||
-	           is_over_a_limit(report);
+	           report->verdict == TN_VERDICT_SPILLS || is_over_a_limit(report);
 	for (size_t i = 0; i < report->finding_count && bad; i++)
 		if (!is_about_the_ending(&report->findings[i]))
 			return report->findings[i].severity == TN_SEVERITY_ERROR ? &report->findings[i] : NULL;
@@ -334,7 +354,14 @@ static void
 say_fix_command(const struct tn_printer *printer, const struct tn_report *report)
 {
 	const struct tn_gpu_row *row = report->gpu.alias[0] != '\0' ? tn__gpu_find(report->gpu.alias) : NULL;
-	int64_t others = report->at_oom.by_category[TN_CATEGORY_other_processes];
+	bool spills = report->verdict == TN_VERDICT_SPILLS;
+	const struct tn_report_moment *moment = spills ? &report->at_peak : &report->at_oom;
+	int64_t others = moment->by_category[TN_CATEGORY_other_processes];
+	const char *command = report->command;
+	if (report->programs.count > 0) { /* what makes this one fit beside the others */
+		others = tn__programs_beside_at_most(report);
+		command = report->programs.items[report->programs.failing].command;
+	}
 	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "", host[48] = "";
 	if (row != NULL && !report->real_gpu)
 		snprintf(card, sizeof(card), "--gpu %s ", report->gpu.alias);
@@ -347,7 +374,7 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 	if (report->host.limit != TN_NO_FIGURE)
 		snprintf(host, sizeof(host), "--host-memory %lld ", (long long)report->host.limit);
 	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s-- %s", card, memory, other, gpus, host,
-	                 report->command);
+	                 command);
 }
 
 /* The reason in words; its line, where that is not the one that ran out. */
@@ -371,7 +398,7 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 {
 	const struct tn_gpu_row *row = smallest_card(report);
 	const struct tn_finding *reason = reason_of(report);
-	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY;
+	bool out = report->verdict == TN_VERDICT_OUT_OF_MEMORY || report->verdict == TN_VERDICT_SPILLS;
 	if (reason == NULL && !out)
 		return;
 	fputc('\n', printer->out);
@@ -385,7 +412,8 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 	if (out && row != NULL && report->need.bytes > 0 && larger_card_helps(report))
 		say_larger_card(printer, row);
 	bool host = out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram;
-	if (report->command != NULL && !host && report->job.ranks == 0 &&
+	bool named = report->programs.count == 0 || (out && report->programs.failing != TN_NO_FIGURE);
+	if (report->command != NULL && !host && report->job.ranks == 0 && named &&
 	    !report->requests.known) /* fix knows neither ranks that are stood in for nor requests */
 		say_fix_command(printer, report);
 }
@@ -400,6 +428,7 @@ tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
 		say_oom(printer, report);
 	else if (report->verdict == TN_VERDICT_GROWS)
 		say_growth(printer, report);
+	tn__say_system(printer, report);
 	tn__say_gate(printer, report);
 	tn__say_host(printer, report);
 }
@@ -407,6 +436,7 @@ tn__say_head(const struct tn_printer *printer, const struct tn_report *report)
 void
 tn__say_scope(const struct tn_printer *printer, const struct tn_report *report)
 {
+	tn__say_programs(printer, report);
 	tn__say_cards(printer, report);
 	tn__say_regions_in_line(printer, report);
 	tn__say_seen(printer, report);
@@ -431,6 +461,9 @@ tn__report_text(const struct tn_report *report, struct tn_style style, FILE *out
 	tn__say_executions(&printer, report);
 	tn__say_head(&printer, report);
 	tn__say_bytes(&printer, report);
+	if (report->programs.count > 0)
+		fputc('\n', out);
+	tn__say_programs(&printer, report);
 	tn__say_next(&printer, report);
 	fputc('\n', out);
 	tn__say_cards(&printer, report);

@@ -57,6 +57,17 @@ void tn__say_host(const struct tn_printer *printer, const struct tn_report *repo
 /* What the verdict has seen: without this it would claim too much. */
 void tn__say_seen(const struct tn_printer *printer, const struct tn_report *report);
 /* In which step, and at which lines, memory ran out. */
+/* ---- system.c ---- */
+
+/* Windows and WSL: the first line where the card is too small, and what was taken for granted. */
+void tn__say_spilled(const struct tn_printer *printer, const struct tn_report *report, const char *card);
+void tn__say_system(const struct tn_printer *printer, const struct tn_report *report);
+
+/* ---- programs.c ---- */
+
+/* Several programs on one card: what each held, and which one ran out; nothing for one. */
+void tn__say_programs(const struct tn_printer *printer, const struct tn_report *report);
+void tn__say_failing_program(const struct tn_printer *printer, const struct tn_report *report);
 void tn__say_oom_place(const struct tn_printer *printer, const struct tn_report *report);
 
 /* ---- requests_text.c ---- */

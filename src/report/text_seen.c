@@ -28,7 +28,9 @@ tn__say_seen(const struct tn_printer *printer, const struct tn_report *report)
 	else
 		snprintf(steps, sizeof(steps), "%lld %s%s", (long long)report->steps_seen, unit,
 		         report->steps_seen == 1 ? "" : "s");
-	if (report->steps_seen > 0 && report->input_shapes > 0)
+	if (report->programs.count > 0)
+		snprintf(steps, sizeof(steps), "the steps of each program, above");
+	else if (report->steps_seen > 0 && report->input_shapes > 0)
 		snprintf(shapes, sizeof(shapes), " with %lld input shape%s", (long long)report->input_shapes,
 		         report->input_shapes == 1 ? "" : "s");
 	tn__say(printer, TN_TINT_NONE, 2, "Seen: %s%s; %s, %.1f s", steps, shapes, how, report->seconds);

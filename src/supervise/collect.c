@@ -158,7 +158,8 @@ take_refusal(const struct tn_card *card, const struct tn_ledger_device *refusing
 }
 
 static void
-add_sources(const struct tn_run_options *options, const struct tn_card *card, struct tn_report *report)
+add_sources(const struct tn_run_options *options, const struct tn_card *card, const struct tn_ledger *ledger,
+            struct tn_report *report)
 {
 	tn__report_add_source(report, "gpu.total_bytes", "%s", card->total_source);
 	tn__report_add_source(report, "gpu.context_bytes", "%s", card->context_source);
@@ -171,7 +172,12 @@ add_sources(const struct tn_run_options *options, const struct tn_card *card, st
 	                      "context: within %.0f %%, %s; kernels as they are first loaded and what libraries hold by "
 	                      "themselves: up to %d MiB for each process",
 	                      100 * card->context_share, card->context_source, UNSEEN_ABOVE >> 20);
-	if (options->other_bytes > 0)
+	if (report->system.kind != TN_SYSTEM_LINUX && ledger->pinned_peak > 0)
+		report->system.pinned = (int64_t)ledger->pinned_peak;
+	if (report->system.display > 0)
+		tn__report_add_source(report, "at_peak.by_category.other_processes", "%s%s's desktop (guess)",
+		                      options->other_bytes > 0 ? "--other, and " : "", tn__system_name(report->system.kind));
+	else if (options->other_bytes > 0)
 		tn__report_add_source(report, "at_peak.by_category.other_processes", "--other");
 	tn__report_add_source(report, "peak.device_bytes",
 	                      "the virtual GPU: kernels do not run, what libraries take for themselves is a model");
@@ -314,6 +320,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 		tn__files_collect(options, watch, &report->files);
 	take_ledger(card, watch->ledger, watch, report);
 	take_regions(watch->ledger, worst, report);
+	tn__commands_begin(options, watch, report);
 	tn__guest_collect(watch->folder, watch->ledger, refusing != NULL ? refusing->refusal.pid : 0, worst, report,
 	                  &watch->ending, &news);
 	tn__notebook_collect(watch->folder, report);
@@ -325,7 +332,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__network_collect(options, watch, report);
 	take_refusal(card, device_that_refused(watch->ledger, news.out_pid, refusing), &watch->ledger->devices[worst],
 	             report);
-	add_sources(options, card, report);
+	add_sources(options, card, watch->ledger, report);
 	add_answers(&watch->ledger->answers, report);
 	if (report->at_peak.split.communication > 0)
 		tn__report_add_source(report, "at_peak.by_category.communication",
@@ -333,6 +340,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	if (watch->requests != NULL)
 		tn__request_run_collect(watch->requests, report);
 	tn__detail_collect(watch->folder, &news, report);
+	tn__commands_collect(watch, worst, refusing, report);
 	if (!card->real)
 		tn__ranks_collect(watch, &news, report);
 	if (watch->ending.hung)

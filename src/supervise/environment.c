@@ -218,6 +218,7 @@ set_options(struct builder *builder, const struct tn_run_options *options, const
 		snprintf(path, sizeof(path), "%d", options->nodes);
 		set(builder, "TONNAGE_NODES", path);
 	}
+	drop(builder, "TONNAGE_PROGRAM");     /* each of several gets its own (programs.c) */
 	if (options->host_memory_bytes > 0) { /* doc/design/0036-hosts.md */
 		snprintf(path, sizeof(path), "%llu", (unsigned long long)options->host_memory_bytes);
 		set(builder, "TONNAGE_HOST_MEMORY", path);

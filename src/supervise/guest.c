@@ -21,8 +21,8 @@ static bool
 went_on_after(const struct tn_guest_file *later, const struct tn_guest_file *ended, bool well)
 {
 	bool same = later->program != NULL && ended->program != NULL && strcmp(later->program, ended->program) == 0;
-	return ended->written > 0 && later->started >= ended->written && later->reserved_peak > 0 && !later->oom_ended &&
-	       (well || same || later->steps > 0);
+	return ended->written > 0 && later->number == ended->number && later->started >= ended->written &&
+	       later->reserved_peak > 0 && !later->oom_ended && (well || same || later->steps > 0);
 }
 
 static void
@@ -228,6 +228,8 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 	if (worst != NULL) {
 		tn__guest_take_worst(worst, report);
 		news->out_pid = out ? worst->pid : 0;
+		if (out && worst->number < (int64_t)report->programs.count)
+			report->programs.failing = worst->number;
 		ending->guest_stop = tn__guest_take_steps(stepper_of(guests, worst), report);
 	}
 	take_records(guests, worst, ledger, peak_device, news);
@@ -244,6 +246,7 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 			tn__guest_take_outlived(item, report);
 		tn__guest_take_sums(item, report);
 		tn__guest_take_rank(item, report);
+		tn__guest_take_program(item, report);
 	}
 	news->count = (int)guests->count;
 	free_guests(guests);

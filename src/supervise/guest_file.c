@@ -70,6 +70,9 @@ tn__guest_file_read(const char *path, struct tn_guest_file *out)
 		                           .written = tn__json_read_number(document, "written"),
 		                           .steps = tn__json_read_figure(json_object_get(document, "steps"), "seen"),
 		                           .program = json_string_value(json_array_get(json_object_get(document, "argv"), 0)),
+		                           .number = tn__json_read_figure(document, "program") > 0
+		                                         ? tn__json_read_figure(document, "program") - 1
+		                                         : TN_NO_FIGURE,
 		                           .torch = tn__json_borrow_text(document, "torch") != NULL,
 		                           .cuda = tn__json_borrow_text(document, "cuda") != NULL,
 		                           .lacks_torch = failed_without_torch(document),

@@ -20,6 +20,7 @@ struct tn_guest_file {
 	bool failed;             /* it ended with an exception */
 	bool recorded;           /* the hook went on to the end */
 	bool oom_ended, oom_open;
+	int64_t number;    /* of several programs that run at the same time, the index; TN_NO_FIGURE: there is one */
 	bool ranked;       /* a rank of the ledger's */
 	int64_t failed_ns; /* as in struct tn_rank */
 	bool followed;     /* one of these, and another process took the work up after it and ended without one */
@@ -55,6 +56,8 @@ void tn__guest_take_sums(const struct tn_guest_file *file, struct tn_report *rep
 void tn__guest_take_outlived(const struct tn_guest_file *file, struct tn_report *report);
 /* A process that is a rank. */
 void tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report);
+/* A process of one of several programs. */
+void tn__guest_take_program(const struct tn_guest_file *file, struct tn_report *report);
 /* Where the regions of the report begin. */
 void tn__guest_take_region_places(const struct tn_guest_file *file, struct tn_report *report);
 

@@ -398,6 +398,34 @@ tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report)
 		rank->record = (struct tn_record){ strdup(path), device_of_record(document) };
 }
 
+/* The process that reserved most stands for its program; steps are those of the one that made most. */
+void
+tn__guest_take_program(const struct tn_guest_file *file, struct tn_report *report)
+{
+	const json_t *document = file->document, *steps = json_object_get(document, "steps");
+	if (file->number == TN_NO_FIGURE || file->number >= (int64_t)report->programs.count)
+		return;
+	struct tn_program *program = &report->programs.items[file->number];
+	program->out_of_memory |= (file->oom_ended || file->oom_open) && !file->followed;
+	program->passes += positive(document, "passes");
+	if (file->steps > program->steps) {
+		program->steps = file->steps;
+		free(program->unit);
+		program->unit = tn__json_read_text(steps, "unit");
+	}
+	if (file->reserved_peak <= program->reserved_peak)
+		return;
+	program->reserved_peak = file->reserved_peak;
+	program->allocated_peak = file->allocated_peak;
+	const char *peak = tn__json_borrow_text(document, "peak_snapshot");
+	const char *out = tn__json_borrow_text(document, "oom_snapshot");
+	int device = device_of_record(document);
+	free(program->record.path);
+	free(program->oom_record.path);
+	program->record = (struct tn_record){ peak != NULL ? strdup(peak) : NULL, device };
+	program->oom_record = (struct tn_record){ out != NULL ? strdup(out) : NULL, device };
+}
+
 void
 tn__guest_take_outlived(const struct tn_guest_file *guest, struct tn_report *report)
 {

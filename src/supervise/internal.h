@@ -48,6 +48,21 @@ tn_status tn__program_find(const char *name, char path[PATH_MAX], int *exit_stat
 /* The command line as a person would type it; the caller frees; NULL without memory. */
 char *tn__program_quote(char *const *arguments);
 
+/* ---- programs.c: several programs at the same time ---- */
+
+struct tn_one_command {
+	char **words; /* an array of our own of the options' words, ended by NULL */
+	char path[PATH_MAX];
+};
+struct tn_commands {
+	size_t count; /* 0: there is one program */
+	struct tn_one_command items[TN_LEDGER_PROGRAMS];
+};
+/* The commands between the words ":::". TN_INVALID with words for a person; of a program that is not there, or cannot be executed,
+ * *exit_status is set as by tn__program_find. Release with tn__commands_free in any case. */
+tn_status tn__commands_split(const struct tn_run_options *options, struct tn_commands *commands, int *exit_status);
+void tn__commands_free(struct tn_commands *commands);
+
 /* ---- chosen_ranks.c: which ranks of a job are run ---- */
 
 struct tn_chosen_ranks {
@@ -77,12 +92,21 @@ void tn__compile_cache_keep(const struct tn_run_options *options, const struct t
 
 /* ---- reaper.c: the process between supervisor and program ---- */
 
-enum tn_news_kind { TN_NEWS_STARTED, TN_NEWS_ENDED, TN_NEWS_NOT_EXECUTED, TN_NEWS_NO_NET, TN_NEWS_RAW_WALL };
+enum tn_news_kind {
+	TN_NEWS_STARTED,
+	TN_NEWS_ENDED,
+	TN_NEWS_NOT_EXECUTED,
+	TN_NEWS_NO_NET,
+	TN_NEWS_RAW_WALL,
+	TN_NEWS_COMMAND_STARTED, /* one of several */
+	TN_NEWS_COMMAND_ENDED
+};
 struct tn_news { /* through a pipe, whole at once since it is shorter than PIPE_BUF */
 	int32_t kind;
 	int32_t pid;
-	int32_t status;  /* wait status, errno, tn_status or enum tn__raw_wall */
-	int32_t program; /* of ENDED: 1 when it is the program itself, 0 for an orphan that the reaper reaped */
+	int32_t status; /* wait status, errno, tn_status or enum tn__raw_wall */
+	int32_t
+		program; /* of ENDED: 1 when it is the program itself, 0 for an orphan that the reaper reaped; of COMMAND_*: its number */
 	uint64_t peak_rss_bytes;
 };
 
@@ -94,7 +118,10 @@ struct tn_start {
 	bool net;     /* forbid writing outside the run folder, where the kernel can */
 	bool network; /* the run has a network wall: calls that pass libc are asked about, where the kernel can */
 	bool serves;  /* the program is a fork server: processes of other runs will be below it */
+	const struct tn_commands *several; /* these are started instead, by the program's process; NULL: there is one */
 };
+/* Starts them and waits for them, as the program's process behind its walls (programs.c). */
+_Noreturn void tn__commands_run(const struct tn_start *start, const sigset_t *mask, int news);
 
 #define TN_REAPER_NAME "tonnage-reaper" /* of the process; the guest of a fork server looks for it */
 
@@ -202,6 +229,12 @@ void tn__host_collect(const struct tn_watch *watch, struct tn_report *report);
 
 /* ---- watch.c: while the program runs ---- */
 
+struct tn_command_end { /* of one of several programs */
+	pid_t pid;
+	bool ended;
+	int wait_status;
+};
+
 struct tn_watch {
 	struct tn_folder *folder;
 	struct tn_ledger *ledger;
@@ -232,7 +265,10 @@ struct tn_watch {
 	struct tn_process_list seen;     /* every process of the run that was met */
 	struct tn_endings endings;       /* until it was ended from here */
 	struct tn_request_run *requests; /* requests that are sent to it; NULL: none */
+	struct tn_command_end commands[TN_LEDGER_PROGRAMS];
 };
+/* What a program's starter says of one of several (programs.c). */
+void tn__commands_take_news(struct tn_watch *watch, const struct tn_news *news);
 /* Runs until the program and all its descendants are gone. */
 void tn__watch_until_end(struct tn_watch *watch);
 
@@ -312,6 +348,14 @@ void tn__find_uneven_cards(struct tn_report *report);
 /* What each rank that the guests told of, and each card, held; and the rank that failed first. */
 void tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news, struct tn_report *report);
 
+/* ---- programs.c, once they have ended ---- */
+
+/* Makes a row for each of several programs; before the guests'. */
+void tn__commands_begin(const struct tn_run_options *options, const struct tn_watch *watch, struct tn_report *report);
+/* What each held at the peak of a device, and as the device that refused one of them was full (NULL: none). After the details. */
+void tn__commands_collect(const struct tn_watch *watch, int device, const struct tn_ledger_device *refusing,
+                          struct tn_report *report);
+
 /* ---- network.c ---- */
 
 /* Adds what was held back from the network. Call when no process of the run is left. */
@@ -385,6 +429,8 @@ struct tn_once {
 	struct tn_ledger *ledger;
 	struct tn_watch watch;
 	char program[PATH_MAX];
+	struct tn_host_system system;
+	struct tn_commands commands;     /* several programs; count 0: there is one */
 	struct tn_request_run *requests; /* NULL: no requests are sent */
 	char **notebook;                 /* the command that runs a notebook's cells; NULL: the program is none */
 	char **environment;

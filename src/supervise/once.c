@@ -19,12 +19,15 @@
 #include "report/report.h"
 #include "supervise/internal.h"
 
-#define COMPILE_SECONDS 900 /* what compiling may take beside the time limit */
+#define MOST_SPILLED (UINT64_C(1) << 42) /* where nobody said how much memory the computer has */
+#define COMPILE_SECONDS 900              /* what compiling may take beside the time limit */
 
 /* What is executed: a notebook by the program that runs its cells. */
 static char *const *
 arguments_of(const struct tn_once *once)
 {
+	if (once->commands.count > 0)
+		return once->commands.items[0].words;
 	return once->notebook != NULL ? once->notebook : once->options->arguments;
 }
 
@@ -52,6 +55,12 @@ check_options(struct tn_once *once, int *exit_status)
 	             TN_NODE_DEVICES);
 	TN_FORWARD_IF_ERROR(tn__choose_ranks(options, &once->chosen));
 	TN_FORWARD_IF_ERROR(tn__card_choose(options, &once->card));
+	once->system = tn__system_of(options->system, options->forbid_fallback, options->host_memory_bytes,
+	                             options->other_told);
+	TN_RETURN_IF(options->system != TN_SYSTEM_LINUX && once->card.real, TN_INVALID,
+	             "--host speaks of a virtual card: name one (tonnage gpus lists them)");
+	TN_RETURN_IF(options->other_bytes + (uint64_t)once->system.display >= once->card.figures.total_bytes, TN_INVALID,
+	             "the desktop and other processes cannot hold the whole card: --other SIZE says what they hold");
 	TN_RETURN_IF(once->chosen.count > 0 && once->card.real, TN_INVALID,
 	             "--nodes and --ranks run some ranks of a job, on a virtual card: name one (tonnage gpus lists them)");
 	const char *paths[] = { options->json_path, options->html_path, options->snapshot_path };
@@ -63,7 +72,11 @@ check_options(struct tn_once *once, int *exit_status)
 	TN_FORWARD_IF_ERROR(tn__install_find(&once->install));
 	*exit_status = TN_EXIT_USAGE;
 	TN_FORWARD_IF_ERROR(tn__request_run_prepare(options, &once->requests));
-	TN_FORWARD_IF_ERROR(tn__notebook_command(options, &once->install, &once->notebook));
+	TN_RETURN_IF(options->several && once->card.real, TN_INVALID,
+	             "several programs run on a virtual card: name one (tonnage gpus lists them), or leave ::: out");
+	TN_FORWARD_IF_ERROR(tn__commands_split(options, &once->commands, exit_status));
+	if (!options->several)
+		TN_FORWARD_IF_ERROR(tn__notebook_command(options, &once->install, &once->notebook));
 	TN_FORWARD_IF_ERROR(tn__program_find(arguments_of(once)[0], once->program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	return TN_OK;
@@ -102,9 +115,13 @@ prepare(struct tn_once *once)
 	for (int i = 0; i < cards; i++)
 		gpus[i] = once->card.figures;
 	TN_FORWARD_IF_ERROR(tn__ledger_create(tn__folder_path(&once->folder, "ledger", path), gpus, cards,
-	                                      once->options->other_bytes, &once->ledger));
+	                                      once->options->other_bytes + (uint64_t)once->system.display, &once->ledger));
+	for (int i = 0; i < cards && once->system.kind != TN_SYSTEM_LINUX && !once->system.forbidden; i++)
+		once->ledger->devices[i].spill_bytes = once->system.limit != TN_NO_FIGURE ? (uint64_t)once->system.limit
+		                                                                          : MOST_SPILLED;
 	once->ledger->ranks_run = (uint32_t)once->chosen.count;
 	once->ledger->node_cards = (uint32_t)once->options->gpus;
+	once->ledger->program_count = (uint32_t)once->commands.count;
 	if (!once->card.real && !once->options->allow_network)
 		TN_RETURN_IF(tn__network_create(once->folder.path, tn__raw_pass(once->folder.path)) != TN_OK, TN_IO,
 		             "%s cannot be written: %s", tn__folder_path(&once->folder, TN_NETWORK_FILE, path),
@@ -178,6 +195,7 @@ tn__once_report(struct tn_once *once, const struct tn_need *need, struct tn_repo
 	report->gate.wanted = options->write_baseline_path;
 	if (options->host_memory_bytes > 0)
 		report->host.limit = (int64_t)options->host_memory_bytes;
+	report->system = once->system;
 	if (need != NULL)
 		report->need = *need;
 	tn__collect(options, &once->card, &once->watch, report);
@@ -240,7 +258,8 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                      &once->folder,
 		                      !options->allow_writes && !way->serves,
 		                      walled && !way->serves,
-		                      way->serves };
+		                      way->serves,
+		                      once->commands.count > 0 ? &once->commands : NULL };
 	*watch = (struct tn_watch){ .folder = &once->folder,
 		                        .ledger = once->ledger,
 		                        .signals = once->signals,
@@ -286,8 +305,8 @@ static struct tn_once_way
 way_of_environment(const struct tn_run_options *options, struct tn_once_way way)
 {
 	int lent = tn__server_lent();
-	if (options->host_memory_bytes > 0) /* pages that are shared with a server would count half */
-		lent = -1;
+	if (options->host_memory_bytes > 0 || options->several)
+		lent = -1; /* pages that are shared with a server would count half; it makes one program */
 	way.serves |= getenv(TN_FORKS_VARIABLE) != NULL;
 	if (lent >= 0 && !way.forked && !way.serves) {
 		way.forked = true;
@@ -321,6 +340,7 @@ tn__run_once(const struct tn_run_options *options, const struct tn_once_way *way
 	}
 	tn__request_run_free(once->requests);
 	tn__notebook_free(once->notebook);
+	tn__commands_free(&once->commands);
 	tn__environment_free(once->environment);
 	tn__baseline_free(once->baseline);
 	free(once);

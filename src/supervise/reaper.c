@@ -93,6 +93,8 @@ put_behind_walls(const struct tn_start *start, int news, int channel)
 	uint64_t pass = tn__raw_pass(start->folder->path);
 	struct tn__raw_walls walls = walls_of(start);
 	tn__note_program(start->folder->path, start->path);
+	for (size_t i = 1; start->several != NULL && i < start->several->count; i++)
+		tn__note_program(start->folder->path, start->several->items[i].path);
 	if (start->net)
 		walls.landlock = tn__sandbox_apply(start->folder->path) == TN_OK;
 	if (start->net && !walls.landlock)
@@ -111,6 +113,8 @@ become_program(const struct tn_start *start, const sigset_t *mask, int news, int
 		_exit(TN_EXIT_OWN_FAILURE);
 	if (start->net || start->network)
 		put_behind_walls(start, news, channel);
+	if (start->several != NULL)
+		tn__commands_run(start, mask, news);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvpe(start->path, start->arguments, start->environment);
 	send_news(news, (struct tn_news){ .kind = TN_NEWS_NOT_EXECUTED, .pid = getpid(), .status = errno });

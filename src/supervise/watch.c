@@ -68,7 +68,18 @@ take_news(struct state *state, const struct tn_news *news)
 		note_rss(watch, news->peak_rss_bytes);
 		tn__process_list_add(&watch->seen, news->pid);
 		tn__endings_add(&watch->endings, news->pid, news->status);
-		if (news->program)
+		if (news->program && !state->program_ended)
+			program_ended(state, news->status);
+		break;
+	case TN_NEWS_COMMAND_STARTED:
+		tn__commands_take_news(watch, news);
+		break;
+	case TN_NEWS_COMMAND_ENDED:
+		note_rss(watch, news->peak_rss_bytes);
+		tn__process_list_add(&watch->seen, news->pid);
+		tn__endings_add(&watch->endings, news->pid, news->status);
+		tn__commands_take_news(watch, news);
+		if (news->status != 0 && !state->program_ended && watch->ending.stop_reason == 0)
 			program_ended(state, news->status);
 		break;
 	case TN_NEWS_NOT_EXECUTED:

@@ -27,6 +27,18 @@ trains(const struct tn_report *report)
 }
 
 static bool
+several(const struct tn_report *report)
+{
+	return report->programs.count > 0;
+}
+
+static bool
+alone(const struct tn_report *report)
+{
+	return !several(report);
+}
+
+static bool
 batch_can_shrink(const struct tn_report *report)
 {
 	return report->batch_size != 1;
@@ -203,7 +215,12 @@ static const struct tn_advice table[] = {
 	  "find what keeps these tensors: a list, or a graph that a loss still holds (loss.item() or .detach() lets "
 	  "it go)",
 	  "memory grows", NULL },
-	{ "end_others", "stop the other processes, or wait for them", "other processes hold what is missing", NULL },
+	{ "take_turns", "run them one after the other, or on cards of their own", "several programs share the card",
+	  several },
+	{ "smaller_part",
+	  "a smaller part of the card for one of them (an engine's gpu_memory_utilization, a smaller batch)",
+	  "several programs share the card", several },
+	{ "end_others", "stop the other processes, or wait for them", "other processes hold what is missing", alone },
 	{ "keep_less", "keep them on the CPU (.cpu()), or only what is needed of them", "they pile up", NULL },
 	{ "keep_on_cpu", "keep this on the CPU, or build it in chunks", "one line keeps that much", NULL },
 	{ "build_on_cpu", "leave a part of the model on the CPU", "the card is full while the model is built", NULL },

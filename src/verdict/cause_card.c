@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "verdict/cause_rules.h"
+#include "verdict/programs.h"
 
 static bool
 said(const struct tn_cause_facts *facts, const char *words)
@@ -121,6 +122,45 @@ why_grew(const struct tn_cause_facts *facts, FILE *out)
 
 const struct tn_cause tn__cause_grew = { TN_FINDING_leak_suspected, TN_FINDING_growth, tn__cause_grows, why_grew,
 	                                     NULL };
+
+/* What the others hold is enough, and as far as it is known it would fit without them. */
+static bool
+another_program(const struct tn_cause_facts *facts)
+{
+	const struct tn_report *report = facts->report;
+	const struct tn_programs *programs = &report->programs;
+	int64_t beside = tn__programs_beside_at_most(report);
+	if (programs->count == 0 || programs->failing == TN_NO_FIGURE)
+		return false;
+	if (report->need.program_count == programs->count &&
+	    report->need.programs[programs->failing] + of(facts, TN_CATEGORY_other_processes) >
+	        (int64_t)report->gpu.total_bytes)
+		return false;
+	return tn__programs_beside(report) > 0 && facts->lacks > 0 && beside >= facts->lacks;
+}
+
+static void
+why_another_program(const struct tn_cause_facts *facts, FILE *out)
+{
+	const struct tn_report *report = facts->report;
+	const struct tn_programs *programs = &report->programs;
+	char who[160];
+	bool first = true;
+	for (size_t i = 0; i < programs->count; i++) {
+		if ((int64_t)i == programs->failing || programs->items[i].at_oom.device_bytes <= 0)
+			continue;
+		fprintf(out, "%s%s", first ? "" : ", ", tn__program_words(report, i, who));
+		print_bytes(out, " holds ", programs->items[i].at_oom.device_bytes, first ? " of the card" : "");
+		first = false;
+	}
+	if (report->need.program_count == programs->count) {
+		fprintf(out, "; alone program %lld needs ", (long long)programs->failing + 1);
+		print_bytes(out, "", report->need.programs[programs->failing], " and fits");
+	}
+}
+
+const struct tn_cause tn__cause_other_program = { TN_FINDING_other_process, TN_FINDING_other_program, another_program,
+	                                              why_another_program, NULL };
 
 static bool
 others_hold_it(const struct tn_cause_facts *facts)

@@ -34,8 +34,8 @@ struct tn_cause {
 
 /* ---- cause_card.c ---- */
 extern const struct tn_cause tn__cause_host_is_full, tn__cause_logits_larger, tn__cause_larger_than_the_card,
-	tn__cause_limited_by_itself, tn__cause_a_workspace, tn__cause_grew, tn__cause_others_hold_it,
-	tn__cause_state_is_gathered, tn__cause_in_pieces_by_settings;
+	tn__cause_limited_by_itself, tn__cause_a_workspace, tn__cause_grew, tn__cause_other_program,
+	tn__cause_others_hold_it, tn__cause_state_is_gathered, tn__cause_in_pieces_by_settings;
 /* ---- cause_model.c ---- */
 extern const struct tn_cause tn__cause_alone_too_large, tn__cause_while_building, tn__cause_first_update,
 	tn__cause_all_at_once, tn__cause_while_updating, tn__cause_model_outweighs;

@@ -13,6 +13,7 @@
 #include "verdict/host_judge.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
+#include "verdict/programs.h"
 
 #define TOLD_FAMILIES 2
 
@@ -114,7 +115,9 @@ void
 tn__report_find_doubts(struct tn_report *report, const struct tn_ending *ending)
 {
 	bool passed = has_passed(report, ending), well = tn__ended_well(ending);
-	if (report->requests.known && tn__requests_doubt(report, well))
+	if (report->programs.count > 0)
+		tn__programs_doubt(report);
+	else if (report->requests.known && tn__requests_doubt(report, well))
 		passed = true; /* which is why nothing passed */
 	else if (!passed && !well)
 		doubt_the_time(report);

@@ -17,6 +17,7 @@
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 #include "verdict/paths.h"
+#include "verdict/programs.h"
 
 /* The shell's convention: a status as it is, 128 + n for a signal. */
 static int
@@ -263,8 +264,15 @@ judge_bounds(struct tn_report *report)
 		                                        contexts * (report->context_highest - context) };
 	report->bounds[1] = (struct tn_unmeasured){ "kernels_and_libraries", contexts * report->unseen_below,
 		                                        contexts * report->unseen_above };
-	report->uncertainty_lowest = report->device_peak - report->bounds[0].below - report->bounds[1].below;
-	report->uncertainty_highest = report->device_peak + report->bounds[0].above + report->bounds[1].above;
+	const struct tn_host_system *system = &report->system;
+	if (system->display > 0)
+		report->bounds[2] = (struct tn_unmeasured){ "display", system->display - system->display_lowest,
+			                                        system->display_highest - system->display };
+	report->uncertainty_lowest = report->uncertainty_highest = report->device_peak;
+	for (size_t i = 0; i < sizeof(report->bounds) / sizeof(report->bounds[0]); i++) {
+		report->uncertainty_lowest -= report->bounds[i].below;
+		report->uncertainty_highest += report->bounds[i].above;
+	}
 	/* The card's limit lies between the bounds of what the program needed: of the peak, or of what did not fit. */
 	int64_t total = (int64_t)report->gpu.total_bytes, needed = needed_bytes(report);
 	int64_t below = report->device_peak - report->uncertainty_lowest;
@@ -376,9 +384,11 @@ tn__report_judge(struct tn_report *report, const struct tn_ending *ending)
 		tn__report_explain_refusals(report);
 	judge_growth(report);
 	judge_requests(report);
+	tn__system_judge(report);
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY)
 		judge_oom(report);
 	judge_bounds(report);
+	tn__programs_judge(report);
 	judge_updates(report);
 	judge_limits(report);
 	tn__report_judge_host(report);

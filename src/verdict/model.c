@@ -4,6 +4,7 @@
  */
 #include "verdict/advice.h"
 #include "verdict/finding_rows.h"
+#include "verdict/programs.h"
 #include "verdict/stand_ins.h"
 
 #include <stdarg.h>
@@ -53,6 +54,8 @@ tn__report_init(struct tn_report *report)
 	report->assumptions = (struct tn_assumed_list){ .bytes = TN_NO_FIGURE, .share = 1 };
 	tn__inputs_init(&report->inputs);
 	tn__host_init(&report->host);
+	tn__programs_init(&report->programs, 0);
+	report->system = tn__system_of(TN_SYSTEM_LINUX, false, 0, true);
 	report->files.bytes = report->files.disk_bytes = report->files.limit_bytes = TN_NO_FIGURE;
 }
 
@@ -90,16 +93,54 @@ tn__report_free_place(struct tn_place *place)
 	free(place);
 }
 
-static void
-free_moment(struct tn_report_moment *moment)
+void
+tn__report_free_holders(struct tn_report_moment *moment)
 {
 	for (size_t i = 0; i < moment->holder_count; i++) {
 		free_place(&moment->holders[i].at);
 		free(moment->holders[i].what);
 	}
 	free(moment->holders);
+	moment->holders = NULL;
+	moment->holder_count = 0;
+}
+
+static void
+free_moment(struct tn_report_moment *moment)
+{
+	tn__report_free_holders(moment);
 	tn__report_free_place(moment->at);
 	free(moment->phase);
+}
+
+void
+tn__programs_init(struct tn_programs *programs, size_t count)
+{
+	*programs = (struct tn_programs){ .count = count < TN_PROGRAMS ? count : TN_PROGRAMS,
+		                              .failing = TN_NO_FIGURE,
+		                              .together = TN_NO_FIGURE };
+	for (size_t i = 0; i < programs->count; i++) {
+		struct tn_program *program = &programs->items[i];
+		program->pid = program->steps = program->peak = TN_NO_FIGURE;
+		program->allocated_peak = program->reserved_peak = TN_NO_FIGURE;
+		tn__report_init_moment(&program->at_peak);
+		tn__report_init_moment(&program->at_oom);
+	}
+}
+
+void
+tn__programs_free(struct tn_programs *programs)
+{
+	for (size_t i = 0; i < programs->count; i++) {
+		struct tn_program *program = &programs->items[i];
+		free(program->command);
+		free(program->unit);
+		free(program->record.path);
+		free(program->oom_record.path);
+		free_moment(&program->at_peak);
+		free_moment(&program->at_oom);
+	}
+	tn__programs_init(programs, 0);
 }
 
 static void
@@ -171,6 +212,7 @@ tn__report_free(struct tn_report *report)
 	}
 	for (size_t i = 0; i < report->card_count; i++)
 		free_moment(&report->cards[i].at_peak);
+	tn__programs_free(&report->programs);
 	tn__report_free_place(report->hang.who.at);
 	for (size_t i = 0; i < report->hang.count; i++)
 		tn__report_free_place(report->hang.waiting[i].at);
@@ -406,8 +448,8 @@ tn__report_new_place(const char *file, int64_t line, const char *function, bool 
 const char *
 tn__verdict_text(enum tn_verdict verdict)
 {
-	static const char *const texts[] = { "fits",          "out_of_memory",    "grows",    "failed", "over_budget",
-		                                 "over_baseline", "over_host_memory", "undecided" };
+	static const char *const texts[] = { "fits",          "out_of_memory",    "grows",  "failed",   "over_budget",
+		                                 "over_baseline", "over_host_memory", "spills", "undecided" };
 	return texts[verdict];
 }
 

@@ -23,6 +23,7 @@
 #include "verdict/host.h"     /* tn_host */
 #include "verdict/inputs.h"   /* tn_inputs */
 #include "verdict/requests.h" /* tn_requests */
+#include "verdict/system.h"   /* tn_host_system */
 
 enum tn_verdict {
 	TN_VERDICT_FITS,
@@ -32,8 +33,9 @@ enum tn_verdict {
 	TN_VERDICT_OVER_BUDGET, /* these three fit the card */
 	TN_VERDICT_OVER_BASELINE,
 	TN_VERDICT_OVER_HOST_MEMORY, /* fits the card, and not the computer */
-	TN_VERDICT_UNDECIDED,        /* nothing decisive was seen: doc/design/0018-evidence.md */
-	TN_VERDICTS                  /* how many there are */
+	TN_VERDICT_SPILLS,    /* the card is too small, and the driver of Windows uses the computer's memory beside it */
+	TN_VERDICT_UNDECIDED, /* nothing decisive was seen: doc/design/0018-evidence.md */
+	TN_VERDICTS           /* how many there are */
 };
 enum tn_stopped {
 	TN_STOPPED_SETTLED,
@@ -246,6 +248,8 @@ struct tn_facts {
 	size_t kernel_count; /* 0: unknown */
 };
 
+#define TN_PROGRAMS 16 /* that run at the same time */
+
 /* What the program needs on a card that is never full, as far as a few steps show. */
 struct tn_need {
 	int64_t bytes; /* of the device; 0: unknown */
@@ -254,6 +258,8 @@ struct tn_need {
 	int64_t parameters, gradients, state, lasting; /* at that peak; lasting: all three */
 	int64_t cards[32]; /* of each card of a program that has several, in the order of the report's */
 	size_t card_count;
+	int64_t programs[TN_PROGRAMS]; /* of several: its own peak */
+	size_t program_count;
 	struct tn_facts facts; /* that were seen there */
 };
 
@@ -301,6 +307,29 @@ struct tn_rank {
 		failed_ns; /* when it raised that, or left with another status than 0 (CLOCK_MONOTONIC); TN_NO_FIGURE: it did not */
 	bool
 		did_as_next; /* not all ranks are run: the next one that is did the same, up to the last step of both that is known */
+};
+
+/* One of several programs that ran at the same time, with all of its processes. */
+struct tn_program {
+	char *command;
+	int64_t pid;
+	bool ended; /* by itself; else we ended it */
+	int wait_status;
+	int64_t steps, passes; /* passes: complete ones of every kind */
+	char *unit;
+	bool out_of_memory;
+	int64_t allocated_peak, reserved_peak; /* of the process that reserved most */
+	int64_t peak;                          /* of the card, whenever that was */
+	struct tn_report_moment at_peak;       /* its part of what the card held at its peak */
+	struct tn_report_moment at_oom;        /* likewise as one of them ran out of memory */
+	struct tn_record record, oom_record;   /* in the run's folder */
+};
+
+struct tn_programs {
+	size_t count;     /* 0: there was one */
+	int64_t failing;  /* the index of the one that ran out of memory, or failed; TN_NO_FIGURE: none */
+	int64_t together; /* all at their own peaks at once, with what --other says */
+	struct tn_program items[TN_PROGRAMS];
 };
 
 /* Where not all ranks of the job are run (doc/design/0031-absent-ranks.md), how many there are, and cards of a node; else 0. */
@@ -398,7 +427,7 @@ struct tn_report {
 	int64_t context_lowest, context_highest; /* bounds of one context, for the uncertainty */
 	int64_t unseen_below, unseen_above;      /* what else the driver may hold less or more, for each context */
 	int64_t uncertainty_lowest, uncertainty_highest;
-	struct tn_unmeasured bounds[2]; /* what the uncertainty is made of; a part without a name is none */
+	struct tn_unmeasured bounds[3]; /* what the uncertainty is made of; a part without a name is none */
 	bool narrowly;
 	const char *smallest_gpu; /* alias in the catalogue, which is never released */
 
@@ -437,6 +466,7 @@ struct tn_report {
 	size_t rank_count;
 	struct tn_card_held cards[32]; /* none for one card */
 	size_t card_count;
+	struct tn_programs programs;
 	struct tn_job job;
 	struct tn_hang hang;
 	struct tn_dead dead;
@@ -454,6 +484,7 @@ struct tn_report {
 	struct tn_stand_in_list stand_ins;
 	struct tn_inputs inputs;
 	struct tn_host host;
+	struct tn_host_system system;
 	struct tn_requests requests;
 	char *scratch, *snapshot, *hook_error;
 	char *snapshot_made;          /* where the guest left it, inside the run folder */

@@ -46,6 +46,7 @@ struct tn_place *tn__report_new_place(const char *file, int64_t line, const char
 void tn__report_free_place(struct tn_place *place); /* NULL is allowed */
 
 /* Sets the device's part of a moment: the split, what it adds up to, and the categories that follow from it. */
+void tn__report_free_holders(struct tn_report_moment *moment);
 void tn__report_init_moment(struct tn_report_moment *moment);
 void tn__report_set_split(struct tn_report_moment *moment, const struct tn_report_split *split);
 

@@ -30,6 +30,24 @@ copied_parameters(const struct tn_report_moment *moment)
 	return bytes;
 }
 
+/* Of several programs: each by itself, less what PyTorch only caches, and all at their peaks at once. */
+static void
+take_programs(const struct tn_programs *programs, struct tn_need *need)
+{
+	int64_t cached = 0;
+	for (size_t i = 0; i < programs->count; i++) {
+		const struct tn_program *program = &programs->items[i];
+		int64_t cache = known(program->reserved_peak) - known(program->allocated_peak);
+		need->programs[i] = known(program->peak) - cache;
+		cached += cache;
+	}
+	need->program_count = programs->count;
+	if (programs->count == 0)
+		return;
+	need->bytes = known(programs->together);
+	need->least = need->bytes - cached;
+}
+
 struct tn_need
 tn__need_of(const struct tn_report *large)
 {
@@ -51,6 +69,7 @@ tn__need_of(const struct tn_report *large)
 	for (; need.card_count < large->card_count; need.card_count++)
 		need.cards[need.card_count] = known(large->cards[need.card_count].at_peak.device_bytes);
 	need.facts = large->facts;
+	take_programs(&large->programs, &need);
 	return need;
 }
 

@@ -162,6 +162,10 @@ change_cards(change_path *change, const void *how, struct tn_report *report)
 		change_moment(change, how, &report->ranks[i].at_peak);
 	for (size_t i = 0; i < report->card_count; i++)
 		change_moment(change, how, &report->cards[i].at_peak);
+	for (size_t i = 0; i < report->programs.count; i++) {
+		change_moment(change, how, &report->programs.items[i].at_peak);
+		change_moment(change, how, &report->programs.items[i].at_oom);
+	}
 	change_place(change, how, report->hang.who.at);
 	for (size_t i = 0; i < report->hang.count; i++)
 		change_place(change, how, report->hang.waiting[i].at);

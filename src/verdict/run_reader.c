@@ -14,6 +14,7 @@
 #include "verdict/gate.h"
 #include "verdict/model_fill.h"
 #include "verdict/run_reader.h"
+#include "verdict/programs.h"
 #include "verdict/run_reader_parts.h"
 #include "verdict/stand_ins.h"
 
@@ -438,6 +439,8 @@ read_all(const json_t *root, struct tn_report *report)
 	tn__cards_read(root, report);
 	TN_FORWARD_IF_ERROR(tn__stand_ins_read(json_object_get(root, "stand_ins"), &report->stand_ins));
 	tn__inputs_read(json_object_get(root, "inputs"), &report->inputs);
+	tn__programs_read(root, report);
+	tn__system_read(json_object_get(root, "system"), &report->system);
 	tn__requests_model_read(json_object_get(root, "requests"), &report->requests);
 	report->snapshot = tn__json_read_text(root, "snapshot");
 	const char *writes = tn__json_borrow_text(program, "writes"); /* where it is unknown, nothing is said of it */

@@ -86,6 +86,68 @@ test_peak_and_its_parts(void **state)
 	finish(ledger);
 }
 
+/* Where the driver goes on in the computer's memory: nothing of the card is free then, and there is an end to it, too. */
+static void
+test_spilling(void **state)
+{
+	(void)state;
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	int slot;
+	ledger->devices[0].spill_bytes = 50 * MIB;
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &slot), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 90 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_free_bytes(ledger, 0), 10 * MIB);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 60 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_free_bytes(ledger, 0), 0);
+	assert_int_equal(ledger->devices[0].peak_used_bytes, 150 * MIB);
+	assert_int_equal(tn__ledger_take(ledger, 0, slot, TN_BYTES_PROGRAM, 1, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_int_equal(ledger->devices[0].refusal.free_bytes, 0);
+	finish(ledger);
+}
+
+/* Several programs: each has the bytes of its processes, its own peak, its part of the device's peak and of a refusal. */
+static void
+test_programs(void **state)
+{
+	(void)state;
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	const struct tn_ledger_device *device = &ledger->devices[0];
+	int own, other;
+	pid_t child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	ledger->program_count = 2;
+	assert_int_equal(tn__ledger_enter(ledger, getpid(), &own), TN_OK);
+	assert_int_equal(tn__ledger_enter(ledger, child, &other), TN_OK);
+	tn__ledger_set_program(ledger, own, 1);
+	tn__ledger_set_program(ledger, other, 2);
+	tn__ledger_set_program(ledger, other, 3); /* there is no third */
+	assert_int_equal(tn__ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 40 * MIB, NULL), TN_OK);
+	assert_int_equal(tn__ledger_take(ledger, 0, other, TN_BYTES_CONTEXT, 20 * MIB, NULL), TN_OK);
+	tn__ledger_give(ledger, 0, own, TN_BYTES_PROGRAM, 30 * MIB);
+	assert_int_equal(tn__ledger_take(ledger, 0, other, TN_BYTES_PROGRAM, 35 * MIB, NULL), TN_OK);
+	assert_int_equal(device->at_peak.programs[0][TN_BYTES_PROGRAM], 10 * MIB);
+	assert_int_equal(device->at_peak.programs[1][TN_BYTES_PROGRAM], 35 * MIB);
+	assert_int_equal(device->at_peak.programs[1][TN_BYTES_CONTEXT], 20 * MIB);
+	assert_int_equal(ledger->programs[0].peak_bytes[0], 40 * MIB);
+	assert_int_equal(ledger->programs[1].peak_bytes[0], 55 * MIB);
+	assert_int_equal(tn__ledger_take(ledger, 0, own, TN_BYTES_PROGRAM, 90 * MIB, NULL), TN_OUT_OF_DEVICE_MEMORY);
+	assert_int_equal(device->refusal.held.programs[1][TN_BYTES_PROGRAM], 35 * MIB);
+	assert_false(tn__ledger_settle_program(ledger, 1));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(tn__ledger_sweep(ledger), 1);
+	assert_int_equal(ledger->programs[1].bytes[0], 0);
+	assert_int_equal(ledger->programs[1].peak_bytes[0], 55 * MIB);
+	assert_false(tn__ledger_settle_program(ledger, 1)); /* whether a program has ended the supervisor says */
+	ledger->programs[1].ended = 1;
+	assert_true(tn__ledger_settle_program(ledger, 1));
+	assert_true(tn__ledger_settle_program(ledger, 0)); /* one that is none of several */
+	finish(ledger);
+}
+
 /* Of several processes: who held most as the device held most, and what it held at a refusal, which need not be the peak. */
 static void
 test_whose_peak_and_what_a_refusal_met(void **state)
@@ -438,6 +500,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_byte),
 		cmocka_unit_test(test_peak_and_its_parts),
+		cmocka_unit_test(test_spilling),
+		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_whose_peak_and_what_a_refusal_met),
 		cmocka_unit_test(test_killed_process_gives_back),
 		cmocka_unit_test(test_lock_of_a_dead_process),

@@ -8,7 +8,7 @@ const sections = (() => {
 	const placeOf = (at) =>
 		make('span', { class: 'code', title: at ? words.place(at, true) : null }, words.place(at));
 
-	const SIGNS = { fits: '✓', out_of_memory: '✕', grows: '↗', failed: '!', over_budget: '✕', over_baseline: '↗', over_host_memory: '✕', undecided: '?' };
+	const SIGNS = { fits: '✓', out_of_memory: '✕', grows: '↗', failed: '!', over_budget: '✕', over_baseline: '↗', over_host_memory: '✕', spills: '✕', undecided: '?' };
 
 	function headline() {
 		const { verdict, title, lines, at, why, do: advice } = raw.headline;

@@ -51,6 +51,8 @@ void tn__physical_memory_info(int physical, uint64_t *free_bytes, uint64_t *tota
 /* The device's context: created at first use, which takes the card's context bytes. Called by everything that needs a
  * context. TN_OUT_OF_DEVICE_MEMORY when not even that fits. */
 tn_status tn__ensure_context(int device);
+/* Of several commands that run at the same time, which one this process belongs to, from 1 on; 0: there is one. */
+int tn__program_number(void);
 
 /* ---- refusing ---- */
 

@@ -282,6 +282,15 @@ is_there_at_once(uint64_t bytes)
 	return bytes <= most && before <= most - bytes;
 }
 
+static void
+raise_to(_Atomic uint64_t *peak, uint64_t now)
+{
+	uint64_t before = atomic_load_explicit(peak, memory_order_relaxed);
+	while (now > before &&
+	       !atomic_compare_exchange_weak_explicit(peak, &before, now, memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
 /* The core's lock is held. */
 static void
 count_pinned(uint64_t tag, int64_t change)
@@ -289,9 +298,14 @@ count_pinned(uint64_t tag, int64_t change)
 	if (tag == TAG_MANAGED)
 		return;
 	pinned_bytes += (uint64_t)change;
-	if (tn__core.slot >= 0)
-		atomic_store_explicit(&tn__core.ledger->processes[tn__core.slot].pinned_bytes, pinned_bytes,
-		                      memory_order_relaxed);
+	if (tn__core.slot < 0)
+		return;
+	struct tn_ledger *ledger = tn__core.ledger;
+	uint64_t all = 0;
+	atomic_store_explicit(&ledger->processes[tn__core.slot].pinned_bytes, pinned_bytes, memory_order_relaxed);
+	for (int i = 0; change > 0 && i < TN_LEDGER_PROCESSES; i++)
+		all += atomic_load_explicit(&ledger->processes[i].pinned_bytes, memory_order_relaxed);
+	raise_to(&ledger->pinned_peak, all);
 }
 
 static int
@@ -367,11 +381,8 @@ note_managed(int64_t change)
 	struct tn_ledger *ledger = tn__core.ledger;
 	uint64_t now = atomic_fetch_add_explicit(&ledger->managed_bytes, (uint64_t)change, memory_order_relaxed) +
 	               (uint64_t)change;
-	uint64_t peak = atomic_load_explicit(&ledger->managed_peak, memory_order_relaxed);
-	while (change > 0 && now > peak &&
-	       !atomic_compare_exchange_weak_explicit(&ledger->managed_peak, &peak, now, memory_order_relaxed,
-	                                              memory_order_relaxed))
-		;
+	if (change > 0)
+		raise_to(&ledger->managed_peak, now);
 }
 
 int

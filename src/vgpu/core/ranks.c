@@ -186,7 +186,8 @@ int
 tn_vgpu_settled(void)
 {
 	struct tn_ledger_rank *row = own_row;
-	return !row || tn__ledger_settle_rank(tn__core.ledger, row);
+	bool ranks = !row || tn__ledger_settle_rank(tn__core.ledger, row);
+	return ranks && (!tn__core.ledger || tn__ledger_settle_program(tn__core.ledger, tn__program_number()));
 }
 
 /* In the child of a fork. */

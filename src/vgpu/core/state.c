@@ -421,6 +421,13 @@ tn_vgpu_enter_region(const char *name)
 	return (int)status;
 }
 
+int
+tn__program_number(void)
+{
+	const char *text = getenv("TONNAGE_PROGRAM");
+	return text != NULL ? atoi(text) : 0;
+}
+
 static tn_status
 ensure_context_locked(int device)
 {
@@ -431,6 +438,7 @@ ensure_context_locked(int device)
 		tn_status entered = tn__ledger_enter(tn__core.ledger, getpid(), &tn__core.slot);
 		if (entered != TN_OK)
 			return entered;
+		tn__ledger_set_program(tn__core.ledger, tn__core.slot, tn__program_number());
 		(void)tn__ledger_enter_region(tn__core.ledger, tn__core.slot, tn__core.region);
 	}
 	const struct tn_gpu_figures *gpu = &tn__core.ledger->devices[tn__ledger_device(state->physical)].gpu;

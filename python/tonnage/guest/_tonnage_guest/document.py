@@ -6,7 +6,7 @@ import sys
 import time
 
 from . import ahead, facts, fast_forward, growth, guard, host, oom, peaks, reads, torchapi, trainings, usage
-from .state import state
+from .state import settings, state
 
 _SCHEMA = "tonnage.guest/1"
 
@@ -36,6 +36,8 @@ def document():
             "not_seen": fast_forward.not_seen() + state.not_reached,
             "batch_size": state.batch_size,
         },
+        "program": settings.program,
+        "passes": state.complete_passes,
         "inputs": ahead.document() if state.torch is not None else None,
         "loaders": host.document(),
         "cards": state.device_count,

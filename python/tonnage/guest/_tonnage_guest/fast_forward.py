@@ -70,7 +70,7 @@ def batch_begins(batch):
 def possible():
     """True when the program's work comes from a loader whose epoch can be ended."""
     epoch = epochs.current()
-    return epoch is not None and epoch.can_end and not _distributed()
+    return epoch is not None and epoch.can_end and not _distributed() and settings.program is None
 
 
 @guard.alone
@@ -118,6 +118,8 @@ def why_not(frame):
         return "the loop around %s has no data loader" % where
     if _distributed():
         return "the ranks of a job are not shortened"
+    if settings.program is not None:
+        return "programs that share a card are not shortened"
     return "the batches at %s are taken one by one" % (origin.short(epoch.loop.place) if epoch.loop.place else where)
 
 

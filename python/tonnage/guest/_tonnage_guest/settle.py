@@ -7,7 +7,7 @@ peak does not count: nothing there makes PyTorch give back what it only caches);
 max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
 differ from step to step. Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
 warm-up. It has settled, too, when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
-TONNAGE_SECONDS after the imports; compiling is not counted. Where the work comes from data loaders, their epochs end early from then on
+TONNAGE_SECONDS after the imports; several programs on one card wait for each other, but for the time. Compiling is not counted. Where the work comes from data loaders, their epochs end early from then on
 (fast_forward.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
 `--steps N`: stopped after N steps. `N updates` (Tonnage's own runs say it): after N updates of an optimizer; passes without one
 settle as under `auto`. `all`: never.
@@ -38,11 +38,12 @@ _sleep, _clock = time.sleep, time.monotonic
 class _Steps:
     """What the steps so far brought."""
 
-    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "unlimited")
+    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "unlimited", "shown")
 
     def __init__(self):
         self.levels = [0, 0, 0]
         self.asked = False  # the supervisor was asked to end the program
+        self.shown = None  # the last peak that stands in the process's file
         self.unlimited = None  # whether no card is ever full; None: not yet known
         self.restart()
 
@@ -86,10 +87,10 @@ def step_ended(step):
         fast_forward.begin(reason)
     elif _cells_follow():
         record.write_sometimes()
-    elif reason == "limit" or ranks.all_settled():
+    elif (reason == "limit" and not _beside_others()) or _all_settled():
         _stop(reason)
     else:
-        record.write_sometimes()  # the last rank to settle stops all
+        record.write_sometimes()  # the last rank, or program, to settle stops all
 
 
 @guard.guarded
@@ -104,6 +105,21 @@ def after_batch():
         return
     if _elapsed() >= settings.seconds or (not _cells_follow() and not _will_save() and fast_forward.over()):
         _stop(state.fast_forward)
+
+
+def _beside_others():
+    """True where other programs share the card and there is time: this one has made its steps, and holds what it holds."""
+    return settings.program is not None and _elapsed() < settings.seconds
+
+
+def _all_settled():
+    """Says that this process has settled; True when all of the run have. Another program may then end the run at any moment, so what
+    this one knows is written before."""
+    if settings.program is not None and _steps.shown != _steps.last_peak:
+        _steps.shown = _steps.last_peak
+        history.finish()
+        record.write_now()
+    return ranks.all_settled()
 
 
 def _must_save_yet():

@@ -69,6 +69,7 @@ class State:
         self.left_by_trainings = {}  # trainings.py: (kind, name) -> row
         self.holders = {}  # cell_holders.py: (kind, name) -> row
         self.regions = {}  # phase or named region -> where it was entered first
+        self.complete_passes = 0  # steps and passes of every kind
         self.request = 0  # the number of the one that is being answered, or was last
         self.backwards = 0  # backward passes that have begun
         self.in_backward = 0  # backward passes that have begun and not ended
@@ -96,6 +97,7 @@ class Settings:
         self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"
         self.followed = environ.get("TONNAGE_FOLLOWED") == "1"  # another command is run on what this one leaves
         self.requests = environ.get("TONNAGE_REQUESTS") == "1"  # steps are requests
+        self.program = _integer(environ.get("TONNAGE_PROGRAM"))  # of several that run at the same time, from 1 on
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
         self.modules = environ.get("TONNAGE_MODULES") == "1"
         self.host_memory = bool(environ.get("TONNAGE_HOST_MEMORY"))  # somebody asks what the computer's memory holds

@@ -144,6 +144,7 @@ def request_ended(number):
     if state.unit != "request":
         _begin_counting("request")
     state.steps = number
+    state.complete_passes += 1
     ledger.count_pass()
     events.step_ended(events.Step(number, "request", True))
 
@@ -162,6 +163,7 @@ def _finished(unit, may_stop):
     if state.unit != unit:
         _begin_counting(unit)
     state.steps += 1
+    state.complete_passes += 1
     ledger.count_pass()
     if state.cuda_initialized:
         events.step_ended(events.Step(state.steps, unit, may_stop))
