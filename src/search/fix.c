@@ -232,7 +232,7 @@ static bool
 plan_more(struct tn_fix_search *search)
 {
 	bool found = tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) > 0;
-	if (search->trials.running_count > 0)
+	if (tn__trials_some_run(&search->trials))
 		return false;
 	switch (search->round++) {
 	case 0:
@@ -319,9 +319,14 @@ tick(void *context)
 		    search->attempts[i].stage == TN_STAGE_WITH_LESS)
 			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s",
 			                           length > 0 ? ", " : "", search->attempts[i].found.changes);
-	tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
-	                       tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false), tn__trials_seconds(&search->trials),
-	                       now);
+	char words[200];
+	if (search->trials.engine != NULL)
+		tn__progress_line_show(&search->line, "%d fit, %s", tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false),
+		                       tn__search_progress(&search->trials, 0, words));
+	else
+		tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
+		                       tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false),
+		                       tn__trials_seconds(&search->trials), now);
 }
 
 /* ---- the command ---- */
@@ -381,13 +386,20 @@ static tn_status
 run_search(struct tn_fix_search *search, int *exit_status)
 {
 	struct tn_fixes fixes;
+	TN_FORWARD_IF_ERROR(tn__search_place(&search->options->search, &search->place, &search->trials, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
 	tn_status status = tn__trials_run(&search->trials);
 	tn__progress_line_erase(&search->line);
 	tn__trials_close(&search->trials);
 	TN_FORWARD_IF_ERROR(status);
+	if (search->options->search.dry_run) {
+		*exit_status = 0;
+		return TN_OK;
+	}
 	*exit_status = search->failure_status;
 	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
+	tn__search_place_say(&search->options->search, &search->trials);
 	tn__fix_list(search, &fixes);
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	status = finish(search, &fixes, exit_status);

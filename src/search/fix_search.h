@@ -43,6 +43,7 @@ struct tn_fix_search {
 	const struct tn_fix_options *options;
 	struct tn_search_card card;
 	struct tn_trials trials;
+	struct tn_search_place place;
 	struct tn_progress_line line;
 	struct tn_trial unchanged_card, unchanged_large;
 	struct tn_attempt *attempts;

@@ -152,7 +152,7 @@ tn__frontier_table(const struct tn_frontier_search *search, struct tn_frontier *
 		                         .command = tn__program_quote(search->options->search.run.arguments),
 		                         .forked = search->trials.forked,
 		                         .not_forked = tn__trials_not_forked(&search->trials),
-		                         .trials = search->trials.count,
+		                         .trials = search->trials.count + search->trials.reused,
 		                         .seconds = tn__trials_seconds(&search->trials),
 		                         .axes = calloc((size_t)search->axis_count, sizeof(*out->axes)),
 		                         .cards = calloc((size_t)search->target_count, sizeof(*out->cards)) };

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/seconds.h"
 #include "supervise/internal.h"
+#include "trials/engine.h"
 #include "trials/trial.h"
 
 #define TICK_MILLISECONDS 250
@@ -49,6 +50,12 @@ const char *
 tn__trials_not_forked(const struct tn_trials *trials)
 {
 	return trials->server.state == TN_FORKS_BROKEN ? trials->server.why : NULL;
+}
+
+bool
+tn__trials_some_run(const struct tn_trials *trials)
+{
+	return trials->running_count > 0 || trials->away > 0;
 }
 
 double
@@ -113,7 +120,8 @@ tn__trial_clear(struct tn_trial *trial)
 	tn__outcome_free(&trial->outcome);
 	tn__steps_free(&trial->steps);
 	free(trial->words);
-	trial->words = NULL;
+	free(trial->left);
+	trial->words = trial->left = NULL;
 	trial->end = TN_TRIAL_WAITS;
 }
 
@@ -172,6 +180,18 @@ compare(struct tn_trials *trials)
 	trials->checked = true;
 }
 
+/* It is over for good. That its result cannot be kept costs a trial the next time, and no more. */
+static void
+tell_caller(struct tn_trials *trials, struct tn_trial *trial)
+{
+	if (trials->store != NULL)
+		(void)tn__store_put(trials->store, trial, trial->left);
+	free(trial->left);
+	trial->left = NULL;
+	trials->ended_count++;
+	trials->ended(trials->context, trial);
+}
+
 /* A trial that is made again counts once. */
 static void
 start_again(struct tn_trials *trials, struct tn_trial *trial)
@@ -184,7 +204,7 @@ start_again(struct tn_trials *trials, struct tn_trial *trial)
 		return;
 	trial->end = TN_TRIAL_FAILED;
 	trial->outcome.error = strdup(tn_error_text());
-	trials->ended(trials->context, trial);
+	tell_caller(trials, trial);
 }
 
 /* How long the server, and the trial that checks it, may take: what forks may also wait for a lock for ever. */
@@ -243,7 +263,8 @@ stop(struct tn_trial *trial, enum tn_trial_end why)
 	if (trial->end != TN_TRIAL_RUNS)
 		return;
 	trial->end = why;
-	kill(trial->pid, SIGKILL);
+	if (trial->pid > 0) /* 0: an engine makes it */
+		kill(trial->pid, SIGKILL);
 }
 
 /* A trial that found too little of the computer's memory beside others is made again when it has it for itself. */
@@ -274,7 +295,7 @@ tell(struct tn_trials *trials, struct tn_trial *trial)
 	if (failed || (trial->server >= 0 && trials->fork_mismatch))
 		start_again(trials, trial);
 	else
-		trials->ended(trials->context, trial);
+		tell_caller(trials, trial);
 }
 
 /* What was forked beside the check was waiting for it. */
@@ -317,7 +338,7 @@ finish(struct tn_trials *trials, int index)
 	trials->running[index] = trials->running[--trials->running_count];
 	trial->seconds = tn__now() - trial->started;
 	count_seconds(trials, trial);
-	tn__trial_read(trial);
+	tn__trial_read(trial, trials->store != NULL ? &trial->left : NULL);
 	close(trial->result);
 	if (trial->said >= 0)
 		close(trial->said);
@@ -372,8 +393,8 @@ look_at_limits(struct tn_trials *trials)
 		stop(trials->running[trials->running_count - 1], TN_TRIAL_HOST_MEMORY);
 }
 
-static void
-take_signals(struct tn_trials *trials)
+void
+tn__trials_take_signals(struct tn_trials *trials)
 {
 	struct signalfd_siginfo info;
 	while (read(trials->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
@@ -417,7 +438,13 @@ next_of(struct tn_trials *trials)
 		return NULL;
 	if (own != NULL || (wait && (trials->check.end != TN_TRIAL_RUNS || trials->deferred_count >= MOST_DEFERRED)))
 		return own;
-	struct tn_trial *trial = trials->next(trials->context);
+	struct tn_trial *trial;
+	while ((trial = trials->next(trials->context)) != NULL && trials->store != NULL &&
+	       tn__store_find(trials->store, trial)) {
+		trials->reused++;
+		trials->ended_count++;
+		trials->ended(trials->context, trial);
+	}
 	if (trial != NULL && trials->forks && trials->server.state == TN_FORKS_OFF) {
 		trials->first = trial;
 		trial->lists_modules = true;
@@ -444,15 +471,16 @@ goes_on(struct tn_trials *trials)
 	return trials->running_count > 0 || ((wait || trials->run_exclusive_count > 0) && trials->interrupted_by == 0);
 }
 
-tn_status
-tn__trials_run(struct tn_trials *trials)
+/* Those that the command makes itself. */
+static tn_status
+run_here(struct tn_trials *trials)
 {
 	tn_status status = fill(trials);
 	double looked = 0;
 	while (goes_on(trials)) {
 		struct pollfd watched[] = { { trials->signals, POLLIN, 0 }, { trials->server.channel, POLLIN, 0 } };
 		(void)poll(watched, trials->server.state == TN_FORKS_IMPORTS ? 2 : 1, TICK_MILLISECONDS);
-		take_signals(trials);
+		tn__trials_take_signals(trials);
 		tn__forks_listen(&trials->server);
 		reap(trials);
 		if (tn__now() - looked >= TICK_MILLISECONDS / 1000.0) {
@@ -467,5 +495,16 @@ tn__trials_run(struct tn_trials *trials)
 			stop(trials->running[i], TN_TRIAL_STOPPED);
 	}
 	wait_for_reapers(trials);
+	return status;
+}
+
+tn_status
+tn__trials_run(struct tn_trials *trials)
+{
+	const struct tn_store *store = trials->store;
+	bool dry_run = trials->engine != NULL && trials->engine->dry_run;
+	tn_status status = trials->engine == NULL ? run_here(trials) : tn__trials_run_away(trials, run_here);
+	if (store != NULL && !trials->no_table && !dry_run)
+		(void)tn__store_tabulate(store);
 	return status;
 }
