@@ -151,13 +151,13 @@ waiting(const struct away *away)
 	return count;
 }
 
-/* As many trials a slice as keep all slots at work twice over, so that the last ones do not wait for one. */
+/* Slices of about the same size: twice as many as there are slots, so that the last ones do not wait for one; in a queue as many. */
 static int
-slice_size(const struct away *away, int count)
+slices_of(const struct away *away, int count)
 {
-	int slots = away->engine->slots > 0 ? away->engine->slots : 1, rounds = away->engine->kind->waits ? 1 : 2;
-	int size = (count + slots * rounds - 1) / (slots * rounds);
-	return size < 1 ? 1 : size > TN_SLICE_MOST ? TN_SLICE_MOST : size;
+	int wanted = away->engine->slots * (away->engine->kind->waits ? 1 : 2);
+	int least = (count + TN_SLICE_MOST - 1) / TN_SLICE_MOST;
+	return wanted < least ? least : wanted > count ? count : wanted;
 }
 
 /* The next orders that wait become a slice, which is written. */
@@ -177,19 +177,20 @@ make_slice(struct away *away, int size, struct tn_slice **out)
 			keys[slice->count++] = away->orders[i].key;
 		}
 	*out = slice;
-	return away->engine->dry_run ? TN_OK : tn__store_add_slice(away->store, keys, slice->count, slice->name);
+	tn__store_name_slice(away->store, slice->name);
+	return away->engine->dry_run ? TN_OK : tn__store_add_slice(away->store, slice->name, keys, slice->count);
 }
 
 static tn_status
 hand_out(struct away *away)
 {
-	int count = waiting(away), size = slice_size(away, count);
+	int count = waiting(away), left = slices_of(away, count);
 	size_t before = away->slice_count;
 	struct tn_slice *made;
 	if (count == 0 || (away->engine->kind->waits && before > 0))
 		return TN_OK;
-	for (; count > 0; count -= size)
-		TN_FORWARD_IF_ERROR(make_slice(away, size, &made));
+	for (; count > 0; count -= made->count, left--)
+		TN_FORWARD_IF_ERROR(make_slice(away, (count + left - 1) / left, &made));
 	return away->engine->kind->submit(away->engine, away->slices + before, (int)(away->slice_count - before));
 }
 

@@ -51,7 +51,7 @@ is_plain(const char *path)
 	return strpbrk(path, "\"\n\\") == NULL;
 }
 
-/* The job's script: which of the slices an element makes is looked up in a list. */
+/* The job's script. The names of slices that are handed in together end in numbers that follow each other. */
 static char *
 script(const struct tn_engine *engine, struct tn_slice *const *slices, int count)
 {
@@ -70,14 +70,12 @@ script(const struct tn_engine *engine, struct tn_slice *const *slices, int count
 	        "#SBATCH --chdir=\"%s\"\n"
 	        "#SBATCH --output=\"%s/log/slurm-%%A-%%a\"\n",
 	        count - 1, engine->directory, engine->store->folder);
-	fputs("case $SLURM_ARRAY_TASK_ID in\n", out);
-	for (int i = 0; i < count; i++)
-		fprintf(out, "%d) slice=%s ;;\n", i, slices[i]->name[0] != '\0' ? slices[i]->name : "SLICE");
-	fputs("esac\nexec ", out);
+	fputs("exec ", out);
 	quote(engine->tonnage, out);
 	fputs(" __trials ", out);
 	quote(engine->store->folder, out);
-	fputs(" \"$slice\"\n", out);
+	const char *name = slices[0]->name, *number = strrchr(name, '-') + 1;
+	fprintf(out, " %.*s$((%s + SLURM_ARRAY_TASK_ID))\n", (int)(number - name), name, number);
 	fclose(out);
 	return text;
 }

@@ -4,6 +4,7 @@
  */
 #include "trials/store.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -232,12 +233,21 @@ tn__store_add_trial(const struct tn_store *store, const char *key, const struct 
 	return end(out, temporary, path);
 }
 
-tn_status
-tn__store_add_slice(struct tn_store *store, const char *const *keys, int count, char name[64])
+void
+tn__store_name_slice(struct tn_store *store, char name[64])
 {
-	char path[PATH_MAX], temporary[PATH_MAX], host[32] = "";
+	char host[32] = "";
 	(void)gethostname(host, sizeof(host) - 1);
+	for (char *at = host; *at != '\0'; at++) /* it will stand in scripts */
+		if (!isalnum((unsigned char)*at))
+			*at = '_';
 	snprintf(name, 64, "%.24s-%ld-%d", host, (long)getpid(), ++store->slices);
+}
+
+tn_status
+tn__store_add_slice(const struct tn_store *store, const char *name, const char *const *keys, int count)
+{
+	char path[PATH_MAX], temporary[PATH_MAX];
 	TN_RETURN_IF(!path_of(store, "slices", name, path), TN_IO, "the path of the results is too long");
 	FILE *out = begin(path, temporary);
 	for (int i = 0; out != NULL && i < count; i++)

@@ -34,9 +34,11 @@ bool tn__store_has(const struct tn_store *store, const char *key);
 void tn__store_forget(const struct tn_store *store, const char *key);
 /* Keeps the result of a trial and, where it is not there, the trial. `outcome`: the text that its process left. */
 tn_status tn__store_put(const struct tn_store *store, const struct tn_trial *trial, const char *outcome);
-/* Writes what a worker is to try; *name is the slice's. */
+/* A name for the next slice; but for the number at its end, all of a command's are the same. */
+void tn__store_name_slice(struct tn_store *store, char name[64]);
+/* Writes what a worker is to try. */
 tn_status tn__store_add_trial(const struct tn_store *store, const char *key, const struct tn_trial *trial, double limit_seconds);
-tn_status tn__store_add_slice(struct tn_store *store, const char *const *keys, int count, char name[64]);
+tn_status tn__store_add_slice(const struct tn_store *store, const char *name, const char *const *keys, int count);
 /* The text of a file of the folder, with a zero behind; the caller frees. NULL: there is none. */
 char *tn__store_read(const struct tn_store *store, const char *part, const char *name);
 /* Writes DIR/results.csv from all results that are there. */
