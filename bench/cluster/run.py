@@ -6,7 +6,8 @@
 --ray: two raylets on this machine, started with the ray beside PYTHON (`tools/envs --path prog-ray`) and ended at the end. The search is
 interrupted (Ctrl-C) after a third of the grid, started again, and the second raylet killed after two thirds. --slurm: the cluster that sbatch finds
 (tests/cluster/slurm starts one on this machine); an array of 20. Every combination is tried, and the documents have to be the same but for
-seconds and how trials were started.
+seconds and how trials were started. `lost`: slices whose worker was lost, and that another one went on with; `made_twice`: trials made beyond those that the
+table needs.
 """
 
 import argparse
@@ -25,19 +26,23 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TONNAGE = os.environ.get("TONNAGE", str(ROOT / "build/bin/tonnage"))
 PORT = 6397
-ASIDE = ("seconds", "forked_trials", "not_forked_because")
+ASIDE = ("seconds", "trials", "forked_trials", "not_forked_because")  # a fork that is compared with a new process counts as a trial
 
 
 def grid(points):
-    """Options for a grid of about so many points, near the edge of a card of 2 GiB."""
+    """Options for a grid of about so many points, near the edge of a card of 1 GiB."""
     lengths = max(2, round((points / 0.75) ** 0.5 * 0.75))
     batches = points // lengths
-    return ["--gpu", "rtx3060", "--memory", "2GiB", "--all", "--vary", "batch=" + ",".join(str(2 * i) for i in range(1, batches + 1)),
+    return ["--gpu", "rtx3060", "--memory", "1GiB", "--all", "--vary", "batch=" + ",".join(str(2 * i) for i in range(1, batches + 1)),
             "--vary", "length=" + ",".join(str(16 * i) for i in range(1, lengths + 1))], batches * lengths  # fmt: skip
 
 
 def command(folder, name, python, options, engine=()):
-    program = [python, str(HERE / "program.py"), "--batch", "{batch}", "--length", "{length}"]
+    if python == "fake":  # a FAKE program without PyTorch, for a look at the engines themselves
+        fake = ROOT / "tests/cli/fake_program.py"
+        program = ["python3", "-I", "-X", "tonnage=off", str(fake), '{"base": {length}, "sample": 20, "batch": 4}']
+    else:
+        program = [python, str(HERE / "program.py"), "--batch", "{batch}", "--length", "{length}"]
     return [TONNAGE, "fit", *options, *engine, "--json", str(folder / name), "--", *program]
 
 
@@ -114,24 +119,33 @@ def ray(python, program, folder, options, points, alone):
     env = {"TONNAGE_RAY_PYTHON": python}
     words = command(folder, "ray.json", program, options, ["--engine", f"ray=127.0.0.1:{PORT}", "--results", str(folder / "ray")])
     results, began = folder / "ray/results", time.monotonic()
+
+    def note(what):
+        print("%4.0f s: %s, %d results" % (time.monotonic() - began, what, len(list(results.glob("[0-9a-f]*")))), flush=True)
+
     try:
         process = start(words, folder, env)
         wait_for(results, points // 3, process)
+        note("Ctrl-C")
         process.send_signal(signal.SIGINT)
         first = finish(process, folder, "ray.json")
         kept = len(list(results.glob("[0-9a-f]*")))
+        note("it has ended; again")
         process = start(words, folder, env)
         wait_for(results, 2 * points // 3, process)
         os.kill(raylets.second, signal.SIGKILL)
+        note("the second raylet is killed")
         second = finish(process, folder, "ray.json")
         seconds = time.monotonic() - began
+        note("all is there")
         third = finish(start(words, folder, env), folder, "ray.json")
     finally:
         raylets.stop()
     print(first["words"], second["words"], third["words"], sep="\n")
-    twice = made(first["words"])[0] + made(second["words"])[0] - alone["document"]["trials"]
+    again = sum(log.read_text().count("a worker: ") > 1 for log in (folder / "ray/log").glob("*-*"))
+    twice = made(first["words"])[0] + made(second["words"])[0] - second["document"]["trials"]
     return {"engine": "ray, two raylets", "status_interrupted": first["status"], "kept": kept, "made_after": made(second["words"])[0],
-            "lost": made(second["words"])[2], "made_twice": twice, "same": same(alone, second) and same(alone, third) and made(third["words"])[0] == 0,
+            "lost": again, "made_twice": twice, "same": same(alone, second) and same(alone, third) and made(third["words"])[0] == 0,
             "seconds": round(seconds)}  # fmt: skip
 
 
@@ -147,7 +161,7 @@ def slurm(program, folder, options, alone):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program-python", default=sys.executable, help="a Python with a CUDA wheel of PyTorch")
+    parser.add_argument("--program-python", default=sys.executable, help="a Python with a CUDA wheel of PyTorch; \"fake\": a program that is one")
     parser.add_argument("--ray", metavar="PYTHON")
     parser.add_argument("--slurm", action="store_true")
     parser.add_argument("--points", type=int, default=300)

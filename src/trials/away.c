@@ -186,7 +186,7 @@ hand_out(struct away *away)
 {
 	int count = waiting(away), left = slices_of(away, count);
 	size_t before = away->slice_count;
-	struct tn_slice *made;
+	struct tn_slice *made = NULL;
 	if (count == 0 || (away->engine->kind->waits && before > 0))
 		return TN_OK;
 	for (; count > 0; count -= made->count, left--)

@@ -194,7 +194,7 @@ tn__trial_parse(char *text, struct tn_read_trial *out)
 	char *rest = text, *value, *name;
 	int argument_count = 0;
 	*out = (struct tn_read_trial){ .text = text };
-	out->trial.options = tn_run_defaults();
+	out->trial.options = (struct tn_run_options){ .tolerance = -1, .messages = stderr, .output = stdout };
 	out->arguments = calloc(16, sizeof(*out->arguments)); /* the room that tn__array_add begins with */
 	TN_RETURN_IF(out->arguments == NULL, TN_NO_MEMORY, "out of host memory");
 	char *head = strsep(&rest, "\n");

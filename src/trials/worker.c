@@ -157,6 +157,7 @@ work(struct worker *worker, const char *slice)
 		                                 .next = next,
 		                                 .ended = ended,
 		                                 .tick = tick };
+	tn__tell(stderr, "a worker: %zu trials to make", worker->count); /* for the log */
 	TN_FORWARD_IF_ERROR(tn__trials_open(&worker->trials));
 	tn_status status = tn__trials_run(&worker->trials);
 	tn__trials_close(&worker->trials);
