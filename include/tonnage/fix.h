@@ -17,9 +17,9 @@ struct tn_search_options {
 	double margin;             /* share of the card that must stay free: 0.05 is 5 % */
 	int jobs;                  /* trials side by side; 0: as cores and memory bear */
 	const char *engine;        /* "ray", "ray=ADDRESS", "slurm": trials are made there; NULL: here */
-	const char *results;       /* a folder that keeps each trial's result, and has results that are used again; NULL: none */
-	bool dry_run;              /* with "slurm": what would be handed in is printed, and nothing done */
-	bool fresh;                /* each trial starts a process anew; else they are forked from one, where that can be */
+	const char *results; /* a folder that keeps each trial's result, and has results that are used again; NULL: none */
+	bool dry_run;        /* with "slurm": what would be handed in is printed, and nothing done */
+	bool fresh;          /* each trial starts a process anew; else they are forked from one, where that can be */
 	double
 		seconds; /* no trial is started later, once something fits; twice that when it changes the training; 0: no limit */
 };

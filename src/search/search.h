@@ -7,7 +7,7 @@
 
 #include "supervise/internal.h"
 #include "tonnage/fix.h"
-#include "trials/engine.h"
+#include "trials/trial_engine.h"
 
 struct tn_progress_line;
 
@@ -39,8 +39,8 @@ struct tn_search_place {
 	struct tn_engine engine;
 };
 /* Sets `store` and `engine` of the trials as the options ask for; both stay in *out. *exit_status is set where it cannot be. */
-tn_status tn__search_place(const struct tn_search_options *options, struct tn_search_place *out, struct tn_trials *trials,
-                           int *exit_status);
+tn_status tn__search_place(const struct tn_search_options *options, struct tn_search_place *out,
+                           struct tn_trials *trials, int *exit_status);
 /* Says what the engine came to, in a line. */
 void tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials);
 /* "trial 12 of at most 300, 4 s", with the rate, what is left and the engine's words where there are many. `most` 0: unknown. */

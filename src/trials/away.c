@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/seconds.h"
 #include "supervise/internal.h"
-#include "trials/engine.h"
+#include "trials/trial_engine.h"
 
 #define TICK_MILLISECONDS 250
 #define MOST_AWAY 8192
@@ -252,7 +252,7 @@ collect_lost(struct away *away)
 {
 	for (size_t i = away->order_count; i-- > 0;) {
 		const struct tn_slice *slice = away->orders[i].slice;
-		if (slice != NULL && slice->over && tn__now() - slice->since > away->engine->kind->settle)
+		if (slice != NULL && slice->over && slice->since > 0 && tn__now() - slice->since > away->engine->kind->settle)
 			lose(away, i);
 	}
 	for (size_t i = 0; i < away->slice_count;) {

@@ -19,7 +19,7 @@
 #include "base/plain.h"
 #include "base/seconds.h"
 #include "supervise/internal.h"
-#include "trials/engine.h"
+#include "trials/trial_engine.h"
 
 #define SECONDS_TO_CONNECT 60
 #define SECONDS_TO_END 20
@@ -53,8 +53,9 @@ find_python(const struct tn_engine *engine)
 static tn_status
 check(struct tn_engine *engine)
 {
-	TN_RETURN_IF(find_python(engine) == NULL, TN_NOT_FOUND,
-	             "--engine ray: no Python with Ray's package was found: pip install ray, or name one in TONNAGE_RAY_PYTHON");
+	TN_RETURN_IF(
+		find_python(engine) == NULL, TN_NOT_FOUND,
+		"--engine ray: no Python with Ray's package was found: pip install ray, or name one in TONNAGE_RAY_PYTHON");
 	return TN_OK;
 }
 
@@ -118,6 +119,7 @@ end_driver(struct tn_engine *engine)
 		(void)poll(NULL, 0, 50);
 	}
 	engine->pid = 0;
+	signal(SIGPIPE, engine->on_broken_pipe);
 }
 
 static tn_status
@@ -133,15 +135,13 @@ open_ray(struct tn_engine *engine)
 	                 access(script, R_OK) != 0,
 	             TN_NOT_FOUND, "the installation is incomplete: %s is missing", script);
 	TN_RETURN_IF(python == NULL, TN_NOT_FOUND, "--engine ray: no Python with Ray's package was found");
-	const char *const words[] = { python,
-		                          script,
-		                          engine->tonnage,
-		                          engine->store->folder,
-		                          engine->argument != NULL ? engine->argument : "auto",
-		                          NULL };
+	const char *const words[] = {
+		python, script, engine->tonnage, engine->store->folder, engine->argument != NULL ? engine->argument : "auto",
+		NULL
+	};
 	engine->pid = tn__engine_spawn(engine, words, LOG, &engine->to, &engine->from);
 	TN_RETURN_IF(engine->pid < 0, TN_IO, "no process can be started: %s", strerror(errno));
-	signal(SIGPIPE, SIG_IGN);
+	engine->on_broken_pipe = signal(SIGPIPE, SIG_IGN);
 	tn_status status = TN_OK;
 	while (status == TN_OK && !ready && tn__now() < until) {
 		struct pollfd watched = { engine->from, POLLIN, 0 };

@@ -10,7 +10,7 @@
 #include "base/plain.h"
 #include "base/seconds.h"
 #include "supervise/internal.h"
-#include "trials/engine.h"
+#include "trials/trial_engine.h"
 
 #define ELEMENTS 32       /* of an array, where --jobs says nothing */
 #define SECONDS_BETWEEN 3 /* two looks at the queue */

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/seconds.h"
-#include "trials/engine.h"
+#include "trials/trial_engine.h"
 
 static const struct tn_engine_kind *const kinds[] = { &tn__engine_ray, &tn__engine_slurm, &tn__engine_processes };
 

@@ -37,13 +37,27 @@ add_file(struct tn_sha256 *sha, const char *name, const char *path)
 		(void)tn__sha256_add_file(sha, path);
 }
 
-/* ---- Python files below a folder ---- */
+/* ---- files below a folder ---- */
 
 static bool
 is_environment(const char *path)
 {
 	char file[PATH_MAX];
 	return snprintf(file, sizeof(file), "%s/pyvenv.cfg", path) < PATH_MAX && access(file, F_OK) == 0;
+}
+
+/* Sources; configurations where they are usually kept, so that what a program writes below is none. */
+static bool
+is_source(const char *folder, const char *name, int depth)
+{
+	static const char *const configurations[] = { ".yaml", ".yml", ".toml", ".cfg", ".ini" };
+	const char *slash = strrchr(folder, '/'), *last = slash != NULL ? slash + 1 : folder;
+	if (tn__ends_with(name, ".py"))
+		return true;
+	for (size_t i = 0; i < sizeof(configurations) / sizeof(configurations[0]); i++)
+		if (tn__ends_with(name, configurations[i]))
+			return depth == 0 || strncmp(last, "conf", 4) == 0;
+	return false;
 }
 
 static void
@@ -62,7 +76,7 @@ add_folder(struct walk *walk, const char *path, int depth)
 		if (!left && snprintf(inside, sizeof(inside), "%s/%s", path, name) < PATH_MAX && lstat(inside, &about) == 0) {
 			if (S_ISDIR(about.st_mode) && !is_environment(inside))
 				add_folder(walk, inside, depth + 1);
-			else if (!S_ISDIR(about.st_mode) && tn__ends_with(name, ".py"))
+			else if (!S_ISDIR(about.st_mode) && is_source(path, name, depth))
 				walk->files++, add_file(walk->sha, name, inside);
 		}
 		free(items[i]);
@@ -97,7 +111,7 @@ add_packages(struct tn_sha256 *sha, const char *program)
 	int ignored;
 	glob_t found;
 	if (tn__program_find(program, path, &ignored) != TN_OK ||
-	    snprintf(pattern, sizeof(pattern), "%s/../lib/python3*/site-packages/*.*-info", dirname(path)) >= PATH_MAX)
+	    snprintf(pattern, sizeof(pattern), "%s/../lib/python3*/*-packages/*.*-info", dirname(path)) >= PATH_MAX)
 		return;
 	if (glob(pattern, 0, NULL, &found) != 0)
 		return;
@@ -131,9 +145,12 @@ tn__fingerprint(char *const *arguments, char fingerprint[TN_SHA256_TEXT])
 	struct tn_sha256 sha;
 	tn__sha256_begin(&sha);
 	add_ourselves(&sha);
-	for (int i = 0; arguments[i] != NULL; i++)
-		if (i > 0)
-			add_file(&sha, arguments[i], arguments[i]);
+	for (int i = 1; arguments[0] != NULL && arguments[i] != NULL; i++) {
+		const char *value = strchr(arguments[i], '='); /* --config=FILE */
+		add_file(&sha, arguments[i], arguments[i]);
+		if (value != NULL && value[1] != '\0')
+			add_file(&sha, value + 1, value + 1);
+	}
 	add_sources(&sha, arguments);
 	add_packages(&sha, arguments[0]);
 	tn__sha256_end(&sha, fingerprint);

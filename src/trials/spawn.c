@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "trials/engine.h"
+#include "trials/trial_engine.h"
 
 #define MOST_SAID (1 << 20)
 
@@ -43,7 +43,10 @@ tn__engine_spawn(const struct tn_engine *engine, const char *const *words, const
 		said = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	pid_t pid = fork();
 	if (pid == 0)
-		become(engine, words, to != NULL ? in[0] : nothing, from != NULL ? out[1] : said >= 0 ? said : nothing,
+		become(engine, words, to != NULL ? in[0] : nothing,
+		       from != NULL ? out[1]
+		       : said >= 0  ? said
+		                    : nothing,
 		       said >= 0 ? said : nothing);
 	close(nothing);
 	if (said >= 0)
@@ -66,7 +69,8 @@ tn__engine_run(const struct tn_engine *engine, const char *const *words, const c
 	int in = memfd_create("tonnage-input", MFD_CLOEXEC), out = memfd_create("tonnage-said", MFD_CLOEXEC);
 	int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC), status = -1;
 	size_t length = input != NULL ? strlen(input) : 0;
-	bool good = in >= 0 && out >= 0 && nothing >= 0 && write(in, input, length) == (ssize_t)length && lseek(in, 0, SEEK_SET) == 0;
+	bool good = in >= 0 && out >= 0 && nothing >= 0 && write(in, input, length) == (ssize_t)length &&
+	            lseek(in, 0, SEEK_SET) == 0;
 	pid_t pid = good ? fork() : -1;
 	*said = NULL;
 	if (pid == 0)

@@ -80,7 +80,8 @@ tn__store_read(const struct tn_store *store, const char *part, const char *name)
 static tn_status
 make_folder(const char *path)
 {
-	TN_RETURN_IF(mkdir(path, 0777) != 0 && errno != EEXIST, TN_IO, "--results %s cannot be made: %s", path,
+	/* for the user alone: command lines may have secrets */
+	TN_RETURN_IF(mkdir(path, 0700) != 0 && errno != EEXIST, TN_IO, "--results %s cannot be made: %s", path,
 	             strerror(errno));
 	return TN_OK;
 }
@@ -138,8 +139,10 @@ tn__store_name(const char *folder, char *const *arguments, struct tn_store *out)
 	bool absolute = folder[0] == '/';
 	*out = (struct tn_store){ .slices = 0 };
 	TN_RETURN_IF(folder[0] == '\0', TN_INVALID, "--results needs the name of a folder");
-	TN_RETURN_IF(!absolute && getcwd(here, sizeof(here)) == NULL, TN_IO, "this folder has no name: %s", strerror(errno));
-	int length = snprintf(out->folder, sizeof(out->folder), "%s%s%s", absolute ? "" : here, absolute ? "" : "/", folder);
+	TN_RETURN_IF(!absolute && getcwd(here, sizeof(here)) == NULL, TN_IO, "this folder has no name: %s",
+	             strerror(errno));
+	int length = snprintf(out->folder, sizeof(out->folder), "%s%s%s", absolute ? "" : here, absolute ? "" : "/",
+	                      folder);
 	TN_RETURN_IF(length + 200 > PATH_MAX, TN_INVALID, "--results: the path is too long");
 	tn__fingerprint(arguments, out->fingerprint);
 	return TN_OK;
@@ -297,9 +300,9 @@ put_figure(FILE *out, int64_t bytes)
 static void
 put_row(FILE *out, const char *key, const struct tn_read_trial *asked, const struct tn_trial *answer, const char *host)
 {
-	static const char *const failed[] = { [TN_TRIAL_SLOW] = "too slow",
-		                                  [TN_TRIAL_HOST_MEMORY] = "host memory",
-		                                  [TN_TRIAL_FAILED] = "no run" };
+	static const char *const failed[] = {
+		[TN_TRIAL_SLOW] = "too slow", [TN_TRIAL_HOST_MEMORY] = "host memory", [TN_TRIAL_FAILED] = "no run"
+	};
 	const struct tn_run_options *options = &asked->trial.options;
 	const struct tn_report *report = tn__trial_report(answer);
 	bool done = answer->end == TN_TRIAL_DONE;

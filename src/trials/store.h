@@ -37,7 +37,8 @@ tn_status tn__store_put(const struct tn_store *store, const struct tn_trial *tri
 /* A name for the next slice; but for the number at its end, all of a command's are the same. */
 void tn__store_name_slice(struct tn_store *store, char name[64]);
 /* Writes what a worker is to try. */
-tn_status tn__store_add_trial(const struct tn_store *store, const char *key, const struct tn_trial *trial, double limit_seconds);
+tn_status tn__store_add_trial(const struct tn_store *store, const char *key, const struct tn_trial *trial,
+                              double limit_seconds);
 tn_status tn__store_add_slice(const struct tn_store *store, const char *name, const char *const *keys, int count);
 /* The text of a file of the folder, with a zero behind; the caller frees. NULL: there is none. */
 char *tn__store_read(const struct tn_store *store, const char *part, const char *name);

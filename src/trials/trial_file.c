@@ -157,7 +157,7 @@ take_field(const struct field *field, char *value, struct tn_run_options *option
 	case WEIGHTS: {
 		long number = strtol(value, NULL, 10);
 		*(enum tn_weights *)at = number >= TN_WEIGHTS_AUTO && number <= TN_WEIGHTS_REAL ? (enum tn_weights)number
-		                                                                              : TN_WEIGHTS_AUTO;
+		                                                                                : TN_WEIGHTS_AUTO;
 		break;
 	}
 	}

@@ -30,6 +30,17 @@ contents(int file, off_t most)
 }
 
 void
+tn__trial_clear(struct tn_trial *trial)
+{
+	tn__outcome_free(&trial->outcome);
+	tn__steps_free(&trial->steps);
+	free(trial->words);
+	free(trial->left);
+	trial->words = trial->left = NULL;
+	trial->end = TN_TRIAL_WAITS;
+}
+
+void
 tn__trial_take(struct tn_trial *trial, const char *outcome, const char *words)
 {
 	tn__outcome_read(outcome, outcome != NULL ? strlen(outcome) : 0, &trial->outcome);

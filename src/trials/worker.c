@@ -16,7 +16,7 @@
 #include "base/plain.h"
 #include "supervise/internal.h"
 #include "tonnage/fix.h"
-#include "trials/engine.h"
+#include "trials/trial_engine.h"
 #include "trials/trial_file.h"
 
 #define WORTH_A_SERVER 4 /* trials, from which on importing once is quicker */
@@ -75,7 +75,8 @@ read_slice(struct worker *worker, const char *name)
 static char **
 read_program(const struct worker *worker, char **kept)
 {
-	char *text = tn__store_read(&worker->store, "", "program"), *rest = text, *word, **words = calloc(16, sizeof(*words));
+	char *text = tn__store_read(&worker->store, "", "program"), *rest = text, *word,
+		 **words = calloc(16, sizeof(*words));
 	size_t count = 0;
 	*kept = text;
 	while (words != NULL && text != NULL && tn__line_next(&rest, &word) != NULL && rest != NULL)
@@ -102,8 +103,9 @@ check_files(struct worker *worker)
 	free(there);
 	free(text);
 	free(words);
-	TN_RETURN_IF(!same, TN_STATE,
-	             "this machine has other files: another Tonnage, program or packages of its Python than the command that asks");
+	TN_RETURN_IF(
+		!same, TN_STATE,
+		"this machine has other files: another Tonnage, program or packages of its Python than the command that asks");
 	return TN_OK;
 }
 
@@ -188,7 +190,5 @@ tn_worker_main(int count, char **words)
 		tn__read_trial_free(&worker->asked[i]);
 	free(worker->asked);
 	free(worker);
-	return status == TN_OK ? interrupted != 0 ? 128 + interrupted : 0
-	       : status == TN_STATE ? 3
-	                            : TN_EXIT_OWN_FAILURE;
+	return status == TN_OK ? interrupted != 0 ? 128 + interrupted : 0 : status == TN_STATE ? 3 : TN_EXIT_OWN_FAILURE;
 }

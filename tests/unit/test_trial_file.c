@@ -161,8 +161,11 @@ test_results(void **state)
 	tn__trial_clear(&read);
 	free(copy);
 	free(text);
-	static const char *const broken[] = { "", "tonnage.result 1", "tonnage.result 2\nend done\n\n{}",
-		                                  "tonnage.result 1\nend dancing\n\n{}", "tonnage.result 1\nend done\n\n{}",
+	static const char *const broken[] = { "",
+		                                  "tonnage.result 1",
+		                                  "tonnage.result 2\nend done\n\n{}",
+		                                  "tonnage.result 1\nend dancing\n\n{}",
+		                                  "tonnage.result 1\nend done\n\n{}",
 		                                  "tonnage.result 1\nend done\n\n{\"report\": " };
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		copy = strdup(broken[i]);
@@ -208,8 +211,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_trial_comes_back), cmocka_unit_test(test_torn_trials_are_refused),
-		cmocka_unit_test(test_keys),               cmocka_unit_test(test_results),
+		cmocka_unit_test(test_a_trial_comes_back),
+		cmocka_unit_test(test_torn_trials_are_refused),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_sha256),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,8 @@
  * lists of trials in the folder of results, to workers (`tonnage __trials`), and says which slices nobody works on any more.
  * What came of a trial stands in the folder alone. Not thread-safe.
  */
-#ifndef TN_TRIALS_ENGINE_H
-#define TN_TRIALS_ENGINE_H
+#ifndef TN_TRIALS_TRIAL_ENGINE_H
+#define TN_TRIALS_TRIAL_ENGINE_H
 
 #include "trials/store.h"
 #include "trials/trial.h"
@@ -22,11 +22,11 @@ struct tn_slice {
 
 struct tn_engine {
 	const struct tn_engine_kind *kind;
-	const char *argument; /* what stands behind "ray="; NULL: nothing */
+	const char *argument;     /* what stands behind "ray="; NULL: nothing */
 	char directory[PATH_MAX]; /* that the command stands in */
-	char *const *arguments; /* of the program */
-	int wanted_jobs;        /* --jobs; 0: as the engine has it */
-	bool dry_run;           /* print what would be handed in */
+	char *const *arguments;   /* of the program */
+	int wanted_jobs;          /* --jobs; 0: as the engine has it */
+	bool dry_run;             /* print what would be handed in */
 	FILE *output;
 	const struct tn_store *store;
 	sigset_t mask; /* what processes get */
@@ -40,6 +40,7 @@ struct tn_engine {
 	size_t line_length;
 	char tonnage[PATH_MAX];
 	double looked;
+	void (*on_broken_pipe)(int); /* before it was opened */
 };
 
 struct tn_engine_kind {
@@ -71,13 +72,12 @@ extern const struct tn_engine_kind tn__engine_ray, tn__engine_slurm, tn__engine_
 pid_t tn__engine_spawn(const struct tn_engine *engine, const char *const *words, const char *log, int *to, int *from);
 /* Runs a command to its end, and gives what it said on its output and, with `errors`, on its error output. -1: it could not be started;
  * else its exit status, 128 and more for a signal. The caller frees *said. */
-int tn__engine_run(const struct tn_engine *engine, const char *const *words, const char *input, bool errors, char **said);
+int tn__engine_run(const struct tn_engine *engine, const char *const *words, const char *input, bool errors,
+                   char **said);
 
 /* ---- away.c ---- */
 
 /* As tn__trials_run, with an engine; `run_here` makes the trials that it is not for, the first. */
 tn_status tn__trials_run_away(struct tn_trials *trials, tn_status (*run_here)(struct tn_trials *trials));
-/* Learns of signals, and ends what runs here where there was one that ends the command. (trials.c) */
-void tn__trials_take_signals(struct tn_trials *trials);
 
 #endif
