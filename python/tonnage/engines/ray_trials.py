@@ -7,12 +7,14 @@ Its input has lines "slice NAME"; the end of it cancels what is out. Its output 
 
 import os
 import queue
+import socket
 import subprocess
 import sys
 import threading
 import time
 
 RETRIES = 3  # of a slice whose node dies, by Ray itself
+SECONDS_TO_ANSWER = 5  # a cluster, to a connection
 SECONDS_BETWEEN = 5  # two looks at the nodes
 OF_A_MACHINE = ("RAY_", "SLURM_", "SSH_", "XDG_", "DISPLAY", "HOSTNAME", "TMPDIR", "PWD", "OLDPWD")
 
@@ -30,9 +32,23 @@ def work(tonnage, folder, name, environment):
             worker.wait()
 
 
+def answers(address):
+    """False where nothing listens at HOST:PORT, for which Ray itself waits a minute."""
+    host, _, port = address.rpartition(":")
+    if "/" in address or not port.isdigit():
+        return True
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
+    except OSError:
+        return False
+    return True
+
+
 def connect(ray, address):
     """None, or why there is no cluster."""
     named = address if address != "auto" else os.environ.get("RAY_ADDRESS") or "auto"
+    if not answers(named):
+        return "nothing answers at %s: start a cluster (ray start --head), or name another one (--engine ray=HOST:PORT)" % named
     try:
         ray.init(address=named, log_to_driver=False, logging_level="ERROR", namespace="tonnage")
     except ConnectionError as error:
