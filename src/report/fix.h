@@ -98,6 +98,10 @@ const char *tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_RO
 /* Why, with the line; and the error that the program itself ends with. The caller frees; NULL: unknown, or there is none. */
 char *tn__fixes_why(const struct tn_fixes *fixes);
 char *tn__fixes_own_error(const struct tn_fixes *fixes);
+/* What to do next: the command line of the first change that fits, or advice; the caller frees; NULL: nothing. */
+char *tn__fixes_next(const struct tn_fixes *fixes);
+/* "or the smallest card that fits it unchanged: ..."; NULL: unknown. */
+const char *tn__fixes_smallest(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM]);
 /* That a change fits only narrowly, or would seem to and was tried with less memory, into `words`; NULL: it does not fit, or
  * surely. */
 const char *tn__fix_narrow_words(const struct tn_fixes *fixes, const struct tn_fix_change *change,

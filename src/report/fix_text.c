@@ -196,25 +196,47 @@ first_fitting(const struct tn_fixes *fixes)
 	return NULL;
 }
 
+char *
+tn__fixes_next(const struct tn_fixes *fixes)
+{
+	const struct tn_fix_change *first = first_fitting(fixes);
+	char *words = NULL;
+	if (fixes->fits_unchanged)
+		return NULL;
+	if (first == NULL)
+		return fixes->advice != NULL && !fixes->wrong ? strdup(fixes->advice) : NULL;
+	if (first->command != NULL)
+		return strdup(first->command);
+	int length = asprintf(&words, "tonnage fix --apply \"%s\" %s-- %s", first->changes,
+	                      fixes->card_options != NULL ? fixes->card_options : "",
+	                      fixes->command != NULL ? fixes->command : "PROGRAM");
+	return length < 0 ? NULL : words;
+}
+
+const char *
+tn__fixes_smallest(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
+{
+	const struct tn_gpu_row *row = fixes->smallest_gpu != NULL ? tn__gpu_find(fixes->smallest_gpu) : NULL;
+	char total[32];
+	if (row == NULL || fixes->need <= 0 || fixes->fits_unchanged)
+		return NULL;
+	snprintf(words, TN_WORDS_ROOM, "%sthe smallest card that fits it unchanged: %s (%s)",
+	         first_fitting(fixes) != NULL ? "or " : "", row->figures.name,
+	         tn__human_bytes((int64_t)row->figures.total_bytes, total));
+	return words;
+}
+
 static void
 say_next(const struct tn_printer *printer, const struct tn_fixes *fixes)
 {
-	const struct tn_fix_change *first = first_fitting(fixes);
-	const struct tn_gpu_row *row = fixes->smallest_gpu != NULL ? tn__gpu_find(fixes->smallest_gpu) : NULL;
-	char total[32];
+	char words[TN_WORDS_ROOM], *next = tn__fixes_next(fixes);
+	const char *smallest = tn__fixes_smallest(fixes, words);
 	fputc('\n', printer->out);
-	if (first != NULL && first->command != NULL)
-		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", first->command);
-	else if (first != NULL)
-		tn__say_labelled(printer, "Next", HOW_COLUMN, "tonnage fix --apply \"%s\" %s-- %s", first->changes,
-		                 fixes->card_options != NULL ? fixes->card_options : "",
-		                 fixes->command != NULL ? fixes->command : "PROGRAM");
-	else if (fixes->advice != NULL && !fixes->wrong)
-		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", fixes->advice);
-	if (row != NULL && fixes->need > 0)
-		tn__say_labelled(printer, first != NULL || (fixes->advice != NULL && !fixes->wrong) ? "" : "Next", HOW_COLUMN,
-		                 "%sthe smallest card that fits it unchanged: %s (%s)", first != NULL ? "or " : "",
-		                 row->figures.name, tn__human_bytes((int64_t)row->figures.total_bytes, total));
+	if (next != NULL)
+		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", next);
+	if (smallest != NULL)
+		tn__say_labelled(printer, next != NULL ? "" : "Next", HOW_COLUMN, "%s", smallest);
+	free(next);
 }
 
 const char *

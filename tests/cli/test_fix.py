@@ -291,6 +291,8 @@ def test_the_page_shows_everything_that_was_tried(fix, tonnage, schema):
     assert done.returncode == 0, done.stderr
     data = page_of(tonnage, schema, "list.html")
     assert data["headline"]["verdict"] == "out_of_memory" and data["headline"]["title"] in done.stderr
+    assert data["headline"]["do"][0].startswith('tonnage fix --apply "zero_grad"') and "".join(data["headline"]["do"][0].split()) in "".join(done.stderr.split())
+    assert data["headline"]["do"][1].startswith("or the smallest card that fits it unchanged")
     assert "%d trials" % document["trials"] in dict(data["about"])["search"]
     shown = {change["id"]: change for change in data["fix"]["changes"]}
     assert list(shown) == [change["id"] for change in document["changes"]]
