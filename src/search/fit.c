@@ -360,9 +360,9 @@ run_search(struct tn_fit_search *search, int *exit_status)
 		*exit_status = search->failure_status;
 		return tn__fail(TN_INVALID, "%s", search->failure);
 	}
-	tn__search_place_say(&search->options->search, &search->trials);
 	tn__fit_table(search, &fits);
 	status = finish(search, &fits, exit_status);
+	tn__search_place_say(&search->options->search, &search->trials, exit_status);
 	tn__fits_free(&fits);
 	return status;
 }

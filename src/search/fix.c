@@ -399,7 +399,7 @@ run_search(struct tn_fix_search *search, int *exit_status)
 	}
 	*exit_status = search->failure_status;
 	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
-	tn__search_place_say(&search->options->search, &search->trials);
+	tn__search_place_say(&search->options->search, &search->trials, NULL);
 	tn__fix_list(search, &fixes);
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	status = finish(search, &fixes, exit_status);

@@ -279,8 +279,9 @@ run_search(struct tn_frontier_search *search, int *exit_status)
 		*exit_status = search->failure_status;
 		return tn__fail(TN_INVALID, "%s", search->failure);
 	}
-	tn__search_place_say(&search->options->search, &search->trials);
-	return finish(search, exit_status);
+	status = finish(search, exit_status);
+	tn__search_place_say(&search->options->search, &search->trials, exit_status);
+	return status;
 }
 
 static void

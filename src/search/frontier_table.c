@@ -108,7 +108,9 @@ fill_point(const struct tn_frontier_search *search, const struct tn_frontier_tar
 	else if (out->outcome == TN_POINT_FAILED)
 		out->why_not = report->verdict == TN_VERDICT_UNDECIDED
 		                   ? tn__trial_doubt(&point->trial)
-		                   : strdup(report->exception != NULL ? report->exception : "the trial failed");
+		                   : strdup(report->exception != NULL            ? report->exception
+		                            : point->trial.outcome.error != NULL ? point->trial.outcome.error
+		                                                                 : "the trial failed");
 }
 
 static bool

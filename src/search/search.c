@@ -109,9 +109,15 @@ tn__search_place(const struct tn_search_options *options, struct tn_search_place
 }
 
 void
-tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials)
+tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status)
 {
 	char lost[80] = "";
+	if (trials->given_up > 0 && exit_status != NULL && trials->interrupted_by == 0)
+		*exit_status = TN_EXIT_OWN_FAILURE;
+	if (trials->given_up > 0)
+		tn__tell(options->run.messages,
+		         "%d trials could not be made, since their workers always died: %s/log says more", trials->given_up,
+		         trials->store->folder);
 	if (trials->store == NULL || options->run.quiet || options->dry_run)
 		return;
 	if (trials->lost > 0)

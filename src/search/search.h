@@ -41,8 +41,8 @@ struct tn_search_place {
 /* Sets `store` and `engine` of the trials as the options ask for; both stay in *out. *exit_status is set where it cannot be. */
 tn_status tn__search_place(const struct tn_search_options *options, struct tn_search_place *out,
                            struct tn_trials *trials, int *exit_status);
-/* Says what the engine came to, in a line. */
-void tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials);
+/* Says what the engine came to, in a line. Where trials had to be given up, *exit_status, when not NULL, becomes a failure. */
+void tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status);
 /* "trial 12 of at most 300, 4 s", with the rate, what is left and the engine's words where there are many. `most` 0: unknown. */
 const char *tn__search_progress(const struct tn_trials *trials, int most, char words[200]);
 

@@ -212,6 +212,7 @@ lose(struct away *away, size_t index)
 	away->trials->away--;
 	*order = away->orders[--away->order_count];
 	if (trial->outcome.report == NULL && trial->outcome.error == NULL) {
+		away->trials->given_up++;
 		trial->end = TN_TRIAL_FAILED;
 		trial->outcome.exit_status = TN_EXIT_OWN_FAILURE;
 		if (asprintf(&trial->outcome.error, "%d workers died over a trial: %s/log says more", MOST_LOST,

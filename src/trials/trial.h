@@ -154,6 +154,7 @@ struct tn_trials {
 	int ended_count;    /* that are over, those of `reused` too */
 	int reused;         /* whose result was there already */
 	int lost;           /* made again, since their worker died */
+	int given_up;       /* whose workers always died */
 	int away;           /* that an engine makes now */
 	int forked;         /* of these, by a fork server */
 	struct tn_trial_seconds took;
