@@ -180,17 +180,17 @@ def main():
             rows.append(ray(arguments.ray, arguments.program_python, folder, options, points, alone))
         if arguments.slurm:
             rows.append(slurm(arguments.program_python, folder, options, alone))
-    names = ["engine", "points", "trials", "status_interrupted", "kept", "made_after", "lost", "made_twice", "same", "seconds"]
+    names = ["program", "engine", "points", "trials", "status_interrupted", "kept", "made_after", "lost", "made_twice", "same", "seconds"]
     for row in rows:
-        row.update(points=points, trials=alone["document"]["trials"])
+        row.update(program="a fake" if arguments.program_python == "fake" else "program.py", points=points, trials=alone["document"]["trials"])
         print(row)
     if arguments.out:
         there = list(csv.DictReader(open(arguments.out))) if os.path.exists(arguments.out) else []
-        mine = {(row["engine"], str(row["points"])) for row in rows}
+        mine = {(row["program"], row["engine"], str(row["points"])) for row in rows}
         with open(arguments.out, "w", newline="") as out:
             writer = csv.DictWriter(out, names)
             writer.writeheader()
-            writer.writerows([row for row in there if (row["engine"], row["points"]) not in mine] + rows)
+            writer.writerows([row for row in there if (row["program"], row["engine"], row["points"]) not in mine] + rows)
     return 0 if all(row["same"] for row in rows) else 1
 
 

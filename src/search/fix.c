@@ -215,6 +215,10 @@ may_be_enough(const struct tn_fix_search *search, const struct tn_attempt *attem
 static struct tn_attempt *
 first_in(struct tn_fix_search *search, enum tn_stage stage)
 {
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].soon && search->attempts[i].stage == stage &&
+		    tn__fix_is_worth_it(search, &search->attempts[i]))
+			return &search->attempts[i];
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
 		bool allowed = attempt->most == INT64_MAX ||
@@ -290,6 +294,21 @@ judge_large(struct tn_fix_search *search, int index)
 		tn__fix_plan_sequels(search, index, MOST_SEQUELS);
 }
 
+/* A batch in pieces was to be the same training, and is not: then the program's own option for the batch is as good, needs no patch, and comes
+ * next. */
+static void
+prefer_own_batch(struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	const struct tn_fix_change *found = &attempt->found;
+	if (found->part_count != 1 || !tn__change_is(found->parts[0], "accumulate") ||
+	    found->results != TN_GUARANTEE_DIFFERENT)
+		return;
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].found.part_count == 1 &&
+		    tn__change_is(search->attempts[i].found.parts[0], "option_batch"))
+			search->attempts[i].soon = true;
+}
+
 static void
 ended(void *context, struct tn_trial *trial)
 {
@@ -303,6 +322,9 @@ ended(void *context, struct tn_trial *trial)
 			tn__fix_judge_card(search, &search->attempts[i]);
 		else if (trial == &search->attempts[i].less)
 			tn__fix_judge_less(&search->attempts[i]);
+		else
+			continue;
+		prefer_own_batch(search, &search->attempts[i]);
 	}
 	if (!search->planned && !search->over && is_unchanged_seen(search))
 		judge_unchanged(search);
