@@ -170,12 +170,25 @@ ended(void *context, struct tn_trial *trial)
 	                                                         : TN_GRID_FAILED;
 }
 
+/* How many trials there may be in all. */
+static int
+most_trials(const struct tn_frontier_search *search)
+{
+	int count = search->count;
+	if (!search->options->all)
+		return search->room;
+	for (int i = 0; i < search->target_count; i++)
+		for (int at = 0; at < search->size; at++)
+			count += search->targets[i].known.seen[at] == TN_GRID_UNKNOWN;
+	return count;
+}
+
 static void
 tick(void *context)
 {
 	struct tn_frontier_search *search = context;
 	char words[200];
-	tn__progress_line_show(&search->line, "%s", tn__search_progress(&search->trials, search->room, words));
+	tn__progress_line_show(&search->line, "%s", tn__search_progress(&search->trials, most_trials(search), words));
 }
 
 static tn_status

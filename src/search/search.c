@@ -131,7 +131,7 @@ tn__search_place_say(const struct tn_search_options *options, const struct tn_tr
 
 /* "40 s", "3 min", "2.5 h" */
 static const char *
-time_words(double seconds, char words[32])
+time_words(double seconds, char *words)
 {
 	if (seconds < 120)
 		snprintf(words, 32, "%.0f s", seconds);
@@ -147,16 +147,18 @@ time_words(double seconds, char words[32])
 const char *
 tn__search_progress(const struct tn_trials *trials, int most, char words[200])
 {
-	char some[32], left[32], all[32] = "", rate[96] = "";
+	char left[32], all[32] = "", rate[64];
 	double seconds = tn__trials_seconds(trials);
 	int made = trials->ended_count - trials->reused;
 	if (most > 0)
 		snprintf(all, sizeof(all), " of at most %d", most);
 	if (made >= WORTH_A_RATE && seconds > 0 && most > 0)
-		snprintf(rate, sizeof(rate), ", %.1f a second, at most %s left", made / seconds,
+		snprintf(rate, sizeof(rate), "%.1f/s, at most %s left", made / seconds,
 		         time_words((most - trials->ended_count) * seconds / made, left));
-	snprintf(words, 200, "%d%s trials over, %d run, %s%s%s%s", trials->ended_count, all,
-	         trials->away + trials->running_count, time_words(seconds, some), rate, trials->engine != NULL ? "; " : "",
+	else
+		time_words(seconds, rate);
+	snprintf(words, 200, "%d%s trials, %d run, %s%s%s", trials->ended_count, all,
+	         trials->away + trials->running_count, rate, trials->engine != NULL ? "; " : "",
 	         trials->engine != NULL ? trials->engine->words : "");
 	return words;
 }
