@@ -157,9 +157,8 @@ tn__search_progress(const struct tn_trials *trials, int most, char words[200])
 		         time_words((most - trials->ended_count) * seconds / made, left));
 	else
 		time_words(seconds, rate);
-	snprintf(words, 200, "%d%s trials, %d run, %s%s%s", trials->ended_count, all,
-	         trials->away + trials->running_count, rate, trials->engine != NULL ? "; " : "",
-	         trials->engine != NULL ? trials->engine->words : "");
+	snprintf(words, 200, "%d%s trials, %d run, %s%s%s", trials->ended_count, all, trials->away + trials->running_count,
+	         rate, trials->engine != NULL ? "; " : "", trials->engine != NULL ? trials->engine->words : "");
 	return words;
 }
 
