@@ -352,10 +352,8 @@ run_search(struct tn_fit_search *search, int *exit_status)
 	tn__trials_close(&search->trials);
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(status);
-	if (search->options->search.dry_run) {
-		*exit_status = 0;
+	if (tn__search_was_dry(&search->options->search, &search->trials, exit_status))
 		return TN_OK;
-	}
 	if (search->failure != NULL && search->trials.interrupted_by == 0) {
 		*exit_status = search->failure_status;
 		return tn__fail(TN_INVALID, "%s", search->failure);

@@ -415,10 +415,8 @@ run_search(struct tn_fix_search *search, int *exit_status)
 	tn__progress_line_erase(&search->line);
 	tn__trials_close(&search->trials);
 	TN_FORWARD_IF_ERROR(status);
-	if (search->options->search.dry_run) {
-		*exit_status = 0;
+	if (tn__search_was_dry(&search->options->search, &search->trials, exit_status))
 		return TN_OK;
-	}
 	*exit_status = search->failure_status;
 	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
 	tn__search_place_say(&search->options->search, &search->trials, NULL);

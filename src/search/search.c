@@ -129,6 +129,18 @@ tn__search_place_say(const struct tn_search_options *options, const struct tn_tr
 		tn__tell(options->run.messages, "the same command goes on from there");
 }
 
+bool
+tn__search_was_dry(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status)
+{
+	if (!options->dry_run)
+		return false;
+	if (trials->count == 0)
+		tn__tell(options->run.messages, "nothing would be handed in: %d trials were found in %s", trials->reused,
+		         trials->store->folder);
+	*exit_status = 0;
+	return true;
+}
+
 /* "40 s", "3 min", "2.5 h" */
 static const char *
 time_words(double seconds, char *words)

@@ -43,6 +43,8 @@ tn_status tn__search_place(const struct tn_search_options *options, struct tn_se
                            struct tn_trials *trials, int *exit_status);
 /* Says what the engine came to, in a line. Where trials had to be given up, *exit_status, when not NULL, becomes a failure. */
 void tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status);
+/* True after a dry run, which is good, and is told where there was nothing to hand in. */
+bool tn__search_was_dry(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status);
 /* "12 of at most 300 trials, 4 run, 1.5/s, at most 3 min left; 2 nodes, 4 cores", as far as it is known. `most` 0: unknown. */
 const char *tn__search_progress(const struct tn_trials *trials, int most, char words[200]);
 
