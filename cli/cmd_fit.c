@@ -32,6 +32,7 @@ static const char help[] =
 	"  --vary NAME=VALUES  these values of an argument instead, where {NAME} or its option stands; may be\n"
 	"                   repeated: batch=1..512 (doubled), length=512..4096:512, length=512,1024. The answer\n"
 	"                   is the largest batch for each combination of the others\n"
+	"  --all            with --vary: try every combination, not only those that tell the answer\n"
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
 	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
@@ -39,6 +40,10 @@ static const char help[] =
 	"  --network MODE   as for tonnage run\n"
 	"  --jobs N         trials side by side (default: as cores and memory bear)\n"
 	"  --fresh          start Python anew for each trial, even where forking it is seen to be the same\n"
+	"  --engine NAME    have trials made on a cluster that has the same files: ray, ray=ADDRESS, slurm\n"
+	"  --results DIR    keep what came of each trial there, and make none again that is there (with\n"
+	"                   --engine: tonnage-results)\n"
+	"  --dry-run        with --engine slurm: print the array job, and do nothing\n"
 	"  --json FILE      write the table as JSON (- is stdout)\n"
 	"  --html FILE      write the table and the curves as a page that needs nothing but a browser\n"
 	"  --quiet          no progress line and no table\n"
@@ -47,13 +52,14 @@ static const char help[] =
 	"Ends with 0 some batch fits some card, 10 none does, 2 wrong usage, 125 a failure of tonnage itself,\n"
 	"126 or 127 PROGRAM cannot be executed or was not found, else with the status of a program that fails.\n";
 
-enum { BATCH = SEARCH_OPTIONS_END, MOST, VARY };
+enum { BATCH = SEARCH_OPTIONS_END, MOST, VARY, ALL };
 
 static const struct option long_options[] = {
 	SEARCH_OPTIONS,
 	{ "batch", required_argument, NULL, BATCH },
 	{ "most", required_argument, NULL, MOST },
 	{ "vary", required_argument, NULL, VARY },
+	{ "all", no_argument, NULL, ALL },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -83,6 +89,8 @@ cmd_fit(int argc, char **argv)
 			wrong = take_batch("most", &options.most);
 		else if (option == VARY && options.vary_count < VARY_MOST)
 			vary[options.vary_count++] = optarg, wrong = 0;
+		else if (option == ALL)
+			options.all = true, wrong = 0;
 		else if (option == VARY)
 			wrong = wrong_usage("--vary takes %d names at most", VARY_MOST);
 		else
@@ -92,6 +100,8 @@ cmd_fit(int argc, char **argv)
 	}
 	if (optind >= argc)
 		return wrong_usage("fit: no program given: tonnage fit --gpu rtx3060 -- python train.py");
+	if (options.all && options.vary_count == 0)
+		return wrong_usage("fit: --all needs --vary");
 	options.search.run.arguments = argv + optind;
 	if (has_separator(options.search.run.arguments))
 		return wrong_usage(

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "tonnage/fix.h"
 #include "tonnage/run.h" /* exit statuses */
 
 /* In the order of --help. */
@@ -46,6 +47,8 @@ main(int argc, char **argv)
 		return tn_reaper_main(argc - 1, argv + 1);
 	if (strcmp(name, "__cudnn") == 0) /* another (src/supervise/helper.c) */
 		return tn_cudnn_main();
+	if (strcmp(name, "__trials") == 0) /* a worker of --engine (src/trials/worker.c) */
+		return tn_worker_main(argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
 		return printf("tonnage %s\n", TONNAGE_VERSION) < 0 || fflush(stdout) != 0 ? TN_EXIT_OWN_FAILURE : 0;
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)

@@ -49,9 +49,18 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 	case SEARCH_GPUS:
 		return option_count("gpus", TN_RUN_GPUS, &out->run.gpus);
 	case SEARCH_JOBS:
-		return option_count("jobs", 64, &out->jobs);
+		return option_count("jobs", 1000, &out->jobs);
 	case SEARCH_FRESH:
 		out->fresh = true;
+		return 0;
+	case SEARCH_ENGINE:
+		out->engine = optarg;
+		return 0;
+	case SEARCH_RESULTS:
+		out->results = optarg;
+		return 0;
+	case SEARCH_DRY_RUN:
+		out->dry_run = true;
 		return 0;
 	case SEARCH_MEMORY:
 		return option_size("memory", false, &out->run.memory_bytes);

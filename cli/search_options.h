@@ -27,6 +27,9 @@ enum {
 	SEARCH_SECONDS,
 	SEARCH_JOBS,
 	SEARCH_FRESH,
+	SEARCH_ENGINE,
+	SEARCH_RESULTS,
+	SEARCH_DRY_RUN,
 	SEARCH_JSON,
 	SEARCH_HTML,
 	SEARCH_QUIET,
@@ -44,7 +47,9 @@ enum {
 		{ "network", required_argument, NULL, SEARCH_NETWORK },                                                       \
 		{ "seconds", required_argument, NULL, SEARCH_SECONDS }, { "jobs", required_argument, NULL, SEARCH_JOBS },     \
 		{ "json", required_argument, NULL, SEARCH_JSON }, { "html", required_argument, NULL, SEARCH_HTML },           \
-		{ "fresh", no_argument, NULL, SEARCH_FRESH }, { "quiet", no_argument, NULL, SEARCH_QUIET },                   \
+		{ "engine", required_argument, NULL, SEARCH_ENGINE }, { "results", required_argument, NULL, SEARCH_RESULTS }, \
+		{ "dry-run", no_argument, NULL, SEARCH_DRY_RUN }, { "fresh", no_argument, NULL, SEARCH_FRESH },               \
+		{ "quiet", no_argument, NULL, SEARCH_QUIET },                                                                 \
 	{                                                                                                                 \
 		"help", no_argument, NULL, SEARCH_HELP                                                                        \
 	}

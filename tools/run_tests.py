@@ -202,6 +202,7 @@ def long_jobs():
     yield Job("fuzz", fuzzing)
     yield Job("wheel", lambda job: python_tests(job, "tests/wheel"))
     yield Job("packages", lambda job: python_tests(job, "tests/packages"))
+    yield Job("cluster", lambda job: python_tests(job, "tests/cluster"))
     for name, *words in (["programs", "bench/programs/run.py"], ["repeats", "bench/repeats/run.py", "--long"],
                          ["accuracy", "bench/accuracy/run.py"]):  # fmt: skip
         yield Job(name, lambda job, words=words: job.tally.add_status(job.name, job.run(sys.executable, *words)))

@@ -16,7 +16,10 @@ struct tn_search_options {
 	struct tn_run_options run; /* card, program and how it is run; json_path, messages and output are the command's */
 	double margin;             /* share of the card that must stay free: 0.05 is 5 % */
 	int jobs;                  /* trials side by side; 0: as cores and memory bear */
-	bool fresh;                /* each trial starts a process anew; else they are forked from one, where that can be */
+	const char *engine;        /* "ray", "ray=ADDRESS", "slurm": trials are made there; NULL: here */
+	const char *results; /* a folder that keeps each trial's result, and has results that are used again; NULL: none */
+	bool dry_run;        /* with "slurm": what would be handed in is printed, and nothing done */
+	bool fresh;          /* each trial starts a process anew; else they are forked from one, where that can be */
 	double
 		seconds; /* no trial is started later, once something fits; twice that when it changes the training; 0: no limit */
 };
@@ -38,12 +41,16 @@ struct tn_fit_options {
 	int most;                        /* no batch above this is tried; 0: 65536 */
 	const char *const *vary; /* "batch=1..512", "length=512,1024": these combinations instead; NULL: the batch alone */
 	int vary_count;
+	bool all; /* with `vary`: every combination is tried */
 };
 
 /* Finds the largest batch for each card: through the word {batch} of the program's arguments, or else through its data
  * loader. With `vary`, the largest value of the batch, or of the first name where none is "batch", for each combination of the
  * others. As tn_fix otherwise. */
 tn_status tn_fit(const struct tn_fit_options *options, int *exit_status);
+
+/* `tonnage __trials FOLDER SLICE`: a worker of an engine (doc/design/0040-engines.md). Not for people. Returns an exit status. */
+int tn_worker_main(int count, char **words);
 
 /* The name of the change at an index, as --apply takes it, and what it does; NULL behind the last. */
 const char *tn_change_at(size_t index, const char **title);

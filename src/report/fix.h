@@ -98,14 +98,14 @@ const char *tn__fixes_title(const struct tn_fixes *fixes, char words[TN_WORDS_RO
 /* Why, with the line; and the error that the program itself ends with. The caller frees; NULL: unknown, or there is none. */
 char *tn__fixes_why(const struct tn_fixes *fixes);
 char *tn__fixes_own_error(const struct tn_fixes *fixes);
+/* What to do next: the command line of the first change that fits, or advice; the caller frees; NULL: nothing. */
+char *tn__fixes_next(const struct tn_fixes *fixes);
+/* "or the smallest card that fits it unchanged: ..."; NULL: unknown. */
+const char *tn__fixes_smallest(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM]);
 /* That a change fits only narrowly, or would seem to and was tried with less memory, into `words`; NULL: it does not fit, or
  * surely. */
 const char *tn__fix_narrow_words(const struct tn_fixes *fixes, const struct tn_fix_change *change,
                                  char words[TN_WORDS_ROOM]);
-/* What to do next: a command line, to be copied, or advice. The caller frees; NULL: nothing helps that was tried, or out of memory. */
-char *tn__fix_next(const struct tn_fixes *fixes);
-/* "the smallest card that fits it unchanged: NVIDIA A10 (22.06 GiB)", into `words`; NULL: unknown. */
-const char *tn__fix_card_words(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM]);
 const char *tn__time_words(const struct tn_time_ratio *time, char words[64]);
 /* The change's patch as a report may show it, with no secret in it; --patch writes the real one. The caller frees; NULL: none. */
 char *tn__fix_shown_patch(const struct tn_fixes *fixes, const struct tn_fix_change *change);

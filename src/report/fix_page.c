@@ -12,23 +12,21 @@
 static json_t *
 headline(const struct tn_fixes *fixes)
 {
-	char title[TN_WORDS_ROOM];
+	char title[TN_WORDS_ROOM], smallest[TN_WORDS_ROOM], *next = tn__fixes_next(fixes);
 	char *why = fixes->fits_unchanged ? NULL : tn__fixes_why(fixes);
 	char *own_error = fixes->fits_unchanged ? NULL : tn__fixes_own_error(fixes);
-	char *next = fixes->fits_unchanged ? NULL : tn__fix_next(fixes), card[TN_WORDS_ROOM];
 	json_t *lines = json_array(), *advice = json_array();
 	tn__page_add_line(lines, fixes->interrupted ? TN_INTERRUPTED_WORDS : NULL);
 	tn__page_add_line(lines, own_error);
 	tn__page_add_line(advice, fixes->wrong ? fixes->advice : NULL);
 	tn__page_add_line(advice, next);
-	if (!fixes->fits_unchanged)
-		tn__page_add_line(advice, tn__fix_card_words(fixes, card));
+	tn__page_add_line(advice, tn__fixes_smallest(fixes, smallest));
 	json_t *object = json_pack(
 		"{s:s, s:o, s:o, s:[], s:o, s:o}", "verdict", fixes->fits_unchanged ? "fits" : "out_of_memory", "title",
 		tn__json_text(tn__fixes_title(fixes, title)), "lines", lines, "at", "why", tn__json_text(why), "do", advice);
-	free(next);
 	free(own_error);
 	free(why);
+	free(next);
 	return object;
 }
 

@@ -197,28 +197,31 @@ first_fitting(const struct tn_fixes *fixes)
 }
 
 char *
-tn__fix_next(const struct tn_fixes *fixes)
+tn__fixes_next(const struct tn_fixes *fixes)
 {
 	const struct tn_fix_change *first = first_fitting(fixes);
-	char *text = NULL;
-	if (first != NULL && first->command == NULL)
-		return asprintf(&text, "tonnage fix --apply \"%s\" %s-- %s", first->changes,
-		                fixes->card_options != NULL ? fixes->card_options : "",
-		                fixes->command != NULL ? fixes->command : "PROGRAM") < 0
-		           ? NULL
-		           : text;
-	const char *words = first != NULL ? first->command : fixes->wrong ? NULL : fixes->advice;
-	return words != NULL ? strdup(words) : NULL;
+	char *words = NULL;
+	if (fixes->fits_unchanged)
+		return NULL;
+	if (first == NULL)
+		return fixes->advice != NULL && !fixes->wrong ? strdup(fixes->advice) : NULL;
+	if (first->command != NULL)
+		return strdup(first->command);
+	int length = asprintf(&words, "tonnage fix --apply \"%s\" %s-- %s", first->changes,
+	                      fixes->card_options != NULL ? fixes->card_options : "",
+	                      fixes->command != NULL ? fixes->command : "PROGRAM");
+	return length < 0 ? NULL : words;
 }
 
 const char *
-tn__fix_card_words(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
+tn__fixes_smallest(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 {
 	const struct tn_gpu_row *row = fixes->smallest_gpu != NULL ? tn__gpu_find(fixes->smallest_gpu) : NULL;
 	char total[32];
-	if (row == NULL || fixes->need <= 0)
+	if (row == NULL || fixes->need <= 0 || fixes->fits_unchanged)
 		return NULL;
-	snprintf(words, TN_WORDS_ROOM, "the smallest card that fits it unchanged: %s (%s)", row->figures.name,
+	snprintf(words, TN_WORDS_ROOM, "%sthe smallest card that fits it unchanged: %s (%s)",
+	         first_fitting(fixes) != NULL ? "or " : "", row->figures.name,
 	         tn__human_bytes((int64_t)row->figures.total_bytes, total));
 	return words;
 }
@@ -226,14 +229,13 @@ tn__fix_card_words(const struct tn_fixes *fixes, char words[TN_WORDS_ROOM])
 static void
 say_next(const struct tn_printer *printer, const struct tn_fixes *fixes)
 {
-	char words[TN_WORDS_ROOM], *next = tn__fix_next(fixes);
-	const char *card = tn__fix_card_words(fixes, words);
+	char words[TN_WORDS_ROOM], *next = tn__fixes_next(fixes);
+	const char *smallest = tn__fixes_smallest(fixes, words);
 	fputc('\n', printer->out);
 	if (next != NULL)
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", next);
-	if (card != NULL)
-		tn__say_labelled(printer, next != NULL ? "" : "Next", HOW_COLUMN, "%s%s",
-		                 first_fitting(fixes) != NULL ? "or " : "", card);
+	if (smallest != NULL)
+		tn__say_labelled(printer, next != NULL ? "" : "Next", HOW_COLUMN, "%s", smallest);
 	free(next);
 }
 

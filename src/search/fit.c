@@ -308,8 +308,8 @@ static void
 tick(void *context)
 {
 	struct tn_fit_search *search = context;
-	tn__progress_line_show(&search->line, "trial %d, %.0f s", search->trials.count,
-	                       tn__trials_seconds(&search->trials));
+	char words[200];
+	tn__progress_line_show(&search->line, "%s", tn__search_progress(&search->trials, 0, words));
 }
 
 /* ---- the command ---- */
@@ -344,18 +344,23 @@ static tn_status
 run_search(struct tn_fit_search *search, int *exit_status)
 {
 	struct tn_fits fits;
+	TN_FORWARD_IF_ERROR(tn__search_place(&search->options->search, &search->place, &search->trials, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
 	tn_status status = tn__trials_run(&search->trials);
 	tn__progress_line_erase(&search->line);
 	tn__trials_close(&search->trials);
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(status);
+	if (tn__search_was_dry(&search->options->search, &search->trials, exit_status))
+		return TN_OK;
 	if (search->failure != NULL && search->trials.interrupted_by == 0) {
 		*exit_status = search->failure_status;
 		return tn__fail(TN_INVALID, "%s", search->failure);
 	}
 	tn__fit_table(search, &fits);
 	status = finish(search, &fits, exit_status);
+	tn__search_place_say(&search->options->search, &search->trials, exit_status);
 	tn__fits_free(&fits);
 	return status;
 }

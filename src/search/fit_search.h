@@ -33,6 +33,7 @@ struct tn_fit_target {
 struct tn_fit_search {
 	const struct tn_fit_options *options;
 	struct tn_trials trials;
+	struct tn_search_place place;
 	struct tn_progress_line line;
 	struct tn_fit_target targets[TN_SEARCH_CARDS];
 	int target_count;

@@ -153,7 +153,7 @@ tn__fit_table(struct tn_fit_search *search, struct tn_fits *out)
 	*out = (struct tn_fits){ .batch = batch,
 		                     .interrupted = search->trials.interrupted_by != 0,
 		                     .by_word = search->by_word,
-		                     .trials = search->trials.count,
+		                     .trials = search->trials.count + search->trials.reused,
 		                     .forked = search->trials.forked,
 		                     .not_forked = tn__trials_not_forked(&search->trials),
 		                     .seconds = tn__trials_seconds(&search->trials) };

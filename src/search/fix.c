@@ -215,6 +215,10 @@ may_be_enough(const struct tn_fix_search *search, const struct tn_attempt *attem
 static struct tn_attempt *
 first_in(struct tn_fix_search *search, enum tn_stage stage)
 {
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].soon && search->attempts[i].stage == stage &&
+		    tn__fix_is_worth_it(search, &search->attempts[i]))
+			return &search->attempts[i];
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
 		bool allowed = attempt->most == INT64_MAX ||
@@ -232,7 +236,7 @@ static bool
 plan_more(struct tn_fix_search *search)
 {
 	bool found = tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) > 0;
-	if (search->trials.running_count > 0)
+	if (tn__trials_some_run(&search->trials))
 		return false;
 	switch (search->round++) {
 	case 0:
@@ -290,6 +294,21 @@ judge_large(struct tn_fix_search *search, int index)
 		tn__fix_plan_sequels(search, index, MOST_SEQUELS);
 }
 
+/* A batch in pieces was to be the same training, and is not: then the program's own option for the batch is as good, needs no patch, and comes
+ * next. */
+static void
+prefer_own_batch(struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	const struct tn_fix_change *found = &attempt->found;
+	if (found->part_count != 1 || !tn__change_is(found->parts[0], "accumulate") ||
+	    found->results != TN_GUARANTEE_DIFFERENT)
+		return;
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].found.part_count == 1 &&
+		    tn__change_is(search->attempts[i].found.parts[0], "option_batch"))
+			search->attempts[i].soon = true;
+}
+
 static void
 ended(void *context, struct tn_trial *trial)
 {
@@ -303,6 +322,9 @@ ended(void *context, struct tn_trial *trial)
 			tn__fix_judge_card(search, &search->attempts[i]);
 		else if (trial == &search->attempts[i].less)
 			tn__fix_judge_less(&search->attempts[i]);
+		else
+			continue;
+		prefer_own_batch(search, &search->attempts[i]);
 	}
 	if (!search->planned && !search->over && is_unchanged_seen(search))
 		judge_unchanged(search);
@@ -319,9 +341,14 @@ tick(void *context)
 		    search->attempts[i].stage == TN_STAGE_WITH_LESS)
 			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s",
 			                           length > 0 ? ", " : "", search->attempts[i].found.changes);
-	tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
-	                       tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false), tn__trials_seconds(&search->trials),
-	                       now);
+	char words[200];
+	if (search->trials.engine != NULL)
+		tn__progress_line_show(&search->line, "%d fit, %s", tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false),
+		                       tn__search_progress(&search->trials, 0, words));
+	else
+		tn__progress_line_show(&search->line, "trial %d, %d fit, %.0f s: %s", search->trials.count,
+		                       tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false),
+		                       tn__trials_seconds(&search->trials), now);
 }
 
 /* ---- the command ---- */
@@ -381,13 +408,18 @@ static tn_status
 run_search(struct tn_fix_search *search, int *exit_status)
 {
 	struct tn_fixes fixes;
+	TN_FORWARD_IF_ERROR(tn__search_place(&search->options->search, &search->place, &search->trials, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
 	tn_status status = tn__trials_run(&search->trials);
 	tn__progress_line_erase(&search->line);
 	tn__trials_close(&search->trials);
 	TN_FORWARD_IF_ERROR(status);
+	if (tn__search_was_dry(&search->options->search, &search->trials, exit_status))
+		return TN_OK;
 	*exit_status = search->failure_status;
 	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
+	tn__search_place_say(&search->options->search, &search->trials, NULL);
 	tn__fix_list(search, &fixes);
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	status = finish(search, &fixes, exit_status);

@@ -141,7 +141,7 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 		                      .missing = search->missing,
 		                      .margin_wanted = search->card.hidden,
 		                      .smallest_gpu = row != NULL ? row->figures.alias : NULL,
-		                      .trials = search->trials.count,
+		                      .trials = search->trials.count + search->trials.reused,
 		                      .forked = search->trials.forked,
 		                      .took = search->trials.took,
 		                      .not_forked = tn__trials_not_forked(&search->trials),

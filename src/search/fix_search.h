@@ -31,6 +31,7 @@ struct tn_attempt {
 	enum tn_stage stage;
 	bool kept;                         /* tn_fix_change was handed over */
 	bool wished;                       /* tried whatever else fits */
+	bool soon;                         /* comes next, and waits for no other promise */
 	bool acted;                        /* some change of it made a difference in its last trial */
 	bool without_others;               /* the card is tried without other processes, and nothing is changed */
 	int64_t most;                      /* what it may save, at most */
@@ -43,6 +44,7 @@ struct tn_fix_search {
 	const struct tn_fix_options *options;
 	struct tn_search_card card;
 	struct tn_trials trials;
+	struct tn_search_place place;
 	struct tn_progress_line line;
 	struct tn_trial unchanged_card, unchanged_large;
 	struct tn_attempt *attempts;

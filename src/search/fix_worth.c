@@ -50,7 +50,11 @@ tn__fix_is_worth_it(const struct tn_fix_search *search, const struct tn_attempt 
 	int all = tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, true);
 	if (attempt->found.remedy || attempt->wished)
 		return true;
-	if (is_outdone(search, attempt) || time_is_up(search))
+	if (is_outdone(search, attempt))
+		return false;
+	if (attempt->soon && kept == 0)
+		return true;
+	if (time_is_up(search))
 		return false;
 	if (attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count > 1)
 		return kept == 0; /* only triples ask what a pair saved */

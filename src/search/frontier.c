@@ -84,6 +84,16 @@ set_model(struct tn_frontier_search *search)
 	return true;
 }
 
+/* With --all: the first that was not tried. */
+static int
+next_of_all(const struct tn_frontier_search *search, const struct tn_grid_card *card)
+{
+	for (int at = 0; at < search->size; at++)
+		if (card->seen[at] == TN_GRID_UNKNOWN)
+			return at;
+	return -1;
+}
+
 static struct tn_trial *
 next(void *context)
 {
@@ -91,10 +101,12 @@ next(void *context)
 	if (search->failure != NULL)
 		return NULL;
 	struct tn_trial *trial = next_on_large(search);
-	if (trial == NULL && search->begun && !search->modelled && !(search->modelled = set_model(search)))
+	if (trial == NULL && search->begun && !search->modelled && !(search->modelled = set_model(search)) &&
+	    !search->options->all)
 		return NULL;
 	for (int i = 0; i < search->target_count && trial == NULL && search->begun; i++) {
-		int at = tn__grid_next(&search->grid, &search->targets[i].known);
+		int at = search->options->all ? next_of_all(search, &search->targets[i].known)
+		                              : tn__grid_next(&search->grid, &search->targets[i].known);
 		trial = at >= 0 ? try_point(search, i, at) : NULL;
 		if (trial != NULL) {
 			search->targets[i].known.seen[at] = TN_GRID_RUNS;
@@ -158,12 +170,25 @@ ended(void *context, struct tn_trial *trial)
 	                                                         : TN_GRID_FAILED;
 }
 
+/* How many trials there may be in all. */
+static int
+most_trials(const struct tn_frontier_search *search)
+{
+	int count = search->count;
+	if (!search->options->all)
+		return search->room;
+	for (int i = 0; i < search->target_count; i++)
+		for (int at = 0; at < search->size; at++)
+			count += search->targets[i].known.seen[at] == TN_GRID_UNKNOWN;
+	return count;
+}
+
 static void
 tick(void *context)
 {
 	struct tn_frontier_search *search = context;
-	tn__progress_line_show(&search->line, "trial %d of at most %d, %.0f s", search->trials.count, search->room,
-	                       tn__trials_seconds(&search->trials));
+	char words[200];
+	tn__progress_line_show(&search->line, "%s", tn__search_progress(&search->trials, most_trials(search), words));
 }
 
 static tn_status
@@ -251,17 +276,23 @@ run_search(struct tn_frontier_search *search, int *exit_status)
 {
 	TN_FORWARD_IF_ERROR(take_axes(search));
 	TN_FORWARD_IF_ERROR(take_cards(search, exit_status));
+	TN_FORWARD_IF_ERROR(tn__search_place(&search->options->search, &search->place, &search->trials, exit_status));
+	search->begun = search->options->search.dry_run;
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
 	tn_status status = tn__trials_run(&search->trials);
 	tn__progress_line_erase(&search->line);
 	tn__trials_close(&search->trials);
 	TN_FORWARD_IF_ERROR(status);
+	if (tn__search_was_dry(&search->options->search, &search->trials, exit_status))
+		return TN_OK;
 	if (search->failure != NULL && search->trials.interrupted_by == 0) {
 		*exit_status = search->failure_status;
 		return tn__fail(TN_INVALID, "%s", search->failure);
 	}
-	return finish(search, exit_status);
+	status = finish(search, exit_status);
+	tn__search_place_say(&search->options->search, &search->trials, exit_status);
+	return status;
 }
 
 static void

@@ -27,6 +27,7 @@ struct tn_frontier_target {
 struct tn_frontier_search {
 	const struct tn_fit_options *options;
 	struct tn_trials trials;
+	struct tn_search_place place;
 	struct tn_progress_line line;
 	struct tn_axis axes[TN_AXES];
 	int axis_count;

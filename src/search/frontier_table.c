@@ -108,7 +108,9 @@ fill_point(const struct tn_frontier_search *search, const struct tn_frontier_tar
 	else if (out->outcome == TN_POINT_FAILED)
 		out->why_not = report->verdict == TN_VERDICT_UNDECIDED
 		                   ? tn__trial_doubt(&point->trial)
-		                   : strdup(report->exception != NULL ? report->exception : "the trial failed");
+		                   : strdup(report->exception != NULL            ? report->exception
+		                            : point->trial.outcome.error != NULL ? point->trial.outcome.error
+		                                                                 : "the trial failed");
 }
 
 static bool
@@ -152,7 +154,7 @@ tn__frontier_table(const struct tn_frontier_search *search, struct tn_frontier *
 		                         .command = tn__program_quote(search->options->search.run.arguments),
 		                         .forked = search->trials.forked,
 		                         .not_forked = tn__trials_not_forked(&search->trials),
-		                         .trials = search->trials.count,
+		                         .trials = search->trials.count + search->trials.reused,
 		                         .seconds = tn__trials_seconds(&search->trials),
 		                         .axes = calloc((size_t)search->axis_count, sizeof(*out->axes)),
 		                         .cards = calloc((size_t)search->target_count, sizeof(*out->cards)) };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/plain.h"
 #include "trials/trial.h"
 
 tn_status
@@ -67,6 +68,110 @@ tn__search_cards(const struct tn_search_options *options, struct tn_search_card 
 	if (status == TN_OK && *count == 0)
 		status = tn__fail(TN_INVALID, "--gpu names no card");
 	return status;
+}
+
+/* ---- other machines ---- */
+
+#define RESULTS "tonnage-results"
+
+tn_status
+tn__search_place(const struct tn_search_options *options, struct tn_search_place *out, struct tn_trials *trials,
+                 int *exit_status)
+{
+	char here[PATH_MAX];
+	bool engine = options->engine != NULL;
+	const char *folder = options->results != NULL ? options->results : engine ? RESULTS : NULL;
+	*exit_status = TN_EXIT_USAGE;
+	*out = (struct tn_search_place){ .engine.dry_run = options->dry_run };
+	TN_RETURN_IF(options->dry_run && !engine, TN_INVALID, "--dry-run needs --engine slurm");
+	if (folder == NULL)
+		return TN_OK;
+	TN_RETURN_IF(engine && (strcmp(options->run.gpu, "auto") == 0 || strcmp(options->run.gpu, "real") == 0), TN_INVALID,
+	             "--engine needs --gpu NAME: this machine's card may be another one there");
+	TN_RETURN_IF(engine && options->run.requests[0] != NULL, TN_INVALID, "--engine cannot send requests");
+	TN_FORWARD_IF_ERROR(options->dry_run ? tn__store_name(folder, options->run.arguments, &out->store)
+	                                     : tn__store_open(folder, options->run.arguments, &out->store));
+	trials->store = &out->store;
+	if (!engine)
+		return TN_OK;
+	out->engine.arguments = options->run.arguments;
+	out->engine.wanted_jobs = options->jobs;
+	out->engine.output = options->run.output;
+	out->engine.store = &out->store;
+	TN_RETURN_IF(getcwd(here, sizeof(here)) == NULL, TN_IO, "this folder has no name");
+	tn_status status = tn__trial_engine(options->engine, &out->engine);
+	if (status == TN_NOT_FOUND)
+		*exit_status = TN_EXIT_NOT_FOUND;
+	TN_FORWARD_IF_ERROR(status);
+	snprintf(out->engine.directory, sizeof(out->engine.directory), "%s", here);
+	trials->engine = &out->engine;
+	return TN_OK;
+}
+
+void
+tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status)
+{
+	char lost[80] = "";
+	if (trials->given_up > 0 && exit_status != NULL && trials->interrupted_by == 0)
+		*exit_status = TN_EXIT_OWN_FAILURE;
+	if (trials->given_up > 0)
+		tn__tell(options->run.messages,
+		         "%d trials could not be made, since their workers always died: %s/log says more", trials->given_up,
+		         trials->store->folder);
+	if (trials->store == NULL || options->run.quiet || options->dry_run)
+		return;
+	if (trials->lost > 0)
+		snprintf(lost, sizeof(lost), ", %d made again because a worker was lost", trials->lost);
+	tn__tell(options->run.messages, "%s: %d trials made, %d found in %s%s",
+	         trials->engine != NULL ? trials->engine->kind->name : "results", trials->ended_count - trials->reused,
+	         trials->reused, trials->store->folder, lost);
+	if (trials->interrupted_by != 0)
+		tn__tell(options->run.messages, "the same command goes on from there");
+}
+
+bool
+tn__search_was_dry(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status)
+{
+	if (!options->dry_run)
+		return false;
+	if (trials->count == 0)
+		tn__tell(options->run.messages, "nothing would be handed in: %d trials were found in %s", trials->reused,
+		         trials->store->folder);
+	*exit_status = 0;
+	return true;
+}
+
+/* "40 s", "3 min", "2.5 h" */
+static const char *
+time_words(double seconds, char *words)
+{
+	if (seconds < 120)
+		snprintf(words, 32, "%.0f s", seconds);
+	else if (seconds < 7200)
+		snprintf(words, 32, "%.0f min", seconds / 60);
+	else
+		snprintf(words, 32, "%.1f h", seconds / 3600);
+	return words;
+}
+
+#define WORTH_A_RATE 10 /* trials */
+
+const char *
+tn__search_progress(const struct tn_trials *trials, int most, char words[200])
+{
+	char left[32], all[32] = "", rate[64];
+	double seconds = tn__trials_seconds(trials);
+	int made = trials->ended_count - trials->reused;
+	if (most > 0)
+		snprintf(all, sizeof(all), " of at most %d", most);
+	if (made >= WORTH_A_RATE && seconds > 0 && most > 0)
+		snprintf(rate, sizeof(rate), "%.1f/s, at most %s left", made / seconds,
+		         time_words((most - trials->ended_count) * seconds / made, left));
+	else
+		time_words(seconds, rate);
+	snprintf(words, 200, "%d%s trials, %d run, %s%s%s", trials->ended_count, all, trials->away + trials->running_count,
+	         rate, trials->engine != NULL ? "; " : "", trials->engine != NULL ? trials->engine->words : "");
+	return words;
 }
 
 struct tn_run_options

@@ -7,6 +7,7 @@
 
 #include "supervise/internal.h"
 #include "tonnage/fix.h"
+#include "trials/trial_engine.h"
 
 struct tn_progress_line;
 
@@ -31,6 +32,21 @@ tn_status tn__search_cards(const struct tn_search_options *options, struct tn_se
 
 /* The options of a trial on the card with its margin held back, or on one that is never full. */
 struct tn_run_options tn__search_trial_options(const struct tn_search_card *card, bool never_full);
+
+/* Where trials are made, and their results kept. */
+struct tn_search_place {
+	struct tn_store store;
+	struct tn_engine engine;
+};
+/* Sets `store` and `engine` of the trials as the options ask for; both stay in *out. *exit_status is set where it cannot be. */
+tn_status tn__search_place(const struct tn_search_options *options, struct tn_search_place *out,
+                           struct tn_trials *trials, int *exit_status);
+/* Says what the engine came to, in a line. Where trials had to be given up, *exit_status, when not NULL, becomes a failure. */
+void tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status);
+/* True after a dry run, which is good, and is told where there was nothing to hand in. */
+bool tn__search_was_dry(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status);
+/* "12 of at most 300 trials, 4 run, 1.5/s, at most 3 min left; 2 nodes, 4 cores", as far as it is known. `most` 0: unknown. */
+const char *tn__search_progress(const struct tn_trials *trials, int most, char words[200]);
 
 /* The change that sets the batch of the data loader; the caller frees; NULL without memory. */
 char *tn__search_batch_change(int batch);

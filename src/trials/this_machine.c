@@ -61,3 +61,19 @@ tn__trial_bytes(const struct tn_trial *trial)
 	tn__process_list_free(&list);
 	return bytes;
 }
+
+/* ---- how many at once ---- */
+
+void
+tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes)
+{
+	int64_t available = tn__machine_memory("MemAvailable");
+	int most = (int)(sizeof(trials->running) / sizeof(trials->running[0]));
+	int jobs = trials->wanted_jobs > 0 ? trials->wanted_jobs : tn__machine_cores();
+	if (trials->wanted_jobs == 0 && peak_rss_bytes > 0 && available > 0) {
+		int64_t bearable = (int64_t)((double)available * TN_SHARE_OF_MEMORY) / peak_rss_bytes;
+		if (bearable < jobs)
+			jobs = bearable < 1 ? 1 : (int)bearable;
+	}
+	trials->jobs = jobs > most ? most : jobs;
+}

@@ -48,17 +48,20 @@ struct tn_trial {
 	double started, seconds;
 	/* while it runs */
 	pid_t pid;
+	char *left;        /* the text of its outcome, where results are kept */
+	int lost;          /* how many workers have died over it */
 	int result, said;  /* descriptors */
 	int server, alive; /* as for tn__reaper_start_by_server; server -1: a process that is started anew */
 };
 
-/* Releases the result of a trial. */
-void tn__trial_clear(struct tn_trial *trial);
-
 /* ---- trial_result.c ---- */
 
-/* Takes what the process of a trial that is over has left. */
-void tn__trial_read(struct tn_trial *trial);
+/* Releases the result of a trial. */
+void tn__trial_clear(struct tn_trial *trial);
+/* Takes what the process of a trial that is over has left. `left`, when not NULL, gets the text of it, which the caller frees. */
+void tn__trial_read(struct tn_trial *trial, char **left);
+/* Fills outcome, words and steps from such a text; both texts may be NULL. How it ended is the caller's to set. */
+void tn__trial_take(struct tn_trial *trial, const char *outcome, const char *words);
 /* The report of a trial; where it came to none, one in which nothing is known and the verdict is that it failed.
  * Borrowed. */
 const struct tn_report *tn__trial_report(const struct tn_trial *trial);
@@ -126,12 +129,18 @@ char *tn__modules_read(const struct tn_folder *folder);
 
 /* ---- several side by side ---- */
 
+struct tn_store;
+struct tn_engine;
+
 struct tn_trials {
-	int jobs;             /* at most so many at once; tn__trials_adapt sets it */
-	int wanted_jobs;      /* 0: as the machine bears */
-	double limit_seconds; /* for one trial; 0: none */
-	bool forks;           /* import once and fork the rest, where that is found to be the same */
-	bool over;            /* set by the caller: no more trials will be asked for */
+	int jobs;                 /* at most so many at once; tn__trials_adapt sets it */
+	int wanted_jobs;          /* 0: as the machine bears */
+	double limit_seconds;     /* for one trial; 0: none */
+	bool forks;               /* import once and fork the rest, where that is found to be the same */
+	bool over;                /* set by the caller: no more trials will be asked for */
+	struct tn_store *store;   /* where results are kept and found again; NULL: nowhere */
+	bool no_table;            /* a worker's: the table of results is the command's to write */
+	struct tn_engine *engine; /* that makes all trials but the first; NULL: they are made here */
 	void *context;
 	/* The next trial to start, or NULL when there is none for now. */
 	struct tn_trial *(*next)(void *context);
@@ -142,6 +151,11 @@ struct tn_trials {
 	/* what is told */
 	int interrupted_by; /* signal, or 0 */
 	int count;          /* trials started */
+	int ended_count;    /* that are over, those of `reused` too */
+	int reused;         /* whose result was there already */
+	int lost;           /* made again, since their worker died */
+	int given_up;       /* whose workers always died */
+	int away;           /* that an engine makes now */
 	int forked;         /* of these, by a fork server */
 	struct tn_trial_seconds took;
 	struct tn_forks server;
@@ -165,19 +179,33 @@ struct tn_trials {
 	int alive_count;
 };
 
-/* Holds the signals that end the command, and looks at the machine. Close with tn__trials_close. */
-tn_status tn__trials_open(struct tn_trials *trials);
-void tn__trials_close(struct tn_trials *trials);
 /* Starts what `next` gives until it gives nothing and nothing runs, or a signal came. */
 tn_status tn__trials_run(struct tn_trials *trials);
-/* Ends a trial that runs. */
-void tn__trials_stop(struct tn_trials *trials, struct tn_trial *trial);
-/* Sets `jobs` from the cores and from the memory that one trial took; TN_NO_FIGURE: unknown. */
-void tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes);
+/* True while a trial runs, here or elsewhere. */
+bool tn__trials_some_run(const struct tn_trials *trials);
 /* Why trials were started anew although forks were wanted; NULL where that is not so. */
 const char *tn__trials_not_forked(const struct tn_trials *trials);
 /* Seconds since tn__trials_open. */
 double tn__trials_seconds(const struct tn_trials *trials);
+
+/* ---- this_machine.c ---- */
+
+#define TN_SHARE_OF_MEMORY 0.8 /* of what is available, for all trials together */
+
+/* Sets `jobs` from the cores and from the memory that one trial took; TN_NO_FIGURE: unknown. */
+void tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes);
+
+/* ---- trial_signals.c ---- */
+
+/* Holds the signals that end the command, and looks at the machine. Close with tn__trials_close. */
+tn_status tn__trials_open(struct tn_trials *trials);
+void tn__trials_close(struct tn_trials *trials);
+/* Ends a trial that runs. */
+void tn__trials_stop(struct tn_trials *trials, struct tn_trial *trial);
+/* The same, with why; nothing where it does not run. */
+void tn__trial_end(struct tn_trial *trial, enum tn_trial_end why);
+/* Learns of signals, and ends what runs here where there was one that ends the command. */
+void tn__trials_take_signals(struct tn_trials *trials);
 
 /* ---- trial_child.c: in the trial's process ---- */
 

@@ -30,14 +30,35 @@ contents(int file, off_t most)
 }
 
 void
-tn__trial_read(struct tn_trial *trial)
+tn__trial_clear(struct tn_trial *trial)
+{
+	tn__outcome_free(&trial->outcome);
+	tn__steps_free(&trial->steps);
+	free(trial->words);
+	free(trial->left);
+	trial->words = trial->left = NULL;
+	trial->end = TN_TRIAL_WAITS;
+}
+
+void
+tn__trial_take(struct tn_trial *trial, const char *outcome, const char *words)
+{
+	tn__outcome_read(outcome, outcome != NULL ? strlen(outcome) : 0, &trial->outcome);
+	trial->words = words != NULL ? strdup(words) : NULL;
+	tn__steps_parse(trial->outcome.work, &trial->steps);
+}
+
+void
+tn__trial_read(struct tn_trial *trial, char **left)
 {
 	struct tn_outcome *outcome = &trial->outcome;
-	char *text = contents(trial->result, 0);
-	tn__outcome_read(text, text != NULL ? strlen(text) : 0, outcome);
-	free(text);
-	trial->words = contents(trial->said, LARGEST_WORDS);
-	tn__steps_parse(outcome->work, &trial->steps);
+	char *text = contents(trial->result, 0), *words = contents(trial->said, LARGEST_WORDS);
+	tn__trial_take(trial, text, words);
+	free(words);
+	if (left != NULL)
+		*left = text;
+	else
+		free(text);
 	if (trial->end != TN_TRIAL_RUNS)
 		return; /* it was ended, and why is known */
 	trial->end = outcome->report != NULL && outcome->error == NULL ? TN_TRIAL_DONE : TN_TRIAL_FAILED;

@@ -22,33 +22,23 @@
 #include "base/error.h"
 #include "base/seconds.h"
 #include "supervise/internal.h"
+#include "trials/trial_engine.h"
 #include "trials/trial.h"
 
 #define TICK_MILLISECONDS 250
-#define MOST_DEFERRED 8     /* ended beside the check; no more are started then */
-#define SHARE_OF_MEMORY 0.8 /* of what is available, for all trials together */
-#define LEAST_MEMORY 0.03   /* of the machine's, below which the youngest trial is ended */
-
-/* ---- how many at once ---- */
-
-void
-tn__trials_adapt(struct tn_trials *trials, int64_t peak_rss_bytes)
-{
-	int64_t available = tn__machine_memory("MemAvailable");
-	int most = (int)(sizeof(trials->running) / sizeof(trials->running[0]));
-	int jobs = trials->wanted_jobs > 0 ? trials->wanted_jobs : tn__machine_cores();
-	if (trials->wanted_jobs == 0 && peak_rss_bytes > 0 && available > 0) {
-		int64_t bearable = (int64_t)((double)available * SHARE_OF_MEMORY) / peak_rss_bytes;
-		if (bearable < jobs)
-			jobs = bearable < 1 ? 1 : (int)bearable;
-	}
-	trials->jobs = jobs > most ? most : jobs;
-}
+#define MOST_DEFERRED 8   /* ended beside the check; no more are started then */
+#define LEAST_MEMORY 0.03 /* of the machine's, below which the youngest trial is ended */
 
 const char *
 tn__trials_not_forked(const struct tn_trials *trials)
 {
 	return trials->server.state == TN_FORKS_BROKEN ? trials->server.why : NULL;
+}
+
+bool
+tn__trials_some_run(const struct tn_trials *trials)
+{
+	return trials->running_count > 0 || trials->away > 0;
 }
 
 double
@@ -57,65 +47,7 @@ tn__trials_seconds(const struct tn_trials *trials)
 	return tn__now() - trials->started;
 }
 
-/* ---- opening and closing ---- */
-
-static void
-add_unless_ignored(sigset_t *set, int signal)
-{
-	struct sigaction action;
-	if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-		sigaddset(set, signal);
-}
-
-tn_status
-tn__trials_open(struct tn_trials *trials)
-{
-	sigset_t watched;
-	sigemptyset(&watched);
-	add_unless_ignored(&watched, SIGINT);
-	add_unless_ignored(&watched, SIGTERM);
-	add_unless_ignored(&watched, SIGHUP);
-	add_unless_ignored(&watched, SIGQUIT);
-	sigaddset(&watched, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &watched, &trials->old_mask);
-	trials->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (trials->signals < 0) {
-		sigprocmask(SIG_SETMASK, &trials->old_mask, NULL);
-		return tn__fail(TN_IO, "signals cannot be watched: %s", strerror(errno));
-	}
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	trials->started = tn__now();
-	trials->memory_bound = (int64_t)((double)tn__machine_memory("MemAvailable") * SHARE_OF_MEMORY);
-	tn__trials_adapt(trials, TN_NO_FIGURE);
-	return TN_OK;
-}
-
-void
-tn__trials_close(struct tn_trials *trials)
-{
-	const struct timespec none = { 0, 0 };
-	sigset_t left;
-	close(trials->signals);
-	sigemptyset(&left);
-	sigaddset(&left, SIGCHLD);
-	if (trials->interrupted_by != 0)
-		sigaddset(&left, trials->interrupted_by); /* it has been obeyed */
-	while (sigtimedwait(&left, NULL, &none) > 0)
-		;
-	sigprocmask(SIG_SETMASK, &trials->old_mask, NULL);
-}
-
 /* ---- one trial ---- */
-
-void
-tn__trial_clear(struct tn_trial *trial)
-{
-	tn__outcome_free(&trial->outcome);
-	tn__steps_free(&trial->steps);
-	free(trial->words);
-	trial->words = NULL;
-	trial->end = TN_TRIAL_WAITS;
-}
 
 /* A pipe that ends when nothing is left of a forked trial: its reaper is no child of ours to be waited for. */
 static int
@@ -172,6 +104,18 @@ compare(struct tn_trials *trials)
 	trials->checked = true;
 }
 
+/* It is over for good. That its result cannot be kept costs a trial the next time, and no more. */
+static void
+tell_caller(struct tn_trials *trials, struct tn_trial *trial)
+{
+	if (trials->store != NULL)
+		(void)tn__store_put(trials->store, trial, trial->left);
+	free(trial->left);
+	trial->left = NULL;
+	trials->ended_count++;
+	trials->ended(trials->context, trial);
+}
+
 /* A trial that is made again counts once. */
 static void
 start_again(struct tn_trials *trials, struct tn_trial *trial)
@@ -184,7 +128,7 @@ start_again(struct tn_trials *trials, struct tn_trial *trial)
 		return;
 	trial->end = TN_TRIAL_FAILED;
 	trial->outcome.error = strdup(tn_error_text());
-	trials->ended(trials->context, trial);
+	tell_caller(trials, trial);
 }
 
 /* How long the server, and the trial that checks it, may take: what forks may also wait for a lock for ever. */
@@ -237,15 +181,6 @@ disable_forks(struct tn_trials *trials, const struct tn_trial *trial)
 	                  trial->outcome.error != NULL ? trial->outcome.error : "took too long");
 }
 
-static void
-stop(struct tn_trial *trial, enum tn_trial_end why)
-{
-	if (trial->end != TN_TRIAL_RUNS)
-		return;
-	trial->end = why;
-	kill(trial->pid, SIGKILL);
-}
-
 /* A trial that found too little of the computer's memory beside others is made again when it has it for itself. */
 static bool
 is_put_off(struct tn_trials *trials, struct tn_trial *trial)
@@ -274,7 +209,7 @@ tell(struct tn_trials *trials, struct tn_trial *trial)
 	if (failed || (trial->server >= 0 && trials->fork_mismatch))
 		start_again(trials, trial);
 	else
-		trials->ended(trials->context, trial);
+		tell_caller(trials, trial);
 }
 
 /* What was forked beside the check was waiting for it. */
@@ -290,7 +225,7 @@ finish_check(struct tn_trials *trials)
 	trials->fork_mismatch = trials->server.state == TN_FORKS_BROKEN;
 	for (int i = 0; trials->fork_mismatch && i < trials->running_count; i++)
 		if (trials->running[i]->server >= 0)
-			stop(trials->running[i], TN_TRIAL_SLOW);
+			tn__trial_end(trials->running[i], TN_TRIAL_SLOW);
 	for (int i = 0; i < trials->deferred_count; i++)
 		tell(trials, trials->deferred[i]);
 	trials->deferred_count = 0;
@@ -317,7 +252,7 @@ finish(struct tn_trials *trials, int index)
 	trials->running[index] = trials->running[--trials->running_count];
 	trial->seconds = tn__now() - trial->started;
 	count_seconds(trials, trial);
-	tn__trial_read(trial);
+	tn__trial_read(trial, trials->store != NULL ? &trial->left : NULL);
 	close(trial->result);
 	if (trial->said >= 0)
 		close(trial->said);
@@ -329,13 +264,6 @@ finish(struct tn_trials *trials, int index)
 		trials->deferred[trials->deferred_count++] = trial;
 	else
 		tell(trials, trial);
-}
-
-void
-tn__trials_stop(struct tn_trials *trials, struct tn_trial *trial)
-{
-	(void)trials;
-	stop(trial, TN_TRIAL_STOPPED);
 }
 
 /* ---- while they run ---- */
@@ -362,26 +290,14 @@ look_at_limits(struct tn_trials *trials)
 		struct tn_trial *trial = trials->running[i];
 		double limit = trial == &trials->check ? timeout_of(trials) : trials->limit_seconds;
 		if (limit > 0 && now - trial->started > limit)
-			stop(trial, TN_TRIAL_SLOW);
+			tn__trial_end(trial, TN_TRIAL_SLOW);
 		else if (trials->memory_bound > 0 && tn__trial_bytes(trial) > trials->memory_bound) {
 			trial->alone = true; /* it would not do better */
-			stop(trial, TN_TRIAL_HOST_MEMORY);
+			tn__trial_end(trial, TN_TRIAL_HOST_MEMORY);
 		}
 	}
 	if (available > 0 && (double)available < (double)total * LEAST_MEMORY && trials->running_count > 0)
-		stop(trials->running[trials->running_count - 1], TN_TRIAL_HOST_MEMORY);
-}
-
-static void
-take_signals(struct tn_trials *trials)
-{
-	struct signalfd_siginfo info;
-	while (read(trials->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		if (info.ssi_signo != SIGCHLD && trials->interrupted_by == 0)
-			trials->interrupted_by = (int)info.ssi_signo;
-	if (trials->interrupted_by != 0)
-		for (int i = 0; i < trials->running_count; i++)
-			stop(trials->running[i], TN_TRIAL_STOPPED);
+		tn__trial_end(trials->running[trials->running_count - 1], TN_TRIAL_HOST_MEMORY);
 }
 
 /* Nothing of a trial outlives this: reapers end by themselves once the program and the folder are gone. */
@@ -417,7 +333,13 @@ next_of(struct tn_trials *trials)
 		return NULL;
 	if (own != NULL || (wait && (trials->check.end != TN_TRIAL_RUNS || trials->deferred_count >= MOST_DEFERRED)))
 		return own;
-	struct tn_trial *trial = trials->next(trials->context);
+	struct tn_trial *trial;
+	while ((trial = trials->next(trials->context)) != NULL && trials->store != NULL &&
+	       tn__store_find(trials->store, trial)) {
+		trials->reused++;
+		trials->ended_count++;
+		trials->ended(trials->context, trial);
+	}
 	if (trial != NULL && trials->forks && trials->server.state == TN_FORKS_OFF) {
 		trials->first = trial;
 		trial->lists_modules = true;
@@ -444,15 +366,16 @@ goes_on(struct tn_trials *trials)
 	return trials->running_count > 0 || ((wait || trials->run_exclusive_count > 0) && trials->interrupted_by == 0);
 }
 
-tn_status
-tn__trials_run(struct tn_trials *trials)
+/* Those that the command makes itself. */
+static tn_status
+run_here(struct tn_trials *trials)
 {
 	tn_status status = fill(trials);
 	double looked = 0;
 	while (goes_on(trials)) {
 		struct pollfd watched[] = { { trials->signals, POLLIN, 0 }, { trials->server.channel, POLLIN, 0 } };
 		(void)poll(watched, trials->server.state == TN_FORKS_IMPORTS ? 2 : 1, TICK_MILLISECONDS);
-		take_signals(trials);
+		tn__trials_take_signals(trials);
 		tn__forks_listen(&trials->server);
 		reap(trials);
 		if (tn__now() - looked >= TICK_MILLISECONDS / 1000.0) {
@@ -464,8 +387,19 @@ tn__trials_run(struct tn_trials *trials)
 		if (status == TN_OK)
 			status = fill(trials);
 		for (int i = 0; status != TN_OK && i < trials->running_count; i++)
-			stop(trials->running[i], TN_TRIAL_STOPPED);
+			tn__trial_end(trials->running[i], TN_TRIAL_STOPPED);
 	}
 	wait_for_reapers(trials);
+	return status;
+}
+
+tn_status
+tn__trials_run(struct tn_trials *trials)
+{
+	const struct tn_store *store = trials->store;
+	bool dry_run = trials->engine != NULL && trials->engine->dry_run;
+	tn_status status = trials->engine == NULL ? run_here(trials) : tn__trials_run_away(trials, run_here);
+	if (store != NULL && !trials->no_table && !dry_run)
+		(void)tn__store_tabulate(store);
 	return status;
 }

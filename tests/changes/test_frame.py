@@ -206,6 +206,9 @@ def test_several_statements_on_a_line_are_a_conflict():
         ("f(\n    a,\n    b=2,\n)", "f(\n    a,\n    b=2,\n    k=1,\n)"),
         ("f(\n    a,\n    b=2\n)", "f(\n    a,\n    b=2,\n    k=1,\n)"),
         ("f(a, 'ä', b)", "f(a, 'ä', b, k=1)"),
+        ("f(a, **extra)", 'f(a, **{**extra, "k": 1})'),  # which may have a k
+        ("f(a, k=7, **extra)", "f(a, k=1, **extra)"),
+        ("f(a, **(x or {}), b=2)", 'f(a, **({**(x or {}), "k": 1}), b=2)'),
     ],
 )
 def test_arguments_are_added_where_a_person_would(before, after):

@@ -230,6 +230,18 @@ def test_a_change_is_held_to_the_updates_that_it_promises(fix, other, why):
     assert (why or "Do zero_grad.") in first["how"]
 
 
+def test_the_programs_own_batch_comes_next_where_pieces_are_another_training(fix):
+    """Also when time is up by then, and before what may keep the results."""
+    wish = {"base": 1500, "saves": {"accumulate": 800, "option_batch": 800, "foreach": 50}, "sleep": 1,
+            "pace": {"": UPDATES, "accumulate": {**UPDATES, "samples": 32}},
+            "possible": [row("accumulate", "same_up_to_rounding", ["2"]), row("foreach", "same_up_to_rounding"),
+                         {**row("option_batch", "different_training", ["--batch-size 32"]), "pieces": [2]}]}  # fmt: skip
+    _, document = fix(wish, "--seconds", "1", "--jobs", "1", more=["--name", "x", "--batch-size", "64"])
+    found = {change["id"].partition("=")[0]: change for change in document["changes"]}
+    assert found["accumulate"]["results"] == "different_training"
+    assert found["option_batch"]["fits"] and found["option_batch"]["trial"] == found["accumulate"]["trial"] + 1, document["changes"]
+
+
 @pytest.mark.parametrize("second, outcome, results, words", [
     ({}, "fits", "same", "Do zero_grad."),
     ({"pace": {"": UPDATES, "zero_grad": UPDATES}}, "fits", "same", "Do zero_grad."),
@@ -291,6 +303,8 @@ def test_the_page_shows_everything_that_was_tried(fix, tonnage, schema):
     assert done.returncode == 0, done.stderr
     data = page_of(tonnage, schema, "list.html")
     assert data["headline"]["verdict"] == "out_of_memory" and data["headline"]["title"] in done.stderr
+    assert data["headline"]["do"][0].startswith('tonnage fix --apply "zero_grad"') and "".join(data["headline"]["do"][0].split()) in "".join(done.stderr.split())
+    assert data["headline"]["do"][1].startswith("or the smallest card that fits it unchanged")
     assert "%d trials" % document["trials"] in dict(data["about"])["search"]
     shown = {change["id"]: change for change in data["fix"]["changes"]}
     assert list(shown) == [change["id"] for change in document["changes"]]

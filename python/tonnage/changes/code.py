@@ -125,14 +125,23 @@ def keyword(call, name):
 
 
 def set_keyword(edits, call, name, text, position=None):
-    """Gives a call a keyword argument: replaces the one that is there, or the positional one, or adds it."""
+    """Gives a call a keyword argument: replaces the one that is there, or the positional one, or adds it. Where the call is handed a
+    mapping (`**extra`), which may have the name, too, it goes into that."""
     present = keyword(call, name)
+    spread = next((word for word in reversed(call.keywords) if word.arg is None), None)
     if present is not None:
         edits.replace(present.value, text)
     elif position is not None and position < len(call.args) and not _starred(call.args[:position + 1]):
         edits.replace(call.args[position], text)
+    elif spread is not None:
+        edits.replace(spread.value, '{**%s, "%s": %s}' % (_operand(edits.source.of(spread.value), spread.value), name, text))
     else:
         add_argument(edits, call, "%s=%s" % (name, text))
+
+
+def _operand(text, node):
+    """What may stand behind `**` in a dict."""
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Dict)) else "(%s)" % text
 
 
 def add_argument(edits, call, text):
