@@ -6,7 +6,8 @@ import deepspeed
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-stage, batch, checkpointing = int(sys.argv[1]), int(sys.argv[2]), "checkpointing" in sys.argv
+words = [word for word in sys.argv[1:] if not word.startswith("--local_rank")]
+stage, batch, checkpointing = int(words[0]), int(words[1]), "checkpointing" in words
 accumulation = 64 // 8 // batch
 config = {
     "train_micro_batch_size_per_gpu": batch,
