@@ -49,6 +49,11 @@ ROWS = {  # name -> (published GiB, source, cards, how it is started)
     "torchtitan, 128 cards": (67.0, TITAN + ", table 3", H100_128, ("titan", 8, 16, ["--training.local-batch-size=2"])),
     "torchtitan compiled, 128 cards": (62.0, TITAN + ", table 3", H100_128,
                                        ("titan", 8, 16, ["--training.local-batch-size=2", "--training.compile"])),
+    # The same figures from the commit that they were published for, in TORCHTITAN_SOURCE (a checkout of 9dec370): its wheel of 2025 compiles the loss, too.
+    "torchtitan of 2024, 8 cards": (82.4, TITAN + ", table 1", H100_8, ("titan_2024", 8, 1, [])),
+    "torchtitan of 2024 compiled, 8 cards": (77.0, TITAN + ", table 1", H100_8, ("titan_2024", 8, 1, ["--training.compile"])),
+    "torchtitan of 2024, 128 cards": (67.0, TITAN + ", table 3", H100_128, ("titan_2024", 8, 16, [])),
+    "torchtitan of 2024 compiled, 128 cards": (62.0, TITAN + ", table 3", H100_128, ("titan_2024", 8, 16, ["--training.compile"])),
     # Of my own finding
     "torchao's baseline, 8 cards": (47.65, "torchao 0.13, torchao/float8/README.md, none (bfloat16)", H100_8,
                                     ("titan", 8, 1, ["--training.local-batch-size=1", "--training.compile"])),
@@ -187,6 +192,15 @@ def titan(folder, each, nodes, settings):
             "--training.steps", "3", "--metrics.log-freq", "1", *settings], r"memory: *([0-9.]+)GiB"  # fmt: skip
 
 
+def titan_2024(folder, each, nodes, settings):
+    command, pattern = titan(folder, each, nodes, [])
+    source = pathlib.Path(os.environ["TORCHTITAN_SOURCE"])
+    start = [python_of("prog-torchtitan-2024"), *command[1 : command.index("-m", 3)]]
+    return [*start, source / "train.py", "--job.config_file", source / "train_configs/llama3_8b.toml", "--model.tokenizer_path", "tokenizer.model",
+            "--training.dataset", "c4_test", "--training.dataset_path", "c4_test", "--training.batch_size", "2",
+            "--training.steps", "3", "--metrics.log_freq", "1", *settings], pattern  # fmt: skip
+
+
 def tune(folder, recipe, configuration, model, settings):
     (folder / "model").mkdir()
     files = write_model(folder / "model", model)
@@ -209,7 +223,7 @@ def zero(folder, stage, batch, checkpointing):
 
 def run(row, folder):
     _, _, cards, (kind, *words) = ROWS[row]
-    command, pattern = {"titan": titan, "tune": tune, "zero": zero}[kind](folder, *words)
+    command, pattern = {"titan": titan, "titan_2024": titan_2024, "tune": tune, "zero": zero}[kind](folder, *words)
     began = time.monotonic()
     done = subprocess.run(
         [ROOT / "build/bin/tonnage", "run", *cards, "--steps=all", "--seconds=900", f"--json={folder}/report.json", "--", *command],
@@ -228,6 +242,9 @@ def main():
         with open(RESULTS, newline="") as file:
             rows = {row["row"]: row for row in csv.DictReader(file)}
     for name in sys.argv[1:] or list(ROWS):
+        if "2024" in name and "TORCHTITAN_SOURCE" not in os.environ:
+            print(f"{name}: TORCHTITAN_SOURCE is not set", file=sys.stderr)
+            continue
         with tempfile.TemporaryDirectory() as folder:
             found, status, seconds = run(name, pathlib.Path(folder))
         published, source = ROWS[name][:2]
