@@ -54,6 +54,8 @@ ROWS = {  # name -> (published GiB, source, cards, how it is started)
     "torchtitan of 2024 compiled, 8 cards": (77.0, TITAN + ", table 1", H100_8, ("titan_2024", 8, 1, ["--training.compile"])),
     "torchtitan of 2024, 128 cards": (67.0, TITAN + ", table 3", H100_128, ("titan_2024", 8, 16, [])),
     "torchtitan of 2024 compiled, 128 cards": (62.0, TITAN + ", table 3", H100_128, ("titan_2024", 8, 16, ["--training.compile"])),
+    "torchao's baseline, torchtitan of 2024, 8 cards": (47.65, "torchao 0.13, torchao/float8/README.md, none (bfloat16)", H100_8,
+                                                        ("titan_2024", 8, 1, ["--training.compile", "--training.batch_size", "1"])),
     # Of my own finding
     "torchao's baseline, 8 cards": (47.65, "torchao 0.13, torchao/float8/README.md, none (bfloat16)", H100_8,
                                     ("titan", 8, 1, ["--training.local-batch-size=1", "--training.compile"])),
@@ -61,6 +63,8 @@ ROWS = {  # name -> (published GiB, source, cards, how it is started)
     # Of September 2024, whose configuration had LoRA in q, k and v alone.
     "torchtune 70B, LoRA": (27.6, TUNE, A100_8, ("tune", "lora_finetune_distributed", "llama3_1/70B_lora", LLAMA_70B, [
         *PACKED, "model.lora_attn_modules=[q_proj,k_proj,v_proj]", "model.apply_lora_to_mlp=False"])),
+    "torchtune 70B, LoRA, embeddings sharded apart": (27.6, TUNE, A100_8, ("tune", "lora_finetune_distributed", "llama3_1/70B_lora", LLAMA_70B, [
+        *PACKED, "model.lora_attn_modules=[q_proj,k_proj,v_proj]", "model.apply_lora_to_mlp=False", "custom_sharded_layers=[tok_embeddings,output]"])),
     "torchtune 405B, QLoRA": (44.8, TUNE, A100_8, ("tune", "lora_finetune_distributed", "llama3_1/405B_qlora", LLAMA_405B, [
         *PACKED, "model.lora_attn_modules=[q_proj,v_proj,k_proj,output_proj]"])),
     "DeepSpeed ZeRO-3, 7B, batch 2": (20.4, GIST, A100_8, ("zero", 3, 2, True)),
