@@ -90,9 +90,14 @@ class _Group:
 
     def left(self, own, place):
         """What one that is not run sends here next; None where that cannot be known."""
-        speaker, far = self.run[self.slot(place)], (own - place) % len(self.members)
+        slot = self.slot(place)
+        if self.run[slot] == own:  # it has not come there yet: the next one above says it before
+            slot += 1
+        if slot == len(self.run):
+            return None
+        speaker, far = self.run[slot], (own - place) % len(self.members)
         name = "objects:%d:%d:%d" % (speaker, far, self._next("from", place))
-        until = time.monotonic() + (_PATIENCE if speaker != own else 0)
+        until = time.monotonic() + _PATIENCE
         while not self.store.check([name]):
             if time.monotonic() >= until:
                 return None
