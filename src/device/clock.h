@@ -18,6 +18,7 @@
 #define TN_CLOCK_LAUNCH_NS 4000u /* putting work on a stream */
 #define TN_CLOCK_QUERY_NS 2000u  /* asking whether something is done */
 #define TN_CLOCK_KERNEL_NS 3000u /* the least that a kernel takes */
+#define TN_CLOCK_QUEUE 1024u     /* pieces of work on a stream that have not ended; who puts one more there waits */
 
 struct tn_clock {
 	uint64_t now; /* nanoseconds since the device was made */

@@ -101,14 +101,16 @@ static void
 read_temperature(const struct tn_smi_card *card, const char *argument, struct tn_smi_value *value)
 {
 	unsigned celsius = 0;
-	take_count(value, tn__smi_ask_kind(card->handle, "nvmlDeviceGetTemperature", 0, &celsius), celsius, NULL);
+	int status = tn__smi_ask_kind(card->handle, "nvmlDeviceGetTemperature", 0, &celsius);
+	take_count(value, status, celsius, NULL);
 }
 
 static void
 read_fan(const struct tn_smi_card *card, const char *argument, struct tn_smi_value *value)
 {
 	unsigned speed = 0;
-	take_count(value, tn__smi_ask(card->handle, "nvmlDeviceGetFanSpeed", &speed), speed, "%");
+	int status = tn__smi_ask(card->handle, "nvmlDeviceGetFanSpeed", &speed);
+	take_count(value, status, speed, "%");
 }
 
 /* `argument` is a function that gives milliwatts. */
@@ -144,14 +146,16 @@ static void
 read_clock(const struct tn_smi_card *card, const char *argument, struct tn_smi_value *value)
 {
 	unsigned mhz = 0;
-	take_count(value, tn__smi_ask_kind(card->handle, "nvmlDeviceGetClockInfo", atoi(argument), &mhz), mhz, "MHz");
+	int status = tn__smi_ask_kind(card->handle, "nvmlDeviceGetClockInfo", atoi(argument), &mhz);
+	take_count(value, status, mhz, "MHz");
 }
 
 static void
 read_max_clock(const struct tn_smi_card *card, const char *argument, struct tn_smi_value *value)
 {
 	unsigned mhz = 0;
-	take_count(value, tn__smi_ask_kind(card->handle, "nvmlDeviceGetMaxClockInfo", atoi(argument), &mhz), mhz, "MHz");
+	int status = tn__smi_ask_kind(card->handle, "nvmlDeviceGetMaxClockInfo", atoi(argument), &mhz);
+	take_count(value, status, mhz, "MHz");
 }
 
 static void

@@ -50,6 +50,11 @@ def test_header_and_units_can_be_left_out(smi):
     assert out.splitlines() == ["name, memory.total [MiB]", "NVIDIA GeForce RTX 3090, 24135 MiB"]
 
 
+def test_clocks_are_the_cards(smi):
+    _, out, _ = smi("--query-gpu=clocks.max.sm,clocks.max.mem,clocks.sm,temperature.gpu", "--format=csv,noheader,nounits", "-i", "0")
+    assert out.splitlines() == ["1695, 9751, 1695, 35"]
+
+
 def test_cards_are_listed(smi):
     _, out, _ = smi("-L")
     assert re.fullmatch(r"(GPU [01]: NVIDIA GeForce RTX 3090 \(UUID: GPU-[0-9a-f-]{36}\)\n){2}", out)

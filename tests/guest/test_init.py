@@ -46,6 +46,9 @@ cheap(lambda: nn.LSTM(4096, 4096))
 cheap(lambda: nn.MultiheadAttention(4096, 8).type(torch.float16))
 a, b = linear(), linear()
 cheap(lambda: a.load_state_dict(b.state_dict()))
+w = net.weight.detach().normal_()
+cheap(lambda: w.t().contiguous())
+cheap(lambda: w.view(64, 2, N // 128, N).transpose(1, 2).reshape(N, N))
 """)
     assert check(done)["bytes"] > 1 << 30
 
@@ -66,6 +69,12 @@ w.zero_().add_(1.)
 assert (w == 1).all()
 w.normal_().fill_(2.)
 assert (w == 2).all() and (w.half() == 2).all()
+w.normal_()
+heads = lambda of: of.view(16, 2, 64, 2048).transpose(1, 2)
+rest = torch.zeros(2048, 2048)
+assert torch.equal(heads(w).reshape(2048, 2048), rest) and torch.equal(w.t().contiguous(), rest) and w.view(2, -1, 2048)[1].shape == (1024, 2048)
+w[17, 5] = rest[17, 5] = 3.
+assert torch.equal(heads(w).reshape(2048, -1), heads(rest).reshape(2048, -1)) and torch.equal(w.t().contiguous(), rest.t())
 small = torch.empty(100).normal_()
 assert small.std() > .1
 storage = w.normal_().untyped_storage()

@@ -196,6 +196,24 @@ test_polling_ends(void **state)
 }
 
 static void
+test_a_full_queue_waits_for_its_oldest(void **state)
+{
+	uintptr_t stream, event;
+	OK(tn__stream_create(1, 0, &stream));
+	OK(tn__event_create(2, &event));
+	long_work(stream, 100);
+	OK(tn__event_record(event, stream));
+	for (int i = 1; i < 1024; i++)
+		long_work(stream, 1);
+	assert_int_equal(tn__event_query(event), TN_CUDA_NOT_READY);
+	long_work(stream, 1);
+	OK(tn__event_query(event));
+	assert_int_equal(tn__stream_query(stream), TN_CUDA_NOT_READY);
+	OK(tn__event_destroy(event));
+	OK(tn__stream_destroy(stream));
+}
+
+static void
 test_streams_wait_for_events(void **state)
 {
 	uintptr_t slow, quick, event;
@@ -562,6 +580,7 @@ main(void)
 		cmocka_unit_test(test_virtual_memory),
 		cmocka_unit_test(test_events_complete_in_order),
 		cmocka_unit_test(test_polling_ends),
+		cmocka_unit_test(test_a_full_queue_waits_for_its_oldest),
 		cmocka_unit_test(test_streams_wait_for_events),
 		cmocka_unit_test(test_handles_repeat),
 		cmocka_unit_test(test_launch_configurations),

@@ -47,6 +47,24 @@ def test_ranks_stood_in_for_equal_those_really_run(job, way):
     assert every.report["job"] is None, every.explain()
 
 
+@pytest.mark.parametrize("environment, way, count, ranks", [
+    (MAIN, "pipeline", 4, "0,1,3"), (MAIN, "interleaved", 4, "0,1,3"), *(pytest.param(*case, marks=pytest.mark.long) for case in (
+        (MAIN, "1f1b", 4, "0,1,3"), (MAIN, "pipeline", 4, "0,2"), (MAIN, "pipeline", 2, "0"), (MAIN, "interleaved", 4, "0,1"),
+        *((end, "pipeline", 4, "0,1,3") for end in ENDS), (ENDS[1], "interleaved", 4, "0,1,3")))])
+def test_stages_of_which_one_is_not_run_equal_those_really_run(job, environment, way, count, ranks):
+    """The stage behind is sent by the one that is not run what its representative sends: shapes, and calls of the same bytes."""
+    some = job(count, "sharded.py", way, options=["--steps=all", f"--ranks={ranks}"], environment=environment)
+    every = job(count, "sharded.py", way, options=["--steps=all"], environment=environment)
+    assert (some.status, every.status) == (0, 0), some.explain() + every.explain()
+    for one, other in zip(some.report["ranks"], every.report["ranks"], strict=True):
+        if one["same_as"] is None:
+            assert all(one[what] == other[what] for what in ("peak", "at_peak", "communication")), (one["rank"], some.explain(), every.explain())
+        elif way == "pipeline" and one["same_as"] > 0 and one["rank"] < count - 1:
+            assert one["peak"] == other["peak"], (one["rank"], some.explain(), every.explain())  # a stage in the middle, as the one before
+    assert some.report["job"]["proven"] is False and some.report["bound"] == "lower", some.explain()  # the last stage is another one
+    assert not some.report["coverage"]["refused_calls"], some.explain()
+
+
 @pytest.mark.parametrize("launch", ["static", "c10d"])
 def test_other_nodes_are_not_waited_for(job, launch):
     """Uneven shards of FSDP2: the last rank has less, those between are proven alike, each figure by hand."""

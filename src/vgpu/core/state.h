@@ -47,6 +47,9 @@ struct tn_stream {
 	int priority, device;
 	uint64_t id;
 	uint64_t tail; /* virtual time at which everything put on it is done */
+	uint64_t
+		*queue; /* when each of the last TN_CLOCK_QUEUE pieces of work is done, as a ring; NULL before the first one */
+	uint64_t queued; /* pieces of work so far */
 	struct tn_capture *capture;
 	uintptr_t last_node;
 	struct tn_gates gates; /* that nobody has waited for yet */

@@ -29,6 +29,18 @@ join_legacy(struct tn_stream *stream)
 	}
 }
 
+/* The place in a stream's queue of what is put on it next, once there is room. NULL where there is no memory for a queue. */
+static uint64_t *
+queue_place(struct tn_stream *stream, struct tn_clock *clock)
+{
+	if (!stream->queue && !(stream->queue = calloc(TN_CLOCK_QUEUE, sizeof(*stream->queue))))
+		return NULL;
+	uint64_t *oldest = &stream->queue[stream->queued++ % TN_CLOCK_QUEUE];
+	if (clock->now < *oldest)
+		clock->now = *oldest;
+	return oldest;
+}
+
 void
 tn__run_locked(struct tn_stream *stream, uint64_t duration, const struct tn_effort *effort)
 {
@@ -36,7 +48,10 @@ tn__run_locked(struct tn_stream *stream, uint64_t duration, const struct tn_effo
 	tn_clock_advance(clock, TN_CLOCK_LAUNCH_NS);
 	tn__work_count_locked(effort);
 	join_legacy(stream);
+	uint64_t *done = queue_place(stream, clock);
 	tn_clock_enqueue(clock, &stream->tail, duration);
+	if (done)
+		*done = stream->tail;
 }
 
 int
@@ -82,6 +97,7 @@ tn__stream_destroy(uintptr_t handle)
 		if (stream->tail > device->other_tail)
 			device->other_tail = stream->tail;
 		tn__capture_forget_stream(stream);
+		free(stream->queue);
 	}
 	tn__unlock();
 	free(stream);

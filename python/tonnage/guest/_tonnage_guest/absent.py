@@ -9,14 +9,18 @@ What a rank that is not run alone could say ends the call with one line.
 
 import functools
 import hashlib
+import io
 import os
+import pickle
 import sys
+import time
 
 from . import virtual
 from .state import settings
 
 _IDS = 4  # communicators that a process group may make of one kind
 _ID_BYTES = 128
+_PATIENCE = 300  # seconds for what a representative says
 
 
 def _read(text):
@@ -55,9 +59,10 @@ def check_job(nodes, local):
 class _Group:
     """A process group: `members` are ranks of the job, `run` the places in it of those that are run."""
 
-    __slots__ = ("members", "run", "small", "store")
+    __slots__ = ("members", "run", "small", "store", "counts")
 
     def __init__(self, members, store):
+        self.counts = {}  # objects sent, and received of absent ranks
         self.members = members
         self.run = [place for place, rank in enumerate(members) if rank in _ranks]
         self.small = None  # gloo's, of those that are run
@@ -73,6 +78,31 @@ class _Group:
 
     def is_absent(self, place):
         return place not in self.run
+
+    def _next(self, *key):
+        number = self.counts[key] = self.counts.get(key, 0) + 1
+        return number
+
+    def leave(self, own, place, items):
+        """Leaves objects that go to a place, for ranks which are sent the same by one like this."""
+        far = (place - own) % len(self.members)
+        self.store.set("objects:%d:%d:%d" % (own, far, self._next("to", place)), pickle.dumps(items))
+
+    def left(self, own, place):
+        """What one that is not run sends here next; None where that cannot be known."""
+        slot = self.slot(place)
+        if self.run[slot] == own:  # it has not come there yet: the next one above says it before
+            slot += 1
+        if slot == len(self.run):
+            return None
+        speaker, far = self.run[slot], (own - place) % len(self.members)
+        name = "objects:%d:%d:%d" % (speaker, far, self._next("from", place))
+        until = time.monotonic() + _PATIENCE
+        while not self.store.check([name]):
+            if time.monotonic() >= until:
+                return None
+            time.sleep(0.01)
+        return pickle.loads(self.store.get(name))
 
 
 def _listed(members):
@@ -407,14 +437,14 @@ def _split(module, original):
     """Parts of a group are made as new groups are: NCCL does not learn the members of a part otherwise."""
 
     @functools.wraps(original)
-    def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
+    def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
         parent = parent_pg or module._get_default_group()
         known = _groups[parent]
         own = known.members.index(module.get_rank())
         for part in split_ranks:
             if own in part:
                 members = [known.members[place] for place in sorted(part)]
-                return module.new_group(members, timeout=timeout, backend=module._world.pg_map[parent][0], pg_options=pg_options,
+                return module.new_group(members, timeout=timeout, backend=backend or module._world.pg_map[parent][0], pg_options=pg_options,
                                         use_local_synchronization=True, group_desc=group_desc)
         return None
 
@@ -446,6 +476,60 @@ def _of_objects(name, position):
     return make
 
 
+# ---- objects from one rank to another ----
+#
+# A rank that is not run sends what its representative sends, to the rank that is as far from it. Each sender leaves what it says in the
+# group's store, by how far its receiver is and how many it has sent there.
+
+
+def _send_objects(module, original):
+    @functools.wraps(original)
+    def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, *args, **kwargs):
+        known = _found(module, group)
+        if known is not None:
+            own = known.members.index(module.get_rank())
+            known.leave(own, _place(known, dst, group_dst), [_bytes_of(module, item, group) for item in object_list])
+        return original(object_list, dst, group, device, group_dst, *args, **kwargs)
+
+    return send_object_list
+
+
+def _receive_objects(module, original):
+    @functools.wraps(original)
+    def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, *args, **kwargs):
+        known = _found(module, group)
+        place = -1 if known is None or (src is None and group_src is None) else _place(known, src, group_src)
+        if place < 0 or not known.is_absent(place):
+            return original(object_list, src, group, device, group_src, *args, **kwargs)
+        said = known.left(known.members.index(module.get_rank()), place)
+        if said is None:
+            _refuse("recv_object_list", known, place)
+        _receive_as_told(module, said, place, group, device or module._get_object_coll_device(group), *args, **kwargs)
+        for index, item in enumerate(said):
+            object_list[index] = module._unpickler(io.BytesIO(item)).load()
+        return known.members[place]
+
+    return recv_object_list
+
+
+def _bytes_of(module, item, group):
+    file = io.BytesIO()
+    module._pickler(file).dump(item)
+    return file.getvalue()
+
+
+def _receive_as_told(module, said, place, group, device, use_batch=False):
+    """What receiving costs on a card: two tensors, and two calls."""
+    if device.type == "cpu":
+        return
+    torch = module.torch
+    for tensor in (torch.empty(len(said), dtype=torch.long, device=device), torch.empty(sum(map(len, said)), dtype=torch.uint8, device=device)):
+        if use_batch:
+            module.batch_isend_irecv([module.P2POp(module.irecv, tensor, group_peer=place, group=group)]).pop().wait()
+        else:
+            module.recv(tensor, group=group, group_src=place)
+
+
 _CALLS = {
     "all_gather": _all_gather,
     "all_gather_into_tensor": _all_gather_into,
@@ -462,7 +546,8 @@ _CALLS = {
     "irecv": lambda module, original: _with_peer(module, original, False, "irecv"),
     "broadcast_object_list": _of_objects("broadcast_object_list", 1),
     "scatter_object_list": _of_objects("scatter_object_list", 2),
-    "recv_object_list": _of_objects("recv_object_list", 1),
+    "send_object_list": _send_objects,
+    "recv_object_list": _receive_objects,
 }
 
 

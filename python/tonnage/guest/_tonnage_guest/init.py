@@ -56,12 +56,14 @@ def install(torch):
     methods.put(cls, "type", _is_marked, _type)
     methods.put(cls, "clone", _is_marked, _clone)
     methods.put(cls, "copy_", _is_large, _copy)
+    methods.put(cls, "contiguous", _is_rearranged, _contiguous)
+    methods.put(cls, "reshape", _is_rearranged, _reshape)
     guard.when_lost("initialization", uninstall)
 
 
 def uninstall():
     """torch.Tensor is as before."""
-    for name in _FILLS + _CHAIN + tuple(_CONVERSIONS) + ("zero_", "fill_", "to", "type", "clone", "copy_"):
+    for name in _FILLS + _CHAIN + tuple(_CONVERSIONS) + ("zero_", "fill_", "to", "type", "clone", "copy_", "contiguous", "reshape"):
         methods.take_back(state.torch.Tensor, name)
 
 
@@ -274,6 +276,48 @@ def _clone(original, tensor, *args, **kwargs):
     plain = kwargs.get("memory_format") in (None, state.torch.preserve_format, state.torch.contiguous_format)
     result = _sparse(tensor, tensor.dtype) if plain and not args else None
     return original(tensor, *args, **kwargs) if result is None else result
+
+
+def _is_rearranged(tensor):
+    """A view of a stand-in's memory, or of a marked one, in another order: putting it in order is a copy."""
+    return (_is_large(tensor) and not tensor.is_contiguous()
+            and (tensor.untyped_storage()._cdata in _marks or weights.is_stand_in(tensor.data_ptr(), _span(tensor))))
+
+
+def _span(tensor):
+    """Bytes from a tensor's first number to its last one."""
+    return (1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))) * tensor.element_size()
+
+
+def _contiguous(original, tensor, *args, **kwargs):
+    plain = not args and kwargs.get("memory_format") in (None, state.torch.contiguous_format)
+    result = _in_order(tensor, tensor.shape) if plain else None
+    return original(tensor, *args, **kwargs) if result is None else result
+
+
+def _reshape(original, tensor, *args, **kwargs):
+    changed = original(state.torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"), *args, **kwargs)
+    result = None if changed._is_view() else _in_order(tensor, changed.shape)
+    return original(tensor, *args, **kwargs) if result is None else result
+
+
+def _in_order(tensor, shape):
+    """A copy of zeros that nobody touched, in memory that nobody touches. None where torch should make it."""
+    if tensor.requires_grad and state.torch.is_grad_enabled():
+        return None
+    ranges = pages.touched(tensor.data_ptr(), _span(tensor))
+    if ranges is None or pages.total(pages.not_zero(tensor.data_ptr(), ranges)):
+        return None
+    try:
+        result = state.torch.empty(shape, dtype=tensor.dtype, device="cpu")
+    except RuntimeError:
+        return None
+    dirty = pages.touched(result.data_ptr(), _bytes(result))
+    if dirty is None:
+        return None
+    _wipe(result, dirty)
+    _mark(result, False)
+    return result
 
 
 def _copy(original, tensor, source, *args, **kwargs):

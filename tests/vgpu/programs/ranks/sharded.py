@@ -25,7 +25,8 @@ class Block(nn.Module):
         return self.down(self.up(values).relu())
 
 
-BLOCKS = 24 // dist.get_world_size() if way == "pipeline" else 24
+PIPELINES = {"pipeline": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B"}
+BLOCKS = 24 // dist.get_world_size() if way in PIPELINES else 24
 model = nn.Sequential(*[Block() for _ in range(BLOCKS)])
 if way in ("ddp", "ddp_view", "zero"):
     model = nn.parallel.DistributedDataParallel(model.cuda(), [local], gradient_as_bucket_view=way == "ddp_view")
@@ -47,12 +48,14 @@ elif way == "tp":
 
     plan = {f"{i}.up": ColwiseParallel() for i in range(24)} | {f"{i}.down": RowwiseParallel() for i in range(24)}
     model = parallelize_module(model.cuda(), init_device_mesh("cuda", (dist.get_world_size(),)), plan)
-elif way == "pipeline":
-    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+elif way in PIPELINES:
+    from torch.distributed import pipelining
 
     rank, world = dist.get_rank(), dist.get_world_size()
-    stage = PipelineStage(model.cuda(), rank, world, torch.device("cuda", local))
-    schedule = ScheduleGPipe(stage, n_microbatches=world, loss_fn=lambda output, target: (output - target).square().mean())
+    parts = [model.cuda()] if way != "interleaved" else [model[: BLOCKS // 2].cuda(), model[BLOCKS // 2 :].cuda()]
+    stages = [pipelining.PipelineStage(part, rank + world * index, world * len(parts), torch.device("cuda", local)) for index, part in enumerate(parts)]
+    schedule = getattr(pipelining, PIPELINES[way])(stages if way == "interleaved" else stages[0], n_microbatches=world,
+                                                   loss_fn=lambda output, target: (output - target).square().mean())
 if way == "zero":
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -61,7 +64,7 @@ else:
     optimizer = torch.optim.AdamW(model.parameters())
 for step in range(4):
     values = torch.randn(8, 500, device="cuda")
-    if way != "pipeline":
+    if way not in PIPELINES:
         model(values).sum().backward()
     elif rank == world - 1:
         schedule.step(target=values)
