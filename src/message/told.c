@@ -25,7 +25,7 @@ static const char came_words[] =
 	"face faced facing receive receives received throw throws threw raises raised "
 	"give gives gave produces produced report reports reported say says said show shows showed showing fail fails "
 	"failed failing crash crashes crashed crashing dies died die meet met cause caused causes return returns returned "
-	"ends ended ending lead leads led result results resulted trigger triggers triggered stops stopped exits exited ";
+	"ends ended ending lead leads led result results resulted trigger triggers triggered stopped exits exited ";
 
 /* ... if nothing but small words stand between them and it ... */
 static const char weak_words[] =
@@ -215,7 +215,7 @@ came_behind(const char *line, size_t length, size_t end, bool own)
 		end++;
 	if (tn__begins_with(
 			line + end, length - end,
-			"appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", true))
+			"appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", false))
 		return true;
 	return own &&
 	       tn__begins_with(
@@ -303,7 +303,8 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 			return true;
 		word_before(line, start, word);
 	}
-	if (heard.own && led_by(line, start, "are running|is running|keep running|keeps running|started running"))
+	if (heard.own && !general &&
+	    led_by(line, start, "are running|is running|keep running|keeps running|started running"))
 		return true;
 	if (!heard.came)
 		return false;
