@@ -648,6 +648,7 @@ const struct tn_anchor tn__anchors[] = {
 	{ "oom-kill:constraint", KILLED, FULL, 2, 8000, G_KERNEL, TN_PROOF_NONE },
 	{ "oom_reaper:reapedprocess", KILLED, FULL, 4, 1000, G_KERNEL, TN_PROOF_NONE },
 	{ "oomkilled", KILLED, PLAIN, 0, 0, G_KERNEL, TN_PROOF_ERROR },
+	{ "errortokenizingdata.cerror:outofmemory", HOST, FULL, 0, 0, G_HOST, TN_PROOF_ERROR },
 	{ "killedbytheoomkiller", KILLED, FULL, 0, 0, G_KERNEL, TN_PROOF_ERROR },
 	{ "oom-killer", KILLED, WEAK, 0, 0, G_KERNEL, TN_PROOF_LOG },
 	{ "noderunninglowonmemory", RAY, FULL, 1, 0, G_RAY, TN_PROOF_NONE },
@@ -756,6 +757,7 @@ const struct tn_anchor tn__anchors[] = {
 	{ "outofsystemmemory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "ramoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "cpuoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "oom被系统kill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, /* killed by the system */
 	{ "oomkill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "oom-kill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "gotanoom", REMARK, TN_WEIGHT_REMARK, 0, 0, G_REMARK, TN_PROOF_LOG },

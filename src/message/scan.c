@@ -158,9 +158,6 @@ anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *a
 	if (scanner->page || (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES))
 		return asks ? WORTH_NOTHING : WORTH_FIGURES;
 	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_SAID;
-	if (proof == TN_PROOF_DEVICE && tn__find(line + stop, length - stop, " traceback (most recent") != NULL &&
-	    memchr(line, ' ', stop) == NULL) /* as notebooks head an exception */
-		return WORTH_REPORT;
 	if (!anywhere && tn__line_is_title(line, length) && (proof != TN_PROOF_SAID || own_word(scanner, start, end)) &&
 	    told(scanner, line, length, at, stop, proof))
 		return WORTH_REPORT;

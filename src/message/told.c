@@ -25,7 +25,7 @@ static const char came_words[] =
 	"face faced facing receive receives received throw throws threw raises raised "
 	"give gives gave produces produced report reports reported say says said show shows showed showing fail fails "
 	"failed failing crash crashes crashed crashing dies died die meet met cause caused causes return returns returned "
-	"ends ended ending lead leads led result results resulted trigger triggers triggered stops stopped exits exited ";
+	"ends ended ending lead leads led result results resulted trigger triggers triggered stopped exits exited ";
 
 /* ... if nothing but small words stand between them and it ... */
 static const char weak_words[] =
@@ -164,6 +164,7 @@ tn__hear(const char *line, size_t first, size_t last)
 		strong |= among(came_words, word);
 		heard.came = strong || weak;
 		bool now = among(now_words, word) && !among(turning_words, before);
+		now |= strcmp(before, " now ") == 0 && among(came_words, word);
 		heard.once = among(once_words, word) || now || (heard.once && joins);
 		memcpy(before, word, sizeof(before));
 		if_open |= among(if_words, word);
@@ -214,7 +215,7 @@ came_behind(const char *line, size_t length, size_t end, bool own)
 		end++;
 	if (tn__begins_with(
 			line + end, length - end,
-			"appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", true))
+			"appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", false))
 		return true;
 	return own &&
 	       tn__begins_with(
@@ -256,6 +257,7 @@ told_in_chinese(const char *line, size_t start)
 		"\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
 		"\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
 	static const char own[] =
+		"\xe6\x97\xa0\xe6\xb3\x95\xe5\xae\x8c\xe6\x88\x90|"
 		"\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf"; /* I, please, too, still */
 	size_t from = start > 90 ? start - 90 : 0;
 	return tn__has_any(line, start, own) && tn__has_any(line + from, start - from, came) &&
@@ -301,7 +303,8 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 			return true;
 		word_before(line, start, word);
 	}
-	if (heard.own && led_by(line, start, "are running|is running|keep running|keeps running|started running"))
+	if (heard.own && !general &&
+	    led_by(line, start, "are running|is running|keep running|keeps running|started running"))
 		return true;
 	if (!heard.came)
 		return false;
@@ -399,6 +402,9 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 	char word[24];
 	while (after < length && strchr(".!", line[after]) != NULL)
 		after++;
+	if (word_ending(line, length, word) > 0 && among(" fix fixes patch ", word) &&
+	    line[after] != ':') /* "oom and leak fix" */
+		return false;
 	bool led = word_before(line, start, word) > 0 && (among(came_words, word) || among(weak_words, word));
 	if (among(" no not never without ", word))
 		return false;

@@ -23,7 +23,6 @@ TOLD = {
     "a title's wish ends with its clause": "# Can load the model, but when validating, an OOM error occurred",
     "a tag on a report": "# [Feature] Out of memory (OOM) error occurs with a long context",
     "a notebook": "Your session crashed after using all available RAM.",
-    "a notebook's head": "OutOfMemoryError                          Traceback (most recent call last)",
     "words of the other order": "# Memory not enough",
     "RAPIDS": "# MemoryError: std::bad_alloc: out_of_memory: CUDA error",
 }
