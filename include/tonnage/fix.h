@@ -49,7 +49,7 @@ struct tn_fit_options {
  * others. As tn_fix otherwise. */
 tn_status tn_fit(const struct tn_fit_options *options, int *exit_status);
 
-/* `tonnage __trials FOLDER SLICE`: a worker of an engine (doc/design/0040-engines.md). Not for people. Returns an exit status. */
+/* `tonnage __trials FOLDER SLICE`: a worker of an engine (doc/design/0041-engines.md). Not for people. Returns an exit status. */
 int tn_worker_main(int count, char **words);
 
 /* The name of the change at an index, as --apply takes it, and what it does; NULL behind the last. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where trials are made that the command does not make itself (doc/design/0040-engines.md): an engine hands slices, names of
+ * Where trials are made that the command does not make itself (doc/design/0041-engines.md): an engine hands slices, names of
  * lists of trials in the folder of results, to workers (`tonnage __trials`), and says which slices nobody works on any more.
  * What came of a trial stands in the folder alone. Not thread-safe.
  */

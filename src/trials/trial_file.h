@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A trial, and what came of it, as text (doc/design/0040-engines.md): for workers on other machines, and to use a result again.
+ * A trial, and what came of it, as text (doc/design/0041-engines.md): for workers on other machines, and to use a result again.
  *
  * Lines of "name value"; in values a backslash is "\\" and a line end "\n". Nothing here knows where the text is kept. Not thread-safe.
  */

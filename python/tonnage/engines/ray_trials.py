@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hands slices of trials to a Ray cluster (doc/design/0040-engines.md): `ray_trials.py TONNAGE FOLDER ADDRESS`, started by `tonnage`.
+"""Hands slices of trials to a Ray cluster (doc/design/0041-engines.md): `ray_trials.py TONNAGE FOLDER ADDRESS`, started by `tonnage`.
 
 Its input has lines "slice NAME"; the end of it cancels what is out. Its output has lines "ready NODES CORES", "nodes NODES CORES",
 "over NAME" and "error WORDS". Ray makes a task whose worker or node dies again by itself; a slice makes only the trials that it still lacks.
