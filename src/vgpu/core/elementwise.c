@@ -445,7 +445,7 @@ load_counted(const struct operand *operand, struct tn_number *out, bool *assumed
 			return false;
 		if (likely.kind == TN_LIKELY_TRUTH && operand->stored == TN_DTYPE_BOOL)
 			bytes[0] = likely.truth;
-		else if (likely.kind == TN_LIKELY_COUNT && likely.each)
+		else if (likely.kind == TN_LIKELY_WHOLE && likely.each)
 			tn__values_likely(operand->address, bytes, width, operand->stored);
 		else
 			return false;
@@ -471,7 +471,7 @@ count_masks(const struct tn_kernel *kernel, const struct work *work)
 			return false;
 	if (!assumed)
 		return false;
-	const struct tn_likely likely = { .kind = TN_LIKELY_COUNT, .dtype = (unsigned char)result->stored, .bound = 1 };
+	const struct tn_likely likely = { .kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)result->stored };
 	tn__number_store(bytes, apply(kernel, &carried, in), result->computed, result->stored);
 	tn__values_forget_range(result->address, tn__dtype_bytes(result->stored));
 	tn__values_assume_bytes(result->address, bytes, tn__dtype_bytes(result->stored), &likely);

@@ -380,7 +380,7 @@ convert(const struct tn_kernel *kernel, const struct tn_launch *launch, enum tn_
 	bool from_mask = kernel->converts ? kernel->from_mask : *(const signed char *)launch->arguments[5] == SCALAR_BOOL;
 	uint64_t bytes = map.count * tn__dtype_bytes(dtype);
 	tn__values_forget_range(map.addresses[0], bytes);
-	if (assumed && dtype == TN_DTYPE_BOOL && likely.kind == TN_LIKELY_COUNT && likely.each && map.count == 1) {
+	if (assumed && dtype == TN_DTYPE_BOOL && likely.kind == TN_LIKELY_WHOLE && likely.each && map.count == 1) {
 		unsigned char counted[16] = { 0 }; /* of masks that were added up: whether any holds */
 		tn__values_likely(map.addresses[1], counted, tn__dtype_bytes((enum tn_dtype)likely.dtype),
 		                  (enum tn_dtype)likely.dtype);
@@ -390,7 +390,7 @@ convert(const struct tn_kernel *kernel, const struct tn_launch *launch, enum tn_
 	if (from_mask && assumed && dtype != TN_DTYPE_BOOL && map.count == 1 && likely.kind == TN_LIKELY_TRUTH &&
 	    !likely.truth) {
 		static const unsigned char none[16]; /* a flag that does not hold is no number that does */
-		likely = (struct tn_likely){ .kind = TN_LIKELY_COUNT, .dtype = (unsigned char)dtype, .bound = 1 };
+		likely = (struct tn_likely){ .kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)dtype };
 		tn__values_assume_bytes(map.addresses[0], none, bytes, &likely);
 		return true;
 	}
