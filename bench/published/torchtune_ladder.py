@@ -8,8 +8,9 @@ The published figures are those of torchtune's README ("Optimization flags": ful
 tokens, bf16, A100; peak active memory, each step on top of the one before, but for LoRA and QLoRA, which take neither the fused
 optimizer step nor 8-bit AdamW). The recipe prints the same figure (`peak_memory_active`), which is read from what it prints.
 Weights are a header with holes, texts are made: packed ones fill their 4,096 tokens, as published; the baseline's are
-some 1,100 tokens each, longer than most of the Alpaca data, whose longest batch the README does not tell: its figure says little. LoRA and QLoRA take 0.9 and 1.1 GiB
-more here than published, on torchtune 0.6.1 and PyTorch 2.11 (the README is of 2.6); why is not known. Writes bench/results/torchtune_ladder.csv.
+some 1,100 tokens each, longer than most of the Alpaca data, whose longest batch the README does not tell: its figure says little. LoRA and QLoRA took 0.9 and 1.1 GiB
+more here than published, on torchtune 0.6.1 and PyTorch 2.11: 27 layers' copies of 48 MiB, brought back by activation offloading, waited for a stream at once, since the host ran ahead without
+bound (doc/design/0003-time.md). With a stream's bound LoRA is 8.91 (+4.8 %); what the rest is, is not known. Writes bench/results/torchtune_ladder.csv.
 """
 
 import base64

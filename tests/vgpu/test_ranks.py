@@ -161,6 +161,17 @@ def test_deepspeed(ranks, stage, count, bucket):
     assert "reduce_bucket_size" in run.stderr or not found, run.explain()
 
 
+@pytest.mark.parametrize("stage", [2, *(pytest.param(stage, marks=pytest.mark.long) for stage in (1, 3))])
+def test_deepspeed_in_sixteen_bits(tonnage, stage):
+    """By its own launcher. It adds up over all gradients and ranks whether one is not finite: they are, and no step is skipped."""
+    program = [str(PROGRAMS / "deepspeed_zero.py"), str(stage), "1000000", "bf16"]
+    run = tonnage("prog-ray", ["-m", "deepspeed.launcher.runner", "--num_gpus", "2", *program], "--gpus=2", CARDS, "--steps=all", env=THREADS)
+    assert (run.status, run.verdict, run.report["bound"]) == (0, "fits", None), run.explain()
+    assert run.stdout.count("steps skipped: 0") == 2, run.explain()
+    for row in run.report["ranks"]:
+        assert row["at_peak"]["by_category"]["optimizer_state"] == 4 * deepspeed(stage, row["rank"], 2)[1], run.explain()
+
+
 @pytest.mark.parametrize("environment", ENDS)
 def test_other_wheels(ranks, environment):
     run = ranks(2, "sharded.py", "fsdp2" if environment != "torch-2.6.0" else "ddp", environment=environment)

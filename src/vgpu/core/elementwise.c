@@ -433,6 +433,51 @@ is_worth(const struct work *work)
 	return worth;
 }
 
+/* One operand of a sum, from what is known or what it is taken to be: a mask, or a sum of masks. `assumed` is set where it is. */
+static bool
+load_counted(const struct operand *operand, struct tn_number *out, bool *assumed)
+{
+	unsigned char bytes[16] = { 0 };
+	size_t width = tn__dtype_bytes(operand->stored);
+	struct tn_likely likely;
+	if (!tn__values_known(operand->address, bytes, width)) {
+		if (!tn__values_assumed(operand->address, &likely) || likely.dtype != (unsigned char)operand->stored)
+			return false;
+		if (likely.kind == TN_LIKELY_TRUTH && operand->stored == TN_DTYPE_BOOL)
+			bytes[0] = likely.truth;
+		else if (likely.kind == TN_LIKELY_WHOLE && likely.each)
+			tn__values_likely(operand->address, bytes, width, operand->stored);
+		else
+			return false;
+		*assumed = true;
+	}
+	*out = tn__number_load(bytes, operand->stored, operand->computed);
+	return true;
+}
+
+/* How often something was found, one number: a program adds masks up (gradients that are not finite), and asks once. */
+static bool
+count_masks(const struct tn_kernel *kernel, const struct work *work)
+{
+	const struct operand *result = &work->operands[0];
+	struct tn_number in[OPERANDS] = { { 0 } };
+	struct carried carried;
+	unsigned char bytes[16];
+	bool assumed = false;
+	if (kernel->elementwise.operation != OPERATION_ADD || work->count != 1 || !read_carried(kernel, work, &carried))
+		return false;
+	for (size_t i = 1; i < work->operand_count; i++)
+		if (!load_counted(&work->operands[i], &in[i - 1], &assumed))
+			return false;
+	if (!assumed)
+		return false;
+	const struct tn_likely likely = { .kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)result->stored };
+	tn__number_store(bytes, apply(kernel, &carried, in), result->computed, result->stored);
+	tn__values_forget_range(result->address, tn__dtype_bytes(result->stored));
+	tn__values_assume_bytes(result->address, bytes, tn__dtype_bytes(result->stored), &likely);
+	return true;
+}
+
 bool
 tn__elementwise_is(struct tn_kernel *kernel)
 {
@@ -453,7 +498,7 @@ tn__elementwise_launch(struct tn_kernel *kernel, const struct tn_launch *launch)
 	if (fill(kernel, &work))
 		return true;
 	if (!is_worth(&work))
-		return false;
+		return count_masks(kernel, &work);
 	for (size_t i = 0; i < work.operand_count && room; i++)
 		room = take(&work.operands[i]);
 	if (room && compute(kernel, &work)) {

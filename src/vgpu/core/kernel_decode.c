@@ -95,6 +95,22 @@ decode_conversion(struct tn_kernel *kernel, const char *types)
 	kernel->converts = true;
 }
 
+/* Of masks alone. The functor is a lambda of these functions, whatever the compiler calls it. */
+static void
+decode_logical(struct tn_kernel *kernel, const char *functor)
+{
+	if (skip(functor, "NS0_13BinaryFunctorIbbb")) {
+		if (strstr(functor, "23logical_and_kernel_cuda"))
+			decode(kernel, OPERATION_AND, "b");
+		else if (strstr(functor, "22logical_or_kernel_cuda"))
+			decode(kernel, OPERATION_OR, "b");
+		else if (strstr(functor, "23logical_xor_kernel_cuda"))
+			decode(kernel, OPERATION_XOR, "b");
+	} else if (skip(functor, "ZZZNS0_23logical_not_kernel_cuda") && strstr(functor, "_clEvEUlbE_")) {
+		decode(kernel, OPERATION_NOT, "b");
+	}
+}
+
 static void
 decode_map(struct tn_kernel *kernel, const char *functor)
 {
@@ -114,6 +130,7 @@ decode_map(struct tn_kernel *kernel, const char *functor)
 	for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++)
 		if (skip(functor, masks[i].functor))
 			decode(kernel, masks[i].operation, "b");
+	decode_logical(kernel, functor);
 	if ((type = skip(functor, "ZNS0_21compare_scalar_kernelI")) && strstr(type, "E_St5arrayIPcLm2EE"))
 		decode(kernel, OPERATION_ORDER_SCALAR, type);
 	else if ((type = skip(skip_unnamed(skip(functor, "NS0_")), "14CompareFunctorI")))
@@ -363,6 +380,20 @@ convert(const struct tn_kernel *kernel, const struct tn_launch *launch, enum tn_
 	bool from_mask = kernel->converts ? kernel->from_mask : *(const signed char *)launch->arguments[5] == SCALAR_BOOL;
 	uint64_t bytes = map.count * tn__dtype_bytes(dtype);
 	tn__values_forget_range(map.addresses[0], bytes);
+	if (assumed && dtype == TN_DTYPE_BOOL && likely.kind == TN_LIKELY_WHOLE && likely.each && map.count == 1) {
+		unsigned char counted[16] = { 0 }; /* of masks that were added up: whether any holds */
+		tn__values_likely(map.addresses[1], counted, tn__dtype_bytes((enum tn_dtype)likely.dtype),
+		                  (enum tn_dtype)likely.dtype);
+		assume_mask(&map, memcmp(counted, (unsigned char[16]){ 0 }, sizeof(counted)) != 0, false, 1);
+		return true;
+	}
+	if (from_mask && assumed && dtype != TN_DTYPE_BOOL && map.count == 1 && likely.kind == TN_LIKELY_TRUTH &&
+	    !likely.truth) {
+		static const unsigned char none[16]; /* a flag that does not hold is no number that does */
+		likely = (struct tn_likely){ .kind = TN_LIKELY_WHOLE, .dtype = (unsigned char)dtype };
+		tn__values_assume_bytes(map.addresses[0], none, bytes, &likely);
+		return true;
+	}
 	if (from_mask && dtype != TN_DTYPE_BOOL)
 		likely.kind = TN_LIKELY_SELECTED;
 	else if (!assumed || likely.kind == TN_LIKELY_TRUTH)

@@ -102,13 +102,24 @@ record_of(const struct nccl_operation *operation, enum nccl_payload payload)
 		                         .bytes = operation->bytes };
 }
 
+/* One number, in place, of which the ranks have the greatest or least: it is taken to be what this rank's is taken to be, since
+ * all do the same (whether any rank found that something is wrong). */
+static bool
+is_flag_of_all(const struct nccl_operation *operation)
+{
+	bool one = operation->bytes == tn__nccl_type_bytes((enum nccl_type)operation->type);
+	return operation->kind == NCCL_ALL_REDUCE && operation->send == operation->receive && one &&
+	       (operation->operator == NCCL_MAX || operation->operator == NCCL_MIN) &&
+	       !tn__values_known((uintptr_t)operation->receive, NULL, operation->bytes);
+}
+
 /* What the receiving buffer holds before the result is there. */
 static void
 forget_result(const struct nccl_operation *operation)
 {
 	uint64_t to = (uintptr_t)operation->receive, from = (uintptr_t)operation->send;
 	bool root = operation->kind == NCCL_BROADCAST && operation->peer == operation->comm->rank;
-	if (!tn__nccl_receives(operation) || (root && to == from))
+	if (!tn__nccl_receives(operation) || (root && to == from) || is_flag_of_all(operation))
 		return;
 	if (root)
 		tn__values_move(to, from, operation->bytes);
