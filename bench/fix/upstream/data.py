@@ -159,7 +159,67 @@ def swin(root):
         images(root / "made" / part, count, (256, 256), classes=["a", "b", "c", "d"])
 
 
+def adaptive_span(root):
+    """Letters and blanks, each a word."""
+    (root / "made").mkdir(exist_ok=True)
+    for name, count in (("train", 400_000), ("valid", 50_000), ("test", 50_000)):
+        letters = RANDOM.integers(97, 123, count, dtype=numpy.uint8).tobytes().decode()
+        lines = [" ".join(letters[at : at + 1000]) for at in range(0, count, 1000)]
+        (root / "made" / (name + ".txt")).write_text("\n".join(lines) + "\n")
+
+
+def graphs(root):
+    """Graphs as large as those of COLLAB, in the text form of powerful-gnns."""
+    folder = root / "dataset/COLLAB"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "COLLAB.txt", "w") as out:
+        out.write("200\n")
+        for number in range(200):
+            size = int(RANDOM.integers(60, 90))
+            near = RANDOM.random((size, size)) < 0.3
+            near = numpy.triu(near, 1)
+            near |= near.T
+            out.write("%d %d\n" % (size, number % 3))
+            for row in near:
+                ends = numpy.nonzero(row)[0]
+                out.write("%d %d %s\n" % (RANDOM.integers(0, 20), len(ends), " ".join(map(str, ends))))
+
+
+def nri(root):
+    folder = root / "data"
+    folder.mkdir(exist_ok=True)
+    (root / "logs").mkdir(exist_ok=True)
+    for name, count, steps in (("train", 2000, 49), ("valid", 400, 49), ("test", 400, 99)):
+        for kind in ("loc", "vel"):
+            numpy.save(folder / ("%s_%s_springs5.npy" % (kind, name)), RANDOM.standard_normal((count, steps, 2, 5)))
+        numpy.save(folder / ("edges_%s_springs5.npy" % name), RANDOM.integers(0, 2, (count, 5, 5)).astype(float))
+
+
+def sr3(root):
+    for name, size in (("hr_128", 128), ("sr_16_128", 128), ("lr_16", 16)):
+        images(root / "made/faces" / name, 200, (size, size), "png")
+    text = (root / "config/sr_sr3_16_128.json").read_text()
+    for name in ("ffhq", "celebahq"):
+        text = text.replace('"dataset/%s_16_128"' % name, '"made/faces"')
+    (root / "made/sr3.json").write_text(text.replace('"lmdb"', '"img"').replace('"num_workers": 8', '"num_workers": 1'))
+
+
+def knowledge(root):
+    """Facts of WordNet's entities and relations, whose names come with the repository."""
+    folder = root / "data/wn18"
+    names = [[line.split()[1] for line in (folder / (kind + ".dict")).read_text().splitlines()] for kind in ("entities", "relations")]
+    for name, count in (("train", 20000), ("valid", 500), ("test", 500)):
+        rows = zip(*(RANDOM.choice(names[kind], count) for kind in (0, 1, 0)))
+        (folder / (name + ".txt")).write_text("".join("\t".join(row) + "\n" for row in rows))
+
+
 MADE = {
+    "adaptive-span": adaptive_span,
+    "edm": lambda root: images(root / "made/images", 600, (64, 64), "png"),
+    "powerful-gnns": graphs,
+    "NRI": nri,
+    "Image-Super-Resolution-via-Iterative-Refinement": sr3,
+    "KnowledgeGraphEmbedding": knowledge,
     "perceiver-ar-pytorch": perceiver,
     "Informer2020": informer,
     "SASRec.pytorch": sasrec,
