@@ -4,7 +4,7 @@
 
     bench/fix/upstream/data.py DIRECTORY     has the checkouts; what is there already stays
 
-Needs numpy and Pillow. Sizes are those that the scripts expect of their own data sets; nothing is learnt of it.
+Needs numpy and Pillow, and one of them soundfile (prog-options has all). Sizes are those that the scripts expect of their own data sets; nothing is learnt of it.
 """
 
 import gzip
@@ -213,7 +213,59 @@ def knowledge(root):
         (folder / (name + ".txt")).write_text("".join("\t".join(row) + "\n" for row in rows))
 
 
+def former(root):
+    (root / "made").mkdir(exist_ok=True)
+    with gzip.open(root / "made/enwik8.gz", "wb", compresslevel=1) as out:
+        out.write(RANDOM.integers(32, 127, 6_000_000, dtype=numpy.uint8).tobytes())
+
+
+def kitti(root):
+    """Street pictures of 34 classes in KITTI's folders."""
+    folder = root / "examples/pytorch/domain_templates/made"
+    for name in ("testing/image_2", "training/image_2"):
+        images(folder / name, 64, (512, 256), "png")
+    (folder / "training/semantic").mkdir(parents=True, exist_ok=True)
+    for number in range(64):
+        labels = RANDOM.integers(0, 34, (256, 512), dtype=numpy.uint8)
+        Image.fromarray(labels).save(folder / ("training/semantic/%04d.png" % number))
+
+
+def proteins_dense(root):
+    """A data set in TU's form, as large as PROTEINS for each graph, where the examples of PyG look for it."""
+    sizes = RANDOM.integers(20, 60, 400)
+    first, edges = 1, []
+    for size in sizes:
+        edges.append(RANDOM.integers(0, size, (2 * size, 2)) + first)
+        first += size
+    table = numpy.concatenate(edges)
+    for name in ("PROTEINS_dense", "PROTEINS"):
+        folder = root / "data" / name / "PROTEINS/raw"
+        folder.mkdir(parents=True, exist_ok=True)
+        numpy.savetxt(folder / "PROTEINS_A.txt", table, fmt="%d", delimiter=", ")
+        numpy.savetxt(folder / "PROTEINS_graph_indicator.txt", numpy.repeat(numpy.arange(len(sizes)) + 1, sizes), fmt="%d")
+        numpy.savetxt(folder / "PROTEINS_graph_labels.txt", numpy.arange(len(sizes)) % 2 + 1, fmt="%d")
+        numpy.savetxt(folder / "PROTEINS_node_labels.txt", RANDOM.integers(0, 3, sizes.sum()), fmt="%d")
+
+
+def voxceleb(root):
+    """Noise of 40 speakers, four seconds a file."""
+    import soundfile
+
+    lines = []
+    for number in range(400):
+        path = root / "made" / ("id%03d" % (number % 40)) / ("%03d.wav" % number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, RANDOM.standard_normal(64000) * 0.1, 16000)
+        lines.append("id%03d %s" % (number % 40, path.relative_to(root / "made")))
+    (root / "made/train.txt").write_text("\n".join(lines) + "\n")
+    names = [line.split()[1] for line in lines]
+    (root / "made/test.txt").write_text("".join("%d %s %s\n" % (number % 2, names[number], names[number + 40]) for number in range(20)))
+
+
 MADE = {
+    "former": former,
+    "voxceleb_trainer": voxceleb,
+    "flow_matching": lambda root: images(root / "examples/image/made", 400, (64, 64), "png", classes=["a", "b"]),
     "adaptive-span": adaptive_span,
     "edm": lambda root: images(root / "made/images", 600, (64, 64), "png"),
     "powerful-gnns": graphs,
@@ -224,13 +276,13 @@ MADE = {
     "Informer2020": informer,
     "SASRec.pytorch": sasrec,
     "pyGAT": pygat,
-    "pytorch_geometric": proteins,
+    "pytorch_geometric": lambda root: (proteins(root), proteins_dense(root)),
     "GPT2": gpt2_text,
     "LoRA": lora,
     "Swin-Transformer": swin,
     "minRF": lambda root: (mnist(root / "data/MNIST/raw"), (root / "contents").mkdir(exist_ok=True)),
     "torchdiffeq": lambda root: mnist(root / "examples/.data/mnist/MNIST/raw"),
-    "pytorch-lightning": lightning,
+    "pytorch-lightning": lambda root: (lightning(root), kitti(root)),
     "diffusers": lambda root: images(root / "made/images", 400, (96, 96), "png"),
     "BERT-pytorch": bert,
     "llama2.c": llama2,
