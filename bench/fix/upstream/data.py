@@ -83,8 +83,8 @@ def mnist(folder):
 
 
 def lightning(root):
-    """The example's own folder, and the one in which Lightning looks first."""
-    for folder in ("Datasets", "pytorch/basics/data"):
+    """The examples' own folders, and the one in which Lightning looks first."""
+    for folder in ("Datasets", "../Datasets", "pytorch/basics/data"):
         mnist(root / "examples" / folder / "MNIST/raw")
 
 
@@ -96,10 +96,11 @@ def perceiver(root):
             out.write(text)
 
 
-def informer(root):
-    (root / "data/ETT").mkdir(parents=True, exist_ok=True)
+def hours(folder):
+    """ETTh1's columns for two years of hours."""
+    folder.mkdir(parents=True, exist_ok=True)
     hours = numpy.datetime64("2016-07-01T00:00:00") + numpy.arange(17420) * numpy.timedelta64(1, "h")
-    with open(root / "data/ETT/ETTh1.csv", "w") as out:
+    with open(folder / "ETTh1.csv", "w") as out:
         out.write("date,HUFL,HULL,MUFL,MULL,LUFL,LULL,OT\n")
         for hour, row in zip(hours, RANDOM.standard_normal((len(hours), 7))):
             out.write("%s,%s\n" % (str(hour).replace("T", " "), ",".join("%.4f" % value for value in row)))
@@ -219,17 +220,6 @@ def former(root):
         out.write(RANDOM.integers(32, 127, 6_000_000, dtype=numpy.uint8).tobytes())
 
 
-def kitti(root):
-    """Street pictures of 34 classes in KITTI's folders."""
-    folder = root / "examples/pytorch/domain_templates/made"
-    for name in ("testing/image_2", "training/image_2"):
-        images(folder / name, 64, (512, 256), "png")
-    (folder / "training/semantic").mkdir(parents=True, exist_ok=True)
-    for number in range(64):
-        labels = RANDOM.integers(0, 34, (256, 512), dtype=numpy.uint8)
-        Image.fromarray(labels).save(folder / ("training/semantic/%04d.png" % number))
-
-
 def proteins_dense(root):
     """A data set in TU's form, as large as PROTEINS for each graph, where the examples of PyG look for it."""
     sizes = RANDOM.integers(20, 60, 400)
@@ -265,7 +255,7 @@ def voxceleb(root):
 MADE = {
     "former": former,
     "voxceleb_trainer": voxceleb,
-    "flow_matching": lambda root: images(root / "examples/image/made", 400, (64, 64), "png", classes=["a", "b"]),
+    "flow_matching": lambda root: images(root / "examples/image/made/train", 400, (64, 64), "png", classes=["a", "b"]),
     "adaptive-span": adaptive_span,
     "edm": lambda root: images(root / "made/images", 600, (64, 64), "png"),
     "powerful-gnns": graphs,
@@ -273,7 +263,8 @@ MADE = {
     "Image-Super-Resolution-via-Iterative-Refinement": sr3,
     "KnowledgeGraphEmbedding": knowledge,
     "perceiver-ar-pytorch": perceiver,
-    "Informer2020": informer,
+    "Informer2020": lambda root: hours(root / "data/ETT"),
+    "LTSF-Linear": lambda root: hours(root / "dataset"),
     "SASRec.pytorch": sasrec,
     "pyGAT": pygat,
     "pytorch_geometric": lambda root: (proteins(root), proteins_dense(root)),
@@ -282,7 +273,7 @@ MADE = {
     "Swin-Transformer": swin,
     "minRF": lambda root: (mnist(root / "data/MNIST/raw"), (root / "contents").mkdir(exist_ok=True)),
     "torchdiffeq": lambda root: mnist(root / "examples/.data/mnist/MNIST/raw"),
-    "pytorch-lightning": lambda root: (lightning(root), kitti(root)),
+    "pytorch-lightning": lightning,
     "diffusers": lambda root: images(root / "made/images", 400, (96, 96), "png"),
     "BERT-pytorch": bert,
     "llama2.c": llama2,
