@@ -267,6 +267,7 @@ MADE = {
     "PatchTST": lambda root: hours(root / "PatchTST_supervised/dataset"),
     "examples": lambda root: mnist(root / "mnist_forward_forward/data/MNIST/raw"),
     "PaLM-pytorch": perceiver,
+    "spikingjelly": lambda root: mnist(root / "made/MNIST/raw"),
     "LTSF-Linear": lambda root: hours(root / "dataset"),
     "SASRec.pytorch": sasrec,
     "pyGAT": pygat,
