@@ -186,25 +186,6 @@ def graphs(root):
                 out.write("%d %d %s\n" % (RANDOM.integers(0, 20), len(ends), " ".join(map(str, ends))))
 
 
-def nri(root):
-    folder = root / "data"
-    folder.mkdir(exist_ok=True)
-    (root / "logs").mkdir(exist_ok=True)
-    for name, count, steps in (("train", 2000, 49), ("valid", 400, 49), ("test", 400, 99)):
-        for kind in ("loc", "vel"):
-            numpy.save(folder / ("%s_%s_springs5.npy" % (kind, name)), RANDOM.standard_normal((count, steps, 2, 5)))
-        numpy.save(folder / ("edges_%s_springs5.npy" % name), RANDOM.integers(0, 2, (count, 5, 5)).astype(float))
-
-
-def sr3(root):
-    for name, size in (("hr_128", 128), ("sr_16_128", 128), ("lr_16", 16)):
-        images(root / "made/faces" / name, 200, (size, size), "png")
-    text = (root / "config/sr_sr3_16_128.json").read_text()
-    for name in ("ffhq", "celebahq"):
-        text = text.replace('"dataset/%s_16_128"' % name, '"made/faces"')
-    (root / "made/sr3.json").write_text(text.replace('"lmdb"', '"img"').replace('"num_workers": 8', '"num_workers": 1'))
-
-
 def knowledge(root):
     """Facts of WordNet's entities and relations, whose names come with the repository."""
     folder = root / "data/wn18"
@@ -220,21 +201,18 @@ def former(root):
         out.write(RANDOM.integers(32, 127, 6_000_000, dtype=numpy.uint8).tobytes())
 
 
-def proteins_dense(root):
-    """A data set in TU's form, as large as PROTEINS for each graph, where the examples of PyG look for it."""
-    sizes = RANDOM.integers(20, 60, 400)
-    first, edges = 1, []
-    for size in sizes:
-        edges.append(RANDOM.integers(0, size, (2 * size, 2)) + first)
-        first += size
-    table = numpy.concatenate(edges)
-    for name in ("PROTEINS_dense", "PROTEINS"):
-        folder = root / "data" / name / "PROTEINS/raw"
-        folder.mkdir(parents=True, exist_ok=True)
-        numpy.savetxt(folder / "PROTEINS_A.txt", table, fmt="%d", delimiter=", ")
-        numpy.savetxt(folder / "PROTEINS_graph_indicator.txt", numpy.repeat(numpy.arange(len(sizes)) + 1, sizes), fmt="%d")
-        numpy.savetxt(folder / "PROTEINS_graph_labels.txt", numpy.arange(len(sizes)) % 2 + 1, fmt="%d")
-        numpy.savetxt(folder / "PROTEINS_node_labels.txt", RANDOM.integers(0, 3, sizes.sum()), fmt="%d")
+def examples(root):
+    for place in ("data", "mnist_forward_forward/data"):
+        mnist(root / place / "MNIST/raw")
+    (root / "vae/results").mkdir(exist_ok=True)
+
+
+def digits(root):
+    """Grey pictures of ten classes."""
+    for number in range(800):
+        place = root / "data/train/images" / str(number % 10)
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(RANDOM.integers(0, 256, (28, 28), dtype=numpy.uint8)).save(place / ("%d.png" % number))
 
 
 def voxceleb(root):
@@ -255,23 +233,20 @@ def voxceleb(root):
 MADE = {
     "former": former,
     "voxceleb_trainer": voxceleb,
-    "flow_matching": lambda root: images(root / "examples/image/made/train", 400, (64, 64), "png", classes=["a", "b"]),
     "adaptive-span": adaptive_span,
-    "edm": lambda root: images(root / "made/images", 600, (64, 64), "png"),
     "powerful-gnns": graphs,
-    "NRI": nri,
-    "Image-Super-Resolution-via-Iterative-Refinement": sr3,
     "KnowledgeGraphEmbedding": knowledge,
     "perceiver-ar-pytorch": perceiver,
     "Informer2020": lambda root: hours(root / "data/ETT"),
     "PatchTST": lambda root: hours(root / "PatchTST_supervised/dataset"),
-    "examples": lambda root: mnist(root / "mnist_forward_forward/data/MNIST/raw"),
-    "PaLM-pytorch": perceiver,
+    "examples": examples,
+    "DDPM-Pytorch": digits,
+    "Conditional_Diffusion_MNIST": lambda root: (mnist(root / "data/MNIST/raw"), (root / "data/diffusion_outputs10").mkdir()),
     "spikingjelly": lambda root: mnist(root / "made/MNIST/raw"),
     "LTSF-Linear": lambda root: hours(root / "dataset"),
     "SASRec.pytorch": sasrec,
     "pyGAT": pygat,
-    "pytorch_geometric": lambda root: (proteins(root), proteins_dense(root)),
+    "pytorch_geometric": proteins,
     "GPT2": gpt2_text,
     "LoRA": lora,
     "Swin-Transformer": swin,
