@@ -55,3 +55,37 @@ def test_what_compares_samples_is_seen(on_cpu, name):
 @pytest.mark.parametrize("name", list(APART))
 def test_what_takes_each_sample_for_itself_shows_none(on_cpu, name):
     assert products_of(on_cpu(PROGRAM % APART[name], "survey")) == []
+
+
+CHECKPOINTED = """
+    import torch
+    from torch import nn
+    from torch.utils.checkpoint import checkpoint
+
+    class Block(nn.Module):
+        calls = 0
+
+        def __init__(self):
+            super().__init__()
+            self.queries, self.keys = nn.Linear(6, 6), nn.Linear(6, 6)
+
+        def forward(self, x):
+            Block.calls += 1
+            return torch.bmm(torch.bmm(self.queries(x), self.keys(x).transpose(1, 2)).softmax(2), x)
+
+    model = nn.Sequential(Block(), Block())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(2):
+        x = torch.randn(4, 5, 6)
+        for block in model:
+            x = checkpoint(block, x, use_reentrant=False)
+        x.pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print(Block.calls)
+"""
+
+
+def test_looking_computes_no_checkpointed_block_again(on_cpu):
+    """What a node has saved is computed again when it is read, and all of the block is held: the trial's peak would be ours."""
+    assert on_cpu(CHECKPOINTED, "survey").stdout.split() == ["8"]

@@ -310,3 +310,26 @@ def test_blocks_are_those_around_a_layer_that_a_head_has_too(on_cpu):
     entry = after.change("checkpoint")
     assert [place["module"] for place in entry["places"]] == ["layers.%d" % number for number in range(3)]
     assert before.stdout == after.stdout
+
+
+SCHEDULED = """
+    import torch
+    from torch import nn
+
+    model = nn.Linear(6, 3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    for _ in range(3):
+        loss = model(torch.randn(16, 6)).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("name", ["offload_optimizer", "step_in_backward"])
+def test_schedulers_wrap_the_step_of_an_optimizer_that_works_elsewhere(on_cpu, name):
+    entry = on_cpu(SCHEDULED, name).change(name)
+    assert on_cpu(SCHEDULED, patch=entry["patch"]).stdout == "done\n"

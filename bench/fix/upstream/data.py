@@ -4,7 +4,7 @@
 
     bench/fix/upstream/data.py DIRECTORY     has the checkouts; what is there already stays
 
-Needs numpy and Pillow. Sizes are those that the scripts expect of their own data sets; nothing is learnt of it.
+Needs numpy and Pillow, and one of them soundfile (prog-options has all). Sizes are those that the scripts expect of their own data sets; nothing is learnt of it.
 """
 
 import gzip
@@ -83,8 +83,8 @@ def mnist(folder):
 
 
 def lightning(root):
-    """The example's own folder, and the one in which Lightning looks first."""
-    for folder in ("Datasets", "pytorch/basics/data"):
+    """The examples' own folders, and the one in which Lightning looks first."""
+    for folder in ("Datasets", "../Datasets", "pytorch/basics/data"):
         mnist(root / "examples" / folder / "MNIST/raw")
 
 
@@ -96,10 +96,11 @@ def perceiver(root):
             out.write(text)
 
 
-def informer(root):
-    (root / "data/ETT").mkdir(parents=True, exist_ok=True)
+def hours(folder):
+    """ETTh1's columns for two years of hours."""
+    folder.mkdir(parents=True, exist_ok=True)
     hours = numpy.datetime64("2016-07-01T00:00:00") + numpy.arange(17420) * numpy.timedelta64(1, "h")
-    with open(root / "data/ETT/ETTh1.csv", "w") as out:
+    with open(folder / "ETTh1.csv", "w") as out:
         out.write("date,HUFL,HULL,MUFL,MULL,LUFL,LULL,OT\n")
         for hour, row in zip(hours, RANDOM.standard_normal((len(hours), 7))):
             out.write("%s,%s\n" % (str(hour).replace("T", " "), ",".join("%.4f" % value for value in row)))
@@ -159,9 +160,90 @@ def swin(root):
         images(root / "made" / part, count, (256, 256), classes=["a", "b", "c", "d"])
 
 
+def adaptive_span(root):
+    """Letters and blanks, each a word."""
+    (root / "made").mkdir(exist_ok=True)
+    for name, count in (("train", 400_000), ("valid", 50_000), ("test", 50_000)):
+        letters = RANDOM.integers(97, 123, count, dtype=numpy.uint8).tobytes().decode()
+        lines = [" ".join(letters[at : at + 1000]) for at in range(0, count, 1000)]
+        (root / "made" / (name + ".txt")).write_text("\n".join(lines) + "\n")
+
+
+def graphs(root):
+    """Graphs as large as those of COLLAB, in the text form of powerful-gnns."""
+    folder = root / "dataset/COLLAB"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "COLLAB.txt", "w") as out:
+        out.write("200\n")
+        for number in range(200):
+            size = int(RANDOM.integers(60, 90))
+            near = RANDOM.random((size, size)) < 0.3
+            near = numpy.triu(near, 1)
+            near |= near.T
+            out.write("%d %d\n" % (size, number % 3))
+            for row in near:
+                ends = numpy.nonzero(row)[0]
+                out.write("%d %d %s\n" % (RANDOM.integers(0, 20), len(ends), " ".join(map(str, ends))))
+
+
+def knowledge(root):
+    """Facts of WordNet's entities and relations, whose names come with the repository."""
+    folder = root / "data/wn18"
+    names = [[line.split()[1] for line in (folder / (kind + ".dict")).read_text().splitlines()] for kind in ("entities", "relations")]
+    for name, count in (("train", 20000), ("valid", 500), ("test", 500)):
+        rows = zip(*(RANDOM.choice(names[kind], count) for kind in (0, 1, 0)))
+        (folder / (name + ".txt")).write_text("".join("\t".join(row) + "\n" for row in rows))
+
+
+def former(root):
+    (root / "made").mkdir(exist_ok=True)
+    with gzip.open(root / "made/enwik8.gz", "wb", compresslevel=1) as out:
+        out.write(RANDOM.integers(32, 127, 6_000_000, dtype=numpy.uint8).tobytes())
+
+
+def examples(root):
+    for place in ("data", "mnist_forward_forward/data"):
+        mnist(root / place / "MNIST/raw")
+    (root / "vae/results").mkdir(exist_ok=True)
+
+
+def digits(root):
+    """Grey pictures of ten classes."""
+    for number in range(800):
+        place = root / "data/train/images" / str(number % 10)
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(RANDOM.integers(0, 256, (28, 28), dtype=numpy.uint8)).save(place / ("%d.png" % number))
+
+
+def voxceleb(root):
+    """Noise of 40 speakers, four seconds a file."""
+    import soundfile
+
+    lines = []
+    for number in range(400):
+        path = root / "made" / ("id%03d" % (number % 40)) / ("%03d.wav" % number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, RANDOM.standard_normal(64000) * 0.1, 16000)
+        lines.append("id%03d %s" % (number % 40, path.relative_to(root / "made")))
+    (root / "made/train.txt").write_text("\n".join(lines) + "\n")
+    names = [line.split()[1] for line in lines]
+    (root / "made/test.txt").write_text("".join("%d %s %s\n" % (number % 2, names[number], names[number + 40]) for number in range(20)))
+
+
 MADE = {
+    "former": former,
+    "voxceleb_trainer": voxceleb,
+    "adaptive-span": adaptive_span,
+    "powerful-gnns": graphs,
+    "KnowledgeGraphEmbedding": knowledge,
     "perceiver-ar-pytorch": perceiver,
-    "Informer2020": informer,
+    "Informer2020": lambda root: hours(root / "data/ETT"),
+    "PatchTST": lambda root: hours(root / "PatchTST_supervised/dataset"),
+    "examples": examples,
+    "DDPM-Pytorch": digits,
+    "Conditional_Diffusion_MNIST": lambda root: (mnist(root / "data/MNIST/raw"), (root / "data/diffusion_outputs10").mkdir()),
+    "spikingjelly": lambda root: mnist(root / "made/MNIST/raw"),
+    "LTSF-Linear": lambda root: hours(root / "dataset"),
     "SASRec.pytorch": sasrec,
     "pyGAT": pygat,
     "pytorch_geometric": proteins,

@@ -106,6 +106,8 @@ def measure(row, sources, keep):
     if first["patch"] is not None or first["command"] is not None:
         again = run_first(row, first, words, folder)
         line.update(again=again.get("verdict"), same=again.get("peak", {}).get("device_bytes") == first["peak_device_bytes"])
+        if again.get("verdict") != "fits":  # a wrong promise is neither
+            line.update(right=False, as_good=False)
     return line
 
 

@@ -36,7 +36,7 @@ def _product(node):
         rows, summed = node._saved_self_sym_sizes
         return _of_computed(node, [rows, summed, node._saved_mat2_sym_sizes[1]])
     if name.startswith("BmmBackward"):  # of batches of one, as einsum makes
-        (count, rows, summed), columns = _shape(node._saved_self), _shape(node._saved_mat2)[2]
+        (count, rows, columns), summed = _made(node), _summed(node)
         return _of_computed(node, [rows, summed, columns]) if count == 1 else None
     if name.startswith(("CdistBackward", "EuclideanDistBackward")):
         shape = _made(node)
@@ -44,8 +44,11 @@ def _product(node):
     return _pairs(node) if name.startswith(_PAIRED) else None
 
 
-def _shape(saved):
-    return list(saved.shape)
+def _summed(node):
+    """What a product of matrices sums away, by the shape of an operand with a gradient. What the node has saved is not looked at:
+    under checkpointing that would compute a block again, and hold all of it."""
+    (left, number), (right, other) = node.next_functions
+    return _made(left, number)[-1] if left is not None else _made(right, other)[-2]
 
 
 def _of_computed(node, row):

@@ -24,7 +24,7 @@ def on_host(optimizer):
             pairs.append((p, host))
     update = optimizer.step
 
-    def step(closure=None):
+    def step(self, closure=None):
         loss = closure() if closure is not None else None
         for p, host in pairs:
             if p.grad is not None:
@@ -41,7 +41,7 @@ def on_host(optimizer):
         for p, host in pairs:
             p.grad = None
 
-    optimizer.step, optimizer.zero_grad = step, zero_grad
+    optimizer.step, optimizer.zero_grad = step.__get__(optimizer), zero_grad  # a method, as schedulers want it
     return optimizer
 
 
@@ -54,7 +54,7 @@ def on_host(optimizer):
 
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
-    def step(closure=None):
+    def step(self, closure=None):
         loss = closure() if closure is not None else None
         moved = sum(p.numel() * p.element_size() for p in parameters if p.grad is not None)
         sys.modules["_tonnage_guest.work"].left_out(moved, moved, 7 * moved)
@@ -69,7 +69,7 @@ def on_host(optimizer):
         for p in parameters:
             p.grad = None
 
-    optimizer.step, optimizer.zero_grad = step, zero_grad
+    optimizer.step, optimizer.zero_grad = step.__get__(optimizer), zero_grad  # a method, as schedulers want it
     return optimizer
 
 

@@ -28,7 +28,8 @@ def step_in_backward(optimizer):
 
     for p in own:
         p.register_post_accumulate_grad_hook(update)
-    optimizer.step = lambda closure=None: closure() if closure is not None else None
+    idle = lambda self, closure=None: closure() if closure is not None else None
+    optimizer.step = idle.__get__(optimizer)  # a method, as schedulers want it
     return optimizer
 
 
