@@ -218,7 +218,7 @@ static const struct tn_advice table[] = {
 	{ "take_turns", "run them one after the other, or on cards of their own", "several programs share the card",
 	  several },
 	{ "smaller_part",
-	  "a smaller part of the card for one of them (an engine's gpu_memory_utilization, a smaller batch)",
+	  "a smaller part of the card for one of them (an engine's gpu_memory_utilization, a change that tonnage fix finds)",
 	  "several programs share the card", several },
 	{ "end_others", "stop the other processes, or wait for them", "other processes hold what is missing", alone },
 	{ "keep_less", "keep them on the CPU (.cpu()), or only what is needed of them", "they pile up", NULL },

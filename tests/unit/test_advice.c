@@ -51,6 +51,7 @@ set(struct tn_report *report, unsigned state)
 	facts->workspace_config = state & 2048;
 	facts->copy_called = state & 4096;
 	facts->sharded = state & 4096;
+	report->programs.count = state & 1024 ? 2 : 0;
 	report->rank_count = state & 2 ? 2 : 0;
 	report->batch_size = state & 512 ? 1 : 8;
 	report->oom.phase = strdup(state & 4 && !(state & 1) ? "evaluation" : "forward");
@@ -289,6 +290,23 @@ in_evaluation(struct tn_report *report)
 	report->oom.phase = strdup("evaluation");
 }
 
+static void
+several_programs(struct tn_report *report)
+{
+	report->programs.count = 2;
+}
+static void
+one_program(struct tn_report *report)
+{
+	report->programs.count = 0;
+}
+static void
+helps_several(struct tn_report *report)
+{
+	helps_training(report);
+	several_programs(report);
+}
+
 static const struct row {
 	const char *id;
 	void (*helps)(struct tn_report *);
@@ -332,6 +350,9 @@ static const struct row {
 	{ "copy_in_16_bits", helps_called_copy, not_called },
 	{ "copy_in_16_bits", helps_called_copy, narrow },
 	{ "chunked_loss", helps_training, no_training },
+	{ "take_turns", helps_several, one_program },
+	{ "smaller_part", helps_several, one_program },
+	{ "end_others", helps_training, several_programs },
 };
 
 static bool
