@@ -55,7 +55,11 @@ tn__report_init(struct tn_report *report)
 	tn__inputs_init(&report->inputs);
 	tn__host_init(&report->host);
 	tn__programs_init(&report->programs, 0);
-	report->system = tn__system_of(TN_SYSTEM_LINUX, false, 0, true);
+	report->system = (struct tn_host_system){ .kind = TN_SYSTEM_LINUX,
+		                                      .limit = TN_NO_FIGURE,
+		                                      .spilled = TN_NO_FIGURE,
+		                                      .pinned = TN_NO_FIGURE,
+		                                      .pinned_limit = TN_NO_FIGURE };
 	report->files.bytes = report->files.disk_bytes = report->files.limit_bytes = TN_NO_FIGURE;
 }
 

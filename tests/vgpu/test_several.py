@@ -107,7 +107,7 @@ def test_the_first_that_fails_ends_the_run_with_its_status(tmp_path):
 def test_a_program_that_shows_nothing_leaves_it_undecided(tmp_path):
     run = several(tmp_path, "64", ["sleep", "1"])
     assert run.status == 12 and run.verdict == "undecided", run.explain()
-    assert run.report["findings"][0]["id"] == "card_unused" and "program 2 (sleep 1) never used a GPU" in run.stderr
+    assert run.report["findings"][0]["id"] == "card_unused" and "program 2 (sleep 1) never used a GPU" in " ".join(run.stderr.split())
     code = "import torch, time; held = torch.ones(9, device='cuda'); time.sleep(1)"
     run = several(tmp_path, [python_of(MAIN), "-c", code], "64")
     assert run.status == 12 and run.report["findings"][0]["id"] == "no_step", run.explain()
@@ -146,7 +146,7 @@ def test_the_first_has_the_input(tmp_path):
 
 def test_a_signal_reaches_all(tmp_path):
     """A terminal's Ctrl-C is everybody's; one that is sent to us alone is passed on to each."""
-    code = "import signal, sys, time; signal.signal(15, lambda *_: (print('got', sys.argv[1], flush=True), sys.exit(0))); print('up', flush=True); time.sleep(60)"
+    code = "import os, signal, sys, time; signal.signal(15, lambda *_: (os.write(1, b'got %s\\n' % sys.argv[1].encode()), sys.exit(0))); os.write(1, b'up\\n'); time.sleep(60)"
     command = [str(TONNAGE), "run", "--gpu=rtx3060", "--", sys.executable, "-c", code, "1", ":::", sys.executable, "-c", code, "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={"TMPDIR": TEMPORARY.name, "PATH": "/usr/bin:/bin"}) as running:
         assert [running.stdout.readline() for _ in range(2)] == ["up\n", "up\n"]
