@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,12 @@ def pytest_collection_modifyitems(config, items):
         chosen = [item for item in items if "long" not in item.keywords]
         config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
         items[:] = chosen
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
 
 
 @dataclasses.dataclass

@@ -2,10 +2,9 @@
 """Jobs of which not all ranks are run (doc/design/0031-absent-ranks.md): those that are stood in for equal the same ranks really run."""
 
 import pathlib
-import socket
 
 import pytest
-from conftest import ENDS, MAIN
+from conftest import ENDS, MAIN, free_port
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/ranks"
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -22,12 +21,6 @@ def job(tonnage):
         return tonnage(environment, command, f"--gpus={count}", CARDS, *options, env=THREADS)
 
     return run
-
-
-def free_port():
-    with socket.socket() as held:
-        held.bind(("localhost", 0))
-        return held.getsockname()[1]
 
 
 @pytest.mark.parametrize("way", ["ddp", "fsdp2", *(pytest.param(way, marks=pytest.mark.long) for way in ("fsdp1", "tp", "zero"))])

@@ -7,7 +7,7 @@ import pathlib
 import re
 
 import pytest
-from conftest import ENDS, MAIN
+from conftest import ENDS, MAIN, free_port
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/ranks"
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -165,7 +165,7 @@ def test_deepspeed(ranks, stage, count, bucket):
 def test_deepspeed_in_sixteen_bits(tonnage, stage):
     """By its own launcher. It adds up over all gradients and ranks whether one is not finite: they are, and no step is skipped."""
     program = [str(PROGRAMS / "deepspeed_zero.py"), str(stage), "1000000", "bf16"]
-    run = tonnage("prog-ray", ["-m", "deepspeed.launcher.runner", "--num_gpus", "2", *program], "--gpus=2", CARDS, "--steps=all", env=THREADS)
+    run = tonnage("prog-ray", ["-m", "deepspeed.launcher.runner", f"--master_port={free_port()}", "--num_gpus", "2", *program], "--gpus=2", CARDS, "--steps=all", env=THREADS)
     assert (run.status, run.verdict, run.report["bound"]) == (0, "fits", None), run.explain()
     assert run.stdout.count("steps skipped: 0") == 2, run.explain()
     for row in run.report["ranks"]:

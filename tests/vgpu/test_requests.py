@@ -2,19 +2,12 @@
 """`tonnage run --request` with real servers: FastAPI, Gradio, Flask and vLLM. The servers lie in servers/; ports are free ones."""
 
 import json
-import socket
 
 import pytest
-from conftest import HERE, MIB, python_of, run_tonnage
+from conftest import HERE, MIB, free_port, python_of, run_tonnage
 
 ENVIRONMENT = "prog-servers"
 SERVERS = HERE / "servers"
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 @pytest.fixture
