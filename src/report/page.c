@@ -107,7 +107,7 @@ card(const struct tn_inspection *inspection)
 {
 	const struct tn_report *report = &inspection->report;
 	bool run = inspection->snapshot == NULL || inspection->of_run;
-	const struct tn_report_split *split = run ? &report->at_peak.split : &inspection->card;
+	const struct tn_report_split *split = inspection->snapshot == NULL ? &report->at_peak.split : &inspection->card;
 	int64_t total = run ? (int64_t)report->gpu.total_bytes : inspection->card_total;
 	int64_t context = split->context != TN_NO_FIGURE || !run ? split->context : (int64_t)report->gpu.context_bytes;
 	char name[32];

@@ -13,6 +13,7 @@
 #include "verdict/trace_findings.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
+#include "verdict/programs.h"
 
 #define MIB (INT64_C(1) << 20)
 
@@ -434,11 +435,12 @@ tn__inspection_of_snapshot(const struct tn_inspection_request *wish, struct tn_i
 static tn_status
 fill_of_run(struct tn_inspection *inspection, const struct tn_record *record, const char *at)
 {
+	const struct tn_report *report = &inspection->report;
 	if (record->path == NULL)
 		return TN_OK;
 	struct tn_views *views = inspection->report.views != NULL ? inspection->report.views : &inspection->own;
 	TN_FORWARD_IF_ERROR(open_snapshot(inspection, views, record->path, record->device));
-	inspection->card = inspection->report.at_peak.split;
+	inspection->card = tn__programs_split(report, record->path, at == NULL, &report->at_peak.split);
 	inspection->card_total = (int64_t)inspection->report.gpu.total_bytes;
 	return name_moments(inspection, at);
 }

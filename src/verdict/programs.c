@@ -109,6 +109,35 @@ tn__programs_beside(const struct tn_report *report)
 	return bytes;
 }
 
+struct tn_report_split
+tn__programs_split(const struct tn_report *report, const char *path, bool out, const struct tn_report_split *whole)
+{
+	const struct tn_programs *programs = &report->programs;
+	struct tn_report_split split = *whole;
+	size_t own = 0;
+	while (own < programs->count) {
+		const struct tn_program *program = &programs->items[own];
+		const struct tn_record *record = out ? &program->oom_record : &program->record;
+		if (record->path != NULL && strcmp(record->path, path) == 0)
+			break;
+		own++;
+	}
+	if (own == programs->count)
+		return split;
+	split.other_processes = known(whole->other_processes);
+	for (size_t i = 0; i < programs->count; i++) {
+		const struct tn_program *program = &programs->items[i];
+		const struct tn_report_moment *held = out ? &program->at_oom : &program->at_peak;
+		if (i != own) {
+			split.other_processes += known(held->device_bytes);
+			continue;
+		}
+		split.context = held->by_category[TN_CATEGORY_context];
+		split.libraries = held->by_category[TN_CATEGORY_libraries];
+	}
+	return split;
+}
+
 int64_t
 tn__programs_beside_at_most(const struct tn_report *report)
 {

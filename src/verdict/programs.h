@@ -18,6 +18,10 @@ void tn__programs_free(struct tn_programs *programs);
 void tn__programs_sum(const struct tn_programs *programs, bool out, struct tn_report_moment *whole);
 /* What the others held as one ran out of memory; 0: none did, or it is unknown. */
 int64_t tn__programs_beside(const struct tn_report *report);
+/* The split of the card as the program sees it whose record is at `path`, at the card's peak or (`out`) as one of them ran out of memory:
+ * its own context and libraries; what the others held counts as other processes'. With one program: `whole`. */
+struct tn_report_split tn__programs_split(const struct tn_report *report, const char *path, bool out,
+                                          const struct tn_report_split *whole);
 /* What the others hold at their peaks, with what --other says; 0 as above. */
 int64_t tn__programs_beside_at_most(const struct tn_report *report);
 /* A program without evidence leaves the run undecided. Part of judging. */

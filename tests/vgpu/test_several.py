@@ -61,7 +61,8 @@ def test_each_alone_fits_and_both_do_not(tmp_path):
     python = python_of(MAIN)
     for size in ("8192", "5000"):
         assert run_tonnage(["--gpu=rtx3060"], [python, SHARER, size], tmp_path).status == 0
-    run = several(tmp_path, "8192 says=first", "5000 after=first", env={"TONNAGE_NEED": ""})
+    page = tmp_path / "page.html"
+    run = several(tmp_path, "8192 says=first", "5000 after=first", options=("--gpu=rtx3060", f"--html={page}"), env={"TONNAGE_NEED": ""})
     context = run.report["gpu"]["context_bytes"]
     holder = context + SMALL + 8192 * MIB
     assert run.status == 10 and run.verdict == "out_of_memory", run.explain()
@@ -79,6 +80,8 @@ def test_each_alone_fits_and_both_do_not(tmp_path):
     assert f"tonnage fix --gpu rtx3060 --other {holder} -- {python} {SHARER} 5000 after=first" in text
     assert "It was program 2 (python" in text and "--other" in text and "in total they need 13.1" in text
     check_categories(run)
+    card = json.loads(page.read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0])["card"]
+    assert (card["context_bytes"], card["other_processes_bytes"]) == (context, holder)  # of the program whose record the page shows
 
 
 def test_too_large_by_itself_is_not_the_others_fault(tmp_path):
