@@ -34,7 +34,7 @@ PEAK_MIB = 1024  # of the fuzzing process, coverage and quarantine included
 # More inputs to start from, words that a mutation may insert, and the longest input made (what needs longer ones is
 # replayed from the corpus).
 SEEDS = {"message": [ROOT / "tests/golden/explain"]}
-WORDS = {"pickle": ROOT / "src/trace/keys.def", "message": ROOT / "src/message/families.c",
+WORDS = {"pickle": ROOT / "src/trace/keys.def", "message": ROOT / "src/message/anchors.c",
          "metadata": ROOT / "src/analyze/metadata.c"}  # fmt: skip
 LONGEST = 4096
 SKIPPED = 77

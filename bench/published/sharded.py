@@ -31,6 +31,8 @@ import sys
 import tempfile
 import time
 
+from llama_files import Llama, write_file
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS = ROOT / "bench/results/sharded.csv"
@@ -44,8 +46,8 @@ H100_8 = ["--gpu=h100", "--memory=95.04GiB", "--gpus=8", "--ranks=0,1,7"]
 H100_128 = ["--gpu=h100", "--memory=95.04GiB", "--gpus=8", "--nodes=16"]
 A100_8 = ["--gpu=a100-80", "--gpus=8", "--ranks=0,1,7"]
 
-LLAMA_70B = (80, 8192, 28672, 128256, 8 * 128, 64)
-LLAMA_405B = (126, 16384, 53248, 128256, 8 * 128, 128)
+LLAMA_70B = Llama(80, 8192, 28672, 128256, 8 * 128, 64)
+LLAMA_405B = Llama(126, 16384, 53248, 128256, 8 * 128, 128)
 
 PACKED = ["tokenizer.max_seq_len=2048", "dataset.packed=True", "batch_size=2", "compile=True", "gradient_accumulation_steps=1"]
 
@@ -98,37 +100,13 @@ def write_text(path, key):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def shapes(layers, width, inner, vocabulary, keys, _):
-    """(name, shape) of each tensor of a checkpoint, by the names that Hugging Face's have."""
-    yield "model.embed_tokens.weight", [vocabulary, width]
-    for layer in range(layers):
-        for name, shape in (("self_attn.q_proj", [width, width]), ("self_attn.k_proj", [keys, width]), ("self_attn.v_proj", [keys, width]),
-                            ("self_attn.o_proj", [width, width]), ("mlp.gate_proj", [inner, width]), ("mlp.up_proj", [inner, width]),
-                            ("mlp.down_proj", [width, inner]), ("input_layernorm", [width]), ("post_attention_layernorm", [width])):  # fmt: skip
-            yield f"model.layers.{layer}.{name}.weight", shape
-    yield "model.norm.weight", [width]
-    yield "lm_head.weight", [vocabulary, width]
-
-
 def write_model(folder, model):
-    """Headers with holes, a file for some tensors each."""
-    layers, width, inner, vocabulary, keys, heads = model
-    tensors = list(shapes(*model))
+    """A file for a hundred tensors each."""
+    tensors = list(model.shapes())
     files = [tensors[start : start + 100] for start in range(0, len(tensors), 100)]
     for number, part in enumerate(files, 1):
-        header, position = {"__metadata__": {"format": "pt"}}, 0
-        for name, shape in part:
-            size = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
-            header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [position, position + size]}
-            position += size
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 8)
-        with open(folder / f"model-{number:05}-of-{len(files):05}.safetensors", "wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            file.truncate(8 + len(text) + position)
-    (folder / "config.json").write_text(json.dumps({
-        "hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": keys * heads // width,
-        "head_dim": width // heads, "vocab_size": vocabulary, "model_type": "llama"}))  # fmt: skip
+        write_file(folder / f"model-{number:05}-of-{len(files):05}.safetensors", part)
+    model.write_config(folder)
     return len(files)
 
 

@@ -23,14 +23,15 @@ import sys
 import tempfile
 import time
 
+from llama_files import Llama, write_file
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS = ROOT / "bench/results/torchtune_ladder.csv"
 ENVIRONMENT = "prog-torchtune"
 TOKENS = 4096
 
-# Sizes of torchtune's llama3_2_3b, by the names that Hugging Face's checkpoints have.
-LAYERS, WIDTH, INNER, VOCABULARY, KEYS = 28, 3072, 8192, 128256, 8 * 128
+MODEL = Llama(28, 3072, 8192, 128256, 8 * 128, 24, tied=True)  # torchtune's llama3_2_3b
 
 FULL = "llama3_2/3B_full_single_device"
 STEPS = {  # name -> (published GiB, recipe, configuration, settings that come on top of those before)
@@ -50,31 +51,9 @@ STEPS = {  # name -> (published GiB, recipe, configuration, settings that come o
 OF_FULL = ("optimizer", "~optimizer")  # settings that LoRA's recipes do not take
 
 
-def shapes():
-    """(name, shape) of each tensor of the checkpoint."""
-    yield "model.embed_tokens.weight", [VOCABULARY, WIDTH]
-    for layer in range(LAYERS):
-        for name, shape in (("self_attn.q_proj", [WIDTH, WIDTH]), ("self_attn.k_proj", [KEYS, WIDTH]), ("self_attn.v_proj", [KEYS, WIDTH]),
-                            ("self_attn.o_proj", [WIDTH, WIDTH]), ("mlp.gate_proj", [INNER, WIDTH]), ("mlp.up_proj", [INNER, WIDTH]),
-                            ("mlp.down_proj", [WIDTH, INNER]), ("input_layernorm", [WIDTH]), ("post_attention_layernorm", [WIDTH])):  # fmt: skip
-            yield f"model.layers.{layer}.{name}.weight", shape
-    yield "model.norm.weight", [WIDTH]
-
-
 def write_model(folder):
-    header, position = {"__metadata__": {"format": "pt"}}, 0
-    for name, shape in shapes():
-        size = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [position, position + size]}
-        position += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(folder / "model.safetensors", "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        file.truncate(8 + len(text) + position)
-    (folder / "config.json").write_text(json.dumps({
-        "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": 24, "num_key_value_heads": 8, "head_dim": 128,
-        "vocab_size": VOCABULARY, "tie_word_embeddings": True, "model_type": "llama"}))  # fmt: skip
+    write_file(folder / "model.safetensors", MODEL.shapes())
+    MODEL.write_config(folder)
     (folder / "tokenizer.model").write_text(
         "".join(f"{base64.b64encode(bytes([value])).decode()} {value}\n" for value in range(256)))
 

@@ -13,21 +13,6 @@
 #include "message/internal_message.h"
 #include "message/words_of_line.h"
 
-/* Copies the word that ends at `end`, with a blank at each side, in small letters; returns its length. */
-static size_t
-word_ending(const char *line, size_t end, char padded[24])
-{
-	size_t first = end, used = 1;
-	while (first > 0 && (isalpha((unsigned char)line[first - 1]) || line[first - 1] == '\''))
-		first--;
-	padded[0] = ' ';
-	for (size_t i = first; i < end && used < 22; i++)
-		padded[used++] = (char)tolower((unsigned char)line[i]);
-	padded[used++] = ' ';
-	padded[used] = '\0';
-	return end - first;
-}
-
 /* ---- what a program prints ---- */
 
 /* Where the phrase starts with the words and the name that belong to it: "CUDA ", "torch.cuda.", "RMM_ERROR_". */
@@ -46,7 +31,7 @@ whole_phrase(const char *line, size_t start)
 		size_t end = start;
 		while (end > 0 && line[end - 1] == ' ')
 			end--;
-		size_t size = end < start ? word_ending(line, end, word) : 0;
+		size_t size = end < start ? tn__word_ending(line, end, word) : 0;
 		if (size > 0 && strstr(own, word) != NULL)
 			start = end - size;
 		if (start == before)
@@ -98,7 +83,7 @@ static bool
 leads_on(const char *line, size_t at)
 {
 	char word[24];
-	return word_ending(line, at, word) > 0 &&
+	return tn__word_ending(line, at, word) > 0 &&
 	       strstr(" when if a an the of for to on in no any avoid prevent against without ", word) != NULL;
 }
 
@@ -129,13 +114,13 @@ printed(const char *line, size_t length, size_t start)
 	if (at <= tn__line_content(line, length) || at <= margin(line, length))
 		return true;
 	unsigned char before = (unsigned char)line[at - 1];
-	if (at > 0 && line[at - 1] == ':' && word_ending(line, at - 1, word) > 0 && names_change(word))
+	if (at > 0 && line[at - 1] == ':' && tn__word_ending(line, at - 1, word) > 0 && names_change(word))
 		return false;
 	if (first > 1 && line[first - 1] == ' ' && line[first - 2] == ' ') /* a column of a table */
 		return true;
 	if (before == '=' && at > 2 && line[at - 2] == ' ' && line[at] == ' ') /* code gives it to a name */
 		return false;
-	bool head = word_ending(line, unwrapped_head(line, at), word) > 0 && names_failure(word);
+	bool head = tn__word_ending(line, unwrapped_head(line, at), word) > 0 && names_failure(word);
 	if (!head && tn__line_prose_before(line, start))
 		return false;
 	if (first > 0 && line[first - 1] == '(' && isdigit(before)) /* "failed: 2 (out of memory)" */
@@ -182,7 +167,7 @@ ends_as_printed(const char *line, size_t length, size_t end)
 		last++;
 	if (last == end || !islower((unsigned char)line[end]) || (last < length && line[last] == '=')) /* device=0 */
 		return true;
-	word_ending(line, last, word);
+	tn__word_ending(line, last, word);
 	return strstr(when_or_where, word) != NULL;
 }
 
@@ -243,7 +228,7 @@ for_instance(const char *line, size_t start)
 	char word[24];
 	if (at > 3 && strncmp(line + at - 2, "`:", 2) == 0 && isupper((unsigned char)line[at - 3])) /* `ENOMEM`: ... */
 		return true;
-	if (at > 0 && line[at - 1] != ':' && word_ending(line, at, word) > 0 && strcmp(word, " like ") == 0)
+	if (at > 0 && line[at - 1] != ':' && tn__word_ending(line, at, word) > 0 && strcmp(word, " like ") == 0)
 		return true;
 	return at > 3 && (tn__find(line + at - 4, 4, "e.g.") != NULL || tn__find(line + at - 4, 4, "i.e.") != NULL ||
 	                  (at > 6 && tn__find(line + at - 7, 7, "such as") != NULL));

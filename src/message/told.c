@@ -92,28 +92,13 @@ among(const char *words, const char *word)
 	return strstr(words, word) != NULL;
 }
 
-/* The word that ends at `end`, with a blank at each side, in small letters; its length, or 0. */
-static size_t
-word_ending(const char *line, size_t end, char padded[24])
-{
-	size_t first = end, used = 1;
-	while (first > 0 && (isalpha((unsigned char)line[first - 1]) || line[first - 1] == '\''))
-		first--;
-	padded[0] = ' ';
-	for (size_t i = first; i < end && used < 22; i++)
-		padded[used++] = (char)tolower((unsigned char)line[i]);
-	padded[used++] = ' ';
-	padded[used] = '\0';
-	return end - first;
-}
-
 /* The word before `at`, behind blanks and quotes. */
 static size_t
 word_before(const char *line, size_t at, char padded[24])
 {
 	while (at > 0 && strchr(" \"'`*_(,", line[at - 1]) != NULL)
 		at--;
-	return word_ending(line, at, padded);
+	return tn__word_ending(line, at, padded);
 }
 
 /* Whether one of the words, separated by '|', ends right before `at`, behind blanks and quotes. */
@@ -152,7 +137,7 @@ tn__hear(const char *line, size_t first, size_t last)
 		bool letter = i < last && (isalpha((unsigned char)line[i]) || line[i] == '\'');
 		if (i < last && strchr(",;:", line[i]) != NULL && (heard.alone || alone))
 			if_open = heard.doubted = false;
-		if (letter || !(isalpha((unsigned char)line[i - 1])) || word_ending(line, i, word) == 0)
+		if (letter || !(isalpha((unsigned char)line[i - 1])) || tn__word_ending(line, i, word) == 0)
 			continue;
 		if (among(own_words, word) || among(our_words, word)) {
 			heard.own = true;
@@ -299,7 +284,7 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		size_t last = after + 1;
 		while (last < length && isalpha((unsigned char)line[last]))
 			last++;
-		if (word_ending(line, last, word) > 0 && among(where_words, word))
+		if (tn__word_ending(line, last, word) > 0 && among(where_words, word))
 			return true;
 		word_before(line, start, word);
 	}
@@ -344,7 +329,7 @@ wishes(const char *line, size_t last, bool came)
 		if (i < last && strchr(",;", line[i]) != NULL) /* another clause */
 			wish = false;
 		bool letter = i < last && (tn__name_char(line[i]) || strchr("'-/", line[i]) != NULL);
-		if (letter || !isalpha((unsigned char)line[i - 1]) || word_ending(line, i, word) == 0)
+		if (letter || !isalpha((unsigned char)line[i - 1]) || tn__word_ending(line, i, word) == 0)
 			continue;
 		if (among(own_words, word))
 			wish = false;
@@ -402,7 +387,7 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 	char word[24];
 	while (after < length && strchr(".!", line[after]) != NULL)
 		after++;
-	if (word_ending(line, length, word) > 0 && among(" fix fixes patch ", word) &&
+	if (tn__word_ending(line, length, word) > 0 && among(" fix fixes patch ", word) &&
 	    line[after] != ':') /* "oom and leak fix" */
 		return false;
 	bool led = word_before(line, start, word) > 0 && (among(came_words, word) || among(weak_words, word));
@@ -421,5 +406,5 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 	size_t last = after;
 	while (last < length && isalpha((unsigned char)line[last]))
 		last++;
-	return word_ending(line, last, word) > 0 && (among(where_words, word) || among(" occurs happens ", word));
+	return tn__word_ending(line, last, word) > 0 && (among(where_words, word) || among(" occurs happens ", word));
 }

@@ -40,4 +40,19 @@ tn__begins_with(const char *text, size_t length, const char *words, bool any_cas
 	return false;
 }
 
+/* Copies the word that ends at `end`, with a blank at each side, in small letters; returns its length, 0 where none ends there. */
+static inline size_t
+tn__word_ending(const char *line, size_t end, char padded[24])
+{
+	size_t first = end, used = 1;
+	while (first > 0 && (isalpha((unsigned char)line[first - 1]) || line[first - 1] == '\''))
+		first--;
+	padded[0] = ' ';
+	for (size_t i = first; i < end && used < 22; i++)
+		padded[used++] = (char)tolower((unsigned char)line[i]);
+	padded[used++] = ' ';
+	padded[used] = '\0';
+	return end - first;
+}
+
 #endif

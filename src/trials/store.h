@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A folder of results: what was tried, and what came of it, by a key that only the same trial of the same program has
+ * A folder of results: trials and their results, by a key that only the same trial of the same program has
  * (doc/design/0041-engines.md). It may lie on a file system that other machines write into, too.
  *
  * Invariant: a result is there whole, or not. Not thread-safe.

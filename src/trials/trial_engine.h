@@ -2,7 +2,7 @@
  *
  * Where trials are made that the command does not make itself (doc/design/0041-engines.md): an engine hands slices, names of
  * lists of trials in the folder of results, to workers (`tonnage __trials`), and says which slices nobody works on any more.
- * What came of a trial stands in the folder alone. Not thread-safe.
+ * Results of trials are in the folder alone. Not thread-safe.
  */
 #ifndef TN_TRIALS_TRIAL_ENGINE_H
 #define TN_TRIALS_TRIAL_ENGINE_H

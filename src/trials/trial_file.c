@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A trial, and what came of it, as text.
+ * A trial and its result as text.
  */
 #include "trials/trial_file.h"
 
@@ -215,7 +215,7 @@ tn__read_trial_free(struct tn_read_trial *read)
 	*read = (struct tn_read_trial){ 0 };
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 static const char *const ends[] = { [TN_TRIAL_DONE] = "done",
 	                                [TN_TRIAL_SLOW] = "slow",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A trial, and what came of it, as text (doc/design/0041-engines.md): for workers on other machines, and to use a result again.
+ * A trial and its result as text (doc/design/0041-engines.md): for workers on other machines, and to use a result again.
  *
  * Lines of "name value"; in values a backslash is "\\" and a line end "\n". Nothing here knows where the text is kept. Not thread-safe.
  */
@@ -32,7 +32,7 @@ struct tn_read_trial {
 tn_status tn__trial_parse(char *text, struct tn_read_trial *out);
 void tn__read_trial_free(struct tn_read_trial *read);
 
-/* Writes what came of a trial, `outcome` being the text that its process left. */
+/* Writes the result of a trial, `outcome` being the text that its process left. */
 void tn__trial_result_write(const struct tn_trial *trial, const char *outcome, FILE *out);
 /* Fills the result of a trial from that text, which is changed. TN_FORMAT where it is something else; nothing is filled then. */
 tn_status tn__trial_result_parse(char *text, struct tn_trial *trial, char host[64]);

@@ -10,16 +10,13 @@
 
 #include "base/figure.h"
 #include "verdict/finding_rows.h"
+#include "verdict/holder_words.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 
-/* Words are made of: %N the holder's name, %B the bytes, %C the cell that made the memory, %D the one that was run, %I that one without its run,
+/* Words are made of: %N the holder's name, %C the cell that made the memory, %D the one that was run, %I that one without its run,
  * %V the variable of an output, %E statements that unbind. */
-static const struct kind {
-	const char *name;
-	enum tn_finding_id id;
-	const char *what, *advice;
-} kinds[] = {
+static const struct tn_holder_kind kinds[] = {
 	{ "output", TN_FINDING_held_output, "%N keeps %B that %C made: IPython stores what a cell shows",
 	  "end the line that shows it with ; so that it is not stored, or delete what is stored: %%xdel %V" },
 	{ "shown", TN_FINDING_held_output, "IPython's %N keeps %B that %C made: it holds the values that were shown last",
@@ -36,76 +33,44 @@ static const struct kind {
 	  "%E at the top of %I, so that the old value is gone before the new one is made" },
 };
 
-static const struct kind *
-kind_of(const char *name)
+/* "model and opt": model = opt = None */
+static void
+put_unbinding(const char *names, FILE *out)
 {
-	for (size_t i = 0; name != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].name, name) == 0)
-			return &kinds[i];
-	return NULL;
+	for (const char *c = names; *c != '\0'; c++)
+		if (strncmp(c, " and ", 5) == 0 || strncmp(c, ", ", 2) == 0) {
+			fputs(" = ", out);
+			c += *c == ',' ? 1 : 4;
+		} else {
+			fputc(*c, out);
+		}
+	fputs(" = None", out);
 }
 
-static char *
-words_of(const char *pattern, const struct tn_cell_holder *holder)
+static void
+put_word(char letter, const void *context, FILE *out)
 {
-	char *text = NULL, bytes[32];
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	if (out == NULL)
-		return NULL;
-	for (const char *at = pattern; *at != '\0'; at++) {
-		if (*at != '%') {
-			fputc(*at, out);
-			continue;
-		}
-		switch (*++at) {
-		case 'N':
-			fputs(holder->name, out);
-			break;
-		case 'B':
-			fputs(tn__human_bytes(holder->bytes, bytes), out);
-			break;
-		case 'C':
-			fputs(holder->cell != NULL ? holder->cell : "an earlier cell", out);
-			break;
-		case 'D':
-			fputs(holder->during != NULL ? holder->during : "a later cell", out);
-			break;
-		case 'E': /* "model and opt": model = opt = None */
-			for (const char *c = holder->name; *c != '\0'; c++)
-				if (strncmp(c, " and ", 5) == 0 || strncmp(c, ", ", 2) == 0) {
-					fputs(" = ", out);
-					c += *c == ',' ? 1 : 4;
-				} else {
-					fputc(*c, out);
-				}
-			fputs(" = None", out);
-			break;
-		case 'V': /* Out[3] is _3, too */
-			fprintf(out, "_%d", atoi(holder->name + strcspn(holder->name, "[") + (strchr(holder->name, '[') != NULL)));
-			break;
-		case 'I':
-			fprintf(out, "cell %lld", (long long)holder->number);
-			break;
-		default:
-			fputc(*at, out);
-		}
-	}
-	fclose(out);
-	return text;
+	const struct tn_cell_holder *holder = context;
+	if (letter == 'N')
+		fputs(holder->name, out);
+	else if (letter == 'C')
+		fputs(holder->cell != NULL ? holder->cell : "an earlier cell", out);
+	else if (letter == 'D')
+		fputs(holder->during != NULL ? holder->during : "a later cell", out);
+	else if (letter == 'E')
+		put_unbinding(holder->name, out);
+	else if (letter == 'V') /* Out[3] is _3, too */
+		fprintf(out, "_%d", atoi(holder->name + strcspn(holder->name, "[") + (strchr(holder->name, '[') != NULL)));
+	else if (letter == 'I')
+		fprintf(out, "cell %lld", (long long)holder->number);
 }
 
 void
 tn__add_cell_holder(const struct tn_cell_holder *holder, struct tn_report *report)
 {
-	const struct kind *kind = kind_of(holder->kind);
-	if (kind == NULL || holder->name == NULL || holder->bytes <= 0)
-		return;
-	char *what = words_of(kind->what, holder), *advice = words_of(kind->advice, holder);
-	if (what != NULL && advice != NULL)
-		tn__report_add_finding(report, kind->id, holder->bytes, NULL, advice, "%s", what);
-	free(what);
-	free(advice);
+	const struct tn_holder_kind *kind = tn__holder_kind(kinds, sizeof(kinds) / sizeof(kinds[0]), holder->kind);
+	if (kind != NULL && holder->name != NULL && holder->bytes > 0)
+		tn__holder_tell(kind, holder->bytes, NULL, put_word, holder, report);
 }
 
 static bool

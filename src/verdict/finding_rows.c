@@ -40,3 +40,12 @@ tn__finding_has_remedy(enum tn_finding_id id, const char *change)
 {
 	return id < TN_FINDINGS && tn__has_word(rows[id].remedies, change);
 }
+
+bool
+tn__report_has_finding(const struct tn_report *report, enum tn_finding_id id)
+{
+	for (size_t i = 0; i < report->finding_count; i++)
+		if (tn__finding_is(&report->findings[i], id))
+			return true;
+	return false;
+}

@@ -22,6 +22,8 @@ const struct tn_finding_row *tn__finding_row(enum tn_finding_id id);
 enum tn_finding_id tn__finding_of(const char *name);
 /* True when a finding of a report, which may have been read from a document, is that one. */
 bool tn__finding_is(const struct tn_finding *finding, enum tn_finding_id id);
+/* True when a report has that finding. */
+bool tn__report_has_finding(const struct tn_report *report, enum tn_finding_id id);
 /* True when `fix` tries that change for it before others. False for TN_FINDINGS. */
 bool tn__finding_has_remedy(enum tn_finding_id id, const char *change);
 

@@ -16,15 +16,6 @@
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 
-static bool
-is_there(const struct tn_report *report, enum tn_finding_id id)
-{
-	for (size_t i = 0; i < report->finding_count; i++)
-		if (tn__finding_is(&report->findings[i], id))
-			return true;
-	return false;
-}
-
 /* In the first step most may still be to come: then what the batch has brought already weighs more than the little that
  * one request lacked. */
 static bool
@@ -93,7 +84,7 @@ tn__report_add_trace_findings(const struct tn_analysis *analysis, const struct t
 	struct tn_trace_findings list;
 	TN_FORWARD_IF_ERROR(tn__find_all(analysis, parts, state, &list));
 	for (size_t i = 0; i < list.count; i++)
-		if (!is_there(report, list.items[i].id) && !is_harmless(report, &list.items[i]))
+		if (!tn__report_has_finding(report, list.items[i].id) && !is_harmless(report, &list.items[i]))
 			add(report, &list.items[i]);
 	return TN_OK;
 }
@@ -139,7 +130,8 @@ look_at(const struct tn_record *record, bool end, struct tn_report *report)
 void
 tn__report_add_trace_findings_of_run(struct tn_report *report)
 {
-	bool end = report->oom.seen && report->oom_record.path != NULL, grew = is_there(report, TN_FINDING_growth);
+	bool end = report->oom.seen && report->oom_record.path != NULL,
+		 grew = tn__report_has_finding(report, TN_FINDING_growth);
 	const struct tn_record *record = end ? &report->oom_record : &report->peak_record;
 	if (record->path == NULL || report->views == NULL)
 		return;

@@ -10,17 +10,14 @@
 
 #include "base/figure.h"
 #include "verdict/finding_rows.h"
+#include "verdict/holder_words.h"
 #include "verdict/judge.h"
 #include "verdict/model_fill.h"
 
 #define LEAST ((int64_t)16 << 20)
 
-/* Words are made of: %N the holder's name, %B the bytes, %T the earlier trainings, %D the later one. */
-static const struct kind {
-	const char *name;
-	enum tn_finding_id id;
-	const char *what, *advice;
-} kinds[] = {
+/* Words are made of: %N the holder's name, %T the earlier trainings, %D the later one. */
+static const struct tn_holder_kind kinds[] = {
 	{ "variable", TN_FINDING_earlier_training_bound, "%N still held %B of %T while training %D was set up or went on",
 	  "set %N to None before the next training begins" },
 	{ "container", TN_FINDING_earlier_training, "%N keeps %B of %T while training %D goes on",
@@ -41,52 +38,26 @@ static const struct kind {
 	  "gc.collect() before the next training begins (Optuna: gc_after_trial=True)" },
 };
 
-static const struct kind *
-kind_of(const char *name)
+static void
+put_word(char letter, const void *context, FILE *out)
 {
-	for (size_t i = 0; name != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].name, name) == 0)
-			return &kinds[i];
-	return NULL;
-}
-
-static char *
-words_of(const char *pattern, const struct tn_training_holder *holder)
-{
-	char *text = NULL, bytes[32];
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	if (out == NULL)
-		return NULL;
-	for (const char *at = pattern; *at != '\0'; at++) {
-		if (*at != '%')
-			fputc(*at, out);
-		else if (*++at == 'N')
-			fputs(holder->name, out);
-		else if (*at == 'B')
-			fputs(tn__human_bytes(holder->bytes, bytes), out);
-		else if (*at == 'D')
-			fprintf(out, "%lld", (long long)holder->during);
-		else if (*at == 'T' && holder->trainings == 1)
-			fputs("an earlier training", out);
-		else if (*at == 'T')
-			fprintf(out, "%lld earlier trainings", (long long)holder->trainings);
-	}
-	fclose(out);
-	return text;
+	const struct tn_training_holder *holder = context;
+	if (letter == 'N')
+		fputs(holder->name, out);
+	else if (letter == 'D')
+		fprintf(out, "%lld", (long long)holder->during);
+	else if (letter == 'T' && holder->trainings == 1)
+		fputs("an earlier training", out);
+	else if (letter == 'T')
+		fprintf(out, "%lld earlier trainings", (long long)holder->trainings);
 }
 
 void
 tn__add_training_holder(const struct tn_training_holder *holder, struct tn_report *report)
 {
-	const struct kind *kind = kind_of(holder->kind);
-	if (kind == NULL || holder->name == NULL || holder->trainings < 1 || holder->bytes < LEAST)
-		return;
-	char *what = words_of(kind->what, holder), *advice = words_of(kind->advice, holder);
-	if (what != NULL && advice != NULL)
-		tn__report_add_finding(report, kind->id, holder->bytes, holder->at, advice, "%s", what);
-	free(what);
-	free(advice);
+	const struct tn_holder_kind *kind = tn__holder_kind(kinds, sizeof(kinds) / sizeof(kinds[0]), holder->kind);
+	if (kind != NULL && holder->name != NULL && holder->trainings >= 1 && holder->bytes >= LEAST)
+		tn__holder_tell(kind, holder->bytes, holder->at, put_word, holder, report);
 }
 
 /* What a record shows of the same bytes, without knowing that they are of an earlier training. */
@@ -109,22 +80,14 @@ is_of_trainings(const struct tn_finding *finding)
 	       tn__finding_is(finding, TN_FINDING_earlier_training_bound);
 }
 
-static bool
-has(const struct tn_report *report, enum tn_finding_id id)
-{
-	for (size_t i = 0; i < report->finding_count; i++)
-		if (tn__finding_is(&report->findings[i], id))
-			return true;
-	return false;
-}
-
 void
 tn__weigh_trainings(struct tn_report *report)
 {
 	int64_t lacks = tn__report_short_by(report), sum = 0;
 	struct tn_finding *most = NULL;
-	if (has(report,
-	        TN_FINDING_deleted_but_held)) /* the program has said that it is over, and the record knows the line */
+	if (tn__report_has_finding(
+			report,
+			TN_FINDING_deleted_but_held)) /* the program has said that it is over, and the record knows the line */
 		tn__report_drop_findings(report, TN_FINDING_earlier_training_bound);
 	for (size_t i = 0; i < report->finding_count; i++)
 		if (is_of_trainings(&report->findings[i]))
