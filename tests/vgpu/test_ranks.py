@@ -190,6 +190,12 @@ def test_one_process_with_two_cards(tonnage):
     assert run.report["at_peak"]["by_category"]["communication"] > 0, run.explain()
 
 
+def test_a_rank_that_waits_makes_room_for_the_one_it_waits_for(ranks):
+    """Payloads of small broadcasts lie in few places until they are taken, which one that waits does, too (DeepSpeed's ZeRO-2 hung here)."""
+    run = ranks(2, "ahead_of_root.py")
+    assert (run.status, run.stdout.count("all there")) == (0, 2), run.explain()
+
+
 # ---- bad ends ----
 
 TWO_AND_FOUR = pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])

@@ -9,9 +9,11 @@ static pthread_mutex_t gates_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	struct nccl_comm *comm;
 	nccl_gate_wait wait;
+	nccl_gate_take take;
 	uint32_t generation;
 	int users;
 } gates[GATES];
+static uint32_t rows; /* that were ever used */
 
 uint64_t
 tn__nccl_gate(const struct nccl_comm *comm, int peer)
@@ -39,8 +41,26 @@ wait_for_gate(uint64_t gate, uint64_t number)
 	pthread_mutex_unlock(&gates_lock);
 }
 
+void
+tn__nccl_gates_take(void)
+{
+	pthread_mutex_lock(&gates_lock);
+	for (uint32_t row = 0; row < rows; row++) {
+		struct nccl_comm *comm = gates[row].comm;
+		nccl_gate_take take = gates[row].take;
+		if (!comm)
+			continue;
+		gates[row].users++; /* it stays while the lock is not held */
+		pthread_mutex_unlock(&gates_lock);
+		take(comm);
+		pthread_mutex_lock(&gates_lock);
+		gates[row].users--;
+	}
+	pthread_mutex_unlock(&gates_lock);
+}
+
 bool
-tn__nccl_gate_add(struct nccl_comm *comm, nccl_gate_wait wait)
+tn__nccl_gate_add(struct nccl_comm *comm, nccl_gate_wait wait, nccl_gate_take take)
 {
 	static uint32_t generations;
 	struct nccl_ranks *state = comm->state;
@@ -51,6 +71,8 @@ tn__nccl_gate_add(struct nccl_comm *comm, nccl_gate_wait wait)
 	if (row < GATES) {
 		gates[row].comm = comm;
 		gates[row].wait = wait;
+		gates[row].take = take;
+		rows = row < rows ? rows : row + 1;
 		gates[row].generation = state->generation = ++generations;
 		state->gate = row;
 	}

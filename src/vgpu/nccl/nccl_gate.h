@@ -17,8 +17,14 @@ typedef int (*nccl_gate_wait)(struct nccl_comm *comm, int peer, uint64_t number)
 /* The gate of a communicator's receives from `peer`, or, where it is -1, of its collectives. */
 uint64_t tn__nccl_gate(const struct nccl_comm *comm, int peer);
 
+/* Takes what the other ranks have put there for collectives that this one has posted, without waiting for anything. */
+typedef void (*nccl_gate_take)(struct nccl_comm *comm);
+
 /* Gives a communicator its row. False: all are taken. */
-bool tn__nccl_gate_add(struct nccl_comm *comm, nccl_gate_wait wait);
+bool tn__nccl_gate_add(struct nccl_comm *comm, nccl_gate_wait wait, nccl_gate_take take);
+/* Has all communicators of this process take what is there: a rank that sleeps would else keep payloads for which another one wants
+ * the room, in this communicator or another. */
+void tn__nccl_gates_take(void);
 /* Takes it back, once those that wait have gone: the communicator was marked as aborted before. */
 void tn__nccl_gate_remove(const struct nccl_ranks *state);
 

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "device/ledger.h"
+#include "vgpu/nccl/nccl_gate.h"
 #include "vgpu/nccl/nccl_wait.h"
 
 #define YIELDS 64
@@ -72,6 +73,7 @@ tn__nccl_wait(const struct nccl_awaited *awaited, const _Atomic uint64_t *counte
 			sched_yield();
 			continue;
 		}
+		tn__nccl_gates_take();
 		tn__board_sleep(&state->board, news);
 		uint64_t now = now_ns();
 		began = began ? began : now;
