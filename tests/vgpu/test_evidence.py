@@ -193,3 +193,21 @@ def test_a_program_on_one_of_two_cards_is_spread_over_none(program):
     run = program(SECOND, "--gpus=2")
     assert run.status == 10 and run.report["findings"][0]["id"] != "uneven_cards", run.explain()
     assert "spread" not in run.stderr
+
+
+TRACED = """
+import torch
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 64, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(65536, 10)).cuda()
+torch.jit.trace(net, torch.ones(1, 3, 32, 32, device="cuda"), check_trace=False)
+for batch in (torch.utils.data.DataLoader(torch.ones(40000, 3, 32, 32), batch_size=40000)):
+    net(batch.cuda()).sum().backward()
+"""
+
+
+def test_a_model_that_is_traced_is_no_evidence_and_no_obstacle(tonnage):
+    """In torch.jit.trace (TensorBoard's add_graph) sizes are tensors: nothing of ours reads them, so nothing is warned of and nothing is lost."""
+    run = tonnage(MAIN, ["-c", TRACED], "--gpu=rtx3060")
+    assert (run.status, run.verdict) == (10, "out_of_memory"), run.explain()
+    assert run.report["out_of_memory"]["step"] == 1 and run.report["steps"]["seen"] == 0, run.explain()
+    assert not [row for row in run.report["sensors"] if row["state"] == "lost"], run.explain()
+    assert "_tonnage_guest" not in run.stderr and "TracerWarning" not in run.stderr, run.stderr

@@ -9,7 +9,7 @@ So nothing is registered. Two things of torch are replaced, neither of which Dyn
                         function stays the very object, file, lines and columns of its frames stay as they were
     compiled functions  _maybe_set_eval_frame in Dynamo's own module, which each call of a compiled function goes through
 
-While torch compiles or exports, the replaced code does what torch's does. Calls inside another call are no concern of
+While torch compiles, exports or traces, the replaced code does what torch's does. Calls inside another call are no concern of
 ours, nor are calls in a backward pass (recomputation). Frames of ours are left alone by Dynamo as the standard library's are.
 """
 
@@ -46,7 +46,7 @@ class _Calls:
     def begin(self, module, args, kwargs):
         """True when this is a call from outside: left() follows, and returned() before it unless the call raises."""
         thread = _ident()
-        if thread in _inside or not state.cuda_initialized or state.in_backward or not state.armed:
+        if thread in _inside or not state.cuda_initialized or state.in_backward or not state.armed or _is_traced():
             return False
         _inside[thread] = None
         events.call_began(module, args, kwargs, frames.caller(1))
@@ -59,6 +59,12 @@ class _Calls:
     def left(self):
         """The call is over."""
         _inside.pop(_ident(), None)
+
+
+def _is_traced():
+    """True while torch.jit.trace records a graph (exporters and TensorBoard's add_graph do so, too): sizes of tensors are tensors then, and
+    what reads them is recorded and warned of."""
+    return state.torch._C._get_tracing_state() is not None
 
 
 def watch_modules(cls, name):

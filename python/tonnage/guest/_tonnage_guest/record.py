@@ -39,7 +39,12 @@ def write_now():
     if not settings.run:
         return
     _writer.last = time.monotonic()
-    write_file(os.path.join(settings.run, "guest"), "%d.json" % state.pid, json.dumps(_writer.make()).encode())
+    write_file(os.path.join(settings.run, "guest"), "%d.json" % state.pid, json.dumps(_writer.make(), default=_left_out).encode())
+
+
+def _left_out(value):
+    """What JSON does not know: a mistake of a sensor, which takes nothing else with it."""
+    guard.lose("record", TypeError("%s in the document" % type(value).__name__))
 
 
 def write_sometimes():
