@@ -103,6 +103,22 @@ void tn__traces_end(struct tn_message_scanner *scanner);
 /* Gives an error the own frame that led to it, and the place of all frames. */
 void tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event *event);
 
+/* ---- worth.c ---- */
+
+#define TN_TITLE_LINES 3 /* of a text, among which the title of a page stands */
+
+/* What a find of an anchor is worth. */
+enum tn_worth { TN_WORTH_NOTHING, TN_WORTH_FIGURES /* only with figures */, TN_WORTH_REPORT };
+
+/* The clean line around a squeezed position, at most 1 KiB to each side; returns the position within it. */
+size_t tn__line_around(const struct tn_message_scanner *scanner, size_t position, const char **line, size_t *length);
+
+/* What an anchor at the squeezed [start, end) is worth. */
+enum tn_worth tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start,
+                               size_t end);
+
+/* ---- event.c ---- */
+
 /* Closes the open message, if there is one: `end` is where the next begins, or the end of the window. Fails only as
  * the receiver does. */
 tn_status tn__event_close(struct tn_message_scanner *scanner, size_t end);
