@@ -236,6 +236,9 @@ failed_on_host(const char *text, size_t length)
 #define LLAMA_ON_HOST "cpubuffer|cpu_buffer|ggml_aligned_malloc"
 #define LLAMA_ON_CARD "cudamallocfailed|hipmallocfailed|mibondevice"
 
+/* What a program allocates there is not the computer's memory. */
+#define OF_A_CARD "gpu|cuda|vram|videomemory|device|hip|d3d|vulkan|metal|opencl|texture"
+
 /* The family in its finer sense, once the region is known. */
 static const struct tn_family *
 refine(const struct tn_family *family, const char *text, size_t length)
@@ -244,6 +247,8 @@ refine(const struct tn_family *family, const char *text, size_t length)
 		return tn__family_tensorflow_host;
 	if (strcmp(family->name, "llama.cpp") == 0 && has(text, length, LLAMA_ON_HOST) && !has(text, length, LLAMA_ON_CARD))
 		return tn__family_llama_host;
+	if (family == tn__family_allocation && has(text, length, OF_A_CARD))
+		return tn__family_lacking;
 	if (strcmp(family->name, "other") == 0 && has(text, length, "slurm|srun:"))
 		return tn__family_scheduler;
 	return family;

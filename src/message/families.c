@@ -412,6 +412,10 @@ const struct tn_family tn__families[] = {
 	           NULL, NULL, OTHER_HEAPS, NULL },
 	[SAID_HOST] = { "told", "the writer", false, TN_KIND_HOST, TN_RULE_HOST,
 	                "somebody tells of it; no sizes are printed", NULL, NULL, OTHER_HEAPS, NULL },
+	[LACKING] = { "other", "a program", false, TN_KIND_NONE, TN_RULE_CARD, NULL, cuda_error, NULL, OTHER_HEAPS, NULL },
+	[ALLOCATION] = { "host_allocator", "the host's allocator", false, TN_KIND_HOST, TN_RULE_HOST,
+	                 "the host has no memory for the request", host, "memory|bytes|buffer|tensor|mib|gib|mb|gb|size",
+	                 OTHER_HEAPS "|thisisnotafailure", NULL },
 };
 
 const struct tn_engine tn__engines[] = {
@@ -451,6 +455,8 @@ const size_t tn__hint_count = sizeof(tn__hints) / sizeof(tn__hints[0]);
 
 const size_t tn__engine_count = sizeof(tn__engines) / sizeof(tn__engines[0]);
 
+const struct tn_family *const tn__family_allocation = &tn__families[ALLOCATION];
+const struct tn_family *const tn__family_lacking = &tn__families[LACKING];
 const struct tn_family *const tn__family_llama_host = &tn__families[LLAMA_HOST];
 const struct tn_family *const tn__family_tensorflow_host = &tn__families[TENSORFLOW_HOST];
 const struct tn_family *const tn__family_scheduler = &tn__families[SLURM];

@@ -68,7 +68,9 @@ enum {
 	TENSORRT,
 	NOTEBOOK,
 	SAID,
-	SAID_HOST
+	SAID_HOST,
+	LACKING,
+	ALLOCATION
 };
 
 #endif

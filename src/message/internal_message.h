@@ -47,6 +47,7 @@ enum tn_proof {
 	TN_PROOF_TOLD,     /* the sentence must not teach what such errors are */
 	TN_PROOF_SENTENCE, /* a program's whole sentence: the line must not look like code or prose */
 	TN_PROOF_ERROR,    /* as above, and it stands where a program puts an error */
+	TN_PROOF_HEADED,   /* as above, and an error's head stands before it, or soon above it */
 	TN_PROOF_DEVICE,   /* as above, and the line names a device or a failure */
 	TN_PROOF_TORCH,    /* figures, or an error line */
 	TN_PROOF_LOG,      /* a remark: the line must look like a log line */
@@ -103,7 +104,8 @@ extern const size_t tn__anchor_count;
 
 /* Families that are only told from their relatives once the whole message is known. */
 extern const struct tn_family *const tn__family_tensorflow_host, *const tn__family_scheduler,
-																	 *const tn__family_llama_host;
+																	 *const tn__family_llama_host, *const tn__family_allocation,
+																	 *const tn__family_lacking;
 
 /* ---- line.c ---- */
 

@@ -72,7 +72,7 @@ static bool
 names_failure(const char *word)
 {
 	static const char words[] = " error errors exception failed failure fatal warning warn killed aborted caught "
-								"abort alloc malloc cudamalloc allocate ";
+								"abort panicked alloc malloc cudamalloc allocate ";
 	size_t size = strlen(word);
 	return strstr(words, word) != NULL || (size > 6 && strcmp(word + size - 6, "error ") == 0) ||
 	       (size > 10 && strcmp(word + size - 10, "exception ") == 0);
@@ -150,7 +150,7 @@ ends_as_printed(const char *line, size_t length, size_t end)
 	static const char when_or_where[] =
 		" at in on while during when by for to trying allocating from after with error exception "
 		"and or but as within of code even occurred encountered "
-		"raised thrown happened ";
+		"raised thrown happened left available remaining ";
 	char word[24];
 	while (end < length && tn__name_char(line[end]))
 		end++;

@@ -18,13 +18,20 @@
 
 /* ---- making one ---- */
 
+/* Where anchors are kept that end with the two characters before `end`. */
+static size_t
+head_of(const char *end)
+{
+	return ((unsigned char)end[-2] * 37U + (unsigned char)end[-1]) % TN_ANCHOR_HEADS;
+}
+
 static void
 index_anchors(struct tn_message_scanner *scanner)
 {
 	memset(scanner->head, 0xff, sizeof(scanner->head));
 	for (size_t i = tn__anchor_count; i-- > 0;) {
 		const char *text = tn__anchors[i].text;
-		unsigned char last = (unsigned char)text[strlen(text) - 1];
+		size_t last = head_of(text + strlen(text));
 		scanner->next[i] = scanner->head[last];
 		scanner->head[last] = (int16_t)i;
 	}
@@ -209,7 +216,9 @@ static tn_status
 find_anchors(struct tn_message_scanner *scanner)
 {
 	size_t end = scanner->squeezed_used;
-	for (int i = scanner->head[(unsigned char)scanner->squeezed[end - 1]]; i >= 0; i = scanner->next[i]) {
+	if (end < 2)
+		return TN_OK;
+	for (int i = scanner->head[head_of(scanner->squeezed + end)]; i >= 0; i = scanner->next[i]) {
 		const char *text = tn__anchors[i].text;
 		size_t length = strlen(text);
 		if (length <= end && scanner->squeezed[end - length] == text[0] &&

@@ -12,6 +12,7 @@
 #include "message/seen.h"
 
 #define TN_LOOK_BACK 512 /* squeezed characters of the same line that belong to a message before its anchor */
+enum { TN_ANCHORS_MOST = 768, TN_ANCHOR_HEADS = 1024 };
 #define TN_OWNERS 64     /* processes whose tracebacks are followed at a time */
 
 /* One process's traceback: its last own frame, and where all its frames are. */
@@ -49,7 +50,7 @@ struct tn_event {
 struct tn_message_scanner {
 	tn_message_found *found;
 	void *context;
-	int16_t head[256], next[512]; /* anchors by their last character */
+	int16_t head[TN_ANCHOR_HEADS], next[TN_ANCHORS_MOST]; /* anchors by their last two characters */
 
 	enum { ENCODING_OPEN, ENCODING_BYTES, ENCODING_UTF16 } encoding; /* by the first two bytes */
 	unsigned char unit[2];                                           /* of UTF-16, or of the text's start */

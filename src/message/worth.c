@@ -57,13 +57,14 @@ own_word(const struct tn_message_scanner *scanner, size_t start, size_t end)
 	size_t first = scanner->origin[start], last = scanner->origin[end - 1] + 1;
 	const char *text = scanner->clean;
 	bool letters = end - start == 3; /* "oom" */
-	if (last - first > end - start + 3)
+	if (last - first > end - start + 6)
 		return false;
 	if (first > 0 &&
 	    (isalnum((unsigned char)text[first - 1]) || strchr(letters ? "_-/.$" : "_-/$", text[first - 1]) != NULL))
 		return false;
-	if (!letters)
-		return true;
+	if (!letters) /* "out of memory", "OutOfMemoryError", not "out of ramps" */
+		return !isalpha((unsigned char)text[last]) || text[last] == 's' || strncasecmp(text + last, "err", 3) == 0 ||
+		       strncasecmp(text + last, "exc", 3) == 0;
 	last += strncasecmp(text + last, "ed", 2) == 0 ? 2 : strncmp(text + last, "'d", 2) == 0 ? 2 : text[last] == 's';
 	return !isalnum((unsigned char)text[last]) && strchr("_-/=(", text[last]) == NULL;
 }
@@ -81,6 +82,15 @@ told(const struct tn_message_scanner *scanner, const char *line, size_t length, 
 	return (title ? tn__title_reports(line, length, start, end)
 	              : tn__line_placed(line, length, start, end) == TN_PHRASE_TOLD) &&
 	       tn__line_confides(line, length, start, end, proof);
+}
+
+/* Whether a head of an error stands before `at`, or soon above the line. */
+static bool
+headed(const struct tn_message_scanner *scanner, const char *line, size_t at)
+{
+	static const char heads[] = "error|exception|failed|fatal|panicked|caused by|aborted|terminated|traceback (most";
+	size_t above = (size_t)(line - scanner->clean) < 300 ? (size_t)(line - scanner->clean) : 300;
+	return tn__has_any(line, at, heads) || tn__has_any(line - above, above, "error: |panicked|caused by|traceback (most");
 }
 
 enum tn_worth
@@ -102,7 +112,7 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
 	if (scanner->page || (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES))
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
-	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_SAID;
+	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_HEADED && proof != TN_PROOF_SAID;
 	if (!anywhere && tn__line_is_title(line, length) && (proof != TN_PROOF_SAID || own_word(scanner, start, end)) &&
 	    told(scanner, line, length, at, stop, proof))
 		return TN_WORTH_REPORT;
@@ -123,6 +133,9 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 		return TN_WORTH_REPORT;
 	if (proof == TN_PROOF_SAID || (!anywhere && tn__line_placed(line, length, at, stop) == TN_PHRASE_NOWHERE))
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
+	if (proof == TN_PROOF_HEADED)
+		return headed(scanner, line, at) && tn__line_reports(line, length, at, stop, TN_PROOF_ERROR) ? TN_WORTH_REPORT
+		                                                                                             : TN_WORTH_NOTHING;
 	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
 	if (tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof))
