@@ -293,6 +293,8 @@ const struct tn_anchor tn__anchors[] = {
 	{ "resourceexhausted", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	LACK_OF("vram", SAID, GENERIC),
 	LACK_OF("gpumemory", SAID, GENERIC),
+	LACK_OF("gpuvram", SAID, GENERIC),
+	LACK_OF("gpuvideomemory", SAID, GENERIC),
 	LACK_OF("gpuram", SAID, GENERIC),
 	LACK_OF("cudamemory", SAID, GENERIC),
 	LACK_OF("videomemory", SAID, GENERIC),

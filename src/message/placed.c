@@ -160,12 +160,13 @@ ends_as_printed(const char *line, size_t length, size_t end)
 		return false;
 	if (end >= length || line[end] != ' ')
 		return true;
+	bool takes_object = tn__word_ending(line, end, word) > 0 && strncmp(word, " alloc", 6) == 0;
 	while (end < length && line[end] == ' ')
 		end++;
 	size_t last = end;
 	while (last < length && isalpha((unsigned char)line[last]))
 		last++;
-	if (last == end || !islower((unsigned char)line[end]) || (last < length && line[last] == '=')) /* device=0 */
+	if (takes_object || last == end || !islower((unsigned char)line[end]) || (last < length && line[last] == '=')) /* device=0 */
 		return true;
 	tn__word_ending(line, last, word);
 	return strstr(when_or_where, word) != NULL;
