@@ -57,6 +57,7 @@ enum {
 		LACK(resource "isnotenough", said, printed), LACK(resource "notenough", said, printed), LACK(resource "insufficient", said, printed), \
 		LACK(resource "isinsufficient", said, printed), LACK(resource "exhausted", said, printed), LACK(resource "overflow", said, printed)
 
+#define KILL(words) { words, SAID_KILLED, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }
 #define REFUSED(words) { words, ALLOCATION, WEAK, 0, 0, G_LACK, TN_PROOF_ERROR }
 
 /* clang-format off */
@@ -289,6 +290,20 @@ const struct tn_anchor tn__anchors[] = {
 	{ "allocatemorememorythanisavailable", NOTEBOOK, FULL, 0, 0, G_KERNEL, TN_PROOF_TOLD },
 	{ "oom", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "out-of-memory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	KILL("getkilled"),
+	KILL("getskilled"),
+	KILL("gotkilled"),
+	KILL("gettingkilled"),
+	KILL("waskilled"),
+	KILL("iskilled"),
+	KILL("arekilled"),
+	KILL("bekilled"),
+	KILL("beenkilled"),
+	KILL("beingkilled"),
+	KILL("processkilled"),
+	KILL("trainingkilled"),
+	KILL("withkilled"),
+	KILL("killederror"),
 	LACK_OF("memory", SAID, LACKING),
 	{ "resourceexhausted", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	LACK_OF("vram", SAID, GENERIC),

@@ -88,6 +88,8 @@ completes(const struct tn_event *before, const struct tn_message *held, const st
 		return true;
 	if (tn__strangers(before->owner, later->owner))
 		return false;
+	if (before->heads_trace && figure_count(held) == 0 && lines <= CONTINUE_LINES)
+		return true;
 	bool same = later->group == before->group;
 	bool continued = same && later->first_order > before->order && before->order > 0;
 	bool vague = figure_count(held) == 0 && (before->weight <= TN_WEIGHT_GENERIC || same);

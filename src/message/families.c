@@ -412,6 +412,9 @@ const struct tn_family tn__families[] = {
 	           NULL, NULL, OTHER_HEAPS, NULL },
 	[SAID_HOST] = { "told", "the writer", false, TN_KIND_HOST, TN_RULE_HOST,
 	                "somebody tells of it; no sizes are printed", NULL, NULL, OTHER_HEAPS, NULL },
+	[SAID_KILLED] = { "told", "the writer", false, TN_KIND_HOST, TN_RULE_HOST,
+	                  "somebody tells that the process was killed, and of memory; no sizes are printed", NULL,
+	                  "memory|oom|ofram|ramof|ramusage|moreram|dmesg|swap", OTHER_HEAPS, NULL },
 	[LACKING] = { "other", "a program", false, TN_KIND_NONE, TN_RULE_CARD, NULL, cuda_error, NULL, OTHER_HEAPS, NULL },
 	[ALLOCATION] = { "host_allocator", "the host's allocator", false, TN_KIND_HOST, TN_RULE_HOST,
 	                 "the host has no memory for the request", host, "memory|bytes|buffer|tensor|mib|gib|mb|gb|size",
@@ -437,6 +440,7 @@ const struct tn_engine tn__engines[] = {
 const struct tn_hint tn__hints[] = {
 	{ "methodwarmupencountered|warmup(generation", "tgi", TN_AT_LOAD },
 	{ "methodprefillencountered|methoddecodeencountered|requestfailedduringgeneration", "tgi", TN_AT_GENERATE },
+	{ "(enginecore|(apiserverpid|(vllmworker|(worker_tp", "vllm", TN_AT_UNKNOWN }, /* the names of its processes */
 	{ "capturecudagraphfailed", "sglang", TN_AT_LOAD },
 	{ "text_generation_launcher|text_generation_router", "tgi", TN_AT_UNKNOWN },
 	{ "enginecorefailedtostart|errorinenginecoreinit", "vllm", TN_AT_LOAD },
@@ -445,6 +449,7 @@ const struct tn_hint tn__hints[] = {
 	{ "errorexecutingload_single_module", "tensorrt-llm", TN_AT_LOAD },
 	{ "[trt-llm]|[tensorrt-llm]", "tensorrt-llm", TN_AT_UNKNOWN },
 	{ "loaderallocationondevice", "comfyui", TN_AT_LOAD }, /* a node's name before the error */
+	{ "ksampler", "comfyui", TN_AT_GENERATE },
 	{ "erroroccurredwhenexecuting|exceptionduringprocessing!!!|comfyuierrorreport", "comfyui", TN_AT_GENERATE },
 	{ "external/org_tensorflow/", "jax", TN_AT_UNKNOWN }, /* jaxlib brings this part of TensorFlow with it */
 	{ "errorcompletingrequest", "a1111", TN_AT_GENERATE },

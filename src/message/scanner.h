@@ -41,6 +41,7 @@ struct tn_event {
 	struct tn_place place;
 	bool title;                 /* it stands in a thread's title */
 	bool said;                  /* somebody tells of it in words of his own */
+	bool heads_trace;           /* a notebook's head of a traceback, whose own line follows it */
 	bool bare;                  /* its line holds nothing else */
 	bool remedied;              /* a heading behind it says what to do about such errors */
 	bool place_follows;         /* it is read from the traceback behind the error */

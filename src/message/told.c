@@ -79,7 +79,8 @@ static const char tag_words[] = " docs doc feat perf chore todo note tip example
 
 /* What tells when or where behind a title's words. */
 static const char where_words[] =
-	" at in on while during when with by for to trying allocating from after of and or but even still although though "
+	" at in on upon into within inside across over under past beyond through throughout via per as than about near once where "
+	"while during when with by for to trying allocating from after of and or but even still although though "
 	"despite finally eventually immediately sometimes randomly always using running training loading every again since before until only because due occurred encountered raised "
 	"thrown happened appeared within code under despite whilst if what how please help need ";
 
