@@ -28,10 +28,12 @@ static size_t figure_count(const struct tn_message *message);
 
 /* An example in a page that teaches: a remedy follows it, and nothing of a run stands in it. */
 static bool
-taught(const struct tn_event *event, const struct tn_message *message)
+taught(const struct tn_message_scanner *scanner, const struct tn_event *event, const struct tn_message *message)
 {
-	return event->remedied && !event->title && figure_count(message) == 0 && !tn__message_has_need(message) &&
-	       !event->place.frames && message->rank < 0;
+	if (figure_count(message) > 0 || tn__message_has_need(message) || event->place.frames || message->rank >= 0)
+		return false;
+	return (event->remedied && !event->title) ||
+	       (event->weight < TN_WEIGHT_FULL && tn__voice_teaches(&scanner->voice));
 }
 
 tn_status
@@ -40,7 +42,7 @@ tn__event_hand_out(struct tn_message_scanner *scanner)
 	if (!scanner->held)
 		return TN_OK;
 	scanner->held = false;
-	if (taught(&scanner->held_event, &scanner->held_message))
+	if (taught(scanner, &scanner->held_event, &scanner->held_message))
 		return TN_OK;
 	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
 	tn__place_tell(&scanner->held_event.place, scanner->held_event.family, scanner->held_event.hint,

@@ -184,6 +184,17 @@ bool tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
 /* Whether a sentence of nobody's own leads to a phrase at `start`. */
 bool tn__line_prose_before(const char *line, size_t start);
 
+/* Who speaks in a text: in how many sentences somebody of himself or to others, and in how many in general. */
+struct tn_voice {
+	uint32_t own, general;
+};
+
+/* Adds the sentences of a clean line. */
+void tn__voice_read(struct tn_voice *voice, const char *line, size_t length);
+
+/* Whether a text teaches: it speaks in general, and nobody of himself. */
+bool tn__voice_teaches(const struct tn_voice *voice);
+
 /* ---- code.c ---- */
 
 /* Whether a clean line is one of a program's source, and not of a log that looks like it. */

@@ -372,6 +372,8 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	scanner->page |= (scanner->piece <= TN_TITLE_LINES && tn__line_titles_page(line, length)) ||
 	                 (scanner->piece == 1 && strcmp(line, "---") == 0); /* what a page says of itself */
 	scanner->titles += scanner->piece <= TN_TITLE_LINES && tn__line_is_title(line, length);
+	if (kind == TN_TRACE_OTHER)
+		tn__voice_read(&scanner->voice, line, length);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
 		tn__traces_end(scanner);

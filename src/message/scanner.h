@@ -70,6 +70,7 @@ struct tn_message_scanner {
 	bool in_change;        /* the last line is one of a change, as diff writes them */
 	bool found_before;     /* the line before is what a search found */
 	struct tn_code_around code;
+	struct tn_voice voice;
 	bool class_before; /* the line before is the name of an exception and nothing else */
 	uint8_t titles;    /* lines among the first that look like a title */
 	bool page;         /* the text's title is one of a page that teaches */
