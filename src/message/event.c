@@ -105,8 +105,11 @@ accept(struct tn_message_scanner *scanner)
 {
 	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
 	uint64_t lines = event->line - held->last_line;
-	if (event->said && (scanner->held || scanner->handed)) /* of what the text shows already */
+	if (event->said && (scanner->held || scanner->handed)) { /* of what the text shows already */
+		if (scanner->held && !held->place.frames && event->place.frames)
+			held->place = event->place;
 		return TN_OK;
+	}
 	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (held->culprit[0] == '\0')
 			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
@@ -226,11 +229,11 @@ unfilled(const char *text, size_t length)
 static bool
 failed_on_host(const char *text, size_t length)
 {
-	static const char *const host[] = { "device:cpu", "allocatorcpu", "mklcpu", "gpu_host_bfc" };
+	static const char *const host[] = { "device:cpu", "task:0/cpu:0", "allocatorcpu", "mklcpu", "gpu_host_bfc" };
 	const char *card = tn__find(text, length, "device:gpu:");
 	for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++) {
 		const char *found = tn__find(text, length, host[i]);
-		if (found != NULL && (card == NULL || found < card || i == 3))
+		if (found != NULL && (card == NULL || found < card || strcmp(host[i], "gpu_host_bfc") == 0))
 			return true;
 	}
 	return false;
@@ -355,6 +358,7 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 	if (strcmp(message->family, "tensorflow") == 0)
 		read_node(event, text, length);
 	before = event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK;
-	event->hint = hint_of(text - before, length + before);
+	if (event->hint == NULL)
+		event->hint = hint_of(text - before, length + before);
 	return accept(scanner);
 }

@@ -436,11 +436,12 @@ const struct tn_engine tn__engines[] = {
 	{ JAX, "jax", TN_AT_UNKNOWN },
 	{ TENSORFLOW, "tensorflow", TN_AT_UNKNOWN },
 };
+const struct tn_hint tn__hint_vllm = { "", "vllm", TN_AT_UNKNOWN };
+
 /* Words of logs that tell framework and phase where frames do not. */
 const struct tn_hint tn__hints[] = {
 	{ "methodwarmupencountered|warmup(generation", "tgi", TN_AT_LOAD },
 	{ "methodprefillencountered|methoddecodeencountered|requestfailedduringgeneration", "tgi", TN_AT_GENERATE },
-	{ "(enginecore|(apiserverpid|(vllmworker|(worker_tp", "vllm", TN_AT_UNKNOWN }, /* the names of its processes */
 	{ "capturecudagraphfailed", "sglang", TN_AT_LOAD },
 	{ "text_generation_launcher|text_generation_router", "tgi", TN_AT_UNKNOWN },
 	{ "enginecorefailedtostart|errorinenginecoreinit", "vllm", TN_AT_LOAD },

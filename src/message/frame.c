@@ -218,13 +218,27 @@ read_quoted(struct tn_frame_reader *reader, const char *line, struct tn_frames *
 	return any;
 }
 
+/* `"path.py, line 12, name",`, as an element of a list. */
+static bool
+read_listed(const char *line, struct tn_frames *found)
+{
+	const char *end = strstr(line, ".py, line ");
+	if (end == NULL || line[0] != '"' || !digit(end[10]))
+		return false;
+	const char *function = end + 10 + strspn(end + 10, "0123456789");
+	give(line + 1, (size_t)(end + 3 - line - 1), end + 10, found);
+	if (strncmp(function, ", ", 2) == 0)
+		tn__place_frame(&found->place, line + 1, (size_t)(end + 3 - line - 1), function + 2, strcspn(function + 2, "\","));
+	return true;
+}
+
 /* `WORD "path.py", WORD 12, WORD name`, as a translated traceback has it. */
 static bool
 read_translated(const char *line, struct tn_frames *found)
 {
 	const char *quote = strstr(line, ".py\", ");
 	if (quote == NULL)
-		return false;
+		return read_listed(line, found);
 	const char *path = quote, *number = quote + 6;
 	while (path > line && path[-1] != '"')
 		path--;

@@ -96,6 +96,7 @@ struct tn_hint {
 
 extern const struct tn_family tn__families[];
 extern const struct tn_hint tn__hints[];
+extern const struct tn_hint tn__hint_vllm; /* of the names of vLLM's processes */
 extern const size_t tn__hint_count;
 extern const struct tn_engine tn__engines[];
 extern const size_t tn__engine_count;

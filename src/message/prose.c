@@ -149,6 +149,8 @@ tn__voice_read(struct tn_voice *voice, const char *line, size_t length)
 {
 	size_t all = 0, plain = 0, general = 0, own = 0, begin = 0;
 	char padded[24] = " ";
+	if (tn__has_any(line, length < 40 ? length : 40, "[|info|warn|error|debug")) /* of a log */
+		return;
 	for (size_t i = 0; i <= length; i++) {
 		bool letter = i < length && (isalpha((unsigned char)line[i]) || line[i] == '\'');
 		if (!letter && i > begin && i - begin <= 20) {

@@ -132,6 +132,8 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	size_t length, at = tn__line_around(scanner, start, &line, &length);
 	event->title = tn__line_is_title(line, length) && !tn__line_is_heading(line, length);
 	event->said = anchor->proof == TN_PROOF_SAID;
+	if (tn__has_any(line, at < 48 ? at : 48, "(enginecore|(apiserver pid|(vllmworker|(worker_tp"))
+		event->hint = &tn__hint_vllm;
 	event->heads_trace = tn__find(line + at, length - at, "traceback (most") != NULL;
 	event->remedied = scanner->class_before && at == 0; /* a list of classes */
 	size_t before = at - tn__skip_any(line, at, " ");

@@ -68,6 +68,7 @@ struct tn_message_scanner {
 	uint64_t last_text;    /* the last piece that is not blank */
 	size_t columns_before; /* of the line before */
 	bool in_change;        /* the last line is one of a change, as diff writes them */
+	bool chained;          /* what led to one exception comes from what another one came from */
 	bool found_before;     /* the line before is what a search found */
 	struct tn_code_around code;
 	struct tn_voice voice;

@@ -152,10 +152,10 @@ tn__hear(const char *line, size_t first, size_t last)
 		bool now = among(now_words, word) && !among(turning_words, before);
 		now |= strcmp(before, " now ") == 0 && among(came_words, word);
 		heard.once = among(once_words, word) || now || (heard.once && joins);
-		memcpy(before, word, sizeof(before));
-		if_open |= among(if_words, word);
+		if_open |= among(if_words, word) && strcmp(before, " even ") != 0;
 		heard.doubted |= if_open || among(doubt_words, word);
 		heard.advised |= among(advice_words, word);
+		memcpy(before, word, sizeof(before));
 	}
 	return heard;
 }
