@@ -100,14 +100,28 @@ completes(const struct tn_event *before, const struct tn_message *held, const st
 	       (vague && lines <= NEXT_LINES);
 }
 
+/* Frames that were read for a later mention belong to the error that is held back. */
+static void
+hand_back_frames(struct tn_message_scanner *scanner)
+{
+	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
+	if (!scanner->held || tn__strangers(held->owner, event->owner) || event->line - held->last_line > REPEAT_LINES)
+		return;
+	if (held->culprit[0] == '\0')
+		memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
+	if (!held->place.frames && event->place.frames)
+		held->place = event->place;
+	if (scanner->held_message.rank < 0)
+		scanner->held_message.rank = event->rank;
+}
+
 static tn_status
 accept(struct tn_message_scanner *scanner)
 {
 	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
 	uint64_t lines = event->line - held->last_line;
 	if (event->said && (scanner->held || scanner->handed)) { /* of what the text shows already */
-		if (scanner->held && !held->place.frames && event->place.frames)
-			held->place = event->place;
+		hand_back_frames(scanner);
 		return TN_OK;
 	}
 	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
@@ -352,8 +366,10 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 	size_t before = strcmp(message->family, "nccl") == 0 ? (event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK)
 	                                                     : 0;
 	refine_kind(message, text - before, length + before);
-	if (!proven(event, message, text, length))
+	if (!proven(event, message, text, length)) {
+		hand_back_frames(scanner);
 		return TN_OK;
+	}
 	tn__cause_judge(event->family, message);
 	if (strcmp(message->family, "tensorflow") == 0)
 		read_node(event, text, length);

@@ -103,7 +103,10 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 	bool asks = proof != TN_PROOF_NONE && anchor->proof != TN_PROOF_TORCH;
 	if (stop > length) /* the phrase goes on in the next line */
 		stop = length;
-	if (at > 0 && line[at - 1] == '-' && line[stop] == '-') /* the name of a branch */
+	size_t slug = at;
+	while (slug > 0 && (tn__name_char(line[slug - 1]) || line[slug - 1] == '-'))
+		slug--;
+	if (at > slug && memchr(line + slug, '-', at - slug) != NULL && line[stop] == '-') /* the name of a branch */
 		return TN_WORTH_NOTHING;
 	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
 		return TN_WORTH_NOTHING;
