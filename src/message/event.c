@@ -42,6 +42,8 @@ tn__event_hand_out(struct tn_message_scanner *scanner)
 	if (!scanner->held)
 		return TN_OK;
 	scanner->held = false;
+	if (scanner->held_event.needs_trace && !scanner->held_event.place.frames)
+		return TN_OK;
 	if (taught(scanner, &scanner->held_event, &scanner->held_message))
 		return TN_OK;
 	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
@@ -74,7 +76,7 @@ static bool
 repeats(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later,
         const struct tn_message *message, uint64_t lines)
 {
-	if (lines > REPEAT_LINES || tn__strangers(before->owner, later->owner))
+	if (lines > REPEAT_LINES || before->needs_trace || tn__strangers(before->owner, later->owner))
 		return false;
 	if (same_figures(held, message))
 		return true;
@@ -86,7 +88,7 @@ repeats(const struct tn_event *before, const struct tn_message *held, const stru
 static bool
 completes(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later, uint64_t lines)
 {
-	if (before->said)
+	if (before->said || before->needs_trace)
 		return true;
 	if (tn__strangers(before->owner, later->owner))
 		return false;
@@ -120,7 +122,7 @@ accept(struct tn_message_scanner *scanner)
 {
 	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
 	uint64_t lines = event->line - held->last_line;
-	if (event->said && (scanner->held || scanner->handed)) { /* of what the text shows already */
+	if (event->said && ((scanner->held && !held->needs_trace) || scanner->handed)) { /* of what the text shows already */
 		hand_back_frames(scanner);
 		return TN_OK;
 	}
@@ -129,6 +131,13 @@ accept(struct tn_message_scanner *scanner)
 			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
 		if (!held->place.frames && held->place.phase == TN_AT_UNKNOWN)
 			held->place = event->place;
+		if (scanner->message.kind == TN_KIND_HOST && figure_count(&scanner->message) == 0 &&
+		    strcmp(scanner->message.family, scanner->held_message.family) == 0) { /* which device failed stands in the last line */
+			scanner->message.line = scanner->held_message.line;
+			scanner->message.rank = scanner->held_message.rank;
+			scanner->held_message = scanner->message;
+			held->family = event->family;
+		}
 		held->last_line = event->last_line;
 		held->remedied &= event->bare;
 		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
@@ -137,8 +146,11 @@ accept(struct tn_message_scanner *scanner)
 	if (scanner->held && completes(held, &scanner->held_message, event, lines)) {
 		if (event->culprit[0] == '\0')
 			memcpy(event->culprit, held->culprit, TN_MESSAGE_CULPRIT);
-		if (!event->place.frames)
+		if (!event->place.frames || held->place.weight == UINT8_MAX) { /* an operation that the title names */
+			struct tn_place inner = event->place;
 			event->place = held->place;
+			tn__place_join(&event->place, &inner);
+		}
 		if (scanner->message.rank < 0)
 			scanner->message.rank = scanner->held_message.rank;
 		scanner->message.line = scanner->held_message.line;
@@ -335,7 +347,7 @@ proven(const struct tn_event *event, const struct tn_message *message, const cha
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order >= 3) /* without its head: one phrase alone may be prose */
 		return figure_count(message) >= 2;
-	return event->reported || figure_count(message) > 0;
+	return event->reported || event->needs_trace || figure_count(message) > 0;
 }
 
 tn_status

@@ -91,8 +91,9 @@ strengthen(struct tn_event *event, const struct tn_anchor *anchor, size_t end, u
 	if (anchor->group == event->group && anchor->order > event->order)
 		event->order = anchor->order;
 	event->reported |= reported && anchor->weight > TN_WEIGHT_GENERIC;
+	event->reported |= reported && event->needs_trace;
 	if (reported)
-		event->bare = event->remedied = false;
+		event->bare = event->remedied = event->needs_trace = false;
 	event->last_end = end > event->last_end ? end : event->last_end;
 	event->last_line = piece;
 }
@@ -186,6 +187,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		scanner->spoken_lines++;
 	}
 	bool reported = worth == TN_WORTH_REPORT;
+	if (worth == TN_WORTH_TRACE && (scanner->open || scanner->held || scanner->handed))
+		return TN_OK;
 	if (worth == TN_WORTH_NOTHING)
 		return TN_OK;
 	if (strcmp(anchor->text, "triedtoallocate") == 0 && start >= 3 &&
@@ -206,11 +209,12 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		tn__traces_take_culprit(scanner, event);
 		return TN_OK;
 	}
-	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !(event->said && anchor->proof != TN_PROOF_SAID) &&
+	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !event->needs_trace && !(event->said && anchor->proof != TN_PROOF_SAID) &&
 	    start - event->last_end <= 1500 && !tn__strangers(event->owner, scanner->owner))
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn__event_close(scanner, start));
 	open_event(scanner, anchor, start, end, reported);
+	event->needs_trace = worth == TN_WORTH_TRACE;
 	return TN_OK;
 }
 

@@ -41,6 +41,7 @@ struct tn_event {
 	struct tn_place place;
 	bool title;                 /* it stands in a thread's title */
 	bool said;                  /* somebody tells of it in words of his own */
+	bool needs_trace;           /* a mention, unless a traceback that ends in no other error follows */
 	bool heads_trace;           /* a notebook's head of a traceback, whose own line follows it */
 	bool bare;                  /* its line holds nothing else */
 	bool remedied;              /* a heading behind it says what to do about such errors */
@@ -112,7 +113,7 @@ void tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event
 #define TN_TITLE_LINES 3 /* of a text, among which the title of a page stands */
 
 /* What a find of an anchor is worth. */
-enum tn_worth { TN_WORTH_NOTHING, TN_WORTH_FIGURES /* only with figures */, TN_WORTH_REPORT };
+enum tn_worth { TN_WORTH_NOTHING, TN_WORTH_TRACE /* only if a traceback follows */, TN_WORTH_FIGURES /* only with figures */, TN_WORTH_REPORT };
 
 /* The clean line around a squeezed position, at most 1 KiB to each side; returns the position within it. */
 size_t tn__line_around(const struct tn_message_scanner *scanner, size_t position, const char **line, size_t *length);

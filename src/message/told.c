@@ -59,20 +59,24 @@ static const char advice_words[] =
 	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
 	"you often common commonly ";
 
-/* What a title wishes, asks or announces. */
+/* What a title wishes, asks or announces, wherever it stands ... */
 static const char wish_words[] =
-	" add adds against allow auto automatic automatically avoid avoiding aware better can cannot capture "
-	"catch check clarified clarify convert correct could count deal dealing debug debugging describe "
-	"detect detection disable document edit enable enhance ensure estimate exit explain explained expose "
-	"fallback fix fixed fixes fixing flag give graceful gracefully guard guide handle handler handles "
-	"handling hint hints how if implement implements improve improved include indicate info interpret "
-	"interprets introduce language limit log lower make may measure mention message messages might "
-	"mitigate mock monitor more nice often optimise optimize option policy predict prevent preventing "
-	"prevents print propagate proposal provide raise recover recovery reduce reducing refactor relaunch "
-	"remove report reporting request resolve resolved resolves resolving retry rfc risk risking safe set "
-	"should show simulate skip skipping solve solving support tag tell test testing tests throw tips "
-	"track troubleshoot troubleshooting understand understanding update use warn warning what will "
-	"without wording workaround would wrap wtf ";
+	" against allow automatic automatically avoid avoiding aware better can cannot catch clarified "
+	"clarify convert correct could deal dealing detect detection disable enable enhance ensure explain "
+	"explained fallback fix fixed fixes fixing give graceful gracefully guard handle handler handles "
+	"handling how if implement implements improve improved include indicate interpret interprets "
+	"introduce may might mitigate nice often optimise optimize predict prevent preventing prevents "
+	"propagate proposal provide recover recovery reduce reducing refactor relaunch remove resolve "
+	"resolved resolves resolving rfc risk risking should simulate solve solving testing throw tips "
+	"troubleshoot troubleshooting understand understanding warn warning what will without wording "
+	"workaround would wrap wtf ";
+
+/* ... or where it is an order: before any other word, behind a colon or a bracket. */
+static const char order_words[] =
+	" add adds set log message messages test tests tell safe measure report reporting request describe "
+	"update check print info policy option language limit support monitor use track skip skipping hint "
+	"hints make more show raise capture expose flag guide document debug debugging edit exit estimate "
+	"retry count tag mention mock lower auto ";
 
 /* What a title is of, before a colon or in brackets: "[Docs]", "feat:". */
 static const char tag_words[] = " docs doc feat perf chore todo note tip example faq feature rfc proposal runbook ";
@@ -335,7 +339,12 @@ wishes(const char *line, size_t last, bool came)
 		if (among(own_words, word))
 			wish = false;
 		asks_why |= strcmp(word, " why ") == 0;
-		wish |= among(wish_words, word) && !asks_why && (before[0] == '\0' || !among(nouns, before));
+		size_t first = i - strlen(word) + 2;
+		while (first > 2 && strchr(" \"'`*", line[first - 1]) != NULL)
+			first--;
+		bool order = before[0] == '\0' || strchr(":])/-", line[first - 1]) != NULL || among(" to please and or ", before);
+		bool wished = among(wish_words, word) || (order && among(order_words, word));
+		wish |= wished && !asks_why && (before[0] == '\0' || !among(nouns, before));
 		wish |= !came && among(tag_words, word) && i < last && strchr(":])(", line[i]) != NULL;
 		memcpy(before, word, sizeof(before));
 	}

@@ -53,6 +53,8 @@ read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const st
 		memcpy(event->culprit, found->culprit, TN_MESSAGE_CULPRIT);
 	if (event->place_follows)
 		tn__place_join(&event->place, &found->place);
+	if (event->needs_trace && kind == TN_TRACE_END) /* of another error */
+		event->place = (struct tn_place){ 0 };
 	bool ends = kind == TN_TRACE_OTHER || kind == TN_TRACE_END || (kind == TN_TRACE_START && event->culprit[0] != '\0');
 	if (ends || scanner->piece - event->last_line > 4 * TRACE_LINES)
 		event->after = AFTER_OVER;

@@ -93,8 +93,8 @@ headed(const struct tn_message_scanner *scanner, const char *line, size_t at)
 	return tn__has_any(line, at, heads) || tn__has_any(line - above, above, "error: |panicked|caused by|traceback (most");
 }
 
-enum tn_worth
-tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
+static enum tn_worth
+worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
 	const char *line;
 	size_t length, at = tn__line_around(scanner, start, &line, &length);
@@ -106,7 +106,10 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 	size_t slug = at;
 	while (slug > 0 && (tn__name_char(line[slug - 1]) || line[slug - 1] == '-'))
 		slug--;
-	if (at > slug && memchr(line + slug, '-', at - slug) != NULL && line[stop] == '-') /* the name of a branch */
+	size_t name_end = stop;
+	while (name_end < length && tn__name_char(line[name_end]))
+		name_end++;
+	if (at > slug && memchr(line + slug, '-', at - slug) != NULL && line[name_end] == '-') /* the name of a branch */
 		return TN_WORTH_NOTHING;
 	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
 		return TN_WORTH_NOTHING;
@@ -154,3 +157,17 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 	return anchor->proof == TN_PROOF_TORCH ? TN_WORTH_FIGURES : TN_WORTH_NOTHING;
 }
 
+
+enum tn_worth
+tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
+{
+	enum tn_worth worth = worth_of(scanner, anchor, start, end);
+	if (worth == TN_WORTH_REPORT || scanner->page || scanner->piece > TN_TITLE_LINES)
+		return worth;
+	bool phrase = anchor->proof == TN_PROOF_TORCH || anchor->proof == TN_PROOF_ERROR || anchor->proof == TN_PROOF_DEVICE ||
+	              anchor->proof == TN_PROOF_HEADED;
+	const char *line;
+	size_t length;
+	tn__line_around(scanner, start, &line, &length);
+	return phrase && tn__line_is_title(line, length) ? TN_WORTH_TRACE : worth;
+}
