@@ -50,7 +50,7 @@ enum {
 /* How people and programs name memory, with how they say that there is too little of it. A resource is enough: each way of
  * saying it is a row. The first column of rows is for programs, which print it behind the head of an error. */
 #define LACK(words, said, printed) \
-	{ words, said, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, { words, printed, WEAK, 0, 0, G_LACK, TN_PROOF_HEADED }
+	{ words, said, (said) == SAID ? 0 : TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, { words, printed, WEAK, 0, 0, G_LACK, TN_PROOF_HEADED }
 #define LACK_OF(resource, said, printed) \
 	LACK("outof" resource, said, printed), LACK("notenough" resource, said, printed), LACK("noenough" resource, said, printed), \
 		LACK("insufficient" resource, said, printed), LACK("notsufficient" resource, said, printed), LACK("lackof" resource, said, printed), \

@@ -82,7 +82,7 @@ region_start(const struct tn_message_scanner *scanner, size_t position)
 static void
 strengthen(struct tn_event *event, const struct tn_anchor *anchor, size_t end, uint64_t piece, bool reported)
 {
-	if (anchor->weight > event->weight) {
+	if (anchor->weight > event->weight || (reported && event->needs_trace)) {
 		event->family = &tn__families[anchor->family];
 		event->weight = anchor->weight;
 		event->group = anchor->group;

@@ -86,11 +86,13 @@ told(const struct tn_message_scanner *scanner, const char *line, size_t length, 
 
 /* Whether a head of an error stands before `at`, or soon above the line. */
 static bool
-headed(const struct tn_message_scanner *scanner, const char *line, size_t at)
+headed(const struct tn_message_scanner *scanner, const char *line, size_t length, size_t at)
 {
 	static const char heads[] = "error|exception|failed|fatal|panicked|caused by|aborted|terminated|traceback (most";
 	size_t above = (size_t)(line - scanner->clean) < 300 ? (size_t)(line - scanner->clean) : 300;
-	return tn__has_any(line, at, heads) || tn__has_any(line - above, above, "error: |panicked|caused by|traceback (most");
+	size_t first = tn__line_content(line, length);
+	first = first < at ? first : at;
+	return tn__has_any(line + first, at - first, heads) || tn__has_any(line - above, above, "error: |panicked|caused by|traceback (most");
 }
 
 static enum tn_worth
@@ -121,7 +123,7 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 	if (scanner->page || (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES))
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
 	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_HEADED && proof != TN_PROOF_SAID;
-	if (!anywhere && tn__line_is_title(line, length) && (proof != TN_PROOF_SAID || own_word(scanner, start, end)) &&
+	if (!anywhere && proof != TN_PROOF_HEADED && tn__line_is_title(line, length) && (proof != TN_PROOF_SAID || own_word(scanner, start, end)) &&
 	    told(scanner, line, length, at, stop, proof))
 		return TN_WORTH_REPORT;
 	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
@@ -137,12 +139,12 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 	if (proof != TN_PROOF_NONE && tn__line_is_comment(line, length) &&
 	    (proof == TN_PROOF_SAID || line[tn__skip_any(line, length, " ")] != '#')) /* logs are kept behind "#", too */
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
-	if (!anywhere && told(scanner, line, length, at, stop, proof))
+	if (!anywhere && proof != TN_PROOF_HEADED && told(scanner, line, length, at, stop, proof))
 		return TN_WORTH_REPORT;
 	if (proof == TN_PROOF_SAID || (!anywhere && tn__line_placed(line, length, at, stop) == TN_PHRASE_NOWHERE))
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
 	if (proof == TN_PROOF_HEADED)
-		return headed(scanner, line, at) && tn__line_reports(line, length, at, stop, TN_PROOF_ERROR) ? TN_WORTH_REPORT
+		return headed(scanner, line, length, at) && tn__line_reports(line, length, at, stop, TN_PROOF_ERROR) ? TN_WORTH_REPORT
 		                                                                                             : TN_WORTH_NOTHING;
 	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;

@@ -154,7 +154,7 @@ CASES = {
          ("ultralytics/utils/loss.py", "__call__", "loss[0] = self.assigner(")], "loss", "ultralytics"),
     "nothing tells": ([("stress.py", "main", "c = torch.matmul(a, b)")], None, "pytorch"),
     "names that only begin alike": (
-        [("prog.py", "forwarding_table", "save_model(build(x)); reloaded = unload_state_dict_hooks(1)")], None, "pytorch"),
+        [("prog.py", "forwarding_table", "save_models_of(build(x)); reloaded = unload_state_dict_hooks(1)")], None, "pytorch"),
 }  # fmt: skip
 
 
