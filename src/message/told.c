@@ -276,6 +276,8 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		return false;
 	if (told_in_chinese(line, start))
 		return true;
+	if (strncasecmp(line + start, "killed", 6) == 0) /* its own verb */
+		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with") && (heard.own || alone || after >= length || line[after] == ' ' || line[after] == '.');
 	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 	if (came_behind(line, length, after, false))
 		return true;

@@ -164,12 +164,23 @@ enum tn_worth
 tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
 	enum tn_worth worth = worth_of(scanner, anchor, start, end);
-	if (worth == TN_WORTH_REPORT || scanner->page || scanner->piece > TN_TITLE_LINES)
+	if (worth == TN_WORTH_REPORT || scanner->page)
 		return worth;
 	bool phrase = anchor->proof == TN_PROOF_TORCH || anchor->proof == TN_PROOF_ERROR || anchor->proof == TN_PROOF_DEVICE ||
 	              anchor->proof == TN_PROOF_HEADED;
 	const char *line;
-	size_t length;
-	tn__line_around(scanner, start, &line, &length);
-	return phrase && tn__line_is_title(line, length) ? TN_WORTH_TRACE : worth;
+	size_t length, at = tn__line_around(scanner, start, &line, &length);
+	size_t stop = at + scanner->origin[end - 1] + 1 - scanner->origin[start];
+	if (phrase && tn__line_is_title(line, length))
+		return scanner->piece <= TN_TITLE_LINES ? TN_WORTH_TRACE : worth;
+	while (at > 0 && (tn__name_char(line[at - 1]) || line[at - 1] == '.'))
+		at--;
+	while (stop < length && tn__name_char(line[stop]))
+		stop++;
+	if (!phrase || stop > length)
+		return worth;
+	if (at == 0 && length > stop && line[stop] == ' ' && /* a notebook's head of a traceback */
+	    strncmp(line + stop + tn__skip_any(line + stop, length - stop, " "), "Traceback (most", 15) == 0)
+		return TN_WORTH_REPORT;
+	return at > 2 && line[at - 1] == ' ' && line[at - 2] == ':' && stop == length ? TN_WORTH_TRACE : worth;
 }
