@@ -303,6 +303,9 @@ const struct tn_anchor tn__anchors[] = {
 	LACK_OF("graphicsmemory", SAID, GENERIC),
 	LACK_OF("devicememory", SAID, GENERIC),
 	LACK_OF("ram", SAID_HOST, HOST),
+	LACK("exhaustedram", SAID_HOST, HOST),
+	LACK("exhaustedtheram", SAID_HOST, HOST),
+	LACK("allavailableram", SAID_HOST, HOST),
 	LACK_OF("systemmemory", SAID_HOST, HOST),
 	LACK_OF("hostmemory", SAID_HOST, HOST),
 	LACK_OF("cpumemory", SAID_HOST, HOST),
@@ -311,6 +314,15 @@ const struct tn_anchor tn__anchors[] = {
 	{ "unabletoallocatememory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "ramoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "cpuoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "显存不足", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* the card's memory is too little, */
+	{ "显存不够", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "显存溢出", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* overflows, */
+	{ "显存爆", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* bursts */
+	{ "爆显存", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "内存不足", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, /* the host's */
+	{ "内存不够", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "内存溢出", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "爆内存", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "oom被系统kill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, /* killed by the system */
 	{ "oomkill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "oom-kill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },

@@ -326,12 +326,13 @@ hint_of(const char *text, size_t length)
 	return NULL;
 }
 
+/* `read`: how much of the text behind `text` is known, also of what comes after the message. */
 static bool
-proven(const struct tn_event *event, const struct tn_message *message, const char *text, size_t length)
+proven(const struct tn_event *event, const struct tn_message *message, const char *text, size_t length, size_t read)
 {
 	const struct tn_family *family = event->family;
 	size_t before = event->start < AROUND ? event->start : AROUND;
-	if (family->evidence != NULL && !has(text - before, length + before, family->evidence))
+	if (family->evidence != NULL && !has(text - before, read + before, family->evidence))
 		return false;
 	size_t whole = length, near = event->last_end - event->start + NEAR;
 	length = near < whole ? near : whole;
@@ -378,7 +379,7 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 	size_t before = strcmp(message->family, "nccl") == 0 ? (event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK)
 	                                                     : 0;
 	refine_kind(message, text - before, length + before);
-	if (!proven(event, message, text, length)) {
+	if (!proven(event, message, text, length, scanner->squeezed_used - event->start)) {
 		hand_back_frames(scanner);
 		return TN_OK;
 	}

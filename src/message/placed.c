@@ -20,7 +20,7 @@ static size_t
 whole_phrase(const char *line, size_t start)
 {
 	static const char own[] =
-		" cuda gpu hip rocm xpu npu mps device vram host system process memory ran is was went run ";
+		" cuda gpu hip rocm xpu npu mps device vram host system process memory ran is was went run runs ";
 	char word[24];
 	for (;;) {
 		size_t before = start;
@@ -34,6 +34,11 @@ whole_phrase(const char *line, size_t start)
 		size_t size = end < start ? tn__word_ending(line, end, word) : 0;
 		if (size > 0 && strstr(own, word) != NULL)
 			start = end - size;
+		size_t name = end;
+		while (name > 0 && tn__name_char(line[name - 1])) /* "alloc_req_slots runs ..." */
+			name--;
+		if (end < start && memchr(line + name, '_', end - name) != NULL && strncmp(line + start, "ru", 2) == 0)
+			start = name;
 		if (start == before)
 			return start;
 	}

@@ -238,20 +238,35 @@ verb(const char *line, size_t start, size_t end)
 
 /* The same in Chinese: that it comes up, is shown, is met; and that it is feared, avoided, asked for. */
 static bool
-told_in_chinese(const char *line, size_t start)
+told_in_chinese(const char *line, size_t length, size_t start)
 {
 	static const char came[] =
 		"\xe6\x8a\xa5\xe9\x94\x99|\xe5\x87\xba\xe7\x8e\xb0|\xe9\x81\x87\xe5\x88\xb0|\xe6\x8f\x90\xe7\xa4\xba|"
-		"\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0";
+		"\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0|"
+		"\xe5\xaf\xbc\xe8\x87\xb4|"
+		"\xe6\x8a\xa5|"
+		"\xe5\x87\xba\xe7\x8e\xb0|"
+		"\xe7\x88\x86|"
+		"\xe6\x8f\x90\xe7\xa4\xba";
 	static const char doubted[] =
 		"\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
 		"\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
 	static const char own[] =
 		"\xe6\x97\xa0\xe6\xb3\x95\xe5\xae\x8c\xe6\x88\x90|"
-		"\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf"; /* I, please, too, still */
+		"\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf|"
+		"\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88|"
+		"\xe4\xbb\x80\xe4\xb9\x88\xe5\x8e\x9f\xe5\x9b\xa0|"
+		"\xe6\x80\x8e\xe4\xb9\x88\xe5\x9b\x9e\xe4\xba\x8b|"
+		"\xe4\xbd\x9c\xe8\x80\x85|"
+		"\xe5\xa4\xa7\xe4\xbd\xac|"
+		"\xe6\x82\xa8\xe5\xa5\xbd|"
+		"\xe4\xbd\xa0\xe5\xa5\xbd|"
+		"\xe6\xb1\x82\xe5\x8a\xa9"; /* I, please, too, still */
 	size_t from = start > 90 ? start - 90 : 0;
-	return tn__has_any(line, start, own) && tn__has_any(line + from, start - from, came) &&
-	       !tn__has_any(line + from, start - from, doubted);
+	bool speaks = (unsigned char)line[start] >= 0x80 || tn__has_any(line + from, start - from, came);
+	if (tn__has_any(line + start, length - start < 40 ? length - start : 40, "\xe5\x90\x97")) /* a question whether */
+		return false;
+	return tn__has_any(line, length, own) && speaks && !tn__has_any(line + from, start - from, doubted);
 }
 
 bool
@@ -274,10 +289,10 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (heard.doubted)
 		return false;
-	if (told_in_chinese(line, start))
+	if (told_in_chinese(line, length, start))
 		return true;
 	if (strncasecmp(line + start, "killed", 6) == 0) /* its own verb */
-		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with") && (heard.own || alone || after >= length || line[after] == ' ' || line[after] == '.');
+		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with") && (heard.own || alone);
 	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 	if (came_behind(line, length, after, false))
 		return true;
