@@ -49,13 +49,18 @@ enum {
 
 /* How people and programs name memory, with how they say that there is too little of it. A resource is enough: each way of
  * saying it is a row. The first column of rows is for programs, which print it behind the head of an error. */
-#define LACK(words, said, printed) \
-	{ words, said, (said) == SAID ? 0 : TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, { words, printed, WEAK, 0, 0, G_LACK, TN_PROOF_HEADED }
-#define LACK_OF(resource, said, printed) \
-	LACK("outof" resource, said, printed), LACK("notenough" resource, said, printed), LACK("noenough" resource, said, printed), \
-		LACK("insufficient" resource, said, printed), LACK("notsufficient" resource, said, printed), LACK("lackof" resource, said, printed), \
-		LACK(resource "isnotenough", said, printed), LACK(resource "notenough", said, printed), LACK(resource "insufficient", said, printed), \
-		LACK(resource "isinsufficient", said, printed), LACK(resource "exhausted", said, printed), LACK(resource "overflow", said, printed)
+#define LACK(words, said, printed)                                                       \
+	{ words, said, (said) == SAID ? 0 : TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, \
+	{                                                                                    \
+		words, printed, WEAK, 0, 0, G_LACK, TN_PROOF_HEADED                              \
+	}
+#define LACK_OF(resource, said, printed)                                                              \
+	LACK("outof" resource, said, printed), LACK("notenough" resource, said, printed),                 \
+		LACK("noenough" resource, said, printed), LACK("insufficient" resource, said, printed),       \
+		LACK("notsufficient" resource, said, printed), LACK("lackof" resource, said, printed),        \
+		LACK(resource "isnotenough", said, printed), LACK(resource "notenough", said, printed),       \
+		LACK(resource "insufficient", said, printed), LACK(resource "isinsufficient", said, printed), \
+		LACK(resource "exhausted", said, printed), LACK(resource "overflow", said, printed)
 
 #define KILL(words) { words, SAID_KILLED, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }
 #define REFUSED(words) { words, ALLOCATION, WEAK, 0, 0, G_LACK, TN_PROOF_ERROR }
@@ -337,4 +342,5 @@ const struct tn_anchor tn__anchors[] = {
 /* clang-format on */
 
 const size_t tn__anchor_count = sizeof(tn__anchors) / sizeof(tn__anchors[0]);
-_Static_assert(sizeof(tn__anchors) / sizeof(tn__anchors[0]) <= TN_ANCHORS_MOST, "the scanner has a place for each anchor");
+_Static_assert(sizeof(tn__anchors) / sizeof(tn__anchors[0]) <= TN_ANCHORS_MOST,
+               "the scanner has a place for each anchor");

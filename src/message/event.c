@@ -32,8 +32,7 @@ taught(const struct tn_message_scanner *scanner, const struct tn_event *event, c
 {
 	if (figure_count(message) > 0 || tn__message_has_need(message) || event->place.frames || message->rank >= 0)
 		return false;
-	return (event->remedied && !event->title) ||
-	       (event->weight < TN_WEIGHT_FULL && tn__voice_teaches(&scanner->voice));
+	return (event->remedied && !event->title) || (event->weight < TN_WEIGHT_FULL && tn__voice_teaches(&scanner->voice));
 }
 
 tn_status
@@ -122,7 +121,8 @@ accept(struct tn_message_scanner *scanner)
 {
 	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
 	uint64_t lines = event->line - held->last_line;
-	if (event->said && ((scanner->held && !held->needs_trace) || scanner->handed)) { /* of what the text shows already */
+	if (event->said &&
+	    ((scanner->held && !held->needs_trace) || scanner->handed)) { /* of what the text shows already */
 		hand_back_frames(scanner);
 		return TN_OK;
 	}
@@ -132,7 +132,8 @@ accept(struct tn_message_scanner *scanner)
 		if (!held->place.frames && held->place.phase == TN_AT_UNKNOWN)
 			held->place = event->place;
 		if (scanner->message.kind == TN_KIND_HOST && figure_count(&scanner->message) == 0 &&
-		    strcmp(scanner->message.family, scanner->held_message.family) == 0) { /* which device failed stands in the last line */
+		    strcmp(scanner->message.family, scanner->held_message.family) ==
+		        0) { /* which device failed stands in the last line */
 			scanner->message.line = scanner->held_message.line;
 			scanner->message.rank = scanner->held_message.rank;
 			scanner->held_message = scanner->message;

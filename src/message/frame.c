@@ -228,7 +228,8 @@ read_listed(const char *line, struct tn_frames *found)
 	const char *function = end + 10 + strspn(end + 10, "0123456789");
 	give(line + 1, (size_t)(end + 3 - line - 1), end + 10, found);
 	if (strncmp(function, ", ", 2) == 0)
-		tn__place_frame(&found->place, line + 1, (size_t)(end + 3 - line - 1), function + 2, strcspn(function + 2, "\","));
+		tn__place_frame(&found->place, line + 1, (size_t)(end + 3 - line - 1), function + 2,
+		                strcspn(function + 2, "\","));
 	return true;
 }
 

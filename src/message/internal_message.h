@@ -104,9 +104,8 @@ extern const struct tn_anchor tn__anchors[];
 extern const size_t tn__anchor_count;
 
 /* Families that are only told from their relatives once the whole message is known. */
-extern const struct tn_family *const tn__family_tensorflow_host, *const tn__family_scheduler,
-																	 *const tn__family_llama_host, *const tn__family_allocation,
-																	 *const tn__family_lacking;
+extern const struct tn_family *const tn__family_tensorflow_host,
+	*const tn__family_scheduler, *const tn__family_llama_host, *const tn__family_allocation, *const tn__family_lacking;
 
 /* ---- line.c ---- */
 

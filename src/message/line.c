@@ -94,7 +94,7 @@ entity(const char *bytes, size_t count, char *c)
 	static const struct {
 		const char *name;
 		char c;
-	} entities[] = { { "&quot;", '"' }, { "&lt;", '<' },   { "&gt;", '>' },   { "&amp;", '&' },
+	} entities[] = { { "&quot;", '"' }, { "&lt;", '<' },    { "&gt;", '>' },  { "&amp;", '&' },
 		             { "&#39;", '\'' }, { "&#x27;", '\'' }, { "&#34;", '"' }, { "&nbsp;", ' ' } };
 	for (size_t i = 0; i < sizeof(entities) / sizeof(entities[0]); i++) {
 		size_t size = strlen(entities[i].name);

@@ -171,7 +171,8 @@ ends_as_printed(const char *line, size_t length, size_t end)
 	size_t last = end;
 	while (last < length && isalpha((unsigned char)line[last]))
 		last++;
-	if (takes_object || last == end || !islower((unsigned char)line[end]) || (last < length && line[last] == '=')) /* device=0 */
+	if (takes_object || last == end || !islower((unsigned char)line[end]) ||
+	    (last < length && line[last] == '=')) /* device=0 */
 		return true;
 	tn__word_ending(line, last, word);
 	return strstr(when_or_where, word) != NULL;

@@ -148,16 +148,6 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	tn__traces_take_culprit(scanner, event);
 }
 
-/* "inspectorMemoryError" */
-static bool
-part_of_name(const struct tn_message_scanner *scanner, size_t start)
-{
-	size_t at = scanner->origin[start], first = at;
-	while (first > 0 && isalnum((unsigned char)scanner->clean[first - 1]))
-		first--;
-	return first < at && islower((unsigned char)scanner->clean[first]);
-}
-
 /* A line that teaches about such errors, soon behind one that stands alone: a heading. */
 static void
 mark_taught(struct tn_message_scanner *scanner, size_t start, size_t end)
@@ -191,17 +181,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		return TN_OK;
 	if (worth == TN_WORTH_NOTHING)
 		return TN_OK;
-	if (strcmp(anchor->text, "triedtoallocate") == 0 && start >= 3 &&
-	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
+	if (tn__anchor_misread(scanner, anchor, start, end))
 		return TN_OK;
-	if (strcmp(anchor->text, "oomkilled") == 0 && scanner->origin[start] > 0 &&
-	    isalnum((unsigned char)scanner->clean[scanner->origin[start] - 1])) /* "ContainerOOMKilled" */
-		return TN_OK;
-	if (strcmp(anchor->text, "memoryerror") == 0 &&
-	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
-	     isalpha((unsigned char)scanner->clean[scanner->origin[end - 1] + 1]) || part_of_name(scanner, start) ||
-	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
-		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
 		if (start < event->start)
 			event->start = region_start(scanner, start);
@@ -209,8 +190,9 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		tn__traces_take_culprit(scanner, event);
 		return TN_OK;
 	}
-	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !event->needs_trace && !(event->said && anchor->proof != TN_PROOF_SAID) &&
-	    start - event->last_end <= 1500 && !tn__strangers(event->owner, scanner->owner))
+	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !event->needs_trace &&
+	    !(event->said && anchor->proof != TN_PROOF_SAID) && start - event->last_end <= 1500 &&
+	    !tn__strangers(event->owner, scanner->owner))
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn__event_close(scanner, start));
 	open_event(scanner, anchor, start, end, reported);

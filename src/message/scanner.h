@@ -13,7 +13,7 @@
 
 #define TN_LOOK_BACK 512 /* squeezed characters of the same line that belong to a message before its anchor */
 enum { TN_ANCHORS_MOST = 768, TN_ANCHOR_HEADS = 1024 };
-#define TN_OWNERS 64     /* processes whose tracebacks are followed at a time */
+#define TN_OWNERS 64 /* processes whose tracebacks are followed at a time */
 
 /* One process's traceback: its last own frame, and where all its frames are. */
 struct tn_trace_state {
@@ -113,7 +113,12 @@ void tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event
 #define TN_TITLE_LINES 3 /* of a text, among which the title of a page stands */
 
 /* What a find of an anchor is worth. */
-enum tn_worth { TN_WORTH_NOTHING, TN_WORTH_TRACE /* only if a traceback follows */, TN_WORTH_FIGURES /* only with figures */, TN_WORTH_REPORT };
+enum tn_worth {
+	TN_WORTH_NOTHING,
+	TN_WORTH_TRACE /* only if a traceback follows */,
+	TN_WORTH_FIGURES /* only with figures */,
+	TN_WORTH_REPORT
+};
 
 /* The clean line around a squeezed position, at most 1 KiB to each side; returns the position within it. */
 size_t tn__line_around(const struct tn_message_scanner *scanner, size_t position, const char **line, size_t *length);
@@ -121,6 +126,10 @@ size_t tn__line_around(const struct tn_message_scanner *scanner, size_t position
 /* What an anchor at the squeezed [start, end) is worth. */
 enum tn_worth tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start,
                                size_t end);
+
+/* Whether an anchor that was found is a part of another word or of prose. */
+bool tn__anchor_misread(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start,
+                        size_t end);
 
 /* ---- event.c ---- */
 

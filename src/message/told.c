@@ -155,7 +155,8 @@ tn__hear(const char *line, size_t first, size_t last)
 		heard.came = strong || weak;
 		bool now = among(now_words, word) && !among(turning_words, before);
 		now |= strcmp(before, " now ") == 0 && among(came_words, word);
-		heard.once = among(once_words, word) || now || (heard.once && joins);
+		bool whenever = among(" being are is be get gets ", before); /* "processes being killed" */
+		heard.once = (among(once_words, word) && !whenever) || now || (heard.once && joins);
 		if_open |= among(if_words, word) && strcmp(before, " even ") != 0;
 		heard.doubted |= if_open || among(doubt_words, word);
 		heard.advised |= among(advice_words, word);
@@ -251,17 +252,16 @@ told_in_chinese(const char *line, size_t length, size_t start)
 	static const char doubted[] =
 		"\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
 		"\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
-	static const char own[] =
-		"\xe6\x97\xa0\xe6\xb3\x95\xe5\xae\x8c\xe6\x88\x90|"
-		"\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf|"
-		"\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88|"
-		"\xe4\xbb\x80\xe4\xb9\x88\xe5\x8e\x9f\xe5\x9b\xa0|"
-		"\xe6\x80\x8e\xe4\xb9\x88\xe5\x9b\x9e\xe4\xba\x8b|"
-		"\xe4\xbd\x9c\xe8\x80\x85|"
-		"\xe5\xa4\xa7\xe4\xbd\xac|"
-		"\xe6\x82\xa8\xe5\xa5\xbd|"
-		"\xe4\xbd\xa0\xe5\xa5\xbd|"
-		"\xe6\xb1\x82\xe5\x8a\xa9"; /* I, please, too, still */
+	static const char own[] = "\xe6\x97\xa0\xe6\xb3\x95\xe5\xae\x8c\xe6\x88\x90|"
+							  "\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf|"
+							  "\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88|"
+							  "\xe4\xbb\x80\xe4\xb9\x88\xe5\x8e\x9f\xe5\x9b\xa0|"
+							  "\xe6\x80\x8e\xe4\xb9\x88\xe5\x9b\x9e\xe4\xba\x8b|"
+							  "\xe4\xbd\x9c\xe8\x80\x85|"
+							  "\xe5\xa4\xa7\xe4\xbd\xac|"
+							  "\xe6\x82\xa8\xe5\xa5\xbd|"
+							  "\xe4\xbd\xa0\xe5\xa5\xbd|"
+							  "\xe6\xb1\x82\xe5\x8a\xa9"; /* I, please, too, still */
 	size_t from = start > 90 ? start - 90 : 0;
 	bool speaks = (unsigned char)line[start] >= 0x80 || tn__has_any(line + from, start - from, came);
 	if (tn__has_any(line + start, length - start < 40 ? length - start : 40, "\xe5\x90\x97")) /* a question whether */
@@ -359,7 +359,8 @@ wishes(const char *line, size_t last, bool came)
 		size_t first = i - strlen(word) + 2;
 		while (first > 2 && strchr(" \"'`*", line[first - 1]) != NULL)
 			first--;
-		bool order = before[0] == '\0' || strchr(":])/-", line[first - 1]) != NULL || among(" to please and or ", before);
+		bool order = before[0] == '\0' || strchr(":])/-", line[first - 1]) != NULL ||
+		             among(" to please and or ", before);
 		bool wished = among(wish_words, word) || (order && among(order_words, word));
 		wish |= wished && !asks_why && (before[0] == '\0' || !among(nouns, before));
 		wish |= !came && among(tag_words, word) && i < last && strchr(":])(", line[i]) != NULL;

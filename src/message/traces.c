@@ -98,7 +98,8 @@ tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t len
 		found.place.frames = true;
 	}
 	tn__place_join(&trace->place, &found.place);
-	if (tn__find(line, length, "another exception occurred") != NULL || tn__find(line, length, "direct cause of the following") != NULL)
+	if (tn__find(line, length, "another exception occurred") != NULL ||
+	    tn__find(line, length, "direct cause of the following") != NULL)
 		scanner->chained = true;
 	if (scanner->chained && found.place.frames && (scanner->open || scanner->held)) {
 		struct tn_event *event = scanner->open ? &scanner->event : &scanner->held_event;

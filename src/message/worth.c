@@ -92,7 +92,8 @@ headed(const struct tn_message_scanner *scanner, const char *line, size_t length
 	size_t above = (size_t)(line - scanner->clean) < 300 ? (size_t)(line - scanner->clean) : 300;
 	size_t first = tn__line_content(line, length);
 	first = first < at ? first : at;
-	return tn__has_any(line + first, at - first, heads) || tn__has_any(line - above, above, "error: |panicked|caused by|traceback (most");
+	return tn__has_any(line + first, at - first, heads) ||
+	       tn__has_any(line - above, above, "error: |panicked|caused by|traceback (most");
 }
 
 static enum tn_worth
@@ -122,9 +123,10 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
 	if (scanner->page || (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES))
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
-	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_HEADED && proof != TN_PROOF_SAID;
-	if (!anywhere && proof != TN_PROOF_HEADED && tn__line_is_title(line, length) && (proof != TN_PROOF_SAID || own_word(scanner, start, end)) &&
-	    told(scanner, line, length, at, stop, proof))
+	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_HEADED &&
+	                proof != TN_PROOF_SAID;
+	if (!anywhere && proof != TN_PROOF_HEADED && tn__line_is_title(line, length) &&
+	    (proof != TN_PROOF_SAID || own_word(scanner, start, end)) && told(scanner, line, length, at, stop, proof))
 		return TN_WORTH_REPORT;
 	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
 	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
@@ -144,8 +146,9 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 	if (proof == TN_PROOF_SAID || (!anywhere && tn__line_placed(line, length, at, stop) == TN_PHRASE_NOWHERE))
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
 	if (proof == TN_PROOF_HEADED)
-		return headed(scanner, line, length, at) && tn__line_reports(line, length, at, stop, TN_PROOF_ERROR) ? TN_WORTH_REPORT
-		                                                                                             : TN_WORTH_NOTHING;
+		return headed(scanner, line, length, at) && tn__line_reports(line, length, at, stop, TN_PROOF_ERROR)
+		           ? TN_WORTH_REPORT
+		           : TN_WORTH_NOTHING;
 	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
 	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
 	if (tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof))
@@ -159,15 +162,14 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 	return anchor->proof == TN_PROOF_TORCH ? TN_WORTH_FIGURES : TN_WORTH_NOTHING;
 }
 
-
 enum tn_worth
 tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
 	enum tn_worth worth = worth_of(scanner, anchor, start, end);
 	if (worth == TN_WORTH_REPORT || scanner->page)
 		return worth;
-	bool phrase = anchor->proof == TN_PROOF_TORCH || anchor->proof == TN_PROOF_ERROR || anchor->proof == TN_PROOF_DEVICE ||
-	              anchor->proof == TN_PROOF_HEADED;
+	bool phrase = anchor->proof == TN_PROOF_TORCH || anchor->proof == TN_PROOF_ERROR ||
+	              anchor->proof == TN_PROOF_DEVICE || anchor->proof == TN_PROOF_HEADED;
 	const char *line;
 	size_t length, at = tn__line_around(scanner, start, &line, &length);
 	size_t stop = at + scanner->origin[end - 1] + 1 - scanner->origin[start];
@@ -183,4 +185,31 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 	    strncmp(line + stop + tn__skip_any(line + stop, length - stop, " "), "Traceback (most", 15) == 0)
 		return TN_WORTH_REPORT;
 	return at > 2 && line[at - 1] == ' ' && line[at - 2] == ':' && stop == length ? TN_WORTH_TRACE : worth;
+}
+
+/* "inspectorMemoryError" */
+static bool
+part_of_name(const struct tn_message_scanner *scanner, size_t start)
+{
+	size_t at = scanner->origin[start], first = at;
+	while (first > 0 && isalnum((unsigned char)scanner->clean[first - 1]))
+		first--;
+	return first < at && islower((unsigned char)scanner->clean[first]);
+}
+
+bool
+tn__anchor_misread(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
+{
+	if (strcmp(anchor->text, "triedtoallocate") == 0 && start >= 3 &&
+	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
+		return true;
+	if (strcmp(anchor->text, "oomkilled") == 0 && scanner->origin[start] > 0 &&
+	    isalnum((unsigned char)scanner->clean[scanner->origin[start] - 1])) /* "ContainerOOMKilled" */
+		return true;
+	if (strcmp(anchor->text, "memoryerror") == 0 &&
+	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
+	     isalpha((unsigned char)scanner->clean[scanner->origin[end - 1] + 1]) || part_of_name(scanner, start) ||
+	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
+		return true; /* OutOfMemoryError, and "memory error" in prose */
+	return false;
 }
