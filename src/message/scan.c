@@ -145,7 +145,8 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 		event->owner = last->owner;
 	}
 	scanner->open = true;
-	tn__traces_take_culprit(scanner, event);
+	if (!event->heads_trace) /* whose frames are still to come */
+		tn__traces_take_culprit(scanner, event);
 }
 
 /* A line that teaches about such errors, soon behind one that stands alone: a heading. */

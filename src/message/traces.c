@@ -118,7 +118,10 @@ tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event *eve
 		return;
 	if (trace->culprit[0] != '\0')
 		memcpy(event->culprit, trace->culprit, TN_MESSAGE_CULPRIT);
-	event->place = trace->place;
+	if (event->heads_trace) /* which has read all frames, also those before the last one of one's own */
+		tn__place_join(&event->place, &trace->place);
+	else
+		event->place = trace->place;
 	trace->used = true;
 }
 

@@ -135,7 +135,8 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 	if (proof == TN_PROOF_SAID && !own_word(scanner, start, end))
 		return TN_WORTH_NOTHING;
 	/* In a text that speaks of such errors, what has no head of an error is an example. */
-	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN && !scanner->held && !scanner->open &&
+	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN &&
+	    (!scanner->held || scanner->held_event.needs_trace) && (!scanner->open || scanner->event.needs_trace) &&
 	    !tn__has_any(line, length, "error|exception|fail|fatal|abort|terminate called|warn|killed process"))
 		return asks ? TN_WORTH_NOTHING : TN_WORTH_FIGURES;
 	if (proof != TN_PROOF_NONE && tn__line_is_comment(line, length) &&
