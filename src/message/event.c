@@ -147,7 +147,8 @@ accept(struct tn_message_scanner *scanner)
 	if (scanner->held && completes(held, &scanner->held_message, event, lines)) {
 		if (event->culprit[0] == '\0')
 			memcpy(event->culprit, held->culprit, TN_MESSAGE_CULPRIT);
-		if (!event->place.frames || held->heads_trace || held->place.weight == UINT8_MAX) { /* an operation that the title names */
+		if (!event->place.frames || held->heads_trace ||
+		    held->place.weight == UINT8_MAX) { /* an operation that the title names */
 			struct tn_place inner = event->place;
 			event->place = held->place;
 			tn__place_join(&event->place, &inner);
