@@ -4,6 +4,7 @@
  */
 #include "message/family_names.h"
 #include "message/internal_message.h"
+#include "message/scanner.h"
 
 #define FULL TN_WEIGHT_FULL
 #define PLAIN TN_WEIGHT_PLAIN
@@ -42,8 +43,27 @@ enum {
 	G_VLLM,
 	G_GENERIC,
 	G_REMARK,
-	G_SAID
+	G_SAID,
+	G_LACK
 };
+
+/* How people and programs name memory, with how they say that there is too little of it. A resource is enough: each way of
+ * saying it is a row. The first column of rows is for programs, which print it behind the head of an error. */
+#define LACK(words, said, printed)                                                       \
+	{ words, said, (said) == SAID ? 0 : TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, \
+	{                                                                                    \
+		words, printed, WEAK, 0, 0, G_LACK, TN_PROOF_HEADED                              \
+	}
+#define LACK_OF(resource, said, printed)                                                              \
+	LACK("outof" resource, said, printed), LACK("notenough" resource, said, printed),                 \
+		LACK("noenough" resource, said, printed), LACK("insufficient" resource, said, printed),       \
+		LACK("notsufficient" resource, said, printed), LACK("lackof" resource, said, printed),        \
+		LACK(resource "isnotenough", said, printed), LACK(resource "notenough", said, printed),       \
+		LACK(resource "insufficient", said, printed), LACK(resource "isinsufficient", said, printed), \
+		LACK(resource "exhausted", said, printed), LACK(resource "overflow", said, printed)
+
+#define KILL(words) { words, SAID_KILLED, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }
+#define REFUSED(words) { words, ALLOCATION, WEAK, 0, 0, G_LACK, TN_PROOF_ERROR }
 
 /* clang-format off */
 const struct tn_anchor tn__anchors[] = {
@@ -259,30 +279,55 @@ const struct tn_anchor tn__anchors[] = {
 	{ "out_of_memory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofdevicememory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofmemoryerror", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
+	REFUSED("failedtoallocate"),
+	REFUSED("failedtoalloc"),
+	REFUSED("failtoallocate"),
+	REFUSED("couldnotallocate"),
+	REFUSED("couldn'tallocate"),
+	REFUSED("cannotallocate"),
+	REFUSED("can'tallocate"),
+	REFUSED("unabletoallocate"),
+	REFUSED("memoryallocationfailed"),
+	REFUSED("memoryallocationerror"),
+	REFUSED("allocationfailed"),
+	REFUSED("allocationfailure"),
 	{ "crashedafterusingallavailableram", NOTEBOOK, FULL, 0, 0, G_KERNEL, TN_PROOF_TOLD },
 	{ "allocatemorememorythanisavailable", NOTEBOOK, FULL, 0, 0, G_KERNEL, TN_PROOF_TOLD },
 	{ "oom", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "outofmemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "out-of-memory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "outofvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "outofgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "outofcudamemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "notenoughvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "notenoughmemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "notenoughgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "memorynotenough", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "memoryisnotenough", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "insufficientmemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "insufficientgpumemory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "insufficientvram", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	KILL("killed"),
+	LACK_OF("memory", SAID, LACKING),
 	{ "resourceexhausted", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	LACK_OF("vram", SAID, GENERIC),
+	LACK_OF("gpumemory", SAID, GENERIC),
+	LACK_OF("gpuvram", SAID, GENERIC),
+	LACK_OF("gpuvideomemory", SAID, GENERIC),
+	LACK_OF("gpuram", SAID, GENERIC),
+	LACK_OF("cudamemory", SAID, GENERIC),
+	LACK_OF("videomemory", SAID, GENERIC),
+	LACK_OF("graphicsmemory", SAID, GENERIC),
+	LACK_OF("devicememory", SAID, GENERIC),
+	LACK_OF("ram", SAID_HOST, HOST),
+	LACK("exhaustedram", SAID_HOST, HOST),
+	LACK("exhaustedtheram", SAID_HOST, HOST),
+	LACK("allavailableram", SAID_HOST, HOST),
+	LACK_OF("systemmemory", SAID_HOST, HOST),
+	LACK_OF("hostmemory", SAID_HOST, HOST),
+	LACK_OF("cpumemory", SAID_HOST, HOST),
+	LACK_OF("physicalmemory", SAID_HOST, HOST),
 	{ "memoryerror", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "unabletoallocatememory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "outofram", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "outofphysicalmemory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
-	{ "outofsystemmemory", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "ramoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "cpuoom", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "显存不足", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* the card's memory is too little, */
+	{ "显存不够", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "显存溢出", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* overflows, */
+	{ "显存爆", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* bursts */
+	{ "爆显存", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "内存不足", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, /* the host's */
+	{ "内存不够", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "内存溢出", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "爆内存", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "oom被系统kill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, /* killed by the system */
 	{ "oomkill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "oom-kill", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
@@ -297,3 +342,5 @@ const struct tn_anchor tn__anchors[] = {
 /* clang-format on */
 
 const size_t tn__anchor_count = sizeof(tn__anchors) / sizeof(tn__anchors[0]);
+_Static_assert(sizeof(tn__anchors) / sizeof(tn__anchors[0]) <= TN_ANCHORS_MOST,
+               "the scanner has a place for each anchor");

@@ -28,10 +28,11 @@ static size_t figure_count(const struct tn_message *message);
 
 /* An example in a page that teaches: a remedy follows it, and nothing of a run stands in it. */
 static bool
-taught(const struct tn_event *event, const struct tn_message *message)
+taught(const struct tn_message_scanner *scanner, const struct tn_event *event, const struct tn_message *message)
 {
-	return event->remedied && !event->title && figure_count(message) == 0 && !tn__message_has_need(message) &&
-	       !event->place.frames && message->rank < 0;
+	if (figure_count(message) > 0 || tn__message_has_need(message) || event->place.frames || message->rank >= 0)
+		return false;
+	return (event->remedied && !event->title) || (event->weight < TN_WEIGHT_FULL && tn__voice_teaches(&scanner->voice));
 }
 
 tn_status
@@ -40,7 +41,9 @@ tn__event_hand_out(struct tn_message_scanner *scanner)
 	if (!scanner->held)
 		return TN_OK;
 	scanner->held = false;
-	if (taught(&scanner->held_event, &scanner->held_message))
+	if (scanner->held_event.needs_trace && !scanner->held_event.place.frames)
+		return TN_OK;
+	if (taught(scanner, &scanner->held_event, &scanner->held_message))
 		return TN_OK;
 	memcpy(scanner->held_message.culprit, scanner->held_event.culprit, TN_MESSAGE_CULPRIT);
 	tn__place_tell(&scanner->held_event.place, scanner->held_event.family, scanner->held_event.hint,
@@ -72,7 +75,7 @@ static bool
 repeats(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later,
         const struct tn_message *message, uint64_t lines)
 {
-	if (lines > REPEAT_LINES || tn__strangers(before->owner, later->owner))
+	if (lines > REPEAT_LINES || before->needs_trace || tn__strangers(before->owner, later->owner))
 		return false;
 	if (same_figures(held, message))
 		return true;
@@ -84,10 +87,12 @@ repeats(const struct tn_event *before, const struct tn_message *held, const stru
 static bool
 completes(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later, uint64_t lines)
 {
-	if (before->said)
+	if (before->said || before->needs_trace)
 		return true;
 	if (tn__strangers(before->owner, later->owner))
 		return false;
+	if (before->heads_trace && figure_count(held) == 0 && lines <= CONTINUE_LINES)
+		return true;
 	bool same = later->group == before->group;
 	bool continued = same && later->first_order > before->order && before->order > 0;
 	bool vague = figure_count(held) == 0 && (before->weight <= TN_WEIGHT_GENERIC || same);
@@ -96,18 +101,44 @@ completes(const struct tn_event *before, const struct tn_message *held, const st
 	       (vague && lines <= NEXT_LINES);
 }
 
+/* Frames that were read for a later mention belong to the error that is held back. */
+static void
+hand_back_frames(struct tn_message_scanner *scanner)
+{
+	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
+	if (!scanner->held || tn__strangers(held->owner, event->owner) || event->line - held->last_line > REPEAT_LINES)
+		return;
+	if (held->culprit[0] == '\0')
+		memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
+	if (!held->place.frames && event->place.frames)
+		held->place = event->place;
+	if (scanner->held_message.rank < 0)
+		scanner->held_message.rank = event->rank;
+}
+
 static tn_status
 accept(struct tn_message_scanner *scanner)
 {
 	struct tn_event *held = &scanner->held_event, *event = &scanner->event;
 	uint64_t lines = event->line - held->last_line;
-	if (event->said && (scanner->held || scanner->handed)) /* of what the text shows already */
+	if (event->said &&
+	    ((scanner->held && !held->needs_trace) || scanner->handed)) { /* of what the text shows already */
+		hand_back_frames(scanner);
 		return TN_OK;
+	}
 	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (held->culprit[0] == '\0')
 			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
 		if (!held->place.frames && held->place.phase == TN_AT_UNKNOWN)
 			held->place = event->place;
+		if (scanner->message.kind == TN_KIND_HOST && figure_count(&scanner->message) == 0 &&
+		    strcmp(scanner->message.family, scanner->held_message.family) ==
+		        0) { /* which device failed stands in the last line */
+			scanner->message.line = scanner->held_message.line;
+			scanner->message.rank = scanner->held_message.rank;
+			scanner->held_message = scanner->message;
+			held->family = event->family;
+		}
 		held->last_line = event->last_line;
 		held->remedied &= event->bare;
 		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
@@ -116,8 +147,12 @@ accept(struct tn_message_scanner *scanner)
 	if (scanner->held && completes(held, &scanner->held_message, event, lines)) {
 		if (event->culprit[0] == '\0')
 			memcpy(event->culprit, held->culprit, TN_MESSAGE_CULPRIT);
-		if (!event->place.frames)
+		if (!event->place.frames || held->heads_trace ||
+		    held->place.weight == UINT8_MAX) { /* an operation that the title names */
+			struct tn_place inner = event->place;
 			event->place = held->place;
+			tn__place_join(&event->place, &inner);
+		}
 		if (scanner->message.rank < 0)
 			scanner->message.rank = scanner->held_message.rank;
 		scanner->message.line = scanner->held_message.line;
@@ -222,11 +257,11 @@ unfilled(const char *text, size_t length)
 static bool
 failed_on_host(const char *text, size_t length)
 {
-	static const char *const host[] = { "device:cpu", "allocatorcpu", "mklcpu", "gpu_host_bfc" };
+	static const char *const host[] = { "device:cpu", "task:0/cpu:0", "allocatorcpu", "mklcpu", "gpu_host_bfc" };
 	const char *card = tn__find(text, length, "device:gpu:");
 	for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++) {
 		const char *found = tn__find(text, length, host[i]);
-		if (found != NULL && (card == NULL || found < card || i == 3))
+		if (found != NULL && (card == NULL || found < card || strcmp(host[i], "gpu_host_bfc") == 0))
 			return true;
 	}
 	return false;
@@ -236,6 +271,9 @@ failed_on_host(const char *text, size_t length)
 #define LLAMA_ON_HOST "cpubuffer|cpu_buffer|ggml_aligned_malloc"
 #define LLAMA_ON_CARD "cudamallocfailed|hipmallocfailed|mibondevice"
 
+/* What a program allocates there is not the computer's memory. */
+#define OF_A_CARD "gpu|cuda|vram|videomemory|device|hip|d3d|vulkan|metal|opencl|texture"
+
 /* The family in its finer sense, once the region is known. */
 static const struct tn_family *
 refine(const struct tn_family *family, const char *text, size_t length)
@@ -244,6 +282,8 @@ refine(const struct tn_family *family, const char *text, size_t length)
 		return tn__family_tensorflow_host;
 	if (strcmp(family->name, "llama.cpp") == 0 && has(text, length, LLAMA_ON_HOST) && !has(text, length, LLAMA_ON_CARD))
 		return tn__family_llama_host;
+	if (family == tn__family_allocation && has(text, length, OF_A_CARD))
+		return tn__family_lacking;
 	if (strcmp(family->name, "other") == 0 && has(text, length, "slurm|srun:"))
 		return tn__family_scheduler;
 	return family;
@@ -288,12 +328,13 @@ hint_of(const char *text, size_t length)
 	return NULL;
 }
 
+/* `read`: how much of the text behind `text` is known, also of what comes after the message. */
 static bool
-proven(const struct tn_event *event, const struct tn_message *message, const char *text, size_t length)
+proven(const struct tn_event *event, const struct tn_message *message, const char *text, size_t length, size_t read)
 {
 	const struct tn_family *family = event->family;
 	size_t before = event->start < AROUND ? event->start : AROUND;
-	if (family->evidence != NULL && !has(text - before, length + before, family->evidence))
+	if (family->evidence != NULL && !has(text - before, read + before, family->evidence))
 		return false;
 	size_t whole = length, near = event->last_end - event->start + NEAR;
 	length = near < whole ? near : whole;
@@ -309,7 +350,7 @@ proven(const struct tn_event *event, const struct tn_message *message, const cha
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order >= 3) /* without its head: one phrase alone may be prose */
 		return figure_count(message) >= 2;
-	return event->reported || figure_count(message) > 0;
+	return event->reported || event->needs_trace || figure_count(message) > 0;
 }
 
 tn_status
@@ -340,12 +381,15 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 	size_t before = strcmp(message->family, "nccl") == 0 ? (event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK)
 	                                                     : 0;
 	refine_kind(message, text - before, length + before);
-	if (!proven(event, message, text, length))
+	if (!proven(event, message, text, length, scanner->squeezed_used - event->start)) {
+		hand_back_frames(scanner);
 		return TN_OK;
+	}
 	tn__cause_judge(event->family, message);
 	if (strcmp(message->family, "tensorflow") == 0)
 		read_node(event, text, length);
 	before = event->start < TN_LOOK_BACK ? event->start : TN_LOOK_BACK;
-	event->hint = hint_of(text - before, length + before);
+	if (event->hint == NULL)
+		event->hint = hint_of(text - before, length + before);
 	return accept(scanner);
 }

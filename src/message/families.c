@@ -412,6 +412,13 @@ const struct tn_family tn__families[] = {
 	           NULL, NULL, OTHER_HEAPS, NULL },
 	[SAID_HOST] = { "told", "the writer", false, TN_KIND_HOST, TN_RULE_HOST,
 	                "somebody tells of it; no sizes are printed", NULL, NULL, OTHER_HEAPS, NULL },
+	[SAID_KILLED] = { "told", "the writer", false, TN_KIND_HOST, TN_RULE_HOST,
+	                  "somebody tells that the process was killed, and of memory; no sizes are printed", NULL, NULL,
+	                  OTHER_HEAPS, "memory|oom|ofram|ramof|ramusage|moreram|dmesg|swap" },
+	[LACKING] = { "other", "a program", false, TN_KIND_NONE, TN_RULE_CARD, NULL, cuda_error, NULL, OTHER_HEAPS, NULL },
+	[ALLOCATION] = { "host_allocator", "the host's allocator", false, TN_KIND_HOST, TN_RULE_HOST,
+	                 "the host has no memory for the request", host, "memory|bytes|buffer|tensor|mib|gib|mb|gb|size",
+	                 OTHER_HEAPS "|thisisnotafailure", NULL },
 };
 
 const struct tn_engine tn__engines[] = {
@@ -429,6 +436,8 @@ const struct tn_engine tn__engines[] = {
 	{ JAX, "jax", TN_AT_UNKNOWN },
 	{ TENSORFLOW, "tensorflow", TN_AT_UNKNOWN },
 };
+const struct tn_hint tn__hint_vllm = { "", "vllm", TN_AT_UNKNOWN };
+
 /* Words of logs that tell framework and phase where frames do not. */
 const struct tn_hint tn__hints[] = {
 	{ "methodwarmupencountered|warmup(generation", "tgi", TN_AT_LOAD },
@@ -441,6 +450,7 @@ const struct tn_hint tn__hints[] = {
 	{ "errorexecutingload_single_module", "tensorrt-llm", TN_AT_LOAD },
 	{ "[trt-llm]|[tensorrt-llm]", "tensorrt-llm", TN_AT_UNKNOWN },
 	{ "loaderallocationondevice", "comfyui", TN_AT_LOAD }, /* a node's name before the error */
+	{ "ksampler", "comfyui", TN_AT_GENERATE },
 	{ "erroroccurredwhenexecuting|exceptionduringprocessing!!!|comfyuierrorreport", "comfyui", TN_AT_GENERATE },
 	{ "external/org_tensorflow/", "jax", TN_AT_UNKNOWN }, /* jaxlib brings this part of TensorFlow with it */
 	{ "errorcompletingrequest", "a1111", TN_AT_GENERATE },
@@ -451,6 +461,8 @@ const size_t tn__hint_count = sizeof(tn__hints) / sizeof(tn__hints[0]);
 
 const size_t tn__engine_count = sizeof(tn__engines) / sizeof(tn__engines[0]);
 
+const struct tn_family *const tn__family_allocation = &tn__families[ALLOCATION];
+const struct tn_family *const tn__family_lacking = &tn__families[LACKING];
 const struct tn_family *const tn__family_llama_host = &tn__families[LLAMA_HOST];
 const struct tn_family *const tn__family_tensorflow_host = &tn__families[TENSORFLOW_HOST];
 const struct tn_family *const tn__family_scheduler = &tn__families[SLURM];

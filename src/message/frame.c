@@ -218,6 +218,50 @@ read_quoted(struct tn_frame_reader *reader, const char *line, struct tn_frames *
 	return any;
 }
 
+/* `"path.py, line 12, name",`, as an element of a list. */
+static bool
+read_listed(const char *line, struct tn_frames *found)
+{
+	const char *end = strstr(line, ".py, line ");
+	if (end == NULL || line[0] != '"' || !digit(end[10]))
+		return false;
+	const char *function = end + 10 + strspn(end + 10, "0123456789");
+	give(line + 1, (size_t)(end + 3 - line - 1), end + 10, found);
+	if (strncmp(function, ", ", 2) == 0)
+		tn__place_frame(&found->place, line + 1, (size_t)(end + 3 - line - 1), function + 2,
+		                strcspn(function + 2, "\","));
+	return true;
+}
+
+/* `WORD "path.py", WORD 12, WORD name`, as a translated traceback has it. */
+static bool
+read_translated(const char *line, struct tn_frames *found)
+{
+	const char *quote = strstr(line, ".py\", ");
+	if (quote == NULL)
+		return read_listed(line, found);
+	const char *path = quote, *number = quote + 6;
+	while (path > line && path[-1] != '"')
+		path--;
+	while (isalpha((unsigned char)*number) || (unsigned char)*number >= 0x80)
+		number++;
+	if (path == line || number == quote + 6 || *number != ' ' || !digit(number[1]))
+		return false;
+	number++;
+	const char *function = number + strspn(number, "0123456789");
+	size_t name = 0;
+	if (strncmp(function, ", ", 2) == 0 && strchr(function + 2, ' ') != NULL)
+		function = strchr(function + 2, ' ') + 1;
+	while (isalnum((unsigned char)function[name]) || strchr("_<>", function[name]) != NULL) {
+		if (function[name] == '\0')
+			break;
+		name++;
+	}
+	give(path, (size_t)(quote + 3 - path), number, found);
+	tn__place_frame(&found->place, path, (size_t)(quote + 3 - path), function, name);
+	return true;
+}
+
 /* The rest of a path that was wrapped at the end of the line before. */
 static bool
 read_wrapped(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
@@ -436,7 +480,7 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 		read_quoted(reader, content, found); /* a whole traceback in one line, as in JSON */
 		return TN_TRACE_START;
 	}
-	if (read_quoted(reader, content, found) || read_cut(content, found)) {
+	if (read_quoted(reader, content, found) || read_cut(content, found) || read_translated(content, found)) {
 		reader->awaits_code = true;
 		return TN_TRACE_FRAME;
 	}

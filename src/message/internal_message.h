@@ -47,6 +47,7 @@ enum tn_proof {
 	TN_PROOF_TOLD,     /* the sentence must not teach what such errors are */
 	TN_PROOF_SENTENCE, /* a program's whole sentence: the line must not look like code or prose */
 	TN_PROOF_ERROR,    /* as above, and it stands where a program puts an error */
+	TN_PROOF_HEADED,   /* as above, and an error's head stands before it, or soon above it */
 	TN_PROOF_DEVICE,   /* as above, and the line names a device or a failure */
 	TN_PROOF_TORCH,    /* figures, or an error line */
 	TN_PROOF_LOG,      /* a remark: the line must look like a log line */
@@ -95,6 +96,7 @@ struct tn_hint {
 
 extern const struct tn_family tn__families[];
 extern const struct tn_hint tn__hints[];
+extern const struct tn_hint tn__hint_vllm; /* of the names of vLLM's processes */
 extern const size_t tn__hint_count;
 extern const struct tn_engine tn__engines[];
 extern const size_t tn__engine_count;
@@ -102,8 +104,8 @@ extern const struct tn_anchor tn__anchors[];
 extern const size_t tn__anchor_count;
 
 /* Families that are only told from their relatives once the whole message is known. */
-extern const struct tn_family *const tn__family_tensorflow_host, *const tn__family_scheduler,
-																	 *const tn__family_llama_host;
+extern const struct tn_family *const tn__family_tensorflow_host,
+	*const tn__family_scheduler, *const tn__family_llama_host, *const tn__family_allocation, *const tn__family_lacking;
 
 /* ---- line.c ---- */
 
@@ -181,6 +183,17 @@ bool tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
 
 /* Whether a sentence of nobody's own leads to a phrase at `start`. */
 bool tn__line_prose_before(const char *line, size_t start);
+
+/* Who speaks in a text: in how many sentences somebody of himself or to others, and in how many in general. */
+struct tn_voice {
+	uint32_t own, general;
+};
+
+/* Adds the sentences of a clean line. */
+void tn__voice_read(struct tn_voice *voice, const char *line, size_t length);
+
+/* Whether a text teaches: it speaks in general, and nobody of himself. */
+bool tn__voice_teaches(const struct tn_voice *voice);
 
 /* ---- code.c ---- */
 

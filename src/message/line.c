@@ -87,6 +87,25 @@ straight_quote(const unsigned char *bytes, size_t count)
 	return bytes[2] < 0x9c ? '\'' : '"';
 }
 
+/* Length of an entity of HTML at `bytes`, and the character that it stands for; 0 for none. */
+static size_t
+entity(const char *bytes, size_t count, char *c)
+{
+	static const struct {
+		const char *name;
+		char c;
+	} entities[] = { { "&quot;", '"' }, { "&lt;", '<' },    { "&gt;", '>' },  { "&amp;", '&' },
+		             { "&#39;", '\'' }, { "&#x27;", '\'' }, { "&#34;", '"' }, { "&nbsp;", ' ' } };
+	for (size_t i = 0; i < sizeof(entities) / sizeof(entities[0]); i++) {
+		size_t size = strlen(entities[i].name);
+		if (size <= count && memcmp(bytes, entities[i].name, size) == 0) {
+			*c = entities[i].c;
+			return size;
+		}
+	}
+	return 0;
+}
+
 size_t
 tn__line_clean(const char *bytes, size_t count, char *out)
 {
@@ -98,6 +117,12 @@ tn__line_clean(const char *bytes, size_t count, char *out)
 		if (quote != 0) {
 			out[used++] = quote;
 			i += 3;
+			continue;
+		}
+		size_t escaped = c == '&' ? entity(bytes + i, count - i, &out[used]) : 0;
+		if (escaped > 0) {
+			used++;
+			i += escaped;
 			continue;
 		}
 		if (c == '\033' || c == '[')

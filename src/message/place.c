@@ -157,6 +157,8 @@ void
 tn__place_node(struct tn_place *place, const char *name, size_t length)
 {
 	struct tn_place inner = phase_of("", 0, name, length, NULL, 0);
+	if (inner.phase == TN_AT_UPDATE || inner.phase == TN_AT_BACKWARD) /* what failed, whatever called it */
+		inner.weight = UINT8_MAX;
 	tn__place_join(place, &inner);
 }
 
@@ -183,10 +185,30 @@ tn__place_frame(struct tn_place *place, const char *path, size_t length, const c
 	tn__place_join(place, &inner);
 }
 
+/* The heaviest of the functions that code calls, by their names alone: their own frames may not have been pasted. */
+static struct tn_place
+phase_of_calls(const char *code, size_t length)
+{
+	struct tn_place found = { 0 };
+	for (size_t i = 1; i < length; i++) {
+		size_t first = i;
+		while (code[i] == '(' && first > 0 && tn__name_char(code[first - 1]))
+			first--;
+		if (first == i)
+			continue;
+		struct tn_place inner = phase_of("", 0, code + first, i - first, NULL, 0);
+		if (inner.phase != TN_AT_UNKNOWN && inner.weight > found.weight)
+			found = inner;
+	}
+	return found;
+}
+
 void
 tn__place_code(struct tn_place *place, const char *code, size_t length)
 {
-	struct tn_place inner = phase_of("", 0, "", 0, code, length);
+	struct tn_place inner = phase_of("", 0, "", 0, code, length), calls = phase_of_calls(code, length);
+	if (calls.weight > GUESS && calls.weight > inner.weight)
+		inner = calls;
 	if (holds("torch.", code, length, true)) /* a program's own code that uses it */
 		inner.framework = row_of("pytorch");
 	tn__place_join(place, &inner);

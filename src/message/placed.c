@@ -20,7 +20,7 @@ static size_t
 whole_phrase(const char *line, size_t start)
 {
 	static const char own[] =
-		" cuda gpu hip rocm xpu npu mps device vram host system process memory ran is was went run ";
+		" cuda gpu hip rocm xpu npu mps device vram host system process memory ran is was went run runs ";
 	char word[24];
 	for (;;) {
 		size_t before = start;
@@ -34,6 +34,11 @@ whole_phrase(const char *line, size_t start)
 		size_t size = end < start ? tn__word_ending(line, end, word) : 0;
 		if (size > 0 && strstr(own, word) != NULL)
 			start = end - size;
+		size_t name = end;
+		while (name > 0 && tn__name_char(line[name - 1])) /* "alloc_req_slots runs ..." */
+			name--;
+		if (end < start && memchr(line + name, '_', end - name) != NULL && strncmp(line + start, "ru", 2) == 0)
+			start = name;
 		if (start == before)
 			return start;
 	}
@@ -72,7 +77,7 @@ static bool
 names_failure(const char *word)
 {
 	static const char words[] = " error errors exception failed failure fatal warning warn killed aborted caught "
-								"abort alloc malloc cudamalloc allocate ";
+								"abort panicked alloc malloc cudamalloc allocate ";
 	size_t size = strlen(word);
 	return strstr(words, word) != NULL || (size > 6 && strcmp(word + size - 6, "error ") == 0) ||
 	       (size > 10 && strcmp(word + size - 10, "exception ") == 0);
@@ -150,7 +155,7 @@ ends_as_printed(const char *line, size_t length, size_t end)
 	static const char when_or_where[] =
 		" at in on while during when by for to trying allocating from after with error exception "
 		"and or but as within of code even occurred encountered "
-		"raised thrown happened ";
+		"raised thrown happened left available remaining ";
 	char word[24];
 	while (end < length && tn__name_char(line[end]))
 		end++;
@@ -160,12 +165,14 @@ ends_as_printed(const char *line, size_t length, size_t end)
 		return false;
 	if (end >= length || line[end] != ' ')
 		return true;
+	bool takes_object = tn__word_ending(line, end, word) > 0 && strncmp(word, " alloc", 6) == 0;
 	while (end < length && line[end] == ' ')
 		end++;
 	size_t last = end;
 	while (last < length && isalpha((unsigned char)line[last]))
 		last++;
-	if (last == end || !islower((unsigned char)line[end]) || (last < length && line[last] == '=')) /* device=0 */
+	if (takes_object || last == end || !islower((unsigned char)line[end]) ||
+	    (last < length && line[last] == '=')) /* device=0 */
 		return true;
 	tn__word_ending(line, last, word);
 	return strstr(when_or_where, word) != NULL;

@@ -138,3 +138,43 @@ tn__line_prose_before(const char *line, size_t start)
 	count_words(line, sentence.first, start, &words);
 	return words.plain >= 3 && words.own == 0;
 }
+
+/* Words of one who writes to others; "we" and "our" are a company's, too. */
+static const char person_words[] =
+	" i i'm i've i'd my me mine im ive myself please thanks thank hello hi anyone someone somebody same guys btw "
+	"sorry dear hey regards ";
+
+void
+tn__voice_read(struct tn_voice *voice, const char *line, size_t length)
+{
+	size_t all = 0, plain = 0, general = 0, own = 0, begin = 0;
+	char padded[24] = " ";
+	if (tn__has_any(line, length < 40 ? length : 40, "[|info|warn|error|debug")) /* of a log */
+		return;
+	for (size_t i = 0; i <= length; i++) {
+		bool letter = i < length && (isalpha((unsigned char)line[i]) || line[i] == '\'');
+		if (!letter && i > begin && i - begin <= 20) {
+			for (size_t k = begin; k < i; k++)
+				padded[1 + k - begin] = (char)tolower((unsigned char)line[k]);
+			padded[i - begin + 1] = ' ';
+			padded[i - begin + 2] = '\0';
+			all++;
+			plain += strstr(plain_words, padded) != NULL;
+			general += strstr(general_words, padded) != NULL;
+			own += strstr(person_words, padded) != NULL;
+		}
+		if (!letter)
+			begin = i + 1;
+		if (i < length && !(strchr(".?!", line[i]) != NULL && (i + 1 == length || line[i + 1] == ' ')))
+			continue;
+		voice->own += own > 0 || (i < length && line[i] == '?');
+		voice->general += own == 0 && all >= 6 && plain >= 3 && general >= 1;
+		all = plain = general = own = 0;
+	}
+}
+
+bool
+tn__voice_teaches(const struct tn_voice *voice)
+{
+	return voice->own == 0 && voice->general >= 2;
+}

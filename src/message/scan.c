@@ -18,13 +18,20 @@
 
 /* ---- making one ---- */
 
+/* Where anchors are kept that end with the two characters before `end`. */
+static size_t
+head_of(const char *end)
+{
+	return ((unsigned char)end[-2] * 37U + (unsigned char)end[-1]) % TN_ANCHOR_HEADS;
+}
+
 static void
 index_anchors(struct tn_message_scanner *scanner)
 {
 	memset(scanner->head, 0xff, sizeof(scanner->head));
 	for (size_t i = tn__anchor_count; i-- > 0;) {
 		const char *text = tn__anchors[i].text;
-		unsigned char last = (unsigned char)text[strlen(text) - 1];
+		size_t last = head_of(text + strlen(text));
 		scanner->next[i] = scanner->head[last];
 		scanner->head[last] = (int16_t)i;
 	}
@@ -58,144 +65,14 @@ tn__message_seen(const struct tn_message_scanner *scanner)
 
 /* ---- anchors ---- */
 
-/* Whether a line ends at this place of the clean text, also as "\n" written out in a quoted text. */
-static bool
-line_ends(const struct tn_message_scanner *scanner, size_t at)
-{
-	const char *text = scanner->clean + at;
-	return text[0] == '\n' || (text[0] == '\\' && at + 1 < scanner->clean_used && text[1] == 'n');
-}
-
-/* The clean line around a squeezed position, at most 1 KiB to each side; returns the position within it. */
-static size_t
-line_around(const struct tn_message_scanner *scanner, size_t position, const char **line, size_t *length)
-{
-	size_t at = scanner->origin[position], begin = at, end = at;
-	while (begin > 0 && at - begin < 1024 && !line_ends(scanner, begin - 1))
-		begin--;
-	begin += begin > 0 && scanner->clean[begin - 1] == '\\'; /* the n of a written-out line end */
-	while (end < scanner->clean_used && end - at < 1024 && !line_ends(scanner, end))
-		end++;
-	*line = scanner->clean + begin;
-	*length = end - begin;
-	return at - begin;
-}
-
-/* Whether the line at `line` is a string that an opening parenthesis in the line before waits for. */
-static bool
-goes_on_as_string(const struct tn_message_scanner *scanner, const char *line, size_t length)
-{
-	const char *before = line, *text = line + tn__line_content(line, length);
-	text += *text == '\\'; /* quoted again */
-	if (*text != '"' && *text != '\'')
-		return false;
-	if (before > scanner->clean + 1 && before[-1] == 'n' && before[-2] == '\\') /* a line end that is written out */
-		before -= 2;
-	while (before > scanner->clean && (before[-1] == '\n' || before[-1] == ' '))
-		before--;
-	return before > scanner->clean && (before[-1] == '(' || before[-1] == '"' || before[-1] == '\'');
-}
-
-#define SPOKEN_OFTEN 3
-#define TITLE_LINES 3    /* of a text, among which the title of a page stands */
-#define REMEDY_LINES 8   /* within which a heading about remedies belongs to an error */
-#define TAUGHT_LINES 12  /* within which a sentence that teaches makes a heading of an error that stands alone */
-#define CHAPTER_LINES 40 /* within which a chapter about errors goes on */
-
-/* What a find of an anchor is worth. */
-enum worth { WORTH_NOTHING, WORTH_FIGURES /* only with figures */, WORTH_REPORT };
-
-/* A phrase as words of their own: "OOM", "OOMs", but not "zoom", "oom_score", "--oom-retry". */
-static bool
-own_word(const struct tn_message_scanner *scanner, size_t start, size_t end)
-{
-	size_t first = scanner->origin[start], last = scanner->origin[end - 1] + 1;
-	const char *text = scanner->clean;
-	bool letters = end - start == 3; /* "oom" */
-	if (last - first > end - start + 3)
-		return false;
-	if (first > 0 &&
-	    (isalnum((unsigned char)text[first - 1]) || strchr(letters ? "_-/.$" : "_-/$", text[first - 1]) != NULL))
-		return false;
-	if (!letters)
-		return true;
-	last += strncasecmp(text + last, "ed", 2) == 0 ? 2 : strncmp(text + last, "'d", 2) == 0 ? 2 : text[last] == 's';
-	return !isalnum((unsigned char)text[last]) && strchr("_-/=(", text[last]) == NULL;
-}
-
-/* Whether the text opens with a title that reports the phrase, or somebody tells of it. */
-static bool
-told(const struct tn_message_scanner *scanner, const char *line, size_t length, size_t start, size_t end,
-     enum tn_proof proof)
-{
-	bool title = tn__line_is_title(line, length);
-	if (proof == TN_PROOF_SAID && strchr("\"'", line[tn__skip_any(line, length, " ")]) != NULL) /* a program's string */
-		return false;
-	if (title && (scanner->piece > TITLE_LINES || scanner->titles > 1))
-		return false;
-	return (title ? tn__title_reports(line, length, start, end)
-	              : tn__line_placed(line, length, start, end) == TN_PHRASE_TOLD) &&
-	       tn__line_confides(line, length, start, end, proof);
-}
-
-static enum worth
-anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
-{
-	const char *line;
-	size_t length, at = line_around(scanner, start, &line, &length);
-	size_t stop = scanner->origin[end - 1] + 1 - (scanner->origin[start] - at);
-	enum tn_proof proof = anchor->proof == TN_PROOF_TORCH ? TN_PROOF_ERROR : anchor->proof;
-	bool asks = proof != TN_PROOF_NONE && anchor->proof != TN_PROOF_TORCH;
-	if (stop > length) /* the phrase goes on in the next line */
-		stop = length;
-	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
-		return WORTH_NOTHING;
-	bool in_code = tn__code_is_around(&scanner->code), is_code = tn__line_is_code(line, length);
-	if ((in_code || is_code) && tn__phrase_is_string_or_name(line, length, at, stop))
-		return WORTH_NOTHING;
-	if (is_code || (in_code && (scanner->code.quoted || !tn__line_opens_with_error(line, length))))
-		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	if (scanner->page || (scanner->chapter > 0 && scanner->piece - scanner->chapter <= CHAPTER_LINES))
-		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	bool anywhere = proof != TN_PROOF_ERROR && proof != TN_PROOF_DEVICE && proof != TN_PROOF_SAID;
-	if (!anywhere && tn__line_is_title(line, length) && (proof != TN_PROOF_SAID || own_word(scanner, start, end)) &&
-	    told(scanner, line, length, at, stop, proof))
-		return WORTH_REPORT;
-	if (scanner->in_change || (scanner->found_before && tn__line_found(line, length)) ||
-	    scanner->example != TN_EXAMPLE_NONE || tn__line_speaks(line, length, at, stop) ||
-	    (proof != TN_PROOF_NONE && goes_on_as_string(scanner, line, length)))
-		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	if (proof == TN_PROOF_SAID && !own_word(scanner, start, end))
-		return WORTH_NOTHING;
-	/* In a text that speaks of such errors, what has no head of an error is an example. */
-	if (proof != TN_PROOF_NONE && scanner->spoken_lines >= SPOKEN_OFTEN && !scanner->held && !scanner->open &&
-	    !tn__has_any(line, length, "error|exception|fail|fatal|abort|terminate called|warn|killed process"))
-		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	if (proof != TN_PROOF_NONE && tn__line_is_comment(line, length) &&
-	    (proof == TN_PROOF_SAID || line[tn__skip_any(line, length, " ")] != '#')) /* logs are kept behind "#", too */
-		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	if (!anywhere && told(scanner, line, length, at, stop, proof))
-		return WORTH_REPORT;
-	if (proof == TN_PROOF_SAID || (!anywhere && tn__line_placed(line, length, at, stop) == TN_PHRASE_NOWHERE))
-		return asks ? WORTH_NOTHING : WORTH_FIGURES;
-	size_t from = proof == TN_PROOF_DEVICE && at > 200 ? at - 200 : 0;
-	size_t to = proof == TN_PROOF_DEVICE && length - at > 200 ? at + 200 : length;
-	if (tn__line_reports(line + from, to - from, at - from, stop < to ? stop - from : to - from, proof))
-		return WORTH_REPORT;
-	if (proof == TN_PROOF_DEVICE && length < 60 && strncmp(line, "error: ", 7) == 0 &&
-	    tn__line_reports(line, length, at, stop, TN_PROOF_ERROR)) {
-		size_t above = (size_t)(line - scanner->clean) < 300 ? (size_t)(line - scanner->clean) : 300;
-		if (tn__has_any(line - above, above, "cuda|hip|gpu|device"))
-			return WORTH_REPORT;
-	}
-	return anchor->proof == TN_PROOF_TORCH ? WORTH_FIGURES : WORTH_NOTHING;
-}
+#define REMEDY_LINES 8  /* within which a heading about remedies belongs to an error */
+#define TAUGHT_LINES 12 /* within which a sentence that teaches makes a heading of an error that stands alone */
 
 static size_t
 region_start(const struct tn_message_scanner *scanner, size_t position)
 {
 	const char *line;
-	size_t length, at = line_around(scanner, position, &line, &length);
+	size_t length, at = tn__line_around(scanner, position, &line, &length);
 	size_t first = scanner->origin[position] - at, start = position;
 	while (start > 0 && position - start < TN_LOOK_BACK && scanner->origin[start - 1] >= first)
 		start--;
@@ -205,7 +82,7 @@ region_start(const struct tn_message_scanner *scanner, size_t position)
 static void
 strengthen(struct tn_event *event, const struct tn_anchor *anchor, size_t end, uint64_t piece, bool reported)
 {
-	if (anchor->weight > event->weight) {
+	if (anchor->weight > event->weight || (reported && event->needs_trace)) {
 		event->family = &tn__families[anchor->family];
 		event->weight = anchor->weight;
 		event->group = anchor->group;
@@ -214,8 +91,9 @@ strengthen(struct tn_event *event, const struct tn_anchor *anchor, size_t end, u
 	if (anchor->group == event->group && anchor->order > event->order)
 		event->order = anchor->order;
 	event->reported |= reported && anchor->weight > TN_WEIGHT_GENERIC;
+	event->reported |= reported && event->needs_trace;
 	if (reported)
-		event->bare = event->remedied = false;
+		event->bare = event->remedied = event->needs_trace = false;
 	event->last_end = end > event->last_end ? end : event->last_end;
 	event->last_line = piece;
 }
@@ -252,9 +130,12 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 	event->rank = scanner->rank;
 	event->owner = scanner->owner;
 	const char *line;
-	size_t length, at = line_around(scanner, start, &line, &length);
+	size_t length, at = tn__line_around(scanner, start, &line, &length);
 	event->title = tn__line_is_title(line, length) && !tn__line_is_heading(line, length);
 	event->said = anchor->proof == TN_PROOF_SAID;
+	if (tn__has_any(line, at < 48 ? at : 48, "(enginecore|(apiserver pid|(vllmworker|(worker_tp"))
+		event->hint = &tn__hint_vllm;
+	event->heads_trace = tn__find(line + at, length - at, "traceback (most") != NULL;
 	event->remedied = scanner->class_before && at == 0; /* a list of classes */
 	size_t before = at - tn__skip_any(line, at, " ");
 	event->bare = before <= 5 && end - start + at + 6 >= length;
@@ -264,17 +145,8 @@ open_event(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, s
 		event->owner = last->owner;
 	}
 	scanner->open = true;
-	tn__traces_take_culprit(scanner, event);
-}
-
-/* "inspectorMemoryError" */
-static bool
-part_of_name(const struct tn_message_scanner *scanner, size_t start)
-{
-	size_t at = scanner->origin[start], first = at;
-	while (first > 0 && isalnum((unsigned char)scanner->clean[first - 1]))
-		first--;
-	return first < at && islower((unsigned char)scanner->clean[first]);
+	if (!event->heads_trace) /* whose frames are still to come */
+		tn__traces_take_culprit(scanner, event);
 }
 
 /* A line that teaches about such errors, soon behind one that stands alone: a heading. */
@@ -282,7 +154,7 @@ static void
 mark_taught(struct tn_message_scanner *scanner, size_t start, size_t end)
 {
 	const char *line;
-	size_t length, at = line_around(scanner, start, &line, &length);
+	size_t length, at = tn__line_around(scanner, start, &line, &length);
 	size_t stop = scanner->origin[end - 1] + 1 - (scanner->origin[start] - at);
 	if (!tn__line_teaches(line, length, at, stop < length ? stop : length))
 		return;
@@ -296,29 +168,22 @@ static tn_status
 on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start, size_t end)
 {
 	struct tn_event *event = &scanner->event;
-	enum worth worth = anchor_worth(scanner, anchor, start, end);
-	if (worth != WORTH_REPORT && anchor->proof == TN_PROOF_SAID)
+	enum tn_worth worth = tn__anchor_worth(scanner, anchor, start, end);
+	if (worth != TN_WORTH_REPORT && anchor->proof == TN_PROOF_SAID)
 		return TN_OK;
-	if (worth != WORTH_REPORT)
+	if (worth != TN_WORTH_REPORT)
 		mark_taught(scanner, start, end);
-	if (worth != WORTH_REPORT && scanner->spoken_last != scanner->piece) {
+	if (worth != TN_WORTH_REPORT && scanner->spoken_last != scanner->piece) {
 		scanner->spoken_last = scanner->piece;
 		scanner->spoken_lines++;
 	}
-	bool reported = worth == WORTH_REPORT;
-	if (worth == WORTH_NOTHING)
+	bool reported = worth == TN_WORTH_REPORT;
+	if (worth == TN_WORTH_TRACE && (scanner->open || scanner->held || scanner->handed))
 		return TN_OK;
-	if (strcmp(anchor->text, "triedtoallocate") == 0 && start >= 3 &&
-	    memcmp(scanner->squeezed + start - 3, "you", 3) == 0)
+	if (worth == TN_WORTH_NOTHING)
 		return TN_OK;
-	if (strcmp(anchor->text, "oomkilled") == 0 && scanner->origin[start] > 0 &&
-	    isalnum((unsigned char)scanner->clean[scanner->origin[start] - 1])) /* "ContainerOOMKilled" */
+	if (tn__anchor_misread(scanner, anchor, start, end))
 		return TN_OK;
-	if (strcmp(anchor->text, "memoryerror") == 0 &&
-	    ((start > 0 && scanner->squeezed[start - 1] == 'f') ||
-	     isalpha((unsigned char)scanner->clean[scanner->origin[end - 1] + 1]) || part_of_name(scanner, start) ||
-	     scanner->origin[end - 1] - scanner->origin[start] + 1 != end - start))
-		return TN_OK; /* OutOfMemoryError, and "memory error" in prose */
 	if (scanner->open && belongs(scanner, anchor, start)) {
 		if (start < event->start)
 			event->start = region_start(scanner, start);
@@ -326,11 +191,13 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		tn__traces_take_culprit(scanner, event);
 		return TN_OK;
 	}
-	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !(event->said && anchor->proof != TN_PROOF_SAID) &&
-	    start - event->last_end <= 1500 && !tn__strangers(event->owner, scanner->owner))
+	if (scanner->open && anchor->weight <= TN_WEIGHT_GENERIC && !event->needs_trace &&
+	    !(event->said && anchor->proof != TN_PROOF_SAID) && start - event->last_end <= 1500 &&
+	    !tn__strangers(event->owner, scanner->owner))
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn__event_close(scanner, start));
 	open_event(scanner, anchor, start, end, reported);
+	event->needs_trace = worth == TN_WORTH_TRACE;
 	return TN_OK;
 }
 
@@ -339,7 +206,9 @@ static tn_status
 find_anchors(struct tn_message_scanner *scanner)
 {
 	size_t end = scanner->squeezed_used;
-	for (int i = scanner->head[(unsigned char)scanner->squeezed[end - 1]]; i >= 0; i = scanner->next[i]) {
+	if (end < 2)
+		return TN_OK;
+	for (int i = scanner->head[head_of(scanner->squeezed + end)]; i >= 0; i = scanner->next[i]) {
 		const char *text = tn__anchors[i].text;
 		size_t length = strlen(text);
 		if (length <= end && scanner->squeezed[end - length] == text[0] &&
@@ -489,9 +358,11 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 		scanner->event.title = false;
 		scanner->event.remedied = true;
 	}
-	scanner->page |= (scanner->piece <= TITLE_LINES && tn__line_titles_page(line, length)) ||
+	scanner->page |= (scanner->piece <= TN_TITLE_LINES && tn__line_titles_page(line, length)) ||
 	                 (scanner->piece == 1 && strcmp(line, "---") == 0); /* what a page says of itself */
-	scanner->titles += scanner->piece <= TITLE_LINES && tn__line_is_title(line, length);
+	scanner->titles += scanner->piece <= TN_TITLE_LINES && tn__line_is_title(line, length);
+	if (kind == TN_TRACE_OTHER)
+		tn__voice_read(&scanner->voice, line, length);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
 		tn__traces_end(scanner);

@@ -12,7 +12,8 @@
 #include "message/seen.h"
 
 #define TN_LOOK_BACK 512 /* squeezed characters of the same line that belong to a message before its anchor */
-#define TN_OWNERS 64     /* processes whose tracebacks are followed at a time */
+enum { TN_ANCHORS_MOST = 768, TN_ANCHOR_HEADS = 1024 };
+#define TN_OWNERS 64 /* processes whose tracebacks are followed at a time */
 
 /* One process's traceback: its last own frame, and where all its frames are. */
 struct tn_trace_state {
@@ -40,6 +41,8 @@ struct tn_event {
 	struct tn_place place;
 	bool title;                 /* it stands in a thread's title */
 	bool said;                  /* somebody tells of it in words of his own */
+	bool needs_trace;           /* a mention, unless a traceback that ends in no other error follows */
+	bool heads_trace;           /* a notebook's head of a traceback, whose own line follows it */
 	bool bare;                  /* its line holds nothing else */
 	bool remedied;              /* a heading behind it says what to do about such errors */
 	bool place_follows;         /* it is read from the traceback behind the error */
@@ -49,7 +52,7 @@ struct tn_event {
 struct tn_message_scanner {
 	tn_message_found *found;
 	void *context;
-	int16_t head[256], next[512]; /* anchors by their last character */
+	int16_t head[TN_ANCHOR_HEADS], next[TN_ANCHORS_MOST]; /* anchors by their last two characters */
 
 	enum { ENCODING_OPEN, ENCODING_BYTES, ENCODING_UTF16 } encoding; /* by the first two bytes */
 	unsigned char unit[2];                                           /* of UTF-16, or of the text's start */
@@ -66,8 +69,10 @@ struct tn_message_scanner {
 	uint64_t last_text;    /* the last piece that is not blank */
 	size_t columns_before; /* of the line before */
 	bool in_change;        /* the last line is one of a change, as diff writes them */
+	bool chained;          /* what led to one exception comes from what another one came from */
 	bool found_before;     /* the line before is what a search found */
 	struct tn_code_around code;
+	struct tn_voice voice;
 	bool class_before; /* the line before is the name of an exception and nothing else */
 	uint8_t titles;    /* lines among the first that look like a title */
 	bool page;         /* the text's title is one of a page that teaches */
@@ -102,6 +107,31 @@ void tn__traces_end(struct tn_message_scanner *scanner);
 
 /* Gives an error the own frame that led to it, and the place of all frames. */
 void tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event *event);
+
+/* ---- worth.c ---- */
+
+#define TN_TITLE_LINES 3 /* of a text, among which the title of a page stands */
+
+/* What a find of an anchor is worth. */
+enum tn_worth {
+	TN_WORTH_NOTHING,
+	TN_WORTH_TRACE /* only if a traceback follows */,
+	TN_WORTH_FIGURES /* only with figures */,
+	TN_WORTH_REPORT
+};
+
+/* The clean line around a squeezed position, at most 1 KiB to each side; returns the position within it. */
+size_t tn__line_around(const struct tn_message_scanner *scanner, size_t position, const char **line, size_t *length);
+
+/* What an anchor at the squeezed [start, end) is worth. */
+enum tn_worth tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start,
+                               size_t end);
+
+/* Whether an anchor that was found is a part of another word or of prose. */
+bool tn__anchor_misread(const struct tn_message_scanner *scanner, const struct tn_anchor *anchor, size_t start,
+                        size_t end);
+
+/* ---- event.c ---- */
 
 /* Closes the open message, if there is one: `end` is where the next begins, or the end of the window. Fails only as
  * the receiver does. */

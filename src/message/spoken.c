@@ -361,7 +361,7 @@ leads_to_example(const char *line, size_t length)
 			   line, length,
 			   "instead of:|such as:|such as this:|example errors|if you see|if you get|when you see|you may see|you may get|"
 			   "you might see|you might get|you may encounter|you might encounter|users may|users might|"
-			   "would look like|will look like|to look for|should now|would print|will print");
+			   "would look like|will look like|to look for|should now|would print|will print|a typical |looks like in|look like in");
 }
 
 /* "If you get this error ..." */

@@ -59,27 +59,32 @@ static const char advice_words[] =
 	" how why may might avoid prevent fix fixing resolve resolving solve solving help your "
 	"you often common commonly ";
 
-/* What a title wishes, asks or announces. */
+/* What a title wishes, asks or announces, wherever it stands ... */
 static const char wish_words[] =
-	" add adds against allow auto automatic automatically avoid avoiding aware better can cannot capture "
-	"catch check clarified clarify convert correct could count deal dealing debug debugging describe "
-	"detect detection disable document edit enable enhance ensure estimate exit explain explained expose "
-	"fallback fix fixed fixes fixing flag give graceful gracefully guard guide handle handler handles "
-	"handling hint hints how if implement implements improve improved include indicate info interpret "
-	"interprets introduce language limit log lower make may measure mention message messages might "
-	"mitigate mock monitor more nice often optimise optimize option policy predict prevent preventing "
-	"prevents print propagate proposal provide raise recover recovery reduce reducing refactor relaunch "
-	"remove report reporting request resolve resolved resolves resolving retry rfc risk risking safe set "
-	"should show simulate skip skipping solve solving support tag tell test testing tests throw tips "
-	"track troubleshoot troubleshooting understand understanding update use warn warning what will "
-	"without wording workaround would wrap wtf ";
+	" against allow automatic automatically avoid avoiding aware better can cannot catch clarified "
+	"clarify convert correct could deal dealing detect detection disable enable enhance ensure explain "
+	"explained fallback fix fixed fixes fixing give graceful gracefully guard handle handler handles "
+	"handling how if implement implements improve improved include indicate interpret interprets "
+	"introduce may might mitigate nice often optimise optimize predict prevent preventing prevents "
+	"propagate proposal provide recover recovery reduce reducing refactor relaunch remove resolve "
+	"resolved resolves resolving rfc risk risking should simulate solve solving testing throw tips "
+	"troubleshoot troubleshooting understand understanding warn warning what will without wording "
+	"workaround would wrap wtf ";
+
+/* ... or where it is an order: before any other word, behind a colon or a bracket. */
+static const char order_words[] =
+	" add adds set log message messages test tests tell safe measure report reporting request describe "
+	"update check print info policy option language limit support monitor use track skip skipping hint "
+	"hints make more show raise capture expose flag guide document debug debugging edit exit estimate "
+	"retry count tag mention mock lower auto ";
 
 /* What a title is of, before a colon or in brackets: "[Docs]", "feat:". */
 static const char tag_words[] = " docs doc feat perf chore todo note tip example faq feature rfc proposal runbook ";
 
 /* What tells when or where behind a title's words. */
 static const char where_words[] =
-	" at in on while during when with by for to trying allocating from after of and or but even still although though "
+	" at in on upon into within inside across over under past beyond through throughout via per as than about near once where "
+	"while during when with by for to trying allocating from after of and or but even still although though "
 	"despite finally eventually immediately sometimes randomly always using running training loading every again since before until only because due occurred encountered raised "
 	"thrown happened appeared within code under despite whilst if what how please help need ";
 
@@ -150,11 +155,12 @@ tn__hear(const char *line, size_t first, size_t last)
 		heard.came = strong || weak;
 		bool now = among(now_words, word) && !among(turning_words, before);
 		now |= strcmp(before, " now ") == 0 && among(came_words, word);
-		heard.once = among(once_words, word) || now || (heard.once && joins);
-		memcpy(before, word, sizeof(before));
-		if_open |= among(if_words, word);
+		bool whenever = among(" being are is be get gets ", before); /* "processes being killed" */
+		heard.once = (among(once_words, word) && !whenever) || now || (heard.once && joins);
+		if_open |= among(if_words, word) && strcmp(before, " even ") != 0;
 		heard.doubted |= if_open || among(doubt_words, word);
 		heard.advised |= among(advice_words, word);
+		memcpy(before, word, sizeof(before));
 	}
 	return heard;
 }
@@ -233,20 +239,34 @@ verb(const char *line, size_t start, size_t end)
 
 /* The same in Chinese: that it comes up, is shown, is met; and that it is feared, avoided, asked for. */
 static bool
-told_in_chinese(const char *line, size_t start)
+told_in_chinese(const char *line, size_t length, size_t start)
 {
 	static const char came[] =
 		"\xe6\x8a\xa5\xe9\x94\x99|\xe5\x87\xba\xe7\x8e\xb0|\xe9\x81\x87\xe5\x88\xb0|\xe6\x8f\x90\xe7\xa4\xba|"
-		"\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0";
+		"\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0|"
+		"\xe5\xaf\xbc\xe8\x87\xb4|"
+		"\xe6\x8a\xa5|"
+		"\xe5\x87\xba\xe7\x8e\xb0|"
+		"\xe7\x88\x86|"
+		"\xe6\x8f\x90\xe7\xa4\xba";
 	static const char doubted[] =
 		"\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
 		"\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
-	static const char own[] =
-		"\xe6\x97\xa0\xe6\xb3\x95\xe5\xae\x8c\xe6\x88\x90|"
-		"\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf"; /* I, please, too, still */
+	static const char own[] = "\xe6\x97\xa0\xe6\xb3\x95\xe5\xae\x8c\xe6\x88\x90|"
+							  "\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf|"
+							  "\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88|"
+							  "\xe4\xbb\x80\xe4\xb9\x88\xe5\x8e\x9f\xe5\x9b\xa0|"
+							  "\xe6\x80\x8e\xe4\xb9\x88\xe5\x9b\x9e\xe4\xba\x8b|"
+							  "\xe4\xbd\x9c\xe8\x80\x85|"
+							  "\xe5\xa4\xa7\xe4\xbd\xac|"
+							  "\xe6\x82\xa8\xe5\xa5\xbd|"
+							  "\xe4\xbd\xa0\xe5\xa5\xbd|"
+							  "\xe6\xb1\x82\xe5\x8a\xa9"; /* I, please, too, still */
 	size_t from = start > 90 ? start - 90 : 0;
-	return tn__has_any(line, start, own) && tn__has_any(line + from, start - from, came) &&
-	       !tn__has_any(line + from, start - from, doubted);
+	bool speaks = (unsigned char)line[start] >= 0x80 || tn__has_any(line + from, start - from, came);
+	if (tn__has_any(line + start, length - start < 40 ? length - start : 40, "\xe5\x90\x97")) /* a question whether */
+		return false;
+	return tn__has_any(line, length, own) && speaks && !tn__has_any(line + from, start - from, doubted);
 }
 
 bool
@@ -269,8 +289,10 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (heard.doubted)
 		return false;
-	if (told_in_chinese(line, start))
+	if (told_in_chinese(line, length, start))
 		return true;
+	if (strncasecmp(line + start, "killed", 6) == 0) /* its own verb */
+		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with") && (heard.own || alone);
 	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 	if (came_behind(line, length, after, false))
 		return true;
@@ -334,7 +356,13 @@ wishes(const char *line, size_t last, bool came)
 		if (among(own_words, word))
 			wish = false;
 		asks_why |= strcmp(word, " why ") == 0;
-		wish |= among(wish_words, word) && !asks_why && (before[0] == '\0' || !among(nouns, before));
+		size_t first = i - strlen(word) + 2;
+		while (first > 2 && strchr(" \"'`*", line[first - 1]) != NULL)
+			first--;
+		bool order = before[0] == '\0' || strchr(":])/-", line[first - 1]) != NULL ||
+		             among(" to please and or ", before);
+		bool wished = among(wish_words, word) || (order && among(order_words, word));
+		wish |= wished && !asks_why && (before[0] == '\0' || !among(nouns, before));
 		wish |= !came && among(tag_words, word) && i < last && strchr(":])(", line[i]) != NULL;
 		memcpy(before, word, sizeof(before));
 	}

@@ -41,6 +41,10 @@ read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const st
 		if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME) {
 			event->after = AFTER_READS;
 			event->place_follows = !event->place.frames;
+			if (event->rank < 0)
+				event->rank = scanner->rank;
+			if (!scanner->open && scanner->held_message.rank < 0)
+				scanner->held_message.rank = scanner->rank;
 		}
 	}
 	if (event->after != AFTER_READS)
@@ -49,6 +53,8 @@ read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const st
 		memcpy(event->culprit, found->culprit, TN_MESSAGE_CULPRIT);
 	if (event->place_follows)
 		tn__place_join(&event->place, &found->place);
+	if (event->needs_trace && kind == TN_TRACE_END) /* of another error */
+		event->place = (struct tn_place){ 0 };
 	bool ends = kind == TN_TRACE_OTHER || kind == TN_TRACE_END || (kind == TN_TRACE_START && event->culprit[0] != '\0');
 	if (ends || scanner->piece - event->last_line > 4 * TRACE_LINES)
 		event->after = AFTER_OVER;
@@ -92,6 +98,13 @@ tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t len
 		found.place.frames = true;
 	}
 	tn__place_join(&trace->place, &found.place);
+	if (tn__find(line, length, "another exception occurred") != NULL ||
+	    tn__find(line, length, "direct cause of the following") != NULL)
+		scanner->chained = true;
+	if (scanner->chained && found.place.frames && (scanner->open || scanner->held)) {
+		struct tn_event *event = scanner->open ? &scanner->event : &scanner->held_event;
+		event->place.framework = tn__place_higher(event->place.framework, found.place.framework);
+	}
 	read_after(scanner, kind, &found);
 	return kind;
 }
@@ -105,7 +118,10 @@ tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event *eve
 		return;
 	if (trace->culprit[0] != '\0')
 		memcpy(event->culprit, trace->culprit, TN_MESSAGE_CULPRIT);
-	event->place = trace->place;
+	if (event->heads_trace) /* which has read all frames, also those before the last one of one's own */
+		tn__place_join(&event->place, &trace->place);
+	else
+		event->place = trace->place;
 	trace->used = true;
 }
 

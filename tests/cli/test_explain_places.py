@@ -154,7 +154,7 @@ CASES = {
          ("ultralytics/utils/loss.py", "__call__", "loss[0] = self.assigner(")], "loss", "ultralytics"),
     "nothing tells": ([("stress.py", "main", "c = torch.matmul(a, b)")], None, "pytorch"),
     "names that only begin alike": (
-        [("prog.py", "forwarding_table", "save_model(build(x)); reloaded = unload_state_dict_hooks(1)")], None, "pytorch"),
+        [("prog.py", "forwarding_table", "save_models_of(build(x)); reloaded = unload_state_dict_hooks(1)")], None, "pytorch"),
 }  # fmt: skip
 
 
@@ -331,3 +331,33 @@ def test_passes_without_gradients():
     forward = traceback([decorator, *CASES["plain forward"][0]])
     for done in (first("with torch.no_grad():\n" + text), first(decorated), first(forward)):
         assert not any("no_grad" in step for step in done["do"])
+
+
+def placed(text):
+    error = json.loads(explain(text, "-", "--json", "-"))["errors"][0]
+    return error["phase"], error["framework"]
+
+
+def test_the_functions_that_code_calls_tell_when_their_frames_are_cut():
+    text = "# CUDA out of memory\n\nTraceback (most recent call last):\n"
+    assert placed(text + f'  File "{LIB}diffusers/run.py", line 3, in cell\n    model = load_model(name)\n') == ("load", "diffusers")
+    assert placed(text + f'  File "{LIB}vllm/top.py", line 3, in cell\n    x = helper(name)\n') == ("generate", "vllm")
+
+
+def test_frames_of_a_list_and_of_a_translation():
+    listed = f'# CUDA out of memory\n\n  "{LIB}torch/nn/modules/module.py, line 9, _call_impl",\n  "return forward_call(*args)"\n'
+    assert placed(listed) == ("forward", "pytorch")
+    translated = f'# CUDA out of memory\n\n  Datei "{LIB}transformers/trainer.py", Zeile 9, in evaluate\n'
+    assert placed(translated) == ("evaluation", "transformers")
+
+
+def test_the_framework_of_a_chain_is_that_of_its_last_traceback():
+    text = ('Traceback (most recent call last):\n  File "' + LIB + 'torch/serialization.py", line 9, in _save\n    write(x)\nMemoryError\n\n'
+            'During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n'
+            '  File "' + LIB + 'pytorch_lightning/trainer/trainer.py", line 9, in fit\n    call(x)\n')  # fmt: skip
+    assert placed(text) == ("save", "lightning")
+
+
+def test_the_names_of_vllm_s_processes():
+    frame = f'(EngineCore_DP0 pid=12)   File "{LIB}torch/utils/_device.py", line 109, in __torch_function__\n'
+    assert placed(f"{frame}(EngineCore_DP0 pid=12) {FULL}\n")[1] == "vllm"

@@ -24,6 +24,13 @@ TOLD = {
     "a tag on a report": "# [Feature] Out of memory (OOM) error occurs with a long context",
     "a notebook": "Your session crashed after using all available RAM.",
     "words of the other order": "# Memory not enough",
+    "a preposition behind a title": "# CUDA out of memory upon the second validation",
+    "a title that is no order": "# Small set of files fails with CUDA out of memory",
+    "even if": "Even if I take one picture, CUDA out of memory appears in the first step.",
+    "a killed process of one's own": "My process got killed after two epochs. I searched, and the machine had used all memory.",
+    "a killed process in a title": "# Training was killed\n\nThe machine has 16 GB of RAM.",
+    "Chinese": "# \u8bad\u7ec3\u65f6\u663e\u5b58\u4e0d\u8db3",
+    "what memory is called": "I tried the large model and I got not enough graphics memory.",
     "RAPIDS": "# MemoryError: std::bad_alloc: out_of_memory: CUDA error",
 }
 NOT_TOLD = {
@@ -39,6 +46,16 @@ NOT_TOLD = {
     "a comment": "// the driver says that it is out of memory\nint status = load();",
     "a table of words": '    {"CUDA out of memory", true},\n    {"nan loss", false},',
     "front matter": "---\ntitle: OOMKilled containers\ntags: [runbook]\n---\n# OOMKilled\n\nThe container was OOMKilled.",
+    "a killed process of anybody": "If a worker is killed because the memory is full, the pool starts another one.",
+    "processes in a manual": "The policy for processes being killed by the Out-Of-Memory killer.",
+    "a function's result": "Returns NULL if it failed to allocate memory.",
+    "a member that is explained": "ENOMEM\n    Insufficient memory.",
+    "the name of a branch": "I built the branch 7-outofmemoryerror-cuda-out-of-memory-in-tests yesterday.",
+    "notes of a release": "v2.1\n\nWhat's new\n\n- the banner shows CUDA out of memory at once",
+    "who speaks in general": "Every worker may use a share of the memory.\nIf it grows, the kernel will take the largest process.\n\n"
+                             "Reason: OOMKilled\n\nYou should set a limit that is larger than the peak.",
+    "a title above another error's traceback": '# Handle CUDA out of memory in the loader\n\nTraceback (most recent call last):\n'
+                                               '  File "a.py", line 3, in load\n    read(path)\nValueError: no such path\n',
     "never": "With this option it never runs out of memory.",
 }  # fmt: skip
 
@@ -67,3 +84,43 @@ def test_what_a_program_printed_goes_before_what_is_told():
 
 def test_a_host_that_ran_out_is_named():
     assert errors("My machine ran out of RAM and I got a MemoryError while I was reading the corpus.")[0]["likely_cause"] == "host_ram"
+
+
+PRINTED = {
+    "RuntimeError: Could not allocate tensor with 4915840 bytes. There is not enough GPU video memory available!": "unknown",
+    "[ ERROR ] Could not allocate memory": "host_ram",
+    "thread 'main' panicked at 'gpu error: Validation Error\n\nCaused by:\n    In Device::create_buffer\n    Not enough memory left": "unknown",
+    "ValueError: insufficient VRAM for this resolution": "unknown",
+}
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_words_of_programs_that_no_row_knows(text):
+    found = errors(text)
+    assert len(found) == 1 and found[0]["likely_cause"] == PRINTED[text]
+
+
+def test_a_title_that_only_mentions_it_counts_by_the_traceback_behind():
+    trace = 'Traceback (most recent call last):\n  File "run.py", line 3, in main\n    picture = sample(model)\n'
+    title = '# Describe this "torch.OutOfMemoryError: CUDA out of memory."\n\n'
+    assert len(errors(title + trace)) == 1
+    assert errors(title) == [] and errors(title + trace + "KeyError: 'unet'\n") == []
+
+
+def test_a_notebook_s_head_of_a_traceback_is_the_error_unless_its_end_says_more():
+    head = "MemoryError                               Traceback (most recent call last)\n"
+    frames = "".join(f"~/lib/part{i}.py in step(x)\n---> {i} f(x)\n\n" for i in range(1, 9))
+    assert errors(head + frames)[0]["likely_cause"] == "host_ram"
+    found = errors(head + frames + "MemoryError: std::bad_alloc: CUDA error at: /src/mr.hpp:4\n")
+    assert [error["likely_cause"] for error in found] == ["unknown"]
+
+
+def test_the_rank_of_a_traceback_behind_a_title():
+    found = errors('# CUDA out of memory\n\n[rank7]: Traceback (most recent call last):\n[rank7]:   File "a.py", line 3, in main\n')
+    assert found[0]["fields"]["rank"] == 7
+
+
+def test_entities_of_html_are_read():
+    found = errors("Traceback (most recent call last):\n  File &quot;train.py&quot;, line 7, in main\n    loss.backward()\n"
+                   "RuntimeError: CUDA out of memory.\n")  # fmt: skip
+    assert found[0]["fields"]["culprit"] == "train.py:7" and found[0]["phase"] == "backward"
