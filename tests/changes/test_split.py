@@ -68,6 +68,16 @@ LOOPS = {
         loss.backward()
         optimizer.step()
     """,
+    "a mean with weights": """
+    for step in range(4):
+        x = torch.randn(8, 12)
+        weight = torch.ones(len(x))
+        score = (weight * model(x).square().mean(1)).sum() / weight.sum()
+        loss = (score + score) / 2
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """,
     "an iterator's, in a function": """
     batches = iter([{"x": torch.randn(8, 12), "y": torch.randint(5, (8,)), "kind": "head"} for _ in range(4)])
 

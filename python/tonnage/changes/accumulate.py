@@ -440,5 +440,8 @@ def is_sum(node, depth=8):
             return True
         if not name.startswith(("Mul", "Div", "Neg", "Add", "ToCopy", "Alias", "Clone")) or not node.next_functions:
             return False
+        by = getattr(node, "_saved_other", None) if name.startswith("Div") else None
+        if by is not None and by.device.type != "cpu":
+            return False  # by what was summed with it: a mean with weights, or over what is not masked
         node, depth = node.next_functions[0][0], depth - 1
     return False

@@ -114,10 +114,21 @@ class _Run:
         """Written as a sum over the batch. What is not seen here is seen by pace.py."""
         made = [statement.value for statement in self.statements if isinstance(statement, ast.Assign)
                 and code.stored(statement) & code.names(loss)]
-        return any(isinstance(node, ast.Call) and
-                   (isinstance(node.func, ast.Attribute) and node.func.attr == "sum" and not (node.args or node.keywords) or
-                    any(word.arg == "reduction" and getattr(word.value, "value", None) == "sum" for word in node.keywords))
-                   for value in [loss, *made[-1:]] for node in (value, *ast.iter_child_nodes(value)))
+        return any(map(_is_written_sum, [loss, *made[-1:]]))
+
+
+def _is_written_sum(node):
+    """`x.sum()`, `lossof(..., reduction="sum")`, and such divided by a number or by the batch's size, but not by the pieces' own."""
+    if isinstance(node, ast.UnaryOp):
+        return _is_written_sum(node.operand)
+    if isinstance(node, ast.BinOp):
+        known = isinstance(node.right, ast.Constant) or _is_batch_size(node.right)
+        return _is_written_sum(node.left) and (known or not isinstance(node.op, ast.Div))
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "sum" and not node.args and not node.keywords:
+        return True
+    return any(word.arg == "reduction" and getattr(word.value, "value", None) == "sum" for word in node.keywords)
 
 
 def _run_of(source, step):
