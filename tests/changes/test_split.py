@@ -91,6 +91,18 @@ LOOPS = {
     for step in range(4):
         train_step(batches)
     """,
+    "handed to a function that updates on it many times": """
+    def fit(model, x, y, turns):
+        for turn in range(turns):
+            loss = nn.functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return model(x).detach()
+
+    for x, y in torch.utils.data.DataLoader([(torch.randn(12), 1)] * 16, batch_size=8):
+        assert len(fit(model, x, y, turns=2)) == 8
+    """,
 }
 
 
@@ -157,6 +169,16 @@ def test_updates_are_made_of_as_much(virtual, name):
         loss = ((out - out.mean()) / out.std()).pow(4).mean()
         loss.backward()
         optimizer.step()
+    """,
+        # a graph's nodes are no samples
+        """
+    def fit(x, edges):
+        for turn in range(4):
+            loss = model(x.index_add(0, edges[0], x[edges[1]])).square().mean() + model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+
+    fit(torch.randn(8, 12), torch.randint(8, (2, 20)))
     """,
         # the second loss reads what the first part has left
         """

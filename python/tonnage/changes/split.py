@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accumulation where no DataLoader makes the batch (accumulate.py): the program draws it itself, from a function, a replay buffer or
-a generator of random numbers.
+a generator of random numbers, or hands it to a function that updates on it many times.
 
 What reads the batch, from the first statement to the backward pass, goes into a loop over pieces of it:
 
@@ -26,6 +26,7 @@ _OF_ALL = ("std", "var", "cov", "corrcoef")  # of what a loss is computed of: th
 _NO_BATCHES = ("loader", "dataset", "sampler", "args", "parse", "config", "model", "embed", "norm")
 _COUNTS = ("range", "trange", "count")
 _BARS = ("tqdm", "track", "enumerate")
+_NO_ROWS = ("edge", "adj", "graph", "mask", "index")  # parameters whose first dimension need not be that of samples
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 _HELPER = '''\
 def in_pieces(batch, count):
@@ -74,10 +75,11 @@ def edit(change, source, pieces):
 class _Run:
     """The statements of one block that read a batch, up to the backward pass."""
 
-    def __init__(self, source, step, batch, statements):
+    def __init__(self, source, step, batch, statements, handed):
         self.source = source
         self.step = step
         self.batch = batch  # names
+        self.handed = handed  # parameters, which the next turn of the loop reads again
         self.statements = statements
         self.words = ", ".join(batch)
 
@@ -105,6 +107,8 @@ class _Run:
             edits.replace(loss, "(%s)" % divided if loss is self.step.call.func.value else divided)
 
     def _is_read_again(self):
+        if self.handed:
+            return True
         end = self.statements[-1].end_lineno
         scope = self.source.scope(self.statements[0])
         return any(isinstance(node, ast.Name) and node.id in self.batch and isinstance(node.ctx, ast.Load) and
@@ -137,6 +141,9 @@ def _run_of(source, step):
         return None
     drawn = _drawn(source, step.statement)
     batch = [name for statement in drawn for name in _targets(statement)]
+    handed = not batch
+    if handed:
+        batch = _handed(source, step)
     if not batch:
         return None
     begin = max((step.block.index(each) + 1 for each in drawn if each in step.block), default=0)
@@ -149,8 +156,24 @@ def _run_of(source, step):
     statements = step.block[reads[0]:step.index + 1]
     if not _may_repeat(source, statements, set(batch)):
         return None
-    _check(statements, set(batch), _derived(source, drawn, set(batch), statements[0]))
-    return _Run(source, step, batch, statements)
+    line = source.scope(step.statement).lineno if handed else drawn[0].lineno
+    _check(statements, set(batch), _derived(source, drawn, line, set(batch), statements[0]))
+    return _Run(source, step, batch, statements, handed)
+
+
+def _handed(source, step):
+    """Parameters on which a function updates again and again in a counted loop: the pieces of a loader would get all of these updates each."""
+    scope = source.scope(step.statement)
+    if not isinstance(step.loop, ast.For) or not _is_count(source, step.loop.iter) or not isinstance(scope, code.FUNCTIONS):
+        return []
+    if step.loop.body is not step.block or not any(code.has_call(each, "step") for each in step.block[step.index + 1:]):
+        return []
+    own = [each.arg for each in scope.args.posonlyargs + scope.args.args + scope.args.kwonlyargs]
+    if any(word in name.lower() for name in own for word in _NO_ROWS):
+        return []
+    calls = [node for each in step.block[:step.index] for node in ast.walk(each) if isinstance(node, ast.Call)]
+    given = {value.id for call in calls for value in [*call.args, *(word.value for word in call.keywords)] if isinstance(value, ast.Name)}
+    return [name for name in own if name in given - code.stored(scope) and name != "self"]
 
 
 def _is_carried(step, drawn):
@@ -270,11 +293,11 @@ def _made_in(statements):
     return set().union(*(code.stored(each) for each in statements if not isinstance(each, ast.AugAssign)))
 
 
-def _derived(source, drawn, batch, first):
+def _derived(source, drawn, line, batch, first):
     """Names that hold something made of the whole batch when the first of these statements is reached."""
     found = set()
     for node in sorted(ast.walk(source.scope(first)), key=lambda node: getattr(node, "lineno", 0)):
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and drawn[0].lineno < node.lineno < first.lineno:
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and line < node.lineno < first.lineno:
             if node not in drawn and code.names(node) & (batch | found):
                 found |= code.stored(node)
     return found - batch
