@@ -271,6 +271,8 @@ class _Accumulation:
         if self.piece is None:
             return None
         owner, decided = called[0], self.piece.decided
+        if hasattr(owner, "param_groups") and owner not in decided:
+            owner = getattr(owner, "optimizer", owner)  # of Fabric's wrapper
         tried = owner in decided if hasattr(owner, "param_groups") else bool(decided)
         self.see("zero_after" if tried else "zero_before", frame)
         if tried:
