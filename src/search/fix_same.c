@@ -61,14 +61,14 @@ coupled_product(const struct tn_pace *before, const struct tn_pace *after)
 
 /* Why the updates are not the same; the caller frees; NULL: nothing that was seen differs. */
 static char *
-difference(const struct tn_pace *before, const struct tn_pace *after, bool cuts)
+difference(const struct tn_pace *before, const struct tn_pace *after)
 {
 	char *words = NULL;
 	int64_t rate = other_rate(before, after);
 	const struct tn_product *product = coupled_product(before, after);
 	int length = 0;
 	if (after->updates <= 0)
-		length = cuts ? asprintf(&words, "no update was seen") : 0;
+		length = asprintf(&words, "no update was seen");
 	else if (before->samples > 0 && after->samples > 0 && before->samples != after->samples)
 		length = asprintf(&words, "an update uses %lld samples, %lld when unchanged", (long long)after->samples,
 		                  (long long)before->samples);
@@ -90,7 +90,7 @@ difference(const struct tn_pace *before, const struct tn_pace *after, bool cuts)
 
 /* The same of every rank of a job: each is compared with itself. A process that is no rank is compared by what made most updates. */
 static char *
-difference_of_ranks(const struct tn_change_results *before, const struct tn_change_results *after, bool cuts)
+difference_of_ranks(const struct tn_change_results *before, const struct tn_change_results *after)
 {
 	size_t ranks = 0;
 	for (size_t i = 0; i < before->count; i++) {
@@ -101,7 +101,7 @@ difference_of_ranks(const struct tn_change_results *before, const struct tn_chan
 		for (size_t j = 0; j < after->count; j++)
 			if (after->processes[j].rank == was->rank && after->processes[j].pace.updates > is.updates)
 				is = after->processes[j].pace;
-		char *why = difference(&was->pace, &is, cuts), *words = NULL;
+		char *why = difference(&was->pace, &is), *words = NULL;
 		ranks++;
 		if (why == NULL)
 			continue;
@@ -110,7 +110,7 @@ difference_of_ranks(const struct tn_change_results *before, const struct tn_chan
 		free(why);
 		return words;
 	}
-	return ranks == 0 ? difference(&before->pace, &after->pace, cuts) : NULL;
+	return ranks == 0 ? difference(&before->pace, &after->pace) : NULL;
 }
 
 /* Samples of an update over all ranks; 0: unknown. */
@@ -136,7 +136,7 @@ tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *att
 	struct tn_fix_change *found = &attempt->found;
 	if (attempt->without_others || found->results == TN_GUARANTEE_DIFFERENT || before->pace.updates <= 0)
 		return;
-	char *why = difference_of_ranks(before, after, found->pieces > 0), *how = NULL;
+	char *why = difference_of_ranks(before, after), *how = NULL;
 	if (why != NULL) {
 		found->results = TN_GUARANTEE_DIFFERENT;
 		if (asprintf(&how, "%s\nNot the same training: %s.", found->how != NULL ? found->how : "", why) >= 0) {

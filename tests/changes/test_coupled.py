@@ -89,3 +89,23 @@ CHECKPOINTED = """
 def test_looking_computes_no_checkpointed_block_again(on_cpu):
     """What a node has saved is computed again when it is read, and all of the block is held: the trial's peak would be ours."""
     assert on_cpu(CHECKPOINTED, "survey").stdout.split() == ["8"]
+
+
+STOPPED = """
+    import os, torch
+    from torch import nn
+
+    model = nn.Linear(6, 6)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(5):
+        model(torch.randn(4, 6)).pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    os._exit(0)
+"""
+
+
+def test_updates_are_known_of_a_program_that_is_stopped_later(on_cpu):
+    """A trial ends where its peak is known; nothing runs at its exit then."""
+    pace = on_cpu(STOPPED, "zero_grad").document["pace"]
+    assert pace["updates"] == 4  # the fifth is no power of two

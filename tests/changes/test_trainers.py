@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes under trainers: transformers' Trainer, Lightning, and models of transformers in a loop of one's own."""
 
+import json
+
 import pytest
 from conftest import MIB
 
@@ -151,6 +153,41 @@ def test_lightning_releases_gradients_after_the_update(virtual):
     before, after = virtual(program), virtual(program, "zero_grad")
     after.change("zero_grad")
     assert before.allocated - after.allocated >= 20 * MIB  # of 32 MiB that lived through forward
+
+
+FABRIC = """
+    import json, lightning, torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    seen = []
+    fabric = lightning.Fabric(accelerator="auto", devices=1)
+    model = nn.Sequential(nn.Linear(16, 32, dtype=torch.float64), nn.Tanh(), nn.Linear(32, 4, dtype=torch.float64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.register_step_pre_hook(lambda *_: seen.append([each.grad.abs().sum().item() for each in model.parameters()]))
+    model, optimizer = fabric.setup(model, optimizer)
+    loader = fabric.setup_dataloaders(DataLoader(TensorDataset(torch.randn(48, 16, dtype=torch.float64)), batch_size=16))
+    for (x,) in loader:
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        fabric.backward(loss)
+        optimizer.step()
+    print(json.dumps(seen))
+"""
+ZEROES_BEHIND = FABRIC.replace("        optimizer.zero_grad()\n", "").replace("optimizer.step()\n    print", "optimizer.step()\n        optimizer.zero_grad()\n    print")
+
+
+@pytest.mark.parametrize("program", [FABRIC, ZEROES_BEHIND], ids=["zeroes in front", "zeroes behind"])
+def test_a_loop_under_fabric_is_the_programs_own(on_cpu, program):
+    assert program.count("zero_grad") == 1
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    entry = after.change("accumulate")
+    one, two = json.loads(before.stdout), json.loads(after.stdout)
+    assert entry["effective"] and len(one) == len(two) == 3
+    for a, b in zip(one, two):
+        assert b == pytest.approx(a, rel=1e-9)
+    assert on_cpu(program, patch=entry["patch"]).stdout == after.stdout
 
 
 def test_accelerate_goes_through_the_same_loop(virtual):

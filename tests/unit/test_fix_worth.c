@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -111,6 +112,29 @@ test_the_search_goes_on_while_nothing_fits_safely(void **state)
 	assert_false(tn__fix_is_worth_it(&search, &other));
 }
 
+/* What keeps the results is held to the updates of its trial, whatever it is made of: none seen is not the same. */
+static void
+test_without_an_update_nothing_is_the_same(void **state)
+{
+	static struct tn_fix_search search;
+	struct tn_trial trial = { 0 };
+	struct tn_attempt attempt = { .found = { .results = TN_GUARANTEE_ROUNDING, .part_count = 2 } };
+	(void)state;
+	search.unchanged_large.outcome.changes.pace = (struct tn_pace){ .updates = 4, .samples = 64, .loss_share = 1 };
+	trial.outcome.changes.pace = search.unchanged_large.outcome.changes.pace;
+	tn__fix_judge_updates(&search, &attempt, &trial);
+	assert_int_equal(attempt.found.results, TN_GUARANTEE_ROUNDING);
+	trial.outcome.changes.pace = (struct tn_pace){ 0 };
+	tn__fix_judge_updates(&search, &attempt, &trial);
+	assert_int_equal(attempt.found.results, TN_GUARANTEE_DIFFERENT);
+	assert_non_null(strstr(attempt.found.how, "no update was seen"));
+	free(attempt.found.how);
+	attempt.found = (struct tn_fix_change){ .results = TN_GUARANTEE_SAME };
+	search.unchanged_large.outcome.changes.pace.updates = 0; /* a program that makes none */
+	tn__fix_judge_updates(&search, &attempt, &trial);
+	assert_int_equal(attempt.found.results, TN_GUARANTEE_SAME);
+}
+
 int
 main(void)
 {
@@ -119,6 +143,7 @@ main(void)
 		cmocka_unit_test(test_narrow_stands_below_what_fits_safely),
 		cmocka_unit_test(test_what_is_narrow_is_enough_where_nothing_else_is),
 		cmocka_unit_test(test_the_search_goes_on_while_nothing_fits_safely),
+		cmocka_unit_test(test_without_an_update_nothing_is_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ import ast
 import sys
 import weakref
 
-from . import arguments, code, held_back, hooks, loaders, pieces, rewrite, table, turns
+from . import arguments, code, held_back, hooks, loaders, pieces, rewrite, split, table, turns
 from .source import Conflict
 
 _SUM = 2  # torch's number of reduction="sum"
@@ -32,8 +32,16 @@ def install(change):
 
 
 def edit(change, source):
-    """Averages of the model that the program makes in a loop of its own, and loops that fetch batches themselves."""
-    if change.why_not is None and _running:
+    """Batches that the program draws itself; averages of the model that it makes in a loop of its own, and loops that fetch batches
+    themselves."""
+    if change.why_not is not None:
+        return
+    owner = _running[-1] if _running else None  # none: the survey only asks whether there is anything to edit
+    if split.edit(change, source, owner.pieces if owner else 2):
+        if owner:
+            owner.is_split(source)
+        return
+    if owner:
         held_back.watch(change, source, _running[-1].is_last)
         turns.watch(change, source, _running[-1])
 
@@ -58,6 +66,7 @@ class _Accumulation:
         self.loop = None  # the code of the function that goes backward
         self.loaders = []  # (place, batch size) where loaders of loops of the program's own were made
         self.divided = True
+        self.split = set()  # files in which what reads a batch runs once for each piece (split.py)
         self.told = []  # what trainers were told
         self.schedules = held_back.Schedules()
         self.lengths = turns.Lengths(pieces)
@@ -105,12 +114,20 @@ class _Accumulation:
             return {}
         return {"accumulate_grad_batches": present * self.pieces}
 
+    # ---- batches that the program draws ----
+
+    def is_split(self, source):
+        """The text of a file cuts its batches: loaders stay as they are."""
+        self.split.add(source.path)
+        self.change.effect()
+        arguments.say(self.change, "Cut each batch into %d pieces where it is used, and divide the loss by %d." % (self.pieces, self.pieces))
+
     # ---- loaders ----
 
     def use(self, loader, place):
         """A loader that feeds training is about to be used."""
         size = loaders.size_of(loader)
-        if not isinstance(size, int) or size < 2:
+        if not isinstance(size, int) or size < 2 or self.split:
             return
         if size % self.pieces:
             self.change.cannot("a batch of %d does not divide by %d" % (size, self.pieces))
@@ -254,6 +271,8 @@ class _Accumulation:
         if self.piece is None:
             return None
         owner, decided = called[0], self.piece.decided
+        if hasattr(owner, "param_groups") and owner not in decided:
+            owner = getattr(owner, "optimizer", owner)  # of Fabric's wrapper
         tried = owner in decided if hasattr(owner, "param_groups") else bool(decided)
         self.see("zero_after" if tried else "zero_before", frame)
         if tried:
@@ -423,5 +442,8 @@ def is_sum(node, depth=8):
             return True
         if not name.startswith(("Mul", "Div", "Neg", "Add", "ToCopy", "Alias", "Clone")) or not node.next_functions:
             return False
+        by = getattr(node, "_saved_other", None) if name.startswith("Div") else None
+        if by is not None and by.device.type != "cpu":
+            return False  # by what was summed with it: a mean with weights, or over what is not masked
         node, depth = node.next_functions[0][0], depth - 1
     return False

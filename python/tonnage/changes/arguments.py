@@ -52,12 +52,12 @@ def lightning(change, wish):
 
 
 def is_managed(frame, depth=24):
-    """"hf" or "lightning" when a frame stands under one of their trainers, else None."""
+    """"hf" or "lightning" when a frame stands under one of their trainers, else None: under Fabric the program has a loop of its own."""
     while frame is not None and depth:
         name = frame.f_globals.get("__name__", "")
         if name.startswith("transformers.trainer"):
             return "hf"
-        if name.startswith(("lightning.pytorch.", "pytorch_lightning.", "lightning.fabric.")):
+        if name.startswith(("lightning.pytorch.", "pytorch_lightning.")):
             return "lightning"
         frame, depth = frame.f_back, depth - 1
     return None

@@ -91,10 +91,12 @@ def _install_steps():
 def _wrap_step(optimizer):
     kind = type(optimizer)
     if not getattr(kind.step, "_tonnage", False):
-        kind.step = _outer_step(kind.step)
+        kind.step = hooked_step(kind.step)
 
 
-def _outer_step(original):
+def hooked_step(original):
+    """step() of an optimizer, or of one object that has its own (offload_optimizer.py)."""
+
     @functools.wraps(original)
     def step(self, *args, **kwargs):
         frame = sys._getframe(1)
@@ -129,15 +131,19 @@ def _install_zero_grad():
 
 def gate(owner, name, kind, result=None):
     """Puts a gate before a method or function: `kind` says which callbacks decide that it does nothing."""
-    original = getattr(owner, name)
+    setattr(owner, name, gated(getattr(owner, name), kind, result))
+
+
+def gated(original, kind, result=None):
+    """A function with such a gate before it."""
 
     @functools.wraps(original)
-    def gated(*args, **kwargs):
+    def gate_of(*args, **kwargs):
         if _first(kind, args, sys._getframe(1)):
             return result() if result is not None else None
         return original(*args, **kwargs)
 
-    setattr(owner, name, gated)
+    return gate_of
 
 
 def skip_around_step(callback):

@@ -46,6 +46,18 @@ def on_host(optimizer):
 
 
 '''
+_SET = "    optimizer.step, optimizer.zero_grad = step.__get__(optimizer), zero_grad  # a method, as schedulers want it\n"
+# What holds steps back (accumulate.py), or counts them (pace.py), sees these, too.
+_SET_HOOKED = '''\
+    hooks = __import__("sys").modules["_tonnage_changes.hooks"]
+    whole_zero_grad = zero_grad
+
+    def zero_grad(self, set_to_none=True):
+        whole_zero_grad()
+
+    optimizer.step = hooks.hooked_step(step).__get__(optimizer)
+    optimizer.zero_grad = hooks.gated(zero_grad, "skip_zero_grad").__get__(optimizer)
+'''
 _IN_A_TRIAL = '''\
 def on_host(optimizer):
     """As the patch has it, without the host's work. That takes seconds, in which NCCL's watchdog lets go of the
@@ -86,9 +98,8 @@ def edit(change, source):
     if not made:
         return
     helper = code.free_name(source, "on_host")
-    sets = [(change.edits(source), _HELPER)]
-    if settings.gpu == "virtual":
-        sets.append((change.trial_edits(source), _IN_A_TRIAL))
+    tried = _IN_A_TRIAL if settings.gpu == "virtual" else _HELPER
+    sets = [(change.edits(source), _HELPER), (change.trial_edits(source), tried.replace(_SET, _SET_HOOKED))]
     for edits, text in sets:
         for call in made:
             edits.insert(*source.start(call), helper + "(")

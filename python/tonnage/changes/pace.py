@@ -11,7 +11,7 @@ import math
 
 from _tonnage_guest import events
 
-from . import accumulate, coupled, hooks
+from . import accumulate, coupled, hooks, results
 
 _UPDATES = 64  # looked at
 _RATES = 16
@@ -127,6 +127,8 @@ def _updated(optimizer, frame):
         _rates.append(max((float(group["lr"]) for group in optimizer.param_groups if "lr" in group), default=0.0))
     _calls.clear()
     del _passes[:]
+    if _seen & (_seen - 1) == 0:
+        results.changed()  # a trial may be stopped where nothing else is told any more
 
 
 def _largest():

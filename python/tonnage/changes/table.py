@@ -62,7 +62,8 @@ def _evaluation_batch(facts):
 
 
 def _accumulates(facts):
-    return _steps(facts) and any(batch and batch > 1 for batch in facts["batches"]) and not facts["cuts_batches"]
+    made = any(batch and batch > 1 for batch in facts["batches"]) or "accumulate" in facts["rewrites"]
+    return _steps(facts) and made and not facts["cuts_batches"]
 
 
 def _blocks(facts):
@@ -261,7 +262,7 @@ def _results(row, facts):
 
 
 def _values(row, facts):
-    if row.id == "accumulate":
+    if row.id == "accumulate" and "accumulate" not in facts["rewrites"]:
         return [k for k in row.values if all(batch % int(k) == 0 for batch in facts["batches"])]
     if row.id == "loader_workers":
         most = max(loader["workers"] for loader in facts["loaders"])
