@@ -69,7 +69,7 @@ GUEST_LAYERS = {
               pages recode record state torchapi virtual weights""",
     "sensors": """absent backward calls cells compiling downloads fetched files generation init launching loaders optimizers ports trackers uploads
                values""",
-    "recorders": """ahead cell_holders collectives copies earlier epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases
+    "recorders": """ahead cell_holders collectives copies earlier epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases recomputed
                  ranks reads regions retainers shapes trainings usage work zero""",
     "policy": "consumers document ending imported fast_forward serving settle step_growth steps trainers workers worst_first",
     "boot": "boot points",

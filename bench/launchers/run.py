@@ -5,7 +5,8 @@
     bench/launchers/run.py [NAME ...]
 
 Writes bench/results/launchers.csv: the command, its verdict, seconds, and the ranks and cards that were seen. A launcher that is not
-installed has a row that says so; rows that were not run are kept.
+installed has a row that says so; rows that were not run are kept. DeepSpeed and Ray are those of the environment prog-ray; for srun, SLURM_CONF names a
+Slurm (tests/cluster/slurm starts one).
 """
 
 import csv
@@ -24,7 +25,7 @@ from places import ENVIRONMENTS, PYTHON, ROOT, TONNAGE  # noqa: E402
 
 CSV = ROOT / "bench/results/launchers.csv"
 FIELDS = ["launcher", "command", "verdict", "status", "seconds", "ranks", "cards", "peaks_mib", "seen"]
-BIN = PYTHON.parent
+OTHERS = {"deepspeed": "prog-ray", "Ray": "prog-ray"}  # environments of launchers that are not in that of the others
 PROGRAMS = {
     "torchrun": ["torchrun", "--standalone", "--nproc-per-node", "2", "ddp.py"],
     "torch.distributed.run": ["python", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "ddp.py"],
@@ -39,15 +40,19 @@ PROGRAMS = {
     "srun": ["srun", "-n", "2", "python", "ddp.py"],
     "mpirun": ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "python", "ddp.py"],
 }
-NEEDS = {"deepspeed": "deepspeed", "Ray": "ray"}  # packages, where a script does not say it
+
+
+def folder_of(name):
+    """Where the programs of a launcher's environment are."""
+    return ENVIRONMENTS / OTHERS[name] / "bin" if name in OTHERS else PYTHON.parent
 
 
 def missing(name, words):
     """Why a launcher cannot be run here, or None."""
-    package = NEEDS.get(name)
-    if package and not list(BIN.parent.glob(f"lib/python3*/site-packages/{package}/__init__.py")):
-        return f"not run: {package} is not installed in {ENVIRONMENTS.name}/{BIN.parent.name}"
-    if not (BIN / words[0]).exists() and not shutil.which(words[0]):
+    own = folder_of(name)
+    if name in OTHERS and not own.exists():
+        return f"not run: no environment {OTHERS[name]} (tools/envs {OTHERS[name]})"
+    if not (own / words[0]).exists() and not shutil.which(words[0]):
         return f"not run: {words[0]} is not installed"
     if words[0] == "srun" and subprocess.run(["sinfo"], capture_output=True).returncode:
         return "not run: no Slurm controller answers"
@@ -55,7 +60,8 @@ def missing(name, words):
 
 
 def run(name, words):
-    command = [str(BIN / word) if (BIN / word).exists() else word for word in words]
+    own = folder_of(name)
+    command = [str(own / word) if (own / word).exists() else word for word in words]
     with tempfile.TemporaryDirectory() as folder:
         for path in HERE.glob("*.py"):
             shutil.copy(path, folder)

@@ -21,6 +21,8 @@ PROGRAM = """
     warning = type("W", (), {"message": UserWarning("To copy construct from a tensor, torch says"), "category": UserWarning,
                              "filename": "a.py", "lineno": 1, "file": None, "line": None, "source": None})
 
+    piece = type("P", (), {"recomputed": {0: {}}, "storage": {}})()
+
     ARGUMENTS = {
         "begin": (), "end": (), "_note": None, "_compiled_begins_at": (None,), "_compiled_ends_at": (None,),
         "_registered": (net, "weight", x), "_copied": (net,), "_hand_over": (False,), "_update_begins": (optimizer, (), {}),
@@ -31,6 +33,7 @@ PROGRAM = """
         "_warned": (warning,), "_needs_none": (torch.utils.data.DataLoader([1]),),
         "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_asked_by_train": (net,), "_put_into": (net, "0", net[0]),
         "_group_is_whole": (types.SimpleNamespace(fsdp_params=[]),), "_flat_is_whole": (types.SimpleNamespace(world_size=1),),
+        "_frame_is_made": (piece,), "_store_is_made": (piece,), "_is_there_again": (piece,),
         # recorders and policy, by the event
         "call_began": (net, (x,), {}, None), "update_began": (optimizer, None), "update_ended": (optimizer, None), "waited": (0.0,),
         "optimizer_made": (optimizer,), "training_began": (), "restart": (), "went_on": ("optimizer",),

@@ -6,7 +6,7 @@ import json
 import pathlib
 
 import pytest
-from conftest import check_categories
+from conftest import ENDS, MAIN, check_categories
 
 FORKED = True  # ../fork_servers.py
 
@@ -69,3 +69,45 @@ def test_a_key_value_cache_is_held_by_its_line(tonnage):
     held = sum(row["bytes"] for row in lines if row["file"].endswith("cache_utils.py"))
     # The last layer's values stand there twice: as they were, and with the new token.
     assert held == 2 * layers * tokens * token + (tokens - 1) * token, run.explain()
+
+
+# Counted by hand, in MiB, from programs/recomputed.py: a block takes in 32 and gives out 32; between its matrices are 128 before and 128 behind
+# GELU. All peaks lie in the backward pass of the last block's second matrix, when the loss has let go of the model's output.
+BETWEEN, THROUGH, BLOCKS = 128, 32, 8
+KEPT = {
+    "none": BLOCKS * 2 * BETWEEN + (BLOCKS - 1) * THROUGH,  # what the first one takes in is an input
+    "reentrant": BLOCKS * THROUGH + 2 * BETWEEN,  # what they take in (it wants a gradient here), and the last one's, computed again
+    "full": (BLOCKS - 1) * THROUGH + 2 * BETWEEN,
+    "selective": BLOCKS * (BETWEEN + THROUGH) + BETWEEN,  # what each matrix gave out, and GELU's of the last one, computed again
+}
+TWO_SCALARS = 2 * 4  # the loss and its gradient
+
+
+@pytest.mark.parametrize("way", KEPT)
+def test_what_checkpoints_keep_and_compute_again_are_activations(tonnage, way):
+    run = tonnage(MAIN, ["programs/recomputed.py", way], "--gpu=a100-80", "--steps=all")
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    held = run.report["at_peak"]["by_category"]
+    again = way == "reentrant"  # to the block's end, so that its output is there, too
+    assert held["activations"] == KEPT[way] << 20, (KEPT[way], run.explain())
+    assert held["inputs"] == (0 if again else THROUGH << 20), run.explain()
+    gradients = BETWEEN + THROUGH  # what goes out of the matrix and what comes in
+    assert held["temporaries"] == (gradients + again * THROUGH << 20) + TWO_SCALARS, run.explain()
+
+
+# PyTorch before 2.8 does not tell whether what a checkpoint keeps was packed by somebody's hooks, so it is not read there.
+@pytest.mark.parametrize("way, environment", [*(("selective", environment) for environment in ENDS), ("full", ENDS[-1])])
+def test_what_checkpoints_keep_with_other_wheels(tonnage, way, environment):
+    run = tonnage(environment, ["programs/recomputed.py", way], "--gpu=a100-80", "--steps=all")
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    assert run.report["at_peak"]["by_category"]["activations"] == KEPT[way] << 20, (KEPT[way], run.explain())
+
+
+def test_what_checkpoints_keep_are_activations_where_a_forward_runs_out(tonnage):
+    """The context, the library, the model, the input and six blocks' products are there; the seventh's first finds no room."""
+    run = tonnage(MAIN, ["programs/recomputed.py", "selective"], "--gpu=a100-80", "--memory=1750MiB")
+    assert run.verdict == "out_of_memory", run.explain()
+    held = run.report["at_peak"]["by_category"]
+    kept, rest = divmod(held["activations"] >> 20, BETWEEN + THROUGH)
+    assert kept >= 4 and rest in (0, BETWEEN), run.explain()
+    assert held["temporaries"] <= BETWEEN << 20, run.explain()  # GELU's, of the block at work

@@ -196,6 +196,13 @@ def test_a_rank_that_waits_makes_room_for_the_one_it_waits_for(ranks):
     assert (run.status, run.stdout.count("all there")) == (0, 2), run.explain()
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_group_may_be_larger_than_the_room_between_two_ranks(ranks, count):
+    """Each would else wait for room for its sends before it comes to the receives that make it."""
+    run = ranks(count, "large_group.py")
+    assert (run.status, run.stdout.count("all there")) == (0, count), run.explain()
+
+
 # ---- bad ends ----
 
 TWO_AND_FOUR = pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])

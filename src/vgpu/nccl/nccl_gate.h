@@ -17,7 +17,7 @@ typedef int (*nccl_gate_wait)(struct nccl_comm *comm, int peer, uint64_t number)
 /* The gate of a communicator's receives from `peer`, or, where it is -1, of its collectives. */
 uint64_t tn__nccl_gate(const struct nccl_comm *comm, int peer);
 
-/* Takes what the other ranks have put there for collectives that this one has posted, without waiting for anything. */
+/* Takes what the other ranks have put there for collectives and receives that this one has posted, without waiting for anything. */
 typedef void (*nccl_gate_take)(struct nccl_comm *comm);
 
 /* Gives a communicator its row. False: all are taken. */

@@ -347,13 +347,44 @@ post_some(const struct nccl_operation *operations, size_t count)
 	return result;
 }
 
+static int
+post_all(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
+{
+	int result = NCCL_SUCCESS;
+	if (comm->slots)
+		return post_some(operations, count);
+	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++)
+		result = post(&operations[i]);
+	return result;
+}
+
+/* Sends and receives by turns, each kind in its order: all of a group begin at once, and a rank that puts its sends first would wait
+ * for room that another one's receives make, which come after its own sends. */
+static void
+mix(struct nccl_operation *mixed, const struct nccl_operation *operations, size_t count)
+{
+	size_t next[2] = { 0, 0 }; /* the first one that is no receive, the first receive */
+	for (size_t i = 0, turn = 0; i < count; turn++) {
+		bool receive = turn % 2;
+		size_t *at = &next[receive];
+		while (*at < count && (operations[*at].kind == NCCL_RECEIVE) != receive)
+			(*at)++;
+		if (*at < count)
+			mixed[i++] = operations[(*at)++];
+	}
+}
+
 int
 tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
 {
 	int result = tn__nccl_check_abort(comm);
-	if (result == NCCL_SUCCESS && comm->slots)
-		return post_some(operations, count);
-	for (size_t i = 0; i < count && result == NCCL_SUCCESS; i++)
-		result = post(&operations[i]);
+	if (result != NCCL_SUCCESS || count <= NCCL_PAIR_RING)
+		return result != NCCL_SUCCESS ? result : post_all(comm, operations, count);
+	struct nccl_operation *mixed = malloc(count * sizeof(*mixed));
+	if (!mixed)
+		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
+	mix(mixed, operations, count);
+	result = post_all(comm, mixed, count);
+	free(mixed);
 	return result;
 }

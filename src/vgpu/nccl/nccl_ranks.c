@@ -41,7 +41,7 @@ connect_ranks(struct nccl_comm *comm)
 	bool memory = state->receives && state->received && state->peer_memory;
 	int result = memory ? tn__board_open(&state->board, &comm->id, comm->run_count)
 	                    : tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
-	if (result == NCCL_SUCCESS && !tn__nccl_gate_add(comm, tn__nccl_wait_for_results, tn__nccl_take_collectives)) {
+	if (result == NCCL_SUCCESS && !tn__nccl_gate_add(comm, tn__nccl_wait_for_results, tn__nccl_take)) {
 		tn__board_close(&state->board);
 		result = tn__nccl_fail(NCCL_SYSTEM_ERROR, "more communicators than a process can have");
 	}

@@ -155,21 +155,6 @@ tn__nccl_finish_collectives(struct nccl_comm *comm, uint64_t number)
 	atomic_store(&tn__nccl_member(comm, comm->rank)->taken, taken);
 }
 
-void
-tn__nccl_take_collectives(struct nccl_comm *comm)
-{
-	struct nccl_ranks *state = comm->state;
-	const struct nccl_member *own = tn__nccl_member(comm, comm->rank);
-	if (pthread_mutex_trylock(&state->lock) != 0)
-		return;
-	uint64_t before = atomic_load(&own->taken);
-	tn__nccl_finish_collectives(comm, state->posted);
-	bool more = atomic_load(&own->taken) != before;
-	pthread_mutex_unlock(&state->lock);
-	if (more)
-		tn__board_tell(&state->board);
-}
-
 static void
 finish_receive(const struct nccl_queued *queued, const struct nccl_record *record)
 {
@@ -213,6 +198,26 @@ tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, stru
 		}
 	}
 	return fits;
+}
+
+void
+tn__nccl_take(struct nccl_comm *comm)
+{
+	struct nccl_ranks *state = comm->state;
+	const struct nccl_member *own = tn__nccl_member(comm, comm->rank);
+	if (pthread_mutex_trylock(&state->lock) != 0)
+		return;
+	uint64_t before = atomic_load(&own->taken);
+	tn__nccl_finish_collectives(comm, state->posted);
+	bool more = atomic_load(&own->taken) != before;
+	struct nccl_awaited bad; /* a send of another size stays for the one that waits for it */
+	struct nccl_record other;
+	for (int peer = 0; peer < comm->ranks; peer++)
+		if (state->receives[peer].count > 0)
+			(void)tn__nccl_finish_receives(comm, peer, state->received[peer], &bad, &other);
+	pthread_mutex_unlock(&state->lock);
+	if (more)
+		tn__board_tell(&state->board);
 }
 
 static int

@@ -17,8 +17,8 @@ void tn__nccl_finish_collectives(struct nccl_comm *comm, uint64_t number);
 bool tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, struct nccl_awaited *bad,
                               struct nccl_record *other);
 
-/* Finishes all collectives for which that is so; nothing where somebody has the communicator's lock, and may be at it. */
-void tn__nccl_take_collectives(struct nccl_comm *comm);
+/* Finishes all collectives and receives for which that is so; nothing where somebody has the communicator's lock, and may be at it. */
+void tn__nccl_take(struct nccl_comm *comm);
 /* Waits for receives from `peer`, or, where it is -1, collectives, up to a number, and finishes them. */
 int tn__nccl_wait_for_results(struct nccl_comm *comm, int peer, uint64_t number);
 

@@ -9,7 +9,7 @@ without unpacking what somebody's hooks have packed (checkpointing would compute
 import gc
 import time
 
-from . import events, guard, holds, metadata, torchapi
+from . import events, guard, holds, metadata, recomputed, torchapi
 from .state import settings, state
 
 _SECONDS = 2.0  # of walking in any case; then passes are walked where more is allocated than ever at a beginning, and
@@ -85,6 +85,7 @@ def mark_pass(roots, hooks):
         for node in nodes:
             if _kind(node)[2]:
                 _read_saved(node, kept, evidence)
+    kept.extend(recomputed.rows())
     rows = []
     for node, number in numbers.items():
         name, view, _ = _kind(node)

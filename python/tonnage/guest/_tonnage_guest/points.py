@@ -13,7 +13,7 @@ import functools
 import sys
 
 from . import absent, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, host, imports, init, loaders, usage
-from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, torchapi, values, workers
+from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, recomputed, torchapi, values, workers
 from .state import state
 
 Point = collections.namedtuple("Point", "when module name releases attach lost")
@@ -31,6 +31,7 @@ _SLOW = "some random initialisation on the CPU runs in full, so the run takes lo
 _ABSENT = "ranks of a job that are not run are waited for"
 _PORTS = "trials that meet at a port that the program names disturb each other"
 _CHECKPOINTS = "a checkpoint that stays on the card is counted as temporaries, and not told"
+_PIECES = "what a checkpoint without reentry keeps and computes again is counted as temporaries"
 _SHARDS = "parameters that a shard group has gathered are counted as temporaries"
 
 TABLE = (
@@ -61,6 +62,10 @@ TABLE = (
           "what is kept for backward is inferred from when it is freed"),
     Point(DETAIL, "torch._C._autograd", "_push_saved_tensors_default_hooks", ALL, methods.wrapping(backward.around_packing),
           "checkpointing is not noticed as it is entered"),
+    Point(DETAIL, "torch.utils.checkpoint", "_CheckpointFrame.__init__", ALL, recomputed.watch_frames, _PIECES),
+    Point(DETAIL, "torch.utils.checkpoint", "_CheckpointFrame.check_recomputed_tensors_match", ALL,
+          methods.wrapping(recomputed.around_check), _PIECES),
+    Point(DETAIL, "torch.utils.checkpoint", "_CachedTorchDispatchMode.__init__", ALL, recomputed.watch_stores, _PIECES),
     # phases
     Point(DETAIL, "torch.serialization", "_open_zipfile_writer", ALL, methods.wrapping(phases.around_writer),
           "saving is no phase of its own"),
