@@ -23,7 +23,7 @@ struct tn_inputs {
 	char *unit;               /* what lengths are counted in: "tokens", "pixels" ... */
 	char *why_not;            /* why nothing, or not all, was looked at */
 	int64_t seen, of, looked; /* samples */
-	int64_t shortest, longest_seen, longest_known;
+	int64_t shortest, middle, longest_seen, longest_known; /* middle: half of those looked at have no more */
 	int64_t index;       /* of the longest known, in the data set */
 	bool in_last_batch;  /* it was in the batch that came last */
 	int64_t last_batch;  /* samples of that one */
