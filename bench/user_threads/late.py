@@ -296,7 +296,7 @@ def masks():
     def make(i, n):
         return torch.zeros(3, 512, 512), {**targets(n), "masks": torch.zeros(n, 512, 512, dtype=torch.uint8)}
 
-    detect(model, Samples(600, range(1, 9), 417, 2000, make))
+    detect(model, Samples(600, range(1, 9), 417, 6000, make))
 
 
 def mask_loss(kernels, features, objects, positives=13):
