@@ -378,8 +378,8 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 		snprintf(inputs, sizeof(inputs), "--inputs longest ");
 	else if (report->inputs.padded_to > 0)
 		snprintf(inputs, sizeof(inputs), "--inputs pad=%" PRId64 " ", report->inputs.padded_to);
-	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s%s-- %s", card, memory, other, gpus, host, inputs,
-	                 command);
+	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s%s-- %s", card, memory, other, gpus, host,
+	                 inputs, command);
 }
 
 /* The reason in words; its line, where that is not the one that ran out. */

@@ -121,9 +121,10 @@ static void
 why_longest_sample(const struct tn_cause_facts *facts, FILE *out)
 {
 	const struct tn_inputs *inputs = &facts->report->inputs;
-	fprintf(out, "a long input: the batch holds sample %" PRId64 " with %" PRId64 " %s; half of the samples have %" PRId64
-	        " at most", inputs->index, inputs->longest_known, inputs->unit != NULL ? inputs->unit : "items",
-	        inputs->middle);
+	fprintf(out,
+	        "a long input: the batch holds sample %" PRId64 " with %" PRId64 " %s; half of the samples have %" PRId64
+	        " at most",
+	        inputs->index, inputs->longest_known, inputs->unit != NULL ? inputs->unit : "items", inputs->middle);
 }
 
 const struct tn_cause tn__cause_longest_sample = { TN_FINDING_larger_input, TN_FINDING_larger_input, longest_sample,
