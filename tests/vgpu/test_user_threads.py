@@ -15,7 +15,7 @@ PROGRAM = str(ROOT / "bench/user_threads/late.py")
 ROWS = {row["name"]: row for row in tomllib.loads((ROOT / "bench/user_threads/table.toml").read_text())["thread"]}
 # What leads, of a rule of its own or of an input that is far longer than most.
 LEADS = {"scanned": "larger_input", "graphs": "larger_input", "dpo": "logits"}
-OTHERS = ["pixels", pytest.param("gallery", marks=pytest.mark.long), "offload_late"]
+OTHERS = ["chat", pytest.param("pixels", marks=pytest.mark.long), pytest.param("gallery", marks=pytest.mark.long), "offload_late"]
 
 
 @pytest.mark.parametrize("name", LEADS)
