@@ -15,10 +15,11 @@ PROGRAM = str(ROOT / "bench/user_threads/late.py")
 ROWS = {row["name"]: row for row in tomllib.loads((ROOT / "bench/user_threads/table.toml").read_text())["thread"]}
 # What leads, of a rule of its own or of an input that is far longer than most.
 LEADS = {"scanned": "larger_input", "graphs": "larger_input", "dpo": "logits"}
+ALIKE = {"scanned"}
 OTHERS = ["chat", pytest.param("pixels", marks=pytest.mark.long), pytest.param("gallery", marks=pytest.mark.long), "offload_late"]
 
 
-@pytest.mark.parametrize("name", LEADS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name in ALIKE else name for name in LEADS])
 def test_late_inputs(tonnage, name):
     row = ROWS[name]
     run = tonnage(MAIN, [PROGRAM, name], "--gpu=rtx4090", f"--memory={row['memory']}", "--inputs=longest")
