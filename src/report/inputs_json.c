@@ -24,6 +24,7 @@ tn__inputs_json(const struct tn_inputs *inputs)
 		{ "of", inputs->of },
 		{ "looked", inputs->looked },
 		{ "shortest_known", inputs->shortest },
+		{ "middle_known", inputs->middle },
 		{ "longest_seen", inputs->longest_seen },
 		{ "longest_known", inputs->longest_known },
 		{ "index", inputs->index },

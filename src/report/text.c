@@ -2,6 +2,7 @@
  *
  * The report for a person: the verdict and its scope, the place, the bytes, what was not real, what to do next.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -362,7 +363,7 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 		others = tn__programs_beside_at_most(report);
 		command = report->programs.items[report->programs.failing].command;
 	}
-	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "", host[48] = "";
+	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "", host[48] = "", inputs[48] = "";
 	if (row != NULL && !report->real_gpu)
 		snprintf(card, sizeof(card), "--gpu %s ", report->gpu.alias);
 	if (row != NULL && row->figures.total_bytes != report->gpu.total_bytes)
@@ -373,8 +374,12 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 		snprintf(gpus, sizeof(gpus), "--gpus %d ", report->gpus);
 	if (report->host.limit != TN_NO_FIGURE)
 		snprintf(host, sizeof(host), "--host-memory %lld ", (long long)report->host.limit);
-	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s-- %s", card, memory, other, gpus, host,
-	                 command);
+	if (report->inputs.order != NULL && strcmp(report->inputs.order, "longest") == 0)
+		snprintf(inputs, sizeof(inputs), "--inputs longest ");
+	else if (report->inputs.padded_to > 0)
+		snprintf(inputs, sizeof(inputs), "--inputs pad=%" PRId64 " ", report->inputs.padded_to);
+	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s%s-- %s", card, memory, other, gpus, host,
+	                 inputs, command);
 }
 
 /* The reason in words; its line, where that is not the one that ran out. */

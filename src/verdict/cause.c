@@ -13,22 +13,17 @@
 #include "verdict/programs.h"
 
 static const struct tn_cause *const rules[] = {
-	&tn__cause_host_is_full,         &tn__cause_logits_larger,
-	&tn__cause_larger_than_the_card, &tn__cause_limited_by_itself,
-	&tn__cause_a_workspace,          &tn__cause_grew,
-	&tn__cause_other_program,        &tn__cause_others_hold_it,
-	&tn__cause_state_is_gathered,    &tn__cause_first_update,
-	&tn__cause_piles_up_in_pieces,   &tn__cause_in_pieces_by_settings,
-	&tn__cause_graphs_are_kept,      &tn__cause_left_in_eval,
-	&tn__cause_graph_in_evaluation,  &tn__cause_alone_too_large,
-	&tn__cause_while_building,       &tn__cause_all_at_once,
-	&tn__cause_while_updating,       &tn__cause_larger_input,
-	&tn__cause_gradients_of_before,  &tn__cause_attention_fills_it,
-	&tn__cause_logits_fill_it,       &tn__cause_a_few_fill_it,
-	&tn__cause_one_tensor,           &tn__cause_piles_up,
-	&tn__cause_keeps_much,           &tn__cause_model_outweighs,
-	&tn__cause_activations_outweigh, &tn__cause_temporaries_outweigh,
-	&tn__cause_batch_outweighs,
+	&tn__cause_host_is_full,         &tn__cause_logits_larger,      &tn__cause_larger_than_the_card,
+	&tn__cause_limited_by_itself,    &tn__cause_a_workspace,        &tn__cause_grew,
+	&tn__cause_other_program,        &tn__cause_others_hold_it,     &tn__cause_state_is_gathered,
+	&tn__cause_first_update,         &tn__cause_piles_up_in_pieces, &tn__cause_in_pieces_by_settings,
+	&tn__cause_graphs_are_kept,      &tn__cause_left_in_eval,       &tn__cause_graph_in_evaluation,
+	&tn__cause_alone_too_large,      &tn__cause_while_building,     &tn__cause_all_at_once,
+	&tn__cause_while_updating,       &tn__cause_larger_input,       &tn__cause_gradients_of_before,
+	&tn__cause_attention_fills_it,   &tn__cause_logits_fill_it,     &tn__cause_longest_sample,
+	&tn__cause_a_few_fill_it,        &tn__cause_one_tensor,         &tn__cause_piles_up,
+	&tn__cause_keeps_much,           &tn__cause_model_outweighs,    &tn__cause_activations_outweigh,
+	&tn__cause_temporaries_outweigh, &tn__cause_batch_outweighs,
 };
 
 static char *

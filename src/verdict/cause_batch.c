@@ -2,6 +2,7 @@
  *
  * The batch as a cause: what it brings, by what is most of it.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "verdict/cause_rules.h"
@@ -77,13 +78,18 @@ const struct tn_cause tn__cause_one_tensor = { TN_FINDING_model_or_batch_too_big
 
 #define TIMES_LARGER 2
 
+static bool
+in_a_pass(const struct tn_cause_facts *facts)
+{
+	return phase_is(facts, "forward") || phase_is(facts, "backward") || phase_is(facts, "evaluation");
+}
+
 /* What the model was given before was much smaller, and steps with it were completed. */
 static bool
 larger_input(const struct tn_cause_facts *facts)
 {
 	const struct tn_oom_input *input = &facts->oom->input;
-	bool in_pass = phase_is(facts, "forward") || phase_is(facts, "backward") || phase_is(facts, "evaluation");
-	return in_pass && facts->oom->step >= 2 && input->calls_before >= 2 &&
+	return in_a_pass(facts) && facts->oom->step >= 2 && input->calls_before >= 2 &&
 	       input->values >= TIMES_LARGER * input->values_before;
 }
 
@@ -97,6 +103,32 @@ why_larger_input(const struct tn_cause_facts *facts, FILE *out)
 
 const struct tn_cause tn__cause_larger_input = { TN_FINDING_larger_input, TN_FINDING_larger_input, larger_input,
 	                                             why_larger_input, NULL };
+
+/* ---- a batch with the longest sample ---- */
+
+#define TIMES_THE_MIDDLE 4
+
+/* The batch that ran out holds the longest sample known, and most are far shorter. */
+static bool
+longest_sample(const struct tn_cause_facts *facts)
+{
+	const struct tn_inputs *inputs = &facts->report->inputs;
+	return in_a_pass(facts) && inputs->known && inputs->in_last_batch && inputs->middle > 0 &&
+	       inputs->longest_known >= TIMES_THE_MIDDLE * inputs->middle;
+}
+
+static void
+why_longest_sample(const struct tn_cause_facts *facts, FILE *out)
+{
+	const struct tn_inputs *inputs = &facts->report->inputs;
+	fprintf(out,
+	        "a long input: the batch holds sample %" PRId64 " with %" PRId64 " %s; half of the samples have %" PRId64
+	        " at most",
+	        inputs->index, inputs->longest_known, inputs->unit != NULL ? inputs->unit : "items", inputs->middle);
+}
+
+const struct tn_cause tn__cause_longest_sample = { TN_FINDING_larger_input, TN_FINDING_larger_input, longest_sample,
+	                                               why_longest_sample, NULL };
 
 /* ---- scores of an attention ---- */
 

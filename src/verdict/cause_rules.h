@@ -45,7 +45,7 @@ extern const struct tn_cause tn__cause_piles_up_in_pieces, tn__cause_piles_up, t
 /* ---- cause_batch.c ---- */
 extern const struct tn_cause tn__cause_a_few_fill_it, tn__cause_one_tensor, tn__cause_attention_fills_it,
 	tn__cause_larger_input, tn__cause_logits_fill_it, tn__cause_activations_outweigh, tn__cause_temporaries_outweigh,
-	tn__cause_batch_outweighs;
+	tn__cause_batch_outweighs, tn__cause_longest_sample;
 
 /* ---- cause_facts.c: what several rules ask ---- */
 

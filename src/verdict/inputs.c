@@ -16,6 +16,7 @@ tn__inputs_init(struct tn_inputs *inputs)
 		                          .of = TN_NO_FIGURE,
 		                          .looked = TN_NO_FIGURE,
 		                          .shortest = TN_NO_FIGURE,
+		                          .middle = TN_NO_FIGURE,
 		                          .longest_seen = TN_NO_FIGURE,
 		                          .longest_known = TN_NO_FIGURE,
 		                          .index = TN_NO_FIGURE,

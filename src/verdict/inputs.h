@@ -18,15 +18,15 @@ struct tn_peaks_of_batches {
 
 /* Of the loader with most left to see, or whose batch ran out of memory. TN_NO_FIGURE and NULL: unknown. */
 struct tn_inputs {
-	bool known;               /* a loader was seen */
-	char *order;              /* "as_is", "longest", "pad" */
-	char *unit;               /* what lengths are counted in: "tokens", "pixels" ... */
-	char *why_not;            /* why nothing, or not all, was looked at */
-	int64_t seen, of, looked; /* samples */
-	int64_t shortest, longest_seen, longest_known;
-	int64_t index;       /* of the longest known, in the data set */
-	bool in_last_batch;  /* it was in the batch that came last */
-	int64_t last_batch;  /* samples of that one */
+	bool known;                                            /* a loader was seen */
+	char *order;                                           /* "as_is", "longest", "pad" */
+	char *unit;                                            /* what lengths are counted in: "tokens", "pixels" ... */
+	char *why_not;                                         /* why nothing, or not all, was looked at */
+	int64_t seen, of, looked;                              /* samples */
+	int64_t shortest, middle, longest_seen, longest_known; /* middle: half of those looked at have no more */
+	int64_t index;                                         /* of the longest known, in the data set */
+	bool in_last_batch;                                    /* it was in the batch that came last */
+	int64_t last_batch;                                    /* samples of that one */
 	bool longer;         /* longer inputs are known than were seen, and would make larger batches */
 	int64_t model_takes; /* the longest sequence that the model is configured for */
 	int64_t padded_to, padded_batches;

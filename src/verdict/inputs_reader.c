@@ -29,6 +29,7 @@ tn__inputs_read(const json_t *object, struct tn_inputs *inputs)
 	inputs->of = tn__json_read_figure(object, "of");
 	inputs->looked = tn__json_read_figure(object, "looked");
 	inputs->shortest = tn__json_read_figure(object, "shortest_known");
+	inputs->middle = tn__json_read_figure(object, "middle_known");
 	inputs->longest_seen = tn__json_read_figure(object, "longest_seen");
 	inputs->longest_known = tn__json_read_figure(object, "longest_known");
 	inputs->index = tn__json_read_figure(object, "index");

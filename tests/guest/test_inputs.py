@@ -65,6 +65,7 @@ for i, batch in enumerate(DataLoader(Texts(), 4, collate_fn=pad)):
 """)
     found = inputs(done)
     assert (found["seen"], found["longest_seen"], found["longest_known"], found["longer"]) == (12, 6, 80, True)
+    assert (found["shortest_known"], found["middle_known"]) == (2, 4)  # 2 to 6, eight of each but for the long one
     assert found["at"]["file"].endswith("program.py") and not found["in_last_batch"]
 
 

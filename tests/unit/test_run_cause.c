@@ -30,6 +30,7 @@ struct scene {
 	struct tn_report_holder holder, beside;    /* lines of interest, bytes in MiB */
 	int64_t values, before, calls, vocabulary; /* of the input of this call and of those before; of the request */
 	struct tn_place frame;                     /* of PyTorch, innermost */
+	int64_t longest, middle;                   /* lengths of samples; the longest is in the batch */
 	bool buckets;                              /* gradients lie in DistributedDataParallel's */
 	const char *cause, *why, *id;              /* id: of the finding; NULL: the cause */
 };
@@ -84,6 +85,13 @@ play(const struct scene *scene, struct tn_report *report)
 	report->oom.vocabulary = scene->vocabulary > 0 ? scene->vocabulary : TN_NO_FIGURE;
 	if (scene->frame.file != NULL)
 		assert_int_equal(tn__report_add_place(&report->oom.stack, &scene->frame), TN_OK);
+	if (scene->longest > 0) {
+		report->inputs.known = report->inputs.in_last_batch = true;
+		report->inputs.unit = strdup("tokens");
+		report->inputs.index = 3107;
+		report->inputs.longest_known = scene->longest;
+		report->inputs.middle = scene->middle;
+	}
 	report->facts.gradients_in_buckets = scene->buckets;
 	report->growth.seen = scene->leak;
 	report->growth.bytes = MIB;
@@ -310,6 +318,36 @@ static const struct scene scenes[] = {
 	  .cause = "model_or_batch_too_big",
 	  .id = "batch_too_big",
 	  .why = "each of its 32 samples" },
+	/* a sample that is far longer than most, in a pass; one that is not, and an update's time */
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 1,
+	  .activations = 9000,
+	  .batch = 64,
+	  .longest = 2500,
+	  .middle = 52,
+	  .cause = "larger_input",
+	  .why = "a long input: the batch holds sample 3107 with 2500 tokens; half of the samples have 52 at most" },
+	{ .told = true,
+	  .phase = "forward",
+	  .step = 1,
+	  .activations = 9000,
+	  .batch = 64,
+	  .longest = 200,
+	  .middle = 52,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
+	  .why = "each of its 64 samples" },
+	{ .told = true,
+	  .phase = "optimizer",
+	  .step = 1,
+	  .activations = 9000,
+	  .batch = 64,
+	  .longest = 2500,
+	  .middle = 52,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
+	  .why = "each of its 64 samples" },
 	/* an input that is larger than those of complete steps; one that is the first of its kind, or as large as another */
 	{ .told = true,
 	  .phase = "forward",

@@ -1,4 +1,4 @@
-# Twelve threads in which the input that kills comes late (facts: users.md, letter L), each as a small program of its kind: what a
+# Twelve threads in which the input that kills comes late, each as a small program of its kind: what a
 # step takes depends on one sample's length, and the long one stands far behind. usage: late_inputs.py NAME
 import sys
 

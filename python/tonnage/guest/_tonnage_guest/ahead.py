@@ -217,11 +217,12 @@ def _columns(one):
 def _row(one):
     found = one.found.one() if one.found is not None else None
     unit, counts = found if found is not None else (None, None)
-    longest_seen = longest_known = index = shortest = None
+    longest_seen = longest_known = index = shortest = middle = None
     if counts is not None:
         longest_known = max(counts)
         index = counts.index(longest_known)
-        shortest = min(count for count in counts if count >= 0)
+        looked = sorted(count for count in counts if count >= 0)
+        shortest, middle = looked[0], looked[(len(looked) - 1) // 2]
         longest_seen = max((counts[i] for i in range(one.count) if one.seen[i]), default=-1)
         longest_seen = longest_seen if longest_seen >= 0 else None
     more = longest_known is not None and longest_seen is not None and longest_known > longest_seen
@@ -241,6 +242,7 @@ def _row(one):
         "of": one.count,
         "looked": one.found.looked if one.found is not None else 0,
         "shortest_known": shortest,
+        "middle_known": middle,
         "longest_seen": longest_seen,
         "longest_known": longest_known,
         "index": index,

@@ -4,6 +4,7 @@ objects, names; and the line that adds to it, found in the program's text.
 
 Looked for once memory is known to grow, and at an out-of-memory. Only names that stand on the stack are followed; where requests are sent to the
 program also those of its modules, its objects and its functions' closures, since between two requests no frame of it is on a stack.
+Where no collection holds them itself, there also those that hold objects which do (a session's cache of keys and values).
 """
 
 import ast
@@ -35,6 +36,16 @@ def look(frame):
 
 
 def _look(frame):
+    best = _most(frame, False)
+    if best is None and settings.requests:
+        best = _most(frame, True)
+    if best is not None:
+        _, name, owner, file, size, count = best
+        state.kept = {"name": name, "bytes": size, "tensors": count, "at": _line_of(name, owner, file)}
+
+
+def _most(frame, through_objects):
+    """What keeps most: (weight, name, owner, file, bytes, tensors), or None."""
     left = [_MOST_THINGS]
     seen = set()
     best = None
@@ -42,14 +53,12 @@ def _look(frame):
         if id(value) in seen or left[0] <= 0:
             continue
         seen.add(id(value))
-        size, count, graphs = _held(value, left)
+        size, count, graphs = _held(value, left, through_objects)
         if count >= _LEAST_TENSORS and max(size, graphs * _A_GRAPH) >= _LEAST_BYTES:
             weight = size + graphs * _A_GRAPH
             if best is None or weight > best[0]:
                 best = (weight, name, owner, file, size, count)
-    if best is not None:
-        _, name, owner, file, size, count = best
-        state.kept = {"name": name, "bytes": size, "tensors": count, "at": _line_of(name, owner, file)}
+    return best
 
 
 def _candidates(frame):
@@ -136,10 +145,11 @@ def _attributes(value):
     return [(name, inner) for name, inner in tuple(fields.items()) if type(inner) in _KINDS and name[:1] != "_"]
 
 
-def _held(collection, left):
-    """(bytes, tensors, how many of them keep a graph) of the device's tensors in a collection."""
+def _held(collection, left, through_objects):
+    """(bytes, tensors, how many of them keep a graph) of the device's tensors in a collection, and of objects in it where asked."""
     tensor_class, storages, count, graphs = state.torch.Tensor, {}, 0, 0
     stack = [(collection, 0)]
+    met = set()  # objects that were looked into: they may hold each other
     while stack and left[0] > 0:
         thing, depth = stack.pop()
         left[0] -= 1
@@ -152,7 +162,17 @@ def _held(collection, left):
             stack.extend((inner, depth + 1) for inner in tuple(thing.values()))
         elif depth < _DEPTH and isinstance(thing, (list, tuple, set, collections.deque)):
             stack.extend((inner, depth + 1) for inner in tuple(thing))
+        elif through_objects and id(thing) not in met and _is_plain(thing):
+            met.add(id(thing))
+            stack.extend((inner, depth) for inner in tuple(vars(thing).values()))
     return sum(storages.values()), count, graphs
+
+
+def _is_plain(thing):
+    """An object that holds what it holds for itself: no model, no optimizer, nothing of the interpreter's."""
+    torch = state.torch
+    return (isinstance(getattr(thing, "__dict__", None), dict) and (type(thing).__module__ or "").partition(".")[0] not in ("torch", "builtins", "types")
+            and not isinstance(thing, (type, torch.nn.Module, torch.optim.Optimizer)))  # fmt: skip
 
 
 def _line_of(name, owner, file):
