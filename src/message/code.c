@@ -110,6 +110,8 @@ tn__line_is_code(const char *line, size_t length)
 	if (statement(text, length) || assignment(text, length))
 		return true;
 	char last = text[length - 1];
+	if (last == '{' && text[0] == '"') /* a member of JSON, which logs hold, too */
+		return false;
 	size_t name = call_name(text, length);
 	bool closed = last == ')' || last == ';' || last == '(' || last == ',' || last == '{';
 	if (name > 0 && closed && !exception_name(text, name))
