@@ -203,8 +203,8 @@ bool tn__line_is_code(const char *line, size_t length);
 /* The last sixteen lines, a bit each. */
 struct tn_code_around {
 	uint16_t code, other; /* source; neither source nor what stands in logs and source alike */
-	bool quoted;    /* within a string of several lines that holds a traceback, or a docstring */
-	bool docstring; /* ... and it is a docstring */
+	bool quoted;          /* within a string of several lines that holds a traceback, or a docstring */
+	bool docstring;       /* ... and it is a docstring */
 };
 
 /* Adds a clean line; `traced`: it is one of a traceback. */

@@ -333,8 +333,8 @@ lists_change(const char *line, size_t length)
 {
 	if (length < 4 || strchr("-*", line[0]) == NULL || line[1] != ' ')
 		return false;
-	return tn__begins_with(line + 2, length - 2, "Fix |Fixes |Fixed |Add |Adds |Added |Remove |Removed |Improve |Improved ",
-	                       false);
+	return tn__begins_with(line + 2, length - 2,
+	                       "Fix |Fixes |Fixed |Add |Adds |Added |Remove |Removed |Improve |Improved ", false);
 }
 
 static tn_status
