@@ -110,6 +110,8 @@ tn__line_is_code(const char *line, size_t length)
 	if (statement(text, length) || assignment(text, length))
 		return true;
 	char last = text[length - 1];
+	if (last == '{' && text[0] == '"') /* a member of JSON, which logs hold, too */
+		return false;
 	size_t name = call_name(text, length);
 	bool closed = last == ')' || last == ';' || last == '(' || last == ',' || last == '{';
 	if (name > 0 && closed && !exception_name(text, name))
@@ -157,15 +159,29 @@ quotes_trace(const char *line, size_t length)
 	return tn__find(line, length, "\"\"\"traceback (") != NULL || tn__find(line, length, "'''traceback (") != NULL;
 }
 
+/* The first line of a docstring that goes on. */
+static bool
+opens_docstring(const char *line, size_t length)
+{
+	size_t first = indent(line, length);
+	return length > first + 3 && strncmp(line + first, "\"\"\"", 3) == 0 && isupper((unsigned char)line[first + 3]) &&
+	       tn__find(line + first + 3, length - first - 3, "\"\"\"") == NULL;
+}
+
 void
 tn__code_read(struct tn_code_around *around, const char *line, size_t length, bool traced)
 {
 	if (traced && quotes_trace(line, length))
 		around->quoted = true;
+	else if (opens_docstring(line, length))
+		around->quoted = around->docstring = true;
+	else if (around->docstring && (traced || strncmp(line, "```", 3) == 0)) /* it was none, or it was cut off */
+		around->quoted = false;
 	else if (around->quoted)
 		around->quoted = tn__find(line, length, "\"\"\"") == NULL && tn__find(line, length, "'''") == NULL;
 	if (around->quoted)
 		return;
+	around->docstring = false;
 	if (traced || strncmp(line, "```", 3) == 0) {
 		memset(around, 0, sizeof(*around));
 		return;

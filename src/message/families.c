@@ -307,6 +307,10 @@ const struct tn_family tn__families[] = {
 	            "cuDNN reports that its own allocation failed; no sizes are printed", NULL, NULL, NULL, NULL },
 	[CUDNN_REFUSED] = { "cudnn", "cuDNN", true, TN_KIND_CUDA, TN_RULE_UNKNOWN,
 	                    "cuDNN refuses or fails; nothing in the text says memory", NULL, NULL, NULL, NULL },
+	/* A kernel that did not run, or a texture that was not bound: by cuDNN's reference neither is a lack of memory. */
+	[CUDNN_FAILED] = { "cudnn", "cuDNN", true, TN_KIND_CUDA, TN_RULE_UNKNOWN,
+	                   "cuDNN reports that a kernel failed, and the text speaks of memory near it", NULL, NULL, NULL,
+	                   "memory|(oom|vram|batchsize|batch_size" },
 	[CUDNN_NO_ALGORITHM] = { "cudnn_no_algorithm", "cuDNN", true, TN_KIND_CUDA, TN_RULE_UNKNOWN,
 	                         "no algorithm was found, which full memory can cause; the text neither prints sizes nor "
 	                         "says memory",
@@ -351,7 +355,8 @@ const struct tn_family tn__families[] = {
 	[KILLED_BY] = { "host_killed", "the system", true, TN_KIND_HOST, TN_RULE_HOST,
 	                "the process was killed from outside, and the text speaks of memory near it", NULL, NULL, NULL,
 	                "outofmemory|oom-kill|oom_kill|oomkill|(oom)|memorylimit|lowonmemory|memorypressure|ofram|"
-	                "memoryusage|hostmemory|systemmemory|cpumemory|notenoughmemory" },
+	                "memoryusage|hostmemory|systemmemory|cpumemory|notenoughmemory|memoryisnotenough|memorynotenough|"
+	                "outoframmemory|insufficientmemory|lackofmemory|memory\u4e0d\u591f|\u5185\u5b58" },
 	[JAX] = { "jax", "JAX", false, TN_KIND_NONE, TN_RULE_CARD, NULL, jax, "outofmemory|allocat|hbm", NULL, NULL },
 	[TENSORFLOW] = { "tensorflow", "TensorFlow", false, TN_KIND_CUDA, TN_RULE_CARD,
 	                 "the tensor's shape is printed, but neither its size in bytes nor the card's", tensorflow, NULL,

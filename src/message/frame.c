@@ -286,6 +286,25 @@ read_wrapped(struct tn_frame_reader *reader, const char *line, struct tn_frames 
 	return true;
 }
 
+/* The name of a function that was wrapped behind "path.py:12 in". */
+static bool
+read_wrapped_function(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
+{
+	size_t name = 0;
+	if (!reader->awaits_function)
+		return false;
+	reader->awaits_function = false;
+	while (isalnum((unsigned char)line[name]) || strchr("_<>", line[name]) != NULL) {
+		if (line[name] == '\0')
+			break;
+		name++;
+	}
+	if (name == 0 || line[name] != '\0')
+		return false;
+	tn__place_frame(&found->place, reader->partial, strlen(reader->partial), line, name);
+	return true;
+}
+
 bool
 tn__frame_goes_on(const struct tn_frame_reader *reader)
 {
@@ -379,7 +398,7 @@ read_remote(const char *line, struct tn_frames *found)
 
 /* "path.py:12 in name", "File path.py:12, in name", "path.py:12: in name", "path.py:12: SomeError". */
 static bool
-read_colon(const char *line, struct tn_frames *found)
+read_colon(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
 	bool named = strncmp(line, "File ", 5) == 0;
 	const char *path = named ? line + 5 : line, *colon = strstr(path, ".py:");
@@ -394,6 +413,13 @@ read_colon(const char *line, struct tn_frames *found)
 		rest += strcspn(rest, ")") + (strchr(rest, ')') != NULL);
 	if (digits == 0 || digits > 8 || !path_like(path, (size_t)(colon - path)))
 		return false;
+	if (strcmp(rest, " in") == 0) { /* a box cut the line: the name of the function follows */
+		memcpy(reader->partial, path, (size_t)(colon - path));
+		reader->partial[colon - path] = '\0';
+		reader->awaits_function = true;
+		give(path, (size_t)(colon - path), colon + 1, found);
+		return true;
+	}
 	bool frame = strncmp(rest, " in ", 4) == 0 || strncmp(rest, ", in ", 5) == 0 || strncmp(rest, ": in ", 5) == 0 ||
 	             (named && (*rest == '\0' || *rest == ',')) ||
 	             (strncmp(rest, ": ", 2) == 0 && isupper((unsigned char)rest[2]) && strstr(rest, "Error") != NULL &&
@@ -473,6 +499,8 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 		reader->awaits_code = true;
 		return TN_TRACE_FRAME;
 	}
+	if (read_wrapped_function(reader, content, found))
+		return TN_TRACE_FRAME;
 	if (*content == '\0')
 		return TN_TRACE_SOURCE;
 	if (strstr(content, "Traceback (most recent call last)") != NULL) {
@@ -484,7 +512,7 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 		reader->awaits_code = true;
 		return TN_TRACE_FRAME;
 	}
-	if (read_cell(content, found) || read_remote(content, found) || read_colon(content, found) ||
+	if (read_cell(content, found) || read_remote(content, found) || read_colon(reader, content, found) ||
 	    read_arrow(reader, content, found) || read_header(reader, content, found) || read_defined_at(content, found))
 		return TN_TRACE_FRAME;
 	if (!indented && exception_line(content))

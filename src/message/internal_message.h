@@ -203,7 +203,8 @@ bool tn__line_is_code(const char *line, size_t length);
 /* The last sixteen lines, a bit each. */
 struct tn_code_around {
 	uint16_t code, other; /* source; neither source nor what stands in logs and source alike */
-	bool quoted;          /* within a string of several lines that holds a traceback */
+	bool quoted;          /* within a string of several lines that holds a traceback, or a docstring */
+	bool docstring;       /* ... and it is a docstring */
 };
 
 /* Adds a clean line; `traced`: it is one of a traceback. */
@@ -306,6 +307,7 @@ struct tn_frame_reader {
 	bool awaits_arrow;                /* the line number follows in "--> 12" */
 	bool awaits_quote;                /* the path goes on in the next line */
 	bool awaits_number;               /* the path is whole, "line 12" is in the next line */
+	bool awaits_function;             /* "path.py:12 in" was cut there, the name is in the next line */
 	bool awaits_code;                 /* the next line shows the code of a frame */
 };
 

@@ -327,6 +327,16 @@ too_long(const struct tn_message_scanner *scanner)
 	                         scanner->squeezed_used - event->start > TN_MESSAGE_REGION);
 }
 
+/* "- Fix a leak": what a change does, in its list. */
+static bool
+lists_change(const char *line, size_t length)
+{
+	if (length < 4 || strchr("-*", line[0]) == NULL || line[1] != ' ')
+		return false;
+	return tn__begins_with(line + 2, length - 2,
+	                       "Fix |Fixes |Fixed |Add |Adds |Added |Remove |Removed |Improve |Improved ", false);
+}
+
 static tn_status
 read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 {
@@ -356,6 +366,11 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	    ((scanner->event.said && (tn__line_is_code(line, length) || strncmp(line, "# ", 2) == 0)) ||
 	     (strncmp(line, "# ", 2) == 0 && islower((unsigned char)line[2])))) { /* no title, but a comment */
 		scanner->event.title = false;
+		scanner->event.remedied = true;
+	}
+	if (scanner->open && scanner->event.title && scanner->event.said &&
+	    scanner->event.last_line == scanner->last_text && lists_change(line, length)) {
+		scanner->event.title = false; /* of a change */
 		scanner->event.remedied = true;
 	}
 	scanner->page |= (scanner->piece <= TN_TITLE_LINES && tn__line_titles_page(line, length)) ||

@@ -182,7 +182,8 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 		stop++;
 	if (!phrase || stop > length)
 		return worth;
-	if (at == 0 && length > stop && line[stop] == ' ' && /* a notebook's head of a traceback */
+	if (at <= tn__skip_any(line, length, " `>") && length > stop &&
+	    line[stop] == ' ' && /* a notebook's head of a traceback */
 	    strncmp(line + stop + tn__skip_any(line + stop, length - stop, " "), "Traceback (most", 15) == 0)
 		return TN_WORTH_REPORT;
 	return at > 2 && line[at - 1] == ' ' && line[at - 2] == ':' && stop == length ? TN_WORTH_TRACE : worth;

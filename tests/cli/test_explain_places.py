@@ -361,3 +361,19 @@ def test_the_framework_of_a_chain_is_that_of_its_last_traceback():
 def test_the_names_of_vllm_s_processes():
     frame = f'(EngineCore_DP0 pid=12)   File "{LIB}torch/utils/_device.py", line 109, in __torch_function__\n'
     assert placed(f"{frame}(EngineCore_DP0 pid=12) {FULL}\n")[1] == "vllm"
+
+
+def test_a_box_that_cuts_behind_in_keeps_the_function():
+    boxed = f"\u2502 {LIB}deepspeed/runtime/engine.py:1969 in \u2502\n\u2502 backward      \u2502\n\u2502 \u2771 1969   self.step(loss)  \u2502\n"
+    assert placed(f"# CUDA out of memory\n\n{boxed}") == ("backward", "deepspeed")
+
+
+def test_what_wraps_a_model_stands_below_the_model_s_library():
+    frames = "".join(f'  File "{LIB}{path}.py", line 9, in forward\n    call(x)\n'
+                     for path in ("accelerate/hooks", "transformers/models/llama/modeling_llama"))  # fmt: skip
+    assert placed(f"Traceback (most recent call last):\n{frames}{FULL}\n") == ("forward", "transformers")
+
+
+def test_ms_swift_from_its_own_folder():
+    frame = '  File "/data/ms-swift-3.0/swift/trainers/trainers.py", line 156, in evaluate\n    return super().evaluate(*args)\n'
+    assert placed(f"Traceback (most recent call last):\n{frame}{FULL}\n") == ("evaluation", "ms-swift")

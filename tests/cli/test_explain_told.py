@@ -56,6 +56,9 @@ NOT_TOLD = {
                              "Reason: OOMKilled\n\nYou should set a limit that is larger than the peak.",
     "a title above another error's traceback": '# Handle CUDA out of memory in the loader\n\nTraceback (most recent call last):\n'
                                                '  File "a.py", line 3, in load\n    read(path)\nValueError: no such path\n',
+    "a title above a list of changes": "# Cache of buffers oom\n\n- Fix a leak\n- Add a counter\n",
+    "a docstring": '    """Tells a kill from a failure.\n\n    The OOM-killer takes it, and the parent prints\n\n'
+                   '        Command \'[...]\' died with <Signals.SIGKILL: 9>\n\n    and no word of memory.\n    """\n    return True\n',
     "never": "With this option it never runs out of memory.",
 }  # fmt: skip
 
@@ -113,6 +116,41 @@ def test_a_notebook_s_head_of_a_traceback_is_the_error_unless_its_end_says_more(
     assert errors(head + frames)[0]["likely_cause"] == "host_ram"
     found = errors(head + frames + "MemoryError: std::bad_alloc: CUDA error at: /src/mr.hpp:4\n")
     assert [error["likely_cause"] for error in found] == ["unknown"]
+
+
+def test_a_notebook_s_head_in_a_backtick():
+    head = "`OutOfMemoryError                          Traceback (most recent call last)\n"
+    assert len(errors(head + "Cell In[7], line 8\n----> 8 model.train(data=path)\n")) == 1
+
+
+def test_a_docstring_ends_before_the_traceback_behind_it():
+    docstring = '    """Reads a file.\n\n    It was cut off.\n'
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 3, in main\n    read(path)\nMemoryError\n'
+    assert errors(docstring + trace)[0]["likely_cause"] == "host_ram"
+
+
+@pytest.mark.parametrize("status", ["EXECUTION_FAILED", "MAPPING_ERROR"])
+def test_a_status_of_cudnn_that_is_not_of_memory_counts_where_the_text_speaks_of_memory(status):
+    line = f"RuntimeError: cuDNN error: CUDNN_STATUS_{status}\n"
+    assert errors(line) == []
+    assert [error["is_oom"] for error in errors(line + "It goes away with a smaller batch size.\n")] == ["unclear"]
+    assert [error["is_oom"] for error in errors(line.replace(status, "NOT_SUPPORTED"))] == ["unclear"]
+
+
+def test_a_log_s_json_is_no_code():
+    found = errors('[ERROR] 2026-01-02 10:11:12,880 handler: {\n  "message": {\n    "message": "MemoryError: std::bad_alloc",\n    "more": {\n')
+    assert [error["likely_cause"] for error in found] == ["host_ram"]
+
+
+def test_rich_s_columns_around_words_of_comfyui():
+    found = errors("10:15:06 ERROR    !!! Exception during processing !!! Allocation on device             execution.py:386\n")
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("words", ["I found it: the memory is not enough.", "\u5185\u5b58\u592a\u5c0f\u4e86"])
+def test_a_launcher_s_signal_counts_with_a_person_s_word_of_memory(words):
+    line = "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -9) local_rank: 0 (pid: 5343) of binary:\n\n"
+    assert errors(line) == [] and errors(line + words + "\n")[0]["likely_cause"] == "host_ram"
 
 
 def test_the_rank_of_a_traceback_behind_a_title():
