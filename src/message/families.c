@@ -307,7 +307,7 @@ const struct tn_family tn__families[] = {
 	            "cuDNN reports that its own allocation failed; no sizes are printed", NULL, NULL, NULL, NULL },
 	[CUDNN_REFUSED] = { "cudnn", "cuDNN", true, TN_KIND_CUDA, TN_RULE_UNKNOWN,
 	                    "cuDNN refuses or fails; nothing in the text says memory", NULL, NULL, NULL, NULL },
-	/* A kernel that did not run, or a texture that was not bound: by cuDNN's reference neither is a lack of memory. */
+	/* A kernel that failed, or a texture that was not bound: neither names memory, though a full card can be behind it. */
 	[CUDNN_FAILED] = { "cudnn", "cuDNN", true, TN_KIND_CUDA, TN_RULE_UNKNOWN,
 	                   "cuDNN reports that a kernel failed, and the text speaks of memory near it", NULL, NULL, NULL,
 	                   "memory|(oom|vram|batchsize|batch_size" },
