@@ -26,7 +26,7 @@ import runs  # noqa: E402
 from places import ROOT, TONNAGE  # noqa: E402
 
 CSV = ROOT / "bench/results/weights.csv"
-FIELDS = ["case", "options", "verdict", "expected_verdict", "device_bytes", "allocated_bytes", "same_peak", "same_map", "map", "loaded_bytes",
+FIELDS = ["case", "options", "verdict", "expected_verdict", "device_bytes", "allocated_bytes", "same_peak", "sparse_device_bytes", "same_map", "map", "loaded_bytes",
           "expected_loaded", "as_expected", "host_mib", "seconds", "sparse_host_mib", "sparse_seconds", "note"]  # fmt: skip
 ENVIRONMENT = "prog-weights"
 LIMIT = 170  # seconds a run
@@ -137,6 +137,11 @@ def summary(places):
     return " ".join(f"{place}:{found.count(place)}" for place in sorted(set(found)))
 
 
+def said(compared, same):
+    """yes or no, or nothing where one of two runs failed before there was anything to compare."""
+    return ("no", "yes")[same] if compared else ""
+
+
 def look(case, scratch):
     model, _, _, options, verdict, expected, least = CASES[case]
     results = []
@@ -149,6 +154,8 @@ def look(case, scratch):
     (document, loaded, host, seconds, _, printed), (other, other_loaded, other_host, other_seconds, _, _) = results
     peak = document.get("peak") or {}
     allocated = peak.get("allocated_bytes") or 0
+    maps = [loaded.get("map"), other_loaded.get("map")]
+    most = [max((figure[0] or 0 for figure in figures(each)), default=0) for each in (document, other)]
     near = expected is None or 0 <= loaded.get("loaded", -1) - expected <= ROOM.get(model, SMALL)
     notes = [f"host memory over {HOST} MiB"] * (host > HOST)
     if document.get("verdict") != verdict:
@@ -157,8 +164,8 @@ def look(case, scratch):
     return {
         "case": case, "options": " ".join(options), "verdict": document.get("verdict"), "expected_verdict": verdict,
         "device_bytes": peak.get("device_bytes"), "allocated_bytes": allocated,
-        "same_peak": "yes" if figures(document) and figures(document) == figures(other) else "no",
-        "same_map": "yes" if loaded.get("map") == other_loaded.get("map") else "no", "map": summary(loaded.get("map") or {}),
+        "same_peak": said(all(most), figures(document) == figures(other)), "sparse_device_bytes": most[1],
+        "same_map": said(all(maps), maps[0] == maps[1]), "map": summary(loaded.get("map") or {}),
         "loaded_bytes": loaded.get("loaded"), "expected_loaded": expected,
         "as_expected": "yes" if near and allocated >= least and document.get("verdict") == verdict else "no", "host_mib": host,
         "seconds": f"{seconds:.0f}", "sparse_host_mib": other_host, "sparse_seconds": f"{other_seconds:.0f}",
