@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Causes that threads found, rebuilt as late inputs, servers and cells (bench/user_threads): the report names them."""
 
-import sys
+import runpy
 import tomllib
 
 import pytest
 from conftest import MAIN, ROOT
 
-sys.path.insert(0, str(ROOT / "bench/user_threads"))
-import run as user_threads  # noqa: E402
-
+bench = runpy.run_path(str(ROOT / "bench/user_threads/run.py"), run_name="bench_user_threads")  # another run.py may be imported already
 FORKED = True  # ../fork_servers.py
 PROGRAM = str(ROOT / "bench/user_threads/late.py")
 ROWS = {row["name"]: row for row in tomllib.loads((ROOT / "bench/user_threads/table.toml").read_text())["thread"]}
@@ -23,7 +21,7 @@ OTHERS = ["chat", pytest.param("pixels", marks=pytest.mark.long), pytest.param("
 def test_late_inputs(tonnage, name):
     row = ROWS[name]
     run = tonnage(MAIN, [PROGRAM, name], "--gpu=rtx4090", f"--memory={row['memory']}", "--inputs=longest")
-    assert not user_threads.missing_of(row, run.report, run.stderr), run.explain()
+    assert not bench["missing_of"](row, run.report, run.stderr), run.explain()
     first = [finding for finding in run.report["findings"] if finding["severity"] == "error"][0]
     assert first["id"] == LEADS[name], run.explain()
     words = " ".join(run.stderr.split())
@@ -34,5 +32,5 @@ def test_late_inputs(tonnage, name):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_servers_and_cells(name):
-    document, shown, _ = user_threads.run(ROWS[name])
-    assert not user_threads.missing_of(ROWS[name], document, shown), shown
+    document, shown, _ = bench["run"](ROWS[name])
+    assert not bench["missing_of"](ROWS[name], document, shown), shown
