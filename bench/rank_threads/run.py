@@ -7,7 +7,6 @@
 table.toml says what was found before anything is run. Writes bench/results/rank_threads.csv.
 """
 
-import csv
 import json
 import os
 import pathlib
@@ -16,12 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from places import PYTHON, ROOT, TONNAGE  # noqa: E402
 from runs import commit  # noqa: E402
+from threads import measure  # noqa: E402
 
 CSV = ROOT / "bench/results/rank_threads.csv"
 FIELDS = ["name", "threads", "cause", "right", "missing", "verdict", "why", "seconds", "build"]
@@ -53,19 +52,5 @@ def run(row):
             "missing": "; ".join(missing), "verdict": document.get("verdict"), "why": why[1][:200] if why else "", "seconds": f"{seconds:.0f}", "build": commit()}  # fmt: skip
 
 
-def main():
-    rows = tomllib.loads((HERE / "table.toml").read_text())["thread"]
-    wanted = [word for word in sys.argv[1:] if not word.startswith("--")]
-    kept = {row["name"]: row for row in csv.DictReader(CSV.open())} if CSV.exists() else {}
-    for row in rows:
-        if not wanted or row["name"] in wanted:
-            kept[row["name"]] = run(row)
-            print(kept[row["name"]], flush=True)
-            with CSV.open("w", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(kept[each["name"]] for each in rows if each["name"] in kept)
-
-
 if __name__ == "__main__":
-    main()
+    measure(HERE / "table.toml", CSV, FIELDS, run)
