@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from places import PYTHON, ROOT, TONNAGE  # noqa: E402
 from runs import commit  # noqa: E402
-from threads import measure  # noqa: E402
+from rebuilt import measure  # noqa: E402
 
 CSV = ROOT / "bench/results/rank_threads.csv"
 FIELDS = ["name", "threads", "cause", "right", "missing", "verdict", "why", "seconds", "build"]

@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from places import PYTHON, ROOT, TONNAGE  # noqa: E402
 from runs import commit, document_at, python_of  # noqa: E402
-from threads import measure  # noqa: E402
+from rebuilt import measure  # noqa: E402
 
 CSV = ROOT / "bench/results/user_threads.csv"
 FIELDS = ["name", "kind", "threads", "cause", "right", "missing", "verdict", "why", "seconds", "build"]
