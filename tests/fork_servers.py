@@ -209,7 +209,8 @@ def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=
         path = os.pathsep.join(map(str, [GUEST, *search, CHILD]))
         with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:
             (pathlib.Path(folder) / "ledger").write_bytes(b"\0" * 8192)
-            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS)}
+            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS),
+                     "TONNAGE_TEST_FORKS": str(ROOT / "build/release/lib/tonnage/libtonnage-forks.so")}
             return _Server([python, str(CHILD / "never_run.py")], "TONNAGE_TEST_SERVER", given)
 
     server = _server(key, start)

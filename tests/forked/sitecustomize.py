@@ -14,12 +14,14 @@ _exit = os._exit  # the hook watches the other one
 
 def _serve():
     """Returns in the processes of programs only."""
+    import ctypes
     import importlib
     import socket
 
     import forked_child
 
     channel = socket.socket(fileno=int(os.environ.pop("TONNAGE_TEST_SERVER")))
+    library = ctypes.CDLL(os.environ.pop("TONNAGE_TEST_FORKS"))
     for name in os.environ.pop("TONNAGE_TEST_IMPORTS").split():
         importlib.import_module(name)
     _fork_once()  # OpenBLAS's threads end at a fork
@@ -33,6 +35,7 @@ def _serve():
         pid = os.fork()
         if pid == 0:
             channel.close()
+            library.tn_forks_end_early()
             return forked_child, json.loads(message), handles
         for handle in handles:
             os.close(handle)

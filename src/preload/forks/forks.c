@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,6 +29,20 @@ tn_forks_die_with(int parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
 		return errno;
 	return getppid() == parent ? 0 : ESRCH;
+}
+
+static void
+end(int status, void *unused)
+{
+	(void)unused;
+	(void)fflush(NULL);
+	_exit(status);
+}
+
+TN_ENTRY int
+tn_forks_end_early(void)
+{
+	return on_exit(end, NULL) == 0 ? 0 : -1;
 }
 
 TN_ENTRY int

@@ -213,7 +213,7 @@ def _become_program(folder, handles, reaper, net, arguments, variables):
         os.dup2(handle, target)
     for handle in handles:
         os.close(handle)
-    if _library().tn_forks_die_with(reaper) != 0:
+    if _library().tn_forks_die_with(reaper) != 0 or _library().tn_forks_end_early() != 0:
         _exit(125)
     _change_environment(variables)
     _change_arguments(arguments)
