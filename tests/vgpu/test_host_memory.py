@@ -122,7 +122,7 @@ def test_a_fix_that_fits(tmp_path):
                    capture_output=True)  # fmt: skip
     peak = json.loads(out.read_text())["host"]["peak_bytes"]
     limit = peak - 3 * BATCH  # of 16 that are ready
-    done = subprocess.run(words("fix", limit, out, "--patch", str(patch), program="train.py", arguments=(4, 4)), cwd=tmp_path,
+    done = subprocess.run(words("fix", limit, out, "--seconds=1", "--patch", str(patch), program="train.py", arguments=(4, 4)), cwd=tmp_path,
                           env=ENVIRONMENT, capture_output=True, text=True)  # fmt: skip
     document = json.loads(out.read_text())
     assert done.returncode == 0 and document["verdict"] == "fits_changed", done.stdout + done.stderr
