@@ -217,7 +217,7 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 	bool ended_well = ending->stop_reason != 0 || (ending->ended && ending->wait_status == 0);
 	find_followed(guests, ended_well);
 	for (size_t i = 0; i < guests->count; i++) {
-		guests->items[i].ranked = row_is(ledger, guests->items[i].pid);
+		guests->items[i].ranked |= row_is(ledger, guests->items[i].pid);
 		ending->guest_oom_last |= guests->items[i].oom_ended && !guests->items[i].followed;
 		ending->guest_oom_open |= guests->items[i].oom_open && !guests->items[i].followed;
 	}

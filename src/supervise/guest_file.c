@@ -75,6 +75,7 @@ tn__guest_file_read(const char *path, struct tn_guest_file *out)
 		                                         : TN_NO_FIGURE,
 		                           .torch = tn__json_borrow_text(document, "torch") != NULL,
 		                           .cuda = tn__json_borrow_text(document, "cuda") != NULL,
+		                           .ranked = tn__json_read_figure(document, "rank") != TN_NO_FIGURE,
 		                           .lacks_torch = failed_without_torch(document),
 		                           .failed_ns = tn__json_read_figure(document, "failed_at_ns"),
 		                           .failed = json_is_object(json_object_get(document, "exception")),

@@ -21,7 +21,7 @@ struct tn_guest_file {
 	bool recorded;           /* the hook went on to the end */
 	bool oom_ended, oom_open;
 	int64_t number;    /* of several programs that run at the same time, the index; TN_NO_FIGURE: there is one */
-	bool ranked;       /* a rank of the ledger's */
+	bool ranked;       /* a rank: a launcher has told it so, or it is one of the ledger's */
 	int64_t failed_ns; /* as in struct tn_rank */
 	bool followed;     /* one of these, and another process took the work up after it and ended without one */
 };

@@ -376,8 +376,7 @@ void
 tn__guest_take_rank(const struct tn_guest_file *file, struct tn_report *report)
 {
 	const json_t *document = file->document;
-	bool ranked = file->ranked || tn__json_read_figure(document, "rank") != TN_NO_FIGURE;
-	if (!ranked || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
+	if (!file->ranked || report->rank_count == sizeof(report->ranks) / sizeof(report->ranks[0]))
 		return;
 	const char *path = tn__json_borrow_text(document, "peak_snapshot");
 	static const char *const ends[] = { "exception", "out_of_memory" };

@@ -289,6 +289,15 @@ def test_a_rank_that_dies_is_named(ranks, way, count):
     assert not at or "a mistake of one rank" in run.report["exception"]["text"], run.explain()
 
 
+def test_ranks_that_fail_before_they_meet_say_why(ranks):
+    """Not only that the launcher has seen them fail."""
+    run = ranks(2, "ending.py", "early")
+    assert (run.status, run.verdict) == (1, "failed"), run.explain()
+    exception = run.report["exception"]
+    assert exception["text"] == "RuntimeError: a mistake of every rank", run.explain()
+    assert exception["at"]["line"] == line_of("# before there is a group"), run.explain()
+
+
 def test_a_killed_launcher_leaves_nothing(ranks):
     run = ended(ranks, 2, "launcher")
     assert (run.status, run.verdict) == (137, "failed"), run.explain()

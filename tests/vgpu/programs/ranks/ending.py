@@ -11,6 +11,8 @@ os.environ["TORCH_NCCL_DUMP_ON_TIMEOUT"] = "0"  # PyTorch waits a minute for a f
 import torch
 import torch.distributed as dist
 
+if sys.argv[1] == "early":
+    raise RuntimeError("a mistake of every rank")  # before there is a group
 dist.init_process_group("nccl")
 rank, last, way = dist.get_rank(), dist.get_world_size() - 1, sys.argv[1]
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
