@@ -117,6 +117,7 @@ def virtual(tmp_path, python, fresh, imports):
         kept.mkdir(parents=True)
         path = write(folder, program)
         for name, text in (files or {}).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         if patch is not None:
             apply(patch, folder)

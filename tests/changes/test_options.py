@@ -425,3 +425,94 @@ def test_an_option_that_is_not_given_has_the_value_of_the_configuration():
 def test_pieces_that_the_program_cuts_a_batch_into():
     promise, rows = offered(option("--batch_size", 60), option("--batch_chunk", 1))["option_accumulate"]
     assert promise == "same_up_to_rounding" and rows[:4] == [("--batch_chunk %d" % k, k) for k in (2, 3, 4, 5)]
+
+
+# ---- what the text hands to a library's trainer ----
+
+LIBRARY = """
+import torch
+from torch.utils.data import DataLoader
+
+class _Base:
+    def __init__(self, model, data, *, %(batch)s=32, shuffle=False):
+        self.model, self.batch_size = model, %(batch)s
+        self.loader = DataLoader(data, batch_size=self.batch_size, shuffle=shuffle)
+
+class Trainer(_Base):
+    def __init__(self, model, data, gradient_accumulate_every=1, eval_batch_size=64, **more):
+        super().__init__(model, data, **more)
+        self.every = gradient_accumulate_every
+
+    def train(self):
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+        for number, (x,) in enumerate(self.loader):
+            x = x.cuda()
+            loss = torch.nn.functional.mse_loss(self.model(x), x) / self.every
+            loss.backward()
+            if (number + 1) %% self.every == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+                scheduler.step()
+        print("trained", self.batch_size, self.every)
+"""
+HANDS_ON = """
+import sys
+sys.path[:0] = ["site-packages", "vendored"]
+import torch
+%(imports)s
+
+SIZE = 16
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64)).cuda()
+data = torch.utils.data.TensorDataset(torch.randn(96, 64))
+
+def main():
+    trainer = %(call)s
+    trainer.train()
+
+main()
+"""
+CALLS = {
+    "number": ("from trainers import Trainer", "Trainer(model, data, train_batch_size=16)", "Trainer", "train_batch_size"),
+    "name": ("import trainers", "trainers.Trainer(model, data, 1, micro_batch=SIZE)", "trainers.Trainer", "micro_batch"),
+    "several lines": ("import trainers as t", "t.Trainer(\n        model,\n        data,\n        batch_size=16,  # of a person\n    )", "t.Trainer", "batch_size"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", list(CALLS))
+def test_arguments_of_a_librarys_trainer(virtual, call):
+    """The library makes the batches: what is changed is the argument in the program's text, or one that the library declares."""
+    imports, text, name, batch = CALLS[call]
+    program = HANDS_ON % {"imports": imports, "call": text}
+    files = {"site-packages/trainers.py": LIBRARY % {"batch": batch}}
+    if call == "several lines":  # as `pip install --target vendored` leaves it
+        files = {"vendored/trainers.py": files["site-packages/trainers.py"],
+                 "vendored/trainers-1.dist-info/RECORD": "trainers.py,sha256=x,1\ntrainers-1.dist-info/RECORD,,\n"}  # fmt: skip
+    before = virtual(program, "survey", files=files)
+    assert "trained 16 1" in before.stdout
+    here = f"file:program.py:{name}."
+    assert values_of(before, "option_batch")[:2] == [f"{here}{batch}=8", f"{here}{batch}=4"], survey(before)["possible"]
+    if call == "name":  # how often it updates is given by position: it is nobody's to add
+        assert values_of(before, "option_accumulate") == []
+        return
+    offered = f"{here}{batch}=8 {here}gradient_accumulate_every=2"
+    assert values_of(before, "option_accumulate")[:1] == [offered], survey(before)["possible"]
+    after = virtual(program, "option_accumulate=" + offered, files=files)
+    entry = after.change("option_accumulate")
+    assert "trained 8 2" in after.stdout and entry["effective"]
+    assert entry["how"] == f"In program.py set {name}.{batch} to 8 and {name}.gradient_accumulate_every to 2."
+    assert_same_updates(before.document["pace"], after.document["pace"], passes=2)
+    by_hand = virtual(program, files=files, patch=entry["patch"])
+    assert "trained 8 2" in by_hand.stdout and by_hand.peaks == after.peaks
+
+
+@pytest.mark.parametrize("head, call", [
+    ("from trainers import Trainer", "[Trainer(model, data, batch_size=16), Trainer(model, data, batch_size=16)][0]"),
+    ("import trainers\nclass Trainer(trainers.Trainer):\n    pass", "Trainer(model, data, batch_size=16)"),
+    ("from trainers import Trainer\nmore = {'batch_size': 16}", "Trainer(model, data, **more)"),
+], ids=["one of two", "the program's own class", "elsewhere"])  # fmt: skip
+def test_calls_that_stay_as_they_are(virtual, head, call):
+    files = {"site-packages/trainers.py": LIBRARY % {"batch": "batch_size"}}
+    before = virtual(HANDS_ON % {"imports": head, "call": call}, "survey", files=files)
+    assert values_of(before, "option_batch") == [] and survey(before)["facts"]["batches"] == [16], survey(before)

@@ -10,8 +10,8 @@ import os
 import sys
 import weakref
 
-from . import (arguments, blocks, command_line, config_files, environment, hooks, loaders, meaning, options, results, rewrite,
-               source, table, train_mode)
+from . import (arguments, blocks, command_line, config_files, environment, hooks, library_calls, loaders, meaning, options, results,
+               rewrite, source, table, train_mode)
 
 _VALUES = {"kv_cache_limit": "1"}
 
@@ -41,7 +41,7 @@ class _Facts:
     def own_options(self):
         """Options of the command line, of the library that can do most first, and what stands elsewhere: offers' arguments."""
         first, *others = sorted(self.declared.values(), key=lambda found: -len(meaning.by_role(found))) or [[]]
-        return first, [*others, config_files.options(), list(self.variables.values())]
+        return first, [*others, config_files.options(), list(self.variables.values()), *library_calls.options()]
 
     def document(self):
         torch = sys.modules.get("torch")
@@ -146,6 +146,7 @@ def install(change):
     options.watch(declared)
     environment.watch(variable)
     rewrite.add(results.Change("configurator", None, None), configurator)
+    rewrite.add(results.Change("library_calls", None, None), library_calls.collect)
     hooks.before_forward(change.guarded(called))
     arguments.hugging_face(change, trainer_arguments)
     for row in table.ROWS:

@@ -6,7 +6,7 @@ they did is told by pace.py."""
 import os
 import sys
 
-from . import config_files
+from . import config_files, library_calls
 from .option import ENVIRONMENT, FILE
 
 
@@ -18,7 +18,10 @@ def install(change):
         change.cannot("it has to stand on the program's command line")
         return
     os.environ.update(variables)
-    config_files.install(change, files)
+    config_files.install(change, {path: values for path, values in files.items() if not path.endswith(".py")})
+    for path, values in files.items():
+        if path.endswith(".py"):
+            library_calls.edit(change, path, values)
     change.how = _how(typed, variables, files)
     if typed or variables:
         change.note(None, change.value)

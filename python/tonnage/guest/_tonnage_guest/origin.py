@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose code a file is: the user's, a library's, torch's or Python's, ours, or written by a compiler."""
 
+import io
 import os
 import re
+import sys
 
 USER, LIBRARY, SYSTEM, OWN = range(4)  # LIBRARY: installed, but neither torch nor the standard library
 GENERATED = 4  # by Inductor: the program's line behind it tells, where it is known (generated.py)
@@ -13,6 +15,8 @@ _changes = os.path.join(os.path.dirname(_own[:-1].rpartition(os.sep)[0]), "chang
 _notebook = os.path.join(os.path.dirname(_own[:-1].rpartition(os.sep)[0]), "notebook") + os.sep
 _stdlib = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _kinds = {}
+_installed = {}  # a folder of sys.path -> what pip has put there, the first part of each path
+_open, _list = io.open, os.listdir  # before anything replaces them
 
 
 class _Start:
@@ -105,4 +109,37 @@ def _classify(name):
             return SYSTEM if package in ("torch", "functorch", "torchgen", "triton") else LIBRARY
     if name.startswith(_stdlib):
         return SYSTEM
-    return USER
+    return LIBRARY if _is_installed_elsewhere(name) else USER
+
+
+def _is_installed_elsewhere(name):
+    """True for a file of a package that `pip install --target` has put into a folder of sys.path, also beside the program."""
+    for folder in list(sys.path):
+        top = absolute(folder) + os.sep if isinstance(folder, str) and folder else None
+        if top is not None and name.startswith(top):
+            if top not in _installed:
+                _installed[top] = _recorded_in(top)
+            if name[len(top):].partition(os.sep)[0] in _installed[top]:
+                return True
+    return False
+
+
+def _recorded_in(folder):
+    """What the records of the packages that are installed in a folder name
+    (https://packaging.python.org/specifications/recording-installed-packages)."""
+    found = set()
+    for name in _list_or_none(folder):
+        try:
+            if name.endswith(".dist-info"):
+                with _open(os.path.join(folder, name, "RECORD"), encoding="utf-8", errors="replace") as record:
+                    found.update(line.partition(",")[0].partition("/")[0] for line in record)
+        except OSError:
+            continue  # not every tool writes one
+    return found - {"..", ""}
+
+
+def _list_or_none(folder):
+    try:
+        return _list(folder)
+    except OSError:
+        return []

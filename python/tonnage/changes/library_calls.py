@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the program's text hands to a library's trainer: `Trainer(model, folder, train_batch_size=32)`. Where the library makes the batches,
+these arguments are the program's own options, and its text is the file that they stand in: `file:train.py:Trainer.train_batch_size=8`.
+
+An argument is read where it is a number, a name of the module that is one, or what the library declares as its default. PyTorch's own
+loaders and optimizers, and the trainers that arguments.py knows, are others' to change.
+"""
+
+import ast
+import inspect
+import os
+import sys
+
+from . import code, meaning, rewrite
+from .option import FILE, kind_of, make
+
+_ROLES = ("batch", "total", "accumulation", "chunks", "checkpointing")
+_OTHERS = {"torch", "torchvision", "torchaudio", "transformers", "lightning", "pytorch_lightning", "accelerate", "argparse"}
+
+_calls = []  # (path, "Trainer", call) of the program's files, in the order in which they were read
+_known = {}  # a call -> its options, once what it calls is there
+
+
+def collect(change, text):
+    """Notes the calls of a file (rewrite.add); nothing is changed."""
+    names = [(_dotted(node.func), node) for node in ast.walk(text.tree) if isinstance(node, ast.Call)]
+    _calls.extend((text.path, name, call) for name, call in names if name)
+
+
+def options():
+    """[[Option, ...], ...] of the calls that are known by now, what has most of them first: the program's modules are looked into, and they
+    are gone when it has ended."""
+    for path, name, call in _calls:
+        if call not in _known and not any(letter in path for letter in " \t:=+,"):
+            _look_at(path, name, call)
+    return sorted(filter(None, _known.values()), key=len, reverse=True)
+
+
+def _look_at(path, name, call):
+    module = _module_of(path)
+    function = _function(module, name)
+    alone = [(file, same) for file, same, _ in _calls].count((path, name)) == 1
+    if function is not None:
+        _known[call] = _of_call(path, name, call, module, function) if alone else []
+
+
+def edit(change, path, values):
+    """The edits of a file in which calls have other values. values: {"Trainer.train_batch_size": "8"}."""
+    wanted = os.path.realpath(path)
+
+    def look(change, text):
+        if os.path.realpath(text.path) != wanted:
+            return
+        edits = change.edits(text)
+        for key, value in values.items():
+            name, _, argument = key.rpartition(".")
+            calls = [node for node in ast.walk(text.tree) if isinstance(node, ast.Call) and _dotted(node.func) == name]
+            if len(calls) != 1:
+                change.cannot("%s has no call of %s, or several" % (path, name))
+                return
+            code.set_keyword(edits, calls[0], argument, value)
+        change.note({"file": text.path, "line": calls[0].lineno}, ", ".join("%s=%s" % pair for pair in values.items()))
+        change.effect()
+
+    rewrite.add(change, look)
+
+
+def _dotted(function):
+    """"a.b" of such a text, or None."""
+    names = []
+    while isinstance(function, ast.Attribute):
+        names.append(function.attr)
+        function = function.value
+    return ".".join([function.id, *reversed(names)]) if isinstance(function, ast.Name) else None
+
+
+# ---- what a call may be given ----
+
+
+def _of_call(path, name, call, module, function):
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        return []
+    given = {word.arg: word.value for word in call.keywords}
+    found = []
+    for argument, default in _declared(function, len(call.args)).items():
+        value = _value(module, given[argument]) if argument in given else default
+        kind = kind_of(value)
+        if kind not in ("int", "bool") or None in given and argument not in given:
+            continue
+        key = "%s.%s" % (name, argument)
+        option = make(key, ("%s%s:%s" % (FILE, _shown(path), key),), kind, None, value, equals=True)
+        if meaning.role(option) in _ROLES:
+            found.append(option)
+    return found
+
+
+def _value(module, node):
+    """What an argument's text says, or None: a literal, or a name of the module."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    return vars(module).get(node.id) if isinstance(node, ast.Name) else None
+
+
+def _module_of(path):
+    """The module that a file has become, or None."""
+    main = sys.modules.get("__main__")
+    for module in [main, *list(sys.modules.values())]:
+        if os.path.abspath(getattr(module, "__file__", None) or "") == path:
+            return module
+    return None
+
+
+def _function(module, name):
+    """What a library has under this name of a module, or None. Nothing of the program is run for it."""
+    first, *rest = name.split(".")
+    found = vars(module).get(first) if module is not None else None
+    for word in rest:
+        found = inspect.getattr_static(found, word, None) if found is not None else None
+        found = getattr(found, "__func__", found)
+    home = getattr(found, "__module__", None)
+    if not (inspect.isclass(found) or inspect.isfunction(found)) or not isinstance(home, str) or _is_known(found, home):
+        return None
+    file = getattr(sys.modules.get(home), "__file__", None)
+    return found if file and not _is_users(file) else None
+
+
+def _is_known(function, home):
+    import torch
+
+    top = home.partition(".")[0]
+    loader = inspect.isclass(function) and issubclass(function, torch.utils.data.DataLoader)
+    return loader or top in _OTHERS or top in sys.stdlib_module_names
+
+
+def _is_users(file):
+    from _tonnage_guest import origin
+
+    return origin.is_users(file)
+
+
+def _declared(function, positional):
+    """{name: default} of the arguments that may be given by name and that so many by position leave; of a class with those of its bases
+    that its own hands on."""
+    kinds = [each for each in function.__mro__ if "__init__" in vars(each)] if inspect.isclass(function) else [function]
+    found, taken = {}, None
+    for each in kinds:
+        try:
+            parameters = list(inspect.signature(each.__init__ if inspect.isclass(each) else each).parameters.values())
+        except (TypeError, ValueError):
+            break
+        by_place = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+        if taken is None:
+            taken = set(by_place[:positional + inspect.isclass(each)])
+        for parameter in parameters:
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and parameter.name not in taken:
+                found.setdefault(parameter.name, parameter.default if parameter.default is not parameter.empty else None)
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            break
+    return found
+
+
+def _shown(path):
+    """A file's path as a person names it, in the folder in which the program was started."""
+    from _tonnage_guest import origin
+
+    folder = origin.working_folder() or os.getcwd()
+    return os.path.relpath(path, folder) if path.startswith(folder + os.sep) else path
