@@ -53,13 +53,6 @@ tn__change_part(const char *id, const char *value)
 	return asprintf(&part, value != NULL ? "%s=%s" : "%s", id, value) >= 0 ? part : NULL;
 }
 
-char *
-tn__change_title(const char *title, const char *value)
-{
-	char *words = NULL;
-	return asprintf(&words, value != NULL ? "%s (%s)" : "%s", title, value) >= 0 ? words : NULL;
-}
-
 void
 tn__change_join(char **changes, const char *part)
 {

@@ -35,8 +35,6 @@ int tn__change_number(const char *part);
 
 /* "accumulate=4", or "zero_grad" where there is no value; the caller frees; NULL without memory. */
 char *tn__change_part(const char *id, const char *value);
-/* "several small batches an update (4)", for a person; the same. */
-char *tn__change_title(const char *title, const char *value);
 /* Adds a part to a list of them, which the caller frees and which may be NULL; without memory it stays as it is. */
 void tn__change_join(char **changes, const char *part);
 
@@ -69,5 +67,8 @@ char **tn__change_command(char *const *arguments, const char *changes);
 /* The same for a person, with the variables of the environment: "env BATCH_SIZE=4" stands before it. */
 char **tn__change_command_to_copy(char *const *arguments, const char *changes);
 void tn__change_command_free(char **arguments);
+/* "a smaller batch (8)", for a person: of values that do not stand on the command line "a.yaml: b=1" and "NAME=value". The caller frees;
+ * NULL without memory. `value` may be NULL. */
+char *tn__change_title(const char *title, const char *value);
 
 #endif

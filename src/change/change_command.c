@@ -78,6 +78,55 @@ tn__change_is_command(const char *changes)
 	return tn__change_is_own(changes) && (has_words(changes, WORD_TYPED) || has_words(changes, WORD_VARIABLE));
 }
 
+/* ---- as a person reads them ---- */
+
+/* Writes the words of a value as a person reads them: "a.yaml: b=1 c=2 LENGTH=512" of file:a.yaml:b=1 file:a.yaml:c=2 env:LENGTH=512. */
+static void
+show_words(FILE *out, const char *value)
+{
+	char *copy = strdup(value), *rest = NULL, *file = NULL;
+	for (char *word = copy != NULL ? strtok_r(copy, " ", &rest) : NULL; word != NULL;
+	     word = strtok_r(NULL, " ", &rest)) {
+		fputs(word != copy ? " " : "", out);
+		if (kind_of(word) == WORD_VARIABLE) {
+			fputs(word + strlen(VARIABLE), out);
+			continue;
+		}
+		char *name = kind_of(word) == WORD_FILE ? word + strlen(FILE_VALUE) : NULL;
+		char *colon = name != NULL ? strchr(name, ':') : NULL;
+		if (colon == NULL) {
+			fputs(word, out);
+			continue;
+		}
+		*colon = '\0';
+		if (file == NULL || strcmp(file, name) != 0)
+			fprintf(out, "%s: ", name);
+		file = name;
+		fputs(colon + 1, out);
+	}
+	free(copy);
+}
+
+char *
+tn__change_title(const char *title, const char *value)
+{
+	char *words = NULL;
+	size_t length;
+	FILE *out = open_memstream(&words, &length);
+	if (out == NULL)
+		return NULL;
+	fputs(title, out);
+	if (value != NULL) {
+		fputs(" (", out);
+		show_words(out, value);
+		fputs(")", out);
+	}
+	if (fclose(out) == 0)
+		return words;
+	free(words);
+	return NULL;
+}
+
 /* ---- a command line that grows ---- */
 
 struct words {

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -51,6 +52,25 @@ test_the_last_of_several_counts_and_launchers_keep_theirs(void **state)
 }
 
 static void
+check_title(const char *value, const char *wanted)
+{
+	char *title = tn__change_title("a smaller batch", value);
+	assert_string_equal(title, wanted);
+	free(title);
+}
+
+static void
+test_titles_name_a_file_once(void **state)
+{
+	(void)state;
+	check_title(NULL, "a smaller batch");
+	check_title("4", "a smaller batch (4)");
+	check_title("--batch 4 env:A=1", "a smaller batch (--batch 4 A=1)");
+	check_title("file:a.yaml:b=1 file:a.yaml:c=2 file:d.py:T.b=3", "a smaller batch (a.yaml: b=1 c=2 d.py: T.b=3)");
+	check_title("file:odd", "a smaller batch (file:odd)");
+}
+
+static void
 test_keys_variables_and_files(void **state)
 {
 	(void)state;
@@ -85,6 +105,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_options_replace_those_that_stand_there),
 		cmocka_unit_test(test_the_last_of_several_counts_and_launchers_keep_theirs),
+		cmocka_unit_test(test_titles_name_a_file_once),
 		cmocka_unit_test(test_keys_variables_and_files),
 		cmocka_unit_test(test_other_changes_leave_the_line_alone),
 	};

@@ -10,8 +10,8 @@
     hooks     what happens in torch: batches, backward passes, updates, calls of modules
     arguments arguments of transformers' and Lightning's trainers
     options   what a program declares for its command line (parsers: through other libraries; option: one of them); config_files:
-              what files hold that it names; environment: variables that it reads; meaning: what each is for; switches:
-              changes made of them
+              what files hold that it names; environment: variables that it reads; library_calls: what its text hands to a
+              library's trainer; meaning: what each is for; switches: changes made of them
     pace      what each update was made of, to hold changes to what they promise
     survey    facts of the program that say which changes can be tried
 
