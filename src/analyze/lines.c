@@ -7,6 +7,7 @@
 
 #include "analyze/analysis.h"
 #include "base/error.h"
+#include "base/strings.h"
 
 enum { LONGEST_PATH = 4096 }; /* of a file that is looked at: a name of megabytes may stand in many frames */
 
@@ -30,6 +31,19 @@ is_one_of(const char *name, const char *const *names)
 	return false;
 }
 
+/* Of one frame, for traits_of_stack alone: a model's work, which an optimizer does only in a closure that it is given. */
+#define WORK_OF_A_MODEL 128
+
+static bool
+works_for_a_model(const struct tn_frame *frame, const char *name)
+{
+	if (tn__ends_with(frame->file, "torch/nn/functional.py"))
+		return true;
+	bool autograd = tn__ends_with(frame->file, "torch/autograd/__init__.py") ||
+	                tn__ends_with(frame->file, "torch/_tensor.py");
+	return autograd && (strcmp(name, "backward") == 0 || strcmp(name, "grad") == 0);
+}
+
 /* Of one frame; a call of a module is TN_STACK_MODULE. */
 static uint8_t
 traits_of_frame(const struct tn_frame *frame)
@@ -50,13 +64,16 @@ traits_of_frame(const struct tn_frame *frame)
 		                 (is_one_of(name, moves) ? TN_STACK_BUILD : 0));
 	if (strstr(frame->file, "torch/serialization.py") || strstr(frame->file, "safetensors/torch.py"))
 		return TN_STACK_PYTHON | TN_STACK_LOAD;
-	if (strcmp(name, "deepcopy") == 0 && length >= 7 && strcmp(frame->file + length - 7, "copy.py") == 0)
+	if (works_for_a_model(frame, name))
+		return TN_STACK_PYTHON | WORK_OF_A_MODEL;
+	if (strcmp(name, "deepcopy") == 0 && tn__ends_with(frame->file, "copy.py"))
 		return TN_STACK_PYTHON | TN_STACK_COPY;
 	if (strstr(frame->file, "torch/nn/init.py") || (strstr(frame->file, "torch/nn/modules/") && is_one_of(name, makes)))
 		return TN_STACK_PYTHON | TN_STACK_BUILD;
 	return TN_STACK_PYTHON;
 }
 
+/* Frames come innermost first: what an optimizer calls as its closure (Lightning, skorch, LBFGS) is a pass, not an update. */
 static uint8_t
 traits_of_stack(const struct tn_snapshot *snapshot, const uint8_t *of_frames, tn_stack stack)
 {
@@ -64,10 +81,11 @@ traits_of_stack(const struct tn_snapshot *snapshot, const uint8_t *of_frames, tn
 	size_t count = tn_snapshot_stack(snapshot, stack, &frames), calls = 0;
 	uint8_t traits = 0;
 	for (size_t index = 0; index < count; index++) {
-		traits |= of_frames[frames[index]];
+		bool in_closure = traits & (TN_STACK_MODULE | WORK_OF_A_MODEL);
+		traits |= of_frames[frames[index]] & (uint8_t)~(in_closure ? TN_STACK_OPTIMIZER : 0);
 		calls += (of_frames[frames[index]] & TN_STACK_MODULE) != 0;
 	}
-	return (uint8_t)(traits | (calls > 1 ? TN_STACK_NESTED : 0));
+	return (uint8_t)((traits & ~WORK_OF_A_MODEL) | (calls > 1 ? TN_STACK_NESTED : 0));
 }
 
 tn_status

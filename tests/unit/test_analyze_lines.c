@@ -607,6 +607,38 @@ test_guesses(void **state)
 	tn_snapshot_close(snapshot);
 }
 
+/* An optimizer that is given a closure calls the model: a pass as any other, where no metadata say more. */
+static void
+test_guesses_in_a_closure(void **state)
+{
+	begin();
+	event("segment_alloc", SEGMENT, 2 * MIB, "");
+	alloc(SEGMENT, 2000, "AAt");             /* 1: a parameter */
+	alloc(SEGMENT + 8192, 3000, "TnCtOt");   /* 2: freed in backward: an activation */
+	alloc(SEGMENT + 12288, 500, "TtOt");     /* 3: of the loss */
+	alloc(SEGMENT + 16384, 4000, "");        /* 4: backward: a gradient */
+	release(SEGMENT + 8192, 3000, "TnCtOt"); /* 5, 6 */
+	release(SEGMENT + 12288, 500, "TtOt");   /* 7, 8 */
+	alloc(SEGMENT + 24576, 5000, "Ot");      /* 9: the update: state */
+	end_trace();
+	open_segment(SEGMENT, 2 * MIB, false);
+	live(SEGMENT, 2048, 2000, "AAt");
+	live(SEGMENT + 16384, 4096, 4000, "");
+	live(SEGMENT + 24576, 5120, 5000, "Ot");
+	close_segment();
+	struct tn_snapshot *snapshot = finish(false);
+	struct tn_moment moment = moment_of(snapshot, 3);
+	assert_true(moment.inferred);
+	assert_int_equal(moment.by_category[TN_CATEGORY_parameters], 2000);
+	assert_int_equal(moment.by_category[TN_CATEGORY_activations], 3000);
+	assert_int_equal(moment.by_category[TN_CATEGORY_optimizer_state], 0);
+	tn__moment_free(&moment);
+	moment = moment_of(snapshot, 10);
+	assert_int_equal(moment.by_category[TN_CATEGORY_optimizer_state], 5000);
+	tn__moment_free(&moment);
+	tn_snapshot_close(snapshot);
+}
+
 /* Without any stack nothing can be guessed. */
 static void
 test_no_guesses_without_stacks(void **state)
@@ -647,6 +679,7 @@ main(void)
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_no_growth_without_steps),
 		cmocka_unit_test(test_guesses),
+		cmocka_unit_test(test_guesses_in_a_closure),
 		cmocka_unit_test(test_no_guesses_without_stacks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
