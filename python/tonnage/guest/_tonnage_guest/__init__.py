@@ -44,6 +44,7 @@ Sensors, and what answers in torch's place
     trackers    trackers stay offline, what would be put into stores elsewhere is not put there
     downloads   what the network wall did not let a program fetch
     fetched     models that `tonnage fetch` has fetched are found
+    four_bits   settings that bitsandbytes keeps in tensors, where only headers are there
 
 Recorders
     peaks     the allocator's peaks, kept over resets by the program
