@@ -17,9 +17,10 @@ folder, load, work = sys.argv[1:4]
 
 def say(model=None):
     torch.cuda.synchronize()
-    held = sum(torch.cuda.memory_allocated(card) for card in range(torch.cuda.device_count()))
+    stats = [torch.cuda.memory_stats(card) for card in range(torch.cuda.device_count())]
+    held, asked = (sum(each.get(f"{name}_bytes.all.current", 0) for each in stats) for name in ("allocated", "requested"))
     places = {name: str(place) for name, place in getattr(model, "hf_device_map", {}).items()}
-    print(json.dumps({"loaded": held, "map": places}), flush=True)
+    print(json.dumps({"loaded": held, "requested": asked, "map": places}), flush=True)
 
 
 def pipeline():

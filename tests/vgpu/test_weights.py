@@ -47,6 +47,12 @@ def test_headers_have_the_peak_of_whole_files(tonnage, checkpoints, how):
     assert "are headers only" in " ".join(headers.stderr.split())
 
 
+def test_checks_on_the_cpu_read_nothing(tonnage, checkpoints):
+    run = load(tonnage, checkpoints["headers"], "checked")
+    touched, whole = map(int, next(line for line in run.stdout.splitlines() if line.startswith("pages")).split()[1:])
+    assert run.verdict == "fits" and touched < whole // 10, (touched, whole)
+
+
 @pytest.mark.parametrize("how", ["pickle", *(pytest.param(road, marks=pytest.mark.long) for road in ("map", "mapped"))])
 def test_whole_files_left_unread_have_it_too(tonnage, checkpoints, how):
     whole, shape = load(tonnage, checkpoints["whole"], how), load(tonnage, checkpoints["whole"], how, "--weights=shape")

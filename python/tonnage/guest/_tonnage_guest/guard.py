@@ -39,7 +39,7 @@ SENSORS = (
     ("host_memory", ("host",), "what the workers of data loaders hold ready may be missing from --host-memory"),
     ("lengths", ("ahead", "lengths", "looks", "padding", "worst_first"), "longer inputs that come later are not known, and --inputs has no effect"),
     ("values", ("values", "generation"), "computed values are zero where a likely value is given otherwise"),
-    ("initialization", ("init", "pages"), "random initialisation on the CPU runs in full, so the run takes longer"),
+    ("initialization", ("init", "pages", "predicates"), "random initialisation on the CPU runs in full, so the run takes longer"),
     ("uploads", ("uploads", "trackers", "downloads", "held", "files"), "libraries that upload or write files past the C library are not held back here"),
     ("fetched", ("fetched",), "models that tonnage fetch has fetched are not found"),
     ("four_bits", ("four_bits",), "checkpoints quantised by bitsandbytes are not loaded from their headers"),
