@@ -69,6 +69,7 @@ CASES = {
     "lora generate": ("lora", "lora", "generate", ["--gpu=h100"], "fits", B8 + ADAPTER, B8 + ADAPTER),
     "lora train": ("lora", "lora", "adapter", ["--gpu=h100"], "fits", B8 + ADAPTER, B8 + 5 * ADAPTER),
     "gptq generate": ("gptq", "gptq", "generate", ["--gpu=h100"], "fits", GPTQ, GPTQ),
+    "gptq train an adapter": ("gptq", "gptq", "adapter", ["--gpu=h100"], "fits", GPTQ, GPTQ + 5 * ADAPTER),
     "nf4 generate": ("nf4", "card", "generate", ["--gpu=h100"], "fits", NF4, NF4),
     "nf4 train an adapter": ("nf4", "card", "adapter", ["--gpu=h100"], "fits", NF4, NF4 + 5 * ADAPTER),
     "8b to NF4 while loading": ("llama8b", "quantise", "generate", ["--gpu=h100"], "fits", NF4, NF4),
