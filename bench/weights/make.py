@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """make.py FOLDER MODEL headers|holes: configuration, tokenizer and safetensors of a model at its real size, without values.
 
-`headers`: files end after their header. `holes`: they have their whole length, all of it a hole. Names and shapes are those of the
-checkpoints as they are published (Mixtral: one matrix an expert).
+`headers`: files end after their header. `holes`: they have their whole length, all of it a hole, but for the settings that bitsandbytes
+keeps as JSON in a tensor: without them nobody can read such a checkpoint. Names and shapes are those of the checkpoints as they are
+published (Mixtral: one matrix an expert).
 """
 
 import json
@@ -12,6 +13,7 @@ import sys
 
 SIZES = {"F32": 4, "BF16": 2, "F16": 2, "I32": 4, "U8": 1}
 SHARD = 5 * 10**9
+SETTINGS = ".quant_state.bitsandbytes__nf4"
 LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128256, "num_key_value_heads": 8,
          "max_position_embeddings": 8192, "rope_theta": 500000.0, "rms_norm_eps": 1e-5, "tie_word_embeddings": False,
          "torch_dtype": "bfloat16", "bos_token_id": 1, "eos_token_id": 2}  # fmt: skip
@@ -38,6 +40,12 @@ def linears(config):
         yield from (("mlp.gate_proj", inner, hidden), ("mlp.up_proj", inner, hidden), ("mlp.down_proj", hidden, inner))
 
 
+def settings(out, into):
+    """What QuantState.as_dict(packed=True) packs."""
+    return json.dumps({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [out, into], "nested_blocksize": 256,
+                       "nested_dtype": "float32", "nested_offset": 0.0}).encode()  # fmt: skip
+
+
 def quantised(name, out, into, how):
     """The tensors that a quantised matrix is kept as."""
     if how == "nf4":
@@ -45,13 +53,14 @@ def quantised(name, out, into, how):
         return {f"{name}.weight": ("U8", [out * into // 2, 1]), f"{name}.weight.absmax": ("U8", [blocks]),
                 f"{name}.weight.nested_absmax": ("F32", [blocks // 256]), f"{name}.weight.nested_quant_map": ("F32", [256]),
                 f"{name}.weight.quant_map": ("F32", [16]),
-                f"{name}.weight.quant_state.bitsandbytes__nf4": ("U8", [180])}  # fmt: skip
+                f"{name}.weight{SETTINGS}": ("U8", [len(settings(out, into))])}  # fmt: skip
     groups = into // 128
     return {f"{name}.qweight": ("I32", [into // 8, out]), f"{name}.qzeros": ("I32", [groups, out // 8]),
             f"{name}.scales": ("F16", [groups, out]), f"{name}.g_idx": ("I32", [into])}  # fmt: skip
 
 
 def language_model(config, how=None):
+    """Its tensors, and the values of those that have any."""
     dtype, hidden = ("F16" if how == "gptq" else "BF16"), config["hidden_size"]
     tensors = {"model.embed_tokens.weight": (dtype, [config["vocab_size"], hidden])}
     for number in range(config["num_hidden_layers"]):
@@ -60,10 +69,12 @@ def language_model(config, how=None):
             tensors.update(quantised(layer + name, out, into, how) if how else {f"{layer}{name}.weight": (dtype, [out, into])})
         for norm in ("input_layernorm", "post_attention_layernorm"):
             tensors[f"{layer}{norm}.weight"] = (dtype, [hidden])
-    return {**tensors, "model.norm.weight": (dtype, [hidden]), "lm_head.weight": (dtype, [config["vocab_size"], hidden])}
+    values = {f"model.layers.{number}.{name}.weight{SETTINGS}": settings(out, into)
+              for number in range(config["num_hidden_layers"]) for name, out, into in linears(config)}  # fmt: skip
+    return {**tensors, "model.norm.weight": (dtype, [hidden]), "lm_head.weight": (dtype, [config["vocab_size"], hidden])}, values
 
 
-def write(folder, tensors, kind, stem="model"):
+def write(folder, tensors, kind, stem="model", values=None):
     """Writes the files of some tensors, in shards of 5 GB, with their index."""
     shards, size = [{}], 0
     for name, (dtype, shape) in tensors.items():
@@ -84,6 +95,9 @@ def write(folder, tensors, kind, stem="model"):
             file.write(struct.pack("<Q", len(header)) + header)
             if kind == "holes":
                 file.truncate(8 + len(header) + max(row["data_offsets"][1] for row in shard.values()))
+                for key in shard.keys() & (values or {}).keys():
+                    file.seek(8 + len(header) + shard[key]["data_offsets"][0])
+                    file.write(values[key])
         index.update(dict.fromkeys(shard, name))
     if len(shards) > 1:
         put(folder / f"{stem}.safetensors.index.json", {"metadata": {}, "weight_map": index})
@@ -177,7 +191,8 @@ def make(folder, model, kind):
         config = {**config, "quantization_config": NF4 if how == "nf4" else GPTQ}
     put(folder / "config.json", {**config, "torch_dtype": "float16" if how == "gptq" else "bfloat16"})
     tokenizer(folder)
-    write(folder, language_model(config, how), kind)
+    tensors, values = language_model(config, how)
+    write(folder, tensors, kind, values=values)
 
 
 if __name__ == "__main__":

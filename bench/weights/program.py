@@ -2,7 +2,7 @@
 """program.py FOLDER LOAD WORK: loads a checkpoint as its documentation does, then generates or trains.
 
 LOAD: card (straight onto it), cpu (then moved), cast (fp32 to fp16 on the CPU, then moved), isnan (each parameter looked at on
-the CPU, then moved), quantise (to NF4 while loading), auto or offload (device_map="auto", without and with room on the CPU),
+the CPU, then moved), quantise (to NF4 while loading), gptq (by gptqmodel's kernels for PyTorch), auto or offload (device_map="auto", without and with room on the CPU),
 lora, pipeline. WORK: generate, adamw, sgd, adapter (AdamW on an adapter) or none. Prints one line of JSON at the end of loading.
 """
 
@@ -17,9 +17,10 @@ folder, load, work = sys.argv[1:4]
 
 def say(model=None):
     torch.cuda.synchronize()
-    held = sum(torch.cuda.memory_allocated(card) for card in range(torch.cuda.device_count()))
+    stats = [torch.cuda.memory_stats(card) for card in range(torch.cuda.device_count())]
+    held, asked = (sum(each.get(f"{name}_bytes.all.current", 0) for each in stats) for name in ("allocated", "requested"))
     places = {name: str(place) for name, place in getattr(model, "hf_device_map", {}).items()}
-    print(json.dumps({"loaded": held, "map": places}), flush=True)
+    print(json.dumps({"loaded": held, "requested": asked, "map": places}), flush=True)
 
 
 def pipeline():
@@ -53,13 +54,18 @@ def loaded():
     options = {"dtype": "auto"}
     if load == "cast":
         options = {"dtype": torch.float32}
-    elif load in ("card", "quantise"):
+    elif load in ("card", "quantise", "gptq"):
         options["device_map"] = {"": 0}
     elif load in ("auto", "offload"):
         options["device_map"] = "auto"
     if load == "quantise":
         options["quantization_config"] = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
                                                             bnb_4bit_compute_dtype=torch.bfloat16)  # fmt: skip
+    elif load == "gptq":
+        from transformers import GPTQConfig
+
+        # Left to itself gptqmodel takes Machete's kernels on such a card, for which it fetches CUTLASS and compiles it.
+        options["quantization_config"] = GPTQConfig(bits=4, backend="gptq_torch")
     elif load == "offload":
         from accelerate.utils import get_max_memory
 

@@ -88,6 +88,51 @@ for _ in range(50):  # memory that comes back is somebody else's
     assert check(done)["tensors"] >= 50
 
 
+def test_checks_of_what_nobody_touched(run_with, wheel):
+    """As where weights are not there. They are what torch says of the values, and touch nothing where there are none."""
+    done = run_with(wheel, RSS + """
+from _tonnage_guest import init, predicates
+cases = [torch.tensor(values, dtype=dtype).repeat(repeats) for repeats in (1, 1 << 20)
+         for values in ([0, 1, 5], [0, 0, 0], [1, 1, 1]) for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.uint8)]
+cases += [torch.tensor([1., math.nan, -math.inf]), torch.tensor([0., math.inf]), torch.tensor([complex(math.inf, 0), 1j]), torch.empty(0, 3)]
+names = ("isnan", "isinf", "any", "all", "sum", "max", "min")
+
+def answers():
+    for case in cases:
+        for name in names:
+            try:
+                yield getattr(torch, name)(case)
+            except Exception as error:
+                yield type(error)
+
+before = list(answers())
+predicates.begin(init._is_zeros, init._zeros_like)
+for old, new in zip(before, answers()):
+    same = old is new or old.dtype == new.dtype and torch.equal(old.nan_to_num(9.), new.nan_to_num(9.))
+    assert same and (old is new or old.shape == new.shape), (old, new)
+assert torch.ones(3, dtype=torch.int32).sum(dtype=torch.float16).dtype is torch.float16
+net = linear()
+cheap(lambda: torch.isnan(net.weight))
+assert not cheap(lambda: net.weight.isinf().any()) and not cheap(lambda: torch.isnan(net.weight).sum())
+assert cheap(lambda: net.weight.max()) == 0 == net.weight.min() and not net.weight.any() and net.weight.sum().dtype is torch.float32
+found = torch.isnan(net.weight)
+found[5, 7] = True
+assert found.any() and found.sum() == 1 and not found.all() and found.max()
+with torch.no_grad():
+    net.weight[3, 4] = math.nan
+assert torch.isnan(net.weight).sum() == 1 and torch.isnan(net.weight).any() and net.weight.max().isnan()
+net.bias.sum().backward()
+assert (net.bias.grad == 1).all()
+weight = net.weight.detach().clone().zero_().requires_grad_()
+weight.sum().backward()
+assert (weight.grad == 1).all()
+weight.grad = None
+weight.max().backward()
+assert torch.isclose(weight.grad.sum(), torch.tensor(1.), atol=1e-3)
+""")
+    check(done)
+
+
 def test_errors_and_identity_as_before(run_with, wheel):
     done = run_with(wheel, """
 import torch

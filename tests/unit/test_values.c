@@ -67,6 +67,35 @@ test_round_trip(void **state)
 	OK(tn__free(device));
 }
 
+/* A checkpoint's small tensors are asked for after all of it was copied. */
+static void
+test_small_copies_outlast_large_ones(void **state)
+{
+	enum { PIECES = 200, SMALL = 180, LARGE = 1 << 20, STRIDE = 2 << 20 };
+	uint64_t device;
+	char *large = malloc(LARGE), small[SMALL], back[SMALL];
+	assert_non_null(large);
+	memset(large, 7, LARGE);
+	OK(tn__malloc((uint64_t)PIECES * STRIDE, &device));
+	for (int i = 0; i < PIECES; i++) {
+		memset(small, i, SMALL);
+		OK(tn__copy(device + (uint64_t)i * STRIDE, (uintptr_t)small, SMALL, 0, false));
+		OK(tn__copy(device + (uint64_t)i * STRIDE + LARGE, (uintptr_t)large, LARGE, 0, false));
+	}
+	observed = 0;
+	for (int i = 0; i < PIECES; i++) {
+		memset(small, i, SMALL);
+		OK(tn__copy((uintptr_t)back, device + (uint64_t)i * STRIDE, SMALL, 0, false));
+		assert_memory_equal(back, small, SMALL);
+	}
+	assert_int_equal(observed, 0);
+	/* that all are kept is not wanted: the first large one has gone */
+	OK(tn__copy((uintptr_t)large, device + LARGE, LARGE, 0, false));
+	assert_int_equal(observed, LARGE);
+	OK(tn__free(device));
+	free(large);
+}
+
 static void
 test_freed_memory_is_forgotten(void **state)
 {
@@ -661,6 +690,7 @@ main(void)
 	leave_run();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_small_copies_outlast_large_ones),
 		cmocka_unit_test(test_freed_memory_is_forgotten),
 		cmocka_unit_test(test_large_copies_to_the_device_touch_nothing),
 		cmocka_unit_test(test_large_reads_are_zero_in_anonymous_memory),

@@ -2,11 +2,12 @@
 """Checkpoints of which only the headers are there, and whole ones that are not to be read: peaks, allocated and reserved,
 are those of the run that reads whole files, to the byte."""
 
+import importlib.util
 import json
 import subprocess
 
 import pytest
-from conftest import HERE, MAIN, python_of
+from conftest import HERE, MAIN, ROOT, python_of
 
 FORKED = True  # ../fork_servers.py
 
@@ -46,6 +47,12 @@ def test_headers_have_the_peak_of_whole_files(tonnage, checkpoints, how):
     assert "are headers only" in " ".join(headers.stderr.split())
 
 
+def test_checks_on_the_cpu_read_nothing(tonnage, checkpoints):
+    run = load(tonnage, checkpoints["headers"], "checked")
+    touched, whole = map(int, next(line for line in run.stdout.splitlines() if line.startswith("pages")).split()[1:])
+    assert run.verdict == "fits" and touched < whole // 10, (touched, whole)
+
+
 @pytest.mark.parametrize("how", ["pickle", *(pytest.param(road, marks=pytest.mark.long) for road in ("map", "mapped"))])
 def test_whole_files_left_unread_have_it_too(tonnage, checkpoints, how):
     whole, shape = load(tonnage, checkpoints["whole"], how), load(tonnage, checkpoints["whole"], how, "--weights=shape")
@@ -57,3 +64,24 @@ def test_files_with_holes_are_stood_in_for(tonnage, checkpoints):
     holes, real = load(tonnage, checkpoints["holes"], "cpu"), load(tonnage, checkpoints["holes"], "cpu", "--weights=real")
     assert peaks(holes) == peaks(real)
     assert len(holes.report["stand_ins"]) > 2 and real.report["stand_ins"] == []
+
+
+@pytest.mark.parametrize("how", ["cpu", "card"])
+def test_settings_that_bitsandbytes_keeps_in_tensors_are_not_needed(tonnage, tmp_path, how):
+    """The files with holes have them, the headers have not."""
+    spec = importlib.util.spec_from_file_location("weights_make", ROOT / "bench/weights/make.py")
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    config = {**make.B8, "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 8,
+              "vocab_size": 9000, "quantization_config": make.NF4}  # fmt: skip
+    tensors, values = make.language_model(config, "nf4")
+    runs = []
+    for kind, weights in (("headers", "auto"), ("holes", "real")):
+        (tmp_path / kind).mkdir()
+        make.put(tmp_path / kind / "config.json", config)
+        make.tokenizer(tmp_path / kind)
+        make.write(tmp_path / kind, tensors, kind, values=values)
+        program = [str(ROOT / "bench/weights/program.py"), str(tmp_path / kind), how, "adapter"]
+        runs.append(tonnage("prog-weights", program, "--gpu=a100-80", "--steps=all", f"--weights={weights}"))
+    assert peaks(runs[0]) == peaks(runs[1])
+    assert len(runs[0].report["stand_ins"]) == 1

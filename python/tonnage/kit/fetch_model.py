@@ -404,7 +404,7 @@ def say(result, into):
         more = f", and {len(large) - 3} more" if len(large) > 3 else ""
         lines.append("  left out  " + ", ".join(f"{row['path']} ({human(row['bytes'])})" for row in large[:3]) + more)
     if result["quantised"]:
-        lines.append("  note      bitsandbytes has quantised these weights and keeps settings among them, which were not fetched: bring the whole files to load them")
+        lines.append("  note      bitsandbytes has quantised these weights and keeps settings among them, which were not fetched; a run takes them from the layers that are loaded")
     run = "tonnage run --gpu CARD -- python PROGRAM"
     lines.append(f"  next      {run}, where PROGRAM loads {result['folder']}" if into else f"  next      HF_HUB_OFFLINE=1 {run}, unchanged")
     print("\n".join(printable(line) for line in lines))

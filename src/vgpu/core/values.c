@@ -29,6 +29,7 @@
 #define GRANULE \
 	UINT64_C(512) /* no two tensors of PyTorch's share one: kMinBlockSize, c10/cuda/CUDACachingAllocator.cpp */
 #define STORED_MAX (UINT64_C(64) << 20) /* bytes of direct copies kept at a time, unless TONNAGE_VALUES=all */
+#define LARGE (UINT64_C(16) << 10)      /* such copies go first: settings, sizes, indices and masks are smaller */
 
 static _Atomic bool forgettable; /* there may be extents that a kernel makes stale; read without the lock */
 static bool real;                /* there may be some that are neither counts nor truths */
@@ -151,6 +152,18 @@ tn__values_forget_reals(void)
 	pthread_mutex_unlock(&tn__values_lock);
 }
 
+/* Makes room for what is copied: large ones go, and all where small ones alone fill most of it. */
+static void
+make_room(void)
+{
+	struct tn_place place;
+	for (struct tn_extent *extent = tn__extents_first(&place, 0); extent;)
+		extent = extent->bytes && !extent->pinned && extent->size >= LARGE ? tn__extents_remove(&place)
+		                                                                   : tn__extents_next(&place);
+	if (tn__extents_stored() > STORED_MAX / 2)
+		forget_all();
+}
+
 /* Takes the extent's bytes over. */
 static void
 put(struct tn_extent *extent)
@@ -174,7 +187,7 @@ tn__values_write(uint64_t address, const void *host, uint64_t bytes)
 	tn__pending_drop(address, bytes);
 	pthread_mutex_lock(&tn__values_lock);
 	if (keep && tn__core.values_bound != UINT64_MAX && tn__extents_stored() + bytes > STORED_MAX)
-		forget_all();
+		make_room();
 	if (keep)
 		extent.bytes = malloc(bytes);
 	if (extent.bytes) {

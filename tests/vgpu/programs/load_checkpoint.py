@@ -3,6 +3,7 @@
 
 import glob
 import os
+import resource
 import sys
 
 import torch
@@ -42,6 +43,10 @@ elif how in ("pickle", "mapped"):
     model.cuda()
 elif how == "checked":
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    largest = max(model.parameters(), key=torch.Tensor.numel)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    assert not torch.isnan(largest).any()
+    print("pages", resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before, largest.nbytes // 4096)
     assert not any(torch.isnan(parameter).any() for parameter in model.parameters())
     model.cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)

@@ -37,6 +37,7 @@ Sensors, and what answers in torch's place
     launching   a launcher starts the ranks that are run, and waits for no other node
     absent      ranks that are not run: stores, groups and calls do without them
     init        large random initialisation on the CPU, skipped
+    predicates  checks of weights that are not there
     generation  ends a generation at its greatest length
     values      answers that do not depend on what kernels compute
     files       files that are written past the C library
@@ -44,6 +45,7 @@ Sensors, and what answers in torch's place
     trackers    trackers stay offline, what would be put into stores elsewhere is not put there
     downloads   what the network wall did not let a program fetch
     fetched     models that `tonnage fetch` has fetched are found
+    four_bits   settings that bitsandbytes keeps in tensors, where only headers are there
 
 Recorders
     peaks     the allocator's peaks, kept over resets by the program

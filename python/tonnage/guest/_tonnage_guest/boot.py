@@ -81,7 +81,7 @@ def on_torch(torch):
 
 
 def _set_up(torch):
-    from . import compiling, ending, files, generation, usage, init, ledger, origin, points, torchapi, trainers, zero
+    from . import compiling, ending, files, four_bits, generation, usage, init, ledger, origin, points, torchapi, trainers, zero
 
     state.torch = torch
     record = _record()
@@ -106,6 +106,7 @@ def _set_up(torch):
     if settings.gpu == "virtual":
         points.attach(points.VIRTUAL)
         guard.attempt(generation.install)
+        guard.attempt(four_bits.install)
         if settings.init == "skip":
             guard.attempt(init.install, torch)
             points.attach(points.UNFILLED)

@@ -16,7 +16,7 @@ tensor is untouched since its random fill; these methods become ours with the fi
 import functools
 import sys
 
-from . import guard, methods, pages, weights
+from . import guard, methods, pages, predicates, weights
 from .state import state
 
 _LARGE = 1 << 20
@@ -87,7 +87,10 @@ def _is_marked(tensor):
 
 def _is_stand_in(tensor):
     """Weights that are not there: zeros that nobody touched."""
-    return tensor.is_contiguous() and weights.is_stand_in(tensor.data_ptr(), _bytes(tensor))
+    found = tensor.is_contiguous() and weights.is_stand_in(tensor.data_ptr(), _bytes(tensor))
+    if found:
+        predicates.begin(_is_zeros, _zeros_like)
+    return found
 
 
 def _is_marked_here(tensor):
@@ -280,8 +283,9 @@ def _clone(original, tensor, *args, **kwargs):
 
 def _is_rearranged(tensor):
     """A view of a stand-in's memory, or of a marked one, in another order: putting it in order is a copy."""
-    return (_is_large(tensor) and not tensor.is_contiguous()
-            and (tensor.untyped_storage()._cdata in _marks or weights.is_stand_in(tensor.data_ptr(), _span(tensor))))
+    if not _is_large(tensor) or _is_stand_in(tensor) or tensor.is_contiguous():
+        return False  # readers of files reshape what they have read: it is looked at, so that checks of it are known
+    return tensor.untyped_storage()._cdata in _marks or weights.is_stand_in(tensor.data_ptr(), _span(tensor))
 
 
 def _span(tensor):
@@ -305,11 +309,26 @@ def _in_order(tensor, shape):
     """A copy of zeros that nobody touched, in memory that nobody touches. None where torch should make it."""
     if tensor.requires_grad and state.torch.is_grad_enabled():
         return None
+    return _zeros(shape, tensor.dtype) if _holds_nothing(tensor) else None
+
+
+def _holds_nothing(tensor):
     ranges = pages.touched(tensor.data_ptr(), _span(tensor))
-    if ranges is None or pages.total(pages.not_zero(tensor.data_ptr(), ranges)):
-        return None
+    return ranges is not None and not pages.total(pages.not_zero(tensor.data_ptr(), ranges))
+
+
+def _is_zeros(tensor):
+    return _is_marked(tensor) and tensor.is_contiguous() and _holds_nothing(tensor)
+
+
+def _zeros_like(tensor, dtype):
+    return _zeros(tensor.shape, dtype)
+
+
+def _zeros(shape, dtype):
+    """Zeros that nobody touched. None where torch should make them."""
     try:
-        result = state.torch.empty(shape, dtype=tensor.dtype, device="cpu")
+        result = state.torch.empty(shape, dtype=dtype, device="cpu")
     except RuntimeError:
         return None
     dirty = pages.touched(result.data_ptr(), _bytes(result))
