@@ -2,12 +2,18 @@
 """Several ranks on one machine, started by the unmodified torchrun: collectives move what they have to, what each rank holds
 equals a count by hand, and ranks that wait for ever, die or run out of memory are named."""
 
+import json
 import math
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
-from conftest import ENDS, MAIN, free_port
+from conftest import ENDS, MAIN, TONNAGE, free_port
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "page"))
+import page_rules  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/ranks"
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -125,6 +131,27 @@ def test_what_each_rank_holds_equals_a_count_by_hand(ranks, way, count):
     cards = run.report["cards"]
     assert [card["peak"]["device_bytes"] for card in cards] == [row["peak"]["device_bytes"] for row in rows]
     assert cards[0]["at_peak"]["by_category"] == rows[0]["at_peak"]["by_category"], run.explain()
+
+
+def test_the_page_counts_what_the_report_counts(ranks, tmp_path):
+    """NCCL's memory is no block of PyTorch's, and stands in one category with DistributedDataParallel's buckets. So on the page of the
+    run, with its record, and on that of its JSON, without."""
+    live, later, report = (tmp_path / name for name in ("live.html", "later.html", "again.json"))
+    run = ranks(2, "sharded.py", "ddp", options=["--steps=all", f"--html={live}"])
+    assert run.verdict == "fits", run.explain()
+    counted = {name: size for name, size in run.report["at_peak"]["by_category"].items() if size}
+    assert sum(counted.values()) == run.report["peak"]["device_bytes"], run.explain()
+    report.write_text(json.dumps(run.report))
+    subprocess.run([TONNAGE, "report", report, "--html", later], check=True, capture_output=True, timeout=60)
+    for page in live, later:
+        data = page_rules.data_of(page.read_text())
+        assert list(page_rules.complaints(data)) == [], page.name
+        column = data["moments"][0]["column"]
+        held = {name: sum(values[: column + 1]) for name, values in data["timeline"]["bytes"].items()}
+        assert {name: size for name, size in held.items() if size} == counted, page.name
+        own = sum(holder["bytes"] for holder in run.report["at_peak"]["holders"] if holder["category"] == "communication")
+        assert 0 < own == counted["communication"] - data["card"]["communication_bytes"] < counted["communication"], page.name
+        assert [row["peak_taken_bytes"] for row in data["regions"]] == [row["peak_taken_bytes"] for row in run.report["regions"]]
 
 
 def deepspeed(stage, rank, count):
