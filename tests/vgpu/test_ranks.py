@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import ENDS, MAIN, TONNAGE, free_port
@@ -223,6 +224,13 @@ def test_a_rank_that_waits_makes_room_for_the_one_it_waits_for(ranks):
     assert (run.status, run.stdout.count("all there")) == (0, 2), run.explain()
 
 
+@pytest.mark.parametrize("way", ["sends", "receives", "collectives"])
+def test_a_host_does_not_wait_for_ranks_that_are_far_behind(ranks, way):
+    """NCCL puts an operation on a stream and returns: what blocks is the card. The hosts meet elsewhere here, in a file."""
+    run = ranks(2, "far_ahead.py", way, options=["--steps=all"])
+    assert (run.status in (0, 12), run.stdout.count("all there")) == (True, 2), run.explain()
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_a_group_may_be_larger_than_the_room_between_two_ranks(ranks, count):
     """Each would else wait for room for its sends before it comes to the receives that make it."""
@@ -268,6 +276,7 @@ HANGS = {
     "order": ("all_reduce", "# waits", "all_reduce", "# waits"),
     "exits": (None, "os._exit", "all_reduce", "# waits"),
     "receive": ("recv", "# has sent nothing", "recv", "# waits for a send"),
+    "send": ("send", "# has sent to nobody", "all_reduce", "# waits"),
 }
 
 
@@ -292,6 +301,19 @@ def test_ranks_that_wait_for_ever_are_named(ranks, way, count):
     if way == "shapes":
         assert "4194304" in run.stderr and "4194308" in run.stderr, run.explain()
     assert run.report["dead"] is None, run.explain()
+
+
+def test_a_send_of_another_length_is_named(ranks):
+    """The hundredth of a pair, long after the sender's host has gone on to a collective. Within ten seconds of the fault."""
+    run = ended(ranks, 2, "lengths")
+    over = time.time()
+    assert (run.status, run.verdict) == (124, "failed"), run.explain()
+    hang = run.report["hang"]
+    assert (hang["rank"], hang["operation"]) == (0, "recv"), run.explain()
+    assert "recv of 16 bytes" in run.stderr and "send of 20" in run.stderr, run.explain()
+    assert [row["operation"] for row in hang["waiting"]] == ["all_reduce"], run.explain()
+    began = float(re.search(r"^run \S+ at (\S+)", run.stdout, re.MULTILINE)[1])
+    assert over - began < 10, run.explain()
 
 
 # How it ends (signal, status), and the line. The launcher may end a rank that is busy with its own exception, when another has failed of it.
