@@ -200,6 +200,28 @@ def test_deepspeed_in_sixteen_bits(tonnage, stage):
         assert row["at_peak"]["by_category"]["optimizer_state"] == 4 * deepspeed(stage, row["rank"], 2)[1], run.explain()
 
 
+def offloaded(stage, what, count):
+    """Numbers of parameters on a card whose optimizer lives on the host (stages 1 and 2 keep the model, stage 3 its part, or with `parameters`
+    none of it beside what is gathered). The optimizer's own part of the parameters, the gradients that it takes and its state are not there."""
+    if stage < 3:
+        return sum(map(numel, SHAPES))
+    return 0 if "parameters" in what else sum(-(-numel(shape) // count) for shape in SHAPES)
+
+
+OFFLOADED = [(3, ["offload", "parameters"], 2), *(pytest.param(stage, ["offload"], count, marks=pytest.mark.long) for stage in (1, 2, 3) for count in (2, 4)),
+             pytest.param(3, ["offload", "parameters"], 4, marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("stage, what, count", OFFLOADED)
+def test_deepspeed_with_the_optimizer_on_the_host(ranks, stage, what, count):
+    run = ranks(count, "deepspeed_zero.py", str(stage), "1000000", *what, environment="prog-ray", options=["--steps=all"])
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    assert run.stdout.count("steps skipped: 0") == count, run.explain()
+    for row in run.report["ranks"]:
+        held = row["at_peak"]["by_category"]
+        assert (held["parameters"], held["optimizer_state"]) == (4 * offloaded(stage, what, count), 0), run.explain()
+
+
 @pytest.mark.parametrize("environment", ENDS)
 def test_other_wheels(ranks, environment):
     run = ranks(2, "sharded.py", "fsdp2" if environment != "torch-2.6.0" else "ddp", environment=environment)
