@@ -1,4 +1,4 @@
-"""LLaMA-7B under DeepSpeed's ZeRO: zero_llama.py STAGE BATCH [checkpointing] [loss-2023]. Prints what PyTorch has allocated, and the most."""
+"""LLaMA-7B under DeepSpeed's ZeRO: zero_llama.py STAGE BATCH [checkpointing]. Prints what PyTorch has allocated, and the most."""
 
 import sys
 
@@ -17,21 +17,6 @@ config = {
     "optimizer": {"type": "AdamW", "params": {"lr": 1e-5, "torch_adam": True}},  # its own is compiled by nvcc as it is first used
     "zero_optimization": {"stage": stage, "overlap_comm": True, "contiguous_gradients": True},
 }
-
-
-def loss_of_2023(logits, labels):
-    """As transformers' models did before its losses were one function (4.46, October 2024): the logits are copied to be shifted."""
-    logits = logits.float()
-    shifted, wanted = logits[..., :-1, :].contiguous(), labels[..., 1:].contiguous()
-    return torch.nn.functional.cross_entropy(shifted.view(-1, shifted.size(-1)), wanted.view(-1))
-
-
-def loss_of(tokens):
-    if "loss-2023" in words:
-        return loss_of_2023(engine(input_ids=tokens).logits, tokens)
-    return engine(input_ids=tokens, labels=tokens).loss
-
-
 torch.set_default_dtype(torch.bfloat16)
 with deepspeed.zero.Init(config_dict_or_path=config, enabled=stage == 3):
     model = LlamaForCausalLM(LlamaConfig(vocab_size=32000, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32, use_cache=False))
@@ -42,7 +27,7 @@ engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters
 engine.train()
 for step in range(3 * accumulation):
     tokens = torch.randint(32000, (batch, 4096), device=engine.device)
-    loss = loss_of(tokens)
+    loss = engine(input_ids=tokens, labels=tokens).loss
     engine.backward(loss)
     engine.step()
     if engine.global_rank == 0 and (step + 1) % accumulation == 0:
