@@ -51,5 +51,6 @@ def _group_is_whole(group):
 
 @guard.guarded
 def _flat_is_whole(handle):
-    tensors = [getattr(handle.flat_param, name, None) for name in ("_full_param_padded", "_full_prec_full_param_padded")]
-    mark([tensor for tensor in tensors if tensor is not None and handle.world_size > 1])
+    names = ("_full_param_padded", "_full_prec_full_param_padded") if handle.world_size > 1 else ()
+    tensors = [getattr(handle.flat_param, name, None) for name in names]
+    mark([tensor for tensor in tensors if tensor is not None])
