@@ -71,34 +71,21 @@ devices(const struct tn_inspection *inspection)
 
 /* ---- timeline ---- */
 
-/* What the device held beside PyTorch's allocator; NULL fields of the card are left out. */
-static int64_t
-constant_of(const struct tn_inspection *inspection, size_t category)
-{
-	switch (category) {
-	case TN_CATEGORY_context:
-		return inspection->card.context;
-	case TN_CATEGORY_libraries:
-		return inspection->card.libraries;
-	case TN_CATEGORY_other_processes:
-		return inspection->card.other_processes;
-	default:
-		return TN_NO_FIGURE;
-	}
-}
-
+/* What the device held beside PyTorch's allocator is added; a category of which nothing is known is left out. */
 static json_t *
 category_columns(const struct tn_inspection *inspection, const struct tn_timeline *timeline)
 {
 	json_t *object = json_object();
 	for (size_t category = 0; category < TN_CATEGORIES; category++) {
 		bool constant = category > TN_CATEGORY_cached;
-		if (constant && constant_of(inspection, category) == TN_NO_FIGURE)
+		int64_t beside = tn__inspection_beside(inspection, (enum tn_category)category);
+		if (constant && beside == TN_NO_FIGURE)
 			continue;
+		beside = beside > 0 ? beside : 0;
 		json_t *array = json_array();
 		for (size_t i = 0; i < timeline->count; i++)
-			json_array_append_new(array, constant ? tn__json_figure(constant_of(inspection, category))
-			                                      : bytes(timeline->columns[i].bytes[category]));
+			json_array_append_new(array, constant ? tn__json_figure(beside)
+			                                      : bytes(timeline->columns[i].bytes[category] + (uint64_t)beside));
 		json_object_set_new(object, tn__category_name((enum tn_category)category), array);
 	}
 	return object;

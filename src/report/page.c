@@ -114,10 +114,10 @@ card(const struct tn_inspection *inspection)
 	if (total <= 0)
 		return json_null();
 	snprintf(name, sizeof(name), "GPU %d", inspection->device);
-	return json_pack("{s:o, s:I, s:o, s:o, s:o}", "name", tn__json_text(run ? report->gpu.name : name), "total_bytes",
-	                 (json_int_t)total, "context_bytes", tn__json_figure(context), "libraries_bytes",
-	                 tn__json_figure(split->libraries), "other_processes_bytes",
-	                 tn__json_figure(split->other_processes));
+	return json_pack("{s:o, s:I, s:o, s:o, s:o, s:o}", "name", tn__json_text(run ? report->gpu.name : name),
+	                 "total_bytes", (json_int_t)total, "context_bytes", tn__json_figure(context), "libraries_bytes",
+	                 tn__json_figure(split->libraries), "communication_bytes", tn__json_figure(split->communication),
+	                 "other_processes_bytes", tn__json_figure(split->other_processes));
 }
 
 static json_t *
@@ -137,15 +137,6 @@ lead_to_their_moment(const struct tn_inspection *inspection, json_t *object)
 	const json_t *array = json_object_get(object, "findings");
 	for (size_t i = 0; i < json_array_size(array) && inspection->analysis != NULL && column != NULL; i++)
 		json_object_set_new(json_array_get(array, i), "column", json_copy(column));
-}
-
-static json_t *
-regions(const struct tn_inspection *inspection)
-{
-	json_t *array = tn__json_regions(&inspection->report);
-	for (size_t i = 0; i < json_array_size(array); i++)
-		json_object_del(json_array_get(array, i), "peak_taken_bytes");
-	return array;
 }
 
 /* What a run took for granted, the lines that bytes hang on first; of a recording alone nothing is known. */
@@ -251,7 +242,7 @@ fill(const struct tn_inspection *inspection, const struct tn_comparison *compari
 		{ "devices", devices(inspection) },
 		{ "card", card(inspection) },
 		{ "findings", findings(inspection) },
-		{ "regions", regions(inspection) },
+		{ "regions", tn__json_regions(&inspection->report) },
 		{ "assumptions", assumptions(inspection) },
 		{ "network", network(inspection) },
 		{ "comparison", comparison_object(comparison, tables) },

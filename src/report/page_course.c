@@ -14,12 +14,11 @@
 
 /* ---- the timeline ---- */
 
+/* What PyTorch's allocator does not hold of a category. */
 static int64_t
 beside(const struct tn_inspection *inspection, size_t category)
 {
-	int64_t bytes = category == TN_CATEGORY_context     ? inspection->card.context
-	                : category == TN_CATEGORY_libraries ? inspection->card.libraries
-	                                                    : inspection->card.other_processes;
+	int64_t bytes = tn__inspection_beside(inspection, (enum tn_category)category);
 	return bytes > 0 ? bytes : 0;
 }
 
@@ -41,8 +40,9 @@ bytes_by_category(const struct tn_inspection *inspection, const struct tn_timeli
 		struct tn_page_steps column = tn__page_steps();
 		bool any = false;
 		for (size_t i = 0; i < timeline->count; i++) {
-			json_int_t value = category > TN_CATEGORY_cached ? beside(inspection, category)
-			                                                 : tn__page_counted(timeline->columns[i].bytes[category]);
+			json_int_t value = beside(inspection, category);
+			if (category <= TN_CATEGORY_cached)
+				value += tn__page_counted(timeline->columns[i].bytes[category]);
 			any |= value != 0;
 			tn__page_step(&column, value);
 		}
@@ -135,6 +135,14 @@ held(const struct tn_report_moment *moment, size_t category)
 	return moment->by_category[category] > 0 ? moment->by_category[category] : 0;
 }
 
+/* Of that what PyTorch's allocator holds. */
+static int64_t
+held_by_pytorch(const struct tn_report_moment *moment, size_t category)
+{
+	int64_t beside = category == TN_CATEGORY_communication ? moment->split.communication : 0;
+	return held(moment, category) - (beside > 0 ? beside : 0);
+}
+
 static json_t *
 single_bytes(const struct single *singles, size_t count)
 {
@@ -159,7 +167,7 @@ single_timeline(const struct single *singles, size_t count, struct tn_page_table
 	for (size_t i = 0; i < count; i++) {
 		int64_t allocated = 0;
 		for (size_t category = 0; category < TN_CATEGORY_cached; category++)
-			allocated += held(singles[i].moment, category);
+			allocated += held_by_pytorch(singles[i].moment, category);
 		tn__page_step(&first, (json_int_t)i);
 		tn__page_push(at, 0);
 		tn__page_step(&number, singles[i].moment->step > 0 ? singles[i].moment->step : 0);
@@ -183,7 +191,7 @@ list_single(struct tn_page_alive *alive, const struct single *single, uint32_t c
 	alive->changes = changes;
 	size_t first = alive->change_count;
 	for (size_t category = 0; category < TN_CATEGORIES; category++)
-		rest[category] = held(moment, category);
+		rest[category] = held_by_pytorch(moment, category);
 	for (size_t i = 0; i < moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &moment->holders[i];
 		if (holder->category >= TN_CATEGORY_rounding || holder->bytes <= 0 || holder->bytes > rest[holder->category])

@@ -53,6 +53,23 @@ tn__inspection_file(const struct tn_inspection *inspection, const char *file)
 	return tn__redacted(inspection->redactor, file);
 }
 
+int64_t
+tn__inspection_beside(const struct tn_inspection *inspection, enum tn_category category)
+{
+	switch (category) {
+	case TN_CATEGORY_context:
+		return inspection->card.context;
+	case TN_CATEGORY_libraries:
+		return inspection->card.libraries;
+	case TN_CATEGORY_communication:
+		return inspection->card.communication;
+	case TN_CATEGORY_other_processes:
+		return inspection->card.other_processes;
+	default:
+		return TN_NO_FIGURE;
+	}
+}
+
 /* ---- the device ---- */
 
 /* The most that a device had reserved: backward from the end, which the snapshot knows. */
@@ -221,14 +238,14 @@ take_card(struct tn_inspection *inspection)
 {
 	const struct tn_metadata *metadata = &inspection->analysis->metadata;
 	inspection->card_total = TN_NO_FIGURE;
-	inspection->card = (struct tn_report_split){ TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, 0 };
+	inspection->card = (struct tn_report_split){ TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE, TN_NO_FIGURE };
 	for (size_t i = 0; i < metadata->cards_count; i++) {
 		const struct tn_metadata_card *card = &metadata->cards[i];
 		if (card->device != inspection->device)
 			continue;
 		inspection->card_total = (int64_t)card->total;
 		inspection->card = (struct tn_report_split){ (int64_t)card->context, (int64_t)card->program,
-			                                         (int64_t)card->libraries, (int64_t)card->others, 0 };
+			                                         (int64_t)card->libraries, (int64_t)card->others, TN_NO_FIGURE };
 	}
 	if (inspection->card_total == TN_NO_FIGURE)
 		return;

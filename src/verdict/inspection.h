@@ -74,6 +74,9 @@ const char *tn__moment_name_words(enum tn_moment_name name);
 /* The moment that is shown: of a run that ran out of memory that of its failure, else `report.at_peak`. */
 const struct tn_report_moment *tn__inspection_moment(const struct tn_inspection *inspection);
 
+/* What the device held of a category beside PyTorch's allocator, at every moment alike. TN_NO_FIGURE: unknown, or nothing can be. */
+int64_t tn__inspection_beside(const struct tn_inspection *inspection, enum tn_category category);
+
 /* A file's name as the report may show it. */
 const char *tn__inspection_file(const struct tn_inspection *inspection, const char *file);
 

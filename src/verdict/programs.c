@@ -134,6 +134,7 @@ tn__programs_split(const struct tn_report *report, const char *path, bool out, c
 		}
 		split.context = held->by_category[TN_CATEGORY_context];
 		split.libraries = held->by_category[TN_CATEGORY_libraries];
+		split.communication = held->split.communication;
 	}
 	return split;
 }

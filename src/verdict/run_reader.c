@@ -92,6 +92,17 @@ read_holders(const json_t *array, struct tn_report_moment *moment)
 	return TN_OK;
 }
 
+/* The lines that hold bytes of communication hold PyTorch's; the rest of the category is the communicators' own. */
+static int64_t
+of_communicators(const struct tn_report_moment *moment)
+{
+	int64_t bytes = moment->by_category[TN_CATEGORY_communication];
+	for (size_t i = 0; i < moment->holder_count; i++)
+		if (moment->holders[i].category == TN_CATEGORY_communication)
+			bytes -= moment->holders[i].bytes;
+	return bytes > 0 ? bytes : 0;
+}
+
 static tn_status
 read_moment(const json_t *object, struct tn_report_moment *moment)
 {
@@ -106,13 +117,14 @@ read_moment(const json_t *object, struct tn_report_moment *moment)
 		moment->split.context = moment->by_category[TN_CATEGORY_context];
 		moment->split.libraries = moment->by_category[TN_CATEGORY_libraries];
 		moment->split.other_processes = moment->by_category[TN_CATEGORY_other_processes];
-		moment->split.communication = moment->by_category[TN_CATEGORY_communication];
 		moment->detailed = moment->by_category[TN_CATEGORY_cached] != TN_NO_FIGURE;
 	}
 	moment->at = place(json_object_get(object, "at"));
 	moment->step = tn__json_read_figure(object, "step");
 	moment->phase = tn__json_read_text(object, "phase");
-	return read_holders(json_object_get(object, "holders"), moment);
+	TN_FORWARD_IF_ERROR(read_holders(json_object_get(object, "holders"), moment));
+	moment->split.communication = of_communicators(moment);
+	return TN_OK;
 }
 
 static tn_status

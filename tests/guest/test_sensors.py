@@ -33,6 +33,10 @@ PROGRAM = """
         "_warned": (warning,), "_needs_none": (torch.utils.data.DataLoader([1]),),
         "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_asked_by_train": (net,), "_put_into": (net, "0", net[0]),
         "_group_is_whole": (types.SimpleNamespace(fsdp_params=[]),), "_flat_is_whole": (types.SimpleNamespace(world_size=1),),
+        "_buffer_is_there": (types.SimpleNamespace(world_size=2, partitions=[x, x]),),
+        "_parameters_are_whole": (types.SimpleNamespace(world_size=2, params=[net[0].weight]),),
+        "_parameter_is_whole": (types.SimpleNamespace(_AllGatherHandle__param=types.SimpleNamespace(
+            ds_zero_partition_world_size=2, data=x)),),
         "_frame_is_made": (piece,), "_store_is_made": (piece,), "_is_there_again": (piece,),
         # recorders and policy, by the event
         "call_began": (net, (x,), {}, None), "update_began": (optimizer, None), "update_ended": (optimizer, None), "waited": (0.0,),

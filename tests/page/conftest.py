@@ -54,6 +54,7 @@ def scene():
         "out_of_memory": scenes.out_of_memory,
         "hostile": lambda: scenes.out_of_memory(hostile=True),
         "fragmented": scenes.fragmented,
+        "sharded": scenes.sharded,
         "long": lambda: scenes.long_run(30_000),
         "busiest": lambda: scenes.busiest(1_000_000),
     }

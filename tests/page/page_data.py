@@ -14,7 +14,8 @@ CATEGORIES = [("parameters", "parameters"), ("gradients", "gradients"), ("optimi
               ("context", "CUDA context"), ("libraries", "libraries"), ("other_processes", "other processes")]
 NUMBER = {name: number for number, (name, _) in enumerate(CATEGORIES)}
 PLACED = NUMBER["other"] + 1  # categories below this have a place
-ROUNDING, CACHED, CONTEXT, LIBRARIES = (NUMBER[name] for name in ("rounding", "cached", "context", "libraries"))
+ROUNDING, CACHED, CONTEXT, LIBRARIES, COMMUNICATION = (
+    NUMBER[name] for name in ("rounding", "cached", "context", "libraries", "communication"))
 MOST_COLUMNS, MOST_INTERVALS, MOST_CHANGES, MOST_BLOCKS, MOST_LINES = 2000, 20_000, 100_000, 20_000, 2000
 MIB = 1 << 20
 NEVER = 1 << 62
@@ -106,15 +107,15 @@ class Allocator:
 class Trace:
     """What a program did. `alloc` and `free` are events; the state after them is numbered."""
 
-    def __init__(self, card=None, context=0, libraries=0):
-        self.card, self.context, self.libraries = card, context, libraries
+    def __init__(self, card=None, context=0, libraries=0, communication=0):
+        self.card, self.context, self.libraries, self.communication = card, context, libraries, communication
         self.strings = Table("")
         self.frames, self.stacks, self.sites = Table(), Table((0, -1)), Table()
         self.allocator = Allocator()
         self.intervals = []  # [from, until, bytes, category, site, label, size of its block, block]
         self.events = []     # interval number, or its complement when freed
         self.device, self.allocated = [0], [0]
-        self.device[0] = context + libraries
+        self.device[0] = self.beside
         self.live = 0
         self.metadata = [(0, 0, 0)]  # state, step, phase
         self.pictures = {}
@@ -140,6 +141,11 @@ class Trace:
         return self.sites.add((at, user, int(backward), self.stack(*frames)))
 
     # ---- events ----
+
+    @property
+    def beside(self):
+        """What the device holds and PyTorch's allocator does not."""
+        return self.context + self.libraries + self.communication
 
     @property
     def state(self):
@@ -168,7 +174,7 @@ class Trace:
         self.note()
 
     def note(self):
-        self.device.append(self.allocator.reserved + self.context + self.libraries)
+        self.device.append(self.allocator.reserved + self.beside)
         self.allocated.append(self.live)
 
     def picture(self):
@@ -210,7 +216,7 @@ def share_out(trace, named):
 def at_moments(trace, moments):
     """Bytes by category at each moment."""
     now = [0] * len(CATEGORIES)
-    now[CONTEXT], now[LIBRARIES] = trace.context, trace.libraries
+    now[CONTEXT], now[LIBRARIES], now[COMMUNICATION] = trace.context, trace.libraries, trace.communication
     wanted = {}
     state = 0
     events = iter(trace.events)
@@ -346,7 +352,8 @@ def write(trace, named, **words):
         "headline": {"verdict": None, "title": "", "lines": [], "at": [], "why": None, "do": []},
         "notes": [], "inferred": False, "device": 0, "devices": [0],
         "card": trace.card and {"name": trace.card[0], "total_bytes": trace.card[1], "context_bytes": trace.context,
-                                "libraries_bytes": trace.libraries, "other_processes_bytes": None},
+                                "libraries_bytes": trace.libraries, "communication_bytes": trace.communication,
+                                "other_processes_bytes": None},
         "findings": [], "regions": [], "assumptions": [], "network": None,
         "categories": [{"name": name, "words": text} for name, text in CATEGORIES],
         "strings": trace.strings.rows,

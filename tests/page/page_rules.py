@@ -77,6 +77,11 @@ def moments_of(line):
     return first, [state + more for state, more in zip(first, line["at"])]
 
 
+def of_communicators(data):
+    """What is `communication` and no block of PyTorch's."""
+    return (data["card"] or {}).get("communication_bytes") or 0
+
+
 def timeline(data):
     line = data["timeline"]
     yield from columns("timeline", line)
@@ -95,7 +100,12 @@ def timeline(data):
             yield f"timeline.at: {moment} is not of the column from {start} to {end - 1}"
     yield from below("timeline.phase", line["phase"], len(data["strings"]))
     allocated = [sum(row) for row in zip(*(sums(line["bytes"][name]) for name in ALLOCATED if name in line["bytes"]))]
-    for column, (low, held) in enumerate(zip(sums(line["low"]), allocated)):
+    communicators = of_communicators(data)
+    for column, held in enumerate(sums(line["bytes"].get("communication", []))):
+        if held < communicators:
+            yield f"timeline.bytes.communication: {held} in column {column}, the communicators hold {communicators}"
+            break
+    for column, (low, held) in enumerate(zip(sums(line["low"]), [held - communicators for held in allocated])):
         if not 0 <= low <= held:
             yield f"timeline.low: {low} in column {column}, whose moment has {held}"
             break
@@ -151,7 +161,7 @@ def listed(data):
     bytes_ = {name: sums(line["bytes"].get(name, [0] * len(line["at"]))) for name in PLACED}
     for column, found in enumerate(alive(data)):
         for name in PLACED:
-            held = bytes_[name][column]
+            held = bytes_[name][column] - (of_communicators(data) if name == "communication" else 0)
             if found[name] != held and not (name == "other" and 0 <= found[name] < held):
                 yield f"column {column}: {found[name]} bytes of {name} are listed, of {held}"
                 return

@@ -174,7 +174,7 @@ def out_of_memory(hostile=False):
             {"id": "cached_unused", "severity": "hint", "bytes": 210 * MIB, "at": None,
              "what": "cached memory that no request fits", "do": "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
              "sure": "inferred", "column": None}],
-        regions=[{"name": name, "peak_device_bytes": int(size * GIB), "peak_reserved_bytes": int((size - 0.2) * GIB),
+        regions=[{"name": name, "peak_device_bytes": int(size * GIB), "peak_reserved_bytes": int((size - 0.2) * GIB), "peak_taken_bytes": int(size * GIB),
                   "left_bytes": None, "at": at[0]} for name, size in (("forward", 11.7), ("backward", 7.9), ("optimizer", 8.2))],
         assumptions=[{"at": at[2], "what": "count", "value": "300 of 1200", "bytes_hanging": 90 * MIB},
                      {"at": at[0], "what": "number", "value": "0.5", "bytes_hanging": 0},
@@ -182,6 +182,26 @@ def out_of_memory(hostile=False):
         network={"mode": "closed", "raw_calls": False, "download_refused": "weights.example.org",
                  "held_back": [{"what": "call", "name": "wandb", "count": 3},
                                {"what": "connection", "name": "api.example.org", "count": 1}]})
+
+
+def sharded():
+    """A rank of several: communicators beside PyTorch's allocator, buckets in it, both for communication. Parts of the program, of
+    which one took no memory itself."""
+    trace = Trace(("NVIDIA H100 80GB HBM3", 80 * GIB), int(0.5 * GIB), 0, 288 * MIB)
+    job = Training(trace, 6, 7 * MIB)
+    job.build()
+    trace.alloc(25 * MIB, "communication", job.site("build"), "DDP's buckets")
+    job.steps(2)
+    at = place(job.train, 41, "fit")
+    peak = trace.peak()
+
+    def part(name, taken, device):
+        return {"name": name, "peak_device_bytes": device, "peak_reserved_bytes": device - trace.beside, "peak_taken_bytes": taken,
+                "left_bytes": None, "at": at}
+
+    most = trace.device[peak]
+    parts = [part("build", GIB, GIB), part("forward", most, most), part("optimizer", 2 * GIB, most), part("save", 0, most)]
+    return trace, page_data.write(trace, [("peak", "Peak", peak, {}), ("end", "End", trace.state, {})], title="rank 0", regions=parts)
 
 
 def long_run(events, layers=12, extra=3, unit=2 * MIB):

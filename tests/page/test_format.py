@@ -19,7 +19,7 @@ def validate(data):
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(data)))
 
 
-@pytest.mark.parametrize("name", ["out_of_memory", "hostile", "fragmented", "long"])
+@pytest.mark.parametrize("name", ["out_of_memory", "hostile", "fragmented", "sharded", "long"])
 def test_scenes_keep_the_format(scene, name):
     _, data = scene(name)
     validate(data)
@@ -59,6 +59,14 @@ def test_each_column_is_its_fullest_moment(scene):
         assert trace.device[moment] == max(trace.device[state] for state in states)
     peak = data["moments"][0]["column"]
     assert trace.device[moments[peak]] == max(trace.device)
+
+
+@pytest.mark.parametrize("more", [1, -1, 1 << 40])
+def test_rules_notice_other_communicators(scene, more):
+    """What the communicators hold and what is listed are all of the category."""
+    data = copy.deepcopy(scene("sharded")[1])
+    data["card"]["communication_bytes"] += more
+    assert list(page_rules.complaints(data)) != []
 
 
 def spoil(path, change):

@@ -419,7 +419,47 @@ def test_page_of_one_moment(opened):
         assert row[0] == words_of(held) and row[2] == "5" and "leak.py:12 keep" in row[4]
 
 
-@pytest.mark.parametrize("name", ["out_of_memory", "hostile"])
+def test_communicators_are_no_blocks(opened, scene):
+    """Their bytes count in `communication` and have no line; what PyTorch holds for it has one."""
+    trace, data = scene("sharded")
+    column = data["moments"][0]["column"]
+    with opened(data) as shown:
+        says(shown, data, column)
+        rows = {row[0]: row[4] for row in shown.rows("#holders") if row[3] == "communication"}
+        assert rows[words_of(trace.communication)] == "no line of a program" and "model.py:61 Block.__init__" in rows["25.0 MiB"]
+
+
+def test_parts_show_what_they_took_themselves(opened, scene):
+    _, data = scene("sharded")
+    with opened(data) as shown:
+        rows = {row[0]: row for row in shown.rows("#regions")}
+        assert list(rows) == ["build", "forward", "optimizer", "save"]
+        most = words_of(data["regions"][1]["peak_device_bytes"])
+        assert [rows[name][1] for name in rows] == ["1.00 GiB", most, "2.00 GiB", "nothing new"]
+        assert [rows[name][3] for name in rows] == ["1.00 GiB", most, most, most]
+
+
+LETTERS = "(() => { window.texts = []; const pen = CanvasRenderingContext2D.prototype, draw = pen.fillText;" \
+          "pen.fillText = function (said, x, y) { texts.push([said, x, this.measureText(said).width, this.textAlign]); draw.apply(this, arguments) } })()"
+
+
+@pytest.mark.parametrize("name", ["out_of_memory", "sharded"])  # the card's limit in the picture, and above it
+@pytest.mark.parametrize("width", [360, 400, 1280])
+def test_labels_of_the_picture_are_whole(opened, scene, name, width):
+    data = scene(name)[1]
+    with opened(data, width=width, height=700) as shown:
+        shown.tab.evaluate(LETTERS)
+        shown.tab.locator("#chart").press("ArrowLeft")
+        shown.tab.wait_for_function("texts.some(([said]) => said === 'event')")  # the whole picture
+        wide = shown.tab.evaluate("document.getElementById('chart').clientWidth")
+        texts = shown.tab.evaluate("texts")
+    assert any(words_of(data["card"]["total_bytes"]) in said for said, *_ in texts), texts
+    for said, x, length, align in texts:
+        begin = x - {"left": 0, "right": length, "center": length / 2}[align]
+        assert begin >= 0 and begin + length <= wide, (said, begin, length, wide)
+
+
+@pytest.mark.parametrize("name", ["out_of_memory", "hostile", "sharded"])
 def test_narrow_pages_do_not_overflow(opened, scene, name):
     with opened(scene(name)[1], width=360, height=700) as shown:
         assert shown.tab.evaluate("document.documentElement.scrollWidth") <= 360

@@ -41,10 +41,14 @@ fill(struct tn_report *report)
 	report->at_peak.device_bytes = 0;
 	for (int i = 0; i < TN_CATEGORIES; i++)
 		report->at_peak.device_bytes += report->at_peak.by_category[i] = (i + 1) * MIB;
-	report->at_peak.holders = calloc(1, sizeof(*report->at_peak.holders));
-	report->at_peak.holder_count = 1;
+	report->at_peak.split.communication = report->at_peak.by_category[TN_CATEGORY_communication] - 3 * MIB;
+	report->at_peak.holders = calloc(2, sizeof(*report->at_peak.holders));
+	report->at_peak.holder_count = 2;
 	report->at_peak.holders[0] = (struct tn_report_holder){
 		.category = TN_CATEGORY_parameters, .bytes = 5 * MIB, .alike = 1, .what = strdup("copy of the model")
+	};
+	report->at_peak.holders[1] = (struct tn_report_holder){
+		.category = TN_CATEGORY_communication, .bytes = 3 * MIB, .alike = 1, .what = strdup("DDP's buckets")
 	};
 	report->growth.seen = true;
 	report->oom.seen = true;
@@ -152,7 +156,8 @@ test_the_report_is_the_same(void **state)
 	assert_string_equal(read->exception, report.exception);
 	assert_string_equal(read->at_peak.phase, report.at_peak.phase);
 	assert_memory_equal(read->at_peak.by_category, report.at_peak.by_category, sizeof(report.at_peak.by_category));
-	assert_int_equal(read->at_peak.holder_count, 1);
+	assert_int_equal(read->at_peak.split.communication, report.at_peak.split.communication);
+	assert_int_equal(read->at_peak.holder_count, 2);
 	assert_int_equal(read->at_peak.holders[0].bytes, 5 * MIB);
 	assert_string_equal(read->at_peak.holders[0].what, "copy of the model");
 	assert_true(read->growth.seen && read->oom.seen);

@@ -111,3 +111,11 @@ def test_what_checkpoints_keep_are_activations_where_a_forward_runs_out(tonnage)
     kept, rest = divmod(held["activations"] >> 20, BETWEEN + THROUGH)
     assert kept >= 4 and rest in (0, BETWEEN), run.explain()
     assert held["temporaries"] <= BETWEEN << 20, run.explain()  # GELU's, of the block at work
+
+
+def test_parameters_may_change_places(tonnage):
+    """torch.utils.swap_tensors refuses tensors that somebody refers to weakly; who looks at them must not be that one."""
+    run = tonnage(MAIN, "programs/swapped.py", "--steps=all")
+    assert (run.status, run.verdict) == (0, "fits") and "swapped" in run.stdout, run.explain()
+    held = run.report["at_peak"]["by_category"]
+    assert (held["parameters"], held["optimizer_state"]) == (2 * 1001 * 1000 * 8, 2 * 2 * 1001 * 1000 * 8), run.explain()

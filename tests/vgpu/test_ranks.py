@@ -2,12 +2,19 @@
 """Several ranks on one machine, started by the unmodified torchrun: collectives move what they have to, what each rank holds
 equals a count by hand, and ranks that wait for ever, die or run out of memory are named."""
 
+import json
 import math
 import pathlib
 import re
+import subprocess
+import sys
+import time
 
 import pytest
-from conftest import ENDS, MAIN, free_port
+from conftest import ENDS, MAIN, TONNAGE, free_port
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "page"))
+import page_rules  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/ranks"
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -127,6 +134,27 @@ def test_what_each_rank_holds_equals_a_count_by_hand(ranks, way, count):
     assert cards[0]["at_peak"]["by_category"] == rows[0]["at_peak"]["by_category"], run.explain()
 
 
+def test_the_page_counts_what_the_report_counts(ranks, tmp_path):
+    """NCCL's memory is no block of PyTorch's, and stands in one category with DistributedDataParallel's buckets. So on the page of the
+    run, with its record, and on that of its JSON, without."""
+    live, later, report = (tmp_path / name for name in ("live.html", "later.html", "again.json"))
+    run = ranks(2, "sharded.py", "ddp", options=["--steps=all", f"--html={live}"])
+    assert run.verdict == "fits", run.explain()
+    counted = {name: size for name, size in run.report["at_peak"]["by_category"].items() if size}
+    assert sum(counted.values()) == run.report["peak"]["device_bytes"], run.explain()
+    report.write_text(json.dumps(run.report))
+    subprocess.run([TONNAGE, "report", report, "--html", later], check=True, capture_output=True, timeout=60)
+    for page in live, later:
+        data = page_rules.data_of(page.read_text())
+        assert list(page_rules.complaints(data)) == [], page.name
+        column = data["moments"][0]["column"]
+        held = {name: sum(values[: column + 1]) for name, values in data["timeline"]["bytes"].items()}
+        assert {name: size for name, size in held.items() if size} == counted, page.name
+        own = sum(holder["bytes"] for holder in run.report["at_peak"]["holders"] if holder["category"] == "communication")
+        assert 0 < own == counted["communication"] - data["card"]["communication_bytes"] < counted["communication"], page.name
+        assert [row["peak_taken_bytes"] for row in data["regions"]] == [row["peak_taken_bytes"] for row in run.report["regions"]]
+
+
 def deepspeed(stage, rank, count):
     """Numbers of parameters (with the optimizer's own part of them) and of the state at a rank."""
     whole, part = sum(map(numel, SHAPES)), sum(-(-numel(shape) // count) for shape in SHAPES)  # stage 3 pads each parameter
@@ -172,6 +200,35 @@ def test_deepspeed_in_sixteen_bits(tonnage, stage):
         assert row["at_peak"]["by_category"]["optimizer_state"] == 4 * deepspeed(stage, row["rank"], 2)[1], run.explain()
 
 
+def offloaded(stage, what, count):
+    """Numbers of parameters on a card whose optimizer lives on the host (stages 1 and 2 keep the model, stage 3 its part, or with `parameters`
+    none of it beside what is gathered). The optimizer's own part of the parameters, the gradients that it takes and its state are not there."""
+    if stage < 3:
+        return sum(map(numel, SHAPES))
+    return 0 if "parameters" in what else sum(-(-numel(shape) // count) for shape in SHAPES)
+
+
+OFFLOADED = [(3, ["offload", "parameters"], 2), *(pytest.param(stage, ["offload"], count, marks=pytest.mark.long) for stage in (1, 2, 3) for count in (2, 4)),
+             pytest.param(3, ["offload", "parameters"], 4, marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("stage, what, count", OFFLOADED)
+def test_deepspeed_with_the_optimizer_on_the_host(ranks, stage, what, count):
+    run = ranks(count, "deepspeed_zero.py", str(stage), "1000000", *what, environment="prog-ray", options=["--steps=all"])
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    assert run.stdout.count("steps skipped: 0") == count, run.explain()
+    for row in run.report["ranks"]:
+        held = row["at_peak"]["by_category"]
+        assert (held["parameters"], held["optimizer_state"]) == (4 * offloaded(stage, what, count), 0), run.explain()
+        if stage == 3:  # all layers stay whole after the forward pass (stage3_max_live_parameters is larger), and may lie in the buffer, too
+            weights = sum(numel(shape) for shape in SHAPES if len(shape) == 2)
+            assert 4 * weights <= held["gathered"] <= 2 * 4 * sum(2 * -(-numel(shape) // 2) for shape in SHAPES), run.explain()
+            assert held["activations"] < 4 * weights / 2, run.explain()
+            assert run.report["facts"]["sharded"], run.explain()
+        else:
+            assert held["gathered"] == 0, run.explain()
+
+
 @pytest.mark.parametrize("environment", ENDS)
 def test_other_wheels(ranks, environment):
     run = ranks(2, "sharded.py", "fsdp2" if environment != "torch-2.6.0" else "ddp", environment=environment)
@@ -194,6 +251,13 @@ def test_a_rank_that_waits_makes_room_for_the_one_it_waits_for(ranks):
     """Payloads of small broadcasts lie in few places until they are taken, which one that waits does, too (DeepSpeed's ZeRO-2 hung here)."""
     run = ranks(2, "ahead_of_root.py")
     assert (run.status, run.stdout.count("all there")) == (0, 2), run.explain()
+
+
+@pytest.mark.parametrize("way", ["sends", "receives", "collectives"])
+def test_a_host_does_not_wait_for_ranks_that_are_far_behind(ranks, way):
+    """NCCL puts an operation on a stream and returns: what blocks is the card. The hosts meet elsewhere here, in a file."""
+    run = ranks(2, "far_ahead.py", way, options=["--steps=all"])
+    assert (run.status in (0, 12), run.stdout.count("all there")) == (True, 2), run.explain()
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -241,6 +305,7 @@ HANGS = {
     "order": ("all_reduce", "# waits", "all_reduce", "# waits"),
     "exits": (None, "os._exit", "all_reduce", "# waits"),
     "receive": ("recv", "# has sent nothing", "recv", "# waits for a send"),
+    "send": ("send", "# has sent to nobody", "all_reduce", "# waits"),
 }
 
 
@@ -265,6 +330,19 @@ def test_ranks_that_wait_for_ever_are_named(ranks, way, count):
     if way == "shapes":
         assert "4194304" in run.stderr and "4194308" in run.stderr, run.explain()
     assert run.report["dead"] is None, run.explain()
+
+
+def test_a_send_of_another_length_is_named(ranks):
+    """The hundredth of a pair, long after the sender's host has gone on to a collective. Within ten seconds of the fault."""
+    run = ended(ranks, 2, "lengths")
+    over = time.time()
+    assert (run.status, run.verdict) == (124, "failed"), run.explain()
+    hang = run.report["hang"]
+    assert (hang["rank"], hang["operation"]) == (0, "recv"), run.explain()
+    assert "recv of 16 bytes" in run.stderr and "send of 20" in run.stderr, run.explain()
+    assert [row["operation"] for row in hang["waiting"]] == ["all_reduce"], run.explain()
+    began = float(re.search(r"^run \S+ at (\S+)", run.stdout, re.MULTILINE)[1])
+    assert over - began < 10, run.explain()
 
 
 # How it ends (signal, status), and the line. The launcher may end a rank that is busy with its own exception, when another has failed of it.

@@ -190,13 +190,21 @@ const chart = (() => {
 		}
 	}
 
+	/* The first text that is not wider than the picture; else the last. */
+	function fitting(pen, ...texts) {
+		return texts.find((said) => pen.measureText(said).width + 8 < inner()) ?? texts.at(-1);
+	}
+
 	function drawLimit(pen) {
 		if (!card) return;
-		const label = `${card.name}: ${words.bytes(card.total_bytes)}`;
+		const bytes = words.bytes(card.total_bytes),
+			long = `${card.name}: ${bytes}`;
 		if (card.total_bytes > most) {
-			text(pen, `${label}, above this picture`, EDGE.left + 6, top - 10, 'left', view.colours.soft);
+			const label = fitting(pen, `${long}, above this picture`, `${long}, above`, `card: ${bytes}, above`);
+			text(pen, label, EDGE.left + 6, top - 10, 'left', view.colours.soft);
 			return;
 		}
+		const label = fitting(pen, long, `card: ${bytes}`);
 		const y = Math.round(yOf(card.total_bytes)) + 0.5;
 		pen.lineWidth = 1.5;
 		rule(pen, EDGE.left, y, view.width - EDGE.right, y, view.colours.bad, [6, 4]);

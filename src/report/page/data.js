@@ -37,6 +37,12 @@ const data = (() => {
 	const WITHOUT_PLACE = ['rounding', ...NOT_ALLOCATED];
 	const stacked = STACKED.map((name) => category[name]).filter((item) => item && raw.timeline?.bytes[item.name]);
 
+	/* What PyTorch's allocator does not hold of a category's bytes. */
+	function beside(name, bytes) {
+		if (name === 'communication') return Math.min(bytes, raw.card?.communication_bytes ?? 0);
+		return NOT_ALLOCATED.includes(name) ? bytes : 0;
+	}
+
 	function readTimeline(line) {
 		const first = sums(line.first);
 		const count = first.length;
@@ -47,7 +53,7 @@ const data = (() => {
 			bytes[name] = sums(line.bytes[name]);
 			for (let i = 0; i < count; i++) {
 				total[i] += bytes[name][i];
-				if (STACKED.indexOf(name) < 3) base[i] += bytes[name][i];
+				if (name !== 'cached') base[i] += beside(name, bytes[name][i]);
 			}
 		}
 		return {
@@ -63,7 +69,7 @@ const data = (() => {
 			time: line.time_us && sums(line.time_us),
 			phase: line.phase.map((text) => strings[text]),
 			end: (i) => (i + 1 < count ? first[i + 1] : line.states),
-			allocated: (i) => total[i] - NOT_ALLOCATED.reduce((sum, name) => sum + (bytes[name]?.[i] ?? 0), 0),
+			allocated: (i) => total[i] - stacked.reduce((sum, { name }) => sum + beside(name, bytes[name][i]), 0),
 			exact: line.states <= count,
 		};
 	}

@@ -261,12 +261,20 @@ const sections = (() => {
 		);
 	}
 
+	const taken = ({ peak_taken_bytes: bytes }) => (bytes === 0 ? 'nothing new' : words.bytes(bytes));
+
 	function regions() {
 		if (raw.regions.length === 0) return;
 		const cells = raw.regions.some((region) => region.left_bytes !== null);
-		const widest = Math.max(1, ...raw.regions.map((region) => region.peak_device_bytes ?? 0));
+		const widest = Math.max(1, ...raw.regions.map((region) => region.peak_taken_bytes ?? 0));
 		dom.show(
 			'regions',
+			make(
+				'p',
+				{ class: 'help' },
+				'What was on the device at most while a part took memory itself, and at most in all. ',
+				'What PyTorch keeps from one part counts in all later ones, too.',
+			),
 			make(
 				'div',
 				{ class: 'scroll' },
@@ -279,7 +287,7 @@ const sections = (() => {
 						make(
 							'tr',
 							{},
-							['Part', 'On the device', '', 'Reserved by PyTorch', ...(cells ? ['Left behind'] : []), 'Reached at'].map((name, i) =>
+							['Part', 'Took memory', '', 'In all', ...(cells ? ['Left behind'] : []), 'Reached at'].map((name, i) =>
 								make('th', { scope: 'col', class: i === 1 || i === 3 || (cells && i === 4) ? 'figure' : '' }, name),
 							),
 						),
@@ -292,13 +300,9 @@ const sections = (() => {
 								'tr',
 								{},
 								make('th', { scope: 'row' }, region.name),
+								make('td', { class: region.peak_taken_bytes === 0 ? 'figure soft' : 'figure' }, taken(region)),
+								make('td', { class: 'share' }, dom.bar((region.peak_taken_bytes ?? 0) / widest, 'parameters')),
 								make('td', { class: 'figure' }, words.bytes(region.peak_device_bytes)),
-								make(
-									'td',
-									{ class: 'share' },
-									dom.bar((region.peak_device_bytes ?? 0) / widest, 'parameters'),
-								),
-								make('td', { class: 'figure' }, words.bytes(region.peak_reserved_bytes)),
 								cells ? make('td', { class: 'figure' }, region.left_bytes !== null ? words.bytes(region.left_bytes) : '') : '',
 								make('td', {}, region.at ? placeOf(region.at) : ''),
 							),

@@ -14,7 +14,7 @@
 
 #include "vgpu/core/state.h"
 
-#define PENDING_MAX 256
+#define PENDING_MAX 4096 /* a rank runs at most NCCL_RING operations ahead on each of its communicators */
 
 struct pending {
 	uint64_t address, bytes, gate, number;

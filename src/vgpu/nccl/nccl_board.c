@@ -93,37 +93,63 @@ tn__board_pair(const struct nccl_board *board, int from, int to)
 }
 
 static off_t
-place_of(const struct nccl_board *board, int from, int to, bool pair, uint64_t number)
+send_at(const struct nccl_board *board, int from, int to, uint64_t number)
+{
+	uint64_t pair = (uint64_t)from * (uint64_t)board->ranks + (uint64_t)to;
+	return (off_t)(board->head_bytes + (pair * NCCL_RING + number % NCCL_RING) * sizeof(struct nccl_record));
+}
+
+bool
+tn__board_write_send(const struct nccl_board *board, int from, int to, uint64_t number,
+                     const struct nccl_record *record)
+{
+	return pwrite(board->descriptor, record, sizeof(*record), send_at(board, from, to, number)) == sizeof(*record);
+}
+
+bool
+tn__board_read_send(const struct nccl_board *board, int from, int to, uint64_t number, struct nccl_record *out)
+{
+	return pread(board->descriptor, out, sizeof(*out), send_at(board, from, to, number)) == sizeof(*out);
+}
+
+uint16_t
+tn__board_place(uint64_t number, uint64_t taken)
+{
+	bool soon = number <= taken || number - taken <= NCCL_NEAR;
+	return (uint16_t)(soon ? number % NCCL_NEAR : NCCL_NEAR + number % NCCL_RING);
+}
+
+static off_t
+payload_at(const struct nccl_board *board, int from, int to, bool pair, uint16_t place)
 {
 	uint64_t ranks = (uint64_t)board->ranks;
 	uint64_t row = pair ? ranks + (uint64_t)from * ranks + (uint64_t)to : (uint64_t)from;
-	return (off_t)(board->head_bytes + (row * NCCL_SLOTS + number % NCCL_SLOTS) * SLOT_BYTES);
+	return send_at(board, board->ranks, 0, 0) + (off_t)((row * (NCCL_NEAR + NCCL_RING) + place) * SLOT_BYTES);
 }
 
 bool
-tn__board_write(const struct nccl_board *board, int from, int to, bool pair, uint64_t number,
+tn__board_write(const struct nccl_board *board, int from, int to, bool pair, uint16_t place,
                 const struct nccl_payload_bytes *payload, size_t count)
 {
 	size_t all = offsetof(struct nccl_payload_bytes, bytes) + count;
-	return pwrite(board->descriptor, payload, all, place_of(board, from, to, pair, number)) == (ssize_t)all;
+	return pwrite(board->descriptor, payload, all, payload_at(board, from, to, pair, place)) == (ssize_t)all;
 }
 
 bool
-tn__board_read_runs(const struct nccl_board *board, int from, int to, bool pair, uint64_t number,
+tn__board_read_runs(const struct nccl_board *board, int from, int to, bool pair, uint16_t place,
                     struct nccl_payload_bytes *out)
 {
 	size_t head = offsetof(struct nccl_payload_bytes, bytes);
-	return pread(board->descriptor, out, head, place_of(board, from, to, pair, number)) == (ssize_t)head &&
+	return pread(board->descriptor, out, head, payload_at(board, from, to, pair, place)) == (ssize_t)head &&
 	       out->run_count <= NCCL_RUNS;
 }
 
 bool
-tn__board_read(const struct nccl_board *board, int from, int to, bool pair, uint64_t number, void *bytes, size_t offset,
+tn__board_read(const struct nccl_board *board, int from, int to, bool pair, uint16_t place, void *bytes, size_t offset,
                size_t count)
 {
-	off_t place = place_of(board, from, to, pair, number) +
-	              (off_t)(offsetof(struct nccl_payload_bytes, bytes) + offset);
-	return pread(board->descriptor, bytes, count, place) == (ssize_t)count;
+	off_t at = payload_at(board, from, to, pair, place) + (off_t)(offsetof(struct nccl_payload_bytes, bytes) + offset);
+	return pread(board->descriptor, bytes, count, at) == (ssize_t)count;
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gates: numbers that name the collectives of a communicator, or its receives from one rank. The core keeps them with
+ * Gates: numbers that name the collectives of a communicator, its receives from one rank, or its sends to one. The core keeps them with
  * streams, events and pending values, and asks by them to wait (core.h). A communicator may be gone by then: its gates
  * are open.
  *
@@ -11,10 +11,14 @@
 
 #include "vgpu/nccl/nccl_ranks.h"
 
-/* Waits for a communicator's operations up to a number: receives from `peer`, or, where it is -1, collectives. */
+/* `peer` of the sends to rank 0, and so on; no communicator has as many ranks. */
+#define NCCL_SENDS_TO 32768
+
+/* Waits for a communicator's operations up to a number: receives from `peer`, or, where it is -1, collectives, or, from NCCL_SENDS_TO
+ * on, sends. */
 typedef int (*nccl_gate_wait)(struct nccl_comm *comm, int peer, uint64_t number);
 
-/* The gate of a communicator's receives from `peer`, or, where it is -1, of its collectives. */
+/* The gate of those operations. */
 uint64_t tn__nccl_gate(const struct nccl_comm *comm, int peer);
 
 /* Takes what the other ranks have put there for collectives and receives that this one has posted, without waiting for anything. */

@@ -56,26 +56,50 @@ granules(uint64_t bytes)
 }
 
 static uint64_t
-bytes_of(const struct nccl_comm *comm, uint64_t channels)
+bounded_channels(const struct nccl_comm *comm, uint64_t channels)
 {
-	uint64_t simple = number_of("NCCL_BUFFSIZE");
 	channels = bounded(channels, number_of("NCCL_MAX_NCHANNELS"));
 	channels = bounded(channels, number_of("NCCL_MAX_CTAS"));
-	channels = bounded(channels, comm->max_channels > 0 ? (uint64_t)comm->max_channels : 0);
-	return channels * (granules((simple ? simple : UINT64_C(4) << 20) + OTHER_PROTOCOLS + HEADER) + granules(HEADER));
+	return bounded(channels, comm->max_channels > 0 ? (uint64_t)comm->max_channels : 0);
+}
+
+static uint64_t
+peer_channels(const struct nccl_comm *comm)
+{
+	return bounded_channels(comm, behind_switch(comm) ? 32 : 2);
+}
+
+/* Of the simple protocol and a channel. */
+static uint64_t
+buffer_bytes(void)
+{
+	uint64_t bytes = number_of("NCCL_BUFFSIZE");
+	return bytes ? bytes : UINT64_C(4) << 20;
+}
+
+static uint64_t
+bytes_of(uint64_t channels)
+{
+	return channels * (granules(buffer_bytes() + OTHER_PROTOCOLS + HEADER) + granules(HEADER));
 }
 
 /* The rings of a communicator, and what it takes to send to and receive from one peer. */
 static uint64_t
 ring_bytes(const struct nccl_comm *comm)
 {
-	return bytes_of(comm, behind_switch(comm) ? 24 : 2);
+	return bytes_of(bounded_channels(comm, behind_switch(comm) ? 24 : 2));
 }
 
 static uint64_t
 peer_bytes(const struct nccl_comm *comm)
 {
-	return bytes_of(comm, behind_switch(comm) ? 32 : 2);
+	return bytes_of(peer_channels(comm));
+}
+
+uint64_t
+tn__nccl_peer_buffers(const struct nccl_comm *comm)
+{
+	return peer_channels(comm) * buffer_bytes();
 }
 
 static int

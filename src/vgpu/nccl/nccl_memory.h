@@ -9,6 +9,8 @@
 
 /* Takes what an operation needs and the communicator does not have yet: NCCL connects as an algorithm is first used. */
 int tn__nccl_take_memory(const struct nccl_operation *operation);
+/* How many bytes may lie between this rank and a peer, at most. */
+uint64_t tn__nccl_peer_buffers(const struct nccl_comm *comm);
 /* Gives back all that was taken. */
 void tn__nccl_give_memory_back(const struct nccl_comm *comm);
 

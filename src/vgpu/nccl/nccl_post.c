@@ -10,13 +10,11 @@
 #include "vgpu/nccl/nccl_reduce.h"
 #include "vgpu/nccl/nccl_results.h"
 
-#define QUEUED_MAX 64 /* results nobody has asked for, until the oldest is waited for */
-
 #define HANDSHAKE \
 	128 /* bytes: a receive of sizes or flags, which a kernel sums before the host reads it (PyTorch's recv_object_list).
                        * For larger ones no kernel waits: they may be waited for by what this rank sends next */
 
-/* The slowest of the others, by what it has posted or taken. */
+/* The slowest of the others, by what it has posted or taken. UINT64_MAX: there are none. */
 static uint64_t
 slowest(const struct nccl_comm *comm, bool taken, int *rank_of)
 {
@@ -38,16 +36,28 @@ slowest(const struct nccl_comm *comm, bool taken, int *rank_of)
 static int
 wait_for_room(struct nccl_comm *comm, const struct nccl_operation *operation, uint64_t number, bool payload)
 {
-	uint64_t room = payload ? NCCL_SLOTS : NCCL_RING;
 	int rank = 0;
-	while (number > room && slowest(comm, payload, &rank) < number - room) {
+	while (number > NCCL_RING && slowest(comm, payload, &rank) < number - NCCL_RING) {
 		struct nccl_member *member = tn__nccl_member(comm, rank);
 		struct nccl_awaited awaited = { comm, rank, (int)operation->kind, number, operation->bytes, -1, 0 };
-		int result = tn__nccl_wait(&awaited, payload ? &member->taken : &member->posted, number - room);
+		int result = tn__nccl_wait(&awaited, payload ? &member->taken : &member->posted, number - NCCL_RING);
 		if (result != NCCL_SUCCESS)
 			return result;
 	}
 	return NCCL_SUCCESS;
+}
+
+/* Where the payload of a collective may lie, for which there is room. This rank, too, reads what it gave. */
+static uint16_t
+place_of(struct nccl_comm *comm, uint64_t number)
+{
+	struct nccl_ranks *state = comm->state;
+	int ignored;
+	pthread_mutex_lock(&state->lock);
+	tn__nccl_finish_collectives(comm, state->posted);
+	pthread_mutex_unlock(&state->lock);
+	uint64_t own = atomic_load(&tn__nccl_member(comm, comm->rank)->taken), others = slowest(comm, true, &ignored);
+	return tn__board_place(number, own < others ? own : others);
 }
 
 /* What is known of the bytes that this rank gives, multiplied by the operator's own scalar; NULL: nothing. A reduction takes
@@ -74,16 +84,16 @@ payload_of(const struct nccl_operation *operation, size_t bytes)
 	return out;
 }
 
-/* Puts a payload (NULL: none is known) in its place on the board, frees it, and says what is there. */
+/* Puts a payload (NULL: none is known) in a place on the board, frees it, and says what is there. */
 static enum nccl_payload
-put_payload(const struct nccl_operation *operation, uint64_t number, struct nccl_payload_bytes *payload, size_t bytes)
+put_payload(const struct nccl_operation *operation, uint16_t place, struct nccl_payload_bytes *payload, size_t bytes)
 {
 	const struct nccl_comm *comm = operation->comm;
 	const struct nccl_ranks *state = comm->state;
 	bool pair = operation->kind == NCCL_SEND;
 	bool written = payload &&
 	               tn__board_write(&state->board, tn__nccl_slot(comm, comm->rank),
-	                               pair ? tn__nccl_slot(comm, operation->peer) : 0, pair, number - 1, payload, bytes);
+	                               pair ? tn__nccl_slot(comm, operation->peer) : 0, pair, place, payload, bytes);
 	bool whole = written && payload->runs[0].count == bytes;
 	free(payload);
 	if (bytes > NCCL_SMALL)
@@ -92,11 +102,12 @@ put_payload(const struct nccl_operation *operation, uint64_t number, struct nccl
 }
 
 static struct nccl_record
-record_of(const struct nccl_operation *operation, enum nccl_payload payload)
+record_of(const struct nccl_operation *operation, enum nccl_payload payload, uint16_t place)
 {
 	return (struct nccl_record){ .kind = (uint8_t)operation->kind,
 		                         .type = (uint8_t)operation->type,
 		                         .payload = (uint8_t)payload,
+		                         .place = place,
 		                         .root = operation->peer,
 		                         .operator = operation->operator,
 		                         .bytes = operation->bytes };
@@ -154,10 +165,11 @@ post_collective(const struct nccl_operation *operation)
 		free(payload);
 		return result;
 	}
-	enum nccl_payload given = put_payload(operation, number, payload, gives);
+	uint16_t place = payload ? place_of(comm, number) : 0;
+	enum nccl_payload given = put_payload(operation, place, payload, gives);
 	bool pending = small && waits && !captured &&
 	               (given >= NCCL_PARTLY || !contributes || !tn__nccl_reduces(operation->kind));
-	struct nccl_record record = record_of(operation, given), other;
+	struct nccl_record record = record_of(operation, given, place), other;
 	own->ring[(number - 1) % NCCL_RING] = record;
 	if (!captured)
 		forget_result(operation);
@@ -171,13 +183,12 @@ post_collective(const struct nccl_operation *operation)
 		(void)tn__nccl_queue(&state->collectives, operation, number); /* without memory the values stay unknown */
 	atomic_store(&own->posted, number);
 	tn__nccl_finish_collectives(comm, number);
-	bool full = state->collectives.count >= QUEUED_MAX / 2;
 	pthread_mutex_unlock(&state->lock);
 	tn__board_tell(&state->board);
 	tn__rank_count((int)operation->kind, operation->bytes);
 	if (!agreed || !tn__nccl_agrees(comm, &record, number, &bad, &other)) /* and after: both may have come at once */
 		return tn__nccl_wait_for_ever(&bad, &other);
-	return full ? tn__nccl_wait_for_results(comm, -1, number - QUEUED_MAX / 4) : NCCL_SUCCESS;
+	return NCCL_SUCCESS;
 }
 
 /* Waits for a receive from a rank that is run, posted before, whose values are taken for those of one that is not. */
@@ -217,27 +228,38 @@ post_alone(const struct nccl_operation *operation, int peer)
 	return NCCL_SUCCESS;
 }
 
+/* Whether a send cannot end before its receive has begun: the first one connects the two ranks, which both have to do, and the bytes of
+ * a large one have no room but where they are received. */
+static bool
+must_be_met(const struct nccl_operation *operation, uint64_t number)
+{
+	return number == 1 || operation->bytes > tn__nccl_peer_buffers(operation->comm);
+}
+
 static int
 post_send(const struct nccl_operation *operation)
 {
 	struct nccl_comm *comm = operation->comm;
 	struct nccl_ranks *state = comm->state;
-	struct nccl_pair *pair = tn__board_pair(&state->board, tn__nccl_slot(comm, comm->rank),
-	                                        tn__nccl_slot(comm, operation->peer));
+	int from = tn__nccl_slot(comm, comm->rank), to = tn__nccl_slot(comm, operation->peer);
+	struct nccl_pair *pair = tn__board_pair(&state->board, from, to);
 	uint64_t number = atomic_load(&pair->posted) + 1;
 	bool captured, small = operation->bytes <= NCCL_SMALL;
+	uint64_t gate = must_be_met(operation, number) ? tn__nccl_gate(comm, NCCL_SENDS_TO + operation->peer) : 0;
 	int result = tn__nccl_take_memory(operation);
-	if (result == NCCL_SUCCESS && number > NCCL_PAIR_RING) {
+	if (result == NCCL_SUCCESS && number > NCCL_RING) {
 		struct nccl_awaited awaited = { comm, operation->peer, NCCL_SEND, number, operation->bytes, -1, 0 };
-		result = tn__nccl_wait(&awaited, &pair->taken, number - NCCL_PAIR_RING);
+		result = tn__nccl_wait(&awaited, &pair->taken, number - NCCL_RING);
 	}
 	if (result != NCCL_SUCCESS)
 		return result;
-	if (tn__transfer(operation->stream, tn__time_of_bytes(operation->bytes), 0, 0, &captured) != TN_CUDA_OK)
+	if (tn__transfer(operation->stream, tn__time_of_bytes(operation->bytes), gate, number, &captured) != TN_CUDA_OK)
 		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
 	struct nccl_payload_bytes *payload = small && !captured ? payload_of(operation, operation->bytes) : NULL;
-	enum nccl_payload given = put_payload(operation, number, payload, operation->bytes);
-	pair->ring[(number - 1) % NCCL_PAIR_RING] = record_of(operation, given);
+	uint16_t place = tn__board_place(number, atomic_load(&pair->taken));
+	struct nccl_record record = record_of(operation, put_payload(operation, place, payload, operation->bytes), place);
+	if (!tn__board_write_send(&state->board, from, to, number, &record))
+		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "the run's folder cannot be written");
 	atomic_store(&pair->posted, number);
 	tn__board_tell(&state->board);
 	tn__rank_count(NCCL_SEND, operation->bytes);
@@ -259,6 +281,10 @@ post_receive(const struct nccl_operation *operation)
 	if (tn__transfer(operation->stream, tn__time_of_bytes(operation->bytes), gate, number, &captured) != TN_CUDA_OK)
 		return tn__nccl_fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream was refused");
 	state->received[operation->peer] = number;
+	atomic_store(
+		&tn__board_pair(&state->board, tn__nccl_slot(comm, operation->peer), tn__nccl_slot(comm, comm->rank))->receives,
+		number);
+	tn__board_tell(&state->board);
 	if (!captured)
 		tn__values_put((uintptr_t)operation->receive, NULL, operation->bytes);
 	if (!captured && operation->bytes <= NCCL_SMALL && operation->bytes > 0)
@@ -266,14 +292,14 @@ post_receive(const struct nccl_operation *operation)
 	pthread_mutex_lock(&state->lock);
 	bool queued = tn__nccl_queue(&state->receives[operation->peer], operation, number);
 	bool fits = queued && tn__nccl_finish_receives(comm, operation->peer, number, &bad, &other);
-	bool full = state->receives[operation->peer].count > QUEUED_MAX;
+	bool full = state->receives[operation->peer].count > NCCL_RING;
 	pthread_mutex_unlock(&state->lock);
 	tn__rank_count(NCCL_RECEIVE, operation->bytes);
 	if (!queued)
 		return tn__nccl_fail(NCCL_SYSTEM_ERROR, "out of host memory");
 	if (!fits)
 		return tn__nccl_wait_for_ever(&bad, &other);
-	return full ? tn__nccl_wait_for_results(comm, operation->peer, number - QUEUED_MAX / 2) : NCCL_SUCCESS;
+	return full ? tn__nccl_wait_for_results(comm, operation->peer, number - NCCL_RING) : NCCL_SUCCESS;
 }
 
 static bool
@@ -378,7 +404,7 @@ int
 tn__nccl_post(struct nccl_comm *comm, const struct nccl_operation *operations, size_t count)
 {
 	int result = tn__nccl_check_abort(comm);
-	if (result != NCCL_SUCCESS || count <= NCCL_PAIR_RING)
+	if (result != NCCL_SUCCESS || count <= NCCL_RING)
 		return result != NCCL_SUCCESS ? result : post_all(comm, operations, count);
 	struct nccl_operation *mixed = malloc(count * sizeof(*mixed));
 	if (!mixed)

@@ -26,13 +26,13 @@ pop(struct nccl_queue *queue)
 
 /* Makes known what a rank gave, as far as its values were: `count` bytes from `offset` of its payload, to an address. */
 static void
-take_part(const struct nccl_board *board, int from, int to, bool pair, uint64_t number, size_t offset, size_t count,
+take_part(const struct nccl_board *board, int from, int to, bool pair, uint16_t place, size_t offset, size_t count,
           uint64_t address)
 {
 	struct nccl_payload_bytes head;
 	unsigned char *bytes = malloc(count + 1);
-	bool read = bytes && tn__board_read_runs(board, from, to, pair, number, &head) &&
-	            tn__board_read(board, from, to, pair, number, bytes, offset, count);
+	bool read = bytes && tn__board_read_runs(board, from, to, pair, place, &head) &&
+	            tn__board_read(board, from, to, pair, place, bytes, offset, count);
 	for (uint32_t i = 0; read && i < head.run_count; i++) {
 		size_t begin = head.runs[i].from > offset ? head.runs[i].from : offset;
 		size_t end = (size_t)head.runs[i].from + head.runs[i].count;
@@ -54,9 +54,9 @@ take_parts(const struct nccl_operation *operation, uint64_t number)
 	size_t offset = tn__nccl_scatters(kind) ? (size_t)comm->rank * part : 0;
 	for (int rank = 0; rank < comm->ranks; rank++) {
 		int slot = tn__nccl_slot(comm, tn__nccl_stand_in(comm, rank));
-		if (tn__nccl_needs(comm, kind, operation->peer, rank) &&
-		    tn__board_record(&state->board, slot, number)->payload >= NCCL_PARTLY)
-			take_part(&state->board, slot, 0, false, number - 1, offset, part,
+		const struct nccl_record *record = tn__board_record(&state->board, slot, number);
+		if (tn__nccl_needs(comm, kind, operation->peer, rank) && record->payload >= NCCL_PARTLY)
+			take_part(&state->board, slot, 0, false, record->place, offset, part,
 			          (uintptr_t)operation->receive + (tn__nccl_gathers(kind) ? (size_t)rank * part : 0));
 	}
 }
@@ -68,11 +68,13 @@ read_parts(const struct nccl_operation *operation, uint64_t number, unsigned cha
 	const struct nccl_comm *comm = operation->comm;
 	const struct nccl_ranks *state = comm->state;
 	size_t part = operation->bytes, offset = tn__nccl_scatters(operation->kind) ? (size_t)comm->rank * part : 0;
-	for (int slot = 0; slot < comm->run_count; slot++)
-		if (tn__board_record(&state->board, slot, number)->payload != NCCL_KNOWN ||
-		    !tn__board_read(&state->board, slot, 0, false, number - 1, parts + (size_t)slot * part, offset, part))
-			return false;
-	return true;
+	bool known = true;
+	for (int slot = 0; slot < comm->run_count && known; slot++) {
+		const struct nccl_record *record = tn__board_record(&state->board, slot, number);
+		known = record->payload == NCCL_KNOWN &&
+		        tn__board_read(&state->board, slot, 0, false, record->place, parts + (size_t)slot * part, offset, part);
+	}
+	return known;
 }
 
 /* Whether the ranks that are run say what the others do: the least and the greatest of all, or what is the same on each. */
@@ -165,7 +167,7 @@ finish_receive(const struct nccl_queued *queued, const struct nccl_record *recor
 	bool wanted = tn__pending_take(address, tn__nccl_gate(comm, operation->peer), queued->number);
 	if (wanted && record->payload >= NCCL_PARTLY)
 		take_part(&state->board, tn__nccl_slot(comm, operation->peer), tn__nccl_slot(comm, comm->rank), true,
-		          queued->number - 1, 0, operation->bytes, address);
+		          record->place, 0, operation->bytes, address);
 }
 
 bool
@@ -174,7 +176,8 @@ tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, stru
 {
 	struct nccl_ranks *state = comm->state;
 	struct nccl_queue *queue = &state->receives[peer];
-	struct nccl_pair *pair = tn__board_pair(&state->board, tn__nccl_slot(comm, peer), tn__nccl_slot(comm, comm->rank));
+	int from = tn__nccl_slot(comm, peer), to = tn__nccl_slot(comm, comm->rank);
+	struct nccl_pair *pair = tn__board_pair(&state->board, from, to);
 	bool fits = true;
 	while (fits && queue->count > 0 && queue->items[0].number <= number &&
 	       atomic_load(&pair->posted) >= queue->items[0].number) {
@@ -186,8 +189,10 @@ tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number, stru
 			pop(queue);
 			continue;
 		}
-		*other = pair->ring[(queued->number - 1) % NCCL_PAIR_RING];
-		fits = other->bytes == queued->operation.bytes;
+		bool read = tn__board_read_send(&state->board, from, to, queued->number, other);
+		fits = !read || other->bytes == queued->operation.bytes;
+		if (!read)
+			other->payload = NCCL_UNKNOWN;
 		if (fits) {
 			finish_receive(queued, other);
 			pop(queue);
@@ -268,8 +273,22 @@ wait_for_receives(struct nccl_comm *comm, int peer, uint64_t number)
 	return fits ? result : tn__nccl_wait_for_ever(&awaited, &other);
 }
 
+/* Until the peer has put the receive of a send on a stream. */
+static int
+wait_for_receiver(struct nccl_comm *comm, int peer, uint64_t number)
+{
+	const struct nccl_ranks *state = comm->state;
+	int from = tn__nccl_slot(comm, comm->rank), to = tn__nccl_slot(comm, peer);
+	struct nccl_record record = { 0 };
+	(void)tn__board_read_send(&state->board, from, to, number, &record);
+	struct nccl_awaited awaited = { comm, peer, NCCL_SEND, number, record.bytes, -1, 0 };
+	return tn__nccl_wait(&awaited, &tn__board_pair(&state->board, from, to)->receives, number);
+}
+
 int
 tn__nccl_wait_for_results(struct nccl_comm *comm, int peer, uint64_t number)
 {
+	if (peer >= NCCL_SENDS_TO)
+		return wait_for_receiver(comm, peer - NCCL_SENDS_TO, number);
 	return peer < 0 ? wait_for_collectives(comm, number) : wait_for_receives(comm, peer, number);
 }

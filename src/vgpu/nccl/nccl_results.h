@@ -19,7 +19,8 @@ bool tn__nccl_finish_receives(struct nccl_comm *comm, int peer, uint64_t number,
 
 /* Finishes all collectives and receives for which that is so; nothing where somebody has the communicator's lock, and may be at it. */
 void tn__nccl_take(struct nccl_comm *comm);
-/* Waits for receives from `peer`, or, where it is -1, collectives, up to a number, and finishes them. */
+/* Waits for receives from `peer`, or, where it is -1, collectives, up to a number, and finishes them; or, from NCCL_SENDS_TO on, until
+ * the receive of a send is on a stream. */
 int tn__nccl_wait_for_results(struct nccl_comm *comm, int peer, uint64_t number);
 
 #endif

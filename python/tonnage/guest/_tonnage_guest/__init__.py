@@ -25,6 +25,7 @@ The ground
     weights   memory that stands in for weights which are not there
     pages     which pages of a tensor were ever touched
     held      counts what was held back
+    references  weak references to tensors, which do not stand in the way
     forks     a fork server for trials
 
 Sensors, and what answers in torch's place

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of a shard group that are whole for a while: what FullyShardedDataParallel and fully_shard gather before a module's
-work, and the buffer that they are gathered in. Two methods of theirs are wrapped, so one frame of ours stands in a traceback through them.
+"""Parameters of a shard group that are whole for a while: what FullyShardedDataParallel and fully_shard (and zero.py's DeepSpeed) gather
+before a module's work, and the buffer that they are gathered in. Two methods of theirs are wrapped, so one frame of ours stands in a
+traceback through them.
 """
 
 import functools
@@ -35,28 +36,21 @@ def watch_flat(cls, name):
     after(cls, name, _flat_is_whole)
 
 
-def _mark(rows):
+def mark(tensors):
+    """Tensors that are whole now, and buffers that they were gathered in, with all of their storage."""
     facts.note_shards()
+    rows = [row for tensor in tensors for row in holds.rows_of("gathered", tensor, _LABEL, whole=True)]
     if rows:
         metadata.gathers.append((metadata.now(), rows))
 
 
 @guard.guarded
 def _group_is_whole(group):
-    rows = []
-    for parameter in group.fsdp_params:
-        if parameter.mesh_info.mesh.size() > 1:
-            for tensor in parameter.all_gather_outputs:
-                rows.extend(holds.rows_of("gathered", tensor, _LABEL, whole=True))
-    _mark(rows)
+    mark([tensor for parameter in group.fsdp_params if parameter.mesh_info.mesh.size() > 1 for tensor in parameter.all_gather_outputs])
 
 
 @guard.guarded
 def _flat_is_whole(handle):
-    rows = []
-    if handle.world_size > 1:
-        for name in ("_full_param_padded", "_full_prec_full_param_padded"):
-            tensor = getattr(handle.flat_param, name, None)
-            if tensor is not None:
-                rows.extend(holds.rows_of("gathered", tensor, _LABEL, whole=True))
-    _mark(rows)
+    names = ("_full_param_padded", "_full_prec_full_param_padded") if handle.world_size > 1 else ()
+    tensors = [getattr(handle.flat_param, name, None) for name in names]
+    mark([tensor for tensor in tensors if tensor is not None])

@@ -9,13 +9,13 @@ state is set; optimizers from their first update. All by weak references: nothin
 import functools
 import weakref
 
-from . import copies, facts, guard, metadata, usage
+from . import copies, facts, guard, metadata, references, usage
 from .state import state
 
 _modules = {}  # id -> weak reference to a module that owns parameters
 _optimizers = {}
 lasting = []  # functions that give the rows of what a library keeps
-_owned = {}  # id -> weak reference to a parameter that some module has, or had
+_owned = {}  # id -> reference to a parameter that some module has, or had
 
 
 def modules():
@@ -213,7 +213,7 @@ def around_setstate(original):
 def _registered(module, name, parameter):
     _note(_modules, module, _module_gone)
     if parameter is not None:
-        _note(_owned, parameter)
+        _owned[id(parameter)] = references.to(parameter)
 
 
 @guard.guarded
@@ -229,7 +229,7 @@ def _copied(module):
         _note(_modules, module, _module_gone)
         for parameter in module._parameters.values():
             if parameter is not None:
-                _note(_owned, parameter)
+                _owned[id(parameter)] = references.to(parameter)
 
 
 _module_gone = guard.guarded(lambda reference: usage.note_deletion())

@@ -7,9 +7,8 @@ theirs: other rows of the same look claim it.
 """
 
 import collections
-import weakref
 
-from . import frames, guard, holds, metadata, methods
+from . import frames, guard, holds, metadata, methods, references
 from .state import state
 
 CHECKPOINT, STATE = "loaded checkpoint", "loaded optimizer state"  # src/analyze/find_checkpoint.c knows them
@@ -27,7 +26,7 @@ class _Group:
     __slots__ = ("tensors", "shapes", "of_optimizer", "label")
 
     def __init__(self, tensors, of_optimizer):
-        self.tensors = [weakref.ref(tensor) for tensor in tensors]
+        self.tensors = [references.to(tensor) for tensor in tensors]
         self.shapes = collections.Counter((tuple(tensor.shape), tensor.nbytes) for tensor in tensors)
         self.of_optimizer = of_optimizer
         self.label = None  # what they are, once they are used

@@ -13,7 +13,7 @@ import functools
 import sys
 
 from . import absent, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, host, imports, init, loaders, usage
-from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, recomputed, torchapi, values, workers
+from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, recomputed, references, torchapi, values, workers
 from .state import state
 
 Point = collections.namedtuple("Point", "when module name releases attach lost")
@@ -84,6 +84,8 @@ TABLE = (
           "second copies of a model are counted as the model"),
     Point(DETAIL, "torch.nn.modules.module", "Module.__setstate__", ALL, methods.wrapping(holds.around_setstate),
           "parameters of copied modules are counted as temporaries"),
+    Point(DETAIL, "torch.utils", "swap_tensors", ALL, methods.wrapping(references.around_swap),
+          "parameters of several parts cannot be converted: --no-detail"),
     Point(DETAIL, "torch.distributed.fsdp._fully_shard._fsdp_param_group", "FSDPParamGroup.wait_for_unshard", ALL,
           gathered.watch_groups, _SHARDS),
     Point(DETAIL, "torch.distributed.fsdp._flat_param", "FlatParamHandle.unshard", ALL, gathered.watch_flat, _SHARDS),

@@ -12,7 +12,7 @@ references: nothing lives longer for us.
 import time
 import weakref
 
-from . import earlier, events, guard, holds
+from . import earlier, events, guard, holds, references
 from .state import state
 
 _LOOKS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # trainings at whose first update is looked
@@ -80,7 +80,7 @@ def update_began(optimizer, frame):
     now = _known.trainings[-1] if _known.trainings else None
     if now is not None and _is_in(now.optimizers, optimizer):
         return
-    given = {id(parameter): weakref.ref(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    given = {id(parameter): references.to(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     if now is None or _is_new(optimizer, given):
         if len(_known.trainings) >= _MOST_TRAININGS:
             return
@@ -101,7 +101,7 @@ def update_ended(optimizer, frame):
         return
     _known.looked = True
     now = _known.trainings[-1]
-    now.there = {id(parameter): weakref.ref(parameter) for parameter in _parameters()}
+    now.there = {id(parameter): references.to(parameter) for parameter in _parameters()}
     if now.number in _LOOKS:
         _look(now, frame)
 

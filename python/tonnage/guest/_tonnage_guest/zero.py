@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What DeepSpeed's ZeRO holds that no module or optimizer of PyTorch's does: buckets for gradients (as many numbers as `reduce_bucket_size` says,
 however few the model has; stages 1 and 2 make them as a backward pass begins, stage 3 once), this rank's part of the gradients, and in
-stage 3 its part of the parameters.
+stage 3 its part of the parameters, and parameters that are whole for a while with the buffers that they are gathered in.
 """
 
 import weakref
@@ -18,6 +18,7 @@ def install():
     holds.lasting.append(_rows)
     imports.watch("deepspeed.runtime.zero.stage_1_and_2", guard.guarded(_watch_stages_1_and_2))
     imports.watch("deepspeed.runtime.zero.stage3", guard.guarded(_watch_stage_3))
+    imports.watch("deepspeed.runtime.zero.partition_parameters", guard.guarded(_watch_gathering))
 
 
 def _watch_stages_1_and_2(module):
@@ -27,6 +28,31 @@ def _watch_stages_1_and_2(module):
 
 def _watch_stage_3(module):
     gathered.after(module.DeepSpeedZeroOptimizer_Stage3, "_setup_for_real_optimizer", _are_there)
+
+
+def _watch_gathering(module):
+    gathered.after(module.AllGatherCoalescedHandle, "__init__", _buffer_is_there)
+    gathered.after(module.AllGatherCoalescedHandle, "wait", _parameters_are_whole)
+    gathered.after(module.AllGatherHandle, "wait", _parameter_is_whole)
+
+
+@guard.guarded
+def _buffer_is_there(handle):
+    if handle.world_size > 1 and handle.partitions:
+        gathered.mark(handle.partitions[:1])
+
+
+@guard.guarded
+def _parameters_are_whole(handle):
+    if handle.world_size > 1:
+        gathered.mark([parameter.data for parameter in handle.params])
+
+
+@guard.guarded
+def _parameter_is_whole(handle):
+    parameter = handle._AllGatherHandle__param
+    if parameter.ds_zero_partition_world_size > 1:
+        gathered.mark([parameter.data])
 
 
 @guard.guarded

@@ -1,4 +1,4 @@
-"""A small model under DeepSpeed's ZeRO: deepspeed_zero.py STAGE BUCKET [bf16] [offload]."""
+"""A small model under DeepSpeed's ZeRO: deepspeed_zero.py STAGE BUCKET [bf16] [offload [parameters]]."""
 
 import sys
 
@@ -27,6 +27,8 @@ if "bf16" in words:
 if "offload" in words:
     config["zero_optimization"]["offload_optimizer"] = {"device": "cpu"}
     config["zero_force_ds_cpu_optimizer"] = False  # its own is compiled as it is first used
+if "parameters" in words:
+    config["zero_optimization"]["offload_param"] = {"device": "cpu"}
 model = nn.Sequential(*[Block() for _ in range(24)])
 engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
 for step in range(4):

@@ -31,12 +31,22 @@ def meet(*groups):
         torch.cuda.synchronize()  # waits
 
 
+def exchange(what, *words):
+    """By the group's communicator: an unbatched call makes one of two ranks first."""
+    for work in dist.batch_isend_irecv([dist.P2POp(what, *words)]):
+        work.wait()
+
+
 if way == "nothing":  # all is well
     meet(None, other)
 elif rank != last:
     if way == "receive":
         dist.recv(values, last)
         torch.cuda.synchronize()  # waits for a send
+    if way == "lengths" and rank == 0:
+        for _ in range(100):
+            exchange(dist.irecv, values[:4], last)
+        torch.cuda.synchronize()  # waits for as much
     meet(None, other)
 elif way == "skip":  # a collective is left out
     dist.broadcast(values[:4], 0)
@@ -47,6 +57,14 @@ elif way == "shapes":
     torch.cuda.synchronize()
 elif way == "order":
     meet(other, None)
+elif way == "send":
+    exchange(dist.isend, values[:1], 0)
+    torch.cuda.synchronize()  # has sent to nobody
+elif way == "lengths":  # after many that were right
+    for number in range(100):
+        exchange(dist.isend, values[: 4 + (number == 99)], 0)
+    torch.cuda.synchronize()  # has sent too much
+    meet(None)
 elif way == "exits":
     os._exit(0)
 elif way == "receive":
