@@ -24,6 +24,17 @@ tn__human_bytes(int64_t bytes, char buffer[32])
 }
 
 const char *
+tn__typed_bytes(uint64_t bytes, char buffer[32])
+{
+	static const char *const units[] = { "", "KiB", "MiB", "GiB", "TiB" };
+	size_t unit = 0;
+	for (; bytes > 0 && bytes % 1024 == 0 && unit < sizeof(units) / sizeof(units[0]) - 1; unit++)
+		bytes /= 1024;
+	snprintf(buffer, 32, "%" PRIu64 "%s", bytes, units[unit]);
+	return buffer;
+}
+
+const char *
 tn__grouped(int64_t number, char buffer[32])
 {
 	char digits[32];

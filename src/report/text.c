@@ -363,17 +363,17 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 		others = tn__programs_beside_at_most(report);
 		command = report->programs.items[report->programs.failing].command;
 	}
-	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "", host[48] = "", inputs[48] = "";
+	char card[64] = "", memory[48] = "", other[48] = "", gpus[32] = "", host[48] = "", inputs[48] = "", bytes[32];
 	if (row != NULL && !report->real_gpu)
 		snprintf(card, sizeof(card), "--gpu %s ", report->gpu.alias);
 	if (row != NULL && row->figures.total_bytes != report->gpu.total_bytes)
-		snprintf(memory, sizeof(memory), "--memory %llu ", (unsigned long long)report->gpu.total_bytes);
+		snprintf(memory, sizeof(memory), "--memory %s ", tn__typed_bytes(report->gpu.total_bytes, bytes));
 	if (others > 0)
-		snprintf(other, sizeof(other), "--other %lld ", (long long)others);
+		snprintf(other, sizeof(other), "--other %s ", tn__typed_bytes((uint64_t)others, bytes));
 	if (report->gpus > 1)
 		snprintf(gpus, sizeof(gpus), "--gpus %d ", report->gpus);
 	if (report->host.limit != TN_NO_FIGURE)
-		snprintf(host, sizeof(host), "--host-memory %lld ", (long long)report->host.limit);
+		snprintf(host, sizeof(host), "--host-memory %s ", tn__typed_bytes((uint64_t)report->host.limit, bytes));
 	if (report->inputs.order != NULL && strcmp(report->inputs.order, "longest") == 0)
 		snprintf(inputs, sizeof(inputs), "--inputs longest ");
 	else if (report->inputs.padded_to > 0)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/figure.h"
 #include "base/plain.h"
 #include "trials/trial.h"
 
@@ -232,7 +233,7 @@ tn__search_failure(const struct tn_trial *trial, struct tn_progress_line *line, 
 char *
 tn__search_card_options(const struct tn_run_options *options)
 {
-	char *text = NULL;
+	char *text = NULL, bytes[32];
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
@@ -242,11 +243,11 @@ tn__search_card_options(const struct tn_run_options *options)
 	if (options->gpus != 1)
 		fprintf(out, "--gpus %d ", options->gpus);
 	if (options->memory_bytes != 0)
-		fprintf(out, "--memory %llu ", (unsigned long long)options->memory_bytes);
+		fprintf(out, "--memory %s ", tn__typed_bytes(options->memory_bytes, bytes));
 	if (options->other_bytes != 0)
-		fprintf(out, "--other %llu ", (unsigned long long)options->other_bytes);
+		fprintf(out, "--other %s ", tn__typed_bytes(options->other_bytes, bytes));
 	if (options->host_memory_bytes != 0)
-		fprintf(out, "--host-memory %llu ", (unsigned long long)options->host_memory_bytes);
+		fprintf(out, "--host-memory %s ", tn__typed_bytes(options->host_memory_bytes, bytes));
 	fclose(out);
 	return text;
 }

@@ -57,7 +57,7 @@ def test_what_fits_is_first_and_its_saving_is_to_the_byte(fix):
     assert by_id(document)["foreach"]["saved_bytes"] == 100 * MIB
     assert document["unchanged"]["missing_bytes"] == 1500 * MIB + (document["gpu"]["context_bytes"]) - CARD * MIB
     assert "title of zero_grad" in done.stderr and "Do zero_grad." in done.stderr
-    assert 'tonnage fix --apply "zero_grad" --gpu rtx3060 --memory 1073741824' in " ".join(done.stderr.split())
+    assert 'tonnage fix --apply "zero_grad" --gpu rtx3060 --memory 1GiB' in " ".join(done.stderr.split())
     assert "words of the program" not in done.stderr
 
 

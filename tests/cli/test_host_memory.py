@@ -72,7 +72,7 @@ def test_too_little(tonnage, schema):
     assert "Does not fit the computer's memory: " in done.stderr
     assert "It fits on NVIDIA GeForce RTX 3060 (11.75 GiB): 150.0 MiB at the peak" in done.stderr
     assert "prefetch_factor=1 instead of 2 saves about 256.0 MiB" in " ".join(done.stderr.split())
-    assert "tonnage fix --gpu rtx3060 --host-memory 1048576 --" in " ".join(done.stderr.split())
+    assert "tonnage fix --gpu rtx3060 --host-memory 1MiB --" in " ".join(done.stderr.split())
     again = tonnage("report", "report.json", "--text")
     assert again.stdout == done.stderr[done.stderr.index("Does not fit the computer"):]
 

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/figure.h"
 #include "tonnage/run.h"
 
 static void
@@ -52,9 +53,36 @@ test_not_sizes(void **state)
 	}
 }
 
+/* What we print to be typed again is read as the same number, and is short. */
+static void
+test_typed(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} sizes[] = {
+		{ 0, "0" },
+		{ 1023, "1023" },
+		{ 1024, "1KiB" },
+		{ 524288000, "500MiB" },
+		{ 524288001, "524288001" },
+		{ UINT64_C(6) << 30, "6GiB" },
+		{ UINT64_C(5) << 28, "1280MiB" },
+		{ UINT64_C(1) << 50, "1024TiB" },
+	};
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char text[32];
+		uint64_t bytes = 77;
+		assert_string_equal(tn__typed_bytes(sizes[i].bytes, text), sizes[i].text);
+		assert_int_equal(tn_parse_size(text, &bytes), TN_OK);
+		assert_int_equal(bytes, sizes[i].bytes);
+	}
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sizes), cmocka_unit_test(test_not_sizes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sizes), cmocka_unit_test(test_not_sizes),
+		                                cmocka_unit_test(test_typed) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
