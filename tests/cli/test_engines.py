@@ -105,7 +105,7 @@ def test_interrupted_and_resumed(fit, tonnage):
     process.send_signal(signal.SIGINT)
     stderr = process.communicate(timeout=100)[1]
     assert process.returncode == 130 and "goes on from there" in stderr, stderr
-    wait_until(lambda: not tonnage.processes())
+    wait_until(lambda: not tonnage.processes() and not tonnage.left_behind())
     assert tonnage.processes() == [] and tonnage.left_behind() == []
     kept = len(results(tonnage))
     assert 4 <= kept < alone["trials"]

@@ -77,7 +77,7 @@ def test_each_alone_fits_and_both_do_not(tmp_path):
     assert run.report["out_of_memory"]["requested_bytes"] == 5000 * MIB
     assert run.report["out_of_memory"]["at"]["line"] == 32
     text = " ".join(run.stderr.split())
-    assert f"tonnage fix --gpu rtx3060 --other {holder} -- {python} {SHARER} 5000 after=first" in text
+    assert f"tonnage fix --gpu rtx3060 --other {holder // MIB}MiB -- {python} {SHARER} 5000 after=first" in text
     assert "It was program 2 (python" in text and "--other" in text and "in total they need 13.1" in text
     check_categories(run)
     card = json.loads(page.read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0])["card"]

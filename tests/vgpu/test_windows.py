@@ -28,7 +28,7 @@ def test_too_big_spills(tonnage):
     assert run.report["steps"]["stopped"] == "settled" and run.report["out_of_memory"] is None
     text = " ".join(run.stderr.split())
     assert "would lie in the computer's memory, many times slower" in text and "Prefer No Sysmem Fallback" in text
-    assert f"tonnage fix --gpu rtx3060 --other {DESKTOP} -- " in text
+    assert f"tonnage fix --gpu rtx3060 --other {DESKTOP // MIB}MiB -- " in text
 
 
 def test_the_policy_forbids_it(tonnage):
