@@ -90,8 +90,12 @@ def test_a_loss_that_is_a_sum_is_not_divided(on_cpu):
         assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
 
 
-def test_the_patch_has_the_same_gradients(on_cpu):
-    program = HEAD + MODELS["perceptron"].replace("44", "48") + LOOP
+@pytest.mark.parametrize("condition", ["", "if epoch < 5: "])
+def test_the_patch_has_the_same_gradients(on_cpu, condition):
+    """Also where what comes right before the update is a block of its own."""
+    clip = "torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)"
+    within = clip if not condition else condition + "\n                " + clip
+    program = HEAD + MODELS["perceptron"].replace("44", "48") + LOOP.replace(clip, within)
     before, after = on_cpu(program), on_cpu(program, "accumulate=4")
     patched = on_cpu(program, patch=after.change("accumulate")["patch"])
     one, two = json.loads(before.stdout), json.loads(patched.stdout)

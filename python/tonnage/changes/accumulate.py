@@ -416,9 +416,9 @@ class _Accumulation:
         return self.whole and turns.is_given_again(text, loop) and text.scope(statement) is text.scope(loop)
 
     def guard(self, edits, text, statement, header):
-        if edits.wraps and edits.wraps[-1][2] == header and edits.wraps[-1][1] == statement.lineno - 1:
-            first, last, header = edits.wraps.pop()
-            edits.wraps.append((first, statement.end_lineno, header))
+        first, last, before = edits.wraps[-1] if edits.wraps else (None, None, None)
+        if before == header and last == statement.lineno - 1 and first in [each.lineno for each in text.block(statement)]:
+            edits.wraps[-1] = (first, statement.end_lineno, header)
         else:
             edits.wrap([statement], header)
 
