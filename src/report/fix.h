@@ -38,6 +38,7 @@ struct tn_fix_change {
 	int pieces;                                 /* that a batch is cut into; 0: it stays whole */
 	int64_t reserved_peak, device_peak, margin; /* on the card */
 	int64_t need, saved;    /* the allocated peak and what lies outside PyTorch; what that is less than unchanged */
+	int64_t steps_seen;     /* how far the trial of these figures went */
 	int64_t uncertain;      /* so much higher may the peak be; 0: unknown */
 	int64_t fits_with_less; /* it was seen to fit a card with so much less memory, too; 0: not tried, or it did not */
 };

@@ -118,11 +118,12 @@ start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 	struct tn_trial *trial = &attempt->card;
 	trial->options = search->card.options;
 	limit_time(search, trial);
-	trial->options.no_detail = !tn__fix_grows(search);
+	trial->options.no_detail = !tn__fix_grows(search) && !attempt->fresh;
 	trial->options.other_bytes += (uint64_t)search->card.hidden;
 	if (attempt->without_others)
 		trial->options.other_bytes -= search->card.options.other_bytes;
 	trial->changes = attempt->without_others ? NULL : attempt->found.changes;
+	trial->fresh = attempt->fresh;
 	set_arguments(attempt, trial);
 	count_first(search, attempt);
 	attempt->stage = TN_STAGE_ON_CARD;
@@ -177,10 +178,11 @@ start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	trial->options = search->card.options;
 	limit_steps(search, attempt, &trial->options);
 	limit_time(search, trial);
-	trial->options.no_detail = !seeks_sequels(search, attempt);
+	trial->options.no_detail = !seeks_sequels(search, attempt) && !attempt->fresh;
 	trial->options.memory_bytes = TN_UNLIMITED_CARD;
 	trial->options.host_memory_bytes = 0;
 	trial->changes = attempt->found.changes;
+	trial->fresh = attempt->fresh;
 	set_arguments(attempt, trial);
 	count_first(search, attempt);
 	attempt->stage = TN_STAGE_ON_LARGE;

@@ -180,6 +180,7 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 		found->device_peak = report->device_peak;
 		return;
 	}
+	found->steps_seen = report->steps_seen;
 	found->reserved_peak = report->reserved_peak;
 	found->device_peak = report->device_peak == TN_NO_FIGURE ? TN_NO_FIGURE : report->device_peak - hidden;
 	if (found->device_peak == TN_NO_FIGURE)
@@ -240,10 +241,23 @@ is_broken(const struct tn_fix_search *search, struct tn_attempt *attempt, const 
 	return true;
 }
 
+/* Python's collector comes at other moments where other objects are made, so that garbage may be there, or not, as the peak comes: in a
+ * forked process, and in a trial without detail. The unchanged program was started anew, with detail: so is this, once. */
+static bool
+is_tried_anew(struct tn_attempt *attempt, struct tn_trial *trial)
+{
+	if (trial->server <= 0 || attempt->fresh) /* 0: it never ran here */
+		return false;
+	tn__trial_clear(trial);
+	attempt->fresh = true;
+	attempt->stage = TN_STAGE_WAITS;
+	return true;
+}
+
 /* True for a change that acted on nothing: it saves nothing, and where its trial needs something else all the same, the two
  * runs saw different things. */
 static bool
-did_nothing(struct tn_attempt *attempt)
+did_nothing(struct tn_attempt *attempt, struct tn_trial *trial)
 {
 	struct tn_fix_change *found = &attempt->found;
 	char bytes[32], *why = NULL;
@@ -251,7 +265,7 @@ did_nothing(struct tn_attempt *attempt)
 		return false;
 	attempt->stage = TN_STAGE_OVER;
 	found->end = TN_FIX_NO_HELP;
-	if (found->saved == 0 || found->saved == TN_NO_FIGURE)
+	if (found->saved == 0 || found->saved == TN_NO_FIGURE || is_tried_anew(attempt, trial))
 		return true;
 	found->end = TN_FIX_UNKNOWN;
 	tn__human_bytes(found->saved < 0 ? -found->saved : found->saved, bytes);
@@ -286,11 +300,11 @@ is_told_and_whole(const struct tn_fix_search *search, struct tn_attempt *attempt
 void
 tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
-	const struct tn_trial *trial = &attempt->large;
+	struct tn_trial *trial = &attempt->large;
 	if (!is_told_and_whole(search, attempt, trial))
 		return;
 	take_peaks(search, attempt, trial, 0);
-	if (did_nothing(attempt))
+	if (did_nothing(attempt, trial))
 		return;
 	tn__fix_judge_updates(search, attempt, trial);
 	tn__fix_judge_time(search, attempt, trial);
@@ -323,7 +337,7 @@ tn__fix_judge_less(struct tn_attempt *attempt)
 void
 tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
-	const struct tn_trial *trial = &attempt->card;
+	struct tn_trial *trial = &attempt->card;
 	if (trial->end == TN_TRIAL_DONE && !tn__trial_fits(trial) && !search->direct && !attempt->without_others &&
 	    attempt->large.end == TN_TRIAL_WAITS) {
 		attempt->stage = TN_STAGE_TOO_SMALL; /* it may have ended before the change could do anything */
@@ -343,7 +357,7 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		return;
 	}
 	take_peaks(search, attempt, trial, search->card.hidden);
-	if (did_nothing(attempt))
+	if (did_nothing(attempt, trial))
 		return;
 	tn__fix_judge_updates(search, attempt, trial);
 	tn__fix_judge_time(search, attempt, trial);

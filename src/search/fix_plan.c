@@ -27,6 +27,7 @@ add_attempt(struct tn_fix_search *search, const char *title, enum tn_guarantee r
 		                                       .end = TN_FIX_UNKNOWN,
 		                                       .reserved_peak = TN_NO_FIGURE,
 		                                       .device_peak = TN_NO_FIGURE,
+		                                       .steps_seen = TN_NO_FIGURE,
 		                                       .need = TN_NO_FIGURE,
 		                                       .margin = TN_NO_FIGURE } };
 	return attempt;

@@ -29,12 +29,13 @@ enum tn_stage {
 struct tn_attempt {
 	struct tn_fix_change found;
 	enum tn_stage stage;
-	bool kept;                         /* tn_fix_change was handed over */
-	bool wished;                       /* tried whatever else fits */
-	bool soon;                         /* comes next, and waits for no other promise */
-	bool acted;                        /* some change of it made a difference in its last trial */
-	bool without_others;               /* the card is tried without other processes, and nothing is changed */
-	int64_t most;                      /* what it may save, at most */
+	bool kept;           /* tn_fix_change was handed over */
+	bool wished;         /* tried whatever else fits */
+	bool soon;           /* comes next, and waits for no other promise */
+	bool acted;          /* some change of it made a difference in its last trial */
+	bool fresh;          /* its trials are started anew, not forked, and see all that the unchanged program's does */
+	bool without_others; /* the card is tried without other processes, and nothing is changed */
+	int64_t most;        /* what it may save, at most */
 	struct tn_trial large, card, less; /* less: the card with less memory */
 	char **arguments;                  /* of the program, where options of its own are set */
 	char steps[16];                    /* of the trial on the unlimited card, where a few tell enough */

@@ -37,6 +37,7 @@ struct tn_trial {
 	/* what is tried; borrowed while the trial lives */
 	struct tn_run_options options; /* card, program, steps */
 	const char *changes;           /* TONNAGE_CHANGES, or NULL */
+	bool fresh;                    /* a process that is started anew, also where forks are found to be the same */
 	bool keep_words;               /* what the program says on stderr is kept */
 	bool lists_modules;            /* what the program has imported is kept */
 	bool alone; /* nothing runs beside it: set for one that was ended for want of the computer's memory */

@@ -65,7 +65,7 @@ static tn_status
 start(struct tn_trials *trials, struct tn_trial *trial)
 {
 	pid_t self = getpid();
-	bool forked = trials->server.state == TN_FORKS_READY && trial != trials->first;
+	bool forked = trials->server.state == TN_FORKS_READY && trial != trials->first && !trial->fresh;
 	trial->result = memfd_create("tonnage-trial", MFD_CLOEXEC);
 	trial->said = trial->keep_words ? memfd_create("tonnage-words", MFD_CLOEXEC) : -1;
 	trial->alive = forked ? open_alive(trials) : -1;

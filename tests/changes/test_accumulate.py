@@ -90,8 +90,12 @@ def test_a_loss_that_is_a_sum_is_not_divided(on_cpu):
         assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
 
 
-def test_the_patch_has_the_same_gradients(on_cpu):
-    program = HEAD + MODELS["perceptron"].replace("44", "48") + LOOP
+@pytest.mark.parametrize("condition", ["", "if epoch < 5: "])
+def test_the_patch_has_the_same_gradients(on_cpu, condition):
+    """Also where what comes right before the update is a block of its own."""
+    clip = "torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)"
+    within = clip if not condition else condition + "\n                " + clip
+    program = HEAD + MODELS["perceptron"].replace("44", "48") + LOOP.replace(clip, within)
     before, after = on_cpu(program), on_cpu(program, "accumulate=4")
     patched = on_cpu(program, patch=after.change("accumulate")["patch"])
     one, two = json.loads(before.stdout), json.loads(patched.stdout)
@@ -224,6 +228,27 @@ def test_accumulation_saves_activations_and_so_does_its_patch(saves):
     assert before.allocated - after.allocated >= 8 * 48 * MIB
     assert entry["results"] == "same_up_to_rounding"
     assert {place["line"] for place in entry["places"]} >= {8, 13, 14, 15, 16}
+
+
+@pytest.mark.parametrize("size, written", [("16384", "size // 4"), ("2", "max(1, size // 4)")])
+def test_an_evaluation_whose_loader_the_same_call_makes_has_smaller_batches_too(saves, size, written):
+    """The patch sets one size for both: the trial does so, too. An evaluation in batches of 16384 would have the peak."""
+    program = WIDE.replace("loader = DataLoader(TensorDataset(torch.zeros(32768, 1024)), batch_size=16384, shuffle=True)", """
+    def loader_of(count, size):
+        return DataLoader(TensorDataset(torch.zeros(count, 1024)), batch_size=size)
+    loader, tests = loader_of(32768, 16384), loader_of(32768, %s)
+""".strip() % size)
+    program = program.replace('    print("done")', """        model.eval()
+        with torch.no_grad():
+            for step, (x,) in enumerate(tests):
+                (model(x.cuda()) - x.cuda()).square().mean().item()
+                if step == 3: break
+        model.train()
+    print("done")
+""")  # fmt: skip
+    before, after, entry = saves(program, "accumulate=4")
+    assert before.allocated - after.allocated >= 8 * 48 * MIB
+    assert "batch_size=%s)" % written in entry["patch"] and "for evaluation" in entry["how"], entry
 
 
 def test_a_smaller_batch_saves_activations_and_so_does_its_patch(saves):

@@ -33,6 +33,7 @@ LOSSES = """
         ("losses = []", "losses.append(loss)", "torch.stack(losses).mean()", "losses.append(loss.detach())"),
         ("total = 0", "total += loss", "total", "total += loss.detach()"),
         ("total = 0", "total = total + loss", "total", "total = total + loss.detach()"),
+        ("total = 0", "total = total + loss * \\\n                1.0", "total", "total = total + (loss * 1.0).detach()"),
         ("losses = {}", "losses[batch] = loss", "sum(losses.values())", "losses[batch] = loss.detach()"),
     ],
 )

@@ -129,6 +129,38 @@ def test_updates_are_made_of_as_much(virtual, name):
         assert before[figure] == after[figure], figure
 
 
+def test_what_is_called_with_the_size_of_a_batch_is_no_batch(on_cpu):
+    """A schedule, an endless iterator and a model made with it; the loader's batches come in pieces as ever."""
+    program = HEAD + """
+    def rates(batch_size):
+        return lambda step: 0.1 / (1 + step / batch_size)
+
+    def endless(loader, batch_size):
+        while True:
+            yield from loader
+
+    loader = torch.utils.data.DataLoader(torch.randn(32, 12), batch_size=8)
+    rate = rates(batch_size)
+    batches = endless(loader, batch_size)
+    scale = rates(batch_size=batch_size)
+    for step in range(4):
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step)
+        optimizer.zero_grad()
+        x = batches.__next__()
+        loss = model(x).square().mean() * scale(0)
+        loss.backward()
+        optimizer.step()
+""" + END
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    entry = after.change("accumulate")
+    assert entry["applied"] and "in_pieces" not in entry["patch"]
+    one, two = json.loads(before.stdout), json.loads(after.stdout)
+    assert len(one) == len(two) == 4
+    for a, b in zip(one, two):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     "loop",
     [

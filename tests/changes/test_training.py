@@ -239,6 +239,18 @@ def test_checkpointing_keeps_gradients_and_running_statistics(on_cpu, norm):
             assert b == pytest.approx(a, rel=1e-12)
 
 
+def test_only_the_blocks_of_a_sequential_that_holds_more_are_checkpointed(on_cpu):
+    """As a ResNet's children in one Sequential: an activation in place would change what a block in front of it has to keep."""
+    program = (GRADIENTS % "nn.LayerNorm(8)").replace("nn.Sequential(*(Block() for _ in range(4)))",
+                                                      "nn.ReLU(inplace=True), *(Block() for _ in range(4))")  # fmt: skip
+    assert "inplace" in program
+    before, after = on_cpu(program), on_cpu(program, "checkpoint")
+    entry = after.change("checkpoint")
+    assert entry["effective"] == 4
+    patched = on_cpu(program, patch=entry["patch"])
+    assert before.stdout == after.stdout == patched.stdout
+
+
 NUMBERED = """
     class Model(nn.Module):
         def __init__(self):

@@ -29,8 +29,8 @@ torch.save(model.state_dict(), "model.pt")
 
 @pytest.fixture
 def fix(tmp_path):
-    def run(wheel, *options):
-        (tmp_path / "train.py").write_text(PROGRAM)
+    def run(wheel, *options, program=PROGRAM):
+        (tmp_path / "train.py").write_text(program)
         command = [TONNAGE, "fix", "--quiet", "--gpu", "rtx3060", "--memory", "1200MiB", "--json", "fix.json", *options, "--",
                    python_of(wheel), "train.py"]  # fmt: skip
         done = subprocess.run(list(map(str, command)), cwd=tmp_path, capture_output=True, text=True, timeout=600)
@@ -46,6 +46,31 @@ def test_a_fork_is_the_program(fix, wheel):
     document, words = fix(wheel, "--seconds=1")
     assert document["not_forked_because"] is None and document["forked_trials"] == document["trials"] - 1 >= 3, words
     assert any(change["fits"] for change in document["changes"]), document
+
+
+OTHERWISE = """\
+import sys
+forked = "torch" in sys.modules
+import torch
+
+held = torch.empty(1300 << 20, dtype=torch.uint8, device="cuda")
+more = torch.empty((8 if forked else 4) << 20, dtype=torch.uint8, device="cuda")
+model = torch.nn.Linear(1024, 1024).cuda()
+optimizer = torch.optim.SGD(model.parameters())
+for _ in range(10):
+    model(torch.ones(8, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_what_a_fork_alone_takes_is_no_saving_and_no_loss(fix, monkeypatch):
+    """As with garbage that Python's collector finds later there: a trial that acted on nothing is made again in a new process."""
+    monkeypatch.setenv("TONNAGE_TRY", "nothing")
+    document, words = fix("torch-2.11.0", "--seconds=1", program=OTHERWISE)
+    assert document["not_forked_because"] is None and document["forked_trials"] >= 1, words
+    row = next(change for change in document["changes"] if change["id"] == "nothing")
+    assert (row["outcome"], row["saved_bytes"]) == ("no_help", 0), row
 
 
 @pytest.mark.long

@@ -9,7 +9,8 @@ makes or that `needs` names. Each script is searched once; the command line of t
 run as it stands. `right`: the first entry is the expert's, and its trial kept the results. `as_good`: so it is, or it fits safely, its trial kept the results,
 and what the expert wrote down was seen to be slower, not to fit, or to fit only narrowly; the trials say so, and nobody's taste. Where the expert's was not tried, it is outdone only
 by what takes no longer than the program as it is, and only where it is more work (accumulation, checkpointing). `first_trial`: the first entry
-was tried before all others. A search of which 300 seconds saw no end is ended then, and what it had found counts (`seconds` says so). `same`: that run's peak is to the byte what the list says. `nothing_saves`:
+was tried before all others. A search of which 300 seconds saw no end is ended then, and what it had found counts (`seconds` says so). `same`: that run's peak is to the byte what the list says; where that run
+saw other steps than the trial (a cache that grows goes on growing), it is made once more for as many. `nothing_saves`:
 what the change that does nothing saves; a row of which that is not 0 makes this end with 1. `build`: the commit that was measured. Seconds were
 measured on two cores that other jobs used as well, at a load of 3 to 8: `cpu` is what can be compared. `at_first`: the first entry
 of the first run of the row, before anything was mended for it, and whether it was right. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
@@ -41,12 +42,12 @@ MORE_WORK = ("accumulate", "option_accumulate", "checkpoint", "option_checkpoint
 NO_SLOWER = 1.01  # a step's time is an estimate
 
 
-def tonnage(command, row, words, folder, keep=None):
+def tonnage(command, row, words, folder, keep=None, options=()):
     """The document of a command on a program, or {}."""
     with tempfile.TemporaryDirectory() as out:
         path = pathlib.Path(out) / "out.json"
         card = ["--gpu", row["gpu"], *(["--memory", row["memory"]] if "memory" in row else [])]
-        line = [TONNAGE, command, "--quiet", *card, "--json", path, "--", *words]
+        line = [TONNAGE, command, "--quiet", *card, *options, "--json", path, "--", *words]
         process = subprocess.Popen(list(map(str, line)), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    env={**os.environ, **row.get("variables", {}), "TONNAGE_TRY": "nothing"})  # fmt: skip
         try:
@@ -73,18 +74,23 @@ def words_of(row):
 
 
 def run_first(row, first, words, folder):
-    """The document of a run of the first entry, as its reader would make it."""
+    """The document of a run of the first entry, as its reader would make it, and one of as many steps as its trial saw."""
     patch = first["patch"]
     settings = [part.partition("=")[2] for part in first["combination"] if part.startswith("alloc=")]
     if settings:  # no patch sets the environment
         row = {**row, "variables": {**row.get("variables", {}), "PYTORCH_ALLOC_CONF": ",".join(settings)}}
-    if patch is None:
-        return tonnage("run", row, shlex.split(first["command"]) if first["command"] else words, folder)
-    subprocess.run(["patch", "-p0", "--fuzz=0"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
+    words = shlex.split(first["command"]) if first["command"] else words
+    if patch is not None:
+        subprocess.run(["patch", "-p0", "--fuzz=0"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
     try:
-        return tonnage("run", row, shlex.split(first["command"]) if first["command"] else words, folder)
+        again = as_long = tonnage("run", row, words, folder)
+        steps = first["steps_seen"]
+        if steps and again.get("verdict") == "fits" and again["steps"]["seen"] != steps:
+            as_long = tonnage("run", row, words, folder, options=("--steps", steps))
+        return again, as_long
     finally:
-        subprocess.run(["patch", "-p0", "-R"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
+        if patch is not None:
+            subprocess.run(["patch", "-p0", "-R"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
 
 
 def measure(row, sources, keep):
@@ -104,8 +110,9 @@ def measure(row, sources, keep):
     line.update(as_good=is_as_good(row, first, found["changes"]), first_trial=first["trial"] == 1)
     line.update(first_entry=first["id"], results=first["results"], right=first["id"] in row["expert"] and first["results"] != "different_training")
     if first["patch"] is not None or first["command"] is not None:
-        again = run_first(row, first, words, folder)
-        line.update(again=again.get("verdict"), same=again.get("peak", {}).get("device_bytes") == first["peak_device_bytes"])
+        again, as_long = run_first(row, first, words, folder)
+        peaks = [run.get("peak", {}).get("device_bytes") for run in (again, as_long)]
+        line.update(again=again.get("verdict"), same=first["peak_device_bytes"] in peaks)
         if again.get("verdict") != "fits":  # a wrong promise is neither
             line.update(right=False, as_good=False)
     return line

@@ -65,6 +65,7 @@ class _Accumulation:
         self.sites = {}  # what -> places
         self.loop = None  # the code of the function that goes backward
         self.loaders = []  # (place, batch size) where loaders of loops of the program's own were made
+        self.has_small = False  # a loader that the same call has made has fewer samples than pieces
         self.divided = True
         self.split = set()  # files in which what reads a batch runs once for each piece (split.py)
         self.told = []  # what trainers were told
@@ -80,6 +81,7 @@ class _Accumulation:
         hooks.on_optimizer(guarded(self.schedules.made))
         events.call_began.subscribe(guarded(self.called))
         loaders.watch(guarded(self.use))
+        loaders.watch_evaluation(guarded(self.use_beside))
         hooks.on_length(guarded(self.lengths.asked))
         hooks.on_batch(guarded(self.batch))
         hooks.on_backward(guarded(self.backward))
@@ -143,11 +145,23 @@ class _Accumulation:
             written = loaders.size_text(place, size)
         arguments.say(self.change, "Set the DataLoader's batch_size to %s." % self.piece_words(size, written))
 
+    def use_beside(self, loader, place):
+        """A loader of an evaluation is about to be used: where the call that made it has made one that feeds training, the patch sets
+        the size of both."""
+        size = loaders.size_of(loader)
+        if place not in [made for made, _ in self.loaders] or not isinstance(size, int) or isinstance(size, bool):
+            return
+        self.has_small |= size < self.pieces
+        loader.batch_sampler.batch_size = max(1, size // self.pieces)
+        self.change.note(place, "DataLoader: evaluated in batches of %d, %d before" % (loader.batch_sampler.batch_size, size))
+        arguments.say(self.change, "The same call makes loaders for evaluation, whose batches are smaller then, too.")
+
     def piece_text(self, node, text):
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             return str(node.value // self.pieces)
         simple = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-        return "%s // %d" % (text if simple else "(%s)" % text, self.pieces)
+        piece = "%s // %d" % (text if simple else "(%s)" % text, self.pieces)
+        return "max(1, %s)" % piece if self.has_small else piece
 
     def piece_words(self, size, written):
         if written and not written.isdigit():
@@ -402,9 +416,9 @@ class _Accumulation:
         return self.whole and turns.is_given_again(text, loop) and text.scope(statement) is text.scope(loop)
 
     def guard(self, edits, text, statement, header):
-        if edits.wraps and edits.wraps[-1][2] == header and edits.wraps[-1][1] == statement.lineno - 1:
-            first, last, header = edits.wraps.pop()
-            edits.wraps.append((first, statement.end_lineno, header))
+        first, last, before = edits.wraps[-1] if edits.wraps else (None, None, None)
+        if before == header and last == statement.lineno - 1 and first in [each.lineno for each in text.block(statement)]:
+            edits.wraps[-1] = (first, statement.end_lineno, header)
         else:
             edits.wrap([statement], header)
 

@@ -38,11 +38,13 @@ def _numbered(module):
     return [pair for pairs in stems.values() if len(pairs) > 1 for pair in pairs]
 
 
-def is_list(root, path):
-    """True when the module of this name can be walked over."""
+def is_list_of(found, root, path):
+    """True when the module of this name can be walked over, and gives these blocks and nothing else."""
     import torch
 
-    return isinstance(root.get_submodule(path), (torch.nn.ModuleList, torch.nn.Sequential))
+    whole = root.get_submodule(path)
+    blocks = {id(module) for name, module in found}
+    return isinstance(whole, (torch.nn.ModuleList, torch.nn.Sequential)) and all(id(child) in blocks for child in whole)
 
 
 def _kind(module):

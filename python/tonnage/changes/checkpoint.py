@@ -124,7 +124,7 @@ class _Checkpoint:
         every = "" if self.every == 1 else "[::%d]" % self.every
         path = blocks.common_path(found)
         kind = type(found[0][1])
-        if path is not None and blocks.is_list(root, path):
+        if path is not None and blocks.is_list_of(found, root, path):
             loop = "for block in %s%s:" % (_join(name, path), every)
         elif path is not None or kind.__name__ == "Sequential":
             names = ", ".join('"%s"' % block for block, module in found)

@@ -49,13 +49,16 @@ class Source:
         return node.end_lineno, self.column(node.end_lineno, node.end_col_offset)
 
     def of(self, node):
-        """The text of a node, on one line."""
+        """The text of a node, on one line; written anew where its lines have more than what stands in them (comments, backslashes)."""
         (line, column), (end_line, end_column) = self.start(node), self.end(node)
         if line == end_line:
             return self.lines[line - 1][column:end_column]
         parts = [self.lines[line - 1][column:]] + self.lines[line:end_line - 1]
         parts.append(self.lines[end_line - 1][:end_column])
-        return " ".join(part.strip() for part in parts)
+        parts = [part.strip() for part in parts]
+        if any(part.endswith("\\") or any(word in part for word in ("#", '"""', "'''")) for part in parts):
+            return ast.unparse(node)
+        return " ".join(parts)
 
     def indent(self, line):
         """The white space that a line begins with."""

@@ -203,7 +203,7 @@ def _drawn(source, statement):
     while isinstance(node, ast.stmt):
         block = source.block(node)
         before = block[:block.index(node)] if node in block else []
-        found[:0] = [each for each in before if _draws(source, each)]
+        found[:0] = [each for each in before if _draws(source, each) and not _is_called(source, each)]
         node = source.parents.get(node)
         if isinstance(node, (ast.For, ast.AsyncFor)) and not _is_count(source, node.iter):
             return []  # a loop over a loader
@@ -248,6 +248,18 @@ def _is_batch_size(node):
 
 def _is_many(node):
     return isinstance(node, ast.Constant) and type(node.value) is int and node.value > 1
+
+
+def _is_called(source, statement):
+    """What a statement binds is called later, or asked for its next value: a function, a model or an iterator, and no batch."""
+    names = set(_targets(statement))
+    for call in [node for node in ast.walk(source.scope(statement)) if isinstance(node, ast.Call)]:
+        asked = call.args[0] if code.last(call.func) in ("next", "iter") and call.args else call.func
+        if isinstance(asked, ast.Attribute) and asked.attr in ("__next__", "__iter__"):
+            asked = asked.value
+        if isinstance(asked, ast.Name) and asked.id in names:
+            return True
+    return False
 
 
 def _targets(statement):
