@@ -36,6 +36,7 @@ static const char help[] =
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
 	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
+	"  --cells LIST, --python PATH, --keep-going  of a notebook, as for tonnage run\n"
 	"  --assume SHARE   as for tonnage run\n"
 	"  --network MODE   as for tonnage run\n"
 	"  --jobs N         trials side by side (default: as cores and memory bear)\n"

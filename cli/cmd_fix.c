@@ -31,6 +31,7 @@ static const char help[] =
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
 	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
+	"  --cells LIST, --python PATH, --keep-going  of a notebook, as for tonnage run\n"
 	"  --writes MODE    with --apply: as for tonnage run; trials change nothing real\n"
 	"  --assume SHARE   as for tonnage run\n"
 	"  --network MODE   as for tonnage run\n"

@@ -78,6 +78,14 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 		return option_weights(&out->run.weights);
 	case SEARCH_INPUTS:
 		return option_inputs(&out->run.inputs);
+	case SEARCH_CELLS:
+		return option_cells(&out->run.cells);
+	case SEARCH_PYTHON:
+		out->run.python = optarg;
+		return 0;
+	case SEARCH_KEEP_GOING:
+		out->run.keep_going = true;
+		return 0;
 	case SEARCH_VALUES:
 		return option_word("values", "small", "all", &out->run.all_values);
 	case SEARCH_ASSUME:

@@ -21,6 +21,9 @@ enum {
 	SEARCH_VALUES,
 	SEARCH_WEIGHTS,
 	SEARCH_INPUTS,
+	SEARCH_CELLS,
+	SEARCH_PYTHON,
+	SEARCH_KEEP_GOING,
 	SEARCH_ASSUME,
 	SEARCH_WRITES,
 	SEARCH_NETWORK,
@@ -43,8 +46,9 @@ enum {
 		{ "margin", required_argument, NULL, SEARCH_MARGIN }, { "steps", required_argument, NULL, SEARCH_STEPS },     \
 		{ "init", required_argument, NULL, SEARCH_INIT }, { "values", required_argument, NULL, SEARCH_VALUES },       \
 		{ "weights", required_argument, NULL, SEARCH_WEIGHTS }, { "inputs", required_argument, NULL, SEARCH_INPUTS }, \
-		{ "assume", required_argument, NULL, SEARCH_ASSUME }, { "writes", required_argument, NULL, SEARCH_WRITES },   \
-		{ "network", required_argument, NULL, SEARCH_NETWORK },                                                       \
+		{ "cells", required_argument, NULL, SEARCH_CELLS }, { "python", required_argument, NULL, SEARCH_PYTHON },     \
+		{ "keep-going", no_argument, NULL, SEARCH_KEEP_GOING }, { "assume", required_argument, NULL, SEARCH_ASSUME }, \
+		{ "writes", required_argument, NULL, SEARCH_WRITES }, { "network", required_argument, NULL, SEARCH_NETWORK }, \
 		{ "seconds", required_argument, NULL, SEARCH_SECONDS }, { "jobs", required_argument, NULL, SEARCH_JOBS },     \
 		{ "json", required_argument, NULL, SEARCH_JSON }, { "html", required_argument, NULL, SEARCH_HTML },           \
 		{ "engine", required_argument, NULL, SEARCH_ENGINE }, { "results", required_argument, NULL, SEARCH_RESULTS }, \

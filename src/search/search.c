@@ -248,6 +248,14 @@ tn__search_card_options(const struct tn_run_options *options)
 		fprintf(out, "--other %s ", tn__typed_bytes(options->other_bytes, bytes));
 	if (options->host_memory_bytes != 0)
 		fprintf(out, "--host-memory %s ", tn__typed_bytes(options->host_memory_bytes, bytes));
+	if (options->cells != NULL)
+		fprintf(out, "--cells %s ", options->cells);
+	char *python = options->python != NULL ? tn__program_quote((char *[]){ (char *)options->python, NULL }) : NULL;
+	if (python != NULL)
+		fprintf(out, "--python %s ", python);
+	free(python);
+	if (options->keep_going)
+		fprintf(out, "--keep-going ");
 	fclose(out);
 	return text;
 }

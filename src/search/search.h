@@ -60,7 +60,7 @@ struct tn_trial;
 const char *tn__search_failure(const struct tn_trial *trial, struct tn_progress_line *line, char **made,
                                int *exit_status);
 
-/* "--gpu rtx3060 --memory 8589934592 " as it was asked for; the caller frees; NULL without memory. */
+/* "--gpu rtx3060 --memory 8GiB --cells 1-4 " as it was asked for; the caller frees; NULL without memory. */
 char *tn__search_card_options(const struct tn_run_options *options);
 
 /* ---- a line on a terminal ---- */

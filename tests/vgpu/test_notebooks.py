@@ -279,3 +279,25 @@ def test_the_magic_without_a_card_says_what_to_do(tmp_path):
     assert "2\ntonnage: no GPU is in use here: `tonnage run --gpu rtx3060 NOTEBOOK.ipynb`" in done.stdout
     assert "takes --gpu NAME, and nothing else" in done.stderr and "NameError" in done.stderr and done.returncode == 1
     assert TONNAGE.exists()
+
+
+# ---- fix ----
+
+TOO_MUCH = "torch.empty(1 << 40, dtype=torch.uint8, device='cuda')"
+UPDATES = ["import torch\nnet = torch.nn.Linear(8192, 8192).cuda()\nupdates = torch.optim.AdamW(net.parameters(), foreach=True)", TOO_MUCH,
+           "for _ in range(2):\n    net(torch.ones(1, 8192, device='cuda')).sum().backward()\n    updates.step()"]  # fmt: skip
+
+
+def search(tmp_path, command, cells, *options):
+    path = notebook_of(cells_of("".join(f"# %%\n{cell}\n" for cell in cells)), tmp_path / "notebook.ipynb")
+    words = [TONNAGE, command, *options, "--python", python_of(ENVIRONMENT), "--json", tmp_path / "found.json", path]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    return done, json.loads((tmp_path / "found.json").read_text()) if (tmp_path / "found.json").exists() else None
+
+
+def test_fix_runs_the_cells_that_it_is_told(tmp_path):
+    """The second cell fits no card."""
+    done, found = search(tmp_path, "fix", UPDATES, "--gpu", "rtx3060", "--memory", "1300MiB", "--cells", "1,3", "--quiet")
+    assert done.returncode == 0 and any(row["fits"] for row in found["changes"]), (done.stderr, found)
+    done, _ = search(tmp_path, "fix", UPDATES, "--gpu", "rtx3060", "--memory", "1300MiB", "--cells", "1,3")
+    assert "--cells 1,3 --python" in " ".join(done.stdout.split() + done.stderr.split())
