@@ -11,12 +11,13 @@ import ctypes
 import gc
 import os
 import sys
+import types
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _WORDS_OF_CONFIG = 64  # PyConfig is that long at least, within the interpreter's state
 _CWD = "TONNAGE_TEST_CWD"
 _KEEP = "TONNAGE_TEST_KEEP"
-_of_server = []  # names and modules that were imported before the fork
+_of_server = set()  # names of modules that were imported before the fork; no objects that garbage collection counts
 
 
 @atexit.register  # before torch is imported, so this is called after all that the program and the hook have registered
@@ -24,11 +25,11 @@ def _keep_server_modules():
     """What the server has imported is not taken apart at the end: that costs more than many a program, and copies the server's pages."""
     keep = ctypes.pythonapi.Py_IncRef
     keep.argtypes = [ctypes.py_object]
-    for name, module in _of_server:
-        if sys.modules.get(name) is module:
+    for name in _of_server.intersection(sys.modules):
+        module = sys.modules.pop(name)
+        if isinstance(module, types.ModuleType):
             keep(module)
             keep(vars(module))
-            del sys.modules[name]
 
 
 def become(words):
@@ -49,7 +50,8 @@ def become(words):
     sys.path_importer_cache.clear()  # a folder of that name may have been another
     for name in ("forked_child", "forked_ranks", "fork_imports"):
         sys.modules.pop(name, None)
-    _of_server[:] = ((name, module) for name, module in sys.modules.items() if name not in ("__main__", "sys", "builtins"))
+    _of_server.update(sys.modules)
+    _of_server.difference_update(("__main__", "sys", "builtins"))
 
 
 def _link(path, target):
