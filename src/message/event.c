@@ -129,7 +129,7 @@ accept(struct tn_message_scanner *scanner)
 	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (held->culprit[0] == '\0')
 			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
-		if (!held->place.frames && held->place.phase == TN_AT_UNKNOWN)
+		if (!held->place.frames && !tn__place_tells(&held->place))
 			held->place = event->place;
 		if (scanner->message.kind == TN_KIND_HOST && figure_count(&scanner->message) == 0 &&
 		    strcmp(scanner->message.family, scanner->held_message.family) ==
@@ -148,7 +148,7 @@ accept(struct tn_message_scanner *scanner)
 		if (event->culprit[0] == '\0')
 			memcpy(event->culprit, held->culprit, TN_MESSAGE_CULPRIT);
 		if (!event->place.frames || held->heads_trace ||
-		    held->place.weight == UINT8_MAX) { /* an operation that the title names */
+		    held->place.operation != TN_AT_UNKNOWN) { /* an operation that the title names */
 			struct tn_place inner = event->place;
 			event->place = held->place;
 			tn__place_join(&event->place, &inner);

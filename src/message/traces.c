@@ -91,7 +91,7 @@ tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t len
 			memcpy(trace->culprit, found.culprit, TN_MESSAGE_CULPRIT);
 	}
 	/* the code of a frame that was not pasted */
-	if (kind == TN_TRACE_SOURCE && found.place.weight > 0 && !trace->active) {
+	if (kind == TN_TRACE_SOURCE && tn__place_tells(&found.place) && !trace->active) {
 		trace->active = true;
 		trace->line = scanner->piece;
 		trace->rank = scanner->rank;
