@@ -85,7 +85,8 @@ repeats(const struct tn_event *before, const struct tn_message *held, const stru
 
 /* Whether `later` is the same failure with more to say. */
 static bool
-completes(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later, uint64_t lines)
+completes(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later,
+          const struct tn_message *message, uint64_t lines)
 {
 	if (before->said || before->needs_trace)
 		return true;
@@ -96,7 +97,9 @@ completes(const struct tn_event *before, const struct tn_message *held, const st
 	bool same = later->group == before->group;
 	bool continued = same && later->first_order > before->order && before->order > 0;
 	bool vague = figure_count(held) == 0 && (before->weight <= TN_WEIGHT_GENERIC || same);
-	bool titled = vague && same && before->line == 1; /* a thread's title, then its words, then the error */
+	/* a thread's title, then its words, then the error as the program printed it */
+	bool titled = figure_count(held) == 0 && before->line == 1 &&
+	              (same || (before->title && held->kind == message->kind));
 	return (continued && lines <= CONTINUE_LINES) || (titled && lines <= REPEAT_LINES) ||
 	       (vague && lines <= NEXT_LINES);
 }
@@ -144,7 +147,7 @@ accept(struct tn_message_scanner *scanner)
 		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
 		return TN_OK;
 	}
-	if (scanner->held && completes(held, &scanner->held_message, event, lines)) {
+	if (scanner->held && completes(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (event->culprit[0] == '\0')
 			memcpy(event->culprit, held->culprit, TN_MESSAGE_CULPRIT);
 		if (!event->place.frames || held->heads_trace ||
