@@ -114,6 +114,9 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 		name_end++;
 	if (at > slug && memchr(line + slug, '-', at - slug) != NULL && line[name_end] == '-') /* the name of a branch */
 		return TN_WORTH_NOTHING;
+	if (proof == TN_PROOF_SHELL && tn__find(line, at, ": line ") != NULL && /* also where a viewer of logs has columns */
+	    tn__line_reports(line, length, at, stop, proof))
+		return TN_WORTH_REPORT;
 	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
 		return TN_WORTH_NOTHING;
 	bool in_code = tn__code_is_around(&scanner->code), is_code = tn__line_is_code(line, length);
