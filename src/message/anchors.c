@@ -325,6 +325,9 @@ const struct tn_anchor tn__anchors[] = {
 	{ "显存溢出", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* overflows, */
 	{ "显存爆", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* bursts */
 	{ "爆显存", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "gpu内存不足", SAID, TN_WEIGHT_GENERIC, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "gpu内存不够", SAID, TN_WEIGHT_GENERIC, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "gpu内存溢出", SAID, TN_WEIGHT_GENERIC, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "内存不足", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, /* the host's */
 	{ "内存不够", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "内存溢出", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },

@@ -164,6 +164,9 @@ struct tn_heard tn__hear(const char *line, size_t first, size_t last);
 /* Whether the sentence around a phrase at [start, end) of a clean line says that it came, to who writes. */
 bool tn__line_told(const char *line, size_t length, size_t start, size_t end);
 
+/* Whether nothing in the sentence around a phrase at [start, end) of a clean line doubts that it came, or advises. */
+bool tn__line_may_tell(const char *line, size_t length, size_t start, size_t end);
+
 /* Whether a clean line is the title of a thread or a page. */
 bool tn__line_is_title(const char *line, size_t length);
 

@@ -210,7 +210,12 @@ tn__place_node(struct tn_place *place, const char *name, size_t length)
 /* Functions with which a trainer or an engine begins a run. */
 static const char drivers[] = "train|train_*|*_train|*_trainer|training_step|fit|fit_*|finetune*|predict|predict_*|infer|"
 							  "infer_*|inference|inference_*|generate|generate_*|transcribe|translate|synthesize|"
-							  "evaluate|validate|test_epoch|launch|entrypoint|cli_main";
+							  "evaluate|validate|test_epoch|launch|launch_*|entrypoint|cli_main";
+
+/* Parts of a package that run something. */
+static const char driving[] = "/cli.py|*/cli/*|*/core/*|*/engine/*|/engine.py|*/engines/*|*/trainer*|*/training/*|"
+							  "*/server/*|*/serve/*|*/api/*|*/runner*|*/worker*|*/loops/*|*/scripts/*|*/commands/*|"
+							  "*/applications/*";
 
 /* The installed package of a path, if the function of its frame begins a run. */
 static void
@@ -222,7 +227,7 @@ read_package(struct tn_place *place, const char *path, size_t length, const char
 			at = path + i + 10;
 	const char *slash = at != NULL ? memchr(at, '/', (size_t)(end - at)) : NULL;
 	if (slash == NULL || (size_t)(slash - at) >= sizeof(place->package) ||
-	    !holds(drivers, function, function_length, false))
+	    !(holds(drivers, function, function_length, false) || holds(driving, slash, (size_t)(end - slash), false)))
 		return;
 	for (size_t i = 0; at + i < slash; i++)
 		place->package[i] = at[i] == '_' ? '-' : at[i];

@@ -70,7 +70,7 @@ static const char wish_words[] =
 	"handling how if implement implements improve improved include indicate interpret interprets "
 	"introduce lessen may might minimise minimize mitigate nice often optimise optimize overcome overcoming predict prevent preventing prevents "
 	"propagate proposal provide recover recovery reduce reducing refactor relaunch remove resolve "
-	"resolved resolves resolving rfc risk risking should simulate solve solving survive tackle testing throw tips "
+	"resolved resolves resolving restart restarting rfc risk risking should simulate solve solving survive tackle testing throw tips "
 	"troubleshoot troubleshooting understand understanding warn warning what will without wording "
 	"workaround would wrap wtf ";
 
@@ -297,14 +297,15 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 	if (told_in_chinese(line, length, start))
 		return true;
 	if (strncasecmp(line + start, "killed", 6) == 0) /* its own verb */
-		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with") && (heard.own || alone);
+		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with|ends up|ended up") && (heard.own || alone);
 	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 	if (came_behind(line, length, after, false))
 		return true;
 	if (alone && came_behind(line, length, after, true))
 		return true;
 	word_before(line, start, word);
-	if (alone && among(" always still again ", word))
+	if (alone && (among(" always still again ", word) ||
+	              tn__has_any(line + start, end - start, " is |not enough|insufficient|not sufficient")))
 		return true;
 	bool opens = (start <= first + 3 || among(opening_words, word)) && after < length && line[after] == ' ';
 	if (opens && (alone || (has_digit(line, after, length) && !tn__line_teaches(line, length, start, end)))) {
@@ -398,6 +399,16 @@ tn__title_wishes(const char *line, size_t length, size_t start, size_t end)
 	size_t after = whole_end(line, length, end, &plural);
 	return wishes(line, start, false) ||
 	       (after < length && strchr(" :|-", line[after]) != NULL && announces(line, length, after));
+}
+
+bool
+tn__line_may_tell(const char *line, size_t length, size_t start, size_t end)
+{
+	struct tn_heard heard = tn__hear(line, tn__sentence_start(line, start), start);
+	if (tn__line_is_title(line, length))
+		return !tn__title_wishes(line, length, start, end);
+	return (heard.came || heard.own) && !heard.doubted && !tn__line_teaches(line, length, start, end) &&
+	       !tn__line_speaks(line, length, start, end);
 }
 
 /* `tf_export("errors.ResourceExhaustedError")` */
