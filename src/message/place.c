@@ -108,6 +108,20 @@ holds(const char *pattern, const char *text, size_t length, bool code)
 	}
 }
 
+/* Whether a name, which a "_" opens and closes, has the words of one of the patterns. */
+static bool
+has_words(const char *patterns, const char *name, size_t length)
+{
+	char pattern[64];
+	for (size_t size; *patterns != '\0'; patterns += size + (patterns[size] == '|')) {
+		size = strcspn(patterns, "|");
+		int used = snprintf(pattern, sizeof(pattern), "*_%.*s_*", (int)size, patterns);
+		if (used > 0 && (size_t)used < sizeof(pattern) && holds_one(pattern, (size_t)used, name, length, false))
+			return true;
+	}
+	return false;
+}
+
 /* ---- reading ---- */
 
 uint8_t
@@ -158,17 +172,19 @@ evidence_of(const char *path, size_t path_length, const char *function, size_t f
             size_t code_length)
 {
 	struct tn_place found = { 0 };
-	char lower[128];
-	size_t size = function_length < sizeof(lower) ? function_length : sizeof(lower);
+	char padded[128] = "_", *lower = padded + 1;
+	size_t size = function_length < sizeof(padded) - 2 ? function_length : sizeof(padded) - 2;
 	for (size_t i = 0; i < size; i++)
 		lower[i] = (char)tolower((unsigned char)function[i]);
-	bool operation = memchr(lower, '/', size) != NULL;
+	lower[size] = '_';
+	bool operation = memchr(lower, '/', size) != NULL; /* of a graph, whose parts have names of all kinds */
 	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
 		const struct phase_row *row = &phases[i];
-		if (operation && row->kind == TN_EVIDENCE_WORD) /* of a graph, whose parts have names of all kinds */
+		bool words = row->kind == TN_EVIDENCE_WORD && row->phase != TN_AT_UNKNOWN && *row->function != '\0';
+		if ((words && operation) || (*row->code != '\0') != (code != NULL))
 			continue;
-		if ((*row->code != '\0') == (code != NULL) && holds(row->path, path, path_length, false) &&
-		    holds(row->function, lower, size, false) &&
+		if (holds(row->path, path, path_length, false) &&
+		    (words ? has_words(row->function, padded, size + 2) : holds(row->function, lower, size, false)) &&
 		    (code == NULL || holds(row->code, code, code_length, true))) {
 			found.evidence[row->phase] |= (uint8_t)(1 << row->kind);
 			found.innermost[row->phase] = 1;
