@@ -247,10 +247,14 @@ finish_torch(struct tn_message *message, const char *text, size_t length)
 static bool
 unfilled(const char *text, size_t length)
 {
-	const char *at = tn__find(text, length, "toallocate");
+	static const char *const heads[] = { "triedtoallocate", "memorytoallocate" };
+	const char *at = NULL;
+	for (size_t i = 0; at == NULL && i < sizeof(heads) / sizeof(heads[0]); i++) {
+		at = tn__find(text, length, heads[i]);
+		at = at != NULL ? at + strlen(heads[i]) : NULL;
+	}
 	if (at == NULL)
 		return false;
-	at += 10;
 	if (at >= text + length)
 		return false;
 	return strchr("{%$<[x", *at) != NULL || (isalpha((unsigned char)*at) && strncmp(at, "more", 4) != 0);

@@ -392,8 +392,7 @@ read_remote(const char *line, struct tn_frames *found)
 	while (name > at && (isalnum((unsigned char)name[-1]) || name[-1] == '_'))
 		name--;
 	tn__place_node(&found->place, name, (size_t)(end - name));
-	found->place.frames = true;
-	return true;
+	return true; /* its frames follow */
 }
 
 /* "path.py:12 in name", "File path.py:12, in name", "path.py:12: in name", "path.py:12: SomeError". */
@@ -501,8 +500,10 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 	}
 	if (read_wrapped_function(reader, content, found))
 		return TN_TRACE_FRAME;
-	if (*content == '\0')
+	if (*content == '\0') { /* a page may set a frame's line and its code apart */
+		reader->awaits_code = awaits_code;
 		return TN_TRACE_SOURCE;
+	}
 	if (strstr(content, "Traceback (most recent call last)") != NULL) {
 		reader->awaits_arrow = false;
 		read_quoted(reader, content, found); /* a whole traceback in one line, as in JSON */
@@ -518,7 +519,7 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 	if (!indented && exception_line(content))
 		return TN_TRACE_END;
 	/* also of a frame whose own line was not pasted */
-	if (indented && (awaits_code || strncmp(content, "return ", 7) == 0))
+	if (awaits_code || (indented && strncmp(content, "return ", 7) == 0))
 		tn__place_code(&found->place, content, length - start);
-	return indented || digit(*content) ? TN_TRACE_SOURCE : TN_TRACE_OTHER;
+	return awaits_code || indented || digit(*content) ? TN_TRACE_SOURCE : TN_TRACE_OTHER;
 }

@@ -270,7 +270,7 @@ tn__place_frame(struct tn_place *place, const char *path, size_t length, const c
 			inner.framework = (uint8_t)i;
 	if (inner.framework == 0)
 		read_package(&inner, plain, used, function, function_length);
-	inner.frames = true;
+	inner.frames = inner.framework == 0 || frameworks[inner.framework].layer > 0; /* not what only carries errors on */
 	inner.count = 1;
 	tn__place_join(place, &inner);
 }

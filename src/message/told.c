@@ -429,6 +429,7 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 	    in_call(line, start))
 		return false;
 	char word[24];
+	bool whole = after < length && strchr(".!", line[after]) != NULL; /* a sentence of its own */
 	while (after < length && strchr(".!", line[after]) != NULL)
 		after++;
 	if (tn__word_ending(line, length, word) > 0 && among(" fix fixes patch ", word) &&
@@ -443,6 +444,8 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 		return !tn__name_char(line[after]) && line[after] != '-' && !announces(line, length, after);
 	while (after < length && line[after] == ' ')
 		after++;
+	if (whole)
+		return !announces(line, length, after);
 	if (strncmp(line + after, "to be", 5) == 0)
 		return false;
 	if (!isalpha((unsigned char)line[after]))
