@@ -279,7 +279,7 @@ const struct tn_anchor tn__anchors[] = {
 	{ "out_of_memory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "out_of_memory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofdevicememory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
-	{ "raytaskerror(outofmemoryerror):", GENERIC, PLAIN, 0, 0, G_GENERIC, TN_PROOF_NONE },
+	{ "raytaskerror(outofmemoryerror):", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_NONE },
 	{ "outofmemoryerror", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	REFUSED("failedtoallocate"),
 	REFUSED("failedtoalloc"),
