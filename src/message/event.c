@@ -114,7 +114,7 @@ hand_back_frames(struct tn_message_scanner *scanner)
 	if (held->culprit[0] == '\0')
 		memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
 	if (!held->place.frames && event->place.frames)
-		held->place = event->place;
+		tn__place_join(&held->place, &event->place);
 	if (scanner->held_message.rank < 0)
 		scanner->held_message.rank = event->rank;
 }
