@@ -35,7 +35,7 @@ def build(folder):
     program = folder / "evidence"
     sources = [ROOT / "bench/explain_evidence.c", *(ROOT / "src/message").glob("*.c"), *(ROOT / f"src/base/{name}.c" for name in BASE)]
     includes = [f"-I{ROOT / name}" for name in ("src", "include")]
-    subprocess.run(["cc", "-O1", "-std=gnu11", *includes, *sources, "-o", program, "-lm"], check=True)
+    subprocess.run(["cc", "-O1", "-std=c11", "-D_GNU_SOURCE", *includes, *sources, "-o", program, "-lm"], check=True)
     return program
 
 
