@@ -300,6 +300,12 @@ const struct tn_anchor tn__anchors[] = {
 	KILL("killed"),
 	LACK_OF("memory", SAID, LACKING),
 	{ "resourceexhausted", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	LACK("outofmemery", SAID, LACKING), /* as people type it */
+	LACK("outofmemeory", SAID, LACKING),
+	LACK("outofmemmory", SAID, LACKING),
+	LACK("outofmemry", SAID, LACKING),
+	LACK("outofmeomory", SAID, LACKING),
+	LACK("outofmemroy", SAID, LACKING),
 	LACK_OF("vram", SAID, GENERIC),
 	LACK_OF("gpumemory", SAID, GENERIC),
 	LACK_OF("gpuvram", SAID, GENERIC),

@@ -283,7 +283,9 @@ struct tn_place {
 	uint8_t operation;              /* enum tn_at of an operation that is named as the one that failed */
 	uint8_t framework;              /* row, 0 for none */
 	char package[TN_PLACE_PACKAGE]; /* the outermost of no row whose functions drive a run, "" for none */
-	bool frames;                    /* there were any */
+	bool frames;                    /* there were any ... */
+	bool program;                   /* ... that do more than carry errors on */
+	bool foreign;                   /* ... of what computes without PyTorch */
 };
 
 /* Whether some frame, or the code of one, tells a phase. */

@@ -80,7 +80,7 @@ holds_one(const char *pattern, size_t size, const char *text, size_t length, boo
 				return false;
 			at = end - piece;
 		} else if (loose)
-			at = find_piece(text, begin, (size_t)(end - text), pattern, piece, code);
+			at = find_piece(text, begin, (size_t)(end - text), pattern, piece, code && text == begin);
 		if (at == NULL || (size_t)(end - at) < piece || memcmp(at, pattern, piece) != 0)
 			return false;
 		text = at + piece;
@@ -154,6 +154,8 @@ tn__place_join(struct tn_place *place, const struct tn_place *inner)
 	if (place->package[0] == '\0')
 		memcpy(place->package, inner->package, sizeof(place->package));
 	place->frames |= inner->frames;
+	place->program |= inner->program;
+	place->foreign |= inner->foreign;
 }
 
 /* The heaviest kind of evidence of some bits. */
@@ -264,13 +266,16 @@ tn__place_frame(struct tn_place *place, const char *path, size_t length, const c
 			while (i + 1 < length && path[i + 1] != '/' && path[i + 1] != '\\')
 				i++;
 	}
+	used -= ends_with(plain, used, ".pyc");
 	struct tn_place inner = evidence_of(plain, used, function, function_length, NULL, 0);
 	for (size_t i = 1; i < sizeof(frameworks) / sizeof(frameworks[0]) && inner.framework == 0; i++)
 		if (holds(frameworks[i].paths, plain, used, false))
 			inner.framework = (uint8_t)i;
 	if (inner.framework == 0)
 		read_package(&inner, plain, used, function, function_length);
-	inner.frames = inner.framework == 0 || frameworks[inner.framework].layer > 0; /* not what only carries errors on */
+	inner.frames = true;
+	inner.foreign = inner.framework != 0 && strcmp(frameworks[inner.framework].name, "foreign") == 0;
+	inner.program = inner.framework == 0 || frameworks[inner.framework].layer > 0;
 	inner.count = 1;
 	tn__place_join(place, &inner);
 }
@@ -305,6 +310,12 @@ tn__place_code(struct tn_place *place, const char *code, size_t length)
 
 /* ---- what it says ---- */
 
+static bool
+among(const char *names, const char *name)
+{
+	return holds(names, name, strlen(name), false);
+}
+
 /* What the message's own words tell; NULL: nothing. */
 static const struct tn_engine *
 engine_of(const struct tn_family *family)
@@ -320,6 +331,15 @@ words_of(const char *framework)
 {
 	uint8_t row = row_of(framework);
 	return row > 0 ? frameworks[row].words : "";
+}
+
+/* Whether a program with frames of Python that name nothing else is taken for one of PyTorch. */
+static bool
+may_be_torch(const struct tn_message *message)
+{
+	return strncmp(message->said_by, "PyTorch", 7) == 0 ||
+	       (message->kind != TN_KIND_HOST &&
+	        among("cuda_error_oom|other|told|cublas|cudnn|nccl|torch_0x", message->family));
 }
 
 static const uint8_t weights[TN_AT_COUNT][TN_EVIDENCE_COUNT] = {
@@ -361,7 +381,7 @@ tn__place_tell(const struct tn_place *place, const struct tn_family *family, con
 		message->framework = message->package;
 	} else if (engine != NULL && row->layer <= 1) /* an engine's own words tell more than a frame of what it is made of */
 		message->framework = engine->framework;
-	else if (row->name == NULL && place->frames && strncmp(message->said_by, "PyTorch", 7) == 0)
+	else if (row->name == NULL && place->frames && !place->foreign && may_be_torch(message))
 		message->framework = "pytorch"; /* a program's own loop */
 	if (hint != NULL && row->layer <= 1)
 		message->framework = hint->framework;

@@ -40,7 +40,7 @@ read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const st
 		}
 		if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME) {
 			event->after = AFTER_READS;
-			event->place_follows = !event->place.frames;
+			event->place_follows = !event->place.program;
 			if (event->rank < 0)
 				event->rank = scanner->rank;
 			if (!scanner->open && scanner->held_message.rank < 0)
