@@ -32,7 +32,8 @@ taught(const struct tn_message_scanner *scanner, const struct tn_event *event, c
 {
 	if (figure_count(message) > 0 || tn__message_has_need(message) || event->place.frames || message->rank >= 0)
 		return false;
-	return (event->remedied && !event->title) || (event->weight < TN_WEIGHT_FULL && !event->title && tn__voice_teaches(&scanner->voice));
+	return (event->remedied && !event->title) ||
+	       (event->weight < TN_WEIGHT_FULL && !event->title && tn__voice_teaches(&scanner->voice));
 }
 
 tn_status

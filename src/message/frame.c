@@ -485,7 +485,8 @@ without_links(const char *line, size_t length, char out[TN_MESSAGE_LINE + 1])
 	size_t used = 0;
 	for (size_t i = 0; i < length && used < TN_MESSAGE_LINE; i++) {
 		size_t text = line[i] == '[' ? strcspn(line + i, "]") : 0;
-		size_t address = text > 0 && line[i + text] == ']' && line[i + text + 1] == '(' ? strcspn(line + i + text, ")") : 0;
+		size_t address = text > 0 && line[i + text] == ']' && line[i + text + 1] == '(' ? strcspn(line + i + text, ")")
+		                                                                                : 0;
 		if (address == 0 || line[i + text + address] != ')') {
 			out[used++] = line[i];
 			continue;

@@ -145,7 +145,9 @@ tn__place_join(struct tn_place *place, const struct tn_place *inner)
 	for (size_t at = 0; at < TN_AT_COUNT; at++) {
 		place->evidence[at] |= inner->evidence[at];
 		if (inner->evidence[at] != 0)
-			place->innermost[at] = (uint8_t)(inner->innermost[at] < UINT8_MAX - place->count ? place->count + inner->innermost[at] : UINT8_MAX);
+			place->innermost[at] = (uint8_t)(inner->innermost[at] < UINT8_MAX - place->count
+			                                     ? place->count + inner->innermost[at]
+			                                     : UINT8_MAX);
 	}
 	place->count = (uint8_t)(inner->count < UINT8_MAX - place->count ? place->count + inner->count : UINT8_MAX);
 	if (inner->operation != TN_AT_UNKNOWN)
@@ -226,9 +228,10 @@ tn__place_node(struct tn_place *place, const char *name, size_t length)
 }
 
 /* Functions with which a trainer or an engine begins a run. */
-static const char drivers[] = "train|train_*|*_train|*_trainer|training_step|fit|fit_*|finetune*|predict|predict_*|infer|"
-							  "infer_*|inference|inference_*|generate|generate_*|transcribe|translate|synthesize|"
-							  "evaluate|validate|test_epoch|launch|launch_*|entrypoint|cli_main";
+static const char drivers[] =
+	"train|train_*|*_train|*_trainer|training_step|fit|fit_*|finetune*|predict|predict_*|infer|"
+	"infer_*|inference|inference_*|generate|generate_*|transcribe|translate|synthesize|"
+	"evaluate|validate|test_epoch|launch|launch_*|entrypoint|cli_main";
 
 /* Parts of a package that run something. */
 static const char driving[] = "/cli.py|*/cli/*|*/core/*|*/engine/*|/engine.py|*/engines/*|*/trainer*|*/training/*|"
@@ -303,7 +306,7 @@ tn__place_code(struct tn_place *place, const char *code, size_t length)
 	struct tn_place inner = evidence_of("", 0, "", 0, code, length);
 	add_calls(&inner, code, length);
 	memset(inner.innermost, 0, sizeof(inner.innermost)); /* it is of the frame that was added last */
-	if (holds("torch.", code, length, true)) /* a program's own code that uses it */
+	if (holds("torch.", code, length, true))             /* a program's own code that uses it */
 		inner.framework = row_of("pytorch");
 	tn__place_join(place, &inner);
 }
@@ -379,7 +382,8 @@ tn__place_tell(const struct tn_place *place, const struct tn_family *family, con
 	if (place->package[0] != '\0' && row->layer < TRAINER_LAYER) {
 		memcpy(message->package, place->package, sizeof(message->package));
 		message->framework = message->package;
-	} else if (engine != NULL && row->layer <= 1) /* an engine's own words tell more than a frame of what it is made of */
+	} else if (engine != NULL &&
+	           row->layer <= 1) /* an engine's own words tell more than a frame of what it is made of */
 		message->framework = engine->framework;
 	else if (row->name == NULL && place->frames && !place->foreign && may_be_torch(message))
 		message->framework = "pytorch"; /* a program's own loop */
@@ -393,9 +397,9 @@ tn__place_tell(const struct tn_place *place, const struct tn_family *family, con
 		message->phase = hint->at;
 	else if (engine != NULL && engine->at != TN_AT_UNKNOWN && vague)
 		message->phase = engine->at;
-	message->framework_words = message->framework == NULL             ? ""
+	message->framework_words = message->framework == NULL               ? ""
 	                           : message->framework == message->package ? message->package
-	                                                                  : words_of(message->framework);
+	                                                                    : words_of(message->framework);
 }
 
 static const struct {

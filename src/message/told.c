@@ -271,7 +271,8 @@ told_in_chinese(const char *line, size_t length, size_t start)
 	bool speaks = (unsigned char)line[start] >= 0x80 || tn__has_any(line + from, start - from, came);
 	if (tn__has_any(line + start, length - start < 40 ? length - start : 40, "\xe5\x90\x97")) /* a question whether */
 		return false;
-	return (tn__has_any(line, length, own) || has_digit(line, 0, length)) && speaks && !tn__has_any(line + from, start - from, doubted);
+	return (tn__has_any(line, length, own) || has_digit(line, 0, length)) && speaks &&
+	       !tn__has_any(line + from, start - from, doubted);
 }
 
 bool
@@ -297,7 +298,8 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 	if (told_in_chinese(line, length, start))
 		return true;
 	if (strncasecmp(line + start, "killed", 6) == 0) /* its own verb */
-		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with|ends up|ended up") && (heard.own || alone);
+		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with|ends up|ended up") &&
+		       (heard.own || alone);
 	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 	if (came_behind(line, length, after, false))
 		return true;
@@ -407,8 +409,7 @@ tn__line_may_tell(const char *line, size_t length, size_t start, size_t end)
 	struct tn_heard heard = tn__hear(line, tn__sentence_start(line, start), start);
 	if (tn__line_is_title(line, length))
 		return !tn__title_wishes(line, length, start, end);
-	return (heard.came || heard.own) && !heard.doubted && !tn__line_teaches(line, length, start, end) &&
-	       !tn__line_speaks(line, length, start, end);
+	return (heard.came || heard.own) && !heard.doubted && !tn__line_teaches(line, length, start, end);
 }
 
 /* `tf_export("errors.ResourceExhaustedError")` */

@@ -116,7 +116,8 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 		name_end++;
 	if (at > slug && memchr(line + slug, '-', at - slug) != NULL && line[name_end] == '-') /* the name of a branch */
 		return TN_WORTH_NOTHING;
-	if (proof == TN_PROOF_SHELL && tn__find(line, at, ": line ") != NULL && /* also where a viewer of logs has columns */
+	if (proof == TN_PROOF_SHELL &&
+	    tn__find(line, at, ": line ") != NULL && /* also where a viewer of logs has columns */
 	    tn__line_reports(line, length, at, stop, proof))
 		return TN_WORTH_REPORT;
 	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
@@ -182,7 +183,7 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 	size_t stop = at + scanner->origin[end - 1] + 1 - scanner->origin[start];
 	if (said) /* nobody says that it came to him, and nobody doubts it either */
 		return own_word(scanner, start, end) && !scanner->in_change && !tn__code_is_around(&scanner->code) &&
-		               tn__line_may_tell(line, length, at, stop)
+		               !tn__line_speaks(line, length, at, stop) && tn__line_may_tell(line, length, at, stop)
 		           ? TN_WORTH_TRACE
 		           : worth;
 	if (phrase && tn__line_is_title(line, length))
