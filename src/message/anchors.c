@@ -279,6 +279,7 @@ const struct tn_anchor tn__anchors[] = {
 	{ "out_of_memory", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "out_of_memory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	{ "outofdevicememory", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
+	{ "raytaskerror(outofmemoryerror):", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_NONE },
 	{ "outofmemoryerror", GENERIC, WEAK, 0, 0, G_GENERIC, TN_PROOF_DEVICE },
 	REFUSED("failedtoallocate"),
 	REFUSED("failedtoalloc"),
@@ -299,6 +300,12 @@ const struct tn_anchor tn__anchors[] = {
 	KILL("killed"),
 	LACK_OF("memory", SAID, LACKING),
 	{ "resourceexhausted", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	LACK("outofmemery", SAID, LACKING), /* as people type it */
+	LACK("outofmemeory", SAID, LACKING),
+	LACK("outofmemmory", SAID, LACKING),
+	LACK("outofmemry", SAID, LACKING),
+	LACK("outofmeomory", SAID, LACKING),
+	LACK("outofmemroy", SAID, LACKING),
 	LACK_OF("vram", SAID, GENERIC),
 	LACK_OF("gpumemory", SAID, GENERIC),
 	LACK_OF("gpuvram", SAID, GENERIC),
@@ -325,6 +332,9 @@ const struct tn_anchor tn__anchors[] = {
 	{ "显存溢出", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* overflows, */
 	{ "显存爆", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID }, /* bursts */
 	{ "爆显存", SAID, 0, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "gpu内存不足", SAID, TN_WEIGHT_GENERIC, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "gpu内存不够", SAID, TN_WEIGHT_GENERIC, 0, 0, G_SAID, TN_PROOF_SAID },
+	{ "gpu内存溢出", SAID, TN_WEIGHT_GENERIC, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "内存不足", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID }, /* the host's */
 	{ "内存不够", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },
 	{ "内存溢出", SAID_HOST, TN_WEIGHT_REMARK, 0, 0, G_SAID, TN_PROOF_SAID },

@@ -32,7 +32,8 @@ taught(const struct tn_message_scanner *scanner, const struct tn_event *event, c
 {
 	if (figure_count(message) > 0 || tn__message_has_need(message) || event->place.frames || message->rank >= 0)
 		return false;
-	return (event->remedied && !event->title) || (event->weight < TN_WEIGHT_FULL && tn__voice_teaches(&scanner->voice));
+	return (event->remedied && !event->title) ||
+	       (event->weight < TN_WEIGHT_FULL && !event->title && tn__voice_teaches(&scanner->voice));
 }
 
 tn_status
@@ -85,7 +86,8 @@ repeats(const struct tn_event *before, const struct tn_message *held, const stru
 
 /* Whether `later` is the same failure with more to say. */
 static bool
-completes(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later, uint64_t lines)
+completes(const struct tn_event *before, const struct tn_message *held, const struct tn_event *later,
+          const struct tn_message *message, uint64_t lines)
 {
 	if (before->said || before->needs_trace)
 		return true;
@@ -96,7 +98,9 @@ completes(const struct tn_event *before, const struct tn_message *held, const st
 	bool same = later->group == before->group;
 	bool continued = same && later->first_order > before->order && before->order > 0;
 	bool vague = figure_count(held) == 0 && (before->weight <= TN_WEIGHT_GENERIC || same);
-	bool titled = vague && same && before->line == 1; /* a thread's title, then its words, then the error */
+	/* a thread's title, then its words, then the error as the program printed it */
+	bool titled = figure_count(held) == 0 && before->line == 1 &&
+	              (same || (before->title && held->kind == message->kind));
 	return (continued && lines <= CONTINUE_LINES) || (titled && lines <= REPEAT_LINES) ||
 	       (vague && lines <= NEXT_LINES);
 }
@@ -111,7 +115,7 @@ hand_back_frames(struct tn_message_scanner *scanner)
 	if (held->culprit[0] == '\0')
 		memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
 	if (!held->place.frames && event->place.frames)
-		held->place = event->place;
+		tn__place_join(&held->place, &event->place);
 	if (scanner->held_message.rank < 0)
 		scanner->held_message.rank = event->rank;
 }
@@ -129,7 +133,7 @@ accept(struct tn_message_scanner *scanner)
 	if (scanner->held && repeats(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (held->culprit[0] == '\0')
 			memcpy(held->culprit, event->culprit, TN_MESSAGE_CULPRIT);
-		if (!held->place.frames && held->place.phase == TN_AT_UNKNOWN)
+		if (!held->place.frames && !tn__place_tells(&held->place))
 			held->place = event->place;
 		if (scanner->message.kind == TN_KIND_HOST && figure_count(&scanner->message) == 0 &&
 		    strcmp(scanner->message.family, scanner->held_message.family) ==
@@ -144,11 +148,11 @@ accept(struct tn_message_scanner *scanner)
 		held->order = event->group == held->group && event->order > held->order ? event->order : held->order;
 		return TN_OK;
 	}
-	if (scanner->held && completes(held, &scanner->held_message, event, lines)) {
+	if (scanner->held && completes(held, &scanner->held_message, event, &scanner->message, lines)) {
 		if (event->culprit[0] == '\0')
 			memcpy(event->culprit, held->culprit, TN_MESSAGE_CULPRIT);
 		if (!event->place.frames || held->heads_trace ||
-		    held->place.weight == UINT8_MAX) { /* an operation that the title names */
+		    held->place.operation != TN_AT_UNKNOWN) { /* an operation that the title names */
 			struct tn_place inner = event->place;
 			event->place = held->place;
 			tn__place_join(&event->place, &inner);
@@ -244,10 +248,14 @@ finish_torch(struct tn_message *message, const char *text, size_t length)
 static bool
 unfilled(const char *text, size_t length)
 {
-	const char *at = tn__find(text, length, "toallocate");
+	static const char *const heads[] = { "triedtoallocate", "memorytoallocate" };
+	const char *at = NULL;
+	for (size_t i = 0; at == NULL && i < sizeof(heads) / sizeof(heads[0]); i++) {
+		at = tn__find(text, length, heads[i]);
+		at = at != NULL ? at + strlen(heads[i]) : NULL;
+	}
 	if (at == NULL)
 		return false;
-	at += 10;
 	if (at >= text + length)
 		return false;
 	return strchr("{%$<[x", *at) != NULL || (isalpha((unsigned char)*at) && strncmp(at, "more", 4) != 0);

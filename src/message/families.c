@@ -354,8 +354,8 @@ const struct tn_family tn__families[] = {
 	/* What a launcher says of a process that got SIGKILL: it does so itself, too, and so does a scheduler. */
 	[KILLED_BY] = { "host_killed", "the system", true, TN_KIND_HOST, TN_RULE_HOST,
 	                "the process was killed from outside, and the text speaks of memory near it", NULL, NULL, NULL,
-	                "outofmemory|oom-kill|oom_kill|oomkill|(oom)|memorylimit|lowonmemory|memorypressure|ofram|"
-	                "memoryusage|hostmemory|systemmemory|cpumemory|notenoughmemory|memoryisnotenough|memorynotenough|"
+	                "enoughmemory|enoughram|lackofram|outofmemory|oom-kill|oom_kill|oomkill|(oom)|memorylimit|lowonmemory|memorypressure|ofram|"
+	                "seemstooom|seemtooom|duetooom|becauseofoom|memoryleak|memoryusage|hostmemory|systemmemory|cpumemory|notenoughmemory|memoryisnotenough|memorynotenough|"
 	                "outoframmemory|insufficientmemory|lackofmemory|memory\u4e0d\u591f|\u5185\u5b58" },
 	[JAX] = { "jax", "JAX", false, TN_KIND_NONE, TN_RULE_CARD, NULL, jax, "outofmemory|allocat|hbm", NULL, NULL },
 	[TENSORFLOW] = { "tensorflow", "TensorFlow", false, TN_KIND_CUDA, TN_RULE_CARD,

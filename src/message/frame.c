@@ -335,7 +335,8 @@ path_like(const char *path, size_t length)
 	if (strncmp(path, "<ipython-input", 14) == 0)
 		return true;
 	bool python = length > 3 && (memcmp(path + length - 3, ".py", 3) == 0 ||
-	                             (length > 4 && memcmp(path + length - 4, ".pyx", 4) == 0));
+	                             (length > 4 && (memcmp(path + length - 4, ".pyx", 4) == 0 ||
+	                                             memcmp(path + length - 4, ".pyc", 4) == 0)));
 	return python && memchr(path, ' ', length) == NULL && memchr(path, '"', length) == NULL &&
 	       memchr(path, '(', length) == NULL;
 }
@@ -344,14 +345,10 @@ path_like(const char *path, size_t length)
 static bool
 read_header(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
-	const char *in = strstr(line, " in "), *end = in;
-	if (line[0] == '[') { /* "[path](address) in name(args)": notebooks that make links */
-		end = strstr(line, "](");
-		line++;
-	}
-	if (in == NULL || end == NULL || end > in || !path_like(line, (size_t)(end - line)))
+	const char *end = strstr(line, " in ");
+	if (end == NULL || !path_like(line, (size_t)(end - line)))
 		return false;
-	const char *function = in + 4;
+	const char *function = end + 4;
 	size_t name = strcspn(function, "( ");
 	if (function[0] != '<' && function[name] != '(' && function[name] != '\0')
 		return false;
@@ -392,8 +389,7 @@ read_remote(const char *line, struct tn_frames *found)
 	while (name > at && (isalnum((unsigned char)name[-1]) || name[-1] == '_'))
 		name--;
 	tn__place_node(&found->place, name, (size_t)(end - name));
-	found->place.frames = true;
-	return true;
+	return true; /* its frames follow */
 }
 
 /* "path.py:12 in name", "File path.py:12, in name", "path.py:12: in name", "path.py:12: SomeError". */
@@ -402,15 +398,11 @@ read_colon(struct tn_frame_reader *reader, const char *line, struct tn_frames *f
 {
 	bool named = strncmp(line, "File ", 5) == 0;
 	const char *path = named ? line + 5 : line, *colon = strstr(path, ".py:");
-	bool linked = named && *path == '[';
 	if (colon == NULL)
 		return false;
-	path += linked;
 	colon += 3;
 	size_t digits = strspn(colon + 1, "0123456789");
 	const char *rest = colon + 1 + digits;
-	if (linked && strncmp(rest, "](", 2) == 0) /* "File [path.py:12](address), in name": notebooks that make links */
-		rest += strcspn(rest, ")") + (strchr(rest, ')') != NULL);
 	if (digits == 0 || digits > 8 || !path_like(path, (size_t)(colon - path)))
 		return false;
 	if (strcmp(rest, " in") == 0) { /* a box cut the line: the name of the function follows */
@@ -486,9 +478,35 @@ exception_line(const char *line)
 	return false;
 }
 
+/* Copies a line with the texts of its links alone, as notebooks make them of paths and numbers: "[path.py:12](address)". */
+static size_t
+without_links(const char *line, size_t length, char out[TN_MESSAGE_LINE + 1])
+{
+	size_t used = 0;
+	for (size_t i = 0; i < length && used < TN_MESSAGE_LINE; i++) {
+		size_t text = line[i] == '[' ? strcspn(line + i, "]") : 0;
+		size_t address = text > 0 && line[i + text] == ']' && line[i + text + 1] == '(' ? strcspn(line + i + text, ")")
+		                                                                                : 0;
+		if (address == 0 || line[i + text + address] != ')') {
+			out[used++] = line[i];
+			continue;
+		}
+		memcpy(out + used, line + i + 1, text - 1);
+		used += text - 1;
+		i += text + address;
+	}
+	out[used] = '\0';
+	return used;
+}
+
 enum tn_trace_line
 tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, struct tn_frames *found)
 {
+	char plain[TN_MESSAGE_LINE + 1];
+	if (strstr(line, "](") != NULL && length <= TN_MESSAGE_LINE) {
+		length = without_links(line, length, plain);
+		line = plain;
+	}
 	size_t start = tn__line_content(line, length);
 	const char *content = line + start;
 	bool indented = start > 0 && line[start - 1] == ' ';
@@ -501,8 +519,10 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 	}
 	if (read_wrapped_function(reader, content, found))
 		return TN_TRACE_FRAME;
-	if (*content == '\0')
+	if (*content == '\0') { /* a page may set a frame's line and its code apart */
+		reader->awaits_code = awaits_code;
 		return TN_TRACE_SOURCE;
+	}
 	if (strstr(content, "Traceback (most recent call last)") != NULL) {
 		reader->awaits_arrow = false;
 		read_quoted(reader, content, found); /* a whole traceback in one line, as in JSON */
@@ -518,7 +538,7 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 	if (!indented && exception_line(content))
 		return TN_TRACE_END;
 	/* also of a frame whose own line was not pasted */
-	if (indented && (awaits_code || strncmp(content, "return ", 7) == 0))
+	if (awaits_code || (indented && strncmp(content, "return ", 7) == 0))
 		tn__place_code(&found->place, content, length - start);
-	return indented || digit(*content) ? TN_TRACE_SOURCE : TN_TRACE_OTHER;
+	return awaits_code || indented || digit(*content) ? TN_TRACE_SOURCE : TN_TRACE_OTHER;
 }

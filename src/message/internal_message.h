@@ -164,6 +164,9 @@ struct tn_heard tn__hear(const char *line, size_t first, size_t last);
 /* Whether the sentence around a phrase at [start, end) of a clean line says that it came, to who writes. */
 bool tn__line_told(const char *line, size_t length, size_t start, size_t end);
 
+/* Whether nothing in the sentence around a phrase at [start, end) of a clean line doubts that it came, or advises. */
+bool tn__line_may_tell(const char *line, size_t length, size_t start, size_t end);
+
 /* Whether a clean line is the title of a thread or a page. */
 bool tn__line_is_title(const char *line, size_t length);
 
@@ -261,12 +264,32 @@ enum tn_example tn__line_example(const char *line, size_t length, enum tn_exampl
 
 /* ---- place.c ---- */
 
-/* Where in a program some frames of a traceback are; all zero for no frames. */
-struct tn_place {
-	uint8_t phase, weight; /* enum tn_at, and how much its row weighs */
-	uint8_t framework;     /* row, 0 for none */
-	bool frames;           /* there were any */
+/* How a frame tells a phase; what each kind weighs for each phase stands in phase_weights.def. */
+enum tn_evidence {
+	TN_EVIDENCE_GUESS, /* a file's name */
+	TN_EVIDENCE_WORD,  /* a word in a function's name */
+	TN_EVIDENCE_NAME,  /* a function's whole name, or the code of a frame */
+	TN_EVIDENCE_ENTRY, /* a known function of a known library */
+	TN_EVIDENCE_COUNT
 };
+
+enum { TN_PLACE_PACKAGE = sizeof(((struct tn_message *)0)->package) };
+
+/* What some frames of a traceback tell, outermost first; all zero for no frames. */
+struct tn_place {
+	uint8_t evidence[TN_AT_COUNT];  /* of each phase, a bit a kind */
+	uint8_t innermost[TN_AT_COUNT]; /* the last frame that told it, counted from 1 */
+	uint8_t count;                  /* frames, as far as they can be counted */
+	uint8_t operation;              /* enum tn_at of an operation that is named as the one that failed */
+	uint8_t framework;              /* row, 0 for none */
+	char package[TN_PLACE_PACKAGE]; /* the outermost of no row whose functions drive a run, "" for none */
+	bool frames;                    /* there were any ... */
+	bool program;                   /* ... that do more than carry errors on */
+	bool foreign;                   /* ... of what computes without PyTorch */
+};
+
+/* Whether some frame, or the code of one, tells a phase. */
+bool tn__place_tells(const struct tn_place *place);
 
 /* Adds the place of frames that lie within those seen so far. */
 void tn__place_join(struct tn_place *place, const struct tn_place *inner);

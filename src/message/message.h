@@ -81,6 +81,7 @@ enum tn_at {
 #define TN_AT_ENUM(name, text, words, link) TN_AT_##name,
 	TN_AT_LIST(TN_AT_ENUM)
 #undef TN_AT_ENUM
+		TN_AT_COUNT
 };
 
 enum tn_device_kind { TN_KIND_NONE, TN_KIND_CUDA, TN_KIND_HIP, TN_KIND_MPS, TN_KIND_XPU, TN_KIND_HOST, TN_KIND_OTHER };
@@ -119,8 +120,9 @@ struct tn_message {
 	size_t process_count;
 	char culprit[TN_MESSAGE_CULPRIT]; /* "file:line" of the user's own code, "" if none is shown */
 	enum tn_at phase;                 /* what the frames show that the program was doing */
-	const char *framework;            /* literal: trainer, engine or library that the frames show, or NULL */
-	const char *framework_words;      /* literal: the same for people, "" where its name tells nothing new */
+	const char *framework;            /* trainer, engine or library that the frames show, or NULL */
+	const char *framework_words;      /* the same for people, "" where its name tells nothing new */
+	char package[32];                 /* holds the name of a framework that no row names; "" for none */
 	uint64_t shown;                   /* what the text shows of advice.def, a bit each */
 	uint64_t line;                    /* of the text, from 1 */
 	enum tn_cause cause;

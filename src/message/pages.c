@@ -39,6 +39,8 @@ tn__line_opens_chapter(const char *line, size_t length)
 		                                 "error messages",
 		                                 "example errors",
 		                                 "symptoms",
+		                                 "symptom",
+		                                 "possible causes",
 		                                 "what's new",
 		                                 "what's fixed",
 		                                 "what's changed",

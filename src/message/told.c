@@ -25,7 +25,10 @@ static const char came_words[] =
 	"face faced facing receive receives received throw throws threw raises raised "
 	"give gives gave produces produced report reports reported say says said show shows showed showing fail fails "
 	"failed failing crash crashes crashed crashing dies died die meet met cause caused causes return returns returned "
-	"ends ended ending lead leads led result results resulted trigger triggers triggered stopped exits exited ";
+	"ends ended ending lead leads led result results resulted trigger triggers triggered stopped exits exited "
+	"emit emits emitted print prints printed complain complains complained complaining experience experiences "
+	"experienced experiencing suffer suffers suffered suffering observe observed observing notice noticed bump "
+	"bumped spit spits display displays displayed output outputs yield yields yielded giving raising reporting ";
 
 /* ... if nothing but small words stand between them and it ... */
 static const char weak_words[] =
@@ -48,7 +51,7 @@ static const char small_words[] =
 
 /* It may come, or must not. */
 static const char doubt_words[] =
-	" avoid avoids avoided avoiding prevent prevents preventing fix fixes fixed fixing may might could would should can "
+	" avoid avoids avoided avoiding circumvent circumvents eliminate eliminates mitigate mitigates overcome prevent prevents preventing fix fixes fixed fixing may might could would should can "
 	"will without no not never don't doesn't didn't won't cannot often typically usually commonly you your users user "
 	"handle handles handling catch catches catching detect instead reduce reduces how why previously unlikely likely "
 	"supposed whether ";
@@ -61,13 +64,13 @@ static const char advice_words[] =
 
 /* What a title wishes, asks or announces, wherever it stands ... */
 static const char wish_words[] =
-	" against allow automatic automatically avoid avoiding aware better can cannot catch clarified "
-	"clarify convert correct could deal dealing detect detection disable enable enhance ensure explain "
+	" address addresses addressing against alleviate allow automatic automatically avoid avoiding aware better bypass can cannot catch clarified "
+	"circumvent clarify convert cope correct could deal dealing detect detection diagnose disable eliminate enable enhance ensure explain "
 	"explained fallback fix fixed fixes fixing give graceful gracefully guard handle handler handles "
 	"handling how if implement implements improve improved include indicate interpret interprets "
-	"introduce may might mitigate nice often optimise optimize predict prevent preventing prevents "
+	"introduce lessen may might minimise minimize mitigate nice often optimise optimize overcome overcoming predict prevent preventing prevents "
 	"propagate proposal provide recover recovery reduce reducing refactor relaunch remove resolve "
-	"resolved resolves resolving rfc risk risking should simulate solve solving testing throw tips "
+	"resolved resolves resolving restart restarting rfc risk risking should simulate solve solving survive tackle testing throw tips "
 	"troubleshoot troubleshooting understand understanding warn warning what will without wording "
 	"workaround would wrap wtf ";
 
@@ -243,6 +246,7 @@ told_in_chinese(const char *line, size_t length, size_t start)
 {
 	static const char came[] =
 		"\xe6\x8a\xa5\xe9\x94\x99|\xe5\x87\xba\xe7\x8e\xb0|\xe9\x81\x87\xe5\x88\xb0|\xe6\x8f\x90\xe7\xa4\xba|"
+		"\xe5\x8f\x91\xe7\x94\x9f|"
 		"\xe6\x98\xbe\xe7\xa4\xba|\xe4\xbc\x9a|\xe4\xb8\x80\xe7\x9b\xb4|\xe6\x80\xbb\xe6\x98\xaf|\xe7\x9b\xb4\xe5\x88\xb0|"
 		"\xe5\xaf\xbc\xe8\x87\xb4|"
 		"\xe6\x8a\xa5|"
@@ -251,7 +255,8 @@ told_in_chinese(const char *line, size_t length, size_t start)
 		"\xe6\x8f\x90\xe7\xa4\xba";
 	static const char doubted[] =
 		"\xe5\xa6\x82\xe6\x9e\x9c|\xe9\x81\xbf\xe5\x85\x8d|\xe9\x98\xb2\xe6\xad\xa2|\xe5\x8f\xaf\xe8\x83\xbd|"
-		"\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5";
+		"\xe5\xa6\x82\xe4\xbd\x95|\xe4\xb8\x8d\xe4\xbc\x9a|\xe8\x8b\xa5|\xe6\x98\xaf\xe4\xb8\x8d\xe6\x98\xaf|"
+		"\xe6\x98\xaf\xe5\x90\xa6|\xe5\xbb\xba\xe8\xae\xae";
 	static const char own[] = "\xe6\x97\xa0\xe6\xb3\x95\xe5\xae\x8c\xe6\x88\x90|"
 							  "\xe6\x88\x91|\xe8\xaf\xb7\xe9\x97\xae|\xe4\xb9\x9f\xe4\xbc\x9a|\xe8\xbf\x98\xe6\x98\xaf|"
 							  "\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88|"
@@ -266,7 +271,8 @@ told_in_chinese(const char *line, size_t length, size_t start)
 	bool speaks = (unsigned char)line[start] >= 0x80 || tn__has_any(line + from, start - from, came);
 	if (tn__has_any(line + start, length - start < 40 ? length - start : 40, "\xe5\x90\x97")) /* a question whether */
 		return false;
-	return tn__has_any(line, length, own) && speaks && !tn__has_any(line + from, start - from, doubted);
+	return (tn__has_any(line, length, own) || has_digit(line, 0, length)) && speaks &&
+	       !tn__has_any(line + from, start - from, doubted);
 }
 
 bool
@@ -292,14 +298,16 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 	if (told_in_chinese(line, length, start))
 		return true;
 	if (strncasecmp(line + start, "killed", 6) == 0) /* its own verb */
-		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with") && (heard.own || alone);
+		return led_by(line, start, "got|get|gets|getting|was|is|are|been|being|be|were|with|ends up|ended up") &&
+		       (heard.own || alone);
 	bool general = tn__has_any(line + first, start - first, "when |where |that |which |indicat|means");
 	if (came_behind(line, length, after, false))
 		return true;
 	if (alone && came_behind(line, length, after, true))
 		return true;
 	word_before(line, start, word);
-	if (alone && among(" always still again ", word))
+	if (alone && (among(" always still again ", word) ||
+	              tn__has_any(line + start, end - start, " is |not enough|insufficient|not sufficient")))
 		return true;
 	bool opens = (start <= first + 3 || among(opening_words, word)) && after < length && line[after] == ' ';
 	if (opens && (alone || (has_digit(line, after, length) && !tn__line_teaches(line, length, start, end)))) {
@@ -395,6 +403,15 @@ tn__title_wishes(const char *line, size_t length, size_t start, size_t end)
 	       (after < length && strchr(" :|-", line[after]) != NULL && announces(line, length, after));
 }
 
+bool
+tn__line_may_tell(const char *line, size_t length, size_t start, size_t end)
+{
+	struct tn_heard heard = tn__hear(line, tn__sentence_start(line, start), start);
+	if (tn__line_is_title(line, length))
+		return !tn__title_wishes(line, length, start, end);
+	return (heard.came || heard.own) && !heard.doubted && !tn__line_teaches(line, length, start, end);
+}
+
 /* `tf_export("errors.ResourceExhaustedError")` */
 static bool
 in_call(const char *line, size_t start)
@@ -413,6 +430,7 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 	    in_call(line, start))
 		return false;
 	char word[24];
+	bool whole = after < length && strchr(".!", line[after]) != NULL; /* a sentence of its own */
 	while (after < length && strchr(".!", line[after]) != NULL)
 		after++;
 	if (tn__word_ending(line, length, word) > 0 && among(" fix fixes patch ", word) &&
@@ -427,6 +445,8 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 		return !tn__name_char(line[after]) && line[after] != '-' && !announces(line, length, after);
 	while (after < length && line[after] == ' ')
 		after++;
+	if (whole)
+		return !announces(line, length, after);
 	if (strncmp(line + after, "to be", 5) == 0)
 		return false;
 	if (!isalpha((unsigned char)line[after]))

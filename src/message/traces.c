@@ -40,7 +40,7 @@ read_after(struct tn_message_scanner *scanner, enum tn_trace_line kind, const st
 		}
 		if (kind == TN_TRACE_START || kind == TN_TRACE_FRAME) {
 			event->after = AFTER_READS;
-			event->place_follows = !event->place.frames;
+			event->place_follows = !event->place.program;
 			if (event->rank < 0)
 				event->rank = scanner->rank;
 			if (!scanner->open && scanner->held_message.rank < 0)
@@ -91,7 +91,7 @@ tn__traces_read(struct tn_message_scanner *scanner, const char *line, size_t len
 			memcpy(trace->culprit, found.culprit, TN_MESSAGE_CULPRIT);
 	}
 	/* the code of a frame that was not pasted */
-	if (kind == TN_TRACE_SOURCE && found.place.weight > 0 && !trace->active) {
+	if (kind == TN_TRACE_SOURCE && tn__place_tells(&found.place) && !trace->active) {
 		trace->active = true;
 		trace->line = scanner->piece;
 		trace->rank = scanner->rank;

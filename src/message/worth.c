@@ -59,6 +59,8 @@ own_word(const struct tn_message_scanner *scanner, size_t start, size_t end)
 	bool letters = end - start == 3; /* "oom" */
 	if (last - first > end - start + 6)
 		return false;
+	if ((unsigned char)text[first] >= 0x80 || (unsigned char)text[last - 1] >= 0x80) /* of a script without blanks */
+		return true;
 	if (first > 0 &&
 	    (isalnum((unsigned char)text[first - 1]) || strchr(letters ? "_-/.$" : "_-/$", text[first - 1]) != NULL))
 		return false;
@@ -114,6 +116,10 @@ worth_of(const struct tn_message_scanner *scanner, const struct tn_anchor *ancho
 		name_end++;
 	if (at > slug && memchr(line + slug, '-', at - slug) != NULL && line[name_end] == '-') /* the name of a branch */
 		return TN_WORTH_NOTHING;
+	if (proof == TN_PROOF_SHELL &&
+	    tn__find(line, at, ": line ") != NULL && /* also where a viewer of logs has columns */
+	    tn__line_reports(line, length, at, stop, proof))
+		return TN_WORTH_REPORT;
 	if (tn__line_is_source(line, length, at, stop) || scanner->example == TN_EXAMPLE_TAUGHT_BLOCK)
 		return TN_WORTH_NOTHING;
 	bool in_code = tn__code_is_around(&scanner->code), is_code = tn__line_is_code(line, length);
@@ -169,11 +175,17 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 	enum tn_worth worth = worth_of(scanner, anchor, start, end);
 	if (worth == TN_WORTH_REPORT || scanner->page)
 		return worth;
+	bool said = anchor->proof == TN_PROOF_SAID;
 	bool phrase = anchor->proof == TN_PROOF_TORCH || anchor->proof == TN_PROOF_ERROR ||
 	              anchor->proof == TN_PROOF_DEVICE || anchor->proof == TN_PROOF_HEADED;
 	const char *line;
 	size_t length, at = tn__line_around(scanner, start, &line, &length);
 	size_t stop = at + scanner->origin[end - 1] + 1 - scanner->origin[start];
+	if (said) /* nobody says that it came to him, and nobody doubts it either */
+		return own_word(scanner, start, end) && !scanner->in_change && !tn__code_is_around(&scanner->code) &&
+		               !tn__line_speaks(line, length, at, stop) && tn__line_may_tell(line, length, at, stop)
+		           ? TN_WORTH_TRACE
+		           : worth;
 	if (phrase && tn__line_is_title(line, length))
 		return scanner->piece <= TN_TITLE_LINES ? TN_WORTH_TRACE : worth;
 	while (at > 0 && (tn__name_char(line[at - 1]) || line[at - 1] == '.'))

@@ -152,6 +152,22 @@ CASES = {
     "ultralytics' loss": (
         [OWN, ("ultralytics/engine/trainer.py", "_do_train", "loss = self.model(batch)"), CALL,
          ("ultralytics/utils/loss.py", "__call__", "loss[0] = self.assigner(")], "loss", "ultralytics"),
+    "words of a function's name": ([OWN, ("own/run.py", "run_val_epoch_slow", "out = net(x)"), CALL], "evaluation", "pytorch"),
+    "words that only look alike": ([("own/run.py", "values_of", "out = a * b")], None, "pytorch"),
+    "a function of weights": ([("own/models.py", "load_big_model_wrapper", "return reader(path)")], "load", "pytorch"),
+    "a loss of one's own": ([OWN, CALL, ("own/parts.py", "feature_loss", "total += abs(a - b).mean()")], "loss", "pytorch"),
+    "forward and backward in one": ([("own/loop.py", "forward_backward_batch", "y = net(x)"), CALL, LINEAR], "forward", "pytorch"),
+    "a package that drives": (
+        [("nobody_knows/app.py", "validate", "self.score(x)"), ("torch/nn/functional.py", "linear", "return f(x)")],
+        "evaluation", "nobody-knows"),
+    "a package's engine": (
+        [("nobody_knows/engine/loop.py", "go_on", "y = net(x)"), CALL, LINEAR], "forward", "nobody-knows"),
+    "a package of parts": ([("nobody_knows/blocks.py", "forward", "return a @ b")], "forward", "pytorch"),
+    "a trainer goes before a package": (
+        [("nobody_knows/app.py", "train", "trainer.fit(model)"), ("lightning/pytorch/trainer/trainer.py", "fit", "call.go()")],
+        None, "lightning"),
+    "what only carries calls on": (
+        [("gradio/queueing.py", "process_events", "await call()"), ("anyio/to_thread.py", "run_sync", "return f()")], None, "pytorch"),
     "nothing tells": ([("stress.py", "main", "c = torch.matmul(a, b)")], None, "pytorch"),
     "names that only begin alike": (
         [("prog.py", "forwarding_table", "save_models_of(build(x)); reloaded = unload_state_dict_hooks(1)")], None, "pytorch"),

@@ -162,3 +162,53 @@ def test_entities_of_html_are_read():
     found = errors("Traceback (most recent call last):\n  File &quot;train.py&quot;, line 7, in main\n    loss.backward()\n"
                    "RuntimeError: CUDA out of memory.\n")  # fmt: skip
     assert found[0]["fields"]["culprit"] == "train.py:7" and found[0]["phase"] == "backward"
+
+
+def test_a_title_is_the_error_below_it_whatever_its_words():
+    text = "# CUDA ERROR:Out of memory\n\nIt comes at once:\nTHCudaCheck FAIL file=a.cpp line=2 error=2 : out of memory\n"
+    (error,) = errors(text + 'Traceback (most recent call last):\n  File "t.py", line 3, in go\n    for x in enumerate(train_loader):\n')
+    assert (error["family"], error["phase"]) == ("torch_0x", "data")
+
+
+def test_code_set_apart_from_its_frame_is_code():
+    text = 'Traceback (most recent call last):\n\nFile "/w/a.py", line 3, in go\n\nnet.fit(x)\n\n'
+    text += 'File "/env/lib/python3.11/site-packages/exllamav2/model.py", line 4, in load\n\nself.load(x)\n'
+    (error,) = errors("# torch.OutOfMemoryError: CUDA out of memory\n\n" + text)
+    assert error["framework"] == "exllama"
+
+
+def test_a_telling_that_nobody_claims_counts_by_the_traceback_behind_it():
+    said = "# deploying the large one bursts, 爆显存\n\n"
+    frames = 'Traceback (most recent call last):\n  File "/w/serve.py", line 3, in launch_model\n    go()\n'
+    assert [error["phase"] for error in errors(said + frames)] == ["load"]
+    assert errors("The release notes speak of OOM.\n" + frames + "ValueError: no\n") == []
+
+
+def test_links_around_paths_and_numbers_of_a_notebook():
+    text = "OutOfMemoryError                  Traceback (most recent call last)\n"
+    text += "Cell In[6], [line 15](vscode-notebook-cell:?line=15)\n     [14](cell:14) x = 1\n---> [15](cell:15)     y = model.generate(\n"
+    (error,) = errors(text)
+    assert (error["phase"], error["fields"]["culprit"]) == ("generate", "Cell In[6]:15")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Out of Memory Error. Known cures did not help\n",
+        "# CUDA out of memeory while training\n",
+        "# gpu内存不足\n",
+        "I see that the GPU memory is insufficient. Which card do you have?\n",
+        "135 | 15 | /usr/local/bin/go.sh: line 18:    36 Killed                  python3 train.py\n",
+        "The run ends with `Process finished with exit code 137 (interrupted by signal 9: SIGKILL)`\nThe cpu does not have enough memory?\n",
+        "# CUDA out of memory on two cards\n\nIt seems that it does not manage to allocate enough. I lowered the batch.\n",
+    ],
+)
+def test_more_ways_to_tell(text):
+    assert len(errors(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["# overcome OOM issues when restoring\n", "# Job is not restarting after OutOfMemory Error\n", "Symptom\n\nRuntimeError: CUDA error: out of memory\n"]
+)
+def test_more_ways_not_to_tell(text):
+    assert errors(text) == []
