@@ -12,7 +12,7 @@ by what takes no longer than the program as it is, and only where it is more wor
 was tried before all others. A search of which 300 seconds saw no end is ended then, and what it had found counts (`seconds` says so). `same`: that run's peak is to the byte what the list says; where that run
 saw other steps than the trial (a cache that grows goes on growing), it is made once more for as many. `nothing_saves`:
 what the change that does nothing saves; a row of which that is not 0 makes this end with 1. `build`: the commit that was measured. Seconds were
-measured on two cores that other jobs used as well, at a load of 3 to 8: `cpu` is what can be compared. `at_first`: the first entry
+measured on two cores that other jobs used as well (bench/README.md has the load): `cpu` is what can be compared. A row of which `first_entry` is "not run" was not. `at_first`: the first entry
 of the first run of the row, before anything was mended for it, and whether it was right. `cpu`: seconds of processor time of all of it, which a busy machine does not change. Rows
 that are there stay where they are not asked for; bench/results/fix_upstream.csv.
 """
