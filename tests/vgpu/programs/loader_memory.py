@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains on made data that its loader's workers hand over: loader_memory.py WORKERS PREFETCH [pin]. A batch has 32 MiB."""
 
+import gc
 import sys
 
 import torch
@@ -31,6 +32,7 @@ loader = DataLoader(
 )
 model = torch.nn.Linear(1024, 64).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
+gc.collect()  # what imports have left would be freed here, and stay in workers, at a moment that differs (0036-hosts.md)
 for batch in loader:
     loss = model(batch.cuda(non_blocking=True)[:, :1024]).square().mean()
     optimizer.zero_grad()
