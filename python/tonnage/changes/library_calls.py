@@ -7,6 +7,7 @@ loaders and optimizers, and the trainers that arguments.py knows, are others' to
 """
 
 import ast
+import collections
 import inspect
 import os
 import sys
@@ -18,30 +19,33 @@ _ROLES = ("batch", "total", "accumulation", "chunks", "checkpointing")
 _OTHERS = {"torch", "torchvision", "torchaudio", "transformers", "lightning", "pytorch_lightning", "accelerate", "argparse"}
 
 _calls = []  # (path, "Trainer", call) of the program's files, in the order in which they were read
+_count = collections.Counter()  # (path, "Trainer") -> how many such calls
 _known = {}  # a call -> its options, once what it calls is there
 
 
 def collect(change, text):
     """Notes the calls of a file (rewrite.add); nothing is changed."""
+    if any(letter in text.path for letter in " \t:=+,"):
+        return  # such a path cannot stand in a value
     names = [(_dotted(node.func), node) for node in ast.walk(text.tree) if isinstance(node, ast.Call)]
     _calls.extend((text.path, name, call) for name, call in names if name)
+    _count.update((text.path, name) for name, _ in names if name)
 
 
 def options():
     """[[Option, ...], ...] of the calls that are known by now, what has most of them first: the program's modules are looked into, and they
     are gone when it has ended."""
+    modules = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__dict__", {}).get("__file__")  # what a lazy module would import for it is left alone
+        if isinstance(file, str):
+            modules.setdefault(os.path.abspath(file), module)
     for path, name, call in _calls:
-        if call not in _known and not any(letter in path for letter in " \t:=+,"):
-            _look_at(path, name, call)
+        module = modules.get(path)
+        function = _function(module, name) if call not in _known and module is not None else None
+        if function is not None:
+            _known[call] = _of_call(path, name, call, module, function) if _count[path, name] == 1 else []
     return sorted(filter(None, _known.values()), key=len, reverse=True)
-
-
-def _look_at(path, name, call):
-    module = _module_of(path)
-    function = _function(module, name)
-    alone = [(file, same) for file, same, _ in _calls].count((path, name)) == 1
-    if function is not None:
-        _known[call] = _of_call(path, name, call, module, function) if alone else []
 
 
 def edit(change, path, values):
@@ -101,19 +105,10 @@ def _value(module, node):
     return vars(module).get(node.id) if isinstance(node, ast.Name) else None
 
 
-def _module_of(path):
-    """The module that a file has become, or None."""
-    main = sys.modules.get("__main__")
-    for module in [main, *list(sys.modules.values())]:
-        if os.path.abspath(getattr(module, "__file__", None) or "") == path:
-            return module
-    return None
-
-
 def _function(module, name):
     """What a library has under this name of a module, or None. Nothing of the program is run for it."""
     first, *rest = name.split(".")
-    found = vars(module).get(first) if module is not None else None
+    found = vars(module).get(first)
     for word in rest:
         found = inspect.getattr_static(found, word, None) if found is not None else None
         found = getattr(found, "__func__", found)
