@@ -74,7 +74,7 @@ whose(const char *file, size_t length, bool string_is_program)
 		return TN_WHOSE_USER;
 	if (!ends_with(file, length, ".py") && !strstr(file, "/ipykernel_"))
 		return TN_WHOSE_TORCH;
-	if (strncmp(file, "torch/", 6) == 0 || strstr(file, "/_tonnage_guest/"))
+	if (strncmp(file, "torch/", 6) == 0 || strstr(file, "/_tonnage_guest/") || strstr(file, "/tonnage/changes/"))
 		return TN_WHOSE_TORCH;
 	const char *package = package_of(file);
 	if (package)
