@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `fit --vary`: which combinations of values fit, for each card. The first trial is the program with the least values on a card
- * that is never full; three more for each axis show how memory grows. Then grid.c chooses what is tried on the cards. What one
- * card tells of the need of a combination serves the guesses for the others; that it fits is always seen on the card.
+ * that is never full. Then grid.c chooses what is tried on the cards. What one card tells of the need of a combination serves the
+ * guesses for the others; that it fits is always seen on the card. At last, where the grid is large, it is asked how memory grows
+ * with what has not shown it.
  */
 #include "search/frontier_search.h"
 
@@ -46,42 +47,35 @@ free_point(struct tn_frontier_trial *point)
 	free(point);
 }
 
-static int
-last_three(const struct tn_axis *axis)
-{
-	return axis->count > 3 ? axis->count - 3 : 0;
-}
-
-/* The least values of all, and the last three of each axis, where growth shows best. */
-static struct tn_trial *
-next_on_large(struct tn_frontier_search *search)
-{
-	if (search->count == 0)
-		return try_point(search, TN_FIT_LARGE, 0);
-	if (!search->begun)
-		return NULL;
-	for (int axis = 0; axis < search->axis_count; axis++)
-		for (int i = last_three(&search->axes[axis]); i < search->axes[axis].count; i++)
-			if (tn__frontier_seen(search, tn__frontier_along(search, axis, i)) == NULL)
-				return try_point(search, TN_FIT_LARGE, tn__frontier_along(search, axis, i));
-	return NULL;
-}
-
-/* False while a trial on the card that is never full runs. */
+/* Whether a trial of a card runs. */
 static bool
-set_model(struct tn_frontier_search *search)
+some_run(const struct tn_frontier_search *search)
 {
-	int64_t last[TN_AXES];
-	double powers[TN_AXES];
 	for (int i = 0; i < search->count; i++)
-		if (search->points[i]->card == TN_FIT_LARGE && !search->points[i]->over)
-			return false;
-	for (int i = 0; i < search->axis_count; i++) {
-		last[i] = tn__frontier_need(search, tn__frontier_along(search, i, search->axes[i].count - 1));
-		powers[i] = tn__frontier_power(search, i);
+		if (!search->points[i]->over)
+			return true;
+	return false;
+}
+
+/* The last three values of an axis of which it is unknown how memory grows with it: that costs no more than half of the grid. */
+static struct tn_trial *
+next_of_growth(struct tn_frontier_search *search)
+{
+	if (search->asked == 0 && some_run(search))
+		return NULL;
+	for (int axis = 0; axis < search->axis_count; axis++) {
+		int count = search->axes[axis].count;
+		if (!(search->asked & 1u << axis) &&
+		    (count < 3 || tn__frontier_power(search, axis) > 0 || 2 * (search->count + 3) > search->size))
+			continue;
+		search->asked |= 1u << axis;
+		for (int i = count - 3; i < count; i++) {
+			int at = tn__frontier_along(search, axis, i);
+			if (tn__frontier_need(search, at) == TN_NO_FIGURE && !tn__frontier_seen(search, at))
+				return try_point(search, TN_FIT_LARGE, at);
+		}
 	}
-	tn__grid_set_model(&search->grid, tn__frontier_need(search, 0), last, powers);
-	return true;
+	return NULL;
 }
 
 /* With --all: the first that was not tried. */
@@ -100,10 +94,7 @@ next(void *context)
 	struct tn_frontier_search *search = context;
 	if (search->failure != NULL)
 		return NULL;
-	struct tn_trial *trial = next_on_large(search);
-	if (trial == NULL && search->begun && !search->modelled && !(search->modelled = set_model(search)) &&
-	    !search->options->all)
-		return NULL;
+	struct tn_trial *trial = search->count == 0 ? try_point(search, TN_FIT_LARGE, 0) : NULL;
 	for (int i = 0; i < search->target_count && trial == NULL && search->begun; i++) {
 		int at = search->options->all ? next_of_all(search, &search->targets[i].known)
 		                              : tn__grid_next(&search->grid, &search->targets[i].known);
@@ -113,7 +104,7 @@ next(void *context)
 			search->targets[i].tried[at] = search->points[search->count - 1];
 		}
 	}
-	return trial;
+	return trial != NULL || !search->begun ? trial : next_of_growth(search);
 }
 
 /* ---- what a trial has told ---- */
@@ -257,8 +248,7 @@ take_cards(struct tn_frontier_search *search, int *exit_status)
 		*target = (struct tn_frontier_target){ .asked = asked[i], .card = cards[i] };
 		target->known = (struct tn_grid_card){ .seen = calloc(size, 1),
 			                                   .need = calloc(size, sizeof(int64_t)),
-			                                   .room = (int64_t)cards[i].total - cards[i].hidden,
-			                                   .context = (int64_t)cards[i].figures.context_bytes };
+			                                   .room = (int64_t)cards[i].total - cards[i].hidden };
 		target->tried = calloc(size, sizeof(*target->tried));
 		good &= target->known.seen != NULL && target->known.need != NULL && target->tried != NULL;
 		for (size_t j = 0; good && j < size; j++)

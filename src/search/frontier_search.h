@@ -38,8 +38,8 @@ struct tn_frontier_search {
 	int target_count;
 	struct tn_frontier_trial **points;
 	int count, room;
-	bool begun;    /* the first trial is over, and good */
-	bool modelled; /* the card that is never full has told all that is asked of it */
+	bool begun;     /* the first trial is over, and good */
+	unsigned asked; /* bits of the axes of which it was asked how memory grows with them */
 	const char *failure;
 	char *doubt;
 	int failure_status;
@@ -47,11 +47,11 @@ struct tn_frontier_search {
 
 /* The combination that has the least values but for one axis, of which it has the value `index`. */
 int tn__frontier_along(const struct tn_frontier_search *search, int axis, int index);
-/* The trial of a combination on the card that is never full; NULL: there is none. */
-const struct tn_frontier_trial *tn__frontier_seen(const struct tn_frontier_search *search, int at);
-/* What a combination needs beside the context, as that card has told; TN_NO_FIGURE: it has not. */
+/* Whether a combination was tried on the card that is never full. */
+bool tn__frontier_seen(const struct tn_frontier_search *search, int at);
+/* What a combination needs, as any card has told, with the context of the first; TN_NO_FIGURE: none has. */
 int64_t tn__frontier_need(const struct tn_frontier_search *search, int at);
-/* By which power of an axis's values memory grows; 0: unknown. */
+/* By which power of an axis's values memory grows, by the largest three values that differ in nothing else; 0: unknown. */
 double tn__frontier_power(const struct tn_frontier_search *search, int index);
 /* Makes the table; release with tn__frontier_free. False without memory. */
 bool tn__frontier_table(const struct tn_frontier_search *search, struct tn_frontier *out);

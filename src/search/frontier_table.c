@@ -19,37 +19,57 @@ tn__frontier_along(const struct tn_frontier_search *search, int axis, int index)
 	return index * stride;
 }
 
-const struct tn_frontier_trial *
+bool
 tn__frontier_seen(const struct tn_frontier_search *search, int at)
 {
 	for (int i = 0; i < search->count; i++)
 		if (search->points[i]->card == TN_FIT_LARGE && search->points[i]->at == at)
-			return search->points[i];
-	return NULL;
+			return true;
+	return false;
 }
 
 int64_t
 tn__frontier_need(const struct tn_frontier_search *search, int at)
 {
-	const struct tn_frontier_trial *point = tn__frontier_seen(search, at);
-	int64_t device = point != NULL && tn__trial_fits(&point->trial) ? tn__trial_report(&point->trial)->device_peak
-	                                                                : TN_NO_FIGURE;
-	return device != TN_NO_FIGURE ? device - (int64_t)search->targets[0].card.figures.context_bytes : TN_NO_FIGURE;
+	return search->targets[0].known.need[at];
+}
+
+/* By the largest three values of which the need is known, where the other axes have what this point has. */
+static double
+power_from(const struct tn_frontier_search *search, int index, int point, int64_t *most)
+{
+	const struct tn_axis *axis = &search->axes[index];
+	int values[3], count = 0, stride = tn__frontier_along(search, index, 1);
+	int64_t needs[3];
+	for (int i = axis->count - 1; i >= 0 && count < 3; i--) {
+		int64_t need = tn__frontier_need(search, point + i * stride);
+		if (need == TN_NO_FIGURE)
+			continue;
+		count++;
+		values[3 - count] = axis->values[i];
+		needs[3 - count] = need;
+	}
+	if (count < 3)
+		return 0;
+	*most = needs[2];
+	return tn__grid_power(values, needs);
 }
 
 double
 tn__frontier_power(const struct tn_frontier_search *search, int index)
 {
-	const struct tn_axis *axis = &search->axes[index];
-	int values[3];
-	int64_t needs[3];
-	if (axis->count < 3)
-		return 0;
-	for (int i = 0; i < 3; i++) {
-		values[i] = axis->values[axis->count - 3 + i];
-		needs[i] = tn__frontier_need(search, tn__frontier_along(search, index, axis->count - 3 + i));
+	int64_t most = 0, there;
+	double power = 0;
+	for (int point = 0; point < search->size; point++) {
+		if (point / tn__frontier_along(search, index, 1) % search->axes[index].count != 0)
+			continue;
+		double found = power_from(search, index, point, &there);
+		if (found > 0 && there > most) {
+			most = there;
+			power = found;
+		}
 	}
-	return tn__grid_power(values, needs);
+	return power;
 }
 
 /* ---- the table ---- */

@@ -9,8 +9,6 @@
 #include "base/figure.h"
 
 #define GUESSES 3 /* of a row, before halving */
-#define NEARLY \
-	0.25 /* what does not grow hides in the least values: such a power is taken for the whole number beside it */
 
 tn_status
 tn__grid_open(const struct tn_axis *axes, int axis_count, struct tn_grid *out)
@@ -111,46 +109,82 @@ guess_by_line(const struct tn_grid *grid, const struct tn_grid_card *card, int r
 	return true;
 }
 
-/* The product in the model, for a value of the first axis and a row. */
+/* What memory is taken to be: base + factor * product of each axis's value to its power. factor 0: unknown. */
+struct model {
+	double base, factor;
+	int powers[TN_AXES];
+};
+
 static double
-product_of(const struct tn_grid *grid, int value, int row)
+product_of(const struct tn_grid *grid, const struct model *model, int point)
 {
-	double product = pow(value, grid->model.powers[0]);
-	for (int i = 1; i < grid->axis_count; i++)
-		product *= pow(grid->axes[i].values[index_of(grid, row, i)], grid->model.powers[i]);
+	int values[TN_AXES];
+	double product = 1;
+	tn__grid_values(grid, point, values);
+	for (int i = 0; i < grid->axis_count; i++)
+		for (int j = 0; j < model->powers[i]; j++)
+			product *= values[i];
 	return product;
 }
 
-void
-tn__grid_set_model(struct tn_grid *grid, int64_t least, const int64_t *last, const double *powers)
+/* Sets base and factor for the model's powers, through what the least values of all need, with the steepest growth that was seen
+ * from there. Returns how far it is from all that was seen, as a sum of squared shares; negative: it has no growth. */
+static double
+fit(const struct tn_grid *grid, const struct tn_grid_card *card, struct model *model)
 {
-	struct tn_grid_model *model = &grid->model;
-	double factor = 0;
-	for (int i = 0; i < grid->axis_count; i++)
-		model->powers[i] = powers[i] <= 0                                 ? 1
-		                   : fabs(powers[i] - round(powers[i])) <= NEARLY ? round(powers[i])
-		                                                                  : powers[i];
-	for (int i = 0, stride = 1; i < grid->axis_count && least != TN_NO_FIGURE; i++) {
-		int count = grid->axes[i].count, value = grid->axes[0].values[i == 0 ? count - 1 : 0];
-		int row = i == 0 ? 0 : (count - 1) * stride;
-		double wider = product_of(grid, value, row) - product_of(grid, grid->axes[0].values[0], 0);
-		if (last[i] != TN_NO_FIGURE && wider > 0 && (double)(last[i] - least) / wider > factor)
-			factor = (double)(last[i] - least) / wider;
-		stride *= i == 0 ? 1 : count;
+	double least = (double)card->need[0], first = product_of(grid, model, 0), error = 0;
+	model->factor = 0;
+	for (int point = 1; point < grid->columns * grid->rows; point++) {
+		double wider = card->need[point] != TN_NO_FIGURE ? product_of(grid, model, point) - first : 0;
+		if (wider > 0 && ((double)card->need[point] - least) / wider > model->factor)
+			model->factor = ((double)card->need[point] - least) / wider;
 	}
-	model->factor = factor;
-	model->base = (double)least - factor * product_of(grid, grid->axes[0].values[0], 0);
+	model->base = least - model->factor * first;
+	for (int point = 1; point < grid->columns * grid->rows && model->factor > 0; point++) {
+		double need = (double)card->need[point];
+		bool full = card->need[point] == TN_NO_FIGURE && card->seen[point] == TN_GRID_OUT_OF_MEMORY;
+		if (!full && card->need[point] == TN_NO_FIGURE)
+			continue;
+		double said = model->base + model->factor * product_of(grid, model, point);
+		if (full && said < (double)card->room) /* it takes more than there is, nobody knows how much */
+			need = (double)card->room;
+		if (!full || said < need)
+			error += (said / need - 1) * (said / need - 1);
+	}
+	return model->factor > 0 ? error : -1;
+}
+
+/* The powers that come nearest to what was seen; of those that come as near, the ones that are tried first. */
+static struct model
+learn(const struct tn_grid *grid, const struct tn_grid_card *card)
+{
+	static const int order[] = { 1, 2, 0 }; /* what does not grow with a value at all is rare */
+	struct model best = { .factor = 0 };
+	double least_error = 0;
+	int ways = 1;
+	for (int i = 0; i < grid->axis_count; i++)
+		ways *= 3;
+	for (int way = 0; way < ways && card->need[0] != TN_NO_FIGURE; way++) {
+		struct model model = { .factor = 0 };
+		for (int i = 0, rest = way; i < grid->axis_count; i++, rest /= 3)
+			model.powers[i] = order[rest % 3];
+		double error = fit(grid, card, &model);
+		if (error >= 0 && (best.factor <= 0 || error < least_error - 1e-9)) {
+			best = model;
+			least_error = error;
+		}
+	}
+	return best;
 }
 
 static bool
-guess_by_model(const struct tn_grid *grid, const struct tn_grid_card *card, int row, int *out)
+guess_by_model(const struct tn_grid *grid, const struct tn_grid_card *card, const struct model *model, int row, int *out)
 {
-	if (grid->model.factor <= 0)
+	if (model->factor <= 0)
 		return false;
 	*out = -1;
 	while (*out + 1 < grid->columns &&
-	       grid->model.base + grid->model.factor * product_of(grid, grid->axes[0].values[*out + 1], row) <=
-	           (double)(card->room - card->context))
+	       model->base + model->factor * product_of(grid, model, row * grid->columns + *out + 1) <= (double)card->room)
 		++*out;
 	return true;
 }
@@ -164,7 +198,7 @@ struct open_row {
 };
 
 static struct open_row
-choose(const struct tn_grid *grid, const struct tn_grid_card *card, int row)
+choose(const struct tn_grid *grid, const struct tn_grid_card *card, const struct model *model, int row)
 {
 	int low, high, guess = 0, tried = 0;
 	tn__grid_bounds(grid, card, row, &low, &high);
@@ -175,7 +209,7 @@ choose(const struct tn_grid *grid, const struct tn_grid_card *card, int row)
 	}
 	if (high - low <= 1)
 		return (struct open_row){ -1, false };
-	bool known = tried < GUESSES && (guess_by_line(grid, card, row, &guess) || guess_by_model(grid, card, row, &guess));
+	bool known = tried < GUESSES && (guess_by_line(grid, card, row, &guess) || guess_by_model(grid, card, model, row, &guess));
 	if (!known)
 		return (struct open_row){ low + (high - low) / 2, true };
 	if (guess <= low)
@@ -195,8 +229,9 @@ int
 tn__grid_next(const struct tn_grid *grid, const struct tn_grid_card *card)
 {
 	struct open_row rows[TN_GRID_POINTS];
+	struct model model = learn(grid, card);
 	for (int row = 0; row < grid->rows; row++)
-		rows[row] = choose(grid, card, row);
+		rows[row] = choose(grid, card, &model, row);
 	for (int row = 0; row < grid->rows; row++) {
 		bool told = rows[row].column < 0;
 		for (int other = 0; other < grid->rows && !told; other++)

@@ -17,18 +17,11 @@
 
 enum tn_grid_seen { TN_GRID_UNKNOWN, TN_GRID_RUNS, TN_GRID_FITS, TN_GRID_OUT_OF_MEMORY, TN_GRID_FAILED };
 
-/* What memory is taken to be, for guesses: base + factor * product of each axis's value to its power. factor 0: unknown. */
-struct tn_grid_model {
-	double base, factor;
-	double powers[TN_AXES];
-};
-
 /* Points are numbered by row, and within it by the values of the first axis; rows by the second axis, then the third. */
 struct tn_grid {
 	const struct tn_axis *axes; /* borrowed; the first is the one that is searched */
 	int axis_count;
 	int columns, rows;
-	struct tn_grid_model model; /* of what a card needs, without its context */
 };
 
 /* What is known of a card. `seen` has an item a point; `need` is what a point takes there, TN_NO_FIGURE where that is unknown,
@@ -36,7 +29,7 @@ struct tn_grid {
 struct tn_grid_card {
 	unsigned char *seen;
 	int64_t *need;
-	int64_t room, context; /* bytes; the second is part of each need */
+	int64_t room; /* bytes */
 };
 
 /* TN_INVALID where the combinations are more than TN_GRID_POINTS. */
@@ -45,10 +38,7 @@ tn_status tn__grid_open(const struct tn_axis *axes, int axis_count, struct tn_gr
 void tn__grid_values(const struct tn_grid *grid, int point, int *values);
 /* The largest column of a row that is known to fit, -1: none; and the smallest that is known not to, `columns`: none. */
 void tn__grid_bounds(const struct tn_grid *grid, const struct tn_grid_card *card, int row, int *low, int *high);
-/* The model through what all axes' least values need, and each axis's last value with the least of the others; TN_NO_FIGURE where a need
- * is unknown. `powers` as of tn__grid_power. All needs are without the context. */
-void tn__grid_set_model(struct tn_grid *grid, int64_t least, const int64_t *last, const double *powers);
-/* The next point to try on the card; -1: all is known, or what runs has to end first. */
+/* The next point to try on the card; -1: all is known, or what runs has to end first. All needs that are known serve the guess. */
 int tn__grid_next(const struct tn_grid *grid, const struct tn_grid_card *card);
 /* By which power of an axis's values memory grows, from what three points need that differ in this axis alone: 1 with the value,
  * 2 with its square; 0: it does not grow, or that is unknown. */
