@@ -18,6 +18,9 @@ LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_si
          "max_position_embeddings": 8192, "rope_theta": 500000.0, "rms_norm_eps": 1e-5, "tie_word_embeddings": False,
          "torch_dtype": "bfloat16", "bos_token_id": 1, "eos_token_id": 2}  # fmt: skip
 B8 = {**LLAMA, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32}
+B8_32K = {**B8, "max_position_embeddings": 32768}
+B13 = {**LLAMA, "hidden_size": 5120, "intermediate_size": 13824, "num_hidden_layers": 40, "num_attention_heads": 40,
+       "num_key_value_heads": 40, "vocab_size": 32000, "max_position_embeddings": 4096, "rope_theta": 10000.0}  # fmt: skip
 B70 = {**LLAMA, "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64}
 MIXTRAL = {**B8, "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "vocab_size": 32000, "num_local_experts": 8,
            "num_experts_per_tok": 2, "rope_theta": 1e6, "max_position_embeddings": 32768, "sliding_window": None}  # fmt: skip
@@ -185,7 +188,7 @@ def make(folder, model, kind):
     if model == "lora":
         make(folder / "base", "llama8b", kind)
         return adapter(folder, kind)
-    config, how = {"llama8b": (B8, None), "llama70b": (B70, None), "mixtral": (MIXTRAL, None), "nf4": (B8, "nf4"),
+    config, how = {"llama8b": (B8, None), "llama8b_32k": (B8_32K, None), "llama13b": (B13, None), "llama70b": (B70, None), "mixtral": (MIXTRAL, None), "nf4": (B8, "nf4"),
                    "gptq": (B8, "gptq")}[model]  # fmt: skip
     if how:
         config = {**config, "quantization_config": NF4 if how == "nf4" else GPTQ}

@@ -268,6 +268,95 @@ def test_fewer_new_tokens(virtual):
     assert virtual(GENERATION, "kv_cache_limit=2").stdout == "torch.Size([64, 514])\n"
 
 
+PROMPT = """
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=VOCABULARY)
+    model = LlamaForCausalLM(config).to(DEVICE).eval()
+    tokens, cache, words = torch.randint(1000, (8, LENGTH)).to(DEVICE), None, []
+    with torch.no_grad():
+        for word in range(3):
+            outputs = model(input_ids=tokens, past_key_values=cache, use_cache=True)
+            cache = outputs.past_key_values
+            tokens = %s.argmax(-1, keepdim=True)
+            words.append(tokens)
+    print(torch.cat(words, 1).tolist() if DEVICE == "cpu" else "done")
+"""
+
+
+def prompt(read, device, vocabulary=32000, length=1024):
+    words = {"DEVICE": '"%s"' % device, "VOCABULARY": str(vocabulary), "LENGTH": str(length)}
+    program = PROMPT % read
+    for name, text in words.items():
+        program = program.replace(name, text)
+    return program
+
+
+def test_logits_that_nobody_reads_are_not_made(saves, on_cpu):
+    before, after, entry = saves(prompt("outputs.logits[:, -1]", "cuda"), "logits_to_keep")
+    assert before.allocated - after.allocated >= 0.9 * 8 * 1023 * 32000 * 4
+    assert entry["results"] == "same_up_to_rounding" and entry["patch"].count("logits_to_keep=1") == 1
+    program = prompt("outputs.logits[:, -1]", "cpu", 1000, 16)
+    assert on_cpu(program).stdout == on_cpu(program, "logits_to_keep").stdout
+
+
+@pytest.mark.parametrize("read", ["outputs.logits[:, -2:].sum(1)", "outputs.logits[:, 0]", "(outputs.logits[:, -1] + outputs.logits.mean(1))",
+                                  "outputs[0][:, -1]"])  # fmt: skip
+def test_logits_that_are_read_are_made(on_cpu, read):
+    document = on_cpu(prompt(read, "cpu", 1000, 16), "logits_to_keep").document
+    assert [entry["applied"] for entry in document["changes"]] == [False]
+
+
+# What a pipeline of diffusers is to the change, beside the program.
+PIPELINE = {"diffusers.py": """
+import torch
+
+
+class Decoder(torch.nn.Module):
+    use_slicing = False
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Conv2d(4, 64, 1)
+
+    def enable_slicing(self):
+        self.use_slicing = True
+
+    def decode(self, x):
+        if self.use_slicing:
+            return torch.cat([self.layer(part).mean(1) for part in x.split(1)])
+        return self.layer(x).mean(1)
+
+
+class PicturePipeline:
+    def __init__(self):
+        self.vae = Decoder()
+
+    def to(self, device):
+        self.vae.to(device)
+        return self
+"""}
+PICTURES = """
+    import torch
+    from diffusers import PicturePipeline
+
+    pipe = PicturePipeline()
+    pipe = pipe.to("cuda")
+    with torch.no_grad():
+        print(tuple(pipe.vae.decode(torch.randn(8, 4, 256, 256, device="cuda")).shape))
+"""
+
+
+def test_pictures_are_decoded_one_at_a_time(saves, virtual):
+    before, after, entry = saves(PICTURES, "vae_slicing", files=PIPELINE)
+    assert before.allocated - after.allocated >= 6 * 64 * 256 * 256 * 4 and after.stdout == before.stdout
+    switched = PICTURES.replace('pipe.to("cuda")', 'pipe.to("cuda")\n    pipe.vae.enable_slicing()')
+    (entry,) = virtual(switched, "vae_slicing", files=PIPELINE).document["changes"]
+    assert not entry["applied"]
+
+
 WEIGHTS = """
     import torch
     from torch import nn

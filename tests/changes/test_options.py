@@ -46,6 +46,7 @@ def option(name, value, kind=None, choices=None, typed=None):
     ("--optim", "adamw_torch", "optimizer"), ("--optimizer-state-path", "x", None),
     ("--block_size", 1024, "length"), ("--max_seq_length", 512, "length"), ("--bptt", 35, "length"),
     ("--img-size", 224, "resolution"), ("--resolution", 512, "resolution"),
+    ("--load_in_4bit", False, "4bit"), ("--load-in-8bit", False, "8bit"), ("--load_in_4bit_path", "x", None),
     ("--epochs", 3, None), ("--workers", 4, None), ("--max_steps", 100, None), ("--accuracy", 1, None),
 ])  # fmt: skip
 def test_what_an_option_is_for(name, value, role):
@@ -87,10 +88,18 @@ def test_nothing_is_offered_that_the_program_does_already():
     (option("--block_size", 1024), "option_length", "different_training", "--block_size 512"),
     (option("--img-size", 224), "option_resolution", "different_training", "--img-size 112"),
     (option("--batch", 8), "option_batch", "different_training", "--batch 4"),
+    (option("--load-in-4bit", False), "option_weights", "different_training", "--load-in-4bit"),
+    (option("--load_in_8bit", False, "bool"), "option_weights", "different_training", "--load_in_8bit True"),
 ])  # fmt: skip
 def test_what_is_offered(declared, name, promise, words):
     found = offered(declared)
     assert list(found) == [name] and found[name][0] == promise and found[name][1][0][0] == words
+
+
+def test_of_bits_of_weights_more_are_named_first_and_none_where_some_are_set():
+    two = [option("--load-in-4bit", False), option("--load-in-8bit", False)]
+    assert offered(*two)["option_weights"][1] == [("--load-in-8bit", 0), ("--load-in-4bit", 0)]
+    assert offered(option("--load-in-4bit", True), two[1]) == {}
 
 
 def test_of_two_batches_that_are_as_plain_neither_is_taken():

@@ -30,6 +30,7 @@ _HALF = ("bf16", "bfloat16", "bf16-mixed", "bf16_mixed")
 _LIGHTNING = ("bf16-mixed",)  # its trainer's, where nothing lists them
 _FULL = (None, "no", "fp32", "float32", "32", "32-true", "none", "")
 _SMALL_OPTIMIZERS = ("adafactor", "adamw_8bit", "adamw_bnb_8bit")
+_BITS = ("8bit", "4bit")  # of weights, as in --load-in-4bit
 _MOST_PIECES = 64
 
 
@@ -39,7 +40,7 @@ def words(name):
 
 
 def role(option):
-    """"batch", "total", "accumulation", "chunks", "checkpointing", "precision", "optimizer", "length", "resolution", or None."""
+    """"batch", "total", "accumulation", "chunks", "checkpointing", "precision", "optimizer", "length", "resolution", "8bit", "4bit", or None."""
     said = words(option.name)
     whole = option.kind == "int"
     truth = option.kind in ("flag", "bool")
@@ -55,6 +56,8 @@ def role(option):
         return "batch" if not said & _OTHERS else None
     if truth and said & _CHECKPOINT and said & _GRADIENT and not said & _OTHERS:
         return "checkpointing"
+    if truth and "load" in said and said & set(_BITS):
+        return next(bits for bits in _BITS if bits in said)
     if (truth and said & {"amp", "fp16", "bf16"} and len(said) <= 2) or (
             option.kind == "str" and (said & {"precision", "dtype"}) and not said & {"param", "cache", "kv", "model"}):
         return "precision"
@@ -118,7 +121,7 @@ def offers(options, others=()):
     """[(id, title, promise, [(words to set, pieces of a batch or 0), ...])] of what a program's options can do."""
     chosen = by_role(options, others)
     return [offer for offer in (_accumulation(chosen), _batch(chosen), _checkpointing(chosen), _precision(chosen),
-                                _optimizer(chosen), _smaller(chosen, "length", "shorter sequences"),
+                                _optimizer(chosen), _weights(chosen), _smaller(chosen, "length", "shorter sequences"),
                                 _smaller(chosen, "resolution", "smaller pictures")) if offer and offer[3]]  # fmt: skip
 
 
@@ -185,6 +188,12 @@ def _optimizer(chosen):
     rows = [(written(option, name), 0) for name in _SMALL_OPTIMIZERS
             if name in known and option.value not in _SMALL_OPTIMIZERS][:1]
     return "option_optimizer", "an optimizer with less state: the program's own option", "different_training", rows
+
+
+def _weights(chosen):
+    switches = [chosen[bits] for bits in _BITS if bits in chosen]
+    rows = [(written(option, "True"), 0) for option in switches] if not any(option.value for option in switches) else []
+    return "option_weights", "weights in fewer bits: the program's own option", "different_training", rows
 
 
 def _smaller(chosen, of, title):
