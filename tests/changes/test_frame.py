@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from conftest import HERE, ROOT
@@ -43,6 +44,29 @@ def test_every_change_is_tested():
     text = "".join(path.read_text() for path in HERE.glob("test_*.py"))
     missing = [row.id for row in table.ROWS if not re.search(r'"%s["=]' % row.id, text)]
     assert not missing
+
+
+# Changes that come first in no example, and why.
+LAST = "another training, which stands first only where nothing else fits; in a pair of examples, or in tests/changes"
+NEEDS = "needs a package that the environment of the examples has not, or several ranks"
+NO_EXAMPLE = {
+    **dict.fromkeys(("autocast", "batch", "sgd_no_momentum", "adam8bit", "half_weights", "kv_cache_limit", "option_precision",
+                     "option_optimizer", "option_length", "option_resolution"), LAST),
+    **dict.fromkeys(("shard_state", "vae_slicing", "option_weights"), NEEDS),
+    **dict.fromkeys(("loader_prefetch", "loader_pin", "loader_workers"), "of the computer's memory: tests/vgpu/test_host_memory.py"),
+    "nothing": "acts on nothing", "empty_cache_out_of_loop": "saves time, no memory",
+    "foreach": "fused=True is as good and quicker wherever it acts", "offload_activations": "slower than what saves as much",
+    "train_mode": "of from_pretrained's models: tests/changes/test_trainers.py",
+    "release_checkpoint": "map_location saves as much, and more while loading",
+    "unbind_trainings": "where release_trainings is not enough", "collect_trainings": "where release_trainings is not enough",
+}  # fmt: skip
+
+
+def test_every_change_comes_first_in_an_example():
+    """Or it is known why not. tests/vgpu/test_fix.py holds each example to its own, patched, to the byte."""
+    rows = tomllib.loads((ROOT / "examples/examples.toml").read_text())["example"]
+    first = {part.partition("=")[0] for row in rows for part in row.get("remedy", "").split(",")}
+    assert {row.id for row in table.ROWS} - first == set(NO_EXAMPLE)
 
 
 SPELLINGS = json.loads((HERE.parent / "golden/changes/spelling.json").read_text())

@@ -5,6 +5,7 @@ to the byte."""
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -63,6 +64,9 @@ def done_by_hand(change, copy, row):
     argument = re.match(r"Run the program with (--\S+) (\d+)", change["how"])
     if change["patch"]:
         subprocess.run(["patch", "-p0", "--silent"], cwd=copy, check=True, input=change["patch"], text=True)
+    elif change["command"]:
+        words = shlex.split(change["command"])
+        arguments = words[words.index(row["program"]) + 1 :]
     elif argument:
         arguments = [*arguments, *argument.groups()]
     elif change["id"] == "end_other_processes":
