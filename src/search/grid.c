@@ -180,9 +180,9 @@ learn(const struct tn_grid *grid, const struct tn_grid_card *card)
 static bool
 guess_by_model(const struct tn_grid *grid, const struct tn_grid_card *card, const struct model *model, int row, int *out)
 {
-	if (model->factor <= 0)
-		return false;
 	*out = -1;
+	if (model->factor <= 0) /* then at least whether the least values are too much already is known */
+		return card->need[0] != TN_NO_FIGURE && card->need[0] > card->room;
 	while (*out + 1 < grid->columns &&
 	       model->base + model->factor * product_of(grid, model, row * grid->columns + *out + 1) <= (double)card->room)
 		++*out;
