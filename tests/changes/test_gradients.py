@@ -76,10 +76,10 @@ LSTM = """
 MODELS = {"perceptron": BLOCKS % "0.0", "dropout": BLOCKS % "0.3", "group_norm": CONVOLUTIONS % "nn.GroupNorm(2, 4)",
           "batch_norm": CONVOLUTIONS % "nn.BatchNorm2d(4)", "attention": TEXTS, "lstm": LSTM % "0.0"}  # fmt: skip
 LOOP = """
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     latest, seen, losses, evaluations = {}, [], [], []
     for name, p in model.named_parameters():
         p.register_post_accumulate_grad_hook(lambda p, name=name: latest.update({name: p.grad.abs().sum().item()}))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     for epoch in range(2):
         model.train()
         for x, y in DataLoader(data, batch_size=16):

@@ -13,9 +13,10 @@ import gc
 import sys
 import weakref
 
-from . import code, hooks, table
+from . import arguments, code, hooks, table
 
 _FRAMES = 30
+_BATCH_NORM = "The model's batch normalisation sees the smaller batches, which is another training."
 _IN_PLACE = ("mul_", "lerp_", "copy_", "add_")
 _BLENDS = ("lerp_", "mul_")
 _OF_A_MODEL = ("parameters", "named_parameters", "buffers", "state_dict")
@@ -144,6 +145,7 @@ def watch_batch_norm(change):
             original(self, *args, **kwargs)
             if isinstance(self, module._BatchNorm):
                 change.weaken(table.DIFFERENT)
+                arguments.say(change, _BATCH_NORM)
 
         cls.__init__ = __init__
 
