@@ -1,7 +1,7 @@
 """Fine-tunes a GPT with options as most scripts have them: what keeps the training as it is, is a command line away.
 
     tonnage fix --gpu rtx3060 -- python examples/own_switches.py
-    tonnage fix --gpu rtx3060 -- python examples/own_switches.py --per-device-batch-size 1 --length 8192
+    tonnage fix --gpu rtx3060 -- python examples/own_switches.py --per-device-batch-size 1 --length 4096
 """
 
 import argparse
@@ -29,7 +29,8 @@ texts = torch.randint(50257, (64 * options.per_device_batch_size, options.length
 for turn, batch in enumerate(DataLoader(texts, batch_size=options.per_device_batch_size, shuffle=True)):
     tokens = batch.cuda()
     logits = model(tokens[:, :-1])
-    loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten()) / options.gradient_accumulation_steps
+    loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())  # <- out of memory in backward
+    loss = loss / options.gradient_accumulation_steps
     loss.backward()
     if (turn + 1) % options.gradient_accumulation_steps == 0:
         optimizer.step()

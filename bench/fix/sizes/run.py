@@ -39,6 +39,7 @@ def measure(row):
         row = {"repository": "of/work", "environment": "prog-weights", **row, "start": start, "arguments": []}
         (work / "work").symlink_to(work)
         line = upstream.measure(row, work, None)
+    line["right"] = line.get("first_entry") in row["expert"] and line.get("again") == "fits"  # experts of these name other trainings, too
     return {name: value for name, value in {**line, "gpu": row["gpu"], "build": upstream.commit()}.items() if name in FIELDS}
 
 
