@@ -178,7 +178,8 @@ learn(const struct tn_grid *grid, const struct tn_grid_card *card)
 }
 
 static bool
-guess_by_model(const struct tn_grid *grid, const struct tn_grid_card *card, const struct model *model, int row, int *out)
+guess_by_model(const struct tn_grid *grid, const struct tn_grid_card *card, const struct model *model, int row,
+               int *out)
 {
 	*out = -1;
 	if (model->factor <= 0) /* then at least whether the least values are too much already is known */
@@ -209,7 +210,8 @@ choose(const struct tn_grid *grid, const struct tn_grid_card *card, const struct
 	}
 	if (high - low <= 1)
 		return (struct open_row){ -1, false };
-	bool known = tried < GUESSES && (guess_by_line(grid, card, row, &guess) || guess_by_model(grid, card, model, row, &guess));
+	bool known = tried < GUESSES &&
+	             (guess_by_line(grid, card, row, &guess) || guess_by_model(grid, card, model, row, &guess));
 	if (!known)
 		return (struct open_row){ low + (high - low) / 2, true };
 	if (guess <= low)
