@@ -81,7 +81,10 @@ ROWS = {  # name -> (published GiB, source, cards, how it is started)
     "DeepSpeed ZeRO-3, 7B, batch 2": (20.4, GIST, A100_8, ("zero", 3, 2, True)),
     "DeepSpeed ZeRO-3, 7B, batch 8": (39.1, GIST, A100_8, ("zero", 3, 8, True)),
     "DeepSpeed ZeRO-3, 7B, batch 2, no checkpointing": (75.7, GIST, A100_8, ("zero", 3, 2, False)),
+    "DeepSpeed ZeRO-3, 7B, batch 16": (63.9, GIST, A100_8, ("zero", 3, 16, True)),  # told as 8/128
     "DeepSpeed ZeRO-2, 7B, batch 4": (38.6, GIST, A100_8, ("zero", 2, 4, True)),
+    "DeepSpeed ZeRO-2, 7B, batch 1": (23.5, GIST, A100_8, ("zero", 2, 1, True)),
+    "DeepSpeed ZeRO-2, 7B, batch 1, no checkpointing": (44.8, GIST, A100_8, ("zero", 2, 1, False)),
 }  # fmt: skip
 
 
@@ -207,9 +210,8 @@ def tune(folder, recipe, configuration, model, settings):
 
 
 def zero(folder, stage, batch, checkpointing):
-    python = python_of("prog-ray")
-    return [python, python.parent / "deepspeed", "--num_gpus", "8", HERE / "zero_llama.py", str(stage), str(batch),
-            *["checkpointing"] * checkpointing], r"at most ([0-9.]+)"  # fmt: skip
+    return [python_of("prog-published-2024"), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8", HERE / "zero_llama.py",
+            str(stage), str(batch), *["checkpointing"] * checkpointing], r"at most ([0-9.]+)"  # fmt: skip
 
 
 def run(row, folder):
