@@ -153,7 +153,8 @@ def four_bits(rank, count):
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_qlora_under_fsdp(ranks, count):
-    """Gradients and state are the adapters' parts alone, of which the last rank's have fewer rows (15 do not divide)."""
+    """Gradients and state are the adapters' parts alone, of which the last rank's have fewer rows (15 do not divide). The peak lies in the backward
+    pass, where gradients of the last blocks are there."""
     run = ranks(count, "qlora.py", environment="prog-torchtune", options=["--steps=all"])
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
     for row in run.report["ranks"]:
@@ -161,12 +162,14 @@ def test_qlora_under_fsdp(ranks, count):
         adapters = 2 * sum(rows_of(shape, row["rank"], count) for into, wide in QLORA for shape in ((ADAPTERS, into), (wide, ADAPTERS)))
         expected = four_bits(row["rank"], count) + adapters, 2 * adapters
         assert (held["parameters"], held["optimizer_state"]) == expected, (row["rank"], expected, run.explain())
-        assert held["gradients"] in (0, adapters), (row["rank"], adapters, run.explain())  # none where the peak lies before the first is there
+        blocks, rest = divmod(held["gradients"], adapters // 24)
+        assert rest == 0 and 0 < blocks <= 24, (row["rank"], adapters, run.explain())
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_data_parallel_on_several_cards(tonnage, count):
-    """Card 0 has the model, its gradients and state; each other one copies of the parameters, and gradients of these."""
+    """Card 0 has the model, its gradients as far as the backward pass has come, and the state; each other one copies of the parameters, which are not the
+    program's own, and gradients of these."""
     program = ("import torch; from torch import nn\n"
                "m = nn.DataParallel(nn.Sequential(*[nn.Sequential(nn.Linear(500, 1001), nn.ReLU(), nn.Linear(1001, 500)) for _ in range(24)]).cuda())\n"
                "o = torch.optim.AdamW(m.parameters())\n"
@@ -175,11 +178,11 @@ def test_data_parallel_on_several_cards(tonnage, count):
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
     whole = 4 * sum(map(numel, SHAPES))
     first, *others = (card["at_peak"]["by_category"] for card in run.report["cards"])
-    assert [first[name] for name in ("parameters", "gradients", "optimizer_state")] == [whole, whole, 2 * whole], run.explain()
+    assert (first["parameters"], first["optimizer_state"]) == (whole, 2 * whole) and 0 < first["gradients"] <= whole, run.explain()
     assert len(others) == count - 1, run.explain()
     for held in others:
-        assert held["optimizer_state"] == 0 and held["gradients"] == 0, run.explain()  # neither is a parameter of the program there
-        assert whole <= held["gathered"] + held["parameters"] + held["activations"] <= whole + (1 << 20), run.explain()
+        assert held["parameters"] == held["gradients"] == held["optimizer_state"] == 0, run.explain()
+        assert whole < held["temporaries"] < 2 * whole, run.explain()
 
 
 def test_the_page_counts_what_the_report_counts(ranks, tmp_path):
