@@ -23,7 +23,8 @@ allocated and 3.11 GiB at most a sample, where ours grew by 2.59; a sample's flo
 memory_efficient_linear off F.linear keeps each gathered weight from the forward to the backward pass, which without checkpointing is 32 x 202,375,168 x 2 bytes, 12.06 GiB. Not explained: torchtune's
 70B with LoRA, and ZeRO-2. Of ZeRO-2 the kept logits are 1.95 GiB, which makes 35.88 of 33.93 (-7.0 %). The other 2.7 are there when nothing runs: the table has 27.2 allocated after a batch, where model, master
 copy, state and logits are 23.9. What it tells of batch 1 (19.4 allocated, 23.5 at most) is less than these alone (22.5), so it was read before the first update. The program itself could not be run with
-ZeRO-2: transformers of that day fills weights on the host, 13 GB in each rank, and this machine has 24. "torchtune 70B, offloaded" cannot be
+ZeRO-2: a rank was killed (signal 9) before the first step, most likely since transformers of that day fills 13 GB of weights on the host in each rank, and this machine has 24. All that ZeRO-3's program
+differs in was changed at once: what each change gives is by hand, not by runs of its own. "torchtune 70B, offloaded" cannot be
 run on 24 GB: its optimizer really works on the host.
 """
 
