@@ -23,11 +23,14 @@ def job(tonnage):
     return run
 
 
-@pytest.mark.parametrize("way", ["ddp", "fsdp2", *(pytest.param(way, marks=pytest.mark.long) for way in ("fsdp1", "tp", "zero"))])
-def test_ranks_stood_in_for_equal_those_really_run(job, way):
+@pytest.mark.parametrize("environment, program, words", [
+    (MAIN, "sharded.py", ["ddp"]), (MAIN, "sharded.py", ["fsdp2"]), *(pytest.param(*case, marks=pytest.mark.long) for case in (
+        *((MAIN, "sharded.py", [way]) for way in ("ddp_view", "fsdp1", "tied", "tp", "zero")), ("prog-torchtune", "qlora.py", []),
+        *(("prog-ray", "deepspeed_zero.py", [stage, bucket]) for stage in "123" for bucket in ("1000000", "500000000"))))])
+def test_ranks_stood_in_for_equal_those_really_run(job, environment, program, words):
     """All of a rank that is run, and the peak of one that is not."""
-    some = job(4, "sharded.py", way, options=["--steps=all", "--ranks=0,1,3"])
-    every = job(4, "sharded.py", way, options=["--steps=all"])
+    some = job(4, program, *words, options=["--steps=all", "--ranks=0,1,3"], environment=environment)
+    every = job(4, program, *words, options=["--steps=all"], environment=environment)
     assert (some.status, every.status) == (0, 0), some.explain() + every.explain()
     found, real = some.report["ranks"], every.report["ranks"]
     assert [row["rank"] for row in found] == [row["rank"] for row in real] == [0, 1, 2, 3], some.explain()
@@ -38,6 +41,21 @@ def test_ranks_stood_in_for_equal_those_really_run(job, way):
             assert one["at_peak"] == other["at_peak"] and one["communication"] == other["communication"], one["rank"]
     assert some.report["peak"] == every.report["peak"], some.explain()
     assert every.report["job"] is None, every.explain()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("environment, program, words", [
+    *((MAIN, "sharded.py", [way]) for way in ("ddp", "fsdp1", "tp")), *(("prog-ray", "deepspeed_zero.py", [stage, "1000000"]) for stage in "123")])
+def test_one_of_two_stands_for_the_other(job, environment, program, words):
+    """Nothing proves it with two, so it is a bound: with FSDP1 and ZeRO-1 the second rank has less allocated at its peak than the first. The rank that is run
+    is right to the byte, and so is the other one where both do the same."""
+    some = job(2, program, *words, options=["--steps=all", "--ranks=0"], environment=environment)
+    every = job(2, program, *words, options=["--steps=all"], environment=environment)
+    assert (some.status, every.status, some.report["bound"]) == (0, 0, "lower"), some.explain() + every.explain()
+    assert [row["same_as"] for row in some.report["ranks"]] == [None, 0], some.explain()
+    alike = 2 if words[0] in ("ddp", "tp") else 1
+    assert [row["peak"] for row in some.report["ranks"][:alike]] == [row["peak"] for row in every.report["ranks"][:alike]], some.explain() + every.explain()
+    assert some.report["ranks"][0]["at_peak"] == every.report["ranks"][0]["at_peak"], some.explain() + every.explain()
 
 
 @pytest.mark.parametrize("environment, way, count, ranks", [

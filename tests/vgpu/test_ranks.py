@@ -107,11 +107,17 @@ def zero_redundancy(rank, count):
     return whole, whole, 2 * loads[rank]
 
 
-COUNTED = {"ddp": replicated, "ddp_view": replicated, "fsdp1": flat, "fsdp2": sharded_by_rows, "tp": tensor_parallel,
+def tied(rank, count):
+    """An embedding that is the output's matrix, too, is one parameter."""
+    numbers = sharded_by_rows(rank, count)[0] + rows_of((1001, 500), rank, count)
+    return numbers, numbers, 2 * numbers
+
+
+COUNTED = {"ddp": replicated, "ddp_view": replicated, "fsdp1": flat, "fsdp2": sharded_by_rows, "tied": tied, "tp": tensor_parallel,
            "pipeline": stage, "zero": zero_redundancy}
 
 
-COUNTS = [(way, 2) for way in COUNTED] + [pytest.param(way, 4, marks=() if way == "fsdp2" else pytest.mark.long) for way in COUNTED]
+COUNTS = [pytest.param(way, 2, marks=pytest.mark.long if way == "tied" else ()) for way in COUNTED] + [pytest.param(way, 4, marks=() if way == "fsdp2" else pytest.mark.long) for way in COUNTED]
 
 
 @pytest.mark.parametrize("way, count", COUNTS)
@@ -132,6 +138,51 @@ def test_what_each_rank_holds_equals_a_count_by_hand(ranks, way, count):
     cards = run.report["cards"]
     assert [card["peak"]["device_bytes"] for card in cards] == [row["peak"]["device_bytes"] for row in rows]
     assert cards[0]["at_peak"]["by_category"] == rows[0]["at_peak"]["by_category"], run.explain()
+
+
+QLORA = [(512, 1024), (1024, 512)] * 24  # into, out of
+ADAPTERS = 15
+
+
+def four_bits(rank, count):
+    """Bytes of torchao's NF4 weights: a number in half a byte, a scale of a byte for 64 numbers, a factor of 2 bytes for 256 scales, all of which are
+    sharded; a table of 16 numbers and a mean that each weight has whole."""
+    numbers = sum(rows_of((wide, into), rank, count) for into, wide in QLORA)
+    return numbers // 2 + numbers // 64 + 2 * numbers // (64 * 256) + 2 * (16 + 1) * len(QLORA)
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
+def test_qlora_under_fsdp(ranks, count):
+    """Gradients and state are the adapters' parts alone, of which the last rank's have fewer rows (15 do not divide). The peak lies in the backward
+    pass, where gradients of the last blocks are there."""
+    run = ranks(count, "qlora.py", environment="prog-torchtune", options=["--steps=all"])
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    for row in run.report["ranks"]:
+        held = row["at_peak"]["by_category"]
+        adapters = 2 * sum(rows_of(shape, row["rank"], count) for into, wide in QLORA for shape in ((ADAPTERS, into), (wide, ADAPTERS)))
+        expected = four_bits(row["rank"], count) + adapters, 2 * adapters
+        assert (held["parameters"], held["optimizer_state"]) == expected, (row["rank"], expected, run.explain())
+        blocks, rest = divmod(held["gradients"], adapters // 24)
+        assert rest == 0 and 0 < blocks <= 24, (row["rank"], adapters, run.explain())
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
+def test_data_parallel_on_several_cards(tonnage, count):
+    """Card 0 has the model, its gradients as far as the backward pass has come, and the state; each other one copies of the parameters, which are not the
+    program's own, and gradients of these."""
+    program = ("import torch; from torch import nn\n"
+               "m = nn.DataParallel(nn.Sequential(*[nn.Sequential(nn.Linear(500, 1001), nn.ReLU(), nn.Linear(1001, 500)) for _ in range(24)]).cuda())\n"
+               "o = torch.optim.AdamW(m.parameters())\n"
+               "for _ in range(4): m(torch.randn(16, 500, device='cuda')).sum().backward(); o.step(); o.zero_grad()")
+    run = tonnage(MAIN, ["-c", program], f"--gpus={count}", CARDS, "--steps=all")
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    whole = 4 * sum(map(numel, SHAPES))
+    first, *others = (card["at_peak"]["by_category"] for card in run.report["cards"])
+    assert (first["parameters"], first["optimizer_state"]) == (whole, 2 * whole) and 0 < first["gradients"] <= whole, run.explain()
+    assert len(others) == count - 1, run.explain()
+    for held in others:
+        assert held["parameters"] == held["gradients"] == held["optimizer_state"] == 0, run.explain()
+        assert whole < held["temporaries"] < 2 * whole, run.explain()
 
 
 def test_the_page_counts_what_the_report_counts(ranks, tmp_path):

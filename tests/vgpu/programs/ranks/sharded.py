@@ -25,6 +25,18 @@ class Block(nn.Module):
         return self.down(self.up(values).relu())
 
 
+class Tied(nn.Module):
+    """The blocks between an embedding and an output that is the same matrix."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        self.embedding, self.blocks, self.output = nn.Embedding(WIDTH, 500), blocks, nn.Linear(500, WIDTH, bias=False)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, tokens):
+        return self.output(self.blocks(self.embedding(tokens)))
+
+
 PIPELINES = {"pipeline": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B"}
 BLOCKS = 24 // dist.get_world_size() if way in PIPELINES else 24
 model = nn.Sequential(*[Block() for _ in range(BLOCKS)])
@@ -35,11 +47,12 @@ elif way == "fsdp1":
     from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
     model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({Block}), device_id=local)
-elif way == "fsdp2":
+elif way in ("fsdp2", "tied"):
     from torch.distributed.fsdp import fully_shard
 
-    model.cuda()
-    for block in model:
+    blocks = model.cuda()
+    model = Tied(blocks).cuda() if way == "tied" else blocks
+    for block in blocks:
         fully_shard(block)
     fully_shard(model)
 elif way == "tp":
@@ -63,7 +76,7 @@ if way == "zero":
 else:
     optimizer = torch.optim.AdamW(model.parameters())
 for step in range(4):
-    values = torch.randn(8, 500, device="cuda")
+    values = torch.randint(WIDTH, (8,), device="cuda") if way == "tied" else torch.randn(8, 500, device="cuda")
     if way not in PIPELINES:
         model(values).sum().backward()
     elif rank == world - 1:
