@@ -73,6 +73,8 @@ struct tn_run_options {
 	const char *cells;               /* of a notebook, in the order in which they are run ("1-4,4"); NULL: all */
 	const char *python;              /* that a notebook is run by; NULL: its kernel's, else the active environment's */
 	bool keep_going;                 /* a cell that fails does not end a notebook */
+	bool open_oom_decides;           /* an out-of-memory after which nothing was done on the card is the verdict, though
+	                                  * the program handled it and ended with status 0: a batch that was given up */
 	const char *baseline_path;       /* of an earlier run, which this one's peak may not be above; NULL: none */
 	int64_t tolerance;               /* by more than so many millionths of it; below 0: 1 % */
 	const char *write_baseline_path; /* NULL: none */

@@ -2,14 +2,20 @@
  *
  * Asks the driver's libraries (libcuda, NVML), opened by name. Attribute numbers and structure layouts are those
  * of the public headers cuda.h and nvml.h.
+ *
+ * libcuda is asked in a process of its own: once it was initialized in a process, it answers CUDA_ERROR_NOT_INITIALIZED
+ * in all that are forked from there (CUDA C++ Programming Guide, "Initialization"; seen on an H200), and trials are.
  */
 #include "gpu/machine.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -144,17 +150,71 @@ complete(struct tn_gpu_figures *out)
 	out->fp32_tflops = row->figures.fp32_tflops;
 }
 
+/* ---- a process of its own ---- */
+
+struct answer {
+	tn_status status;
+	char why[256]; /* when status is not TN_OK */
+	struct tn_gpu_figures figures;
+	int count; /* GPUs on this machine */
+	char evidence[256];
+};
+
+/* Waits for the child's answer. A driver that takes the process down with it gives none. */
+static tn_status
+receive(int end, pid_t pid, struct answer *out)
+{
+	size_t have = 0;
+	ssize_t length;
+	while (have < sizeof(*out) &&
+	       ((length = read(end, (char *)out + have, sizeof(*out) - have)) > 0 || (length < 0 && errno == EINTR)))
+		have += length > 0 ? (size_t)length : 0;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	TN_RETURN_IF(have < sizeof(*out), TN_STATE, "the NVIDIA driver ended the process that asked it for its GPUs");
+	return out->status == TN_OK ? TN_OK : tn__fail(out->status, "%s", out->why);
+}
+
+static tn_status
+ask_in_child(tn_status (*ask)(struct answer *), struct answer *out)
+{
+	int ends[2];
+	TN_RETURN_IF(pipe2(ends, O_CLOEXEC) != 0, TN_IO, "no pipe: %s", strerror(errno));
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct answer answer = { .count = 0 };
+		answer.status = ask(&answer);
+		if (answer.status != TN_OK)
+			snprintf(answer.why, sizeof(answer.why), "%s", tn_error_text());
+		/* at most PIPE_BUF bytes are written at once or not at all */
+		_Static_assert(sizeof(answer) <= 4096, "an answer is written in one piece");
+		_exit(write(ends[1], &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);
+	}
+	close(ends[1]);
+	tn_status status = pid < 0 ? tn__fail(TN_IO, "no process to ask the driver in: %s", strerror(errno))
+	                           : receive(ends[0], pid, out);
+	close(ends[0]);
+	return status;
+}
+
+static tn_status
+ask_figures(struct answer *out)
+{
+	struct driver driver;
+	int device = 0;
+	TN_FORWARD_IF_ERROR(first_device(&driver, &device, &out->count));
+	read_device(&driver, device, &out->figures);
+	return TN_OK;
+}
+
 tn_status
 tn__machine_gpu(struct tn_gpu_figures *out, int *count)
 {
-	struct driver driver;
-	struct tn_gpu_figures found = { .alias = "" };
-	int device = 0, devices = 0;
-	TN_FORWARD_IF_ERROR(first_device(&driver, &device, &devices));
-	read_device(&driver, device, &found);
-	complete(&found);
-	*out = found;
-	*count = devices;
+	struct answer answer;
+	TN_FORWARD_IF_ERROR(ask_in_child(ask_figures, &answer));
+	complete(&answer.figures);
+	*out = answer.figures;
+	*count = answer.count;
 	return TN_OK;
 }
 
@@ -242,38 +302,48 @@ tn__machine_process_bytes(const pid_t *pids, size_t count, uint64_t *bytes)
 
 /* ---- measuring a context ---- */
 
-tn_status
-tn__machine_probe(struct tn_gpu_figures *out, char *evidence, size_t capacity)
+static tn_status
+ask_context(struct answer *out)
 {
 	struct driver driver;
-	struct tn_gpu_figures found = { .alias = "" };
-	int device = 0, devices = 0, version = 0;
+	int device = 0, version = 0;
 	char kernel_driver[96] = "unknown";
 	void *context = NULL;
 	size_t free_bytes = 0, total_bytes = 0;
 	uint64_t own = 0;
 	pid_t self = getpid();
-	TN_FORWARD_IF_ERROR(first_device(&driver, &device, &devices));
-	read_device(&driver, device, &found);
-	complete(&found);
+	TN_FORWARD_IF_ERROR(first_device(&driver, &device, &out->count));
+	read_device(&driver, device, &out->figures);
 	TN_RETURN_IF(driver.retain(&context, device) != 0 || driver.set_current(context) != 0, TN_STATE,
 	             "the GPU is there, but no context could be made on it");
-	bool measured = driver.memory(&free_bytes, &total_bytes) == 0;
+	TN_RETURN_IF(driver.memory(&free_bytes, &total_bytes) != 0, TN_STATE,
+	             "the GPU does not say how much memory it has");
 	const char *how = "by NVML for the probing process";
 	if (tn__machine_process_bytes(&self, 1, &own) != TN_OK) {
-		own = measured ? total_bytes - free_bytes : 0;
+		own = total_bytes - free_bytes;
 		how = "as total minus free, other processes included";
 	}
 	(void)driver.version(&version);
 	if (open_nvml())
 		(void)nvml.driver_version(kernel_driver, sizeof(kernel_driver));
 	(void)driver.release(device);
-	TN_RETURN_IF(!measured, TN_STATE, "the GPU does not say how much memory it has");
-	found.total_bytes = total_bytes;
-	found.context_bytes = own;
-	snprintf(evidence, capacity,
+	out->figures.total_bytes = total_bytes;
+	out->figures.context_bytes = own;
+	snprintf(out->evidence, sizeof(out->evidence),
 	         "tonnage gpus --probe (driver %s; CUDA %d.%d; empty context measured %s; TFLOPS not measured)",
 	         kernel_driver, version / 1000, version % 1000 / 10, how);
-	*out = found;
+	return TN_OK;
+}
+
+tn_status
+tn__machine_probe(struct tn_gpu_figures *out, char *evidence, size_t capacity)
+{
+	struct answer answer;
+	TN_FORWARD_IF_ERROR(ask_in_child(ask_context, &answer));
+	uint64_t context = answer.figures.context_bytes;
+	complete(&answer.figures);
+	answer.figures.context_bytes = context;
+	*out = answer.figures;
+	snprintf(evidence, capacity, "%s", answer.evidence);
 	return TN_OK;
 }

@@ -335,8 +335,10 @@ take_cards(struct tn_fit_search *search, int *exit_status)
 	struct tn_search_card cards[TN_SEARCH_CARDS];
 	char *asked[TN_SEARCH_CARDS] = { NULL };
 	tn_status status = tn__search_cards(&search->options->search, cards, asked, &search->target_count, exit_status);
-	for (int i = 0; i < search->target_count; i++)
+	for (int i = 0; i < search->target_count; i++) {
+		cards[i].options.open_oom_decides = true;
 		search->targets[i] = (struct tn_fit_target){ .asked = asked[i], .card = cards[i], .high = INT_MAX };
+	}
 	return status;
 }
 

@@ -245,6 +245,7 @@ take_cards(struct tn_frontier_search *search, int *exit_status)
 	for (int i = 0; i < search->target_count; i++) {
 		struct tn_frontier_target *target = &search->targets[i];
 		size_t size = (size_t)search->size;
+		cards[i].options.open_oom_decides = true;
 		*target = (struct tn_frontier_target){ .asked = asked[i], .card = cards[i] };
 		target->known = (struct tn_grid_card){ .seen = calloc(size, 1),
 			                                   .need = calloc(size, sizeof(int64_t)),

@@ -221,7 +221,7 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 		ending->guest_oom_last |= guests->items[i].oom_ended && !guests->items[i].followed;
 		ending->guest_oom_open |= guests->items[i].oom_open && !guests->items[i].followed;
 	}
-	bool out = ending->guest_oom_last || (!ended_well && ending->guest_oom_open);
+	bool out = tn__ended_out_of_memory(ending);
 	const struct tn_guest_file *worst = worst_of(guests, out          ? ABOUT_MEMORY
 	                                                     : ended_well ? ABOUT_NOTHING
 	                                                                  : ABOUT_A_FAILURE);

@@ -267,6 +267,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                        .raw_wall = -1,
 		                        .install = &once->install,
 		                        .real_gpu = once->card.real,
+		                        .ending = { .open_decides = options->open_oom_decides },
 		                        .host = { .wanted = options->host_memory_bytes > 0 },
 		                        .requests = once->requests,
 		                        .started = tn__now() };

@@ -48,6 +48,7 @@ static const struct field {
 	FIELD(TEXT, cells, false),
 	FIELD(TEXT, python, false),
 	FIELD(TRUTH, keep_going, false),
+	FIELD(TRUTH, open_oom_decides, false),
 #undef FIELD
 };
 #define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))

@@ -77,12 +77,19 @@ doubts_failure(const struct tn_report *report)
 	return false;
 }
 
+bool
+tn__ended_out_of_memory(const struct tn_ending *ending)
+{
+	bool well = ending->stop_reason != TN_REASON_NONE || (ending->ended && ending->wait_status == 0);
+	return ending->guest_oom_last || ((!well || ending->open_decides) && ending->guest_oom_open);
+}
+
 static void
 decide(struct tn_report *report, const struct tn_ending *ending)
 {
 	int own = ending->ended ? shell_status(ending->wait_status) : 0;
 	bool well = ending->stop_reason != TN_REASON_NONE || own == 0;
-	bool out = ending->guest_oom_last || (!well && (ending->guest_oom_open || ending->ledger_refused_last));
+	bool out = tn__ended_out_of_memory(ending) || (!well && ending->ledger_refused_last);
 	if (report->misuse != TN_MISUSE_NONE)
 		set(report, TN_VERDICT_FAILED, TN_STOPPED_FAILED, 2);
 	else if (ending->interrupted_by != 0)

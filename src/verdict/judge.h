@@ -18,6 +18,7 @@ struct tn_ending {
 	int interrupted_by;  /* signal that reached the supervisor, or 0 */
 	bool guest_oom_last; /* an out-of-memory ended a process of the run, and no other one took the work up after it */
 	bool guest_oom_open; /* a process saw one, and did nothing on the card after that */
+	bool open_decides;   /* such a one is the verdict whatever the exit status is (run.h, open_oom_decides) */
 	int guest_stop;      /* as stop_reason, for a program that was made to end early and then ended by itself */
 	bool hung;           /* ranks waited for ever, and we ended them */
 	bool ledger_refused_last; /* the card refused memory to a process that had no guest and took nothing after that */
@@ -30,6 +31,8 @@ void tn__report_judge(struct tn_report *report, const struct tn_ending *ending);
 /* Looks for evidence behind an ending that would be `fits` (doc/design/0018-evidence.md); adds a doubt for each that is
  * missing. Part of judging. */
 void tn__report_find_doubts(struct tn_report *report, const struct tn_ending *ending);
+/* True where a process with a guest ran out of memory for good. */
+bool tn__ended_out_of_memory(const struct tn_ending *ending);
 /* True for an exit status of 0 that the program came to by itself, not through a stop. */
 bool tn__ended_well(const struct tn_ending *ending);
 

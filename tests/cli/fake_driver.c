@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A FAKE of libcuda.so.1 and libnvidia-ml.so.1 (one file for both): one card called "NVIDIA H200" with figures that no
- * real card has, so that what asks the driver can be tested without one. Nothing here says how a real driver behaves.
+ * real card has, so that what asks the driver can be tested without one. Like a real one it does not work in a process
+ * forked from the one that initialized it; else nothing here says how a real driver behaves.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -10,22 +11,29 @@
 
 #define MIB ((size_t)1 << 20)
 
+#define NOT_INITIALIZED 3 /* CUDA_ERROR_NOT_INITIALIZED */
+
+/* The process that initialized it: in those forked from there a real driver does not work (seen on an H200). */
+static pid_t owner;
+
 int
 cuInit(unsigned flags)
 {
-	return 0;
+	if (owner == 0)
+		owner = getpid();
+	return owner == getpid() ? 0 : NOT_INITIALIZED;
 }
 int
 cuDeviceGetCount(int *count)
 {
 	*count = 1;
-	return 0;
+	return owner == getpid() ? 0 : NOT_INITIALIZED;
 }
 int
 cuDeviceGet(int *device, int index)
 {
 	*device = index;
-	return 0;
+	return owner == getpid() ? 0 : NOT_INITIALIZED;
 }
 int
 cuDeviceGetName(char *name, int length, int device)

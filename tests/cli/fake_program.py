@@ -8,7 +8,7 @@ selected: MiB that it takes of what --assume says is selected; base, sample, bat
 refuses: changes that do not apply; inert: changes that act on nothing; idle: changes under which it does nothing; breaks: changes that make it fail; own: it fails by itself
 where memory is enough; cache: MiB that it holds besides, and does without where they are not there; `--batch-size N` on the command line is the batch; sleep: seconds that it goes on for; fails: its own
 status; command_line: what it says that it was given; pace: {change: what its updates are made of}, "" is the program as it is; second: what another rank,
-1, says besides: {"pace": as above, "row": fields of what it says of its changes, "patch": its patch}; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory. A BATCH on the command line is the batch.
+1, says besides: {"pace": as above, "row": fields of what it says of its changes, "patch": its patch}; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory; gives_up: it handles that, does nothing more and ends with status 0. A BATCH on the command line is the batch.
 """
 
 import sys
@@ -118,7 +118,7 @@ def main():
     if broken:
         document["exception"] = {"type": "ValueError", "message": "it broke", "at": None}
     elif not fits:
-        document["out_of_memory_ended_process"] = True
+        document["out_of_memory_ended_process"] = not wish.get("gives_up")
         document["out_of_memory"] = {
             "device": 0, "requested_bytes": size, "free_bytes": None, "allocated_bytes": 0, "reserved_bytes": 0,
             "largest_free_block_bytes": None, "step": 1, "phase": "forward", "stack": [], "message": "out",
@@ -128,7 +128,7 @@ def main():
     write("guest", document)
     time.sleep(wish.get("sleep", 0))
     print("words of the program", file=sys.stderr)
-    os._exit(wish.get("fails", 0) or (3 if broken or own else 0 if fits else 1))
+    os._exit(wish.get("fails", 0) or (3 if broken or own else 0 if fits or wish.get("gives_up") else 1))
 
 
 main()

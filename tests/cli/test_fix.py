@@ -33,7 +33,7 @@ def fix(tonnage, schema):
                        *words(wish, *more), timeout=120)  # fmt: skip
         document = json.loads(out.read_text()) if out.exists() else None
         if document is not None:
-            schema(command, document)
+            schema(document["schema"].partition("/")[0].partition(".")[2], document)
         assert tonnage.left_behind() == [] and tonnage.processes() == [], done.stderr
         return done, document
 
@@ -328,6 +328,16 @@ def test_the_page_of_a_batch_shows_the_curve(fix, tonnage, schema):
         assert {key: point[key] for key in ("batch", "peak_device_bytes", "tried")} == {
             key: seen[key] for key in ("batch", "peak_device_bytes", "tried")}
         assert point["fits"] == (seen["verdict"] == "fits")
+
+
+@pytest.mark.parametrize("vary", [False, True])
+def test_a_batch_that_the_program_gives_up_does_not_fit(fix, vary):
+    """It handles the out-of-memory, says so and ends with status 0, as benchmarks and sweeps do."""
+    wish = {"base": 100, "sample": 14, "batch": 4}
+    options, more = (["--vary", "batch=1..64"], ["{batch}"]) if vary else ([], [])
+    (one,), (other,) = (fix({**wish, "gives_up": gives_up}, *options, command="fit", more=more)[1]["cards"]
+                        for gives_up in (False, True))  # fmt: skip
+    assert one == other
 
 
 def test_every_command_writes_the_same_page(fix, tonnage):

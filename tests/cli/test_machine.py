@@ -5,6 +5,7 @@ import json
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 from command import fake_words
@@ -46,6 +47,15 @@ def test_auto_is_a_virtual_copy(machine, schema):
     assert done.returncode == 0 and report["gpu"]["name"] == "NVIDIA H200"
     assert report["gpu"]["total_bytes"] == 100000 << 20 and report["gpu"]["context_bytes"] == 670 << 20
     assert report["sources"]["gpu.total_bytes"] == "the driver of this machine"
+
+
+def test_trials_are_on_a_copy_of_this_machine_s_gpu(machine):
+    """A real driver works in no process that is forked from one that asked it (fake_driver.c), and trials are."""
+    program = [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), '{"base": 9, "sample": 1024}']
+    done = machine("fit", "--json", "-", "--", *program, "{batch}")
+    (card,) = json.loads(done.stdout.partition("output\n")[2] or done.stdout)["cards"]
+    assert card["name"] == "NVIDIA H200" and card["total_bytes"] == 100000 << 20
+    assert card["largest_batch"] == (100000 - 670 - 9) // 1024
 
 
 def test_real_samples_what_the_run_holds(machine, schema):
