@@ -45,7 +45,7 @@ def test_auto_is_a_virtual_copy(machine, schema):
     report = json.loads(done.stdout.partition("output\n")[2])
     schema("run", report)
     assert done.returncode == 0 and report["gpu"]["name"] == "NVIDIA H200"
-    assert report["gpu"]["total_bytes"] == 100000 << 20 and report["gpu"]["context_bytes"] == 670 << 20
+    assert report["gpu"]["total_bytes"] == 100000 << 20 and report["gpu"]["context_bytes"] == 767 << 20
     assert report["sources"]["gpu.total_bytes"] == "the driver of this machine"
 
 
@@ -55,7 +55,7 @@ def test_trials_are_on_a_copy_of_this_machine_s_gpu(machine):
     done = machine("fit", "--json", "-", "--", *program, "{batch}")
     (card,) = json.loads(done.stdout.partition("output\n")[2] or done.stdout)["cards"]
     assert card["name"] == "NVIDIA H200" and card["total_bytes"] == 100000 << 20
-    assert card["largest_batch"] == (100000 - 670 - 9) // 1024
+    assert card["largest_batch"] == (100000 - 767 - 9) // 1024
 
 
 def test_real_samples_what_the_run_holds(machine, schema):
