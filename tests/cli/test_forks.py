@@ -57,6 +57,17 @@ def test_forked_trials_find_what_fresh_ones_find(fix, program):
     assert findings(forked) == findings(fresh) and findings(forked)[0][:2] == ("zero_grad", "fits")
 
 
+def test_a_thread_of_pyarrow_s_allocator_does_not_keep_a_program_from_forking(fix, program):
+    """A FAKE of libarrow: its jemalloc reads this variable when it is loaded. The program does not see it."""
+    library = """
+import os, threading
+if "background_thread:false" not in os.environ.get("JE_ARROW_MALLOC_CONF", "").split(","):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
+    document = fix(program(library, "assert 'JE_ARROW_MALLOC_CONF' not in os.environ"))
+    assert document["not_forked_because"] is None and document["forked_trials"] == document["trials"] - 1 > 3
+
+
 def test_fit_forks_with_another_argument_each_time(fix, program):
     words = program(wish={"base": 100, "sample": 20, "batch": 8, "possible": []})
     forked = fix([*words, "{batch}"], "--batch", "16", command="fit")

@@ -52,6 +52,7 @@ def _serve():
     if not _is_the_program():
         _say("not the program is started by another")
         _exit(1)
+    _let_arrow_fork()
     _import_top_of(sys.argv[0])
     _say(_why_not() or "ready")
     while True:
@@ -134,6 +135,14 @@ def _is_at(name, path):
         return spec is not None and (spec.origin or "") == path
     except Exception:
         return False
+
+
+def _let_arrow_fork():
+    """jemalloc of pyarrow (datasets, pandas, ray) starts a thread when it is loaded, which alone would keep the program from
+    being forked. It gives memory back in the background, and does so at calls instead without it (jemalloc's manual,
+    background_thread). A trial's environment is its own again (_change_environment)."""
+    name = "JE_ARROW_MALLOC_CONF"
+    os.environ[name] = ",".join(filter(None, [os.environ.get(name), "background_thread:false"]))
 
 
 # ---- forking ----
