@@ -47,9 +47,9 @@ static const char help[] =
 	"  --quiet          no progress line and no list\n"
 	"  --help           this text\n"
 	"\n"
-	"Ends with 0 something fits, 10 nothing that was tried does, 2 wrong usage, 125 a failure of tonnage\n"
-	"itself, 126 or 127 PROGRAM cannot be executed or was not found, else with the status of a program\n"
-	"that fails as it is.\n";
+	"Ends with 0 something fits, 10 nothing that was tried does, 2 wrong usage (also --apply of a change\n"
+	"that does not apply to PROGRAM), 125 a failure of tonnage itself, 126 or 127 PROGRAM cannot be\n"
+	"executed or was not found, else with the status of a program that fails as it is.\n";
 
 enum { APPLY = SEARCH_OPTIONS_END, PATCH };
 

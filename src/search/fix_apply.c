@@ -62,33 +62,65 @@ tn__fix_is_number(const char *text)
 	return text != NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* `context` is a char *: the patch that a change made of the program. */
-static void
-take_patch(void *context, const struct tn_folder *folder, const struct tn_report *report)
+/* What a run with changes said of them. */
+struct looked {
+	char *patch;         /* of all of them; NULL: none */
+	char unapplied[512]; /* which one no process applied, and why; "" when each was */
+};
+
+static bool
+is_applied(const struct tn_change_results *results, const char *id)
 {
-	char **patch = context;
+	for (size_t i = 0; i < results->count; i++)
+		for (size_t j = 0; j < results->processes[i].count; j++)
+			if (strcmp(results->processes[i].items[j].id, id) == 0 && results->processes[i].items[j].applied)
+				return true;
+	return false;
+}
+
+static void
+look_at_changes(void *context, const struct tn_folder *folder, const struct tn_report *report)
+{
+	struct looked *looked = context;
 	char path[PATH_MAX];
 	struct tn_change_results results;
 	(void)report;
 	(void)tn__change_results_read(tn__folder_path(folder, "changes", path), &results);
-	for (size_t i = 0; i < results.count; i++)
-		if (results.processes[i].patch != NULL && *patch == NULL)
-			*patch = strdup(results.processes[i].patch);
+	if (results.count == 0)
+		snprintf(looked->unapplied, sizeof(looked->unapplied),
+		         "%s was not applied: no process of the program could take it", getenv("TONNAGE_CHANGES"));
+	for (size_t i = 0; i < results.count; i++) {
+		const struct tn_change_process *process = &results.processes[i];
+		if (process->patch != NULL && looked->patch == NULL)
+			looked->patch = strdup(process->patch);
+		for (size_t j = 0; j < process->count && looked->unapplied[0] == '\0'; j++)
+			if (!is_applied(&results, process->items[j].id))
+				snprintf(looked->unapplied, sizeof(looked->unapplied), "%s was not applied: %s", process->items[j].id,
+				         process->items[j].why_not != NULL ? process->items[j].why_not : "nothing to act on");
+	}
 	tn__change_results_free(&results);
 }
 
-/* As tn_run; what the changes patched goes to the file that was asked for. */
+/* As tn_run; what the changes patched goes to the file that was asked for. A change that was not applied proves nothing. */
 static tn_status
-run_for_patch(const struct tn_fix_options *options, const struct tn_run_options *run, int *exit_status)
+run_changed(const struct tn_fix_options *options, const struct tn_run_options *run, int *exit_status)
 {
-	struct tn_fix_change change = { .patch = NULL };
-	TN_FORWARD_IF_ERROR(tn__check_writable(options->patch_path));
-	tn_status status = tn__run_and_look(run, take_patch, &change.patch, exit_status);
-	if (status == TN_OK && change.patch != NULL)
-		status = tn__save_to(options->patch_path, run->output, patch_writer, &change);
-	else if (status == TN_OK)
-		tn__tell(run->messages, "%s has no patch: %s is not written", getenv("TONNAGE_CHANGES"), options->patch_path);
-	free(change.patch);
+	bool by_name = !tn__fix_is_number(options->apply); /* by number, the search has written the patch */
+	const char *path = by_name ? options->patch_path : NULL;
+	struct looked looked = { .patch = NULL };
+	if (path != NULL)
+		TN_FORWARD_IF_ERROR(tn__check_writable(path));
+	tn_status status = tn__run_and_look(run, look_at_changes, &looked, exit_status);
+	const struct tn_fix_change change = { .patch = looked.patch };
+	if (status == TN_OK && path != NULL && change.patch != NULL)
+		status = tn__save_to(path, run->output, patch_writer, &change);
+	else if (status == TN_OK && path != NULL)
+		tn__tell(run->messages, "%s has no patch: %s is not written", getenv("TONNAGE_CHANGES"), path);
+	if (status == TN_OK && looked.unapplied[0] != '\0') {
+		tn__tell(run->messages, "%s", looked.unapplied);
+		*exit_status = *exit_status == TN_EXIT_FITS ? TN_EXIT_USAGE : *exit_status;
+	}
+	free(looked.patch);
 	return status;
 }
 
@@ -107,9 +139,7 @@ tn__fix_apply(const struct tn_fix_options *options, const char *changes, int *ex
 	setenv("TONNAGE_CHANGES", changes, 1);
 	if (!run.quiet)
 		tn__tell(run.messages, "running with %s", changes);
-	bool by_name = options->patch_path != NULL &&
-	               !tn__fix_is_number(options->apply); /* by number, the search has written it */
-	tn_status status = by_name ? run_for_patch(options, &run, exit_status) : tn_run(&run, exit_status);
+	tn_status status = run_changed(options, &run, exit_status);
 	unsetenv("TONNAGE_CHANGES");
 	tn__change_command_free(arguments);
 	return status;

@@ -416,6 +416,16 @@ def test_a_change_by_name_writes_its_patch_or_says_why_not(fix, tonnage):
     assert "checkpoint=1 has no patch" in done.stderr and not nothing.exists()
 
 
+def test_a_change_that_does_not_apply_proves_nothing(fix):
+    """Also where nobody could apply it, and the program fits as it is; with --quiet, too."""
+    done, _ = fix({"base": 100, "refuses": ["checkpoint"]}, "--apply", "checkpoint=1", "--quiet")
+    assert done.returncode == 2 and "tonnage: checkpoint was not applied: nothing to act on" in done.stderr
+    done, _ = fix({"base": 100, "idle": ["checkpoint"]}, "--apply", "checkpoint=1,zero_grad")
+    assert done.returncode == 12 and "checkpoint was not applied" not in done.stderr
+    done, _ = fix({"base": 1500, "refuses": ["checkpoint"]}, "--apply", "checkpoint=1")
+    assert done.returncode == 10 and "checkpoint was not applied" in done.stderr
+
+
 def test_trials_do_not_meet(fix, tonnage):
     """Each has its own port and TMPDIR, and the same seed of hashes."""
     program = "import os; open(os.environ['TMPDIR'] + '/x', 'x'); assert os.environ['PYTHONHASHSEED'] == '0'; print(1 / 0)"
