@@ -124,8 +124,8 @@ class Folder:
             self.environment |= {"PATH": f"{folder}:{self.environment['PATH']}", "TONNAGE_FORKED_BY": str(self.handles[0])}
 
     def _seen_early(self):
-        """Of the environment, what Python and torch read when they start."""
-        return tuple((name, self.environment[name]) for name in ("LC_ALL", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"))
+        """Of the environment, what Python, torch and tqdm read when they start."""
+        return tuple((name, self.environment[name]) for name in ("LC_ALL", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "TQDM_DISABLE"))
 
     def write(self, block):
         path = self.path / block.title
