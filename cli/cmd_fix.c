@@ -32,6 +32,9 @@ static const char help[] =
 	"  --init MODE      as for tonnage run\n"
 	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
 	"  --cells LIST, --python PATH, --keep-going  of a notebook, as for tonnage run\n"
+	"  --then COMMAND   another command after the first one, as for tonnage run; all have to fit, and a\n"
+	"                   change acts on all; may be repeated\n"
+	"  --request FILE, --repeat N  PROGRAM is a server, as for tonnage run\n"
 	"  --writes MODE    with --apply: as for tonnage run; trials change nothing real\n"
 	"  --assume SHARE   as for tonnage run\n"
 	"  --network MODE   as for tonnage run\n"
@@ -56,6 +59,9 @@ enum { APPLY = SEARCH_OPTIONS_END, PATCH };
 static const struct option long_options[] = {
 	SEARCH_OPTIONS,
 	{ "host-memory", required_argument, NULL, SEARCH_HOST_MEMORY },
+	{ "then", required_argument, NULL, SEARCH_THEN },
+	{ "request", required_argument, NULL, SEARCH_REQUEST },
+	{ "repeat", required_argument, NULL, SEARCH_REPEAT },
 	{ "apply", required_argument, NULL, APPLY },
 	{ "patch", required_argument, NULL, PATCH },
 	{ NULL, 0, NULL, 0 },
@@ -84,6 +90,9 @@ cmd_fix(int argc, char **argv)
 		return wrong_usage("fix: no program given: tonnage fix --gpu rtx3060 -- python train.py");
 	if (options.apply != NULL && strcmp(options.apply, "0") == 0)
 		return wrong_usage("fix: the list begins with 1");
+	int with_requests = check_requests("fix", &options.search.run);
+	if (with_requests != 0)
+		return with_requests;
 	options.search.run.arguments = argv + optind;
 	if (has_separator(options.search.run.arguments))
 		return wrong_usage(

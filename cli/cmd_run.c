@@ -12,8 +12,6 @@
 #include "outputs.h"
 #include "tonnage/run.h"
 
-#define MOST_ROUNDS 100000
-
 static const char help[] =
 	"usage: tonnage run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
 	"       tonnage run [OPTIONS] [--] NOTEBOOK.ipynb\n"
@@ -156,45 +154,6 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* One more command for later. */
-static int
-take_then(struct tn_run_options *out)
-{
-	if (optarg[strspn(optarg, " \t\n")] == '\0')
-		return wrong_usage("run: --then needs a command: --then 'python train.py --resume'");
-	if (out->then_count == TN_MOST_THEN)
-		return wrong_usage("run: --then may be given %d times", TN_MOST_THEN);
-	out->then[out->then_count++] = optarg;
-	return 0;
-}
-
-/* One more thing to send. */
-static int
-take_request(struct tn_run_options *out)
-{
-	if (optarg[0] == '\0')
-		return wrong_usage("run: --request needs a file or an address: --request http://127.0.0.1:8000/health");
-	if (out->request_count == TN_MOST_REQUESTS)
-		return wrong_usage("run: --request may be given %d times", TN_MOST_REQUESTS);
-	out->requests[out->request_count++] = optarg;
-	return 0;
-}
-
-/* Requests are the steps, and one server is asked. */
-static int
-check_requests(const struct tn_run_options *options)
-{
-	if (options->request_count == 0)
-		return options->repeat == 0 ? 0 : wrong_usage("run: --repeat goes with --request");
-	if (strcmp(options->steps, "auto") != 0)
-		return wrong_usage("run: --steps does not go with --request: --repeat N says how often requests are sent");
-	if (options->then_count > 0)
-		return wrong_usage("run: --then does not go with --request");
-	if (options->nodes > 1 || options->ranks != NULL)
-		return wrong_usage("run: --nodes and --ranks do not go with --request");
-	return 0;
-}
-
 /* Several programs share a card; what speaks of one is not for them. */
 static int
 check_several(struct tn_run_options *options)
@@ -266,11 +225,11 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		out->keep_going = true;
 		return 0;
 	case THEN:
-		return take_then(out);
+		return option_then("run", out);
 	case REQUEST:
-		return take_request(out);
+		return option_request("run", out);
 	case REPEAT:
-		return option_count("repeat", MOST_ROUNDS, &out->repeat);
+		return option_count("repeat", TN_RUN_ROUNDS, &out->repeat);
 	case JSON:
 		out->json_path = optarg;
 		return 0;
@@ -326,7 +285,7 @@ cmd_run(int argc, char **argv)
 		return wrong_usage("run: --baseline and --write-baseline speak of one command: leave --then out");
 	if (options.forbid_fallback && options.system == TN_SYSTEM_LINUX)
 		return wrong_usage("run: --sysmem-fallback goes with --host windows or wsl");
-	int with_requests = check_requests(&options);
+	int with_requests = check_requests("run", &options);
 	if (with_requests != 0)
 		return with_requests;
 	options.arguments = argv + optind;

@@ -182,3 +182,40 @@ option_cells(const char **out)
 	*out = optarg;
 	return 0;
 }
+
+int
+option_then(const char *command, struct tn_run_options *out)
+{
+	if (optarg[strspn(optarg, " \t\n")] == '\0')
+		return wrong_usage("%s: --then needs a command: --then 'python train.py --resume'", command);
+	if (out->then_count == TN_MOST_THEN)
+		return wrong_usage("%s: --then may be given %d times", command, TN_MOST_THEN);
+	out->then[out->then_count++] = optarg;
+	return 0;
+}
+
+int
+option_request(const char *command, struct tn_run_options *out)
+{
+	if (optarg[0] == '\0')
+		return wrong_usage("%s: --request needs a file or an address: --request http://127.0.0.1:8000/health", command);
+	if (out->request_count == TN_MOST_REQUESTS)
+		return wrong_usage("%s: --request may be given %d times", command, TN_MOST_REQUESTS);
+	out->requests[out->request_count++] = optarg;
+	return 0;
+}
+
+int
+check_requests(const char *command, const struct tn_run_options *options)
+{
+	if (options->request_count == 0)
+		return options->repeat == 0 ? 0 : wrong_usage("%s: --repeat goes with --request", command);
+	if (strcmp(options->steps, "auto") != 0)
+		return wrong_usage("%s: --steps does not go with --request: --repeat N says how often requests are sent",
+		                   command);
+	if (options->then_count > 0)
+		return wrong_usage("%s: --then does not go with --request", command);
+	if (options->nodes > 1 || options->ranks != NULL)
+		return wrong_usage("%s: --nodes and --ranks do not go with --request", command);
+	return 0;
+}

@@ -13,6 +13,7 @@
 
 #define TN_RUN_GPUS 8 /* at most */
 #define TN_RUN_NODES 8192
+#define TN_RUN_ROUNDS 100000 /* of requests */
 
 /* True where one of the words is ":::", which stands between programs that run at the same time. */
 bool has_separator(char *const *words);
@@ -36,6 +37,11 @@ int option_weights(enum tn_weights *out);
 int option_cells(const char **out);
 /* as_is, longest or pad=N. */
 int option_inputs(const char **out);
+/* One more command that follows (--then), one more thing to send (--request). `command` is the one that they are given to. */
+int option_then(const char *command, struct tn_run_options *out);
+int option_request(const char *command, struct tn_run_options *out);
+/* Do these options go with requests? */
+int check_requests(const char *command, const struct tn_run_options *options);
 /* A number, "auto" or "all". */
 int option_steps(const char **out);
 

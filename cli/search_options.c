@@ -86,6 +86,12 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 	case SEARCH_KEEP_GOING:
 		out->run.keep_going = true;
 		return 0;
+	case SEARCH_THEN:
+		return option_then(command, &out->run);
+	case SEARCH_REQUEST:
+		return option_request(command, &out->run);
+	case SEARCH_REPEAT:
+		return option_count("repeat", TN_RUN_ROUNDS, &out->run.repeat);
 	case SEARCH_VALUES:
 		return option_word("values", "small", "all", &out->run.all_values);
 	case SEARCH_ASSUME:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts that are lists of words.
+ * Texts that are lists of words, and words of a shell.
  */
 #include "base/words.h"
 
@@ -17,4 +17,13 @@ tn__has_word(const char *words, const char *word)
 		at += here;
 	}
 	return false;
+}
+
+void
+tn__quote_for_shell(const char *text, FILE *out)
+{
+	fputc('\'', out);
+	for (; *text != '\0'; text++)
+		fputs(*text == '\'' ? "'\\''" : (char[2]){ *text, '\0' }, out);
+	fputc('\'', out);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "report/text.h"
 
 #define COMMAND_WIDTH 48
@@ -60,6 +61,32 @@ say_one(const struct tn_printer *printer, size_t number, const char *command, co
 	const char *cut = printer->style.utf8 ? "\u2026" : "...";
 	tn__say(printer, TN_TINT_NONE, 2, "%zu. %.*s%s: %s", number, length > COMMAND_WIDTH ? COMMAND_WIDTH - 3 : length,
 	        command != NULL ? command : "", length > COMMAND_WIDTH ? cut : "", result);
+}
+
+static void
+put_then(const char *command, FILE *out)
+{
+	fputs("--then ", out);
+	tn__quote_for_shell(command, out);
+	fputc(' ', out);
+}
+
+char *
+tn__then_options(const struct tn_report *report)
+{
+	const struct tn_executions *all = report->executions;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = all != NULL ? open_memstream(&text, &size) : NULL;
+	if (out == NULL)
+		return NULL;
+	for (size_t i = 1; i < all->count; i++)
+		if (all->reports[i]->command != NULL)
+			put_then(all->reports[i]->command, out);
+	for (size_t i = 0; i < all->not_run_count; i++)
+		put_then(all->not_run[i], out);
+	fclose(out);
+	return text;
 }
 
 void

@@ -74,6 +74,7 @@ struct tn_fixes {
 	char *own_error; /* with which the program ends by itself where memory is enough; NULL: it does not */
 	bool wrong;      /* it is no want of room, and none of the changes remedies it: the advice comes before the list */
 	char *command, *card_options; /* to be typed again */
+	char *deciding;               /* of several commands (--then), the one that does not fit; NULL: there is one */
 	struct tn_secrets *secrets;   /* that the program was started with */
 	int64_t margin_wanted;
 	struct tn_multi_gpu_estimate multi_gpu[2]; /* the fewest that do, a row for each method that does at all */

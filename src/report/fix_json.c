@@ -57,6 +57,7 @@ tn__fixes_free(struct tn_fixes *fixes)
 	free(fixes->at);
 	free(fixes->command);
 	free(fixes->card_options);
+	free(fixes->deciding);
 	tn__secrets_free(fixes->secrets);
 	*fixes = (struct tn_fixes){ 0 };
 }
@@ -145,12 +146,12 @@ verdict(const struct tn_fixes *fixes)
 static json_t *
 unchanged(const struct tn_fixes *fixes)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "host_memory_bytes",
-	                 tn__json_figure(fixes->host_memory), "needed_bytes", tn__json_figure(fixes->need), "missing_bytes",
-	                 tn__json_figure(fixes->missing), "smallest_gpu", tn__json_text(fixes->smallest_gpu), "cause",
-	                 tn__json_text(fixes->cause), "why", tn__json_text(fixes->why), "at", tn__json_text(fixes->at),
-	                 "do_first", tn__json_text(fixes->wrong ? fixes->advice : NULL), "own_error",
-	                 tn__json_text(fixes->own_error));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "command", tn__json_text(fixes->deciding),
+	                 "host_memory_bytes", tn__json_figure(fixes->host_memory), "needed_bytes",
+	                 tn__json_figure(fixes->need), "missing_bytes", tn__json_figure(fixes->missing), "smallest_gpu",
+	                 tn__json_text(fixes->smallest_gpu), "cause", tn__json_text(fixes->cause), "why",
+	                 tn__json_text(fixes->why), "at", tn__json_text(fixes->at), "do_first",
+	                 tn__json_text(fixes->wrong ? fixes->advice : NULL), "own_error", tn__json_text(fixes->own_error));
 }
 
 static json_t *

@@ -18,6 +18,7 @@ headline(const struct tn_fixes *fixes)
 	json_t *lines = json_array(), *advice = json_array();
 	tn__page_add_line(lines, fixes->interrupted ? TN_INTERRUPTED_WORDS : NULL);
 	tn__page_add_line(lines, own_error);
+	tn__page_add_line(lines, fixes->fits_unchanged ? NULL : fixes->deciding);
 	tn__page_add_line(advice, fixes->wrong ? fixes->advice : NULL);
 	tn__page_add_line(advice, next);
 	tn__page_add_line(advice, tn__fixes_smallest(fixes, smallest));

@@ -11,6 +11,7 @@
 #include "report/ranks.h"
 #include "report/report.h"
 #include "report/text.h"
+#include "verdict/executions.h"
 #include "verdict/finding_rows.h"
 #include "verdict/job.h"
 #include "verdict/judge.h"
@@ -378,8 +379,12 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 		snprintf(inputs, sizeof(inputs), "--inputs longest ");
 	else if (report->inputs.padded_to > 0)
 		snprintf(inputs, sizeof(inputs), "--inputs pad=%" PRId64 " ", report->inputs.padded_to);
-	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s%s-- %s", card, memory, other, gpus, host,
-	                 inputs, command);
+	char *then = tn__then_options(report);
+	if (report->executions != NULL)
+		command = report->executions->reports[0]->command;
+	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s%s%s-- %s", card, memory, other, gpus, host,
+	                 inputs, then != NULL ? then : "", command);
+	free(then);
 }
 
 /* The reason in words; its line, where that is not the one that ran out. */
@@ -419,7 +424,8 @@ tn__say_next(const struct tn_printer *printer, const struct tn_report *report)
 	bool host = out && tn__finding_of(report->oom.cause) == TN_FINDING_host_ram;
 	bool named = report->programs.count == 0 || (out && report->programs.failing != TN_NO_FIGURE);
 	if (report->command != NULL && !host && report->job.ranks == 0 && named &&
-	    !report->requests.known) /* fix knows neither ranks that are stood in for nor requests */
+	    !report->requests
+	         .known) /* fix knows no ranks that are stood in for, and requests are not in the report's words */
 		say_fix_command(printer, report);
 }
 

@@ -30,6 +30,8 @@ const struct tn_finding *tn__reason_of(const struct tn_report *report);
 
 /* ---- executions.c ---- */
 
+/* "--then 'python train.py --resume' " for each command behind the first; the caller frees; NULL for a run of one. */
+char *tn__then_options(const struct tn_report *report);
 /* A line for each command of a run of several, and which of them the rest is about. Nothing for a run of one. */
 void tn__say_executions(const struct tn_printer *printer, const struct tn_report *report);
 

@@ -19,17 +19,6 @@ typedef void tn__run_looker(void *context, const struct tn_folder *folder, const
 /* As tn_run, with a look at the report. */
 tn_status tn__run_and_look(const struct tn_run_options *options, tn__run_looker *look, void *context, int *exit_status);
 
-/* ---- then.c: the commands that follow ---- */
-
-struct tn_command {
-	char *text, **words; /* the words end with NULL; a text that is none of plain words is the shell's */
-};
-/* TN_NO_MEMORY; nothing is held then. Release with tn__command_free. */
-tn_status tn__command_words(const char *text, struct tn_command *out);
-void tn__command_free(struct tn_command *command);
-/* Can all commands be started? Before the first one is. *exit_status is set where not. */
-tn_status tn__check_commands(const struct tn_run_options *options, int *exit_status);
-
 /* ---- again.c ---- */
 
 /* What the program's standard input is, before it starts. */

@@ -43,6 +43,7 @@ judge_unchanged_card(struct tn_fix_search *search)
 	} else if (verdict == TN_VERDICT_FAILED || verdict == TN_VERDICT_FITS || verdict == TN_VERDICT_UNDECIDED) {
 		search->over = true;
 	}
+	search->command = outcome->command;
 	search->trials.over = search->over;
 	if (search->over && search->unchanged_large.end == TN_TRIAL_RUNS)
 		tn__trials_stop(&search->trials, &search->unchanged_large);
@@ -57,6 +58,9 @@ is_unchanged_seen(const struct tn_fix_search *search)
 static void
 judge_unchanged(struct tn_fix_search *search)
 {
+	if (search->command > 1 && search->then_words.words == NULL &&
+	    tn__command_words(search->card.options.then[search->command - 2], &search->then_words) == TN_OK)
+		search->words = search->then_words.words;
 	const struct tn_trial *large = &search->unchanged_large;
 	double longest = large->seconds > search->unchanged_card.seconds ? large->seconds : search->unchanged_card.seconds;
 	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
@@ -90,17 +94,17 @@ count_first(struct tn_fix_search *search, struct tn_attempt *attempt)
 
 /* Options of the program's own are set on its command line, as a person would. */
 static void
-set_arguments(struct tn_attempt *attempt, struct tn_trial *trial)
+set_arguments(const struct tn_fix_search *search, struct tn_attempt *attempt, struct tn_trial *trial)
 {
 	bool any = false;
+	trial->command = search->command;
 	for (size_t i = 0; i < attempt->found.part_count; i++)
 		any |= tn__change_is_option(attempt->found.parts[i]);
 	if (!any)
 		return;
-	if (attempt->arguments == NULL)
-		attempt->arguments = tn__change_command(trial->options.arguments, attempt->found.changes);
-	if (attempt->arguments != NULL)
-		trial->options.arguments = attempt->arguments;
+	if (attempt->commands.arguments == NULL)
+		tn__search_commands_make(&search->card.options, attempt->found.changes, &attempt->commands);
+	tn__search_commands_set(&attempt->commands, &trial->options);
 }
 
 /* It ends by itself before it is ended from outside: what it has shown by then counts. */
@@ -124,7 +128,7 @@ start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		trial->options.other_bytes -= search->card.options.other_bytes;
 	trial->changes = attempt->without_others ? NULL : attempt->found.changes;
 	trial->fresh = attempt->fresh;
-	set_arguments(attempt, trial);
+	set_arguments(search, attempt, trial);
 	count_first(search, attempt);
 	attempt->stage = TN_STAGE_ON_CARD;
 	return trial;
@@ -140,7 +144,7 @@ start_with_less(struct tn_fix_search *search, struct tn_attempt *attempt)
 	trial->options.no_detail = true;
 	trial->options.other_bytes += (uint64_t)attempt->found.uncertain;
 	trial->changes = attempt->found.changes;
-	set_arguments(attempt, trial);
+	set_arguments(search, attempt, trial);
 	attempt->stage = TN_STAGE_WITH_LESS;
 	return trial;
 }
@@ -163,7 +167,7 @@ limit_steps(const struct tn_fix_search *search, struct tn_attempt *attempt, stru
 	bool trains = phase != NULL &&
 	              (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 || strcmp(phase, "optimizer") == 0);
 	if (attempt->stage != TN_STAGE_TOO_SMALL || !trains || oom->step <= 0 || oom->step > EARLY_STEP ||
-	    strcmp(options->steps, "auto") != 0)
+	    strcmp(options->steps, "auto") != 0 || options->then_count > 0 || options->request_count > 0)
 		return;
 	int64_t peak = tn__trial_report(&search->unchanged_large)
 	                   ->at_peak.step; /* no earlier than the unchanged program has its */
@@ -183,7 +187,7 @@ start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	trial->options.host_memory_bytes = 0;
 	trial->changes = attempt->found.changes;
 	trial->fresh = attempt->fresh;
-	set_arguments(attempt, trial);
+	set_arguments(search, attempt, trial);
 	count_first(search, attempt);
 	attempt->stage = TN_STAGE_ON_LARGE;
 	return trial;
@@ -200,6 +204,9 @@ start_unchanged(struct tn_fix_search *search)
 	}
 	if (search->unchanged_large.end != TN_TRIAL_WAITS)
 		return NULL;
+	if (search->card.options.then_count > 0 && search->unchanged_card.end == TN_TRIAL_RUNS)
+		return NULL; /* which command is it about? */
+	search->unchanged_large.command = search->command;
 	search->unchanged_large.options = search->card.options;
 	search->unchanged_large.options.memory_bytes = TN_UNLIMITED_CARD;
 	search->unchanged_large.options.host_memory_bytes = 0; /* the card's need alone */
@@ -396,12 +403,13 @@ clear(struct tn_fix_search *search)
 		tn__trial_clear(&search->attempts[i].large);
 		tn__trial_clear(&search->attempts[i].card);
 		tn__trial_clear(&search->attempts[i].less);
-		tn__change_command_free(search->attempts[i].arguments);
+		tn__search_commands_free(&search->attempts[i].commands);
 		if (!search->attempts[i].kept)
 			tn__fix_change_free(&search->attempts[i].found);
 	}
 	tn__trial_clear(&search->unchanged_card);
 	tn__trial_clear(&search->unchanged_large);
+	tn__command_free(&search->then_words);
 	free(search->attempts);
 	free(search);
 }
@@ -442,7 +450,8 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	search->allowed = TN_GUARANTEE_ROUNDING;
 	search->need = search->missing = TN_NO_FIGURE;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
-	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs,
+	bool serves = options->search.run.request_count > 0; /* one port, which two servers cannot have */
+	search->trials = (struct tn_trials){ .wanted_jobs = serves ? 1 : options->search.jobs,
 		                                 .context = search,
 		                                 .next = next,
 		                                 .ended = ended,
@@ -453,6 +462,7 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)
 		status = tn__search_card(&options->search, options->search.run.gpu, &search->card, exit_status);
+	search->words = search->card.options.arguments;
 	if (status == TN_OK && options->patch_path != NULL)
 		status = tn__check_writable(options->patch_path);
 	if (status == TN_OK)

@@ -62,20 +62,32 @@ tn__fix_is_number(const char *text)
 	return text != NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* What a run with changes said of them. */
+#define MOST_PARTS 16 /* changes that are looked at */
+
+/* What a run with changes said of them, or its commands one after the other: each may apply some. */
 struct looked {
-	char *patch;         /* of all of them; NULL: none */
-	char unapplied[512]; /* which one no process applied, and why; "" when each was */
+	char *patch;    /* of the command that applied most of them; NULL: none */
+	size_t patched; /* how many that did */
+	struct {
+		char id[64], why[256];
+		bool applied;
+	} parts[MOST_PARTS];
+	size_t count;
 };
 
-static bool
-is_applied(const struct tn_change_results *results, const char *id)
+static void
+look_at_part(struct looked *looked, const struct tn_change_result *result)
 {
-	for (size_t i = 0; i < results->count; i++)
-		for (size_t j = 0; j < results->processes[i].count; j++)
-			if (strcmp(results->processes[i].items[j].id, id) == 0 && results->processes[i].items[j].applied)
-				return true;
-	return false;
+	size_t at = 0;
+	while (at < looked->count && strcmp(looked->parts[at].id, result->id) != 0)
+		at++;
+	if (at == MOST_PARTS)
+		return;
+	if (at == looked->count)
+		snprintf(looked->parts[looked->count++].id, sizeof(looked->parts[at].id), "%s", result->id);
+	looked->parts[at].applied |= result->applied;
+	snprintf(looked->parts[at].why, sizeof(looked->parts[at].why), "%s",
+	         result->why_not != NULL ? result->why_not : "nothing to act on");
 }
 
 static void
@@ -86,19 +98,34 @@ look_at_changes(void *context, const struct tn_folder *folder, const struct tn_r
 	struct tn_change_results results;
 	(void)report;
 	(void)tn__change_results_read(tn__folder_path(folder, "changes", path), &results);
-	if (results.count == 0)
-		snprintf(looked->unapplied, sizeof(looked->unapplied),
-		         "%s was not applied: no process of the program could take it", getenv("TONNAGE_CHANGES"));
 	for (size_t i = 0; i < results.count; i++) {
 		const struct tn_change_process *process = &results.processes[i];
-		if (process->patch != NULL && looked->patch == NULL)
+		size_t applied = 0;
+		for (size_t j = 0; j < process->count; j++) {
+			look_at_part(looked, &process->items[j]);
+			applied += process->items[j].applied;
+		}
+		if (process->patch != NULL && applied > looked->patched) {
+			free(looked->patch);
 			looked->patch = strdup(process->patch);
-		for (size_t j = 0; j < process->count && looked->unapplied[0] == '\0'; j++)
-			if (!is_applied(&results, process->items[j].id))
-				snprintf(looked->unapplied, sizeof(looked->unapplied), "%s was not applied: %s", process->items[j].id,
-				         process->items[j].why_not != NULL ? process->items[j].why_not : "nothing to act on");
+			looked->patched = applied;
+		}
 	}
 	tn__change_results_free(&results);
+}
+
+/* Says which change no process applied; false where each was applied by some. */
+static bool
+say_unapplied(const struct looked *looked, FILE *messages)
+{
+	for (size_t i = 0; i < looked->count; i++)
+		if (!looked->parts[i].applied) {
+			tn__tell(messages, "%s was not applied: %s", looked->parts[i].id, looked->parts[i].why);
+			return true;
+		}
+	if (looked->count == 0)
+		tn__tell(messages, "%s was not applied: no process of the program could take it", getenv("TONNAGE_CHANGES"));
+	return looked->count == 0;
 }
 
 /* As tn_run; what the changes patched goes to the file that was asked for. A change that was not applied proves nothing. */
@@ -116,10 +143,8 @@ run_changed(const struct tn_fix_options *options, const struct tn_run_options *r
 		status = tn__save_to(path, run->output, patch_writer, &change);
 	else if (status == TN_OK && path != NULL)
 		tn__tell(run->messages, "%s has no patch: %s is not written", getenv("TONNAGE_CHANGES"), path);
-	if (status == TN_OK && looked.unapplied[0] != '\0') {
-		tn__tell(run->messages, "%s", looked.unapplied);
-		*exit_status = *exit_status == TN_EXIT_FITS ? TN_EXIT_USAGE : *exit_status;
-	}
+	if (status == TN_OK && say_unapplied(&looked, run->messages) && *exit_status == TN_EXIT_FITS)
+		*exit_status = TN_EXIT_USAGE;
 	free(looked.patch);
 	return status;
 }
@@ -133,14 +158,15 @@ tn__fix_apply(const struct tn_fix_options *options, const char *changes, int *ex
 		run.other_bytes = 0;
 		return tn_run(&run, exit_status);
 	}
-	char **arguments = tn__change_command(run.arguments, changes);
-	TN_RETURN_IF(arguments == NULL, TN_NO_MEMORY, "out of host memory");
-	run.arguments = arguments;
+	struct tn_search_commands commands;
+	tn__search_commands_make(&options->search.run, changes, &commands);
+	TN_RETURN_IF(commands.arguments == NULL, TN_NO_MEMORY, "out of host memory");
+	tn__search_commands_set(&commands, &run);
 	setenv("TONNAGE_CHANGES", changes, 1);
 	if (!run.quiet)
 		tn__tell(run.messages, "running with %s", changes);
 	tn_status status = run_changed(options, &run, exit_status);
 	unsetenv("TONNAGE_CHANGES");
-	tn__change_command_free(arguments);
+	tn__search_commands_free(&commands);
 	return status;
 }

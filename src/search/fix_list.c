@@ -111,7 +111,7 @@ line_to_copy(const struct tn_fix_search *search, const struct tn_fix_change *cha
 {
 	if (!tn__change_is_command(change->changes))
 		return NULL;
-	char **arguments = tn__change_command_to_copy(search->card.options.arguments, change->changes);
+	char **arguments = tn__change_command_to_copy(search->words, change->changes);
 	char *line = arguments != NULL ? tn__program_quote(arguments) : NULL;
 	tn__change_command_free(arguments);
 	return line;
@@ -150,6 +150,8 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 	if (tn__fix_grows(search) || search->host)
 		out->smallest_gpu = NULL; /* what was seen is not all that it would take */
 	out->command = tn__program_quote(search->card.options.arguments);
+	if (search->card.options.then_count > 0)
+		out->deciding = tn__program_quote(search->words);
 	out->secrets = tn__secrets_of(search->card.options.arguments, environ);
 	out->card_options = tn__search_card_options(&search->options->search.run);
 	out->changes = calloc((size_t)search->count + 1, sizeof(*out->changes));

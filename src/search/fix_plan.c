@@ -127,7 +127,9 @@ static void
 add_option(struct tn_fix_search *search, const struct tn_possible_change *row, const struct tn_survey *survey)
 {
 	const struct tn_change_facts *facts = tn__change_facts(row->id);
-	bool reached = ends_with(search->card.options.arguments, &survey->command_line);
+	char *const *words = search->words;
+	bool set = search->command <= 1 || tn__search_same_script(search->card.options.arguments, words);
+	bool reached = set && ends_with(words, &survey->command_line);
 	double next = 0;
 	int added = 0;
 	for (size_t i = 0; i < row->values.count && added < MOST_OPTION_VALUES; i++) {

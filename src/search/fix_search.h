@@ -9,6 +9,7 @@
 #include "report/fix.h"
 #include "search/remedies.h"
 #include "search/search.h"
+#include "supervise/internal.h"
 #include "trials/trial.h"
 
 #define TN_FIX_ATTEMPTS 160
@@ -36,9 +37,9 @@ struct tn_attempt {
 	bool fresh;          /* its trials are started anew, not forked, and see all that the unchanged program's does */
 	bool without_others; /* the card is tried without other processes, and nothing is changed */
 	int64_t most;        /* what it may save, at most */
-	struct tn_trial large, card, less; /* less: the card with less memory */
-	char **arguments;                  /* of the program, where options of its own are set */
-	char steps[16];                    /* of the trial on the unlimited card, where a few tell enough */
+	struct tn_trial large, card, less;  /* less: the card with less memory */
+	struct tn_search_commands commands; /* where options of the program's own are set */
+	char steps[16];                     /* of the trial on the unlimited card, where a few tell enough */
 };
 
 struct tn_fix_search {
@@ -48,6 +49,9 @@ struct tn_fix_search {
 	struct tn_search_place place;
 	struct tn_progress_line line;
 	struct tn_trial unchanged_card, unchanged_large;
+	int command;                  /* of several, from 1: the one that does not fit; 0: not known yet */
+	char *const *words;           /* of that one: the program's, or then_words */
+	struct tn_command then_words; /* where it is one of --then */
 	struct tn_attempt *attempts;
 	int count;
 	bool planned, over;

@@ -33,6 +33,7 @@ tn__search_card(const struct tn_search_options *options, const char *gpu, struct
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		if (paths[i] != NULL)
 			TN_FORWARD_IF_ERROR(tn__check_writable(paths[i]));
+	TN_FORWARD_IF_ERROR(tn__check_commands(&options->run, exit_status));
 	if (!tn__is_notebook(options->run.arguments[0])) /* each trial finds its Python */
 		TN_FORWARD_IF_ERROR(tn__program_find(options->run.arguments[0], program, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
@@ -89,7 +90,8 @@ tn__search_place(const struct tn_search_options *options, struct tn_search_place
 		return TN_OK;
 	TN_RETURN_IF(engine && (strcmp(options->run.gpu, "auto") == 0 || strcmp(options->run.gpu, "real") == 0), TN_INVALID,
 	             "--engine needs --gpu NAME: this machine's card may be another one there");
-	TN_RETURN_IF(engine && options->run.requests[0] != NULL, TN_INVALID, "--engine cannot send requests");
+	TN_RETURN_IF(options->run.then_count > 0 || options->run.request_count > 0, TN_INVALID,
+	             "--engine and --results are for one command: leave --then and --request out");
 	TN_FORWARD_IF_ERROR(options->dry_run ? tn__store_name(folder, options->run.arguments, &out->store)
 	                                     : tn__store_open(folder, options->run.arguments, &out->store));
 	trials->store = &out->store;
@@ -230,6 +232,15 @@ tn__search_failure(const struct tn_trial *trial, struct tn_progress_line *line, 
 	return NULL;
 }
 
+static void
+put_quoted(FILE *out, const char *option, const char *value)
+{
+	char *quoted = tn__program_quote((char *[]){ (char *)(uintptr_t)value, NULL });
+	if (quoted != NULL)
+		fprintf(out, "%s %s ", option, quoted);
+	free(quoted);
+}
+
 char *
 tn__search_card_options(const struct tn_run_options *options)
 {
@@ -250,12 +261,16 @@ tn__search_card_options(const struct tn_run_options *options)
 		fprintf(out, "--host-memory %s ", tn__typed_bytes(options->host_memory_bytes, bytes));
 	if (options->cells != NULL)
 		fprintf(out, "--cells %s ", options->cells);
-	char *python = options->python != NULL ? tn__program_quote((char *[]){ (char *)options->python, NULL }) : NULL;
-	if (python != NULL)
-		fprintf(out, "--python %s ", python);
-	free(python);
+	if (options->python != NULL)
+		put_quoted(out, "--python", options->python);
 	if (options->keep_going)
 		fprintf(out, "--keep-going ");
+	for (int i = 0; i < options->then_count; i++)
+		put_quoted(out, "--then", options->then[i]);
+	for (int i = 0; i < options->request_count; i++)
+		put_quoted(out, "--request", options->requests[i]);
+	if (options->repeat != 0)
+		fprintf(out, "--repeat %d ", options->repeat);
 	fclose(out);
 	return text;
 }

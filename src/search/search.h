@@ -60,6 +60,25 @@ struct tn_trial;
 const char *tn__search_failure(const struct tn_trial *trial, struct tn_progress_line *line, char **made,
                                int *exit_status);
 
+/* ---- commands.c ---- */
+
+/* The program's command line and those of --then, each with options of its own set; NULL: as it was. */
+struct tn_search_commands {
+	char **arguments;
+	char *then[TN_MOST_THEN];
+};
+/* True where both command lines start the same script or module. */
+bool tn__search_same_script(char *const *one, char *const *other);
+/* Sets the options of these changes in the program's line, and in each that starts the same script. Release with
+ * tn__search_commands_free. */
+void tn__search_commands_make(const struct tn_run_options *options, const char *changes,
+                              struct tn_search_commands *out);
+/* Has a run take them; they are lent to it. */
+void tn__search_commands_set(const struct tn_search_commands *commands, struct tn_run_options *options);
+void tn__search_commands_free(struct tn_search_commands *commands);
+
+/* ---- search.c ---- */
+
 /* "--gpu rtx3060 --memory 8GiB --cells 1-4 " as it was asked for; the caller frees; NULL without memory. */
 char *tn__search_card_options(const struct tn_run_options *options);
 

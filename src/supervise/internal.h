@@ -48,6 +48,17 @@ tn_status tn__program_find(const char *name, char path[PATH_MAX], int *exit_stat
 /* The command line as a person would type it; the caller frees; NULL without memory. */
 char *tn__program_quote(char *const *arguments);
 
+/* ---- then.c: the commands that follow ---- */
+
+struct tn_command {
+	char *text, **words; /* the words end with NULL; a text that is none of plain words is the shell's */
+};
+/* TN_NO_MEMORY; nothing is held then. Release with tn__command_free. */
+tn_status tn__command_words(const char *text, struct tn_command *out);
+void tn__command_free(struct tn_command *command);
+/* Can all commands be started? Before the first one is. *exit_status is set where not. */
+tn_status tn__check_commands(const struct tn_run_options *options, int *exit_status);
+
 /* ---- programs.c: several programs at the same time ---- */
 
 struct tn_one_command {

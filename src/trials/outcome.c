@@ -14,11 +14,12 @@
 #include "verdict/run_reader.h"
 
 json_t *
-tn__outcome_of_run(const struct tn_report *report, const char *changes_folder, const char *work, const char *modules)
+tn__outcome_of_run(const struct tn_report *report, int command, const char *changes_folder, const char *work,
+                   const char *modules)
 {
 	json_t *object = tn__json_run(report);
-	return json_pack("{s:o, s:o, s:o, s:o}", "report", object != NULL ? object : json_null(), "changes",
-	                 tn__change_documents(changes_folder), "work", tn__json_text(work), "modules",
+	return json_pack("{s:i, s:o, s:o, s:o, s:o}", "command", command, "report", object != NULL ? object : json_null(),
+	                 "changes", tn__change_documents(changes_folder), "work", tn__json_text(work), "modules",
 	                 tn__json_text(modules));
 }
 
@@ -75,6 +76,7 @@ tn__outcome_read(const char *text, size_t size, struct tn_outcome *out)
 	(void)tn__change_results_of(documents, &out->changes);
 	out->work = tn__json_read_text(outcome, "work");
 	out->modules = tn__json_read_text(outcome, "modules");
+	out->command = (int)json_integer_value(json_object_get(outcome, "command"));
 	out->error = tn__json_read_text(outcome, "error");
 	out->exit_status = (int)json_integer_value(json_object_get(outcome, "exit_status"));
 }

@@ -37,10 +37,11 @@ struct tn_trial {
 	/* what is tried; borrowed while the trial lives */
 	struct tn_run_options options; /* card, program, steps */
 	const char *changes;           /* TONNAGE_CHANGES, or NULL */
-	bool fresh;                    /* a process that is started anew, also where forks are found to be the same */
-	bool keep_words;               /* what the program says on stderr is kept */
-	bool lists_modules;            /* what the program has imported is kept */
-	bool alone; /* nothing runs beside it: set for one that was ended for want of the computer's memory */
+	int command; /* of several (options.then), from 1, whose outcome is wanted where all fit; 0: of that with the highest peak */
+	bool fresh;         /* a process that is started anew, also where forks are found to be the same */
+	bool keep_words;    /* what the program says on stderr is kept */
+	bool lists_modules; /* what the program has imported is kept */
+	bool alone;         /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* the result */
 	enum tn_trial_end end;
 	struct tn_outcome outcome;

@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,22 +16,70 @@
 #include "base/error.h"
 #include "supervise/internal.h"
 #include "trials/trial.h"
+#include "verdict/executions.h"
 
-/* What is known of a run while its folder stands. `context` is where the start of the outcome goes. */
+/* The commands of a trial so far, and what is kept: of the first that does not fit, else as tn_trial.command says. */
+struct chain {
+	const struct tn_run_options *options; /* of the first one */
+	int wanted, count;
+	struct json_t *of_run; /* the start of the outcome */
+	char *modules;         /* that the first one has imported: a fork server is of its program */
+	bool decided;
+	int64_t peak;
+	int exit_status;
+};
+
+static void
+keep_outcome(struct chain *chain, const struct tn_once *once, const struct tn_report *report)
+{
+	char changes[PATH_MAX];
+	bool fits = report->verdict == TN_VERDICT_FITS, unused = tn__used_no_card(report);
+	bool better = chain->wanted > 0 ? chain->count == chain->wanted : report->device_peak > chain->peak;
+	if (chain->decided || (chain->of_run != NULL && (unused || (fits && !better))))
+		return;
+	json_decref(chain->of_run);
+	char *work = tn__work_read(&once->folder);
+	chain->of_run = tn__outcome_of_run(report, chain->count, tn__folder_path(&once->folder, "changes", changes), work,
+	                                   chain->modules);
+	free(work);
+	chain->decided = !fits && !unused;
+	chain->peak = report->device_peak;
+	chain->exit_status = report->exit_status;
+}
+
+static tn_status take(void *context, struct tn_once *once, int *exit_status);
+
+/* The next command, on what the one before has left (doc/design/0035-then.md). */
+static tn_status
+go_on(struct chain *chain, const struct tn_folder *folder, int *exit_status)
+{
+	struct tn_run_options options = *chain->options;
+	struct tn_command command;
+	TN_FORWARD_IF_ERROR(tn__command_words(options.then[chain->count - 1], &command));
+	options.arguments = command.words;
+	options.then_count = chain->options->then_count - chain->count; /* those behind it */
+	options.after = folder->path;
+	tn_status status = tn__run_once(&options, &(struct tn_once_way){ .ended = take, .context = chain }, exit_status);
+	tn__command_free(&command);
+	return status;
+}
+
+/* What is known of a run while its folder stands. `context` is a struct chain. */
 static tn_status
 take(void *context, struct tn_once *once, int *exit_status)
 {
-	struct json_t **of_run = context;
+	struct chain *chain = context;
 	struct tn_report report;
-	char changes[PATH_MAX];
 	tn__once_report(once, NULL, &report);
-	*exit_status = report.exit_status;
-	char *work = tn__work_read(&once->folder), *modules = tn__modules_read(&once->folder);
-	*of_run = tn__outcome_of_run(&report, tn__folder_path(&once->folder, "changes", changes), work, modules);
-	free(modules);
-	free(work);
+	if (chain->count++ == 0)
+		chain->modules = tn__modules_read(&once->folder);
+	keep_outcome(chain, once, &report);
 	tn_status status = tn__explain_misuse(&report);
+	bool goes_on = status == TN_OK && chain->count <= chain->options->then_count && tn__may_go_on(&report);
 	tn__report_free(&report);
+	if (goes_on)
+		status = go_on(chain, &once->folder, exit_status);
+	*exit_status = chain->exit_status;
 	return status;
 }
 
@@ -146,13 +195,13 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 	int exit_status = TN_EXIT_OWN_FAILURE;
 	setup_child(trial->said, mask, parent);
 	choose_environment(trial);
-	struct json_t *of_run = NULL;
+	struct chain chain = { .options = &options, .wanted = trial->command };
 	const struct tn_once_way way = {
-		.ended = take, .context = &of_run, .forked = trial->server >= 0, .server = trial->server, .alive = trial->alive
+		.ended = take, .context = &chain, .forked = trial->server >= 0, .server = trial->server, .alive = trial->alive
 	};
 	tn_status status = tn__run_once(&options, &way, &exit_status);
 	FILE *out = fdopen(trial->result, "w");
 	const char *error = status != TN_OK ? tn_error_text() : NULL;
-	bool written = out != NULL && tn__outcome_write(of_run, error, exit_status, out) == TN_OK;
+	bool written = out != NULL && tn__outcome_write(chain.of_run, error, exit_status, out) == TN_OK;
 	_exit(written ? 0 : TN_EXIT_OWN_FAILURE);
 }

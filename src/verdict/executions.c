@@ -15,9 +15,8 @@ tn__may_go_on(const struct tn_report *report)
 	return report->verdict != TN_VERDICT_OUT_OF_MEMORY && report->verdict != TN_VERDICT_FAILED;
 }
 
-/* A step between, as one that converts a checkpoint on the CPU. */
-static bool
-used_no_card(const struct tn_report *report)
+bool
+tn__used_no_card(const struct tn_report *report)
 {
 	return report->verdict == TN_VERDICT_UNDECIDED && report->doubt_count == 1 &&
 	       report->doubts[0].id == TN_FINDING_card_unused;
@@ -27,7 +26,7 @@ static bool
 any_used_a_card(const struct tn_executions *executions)
 {
 	for (size_t i = 0; i < executions->count; i++)
-		if (!used_no_card(executions->reports[i]))
+		if (!tn__used_no_card(executions->reports[i]))
 			return true;
 	return false;
 }
@@ -39,7 +38,7 @@ tn__deciding_execution(const struct tn_executions *executions)
 	size_t highest = executions->count;
 	for (size_t i = 0; i < executions->count; i++) {
 		const struct tn_report *report = executions->reports[i];
-		if (used && used_no_card(report))
+		if (used && tn__used_no_card(report))
 			continue;
 		if (report->verdict != TN_VERDICT_FITS)
 			return i;

@@ -18,6 +18,8 @@ struct tn_executions {
 
 /* May another command follow one with this report? */
 bool tn__may_go_on(const struct tn_report *report);
+/* True for a step between, as one that converts a checkpoint on the CPU. */
+bool tn__used_no_card(const struct tn_report *report);
 /* Which one decides: the first that does not fit, else the one with the highest peak. There is at least one. One that did not use
  * the card decides nothing where another did. */
 size_t tn__deciding_execution(const struct tn_executions *executions);

@@ -50,6 +50,7 @@ test_a_smaller_batch_is_tried_before_what_saves_a_part(void **state)
 	struct tn_fix_search search = {
 		.missing = 400 * MIB,
 		.card.options.arguments = arguments,
+		.words = arguments,
 		.unchanged_large.outcome = { .report = &report,
 		                             .changes.survey = { .known = true,
 		                                                 .command_line = { line, 2 },

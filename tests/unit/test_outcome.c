@@ -125,7 +125,7 @@ pass_on(const struct tn_report *report, const char *error, struct tn_outcome *ou
 	FILE *file = open_memstream(&text, &size);
 	assert_non_null(file);
 	struct json_t *of_run = report != NULL
-	                            ? tn__outcome_of_run(report, folder, "1\thalf\t3\t2\t1000\t300\n", "torch\t/x\n")
+	                            ? tn__outcome_of_run(report, 2, folder, "1\thalf\t3\t2\t1000\t300\n", "torch\t/x\n")
 	                            : NULL;
 	assert_int_equal(tn__outcome_write(of_run, error, 10, file), TN_OK);
 	fclose(file);
@@ -143,6 +143,7 @@ test_the_report_is_the_same(void **state)
 	pass_on(&report, NULL, &outcome);
 	const struct tn_report *read = outcome.report;
 	assert_non_null(read);
+	assert_int_equal(outcome.command, 2);
 	assert_int_equal(read->verdict, report.verdict);
 	assert_int_equal(read->exit_status, report.exit_status);
 	assert_int_equal(read->steps_seen, report.steps_seen);

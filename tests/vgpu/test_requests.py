@@ -2,9 +2,10 @@
 """`tonnage run --request` with real servers: FastAPI, Gradio, Flask and vLLM. The servers lie in servers/; ports are free ones."""
 
 import json
+import subprocess
 
 import pytest
-from conftest import HERE, MIB, free_port, python_of, run_tonnage
+from conftest import HERE, MIB, TONNAGE, free_port, python_of, run_tonnage
 
 ENVIRONMENT = "prog-servers"
 SERVERS = HERE / "servers"
@@ -53,7 +54,7 @@ def test_a_leak_of_8_mib_a_request(asked):
     assert found["id"] == "growth" and "kept in history" in found["what"]
     assert found["at"]["line"] == line_of("leak_api.py", "history.append"), run.explain()
     assert 16 < run.report["requests"]["sent"] < 40 and run.report["steps"]["stopped"] == "requests"
-    assert "kept in history, added at" in run.stderr and "full at request" in run.stderr and "tonnage fix" not in run.stderr  # fix sends no requests
+    assert "kept in history, added at" in run.stderr and "full at request" in run.stderr and "tonnage fix" not in run.stderr  # no change cures a leak
     # the card less context, peak before growth, divided by 8 MiB
     left = 12616990720 - run.device_bytes
     assert abs(growth["full_at"] - (run.report["requests"]["sent"] + left / (8 * MIB))) < 24, run.explain()
@@ -106,6 +107,20 @@ def test_one_that_the_server_gets_over_is_handled(asked):
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
     assert [row["answered"] for row in rows(run)] == [2, 2]
     assert sum(row["count"] for row in run.report["handled_out_of_memory"]) == 2, run.explain()
+
+
+def test_fix_of_a_request_that_is_too_large(tmp_path):
+    """Each trial starts the server and sends the requests, one server after the other since they share a port."""
+    port, path, out = str(free_port()), tmp_path / "asked.http", tmp_path / "fix.json"
+    path.write_text(post("/features", rows=65536).replace("PORT", port))
+    words = [TONNAGE, "fix", "--gpu", "rtx3060", "--memory", "2GiB", "--request", path, "--repeat", "2", "--json", out]
+    done = subprocess.run([*words, "--", python_of(ENVIRONMENT), SERVERS / "sizes_flask.py", port], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(out.read_text())
+    found = {row["id"]: row for row in document["changes"]}
+    assert found["half_weights=bf16"]["outcome"] == "fits" and document["unchanged"]["command"] is None
+    assert not [row for row in document["changes"] if row["outcome"] == "broke"]
+    assert f"--request {path} --repeat 2 -- " in " ".join(done.stderr.split())
 
 
 def test_a_request_that_the_server_refuses(asked):

@@ -5,10 +5,13 @@ Each library twice: as it should be, where nothing is found, and with the mistak
 there for nothing.
 """
 
+import json
 import pathlib
+import shutil
+import subprocess
 
 import pytest
-from conftest import MAIN, MIB, python_of
+from conftest import MAIN, MIB, TONNAGE, python_of
 
 FORKED = True  # ../fork_servers.py
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/resume"
@@ -67,6 +70,33 @@ def test_a_command_that_is_followed_is_not_ended_before_it_has_saved(chain):
     first, second = run.report["executions"]
     assert first["steps"]["seen"] >= 300 and second["exception"] is None and second["verdict"] == "fits", run.explain()
     assert second["steps"]["seen"] < 300, run.explain()  # nothing comes after it
+
+
+def test_fix_cures_a_resume_that_holds_the_checkpoint_twice(chain, tmp_path):
+    """On a card with room for the training alone. What is found is to the byte what the same mistake mended by hand takes, and
+    so is the program that the patch leaves."""
+    program = tmp_path / "plain.py"
+    shutil.copy(PROGRAMS / "plain.py", program)
+    commands = [[python_of(MAIN), program, how] for how in ("train", "held", "cpu")]
+    by_hand = chain("plain.py", ["train", "cpu"], "--memory=1TiB").report["executions"][1]
+    held = chain("plain.py", ["train", "held"], "--memory=1TiB").report["executions"][1]
+    words = [TONNAGE, "fix", "--gpu", "rtx3060", "--memory", "760MiB", "--then", " ".join(map(str, commands[1]))]
+    out, patch = tmp_path / "fix.json", tmp_path / "fix.diff"
+    done = subprocess.run([*words, "--json", out, "--", *commands[0]], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(out.read_text())
+    assert document["unchanged"]["command"].endswith("plain.py held") and document["unchanged"]["at"] == "plain.py:20"
+    found = {row["id"]: row for row in document["changes"]}
+    for name in ("map_location", "release_checkpoint"):
+        assert found[name]["outcome"] == "fits" and found[name]["saved_bytes"] == 128 * MIB == allocated(held) - allocated(by_hand)
+    assert "--then" in done.stderr and "Where" in done.stderr
+    applied = [*words, "--apply", "map_location", "--patch", patch, "--quiet", "--", *commands[0]]
+    assert subprocess.run(applied, cwd=tmp_path).returncode == 0
+    subprocess.run(["patch", "-p0", program, patch], check=True, capture_output=True)
+    mended = tmp_path / "mended.json"
+    run = [TONNAGE, "run", "--quiet", "--json", mended, "--gpu", "rtx3060", "--memory", "760MiB", "--then", words[-1]]
+    assert subprocess.run([*run, "--", *commands[0]], cwd=tmp_path).returncode == 0
+    assert allocated(json.loads(mended.read_text())["executions"][1]) == allocated(by_hand)
 
 
 def test_data_of_a_file_is_no_checkpoint(tonnage):

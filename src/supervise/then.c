@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The commands of --then (doc/design/0035-then.md): each is a run of its own, within the one before, whose folder and report
- * stand until all of them are written.
+ * The commands of --then (doc/design/0035-then.md): each is a run of its own (run/run.c, trials/trial_child.c).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "run/run_internal.h"
 #include "supervise/internal.h"
 
 #define BLANKS " \t"
