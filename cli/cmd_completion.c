@@ -49,14 +49,23 @@ static const struct {
 	const char *command, *option;
 	struct values values;
 } known_values[] = {
-	{ "fit", "gpu", { "auto", CARDS | LIST } },    { "fit", "vary", { "batch= length=", 0 } },
-	{ "validate", "gpu", { "", CARDS } },          { NULL, "gpu", { "auto real", CARDS } },
-	{ NULL, "steps", { "auto all", 0 } },          { NULL, "init", { "skip real", 0 } },
-	{ NULL, "weights", { "auto shape real", 0 } }, { NULL, "inputs", { "as_is longest pad=", 0 } },
-	{ NULL, "values", { "small all", 0 } },        { NULL, "assume", { "full none", 0 } },
-	{ NULL, "writes", { "scratch allow", 0 } },    { NULL, "network", { "closed allow", 0 } },
-	{ NULL, "host", { "linux windows wsl", 0 } },  { NULL, "sysmem-fallback", { "allow forbid", 0 } },
-	{ NULL, "at", { "peak oom end", 0 } },         { NULL, "apply", { "", CHANGES } },
+	{ "fit", "gpu", { "auto", CARDS | LIST } },
+	{ "fit", "vary", { "batch= length=", 0 } },
+	{ "validate", "gpu", { "", CARDS } },
+	{ NULL, "gpu", { "auto real", CARDS } },
+	{ NULL, "steps", { "auto all", 0 } },
+	{ NULL, "init", { "skip real", 0 } },
+	{ NULL, "weights", { "auto shape real", 0 } },
+	{ NULL, "data", { "real shape", 0 } },
+	{ NULL, "inputs", { "as_is longest pad=", 0 } },
+	{ NULL, "values", { "small all", 0 } },
+	{ NULL, "assume", { "full none", 0 } },
+	{ NULL, "writes", { "scratch allow", 0 } },
+	{ NULL, "network", { "closed allow", 0 } },
+	{ NULL, "host", { "linux windows wsl", 0 } },
+	{ NULL, "sysmem-fallback", { "allow forbid", 0 } },
+	{ NULL, "at", { "peak oom end", 0 } },
+	{ NULL, "apply", { "", CHANGES } },
 };
 
 /* The line of help about an option, from its name on; NULL where there is none. */

@@ -35,7 +35,7 @@ static const char help[] =
 	"  --all            with --vary: try every combination, not only those that tell the answer\n"
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
-	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
+	"  --values MODE, --weights MODE, --data MODE, --inputs ORDER  as for tonnage run\n"
 	"  --cells LIST, --python PATH, --keep-going  of a notebook, as for tonnage run\n"
 	"  --assume SHARE   as for tonnage run\n"
 	"  --network MODE   as for tonnage run\n"

@@ -30,7 +30,7 @@ static const char help[] =
 	"  --patch FILE     write the first change that fits (or that of --apply) as a diff (- is stdout)\n"
 	"  --steps N        as for tonnage run\n"
 	"  --init MODE      as for tonnage run\n"
-	"  --values MODE, --weights MODE, --inputs ORDER  as for tonnage run\n"
+	"  --values MODE, --weights MODE, --data MODE, --inputs ORDER  as for tonnage run\n"
 	"  --cells LIST, --python PATH, --keep-going  of a notebook, as for tonnage run\n"
 	"  --then COMMAND   another command after the first one, as for tonnage run; all have to fit, and a\n"
 	"                   change acts on all; may be repeated\n"

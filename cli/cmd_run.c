@@ -39,6 +39,8 @@ static const char help[] =
 	"  --init MODE      skip (default): leave out large random initialisation on the CPU; real: do it\n"
 	"  --weights MODE   auto (default): shapes stand in for checkpoints that are headers only; shape: for\n"
 	"                   whole ones, too, which are not read; real: files are read as they are\n"
+	"  --data MODE      real (default); shape: images are not decoded, and data that is not there is made\n"
+	"                   up from names, sizes and schemas (image files, data sets of `datasets`)\n"
 	"  --inputs ORDER   as_is (default); longest: the largest batch comes first, and again after\n"
 	"                   the first update; pad=N: batches of a data loader are padded to a length of N\n"
 	"  --values MODE    small (default): copies up to 1 MiB keep their values; all: all copies do\n"
@@ -92,6 +94,7 @@ enum {
 	VALUES,
 	ASSUME,
 	WEIGHTS,
+	DATA,
 	WRITES,
 	NETWORK,
 	CELLS,
@@ -129,6 +132,7 @@ static const struct option long_options[] = {
 	{ "init", required_argument, NULL, INIT },
 	{ "assume", required_argument, NULL, ASSUME },
 	{ "weights", required_argument, NULL, WEIGHTS },
+	{ "data", required_argument, NULL, DATA },
 	{ "inputs", required_argument, NULL, INPUTS },
 	{ "values", required_argument, NULL, VALUES },
 	{ "writes", required_argument, NULL, WRITES },
@@ -206,6 +210,8 @@ take_option(int option, char **argv, struct tn_run_options *out)
 		return option_word("values", "small", "all", &out->all_values);
 	case WEIGHTS:
 		return option_weights(&out->weights);
+	case DATA:
+		return option_word("data", "real", "shape", &out->data_shape);
 	case INPUTS:
 		return option_inputs(&out->inputs);
 	case ASSUME:

@@ -76,6 +76,8 @@ search_option(const char *command, int option, char **argv, struct tn_search_opt
 		return option_word("init", "skip", "real", &out->run.real_initialization);
 	case SEARCH_WEIGHTS:
 		return option_weights(&out->run.weights);
+	case SEARCH_DATA:
+		return option_word("data", "real", "shape", &out->run.data_shape);
 	case SEARCH_INPUTS:
 		return option_inputs(&out->run.inputs);
 	case SEARCH_CELLS:

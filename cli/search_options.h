@@ -20,6 +20,7 @@ enum {
 	SEARCH_INIT,
 	SEARCH_VALUES,
 	SEARCH_WEIGHTS,
+	SEARCH_DATA,
 	SEARCH_INPUTS,
 	SEARCH_CELLS,
 	SEARCH_PYTHON,
@@ -48,10 +49,11 @@ enum {
 		{ "memory", required_argument, NULL, SEARCH_MEMORY }, { "other", required_argument, NULL, SEARCH_OTHER },     \
 		{ "margin", required_argument, NULL, SEARCH_MARGIN }, { "steps", required_argument, NULL, SEARCH_STEPS },     \
 		{ "init", required_argument, NULL, SEARCH_INIT }, { "values", required_argument, NULL, SEARCH_VALUES },       \
-		{ "weights", required_argument, NULL, SEARCH_WEIGHTS }, { "inputs", required_argument, NULL, SEARCH_INPUTS }, \
-		{ "cells", required_argument, NULL, SEARCH_CELLS }, { "python", required_argument, NULL, SEARCH_PYTHON },     \
-		{ "keep-going", no_argument, NULL, SEARCH_KEEP_GOING }, { "assume", required_argument, NULL, SEARCH_ASSUME }, \
-		{ "writes", required_argument, NULL, SEARCH_WRITES }, { "network", required_argument, NULL, SEARCH_NETWORK }, \
+		{ "weights", required_argument, NULL, SEARCH_WEIGHTS }, { "data", required_argument, NULL, SEARCH_DATA },     \
+		{ "inputs", required_argument, NULL, SEARCH_INPUTS }, { "cells", required_argument, NULL, SEARCH_CELLS },     \
+		{ "python", required_argument, NULL, SEARCH_PYTHON }, { "keep-going", no_argument, NULL, SEARCH_KEEP_GOING }, \
+		{ "assume", required_argument, NULL, SEARCH_ASSUME }, { "writes", required_argument, NULL, SEARCH_WRITES },   \
+		{ "network", required_argument, NULL, SEARCH_NETWORK },                                                       \
 		{ "seconds", required_argument, NULL, SEARCH_SECONDS }, { "jobs", required_argument, NULL, SEARCH_JOBS },     \
 		{ "json", required_argument, NULL, SEARCH_JSON }, { "html", required_argument, NULL, SEARCH_HTML },           \
 		{ "engine", required_argument, NULL, SEARCH_ENGINE }, { "results", required_argument, NULL, SEARCH_RESULTS }, \

@@ -125,7 +125,7 @@ def knows(options):
     """True where a server can stand for these options of `tonnage run`, spelled --name=value."""
     names = {option.partition("=")[0] for option in AT_IMPORT}
     other = [option for option in options if option.partition("=")[0] in names and option not in AT_IMPORT]
-    early = any(option.startswith(("--weights", "--inputs=pad")) for option in options)  # they are read before the fork
+    early = any(option.startswith(("--weights", "--data", "--inputs=pad")) for option in options)  # they are read before the fork
     return not other and not early and "--gpu=real" not in options and "real" not in options
 
 
@@ -179,7 +179,7 @@ import os, sys
 words = sys.argv[1:]
 program = words[words.index("--") + 1:] if "--" in words else []
 names = {{word.partition("=")[0] for word in words[:len(words) - len(program)]}}
-early = names & {{"--inputs", "--weights", "--writes", "--network", "--init", "--no-detail", "--ranks", "--nodes", "--request"}}
+early = names & {{"--inputs", "--weights", "--data", "--writes", "--network", "--init", "--no-detail", "--ranks", "--nodes", "--request"}}
 early |= {{name for name in os.environ if name.startswith("PYTORCH_")}}
 if words[:1] == ["run"] and program[:1] == ["python"] and program[1:2] and program[1].endswith(".py") and not early:
     os.setpgid(0, 0)

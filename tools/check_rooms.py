@@ -65,9 +65,9 @@ FOLDERS = {"vgpu": {"core"}}
 GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
 # What happens goes from the sensors by events.py to the recorders, and policy decides by what these know; boot.py sees all.
 GUEST_LAYERS = {
-    "ground": """cellnames draws events forks frames generated guard held imports ledger lengths looks metadata methods memory_log origin padding
+    "ground": """cellnames data_notes draws events forks frames generated guard held image_sizes imports ledger lengths looks metadata methods memory_log origin padding
               pages predicates recode record references state torchapi virtual weights""",
-    "sensors": """absent backward calls cells compiling downloads fetched files four_bits generation init launching loaders optimizers ports trackers uploads
+    "sensors": """absent backward calls cells compiling downloads fetched files four_bits generation init launching loaders made_data made_tables optimizers ports trackers uploads
                values""",
     "recorders": """ahead cell_holders collectives copies earlier epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases recomputed
                  ranks reads regions retainers shapes trainings usage work zero""",

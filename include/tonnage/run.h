@@ -51,32 +51,33 @@ struct tn_run_options {
 	uint64_t other_bytes;  /* held by processes that are not of this run */
 	bool other_told;       /* that was said: nothing is taken for a desktop beside it */
 	enum tn_system system;
-	bool forbid_fallback;            /* the driver of Windows may not go on in the computer's memory */
-	const char *steps;               /* "auto", "all" or a number */
-	double seconds;                  /* with steps "auto", after the imports; 0: TONNAGE_SECONDS, else 120 */
-	double compile_seconds;          /* of compiling, which is not counted in `seconds`; below 0: 900 */
-	bool real_initialization;        /* large random initialisation is done, not skipped */
-	enum tn_weights weights;         /* on a virtual card; on a real one everything is read as it is */
-	const char *inputs;              /* in which order samples come: "as_is", "longest" or "pad=N" */
-	double assume;                   /* share of what could be selected that is taken to be: 1 all, 0 none */
-	bool all_values;                 /* copies of any size keep their bytes */
-	bool allow_writes;               /* the program may write real files */
-	bool allow_network;              /* what the program sends leaves the machine, made-up values included */
-	uint64_t scratch_bytes;          /* what the scratch folder may take of the disk; 0: no limit */
-	bool no_detail;                  /* nothing is learnt of what the memory is for */
-	bool quiet;                      /* no progress line, no report for a person */
-	const char *json_path;           /* "-" is `output`; NULL: none */
-	const char *snapshot_path;       /* NULL: none */
-	const char *html_path;           /* NULL: none */
-	uint64_t budget_bytes;           /* what the device's peak may be; 0: what the card has */
-	uint64_t host_memory_bytes;      /* of the computer, for all processes of the run; 0: that is not looked at */
-	const char *cells;               /* of a notebook, in the order in which they are run ("1-4,4"); NULL: all */
-	const char *python;              /* that a notebook is run by; NULL: its kernel's, else the active environment's */
-	bool keep_going;                 /* a cell that fails does not end a notebook */
-	bool open_oom_decides;           /* an out-of-memory after which nothing was done on the card is the verdict, though
+	bool forbid_fallback;       /* the driver of Windows may not go on in the computer's memory */
+	const char *steps;          /* "auto", "all" or a number */
+	double seconds;             /* with steps "auto", after the imports; 0: TONNAGE_SECONDS, else 120 */
+	double compile_seconds;     /* of compiling, which is not counted in `seconds`; below 0: 900 */
+	bool real_initialization;   /* large random initialisation is done, not skipped */
+	enum tn_weights weights;    /* on a virtual card; on a real one everything is read as it is */
+	bool data_shape;            /* so with data: images and data sets are read for their shapes, not their values */
+	const char *inputs;         /* in which order samples come: "as_is", "longest" or "pad=N" */
+	double assume;              /* share of what could be selected that is taken to be: 1 all, 0 none */
+	bool all_values;            /* copies of any size keep their bytes */
+	bool allow_writes;          /* the program may write real files */
+	bool allow_network;         /* what the program sends leaves the machine, made-up values included */
+	uint64_t scratch_bytes;     /* what the scratch folder may take of the disk; 0: no limit */
+	bool no_detail;             /* nothing is learnt of what the memory is for */
+	bool quiet;                 /* no progress line, no report for a person */
+	const char *json_path;      /* "-" is `output`; NULL: none */
+	const char *snapshot_path;  /* NULL: none */
+	const char *html_path;      /* NULL: none */
+	uint64_t budget_bytes;      /* what the device's peak may be; 0: what the card has */
+	uint64_t host_memory_bytes; /* of the computer, for all processes of the run; 0: that is not looked at */
+	const char *cells;          /* of a notebook, in the order in which they are run ("1-4,4"); NULL: all */
+	const char *python;         /* that a notebook is run by; NULL: its kernel's, else the active environment's */
+	bool keep_going;            /* a cell that fails does not end a notebook */
+	bool open_oom_decides;      /* an out-of-memory after which nothing was done on the card is the verdict, though
 	                                  * the program handled it and ended with status 0: a batch that was given up */
-	const char *baseline_path;       /* of an earlier run, which this one's peak may not be above; NULL: none */
-	int64_t tolerance;               /* by more than so many millionths of it; below 0: 1 % */
+	const char *baseline_path;  /* of an earlier run, which this one's peak may not be above; NULL: none */
+	int64_t tolerance;          /* by more than so many millionths of it; below 0: 1 % */
 	const char *write_baseline_path; /* NULL: none */
 	char *const *arguments;          /* the program and its arguments, ended by NULL */
 	bool several;                    /* these are several programs, with the word ":::" between them */

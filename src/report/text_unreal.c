@@ -9,6 +9,7 @@
 #include "report/report.h"
 #include "report/text.h"
 #include "verdict/paths.h"
+#include "verdict/stand_ins.h"
 
 #define SHOWN_NAMES 4
 
@@ -145,27 +146,80 @@ say_assumptions(const struct tn_printer *printer, const struct tn_report *report
 		        tn__human_bytes(list->bytes, bytes));
 }
 
+static void
+say_images(const struct tn_printer *printer, const struct tn_stand_in_list *list)
+{
+	int64_t images = 0, bytes = 0;
+	bool sizes = false;
+	char room[32];
+	for (size_t i = 0; i < list->count; i++) {
+		const struct tn_stand_in *item = &list->items[i];
+		if (item->kind != TN_STAND_IN_IMAGES)
+			continue;
+		images += item->count > 0 ? item->count : 0;
+		bytes += item->bytes > 0 ? item->bytes : 0;
+		sizes |= (item->assumed & TN_ASSUMED_SIZES) != 0;
+	}
+	if (images > 0)
+		tn__say(printer, TN_TINT_NONE, 2, "%lld image%s (%s) %s not decoded (--data shape)%s", (long long)images,
+		        images == 1 ? "" : "s", tn__human_bytes(bytes, room), images == 1 ? "was" : "were",
+		        sizes ? "; sizes that no header tells are taken from the bytes of the files" : "");
+}
+
+static void
+say_data_sets(const struct tn_printer *printer, const struct tn_stand_in_list *list)
+{
+	int64_t bytes = 0;
+	size_t files = 0;
+	unsigned assumed = 0;
+	char room[32];
+	for (size_t i = 0; i < list->count; i++) {
+		const struct tn_stand_in *item = &list->items[i];
+		if (item->kind != TN_STAND_IN_DATA_SET)
+			continue;
+		files++;
+		bytes += item->bytes > 0 ? item->bytes : 0;
+		assumed |= item->assumed;
+	}
+	if (files == 0)
+		return;
+	tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of data sets (%s) %s shapes only (--data shape): values are made up",
+	        files, files == 1 ? "" : "s", tn__human_bytes(bytes, room), files == 1 ? "is" : "are");
+	if (assumed != 0)
+		tn__say(printer, TN_TINT_NONE, 2, "not known of them, and assumed: %s%s%s",
+		        assumed & TN_ASSUMED_ROWS ? "how many rows they have" : "",
+		        assumed & TN_ASSUMED_ROWS && assumed & TN_ASSUMED_LENGTHS ? ", " : "",
+		        assumed & TN_ASSUMED_LENGTHS ? "how long each text and list is" : "");
+}
+
 /* One closing line, or nothing. */
 static void
 say_stand_ins(const struct tn_printer *printer, const struct tn_stand_in_list *list)
 {
 	int64_t bytes = 0;
-	size_t whole = 0;
+	size_t files = 0, whole = 0;
+	const char *first = NULL;
 	char room[32];
 	for (size_t i = 0; i < list->count; i++) {
-		bytes += list->items[i].bytes > 0 ? list->items[i].bytes : 0;
-		whole += list->items[i].whole;
+		const struct tn_stand_in *item = &list->items[i];
+		if (tn__stand_in_is_data(item))
+			continue;
+		files++;
+		first = first != NULL ? first : item->path;
+		bytes += item->bytes > 0 ? item->bytes : 0;
+		whole += item->kind == TN_STAND_IN_WEIGHTS_NOT_READ;
 	}
-	if (list->count == 0)
+	say_images(printer, list);
+	say_data_sets(printer, list);
+	if (files == 0)
 		return;
-	const char *name = strrchr(list->items[0].path, '/');
-	name = name != NULL ? name + 1 : list->items[0].path;
-	tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of weights (%s, %s%s) %s: shapes stood in for the tensors",
-	        list->count, list->count == 1 ? "" : "s", tn__human_bytes(bytes, room), name,
-	        list->count == 1 ? "" : " ...",
-	        whole == list->count ? "not read (--weights shape)"
-	        : list->count == 1   ? "is a header only"
-	                             : "are headers only");
+	const char *name = strrchr(first, '/');
+	name = name != NULL ? name + 1 : first;
+	tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of weights (%s, %s%s) %s: shapes stood in for the tensors", files,
+	        files == 1 ? "" : "s", tn__human_bytes(bytes, room), name, files == 1 ? "" : " ...",
+	        whole == files ? "not read (--weights shape)"
+	        : files == 1   ? "is a header only"
+	                       : "are headers only");
 }
 
 void

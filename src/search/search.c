@@ -259,6 +259,8 @@ tn__search_card_options(const struct tn_run_options *options)
 		fprintf(out, "--other %s ", tn__typed_bytes(options->other_bytes, bytes));
 	if (options->host_memory_bytes != 0)
 		fprintf(out, "--host-memory %s ", tn__typed_bytes(options->host_memory_bytes, bytes));
+	if (options->data_shape)
+		fprintf(out, "--data shape ");
 	if (options->cells != NULL)
 		fprintf(out, "--cells %s ", options->cells);
 	if (options->python != NULL)

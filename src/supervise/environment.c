@@ -201,6 +201,7 @@ set_options(struct builder *builder, const struct tn_run_options *options, const
 		[TN_WEIGHTS_AUTO] = "auto", [TN_WEIGHTS_SHAPE] = "shape", [TN_WEIGHTS_REAL] = "real"
 	};
 	set(builder, "TONNAGE_WEIGHTS", real_gpu ? "real" : weights[options->weights]);
+	set(builder, "TONNAGE_DATA", !real_gpu && options->data_shape ? "shape" : "real");
 	if (!real_gpu && options->weights != TN_WEIGHTS_REAL && tn__fetched_store(cache) != NULL &&
 	    access(cache, R_OK) == 0)
 		set(builder, "TONNAGE_FETCHED", cache); /* files without weights: only where these are stood in for */

@@ -389,6 +389,8 @@ void tn__files_findings(const struct tn_watch *watch, struct tn_report *report);
 
 /* Which files of weights were stood in for. What cannot be read is left out. */
 void tn__stand_ins_collect(const struct tn_folder *folder, struct tn_stand_in_list *list);
+/* What stood in for data (data_stand_ins.c), behind these. */
+void tn__data_stand_ins_collect(const struct tn_folder *folder, struct tn_stand_in_list *list);
 /* A program that failed after it had read bytes that were not there: the finding names the file. After the guests'. */
 void tn__stand_ins_findings(const struct tn_watch *watch, struct tn_report *report);
 

@@ -45,7 +45,8 @@ tn__stand_ins_collect(const struct tn_folder *folder, struct tn_stand_in_list *l
 		line[strcspn(line, "\n")] = '\0';
 		tn__make_plain(line, '?'); /* the program chose it */
 		struct tn_stand_in item = { .path = line,
-			                        .whole = record->shape != 0,
+			                        .kind = record->shape != 0 ? TN_STAND_IN_WEIGHTS_NOT_READ : TN_STAND_IN_WEIGHTS,
+			                        .count = TN_NO_FIGURE,
 			                        .tensors = record->tensors > 0 ? (int64_t)record->tensors : TN_NO_FIGURE,
 			                        .bytes = (int64_t)record->absent,
 			                        .read_bytes = (int64_t)record->read };
@@ -69,10 +70,11 @@ tn__stand_ins_findings(const struct tn_watch *watch, struct tn_report *report)
 	bool failed = report->exception != NULL || (watch->ending.ended && watch->ending.wait_status != 0);
 	if (most == NULL || most->read_bytes <= 0 || !failed || report->oom.seen)
 		return;
+	bool whole = most->kind == TN_STAND_IN_WEIGHTS_NOT_READ;
 	tn__report_add_finding(
 		report, TN_FINDING_weights_read, most->read_bytes, NULL,
-		most->whole ? "--weights real, or leave the check out" : "bring the whole file, or leave the check out",
+		whole ? "--weights real, or leave the check out" : "bring the whole file, or leave the check out",
 		"the program failed after it read %s of weights as zeros on the CPU, for they were %s: a check of "
 		"their values or of the file's hash finds other ones (%s)",
-		tn__human_bytes(most->read_bytes, room), most->whole ? "not to be read" : "not there", most->path);
+		tn__human_bytes(most->read_bytes, room), whole ? "not to be read" : "not there", most->path);
 }

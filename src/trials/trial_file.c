@@ -38,6 +38,7 @@ static const struct field {
 	FIELD(NUMBER, compile_seconds, true),
 	FIELD(TRUTH, real_initialization, false),
 	FIELD(WEIGHTS, weights, false),
+	FIELD(TRUTH, data_shape, false),
 	FIELD(TEXT, inputs, false),
 	FIELD(NUMBER, assume, false),
 	FIELD(TRUTH, all_values, false),

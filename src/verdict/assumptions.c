@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "verdict/job.h"
 #include "verdict/model_fill.h"
+#include "verdict/stand_ins.h"
 
 #define MOST_ASSUMPTIONS 256
 
@@ -84,7 +85,8 @@ tn__report_set_bound(struct tn_report *report)
 		hang |= item->bytes > 0 ||
 		        (item->bytes == TN_NO_FIGURE && list->bytes == TN_NO_FIGURE && tn__assumption_is_count(item));
 	}
-	fewer |= report->inputs.longer;
+	fewer |= report->inputs.longer ||
+	         tn__stand_ins_assumed(&report->stand_ins) & (TN_ASSUMED_LENGTHS | TN_ASSUMED_SIZES);
 	report->bound = hang && list->share > 0.5 && !fewer ? TN_PEAK_UPPER
 	                : hang || fewer                     ? TN_PEAK_LOWER
 	                                                    : TN_PEAK_MEASURED;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "verdict/model_fill.h"
+#include "verdict/stand_ins.h"
 
 /* Of the parts of a program that memory is known for, the loader that holds most. NULL: none holds any. */
 static const struct tn_host_loader *
@@ -26,7 +27,7 @@ tn__host_unfilled(const struct tn_report *report)
 {
 	int64_t bytes = report->init_skipped_bytes > 0 ? report->init_skipped_bytes : 0;
 	for (size_t i = 0; i < report->stand_ins.count; i++)
-		if (report->stand_ins.items[i].bytes > 0)
+		if (report->stand_ins.items[i].bytes > 0 && !tn__stand_in_is_data(&report->stand_ins.items[i]))
 			bytes += report->stand_ins.items[i].bytes;
 	return bytes;
 }

@@ -98,12 +98,25 @@ struct tn_report_files {
 	bool no_landlock, no_filter;     /* which of the kernel's walls is missing */
 };
 
-/* A file of weights that the run stood in for (stand_ins.h). */
+enum tn_stand_in_kind {
+	TN_STAND_IN_WEIGHTS,          /* a file whose tensors are not there */
+	TN_STAND_IN_WEIGHTS_NOT_READ, /* they are, and were not to be read (--weights shape) */
+	TN_STAND_IN_IMAGES,           /* --data shape: a tree of images that were not decoded */
+	TN_STAND_IN_DATA_SET,         /* --data shape: a file of a data set whose values were made up */
+	TN_STAND_IN_KINDS
+};
+
+/* What nobody knows of data that was stood in for, and was taken to be likely: bits. */
+enum { TN_ASSUMED_ROWS = 1, TN_ASSUMED_LENGTHS = 2, TN_ASSUMED_SIZES = 4 };
+
+/* A file of weights, or data, that the run stood in for (stand_ins.h). */
 struct tn_stand_in {
-	char *path;
-	bool whole;         /* its tensors are there, and were not to be read (--weights shape) */
-	int64_t tensors;    /* TN_NO_FIGURE: not counted (a file with holes) */
-	int64_t bytes;      /* of the tensors that were stood in for */
+	char *path; /* of images the folder, "(memory)" for those that lay in no file */
+	enum tn_stand_in_kind kind;
+	unsigned assumed;   /* of data: TN_ASSUMED_* */
+	int64_t count;      /* of data: images, rows; TN_NO_FIGURE for weights */
+	int64_t tensors;    /* TN_NO_FIGURE: not counted (a file with holes), or data */
+	int64_t bytes;      /* of the tensors, of the image files, of the values that were stood in for */
 	int64_t read_bytes; /* of these, what calls that read (not mappings) handed to the program, as zeros */
 };
 

@@ -75,7 +75,32 @@ tn__gate_read(const json_t *root, struct tn_report *report)
 	return read_drifts(json_object_get(baseline, "holders"), gate);
 }
 
-/* ---- files of weights ---- */
+/* ---- what stood in for weights and data ---- */
+
+static enum tn_stand_in_kind
+kind_of(const char *name)
+{
+	for (int i = 0; name != NULL && i < TN_STAND_IN_KINDS; i++)
+		if (strcmp(tn__stand_in_name((enum tn_stand_in_kind)i), name) == 0)
+			return (enum tn_stand_in_kind)i;
+	return TN_STAND_IN_WEIGHTS;
+}
+
+static unsigned
+assumed_of(const json_t *words)
+{
+	unsigned assumed = 0;
+	size_t i;
+	const json_t *word;
+	json_array_foreach(words, i, word) {
+		const char *text = json_is_string(word) ? json_string_value(word) : "";
+		assumed |= strcmp(text, "rows") == 0      ? TN_ASSUMED_ROWS
+		           : strcmp(text, "lengths") == 0 ? TN_ASSUMED_LENGTHS
+		           : strcmp(text, "sizes") == 0   ? TN_ASSUMED_SIZES
+		                                          : 0u;
+	}
+	return assumed;
+}
 
 tn_status
 tn__stand_ins_read(const json_t *array, struct tn_stand_in_list *list)
@@ -85,7 +110,9 @@ tn__stand_ins_read(const json_t *array, struct tn_stand_in_list *list)
 	json_array_foreach(array, i, object) {
 		char *kind = tn__json_read_text(object, "kind"), *path = tn__json_read_text(object, "path");
 		struct tn_stand_in item = { .path = path != NULL ? path : (char[]){ "?" },
-			                        .whole = kind != NULL && strcmp(kind, "weights_not_read") == 0,
+			                        .kind = kind_of(kind),
+			                        .assumed = assumed_of(json_object_get(object, "assumed")),
+			                        .count = tn__json_read_figure(object, "count"),
 			                        .tensors = tn__json_read_figure(object, "tensors"),
 			                        .bytes = tn__json_read_figure(object, "bytes"),
 			                        .read_bytes = tn__json_read_figure(object, "read_bytes") };

@@ -23,6 +23,31 @@ tn__stand_ins_add(struct tn_stand_in_list *list, const struct tn_stand_in *item)
 	return TN_OK;
 }
 
+const char *
+tn__stand_in_name(enum tn_stand_in_kind kind)
+{
+	static const char *const names[TN_STAND_IN_KINDS] = { [TN_STAND_IN_WEIGHTS] = "weights",
+		                                                  [TN_STAND_IN_WEIGHTS_NOT_READ] = "weights_not_read",
+		                                                  [TN_STAND_IN_IMAGES] = "images",
+		                                                  [TN_STAND_IN_DATA_SET] = "data_set" };
+	return names[kind];
+}
+
+bool
+tn__stand_in_is_data(const struct tn_stand_in *item)
+{
+	return item->kind == TN_STAND_IN_IMAGES || item->kind == TN_STAND_IN_DATA_SET;
+}
+
+unsigned
+tn__stand_ins_assumed(const struct tn_stand_in_list *list)
+{
+	unsigned assumed = 0;
+	for (size_t i = 0; i < list->count; i++)
+		assumed |= list->items[i].assumed;
+	return assumed;
+}
+
 void
 tn__stand_ins_free(struct tn_stand_in_list *list)
 {

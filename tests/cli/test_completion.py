@@ -192,7 +192,7 @@ def test_words_that_are_offered_are_those_that_are_taken():
     for command in ("run", "fit", "fix"):
         for row in table()[command]:
             option, _, values = row.partition("=")
-            if option not in ("--init", "--weights", "--values", "--writes", "--network", "--assume", "--steps"):
+            if option not in ("--init", "--weights", "--data", "--values", "--writes", "--network", "--assume", "--steps"):
                 continue
             done = subprocess.run([TONNAGE, command, option, "voodoo", "--", "true"], capture_output=True, text=True)
             assert done.returncode == 2, option

@@ -24,6 +24,8 @@ The ground
     virtual   the virtual GPU of this process, by ctypes
     weights   memory that stands in for weights which are not there
     pages     which pages of a tensor were ever touched
+    data_notes  what stood in for data
+    image_sizes how large an image is, by its first bytes
     held      counts what was held back
     references  weak references to tensors, which do not stand in the way
     forks     a fork server for trials
@@ -46,6 +48,8 @@ Sensors, and what answers in torch's place
     trackers    trackers stay offline, what would be put into stores elsewhere is not put there
     downloads   what the network wall did not let a program fetch
     fetched     models that `tonnage fetch` has fetched are found
+    made_data   images that are not decoded, and data that is not there
+    made_tables tables of `datasets` whose values are not there
     four_bits   settings that bitsandbytes keeps in tensors, where only headers are there
 
 Recorders

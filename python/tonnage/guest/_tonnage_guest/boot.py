@@ -36,6 +36,10 @@ def start():
         from . import fetched
 
         guard.attempt(fetched.install, os.environ["TONNAGE_FETCHED"])
+    if os.environ.get("TONNAGE_DATA") == "shape":
+        from . import made_data
+
+        guard.attempt(made_data.install)
     watch_network()
     os.register_at_fork(after_in_child=_in_child)
     if os.environ.get("TONNAGE_FORKS"):
