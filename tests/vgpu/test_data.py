@@ -90,9 +90,10 @@ def test_tokens_of_unknown_length(tonnage, tmp_path, data, how):
     peaks(made)
     rows = made.report["stand_ins"]
     assert len(rows) == 2 and all(row["assumed"] == ["rows", "lengths"] and row["kind"] == "data_set" for row in rows)
+    assert all(row["bytes"] > 0 and row["tensors"] is None for row in rows)
     assert made.report["bound"] == "lower" and "assumed: how many rows they have" in " ".join(made.stderr.split())
     if how != "holes":
-        assert {row["count"] for row in rows} == {10000}
+        assert {row["count"] for row in rows} == {10000} and all(row["bytes"] > 10_000_000 for row in rows)
     else:  # what the file tells of a thousand rows is said of its length
         assert all(1000 < row["count"] < 1600 for row in rows)
 

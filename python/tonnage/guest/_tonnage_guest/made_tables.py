@@ -24,6 +24,7 @@ _MESSAGES = 32  # of a chat, and texts of a list, at most
 _CHARACTERS = 256  # of a text, numbers of a list: where nothing tells how long they are
 _PIECE = 16 << 20  # mapped again and again; a multiple of every pattern's length
 _NORESERVE, _FIXED = 0x4000, 0x10  # of mmap; Python names neither everywhere
+_MOST = 1 << 30  # bytes of a column of made values: offsets have 31 bits. More rows are the same ones again
 _SMALL = 1 << 20  # bytes that are simply made
 _SPEAKERS = {"role": ("user", "assistant"), "from": ("human", "gpt")}  # templates of chats refuse others
 
@@ -72,7 +73,7 @@ def _made(filename):
             return None
         table = made.table()
         if table is not None:
-            data_notes.note("data_set", min(made.bytes, made.size or made.bytes), table.num_rows, ",".join(sorted(made.assumed)), made.path)
+            data_notes.note("data_set", made.bytes, table.num_rows, ",".join(sorted(made.assumed)), made.path)
         return table
     except Exception as error:
         guard.lose("made_data", error)
@@ -91,9 +92,10 @@ class _Made:
 
     def is_whole(self):
         """A cut file has no hole; its end says so."""
-        if self.size == 0 or self.there != [(0, self.size)]:
-            return False
-        return _ends(self.path, self.size)
+        return self.size > 0 and not self._has_holes() and _ends(self.path, self.size)
+
+    def _has_holes(self):
+        return self.there != [(0, self.size)]
 
     def table(self):
         """None where neither the file nor its neighbours tell what is in it."""
@@ -106,26 +108,25 @@ class _Made:
             return None
         known = sum(batch.num_rows for batch in batches)
         rows, bytes_ = told.rows_and_bytes(self._length_of)
-        whole = self.size and known and self.complete
-        if whole:
+        if known and self.complete:
             rows = known
         elif rows is None and known:
-            rows, bytes_ = max(known, known * self.size // max(self.reached, 1)), self.size
+            rows = max(known, known * self.size // max(self.reached, 1))
             self.assumed.add("rows")
         elif rows is None:
             rows = _ROWS
             self.assumed.add("rows")
-        if rows > known:
-            self.assumed.add("lengths")
-            self.bytes += max((bytes_ or self.size or 0) - sum(batch.nbytes for batch in batches), 0)
-        if known == 0:
-            lengths = _Lengths(pa, schema, rows, bytes_ or self.size)
-            arrays = [self._new(pa, field.type, rows, lengths, field.name) for field in schema]
-            return pa.Table.from_arrays(arrays, schema=schema)
         table = pa.Table.from_batches(batches, schema)
-        if rows > known:
-            table = pa.concat_tables([table] * -(-rows // known))
-        return table.slice(0, rows) if table.num_rows > rows else table
+        if rows <= known:
+            return table
+        self.assumed.add("lengths")
+        if not known:
+            lengths = _Lengths(pa, schema, rows, bytes_ or (self.size if self._has_holes() else 0))
+            part = min(rows, max(_MOST // (lengths.each or _CHARACTERS), 1))
+            arrays = [self._new(pa, field.type, part, lengths, field.name) for field in schema]
+            table = pa.Table.from_arrays(arrays, schema=schema)
+        self.bytes += table.nbytes * rows // table.num_rows - (table.nbytes if known else 0)
+        return pa.concat_tables([table] * -(-rows // table.num_rows)).slice(0, rows)
 
     def _length_of(self, path):
         """Rows of another file of the same data set, 0 where it is not there."""
@@ -247,8 +248,6 @@ class _Made:
                 return _speakers(pa, kind, count, name)
             size = count * lengths.of_text()
             large = types.is_large_string(kind) or types.is_large_binary(kind)
-            if not large and size >= 1 << 31:
-                size = (1 << 31) - 64
             values = _repeated(pa, _TEXT if _is_text(pa, kind) else bytes(64), size)
             return pa.Array.from_buffers(kind, count, [None, _even(pa, count, size, large), values], 0)
         ones = _ones(pa, kind, count) if types.is_primitive(kind) else None

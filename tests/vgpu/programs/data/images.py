@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import DataLoader
 from torchvision import datasets, models, transforms
 
-folder, workers, start = (*sys.argv[1:], "0", None)[:3] if len(sys.argv) < 4 else sys.argv[1:4]
+folder, workers, start = (sys.argv[1:] + [None, "0", None][len(sys.argv) - 1 :])[:3]
 
 if __name__ == "__main__":
     crop = transforms.Compose([transforms.RandomResizedCrop(96), transforms.ToTensor()])
