@@ -61,6 +61,12 @@ def row_of(job, real, copy):
     return row
 
 
+def card_name():
+    """As PyTorch names it; asked in a process of its own, since a driver that was begun is of no use to forked ones."""
+    words = [sys.executable, "-c", "import torch; print(torch.cuda.get_device_name())"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--csv", type=pathlib.Path, default=ROOT / "bench/results/real_card.csv")
@@ -70,7 +76,8 @@ def main():
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     rows = list(csv.DictReader(open(options.csv))) if options.csv.exists() else []
-    known = {row["job"] for row in rows}
+    card = card_name()
+    known = {row["job"] for row in rows if row["card"] == card}
     jobs = [line for line in (HERE / "jobs.txt").read_text().splitlines() if line and line[0] != "#"]
     jobs = [job for job in jobs if job not in known and options.only in job]
     late = time.monotonic() + options.seconds

@@ -16,6 +16,9 @@
 
 #include "gpu/gpu.h"
 
+/* Raised when kernels take other times than before: what programs tuned by the older ones is not kept. */
+#define TN_ROOFLINE_MODEL "2"
+
 /* Which unit computes. */
 enum tn_math { TN_MATH_FP64, TN_MATH_FP32, TN_MATH_TF32, TN_MATH_HALF, TN_MATHS };
 

@@ -2,10 +2,10 @@
  *
  * What Inductor and Triton have compiled, kept between runs and trials (doc/design/0005-guest-hook.md, "Compiled code").
  *
- * The program is told of a folder of Tonnage's own cache, one for each Python, card and script. It reads there as anywhere;
- * what it writes lands in the run's scratch folder as everything does, and the supervisor moves it over once the program
- * has ended. So the overlay has no hole, the user's own caches see nothing that was tuned by times that no kernel took, and
- * runs side by side only ever see whole files.
+ * The program is told of a folder of Tonnage's own cache, one for each Python, card, script and model of times (Inductor
+ * keeps what it chose by them). It reads there as anywhere; what it writes lands in the run's scratch folder as everything
+ * does, and the supervisor moves it over once the program has ended. So the overlay has no hole, the user's own caches see
+ * nothing that was tuned by times that no kernel took, and runs side by side only ever see whole files.
  * Invariant: below the cache folder only regular files and folders are made, and never more than LARGEST bytes kept.
  */
 #include <dirent.h>
@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gpu/roofline.h"
 #include "supervise/internal.h"
 
 #define LARGEST (2LL << 30)
@@ -55,8 +56,11 @@ tn__compile_cache(const struct tn_run_options *options, char path[PATH_MAX])
 		return NULL;
 	*strrchr(cudnn, '/') = '\0';
 	find_script(options->arguments, script);
-	uint64_t hash = mix(
-		mix(mix(1469598103934665603ULL, options->arguments[0]), options->gpu != NULL ? options->gpu : ""), script);
+	const char *parts[] = { options->arguments[0], options->gpu != NULL ? options->gpu : "", script,
+		                    TN_ROOFLINE_MODEL };
+	uint64_t hash = 1469598103934665603ULL;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		hash = mix(hash, parts[i]);
 	int length = snprintf(path, PATH_MAX, "%s/compile/%016llx", cudnn, (unsigned long long)hash);
 	return length < PATH_MAX ? path : NULL;
 }

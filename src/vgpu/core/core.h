@@ -97,7 +97,11 @@ struct tn_matmul {
 	const char *library;            /* literal */
 	const void *result;             /* on the device; NULL: not known */
 	int64_t result_elements;        /* from there to the last one */
+	bool unaligned;                 /* a matrix's columns do not begin at multiples of 16 bytes */
 };
+
+/* Whether columns that are `lead` elements of a cudaDataType_t apart begin at multiples of 16 bytes. */
+bool tn__matmul_aligned(int type, int64_t lead);
 tn_status tn__work_matmul(uintptr_t stream, const struct tn_matmul *product, enum tn_math math);
 
 /* True while the stream (of the current device) records a graph. */

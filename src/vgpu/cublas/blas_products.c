@@ -6,15 +6,17 @@
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* Where results lie: `batch` of m x n, `ld` elements from column to column and `stride` from one to the next. */
-struct result {
-	const void *address; /* NULL: an array on the device says it */
-	int64_t ld, stride;
+/* How the matrices lie: elements from column to column of each; and where the results do: `batch` of m x n, `stride`
+ * elements from one to the next. */
+struct operands {
+	int64_t lda, ldb, ldc;
+	const void *result; /* NULL: an array on the device says it */
+	int64_t stride;
 };
 
 static int
 product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int b, int c, int compute,
-        struct result result)
+        struct operands operands)
 {
 	const struct blas_handle *handle = blas_handle_of(opaque);
 	if (!handle)
@@ -22,18 +24,21 @@ product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int
 	if (m < 0 || n < 0 || k < 0 || batch < 0)
 		return BLAS_INVALID_VALUE;
 	bool empty = m == 0 || n == 0 || batch == 0;
-	const struct tn_matmul shape = { .m = m,
-		                             .n = n,
-		                             .k = k,
-		                             .batch = batch,
-		                             .a_type = a,
-		                             .b_type = b,
-		                             .c_type = c,
-		                             .compute_type = compute,
-		                             .library = "cublas",
-		                             .result = result.address,
-		                             .result_elements = empty ? 0
-		                                                      : m + (n - 1) * result.ld + (batch - 1) * result.stride };
+	const struct tn_matmul shape = {
+		.m = m,
+		.n = n,
+		.k = k,
+		.batch = batch,
+		.a_type = a,
+		.b_type = b,
+		.c_type = c,
+		.compute_type = compute,
+		.library = "cublas",
+		.unaligned = !tn__matmul_aligned(a, operands.lda) || !tn__matmul_aligned(b, operands.ldb) ||
+		             !tn__matmul_aligned(c, operands.ldc),
+		.result = operands.result,
+		.result_elements = empty ? 0 : m + (n - 1) * operands.ldc + (batch - 1) * operands.stride
+	};
 	tn__work_matmul(handle->stream, &shape, blas_math_of(a, compute, handle->math_mode));
 	return BLAS_OK;
 }
@@ -43,20 +48,20 @@ product(void *opaque, int64_t m, int64_t n, int64_t k, int64_t batch, int a, int
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a, \
 	                   integer lda, const void *b, integer ldb, const void *beta, void *c, integer ldc)            \
 	{                                                                                                              \
-		return product(h, m, n, k, 1, type, type, type, compute, (struct result){ c, ldc, 0 });                    \
+		return product(h, m, n, k, 1, type, type, type, compute, (struct operands){ lda, ldb, ldc, c, 0 });        \
 	}
 #define GEMM_BATCHED(name, integer, type, compute)                                                                     \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
 	                   integer lda, const void *b, integer ldb, const void *beta, void *c, integer ldc, integer batch) \
 	{                                                                                                                  \
-		return product(h, m, n, k, batch, type, type, type, compute, (struct result){ 0 });                            \
+		return product(h, m, n, k, batch, type, type, type, compute, (struct operands){ lda, ldb, ldc, NULL, 0 });     \
 	}
 #define GEMM_STRIDED(name, integer, type, compute)                                                                     \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
 	                   integer lda, long long sa, const void *b, integer ldb, long long sb, const void *beta, void *c, \
 	                   integer ldc, long long sc, integer batch)                                                       \
 	{                                                                                                                  \
-		return product(h, m, n, k, batch, type, type, type, compute, (struct result){ c, ldc, sc });                   \
+		return product(h, m, n, k, batch, type, type, type, compute, (struct operands){ lda, ldb, ldc, c, sc });       \
 	}
 #define GEMM_FAMILY(letter, type, compute)                               \
 	GEMM(cublas##letter##gemm_v2, int, type, compute)                    \
@@ -84,22 +89,23 @@ GEMM_STRIDED(cublasHgemmStridedBatched_64, int64_t, TYPE_16F, COMPUTE_16F)
 	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c, \
 	                   int c_type, integer ldc, int compute, int algorithm)                                        \
 	{                                                                                                              \
-		return product(h, m, n, k, 1, a_type, b_type, c_type, compute, (struct result){ c, ldc, 0 });              \
+		return product(h, m, n, k, 1, a_type, b_type, c_type, compute, (struct operands){ lda, ldb, ldc, c, 0 });  \
 	}
 #define GEMM_BATCHED_EX(name, integer)                                                                             \
 	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a, \
 	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c, \
 	                   int c_type, integer ldc, integer batch, int compute, int algorithm)                         \
 	{                                                                                                              \
-		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct result){ 0 });                  \
+		return product(h, m, n, k, batch, a_type, b_type, c_type, compute,                                         \
+		               (struct operands){ lda, ldb, ldc, NULL, 0 });                                               \
 	}
-#define GEMM_STRIDED_EX(name, integer)                                                                               \
-	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,   \
-	                   int a_type, integer lda, long long sa, const void *b, int b_type, integer ldb, long long sb,  \
-	                   const void *beta, void *c, int c_type, integer ldc, long long sc, integer batch, int compute, \
-	                   int algorithm)                                                                                \
-	{                                                                                                                \
-		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct result){ c, ldc, sc });           \
+#define GEMM_STRIDED_EX(name, integer)                                                                                 \
+	TN_EXPORT int name(void *h, int ta, int tb, integer m, integer n, integer k, const void *alpha, const void *a,     \
+	                   int a_type, integer lda, long long sa, const void *b, int b_type, integer ldb, long long sb,    \
+	                   const void *beta, void *c, int c_type, integer ldc, long long sc, integer batch, int compute,   \
+	                   int algorithm)                                                                                  \
+	{                                                                                                                  \
+		return product(h, m, n, k, batch, a_type, b_type, c_type, compute, (struct operands){ lda, ldb, ldc, c, sc }); \
 	}
 
 GEMM_EX(cublasGemmEx, int)
@@ -114,7 +120,7 @@ GEMM_STRIDED_EX(cublasGemmStridedBatchedEx_64, int64_t)
 	                   int a_type, integer lda, const void *b, int b_type, integer ldb, const void *beta, void *c, \
 	                   int c_type, integer ldc)                                                                    \
 	{                                                                                                              \
-		return product(h, m, n, k, 1, a_type, b_type, c_type, type, (struct result){ c, ldc, 0 });                 \
+		return product(h, m, n, k, 1, a_type, b_type, c_type, type, (struct operands){ lda, ldb, ldc, c, 0 });     \
 	}
 
 SGEMM_EX(cublasSgemmEx, int, COMPUTE_32F)

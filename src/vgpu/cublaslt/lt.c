@@ -353,6 +353,8 @@ cublasLtMatmul(void *handle, const void *description, const void *alpha, const v
 		.c_type = ld->type,
 		.compute_type = about->compute,
 		.library = "cublasLt",
+		.unaligned = !tn__matmul_aligned(la->type, la->lead) || !tn__matmul_aligned(lb->type, lb->lead) ||
+		             !tn__matmul_aligned(ld->type, ld->lead),
 		.result = ld->order == ORDER_COLUMNS && !(about->epilogue & EPILOGUE_WRITES_MORE) ? d : NULL,
 		.result_elements = elements_of(ld),
 	};

@@ -2,14 +2,18 @@
  *
  * What the real cuDNN says of convolutions, asked without Tonnage: this program shares no source with it.
  *
- *     oracle LIBCUDNN CARD.json [all] <CALLS
+ *     oracle LIBCUDNN CARD.json|device [all|engines] <CALLS
+ *
+ * "device" asks with a handle on this machine's card instead, as a program that runs on it does.
  *
  * Each line of CALLS is one call as PyTorch makes it: direction (0 forward, 1 data, 2 filter gradient), data type
  * (cudnnDataType_t), alignment, TF32 allowed (0, 1), then sizes and strides of x, w and y (four each), padding, stride,
  * dilation (two each). Answers with a line each: the workspace of the plan that PyTorch takes without benchmark mode,
  * which is the first of the instant heuristics, else of the fallback list, that passes its filter and can be finalised
  * (aten/src/ATen/native/cudnn/Conv_v8.cpp); "none" where there is none. With "all", those of all plans of both lists,
- * each of which benchmark mode tries.
+ * each of which benchmark mode tries. With "engines", a line for each configuration that the heuristics list, instead:
+ * mode, engine, its knobs, notes and behaviour notes by number, whether PyTorch leaves it out, and the workspace of its
+ * plan, or the status of the refusal; and an empty line after each call.
  */
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -24,6 +28,8 @@ static __typeof__(cudnnBackendSetAttribute) *set_attribute;
 static __typeof__(cudnnBackendGetAttribute) *get_attribute;
 
 static char card[8192];
+static cudnnHandle_t handle;                /* asked with when there is a card */
+static cudnnBackendDescriptor_t properties; /* else */
 
 struct call {
 	int direction, type, alignment, tf32;
@@ -118,6 +124,8 @@ make_graph(const struct call *call)
 	must(finalize(operation), "operation");
 	cudnnBackendDescriptor_t graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
 	set_one(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+	if (handle != NULL)
+		set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
 	must(finalize(graph), "graph");
 	return graph;
 }
@@ -144,17 +152,96 @@ is_filtered(const struct call *call, cudnnBackendDescriptor_t configuration)
 	return down || (!call->tf32 && tensor_cores);
 }
 
+/* What a configuration has a list of numbers for: engine's notes, or knobs. */
+static void
+print_numbers(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type)
+{
+	int numbers[64] = { 0 };
+	int64_t count = 0;
+	if (get_attribute(of, name, type, 64, &count, numbers) != CUDNN_STATUS_SUCCESS)
+		count = 0;
+	putchar(' ');
+	for (int64_t i = 0; i < count; i++)
+		printf("%s%d", i > 0 ? "," : "", numbers[i]);
+	if (count == 0)
+		putchar('-');
+}
+
+static void
+print_knobs(cudnnBackendDescriptor_t configuration)
+{
+	cudnnBackendDescriptor_t knobs[64];
+	int64_t count = 0;
+	for (int i = 0; i < 64; i++)
+		knobs[i] = make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+	if (get_attribute(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, 64, &count,
+	                  knobs) != CUDNN_STATUS_SUCCESS)
+		count = 0;
+	putchar(' ');
+	for (int64_t i = 0; i < count; i++) {
+		cudnnBackendKnobType_t type = 0;
+		int64_t value = 0, found;
+		(void)get_attribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &found, &type);
+		(void)get_attribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &found, &value);
+		printf("%s%d=%lld", i > 0 ? "," : "", (int)type, (long long)value);
+	}
+	if (count == 0)
+		putchar('-');
+	for (int i = 0; i < 64; i++)
+		destroy(knobs[i]);
+}
+
+static void
+print_engine(cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t configuration, int filtered, cudnnStatus_t status,
+             int64_t workspace)
+{
+	cudnnBackendDescriptor_t engine = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+	int64_t index = -1, found;
+	must(get_attribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &found, &engine),
+	     "engine");
+	(void)get_attribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &found, &index);
+	printf("%s %lld", mode == CUDNN_HEUR_MODE_FALLBACK ? "fallback" : "instant", (long long)index);
+	print_knobs(configuration);
+	print_numbers(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
+	print_numbers(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
+	printf(" %s", filtered ? "left_out" : "taken");
+	if (status == CUDNN_STATUS_SUCCESS)
+		printf(" %lld\n", (long long)workspace);
+	else
+		printf(" refused:%d\n", (int)status);
+	destroy(engine);
+}
+
+static cudnnStatus_t
+make_plan(cudnnBackendDescriptor_t configuration, int64_t *workspace)
+{
+	cudnnBackendDescriptor_t plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+	int64_t found;
+	set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+	if (handle != NULL)
+		set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+	else
+		set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
+	cudnnStatus_t status = finalize(plan);
+	if (status == CUDNN_STATUS_SUCCESS)
+		must(get_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &found, workspace),
+		     "workspace");
+	destroy(plan);
+	return status;
+}
+
 /* The workspaces of the plans of a mode, at most `most`; how many. */
 static int
-plans(const struct call *call, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
-      cudnnBackendDescriptor_t properties, int64_t *out, int most)
+plans(const struct call *call, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode, int engines, int64_t *out,
+      int most)
 {
 	cudnnBackendDescriptor_t results[256], heuristics = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-	int64_t count = 0, given = 0, found;
+	int64_t count = 0, given = 0;
 	int made = 0;
 	set_one(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
 	set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-	set_one(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
+	if (handle == NULL)
+		set_one(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
 	if (finalize(heuristics) != CUDNN_STATUS_SUCCESS)
 		return 0;
 	must(get_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, NULL),
@@ -165,33 +252,33 @@ plans(const struct call *call, cudnnBackendDescriptor_t graph, cudnnBackendHeurM
 		get_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &given, results),
 		"results");
 	for (int64_t i = 0; i < given && made < most; i++) {
-		cudnnBackendDescriptor_t plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-		if (is_filtered(call, results[i]))
+		int filtered = is_filtered(call, results[i]);
+		if (filtered && !engines)
 			continue;
-		set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, results[i]);
-		set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
-		if (finalize(plan) != CUDNN_STATUS_SUCCESS)
-			continue;
-		must(get_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &found, &out[made]),
-		     "workspace");
-		made++;
+		cudnnStatus_t status = make_plan(results[i], &out[made]);
+		if (engines)
+			print_engine(mode, results[i], filtered, status, out[made]);
+		if (status == CUDNN_STATUS_SUCCESS)
+			made++;
 	}
 	return made;
 }
 
 static void
-answer(const struct call *call, cudnnBackendDescriptor_t properties, int all)
+answer(const struct call *call, const char *how)
 {
 	int64_t workspaces[512];
+	int engines = strcmp(how, "engines") == 0, all = engines || strcmp(how, "all") == 0;
 	cudnnBackendDescriptor_t graph = make_graph(call);
-	int count = plans(call, graph, CUDNN_HEUR_MODE_INSTANT, properties, workspaces, all ? 256 : 1);
+	int count = plans(call, graph, CUDNN_HEUR_MODE_INSTANT, engines, workspaces, all ? 256 : 1);
 	if (all || count == 0)
-		count += plans(call, graph, CUDNN_HEUR_MODE_FALLBACK, properties, workspaces + count, all ? 256 : 1);
-	if (count == 0)
+		count += plans(call, graph, CUDNN_HEUR_MODE_FALLBACK, engines, workspaces + count, all ? 256 : 1);
+	if (!engines && count == 0)
 		printf("none");
-	for (int i = 0; i < count; i++)
+	for (int i = 0; !engines && i < count; i++)
 		printf("%s%lld", i > 0 ? " " : "", (long long)workspaces[i]);
 	puts("");
+	fflush(stdout);
 }
 
 static void *
@@ -206,7 +293,7 @@ must_open(const char *path)
 }
 
 /* Without a driver cuDNN leaves its compiled engines out of every answer, and does not say so. */
-static void
+static void *
 open_library(const char *path)
 {
 	(void)must_open("libcuda.so.1");
@@ -216,6 +303,29 @@ open_library(const char *path)
 	finalize = dlsym(library, "cudnnBackendFinalize");
 	set_attribute = dlsym(library, "cudnnBackendSetAttribute");
 	get_attribute = dlsym(library, "cudnnBackendGetAttribute");
+	return library;
+}
+
+static void
+take_device(void *library)
+{
+	__typeof__(cudnnCreate) *create_handle = dlsym(library, "cudnnCreate");
+	must(create_handle(&handle), "cudnnCreate");
+}
+
+static void
+take_card(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	size_t length = file != NULL ? fread(card, 1, sizeof(card) - 1, file) : 0;
+	if (length == 0) {
+		fprintf(stderr, "oracle: %s cannot be read\n", path);
+		exit(2);
+	}
+	fclose(file);
+	properties = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+	set(properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)length, card);
+	must(finalize(properties), "properties");
 }
 
 static int
@@ -245,15 +355,14 @@ int
 main(int argc, char **argv)
 {
 	struct call call;
-	FILE *file = argc >= 3 ? fopen(argv[2], "r") : NULL;
-	size_t length = file != NULL ? fread(card, 1, sizeof(card) - 1, file) : 0;
-	if (length == 0)
-		return fprintf(stderr, "usage: oracle LIBCUDNN CARD.json [all] <CALLS\n"), 2;
-	open_library(argv[1]);
-	cudnnBackendDescriptor_t properties = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-	set(properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)length, card);
-	must(finalize(properties), "properties");
+	if (argc < 3)
+		return fprintf(stderr, "usage: oracle LIBCUDNN CARD.json|device [all|engines] <CALLS\n"), 2;
+	void *library = open_library(argv[1]);
+	if (strcmp(argv[2], "device") == 0)
+		take_device(library);
+	else
+		take_card(argv[2]);
 	while (read_call(&call))
-		answer(&call, properties, argc > 3);
+		answer(&call, argc > 3 ? argv[3] : "first");
 	return 0;
 }
