@@ -120,6 +120,23 @@ def flat(lists):
     return [bytes for workspaces in lists for bytes in workspaces if bytes > 0]
 
 
+def named_besides(call, card):
+    """The workspace of the engine that Hopper is named besides, as src/vgpu/cudnn/unlisted.h says, and whether it comes first;
+    None where there is none. Said here a second time, from the same table (bench/results/cudnn_engines.csv)."""
+    numbers = [int(word) for word in call.split()]
+    (direction, kind, _, tf32), rest = numbers[:4], numbers[4:]
+    (n, c, h, w), strides, (k, inputs, rows, columns), moves = rest[:4], rest[4:8], rest[8:12], rest[24:]
+    same_size = c == inputs and rows == columns and moves == [rows // 2] * 2 + [1] * 4
+    plain = all(size == 1 or stride == wanted for size, stride, wanted in zip((n, c, h, w), strides, (c * h * w, h * w, w, 1)))
+    if card not in ("h100", "h200") or not same_size or not plain:
+        return None
+    if rows == 1 and h * w >= 64 and k > 1:
+        return (4 * min(n, 8) * k * c if direction == 2 else 0), kind != 0 or bool(tf32)
+    if rows == 3 and direction == 2 and kind == 0 and c >= 32 and k >= 32:
+        return 144 * (k * c + (k + c) * n * -(-h // 4) * -(-w // 4)), not tf32
+    return None
+
+
 def distinct(calls):
     return list(dict.fromkeys(calls))
 
@@ -142,6 +159,10 @@ def test_workspaces_equal_the_real_ones(tonnage, oracle, tmp_path, tell, environ
     calls, workspaces = split(run)
     assert len(calls) > 20
     answers = dict(zip(distinct(calls), oracle(environment, card, distinct(calls))))
+    for call in answers:
+        besides = named_besides(call, card)
+        if besides is not None and besides[1]:
+            answers[call] = [besides[0]]
     real = flat(answers[call] for call in calls)
     tell(environment, version_of(run), net, mode, card, len(calls), len(workspaces), workspaces == real)
     assert workspaces == real
@@ -167,6 +188,7 @@ def test_benchmark_mode_tries_every_plan(tonnage, oracle, tmp_path, tell, enviro
                   env={"XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
     calls, workspaces = split(run)
     plans = flat(oracle(environment, card, distinct(calls), "all"))
+    plans += [workspace for workspace, _ in filter(None, (named_besides(call, card) for call in distinct(calls))) if workspace > 0]
     assert len(calls) > 20 and plans, run.explain()
     tried, handed = collections.Counter(2 * plans), collections.Counter(workspaces)
     equal = tried <= handed and set(handed) == set(tried) and (handed - tried).total() <= len(calls)

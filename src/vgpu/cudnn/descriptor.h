@@ -19,6 +19,8 @@ struct tn__dnn_attribute {
 	struct tn__dnn_attribute *next;
 };
 
+enum { DNN_RANK_UNLISTED = -1 }; /* it is no engine that the real one names (unlisted.h) */
+
 struct tn__dnn_descriptor {
 	int type; /* cudnnBackendDescriptorType_t */
 	_Atomic int references;

@@ -10,6 +10,7 @@
  */
 #include "vgpu/cudnn/ask.h"
 #include "vgpu/cudnn/engine.h"
+#include "vgpu/cudnn/unlisted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -231,6 +232,79 @@ real_results(const struct tn__dnn_wish *wish, struct tn__dnn_descriptor *graph, 
 	return status;
 }
 
+static bool
+has_note(const struct tn__dnn_descriptor *engine, int32_t wanted)
+{
+	const struct tn__dnn_attribute *notes = tn__dnn_attribute_find(engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE,
+	                                                               DNN_TYPE_NUMERICAL_NOTE);
+	for (int64_t i = 0; notes != NULL && i < notes->count; i++)
+		if (((const int32_t *)notes->elements)[i] == wanted)
+			return true;
+	return false;
+}
+
+static int
+fill_unlisted(struct tn__dnn_descriptor *graph, const struct tn__dnn_unlisted *unlisted,
+              struct tn__dnn_descriptor *engine, struct tn__dnn_descriptor *configuration)
+{
+	static const int32_t tensor_core = DNN_NUMERICAL_NOTE_TENSOR_CORE;
+	DNN_FORWARD(set_child(engine, DNN_ATTR_ENGINE_OPERATION_GRAPH, graph));
+	DNN_FORWARD(set_int64(engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, unlisted->engine));
+	DNN_FORWARD(set_notes(engine, unlisted->tensor_cores, &tensor_core, 0, NULL));
+	engine->real = engine->finalized = true;
+	DNN_FORWARD(set_child(configuration, DNN_ATTR_ENGINECFG_ENGINE, engine));
+	DNN_FORWARD(set_int64(configuration, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, (int64_t)unlisted->workspace));
+	DNN_FORWARD(
+		tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL));
+	DNN_FORWARD(tn__dnn_attribute_set(configuration, DNN_ATTR_ENGINECFG_INTERMEDIATE_INFO, DNN_TYPE_BACKEND_DESCRIPTOR,
+	                                  0, NULL));
+	configuration->real = configuration->finalized = true;
+	configuration->rank = DNN_RANK_UNLISTED;
+	return DNN_STATUS_SUCCESS;
+}
+
+/* A finalized configuration of an engine that the real cuDNN was not asked about; the caller releases it. */
+static int
+make_unlisted(struct tn__dnn_descriptor *graph, const struct tn__dnn_unlisted *unlisted,
+              struct tn__dnn_descriptor **out)
+{
+	struct tn__dnn_descriptor *engine = tn__dnn_descriptor_new(DNN_BACKEND_ENGINE_DESCRIPTOR);
+	struct tn__dnn_descriptor *configuration = tn__dnn_descriptor_new(DNN_BACKEND_ENGINECFG_DESCRIPTOR);
+	int status = engine == NULL || configuration == NULL ? DNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
+	                                                     : fill_unlisted(graph, unlisted, engine, configuration);
+	tn__dnn_descriptor_release(engine);
+	if (status == DNN_STATUS_SUCCESS)
+		*out = configuration;
+	else
+		tn__dnn_descriptor_release(configuration);
+	return status;
+}
+
+/* Adds what would be named on a card besides, where it would stand. */
+static int
+add_unlisted(const struct tn__dnn_wish *wish, struct tn__dnn_descriptor *graph, struct tn__dnn_descriptor **results,
+             int *count)
+{
+	const struct tn_gpu_figures *gpu = tn__gpu(wish->device);
+	const struct tn__dnn_attribute *operations = tn__dnn_attribute_any(graph, DNN_ATTR_OPERATIONGRAPH_OPS);
+	struct tn__dnn_graph read;
+	struct tn__dnn_unlisted unlisted;
+	int at = 0, capability = gpu == NULL ? 0 : 10 * gpu->compute_major + gpu->compute_minor;
+	if (wish->mode == DNN_HEUR_MODE_FALLBACK || *count == MOST_RESULTS ||
+	    tn__dnn_graph_read(graph, &read) != DNN_STATUS_SUCCESS ||
+	    !tn__dnn_unlisted(&read, operations->count == 1, capability, &unlisted))
+		return DNN_STATUS_SUCCESS;
+	while (!unlisted.tensor_cores && at < *count &&
+	       has_note(tn__dnn_child(results[at], DNN_ATTR_ENGINECFG_ENGINE), DNN_NUMERICAL_NOTE_TENSOR_CORE))
+		at++;
+	struct tn__dnn_descriptor *configuration;
+	DNN_FORWARD(make_unlisted(graph, &unlisted, &configuration));
+	memmove(&results[at + 1], &results[at], (size_t)(*count - at) * sizeof(results[0]));
+	results[at] = configuration;
+	++*count;
+	return DNN_STATUS_SUCCESS;
+}
+
 static int
 finalize_heuristics(struct tn__dnn_descriptor *descriptor)
 {
@@ -248,9 +322,11 @@ finalize_heuristics(struct tn__dnn_descriptor *descriptor)
 	int count = 0, status;
 	if (!tn__dnn_ask(&wish, &status, &rows, &wanted))
 		status = modelled_results(graph, *(const int *)mode->elements, results, &count);
-	else if (status == DNN_STATUS_SUCCESS)
+	else if (status == DNN_STATUS_SUCCESS) {
 		status = real_results(&wish, graph, &rows, wanted, results, &count);
-	else
+		if (status == DNN_STATUS_SUCCESS)
+			status = add_unlisted(&wish, graph, results, &count);
+	} else
 		tn__dnn_fail(status, "cuDNN's heuristics know no engine for this graph");
 	if (status == DNN_STATUS_SUCCESS)
 		status = tn__dnn_attribute_set(descriptor, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, count,
@@ -261,17 +337,6 @@ finalize_heuristics(struct tn__dnn_descriptor *descriptor)
 }
 
 /* ---- plans ---- */
-
-static bool
-has_note(const struct tn__dnn_descriptor *engine, int32_t wanted)
-{
-	const struct tn__dnn_attribute *notes = tn__dnn_attribute_find(engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE,
-	                                                               DNN_TYPE_NUMERICAL_NOTE);
-	for (int64_t i = 0; notes != NULL && i < notes->count; i++)
-		if (((const int32_t *)notes->elements)[i] == wanted)
-			return true;
-	return false;
-}
 
 /* The workspace of an engine of the real heuristics; what they refuse is refused. */
 static int
@@ -286,6 +351,11 @@ real_plan(const struct tn__dnn_descriptor *configuration, struct tn__dnn_plan *p
 	DNN_FORWARD(tn__dnn_graph_read(wish.graph, &plan->graph));
 	plan->engine = has_note(engine, DNN_NUMERICAL_NOTE_TENSOR_CORE) ? DNN_ENGINE_TENSOR_CORES : DNN_ENGINE_PLAIN;
 	plan->rank = configuration->rank;
+	if (configuration->rank == DNN_RANK_UNLISTED) {
+		plan->rank = 0;
+		plan->workspace = (uint64_t)tn__dnn_int64(configuration, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, 0);
+		return DNN_STATUS_SUCCESS;
+	}
 	if (!tn__dnn_ask(&wish, &status, &rows, &count)) {
 		plan->workspace = tn__dnn_graph_workspace(&plan->graph, plan->engine);
 		return DNN_STATUS_SUCCESS;
