@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lightning.
 
-    lightning_fit.py                     train, and write last.ckpt
+    lightning_fit.py                     train, with a checkpoint after each epoch
     lightning_fit.py --resume            go on from there
     lightning_fit.py --resume --inspect  the same; the program has looked into the checkpoint itself
     lightning_fit.py --resume --previous the same; the model before is there to ask for its settings
@@ -11,6 +11,7 @@ import argparse
 
 import lightning
 import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -30,12 +31,13 @@ class Net(lightning.LightningModule):
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--inspect", action="store_true")
     parser.add_argument("--previous", action="store_true")
     options = parser.parse_args()
 
-    path = "last.ckpt"
+    path = "out/last.ckpt"
     data = DataLoader(TensorDataset(torch.rand(64, 2048)), batch_size=16)
     net = Net()
     if options.inspect:
@@ -45,10 +47,9 @@ def main():
     if options.previous:
         previous = Net.load_from_checkpoint(path)
         net = Net(**previous.hparams)
-    trainer = lightning.Trainer(max_epochs=4 if options.resume else 2, accelerator="gpu", devices=1, logger=False,
-                                enable_checkpointing=False, enable_progress_bar=False)
+    trainer = lightning.Trainer(max_epochs=options.epochs, accelerator="gpu", devices=1, logger=False,
+                                callbacks=[ModelCheckpoint("out", save_last=True)], enable_progress_bar=False)
     trainer.fit(net, data, ckpt_path=path if options.resume else None)
-    trainer.save_checkpoint(path)
 
 
 if __name__ == "__main__":

@@ -50,16 +50,23 @@ is_over(const struct tn_look_around *around)
 	return call && tn__state_at(around->analysis, call->time) <= around->state;
 }
 
-static void
+static struct tn_trace_finding *
 tell(struct tn_trace_findings *list, enum tn_finding_id id, const struct sum *sum, const char *sure, const char *words)
 {
 	char size[40];
 	struct tn_trace_finding *found = tn__found(list, id, sum->bytes, "%s %s", tn__found_size(sum->bytes, size), words);
 	if (!found)
-		return;
+		return NULL;
 	found->avoidable = true;
 	found->at = sum->at;
 	found->sure = sure;
+	return found;
+}
+
+static bool
+is_one_line(const struct tn_line *one, const struct tn_line *other)
+{
+	return one->file && other->file && one->line == other->line && strcmp(one->file, other->file) == 0;
 }
 
 tn_status
@@ -92,12 +99,19 @@ tn__find_checkpoint(const struct tn_look_around *around, struct tn_trace_finding
 	if (alone && ends && loading.bytes <= MOST_TIMES * model && tn__is_worth_saying(around, loading.bytes, LEAST, PART))
 		tell(list, TN_FINDING_checkpoint_on_card, &loading, "if it is what the model is to take over",
 		     "of a file are loaded onto the card beside the model");
+	struct tn_trace_finding *model_part = NULL, *state_part = NULL;
 	if (tn__is_worth_saying(around, held.bytes, LEAST, PART))
-		tell(list, over ? TN_FINDING_checkpoint_held : TN_FINDING_checkpoint_on_card, &held, NULL,
-		     over ? "of a loaded checkpoint are still on the card, although load_state_dict has copied them"
-		          : "of a checkpoint are loaded onto the card, only to be copied there by load_state_dict");
+		model_part = tell(list, over ? TN_FINDING_checkpoint_held : TN_FINDING_checkpoint_on_card, &held, NULL,
+		                  over
+		                      ? "of a loaded checkpoint are still on the card, although load_state_dict has copied them"
+		                      : "of a checkpoint are loaded onto the card, only to be copied there by load_state_dict");
 	if (tn__is_worth_saying(around, twice.bytes, LEAST, PART))
-		tell(list, TN_FINDING_optimizer_state_twice, &twice, NULL,
-		     "of optimizer state are on the card twice: as they were loaded, and as the optimizer's own copy");
+		state_part = tell(
+			list, TN_FINDING_optimizer_state_twice, &twice, NULL,
+			"of optimizer state are on the card twice: as they were loaded, and as the optimizer's own copy");
+	if (model_part && state_part && is_one_line(&held.at, &twice.at)) { /* parts of one file, which go together */
+		model_part->beside = twice.bytes;
+		state_part->beside = held.bytes;
+	}
 	return TN_OK;
 }

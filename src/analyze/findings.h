@@ -19,6 +19,7 @@ struct tn_trace_finding {
 	bool weighed; /* verdict has a cause for it, which knows when it is the reason: it goes before fragmentation only */
 	bool activations; /* the bytes are of the activations */
 	uint64_t bytes;
+	uint64_t beside;    /* that another finding tells of the same mistake */
 	struct tn_line at;  /* file NULL: no line; its texts belong to the analysis */
 	const char *advice; /* literal: what to advise in the place of the table's; "": nothing; NULL: as the table says */
 	const char *sure;   /* literal: how sure, where it is inferred; else NULL */

@@ -71,6 +71,7 @@ struct tn_fixes {
 	                      * that. TN_NO_FIGURE: it does not */
 	const char *smallest_gpu;
 	char *cause, *why, *advice, *at; /* of the out-of-memory; at: "model.py:32" */
+	char *why_at;                    /* what `why` speaks of, where that is another line; else NULL */
 	char *own_error; /* with which the program ends by itself where memory is enough; NULL: it does not */
 	bool wrong;      /* it is no want of room, and none of the changes remedies it: the advice comes before the list */
 	char *command, *card_options; /* to be typed again */

@@ -55,6 +55,7 @@ tn__fixes_free(struct tn_fixes *fixes)
 	free(fixes->own_error);
 	free(fixes->advice);
 	free(fixes->at);
+	free(fixes->why_at);
 	free(fixes->command);
 	free(fixes->card_options);
 	free(fixes->deciding);

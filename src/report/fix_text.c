@@ -66,11 +66,12 @@ tn__fix_narrow_words(const struct tn_fixes *fixes, const struct tn_fix_change *c
 char *
 tn__fixes_why(const struct tn_fixes *fixes)
 {
-	bool placed = fixes->why != NULL && fixes->at != NULL && strstr(fixes->why, fixes->at) == NULL;
+	const char *at = fixes->why_at != NULL ? fixes->why_at : fixes->at;
+	bool placed = fixes->why != NULL && at != NULL && strstr(fixes->why, at) == NULL;
 	char *words = NULL;
 	if (!placed)
 		return fixes->why != NULL ? strdup(fixes->why) : NULL;
-	return asprintf(&words, "%s (%s)", fixes->why, fixes->at) < 0 ? NULL : words;
+	return asprintf(&words, "%s (%s)", fixes->why, at) < 0 ? NULL : words;
 }
 
 char *

@@ -82,12 +82,25 @@ has_remedy(const struct tn_fixes *fixes)
 	return false;
 }
 
+/* The caller frees; NULL where there is none. */
+static char *
+words_of_place(const struct tn_place *at)
+{
+	char *words = NULL;
+	if (at == NULL)
+		return NULL;
+	const char *slash = strrchr(at->file, '/');
+	if (asprintf(&words, "%s%s%lld", slash != NULL ? slash + 1 : at->file, tn__before_line(at->file),
+	             (long long)(at->line != TN_NO_FIGURE ? at->line : 0)) < 0)
+		return NULL;
+	return words;
+}
+
 /* Called once the changes are known. */
 static void
 fill_cause(const struct tn_report *report, struct tn_fixes *out)
 {
 	const struct tn_finding *finding = report->finding_count > 0 ? &report->findings[0] : NULL;
-	const struct tn_place *at = report->oom.at;
 	const char *cause = report->oom.cause;
 	if (report->verdict == TN_VERDICT_FITS)
 		return;
@@ -97,12 +110,8 @@ fill_cause(const struct tn_report *report, struct tn_fixes *out)
 	tn__replace_text(&out->why, finding != NULL ? finding->what : NULL);
 	tn__replace_text(&out->advice, finding != NULL ? finding->advice : NULL);
 	out->wrong = out->advice != NULL && !tn__finding_is_room(finding->id) && !has_remedy(out);
-	if (at == NULL)
-		return;
-	const char *slash = strrchr(at->file, '/');
-	if (asprintf(&out->at, "%s%s%lld", slash != NULL ? slash + 1 : at->file, tn__before_line(at->file),
-	             (long long)(at->line != TN_NO_FIGURE ? at->line : 0)) < 0)
-		out->at = NULL;
+	out->at = words_of_place(report->oom.at);
+	out->why_at = finding != NULL ? words_of_place(finding->at) : NULL;
 }
 
 /* The caller frees; NULL where the changes are none that a command line says. */

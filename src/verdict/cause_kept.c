@@ -15,13 +15,20 @@ is_at_work(const struct tn_report_holder *holder)
 	return holder->in_module && holder->alike < 4 && holder->blocks < 16;
 }
 
+/* What a checkpoint was loaded into has findings of its own. */
+static bool
+is_of_a_checkpoint(const struct tn_report_holder *holder)
+{
+	return holder->what != NULL && strncmp(holder->what, "loaded ", strlen("loaded ")) == 0;
+}
+
 static const struct tn_report_holder *
 largest_kept(const struct tn_cause_facts *facts)
 {
 	for (size_t i = 0; i < facts->moment->holder_count; i++) {
 		const struct tn_report_holder *holder = &facts->moment->holders[i];
 		if (holder->category == TN_CATEGORY_temporaries && holder->at.file != NULL &&
-		    !tn__cause_is_of_modules(holder) && !is_at_work(holder))
+		    !tn__cause_is_of_modules(holder) && !is_at_work(holder) && !is_of_a_checkpoint(holder))
 			return holder->bytes >= facts->room / 4 ? holder : NULL;
 	}
 	return NULL;

@@ -35,7 +35,8 @@ is_the_reason(const struct tn_report *report, const struct tn_trace_finding *fou
 {
 	const struct tn_report_oom *oom = &report->oom;
 	int64_t lacks = tn__report_short_by(report);
-	if (!found->avoidable || !oom->seen || oom->cause == NULL || lacks <= 0 || found->bytes < (uint64_t)lacks)
+	uint64_t bytes = found->bytes + found->beside;
+	if (!found->avoidable || !oom->seen || oom->cause == NULL || lacks <= 0 || bytes < (uint64_t)lacks)
 		return false;
 	if (report->need.bytes <= 0 && report->steps_seen <= 0 && outweighed(report, found))
 		return false;
@@ -48,6 +49,14 @@ is_the_reason(const struct tn_report *report, const struct tn_trace_finding *fou
 }
 
 #define LEAST_RETRIES 3 /* one belongs to each out-of-memory */
+
+/* What an optimizer copies as it loads its state is no update. */
+static bool
+is_of_loading(const struct tn_report *report, const struct tn_trace_finding *found)
+{
+	const char *phase = report->oom.seen ? report->oom.phase : NULL;
+	return found->id == TN_FINDING_foreach_temporaries && phase != NULL && strcmp(phase, "load") == 0;
+}
 
 /* Segments come and go on a card with room, too: PyTorch empties its cache after cudnn.benchmark has tried the algorithms of a
  * new shape (aten/src/ATen/native/cudnn/Conv_v8.cpp), and when it captures a graph. */
@@ -84,7 +93,8 @@ tn__report_add_trace_findings(const struct tn_analysis *analysis, const struct t
 	struct tn_trace_findings list;
 	TN_FORWARD_IF_ERROR(tn__find_all(analysis, parts, state, &list));
 	for (size_t i = 0; i < list.count; i++)
-		if (!tn__report_has_finding(report, list.items[i].id) && !is_harmless(report, &list.items[i]))
+		if (!tn__report_has_finding(report, list.items[i].id) && !is_harmless(report, &list.items[i]) &&
+		    !is_of_loading(report, &list.items[i]))
 			add(report, &list.items[i]);
 	return TN_OK;
 }

@@ -215,6 +215,29 @@ def optimizers(source, kinds=OPTIMIZERS):
     return found
 
 
+def readers_of_shards(source):
+    """(scope, what it is handed) of each torch.distributed.checkpoint.load(...)."""
+    package = "torch.distributed.checkpoint"
+    modules, functions = {package}, set()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            modules |= {alias.asname for alias in node.names if alias.name == package and alias.asname}
+        elif isinstance(node, ast.ImportFrom) and node.module in (package, package.rpartition(".")[0]):
+            for alias in node.names:
+                if node.module == package and alias.name in ("load", "load_state_dict"):
+                    functions.add(alias.asname or alias.name)
+                elif node.module != package and alias.name == "checkpoint":
+                    modules.add(alias.asname or alias.name)
+    found = []
+    for call in calls(source, *functions, "load", "load_state_dict"):
+        owner, _, name = (dotted(call.func) or "").rpartition(".")
+        word = keyword(call, "state_dict")
+        handed = call.args[0] if call.args else word.value if word is not None else None
+        if handed is not None and (owner in modules or not owner and name in functions):
+            found.append((source.scope(call), handed))
+    return found
+
+
 def target_of(source, call):
     """The dotted name that a call's value is assigned to by its statement, or None."""
     statement = source.statement(call)

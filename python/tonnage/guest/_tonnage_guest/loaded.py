@@ -57,6 +57,19 @@ def around_load(original):
     return load
 
 
+def around_read(original):
+    """For what torch.distributed.checkpoint reads shards with, into the tensors that it is handed."""
+
+    def read(state_dict, *args, **kwargs):
+        value = original(state_dict, *args, **kwargs)
+        note(state_dict)
+        return value
+
+    note = guard.guarded(_note)
+    read.__name__, read.__doc__ = original.__name__, original.__doc__
+    return read
+
+
 def _note(value):
     if not state.cuda_initialized:
         return

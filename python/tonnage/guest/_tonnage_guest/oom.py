@@ -178,6 +178,7 @@ def _count(rows):
 
 # Innermost first: the first frame of torch that tells decides. Part of the path below torch/, function or None, phase.
 _PHASES = (
+    ("/torch/optim/optimizer.py", "_process_value_according_to_param_policy", "load"),  # of load_state_dict
     ("/torch/optim/", None, "optimizer"),
     ("/torch/amp/grad_scaler.py", None, "optimizer"),
     ("/torch/serialization.py", "load", "load"),

@@ -75,6 +75,7 @@ TABLE = (
     Point(DETAIL, "torch.serialization", "_load", ALL, methods.wrapping(loaded.around_load), _CHECKPOINTS),
     Point(DETAIL, "torch.serialization", "_legacy_load", ALL, methods.wrapping(loaded.around_load), _CHECKPOINTS),
     Point(DETAIL, "safetensors.torch", "load_file", ALL, methods.wrapping(loaded.around_load), _CHECKPOINTS),
+    Point(DETAIL, "torch.distributed.checkpoint.state_dict_loader", "_load_state_dict", ALL, methods.wrapping(loaded.around_read), _CHECKPOINTS),
     Point(DETAIL, "torch.nn.modules.module", "Module.load_state_dict", ALL, loaded.watch_modules, _CHECKPOINTS),
     Point(DETAIL, "torch.optim.optimizer", "Optimizer.load_state_dict", ALL, loaded.watch_optimizers, _CHECKPOINTS),
     # what tensors are
