@@ -22,6 +22,11 @@ tn__has_word(const char *words, const char *word)
 void
 tn__quote_for_shell(const char *text, FILE *out)
 {
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,";
+	if (*text != '\0' && text[strspn(text, plain)] == '\0') {
+		fputs(text, out);
+		return;
+	}
 	fputc('\'', out);
 	for (; *text != '\0'; text++)
 		fputs(*text == '\'' ? "'\\''" : (char[2]){ *text, '\0' }, out);

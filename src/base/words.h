@@ -11,7 +11,7 @@
 /* True where `word` is one of `words`, which are separated by spaces. False for an empty word. */
 bool tn__has_word(const char *words, const char *word);
 
-/* Writes the text as one word of a POSIX shell: in single quotes, whatever is in it. */
+/* Writes the text as one word of a POSIX shell: in single quotes, unless it is plain. */
 void tn__quote_for_shell(const char *text, FILE *out);
 
 #endif

@@ -138,6 +138,31 @@ drop_lead(struct tn_report *report)
 	return true;
 }
 
+static bool
+is_of_a_checkpoint(const struct tn_finding *found)
+{
+	return tn__finding_is(found, TN_FINDING_checkpoint_held) || tn__finding_is(found, TN_FINDING_checkpoint_on_card) ||
+	       tn__finding_is(found, TN_FINDING_optimizer_state_twice);
+}
+
+/* What a loaded checkpoint holds is there for nothing, however much the batch brings. */
+static void
+lead_with_checkpoint(struct tn_report *report)
+{
+	int64_t lacks = tn__report_short_by(report), bytes = 0;
+	struct tn_finding *largest = NULL;
+	for (size_t i = 0; i < report->finding_count; i++) {
+		struct tn_finding *found = &report->findings[i];
+		if (!is_of_a_checkpoint(found))
+			continue;
+		bytes += found->bytes;
+		largest = largest == NULL || found->bytes > largest->bytes ? found : largest;
+	}
+	if (largest != NULL && lacks > 0 && bytes >= lacks && report->oom.cause != NULL &&
+	    tn__finding_of(report->oom.cause) == TN_FINDING_model_or_batch_too_big)
+		tn__report_lead_with(report, largest);
+}
+
 void
 tn__report_judge_need(struct tn_report *report, const struct tn_report *large)
 {
@@ -150,4 +175,5 @@ tn__report_judge_need(struct tn_report *report, const struct tn_report *large)
 	free(report->oom.cause);
 	report->oom.cause = NULL;
 	tn__report_find_cause(report);
+	lead_with_checkpoint(report);
 }
