@@ -74,3 +74,55 @@ def test_what_is_read_later_stays(on_cpu):
         show()
         """, "release_checkpoint").document["changes"][0]  # fmt: skip
     assert not entry["applied"], entry
+
+
+TRAINED = """
+    import torch
+    from torch import nn
+    %s
+
+    model = nn.Linear(4096, 4096, bias=False).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    def step():
+        model(torch.randn(8, 4096, device="cuda")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    %s
+    torch.cuda.reset_peak_memory_stats()
+    %s
+    model.load_state_dict(weights)
+    step()
+    print("done")
+"""
+
+
+def test_a_file_of_safetensors_is_read_onto_the_cpu(saves):
+    program = TRAINED % ("from safetensors.torch import load_file, save_file", 'step(); save_file(model.state_dict(), "w.safetensors")',
+                         'weights = load_file("w.safetensors", device="cuda")')  # fmt: skip
+    before, after, entry = saves(program, "map_location")
+    assert before.allocated - after.allocated == MODEL and entry["results"] == "same"
+    assert 'load_file("w.safetensors", device="cpu")' in entry["patch"]
+
+
+@pytest.mark.parametrize("imported, name", [("import torch.distributed.checkpoint as dcp", "dcp.load"),
+                                            ("from torch.distributed.checkpoint import load, save", "load")])  # fmt: skip
+def test_tensors_that_shards_are_read_into_are_made_on_the_cpu(saves, imported, name):
+    """Two of them, made in one line: one edit."""
+    save = name.replace("load", "save")
+    program = (TRAINED % (imported, f'step(); {save}({{"model": model.state_dict(), "twice": model.state_dict()}}, checkpoint_id="shards")',
+                          f"""loaded = {{part: {{name: torch.empty_like(tensor) for name, tensor in model.state_dict().items()}} for part in ("model", "twice")}}
+    {name}(loaded, checkpoint_id="shards")
+    weights = loaded["model"]"""))  # fmt: skip
+    before, after, entry = saves(program, "map_location")
+    assert before.allocated - after.allocated == 2 * MODEL and entry["results"] == "same"
+    assert entry["patch"].count('torch.empty_like(tensor, device="cpu")') == 1
+
+
+def test_what_is_loaded_in_a_loop_is_edited_once(saves):
+    program = TRAINED % ("", 'step(); torch.save(model.state_dict(), "w.pt")', """kept = []
+    for turn in range(3):
+        kept.append(torch.load("w.pt"))
+    weights = kept[0]""")
+    before, after, entry = saves(program, "map_location")
+    assert before.allocated - after.allocated == 3 * MODEL
+    assert entry["patch"].count('map_location="cpu"') == 1
