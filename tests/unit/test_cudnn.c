@@ -442,7 +442,7 @@ test_rnn_spaces_are_as_measured(void **state)
 		  72089856 },
 		{ { DNN_GRU, DNN_RNN_DOUBLE_BIAS, DNN_UNIDIRECTIONAL, 0, 256, 512, 0, 2, DNN_DATA_FLOAT }, 57934336, 85197056 },
 	};
-	dnn_handle handle = NULL;
+	struct tn__dnn_handle *handle = NULL;
 	int32_t lengths[32];
 	OK(cudnnCreate(&handle));
 	for (int i = 0; i < 32; i++)
