@@ -11,14 +11,16 @@ from . import facts, guard, holds, metadata
 _LABEL = "gathered for a while"
 
 
-def after(cls, name, note):
-    """`note` gets the object each time that a method of its class has been through."""
+def after(cls, name, note, before=None):
+    """`note` gets the object each time that a method of its class has been through, and `before` each time that it begins."""
     original = getattr(cls, name, None)
     if original is None:
         return
 
     @functools.wraps(original)
     def wrapper(self, *args, **kwargs):
+        if before is not None:
+            before(self)
         result = original(self, *args, **kwargs)
         note(self)
         return result

@@ -22,8 +22,9 @@ def install():
 
 
 def _watch_stages_1_and_2(module):
-    for name in ("setup_buckets", "reduce_gradients", "independent_gradient_partition_epilogue"):
+    for name in ("setup_buckets", "independent_gradient_partition_epilogue"):
         gathered.after(module.DeepSpeedZeroOptimizer, name, _are_there)
+    gathered.after(module.DeepSpeedZeroOptimizer, "reduce_gradients", _are_there, before=_gradients_are_whole)
 
 
 def _watch_stage_3(module):
@@ -53,6 +54,17 @@ def _parameter_is_whole(handle):
     parameter = handle._AllGatherHandle__param
     if parameter.ds_zero_partition_world_size > 1:
         gathered.mark([parameter.data])
+
+
+@guard.guarded
+def _gradients_are_whole(optimizer):
+    """Stage 1 has all gradients until it reduces them at the end of a backward pass; before the update it takes them from their parameters."""
+    found = []
+    for group in optimizer.bit16_groups:
+        for parameter in group:
+            _add(found, "gradients", [parameter.grad, getattr(parameter, "grad_accum", None)])
+    if found:
+        metadata.gathers.append((metadata.now(), found))
 
 
 @guard.guarded

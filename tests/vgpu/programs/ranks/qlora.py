@@ -1,6 +1,7 @@
-"""Adapters on a base of four bits, as torchtune has them, under FSDP2, trained for four steps."""
+"""Adapters on a base of four bits, as torchtune has them, under FSDP2, trained for four steps: qlora.py [RANK-OF-ADAPTERS]."""
 
 import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -12,10 +13,13 @@ dist.init_process_group("nccl")
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 
 
+RANK = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+
+
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
-        self.up, self.down = (LoRALinear(*sizes, rank=15, alpha=30, quantize_base=True) for sizes in ((512, 1024), (1024, 512)))
+        self.up, self.down = (LoRALinear(*sizes, rank=RANK, alpha=30, quantize_base=True) for sizes in ((512, 1024), (1024, 512)))
 
     def forward(self, values):
         return self.down(self.up(values).relu())

@@ -1,4 +1,4 @@
-"""A small model, trained for four steps in one of the ways to share it: sharded.py WAY."""
+"""A small model, trained for four steps in one of the ways to share it: sharded.py WAY [tied]."""
 
 import os
 import sys
@@ -12,8 +12,9 @@ local = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local)
 
 
-way = sys.argv[1]
-WIDTH = 1000 if way == "tp" else 1001  # tensor parallelism wants whole parts
+way, tied = sys.argv[1], "tied" in sys.argv[2:]
+WIDTH = 1000 if way in ("tp", "tp2") else 1001  # tensor parallelism wants whole parts
+rank, world = dist.get_rank(), dist.get_world_size()
 
 
 class Block(nn.Module):
@@ -37,9 +38,17 @@ class Tied(nn.Module):
         return self.output(self.blocks(self.embedding(tokens)))
 
 
-PIPELINES = {"pipeline": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B"}
-BLOCKS = 24 // dist.get_world_size() if way in PIPELINES else 24
+# "ends": the first stage has an embedding, the last one an output. "pipeline2": two stages, each of them sharded over the ranks that share it.
+PIPELINES = {"pipeline": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B", "ends": "ScheduleGPipe", "pipeline2": "ScheduleGPipe"}
+STAGES = 2 if way == "pipeline2" else world
+stage = rank * STAGES // world
+first, last = stage == 0, stage == STAGES - 1
+BLOCKS = 24 // STAGES if way in PIPELINES else 24
 model = nn.Sequential(*[Block() for _ in range(BLOCKS)])
+if way == "ends":
+    model = nn.Sequential(*[nn.Embedding(WIDTH, 500)] * first, *model, *[nn.Linear(500, WIDTH, bias=False)] * last)
+elif tied and way != "fsdp2":
+    model = Tied(model)
 if way in ("ddp", "ddp_view", "zero"):
     model = nn.parallel.DistributedDataParallel(model.cuda(), [local], gradient_as_bucket_view=way == "ddp_view")
 elif way == "fsdp1":
@@ -47,28 +56,42 @@ elif way == "fsdp1":
     from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
     model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({Block}), device_id=local)
-elif way in ("fsdp2", "tied"):
+elif way == "fsdp2":
     from torch.distributed.fsdp import fully_shard
 
     blocks = model.cuda()
-    model = Tied(blocks).cuda() if way == "tied" else blocks
+    model = Tied(blocks).cuda() if tied else blocks
     for block in blocks:
         fully_shard(block)
     fully_shard(model)
-elif way == "tp":
+elif way in ("tp", "tp2"):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
+    mesh = init_device_mesh("cuda", (world // 2, 2) if way == "tp2" else (1, world), mesh_dim_names=("data", "tensor"))
     plan = {f"{i}.up": ColwiseParallel() for i in range(24)} | {f"{i}.down": RowwiseParallel() for i in range(24)}
-    model = parallelize_module(model.cuda(), init_device_mesh("cuda", (dist.get_world_size(),)), plan)
+    model = parallelize_module(model.cuda(), mesh["tensor"], plan)
+    if way == "tp2" and world > 2:
+        from torch.distributed.fsdp import fully_shard
+
+        for block in model:
+            fully_shard(block, mesh=mesh["data"])
+        fully_shard(model, mesh=mesh["data"])
 elif way in PIPELINES:
     from torch.distributed import pipelining
 
-    rank, world = dist.get_rank(), dist.get_world_size()
     parts = [model.cuda()] if way != "interleaved" else [model[: BLOCKS // 2].cuda(), model[BLOCKS // 2 :].cuda()]
-    stages = [pipelining.PipelineStage(part, rank + world * index, world * len(parts), torch.device("cuda", local)) for index, part in enumerate(parts)]
+    group = None
+    if way == "pipeline2" and world > 2:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh("cuda", (2, world // 2), mesh_dim_names=("stage", "data"))
+        group = mesh["stage"].get_group()
+        fully_shard(model, mesh=mesh["data"])
+    stages = [pipelining.PipelineStage(part, stage + STAGES * index, STAGES * len(parts), torch.device("cuda", local), group=group) for index, part in enumerate(parts)]
     schedule = getattr(pipelining, PIPELINES[way])(stages if way == "interleaved" else stages[0], n_microbatches=world,
-                                                   loss_fn=lambda output, target: (output - target).square().mean())
+                                                   loss_fn=nn.functional.cross_entropy if way == "ends" else lambda output, target: (output - target).square().mean())
 if way == "zero":
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -76,13 +99,13 @@ if way == "zero":
 else:
     optimizer = torch.optim.AdamW(model.parameters())
 for step in range(4):
-    values = torch.randint(WIDTH, (8,), device="cuda") if way == "tied" else torch.randn(8, 500, device="cuda")
+    values = torch.randint(WIDTH, (8,), device="cuda") if tied or way == "ends" else torch.randn(8, 500, device="cuda")
     if way not in PIPELINES:
         model(values).sum().backward()
-    elif rank == world - 1:
+    elif last:
         schedule.step(target=values)
     else:
-        schedule.step(*([values] if rank == 0 else []))
+        schedule.step(*([values] if first else []))
     optimizer.step()
     optimizer.zero_grad()
 dist.destroy_process_group()
