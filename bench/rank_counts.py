@@ -49,6 +49,7 @@ ROWS = [
     *pair("FSDP2", "uneven rows", MAIN, ["sharded.py", "fsdp2"], by_hand.sharded_by_rows, LAST_SHORT),
     *pair("FSDP2", "uneven rows, tied embedding", MAIN, ["sharded.py", "fsdp2", "tied"], by_hand.tied_by_rows, LAST_SHORT),
     Row("FSDP2", "uneven rows", 8, MAIN, ["sharded.py", "fsdp2"], by_hand.sharded_by_rows, "0,1,6,7", True, True),
+    Row("FSDP2", "two copies of two uneven parts", 4, MAIN, ["sharded.py", "hybrid"], by_hand.hybrid, ENDS, False, False),
     *pair("ZeRO-1", "ZeroRedundancyOptimizer", MAIN, ["sharded.py", "zero"], by_hand.zero_redundancy, SAME),
     *pair("ZeRO-1", "DeepSpeed, bucket of 1e6", DEEPSPEED, ["deepspeed_zero.py", "1", str(by_hand.SMALL_BUCKET)], functools.partial(by_hand.deepspeed, 1, by_hand.SMALL_BUCKET), LAST_SHORT),
     *pair("ZeRO-1", "DeepSpeed, bucket of 5e8", DEEPSPEED, ["deepspeed_zero.py", "1", str(by_hand.LARGEST_BUCKET)], functools.partial(by_hand.deepspeed, 1, by_hand.LARGEST_BUCKET), SAME, bucket=True),

@@ -3,7 +3,6 @@
 equals a count by hand, and ranks that wait for ever, die or run out of memory are named."""
 
 import json
-import math
 import pathlib
 import re
 import subprocess
@@ -15,6 +14,7 @@ from conftest import ENDS, MAIN, TONNAGE, free_port
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "page"))
 import page_rules  # noqa: E402
+import rank_formulas as by_hand  # noqa: E402  (conftest has put bench/ on the path)
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/ranks"
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -42,87 +42,23 @@ def test_collectives_move_what_they_have_to(ranks, environment, count):
     assert not run.report["coverage"]["refused_calls"], run.explain()
 
 
-# ---- hand counts ----
-
-def shapes(width):
-    return [(width, 500), (width,), (500, width), (500,)] * 24
+# ---- hand counts (bench/rank_formulas.py) ----
 
 
-SHAPES = shapes(1001)
-UP_WEIGHT, UP_BIAS, DOWN_WEIGHT, DOWN_BIAS = range(4)
+def three_of(held):
+    return held["parameters"], held["gradients"], held["optimizer_state"]
 
 
-def numel(shape):
-    return math.prod(shape)
-
-
-def rows_of(shape, rank, count):
-    """Numbers of a rank's part when the first dimension is cut as torch.chunk does: the last parts may be short."""
-    each = -(-shape[0] // count)
-    return max(0, min(each, shape[0] - rank * each)) * numel(shape[1:])
-
-
-def sharded_by_rows(rank, count):
-    numbers = sum(rows_of(shape, rank, count) for shape in SHAPES)
-    return numbers, numbers, 2 * numbers
-
-
-def flat(rank, count):
-    """FSDP1: the parameters of a unit lie in one flat tensor (with use_orig_params off, not padded inside), which is cut into equal,
-    padded parts. The padding counts with the tensor whose storage it is."""
-    unit = sum(numel(shape) for shape in SHAPES[:4])
-    numbers = 24 * -(-unit // count)
-    return numbers, numbers, 2 * numbers
-
-
-def replicated(rank, count):
-    numbers = sum(map(numel, SHAPES))
-    return numbers, numbers, 2 * numbers
-
-
-def tensor_parallel(rank, count):
-    """Column-wise: rows of weight and bias are cut; row-wise: columns of the weight, and each rank has the bias."""
-    numbers = 0
-    for index, shape in enumerate(shapes(1000)):  # PyTorch's plans want whole parts
-        kind = index % 4
-        if kind in (UP_WEIGHT, UP_BIAS):
-            numbers += rows_of(shape, rank, count)
-        elif kind == DOWN_WEIGHT:
-            numbers += shape[0] * rows_of(shape[1:], rank, count)
-        else:
-            numbers += numel(shape)
-    return numbers, numbers, 2 * numbers
-
-
-def stage(rank, count):
-    numbers = sum(map(numel, SHAPES)) // count
-    return numbers, numbers, 2 * numbers
-
-
-def zero_redundancy(rank, count):
-    """ZeroRedundancyOptimizer gives each parameter, the largest first, to the rank that has least; only the state is cut."""
-    whole, loads = sum(map(numel, SHAPES)), [0] * count
-    for size in sorted(map(numel, SHAPES), reverse=True):
-        loads[loads.index(min(loads))] += size
-    return whole, whole, 2 * loads[rank]
-
-
-def tied(rank, count):
-    """An embedding that is the output's matrix, too, is one parameter."""
-    numbers = sharded_by_rows(rank, count)[0] + rows_of((1001, 500), rank, count)
-    return numbers, numbers, 2 * numbers
-
-
-COUNTED = {"ddp": replicated, "ddp_view": replicated, "fsdp1": flat, "fsdp2": sharded_by_rows, "tied": tied, "tp": tensor_parallel,
-           "pipeline": stage, "zero": zero_redundancy}
-
-
-COUNTS = [pytest.param(way, 2, marks=pytest.mark.long if way == "tied" else ()) for way in COUNTED] + [pytest.param(way, 4, marks=() if way == "fsdp2" else pytest.mark.long) for way in COUNTED]
+COUNTED = {"ddp": by_hand.replicated, "ddp_view": by_hand.replicated, "fsdp1": by_hand.flat, "fsdp2": by_hand.sharded_by_rows, "fsdp2 tied": by_hand.tied_by_rows,
+           "fsdp1 tied": by_hand.tied_flat, "hybrid": by_hand.hybrid, "tp": by_hand.tensor_parallel, "tp2": by_hand.tensor_parallel_of_two, "pipeline": by_hand.stage, "ends": by_hand.stage_with_ends,
+           "pipeline2": by_hand.stage_of_two, "zero": by_hand.zero_redundancy}
+SHORT = {2: ("ddp", "ddp_view", "fsdp1", "fsdp2", "tp", "pipeline", "zero"), 4: ("fsdp2",)}
+COUNTS = [pytest.param(way, count, marks=() if way in SHORT[count] else pytest.mark.long) for count in SHORT for way in COUNTED]
 
 
 @pytest.mark.parametrize("way, count", COUNTS)
 def test_what_each_rank_holds_equals_a_count_by_hand(ranks, way, count):
-    run = ranks(count, "sharded.py", way, options=["--steps=all"])
+    run = ranks(count, "sharded.py", *way.split(), options=["--steps=all"])
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
     rows = run.report["ranks"]
     assert [row["rank"] for row in rows] == list(range(count)), run.explain()
@@ -130,59 +66,38 @@ def test_what_each_rank_holds_equals_a_count_by_hand(ranks, way, count):
     for row in rows:
         held = row["at_peak"]["by_category"]
         assert sum(held.values()) == row["peak"]["device_bytes"], run.explain()
-        numbers = COUNTED[way](row["rank"], count)
-        found = held["parameters"], held["gradients"], held["optimizer_state"]
-        scalars = found[2] - 4 * numbers[2]  # AdamW counts steps on the host; `foreach` on the card has none
-        assert found[:2] == (4 * numbers[0], 4 * numbers[1]) and scalars == 0, (row["rank"], found, numbers, run.explain())
+        assert three_of(held) == COUNTED[way](row["rank"], count), (row["rank"], run.explain())
         assert held["communication"] > 0, run.explain()
     cards = run.report["cards"]
     assert [card["peak"]["device_bytes"] for card in cards] == [row["peak"]["device_bytes"] for row in rows]
     assert cards[0]["at_peak"]["by_category"] == rows[0]["at_peak"]["by_category"], run.explain()
 
 
-QLORA = [(512, 1024), (1024, 512)] * 24  # into, out of
-ADAPTERS = 15
-
-
-def four_bits(rank, count):
-    """Bytes of torchao's NF4 weights: a number in half a byte, a scale of a byte for 64 numbers, a factor of 2 bytes for 256 scales, all of which are
-    sharded; a table of 16 numbers and a mean that each weight has whole."""
-    numbers = sum(rows_of((wide, into), rank, count) for into, wide in QLORA)
-    return numbers // 2 + numbers // 64 + 2 * numbers // (64 * 256) + 2 * (16 + 1) * len(QLORA)
-
-
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
-def test_qlora_under_fsdp(ranks, count):
-    """Gradients and state are the adapters' parts alone, of which the last rank's have fewer rows (15 do not divide). The peak lies in the backward
-    pass, where gradients of the last blocks are there."""
-    run = ranks(count, "qlora.py", environment="prog-torchtune", options=["--steps=all"])
+@pytest.mark.parametrize("count, adapters", [(2, 15), pytest.param(4, 15, marks=pytest.mark.long), *(pytest.param(count, 255, marks=pytest.mark.long) for count in (2, 4))])
+def test_qlora_under_fsdp(ranks, count, adapters):
+    """Gradients and state are the adapters' parts alone, of which the last rank's have fewer rows (neither 15 nor 255 divides). With few adapters the peak lies in the
+    backward pass, where gradients of the last blocks are there; with many in the update, where all are."""
+    run = ranks(count, "qlora.py", str(adapters), environment="prog-torchtune", options=["--steps=all"])
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
     for row in run.report["ranks"]:
-        held = row["at_peak"]["by_category"]
-        adapters = 2 * sum(rows_of(shape, row["rank"], count) for into, wide in QLORA for shape in ((ADAPTERS, into), (wide, ADAPTERS)))
-        expected = four_bits(row["rank"], count) + adapters, 2 * adapters
-        assert (held["parameters"], held["optimizer_state"]) == expected, (row["rank"], expected, run.explain())
-        blocks, rest = divmod(held["gradients"], adapters // 24)
-        assert rest == 0 and 0 < blocks <= 24, (row["rank"], adapters, run.explain())
+        found, expected = three_of(row["at_peak"]["by_category"]), by_hand.qlora(adapters, row["rank"], count)
+        assert (found[0], found[2]) == (expected[0], expected[2]), (row["rank"], expected, run.explain())
+        blocks, rest = divmod(found[1], expected[1] // by_hand.BLOCKS)
+        assert rest == 0 and 0 < blocks <= by_hand.BLOCKS, (row["rank"], expected, run.explain())
+        assert blocks == by_hand.BLOCKS or adapters == 15, (row["rank"], expected, run.explain())
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_data_parallel_on_several_cards(tonnage, count):
-    """Card 0 has the model, its gradients as far as the backward pass has come, and the state; each other one copies of the parameters, which are not the
+    """Card 0 has the model, its gradients, which the program keeps between steps, and the state; each other one copies of the parameters, which are not the
     program's own, and gradients of these."""
-    program = ("import torch; from torch import nn\n"
-               "m = nn.DataParallel(nn.Sequential(*[nn.Sequential(nn.Linear(500, 1001), nn.ReLU(), nn.Linear(1001, 500)) for _ in range(24)]).cuda())\n"
-               "o = torch.optim.AdamW(m.parameters())\n"
-               "for _ in range(4): m(torch.randn(16, 500, device='cuda')).sum().backward(); o.step(); o.zero_grad()")
-    run = tonnage(MAIN, ["-c", program], f"--gpus={count}", CARDS, "--steps=all")
+    run = tonnage(MAIN, [str(PROGRAMS / "data_parallel.py")], f"--gpus={count}", CARDS, "--steps=all")
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
-    whole = 4 * sum(map(numel, SHAPES))
-    first, *others = (card["at_peak"]["by_category"] for card in run.report["cards"])
-    assert (first["parameters"], first["optimizer_state"]) == (whole, 2 * whole) and 0 < first["gradients"] <= whole, run.explain()
-    assert len(others) == count - 1, run.explain()
-    for held in others:
-        assert held["parameters"] == held["gradients"] == held["optimizer_state"] == 0, run.explain()
-        assert whole < held["temporaries"] < 2 * whole, run.explain()
+    held = [card["at_peak"]["by_category"] for card in run.report["cards"]]
+    assert [three_of(each) for each in held] == [by_hand.data_parallel(card, count) for card in range(count)], run.explain()
+    whole = by_hand.replicated(0, 1)[0]
+    for other in held[1:]:
+        assert whole < other["temporaries"] < 2 * whole, run.explain()
 
 
 def test_the_page_counts_what_the_report_counts(ranks, tmp_path):
@@ -206,37 +121,20 @@ def test_the_page_counts_what_the_report_counts(ranks, tmp_path):
         assert [row["peak_taken_bytes"] for row in data["regions"]] == [row["peak_taken_bytes"] for row in run.report["regions"]]
 
 
-def deepspeed(stage, rank, count):
-    """Numbers of parameters (with the optimizer's own part of them) and of the state at a rank."""
-    whole, part = sum(map(numel, SHAPES)), sum(-(-numel(shape) // count) for shape in SHAPES)  # stage 3 pads each parameter
-    if stage == 3:
-        return 2 * part, 2 * part
-    part = -(-whole // (2 * count)) * 2  # stages 1 and 2 cut a flat tensor, which they pad to twice the ranks
-    return whole + part, 2 * part
-
-
-LARGEST_BUCKET = 500_000_000
-
-
 @pytest.mark.parametrize("stage, count, bucket", [
-    (3, 2, LARGEST_BUCKET), *(pytest.param(stage, count, bucket, marks=pytest.mark.long) for stage in (1, 2, 3) for count in (2, 4)
-                              for bucket in (1_000_000, LARGEST_BUCKET) if (stage, count, bucket) != (3, 2, LARGEST_BUCKET))])
+    (3, 2, by_hand.LARGEST_BUCKET), *(pytest.param(stage, count, bucket, marks=pytest.mark.long) for stage in (1, 2, 3) for count in (2, 4)
+                              for bucket in (by_hand.SMALL_BUCKET, by_hand.LARGEST_BUCKET) if (stage, count, bucket) != (3, 2, by_hand.LARGEST_BUCKET))])
 def test_deepspeed(ranks, stage, count, bucket):
-    """Parameters and state equal the formula; so do gradients, where the peak lies where they are; the bucket is communication."""
+    """The bucket is communication."""
     run = ranks(count, "deepspeed_zero.py", str(stage), str(bucket), environment="prog-ray", options=["--steps=all"])
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
     for row in run.report["ranks"]:
         held = row["at_peak"]["by_category"]
-        numbers = deepspeed(stage, row["rank"], count)
-        assert (held["parameters"], held["optimizer_state"]) == (4 * numbers[0], 4 * numbers[1]), (numbers, run.explain())
-        if stage == 3:
-            assert held["gradients"] == held["parameters"] // 2, run.explain()
-        elif stage == 2 and bucket != LARGEST_BUCKET:
-            assert held["gradients"] == held["optimizer_state"], run.explain()  # the part that was reduced, and the update's own copy
-        if bucket == LARGEST_BUCKET:
+        assert three_of(held) == by_hand.deepspeed(stage, bucket, row["rank"], count), (row["rank"], run.explain())
+        if bucket == by_hand.LARGEST_BUCKET:
             assert held["communication"] >= 4 * bucket, run.explain()
     found = [finding for finding in run.report["findings"] if finding["id"] == "zero_buckets"]
-    assert len(found) == (bucket == LARGEST_BUCKET), run.explain()
+    assert len(found) == (bucket == by_hand.LARGEST_BUCKET), run.explain()
     assert "reduce_bucket_size" in run.stderr or not found, run.explain()
 
 
@@ -248,15 +146,15 @@ def test_deepspeed_in_sixteen_bits(tonnage, stage):
     assert (run.status, run.verdict, run.report["bound"]) == (0, "fits", None), run.explain()
     assert run.stdout.count("steps skipped: 0") == 2, run.explain()
     for row in run.report["ranks"]:
-        assert row["at_peak"]["by_category"]["optimizer_state"] == 4 * deepspeed(stage, row["rank"], 2)[1], run.explain()
+        assert row["at_peak"]["by_category"]["optimizer_state"] == by_hand.deepspeed(stage, by_hand.SMALL_BUCKET, row["rank"], 2)[2], run.explain()
 
 
 def offloaded(stage, what, count):
     """Numbers of parameters on a card whose optimizer lives on the host (stages 1 and 2 keep the model, stage 3 its part, or with `parameters`
     none of it beside what is gathered). The optimizer's own part of the parameters, the gradients that it takes and its state are not there."""
     if stage < 3:
-        return sum(map(numel, SHAPES))
-    return 0 if "parameters" in what else sum(-(-numel(shape) // count) for shape in SHAPES)
+        return sum(map(by_hand.numel, by_hand.SHAPES))
+    return 0 if "parameters" in what else sum(-(-by_hand.numel(shape) // count) for shape in by_hand.SHAPES)
 
 
 OFFLOADED = [(3, ["offload", "parameters"], 2), *(pytest.param(stage, ["offload"], count, marks=pytest.mark.long) for stage in (1, 2, 3) for count in (2, 4)),
@@ -272,8 +170,8 @@ def test_deepspeed_with_the_optimizer_on_the_host(ranks, stage, what, count):
         held = row["at_peak"]["by_category"]
         assert (held["parameters"], held["optimizer_state"]) == (4 * offloaded(stage, what, count), 0), run.explain()
         if stage == 3:  # all layers stay whole after the forward pass (stage3_max_live_parameters is larger), and may lie in the buffer, too
-            weights = sum(numel(shape) for shape in SHAPES if len(shape) == 2)
-            assert 4 * weights <= held["gathered"] <= 2 * 4 * sum(2 * -(-numel(shape) // 2) for shape in SHAPES), run.explain()
+            weights = sum(by_hand.numel(shape) for shape in by_hand.SHAPES if len(shape) == 2)
+            assert 4 * weights <= held["gathered"] <= 2 * 4 * sum(2 * -(-by_hand.numel(shape) // 2) for shape in by_hand.SHAPES), run.explain()
             assert held["activations"] < 4 * weights / 2, run.explain()
             assert run.report["facts"]["sharded"], run.explain()
         else:

@@ -56,14 +56,16 @@ elif way == "fsdp1":
     from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
     model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({Block}), device_id=local)
-elif way == "fsdp2":
+elif way in ("fsdp2", "hybrid"):
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
+    mesh = init_device_mesh("cuda", (world // 2, 2), mesh_dim_names=("copies", "parts")) if way == "hybrid" else None
     blocks = model.cuda()
     model = Tied(blocks).cuda() if tied else blocks
     for block in blocks:
-        fully_shard(block)
-    fully_shard(model)
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
 elif way in ("tp", "tp2"):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
