@@ -30,7 +30,7 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 9u
+#define TN_LEDGER_VERSION 10u
 #define TN_NODE_DEVICES 8 /* that a program may see */
 #define TN_MAX_DEVICES 32 /* in a ledger: of up to four nodes, one after the other */
 #define TN_LEDGER_PROCESSES 256
@@ -41,6 +41,7 @@
 #define TN_LEDGER_RANKS 64
 #define TN_LEDGER_PLACE 256
 #define TN_LEDGER_MARKS 64
+#define TN_LEDGER_GROUPS 8
 #define TN_LEDGER_PROGRAMS 16 /* commands that run at the same time */
 
 /* What bytes of a process are for, as the ledger can tell them apart. */
@@ -156,6 +157,9 @@ struct tn_ledger_rank {
 	struct {
 		uint64_t step, hash;  /* of all operations, their bytes and all sizes of allocations up to the end of a step */
 	} marks[TN_LEDGER_MARKS]; /* of the last steps; step n at n modulo their number */
+	struct {
+		int32_t ranks, stride;  /* so many of them, each so far from the next; 0: free */
+	} groups[TN_LEDGER_GROUPS]; /* of a job of which not all ranks are run: it talks within these, which are smaller */
 	struct tn_ledger_wait wait;
 };
 

@@ -243,11 +243,14 @@ say_job(const struct tn_printer *printer, const struct tn_report *report)
 		if (behind == 0 || report->verdict == TN_VERDICT_FAILED)
 			continue; /* how far each came is chance, then */
 		said++;
-		tn__say(printer, TN_TINT_NONE, 2, "%lld rank%s like rank %lld%s", (long long)behind, behind == 1 ? "" : "s",
-		        (long long)rank->rank,
-		        tn__job_is_like(report, rank)
-		            ? ", which did the same as the next one that was run: operations, bytes and allocations"
-		            : ": not proven, it did not do the same as the next one that was run (--ranks runs more)");
+		tn__say(
+			printer, TN_TINT_NONE, 2, "%lld rank%s like rank %lld%s", (long long)behind, behind == 1 ? "" : "s",
+			(long long)rank->rank,
+			tn__job_is_like(report, rank)
+				? ", which did the same as the next one that was run: operations, bytes and allocations"
+			: rank->unlike_place
+				? ": not proven, ranks with the same place in a smaller group did not do the same (--ranks runs more)"
+				: ": not proven, it did not do the same as the next one that was run (--ranks runs more)");
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "analyze/view.h"
 #include "report/ranks.h"
 #include "supervise/internal.h"
+#include "verdict/job.h"
 #include "verdict/model_fill.h"
 
 #define FAILED_SECONDS 6.0 /* for the launcher of a rank that failed to end the others itself */
@@ -348,6 +349,35 @@ did_the_same(const struct tn_ledger_rank *one, const struct tn_ledger_rank *othe
 	return same;
 }
 
+/* The place of a rank in its group of this size and stride, where all ranks of the job are in such groups. */
+static int64_t
+place_in(int64_t rank, int32_t ranks, int32_t stride)
+{
+	return rank / stride % ranks;
+}
+
+/* Whether the ranks that are run and have the same place in a smaller group as `absent` did something else than the one that stands
+ * for it, all of them. With two pipeline stages that take turns, the ranks beside an absent one may both be of the other stage. */
+static bool
+is_unlike_its_place(const struct tn_ledger *ledger, const struct tn_ledger_rank *stand_in, int64_t absent)
+{
+	for (int i = 0; i < TN_LEDGER_GROUPS && stand_in->groups[i].ranks > 0; i++) {
+		int32_t ranks = stand_in->groups[i].ranks, stride = stand_in->groups[i].stride;
+		int64_t place = place_in(absent, ranks, stride);
+		bool alike = place == place_in(stand_in->rank, ranks, stride), others = false;
+		for (uint32_t j = 0; !alike && j < ledger->rank_count; j++) {
+			const struct tn_ledger_rank *other = &ledger->ranks[j];
+			if (place_in(other->rank, ranks, stride) != place)
+				continue;
+			others = true;
+			alike = did_the_same(stand_in, other);
+		}
+		if (others && !alike)
+			return true;
+	}
+	return false;
+}
+
 /* A job of which not all ranks are run. */
 static void
 collect_job(const struct tn_ledger *ledger, struct tn_report *report)
@@ -359,6 +389,12 @@ collect_job(const struct tn_ledger *ledger, struct tn_report *report)
 			report->job.ranks = row->ranks;
 		if (i + 1 < report->rank_count)
 			report->ranks[i].did_as_next = did_the_same(row, tn__rank_row(ledger, report->ranks[i + 1].pid));
+	}
+	for (size_t i = 0; i < report->rank_count; i++) {
+		const struct tn_ledger_rank *row = tn__rank_row(ledger, report->ranks[i].pid);
+		int64_t behind = row != NULL ? tn__job_behind(report, &report->ranks[i]) : 0;
+		for (int64_t far = 1; far <= behind && !report->ranks[i].unlike_place; far++)
+			report->ranks[i].unlike_place = is_unlike_its_place(ledger, row, row->rank + far);
 	}
 }
 

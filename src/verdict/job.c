@@ -29,6 +29,8 @@ bool
 tn__job_is_like(const struct tn_report *report, const struct tn_rank *rank)
 {
 	size_t place = (size_t)(rank - report->ranks);
+	if (rank->unlike_place)
+		return false;
 	if (place + 1 < report->rank_count)
 		return rank->did_as_next;
 	return place > 0 && report->ranks[place - 1].did_as_next;

@@ -13,7 +13,8 @@ int64_t tn__job_nodes(const struct tn_report *report);
 const struct tn_rank *tn__job_stand_in(const struct tn_report *report, int64_t rank);
 /* How many ranks that are not run one stands for. */
 int64_t tn__job_behind(const struct tn_report *report, const struct tn_rank *rank);
-/* Whether those behind it are like it: the next rank that is run, or, behind the last one, the one before it, did the same. */
+/* Whether those behind it are like it: the next rank that is run, or, behind the last one, the one before it, did the same, and those that have
+ * the same place in a smaller group (`unlike_place`) did, too. */
 bool tn__job_is_like(const struct tn_report *report, const struct tn_rank *rank);
 /* Whether that holds for all; true where all ranks are run. */
 bool tn__job_is_proven(const struct tn_report *report);

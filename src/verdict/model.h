@@ -319,7 +319,8 @@ struct tn_rank {
 	int64_t
 		failed_ns; /* when it raised that, or left with another status than 0 (CLOCK_MONOTONIC); TN_NO_FIGURE: it did not */
 	bool
-		did_as_next; /* not all ranks are run: the next one that is did the same, up to the last step of both that is known */
+		did_as_next, /* not all ranks are run: the next one that is did the same, up to the last step of both that is known */
+		unlike_place; /* of one that it stands for, the ranks with the same place in a smaller group did something else */
 };
 
 /* One of several programs that ran at the same time, with all of its processes. */

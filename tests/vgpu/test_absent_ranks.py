@@ -106,6 +106,19 @@ def test_what_is_not_proven_is_a_bound(job):
     assert run.report["job"]["proven"] is False and "not proven" in run.stderr, run.explain()
 
 
+def test_ranks_between_two_that_have_another_place_are_not_proven(job):
+    """Two copies of a model in two uneven parts: ranks 1 and 3 did the same, but have the second part, and rank 2 the first, as rank 0."""
+    run = job(4, "sharded.py", "hybrid", options=["--ranks=0,1,3", "--steps=all"])
+    assert (run.status, run.report["bound"], run.report["job"]["proven"]) == (0, "lower", False), run.explain()
+    assert [one["proven"] for one in run.report["job"]["classes"]] == [True, False, True], run.explain()
+    assert "ranks with the same place in a smaller group did not do the same" in " ".join(run.stderr.split()), run.explain()
+
+
+def test_a_place_in_a_smaller_group_changes_nothing_where_all_did_the_same(job):
+    run = job(4, "sharded.py", "tp2", options=["--ranks=0,1,3", "--steps=all"])
+    assert (run.status, run.report["bound"], run.report["job"]["proven"]) == (0, None, True), run.explain()
+
+
 @pytest.mark.parametrize("environment, ranks", [(MAIN, "0,1,3"), (MAIN, "0,3"), *((end, "0,1,3") for end in ENDS)])
 def test_calls_are_answered_for_all_ranks(job, environment, ranks):
     run = job(4, "absent.py", options=[f"--ranks={ranks}", "--steps=all"], environment=environment)

@@ -138,6 +138,8 @@ struct tn_ledger_wait;
 void tn__rank_waits(const struct tn_ledger_wait *wait);
 void tn__rank_goes_on(void);
 void tn__rank_hears_abort(void); /* of another rank */
+/* It talks within a group of so many ranks of the job, each so far from the next. */
+void tn__rank_is_in_group(int ranks, int stride);
 /* The ranks of the job that are run, in rising order; their number, 0 where all are (doc/design/0031-absent-ranks.md). */
 int tn__ranks_run(const int **ranks);
 /* Whether the guest has said that the other rank of the next communicator of two is not run. */

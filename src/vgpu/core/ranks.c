@@ -85,6 +85,23 @@ tn__rank_join(int rank, int ranks, int device)
 }
 
 void
+tn__rank_is_in_group(int ranks, int stride)
+{
+	tn__lock();
+	struct tn_ledger_rank *row = own_row;
+	bool smaller = row && ranks < row->ranks;
+	for (int i = 0; smaller && i < TN_LEDGER_GROUPS; i++) {
+		if (row->groups[i].ranks == 0) {
+			row->groups[i].stride = stride;
+			row->groups[i].ranks = ranks;
+		}
+		if (row->groups[i].ranks == ranks && row->groups[i].stride == stride)
+			break;
+	}
+	tn__unlock();
+}
+
+void
 tn__rank_count(int operation, uint64_t bytes)
 {
 	struct tn_ledger_rank *row = own_row;

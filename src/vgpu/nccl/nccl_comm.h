@@ -77,6 +77,9 @@ struct nccl_comm {
 	int *slots;  /* by rank: its place among those that are run, -1: it is not run. NULL: all are (nccl_members.h) */
 	int *run;    /* the ranks that are, by place */
 	int run_count;
+	struct {
+		int ranks, stride; /* of the job: so many, each so far from the next; 0: not known, or not regular */
+	} group;               /* of which some are not run (nccl_members.h) */
 	struct nccl_id id;
 	unsigned splits;  /* communicators that were made of it */
 	int max_channels; /* 0: as many as the library likes */

@@ -39,6 +39,17 @@ tn__nccl_listed(const char *network, int *own)
 	return count;
 }
 
+/* The group that a communicator is of, where its ranks are as far from each other. */
+static void
+note_group(struct nccl_comm *comm, const int *world, int count)
+{
+	bool regular = count > 1;
+	for (int i = 2; regular && i < count; i++)
+		regular = world[i] - world[i - 1] == world[1] - world[0];
+	comm->group.ranks = regular ? count : 0;
+	comm->group.stride = regular ? world[1] - world[0] : 0;
+}
+
 static int
 set(struct nccl_comm *comm, const bool *present)
 {
@@ -78,6 +89,8 @@ tn__nccl_read_members(struct nccl_comm *comm, const char *network)
 		result = tn__nccl_fail(NCCL_INVALID_USAGE,
 		                       "some ranks of the job are not run, and nobody has said which ones are "
 		                       "in this communicator");
+	if (result == NCCL_SUCCESS)
+		note_group(comm, world, count);
 	for (int i = 0; result == NCCL_SUCCESS && i < comm->ranks; i++)
 		present[i] = i == comm->rank || (pair ? !tn__next_peer_is_absent() : is_run(run, run_count, world[i]));
 	if (result == NCCL_SUCCESS)

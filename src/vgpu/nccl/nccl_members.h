@@ -10,7 +10,7 @@
 
 #define NCCL_MOST_MEMBERS 65536
 
-/* Sets `slots`, `run` and `run_count` of a communicator whose rank and number of ranks are known. An nccl_result. */
+/* Sets `slots`, `run`, `run_count` and `group` of a communicator whose rank and number of ranks are known. An nccl_result. */
 int tn__nccl_read_members(struct nccl_comm *comm, const char *network);
 void tn__nccl_free_members(struct nccl_comm *comm);
 

@@ -63,6 +63,8 @@ meet_ranks(struct nccl_comm *comm)
 	int result = NCCL_SUCCESS;
 	if (!comm->together)
 		tn__rank_join(comm->rank, comm->ranks, comm->device);
+	if (comm->group.ranks > 0)
+		tn__rank_is_in_group(comm->group.ranks, comm->group.stride);
 	for (int rank = 0; rank < comm->ranks && result == NCCL_SUCCESS; rank++) {
 		const struct nccl_awaited awaited = { comm, rank, -1, 0, 0, -1, 0 };
 		if (!tn__nccl_is_absent(comm, rank))
