@@ -52,7 +52,7 @@ def three_of(held):
 COUNTED = {"ddp": by_hand.replicated, "ddp_view": by_hand.replicated, "fsdp1": by_hand.flat, "fsdp2": by_hand.sharded_by_rows, "fsdp2 tied": by_hand.tied_by_rows,
            "fsdp1 tied": by_hand.tied_flat, "hybrid": by_hand.hybrid, "tp": by_hand.tensor_parallel, "tp2": by_hand.tensor_parallel_of_two, "pipeline": by_hand.stage, "ends": by_hand.stage_with_ends,
            "pipeline2": by_hand.stage_of_two, "zero": by_hand.zero_redundancy}
-SHORT = {2: ("ddp", "ddp_view", "fsdp1", "fsdp2", "tp", "pipeline", "zero"), 4: ("fsdp2",)}
+SHORT = {2: ("ddp", "ddp_view", "fsdp1", "fsdp2", "tp", "pipeline", "zero"), 4: ("fsdp2", "hybrid")}
 COUNTS = [pytest.param(way, count, marks=() if way in SHORT[count] else pytest.mark.long) for count in SHORT for way in COUNTED]
 
 

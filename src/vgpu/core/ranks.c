@@ -72,9 +72,11 @@ void
 tn__rank_join(int rank, int ranks, int device)
 {
 	const int *run;
-	const char *own = getenv("TONNAGE_RANK"), *world = getenv("TONNAGE_WORLD");
-	if (tn__ranks_run(&run) > 0 && own && world) { /* the communicator may be a part of the job */
-		rank = atoi(own);
+	bool some = tn__ranks_run(&run) > 0; /* the guest says who this is; else the launcher has */
+	const char *own = getenv(some ? "TONNAGE_RANK" : "RANK");
+	const char *world = getenv(some ? "TONNAGE_WORLD" : "WORLD_SIZE");
+	if (own && world && atoi(world) >= ranks && atoi(own) >= 0 && atoi(own) < atoi(world)) {
+		rank = atoi(own); /* the communicator may be a part of the job */
 		ranks = atoi(world);
 	}
 	tn__lock();
