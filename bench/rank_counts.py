@@ -57,7 +57,7 @@ ROWS = [
     *pair("ZeRO-3", "DeepSpeed, bucket of 1e6", DEEPSPEED, ["deepspeed_zero.py", "3", str(by_hand.SMALL_BUCKET)], functools.partial(by_hand.deepspeed, 3, by_hand.SMALL_BUCKET), SAME),
     *pair("ZeRO-3", "DeepSpeed, bucket of 5e8", DEEPSPEED, ["deepspeed_zero.py", "3", str(by_hand.LARGEST_BUCKET)], functools.partial(by_hand.deepspeed, 3, by_hand.LARGEST_BUCKET), SAME, bucket=True),
     Row("TP 2", "", 2, MAIN, ["sharded.py", "tp2"], by_hand.tensor_parallel_of_two, FIRST, True, False),
-    Row("TP 2", "x FSDP2 of 2", 4, MAIN, ["sharded.py", "tp2"], by_hand.tensor_parallel_of_two, ENDS, True, True),
+    Row("TP 2", "x FSDP2 of 2", 4, MAIN, ["sharded.py", "tp2"], by_hand.tensor_parallel_of_two, ENDS, True, False),  # the first rank of each two scatters
     Row("TP 4", "", 4, MAIN, ["sharded.py", "tp"], by_hand.tensor_parallel, ENDS, True, True),
     Row("pipeline 2", "GPipe", 2, MAIN, ["sharded.py", "pipeline"], by_hand.stage, FIRST, None, False),
     Row("pipeline 2", "embedding first, output last", 2, MAIN, ["sharded.py", "ends"], by_hand.stage_with_ends, FIRST, None, False),

@@ -115,7 +115,7 @@ def test_ranks_between_two_that_have_another_place_are_not_proven(job):
 
 
 def test_a_place_in_a_smaller_group_changes_nothing_where_all_did_the_same(job):
-    run = job(4, "sharded.py", "tp2", options=["--ranks=0,1,3", "--steps=all"])
+    run = job(4, "sharded.py", "hybrid", "even", options=["--ranks=0,1,3", "--steps=all"])
     assert (run.status, run.report["bound"], run.report["job"]["proven"]) == (0, None, True), run.explain()
 
 

@@ -1,4 +1,4 @@
-"""A small model, trained for four steps in one of the ways to share it: sharded.py WAY [tied]."""
+"""A small model, trained for four steps in one of the ways to share it: sharded.py WAY [tied] [even]."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ torch.cuda.set_device(local)
 
 
 way, tied = sys.argv[1], "tied" in sys.argv[2:]
-WIDTH = 1000 if way in ("tp", "tp2") else 1001  # tensor parallelism wants whole parts
+WIDTH = 1000 if way in ("tp", "tp2") or "even" in sys.argv[2:] else 1001  # tensor parallelism wants whole parts
 rank, world = dist.get_rank(), dist.get_world_size()
 
 
