@@ -73,9 +73,9 @@ def test_what_each_rank_holds_equals_a_count_by_hand(ranks, way, count):
     assert cards[0]["at_peak"]["by_category"] == rows[0]["at_peak"]["by_category"], run.explain()
 
 
-@pytest.mark.parametrize("count, adapters", [(2, 15), pytest.param(4, 15, marks=pytest.mark.long), *(pytest.param(count, 255, marks=pytest.mark.long) for count in (2, 4))])
+@pytest.mark.parametrize("count, adapters", [(2, 15), pytest.param(4, 15, marks=pytest.mark.long), *(pytest.param(count, 1023, marks=pytest.mark.long) for count in (2, 4))])
 def test_qlora_under_fsdp(ranks, count, adapters):
-    """Gradients and state are the adapters' parts alone, of which the last rank's have fewer rows (neither 15 nor 255 divides). With few adapters the peak lies in the
+    """Gradients and state are the adapters' parts alone, of which the last rank's have fewer rows (neither 15 nor 1023 divides). With few adapters the peak lies in the
     backward pass, where gradients of the last blocks are there; with many in the update, where all are."""
     run = ranks(count, "qlora.py", str(adapters), environment="prog-torchtune", options=["--steps=all"])
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
