@@ -21,7 +21,7 @@ of 2024 it is 48.68 (+2.2 %). The figures of ZeRO-3 came out within 1 % (75.59, 
 transformers 4.40.2, written down before it ran; with DeepSpeed 0.19.8 and its defaults they were 64.14, 36.09 and 20.55. Both mechanisms stand in the published table: it grows by 0.48 GiB
 allocated and 3.11 GiB at most a sample, where ours grew by 2.59; a sample's float32 logits are 4,096 x 32,000 x 4 bytes, 0.49 GiB, and live while the next batch runs since the output is kept. And with
 memory_efficient_linear off F.linear keeps each gathered weight from the forward to the backward pass, which without checkpointing is 32 x 202,375,168 x 2 bytes, 12.06 GiB. Not explained: torchtune's
-70B with LoRA, and ZeRO-2. Of ZeRO-2 the kept logits are 1.95 GiB, which makes 35.88 of 33.93 (-7.0 %). The other 2.7 are there when nothing runs: the table has 27.2 allocated after a batch, where model, master
+70B with LoRA, which with a batch of 1 is 27.74, and 405B with that batch 51.65 (../README.md says what was ruled out), and ZeRO-2. Of ZeRO-2 the kept logits are 1.95 GiB, which makes 35.88 of 33.93 (-7.0 %). The other 2.7 are there when nothing runs: the table has 27.2 allocated after a batch, where model, master
 copy, state and logits are 23.9. What it tells of batch 1 (19.4 allocated, 23.5 at most) is less than these alone (22.5), so it was read before the first update. The program itself could not be run with
 ZeRO-2: a rank was killed (signal 9) before the first step, most likely since transformers of that day fills 13 GB of weights on the host in each rank, and this machine has 24. All that ZeRO-3's program
 differs in was changed at once: what each change gives is by hand, not by runs of its own. "torchtune 70B, offloaded" cannot be

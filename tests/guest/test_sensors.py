@@ -34,6 +34,7 @@ PROGRAM = """
         "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_asked_by_train": (net,), "_put_into": (net, "0", net[0]),
         "_group_is_whole": (types.SimpleNamespace(fsdp_params=[]),), "_flat_is_whole": (types.SimpleNamespace(world_size=1),),
         "_buffer_is_there": (types.SimpleNamespace(world_size=2, partitions=[x, x]),),
+        "_gradients_are_whole": (types.SimpleNamespace(bit16_groups=[[types.SimpleNamespace(grad=x, grad_accum=None)]]),),
         "_parameters_are_whole": (types.SimpleNamespace(world_size=2, params=[net[0].weight]),),
         "_parameter_is_whole": (types.SimpleNamespace(_AllGatherHandle__param=types.SimpleNamespace(
             ds_zero_partition_world_size=2, data=x)),),
