@@ -149,7 +149,7 @@ def clang_tests(job):
 
 
 def without_clang(job):
-    job.print("CLANG IS MISSING: what it builds is not tested. tools/deps test says what to install")
+    job.print("CLANG IS MISSING: what it builds and warns of is not tested. tools/deps test says what to install")
     job.tally.add_status(job.name, Tally.SKIPPED)
 
 
@@ -176,19 +176,25 @@ def jobs(long):
         return Job(name, lambda job: python_tests(job, f"tests/{name}", *parallel(), *options), after)
 
     yield tests("vgpu", *more)
-    yield Job("build-asan", lambda job: build(job, "asan"))
-    yield Job("asan", lambda job: c_tests(job, "asan"), ["build-asan"])
-    yield tests("changes")
+    # One build with the sanitizers, by clang where there is one: what it warns of and what its sanitizers see comes on top of what GCC, which
+    # has built what the other tests run, sees. All four combinations are for `make long`.
+    has_clang = shutil.which("clang") is not None
+    by = "asan-clang" if has_clang else "asan"
+    yield Job("build-asan", lambda job: build(job, by))
+    yield Job("asan", lambda job: c_tests(job, by), ["build-asan"])
+    if not has_clang:
+        yield Job("clang", without_clang)
+    elif long:
+        yield Job("build-gcc", lambda job: build(job, "asan"))
+        yield Job("gcc", lambda job: c_tests(job, "asan"), ["build-gcc"])
+        yield Job("build-clang", lambda job: build(job, "clang"))
+        yield Job("clang", clang_tests, ["build-clang"])
+    yield tests("changes", *more)
     yield tests("guest", *more)
     yield tests("preload")
     yield tests("cli")
     yield Job("build-programs", lambda job: build(job, "release", *PROGRAMS))
     yield tests("snapshot", *more, after=["build-programs"])
-    if shutil.which("clang"):
-        yield Job("build-clang", lambda job: build(job, "clang"))
-        yield Job("clang", clang_tests, ["build-clang"])
-    else:
-        yield Job("clang", without_clang)
     yield tests("page", after=["build-programs"])
     yield tests("tools")
     yield tests("site", *more)

@@ -41,7 +41,7 @@ make_room(struct tn_cursor *cursor)
 	if (left == cursor->capacity)
 		status = tn__grow(cursor->budget, &cursor->buffer, &cursor->capacity, left ? left * 2 : WINDOW_BYTES, 1);
 	cursor->at = cursor->buffer;
-	cursor->end = cursor->buffer + left;
+	cursor->end = left ? cursor->buffer + left : cursor->buffer; // which is NULL when there was no room for the first
 	return status;
 }
 

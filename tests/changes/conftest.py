@@ -21,6 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 import fork_servers  # noqa: E402
+import long_tests  # noqa: E402
+from long_tests import pytest_addoption, pytest_collection_modifyitems  # noqa: E402, F401
 
 GUEST = ROOT / "python/tonnage/guest"
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
@@ -36,11 +38,8 @@ ON_CPU = ("TONNAGE_INIT", "TONNAGE_GPU", "OMP_NUM_THREADS")
 
 
 def pytest_configure(config):
+    long_tests.pytest_configure(config)
     config.addinivalue_line("markers", "fresh: its programs are started by themselves, not forked (../fork_servers.py)")
-
-
-def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="accepted for all test folders")
 
 
 @dataclasses.dataclass

@@ -19,6 +19,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 import fork_servers  # noqa: E402
+import long_tests  # noqa: E402
+from long_tests import pytest_addoption, pytest_configure  # noqa: E402, F401
 
 GUEST = ROOT / "python/tonnage/guest"
 FAKE = HERE / "fake/site-packages"  # there, as an installed package: its frames are not the user's
@@ -29,11 +31,9 @@ AT_IMPORT = ("LD_PRELOAD", "TONNAGE_LIB", "TONNAGE_GPU")  # of the virtual GPU: 
 BOTH_ENDS = {"test_boot.py", "test_points.py"}
 
 
-def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="every test with every wheel")
-
-
 def pytest_collection_modifyitems(config, items):
+    long_tests.pytest_collection_modifyitems(config, items)
+
     def chosen(item):
         wheel = item.callspec.params.get("wheel", MAIN) if hasattr(item, "callspec") else MAIN
         return config.getoption("--long") or wheel == MAIN or item.path.name in BOTH_ENDS

@@ -7,18 +7,4 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "doc/site"), str(ROOT / "tests/page"), str(ROOT / "tests")]
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "long: takes long; only run by `make long`")
-
-
-def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="run the tests marked long, too")
-
-
-def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--long"):
-        chosen = [item for item in items if "long" not in item.keywords]
-        config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
-        items[:] = chosen
+from long_tests import pytest_addoption, pytest_collection_modifyitems, pytest_configure  # noqa: E402, F401

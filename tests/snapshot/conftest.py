@@ -10,27 +10,17 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from long_tests import pytest_addoption, pytest_collection_modifyitems, pytest_configure  # noqa: E402, F401
+
 ROOT = HERE.parent.parent
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "long: takes long; only run by `make long`")
-
-
-def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="run the tests marked long, too")
-
-
-def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--long"):
-        config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
-        items[:] = [item for item in items if "long" not in item.keywords]
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,9 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 sys.path.insert(0, str(HERE.parent))
 import fork_servers  # noqa: E402
+import long_tests  # noqa: E402
 import moments  # noqa: E402
+from long_tests import pytest_addoption, pytest_collection_modifyitems  # noqa: E402, F401
 
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
@@ -37,19 +39,8 @@ TEMPORARY = tempfile.TemporaryDirectory(prefix="tests-of-tonnage-")
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "long: takes long; only run by `make long`")
+    long_tests.pytest_configure(config)
     config.addinivalue_line("markers", "fresh: its programs are started by themselves, not forked (../fork_servers.py)")
-
-
-def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="run the tests marked long, too")
-
-
-def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--long"):
-        chosen = [item for item in items if "long" not in item.keywords]
-        config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
-        items[:] = chosen
 
 
 def free_port():
