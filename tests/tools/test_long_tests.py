@@ -23,7 +23,7 @@ def test_what_shows_a_test_is_not_left_itself():
     left = {test for test, _ in long_tests.rows()}
     for test, instead in long_tests.rows():
         file, _, function = test.partition("::")
-        for case in re.findall(r"\[[^\]]+\]", instead):
+        for case in re.findall(r"(?:^|[ ,])(\[[^\]]+\])", instead):
             assert f"{file}::{function.partition('[')[0]}{case}" not in left, (test, case)
-        for other in re.findall(r"(?:([\w/.]+)::)?(test_\w+)", instead):
-            assert f"{other[0] or file}::{other[1]}" not in left, (test, other)
+        for where, other in re.findall(r"(?:([\w/.]+)::)?(test_\w+(?:\[[^\]]+\])?)", instead):
+            assert f"{where or file}::{other}" not in left, (test, other)
