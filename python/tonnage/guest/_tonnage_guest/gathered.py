@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of a shard group that are whole for a while: what FullyShardedDataParallel and fully_shard (and zero.py's DeepSpeed) gather
-before a module's work, and the buffer that they are gathered in. Two methods of theirs are wrapped, so one frame of ours stands in a
-traceback through them.
+before a module's work, and the buffer that they are gathered in; and gradients that fully_shard keeps whole from one microbatch to the next
+(`set_requires_gradient_sync(False)`, as in a pipeline). Methods of theirs are wrapped, so one frame of ours stands in a traceback through them.
 """
 
 import functools
@@ -29,8 +29,9 @@ def after(cls, name, note, before=None):
 
 
 def watch_groups(cls, name):
-    """Attaches to fully_shard's method that waits for a group of parameters."""
+    """Attaches to fully_shard's method that waits for a group of parameters, and to the one that its backward pass ends with."""
     after(cls, name, _group_is_whole)
+    after(cls, "post_backward", _gradients_stay_whole)
 
 
 def watch_flat(cls, name):
@@ -49,6 +50,17 @@ def mark(tensors):
 @guard.guarded
 def _group_is_whole(group):
     mark([tensor for parameter in group.fsdp_params if parameter.mesh_info.mesh.size() > 1 for tensor in parameter.all_gather_outputs])
+
+
+@guard.guarded
+def _gradients_stay_whole(group):
+    if group.reduce_grads:
+        return
+    whole = [gradient for parameter in group.fsdp_params
+             for gradient in (parameter.unsharded_accumulated_grad, getattr(getattr(parameter, "_unsharded_param", None), "grad", None)) if gradient is not None]
+    rows = [row for gradient in whole for row in holds.rows_of("gradients", gradient, "")]
+    if rows:
+        metadata.gathers.append((metadata.now(), rows))
 
 
 @guard.guarded
