@@ -215,7 +215,7 @@ struct tn_ledger {
 	_Atomic uint64_t managed_bytes, managed_peak; /* of cudaMallocManaged, all processes; on no device's account */
 	_Atomic uint64_t host_looks;  /* of the supervisor at the computer's memory; the hook waits for some */
 	_Atomic uint64_t pinned_peak; /* of the computer's memory, all processes at once */
-	uint64_t unused;
+	_Atomic uint64_t host_asked;  /* not 0: the hook wants all pages walked; the supervisor takes it */
 	struct tn_ledger_guest guest; /* at TN_LEDGER_GUEST_OFFSET */
 	pthread_mutex_t lock;
 	_Atomic uint64_t sequence;       /* one number orders everything: taken by every change of what a device holds */

@@ -44,3 +44,36 @@ def test_rows_and_the_program_as_it_is(run_with, wheel):
 def test_nothing_unless_asked(run_with, wheel):
     done = run_with(wheel, PROGRAM)
     assert done.status == 0 and all(each["loaders"] == [] for each in done.documents)
+
+
+COLLECTED = HEAD + TRAIN + """
+import gc, weakref
+from torch.utils.data import DataLoader
+class Thing: pass
+thing = Thing()
+thing.itself, gone = thing, weakref.ref(thing)
+loader = DataLoader(torch.ones(64, 4), 4, num_workers=2)
+gc.collect()
+if FREEZES:
+    gc.freeze()
+for _ in range(30):
+    gc.collect(1)
+del thing
+for number, _ in enumerate(loader):
+    if number == 0:
+        print(gc.get_count()[2] < 30, gc.get_freeze_count() > 0)
+print(gone() is None)
+gc.collect()
+print(gone() is None)
+"""
+
+
+def test_a_full_collection_that_is_due_does_not_copy_what_workers_share(run_with, wheel):
+    """It is put off, and takes garbage as ever where it comes; what the program has frozen stays so."""
+    program, asked = COLLECTED.replace("FREEZES", "False"), {"TONNAGE_HOST_MEMORY": "1", "TONNAGE_SECONDS": "4"}
+    done = run_with(wheel, program, **asked)
+    assert done.status == 0 and done.stdout.split() == ["True", "False", "False", "True"], done.stdout + done.stderr
+    done = run_with(wheel, program)
+    assert done.status == 0 and done.stdout.split() == ["False", "False", "False", "True"], done.stdout + done.stderr
+    done = run_with(wheel, COLLECTED.replace("FREEZES", "True"), **asked)
+    assert done.status == 0 and done.stdout.split()[:2] == ["False", "True"], done.stdout + done.stderr

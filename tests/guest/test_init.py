@@ -91,11 +91,12 @@ for _ in range(50):  # memory that comes back is somebody else's
 def test_checks_of_what_nobody_touched(run_with, wheel):
     """As where weights are not there. They are what torch says of the values, and touch nothing where there are none."""
     done = run_with(wheel, RSS + """
+import resource
 from _tonnage_guest import init, predicates
 cases = [torch.tensor(values, dtype=dtype).repeat(repeats) for repeats in (1, 1 << 20)
          for values in ([0, 1, 5], [0, 0, 0], [1, 1, 1]) for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.uint8)]
 cases += [torch.tensor([1., math.nan, -math.inf]), torch.tensor([0., math.inf]), torch.tensor([complex(math.inf, 0), 1j]), torch.empty(0, 3)]
-names = ("isnan", "isinf", "any", "all", "sum", "max", "min")
+names = ("isnan", "isinf", "isfinite", "any", "all", "sum", "max", "min")
 
 def answers():
     for case in cases:
@@ -115,11 +116,19 @@ net = linear()
 cheap(lambda: torch.isnan(net.weight))
 assert not cheap(lambda: net.weight.isinf().any()) and not cheap(lambda: torch.isnan(net.weight).sum())
 assert cheap(lambda: net.weight.max()) == 0 == net.weight.min() and not net.weight.any() and net.weight.sum().dtype is torch.float32
+most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+finite = torch.isfinite(net.weight)
+most = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10) - most
+assert most < 128, most  # a byte for each number, and nothing of what it is computed from
+assert finite.all() and finite.dtype is torch.bool and finite.shape == net.weight.shape and not finite.requires_grad
+finite[3, 4] = False
+assert not finite.all() and finite.any() and finite.sum() == finite.numel() - 1
 found = torch.isnan(net.weight)
 found[5, 7] = True
 assert found.any() and found.sum() == 1 and not found.all() and found.max()
 with torch.no_grad():
     net.weight[3, 4] = math.nan
+assert torch.isfinite(net.weight).sum() == net.weight.numel() - 1
 assert torch.isnan(net.weight).sum() == 1 and torch.isnan(net.weight).any() and net.weight.max().isnan()
 net.bias.sum().backward()
 assert (net.bias.grad == 1).all()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains on made data that its loader's workers hand over: loader_memory.py WORKERS PREFETCH [pin]. A batch has 32 MiB."""
+"""Trains on made data that its loader's workers hand over: loader_memory.py WORKERS PREFETCH [pin] [plain]. A batch has 32 MiB.
 
-import gc
+plain: on the CPU, as long as a card would take for a batch (bench/host_memory.py)."""
+
 import sys
+import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -30,11 +32,16 @@ loader = DataLoader(
     prefetch_factor=PREFETCH,
     pin_memory="pin" in sys.argv,
 )
-model = torch.nn.Linear(1024, 64).cuda()
+PLAIN = "plain" in sys.argv
+device = "cpu" if PLAIN else "cuda"
+model = torch.nn.Linear(1024, 64).to(device)
 optimizer = torch.optim.AdamW(model.parameters())
-gc.collect()  # what imports have left would be freed here, and stay in workers, at a moment that differs (0036-hosts.md)
-for batch in loader:
-    loss = model(batch.cuda(non_blocking=True)[:, :1024]).square().mean()
+for number, batch in enumerate(loader):
+    loss = model(batch.to(device, non_blocking=True)[:, :1024]).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    if PLAIN:
+        time.sleep(0.05)
+        if number == 30:
+            break

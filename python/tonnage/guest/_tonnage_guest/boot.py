@@ -111,6 +111,10 @@ def _set_up(torch):
         points.attach(points.VIRTUAL)
         guard.attempt(generation.install)
         guard.attempt(four_bits.install)
+        if settings.host_memory:
+            from . import library_memory
+
+            guard.attempt(library_memory.hold, torch)
         if settings.init == "skip":
             guard.attempt(init.install, torch)
             points.attach(points.UNFILLED)

@@ -7,16 +7,16 @@ looked at them. Nothing is taken out of a queue, and no batch is another.
 """
 
 import collections.abc
+import gc
 import time
 import weakref
 
 from . import frames, guard, ledger, methods, record
 from .state import settings, state
 
-_LOOKS = 5  # of the supervisor, at what is ready
+_LOOKS = 2  # of the supervisor, at what is ready
 _ASLEEP = 0.01  # seconds
 _SETTLES = 0.2  # seconds that the last batch may take from a worker's queue to memory that is shared
-_WALKED = 0.3  # seconds in which the pages of each process are walked once
 _LONGEST = 1 / 4  # of the run's time limit, for one iterator,
 _ALL = 3 / 4  # and for all of them
 _BATCHES = (1, 3)  # of an iterator: the first, and one after the first update
@@ -70,8 +70,10 @@ def batch_fetched(batch):
     known = [worker.pid for worker in workers if worker.pid not in row["pids"]]
     row["pids"] = (row["pids"] + known)[-64:]
     if getattr(iterator, "_num_yielded", 0) in _BATCHES:
+        _keep_shared()
         _wait(iterator, workers, row)
         record.write_now()
+        _keep_shared()
 
 
 def document():
@@ -100,19 +102,30 @@ def _row_of(iterator):
     return _rows.get(key)
 
 
+def _keep_shared():
+    """Python's full collection, where one is due, is put off: it writes to each object that the process shares with its workers, and
+    copies their pages; with our own objects among the program's, it would be due long before its time. Nothing is looked at
+    or freed here, and what the program makes from now on is collected as ever."""
+    if gc.get_freeze_count() == 0:  # else the program's own: those would be thawed
+        gc.freeze()
+        gc.unfreeze()
+
+
 def _wait(iterator, workers, row):
     began = time.monotonic()
     until = began + max(0.0, min(_LONGEST * settings.seconds, _ALL * settings.seconds - _Waited.seconds))
-    looks = None
-    full_at = None
+    full_at = looks = None
+    asked = False
     while time.monotonic() < until and all(worker.is_alive() for worker in workers):
         now = time.monotonic()
         if full_at is None and _is_full(iterator):
             full_at = now
-        if full_at is not None and looks is None and now - full_at >= _SETTLES:
+        if full_at is not None and not asked and now - full_at >= _SETTLES:
+            ledger.ask_for_a_look()
+            asked = True
+        if asked and looks is None and not ledger.is_asked():
             looks = ledger.host_looks()
-        # looks come every 10 ms at best, and pages of a process are walked every 250
-        if looks is not None and now - full_at >= _SETTLES + _WALKED and ledger.host_looks() >= looks + _LOOKS:
+        if looks is not None and ledger.host_looks() >= looks + _LOOKS:
             row["full"] = True
             break
         time.sleep(_ASLEEP)

@@ -10,6 +10,7 @@ import os
 
 _OFFSET = 64
 _LOOKS = 40  # one word, which the supervisor alone writes: its looks at the computer's memory
+_ASKED = 56  # one word, not 0 until the supervisor takes it: all pages are to be walked
 _STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED = range(8)
 SETTLED, LIMIT = 1, 2
 
@@ -17,10 +18,10 @@ SETTLED, LIMIT = 1, 2
 class _Page:
     """The mapped words."""
 
-    __slots__ = ("words", "looks")
+    __slots__ = ("words", "looks", "asked")
 
     def __init__(self):
-        self.words = self.looks = None
+        self.words = self.looks = self.asked = None
 
 
 _page = _Page()
@@ -38,6 +39,7 @@ def attach(folder):
         os.close(handle)
     _page.words = memoryview(page)[_OFFSET:_OFFSET + 64].cast("Q")
     _page.looks = memoryview(page)[_LOOKS:_LOOKS + 8].cast("Q")
+    _page.asked = memoryview(page)[_ASKED:_ASKED + 8].cast("Q")
 
 
 def progress(steps, allocated_peak, reserved_peak):
@@ -63,6 +65,17 @@ def compiled():
 def host_looks():
     """How often the supervisor has looked at the computer's memory."""
     return _page.looks[0] if _page.looks is not None else 0
+
+
+def ask_for_a_look():
+    """Asks the supervisor to look at once, and at all pages of every process."""
+    if _page.asked is not None:
+        _page.asked[0] = 1
+
+
+def is_asked():
+    """The supervisor has not begun yet what it was asked for."""
+    return _page.asked is not None and _page.asked[0] != 0
 
 
 def count_out_of_memory():

@@ -53,6 +53,13 @@ def _operators(is_zeros, zeros_like):
             return isinf(tensor.real) | isinf(tensor.imag)
         return tensor.abs() == float("inf") if tensor.is_floating_point() else torch.zeros_like(tensor, dtype=torch.bool)
 
+    def isfinite(tensor):
+        if known(tensor):
+            return torch.ones_like(tensor, dtype=torch.bool)  # true takes memory: one byte each, and the weights' are not read
+        if tensor.is_floating_point() or tensor.is_complex():
+            return (tensor == tensor) & (tensor.abs() != float("inf"))
+        return torch.ones_like(tensor, dtype=torch.bool)
+
     def over(reduce):
         """Of a whole tensor. Two zeros have what any number of them has."""
 
@@ -62,7 +69,7 @@ def _operators(is_zeros, zeros_like):
         return reduced
 
     return {
-        "isnan": isnan, "isinf": isinf,
+        "isnan": isnan, "isinf": isinf, "isfinite": isfinite,
         "any": over(lambda tensor: aten.any.dims(tensor, None)), "all": over(lambda tensor: aten.all.dims(tensor, None)),
         "sum": over(lambda tensor, dtype=None: aten.sum.dim_IntList(tensor, None, dtype=dtype)),
         "max": over(lambda tensor: aten.amax.default(tensor)), "min": over(lambda tensor: aten.amin.default(tensor)),
