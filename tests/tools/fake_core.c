@@ -185,6 +185,11 @@ tn__rank_join(int rank, int ranks, int device)
 }
 
 TN_EXPORT void
+tn__rank_is_in_group(int ranks, int stride)
+{
+}
+
+TN_EXPORT void
 tn__rank_count(int operation, uint64_t bytes)
 {
 }
